@@ -18,7 +18,7 @@ pub async fn all_rhythms(store: &dyn Store) -> Vec<LoadProfileCount> {
     let mut all: Vec<LoadProfileCount> = Vec::new();
     loop {
         let after = all.last().map(|last| (last.tenant, last.key));
-        let page = store.rhythms(after, 7).await.expect("rhythms can be read");
+        let page = store.load_profiles(after, 7).await.expect("rhythms can be read");
         assert!(page.len() <= 7);
         if page.is_empty() {
             return all;

@@ -11,8 +11,8 @@ use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::schedule::{Interval, Once, Periodic, Schedule};
 use evenkeel_core::{About, Definition, JobId, Slot, Span, Timestamp};
 use evenkeel_store::{
-    AfterLoss, DueJob, Fire, NewJob, NewNode, Now, QueueEntry, Requeue, Roles, Start, Trigger,
-    Waited,
+    AfterLoss, DueJob, Fire, NewJob, NewNode, Now, QueueEntry, QueueWait, Requeue, Roles, Start,
+    Trigger,
 };
 use uuid::Uuid;
 
@@ -226,7 +226,7 @@ impl Begin {
 
 /// The place in the queue of an attempt of `job` that must start by `should_start_by`, at `now`.
 pub fn ticket_of(job: &DueJob, should_start_by: Timestamp, now: Timestamp) -> QueueEntry {
-    let waited = Waited { since: now, priority: None, aging: &Aging::default() };
+    let waited = QueueWait { since: now, priority: None, aging: &Aging::default() };
     ticket_with(job, should_start_by, now, waited)
 }
 
@@ -235,7 +235,7 @@ pub fn ticket_with(
     job: &DueJob,
     should_start_by: Timestamp,
     now: Timestamp,
-    waited: Waited<'_>,
+    waited: QueueWait<'_>,
 ) -> QueueEntry {
     let definition = definition_of(job);
     let average = definition.average(job.history.average_good_duration);

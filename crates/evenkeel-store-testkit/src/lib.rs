@@ -31,6 +31,9 @@ pub mod orders;
 mod paging;
 mod queue_play;
 pub mod rig;
+mod statements;
+
+pub use statements::used_statements;
 
 use std::any::Any;
 use std::future::Future;

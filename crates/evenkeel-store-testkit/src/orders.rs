@@ -4,7 +4,7 @@ use std::future::Future;
 
 use evenkeel_core::{AttemptKey, JobId, Timestamp};
 use evenkeel_store::{
-    Action, Applied, Done, Job, JobChange, JobStore, Now, Order, Scope, StoreError,
+    Action, Applied, CommandEffect, Job, JobChange, JobCommand, JobStore, Now, Scope, StoreError,
 };
 
 /// One order at a time, whatever the job's generation is.
@@ -13,7 +13,7 @@ pub trait Orders {
     fn order_one(
         &self,
         scope: &Scope,
-        order: Order,
+        order: JobCommand,
         now: Now,
     ) -> impl Future<Output = Result<Applied, StoreError>> + Send;
 
@@ -25,7 +25,7 @@ pub trait Orders {
         action: Action,
         now: Now,
     ) -> impl Future<Output = Result<Applied, StoreError>> + Send {
-        self.order_one(scope, Order { id, if_generation: None, if_fired: None, action }, now)
+        self.order_one(scope, JobCommand { id, if_generation: None, if_fired: None, action }, now)
     }
 
     /// Changes a job.
@@ -54,10 +54,10 @@ impl<S: JobStore + ?Sized> Orders for S {
     async fn order_one(
         &self,
         scope: &Scope,
-        order: Order,
+        order: JobCommand,
         now: Now,
     ) -> Result<Applied, StoreError> {
-        let mut answers = self.order(scope, vec![order], now).await?;
+        let mut answers = self.apply_commands(scope, vec![order], now).await?;
         assert_eq!(answers.len(), 1, "one order has one answer");
         Ok(answers.remove(0))
     }
@@ -65,11 +65,11 @@ impl<S: JobStore + ?Sized> Orders for S {
 
 /// It was deleted, and these attempts were asked to end.
 pub fn gone(running: Vec<AttemptKey>) -> Applied {
-    Applied::Done(Box::new(Done { job: None, running, withdrawn: Vec::new(), run: None }))
+    Applied::Done(Box::new(CommandEffect { job: None, running, withdrawn: Vec::new(), run: None }))
 }
 
 /// What an order did that must have been obeyed.
-pub fn done(obeyed: Applied) -> Done {
+pub fn done(obeyed: Applied) -> CommandEffect {
     match obeyed {
         Applied::Done(done) => *done,
         other => panic!("not obeyed: {other:?}"),

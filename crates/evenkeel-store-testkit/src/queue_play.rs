@@ -6,7 +6,7 @@ use evenkeel_core::aging::{Aging, Rank};
 use evenkeel_core::order::{Lane, Priority};
 use evenkeel_core::{AttemptKey, JobNo, Span};
 use evenkeel_store::{
-    Claim, FireDelayed, JobChange, NewJob, QueuePlace, Start, Trigger, Triggered, Waited,
+    Claim, FireDelayed, JobChange, NewJob, QueuePosition, QueueWait, Start, Trigger, Triggered,
 };
 
 use crate::fixtures::{at, new_job, now, place_of, ticket_with};
@@ -185,9 +185,9 @@ impl Play {
             }
             Happens::Ask { lane, rank, limit } => {
                 let aging = Aging::default();
-                let place = QueuePlace { lane: *lane, rank: Rank(*rank), aging };
+                let place = QueuePosition { lane: *lane, rank: Rank(*rank), aging };
                 let pools = POOLS.map(String::from);
-                let ahead = self.rig.store.waiting_ahead(&pools, place, *limit, now(secs));
+                let ahead = self.rig.store.count_queued_ahead(&pools, place, *limit, now(secs));
                 return Seen::Ahead(ahead.await.expect("one can ask what is ahead"));
             }
         }
@@ -214,7 +214,7 @@ impl Play {
         let fires = wakes.iter().map(|wake| {
             let should_start_by = wake.due.saturating_add(Span::from_secs(within));
             let aging = &Aging::default();
-            let waited = Waited { since: wake.due, priority: wake.priority, aging };
+            let waited = QueueWait { since: wake.due, priority: wake.priority, aging };
             let ticket = ticket_with(&wake.job, should_start_by, at(secs), waited);
             let (due, key, tenant) = (wake.due, wake.key, wake.job.tenant);
             FireDelayed { due, key, tenant, start: Start::Queued(ticket) }
@@ -260,7 +260,7 @@ impl Play {
         let mut back = self.rig.requeue_of(held, self.jobs[job], false).await;
         let due = self.rig.due(self.jobs[job]).await;
         let aging = &Aging::default();
-        let waited = Waited { since: held.key.scheduled_at, priority, aging };
+        let waited = QueueWait { since: held.key.scheduled_at, priority, aging };
         *place_of(&mut back) = ticket_with(&due, at(secs), at(secs), waited);
         assert!(self.rig.requeue(back, secs).await, "it ran");
         self.waiting.insert(job, held.key);

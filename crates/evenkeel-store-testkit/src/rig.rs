@@ -12,8 +12,8 @@ use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, NodeNo, Shard, Span, Ti
 use evenkeel_store::{
     AfterLoss, Attachments, Attempt, AttemptFilter, Cancellation, Census, Claim, ClaimedAttempt,
     DelayedAttempt, DueJob, Finish, FinishResult, Fire, FireDelayed, FireResult, Hook, Job,
-    LookAhead, LostEnd, NewJob, Owned, Page, PageRequest, Registered, Requeue, Results, Role,
-    Scope, Start, Store, Then, Trigger, Triggered, Waited, WaitingAttempt,
+    LookAhead, LostEnd, NewJob, OwnedAttempt, Page, PageRequest, QueueWait, Registered, Requeue,
+    Results, Role, Scope, Start, Store, Then, Trigger, Triggered, WaitingAttempt,
 };
 
 use crate::fixtures::{Begin, at, fire_of, new_node, now, plain_trigger, ticket_of, ticket_with};
@@ -195,7 +195,7 @@ impl Rig {
 
     /// What waits of a job, before anybody has gained by waiting.
     pub async fn waiting_of(&self, scope: &Scope, job: JobId) -> Vec<WaitingAttempt> {
-        let told = self.store.waiting_of(scope, job, Some(Aging::default()), now(100)).await;
+        let told = self.store.waiting_attempts(scope, job, Some(Aging::default()), now(100)).await;
         told.expect("one can ask what waits")
     }
 
@@ -330,7 +330,7 @@ impl Rig {
 
     /// One attempt.
     pub async fn find_run(&self, key: AttemptKey) -> Option<Attempt> {
-        self.store.get_run(&self.scope, key).await.expect("a run can be read")
+        self.store.get_attempt(&self.scope, key).await.expect("a run can be read")
     }
 
     /// One attempt that must be there.
@@ -345,7 +345,7 @@ impl Rig {
         page: PageRequest<AttemptKey>,
     ) -> Page<Attempt, AttemptKey> {
         let filter = AttemptFilter { job: known.map(|known| known.id) };
-        self.store.list_runs(&self.scope, filter, page).await.expect("runs can be listed")
+        self.store.list_attempts(&self.scope, filter, page).await.expect("runs can be listed")
     }
 
     /// All runs of a job in the order of the list.
@@ -359,8 +359,8 @@ impl Rig {
     }
 
     /// What a node has.
-    pub async fn owned(&self, node: NodeNo) -> Vec<Owned> {
-        self.store.owned(node, 100_000).await.expect("one can ask who owns what")
+    pub async fn owned(&self, node: NodeNo) -> Vec<OwnedAttempt> {
+        self.store.list_owned(node, 100_000).await.expect("one can ask who owns what")
     }
 
     /// What the first node is asked to end.
@@ -402,7 +402,7 @@ pub fn wake_fire_of(wake: &DelayedAttempt, begin: Begin) -> FireDelayed {
         Begin::Claimed => Start::Claimed,
         Begin::Queued => {
             let aging = &Aging::default();
-            let waited = Waited { since: wake.due, priority: wake.priority, aging };
+            let waited = QueueWait { since: wake.due, priority: wake.priority, aging };
             Start::Queued(ticket_with(&wake.job, should_start_by, wake.due, waited))
         }
     };

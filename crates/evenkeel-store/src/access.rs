@@ -80,7 +80,7 @@ pub struct AuditEntry {
 
 /// An entry's place in the log, which is in the order of time.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct AuditPlace {
+pub struct AuditCursor {
     /// When it was.
     pub at: Timestamp,
     /// Tells entries of one moment apart.
@@ -88,7 +88,7 @@ pub struct AuditPlace {
 }
 
 /// Entries that a page looks at, at most, where its filter lets few pass.
-pub const AUDIT_LOOKED_AT_MAX: u32 = 10_000;
+pub const AUDIT_SCAN_MAX: u32 = 10_000;
 
 /// Which entries to list.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -118,9 +118,9 @@ impl AuditFilter {
     }
 
     /// The place that all entries of a page come after, which is later than they are.
-    pub fn start(&self, after: Option<AuditPlace>) -> AuditPlace {
+    pub fn start(&self, after: Option<AuditCursor>) -> AuditCursor {
         let end = self.before.unwrap_or(Timestamp::MAX);
-        let bound = AuditPlace { at: end, no: i64::MIN };
+        let bound = AuditCursor { at: end, no: i64::MIN };
         after.map_or(bound, |after| after.min(bound))
     }
 }
@@ -151,17 +151,17 @@ pub trait AccessStore: Send + Sync {
     ) -> Result<Page<ApiKey, Uuid>, StoreError>;
 
     /// Writes down what was done.
-    async fn record(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError>;
+    async fn record_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError>;
 
-    /// The scope's entries, newest first. A page looks at [`AUDIT_LOOKED_AT_MAX`] entries at most and
+    /// The scope's entries, newest first. A page looks at [`AUDIT_SCAN_MAX`] entries at most and
     /// may be short although more follow. The total is counted over as many, and says if there are
     /// more.
     async fn list_audit(
         &self,
         scope: &Scope,
         filter: &AuditFilter,
-        page: PageRequest<AuditPlace>,
-    ) -> Result<Page<(AuditPlace, AuditEntry), AuditPlace>, StoreError>;
+        page: PageRequest<AuditCursor>,
+    ) -> Result<Page<(AuditCursor, AuditEntry), AuditCursor>, StoreError>;
 
     /// Forgets up to `limit` entries from before `before`, the oldest ones; says how many.
     async fn prune_audit(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;

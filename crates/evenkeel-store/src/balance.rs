@@ -192,7 +192,7 @@ pub struct SavedScore {
 #[async_trait]
 pub trait BalanceStore: Send + Sync {
     /// All rhythms that some job has, by tenant and key, after `after`.
-    async fn rhythms(
+    async fn load_profiles(
         &self,
         after: Option<(TenantNo, LoadProfileKey)>,
         limit: u32,

@@ -4,11 +4,11 @@ use async_trait::async_trait;
 use evenkeel_core::dedup::{DedupKey, DedupScope, Holder, Wish};
 use evenkeel_core::{JobId, TenantNo, Timestamp};
 
-use crate::{Action, Job, NewJob, Order, Standing, StoreError};
+use crate::{Action, Job, JobCommand, NewJob, Standing, StoreError};
 
 /// A key that a job wants.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Wanted {
+pub struct DedupClaim {
     /// Which one.
     pub key: DedupKey,
     /// Who keeps the job out.
@@ -21,7 +21,7 @@ pub struct Wanted {
     pub after: Holder,
 }
 
-impl Wanted {
+impl DedupClaim {
     /// By a job that is about to be registered at `now`.
     pub fn by_new(job: &NewJob, now: Timestamp) -> Option<Self> {
         Some(Self {
@@ -52,7 +52,7 @@ impl Wanted {
 
     /// By an order that the job's state allows: if it begins something, lets the job go on or gives
     /// it another key.
-    pub fn by_order(order: &Order, job: &Job, now: Timestamp) -> Option<Self> {
+    pub fn by_order(order: &JobCommand, job: &Job, now: Timestamp) -> Option<Self> {
         let (about, definition, next_at) = match &order.action {
             Action::Pause | Action::Suspend { .. } | Action::Cancel | Action::Delete => {
                 return None;
@@ -94,7 +94,7 @@ impl Wanted {
     }
 
     /// The key that a job has no more once it has obeyed an order.
-    pub fn let_go(order: &Order, job: &Job) -> Option<DedupKey> {
+    pub fn let_go(order: &JobCommand, job: &Job) -> Option<DedupKey> {
         let old = DedupKey::of_job(&job.about, &job.definition)?;
         match &order.action {
             Action::Delete => Some(old),

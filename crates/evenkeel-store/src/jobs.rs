@@ -9,7 +9,7 @@ use evenkeel_core::{
 };
 
 use crate::{
-    Applied, JobCounts, JobCursor, JobFilter, JobSort, Now, Order, Page, PageRequest, Scope,
+    Applied, JobCommand, JobCounts, JobCursor, JobFilter, JobSort, Now, Page, PageRequest, Scope,
     StoreError,
 };
 
@@ -261,10 +261,10 @@ pub trait JobStore: Send + Sync {
     /// have [failed in a row](crate::DeadStore::list_failing). One that lets a job with a
     /// [key](evenkeel_core::dedup) begin or go on, or gives it another key, takes that key, unless its
     /// holder keeps it out; a key that a job has no more is let go.
-    async fn order(
+    async fn apply_commands(
         &self,
         scope: &Scope,
-        orders: Vec<Order>,
+        orders: Vec<JobCommand>,
         now: Now,
     ) -> Result<Vec<Applied>, StoreError>;
 
@@ -298,11 +298,11 @@ pub trait JobStore: Send + Sync {
     ///
     /// A page costs no more the deeper it is, nor the more jobs there are. If an index leads from
     /// the filter to few jobs ([`JobFilter::sorted_max`]), all of those are looked at, and the total
-    /// is exact. Else the list is walked in its order, [`LOOKED_AT_MAX`](crate::LOOKED_AT_MAX) jobs
+    /// is exact. Else the list is walked in its order, [`LIST_SCAN_MAX`](crate::LIST_SCAN_MAX) jobs
     /// for a page at most: then it may have fewer jobs than were asked for, even none, and still a
     /// next page; an offset reaches no further; and the total may be an estimate. Without a filter
     /// it is a kept count. By next times, jobs of one quarter of an hour are in their order unless more than
-    /// [`LOOKED_AT_MAX`](crate::LOOKED_AT_MAX) have theirs in it.
+    /// [`LIST_SCAN_MAX`](crate::LIST_SCAN_MAX) have theirs in it.
     async fn list_jobs(
         &self,
         scope: &Scope,

@@ -9,8 +9,11 @@
 //! old one it changes nothing and says so.
 
 mod access;
+mod at_risk;
+mod attempts;
 mod balance;
-mod dead;
+mod commands;
+mod dead_letters;
 mod dedup;
 mod error;
 mod event_ring;
@@ -19,43 +22,50 @@ mod jobs;
 mod limits;
 mod listing;
 mod lists;
+mod load_profiles;
 mod nodes;
-mod notes;
-mod orders;
+mod overrides;
 mod page;
 mod pages;
+mod progress;
 mod queue;
 mod reprioritize;
 mod requests;
 mod requeue;
-mod rhythms;
 mod row;
-mod runs;
+mod run_events;
+mod run_stats;
 mod schedules;
 mod scope;
 mod secrets;
-mod settle;
 mod signal;
-mod tally;
+pub mod statements;
 mod targets;
-mod tell;
 pub mod text;
-mod watch;
 
 pub use access::{
-    AUDIT_LOOKED_AT_MAX, AccessStore, ApiKey, AuditEntry, AuditFilter, AuditPlace, KeyHash,
-    NewApiKey,
+    AUDIT_SCAN_MAX, AccessStore, ApiKey, AuditCursor, AuditEntry, AuditFilter, KeyHash, NewApiKey,
+};
+pub use at_risk::{
+    AtRisk, AtRiskStore, ConditionCounts, JobToJudge, Judgement, OverdueInQueue, RiskCursor,
+    RiskFilter, ToJudge,
+};
+pub use attempts::{
+    Attempt, AttemptFilter, AttemptStore, Cancellation, Claim, Claimed, ClaimedAttempt, Finish,
+    FinishResult, LISTED_OUTPUT_CHARS, LongAttempt, OwnedAttempt, Prune, Pruned, QueuePosition,
+    Results, RunCancelled, WaitingAttempt, WaitsFor,
 };
 pub use balance::{
     BalanceStore, BeganRebalance, LoadProfileCount, MOVES_MAX, MoveBatch, Moved, NOT_MADE,
     PARTS_FORGOTTEN, REBALANCES_KEPT, Rebalance, RebalancePart, RebalanceState, Recounted,
     SavedScore,
 };
-pub use dead::{
-    DeadFilter, DeadLetter, DeadPlace, DeadStore, FailingJob, LETTER_ERROR_MAX, LETTERS_MAX,
-    Redriven,
+pub use commands::{Action, Applied, COMMANDS_MAX, CommandEffect, JobCommand};
+pub use dead_letters::{
+    DEAD_LETTER_ERROR_MAX, DEAD_LETTERS_MAX, DeadCursor, DeadFilter, DeadLetter, DeadStore,
+    FailingJob, Redriven,
 };
-pub use dedup::{DedupStore, PrunedDedup, Wanted};
+pub use dedup::{DedupClaim, DedupStore, PrunedDedup};
 pub use error::{Cause, StoreError, Unwritable};
 pub use evenkeel_core::status::Standing;
 pub use event_ring::EventRing;
@@ -68,58 +78,55 @@ pub use jobs::{
     Triggered,
 };
 pub use limits::{
-    LimitStore, Place as Permit, RELEASED_MAX, ROOMS_LOOKED_AT_MAX, Released, Room, Rooms, Terms,
+    LimitQueue, LimitStore, LimitTerms, Permit, RELEASE_SCAN_MAX, RELEASED_MAX, ReleaseStep,
+    Released,
 };
 pub use listing::{
-    Along, Gathered, LABEL_BYTES_MAX, LABELS_MAX, Piece, Place, Route, Walk, labels_of,
-    status_when_due,
+    IndexScan, LABEL_BYTES_MAX, LABELS_MAX, ListIndex, ListPosition, ListWalk, SlotPart, WalkPath,
+    labels_of, status_when_due,
 };
 pub use lists::{
-    Activity, COUNTED_MAX, JobCounts, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, SortBy,
+    Activity, COUNTED_MAX, JobCounts, JobCursor, JobFilter, JobSort, LIST_SCAN_MAX, SortBy,
 };
+pub use load_profiles::{LoadProfiles, ProfileLoad};
 pub use nodes::{Joined, Member, NewNode, NodeState, NodeStore, Ping, Pinged, Roles};
-pub use notes::{Attachments, CheckpointDisposition, NodeMessage, Note, NoteStore, Running, Word};
-pub use orders::{Action, Applied, COMMANDS_MAX, Done, Order};
+pub use overrides::{
+    LiveAttempt, LiveState, OVERRIDE_ALPHA, OutcomeOverride, OverrideAction, OverrideResult,
+    OverrideStore,
+};
 pub use page::{Page, PageRequest};
 pub use pages::{
-    MARK_END, MARK_START, PageFilter, PageHit, PageNo, PageStore, SEARCH_LIMIT_MAX, Shelf,
+    MARK_END, MARK_START, PageFilter, PageHit, PageNo, PageQuota, PageStore, SEARCH_LIMIT_MAX,
     StoredPage,
+};
+pub use progress::{
+    Attachments, CheckpointDisposition, MessageKind, NodeMessage, ProgressNote, ProgressStore,
+    Running,
 };
 pub use queue::{
     DepthWalk, QUEUE_GROUPS_MAX, QueueDepth, QueueDepths, QueueFront, QueueGroup, QueueStore, TENS,
 };
-pub use reprioritize::{Reprioritized, Waiter};
+pub use reprioritize::{QueuedAttempt, Reprioritized};
 pub use requests::{Answered, Begun, KeyedRequest, RequestStore};
 pub use requeue::{AfterLoss, LostEnd, Requeue};
-pub use rhythms::{Counted, LoadProfiles};
 pub use row::{
     attempt_key_from_columns, outcome_from_code, pools_from_text, pools_text, skip_reason_code,
     skip_reason_from_code, sql_time,
 };
-pub use runs::{
-    Attempt, AttemptFilter, AttemptStore, Cancellation, Claim, Claimed, ClaimedAttempt, Finish,
-    FinishResult, LISTED_OUTPUT_CHARS, LongRun, Owned, Prune, Pruned, QueuePlace, Results,
-    RunCancelled, WaitingAttempt, WaitsFor,
+pub use run_events::discard_unwritten_dead_letters;
+pub use run_stats::{
+    FailureCursor, FailureDelta, FailureGroup, RunStatsDelta, RunStatsStore, RunTotals,
 };
 pub use schedules::{
     ClaimWindow, ClosedAttempt, DelayedAttempt, DueJob, Fire, FireDelayed, FireResult, Fired,
-    LookAhead, Postpone, QueueEntry, RunLink, ScheduleStore, Start, Supersede, Waited,
+    LookAhead, Postpone, QueueEntry, QueueWait, RunLink, ScheduleStore, Start, Supersede,
 };
 pub use scope::{Role, Scope};
 pub use secrets::{NewSecret, Reseal, Sealed, SealedSecret, SecretInfo, SecretReach, SecretStore};
-pub use settle::{
-    LiveAttempt, OVERRIDE_ALPHA, OutcomeOverride, OverrideResult, OverrideStore, Seen, Verdict,
-};
 pub use signal::{Signal, Signals};
-pub use tally::{FailureCursor, FailureGroup, Failures, RunStatsStore, RunTotals, Tally};
 pub use targets::{
     ChangedTarget, CreatedTarget, DeletedTarget, NewTarget, StaleTarget, StaleTargets, Target,
     TargetFields, TargetStore, is_stale,
-};
-pub use tell::keep_true_letters;
-pub use watch::{
-    AtRisk, ConditionCounts, Judgement, OverdueInQueue, RiskCursor, RiskFilter, ToJudge,
-    WatchStore, Watched,
 };
 
 pub use evenkeel_core::chain::Then;
@@ -153,10 +160,10 @@ pub trait Store:
     JobStore
     + ScheduleStore
     + AttemptStore
-    + NoteStore
+    + ProgressStore
     + NodeStore
     + PageStore
-    + WatchStore
+    + AtRiskStore
     + RunStatsStore
     + RequestStore
     + AccessStore
@@ -175,7 +182,7 @@ pub trait Store:
     fn is_shared(&self) -> bool;
 
     /// What it likes best under load.
-    fn appetite(&self) -> Appetite;
+    fn appetite(&self) -> BatchSizing;
 
     /// What its clock says.
     async fn now(&self) -> Result<Timestamp, StoreError>;
@@ -205,7 +212,7 @@ pub trait Store:
 
 /// How a store is best fed under load.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Appetite {
+pub struct BatchSizing {
     /// Rows in one batch at most.
     pub batch: usize,
     /// Batches of a kind under way at once.

@@ -13,7 +13,7 @@ use crate::{Now, StoreError};
 
 /// An attempt that had a place and has ended.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Place {
+pub struct Permit {
     /// Of this limit.
     pub limit: LimitKey,
     /// Which attempt.
@@ -23,11 +23,11 @@ pub struct Place {
 /// Of one waiting room, so many are looked at and leave it in a step at most.
 pub const RELEASED_MAX: u32 = 1_000;
 /// Of all waiting rooms of a step together, so many are looked at, or as many as of one room.
-pub const ROOMS_LOOKED_AT_MAX: u32 = 2_000;
+pub const RELEASE_SCAN_MAX: u32 = 2_000;
 
 /// By what those in waiting rooms are judged.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Terms {
+pub struct LimitTerms {
     /// How waiting counts.
     pub aging: Aging,
     /// What operators say of tenants and lanes today, which may be another limit than the one that
@@ -37,13 +37,13 @@ pub struct Terms {
 
 /// A step of looking into the waiting rooms.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Rooms {
+pub struct ReleaseStep {
     /// Those after this one.
     pub after: Option<LimitKey>,
     /// So many at most.
     pub limit: u32,
     /// Who could start.
-    pub terms: Terms,
+    pub terms: LimitTerms,
     /// Do those of a key go on to the room of their tenant or lane if that is what holds them up? They
     /// are to be among those who get the next place there; but whoever looks does not see how many
     /// of them are there already.
@@ -52,7 +52,7 @@ pub struct Rooms {
 
 /// A waiting room in which somebody waits.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Room {
+pub struct LimitQueue {
     /// Of this limit.
     pub key: LimitKey,
     /// The lowest limit that one of those in it was turned away by.
@@ -61,7 +61,7 @@ pub struct Room {
     pub highest: u32,
 }
 
-impl Room {
+impl LimitQueue {
     /// How many are to be looked at if so many places are free. They are the first of each lane, since
     /// another limit may hold up a whole lane.
     pub fn look(&self, free: u32) -> u32 {
@@ -94,22 +94,26 @@ pub trait LimitStore: Send + Sync {
     /// than there are places. Nobody need call this: [`release_all_limited`](Self::release_all_limited) finds them too.
     async fn release_limited(
         &self,
-        ended: &[Place],
-        terms: &Terms,
+        ended: &[Permit],
+        terms: &LimitTerms,
         now: Now,
     ) -> Result<u64, StoreError>;
 
     /// Looks into some waiting rooms, in the order of their limits. From each, those go back into
     /// their pools, in the order of dispatch, that could start now. Who is held up by another limit
     /// that those behind it are not under goes to that one's room. Of a room, at most [`RELEASED_MAX`]
-    /// leave it and of each lane as many are looked at, of all together about [`ROOMS_LOOKED_AT_MAX`].
-    async fn release_all_limited(&self, rooms: Rooms, now: Now) -> Result<Released, StoreError>;
+    /// leave it and of each lane as many are looked at, of all together about [`RELEASE_SCAN_MAX`].
+    async fn release_all_limited(
+        &self,
+        rooms: ReleaseStep,
+        now: Now,
+    ) -> Result<Released, StoreError>;
 
     /// Forgets places of attempts that have ended: looks at `limit` of them after `after`, in order,
     /// and says where to go on; `None` at the end. They count for nothing before that.
     async fn prune_permits(
         &self,
-        after: Option<Place>,
+        after: Option<Permit>,
         limit: u32,
-    ) -> Result<Option<Place>, StoreError>;
+    ) -> Result<Option<Permit>, StoreError>;
 }

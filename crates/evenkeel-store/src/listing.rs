@@ -11,7 +11,7 @@ use evenkeel_core::status::JobStatus;
 use evenkeel_core::{About, Definition, JobNo, Shard, Slot, Span, Timestamp};
 use serde_json::Value;
 
-use crate::{Activity, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, PageRequest, SortBy};
+use crate::{Activity, JobCursor, JobFilter, JobSort, LIST_SCAN_MAX, PageRequest, SortBy};
 
 /// Of a job's metadata, so many values can be asked for.
 pub const LABELS_MAX: usize = 64;
@@ -37,7 +37,7 @@ pub fn labels_of(about: &About) -> Vec<(String, String)> {
 
 /// An index that leads to some jobs of a tenant, among them all that pass a filter.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Route {
+pub enum ListIndex {
     /// Those with an attempt that runs.
     Running,
     /// Those with an attempt that waits, those that are due, and those that were never started and
@@ -72,27 +72,30 @@ const SORTED_MAX: u32 = 1_000;
 
 impl JobFilter {
     /// An index that leads to jobs that pass in the order of the list.
-    pub fn ordered_route(&self, sort: JobSort) -> Option<Route> {
+    pub fn ordered_route(&self, sort: JobSort) -> Option<ListIndex> {
         let routes = self.routes().into_iter();
         let mut ordered = routes.filter(|route| {
-            matches!(route, Route::Label | Route::Source | Route::Target | Route::Paused)
+            matches!(
+                route,
+                ListIndex::Label | ListIndex::Source | ListIndex::Target | ListIndex::Paused
+            )
         });
         ordered.next().filter(|_| sort.by == SortBy::Created)
     }
 
     /// A route that leads to no more jobs than this is taken, and all of them are sorted.
     pub fn sorted_max(&self, sort: JobSort) -> u32 {
-        if self.ordered_route(sort).is_some() { SORTED_MAX } else { LOOKED_AT_MAX }
+        if self.ordered_route(sort).is_some() { SORTED_MAX } else { LIST_SCAN_MAX }
     }
 
     /// Do all pass that the route leads to?
-    pub fn is_only(&self, route: Route) -> bool {
+    pub fn is_only(&self, route: ListIndex) -> bool {
         let mut rest = self.clone();
         match route {
-            Route::Label if rest.metadata.len() == 1 => rest.metadata.clear(),
-            Route::Source => rest.source_id = None,
-            Route::Target => rest.target = None,
-            Route::Paused => rest.status = None,
+            ListIndex::Label if rest.metadata.len() == 1 => rest.metadata.clear(),
+            ListIndex::Source => rest.source_id = None,
+            ListIndex::Target => rest.target = None,
+            ListIndex::Paused => rest.status = None,
             _ => {}
         }
         rest.is_open()
@@ -104,33 +107,33 @@ impl JobFilter {
     }
 
     /// What leads to the jobs that pass, first what leads to few.
-    pub fn routes(&self) -> Vec<Route> {
+    pub fn routes(&self) -> Vec<ListIndex> {
         let by_status = match self.status {
-            Some(JobStatus::Running) => Some(Route::Running),
-            Some(JobStatus::Pending) => Some(Route::Pending),
-            Some(JobStatus::Paused) => Some(Route::Paused),
+            Some(JobStatus::Running) => Some(ListIndex::Running),
+            Some(JobStatus::Pending) => Some(ListIndex::Pending),
+            Some(JobStatus::Paused) => Some(ListIndex::Paused),
             Some(JobStatus::Completed | JobStatus::Failed | JobStatus::Cancelled) => {
-                Some(Route::Ended)
+                Some(ListIndex::Ended)
             }
             Some(JobStatus::Scheduled) | None => None,
         };
         let by_going_on = self.active_attempts.map(|active_attempts| match active_attempts {
-            Activity::Waits => Route::Waiting,
-            Activity::Runs => Route::Running,
+            Activity::Waits => ListIndex::Waiting,
+            Activity::Runs => ListIndex::Running,
         });
         let at_risk = self.condition.is_some_and(|level| level != Level::Ok);
         let in_range = self.next_from.is_some() || self.next_before.is_some();
         let routes = [
             by_status,
             by_going_on,
-            at_risk.then_some(Route::AtRisk),
-            (!self.metadata.is_empty()).then_some(Route::Label),
-            self.target.is_some().then_some(Route::Target),
-            self.source_id.is_some().then_some(Route::Source),
-            in_range.then_some(Route::NextTimes),
-            self.name_prefix.is_some().then_some(Route::Name),
-            self.source_prefix.is_some().then_some(Route::SourcePrefix),
-            Some(Route::All),
+            at_risk.then_some(ListIndex::AtRisk),
+            (!self.metadata.is_empty()).then_some(ListIndex::Label),
+            self.target.is_some().then_some(ListIndex::Target),
+            self.source_id.is_some().then_some(ListIndex::Source),
+            in_range.then_some(ListIndex::NextTimes),
+            self.name_prefix.is_some().then_some(ListIndex::Name),
+            self.source_prefix.is_some().then_some(ListIndex::SourcePrefix),
+            Some(ListIndex::All),
         ];
         routes.into_iter().flatten().collect()
     }
@@ -153,18 +156,18 @@ pub fn status_when_due(
 
 /// What was found along the routes of a filter.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Gathered {
+pub enum IndexScan {
     /// All that pass.
-    All(Vec<Place>),
+    All(Vec<ListPosition>),
     /// Every route leads to too many; to how many is counted up to one more than anybody looks at.
-    TooMany(Vec<(Route, u64)>),
+    TooMany(Vec<(ListIndex, u64)>),
 }
 
 /// What a list is walked along.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Along {
+pub struct WalkPath {
     /// A route, or else the index of the order.
-    pub route: Option<Route>,
+    pub route: Option<ListIndex>,
     /// It leads to what passes and nothing else.
     pub all_pass: bool,
     /// To so many jobs.
@@ -172,7 +175,7 @@ pub struct Along {
     is_counted: bool,
 }
 
-impl Along {
+impl WalkPath {
     /// Along the order of the list, in which the tenant has `all` jobs.
     pub fn all(filter: &JobFilter, sort: JobSort, all: u64) -> Self {
         let all_pass = filter.is_open() && sort.has_all();
@@ -180,26 +183,26 @@ impl Along {
     }
 
     /// Takes the route that leads through the list in its order, if there is one.
-    pub fn choose(&mut self, filter: &JobFilter, sort: JobSort, counts: &[(Route, u64)]) {
+    pub fn choose(&mut self, filter: &JobFilter, sort: JobSort, counts: &[(ListIndex, u64)]) {
         let Some(route) = filter.ordered_route(sort) else { return };
         let Some((_, count)) = counts.iter().find(|(counted, _)| *counted == route) else { return };
         *self = Self {
             route: Some(route),
             all_pass: filter.is_only(route),
             of: *count,
-            is_counted: *count <= u64::from(LOOKED_AT_MAX),
+            is_counted: *count <= u64::from(LIST_SCAN_MAX),
         };
     }
 
     /// How many there are on all pages, and whether that is an estimate.
-    pub fn total(&self, walk: &Walk) -> (u64, bool) {
+    pub fn total(&self, walk: &ListWalk) -> (u64, bool) {
         if self.all_pass { (self.of, !self.is_counted) } else { (walk.estimate(self.of), true) }
     }
 }
 
 /// Where a job stands in a list.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct ListPosition {
     /// What the list is ordered by, if that is a time; else 0.
     pub at: i64,
     /// Its name and configuration, if the list is ordered by those.
@@ -208,7 +211,7 @@ pub struct Place {
     pub no: JobNo,
 }
 
-impl Place {
+impl ListPosition {
     /// What comes back as the start of the next page.
     pub fn cursor(&self) -> JobCursor {
         JobCursor { at: self.at, no: self.no }
@@ -217,7 +220,7 @@ impl Place {
 
 impl JobSort {
     /// Which of two jobs comes first.
-    pub fn compare(self, one: &Place, other: &Place) -> Ordering {
+    pub fn compare(self, one: &ListPosition, other: &ListPosition) -> Ordering {
         let rising = match self.by {
             SortBy::Created => one.no.cmp(&other.no),
             SortBy::Updated | SortBy::NextRun => (one.at, one.no).cmp(&(other.at, other.no)),
@@ -234,10 +237,10 @@ impl JobSort {
     /// A page of all jobs that pass: what is on it, and the start of the next.
     pub fn cut(
         self,
-        mut passing: Vec<Place>,
-        after: Option<&Place>,
+        mut passing: Vec<ListPosition>,
+        after: Option<&ListPosition>,
         page: PageRequest<JobCursor>,
-    ) -> (Vec<Place>, Option<JobCursor>) {
+    ) -> (Vec<ListPosition>, Option<JobCursor>) {
         passing.retain(|place| after.is_none_or(|after| self.compare(place, after).is_gt()));
         let (offset, limit) = (page.offset as usize, page.limit as usize);
         let wanted = offset.saturating_add(limit).saturating_add(1);
@@ -247,28 +250,29 @@ impl JobSort {
             passing.truncate(wanted);
         }
         passing.sort_unstable_by(|one, other| self.compare(one, other));
-        let mut items: Vec<Place> = passing.into_iter().skip(offset).take(limit + 1).collect();
+        let mut items: Vec<ListPosition> =
+            passing.into_iter().skip(offset).take(limit + 1).collect();
         let has_more = items.len() > limit;
         items.truncate(limit);
-        let next = items.last().map(Place::cursor).filter(|_| has_more);
+        let next = items.last().map(ListPosition::cursor).filter(|_| has_more);
         (items, next)
     }
 }
 
 /// A page that is found by walking through a list in its order.
 #[derive(Debug)]
-pub struct Walk {
+pub struct ListWalk {
     page: PageRequest<JobCursor>,
     to_leave_out: u32,
     /// What is on it so far.
-    pub items: Vec<Place>,
+    pub items: Vec<ListPosition>,
     looked_at: u64,
     passed: u64,
     last: Option<JobCursor>,
     is_full: bool,
 }
 
-impl Walk {
+impl ListWalk {
     /// Begins one.
     pub fn new(page: PageRequest<JobCursor>) -> Self {
         Self {
@@ -283,7 +287,7 @@ impl Walk {
     }
 
     /// Looks at the next job of the list; whether it passes was decided.
-    pub fn look(&mut self, place: Place, passes: bool) {
+    pub fn look(&mut self, place: ListPosition, passes: bool) {
         if self.is_full {
             return;
         }
@@ -317,7 +321,8 @@ impl Walk {
 
     /// Where the next page starts, if there is one. `is_at_end`: nothing is left to look at.
     pub fn next(&self, is_at_end: bool) -> Option<JobCursor> {
-        let after = if self.is_full { self.items.last().map(Place::cursor) } else { self.last };
+        let after =
+            if self.is_full { self.items.last().map(ListPosition::cursor) } else { self.last };
         after.filter(|_| self.is_full || !is_at_end)
     }
 
@@ -332,14 +337,14 @@ impl Walk {
 /// The part of a slot that a walk by next times looks at in one piece: all of it, or if it holds
 /// too many, one shard, in which case the order is only right within each.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Piece {
+pub struct SlotPart {
     /// The slot.
     pub slot: Slot,
     /// One shard of it, or all.
     pub shard: Option<Shard>,
 }
 
-impl Piece {
+impl SlotPart {
     /// The place after everything in it, in its direction.
     pub fn end(self, descending: bool) -> JobCursor {
         // A job's shard is the last byte of its number.
@@ -353,7 +358,7 @@ impl Piece {
     }
 }
 
-impl Piece {
+impl SlotPart {
     /// What is left of a slot after a place in a list by next times, if anything is. `is_crowded`:
     /// it holds too many to be looked at in one piece.
     pub fn rest_of_slot(after: JobCursor, is_crowded: bool, descending: bool) -> Option<Self> {
@@ -391,13 +396,13 @@ impl JobCursor {
 mod tests {
     use super::*;
 
-    fn place(no: i64) -> Place {
-        Place { at: 0, name: None, no: JobNo(no) }
+    fn place(no: i64) -> ListPosition {
+        ListPosition { at: 0, name: None, no: JobNo(no) }
     }
 
     #[test]
     fn a_walk_goes_on_after_what_it_looked_at_last() {
-        let mut walk = Walk::new(PageRequest::first(2));
+        let mut walk = ListWalk::new(PageRequest::first(2));
         for no in 1..=5 {
             walk.look(place(no), no == 3);
         }
@@ -409,7 +414,7 @@ mod tests {
 
     #[test]
     fn a_full_page_goes_on_after_its_last_job() {
-        let mut walk = Walk::new(PageRequest { offset: 1, ..PageRequest::first(2) });
+        let mut walk = ListWalk::new(PageRequest { offset: 1, ..PageRequest::first(2) });
         for no in 1..=9 {
             walk.look(place(no), no % 2 == 0);
         }
@@ -437,16 +442,16 @@ mod tests {
         let end = slot.next().start().as_micros() - 1;
         for (descending, last_at) in [(false, end), (true, start)] {
             let sort = JobSort { by: SortBy::NextRun, descending };
-            let after = |piece: Piece, at, no| {
+            let after = |piece: SlotPart, at, no| {
                 let end = piece.end(descending);
-                let end = Place { at: end.at, name: None, no: end.no };
+                let end = ListPosition { at: end.at, name: None, no: end.no };
                 assert_eq!(end.cursor().slot(), slot);
-                sort.compare(&Place { at, name: None, no: JobNo(no) }, &end).is_gt()
+                sort.compare(&ListPosition { at, name: None, no: JobNo(no) }, &end).is_gt()
             };
             for no in [1, 255, 256, 0x7fff_ff03] {
-                assert!(!after(Piece { slot, shard: None }, last_at, no));
+                assert!(!after(SlotPart { slot, shard: None }, last_at, no));
                 let shard = Some(Shard::of(JobNo(no)));
-                assert!(!after(Piece { slot, shard }, last_at, no));
+                assert!(!after(SlotPart { slot, shard }, last_at, no));
             }
         }
     }

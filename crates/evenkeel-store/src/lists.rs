@@ -7,7 +7,7 @@ use evenkeel_core::order::Lane;
 use evenkeel_core::status::JobStatus;
 
 /// Jobs that a page looks at, at most, where no index leads to what passes the filter.
-pub const LOOKED_AT_MAX: u32 = 10_000;
+pub const LIST_SCAN_MAX: u32 = 10_000;
 
 /// Jobs in a state are counted one by one up to here.
 pub const COUNTED_MAX: u32 = 10_000;
@@ -116,7 +116,7 @@ impl JobCounts {
     pub fn with_rest(self, looked_at: u64) -> Self {
         let others =
             [self.pending, self.running, self.paused, self.completed, self.failed, self.cancelled];
-        let bound = u64::from(LOOKED_AT_MAX);
+        let bound = u64::from(LIST_SCAN_MAX);
         Self {
             scheduled: self.total.saturating_sub(others.iter().sum()),
             is_estimate: looked_at > bound || self.pending > bound,

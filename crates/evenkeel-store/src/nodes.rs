@@ -6,7 +6,7 @@ use evenkeel_core::{NodeNo, Span, Timestamp};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::{LongRun, Now, StoreError};
+use crate::{LongAttempt, Now, StoreError};
 
 /// What a node does.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -117,7 +117,7 @@ pub struct Ping {
     /// `None` to leave what was said before.
     pub oldest_open: Option<Timestamp>,
     /// All of its attempts that have run for long.
-    pub long_runs: Vec<LongRun>,
+    pub long_runs: Vec<LongAttempt>,
 }
 
 /// The answer to a sign of life.

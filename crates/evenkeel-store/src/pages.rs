@@ -8,7 +8,7 @@ use crate::{Now, Page, PageRequest, Scope, StoreError};
 
 /// The room a job has for pages.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Shelf {
+pub struct PageQuota {
     /// Whose.
     pub tenant: TenantNo,
     /// Of which job.
@@ -17,7 +17,7 @@ pub struct Shelf {
     pub bytes_max: u64,
 }
 
-impl Shelf {
+impl PageQuota {
     /// Does a page of `new` bytes fit in the place of one of `old` (0 if there is none), where
     /// pages take `used` now? One that does not grow always does, also if the room was made
     /// smaller since.
@@ -105,14 +105,14 @@ pub trait PageStore: Send + Sync {
     /// Keeps pages, all in one transaction. Answers are in the order given; a page is in the batch
     /// once. A page that is known with the same content hash is only noted as seen (with its new
     /// `etag` and `last_modified`). A page that does not fit into the room left
-    /// ([`Shelf::fits`]) is left out, and its old content, if there is one, stays. Those that come
+    /// ([`PageQuota::fits`]) is left out, and its old content, if there is one, stays. Those that come
     /// first get the room. If the job is deleted, or not the tenant's, all of them are
     /// [`Kept::NoRoom`].
     ///
     /// Batches are small, some 50 pages or a MiB: SQLite's one writer has jobs to fire.
     async fn save_pages(
         &self,
-        shelf: Shelf,
+        shelf: PageQuota,
         pages: Vec<PageContent>,
         now: Now,
     ) -> Result<Vec<Kept>, StoreError>;
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_page_fits_if_the_room_is_enough_or_it_does_not_grow() {
-        let shelf = Shelf { tenant: TenantNo(1), job: JobNo(1), bytes_max: 100 };
+        let shelf = PageQuota { tenant: TenantNo(1), job: JobNo(1), bytes_max: 100 };
         for (used, old, new, fits) in [
             (0, 0, 100, true),
             (0, 0, 101, false),

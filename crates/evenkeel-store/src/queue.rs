@@ -193,7 +193,7 @@ pub trait QueueStore: Send + Sync {
     /// What stands at the front of each lane of these pools, up to `rows` by priority and as many by what
     /// they have waited: as soon as one of them is taken, or another comes there, the answer is
     /// another one. Those that were not open when they came are left out, as in
-    /// [`waiting`](crate::AttemptStore::waiting).
+    /// [`count_queued`](crate::AttemptStore::count_queued).
     async fn queue_front(&self, pools: &[String], rows: u32) -> Result<QueueFront, StoreError>;
 
     /// Lets what waits in the queue wait as `aging` says, whatever was said when it came: the next

@@ -17,7 +17,7 @@ pub struct Reprioritized {
 
 /// An attempt in the queue, and since when it waits.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Waiter {
+pub struct QueuedAttempt {
     /// Which one.
     pub key: AttemptKey,
     /// Its priority.
@@ -28,7 +28,7 @@ pub struct Waiter {
     pub rise: Rise,
 }
 
-impl Waiter {
+impl QueuedAttempt {
     /// The place that it should have, if it is another one.
     pub fn other_rise(&self, aging: &Aging) -> Option<Rise> {
         let rise = aging.rise(self.priority, self.since);

@@ -104,7 +104,7 @@ pub struct QueueEntry {
 
 /// Since when an attempt waits, and what that counts for.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Waited<'a> {
+pub struct QueueWait<'a> {
     /// When it could first have been claimed.
     pub since: Timestamp,
     /// The priority that this run was given, if it was.
@@ -121,7 +121,7 @@ impl QueueEntry {
         should_start_by: Timestamp,
         average: Span,
         now: Timestamp,
-        waited: Waited<'_>,
+        waited: QueueWait<'_>,
     ) -> Self {
         let opening = ClaimWindow::of(definition, average, now);
         let priority = waited.priority.unwrap_or(definition.priority);
@@ -323,7 +323,7 @@ pub trait ScheduleStore: Send + Sync {
 
     /// Attempts in the queue, of jobs of the given shards, that may not be claimed any more because
     /// their [`QueueEntry::open_until`] has passed; at most `limit`.
-    async fn closed(
+    async fn find_closed_windows(
         &self,
         shards: &[Shard],
         limit: u32,
@@ -332,5 +332,8 @@ pub trait ScheduleStore: Send + Sync {
 
     /// Gives attempts in the queue another time to be claimed in. Those that are there no more are
     /// left out.
-    async fn reopen(&self, batch: &[(AttemptKey, ClaimWindow)]) -> Result<(), StoreError>;
+    async fn set_claim_windows(
+        &self,
+        batch: &[(AttemptKey, ClaimWindow)],
+    ) -> Result<(), StoreError>;
 }

@@ -17,7 +17,7 @@ pub enum Signal {
     /// A node has come or gone.
     Nodes,
     /// A letter for a running attempt has come.
-    Letters,
+    Messages,
     /// Somebody listens to events, or there are new ones.
     Events,
 }
@@ -25,7 +25,7 @@ pub enum Signal {
 impl Signal {
     /// All of them.
     pub const ALL: [Self; 6] =
-        [Self::Jobs, Self::Ready, Self::Cancel, Self::Nodes, Self::Letters, Self::Events];
+        [Self::Jobs, Self::Ready, Self::Cancel, Self::Nodes, Self::Messages, Self::Events];
 
     /// Its name on the wire.
     pub const fn as_str(self) -> &'static str {
@@ -34,7 +34,7 @@ impl Signal {
             Self::Ready => "ready",
             Self::Cancel => "cancel",
             Self::Nodes => "nodes",
-            Self::Letters => "letters",
+            Self::Messages => "messages",
             Self::Events => "events",
         }
     }

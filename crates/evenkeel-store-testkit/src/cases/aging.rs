@@ -3,7 +3,7 @@
 use evenkeel_core::JobNo;
 use evenkeel_core::aging::{Aging, Rank};
 use evenkeel_core::order::Lane;
-use evenkeel_store::{Claim, FireResult, QueuePlace, Start};
+use evenkeel_store::{Claim, FireResult, QueuePosition, Start};
 
 use crate::Opened;
 use crate::fixtures::{Begin, JobBuilder, at, fire_of, new_job, now};
@@ -229,8 +229,8 @@ pub async fn what_is_ahead_is_counted_by_rank(opened: Opened) {
         (&twice[..], Lane::Standard, 0, 9, 3),
         (&[], Lane::Batch, 0, 9, 0),
     ] {
-        let place = QueuePlace { lane, rank: Rank(rank), aging: Aging::default() };
-        let ahead = rig.store.waiting_ahead(pools, place, limit, now(now_is)).await.unwrap();
+        let place = QueuePosition { lane, rank: Rank(rank), aging: Aging::default() };
+        let ahead = rig.store.count_queued_ahead(pools, place, limit, now(now_is)).await.unwrap();
         assert_eq!(ahead, count, "{pools:?} {lane:?} {rank} {limit}");
     }
 }

@@ -337,7 +337,7 @@ pub async fn a_job_that_is_deleted_while_it_is_judged_is_not_counted(opened: Ope
                     1 => {
                         store.delete(&scope, job.id, now(62)).await.unwrap();
                     }
-                    2 => store.watch(&[job.no]).await.unwrap(),
+                    2 => store.mark_at_risk(&[job.no]).await.unwrap(),
                     _ => {
                         store.finish(node, vec![failed], ALPHA).await.unwrap();
                     }

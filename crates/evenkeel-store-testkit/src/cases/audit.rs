@@ -1,7 +1,7 @@
 //! The log of what was done, and of what was refused.
 
 use evenkeel_store::{
-    AUDIT_LOOKED_AT_MAX, AuditEntry, AuditFilter, AuditPlace, Page, PageRequest, Role, Scope,
+    AUDIT_SCAN_MAX, AuditCursor, AuditEntry, AuditFilter, Page, PageRequest, Role, Scope,
 };
 use futures::future::join_all;
 
@@ -9,7 +9,7 @@ use crate::Opened;
 use crate::fixtures::at;
 use crate::rig::Rig;
 
-type AuditPage = Page<(AuditPlace, AuditEntry), AuditPlace>;
+type AuditPage = Page<(AuditCursor, AuditEntry), AuditCursor>;
 
 fn entry(scope: &Scope, secs: i64, subject: &str) -> AuditEntry {
     AuditEntry {
@@ -27,7 +27,7 @@ fn entry(scope: &Scope, secs: i64, subject: &str) -> AuditEntry {
     }
 }
 
-async fn list(rig: &Rig, filter: &AuditFilter, page: PageRequest<AuditPlace>) -> AuditPage {
+async fn list(rig: &Rig, filter: &AuditFilter, page: PageRequest<AuditCursor>) -> AuditPage {
     rig.store.list_audit(&rig.scope, filter, page).await.unwrap()
 }
 
@@ -50,8 +50,8 @@ pub async fn an_entry_is_read_back_as_it_was_written(opened: Opened) {
         remote: Some("::1".into()),
         ..entry(&rig.scope, 2, "full")
     };
-    rig.store.record(vec![bare.clone(), full.clone()]).await.unwrap();
-    rig.store.record(Vec::new()).await.unwrap();
+    rig.store.record_audit(vec![bare.clone(), full.clone()]).await.unwrap();
+    rig.store.record_audit(Vec::new()).await.unwrap();
     let page = list(&rig, &AuditFilter::default(), PageRequest::first(9)).await;
     let entries: Vec<AuditEntry> = page.items.into_iter().map(|(_, entry)| entry).collect();
     assert_eq!(entries, [full, bare]);
@@ -60,7 +60,7 @@ pub async fn an_entry_is_read_back_as_it_was_written(opened: Opened) {
 pub async fn the_newest_comes_first_whatever_came_in_first(opened: Opened) {
     let rig = Rig::new(opened).await;
     for secs in [3, 1, 2] {
-        rig.store.record(vec![entry(&rig.scope, secs, &format!("s{secs}"))]).await.unwrap();
+        rig.store.record_audit(vec![entry(&rig.scope, secs, &format!("s{secs}"))]).await.unwrap();
     }
     assert_eq!(subjects(&rig, &AuditFilter::default()).await, ["s3", "s2", "s1"]);
 }
@@ -68,7 +68,7 @@ pub async fn the_newest_comes_first_whatever_came_in_first(opened: Opened) {
 pub async fn pages_follow_each_other_by_cursor_also_within_one_moment(opened: Opened) {
     let rig = Rig::new(opened).await;
     let entries = (0..7).map(|n| entry(&rig.scope, n / 4, &format!("s{n}"))).collect();
-    rig.store.record(entries).await.unwrap();
+    rig.store.record_audit(entries).await.unwrap();
     let (mut seen, mut page) = (Vec::new(), PageRequest::first(2));
     loop {
         let found = list(&rig, &AuditFilter::default(), page).await;
@@ -83,7 +83,7 @@ pub async fn pages_follow_each_other_by_cursor_also_within_one_moment(opened: Op
 pub async fn pages_follow_each_other_by_offset(opened: Opened) {
     let rig = Rig::new(opened).await;
     rig.store
-        .record((0..5).map(|n| entry(&rig.scope, n, &format!("s{n}"))).collect())
+        .record_audit((0..5).map(|n| entry(&rig.scope, n, &format!("s{n}"))).collect())
         .await
         .unwrap();
     let page = PageRequest { limit: 2, offset: 1, after: None };
@@ -97,7 +97,7 @@ pub async fn each_filter_lets_its_own_pass(opened: Opened) {
     let rig = Rig::new(opened).await;
     let about = |target: &str| Some(target.to_owned());
     rig.store
-        .record(vec![
+        .record_audit(vec![
             AuditEntry { target: about("x"), ..entry(&rig.scope, 1, "ann") },
             AuditEntry { denied: true, status: 403, ..entry(&rig.scope, 2, "ann") },
             AuditEntry { target: about("xy"), ..entry(&rig.scope, 3, "bob") },
@@ -123,7 +123,10 @@ pub async fn each_filter_lets_its_own_pass(opened: Opened) {
 pub async fn a_tenant_sees_its_own(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
-    rig.store.record(vec![entry(&rig.scope, 1, "ann"), entry(&other, 2, "bob")]).await.unwrap();
+    rig.store
+        .record_audit(vec![entry(&rig.scope, 1, "ann"), entry(&other, 2, "bob")])
+        .await
+        .unwrap();
     let filter = AuditFilter { with_unknown: true, ..AuditFilter::default() };
     assert_eq!(subjects(&rig, &filter).await, ["ann"]);
     let page = rig.store.list_audit(&other, &filter, PageRequest::first(9)).await.unwrap();
@@ -134,7 +137,7 @@ pub async fn what_is_nobodys_is_shown_on_request(opened: Opened) {
     let rig = Rig::new(opened).await;
     let unknown = |secs| AuditEntry { tenant: None, role: None, ..entry(&rig.scope, secs, "?") };
     let entries = vec![unknown(1), entry(&rig.scope, 2, "ann"), unknown(3)];
-    rig.store.record(entries).await.unwrap();
+    rig.store.record_audit(entries).await.unwrap();
     assert_eq!(subjects(&rig, &AuditFilter::default()).await, ["ann"]);
     let with_unknown = AuditFilter { with_unknown: true, ..AuditFilter::default() };
     assert_eq!(subjects(&rig, &with_unknown).await, ["?", "ann", "?"]);
@@ -144,12 +147,12 @@ pub async fn what_is_nobodys_is_shown_on_request(opened: Opened) {
 
 pub async fn a_page_looks_at_a_bounded_number(opened: Opened) {
     let rig = Rig::new(opened).await;
-    rig.store.record(vec![entry(&rig.scope, 0, "rare")]).await.unwrap();
-    let many = AUDIT_LOOKED_AT_MAX + 50;
+    rig.store.record_audit(vec![entry(&rig.scope, 0, "rare")]).await.unwrap();
+    let many = AUDIT_SCAN_MAX + 50;
     for from in (0..many).step_by(1000) {
         let part = from..many.min(from + 1000);
         let entries = part.map(|n| entry(&rig.scope, 1 + i64::from(n), "often")).collect();
-        rig.store.record(entries).await.unwrap();
+        rig.store.record_audit(entries).await.unwrap();
     }
     let filter = AuditFilter { subject: Some("rare".into()), ..AuditFilter::default() };
     let first = list(&rig, &filter, PageRequest::first(5)).await;
@@ -159,13 +162,13 @@ pub async fn a_page_looks_at_a_bounded_number(opened: Opened) {
     let second = list(&rig, &filter, PageRequest { after, ..PageRequest::first(5) }).await;
     assert_eq!((second.items.len(), second.next), (1, None));
     let all = list(&rig, &AuditFilter::default(), PageRequest::first(5)).await;
-    assert_eq!((all.total, all.total_is_estimate), (u64::from(AUDIT_LOOKED_AT_MAX), true));
+    assert_eq!((all.total, all.total_is_estimate), (u64::from(AUDIT_SCAN_MAX), true));
 }
 
 pub async fn old_entries_are_forgotten_the_oldest_first(opened: Opened) {
     let rig = Rig::new(opened).await;
     rig.store
-        .record((0..6).map(|n| entry(&rig.scope, n, &format!("s{n}"))).collect())
+        .record_audit((0..6).map(|n| entry(&rig.scope, n, &format!("s{n}"))).collect())
         .await
         .unwrap();
     assert_eq!(rig.store.prune_audit(at(4), 3).await.unwrap(), 3);
@@ -180,7 +183,7 @@ pub async fn many_write_at_once_and_nothing_is_lost(opened: Opened) {
     let second = rig.second().await;
     let writers = (0..20).map(|n| {
         let store = if n % 2 == 0 { &rig.store } else { &second };
-        store.record((0..50).map(|m| entry(&rig.scope, m, &format!("w{n}"))).collect())
+        store.record_audit((0..50).map(|m| entry(&rig.scope, m, &format!("w{n}"))).collect())
     });
     join_all(writers).await.into_iter().for_each(Result::unwrap);
     let page = list(&rig, &AuditFilter::default(), PageRequest::first(1000)).await;

@@ -145,7 +145,7 @@ pub async fn a_changed_job_counts_as_what_it_is(opened: Opened) {
 pub async fn orders_in_one_batch_are_counted_each(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = rig.add_all(vec![new_job("a").build(), new_job("b").build()]).await;
-    let order = |job: Known, action| evenkeel_store::Order {
+    let order = |job: Known, action| evenkeel_store::JobCommand {
         id: job.id,
         if_generation: None,
         if_fired: None,
@@ -159,7 +159,7 @@ pub async fn orders_in_one_batch_are_counted_each(opened: Opened) {
         [order(jobs[0], Action::Pause), order(jobs[1], resume(Some(at(400))))],
     ];
     for orders in batches {
-        let answers = rig.store.order(&rig.scope, orders.to_vec(), now(1)).await.unwrap();
+        let answers = rig.store.apply_commands(&rig.scope, orders.to_vec(), now(1)).await.unwrap();
         assert!(answers.iter().all(|answer| matches!(answer, Applied::Done(_))), "{answers:?}");
         assert_eq!(counted(&rig).await, 1);
     }

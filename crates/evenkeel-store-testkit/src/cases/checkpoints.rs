@@ -4,7 +4,7 @@ use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{NodeNo, Span};
 use evenkeel_store::{
-    Attachments, CheckpointDisposition, ClaimedAttempt, Finish, FinishResult, Note, Prune,
+    Attachments, CheckpointDisposition, ClaimedAttempt, Finish, FinishResult, ProgressNote, Prune,
 };
 
 use super::notes::{note, note_for, silence, traceless};
@@ -13,8 +13,8 @@ use crate::Opened;
 use crate::fixtures::{Begin, at, new_job, now};
 use crate::rig::{ALPHA, Held, Known, OVER, Rig, next_attempt};
 
-fn saves(held: Held, data: &[u8]) -> Note {
-    Note { checkpoint: Some(data.to_vec()), ..silence(held) }
+fn saves(held: Held, data: &[u8]) -> ProgressNote {
+    ProgressNote { checkpoint: Some(data.to_vec()), ..silence(held) }
 }
 
 fn with(finish: Finish, checkpoint: CheckpointDisposition) -> Finish {
@@ -240,7 +240,7 @@ pub async fn of_a_note_and_an_end_at_once_the_end_has_the_last_word(opened: Open
                     assert_eq!(done, [FinishResult::Done]);
                 }
                 _ => {
-                    store.note(node, vec![saves(one, b"half")], now(62)).await.unwrap();
+                    store.save_progress(node, vec![saves(one, b"half")], now(62)).await.unwrap();
                 }
             }
         }

@@ -57,7 +57,11 @@ pub async fn what_waits_is_counted_by_pool_up_to_a_limit(opened: Opened) {
         (vec![big.clone(), small], 1, 1),
         (vec![big], 0, 0),
     ] {
-        assert_eq!(rig.store.waiting(&pools, limit).await.unwrap(), count, "{pools:?} {limit}");
+        assert_eq!(
+            rig.store.count_queued(&pools, limit).await.unwrap(),
+            count,
+            "{pools:?} {limit}"
+        );
     }
 }
 

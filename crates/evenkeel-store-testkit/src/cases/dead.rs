@@ -5,8 +5,8 @@ use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptKey, AttemptNo, Origin, Timestamp};
 use evenkeel_store::{
-    Action, DeadFilter, DeadLetter, Finish, FinishResult, FireResult, LETTER_ERROR_MAX,
-    PageRequest, Prune, Redriven, Results, Scope, Then, keep_true_letters,
+    Action, DEAD_LETTER_ERROR_MAX, DeadFilter, DeadLetter, Finish, FinishResult, FireResult,
+    PageRequest, Prune, Redriven, Results, Scope, Then, discard_unwritten_dead_letters,
 };
 
 use crate::Opened;
@@ -52,7 +52,7 @@ pub async fn a_letter_says_how_its_run_died(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
-    let error = "x".repeat(LETTER_ERROR_MAX - 1) + "éééé";
+    let error = "x".repeat(DEAD_LETTER_ERROR_MAX - 1) + "éééé";
     let results = Results { error: Some(error.clone()), ..Results::default() };
     let hook = Hook::DeadLetter(DeathReason::NotRetryable);
     rig.finish(Finish { hook, results, ..rig.end(held, Outcome::TimedOut, OVER) }).await;
@@ -63,7 +63,7 @@ pub async fn a_letter_says_how_its_run_died(opened: Opened) {
         died_at: at(65),
         reason: DeathReason::NotRetryable,
         outcome: Outcome::TimedOut,
-        error: Some(error.chars().take(LETTER_ERROR_MAX).collect()),
+        error: Some(error.chars().take(DEAD_LETTER_ERROR_MAX).collect()),
         redriven: None,
     };
     assert_eq!(list(&rig, DeadFilter::default()).await, std::slice::from_ref(&expected));
@@ -126,7 +126,7 @@ pub async fn a_run_that_somebody_wanted_ended_is_not_dead(opened: Opened) {
     let mut told = [death(&rig, held), death(&rig, dead), death(&rig, held)];
     // Of an end that was refused nothing is known, so nothing is taken back.
     let became = [FinishResult::Done, FinishResult::Done, FinishResult::LeaseLost];
-    keep_true_letters(&*rig.store, &mut told, &became).await;
+    discard_unwritten_dead_letters(&*rig.store, &mut told, &became).await;
     assert_eq!(told.map(|end| end.hook), [Hook::None, DEAD, DEAD]);
 }
 

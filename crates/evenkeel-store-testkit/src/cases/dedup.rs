@@ -264,14 +264,14 @@ pub async fn of_orders_in_a_batch_the_first_gets_the_key(opened: Opened) {
         fail(&rig, job, secs).await;
         jobs.push(job);
     }
-    let order = |job: &Known| evenkeel_store::Order {
+    let order = |job: &Known| evenkeel_store::JobCommand {
         id: job.id,
         if_generation: None,
         if_fired: None,
         action: RETRY,
     };
     let orders = jobs.iter().map(order).collect();
-    let answers = rig.store.order(&rig.scope, orders, now(100)).await.unwrap();
+    let answers = rig.store.apply_commands(&rig.scope, orders, now(100)).await.unwrap();
     assert!(matches!(answers[0], Applied::Done(_)), "{answers:?}");
     assert_eq!(answers[1], Applied::Duplicate(jobs[0].id));
 }

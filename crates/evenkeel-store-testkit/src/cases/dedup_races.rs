@@ -88,13 +88,14 @@ pub async fn whoever_takes_keys_at_once_gets_on_and_one_is_pending(opened: Opene
                     usize::from(matches!(asked.unwrap(), Triggered::Accepted(_)))
                 }
                 _ => {
-                    let orders = [job, other].map(|job| evenkeel_store::Order {
+                    let orders = [job, other].map(|job| evenkeel_store::JobCommand {
                         id: job.id,
                         if_generation: None,
                         if_fired: None,
                         action: RETRY,
                     });
-                    let answers = store.order(&scope, orders.into(), now(secs)).await.unwrap();
+                    let answers =
+                        store.apply_commands(&scope, orders.into(), now(secs)).await.unwrap();
                     answers.iter().filter(|answer| matches!(answer, Applied::Done(_))).count()
                 }
             }

@@ -3,7 +3,9 @@
 use evenkeel_core::on_failure::{Hook, OnFailure};
 use evenkeel_core::run::Outcome;
 use evenkeel_core::status::JobStatus;
-use evenkeel_store::{Action, Applied, FailingJob, Finish, FinishResult, NewJob, Order, Standing};
+use evenkeel_store::{
+    Action, Applied, FailingJob, Finish, FinishResult, JobCommand, NewJob, Standing,
+};
 
 use crate::Opened;
 use crate::fixtures::{at, new_job, now};
@@ -101,7 +103,7 @@ pub async fn a_pause_with_a_note_shows_it_until_the_job_goes_on(opened: Opened) 
     fail(&rig, job, 1, 60).await;
     let note = "paused because a run failed".to_owned();
     let told = rig.store.list_failing(1).await.unwrap().remove(0);
-    let order = Order {
+    let order = JobCommand {
         id: told.id,
         if_generation: Some(told.generation),
         if_fired: None,
@@ -142,7 +144,7 @@ pub async fn a_pause_or_resume_begins_the_count_anew(opened: Opened) {
     done(rig.store.act(&rig.scope, job.id, Action::Pause, now(190)).await.unwrap());
     let action = resume(Some(at(240)));
     done(rig.store.act(&rig.scope, job.id, action, now(200)).await.unwrap());
-    let order = Order {
+    let order = JobCommand {
         id: told.id,
         if_generation: Some(told.generation),
         if_fired: None,

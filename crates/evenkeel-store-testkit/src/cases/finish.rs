@@ -63,7 +63,8 @@ pub async fn a_long_log_is_whole_for_one_run_and_cut_in_lists(opened: Opened) {
     assert_eq!(whole.printed(), Some(log));
     for job in [None, Some(job.id)] {
         let filter = AttemptFilter { job };
-        let page = rig.store.list_runs(&rig.scope, filter, PageRequest::first(10)).await.unwrap();
+        let page =
+            rig.store.list_attempts(&rig.scope, filter, PageRequest::first(10)).await.unwrap();
         assert_eq!(page.items, [whole.clone().for_list()]);
         let shown = page.items[0].results.output.as_ref().unwrap();
         assert_eq!(shown.chars().count(), LISTED_OUTPUT_CHARS);

@@ -8,8 +8,8 @@ use evenkeel_core::limit::{LimitKey, Limits};
 use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{AttemptKey, JobNo};
 use evenkeel_store::{
-    AfterLoss, AttemptFilter, Claim, ClaimedAttempt, DueJob, Finish, FinishResult, PageRequest,
-    Permit, Requeue, Rooms, RunCancelled, Scope, Store, Terms,
+    AfterLoss, AttemptFilter, Claim, ClaimedAttempt, DueJob, Finish, FinishResult, LimitTerms,
+    PageRequest, Permit, ReleaseStep, Requeue, RunCancelled, Scope, Store,
 };
 
 use super::limits::{key_of, rooms_within};
@@ -28,7 +28,7 @@ struct Race {
     limits: BTreeMap<LimitKey, u32>,
     jobs: BTreeMap<JobNo, (DueJob, Option<LimitKey>)>,
     good_end: Finish,
-    terms: Terms,
+    terms: LimitTerms,
     watch: Mutex<Watch>,
 }
 
@@ -65,7 +65,7 @@ impl Race {
     async fn look(&self, store: &dyn Store) {
         let page = PageRequest::first(10_000);
         let runs =
-            store.list_runs(&self.scope, AttemptFilter::default(), page).await.unwrap().items;
+            store.list_attempts(&self.scope, AttemptFilter::default(), page).await.unwrap().items;
         let mut running: BTreeMap<LimitKey, u32> = BTreeMap::new();
         for run in runs.iter().filter(|run| run.status == AttemptStatus::Running) {
             let of_tenant = LimitKey::of_tenant(self.scope.tenant);
@@ -128,7 +128,8 @@ impl Race {
                 idle += 1;
                 assert!(idle < 20_000, "nothing goes on");
                 // As whoever keeps house does.
-                let rooms = Rooms { to_wider: idle % 8 == 0, ..rooms_within(&self.terms.limits) };
+                let rooms =
+                    ReleaseStep { to_wider: idle % 8 == 0, ..rooms_within(&self.terms.limits) };
                 store.release_all_limited(rooms, now(100)).await.unwrap();
                 tokio::task::yield_now().await;
             }

@@ -3,7 +3,7 @@
 use evenkeel_core::AttemptKey;
 use evenkeel_core::limit::{LimitKey, Limits};
 use evenkeel_core::order::Lane;
-use evenkeel_store::{ClaimedAttempt, Finish, NewJob, Permit, Released, Rooms};
+use evenkeel_store::{ClaimedAttempt, Finish, NewJob, Permit, ReleaseStep, Released};
 
 use super::limits::{
     all_rooms, claim_within, held, key_of, keys, queue, release_all_limited, rooms_within,
@@ -46,7 +46,7 @@ fn places_of(claimed: &[ClaimedAttempt]) -> Vec<Permit> {
     places.collect()
 }
 
-async fn step(rig: &Rig, rooms: Rooms, secs: i64) -> Released {
+async fn step(rig: &Rig, rooms: ReleaseStep, secs: i64) -> Released {
     rig.store.release_all_limited(rooms, now(secs)).await.expect("rooms can be looked into")
 }
 
@@ -162,7 +162,7 @@ pub async fn who_has_a_place_of_its_key_waits_where_its_tenants_do(opened: Opene
     let ended = [Permit { limit: key_of(&rig, "host"), run: host[0].key }];
     assert_eq!(rig.store.release_limited(&ended, &terms, now(66)).await.unwrap(), 0);
     assert_eq!(rig.store.queue_depths(100).await.unwrap().parked, [3, 3, 0]);
-    let rooms = Rooms { to_wider: true, ..rooms_within(&tenant(2)) };
+    let rooms = ReleaseStep { to_wider: true, ..rooms_within(&tenant(2)) };
     assert_eq!(step(&rig, rooms, 67).await.moved, 0);
     assert_eq!(rig.store.queue_depths(100).await.unwrap().parked, [2, 4, 0]);
     end_all(&rig, &plain).await;
@@ -212,7 +212,7 @@ pub async fn a_step_looks_at_no_more_than_so_many(opened: Opened) {
     // Those of a key differ in its limit, so that the first thousand of each are looked at.
     let first = step(&rig, all_rooms(), 64).await;
     assert!(first.next.is_some() && !first.again, "{first:?}");
-    let second = step(&rig, Rooms { after: first.next, ..all_rooms() }, 64).await;
+    let second = step(&rig, ReleaseStep { after: first.next, ..all_rooms() }, 64).await;
     assert_eq!((first.moved, second.moved, second.next), (4, 2, None));
 }
 

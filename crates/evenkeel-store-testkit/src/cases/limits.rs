@@ -5,7 +5,7 @@ use evenkeel_core::limit::{KeyDigest, LimitKey, Limits};
 use evenkeel_core::order::Lane;
 use evenkeel_core::run::Outcome;
 use evenkeel_store::{
-    AfterLoss, Claim, ClaimedAttempt, FinishResult, Permit, Requeue, Rooms, Scope, Terms,
+    AfterLoss, Claim, ClaimedAttempt, FinishResult, LimitTerms, Permit, ReleaseStep, Requeue, Scope,
 };
 
 use crate::Opened;
@@ -13,13 +13,16 @@ use crate::fixtures::{JobBuilder, at, new_job, now};
 use crate::rig::{Held, Known, OVER, Rig, claim_of, wake_fire_of};
 
 /// All waiting rooms.
-pub(super) fn all_rooms() -> Rooms {
-    Rooms { after: None, limit: 1_000, terms: Terms::default(), to_wider: false }
+pub(super) fn all_rooms() -> ReleaseStep {
+    ReleaseStep { after: None, limit: 1_000, terms: LimitTerms::default(), to_wider: false }
 }
 
 /// All of them, while these hold for tenants and lanes.
-pub(super) fn rooms_within(limits: &Limits) -> Rooms {
-    Rooms { terms: Terms { limits: limits.clone(), ..Terms::default() }, ..all_rooms() }
+pub(super) fn rooms_within(limits: &Limits) -> ReleaseStep {
+    ReleaseStep {
+        terms: LimitTerms { limits: limits.clone(), ..LimitTerms::default() },
+        ..all_rooms()
+    }
 }
 
 /// The limit of a key of the first tenant.
@@ -120,13 +123,17 @@ pub async fn who_ends_sends_as_many_back_as_have_ended(opened: Opened) {
     rig.finish_all(ends).await;
     let place = |attempt: &ClaimedAttempt| Permit { limit: attempt.places[0], run: attempt.key };
     let ended: Vec<Permit> = claimed.iter().map(place).collect();
-    let unparked = rig.store.release_limited(&ended, &Terms::default(), now(101)).await.unwrap();
+    let unparked =
+        rig.store.release_limited(&ended, &LimitTerms::default(), now(101)).await.unwrap();
     assert_eq!(unparked, 3);
     assert_eq!(rig.claim(20, 101).await.len(), 3);
     // More go back than there are places: a claim decides.
-    assert_eq!(rig.store.release_limited(&ended, &Terms::default(), now(102)).await.unwrap(), 3);
+    assert_eq!(
+        rig.store.release_limited(&ended, &LimitTerms::default(), now(102)).await.unwrap(),
+        3
+    );
     assert_eq!(rig.claim(20, 102).await.len(), 0);
-    assert_eq!(rig.store.release_limited(&[], &Terms::default(), now(102)).await.unwrap(), 0);
+    assert_eq!(rig.store.release_limited(&[], &LimitTerms::default(), now(102)).await.unwrap(), 0);
 }
 
 pub async fn they_leave_the_waiting_room_in_the_order_of_dispatch(opened: Opened) {
@@ -149,7 +156,7 @@ pub async fn they_leave_the_waiting_room_in_the_order_of_dispatch(opened: Opened
         rig.finish(rig.good_end(running)).await;
         let ended = [Permit { limit, run }];
         assert_eq!(
-            rig.store.release_limited(&ended, &Terms::default(), now(9_004)).await.unwrap(),
+            rig.store.release_limited(&ended, &LimitTerms::default(), now(9_004)).await.unwrap(),
             1
         );
         let claimed = rig.claim(9, 9_004).await;
@@ -396,7 +403,7 @@ pub async fn rooms_are_looked_into_one_after_the_other(opened: Opened) {
     rig.finish_all(claimed.iter().map(|one| rig.good_end(held(one))).collect()).await;
     let (mut after, mut moved) = (None, Vec::new());
     loop {
-        let rooms = Rooms { after, limit: 1, ..all_rooms() };
+        let rooms = ReleaseStep { after, limit: 1, ..all_rooms() };
         let step = rig.store.release_all_limited(rooms, now(101)).await.unwrap();
         moved.push(step.moved);
         after = step.next;

@@ -98,7 +98,7 @@ async fn happen(rig: &Rig, job: Known, new: &NewJob, dice: &mut Dice) {
 }
 
 async fn judge(rig: &Rig, job: Known, reason: Reason) {
-    rig.store.watch(&[job.no]).await.unwrap();
+    rig.store.mark_at_risk(&[job.no]).await.unwrap();
     let shards: Vec<Shard> = Shard::all().collect();
     let watched = rig.store.to_judge(&shards, 10_000, now(100)).await.unwrap().jobs;
     let touched = watched.iter().find(|watched| watched.no == job.no).unwrap().touched;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use evenkeel_core::{JobId, Slot};
-use evenkeel_store::{Job, JobFilter, JobSort, LOOKED_AT_MAX, PageRequest, SortBy};
+use evenkeel_store::{Job, JobFilter, JobSort, LIST_SCAN_MAX, PageRequest, SortBy};
 
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use crate::paging::{ORDERS, all_pages, ids, model};
 use crate::rig::Rig;
 
 /// More than anyone looks at for a page.
-const MANY: u32 = LOOKED_AT_MAX + 500;
+const MANY: u32 = LIST_SCAN_MAX + 500;
 
 async fn add_many(rig: &Rig, jobs: &[evenkeel_store::NewJob]) {
     for (n, batch) in jobs.chunks(2_100).enumerate() {

@@ -54,7 +54,7 @@ pub async fn of_a_steal_and_a_fire_no_attempt_is_lost(opened: Opened) {
                     matches!(fired[..], [FireResult::Fired(_)])
                 } else {
                     let stolen = store.steal(node, at(40), Span::from_secs(4), now(60)).await;
-                    let owned = store.owned(node, 10).await.unwrap();
+                    let owned = store.list_owned(node, 10).await.unwrap();
                     stolen.unwrap() && owned.len() == 1
                 }
             }

@@ -4,8 +4,8 @@ use evenkeel_core::lease::Fence;
 use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{AttemptKey, NodeNo, Progress};
 use evenkeel_store::{
-    Attachments, Attempt, CheckpointDisposition, Finish, FinishResult, FireResult, Note,
-    PageRequest, Prune,
+    Attachments, Attempt, CheckpointDisposition, Finish, FinishResult, FireResult, PageRequest,
+    ProgressNote, Prune,
 };
 
 use crate::Opened;
@@ -14,16 +14,16 @@ use crate::orders::Orders;
 use crate::rig::{Held, Known, OVER, Rig};
 
 /// What an attempt may say of itself.
-pub(super) fn silence(held: Held) -> Note {
-    Note { key: held.key, fence: held.fence, progress: None, log: None, checkpoint: None }
+pub(super) fn silence(held: Held) -> ProgressNote {
+    ProgressNote { key: held.key, fence: held.fence, progress: None, log: None, checkpoint: None }
 }
 
 pub(super) fn progress(done: u64) -> Progress {
     Progress { done: Some(done), message: Some(format!("page {done}")), ..Progress::default() }
 }
 
-fn says(held: Held, done: u64, log: &str) -> Note {
-    Note { progress: Some(progress(done)), log: Some(log.into()), ..silence(held) }
+fn says(held: Held, done: u64, log: &str) -> ProgressNote {
+    ProgressNote { progress: Some(progress(done)), log: Some(log.into()), ..silence(held) }
 }
 
 /// An end after which nothing of what was said is left.
@@ -34,11 +34,11 @@ pub(super) fn traceless(finish: Finish) -> Finish {
     }
 }
 
-pub(super) async fn note_for(rig: &Rig, node: NodeNo, batch: Vec<Note>) -> Vec<bool> {
-    rig.store.note(node, batch, now(62)).await.expect("attempts can say something")
+pub(super) async fn note_for(rig: &Rig, node: NodeNo, batch: Vec<ProgressNote>) -> Vec<bool> {
+    rig.store.save_progress(node, batch, now(62)).await.expect("attempts can say something")
 }
 
-pub(super) async fn note(rig: &Rig, note: Note) -> bool {
+pub(super) async fn note(rig: &Rig, note: ProgressNote) -> bool {
     note_for(rig, rig.node, vec![note]).await[0]
 }
 
@@ -65,7 +65,8 @@ pub async fn a_note_is_shown_while_the_attempt_runs(opened: Opened) {
         items_indexed: Some(-1),
         message: Some("it's \"half\" done — \0\n".into()),
     };
-    let spoken = Note { progress: Some(whole.clone()), ..says(held, 0, "line one\nline two") };
+    let spoken =
+        ProgressNote { progress: Some(whole.clone()), ..says(held, 0, "line one\nline two") };
     assert!(note(&rig, spoken).await);
     let run = rig.run(held.key).await;
     assert_eq!(said(&run), (Some(whole), Some("line one\nline two")));
@@ -96,8 +97,8 @@ pub async fn lists_leave_notes_out(opened: Opened) {
 pub async fn what_a_note_leaves_out_stays(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (_, held) = running(&rig, "crawl").await;
-    let only_progress = |done| Note { progress: Some(progress(done)), ..silence(held) };
-    let only_log = |log: &str| Note { log: Some(log.into()), ..silence(held) };
+    let only_progress = |done| ProgressNote { progress: Some(progress(done)), ..silence(held) };
+    let only_log = |log: &str| ProgressNote { log: Some(log.into()), ..silence(held) };
     let steps = [
         (silence(held), NOTHING),
         (only_log("a"), (None, Some("a"))),
@@ -165,7 +166,7 @@ pub async fn an_attempt_that_went_back_starts_with_nothing_said(opened: Opened) 
     let again = rig.claim_one(71).await;
     assert_eq!((again.key, said(&rig.run(held.key).await)), (held.key, NOTHING));
     assert!(!note(&rig, says(held, 11, "of its former self")).await);
-    assert!(note(&rig, Note { progress: Some(progress(1)), ..silence(again) }).await);
+    assert!(note(&rig, ProgressNote { progress: Some(progress(1)), ..silence(again) }).await);
     assert_eq!(said(&rig.run(held.key).await), (Some(progress(1)), None));
 }
 
@@ -203,7 +204,7 @@ pub async fn a_thousand_attempts_say_something_at_once(opened: Opened) {
     assert_eq!(rig.fire(fires, 60).await, [FireResult::Fired(Fence(1)); 1_000]);
     let held = |job: &Known| Held { key: AttemptKey::regular(job.no, at(60)), fence: Fence(1) };
     for round in 1..=3 {
-        let one = |job: &Known| Note {
+        let one = |job: &Known| ProgressNote {
             checkpoint: Some(vec![7; 100]),
             ..says(held(job), round, &"line\n".repeat(50))
         };
@@ -248,7 +249,7 @@ pub async fn pruning_leaves_nothing_to_a_later_run_with_the_same_key(opened: Ope
         (Held { key, fence }, wakes[0].has_checkpoint)
     };
     let (held, _) = start().await;
-    let leaves = Note { checkpoint: Some(vec![1]), ..says(held, 1, "line") };
+    let leaves = ProgressNote { checkpoint: Some(vec![1]), ..says(held, 1, "line") };
     assert!(note(&rig, leaves).await);
     let cancelled = rig.end(held, evenkeel_core::run::Outcome::Cancelled, OVER);
     assert_eq!(rig.finish(cancelled).await, FinishResult::Done);

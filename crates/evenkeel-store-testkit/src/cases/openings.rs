@@ -38,7 +38,7 @@ async fn claim(rig: &Rig, room: usize, secs: i64) -> Vec<JobNo> {
 }
 
 async fn closed_of(rig: &Rig, shards: &[Shard], limit: u32, secs: i64) -> Vec<ClosedAttempt> {
-    rig.store.closed(shards, limit, now(secs)).await.unwrap()
+    rig.store.find_closed_windows(shards, limit, now(secs)).await.unwrap()
 }
 
 async fn closed(rig: &Rig, secs: i64) -> Vec<AttemptKey> {
@@ -73,9 +73,9 @@ pub async fn what_is_not_open_does_not_count_as_waiting(opened: Opened) {
     queue(&rig, new_job("open"), opening(None, Some(900))).await;
     let (_, key) = queue(&rig, new_job("later"), opening(Some(900), None)).await;
     let pools = ["default".to_owned()];
-    assert_eq!(rig.store.waiting(&pools, 10).await.unwrap(), 1);
-    rig.store.reopen(&[(key, ALWAYS)]).await.unwrap();
-    assert_eq!(rig.store.waiting(&pools, 10).await.unwrap(), 2);
+    assert_eq!(rig.store.count_queued(&pools, 10).await.unwrap(), 1);
+    rig.store.set_claim_windows(&[(key, ALWAYS)]).await.unwrap();
+    assert_eq!(rig.store.count_queued(&pools, 10).await.unwrap(), 2);
 }
 
 pub async fn closed_ones_do_not_hold_up_those_behind_them(opened: Opened) {
@@ -156,12 +156,12 @@ pub async fn closed_ones_are_told_by_shard_up_to_a_limit(opened: Opened) {
 pub async fn a_reopened_attempt_is_claimed_in_its_new_time(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, key) = queue(&rig, new_job("crawl"), opening(None, Some(80))).await;
-    rig.store.reopen(&[(key, opening(Some(200), Some(300)))]).await.unwrap();
+    rig.store.set_claim_windows(&[(key, opening(Some(200), Some(300)))]).await.unwrap();
     assert_eq!(closed(&rig, 250).await, []);
     assert_eq!(claim(&rig, 10, 199).await, []);
     assert_eq!(claim(&rig, 10, 300).await, []);
     assert_eq!(closed(&rig, 300).await, [key]);
-    rig.store.reopen(&[(key, ALWAYS)]).await.unwrap();
+    rig.store.set_claim_windows(&[(key, ALWAYS)]).await.unwrap();
     assert_eq!(claim(&rig, 10, 300).await, [job.no]);
 }
 
@@ -169,7 +169,7 @@ pub async fn reopening_leaves_the_order_as_it_was(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (first, shut) = queue(&rig, new_job("first").priority(9), opening(None, Some(61))).await;
     let (second, _) = queue(&rig, new_job("second").priority(5), ALWAYS).await;
-    rig.store.reopen(&[(shut, ALWAYS)]).await.unwrap();
+    rig.store.set_claim_windows(&[(shut, ALWAYS)]).await.unwrap();
     assert_eq!(claim(&rig, 10, 70).await, [first.no, second.no]);
 }
 
@@ -180,8 +180,8 @@ pub async fn what_is_in_the_queue_no_more_is_not_reopened(opened: Opened) {
     let (other, shut) = queue(&rig, new_job("other"), opening(None, Some(80))).await;
     let never = AttemptKey::regular(claimed.no, at(999));
     let batch = [key, never, shut].map(|key| (key, ALWAYS));
-    rig.store.reopen(&batch).await.unwrap();
-    rig.store.reopen(&[]).await.unwrap();
+    rig.store.set_claim_windows(&batch).await.unwrap();
+    rig.store.set_claim_windows(&[]).await.unwrap();
     assert_eq!(claim(&rig, 10, 90).await, [other.no]);
     let census = rig.census().await;
     assert_eq!((census.ready, census.running, census.runs), (0, 2, 2));
@@ -266,7 +266,7 @@ pub async fn of_a_claim_and_an_opening_at_once_no_attempt_is_lost_or_given_twice
         let keys = keys.clone();
         async move {
             if n < 2 {
-                store.reopen(&keys).await.unwrap();
+                store.set_claim_windows(&keys).await.unwrap();
                 return Vec::new();
             }
             store.claim(&claim_of(node, 100), now(70)).await.unwrap().attempts

@@ -3,7 +3,7 @@
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::status::JobStatus;
-use evenkeel_store::{Action, Applied, FinishResult, FireResult, Order, Triggered};
+use evenkeel_store::{Action, Applied, FinishResult, FireResult, JobCommand, Triggered};
 
 use super::races::{at_once, jobs};
 use crate::Opened;
@@ -171,7 +171,7 @@ pub async fn of_orders_for_one_generation_one_is_obeyed(opened: Opened) {
         let answers = at_once(&rig, 4, |n, store| async move {
             let change = Action::Change(Box::default());
             let action = if n % 2 == 0 { Action::Pause } else { change };
-            let order = Order { id: job.id, if_generation: Some(1), if_fired: None, action };
+            let order = JobCommand { id: job.id, if_generation: Some(1), if_fired: None, action };
             store.order_one(&scope, order, now(10)).await.unwrap()
         })
         .await;
@@ -247,13 +247,14 @@ pub async fn batches_of_orders_at_once_end_without_harm(opened: Opened) {
         async move {
             for round in 0..4 {
                 let action = if (n + round) % 2 == 0 { Action::Pause } else { resume(None) };
-                let orders = jobs.iter().map(|job| Order {
+                let orders = jobs.iter().map(|job| JobCommand {
                     id: job.id,
                     if_generation: None,
                     if_fired: None,
                     action: action.clone(),
                 });
-                let answers = store.order(&scope, orders.collect(), now(10)).await.unwrap();
+                let answers =
+                    store.apply_commands(&scope, orders.collect(), now(10)).await.unwrap();
                 assert_eq!(answers.len(), 60);
             }
         }

@@ -1,15 +1,15 @@
 //! What is true of all orders, and of many at once.
 
 use evenkeel_core::status::JobStatus;
-use evenkeel_store::{Action, Applied, JobChange, Order, Registered};
+use evenkeel_store::{Action, Applied, JobChange, JobCommand, Registered};
 
 use crate::Opened;
 use crate::fixtures::{at, fresh_id, new_job, now};
 use crate::orders::{Orders, done, gone, job_after, resume};
 use crate::rig::{Known, Rig};
 
-fn order(job: Known, action: Action) -> Order {
-    Order { id: job.id, if_generation: None, if_fired: None, action }
+fn order(job: Known, action: Action) -> JobCommand {
+    JobCommand { id: job.id, if_generation: None, if_fired: None, action }
 }
 
 fn renamed(name: &str) -> Action {
@@ -25,10 +25,10 @@ pub async fn each_is_answered_in_its_place_and_spoils_no_other(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = jobs(&rig, 6).await;
     let nobody = Known { id: fresh_id(), ..jobs[0] };
-    let stale = Order { if_generation: Some(9), ..order(jobs[4], Action::Pause) };
+    let stale = JobCommand { if_generation: Some(9), ..order(jobs[4], Action::Pause) };
     let answers = rig
         .store
-        .order(
+        .apply_commands(
             &rig.scope,
             vec![
                 order(jobs[5], Action::Pause),
@@ -60,7 +60,7 @@ pub async fn of_two_that_want_one_name_the_first_gets_it(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = jobs(&rig, 2).await;
     let batch = vec![order(jobs[0], renamed("new")), order(jobs[1], renamed("new"))];
-    let answers = rig.store.order(&rig.scope, batch, now(10)).await.unwrap();
+    let answers = rig.store.apply_commands(&rig.scope, batch, now(10)).await.unwrap();
     assert!(matches!(answers[0], Applied::Done(_)));
     assert_eq!(answers[1], Applied::NameTaken(jobs[0].id));
     let taken = rig.register(vec![new_job("new").build()]).await;
@@ -84,11 +84,11 @@ pub async fn each_may_ask_for_the_generation(opened: Opened) {
     {
         let job = rig.add(new_job(&format!("one {nth}")).build()).await;
         let before = rig.job(job).await;
-        let other = Order { if_generation: Some(2), ..order(job, action.clone()) };
+        let other = JobCommand { if_generation: Some(2), ..order(job, action.clone()) };
         let answer = rig.store.order_one(&rig.scope, other, now(10)).await.unwrap();
         assert_eq!(answer, Applied::Stale(Box::new(before.clone())));
         assert_eq!(rig.job(job).await, before);
-        let this = Order { if_generation: Some(1), ..order(job, action) };
+        let this = JobCommand { if_generation: Some(1), ..order(job, action) };
         done(rig.store.order_one(&rig.scope, this, now(10)).await.unwrap());
     }
 }
@@ -99,17 +99,17 @@ pub async fn each_may_ask_for_how_often_it_was_fired(opened: Opened) {
     rig.run_well(job, 60).await;
     let before = rig.job(job).await;
     assert_eq!(before.fired, 1);
-    let overtaken = Order { if_fired: Some(0), ..order(job, Action::Pause) };
+    let overtaken = JobCommand { if_fired: Some(0), ..order(job, Action::Pause) };
     let answer = rig.store.order_one(&rig.scope, overtaken, now(70)).await.unwrap();
     assert_eq!(answer, Applied::Stale(Box::new(before)));
-    let this = Order { if_fired: Some(1), ..order(job, Action::Pause) };
+    let this = JobCommand { if_fired: Some(1), ..order(job, Action::Pause) };
     done(rig.store.order_one(&rig.scope, this, now(70)).await.unwrap());
 }
 
 pub async fn what_the_state_forbids_is_told_before_another_generation(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = jobs(&rig, 1).await[0];
-    let wrong = Order { if_generation: Some(9), ..order(job, resume(None)) };
+    let wrong = JobCommand { if_generation: Some(9), ..order(job, resume(None)) };
     let answer = rig.store.order_one(&rig.scope, wrong, now(10)).await.unwrap();
     assert!(matches!(answer, Applied::NotAllowed(_)), "{answer:?}");
 }
@@ -139,12 +139,15 @@ pub async fn a_thousand_are_obeyed_at_once(opened: Opened) {
     let jobs = jobs(&rig, evenkeel_store::COMMANDS_MAX).await;
     let batch = |action: Action| jobs.iter().map(|job| order(*job, action.clone())).collect();
     let all_done = |answers: &[Applied]| answers.iter().all(|it| matches!(it, Applied::Done(_)));
-    let answers = rig.store.order(&rig.scope, batch(Action::Pause), now(10)).await.unwrap();
+    let answers =
+        rig.store.apply_commands(&rig.scope, batch(Action::Pause), now(10)).await.unwrap();
     assert!(all_done(&answers));
-    let answers = rig.store.order(&rig.scope, batch(resume(Some(at(90)))), now(20)).await.unwrap();
+    let answers =
+        rig.store.apply_commands(&rig.scope, batch(resume(Some(at(90)))), now(20)).await.unwrap();
     assert!(all_done(&answers));
     assert_eq!(job_after(answers[999].clone()), rig.job(jobs[999]).await);
-    let answers = rig.store.order(&rig.scope, batch(Action::Delete), now(30)).await.unwrap();
+    let answers =
+        rig.store.apply_commands(&rig.scope, batch(Action::Delete), now(30)).await.unwrap();
     assert!(all_done(&answers));
     assert_eq!(rig.census().await.jobs, 0);
 }

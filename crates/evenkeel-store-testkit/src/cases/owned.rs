@@ -1,13 +1,13 @@
 //! Who has what: how lost work is found (I7).
 
 use evenkeel_core::{AttemptKey, NodeNo};
-use evenkeel_store::{LongRun, Ping, Pinged};
+use evenkeel_store::{LongAttempt, Ping, Pinged};
 
 use crate::Opened;
 use crate::fixtures::{at, new_job, now};
 use crate::rig::{Held, Rig};
 
-async fn ping(rig: &Rig, oldest_open: Option<i64>, long_runs: Vec<LongRun>, secs: i64) {
+async fn ping(rig: &Rig, oldest_open: Option<i64>, long_runs: Vec<LongAttempt>, secs: i64) {
     let ping = Ping { node: rig.node, oldest_open: oldest_open.map(at), long_runs };
     let answer = rig.store.ping(&ping, now(secs)).await.unwrap();
     assert!(matches!(answer, Pinged::Alive { .. }));
@@ -25,8 +25,8 @@ async fn lost(rig: &Rig, secs: i64) -> Vec<AttemptKey> {
     owned_by(rig, rig.node).await
 }
 
-fn long(held: Held, secs: i64) -> LongRun {
-    LongRun { key: held.key, fence: held.fence, started_at: at(secs) }
+fn long(held: Held, secs: i64) -> LongAttempt {
+    LongAttempt { key: held.key, fence: held.fence, started_at: at(secs) }
 }
 
 pub async fn all_that_runs_on_a_node_is_found(opened: Opened) {
@@ -67,7 +67,7 @@ pub async fn no_more_than_the_limit_is_told(opened: Opened) {
     for job in rig.add_all(jobs).await {
         rig.start(job, 60).await;
     }
-    assert_eq!(rig.store.owned(rig.node, 3).await.unwrap().len(), 3);
+    assert_eq!(rig.store.list_owned(rig.node, 3).await.unwrap().len(), 3);
 }
 
 pub async fn of_given_attempts_those_that_run_on_the_node_are_found(opened: Opened) {

@@ -2,7 +2,7 @@
 
 use evenkeel_core::PageId;
 use evenkeel_core::page::{Kept, KnownPage, PageContent};
-use evenkeel_store::{PageFilter, Shelf, StoredPage};
+use evenkeel_store::{PageFilter, PageQuota, StoredPage};
 use serde_json::json;
 
 use super::page_lists::{all_urls, list_all};
@@ -15,8 +15,8 @@ use crate::rig::{Known, Rig};
 pub(super) const PLENTY: u64 = 1 << 40;
 
 /// A shelf of the first tenant's job.
-pub(super) fn shelf(rig: &Rig, job: Known, bytes_max: u64) -> Shelf {
-    Shelf { tenant: rig.scope.tenant, job: job.no, bytes_max }
+pub(super) fn shelf(rig: &Rig, job: Known, bytes_max: u64) -> PageQuota {
+    PageQuota { tenant: rig.scope.tenant, job: job.no, bytes_max }
 }
 
 /// A page of a job, whose content is its title and text alone.
@@ -318,7 +318,7 @@ pub async fn a_deleted_job_and_one_of_another_tenant_keep_nothing(opened: Opened
     let other = rig.tenant("other").await;
     let job = rig.add(new_job("crawl").build()).await;
     let (a, b) = (page(job, "a", "", "text"), page(job, "b", "", "text"));
-    let theirs = Shelf { tenant: other.tenant, ..shelf(&rig, job, PLENTY) };
+    let theirs = PageQuota { tenant: other.tenant, ..shelf(&rig, job, PLENTY) };
     let kept = rig.store.save_pages(theirs, vec![a.clone()], now(1)).await.unwrap();
     assert_eq!(kept, [Kept::NoRoom]);
     keep(&rig, job, vec![a.clone()], 1).await;

@@ -3,7 +3,7 @@
 use evenkeel_core::limit::{Limit, Limits};
 use evenkeel_core::run::AttemptStatus;
 use evenkeel_store::{
-    Action, ClaimWindow, JobChange, Permit, RunCancelled, Terms, WaitingAttempt, WaitsFor,
+    Action, ClaimWindow, JobChange, LimitTerms, Permit, RunCancelled, WaitingAttempt, WaitsFor,
 };
 
 use super::limits::{claim_within, held, key_of, keys, queue, queue_many, release_all_limited};
@@ -24,11 +24,11 @@ pub async fn it_says_what_it_waits_for(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, key) = one_waits(&rig).await;
     let limit = Limit { key: key_of(&rig, "host"), most: 1 };
-    let waits_for = WaitsFor::Place { since: at(70), limit, running: Some(1) };
+    let waits_for = WaitsFor::Permit { since: at(70), limit, running: Some(1) };
     let told = rig.waiting_of(&rig.scope, job.id).await;
     assert_eq!(told, [WaitingAttempt { key, priority: None, waits_for }]);
-    let told = rig.store.waiting_of(&rig.scope, job.id, None, now(100)).await.unwrap();
-    let waits_for = WaitsFor::Place { since: at(70), limit, running: None };
+    let told = rig.store.waiting_attempts(&rig.scope, job.id, None, now(100)).await.unwrap();
+    let waits_for = WaitsFor::Permit { since: at(70), limit, running: None };
     assert_eq!(told[0].waits_for, waits_for, "places are counted for who asks");
     let other = rig.tenant("other").await;
     assert_eq!(rig.waiting_of(&other, job.id).await, []);
@@ -62,7 +62,7 @@ pub async fn it_is_counted_apart(opened: Opened) {
     let pools: Vec<(&str, u64)> =
         depths.depths.iter().map(|depth| (depth.pool.as_str(), depth.waiting)).collect();
     assert_eq!((pools, depths.parked), (vec![("chrome", 1)], [1, 0, 0]));
-    assert_eq!(rig.store.waiting(&["default".into()], 100).await.unwrap(), 0);
+    assert_eq!(rig.store.count_queued(&["default".into()], 100).await.unwrap(), 0);
     rig.store.cancel_run(&rig.scope, key, now(82)).await.unwrap();
     assert_eq!(rig.store.queue_depths(100).await.unwrap().parked, [0, 0, 0]);
 }
@@ -129,7 +129,10 @@ pub async fn it_goes_back_into_its_own_pool(opened: Opened) {
     assert_eq!(rig.store.claim(&from_chrome, now(82)).await.unwrap().attempts.len(), 0);
     rig.finish(rig.good_end(held(&running[0]))).await;
     let ended = [Permit { limit: key_of(&rig, "host"), run: running[0].key }];
-    assert_eq!(rig.store.release_limited(&ended, &Terms::default(), now(83)).await.unwrap(), 1);
+    assert_eq!(
+        rig.store.release_limited(&ended, &LimitTerms::default(), now(83)).await.unwrap(),
+        1
+    );
     assert_eq!(keys(&rig.claim(9, 84).await), []);
     let claimed = rig.store.claim(&from_chrome, now(84)).await.unwrap().attempts;
     assert_eq!(keys(&claimed), [chrome]);
@@ -141,7 +144,7 @@ pub async fn what_may_not_be_claimed_now_stays_there(opened: Opened) {
     let (_, open) = queue(&rig, new_job("open").limited("host", 1), 71).await;
     assert_eq!(keys(&rig.claim(9, 81).await), []);
     let opening = ClaimWindow { from: Some(at(500)), until: None };
-    rig.store.reopen(&[(closed, opening)]).await.unwrap();
+    rig.store.set_claim_windows(&[(closed, opening)]).await.unwrap();
     rig.finish(rig.good_end(held_of(&rig).await)).await;
     assert_eq!(release_all_limited(&rig, 82).await, 1);
     assert_eq!(keys(&rig.claim(9, 82).await), [open]);
@@ -160,7 +163,7 @@ pub async fn what_a_limit_of_the_tenant_holds_up_says_so(opened: Opened) {
     let told = rig.waiting_of(&rig.scope, job.id).await;
     let limit = evenkeel_core::limit::LimitKey::of_tenant(rig.scope.tenant);
     let limit = Limit { key: limit, most: 1 };
-    let waits_for = WaitsFor::Place { since: at(61), limit, running: Some(1) };
+    let waits_for = WaitsFor::Permit { since: at(61), limit, running: Some(1) };
     assert_eq!(told, [WaitingAttempt { key, priority: None, waits_for }]);
 }
 
@@ -173,7 +176,7 @@ pub async fn what_a_limit_of_a_lane_holds_up_does_not_say_how_many_run(opened: O
     // It may be another tenant's.
     let limit = evenkeel_core::limit::LimitKey::of_lane(evenkeel_core::order::Lane::Standard);
     let limit = Limit { key: limit, most: 1 };
-    let waits_for = WaitsFor::Place { since: at(61), limit, running: None };
+    let waits_for = WaitsFor::Permit { since: at(61), limit, running: None };
     let told = rig.waiting_of(&rig.scope, job.id).await;
     assert_eq!(told, [WaitingAttempt { key, priority: None, waits_for }]);
 }

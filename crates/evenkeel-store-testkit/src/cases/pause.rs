@@ -4,7 +4,7 @@ use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::status::{Command, JobStatus};
 use evenkeel_core::{Shard, Slot, Span};
 use evenkeel_store::{
-    Action, Applied, Done, FinishResult, FireResult, Job, JobChange, Standing, Triggered,
+    Action, Applied, CommandEffect, FinishResult, FireResult, Job, JobChange, Standing, Triggered,
 };
 
 use crate::Opened;
@@ -16,7 +16,7 @@ async fn act(rig: &Rig, job: Known, action: Action, secs: i64) -> Applied {
     rig.store.act(&rig.scope, job.id, action, now(secs)).await.unwrap()
 }
 
-async fn pause(rig: &Rig, job: Known, secs: i64) -> Done {
+async fn pause(rig: &Rig, job: Known, secs: i64) -> CommandEffect {
     done(act(rig, job, Action::Pause, secs).await)
 }
 
@@ -31,7 +31,12 @@ pub async fn a_paused_job_says_so_and_since_when(opened: Opened) {
     let shown = rig.job(job).await;
     assert_eq!(
         paused,
-        Done { job: Some(shown.clone()), running: Vec::new(), withdrawn: Vec::new(), run: None }
+        CommandEffect {
+            job: Some(shown.clone()),
+            running: Vec::new(),
+            withdrawn: Vec::new(),
+            run: None
+        }
     );
     assert_eq!((shown.status(at(0)), shown.standing), (JobStatus::Paused, Standing::Paused));
     assert_eq!((shown.next_at, shown.stopped_at), (None, Some(at(10))));
@@ -256,7 +261,7 @@ pub async fn what_still_runs_is_told_and_tried_again_once_it_is_resumed(opened: 
 pub async fn a_watched_job_is_judged_again_as_it_is_paused(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
-    rig.store.watch(&[job.no]).await.unwrap();
+    rig.store.mark_at_risk(&[job.no]).await.unwrap();
     let shards: Vec<Shard> = Shard::all().collect();
     let before = rig.store.to_judge(&shards, 10, now(1)).await.unwrap().jobs;
     pause(&rig, job, 10).await;

@@ -39,10 +39,11 @@ async fn reprioritize(rig: &Rig, aging: Aging) -> u64 {
 }
 
 async fn ahead(rig: &Rig, job: Known, aging: Aging, secs: i64) -> u32 {
-    let told = rig.store.waiting_of(&rig.scope, job.id, Some(aging), now(secs)).await.unwrap();
+    let told =
+        rig.store.waiting_attempts(&rig.scope, job.id, Some(aging), now(secs)).await.unwrap();
     match told[0].waits_for {
         WaitsFor::Worker { ahead, .. } => ahead.expect("it was asked for"),
-        WaitsFor::Time(_) | WaitsFor::Place { .. } => panic!("it waits for something else"),
+        WaitsFor::Time(_) | WaitsFor::Permit { .. } => panic!("it waits for something else"),
     }
 }
 
@@ -129,7 +130,7 @@ pub async fn who_is_ahead_is_claimed_before(opened: Opened) {
 }
 
 async fn given_of_owned(rig: &Rig) -> Vec<Option<u8>> {
-    let owned = rig.store.owned(rig.node, 10).await.unwrap();
+    let owned = rig.store.list_owned(rig.node, 10).await.unwrap();
     let keys: Vec<AttemptKey> = owned.iter().map(|one| one.key).collect();
     let mut found = rig.store.find_owned(rig.node, &keys).await.unwrap();
     found.sort_by_key(|one| one.key);

@@ -3,30 +3,35 @@
 use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptKey, Span};
 use evenkeel_store::{
-    DeadFilter, FinishResult, FireResult, NodeMessage, Note, OutcomeOverride, OverrideResult,
-    PageRequest, Seen, Then, Verdict, Word,
+    DeadFilter, FinishResult, FireResult, LiveState, MessageKind, NodeMessage, OutcomeOverride,
+    OverrideAction, OverrideResult, PageRequest, ProgressNote, Then,
 };
 
 use crate::Opened;
 use crate::fixtures::{Begin, at, new_job, now, ticket_of};
 use crate::rig::{Held, Known, OVER, Rig, next_attempt};
 
-pub(super) fn ended(key: AttemptKey, seen: Seen, outcome: Outcome, secs: i64) -> OutcomeOverride {
+pub(super) fn ended(
+    key: AttemptKey,
+    seen: LiveState,
+    outcome: Outcome,
+    secs: i64,
+) -> OutcomeOverride {
     let error = outcome.is_failure().then(|| "somebody says so".to_owned());
     OutcomeOverride {
         key,
         seen,
         at: at(secs),
-        verdict: Verdict::Ended { outcome, error, then: OVER },
+        verdict: OverrideAction::Ended { outcome, error, then: OVER },
     }
 }
 
-pub(super) fn runs(held: Held) -> Seen {
-    Seen::Running { fence: held.fence, started_at: held.key.scheduled_at }
+pub(super) fn runs(held: Held) -> LiveState {
+    LiveState::Running { fence: held.fence, started_at: held.key.scheduled_at }
 }
 
 pub(super) async fn said(rig: &Rig, settle: OutcomeOverride) -> OverrideResult {
-    rig.store.settle(&rig.scope, settle).await.expect("a run can be settled")
+    rig.store.override_outcome(&rig.scope, settle).await.expect("a run can be settled")
 }
 
 pub(super) async fn settle(rig: &Rig, settle: OutcomeOverride) -> bool {
@@ -39,7 +44,7 @@ pub(super) async fn settle(rig: &Rig, settle: OutcomeOverride) -> bool {
 
 pub(super) async fn back(rig: &Rig, held: Held, job: Known, secs: i64) -> OutcomeOverride {
     let ticket = ticket_of(&rig.due(job).await, held.key.scheduled_at, at(secs));
-    let verdict = Verdict::Queued(Box::new(ticket));
+    let verdict = OverrideAction::Queued(Box::new(ticket));
     OutcomeOverride { key: held.key, seen: runs(held), at: at(secs), verdict }
 }
 
@@ -78,7 +83,8 @@ pub async fn the_node_that_ran_it_gets_a_letter(opened: Opened) {
     let jobs = [rig.add(new_job("a").build()).await, rig.add(new_job("b").build()).await];
     let (first, second) = (rig.start(jobs[0], 60).await, rig.start(jobs[1], 60).await);
     assert!(settle(&rig, ended(first.key, runs(first), Outcome::Completed, 70)).await);
-    let told = |held: Held| NodeMessage { key: held.key, fence: held.fence, word: Word::Settled };
+    let told =
+        |held: Held| NodeMessage { key: held.key, fence: held.fence, kind: MessageKind::Ended };
     assert_eq!(letters(&rig).await, [told(first)]);
     let again = back(&rig, second, jobs[1], 70).await;
     assert!(settle(&rig, again).await);
@@ -89,7 +95,7 @@ pub async fn what_waits_in_the_queue_ends_as_said(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.queue(job, 60).await;
-    assert!(settle(&rig, ended(key, Seen::Waiting, Outcome::Completed, 70)).await);
+    assert!(settle(&rig, ended(key, LiveState::Waiting, Outcome::Completed, 70)).await);
     let run = rig.run(key).await;
     assert_eq!((run.status, run.node.clone()), (AttemptStatus::Completed, None));
     assert_eq!((run.started_at, run.finished_at), (None, Some(at(70))));
@@ -112,7 +118,7 @@ pub async fn a_retry_that_waits_ends_as_said(opened: Opened) {
     let held = rig.start(job, 60).await;
     rig.finish(rig.retry(held, at(90))).await;
     // Whichever attempt is named.
-    assert!(settle(&rig, ended(held.key, Seen::Waiting, Outcome::Failed, 70)).await);
+    assert!(settle(&rig, ended(held.key, LiveState::Waiting, Outcome::Failed, 70)).await);
     assert_eq!(rig.wakes(1_000).await, []);
     let run = rig.run(next_attempt(held.key)).await;
     assert_eq!((run.status, run.finished_at), (AttemptStatus::Failed, Some(at(70))));
@@ -129,7 +135,7 @@ pub async fn a_trigger_that_waits_ends_as_said(opened: Opened) {
     rig.run_well(job, 60).await;
     let key = rig.trigger(job, 0, 70).await;
     let told = rig.wakes(70).await;
-    assert!(settle(&rig, ended(key, Seen::Waiting, Outcome::Completed, 71)).await);
+    assert!(settle(&rig, ended(key, LiveState::Waiting, Outcome::Completed, 71)).await);
     assert_eq!(rig.fire_delayed(&told, Begin::Claimed, 72).await, [FireResult::Stale]);
     assert_eq!(rig.run(key).await.status, AttemptStatus::Completed);
     assert_eq!(rig.census().await.live, 0);
@@ -144,7 +150,7 @@ pub async fn an_attempt_back_in_the_queue_ends_as_said(opened: Opened) {
     let held = rig.start(job, 60).await;
     let requeue = rig.requeue_of(held, job, true).await;
     assert!(rig.requeue(requeue, 65).await);
-    assert!(settle(&rig, ended(held.key, Seen::Waiting, Outcome::Failed, 70)).await);
+    assert!(settle(&rig, ended(held.key, LiveState::Waiting, Outcome::Failed, 70)).await);
     let run = rig.run(held.key).await;
     assert_eq!((run.status, run.crashes), (AttemptStatus::Failed, 1));
     assert_eq!(run.fence, held.fence.next().next());
@@ -160,7 +166,7 @@ pub async fn what_is_no_longer_where_it_was_seen_is_left_alone(opened: Opened) {
     let held = rig.claim_one(61).await;
     let other = Held { fence: held.fence.next(), ..held };
     for wrong in [
-        ended(key, Seen::Waiting, Outcome::Completed, 70),
+        ended(key, LiveState::Waiting, Outcome::Completed, 70),
         ended(key, runs(other), Outcome::Completed, 70),
         ended(next_attempt(key), runs(held), Outcome::Completed, 70),
         back(&rig, other, job, 70).await,
@@ -198,8 +204,8 @@ pub async fn what_waits_need_not_go_back(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.queue(job, 60).await;
     let ticket = ticket_of(&rig.due(job).await, at(60), at(70));
-    let verdict = Verdict::Queued(Box::new(ticket));
-    let again = OutcomeOverride { key, seen: Seen::Waiting, at: at(70), verdict };
+    let verdict = OverrideAction::Queued(Box::new(ticket));
+    let again = OutcomeOverride { key, seen: LiveState::Waiting, at: at(70), verdict };
     assert!(!settle(&rig, again).await);
     assert_eq!(rig.claim_one(71).await.key, key);
 }
@@ -209,7 +215,7 @@ pub async fn no_retry_and_no_letter_of_the_dead_follows(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
     let mut failed = ended(held.key, runs(held), Outcome::Failed, 70);
-    if let Verdict::Ended { then, .. } = &mut failed.verdict {
+    if let OverrideAction::Ended { then, .. } = &mut failed.verdict {
         *then = Then::Retry { due: at(80) };
     }
     assert!(settle(&rig, failed).await);
@@ -228,7 +234,7 @@ pub async fn an_average_stays_as_it_was(opened: Opened) {
     let held = rig.start(job, 120).await;
     assert!(settle(&rig, ended(held.key, runs(held), Outcome::Completed, 179)).await);
     let key = rig.queue(job, 180).await;
-    assert!(settle(&rig, ended(key, Seen::Waiting, Outcome::Completed, 181)).await);
+    assert!(settle(&rig, ended(key, LiveState::Waiting, Outcome::Completed, 181)).await);
     let after = rig.job(job).await.history;
     assert_eq!(after.average_good_duration, before.average_good_duration);
     assert_eq!(after.duration_deviation(), before.duration_deviation());
@@ -239,7 +245,7 @@ pub async fn what_is_only_said_makes_no_average(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.queue(job, 60).await;
-    assert!(settle(&rig, ended(key, Seen::Waiting, Outcome::Completed, 61)).await);
+    assert!(settle(&rig, ended(key, LiveState::Waiting, Outcome::Completed, 61)).await);
     let held = rig.start(job, 120).await;
     assert!(settle(&rig, ended(held.key, runs(held), Outcome::Completed, 179)).await);
     let said = rig.job(job).await.history;
@@ -256,8 +262,8 @@ pub async fn a_job_whose_times_follow_its_ends_goes_on(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").periodic(600, 60).build()).await;
     let key = rig.queue(job, 60).await;
-    let mut end = ended(key, Seen::Waiting, Outcome::Completed, 70);
-    if let Verdict::Ended { then, .. } = &mut end.verdict {
+    let mut end = ended(key, LiveState::Waiting, Outcome::Completed, 70);
+    if let OverrideAction::Ended { then, .. } = &mut end.verdict {
         *then = Then::EndChain { stop_job: false, next_at: Some(at(130)) };
     }
     rig.look(0, 100).await;
@@ -283,8 +289,8 @@ pub async fn what_it_said_while_it_ran_is_forgotten(opened: Opened) {
     let held = rig.start(job, 60).await;
     let Held { key, fence } = held;
     let log = Some("half".to_owned());
-    let note = Note { key, fence, progress: None, log, checkpoint: Some(vec![7]) };
-    assert_eq!(rig.store.note(rig.node, vec![note], now(61)).await.unwrap(), [true]);
+    let note = ProgressNote { key, fence, progress: None, log, checkpoint: Some(vec![7]) };
+    assert_eq!(rig.store.save_progress(rig.node, vec![note], now(61)).await.unwrap(), [true]);
     assert!(settle(&rig, ended(key, runs(held), Outcome::Failed, 70)).await);
     assert_eq!(rig.run(key).await.log, None);
 }
@@ -298,9 +304,9 @@ pub async fn runs_of_other_tenants_are_left_alone(opened: Opened) {
     for wrong in [
         ended(held.key, runs(held), Outcome::Completed, 70),
         back(&rig, held, ours, 70).await,
-        ended(key, Seen::Waiting, Outcome::Completed, 70),
+        ended(key, LiveState::Waiting, Outcome::Completed, 70),
     ] {
-        let became = rig.store.settle(&other, wrong).await.unwrap();
+        let became = rig.store.override_outcome(&other, wrong).await.unwrap();
         assert_eq!(became, OverrideResult::Elsewhere);
     }
     assert_eq!(rig.run(held.key).await.status, AttemptStatus::Running);

@@ -4,8 +4,8 @@ use evenkeel_core::order::Priority;
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_store::{
-    Action, FinishResult, LiveAttempt, LongRun, OverrideResult, Ping, Prune, RunCancelled, Seen,
-    Trigger, Triggered,
+    Action, FinishResult, LiveAttempt, LiveState, LongAttempt, OverrideResult, Ping, Prune,
+    RunCancelled, Trigger, Triggered,
 };
 
 use super::dedup::{HOUR, PENDING, RUNNING, act, keyed, made, once, with_scope};
@@ -20,7 +20,7 @@ async fn active_attempts(rig: &Rig, job: Known) -> Vec<LiveAttempt> {
 }
 
 fn waits(key: evenkeel_core::AttemptKey) -> LiveAttempt {
-    LiveAttempt { key, seen: Seen::Waiting, priority: None }
+    LiveAttempt { key, seen: LiveState::Waiting, priority: None }
 }
 
 pub async fn what_waits_and_runs_goes_on_oldest_first(opened: Opened) {
@@ -65,7 +65,7 @@ pub async fn what_runs_for_long_goes_on_though_what_came_after_is_forgotten(open
     for secs in [120, 180, 240] {
         rig.run_well(job, secs).await;
     }
-    let long = LongRun { key: held.key, fence: held.fence, started_at: at(60) };
+    let long = LongAttempt { key: held.key, fence: held.fence, started_at: at(60) };
     let ping = Ping { node: rig.node, oldest_open: Some(at(240)), long_runs: vec![long] };
     rig.store.ping(&ping, now(250)).await.unwrap();
     let prune = Prune { after: None, limit: 100, keep_per_job: 0, keep_since: at(9_000) };
@@ -80,12 +80,12 @@ pub async fn what_goes_on_is_told_with_the_priority_it_was_given(opened: Opened)
     let priority = Priority::try_from(90).ok();
     let ask = Trigger { n: 0, priority, idle_only: false };
     let key = rig.trigger_with(job, ask, 10).await;
-    let waiting = LiveAttempt { key, seen: Seen::Waiting, priority };
+    let waiting = LiveAttempt { key, seen: LiveState::Waiting, priority };
     assert_eq!(active_attempts(&rig, job).await, [waiting]);
     rig.fire_delayed(&rig.wakes(10).await, Begin::Queued, 10).await;
     assert_eq!(active_attempts(&rig, job).await, [waiting]);
     let held = rig.claim_one(11).await;
-    let seen = Seen::Running { fence: held.fence, started_at: at(11) };
+    let seen = LiveState::Running { fence: held.fence, started_at: at(11) };
     assert_eq!(active_attempts(&rig, job).await, [LiveAttempt { seen, ..waiting }]);
 }
 

@@ -3,7 +3,7 @@
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_store::{
-    Action, Applied, FinishResult, OverrideResult, RunCancelled, Seen, Trigger, Triggered,
+    Action, Applied, FinishResult, LiveState, OverrideResult, RunCancelled, Trigger, Triggered,
 };
 
 use super::races::at_once;
@@ -25,7 +25,7 @@ pub async fn of_an_end_and_a_word_about_it_one_counts(opened: Opened) {
             let (end, said) = (end.clone(), said.clone());
             async move {
                 if n % 2 == 0 {
-                    store.settle(&scope, said).await.unwrap() == OverrideResult::Done
+                    store.override_outcome(&scope, said).await.unwrap() == OverrideResult::Done
                 } else {
                     let results = store.finish(node, vec![end], ALPHA).await.unwrap();
                     results == [FinishResult::Done]
@@ -45,12 +45,12 @@ pub async fn of_a_claim_and_a_word_about_it_one_is_first(opened: Opened) {
         let job = rig.add(new_job(&format!("job {round}")).build()).await;
         let key = rig.queue(job, 60).await;
         let (node, scope) = (rig.node, rig.scope);
-        let said = ended(key, Seen::Waiting, Outcome::Completed, 70);
+        let said = ended(key, LiveState::Waiting, Outcome::Completed, 70);
         let got = at_once(&rig, 4, |n, store| {
             let said = said.clone();
             async move {
                 if n % 2 == 0 {
-                    store.settle(&scope, said).await.unwrap() == OverrideResult::Done
+                    store.override_outcome(&scope, said).await.unwrap() == OverrideResult::Done
                 } else {
                     let claim = claim_of(node, 10);
                     !store.claim(&claim, now(70)).await.unwrap().attempts.is_empty()
@@ -77,7 +77,7 @@ pub async fn of_a_hand_back_and_a_word_about_it_one_counts(opened: Opened) {
             let (requeue, word) = (requeue.clone(), words[n / 2 % 2].clone());
             async move {
                 if n % 2 == 0 {
-                    store.settle(&scope, word).await.unwrap() == OverrideResult::Done
+                    store.override_outcome(&scope, word).await.unwrap() == OverrideResult::Done
                 } else {
                     store.requeue(node, vec![requeue], now(70)).await.unwrap() == [true]
                 }
@@ -100,7 +100,7 @@ pub async fn of_a_cancel_and_a_word_about_it_none_is_lost(opened: Opened) {
         let job = rig.add(new_job(&format!("job {round}")).build()).await;
         let waits = round % 2 == 0;
         let (key, seen) = if waits {
-            (rig.queue(job, 60).await, Seen::Waiting)
+            (rig.queue(job, 60).await, LiveState::Waiting)
         } else {
             let held = rig.start(job, 60).await;
             (held.key, runs(held))
@@ -111,7 +111,8 @@ pub async fn of_a_cancel_and_a_word_about_it_none_is_lost(opened: Opened) {
             let word = word.clone();
             async move {
                 if n % 2 == 0 {
-                    return store.settle(&scope, word).await.unwrap() == OverrideResult::Done;
+                    return store.override_outcome(&scope, word).await.unwrap()
+                        == OverrideResult::Done;
                 }
                 let became = store.cancel_run(&scope, key, now(70)).await.unwrap();
                 matches!(became, RunCancelled::Withdrawn(_))
@@ -143,7 +144,7 @@ pub async fn of_a_pause_and_a_word_that_sends_it_back_one_is_first(opened: Opene
             let word = word.clone();
             async move {
                 if n == 0 {
-                    return Some(store.settle(&scope, word).await.unwrap());
+                    return Some(store.override_outcome(&scope, word).await.unwrap());
                 }
                 let paused = store.act(&scope, id, Action::Pause, now(70)).await.unwrap();
                 assert!(matches!(paused, Applied::Done(_)), "{paused:?}");

@@ -4,8 +4,8 @@ use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::status::{Command, JobStatus};
 use evenkeel_core::{Shard, Slot};
 use evenkeel_store::{
-    Action, Applied, Done, FinishResult, FireResult, JobFilter, JobSort, PageRequest, Registered,
-    Standing, Triggered,
+    Action, Applied, CommandEffect, FinishResult, FireResult, JobFilter, JobSort, PageRequest,
+    Registered, Standing, Triggered,
 };
 
 use crate::Opened;
@@ -17,7 +17,7 @@ async fn act(rig: &Rig, job: Known, action: Action, secs: i64) -> Applied {
     rig.store.act(&rig.scope, job.id, action, now(secs)).await.unwrap()
 }
 
-async fn cancel(rig: &Rig, job: Known, secs: i64) -> Done {
+async fn cancel(rig: &Rig, job: Known, secs: i64) -> CommandEffect {
     done(act(rig, job, Action::Cancel, secs).await)
 }
 
@@ -29,7 +29,12 @@ pub async fn a_cancelled_job_is_over_and_still_there(opened: Opened) {
     let shown = rig.job(job).await;
     assert_eq!(
         answer,
-        Done { job: Some(shown.clone()), running: Vec::new(), withdrawn: Vec::new(), run: None }
+        CommandEffect {
+            job: Some(shown.clone()),
+            running: Vec::new(),
+            withdrawn: Vec::new(),
+            run: None
+        }
     );
     assert_eq!((shown.status(at(0)), shown.standing), (JobStatus::Cancelled, Standing::Cancelled));
     assert_eq!((shown.next_at, shown.stopped_at), (None, Some(at(10))));
@@ -130,11 +135,11 @@ pub async fn it_leaves_the_watch_list_and_stays_away(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
-    rig.store.watch(&[job.no]).await.unwrap();
+    rig.store.mark_at_risk(&[job.no]).await.unwrap();
     cancel(&rig, job, 61).await;
     assert_eq!(rig.census().await.watched, 0);
     rig.finish(rig.end(held, Outcome::Failed, OVER)).await;
-    rig.store.watch(&[job.no]).await.unwrap();
+    rig.store.mark_at_risk(&[job.no]).await.unwrap();
     assert_eq!(rig.census().await.watched, 0);
     assert_eq!(rig.look(100, 10).await.changed, []);
 }

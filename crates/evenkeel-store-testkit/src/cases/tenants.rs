@@ -73,7 +73,7 @@ pub async fn a_run_of_another_tenant_is_not_there(opened: Opened) {
     let manual = rig.add(new_job("manual").never().build()).await;
     let triggered = rig.trigger(manual, 0, 121).await;
     for key in [ended, waits, triggered] {
-        assert_eq!(rig.store.get_run(&other, key).await.unwrap(), None);
+        assert_eq!(rig.store.get_attempt(&other, key).await.unwrap(), None);
     }
     assert_eq!(rig.run(waits).await.status, AttemptStatus::Pending);
 }
@@ -85,7 +85,7 @@ pub async fn lists_of_runs_hold_ones_own(opened: Opened) {
     rig.run_well(job, 60).await;
     rig.queue(job, 120).await;
     for filter in [AttemptFilter::default(), AttemptFilter { job: Some(job.id) }] {
-        let page = rig.store.list_runs(&other, filter, PageRequest::first(9)).await.unwrap();
+        let page = rig.store.list_attempts(&other, filter, PageRequest::first(9)).await.unwrap();
         assert_eq!((page.items, page.next), (Vec::new(), None));
         assert!(page.total == 0 || page.total_is_estimate);
     }

@@ -1,7 +1,7 @@
 //! Changes of jobs.
 
 use evenkeel_core::Definition;
-use evenkeel_store::{Action, Applied, Job, JobChange, Order};
+use evenkeel_store::{Action, Applied, Job, JobChange, JobCommand};
 
 use crate::Opened;
 use crate::fixtures::{at, fresh_id, new_job, now};
@@ -69,7 +69,7 @@ pub async fn the_expected_generation_must_be_the_current_one(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let action = Action::Change(Box::new(moved(90)));
-    let order = Order { id: job.id, if_generation: Some(1), if_fired: None, action };
+    let order = JobCommand { id: job.id, if_generation: Some(1), if_fired: None, action };
     let answer = rig.store.order_one(&rig.scope, order.clone(), now(5)).await.unwrap();
     assert_eq!(job_after(answer).generation, 2);
     let before = rig.job(job).await;

@@ -50,7 +50,7 @@ pub async fn in_the_queue_it_says_since_when_and_when_it_may_be_claimed(opened: 
     let waits_for = WaitsFor::Worker { since: at(63), ahead: Some(0), opening };
     assert_eq!(waiting(&rig, job).await, [attempt(key, waits_for)]);
     let opening = ClaimWindow { from: None, until: Some(at(200)) };
-    rig.store.reopen(&[(key, opening)]).await.unwrap();
+    rig.store.set_claim_windows(&[(key, opening)]).await.unwrap();
     let waits_for = WaitsFor::Worker { since: at(63), ahead: Some(0), opening };
     assert_eq!(waiting(&rig, job).await, [attempt(key, waits_for)]);
     rig.claim_one(80).await;
@@ -149,7 +149,7 @@ pub async fn what_is_ahead_is_counted_for_who_asks(opened: Opened) {
     assert_eq!(expected[1], attempt(trigger, WaitsFor::Time(at(70))));
     let WaitsFor::Worker { ahead, .. } = &mut expected[0].waits_for else { panic!("{expected:?}") };
     assert_eq!(ahead.take(), Some(1));
-    let told = rig.store.waiting_of(&rig.scope, job.id, None, now(100)).await.unwrap();
+    let told = rig.store.waiting_attempts(&rig.scope, job.id, None, now(100)).await.unwrap();
     assert_eq!(told, expected, "all else is told all the same");
 }
 

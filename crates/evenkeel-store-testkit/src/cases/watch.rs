@@ -6,7 +6,7 @@ use evenkeel_core::condition::{Level, Reason};
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{JobNo, Shard};
 use evenkeel_store::{
-    ConditionCounts, FinishResult, JobChange, Judgement, RunCancelled, Supersede, Watched,
+    ConditionCounts, FinishResult, JobChange, JobToJudge, Judgement, RunCancelled, Supersede,
 };
 
 use crate::Opened;
@@ -15,7 +15,7 @@ use crate::orders::Orders;
 use crate::rig::{Held, Known, OVER, Rig};
 
 /// What is to be judged of all shards, by then.
-pub(super) async fn to_judge(rig: &Rig, secs: i64) -> Vec<Watched> {
+pub(super) async fn to_judge(rig: &Rig, secs: i64) -> Vec<JobToJudge> {
     let shards: Vec<Shard> = Shard::all().collect();
     let found = rig.store.to_judge(&shards, 10_000, now(secs)).await.unwrap();
     assert_eq!(found.now, at(secs));
@@ -31,17 +31,17 @@ pub(super) async fn due(rig: &Rig, secs: i64) -> Vec<JobNo> {
 
 pub(super) async fn watch(rig: &Rig, jobs: &[Known]) {
     let jobs: Vec<JobNo> = jobs.iter().map(|job| job.no).collect();
-    rig.store.watch(&jobs).await.unwrap();
+    rig.store.mark_at_risk(&jobs).await.unwrap();
 }
 
 /// The job, which is to be judged.
-pub(super) async fn watched(rig: &Rig, job: Known, secs: i64) -> Watched {
+pub(super) async fn watched(rig: &Rig, job: Known, secs: i64) -> JobToJudge {
     let found = to_judge(rig, secs).await.into_iter().find(|one| one.no == job.no);
     found.expect("the job is to be judged")
 }
 
 /// A judgement of the job as it is: so it is doing, and it is to be judged again then.
-pub(super) fn judgement(job: &Watched, reason: Reason, again: Option<i64>) -> Judgement {
+pub(super) fn judgement(job: &JobToJudge, reason: Reason, again: Option<i64>) -> Judgement {
     Judgement {
         job: job.no,
         touched: job.touched,
@@ -77,7 +77,7 @@ pub async fn a_watched_job_is_shown_as_it_is(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     watch(&rig, &[job]).await;
     let found = watched(&rig, job, 0).await;
-    let expected = Watched {
+    let expected = JobToJudge {
         no: job.no,
         tenant: rig.scope.tenant,
         touched: found.touched,
@@ -97,7 +97,7 @@ pub async fn a_watched_job_is_shown_as_it_is(opened: Opened) {
     let change = JobChange { next_at: Some(Some(at(300))), ..JobChange::default() };
     rig.store.update(&rig.scope, job.id, change, now(121)).await.unwrap();
     let found = watched(&rig, job, 130).await;
-    let expected = Watched {
+    let expected = JobToJudge {
         touched: found.touched,
         next_at: Some(at(300)),
         last_fired_at: Some(at(120)),

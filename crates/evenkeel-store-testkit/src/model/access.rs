@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use evenkeel_core::Timestamp;
 use evenkeel_store::{
-    AUDIT_LOOKED_AT_MAX, AccessStore, ApiKey, AuditEntry, AuditFilter, AuditPlace, KeyHash,
-    NewApiKey, Now, Page, PageRequest, Scope, StoreError,
+    AUDIT_SCAN_MAX, AccessStore, ApiKey, AuditCursor, AuditEntry, AuditFilter, KeyHash, NewApiKey,
+    Now, Page, PageRequest, Scope, StoreError,
 };
 use uuid::Uuid;
 
@@ -19,7 +19,7 @@ use super::lists::{cut, with_items};
 pub(super) struct Access {
     keys: BTreeMap<Uuid, (KeyHash, ApiKey)>,
     /// In the order of time, and of arrival.
-    log: BTreeMap<AuditPlace, AuditEntry>,
+    log: BTreeMap<AuditCursor, AuditEntry>,
     written: i64,
 }
 
@@ -57,7 +57,7 @@ impl Data {
     fn record(&mut self, entries: Vec<AuditEntry>) {
         for entry in entries {
             self.access.written += 1;
-            let place = AuditPlace { at: entry.at, no: self.access.written };
+            let place = AuditCursor { at: entry.at, no: self.access.written };
             self.access.log.insert(place, entry);
         }
     }
@@ -66,13 +66,13 @@ impl Data {
         &self,
         scope: &Scope,
         filter: &AuditFilter,
-        page: PageRequest<AuditPlace>,
-    ) -> Page<(AuditPlace, AuditEntry), AuditPlace> {
+        page: PageRequest<AuditCursor>,
+    ) -> Page<(AuditCursor, AuditEntry), AuditCursor> {
         let own = |entry: &AuditEntry| match entry.tenant {
             Some(tenant) => tenant == scope.tenant,
             None => filter.with_unknown,
         };
-        let (limit, most) = (page.limit as usize, AUDIT_LOOKED_AT_MAX as usize);
+        let (limit, most) = (page.limit as usize, AUDIT_SCAN_MAX as usize);
         let seen = |after| self.access.log.range(..filter.start(after)).rev();
         let of_time = |entry: &AuditEntry| filter.from.is_none_or(|from| entry.at >= from);
         let (mut items, mut to_skip, mut place) = (Vec::new(), page.offset, None);
@@ -103,7 +103,7 @@ impl Data {
 
     fn prune_audit(&mut self, before: Timestamp, limit: u32) -> u64 {
         let old = self.access.log.keys().take(limit as usize).filter(|place| place.at < before);
-        let old: Vec<AuditPlace> = old.copied().collect();
+        let old: Vec<AuditCursor> = old.copied().collect();
         old.iter().for_each(|place| drop(self.access.log.remove(place)));
         count(old.len())
     }
@@ -153,7 +153,7 @@ impl AccessStore for ModelStore {
         Ok(self.lock().list_keys(scope, page))
     }
 
-    async fn record(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
+    async fn record_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
         self.lock().record(entries);
         Ok(())
     }
@@ -162,8 +162,8 @@ impl AccessStore for ModelStore {
         &self,
         scope: &Scope,
         filter: &AuditFilter,
-        page: PageRequest<AuditPlace>,
-    ) -> Result<Page<(AuditPlace, AuditEntry), AuditPlace>, StoreError> {
+        page: PageRequest<AuditCursor>,
+    ) -> Result<Page<(AuditCursor, AuditEntry), AuditCursor>, StoreError> {
         Ok(self.lock().list_audit(scope, filter, page))
     }
 

@@ -123,7 +123,7 @@ impl Data {
 
 #[async_trait]
 impl BalanceStore for ModelStore {
-    async fn rhythms(
+    async fn load_profiles(
         &self,
         after: Option<(TenantNo, LoadProfileKey)>,
         limit: u32,

@@ -9,8 +9,8 @@ use evenkeel_core::run::Outcome;
 use evenkeel_core::status::Command;
 use evenkeel_core::{AttemptKey, AttemptNo, JobNo, Origin, TenantNo, Timestamp};
 use evenkeel_store::{
-    COUNTED_MAX, DeadFilter, DeadLetter, DeadPlace, DeadStore, FailingJob, Finish,
-    LETTER_ERROR_MAX, Now, Page, PageRequest, Redriven, Scope, StoreError, Trigger, Wanted,
+    COUNTED_MAX, DEAD_LETTER_ERROR_MAX, DeadCursor, DeadFilter, DeadLetter, DeadStore, DedupClaim,
+    FailingJob, Finish, Now, Page, PageRequest, Redriven, Scope, StoreError, Trigger,
 };
 
 use super::ModelStore;
@@ -60,7 +60,7 @@ impl Data {
             }
             Hook::DeadLetter(reason) => {
                 let error = finish.results.error.as_ref();
-                let error = error.map(|error| error.chars().take(LETTER_ERROR_MAX).collect());
+                let error = error.map(|error| error.chars().take(DEAD_LETTER_ERROR_MAX).collect());
                 let letter = LetterRow {
                     tenant: finish.tenant,
                     attempt: finish.key.attempt,
@@ -103,14 +103,14 @@ impl Data {
         &self,
         scope: &Scope,
         filter: DeadFilter,
-        page: PageRequest<DeadPlace>,
-    ) -> Page<DeadLetter, DeadPlace> {
+        page: PageRequest<DeadCursor>,
+    ) -> Page<DeadLetter, DeadCursor> {
         let letters = self.letters_of_dead.keys().filter_map(|key| self.letter(scope, *key));
         let passes = |letter: &DeadLetter| {
             filter.job.is_none_or(|job| job == letter.job)
                 && filter.redriven.is_none_or(|redriven| redriven == letter.redriven.is_some())
         };
-        let mut places: Vec<DeadPlace> =
+        let mut places: Vec<DeadCursor> =
             letters.filter(passes).map(|letter| letter.place()).collect();
         places.sort_unstable_by(|one, other| other.cmp(one));
         let page = cut(places, page, |one, other| one < other);
@@ -133,7 +133,7 @@ impl Data {
         if let Err(refusal) = view.facts().obey(Command::Trigger) {
             return Redriven::NotAllowed(refusal);
         }
-        let wanted = Wanted::by_run(&view, Wish::RunAgain, now);
+        let wanted = DedupClaim::by_run(&view, Wish::RunAgain, now);
         if let Some(holder) = self.kept_out_by(scope.tenant, wanted.as_ref(), now) {
             return Redriven::Duplicate(holder);
         }
@@ -156,10 +156,10 @@ impl Data {
     }
 
     fn prune_dead(&mut self, before: Timestamp, keep: u32, limit: u32) -> u64 {
-        let mut places: Vec<(DeadPlace, TenantNo)> = self
+        let mut places: Vec<(DeadCursor, TenantNo)> = self
             .letters_of_dead
             .iter()
-            .map(|(key, row)| (DeadPlace { died_at: row.died_at, key: *key }, row.tenant))
+            .map(|(key, row)| (DeadCursor { died_at: row.died_at, key: *key }, row.tenant))
             .collect();
         places.sort_unstable();
         let old = places.iter().filter(|(place, _)| place.died_at < before);
@@ -201,8 +201,8 @@ impl DeadStore for ModelStore {
         &self,
         scope: &Scope,
         filter: DeadFilter,
-        page: PageRequest<DeadPlace>,
-    ) -> Result<Page<DeadLetter, DeadPlace>, StoreError> {
+        page: PageRequest<DeadCursor>,
+    ) -> Result<Page<DeadLetter, DeadCursor>, StoreError> {
         Ok(self.lock().list_dead(scope, filter, page))
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use evenkeel_core::dedup::{DedupKey, Holder};
 use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, TenantNo, Timestamp};
-use evenkeel_store::{DedupStore, PrunedDedup, Standing, StoreError, Wanted};
+use evenkeel_store::{DedupClaim, DedupStore, PrunedDedup, Standing, StoreError};
 
 use super::ModelStore;
 use super::data::{Data, JobRow, count};
@@ -18,7 +18,7 @@ impl Data {
     pub fn kept_out_by(
         &self,
         tenant: TenantNo,
-        wanted: Option<&Wanted>,
+        wanted: Option<&DedupClaim>,
         now: Timestamp,
     ) -> Option<JobId> {
         let wanted = wanted?;
@@ -39,7 +39,7 @@ impl Data {
     pub fn take_key(
         &mut self,
         tenant: TenantNo,
-        wanted: Option<&Wanted>,
+        wanted: Option<&DedupClaim>,
         no: JobNo,
         now: Timestamp,
     ) {

@@ -8,8 +8,8 @@ use evenkeel_core::limit::LimitKey;
 use evenkeel_core::order::Lane;
 use evenkeel_core::{AttemptKey, Timestamp};
 use evenkeel_store::{
-    DepthWalk, QueueDepth, QueueDepths, QueueFront, QueueGroup, QueueStore, Reprioritized,
-    StoreError, Waiter,
+    DepthWalk, QueueDepth, QueueDepths, QueueFront, QueueGroup, QueueStore, QueuedAttempt,
+    Reprioritized, StoreError,
 };
 
 use super::ModelStore;
@@ -99,7 +99,7 @@ impl Data {
         let mut changed = 0;
         for (key, ready) in ready {
             let (Reverse(priority), since) = (ready.order.priority, ready.order.ready_at);
-            let waiter = Waiter { key, priority, since, rise: ready.rise };
+            let waiter = QueuedAttempt { key, priority, since, rise: ready.rise };
             if let Some(rise) = waiter.other_rise(&aging) {
                 ready.rise = rise;
                 changed += 1;

@@ -3,8 +3,8 @@
 use evenkeel_core::Timestamp;
 use evenkeel_core::condition::Level;
 use evenkeel_store::{
-    Activity, Job, JobCounts, JobCursor, JobFilter, JobSort, Page, PageRequest, Place, Scope,
-    SortBy, labels_of,
+    Activity, Job, JobCounts, JobCursor, JobFilter, JobSort, ListPosition, Page, PageRequest,
+    Scope, SortBy, labels_of,
 };
 
 use super::data::{Data, count};
@@ -17,7 +17,7 @@ impl Data {
         sort: JobSort,
         page: PageRequest<JobCursor>,
     ) -> Page<Job, JobCursor> {
-        let passing: Vec<Place> = self
+        let passing: Vec<ListPosition> = self
             .jobs_of(scope)
             .filter(|job| self.passes(job, filter, now))
             .filter_map(|job| place_of(&job, sort.by))
@@ -42,8 +42,8 @@ impl Data {
         self.jobs.iter().filter(is_seen).map(|job| self.view(job))
     }
 
-    fn place_after(&self, scope: &Scope, sort: JobSort, after: JobCursor) -> Option<Place> {
-        let mut place = Place { at: after.at, name: None, no: after.no };
+    fn place_after(&self, scope: &Scope, sort: JobSort, after: JobCursor) -> Option<ListPosition> {
+        let mut place = ListPosition { at: after.at, name: None, no: after.no };
         if sort.by == SortBy::Name {
             let job = self.find(after.no).filter(|job| job.tenant == scope.tenant)?;
             place.name = place_of(&self.view(job), sort.by)?.name;
@@ -100,8 +100,8 @@ impl Data {
 }
 
 /// Where a job stands in a list by `by`, if it is in it.
-fn place_of(job: &Job, by: SortBy) -> Option<Place> {
-    let mut place = Place { at: 0, name: None, no: job.no };
+fn place_of(job: &Job, by: SortBy) -> Option<ListPosition> {
+    let mut place = ListPosition { at: 0, name: None, no: job.no };
     match by {
         SortBy::Created => {}
         SortBy::Updated => place.at = job.updated_at.as_micros(),

@@ -11,8 +11,8 @@ use evenkeel_core::{
     Timestamp,
 };
 use evenkeel_store::{
-    Cause, Job, LAST_ERROR_MAX, NamedJob, NewJob, Registered, Results, Scope, Standing, StoreError,
-    Trigger, Triggered, Wanted,
+    Cause, DedupClaim, Job, LAST_ERROR_MAX, NamedJob, NewJob, Registered, Results, Scope, Standing,
+    StoreError, Trigger, Triggered,
 };
 
 use super::data::{Data, JobRow, RunRow, Waiting, attempts_of, count};
@@ -38,7 +38,7 @@ impl Data {
         now: Timestamp,
     ) -> Registered {
         let no = JobNo(count(self.jobs.len()) as i64 + 1);
-        let wanted = Wanted::by_new(&new, now);
+        let wanted = DedupClaim::by_new(&new, now);
         if let Some(other) = self.kept_out_by(tenant, wanted.as_ref(), now) {
             return Registered::Duplicate(other);
         }
@@ -219,7 +219,7 @@ impl Data {
         if ask.idle_only && job.live > 0 {
             return Triggered::Busy;
         }
-        let wanted = Wanted::by_run(&view, Wish::Run, now);
+        let wanted = DedupClaim::by_run(&view, Wish::Run, now);
         if let Some(holder) = self.kept_out_by(scope.tenant, wanted.as_ref(), now) {
             let run = self.ids.get(&holder).and_then(|no| self.run_instead(*no));
             return Triggered::Duplicate { job: holder, run };

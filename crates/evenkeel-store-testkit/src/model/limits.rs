@@ -7,8 +7,8 @@ use evenkeel_core::aging::Aging;
 use evenkeel_core::limit::{Ledger, Limit, LimitKey, LimitScope, Limits, Own, Usher, Verdict};
 use evenkeel_core::{AttemptKey, NodeNo, Timestamp};
 use evenkeel_store::{
-    Claim, LimitStore, Now, Permit, RELEASED_MAX, ROOMS_LOOKED_AT_MAX, Released, Room, Rooms,
-    StoreError, Terms,
+    Claim, LimitQueue, LimitStore, LimitTerms, Now, Permit, RELEASE_SCAN_MAX, RELEASED_MAX,
+    ReleaseStep, Released, StoreError,
 };
 
 use super::ModelStore;
@@ -101,7 +101,7 @@ impl Data {
     fn let_out(
         &mut self,
         look: Look,
-        terms: &Terms,
+        terms: &LimitTerms,
         to_wider: bool,
         now: Timestamp,
     ) -> (u32, bool) {
@@ -138,7 +138,7 @@ impl Data {
         (home, is_cut && leaving.wants_more)
     }
 
-    fn release_limited(&mut self, ended: &[Permit], terms: &Terms, now: Timestamp) -> u64 {
+    fn release_limited(&mut self, ended: &[Permit], terms: &LimitTerms, now: Timestamp) -> u64 {
         let mut counts: BTreeMap<LimitKey, u32> = BTreeMap::new();
         for place in ended {
             *counts.entry(place.limit).or_default() += 1;
@@ -157,7 +157,7 @@ impl Data {
         moved
     }
 
-    fn release_all_limited(&mut self, rooms: &Rooms, now: Timestamp) -> Released {
+    fn release_all_limited(&mut self, rooms: &ReleaseStep, now: Timestamp) -> Released {
         let waiting: BTreeSet<LimitKey> = self
             .queue
             .iter()
@@ -171,7 +171,7 @@ impl Data {
             let most = rooms.terms.limits.in_room(*key, room.highest);
             let running = self.running_under(*key);
             let look = room.look(most.map_or(u32::MAX, |most| most.saturating_sub(running)));
-            let is_full = looked_at > 0 && looked_at + look > ROOMS_LOOKED_AT_MAX;
+            let is_full = looked_at > 0 && looked_at + look > RELEASE_SCAN_MAX;
             if is_full || nth == rooms.limit as usize {
                 return unparked;
             }
@@ -192,7 +192,7 @@ impl Data {
     }
 
     /// What those in a room were turned away by.
-    fn room(&self, key: LimitKey) -> Room {
+    fn room(&self, key: LimitKey) -> LimitQueue {
         let turned_away = self.waiting.values().filter_map(|waiting| match waiting {
             Waiting::Ready(ready) => ready.parked.as_ref().map(|(_, limit)| *limit),
             Waiting::Wake { .. } => None,
@@ -200,7 +200,7 @@ impl Data {
         let most = turned_away.filter(|limit| limit.key == key).map(|limit| limit.most);
         let (lowest, highest) =
             most.fold((u32::MAX, 0), |(low, high), most| (most.min(low), most.max(high)));
-        Room { key, lowest, highest }
+        LimitQueue { key, lowest, highest }
     }
 
     /// What waits for places, by scope.
@@ -234,13 +234,17 @@ impl LimitStore for ModelStore {
     async fn release_limited(
         &self,
         ended: &[Permit],
-        terms: &Terms,
+        terms: &LimitTerms,
         now: Now,
     ) -> Result<u64, StoreError> {
         Ok(self.lock().release_limited(ended, terms, self.resolve(now)))
     }
 
-    async fn release_all_limited(&self, rooms: Rooms, now: Now) -> Result<Released, StoreError> {
+    async fn release_all_limited(
+        &self,
+        rooms: ReleaseStep,
+        now: Now,
+    ) -> Result<Released, StoreError> {
         Ok(self.lock().release_all_limited(&rooms, self.resolve(now)))
     }
 

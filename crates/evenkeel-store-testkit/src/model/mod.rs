@@ -40,7 +40,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use evenkeel_core::{TenantNo, Timestamp};
-use evenkeel_store::{Appetite, Census, EventRing, Now, Signal, Signals, Store, StoreError};
+use evenkeel_store::{BatchSizing, Census, EventRing, Now, Signal, Signals, Store, StoreError};
 
 use data::Data;
 
@@ -92,8 +92,8 @@ impl Store for ModelStore {
         true
     }
 
-    fn appetite(&self) -> Appetite {
-        Appetite { batch: 1000, side_by_side: 1 }
+    fn appetite(&self) -> BatchSizing {
+        BatchSizing { batch: 1000, side_by_side: 1 }
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {

@@ -5,8 +5,8 @@ use evenkeel_core::lease::Fence;
 use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{AttemptKey, AttemptNo, NodeNo, Progress};
 use evenkeel_store::{
-    Attachments, CheckpointDisposition, NodeMessage, Note, NoteStore, Now, Owned, Running, Signal,
-    StoreError, Word,
+    Attachments, CheckpointDisposition, MessageKind, NodeMessage, Now, OwnedAttempt, ProgressNote,
+    ProgressStore, Running, Signal, StoreError,
 };
 
 use super::ModelStore;
@@ -20,12 +20,12 @@ pub(super) struct NoteRow {
 }
 
 impl Data {
-    fn note(&mut self, node: NodeNo, batch: Vec<Note>) -> Vec<bool> {
+    fn note(&mut self, node: NodeNo, batch: Vec<ProgressNote>) -> Vec<bool> {
         batch.into_iter().map(|note| self.note_one(node, note)).collect()
     }
 
-    fn note_one(&mut self, node: NodeNo, note: Note) -> bool {
-        let Note { key, fence, progress, log, checkpoint } = note;
+    fn note_one(&mut self, node: NodeNo, note: ProgressNote) -> bool {
+        let ProgressNote { key, fence, progress, log, checkpoint } = note;
         let under_it = self.runs.get(&key).is_some_and(|run| run.fence == fence);
         if !under_it || !self.running.contains(&(node, key)) {
             return false;
@@ -88,7 +88,7 @@ impl Data {
 
     fn find_running(&self, key: AttemptKey) -> Option<Running> {
         let run = self.runs.get(&key).filter(|run| run.status == AttemptStatus::Running)?;
-        let attempt: Owned = self.owned_one(key)?;
+        let attempt: OwnedAttempt = self.owned_one(key)?;
         Some(Running { node: run.node?, attempt })
     }
 
@@ -115,8 +115,13 @@ fn run_of(key: AttemptKey) -> AttemptKey {
 }
 
 #[async_trait]
-impl NoteStore for ModelStore {
-    async fn note(&self, node: NodeNo, batch: Vec<Note>, _: Now) -> Result<Vec<bool>, StoreError> {
+impl ProgressStore for ModelStore {
+    async fn save_progress(
+        &self,
+        node: NodeNo,
+        batch: Vec<ProgressNote>,
+        _: Now,
+    ) -> Result<Vec<bool>, StoreError> {
         Ok(self.lock().note(node, batch))
     }
 
@@ -126,8 +131,8 @@ impl NoteStore for ModelStore {
 
     async fn send_message(&self, node: NodeNo, letter: NodeMessage) -> Result<(), StoreError> {
         self.lock().send_message(node, letter);
-        if letter.word == Word::Settled {
-            self.signals.send(Signal::Letters);
+        if letter.kind == MessageKind::Ended {
+            self.signals.send(Signal::Messages);
         }
         Ok(())
     }

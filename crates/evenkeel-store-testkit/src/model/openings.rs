@@ -95,7 +95,7 @@ impl Data {
                 waits_for: match waiting {
                     Waiting::Wake { due, .. } => WaitsFor::Time(*due),
                     Waiting::Ready(ready) => match &ready.parked {
-                        Some((_, limit)) => WaitsFor::Place {
+                        Some((_, limit)) => WaitsFor::Permit {
                             since: ready.order.ready_at,
                             limit: *limit,
                             running: ahead

@@ -3,7 +3,8 @@
 use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, Origin, Shard, Timestamp};
 use evenkeel_store::{
-    Action, Applied, Done, JobChange, Order, Scope, Standing, StoreError, Trigger, Wanted,
+    Action, Applied, CommandEffect, DedupClaim, JobChange, JobCommand, Scope, Standing, StoreError,
+    Trigger,
 };
 
 use super::data::{Data, attempts_of, count};
@@ -13,7 +14,7 @@ impl Data {
     pub fn order(
         &mut self,
         scope: &Scope,
-        orders: Vec<Order>,
+        orders: Vec<JobCommand>,
         now: Timestamp,
     ) -> Result<Vec<Applied>, StoreError> {
         orders.into_iter().map(|order| self.order_one(scope, order, now)).collect()
@@ -22,7 +23,7 @@ impl Data {
     fn order_one(
         &mut self,
         scope: &Scope,
-        order: Order,
+        order: JobCommand,
         now: Timestamp,
     ) -> Result<Applied, StoreError> {
         let Some(job) = self.get(scope, order.id) else { return Ok(Applied::NotFound) };
@@ -42,11 +43,11 @@ impl Data {
         {
             return Ok(Applied::NameTaken(other));
         }
-        let wanted = Wanted::by_order(&order, &job, now);
+        let wanted = DedupClaim::by_order(&order, &job, now);
         if let Some(other) = self.kept_out_by(scope.tenant, wanted.as_ref(), now) {
             return Ok(Applied::Duplicate(other));
         }
-        self.let_go(scope.tenant, Wanted::let_go(&order, &job), no);
+        self.let_go(scope.tenant, DedupClaim::let_go(&order, &job), no);
         self.take_key(scope.tenant, wanted.as_ref(), no, now);
         let mut run = None;
         if effect.standing != job.standing {
@@ -107,7 +108,7 @@ impl Data {
         self.touch(no);
         let running = running.into_iter().map(|(_, key)| key).collect();
         let job = self.get(scope, order.id);
-        Ok(Applied::Done(Box::new(Done { job, running, withdrawn, run })))
+        Ok(Applied::Done(Box::new(CommandEffect { job, running, withdrawn, run })))
     }
 
     fn stop(&mut self, no: JobNo, standing: Standing, now: Timestamp) {

@@ -10,8 +10,8 @@ use evenkeel_store::text::{
     Needle, Needles, TEXT_INDEXED_MAX, TITLE_INDEXED_MAX, beginning, clean, indexed, snippet,
 };
 use evenkeel_store::{
-    Now, Page, PageFilter, PageHit, PageNo, PageRequest, PageStore, SEARCH_LIMIT_MAX, Scope, Shelf,
-    StoreError, StoredPage,
+    Now, Page, PageFilter, PageHit, PageNo, PageQuota, PageRequest, PageStore, SEARCH_LIMIT_MAX,
+    Scope, StoreError, StoredPage,
 };
 
 use super::ModelStore;
@@ -45,7 +45,7 @@ impl Pages {
         self.kept.values().filter(|row| row.job == job).map(|row| row.content.size()).sum()
     }
 
-    fn keep(&mut self, shelf: Shelf, mut content: PageContent, now: Timestamp) -> Kept {
+    fn keep(&mut self, shelf: PageQuota, mut content: PageContent, now: Timestamp) -> Kept {
         clean(&mut content);
         let (used, size) = (self.used(shelf.job), content.size());
         let Some((_, row)) = self.of_job(shelf.job, content.id) else {
@@ -191,7 +191,7 @@ impl PageStore for ModelStore {
 
     async fn save_pages(
         &self,
-        shelf: Shelf,
+        shelf: PageQuota,
         pages: Vec<PageContent>,
         now: Now,
     ) -> Result<Vec<Kept>, StoreError> {

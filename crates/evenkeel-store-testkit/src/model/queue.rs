@@ -9,7 +9,7 @@ use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptKey, NodeNo, Timestamp};
 use evenkeel_store::{
     AfterLoss, Cancellation, Claim, ClaimWindow, Claimed, ClaimedAttempt, FinishResult,
-    OVERRIDE_ALPHA, Owned, QueueEntry, QueuePlace, Requeue, Results,
+    OVERRIDE_ALPHA, OwnedAttempt, QueueEntry, QueuePosition, Requeue, Results,
 };
 
 use super::data::{Data, Place, Ready, RunRow, Waiting};
@@ -207,12 +207,12 @@ impl Data {
         self.cancellations.remove(&(node, key));
     }
 
-    pub fn find_owned(&self, node: NodeNo, keys: &[AttemptKey]) -> Vec<Owned> {
+    pub fn find_owned(&self, node: NodeNo, keys: &[AttemptKey]) -> Vec<OwnedAttempt> {
         let held = keys.iter().filter(|key| self.running.contains(&(node, **key)));
         held.filter_map(|key| self.owned_one(*key)).collect()
     }
 
-    pub fn owned(&self, node: NodeNo, limit: u32) -> Vec<Owned> {
+    pub fn owned(&self, node: NodeNo, limit: u32) -> Vec<OwnedAttempt> {
         let held = self.running_on(node).take(limit as usize);
         held.filter_map(|key| self.owned_one(key)).collect()
     }
@@ -224,9 +224,9 @@ impl Data {
         held.take_while(move |(of, _)| *of == node).map(|(_, key)| *key)
     }
 
-    pub fn owned_one(&self, key: AttemptKey) -> Option<Owned> {
+    pub fn owned_one(&self, key: AttemptKey) -> Option<OwnedAttempt> {
         let (run, job) = (self.runs.get(&key)?, self.find(key.job_no)?);
-        Some(Owned {
+        Some(OwnedAttempt {
             key,
             fence: run.fence,
             tenant: run.tenant,
@@ -249,11 +249,11 @@ impl Data {
     pub fn waiting_ahead(
         &self,
         pools: &[String],
-        place: QueuePlace,
+        place: QueuePosition,
         limit: u32,
         now: Timestamp,
     ) -> u32 {
-        let QueuePlace { lane, rank, aging } = place;
+        let QueuePosition { lane, rank, aging } = place;
         let waiting = pools.iter().collect::<BTreeSet<_>>().into_iter();
         let waiting = waiting.filter_map(|pool| self.queue.get(pool)).flatten().flatten();
         let is_ahead = |place: &&Place| match self.waiting.get(&(place.1, place.2)) {

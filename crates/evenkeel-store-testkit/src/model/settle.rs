@@ -6,8 +6,8 @@ use evenkeel_core::lease::Fence;
 use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{AttemptKey, AttemptNo, JobId, NodeNo};
 use evenkeel_store::{
-    FinishResult, LiveAttempt, NodeMessage, OVERRIDE_ALPHA, OutcomeOverride, OverrideResult,
-    OverrideStore, Requeue, Results, Scope, Seen, Signal, StoreError, Wanted, Word,
+    DedupClaim, FinishResult, LiveAttempt, LiveState, MessageKind, NodeMessage, OVERRIDE_ALPHA,
+    OutcomeOverride, OverrideResult, OverrideStore, Requeue, Results, Scope, Signal, StoreError,
 };
 
 use super::ModelStore;
@@ -24,11 +24,11 @@ impl Data {
                 Waiting::Wake { priority, .. } => *priority,
                 Waiting::Ready(ready) => ready.own_priority(),
             };
-            LiveAttempt { key, seen: Seen::Waiting, priority }
+            LiveAttempt { key, seen: LiveState::Waiting, priority }
         });
         let running = self.running_of(no).into_iter().filter_map(|(_, key)| {
             let run = self.runs.get(&key)?;
-            let seen = Seen::Running { fence: run.fence, started_at: run.started_at? };
+            let seen = LiveState::Running { fence: run.fence, started_at: run.started_at? };
             Some(LiveAttempt { key, seen, priority: run.priority })
         });
         let mut all: Vec<LiveAttempt> = waiting.chain(running).collect();
@@ -43,8 +43,8 @@ impl Data {
             return OverrideResult::Elsewhere;
         }
         let became = match settle.seen {
-            Seen::Waiting => self.settle_waiting(scope, settle),
-            Seen::Running { fence, .. } => self.settle_running(scope, settle, fence),
+            LiveState::Waiting => self.settle_waiting(scope, settle),
+            LiveState::Running { fence, .. } => self.settle_running(scope, settle, fence),
         };
         if became == OverrideResult::Done {
             self.tell(job);
@@ -73,7 +73,7 @@ impl Data {
             OverrideResult::Elsewhere
         };
         if became == OverrideResult::Done {
-            self.send_message(node, NodeMessage { key, fence, word: Word::Settled });
+            self.send_message(node, NodeMessage { key, fence, kind: MessageKind::Ended });
         }
         became
     }
@@ -83,7 +83,7 @@ impl Data {
         let is_asked = self.cancellations.contains_key(&(node, settle.key));
         let goes_on = self.find(no).filter(|job| !job.stops(settle.key.scheduled_at) && !is_asked);
         let Some(job) = goes_on else { return OverrideResult::Stopped };
-        let wanted = Wanted::by_run(&self.view(job), Wish::GoBack, now);
+        let wanted = DedupClaim::by_run(&self.view(job), Wish::GoBack, now);
         if let Some(holder) = self.kept_out_by(tenant, wanted.as_ref(), now) {
             return OverrideResult::Duplicate(holder);
         }
@@ -145,14 +145,14 @@ impl OverrideStore for ModelStore {
         Ok(self.lock().active_attempts(scope, job, limit))
     }
 
-    async fn settle(
+    async fn override_outcome(
         &self,
         scope: &Scope,
         settle: OutcomeOverride,
     ) -> Result<OverrideResult, StoreError> {
         let became = self.lock().settle_run(scope, &settle);
         if became == OverrideResult::Done {
-            self.signals.send(Signal::Letters);
+            self.signals.send(Signal::Messages);
         }
         Ok(became)
     }

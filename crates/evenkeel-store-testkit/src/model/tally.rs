@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use evenkeel_core::fingerprint::Fingerprint;
 use evenkeel_core::{NodeNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    FailureCursor, FailureGroup, Failures, NodeState, Page, PageRequest, RunStatsStore, RunTotals,
-    Scope, StoreError, Tally,
+    FailureCursor, FailureDelta, FailureGroup, NodeState, Page, PageRequest, RunStatsDelta,
+    RunStatsStore, RunTotals, Scope, StoreError,
 };
 
 use super::ModelStore;
@@ -24,7 +24,13 @@ pub(super) struct Sums {
 }
 
 impl Data {
-    fn tally(&mut self, node: NodeNo, tallies: Vec<Tally>, failures: Vec<Failures>, at: Timestamp) {
+    fn tally(
+        &mut self,
+        node: NodeNo,
+        tallies: Vec<RunStatsDelta>,
+        failures: Vec<FailureDelta>,
+        at: Timestamp,
+    ) {
         let sums = &mut self.sums;
         sums.said_at = sums.said_at.max(Some(at));
         let running = tallies.iter().map(|tally| (tally.tenant, u64::from(tally.running)));
@@ -107,11 +113,11 @@ impl Data {
 
 #[async_trait]
 impl RunStatsStore for ModelStore {
-    async fn tally(
+    async fn add_run_stats(
         &self,
         node: NodeNo,
-        tallies: Vec<Tally>,
-        failures: Vec<Failures>,
+        tallies: Vec<RunStatsDelta>,
+        failures: Vec<FailureDelta>,
         at: Timestamp,
     ) -> Result<(), StoreError> {
         self.lock().tally(node, tallies, failures, at);

@@ -5,11 +5,11 @@ use evenkeel_core::aging::Aging;
 use evenkeel_core::{AttemptKey, JobId, JobNo, NodeNo, Shard, Slot, Span, Timestamp};
 use evenkeel_store::{
     Applied, Attempt, AttemptFilter, AttemptStore, Cancellation, Claim, ClaimWindow, Claimed,
-    ClosedAttempt, DueJob, Finish, FinishResult, Fire, FireDelayed, Fired, Job, JobCounts,
-    JobCursor, JobFilter, JobSort, JobStore, Joined, LookAhead, Member, NamedJob, NewJob, NewNode,
-    NodeStore, Now, Order, Owned, Page, PageRequest, Ping, Pinged, Postpone, Prune, Pruned,
-    QueuePlace, Registered, Requeue, RunCancelled, ScheduleStore, Scope, SlotLoad, StoreError,
-    Supersede, Trigger, Triggered, WaitingAttempt,
+    ClosedAttempt, DueJob, Finish, FinishResult, Fire, FireDelayed, Fired, Job, JobCommand,
+    JobCounts, JobCursor, JobFilter, JobSort, JobStore, Joined, LookAhead, Member, NamedJob,
+    NewJob, NewNode, NodeStore, Now, OwnedAttempt, Page, PageRequest, Ping, Pinged, Postpone,
+    Prune, Pruned, QueuePosition, Registered, Requeue, RunCancelled, ScheduleStore, Scope,
+    SlotLoad, StoreError, Supersede, Trigger, Triggered, WaitingAttempt,
 };
 
 use super::ModelStore;
@@ -32,7 +32,7 @@ impl JobStore for ModelStore {
         let (id, job) = (job.id, NewJob { next_at: None, ..job });
         let made = data.register(scope, vec![job], now)?.remove(0);
         if matches!(made, Registered::Created { .. }) {
-            data.order(scope, vec![Order::pause(id)], now)?;
+            data.order(scope, vec![JobCommand::pause(id)], now)?;
         }
         Ok(made)
     }
@@ -56,7 +56,12 @@ impl JobStore for ModelStore {
         Ok(self.lock().list_jobs(scope, (filter, now), sort, page))
     }
 
-    async fn order(&self, scope: &Scope, orders: Vec<Order>, now: Now) -> Answer<Vec<Applied>> {
+    async fn apply_commands(
+        &self,
+        scope: &Scope,
+        orders: Vec<JobCommand>,
+        now: Now,
+    ) -> Answer<Vec<Applied>> {
         self.lock().order(scope, orders, self.resolve(now))
     }
 
@@ -137,11 +142,16 @@ impl ScheduleStore for ModelStore {
         Ok(())
     }
 
-    async fn closed(&self, shards: &[Shard], limit: u32, now: Now) -> Answer<Vec<ClosedAttempt>> {
+    async fn find_closed_windows(
+        &self,
+        shards: &[Shard],
+        limit: u32,
+        now: Now,
+    ) -> Answer<Vec<ClosedAttempt>> {
         Ok(self.lock().closed(shards, limit, self.resolve(now)))
     }
 
-    async fn reopen(&self, batch: &[(AttemptKey, ClaimWindow)]) -> Answer<()> {
+    async fn set_claim_windows(&self, batch: &[(AttemptKey, ClaimWindow)]) -> Answer<()> {
         self.lock().reopen(batch);
         Ok(())
     }
@@ -166,11 +176,11 @@ impl AttemptStore for ModelStore {
         Ok(self.lock().requeue(node, batch, self.resolve(now)))
     }
 
-    async fn find_owned(&self, node: NodeNo, keys: &[AttemptKey]) -> Answer<Vec<Owned>> {
+    async fn find_owned(&self, node: NodeNo, keys: &[AttemptKey]) -> Answer<Vec<OwnedAttempt>> {
         Ok(self.lock().find_owned(node, keys))
     }
 
-    async fn owned(&self, node: NodeNo, limit: u32) -> Answer<Vec<Owned>> {
+    async fn list_owned(&self, node: NodeNo, limit: u32) -> Answer<Vec<OwnedAttempt>> {
         Ok(self.lock().owned(node, limit))
     }
 
@@ -182,7 +192,7 @@ impl AttemptStore for ModelStore {
         Ok(self.lock().cancel_run(scope, key, self.resolve(now)))
     }
 
-    async fn waiting_of(
+    async fn waiting_attempts(
         &self,
         scope: &Scope,
         job: JobId,
@@ -192,25 +202,25 @@ impl AttemptStore for ModelStore {
         Ok(self.lock().waiting_attempts(scope, job, ahead, self.resolve(now)))
     }
 
-    async fn waiting(&self, pools: &[String], limit: u32) -> Answer<u32> {
+    async fn count_queued(&self, pools: &[String], limit: u32) -> Answer<u32> {
         Ok(self.lock().waiting(pools, limit))
     }
 
-    async fn waiting_ahead(
+    async fn count_queued_ahead(
         &self,
         pools: &[String],
-        place: QueuePlace,
+        place: QueuePosition,
         limit: u32,
         now: Now,
     ) -> Answer<u32> {
         Ok(self.lock().waiting_ahead(pools, place, limit, self.resolve(now)))
     }
 
-    async fn get_run(&self, scope: &Scope, key: AttemptKey) -> Answer<Option<Attempt>> {
+    async fn get_attempt(&self, scope: &Scope, key: AttemptKey) -> Answer<Option<Attempt>> {
         Ok(self.lock().get_run(scope, key))
     }
 
-    async fn list_runs(
+    async fn list_attempts(
         &self,
         scope: &Scope,
         filter: AttemptFilter,

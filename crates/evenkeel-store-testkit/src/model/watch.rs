@@ -7,8 +7,8 @@ use evenkeel_core::condition::{Level, Reason};
 use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{AttemptKey, AttemptNo, JobNo, Shard, Timestamp};
 use evenkeel_store::{
-    AtRisk, ConditionCounts, Judgement, Now, OverdueInQueue, Page, PageRequest, RiskCursor,
-    RiskFilter, Scope, Standing, StoreError, ToJudge, WatchStore, Watched,
+    AtRisk, AtRiskStore, ConditionCounts, JobToJudge, Judgement, Now, OverdueInQueue, Page,
+    PageRequest, RiskCursor, RiskFilter, Scope, Standing, StoreError, ToJudge,
 };
 
 use super::ModelStore;
@@ -96,9 +96,9 @@ impl Data {
         ToJudge { now, jobs: due.filter_map(|no| self.watched(no)).collect() }
     }
 
-    fn watched(&self, no: JobNo) -> Option<Watched> {
+    fn watched(&self, no: JobNo) -> Option<JobToJudge> {
         let (job, row) = (self.find(no)?, self.watch.rows.get(&no)?);
-        Some(Watched {
+        Some(JobToJudge {
             no,
             tenant: job.tenant,
             touched: row.touched,
@@ -225,8 +225,8 @@ impl Data {
 }
 
 #[async_trait]
-impl WatchStore for ModelStore {
-    async fn watch(&self, jobs: &[JobNo]) -> Result<(), StoreError> {
+impl AtRiskStore for ModelStore {
+    async fn mark_at_risk(&self, jobs: &[JobNo]) -> Result<(), StoreError> {
         self.lock().watch(jobs);
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::{Page, PageRequest, Scope, StoreError};
 
 /// What a node has seen of one tenant's runs since it last said.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Tally {
+pub struct RunStatsDelta {
     /// Whose.
     pub tenant: TenantNo,
     /// Attempts that ended well.
@@ -33,7 +33,7 @@ pub struct Tally {
     pub running: u32,
 }
 
-impl Tally {
+impl RunStatsDelta {
     /// Adds the sums of another of the same tenant. What runs is no sum.
     pub fn merge(&mut self, other: &Self) {
         self.completed += other.completed;
@@ -48,7 +48,7 @@ impl Tally {
 
 /// Equal failures that a node has seen since it last said.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Failures {
+pub struct FailureDelta {
     /// Whose.
     pub tenant: TenantNo,
     /// What they have in common.
@@ -114,11 +114,11 @@ pub type FailureCursor = (Timestamp, Fingerprint);
 #[async_trait]
 pub trait RunStatsStore: Send + Sync {
     /// Adds what `node` has seen; no tenant and no group is in it twice. A tenant that is not mentioned has nothing that runs on it.
-    async fn tally(
+    async fn add_run_stats(
         &self,
         node: NodeNo,
-        tallies: Vec<Tally>,
-        failures: Vec<Failures>,
+        tallies: Vec<RunStatsDelta>,
+        failures: Vec<FailureDelta>,
         at: Timestamp,
     ) -> Result<(), StoreError>;
 

@@ -9,10 +9,10 @@ use evenkeel_core::{AttemptKey, JobId, JobNo, TenantNo, Timestamp};
 use crate::{Now, Page, PageRequest, Scope, StoreError};
 
 /// Letters that one call may be about.
-pub const LETTERS_MAX: usize = 1000;
+pub const DEAD_LETTERS_MAX: usize = 1000;
 
 /// So many characters of what went wrong are kept in a letter; its execution has them all.
-pub const LETTER_ERROR_MAX: usize = 4096;
+pub const DEAD_LETTER_ERROR_MAX: usize = 4096;
 
 /// A run that failed for good, and waits for somebody to look at it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,7 +29,7 @@ pub struct DeadLetter {
     pub reason: DeathReason,
     /// How the last attempt ended.
     pub outcome: Outcome,
-    /// What went wrong in it: the first [`LETTER_ERROR_MAX`] characters.
+    /// What went wrong in it: the first [`DEAD_LETTER_ERROR_MAX`] characters.
     pub error: Option<String>,
     /// When it was taken up again, and the run that it became.
     pub redriven: Option<(Timestamp, AttemptKey)>,
@@ -37,14 +37,14 @@ pub struct DeadLetter {
 
 impl DeadLetter {
     /// Its place in the list.
-    pub fn place(&self) -> DeadPlace {
-        DeadPlace { died_at: self.died_at, key: self.key }
+    pub fn place(&self) -> DeadCursor {
+        DeadCursor { died_at: self.died_at, key: self.key }
     }
 }
 
 /// A letter's place in the list, which is in the order of time.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct DeadPlace {
+pub struct DeadCursor {
     /// When the last attempt ended.
     pub died_at: Timestamp,
     /// Tells those of one moment apart.
@@ -109,8 +109,8 @@ pub trait DeadStore: Send + Sync {
         &self,
         scope: &Scope,
         filter: DeadFilter,
-        page: PageRequest<DeadPlace>,
-    ) -> Result<Page<DeadLetter, DeadPlace>, StoreError>;
+        page: PageRequest<DeadCursor>,
+    ) -> Result<Page<DeadLetter, DeadCursor>, StoreError>;
 
     /// The letter of a run of the scope, whichever attempt is named.
     async fn get_dead(
@@ -123,7 +123,7 @@ pub trait DeadStore: Send + Sync {
     /// have just stored their ends.
     async fn are_dead(&self, runs: &[AttemptKey]) -> Result<Vec<bool>, StoreError>;
 
-    /// Takes up letters, at most [`LETTERS_MAX`], each on its own and in their order, all in one
+    /// Takes up letters, at most [`DEAD_LETTERS_MAX`], each on its own and in their order, all in one
     /// transaction: a run of [`Origin::Redrive`](evenkeel_core::Origin) begins as if it was asked
     /// for [now](crate::JobStore::trigger), and the letter says which. A letter is taken up once.
     async fn redrive(
@@ -133,7 +133,7 @@ pub trait DeadStore: Send + Sync {
         now: Now,
     ) -> Result<Vec<Redriven>, StoreError>;
 
-    /// Throws letters away, at most [`LETTERS_MAX`]. Says which were there.
+    /// Throws letters away, at most [`DEAD_LETTERS_MAX`]. Says which were there.
     async fn delete_dead(
         &self,
         scope: &Scope,

@@ -33,7 +33,7 @@ pub struct Claim {
 
 /// A place in the queue, at some moment.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct QueuePlace {
+pub struct QueuePosition {
     /// In this lane.
     pub lane: Lane,
     /// At this rank. Higher ones of the lane go before, and of equal ones whoever came earlier.
@@ -137,7 +137,7 @@ pub enum FinishResult {
 
 /// An attempt that the store says a node has.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Owned {
+pub struct OwnedAttempt {
     /// Which one.
     pub key: AttemptKey,
     /// With this fence.
@@ -156,7 +156,7 @@ pub struct Owned {
 
 /// An attempt that has run for so long that its owner is written down beside it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct LongRun {
+pub struct LongAttempt {
     /// Which one.
     pub key: AttemptKey,
     /// With this fence.
@@ -262,7 +262,7 @@ pub enum WaitsFor {
         opening: ClaimWindow,
     },
     /// A place: as many as may run do.
-    Place {
+    Permit {
         /// It could first have been claimed then.
         since: Timestamp,
         /// Of this limit.
@@ -376,11 +376,14 @@ pub trait AttemptStore: Send + Sync {
     ) -> Result<Vec<bool>, StoreError>;
 
     /// Of these attempts, those that run on `node`, in any order.
-    async fn find_owned(&self, node: NodeNo, keys: &[AttemptKey])
-    -> Result<Vec<Owned>, StoreError>;
+    async fn find_owned(
+        &self,
+        node: NodeNo,
+        keys: &[AttemptKey],
+    ) -> Result<Vec<OwnedAttempt>, StoreError>;
 
     /// All attempts that run on `node`, at most `limit`.
-    async fn owned(&self, node: NodeNo, limit: u32) -> Result<Vec<Owned>, StoreError>;
+    async fn list_owned(&self, node: NodeNo, limit: u32) -> Result<Vec<OwnedAttempt>, StoreError>;
 
     /// Attempts of `node` that are to end. They are told until they have ended.
     async fn cancellations(&self, node: NodeNo) -> Result<Vec<Cancellation>, StoreError>;
@@ -403,7 +406,7 @@ pub trait AttemptStore: Send + Sync {
     /// how much other tenants have in the queue, as long as no more than ten thousand wait in a pool,
     /// since nobody is made to look at more. That is still a lot: who need not know leaves it out,
     /// and then nothing is looked at but the job's own.
-    async fn waiting_of(
+    async fn waiting_attempts(
         &self,
         scope: &Scope,
         job: JobId,
@@ -413,15 +416,15 @@ pub trait AttemptStore: Send + Sync {
 
     /// How many attempts of these pools wait for a worker, counted no further than `limit`. Those
     /// that were not open when they came are left out: no worker could take them.
-    async fn waiting(&self, pools: &[String], limit: u32) -> Result<u32, StoreError>;
+    async fn count_queued(&self, pools: &[String], limit: u32) -> Result<u32, StoreError>;
 
     /// How many attempts of these pools, and of that lane, would be claimed before one that comes now
     /// and stands there, counted no further than `limit`. Those that were not open when they came
     /// are left out; and so are other lanes, which have their own places.
-    async fn waiting_ahead(
+    async fn count_queued_ahead(
         &self,
         pools: &[String],
-        place: QueuePlace,
+        place: QueuePosition,
         limit: u32,
         now: Now,
     ) -> Result<u32, StoreError>;
@@ -429,13 +432,17 @@ pub trait AttemptStore: Send + Sync {
     /// The attempt with this key, or for attempt 0 the latest attempt of its run that has started
     /// or is in the queue. A retry or trigger that waits for its time is pending: it is shown to
     /// those who ask for its key, and for attempt 0 if there is nothing else of its run.
-    async fn get_run(&self, scope: &Scope, key: AttemptKey) -> Result<Option<Attempt>, StoreError>;
+    async fn get_attempt(
+        &self,
+        scope: &Scope,
+        key: AttemptKey,
+    ) -> Result<Option<Attempt>, StoreError>;
 
     /// The scope's attempts and skip records, newest scheduled time first for all jobs, newest
     /// chain first for one job. Attempts that wait for their first worker are included, retries and
     /// triggers that wait for their time are not. Of each output the first [`LISTED_OUTPUT_CHARS`] are
     /// there.
-    async fn list_runs(
+    async fn list_attempts(
         &self,
         scope: &Scope,
         filter: AttemptFilter,

@@ -12,7 +12,7 @@ const PAGE: u32 = 5000;
 
 /// Jobs of one rhythm.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Counted {
+pub struct ProfileLoad {
     /// The name of the rhythm.
     pub key: LoadProfileKey,
     /// When they run.
@@ -26,7 +26,7 @@ pub struct Counted {
 /// How many jobs there are of which rhythm, tenant by tenant.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct LoadProfiles {
-    by_tenant: BTreeMap<TenantNo, Vec<Counted>>,
+    by_tenant: BTreeMap<TenantNo, Vec<ProfileLoad>>,
     unreadable: u64,
 }
 
@@ -36,7 +36,7 @@ impl LoadProfiles {
         let mut rhythms = Self::default();
         let mut after = None;
         loop {
-            let page = store.rhythms(after, PAGE).await?;
+            let page = store.load_profiles(after, PAGE).await?;
             let is_last = page.len() < PAGE as usize;
             after = page.last().map(|count| (count.tenant, count.key));
             page.into_iter().for_each(|count| rhythms.add(count));
@@ -50,7 +50,7 @@ impl LoadProfiles {
         let LoadProfileCount { tenant, key, rhythm, jobs, cost } = count;
         match serde_json::from_str(&rhythm) {
             Ok(rhythm) => {
-                let counted = Counted { key, rhythm, jobs, cost };
+                let counted = ProfileLoad { key, rhythm, jobs, cost };
                 self.by_tenant.entry(tenant).or_default().push(counted);
             }
             // A newer version may know what it is; its jobs run all the same.
@@ -69,7 +69,7 @@ impl LoadProfiles {
     }
 
     /// Those of a tenant.
-    pub fn of(&self, tenant: TenantNo) -> &[Counted] {
+    pub fn of(&self, tenant: TenantNo) -> &[ProfileLoad] {
         self.by_tenant.get(&tenant).map_or(&[], Vec::as_slice)
     }
 
@@ -95,9 +95,9 @@ impl LoadProfiles {
     }
 }
 
-fn loads<'a>(counted: impl IntoIterator<Item = &'a Counted>, horizon: Horizon) -> Loads {
+fn loads<'a>(counted: impl IntoIterator<Item = &'a ProfileLoad>, horizon: Horizon) -> Loads {
     let mut loads = Loads::new(horizon);
-    for Counted { rhythm, jobs, cost, .. } in counted {
+    for ProfileLoad { rhythm, jobs, cost, .. } in counted {
         loads.add(rhythm, *jobs, *cost);
     }
     loads

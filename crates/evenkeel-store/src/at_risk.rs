@@ -13,7 +13,7 @@ use crate::{Now, Page, PageRequest, Scope, StoreError};
 
 /// A job on the watch list, as it is now, that is to be judged.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Watched {
+pub struct JobToJudge {
     /// Its number.
     pub no: JobNo,
     /// Whose it is.
@@ -62,7 +62,7 @@ pub struct ToJudge {
     /// What the store's clock said.
     pub now: Timestamp,
     /// At most as many as were asked for.
-    pub jobs: Vec<Watched>,
+    pub jobs: Vec<JobToJudge>,
 }
 
 /// What was found by looking at a part of the queue.
@@ -117,14 +117,14 @@ pub struct RiskFilter {
 
 /// What the judge does, and what people see of it.
 #[async_trait]
-pub trait WatchStore: Send + Sync {
+pub trait AtRiskStore: Send + Sync {
     /// Puts jobs on the watch list, to be judged at once; those that are on it are judged again.
     /// Deleted jobs are left out.
     ///
     /// [`finish`](crate::AttemptStore::finish) does the same by itself for jobs whose attempt did not end
     /// well, for those it is told to, and for those that are on the list. So do verbs that withdraw
     /// what waits, for its job; and commands, for jobs that are on the list.
-    async fn watch(&self, jobs: &[JobNo]) -> Result<(), StoreError>;
+    async fn mark_at_risk(&self, jobs: &[JobNo]) -> Result<(), StoreError>;
 
     /// Jobs of the given shards that are to be judged by now, in any order, at most `limit`. No more
     /// rows than that are read.

@@ -17,16 +17,16 @@ pub struct OutcomeOverride {
     /// An attempt of it; if it waits, whichever.
     pub key: AttemptKey,
     /// Where it was when that was decided.
-    pub seen: Seen,
+    pub seen: LiveState,
     /// When that was.
     pub at: Timestamp,
     /// What becomes of it.
-    pub verdict: Verdict,
+    pub verdict: OverrideAction,
 }
 
 /// Where a run is that has not ended.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Seen {
+pub enum LiveState {
     /// It waits for a worker, for the time of its retry, or as a trigger.
     Waiting,
     /// Its attempt runs.
@@ -44,7 +44,7 @@ pub struct LiveAttempt {
     /// Which one.
     pub key: AttemptKey,
     /// Where it is.
-    pub seen: Seen,
+    pub seen: LiveState,
     /// The priority that its run was given, whatever its job's is.
     pub priority: Option<Priority>,
 }
@@ -66,7 +66,7 @@ pub enum OverrideResult {
 
 /// What becomes of a run by somebody's word.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Verdict {
+pub enum OverrideAction {
     /// It is over, and ended like this.
     Ended {
         /// How.
@@ -87,14 +87,14 @@ pub const OVERRIDE_ALPHA: f64 = 0.0;
 impl OutcomeOverride {
     /// The end that is recorded under a new fence, if there is one.
     pub fn finish(&self, tenant: TenantNo, key: AttemptKey, fence: Fence) -> Option<Finish> {
-        let Verdict::Ended { outcome, error, then } = &self.verdict else { return None };
+        let OverrideAction::Ended { outcome, error, then } = &self.verdict else { return None };
         let then = match then {
             Then::EndChain { .. } => *then,
             Then::Retry { .. } => Then::EndChain { stop_job: false, next_at: None },
         };
         let started_at = match self.seen {
-            Seen::Waiting => self.at,
-            Seen::Running { started_at, .. } => started_at,
+            LiveState::Waiting => self.at,
+            LiveState::Running { started_at, .. } => started_at,
         };
         Some(Finish {
             key,
@@ -117,14 +117,16 @@ impl OutcomeOverride {
     /// The way back into the queue, if it is to take that.
     pub fn requeue(&self, tenant: TenantNo) -> Option<Requeue> {
         match (&self.verdict, self.seen) {
-            (Verdict::Queued(ticket), Seen::Running { fence, .. }) => Some(Requeue {
+            (OverrideAction::Queued(ticket), LiveState::Running { fence, .. }) => Some(Requeue {
                 key: self.key,
                 fence,
                 tenant,
                 crashed: false,
                 then: AfterLoss::Queue(QueueEntry::clone(ticket)),
             }),
-            (Verdict::Queued(_), Seen::Waiting) | (Verdict::Ended { .. }, _) => None,
+            (OverrideAction::Queued(_), LiveState::Waiting) | (OverrideAction::Ended { .. }, _) => {
+                None
+            }
         }
     }
 }
@@ -147,14 +149,14 @@ pub trait OverrideStore: Send + Sync {
     ///
     /// The attempt has a new fence from there on: whatever its worker says later is
     /// [refused](crate::FinishResult::LeaseLost). The node that ran it gets a
-    /// [letter](crate::Word::Settled) in the same transaction, so that the body is let go. The end is
+    /// [letter](crate::MessageKind::Ended) in the same transaction, so that the body is let go. The end is
     /// a [`finish`](crate::AttemptStore::finish) like any other, of an attempt that nobody ran if it
     /// waited, but no retry and no hook follows it, and its duration is not averaged.
     /// An attempt goes back as by [`requeue`](crate::AttemptStore::requeue), but one that would be
     /// recorded as ended instead is left alone, and so is one that
-    /// [another job keeps out](crate::Wanted::is_kept_out); else its job takes its key. One that waits
+    /// [another job keeps out](crate::DedupClaim::is_kept_out); else its job takes its key. One that waits
     /// is in the queue already, so that nothing is changed. The scheduler is told as of a changed job.
-    async fn settle(
+    async fn override_outcome(
         &self,
         scope: &Scope,
         settle: OutcomeOverride,

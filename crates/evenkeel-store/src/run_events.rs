@@ -14,7 +14,11 @@ const ERROR_TOLD: usize = 500;
 /// Of ends and what became of them, takes back that those which were stored left a dead letter, if
 /// they did not: somebody wanted the run ended, and then it is no loss that anybody is to be told of.
 /// All are looked for at once. If that cannot be seen, they are told as they were decided.
-pub async fn keep_true_letters(store: &dyn Store, ends: &mut [Finish], became: &[FinishResult]) {
+pub async fn discard_unwritten_dead_letters(
+    store: &dyn Store,
+    ends: &mut [Finish],
+    became: &[FinishResult],
+) {
     let mut doubtful: Vec<&mut Finish> = ends
         .iter_mut()
         .zip(became)

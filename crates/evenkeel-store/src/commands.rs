@@ -10,7 +10,7 @@ pub const COMMANDS_MAX: usize = 1000;
 
 /// Something that a job is to do or to become.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Order {
+pub struct JobCommand {
     /// Which job.
     pub id: JobId,
     /// Only if this is still its generation.
@@ -22,7 +22,7 @@ pub struct Order {
     pub action: Action,
 }
 
-impl Order {
+impl JobCommand {
     /// Pauses a job, whatever it is by now.
     pub fn pause(id: JobId) -> Self {
         Self { id, if_generation: None, if_fired: None, action: Action::Pause }
@@ -100,7 +100,7 @@ impl Action {
 #[derive(Clone, PartialEq, Debug)]
 pub enum Applied {
     /// It was done.
-    Done(Box<Done>),
+    Done(Box<CommandEffect>),
     /// There is no such job in the scope.
     NotFound,
     /// The job's state does not allow it.
@@ -116,7 +116,7 @@ pub enum Applied {
 
 /// What an order did.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Done {
+pub struct CommandEffect {
     /// The job is like this now, unless it was deleted.
     pub job: Option<Job>,
     /// These attempts of it still run. If the job was cancelled or deleted, they were asked to end.

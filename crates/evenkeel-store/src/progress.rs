@@ -4,11 +4,11 @@ use async_trait::async_trait;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{AttemptKey, NodeNo, Progress};
 
-use crate::{Now, Owned, StoreError};
+use crate::{Now, OwnedAttempt, StoreError};
 
 /// What a running attempt says. What is `None` stays as it was.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Note {
+pub struct ProgressNote {
     /// Which one.
     pub key: AttemptKey,
     /// The right to say so.
@@ -50,21 +50,21 @@ pub struct Running {
     /// This node.
     pub node: NodeNo,
     /// And this is what it runs.
-    pub attempt: Owned,
+    pub attempt: OwnedAttempt,
 }
 
 /// Something somebody far away says to the node that runs an attempt.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Word {
+pub enum MessageKind {
     /// The body lives.
     Heartbeat,
     /// The attempt's end is in the store: its body can be let go.
-    Settled,
+    Ended,
 }
 
-impl Word {
+impl MessageKind {
     /// All of them, in the order of their stored numbers.
-    pub const ALL: [Self; 2] = [Self::Heartbeat, Self::Settled];
+    pub const ALL: [Self; 2] = [Self::Heartbeat, Self::Ended];
 }
 
 /// A word for the body of an attempt.
@@ -75,28 +75,32 @@ pub struct NodeMessage {
     /// Under this fence.
     pub fence: Fence,
     /// The word.
-    pub word: Word,
+    pub kind: MessageKind,
 }
 
 /// What attempts say while they run, and what is said to them.
 #[async_trait]
-pub trait NoteStore: Send + Sync {
+pub trait ProgressStore: Send + Sync {
     /// Writes down what attempts of `node` say, each if it runs there under the fence. Says which
     /// do. Attempts do not spoil each other's chances. An attempt is in the batch once.
     ///
-    /// [`get_run`](crate::AttemptStore::get_run) shows it while the attempt runs under that fence: one
+    /// [`get_attempt`](crate::AttemptStore::get_attempt) shows it while the attempt runs under that fence: one
     /// that goes back into the queue starts with nothing said. A checkpoint is handed to whoever
     /// next claims an attempt of the run, and stays until a [`Finish`](crate::Finish) says
     /// otherwise. What is left after the end, because whoever ended the attempt did not know of
     /// it, [`prune`](crate::AttemptStore::prune) forgets.
-    async fn note(&self, node: NodeNo, batch: Vec<Note>, now: Now)
-    -> Result<Vec<bool>, StoreError>;
+    async fn save_progress(
+        &self,
+        node: NodeNo,
+        batch: Vec<ProgressNote>,
+        now: Now,
+    ) -> Result<Vec<bool>, StoreError>;
 
     /// Who runs the attempt, if anybody does.
     async fn find_running(&self, key: AttemptKey) -> Result<Option<Running>, StoreError>;
 
     /// Leaves a letter for `node`. The same one again changes nothing. One that says
-    /// [`Word::Settled`] wakes the node ([`Signal::Letters`](crate::Signal)). One for a node that
+    /// [`MessageKind::Ended`] wakes the node ([`Signal::Messages`](crate::Signal)). One for a node that
     /// has gone is dropped.
     async fn send_message(&self, node: NodeNo, letter: NodeMessage) -> Result<(), StoreError>;
 

@@ -1,0 +1,30 @@
+//! Checks of a store's SQL files.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Returns the names in all `sql!("name")` in the sources of the crate in `folder`.
+///
+/// # Panics
+///
+/// Panics if the sources can't be read.
+pub fn used_statements(folder: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    collect(&Path::new(folder).join("src"), &mut names);
+    names
+}
+
+fn collect(folder: &Path, names: &mut BTreeSet<String>) {
+    for entry in std::fs::read_dir(folder).expect("the folder of the sources") {
+        let path = entry.expect("an entry of that folder").path();
+        if path.is_dir() {
+            collect(&path, names);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = std::fs::read_to_string(&path).expect("a source file");
+            let uses = text.split("sql!(\"").skip(1);
+            names.extend(
+                uses.filter_map(|rest| rest.split_once('"')).map(|(name, _)| name.to_owned()),
+            );
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! SQL statements kept in files, several to a file.
+//!
+//! A file of statements is a series of sections. Each section begins with a line
+//! `-- :name claim_take` and holds one statement, or with `-- :fragment queue_columns` and holds text
+//! that statements of any file include as `{queue_columns}`.
+//!
+//! A section may name its parameters: `-- :name claim_take (node, limit)`. The statement then refers
+//! to them as `:node` and `:limit`, and the caller passes the values in the order of that list. A new
+//! parameter is added to the list and used; no other parameter changes.
+
+use std::collections::HashMap;
+
+/// How a database writes the parameter with a given number.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Placeholder {
+    /// `$1`, as PostgreSQL does.
+    Dollar,
+    /// `?1`, as SQLite does.
+    Question,
+}
+
+/// The statements of one store, by name.
+#[derive(Debug)]
+pub struct Statements(HashMap<&'static str, String>);
+
+struct Section {
+    name: &'static str,
+    parameters: Vec<&'static str>,
+    text: &'static str,
+    is_fragment: bool,
+}
+
+impl Statements {
+    /// Reads the statements of `files`. Each `{name}` in a statement is replaced by the value of that
+    /// name in `constants`, or else by the fragment of that name; other braces stay.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a file is malformed, a name occurs twice, or a statement uses a parameter that its
+    /// section does not list. The files are part of the program, and a test of each store reads them.
+    pub fn read(
+        files: &[&'static str],
+        placeholder: Placeholder,
+        constants: &[(&'static str, String)],
+    ) -> Self {
+        let sections: Vec<Section> = files.iter().flat_map(|file| sections_of(file)).collect();
+        let mut included: HashMap<&str, String> =
+            constants.iter().map(|(name, value)| (*name, value.clone())).collect();
+        for fragment in sections.iter().filter(|section| section.is_fragment) {
+            let text = include(fragment.text.trim_end(), &included);
+            assert!(included.insert(fragment.name, text).is_none(), "{} twice", fragment.name);
+        }
+        let mut statements = HashMap::new();
+        for section in sections.iter().filter(|section| !section.is_fragment) {
+            let text = include(section.text, &included);
+            let text = number_parameters(section, &text, placeholder);
+            assert!(statements.insert(section.name, text).is_none(), "{} twice", section.name);
+        }
+        Self(statements)
+    }
+
+    /// Returns the statement called `name`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is none. A test of each store looks up every name that the store uses.
+    pub fn get(&self, name: &str) -> &str {
+        self.0.get(name).unwrap_or_else(|| panic!("no SQL statement is called {name}"))
+    }
+
+    /// Returns the names of all statements, in no particular order.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.0.keys().copied()
+    }
+}
+
+fn sections_of(file: &'static str) -> Vec<Section> {
+    let mut starts: Vec<usize> = file.match_indices("-- :").map(|(at, _)| at).collect();
+    starts.retain(|&at| at == 0 || file.as_bytes()[at - 1] == b'\n');
+    let ends = starts.iter().skip(1).copied().chain([file.len()]);
+    starts.iter().zip(ends).map(|(&start, end)| section_of(&file[start..end])).collect()
+}
+
+fn section_of(text: &'static str) -> Section {
+    let (head, body) = text.split_once('\n').unwrap_or((text, ""));
+    let head = head.trim_start_matches("-- :");
+    let (kind, rest) = head.split_once(' ').unwrap_or((head, ""));
+    let is_fragment = match kind {
+        "name" => false,
+        "fragment" => true,
+        _ => panic!("a section begins with `-- :name` or `-- :fragment`, not with `-- :{kind}`"),
+    };
+    // A long list of parameters goes on in the following comment lines, up to its bracket.
+    let (name, list, body) = match rest.split_once('(') {
+        None => (rest.trim(), "", body),
+        Some((name, list)) => match list.split_once(')') {
+            Some((list, _)) => (name.trim(), list, body),
+            None => {
+                let from = text.find('(').map_or(0, |at| at + 1);
+                let to = text.find(')').unwrap_or_else(|| panic!("{name} has an open bracket"));
+                let body = text[to..].split_once('\n').map_or("", |(_, body)| body);
+                (name.trim(), &text[from..to], body)
+            }
+        },
+    };
+    let parameters = list.split([',', '\n', ' ', '-']).filter(|word| !word.is_empty()).collect();
+    Section { name, parameters, text: body, is_fragment }
+}
+
+fn include(text: &str, included: &HashMap<&str, String>) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(open) = rest.find('{') {
+        out.push_str(&rest[..open]);
+        rest = &rest[open..];
+        let value = rest.find('}').and_then(|close| Some((included.get(&rest[1..close])?, close)));
+        match value {
+            Some((value, close)) => {
+                out.push_str(value);
+                rest = &rest[close + 1..];
+            }
+            None => {
+                out.push('{');
+                rest = &rest[1..];
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Replaces `:name` by the number of that parameter. Casts (`::int8`) and comments stay as they are.
+fn number_parameters(section: &Section, text: &str, placeholder: Placeholder) -> String {
+    if section.parameters.is_empty() {
+        return text.to_owned();
+    }
+    let mark = match placeholder {
+        Placeholder::Dollar => '$',
+        Placeholder::Question => '?',
+    };
+    let mut out = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let (code, comment) = line.split_at(line.find("--").unwrap_or(line.len()));
+        let mut rest = code;
+        while let Some(colon) = rest.find(':') {
+            let (before, after) = (&rest[..colon], &rest[colon + 1..]);
+            let length =
+                after.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(after.len());
+            out.push_str(before);
+            if after.starts_with(':') {
+                out.push_str("::");
+                rest = &after[1..];
+            } else if length == 0 || after.starts_with(|c: char| c.is_ascii_digit()) {
+                out.push(':');
+                rest = after;
+            } else {
+                let name = &after[..length];
+                let number = section.parameters.iter().position(|known| *known == name);
+                let number = number.unwrap_or_else(|| {
+                    panic!("statement {} does not list its parameter {name}", section.name)
+                });
+                out.push(mark);
+                out.push_str(&(number + 1).to_string());
+                rest = &after[length..];
+            }
+        }
+        out.push_str(rest);
+        out.push_str(comment);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "-- Everything about jobs.\n\n\
+        -- :fragment columns\njob_no, name\n\n\
+        -- :name get (tenant, id)\n-- Finds one: by its id.\n\
+        SELECT {columns}, '12:30' FROM job WHERE t = :tenant::int4 AND id = :id AND s = {deleted};\n\n\
+        -- :name change (\n--   id, name,\n--   note\n-- )\nUPDATE job SET name = :name, note = :note WHERE id = :id;\n\n\
+        -- :name plain\nSELECT $1, {status};\n";
+
+    fn read(placeholder: Placeholder) -> Statements {
+        Statements::read(&[FILE], placeholder, &[("deleted", "3".to_owned())])
+    }
+
+    #[test]
+    fn fragments_and_constants_are_included() {
+        let statements = read(Placeholder::Dollar);
+        let text = "-- Finds one: by its id.\n\
+            SELECT job_no, name, '12:30' FROM job WHERE t = $1::int4 AND id = $2 AND s = 3;\n\n";
+        assert_eq!(statements.get("get"), text);
+    }
+
+    #[test]
+    fn parameters_are_numbered_in_the_order_of_their_list() {
+        let statements = read(Placeholder::Question);
+        assert_eq!(
+            statements.get("change").trim(),
+            "UPDATE job SET name = ?2, note = ?3 WHERE id = ?1;"
+        );
+    }
+
+    #[test]
+    fn a_statement_without_a_list_keeps_its_numbers_and_unknown_braces() {
+        assert_eq!(read(Placeholder::Dollar).get("plain").trim(), "SELECT $1, {status};");
+    }
+
+    #[test]
+    #[should_panic(expected = "does not list its parameter b")]
+    fn an_unlisted_parameter_is_refused() {
+        Statements::read(&["-- :name x (a)\nSELECT :a, :b;\n"], Placeholder::Dollar, &[]);
+    }
+}
