@@ -41,7 +41,10 @@ impl AttemptTokens {
     fn mac(&self, key: AttemptKey, fence: Fence) -> Hmac<Sha256> {
         let mut mac = self.0.clone();
         mac.update(PURPOSE);
-        mac.update(key.execution_id().to_string().as_bytes());
+        mac.update(&key.scheduled_at.as_micros().to_be_bytes());
+        mac.update(&key.job_no.0.to_be_bytes());
+        mac.update(&key.sequence.bits().to_be_bytes());
+        mac.update(&key.attempt.0.to_be_bytes());
         mac.update(&fence.0.to_be_bytes());
         mac
     }
@@ -60,7 +63,7 @@ mod tests {
     use crate::time::Timestamp;
 
     #[test]
-    fn a_token_is_good_for_its_attempt_and_fence_alone() {
+    fn attempt_token_is_valid_for_its_attempt_and_fence_only() {
         let tokens = AttemptTokens::new(b"secret");
         let key = AttemptKey::regular(JobNo(7), Timestamp::from_micros(1));
         let token = tokens.mint(key, Fence(3));

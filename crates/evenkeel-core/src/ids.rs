@@ -91,176 +91,138 @@ impl AttemptNo {
     }
 }
 
-/// Why a run exists.
+/// Why a run exists. The discriminants are part of stored keys and of run ids.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
-    /// Its schedule said so.
-    Schedule,
-    /// Somebody asked for it now.
-    Trigger,
-    /// It makes up for a range of the past.
-    Backfill,
-    /// It was taken back out of the dead-letter list.
-    Redrive,
+    /// The schedule of the job came due.
+    Schedule = 0,
+    /// A user or client triggered the job.
+    Trigger = 1,
+    /// Catches up on one scheduled time of a past range.
+    Backfill = 2,
+    /// A dead letter was redriven.
+    Redrive = 3,
+    /// A run of another job, on which this job depends, has ended.
+    Dependency = 4,
 }
 
-/// Tells runs of one job at one moment apart: the origin, and a number within it.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Sequence(u32);
-
-impl Sequence {
-    /// The only sequence a regular run has.
-    pub const REGULAR: Self = Self(0);
-    /// Numbers within an origin are below this.
-    pub const NUMBERS: u32 = 1 << 18;
-
-    /// The sequence of run number `n` (taken modulo [`Sequence::NUMBERS`]) of an origin.
-    pub const fn new(origin: Origin, n: u32) -> Self {
-        Self(((origin as u32) << 18) | (n % Self::NUMBERS))
-    }
-
-    /// From its stored form; `None` if it has more than 20 bits.
+impl Origin {
+    /// Returns `None` for a code that this version does not know. Codes have 4 bits.
     pub const fn from_bits(bits: u32) -> Option<Self> {
-        if bits < 1 << 20 { Some(Self(bits)) } else { None }
+        match bits {
+            0 => Some(Self::Schedule),
+            1 => Some(Self::Trigger),
+            2 => Some(Self::Backfill),
+            3 => Some(Self::Redrive),
+            4 => Some(Self::Dependency),
+            _ => None,
+        }
     }
 
-    /// The form it is stored in.
-    pub const fn bits(self) -> u32 {
-        self.0
-    }
-
-    /// Why the run exists.
-    pub const fn origin(self) -> Origin {
-        match self.0 >> 18 {
-            0 => Origin::Schedule,
-            1 => Origin::Trigger,
-            2 => Origin::Backfill,
-            _ => Origin::Redrive,
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Schedule => "schedule",
+            Self::Trigger => "trigger",
+            Self::Backfill => "backfill",
+            Self::Redrive => "redrive",
+            Self::Dependency => "dependency",
         }
     }
 }
 
-/// The natural key of one attempt of a run, in the order in which the stores keep them.
+/// Distinguishes runs of one job at the same microsecond: an origin and a number within the origin.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Sequence {
+    origin: Origin,
+    number: u16,
+}
+
+impl Sequence {
+    /// The sequence of every run that a schedule fires.
+    pub const REGULAR: Self = Self { origin: Origin::Schedule, number: 0 };
+    /// How many numbers an origin has.
+    pub const NUMBERS: u32 = 1 << 16;
+
+    /// Takes `n` modulo [`Sequence::NUMBERS`].
+    pub const fn new(origin: Origin, n: u32) -> Self {
+        Self { origin, number: (n % Self::NUMBERS) as u16 }
+    }
+
+    /// Reads the stored form; `None` if the origin is unknown or more than 20 bits are used.
+    pub const fn from_bits(bits: u32) -> Option<Self> {
+        match Origin::from_bits(bits >> 16) {
+            Some(origin) => Some(Self::new(origin, bits)),
+            None => None,
+        }
+    }
+
+    /// The stored form: 4 bits of origin, then 16 bits of number.
+    pub const fn bits(self) -> u32 {
+        (self.origin as u32) << 16 | self.number as u32
+    }
+
+    pub const fn origin(self) -> Origin {
+        self.origin
+    }
+}
+
+/// The primary key of one attempt of a run. Keys sort as the stores order attempts.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct AttemptKey {
-    /// The time the run is for.
     pub scheduled_at: Timestamp,
-    /// The job it belongs to.
     pub job_no: JobNo,
-    /// Which of the job's runs at that time.
     pub sequence: Sequence,
-    /// Which try.
     pub attempt: AttemptNo,
 }
 
 impl AttemptKey {
-    /// The first attempt of a job's regular run at `scheduled_at`.
+    /// Returns the key of the first attempt of the run that the schedule fires at `scheduled_at`.
     pub const fn regular(job_no: JobNo, scheduled_at: Timestamp) -> Self {
         Self { scheduled_at, job_no, sequence: Sequence::REGULAR, attempt: AttemptNo::FIRST }
     }
 
-    /// The key of another attempt of the same run.
+    /// Returns the key of another attempt of the same run.
     pub const fn with_attempt(self, attempt: AttemptNo) -> Self {
         Self { attempt, ..self }
     }
 
-    /// The id of the run: the same for all its attempts.
-    pub fn run_id(self) -> RunId {
-        self.with_attempt(AttemptNo::FIRST).execution_id()
-    }
-
-    /// The id of this very attempt: the run's id with the attempt in it.
-    pub fn execution_id(self) -> RunId {
-        let time = self.scheduled_at.as_micros() as u128 & ((1 << 52) - 1);
-        let job = self.job_no.0 as u128 & ((1 << 40) - 1);
-        let bits = (time << 70)
-            | (job << 30)
-            | (u128::from(self.sequence.0) << 10)
-            | u128::from(self.attempt.0 & 1023);
-        let (high, middle, low) = (bits >> 74, (bits >> 62) & 0xfff, bits & ((1 << 62) - 1));
-        RunId(Uuid::from_u128((high << 80) | (8 << 76) | (middle << 64) | (2 << 62) | low))
+    /// Returns the key of the run's first attempt. Two attempts belong to the same run if and only
+    /// if their first attempts have the same key.
+    pub const fn first_attempt(self) -> Self {
+        self.with_attempt(AttemptNo::FIRST)
     }
 }
 
-/// The public id of a run or of one attempt of it: a UUIDv8 that is its key, readable both ways.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
-#[serde(transparent)]
-pub struct RunId(Uuid);
-
-impl RunId {
-    /// The key the id was made from.
-    pub fn key(self) -> AttemptKey {
-        let raw = self.0.as_u128();
-        let bits = ((raw >> 80) << 74) | (((raw >> 64) & 0xfff) << 62) | (raw & ((1 << 62) - 1));
-        AttemptKey {
-            scheduled_at: Timestamp::from_micros((bits >> 70) as i64),
-            job_no: JobNo(((bits >> 30) & ((1 << 40) - 1)) as i64),
-            sequence: Sequence(((bits >> 10) & ((1 << 20) - 1)) as u32),
-            attempt: AttemptNo((bits & 1023) as u16),
-        }
-    }
-}
-
-impl fmt::Display for RunId {
+/// For error messages of the server's own log: the job number is in clear.
+impl fmt::Display for AttemptKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// A text that is not the id of a run.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not the id of a run or an execution: those are UUIDs of version 8")]
-pub struct RunIdError;
-
-impl FromStr for RunId {
-    type Err = RunIdError;
-
-    fn from_str(text: &str) -> Result<Self, RunIdError> {
-        let uuid: Uuid = text.parse().map_err(|_| RunIdError)?;
-        let is_ours = uuid.get_version_num() == 8 && uuid.get_variant() == uuid::Variant::RFC4122;
-        if is_ours { Ok(Self(uuid)) } else { Err(RunIdError) }
+        let Self { scheduled_at, job_no, sequence, attempt } = self;
+        let (origin, number) = (sequence.origin.as_str(), sequence.number);
+        write!(f, "attempt {attempt} of job {job_no} at {scheduled_at} ({origin} {number})")
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
-    fn any_key() -> impl Strategy<Value = AttemptKey> {
-        (0_i64..1 << 52, 0_i64..1 << 40, 0_u32..1 << 20, 0_u16..1024).prop_map(
-            |(time, job, sequence, attempt)| AttemptKey {
-                scheduled_at: Timestamp::from_micros(time),
-                job_no: JobNo(job),
-                sequence: Sequence(sequence),
-                attempt: AttemptNo(attempt),
-            },
-        )
-    }
-
-    proptest! {
-        #[test]
-        fn a_run_id_reads_back_as_its_key(key in any_key()) {
-            let id = key.execution_id();
-            prop_assert_eq!(id.key(), key);
-            prop_assert_eq!(id.to_string().parse::<RunId>(), Ok(id));
+    #[test]
+    fn sequence_bits_read_back_and_unknown_origins_are_refused() {
+        for code in 0..16 {
+            let bits = code << 16 | 65_535;
+            let sequence = Sequence::from_bits(bits);
+            assert_eq!(sequence.is_some(), code < 5, "{code}");
+            assert_eq!(sequence.map_or(bits, Sequence::bits), bits);
         }
-
-        #[test]
-        fn run_ids_sort_like_their_keys(a in any_key(), b in any_key()) {
-            prop_assert_eq!(a.cmp(&b), a.execution_id().cmp(&b.execution_id()));
-        }
-
-        #[test]
-        fn all_attempts_share_the_run_id(key in any_key(), other in 0_u16..1024) {
-            prop_assert_eq!(key.run_id(), key.with_attempt(AttemptNo(other)).run_id());
-        }
+        assert_eq!(Sequence::from_bits(1 << 20), None);
+        assert_eq!(Sequence::new(Origin::Trigger, 65_537), Sequence::new(Origin::Trigger, 1));
     }
 
     #[test]
-    fn a_uuid_of_another_version_is_no_run_id() {
-        assert_eq!("0190163d-8694-739b-aea5-966c26f8ad91".parse::<RunId>(), Err(RunIdError));
+    fn sequences_sort_as_their_bits() {
+        let all = [(0, 0), (0, 9), (1, 0), (1, 65_535), (4, 3)];
+        let bits = all.map(|(origin, number)| origin << 16 | number);
+        assert!(bits.map(|bits| Sequence::from_bits(bits).unwrap()).is_sorted());
     }
 }
