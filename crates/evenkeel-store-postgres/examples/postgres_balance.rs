@@ -71,7 +71,7 @@ async fn measure(url: String) {
         client.batch_execute(sql).await.unwrap();
     }
     let from = Instant::now();
-    let rhythms = store.rhythms(None, 1_000_000).await.unwrap();
+    let rhythms = store.load_profiles(None, 1_000_000).await.unwrap();
     println!("{} rhythms read in {:.1} ms", rhythms.len(), millis(from));
     let placements = read_placements(&store, scope).await;
     move_all(&store, scope, &placements).await;

@@ -1,3 +1,6 @@
+-- Ends of attempts.
+
+-- :name finish
 -- Any batch: with failures, results, retries, jobs that stop or whose next time follows from the
 -- end (not if it got another time after the attempt began: that was decided under an older
 -- schedule). Each job is in the batch once. The arithmetic is that of core's History::after. What is
@@ -81,3 +84,137 @@ WITH ended AS (
         ON CONFLICT (shard, job_no) DO UPDATE SET job_no = excluded.job_no
 )
 SELECT array_agg(job_no) FROM ended;
+
+-- :name finish_classify
+-- Attempts that had been ended before by this very owner.
+SELECT r.job_no
+  FROM unnest($2::int8[], $3::int8[], $4::int4[], $5::int2[], $6::int4[])
+       AS d(job_no, scheduled_at, sequence, attempt, fence)
+  JOIN run r USING (scheduled_at, job_no, sequence, attempt)
+ WHERE r.node_no = $1 AND r.fence = d.fence AND r.status NOT IN (0, 1);
+
+-- :name finish_correct_skips
+-- Times that were skipped while the ends of runs could not be stored: they are found along the links
+-- from each chain to the one before, back to the moment from which on that is so. A first attempt
+-- that was never claimed has its link in the queue.
+WITH RECURSIVE chain AS (
+    SELECT d.job_no, d.since, s.head_at AS at, s.head_sequence AS sequence, 0 AS depth
+      FROM unnest($1::int8[], $2::int8[]) AS d(job_no, since) JOIN job_state s USING (job_no)
+     WHERE s.head_at >= d.since
+     UNION ALL
+    SELECT c.job_no, c.since, p.prev_at, p.prev_sequence, c.depth + 1
+      FROM chain c
+     CROSS JOIN LATERAL (SELECT prev_at, prev_sequence FROM run
+                          WHERE scheduled_at = c.at AND job_no = c.job_no AND sequence = c.sequence
+                            AND attempt = 0
+                          UNION
+                         SELECT prev_at, prev_sequence FROM ready
+                          WHERE scheduled_at = c.at AND job_no = c.job_no AND sequence = c.sequence
+                            AND attempt = 0) AS p
+     WHERE p.prev_at >= c.since AND c.depth < 1000
+)
+UPDATE run r
+   SET skip_reason = $4
+  FROM chain c
+ WHERE r.scheduled_at = c.at AND r.job_no = c.job_no AND r.sequence = c.sequence AND r.attempt = 0
+   AND r.status = 6 AND r.skip_reason = $3;
+
+-- :name finish_dead
+-- Letters of runs that ended in this transaction, but for those that somebody wanted ended.
+INSERT INTO dead_letter (job_no, scheduled_at, sequence, attempt, tenant_no, died_at, reason, status,
+                         error)
+SELECT r.job_no, r.scheduled_at, r.sequence, r.attempt, r.tenant_no, r.finished_at, d.reason, r.status,
+       left(r.error, 4096)
+  FROM unnest($1::int8[], $2::int8[], $3::int4[], $4::int2[], $5::int2[])
+       AS d(job_no, scheduled_at, sequence, attempt, reason)
+  JOIN run r USING (scheduled_at, job_no, sequence, attempt)
+ WHERE NOT r.cancel_asked
+    ON CONFLICT (job_no, scheduled_at, sequence) DO NOTHING;
+
+-- :name finish_failing
+-- Counts a failure of each job, whose row in job_state this transaction has locked. Each job is in the
+-- batch once.
+INSERT INTO failing AS f (job_no, runs, good_runs, is_due)
+SELECT s.job_no, 1, s.good_runs, d.pause_after <= 1
+  FROM unnest($1::int8[], $2::int8[], $3::int4[], $4::int2[], $5::int4[])
+       AS d(job_no, scheduled_at, sequence, attempt, pause_after)
+  JOIN run r USING (scheduled_at, job_no, sequence, attempt)
+  JOIN job_state s USING (job_no)
+ WHERE NOT r.cancel_asked AND s.stopped_at IS DISTINCT FROM 9223372036854775807
+    ON CONFLICT (job_no) DO UPDATE
+   SET runs = CASE WHEN f.good_runs = excluded.good_runs THEN f.runs + 1 ELSE 1 END,
+       good_runs = excluded.good_runs,
+       is_due = CASE WHEN f.good_runs = excluded.good_runs THEN f.runs + 1 ELSE 1 END
+                >= (SELECT d.pause_after
+                      FROM unnest($1::int8[], $5::int4[]) AS d(job_no, pause_after)
+                     WHERE d.job_no = f.job_no);
+
+-- :name finish_delete_checkpoints
+-- As in finish_forget_notes.
+DELETE FROM checkpoint
+ WHERE ctid = ANY (ARRAY(
+           SELECT c.ctid
+             FROM unnest($1::int8[], $2::int8[], $3::int4[]) AS d(job_no, scheduled_at, sequence)
+            CROSS JOIN LATERAL (
+                  SELECT ctid FROM checkpoint c
+                   WHERE c.scheduled_at = d.scheduled_at AND c.job_no = d.job_no
+                     AND c.sequence = d.sequence
+                  OFFSET 0) AS c));
+
+-- :name finish_delete_notes
+-- From the batch to the rows, whatever the planner thinks of a table that is empty most of the time:
+-- OFFSET 0 keeps the order of the joins. A plan made while it was empty reads all of it for each
+-- attempt, and is not made anew when it has filled up.
+DELETE FROM note
+ WHERE ctid = ANY (ARRAY(
+           SELECT n.ctid
+             FROM unnest($1::int8[], $2::int8[], $3::int4[], $4::int2[])
+                  AS d(job_no, scheduled_at, sequence, attempt)
+            CROSS JOIN LATERAL (
+                  SELECT ctid FROM note n
+                   WHERE n.scheduled_at = d.scheduled_at AND n.job_no = d.job_no
+                     AND n.sequence = d.sequence AND n.attempt = d.attempt
+                  OFFSET 0) AS n));
+
+-- :name finish_plain
+-- The common batch: chains end, all of them well, with no results to keep, no job to stop and no time to
+-- move. Each job is in the batch once. The arithmetic is that of core's History::after.
+WITH ended AS (
+    UPDATE run r SET status = d.status, finished_at = d.finished_at
+      FROM unnest($3::int8[], $4::int8[], $5::int4[], $6::int2[], $7::int4[], $8::int2[],
+                  $9::int8[], $10::int8[])
+           AS d(job_no, scheduled_at, sequence, attempt, fence, status, started_at, finished_at)
+     WHERE r.scheduled_at = d.scheduled_at AND r.job_no = d.job_no AND r.sequence = d.sequence
+       AND r.attempt = d.attempt AND r.node_no = $1 AND r.fence = d.fence AND r.status = 1
+ RETURNING r.job_no, r.scheduled_at, d.status, d.started_at, d.finished_at,
+           greatest(d.finished_at - d.started_at, 0) AS took
+), told AS (
+    UPDATE job_state s
+       SET live = greatest(s.live - 1, 0),
+           last_status = e.status, last_start_at = e.started_at, last_end_at = e.finished_at,
+           last_good_start_at = e.started_at, last_good_end_at = e.finished_at, failures = 0,
+           -- half a microsecond is rounded up, where round() would look for an even number
+           average_us = CASE WHEN s.average_us IS NULL AND $2::float8 > 0 THEN e.took
+                             ELSE floor(s.average_us + $2::float8 * (e.took - s.average_us) + 0.5)::int8 END,
+           variance = CASE WHEN s.average_us IS NULL THEN (1 - $2::float8) * s.variance
+                           ELSE (1 - $2::float8) * (s.variance + $2 * (e.took - s.average_us)::float8
+                                                            * (e.took - s.average_us)::float8) END,
+           good_at = e.scheduled_at, good_runs = s.good_runs + 1
+      FROM ended e
+     WHERE s.job_no = e.job_no
+ RETURNING s.job_no, s.tenant_no, s.shard, s.watched
+), touched AS (
+    -- mostly none
+    INSERT INTO watch (job_no, tenant_no, shard, judge_at)
+    SELECT job_no, tenant_no, shard, 0 FROM told WHERE watched
+        ON CONFLICT (job_no) DO UPDATE SET judge_at = 0, touched = excluded.touched
+)
+SELECT array_agg(job_no) FROM ended;
+
+-- :name finish_save_checkpoints
+INSERT INTO checkpoint (scheduled_at, job_no, sequence, saved_at, data)
+SELECT scheduled_at, job_no, sequence, saved_at, data
+  FROM unnest($1::int8[], $2::int8[], $3::int4[], $4::int8[], $5::bytea[])
+       AS d(job_no, scheduled_at, sequence, saved_at, data)
+    ON CONFLICT (scheduled_at, job_no, sequence) DO UPDATE
+   SET saved_at = excluded.saved_at, data = excluded.data;

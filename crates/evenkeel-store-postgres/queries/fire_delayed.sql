@@ -1,3 +1,6 @@
+-- Firing delayed attempts: retries and triggers with a time of their own.
+
+-- :name fire_delayed
 -- Each job is in the batch once. The job's row is read as it is locked, not as the statement's
 -- snapshot has it: the link to the chain before must be to the newest one.
 WITH clock AS MATERIALIZED (
@@ -50,3 +53,33 @@ WITH clock AS MATERIALIZED (
      WHERE node_no = $2 AND earliest IS NOT NULL
 )
 SELECT (SELECT now FROM clock), EXISTS (SELECT FROM alive), array_agg(job_no) FROM locked;
+
+-- :name fire_delayed_classify
+-- Which wakes of a batch are still there?
+SELECT w.job_no
+  FROM unnest($1::int8[], $2::int8[], $3::int8[], $4::int4[], $5::int2[])
+       AS d(job_no, due, scheduled_at, sequence, attempt)
+  JOIN wake w ON w.shard = (d.job_no & 255)::int2 AND w.due = d.due
+   AND w.scheduled_at = d.scheduled_at AND w.job_no = d.job_no AND w.sequence = d.sequence
+   AND w.attempt = d.attempt;
+
+-- :name look_ahead_delayed
+SELECT s.job_no, s.tenant_no, CASE WHEN s.active THEN s.next_at END AS next_at, s.generation, s.live,
+       s.head_at, s.head_sequence, s.last_start_at, s.last_end_at, s.last_good_start_at,
+       s.last_good_end_at, s.failures, s.average_us, s.variance,
+       coalesce(s.placed_at, j.created_at) AS since, s.fired, j.definition, w.due, w.scheduled_at, w.sequence, w.attempt,
+       EXISTS (SELECT FROM checkpoint c
+                WHERE c.scheduled_at = w.scheduled_at AND c.job_no = w.job_no
+                  AND c.sequence = w.sequence),
+       w.priority
+  FROM (SELECT * FROM wake WHERE shard = ANY ($1::int2[]) AND due <= $2
+         ORDER BY due, scheduled_at, job_no, sequence, attempt LIMIT $3) AS w
+  JOIN job_state s USING (job_no) JOIN job j USING (job_no)
+ ORDER BY w.due, w.scheduled_at, w.job_no, w.sequence, w.attempt;
+
+-- :name postpone
+UPDATE wake w SET due = d.until
+  FROM unnest($1::int8[], $2::int8[], $3::int8[], $4::int4[], $5::int2[], $6::int8[])
+       AS d(job_no, due, scheduled_at, sequence, attempt, until)
+ WHERE w.shard = (d.job_no & 255)::int2 AND w.due = d.due AND w.scheduled_at = d.scheduled_at
+   AND w.job_no = d.job_no AND w.sequence = d.sequence AND w.attempt = d.attempt;

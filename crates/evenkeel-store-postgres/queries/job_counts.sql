@@ -1,3 +1,39 @@
+-- Counts of jobs by state.
+
+-- :name all_job_counts
+-- Kept counts of all tenants; what runs, as the nodes said last; and what waits or is over, counted
+-- up to a bound.
+SELECT coalesce(sum(t.job_count), 0)::int8, coalesce(sum(t.paused), 0)::int8,
+       coalesce(sum(t.cancelled), 0)::int8,
+       (SELECT coalesce(sum(r.running), 0)::int8 FROM node n JOIN tally_running r USING (node_no)
+         WHERE n.state IN (0, 1)),
+       (SELECT count(*) FROM (SELECT FROM ready LIMIT $1) AS q)
+           + (SELECT count(*) FROM (SELECT FROM wake LIMIT $1) AS w),
+       (SELECT array[count(*) FILTER (WHERE e.live = 0 AND e.last_status IN (2, 7)),
+                     count(*) FILTER (WHERE e.live = 0 AND e.last_status IN (3, 5)),
+                     count(*) FILTER (WHERE e.live = 0 AND e.last_status IN (4, 8)),
+                     count(*) FILTER (WHERE e.live = 0 AND e.last_status IS NULL), count(*)]
+          FROM (SELECT live, last_status FROM job_state WHERE slot IS NULL AND active LIMIT $1) AS e)
+  FROM tenant t;
+
+-- :name all_job_counts_due
+-- The jobs of all tenants in this slot and the slots before it, up to a bound: how many are due, how many
+-- are not, and of due ones with blackouts what decides whether those hold them.
+SELECT s.is_due, count(*), CASE WHEN s.held THEN s.definition END,
+       CASE WHEN s.held THEN s.average_us END, {now}, CASE WHEN s.held THEN s.next_at END
+  FROM (SELECT d.*, j.definition,
+               coalesce(d.is_due AND strpos(j.definition, '"blackout_periods"') > 0, false) AS held
+          FROM (SELECT s.*, s.live = 0 AND s.next_at <= {now} AS is_due
+                  FROM generate_series(0, 255) AS h(shard)
+                 CROSS JOIN LATERAL (SELECT job_no, live, next_at, average_us FROM job_state
+                                      WHERE shard = h.shard AND slot <= ({now} / 900000000)::int4
+                                      LIMIT $1) AS s
+                 LIMIT $1) AS d
+          LEFT JOIN LATERAL (SELECT definition FROM job
+                              WHERE job.job_no = d.job_no AND d.is_due LIMIT 1) AS j ON true) AS s
+ GROUP BY 1, 3, 4, 5, 6
+
+-- :name job_counts
 -- How many of the jobs of `c` are in which state. Due ones with blackouts (7) come with what decides it.
 SELECT {status} AS status, count(*), CASE WHEN {held} THEN j.definition END,
        CASE WHEN {held} THEN s.average_us END, {now}, CASE WHEN {held} THEN s.next_at END

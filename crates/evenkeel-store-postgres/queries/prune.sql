@@ -1,3 +1,6 @@
+-- Pruning history.
+
+-- :name prune
 -- Looks at the next rows in key order and forgets those that nobody is to see any more. A job's
 -- newest good and newest failed attempt stay.
 WITH seen AS MATERIALIZED (
@@ -79,3 +82,23 @@ SELECT (SELECT count(*) FROM seen), (SELECT count(*) FROM gone),
   LEFT JOIN (SELECT * FROM seen
               ORDER BY scheduled_at DESC, job_no DESC, sequence DESC, attempt DESC
               LIMIT 1) AS last ON true;
+
+-- :name prune_end_of_links
+-- The last chain of a job that the links lead to, and where its own link points.
+WITH RECURSIVE chain AS (
+    SELECT r.scheduled_at, r.sequence, r.prev_at, r.prev_sequence, 0 AS depth
+      FROM job_state s
+      JOIN run r ON r.scheduled_at = s.head_at AND r.job_no = s.job_no
+                AND r.sequence = s.head_sequence AND r.attempt = 0
+     WHERE s.job_no = $1
+     UNION ALL
+    SELECT r.scheduled_at, r.sequence, r.prev_at, r.prev_sequence, c.depth + 1
+      FROM chain c
+      JOIN run r ON r.scheduled_at = c.prev_at AND r.job_no = $1 AND r.sequence = c.prev_sequence
+                AND r.attempt = 0
+)
+SELECT scheduled_at, sequence, prev_at, prev_sequence FROM chain ORDER BY depth DESC LIMIT 1;
+
+-- :name prune_relink
+UPDATE run SET prev_at = $4, prev_sequence = $5
+ WHERE scheduled_at = $2 AND job_no = $1 AND sequence = $3 AND attempt = 0;

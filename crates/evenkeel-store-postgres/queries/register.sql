@@ -1,3 +1,6 @@
+-- Registering jobs.
+
+-- :name register
 -- Arrays are unrolled where columns are listed, not in FROM: there, each would be written down as a
 -- whole before the first row is made. It also keeps the jobs in their order, in which they get their
 -- numbers, without sorting.
@@ -44,3 +47,46 @@ WITH clock AS MATERIALIZED (
     UPDATE tenant SET job_count = job_count + (SELECT count(*) FROM made) WHERE tenant_no = $2
 )
 SELECT id, job_no, number FROM made;
+
+-- :name register_find_names
+SELECT d.nth::int8, j.id
+  FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS d(name, configuration, nth)
+  JOIN job j ON j.tenant_no = $1 AND j.name = d.name AND j.configuration = d.configuration
+ WHERE j.standing <> 3;
+
+-- :name register_delete_labels
+DELETE FROM job_label WHERE job_no = ANY ($1::int8[])
+
+-- :name register_labels
+INSERT INTO job_label (tenant_no, key, value, job_no)
+SELECT $1, * FROM unnest($2::text[], $3::text[], $4::int8[])
+    ON CONFLICT DO NOTHING
+
+-- :name register_lock_dedup
+-- Keys that nobody has are taken; the others are locked and left as they are, which is what a
+-- condition that never holds is for. In the order of the keys, as everybody does. Says which are new.
+INSERT INTO dedup (tenant_no, key, job_id, taken_at)
+SELECT $1, d.key, d.job_id,
+       coalesce($4::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8)
+  FROM unnest($2::uuid[], $3::uuid[]) AS d(key, job_id)
+ ORDER BY d.key
+    ON CONFLICT (tenant_no, key) DO UPDATE SET taken_at = dedup.taken_at WHERE false
+RETURNING key;
+
+-- :name register_look_dedup
+SELECT d.key, d.job_id, d.taken_at, j.standing, s.next_at, s.live,
+       (j.definition::json -> 'schedule' ->> 'kind') <> 'once' AS recurs,
+       s.live > 0 AND (EXISTS (SELECT FROM ready q WHERE q.job_no = j.job_no)
+                    OR EXISTS (SELECT FROM wake w WHERE w.job_no = j.job_no)) AS waits
+  FROM dedup d JOIN job j ON j.id = d.job_id JOIN job_state s ON s.job_no = j.job_no
+ WHERE d.tenant_no = $1 AND d.key = ANY ($2::uuid[]);
+
+-- :name register_take_dedup
+UPDATE dedup d SET job_id = t.job_id, taken_at = t.taken_at
+  FROM unnest($2::uuid[], $3::uuid[], $4::int8[]) AS t(key, job_id, taken_at)
+ WHERE d.tenant_no = $1 AND d.key = t.key;
+
+-- :name register_details
+UPDATE job j SET executor = d.executor, lane = d.lane
+  FROM unnest($1::int8[], $2::text[], $3::int2[]) AS d(job_no, executor, lane)
+ WHERE j.job_no = d.job_no

@@ -1,3 +1,6 @@
+-- Returning attempts of lost workers to the queue.
+
+-- :name requeue
 -- An attempt that is stopped is not started again, nor one that is to end: it is recorded as
 -- cancelled, or as superseded. Whether the job stops it is read from its locked row, so that who
 -- stops the job sees the place in the queue or this sees that it is stopped.
@@ -61,3 +64,12 @@ WITH clock AS MATERIALIZED (
         ON CONFLICT (shard, job_no) DO UPDATE SET job_no = excluded.job_no
 )
 SELECT scheduled_at, job_no, sequence, attempt FROM taken;
+
+-- :name requeue_count_crash
+-- Their rows are locked: they have just ended in this transaction.
+UPDATE run r
+   SET crashes = r.crashes + 1
+  FROM unnest($1::int8[], $2::int8[], $3::int4[], $4::int2[])
+       AS d(job_no, scheduled_at, sequence, attempt)
+ WHERE r.scheduled_at = d.scheduled_at AND r.job_no = d.job_no AND r.sequence = d.sequence
+   AND r.attempt = d.attempt;

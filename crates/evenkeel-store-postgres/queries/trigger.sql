@@ -1,3 +1,6 @@
+-- Triggering runs.
+
+-- :name trigger
 -- The common case in one statement: the job is active and idle, so it may start whatever its policy, it
 -- has no key that another may hold, and the number is free. Whoever opens another chain or stops the job locks its row in job_state; the
 -- conditions on that row are judged again once it is free.
@@ -26,3 +29,36 @@ WITH clock AS MATERIALIZED (
         ON CONFLICT (job_no) DO UPDATE SET judge_at = 0, touched = excluded.touched
 )
 SELECT job_no, now FROM opened;
+
+-- :name trigger_open
+WITH opened AS (
+    UPDATE job_state SET live = live + 1 WHERE job_no = $1
+ RETURNING shard, job_no, tenant_no, watched
+), touched AS (
+    INSERT INTO watch (job_no, tenant_no, shard, judge_at)
+    SELECT job_no, tenant_no, shard, 0 FROM opened WHERE watched
+        ON CONFLICT (job_no) DO UPDATE SET judge_at = 0, touched = excluded.touched
+)
+INSERT INTO wake (shard, due, scheduled_at, job_no, sequence, attempt, tenant_no, priority)
+SELECT shard, $2, $2, job_no, $3, 0, tenant_no, $4::int2 FROM opened;
+
+-- :name trigger_run_instead
+-- What there is of a job in place of a run that is not to be: what waits of it, and its newest chain.
+SELECT s.next_at, w.scheduled_at, w.sequence, s.head_at, s.head_sequence
+  FROM job_state s
+  LEFT JOIN LATERAL (
+       SELECT scheduled_at, sequence, attempt FROM ready q WHERE q.job_no = s.job_no
+        UNION ALL
+       SELECT scheduled_at, sequence, attempt FROM wake w WHERE w.job_no = s.job_no
+        ORDER BY scheduled_at DESC, sequence DESC, attempt DESC LIMIT 1) AS w ON true
+ WHERE s.job_no = $1;
+
+-- :name trigger_sequences_at
+WITH d AS MATERIALIZED (
+    SELECT * FROM unnest($1::int8[], $2::int8[]) AS d(scheduled_at, job_no)
+)
+SELECT job_no, sequence FROM d JOIN run USING (scheduled_at, job_no)
+ UNION
+SELECT job_no, sequence FROM d JOIN ready USING (scheduled_at, job_no)
+ UNION
+SELECT job_no, sequence FROM d JOIN wake USING (scheduled_at, job_no);

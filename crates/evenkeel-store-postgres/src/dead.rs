@@ -8,8 +8,8 @@ use evenkeel_core::on_failure::DeathReason;
 use evenkeel_core::status::Command;
 use evenkeel_core::{AttemptKey, JobId, JobNo, Origin, TenantNo, Timestamp};
 use evenkeel_store::{
-    COUNTED_MAX, DeadFilter, DeadLetter, DeadPlace, DeadStore, FailingJob, Job, Now, Page,
-    PageRequest, Redriven, Scope, StoreError, Wanted, attempt_key_from_columns, outcome_from_code,
+    COUNTED_MAX, DeadCursor, DeadFilter, DeadLetter, DeadStore, DedupClaim, FailingJob, Job, Now,
+    Page, PageRequest, Redriven, Scope, StoreError, attempt_key_from_columns, outcome_from_code,
 };
 use futures::future::try_join;
 use tokio_postgres::Row;
@@ -62,11 +62,11 @@ async fn list(
     connection: &Connection,
     tenant: i32,
     filter: DeadFilter,
-    page: PageRequest<DeadPlace>,
-) -> Tried<Page<DeadLetter, DeadPlace>> {
+    page: PageRequest<DeadCursor>,
+) -> Tried<Page<DeadLetter, DeadCursor>> {
     let (died_at, at, job_no, number) = page.after.map_or(
         (i64::MAX, i64::MAX, i64::MAX, i32::MAX),
-        |DeadPlace { died_at, key }| {
+        |DeadCursor { died_at, key }| {
             let (at, number) = (key.scheduled_at.as_micros(), sequence(key.sequence));
             (died_at.as_micros(), at, key.job_no.0, number)
         },
@@ -77,13 +77,10 @@ async fn list(
     let counted_max = i64::from(COUNTED_MAX) + 1;
     let (rows, counted) = try_join(
         connection.rows(
-            include_str!("../queries/list_dead.sql"),
+            sql!("list_dead"),
             &[&tenant, &died_at, &at, &job_no, &number, &job, &filter.redriven, &limit, &offset],
         ),
-        connection.row(
-            include_str!("../queries/list_dead_count.sql"),
-            &[&tenant, &job, &filter.redriven, &counted_max],
-        ),
+        connection.row(sql!("list_dead_count"), &[&tenant, &job, &filter.redriven, &counted_max]),
     )
     .await?;
     let mut items = rows.iter().map(read_letter).collect::<Tried<Vec<DeadLetter>>>()?;
@@ -111,17 +108,17 @@ fn run_of(key: AttemptKey) -> Run {
 async fn redrive(connection: &Connection, args: &Redrive) -> Tried<Vec<Redriven>> {
     let keys: KeyColumns = args.runs.iter().copied().collect();
     let KeyColumns { job_no, scheduled_at, sequence: numbers, .. } = &keys;
-    let sql = include_str!("../queries/get_dead.sql");
+    let sql = sql!("get_dead");
     let rows = connection.rows(sql, &[&args.tenant, job_no, scheduled_at, numbers]).await?;
     let mut ids: Vec<Uuid> = rows.iter().map(|row| get(row, 4)).collect::<Result<_, _>>()?;
     ids.sort_unstable();
     ids.dedup();
-    let sql = include_str!("../queries/order_lock_jobs.sql");
+    let sql = sql!("command_lock_jobs");
     let rows = connection.rows(sql, &[&ids, &args.tenant]).await?;
     let locked = rows.iter().map(|row| Ok(get(row, 0)?)).collect::<Tried<Vec<i64>>>()?;
-    let sql = include_str!("../queries/order_lock_states.sql");
+    let sql = sql!("command_lock_states");
     connection.rows(sql, &[&locked]).await?;
-    let sql = include_str!("../queries/redrive_lock.sql");
+    let sql = sql!("redrive_lock");
     let rows = connection.rows(sql, &[&args.tenant, job_no, scheduled_at, numbers]).await?;
     let mut letters: HashMap<Run, Option<AttemptKey>> = HashMap::new();
     for row in &rows {
@@ -174,7 +171,7 @@ async fn take_up(
         return Ok(Redriven::NotAllowed(refusal));
     }
     let at = Timestamp::from_micros(now);
-    let wanted = Wanted::by_run(job, Wish::RunAgain, at);
+    let wanted = DedupClaim::by_run(job, Wish::RunAgain, at);
     let mut keyed = keys.as_mut().zip(wanted.as_ref());
     if let Some((keys, wanted)) = &keyed
         && let Some(held) = keys.kept_out_by(wanted, at)
@@ -192,10 +189,10 @@ async fn take_up(
     job.live += 1;
     job.waiting += 1;
     let (at, number) = (key.scheduled_at.as_micros(), sequence(key.sequence));
-    let sql = include_str!("../queries/trigger_open.sql");
+    let sql = sql!("trigger_open");
     connection.change(sql, &[&job.no.0, &at, &number, &None::<i16>]).await?;
     let (_, old_at, old_number) = run_of(run);
-    let sql = include_str!("../queries/redrive_mark.sql");
+    let sql = sql!("redrive_mark");
     connection.change(sql, &[&job.no.0, &old_at, &old_number, &now, &at, &number]).await?;
     Ok(Redriven::Accepted(key))
 }
@@ -217,8 +214,8 @@ impl DeadStore for PostgresStore {
         &self,
         scope: &Scope,
         filter: DeadFilter,
-        page: PageRequest<DeadPlace>,
-    ) -> Result<Page<DeadLetter, DeadPlace>, StoreError> {
+        page: PageRequest<DeadCursor>,
+    ) -> Result<Page<DeadLetter, DeadCursor>, StoreError> {
         self.api
             .run((scope.tenant.0, filter, page), |connection, args| async move {
                 list(&connection, args.0, args.1, args.2).await
@@ -235,7 +232,7 @@ impl DeadStore for PostgresStore {
             .run((scope.tenant.0, run), |connection, args| async move {
                 let keys: KeyColumns = [args.1].into_iter().collect();
                 let KeyColumns { job_no, scheduled_at, sequence, .. } = &keys;
-                let sql = include_str!("../queries/get_dead.sql");
+                let sql = sql!("get_dead");
                 let row =
                     connection.maybe_row(sql, &[&args.0, job_no, scheduled_at, sequence]).await?;
                 row.as_ref().map(read_letter).transpose()
@@ -251,7 +248,7 @@ impl DeadStore for PostgresStore {
             .run(runs.to_vec(), |connection, runs| async move {
                 let keys: KeyColumns = runs.iter().copied().collect();
                 let KeyColumns { job_no, scheduled_at, sequence, .. } = &keys;
-                let sql = include_str!("../queries/are_dead.sql");
+                let sql = sql!("are_dead");
                 let rows = connection.rows(sql, &[job_no, scheduled_at, sequence]).await?;
                 let mut dead = HashSet::with_capacity(rows.len());
                 for row in &rows {
@@ -293,7 +290,7 @@ impl DeadStore for PostgresStore {
                 let (tenant, runs) = &*args;
                 let keys: KeyColumns = runs.iter().copied().collect();
                 let KeyColumns { job_no, scheduled_at, sequence, .. } = &keys;
-                let sql = include_str!("../queries/delete_dead.sql");
+                let sql = sql!("delete_dead");
                 let rows = connection.rows(sql, &[tenant, job_no, scheduled_at, sequence]).await?;
                 let mut gone = Vec::with_capacity(rows.len());
                 for row in &rows {
@@ -318,9 +315,9 @@ impl DeadStore for PostgresStore {
         self.api
             .run(args, |connection, args| async move {
                 let (before, keep, limit) = &*args;
-                let sql = include_str!("../queries/forget_dead_old.sql");
+                let sql = sql!("prune_dead_old");
                 let old = connection.change(sql, &[before, limit]).await?;
-                let sql = include_str!("../queries/forget_dead_beyond.sql");
+                let sql = sql!("prune_dead_beyond");
                 Ok(old + connection.change(sql, &[keep, limit]).await?)
             })
             .await
@@ -329,7 +326,7 @@ impl DeadStore for PostgresStore {
     async fn list_failing(&self, limit: u32) -> Result<Vec<FailingJob>, StoreError> {
         self.api
             .run(i64::from(limit), |connection, limit| async move {
-                let sql = include_str!("../queries/list_failing.sql");
+                let sql = sql!("list_failing");
                 connection.rows(sql, &[&*limit]).await?.iter().map(failing_job).collect()
             })
             .await
@@ -341,7 +338,7 @@ impl DeadStore for PostgresStore {
         }
         self.api
             .run(job_numbers(jobs), |connection, jobs| async move {
-                let sql = include_str!("../queries/prune_failing.sql");
+                let sql = sql!("prune_failing");
                 connection.change(sql, &[&*jobs]).await?;
                 Ok(())
             })

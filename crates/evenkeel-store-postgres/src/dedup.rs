@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use evenkeel_core::dedup::{DedupKey, Holder};
 use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    DedupStore, PrunedDedup, Standing, StoreError, Wanted, attempt_key_from_columns,
+    DedupClaim, DedupStore, PrunedDedup, JobState, StoreError, attempt_key_from_columns,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -69,7 +69,7 @@ impl Keys {
         }
         let keys: Vec<Uuid> = first.keys().map(|key| column(*key)).collect();
         let jobs: Vec<Uuid> = first.values().map(|job| job.0).collect();
-        let sql = include_str!("../queries/register_lock_dedup.sql");
+        let sql = sql!("register_lock_dedup");
         let mut fresh = BTreeMap::new();
         for row in connection.rows(sql, &[&tenant, &keys, &jobs, &now]).await? {
             let key = DedupKey::from_bytes(get::<Uuid>(&row, 0)?.into_bytes());
@@ -81,13 +81,13 @@ impl Keys {
     }
 
     /// Who keeps a job from what it wants.
-    pub(crate) fn kept_out_by(&self, wanted: &Wanted, now: Timestamp) -> Option<Held> {
+    pub(crate) fn kept_out_by(&self, wanted: &DedupClaim, now: Timestamp) -> Option<Held> {
         let held = self.held.get(&wanted.key)?;
         wanted.is_kept_out(held.job, &held.holder, now).then_some(*held)
     }
 
     /// The job has the key it wanted from here on.
-    pub(crate) fn take(&mut self, wanted: &Wanted) {
+    pub(crate) fn take(&mut self, wanted: &DedupClaim) {
         self.gone.remove(&wanted.key);
         if !self.held.get(&wanted.key).is_some_and(|held| wanted.keeps(held.job)) {
             let held = Held { job: wanted.job, holder: wanted.after };
@@ -120,7 +120,7 @@ impl Keys {
             let jobs: Vec<Uuid> = taken.iter().map(|(_, held)| held.job.0).collect();
             let at: Vec<i64> =
                 taken.iter().map(|(_, held)| held.holder.taken_at.as_micros()).collect();
-            let sql = include_str!("../queries/register_take_dedup.sql");
+            let sql = sql!("register_take_dedup");
             connection.change(sql, &[&self.tenant, &keys, &jobs, &at]).await?;
         }
         // What was put in only to lock it goes again if nobody took it.
@@ -128,7 +128,7 @@ impl Keys {
         let gone: BTreeSet<&DedupKey> = self.gone.iter().chain(unused).collect();
         let gone: Vec<Uuid> = gone.into_iter().map(|key| column(*key)).collect();
         if !gone.is_empty() {
-            let sql = include_str!("../queries/order_let_go_dedup.sql");
+            let sql = sql!("command_drop_dedup");
             connection.change(sql, &[&self.tenant, &gone]).await?;
         }
         Ok(())
@@ -144,18 +144,18 @@ async fn find(
     if keys.is_empty() {
         return Ok(HashMap::new());
     }
-    let sql = include_str!("../queries/register_look_dedup.sql");
+    let sql = sql!("register_look_dedup");
     connection.rows(sql, &[&tenant, &keys]).await?.iter().map(held).collect()
 }
 
 fn held(row: &Row) -> Tried<(DedupKey, Held)> {
     let job = JobId(get(row, 1)?);
-    let standing = usize::try_from(get::<i16>(row, 3)?).unwrap_or(usize::MAX);
-    let standing = *Standing::ALL
-        .get(standing)
+    let state = usize::try_from(get::<i16>(row, 3)?).unwrap_or(usize::MAX);
+    let state = *JobState::ALL
+        .get(state)
         .ok_or_else(|| StoreError::corrupt(format_args!("job {job}"), "standing", "unknown"))?;
     let holder = Holder {
-        standing,
+        state,
         recurs: get(row, 6)?,
         next_at: maybe_time(row, 4)?,
         waits: get(row, 7)?,
@@ -173,7 +173,7 @@ pub(crate) async fn run_instead(
     no: JobNo,
     running: Option<AttemptKey>,
 ) -> Tried<Option<AttemptKey>> {
-    let sql = include_str!("../queries/trigger_run_instead.sql");
+    let sql = sql!("trigger_run_instead");
     let Some(row) = connection.maybe_row(sql, &[&no.0]).await? else { return Ok(None) };
     let run_at = |first: usize| match (get(&row, first)?, get(&row, first + 1)?) {
         (Some(at), Some(sequence)) => attempt_key_from_columns(at, no.0, sequence, 0).map(Some),
@@ -199,7 +199,7 @@ impl DedupStore for PostgresStore {
                 (tenant, key, i64::from(limit), before.as_micros()),
                 |connection, args| async move {
                     let (tenant, key, limit, before) = &*args;
-                    let sql = include_str!("../queries/prune_dedup.sql");
+                    let sql = sql!("prune_dedup");
                     let row = connection.row(sql, &[tenant, key, limit, before]).await?;
                     let is_last = get::<i64>(&row, 1)? < *limit;
                     let last = match (get::<Option<i32>>(&row, 2)?, get::<Option<Uuid>>(&row, 3)?) {

@@ -52,7 +52,7 @@ impl EventStore for PostgresStore {
     async fn newest_event(&self) -> Result<EventNo, StoreError> {
         self.api
             .run((), |connection, _| async move {
-                let row = connection.row(include_str!("../queries/newest_event.sql"), &[]).await?;
+                let row = connection.row(sql!("newest_event"), &[]).await?;
                 Ok(EventNo(get(&row, 0)?))
             })
             .await
@@ -67,7 +67,7 @@ impl EventStore for PostgresStore {
         self.api
             .run((*scope, after, i64::from(limit)), |connection, args| async move {
                 let (scope, after, limit) = &*args;
-                let sql = include_str!("../queries/events_after.sql");
+                let sql = sql!("events_after");
                 let rows = connection.rows(sql, &[&scope.tenant.0, &after.0, limit]).await?;
                 read_page(scope, *after, &rows)
             })
@@ -79,9 +79,9 @@ impl EventStore for PostgresStore {
         self.api
             .run((node, until), |connection, args| async move {
                 let (node, until) = &*args;
-                let sql = include_str!("../queries/listen.sql");
+                let sql = sql!("listen");
                 connection.change(sql, &[node, &until.as_micros()]).await?;
-                let forget = include_str!("../queries/listen_forget.sql");
+                let forget = sql!("listen_delete");
                 let old = until.saturating_sub(LISTENERS_KEPT).as_micros();
                 connection.change(forget, &[&old]).await
             })
@@ -93,7 +93,7 @@ impl EventStore for PostgresStore {
     async fn listened_until(&self) -> Result<Option<Timestamp>, StoreError> {
         self.hot
             .run((), |connection, _| async move {
-                let sql = include_str!("../queries/listened_until.sql");
+                let sql = sql!("listened_until");
                 Ok(maybe_time(&connection.row(sql, &[]).await?, 0)?)
             })
             .await
@@ -103,7 +103,7 @@ impl EventStore for PostgresStore {
         let numbers: Vec<i64> = jobs.iter().map(|job| job.0).collect();
         self.api
             .run(numbers, |connection, numbers| async move {
-                let sql = include_str!("../queries/job_titles.sql");
+                let sql = sql!("job_titles");
                 let rows = connection.rows(sql, &[&*numbers]).await?;
                 let title = |row: &Row| {
                     let (name, source_name) = (get(row, 1)?, get(row, 2)?);
@@ -131,7 +131,7 @@ async fn publish(
     dropped: bool,
     trims: bool,
 ) -> Tried<()> {
-    connection.rows(include_str!("../queries/publish_lock.sql"), &[]).await?;
+    connection.rows(sql!("publish_lock"), &[]).await?;
     // A row without anything in it says that some were lost.
     let lost = dropped.then_some(None);
     let all: Vec<Option<&NewEvent>> = lost.into_iter().chain(events.iter().map(Some)).collect();
@@ -159,7 +159,7 @@ async fn publish(
     let data = column(&all, |event| Some(event.data.replace('\0', "\u{fffd}")));
     connection
         .change(
-            include_str!("../queries/publish.sql"),
+            sql!("publish"),
             &[
                 &kind,
                 &tenant,
@@ -176,7 +176,7 @@ async fn publish(
         .await?;
     if trims {
         let kept = i64::try_from(EVENTS_KEPT).unwrap_or(i64::MAX);
-        connection.change(include_str!("../queries/publish_trim.sql"), &[&kept]).await?;
+        connection.change(sql!("publish_trim"), &[&kept]).await?;
     }
     Ok(())
 }

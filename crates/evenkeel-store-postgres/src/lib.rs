@@ -4,6 +4,9 @@
 //! transaction. Firing and what users ask have connections of their own, so that no crowd of
 //! users can keep a job from starting.
 
+#[macro_use]
+mod sql;
+
 mod access;
 mod balance;
 mod columns;
@@ -44,7 +47,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use async_trait::async_trait;
 use evenkeel_core::{TenantNo, Timestamp};
-use evenkeel_store::{Appetite, Census, EVENTS_KEPT, Events, Signal, Signals, Store, StoreError};
+use evenkeel_store::{
+    BatchSizing, Census, EVENTS_KEPT, Events, Signal, Signals, Store, StoreError,
+};
 use tokio::task::AbortHandle;
 
 use crate::columns::{count, get, time};
@@ -123,8 +128,7 @@ impl PostgresStore {
     pub async fn durability(&self) -> Result<Durability, StoreError> {
         self.api
             .run((), |connection, _| async move {
-                let row =
-                    connection.row(include_str!("../queries/connect_durability.sql"), &[]).await?;
+                let row = connection.row(sql!("connect_durability"), &[]).await?;
                 Ok(Durability {
                     fsync: get(&row, 0)?,
                     synchronous_commit: get(&row, 1)?,
@@ -145,7 +149,7 @@ impl Drop for PostgresStore {
 async fn new_origin(connections: &Connections) -> Result<String, StoreError> {
     connections
         .run((), |connection, _| async move {
-            let row = connection.row(include_str!("../queries/connect_origin.sql"), &[]).await?;
+            let row = connection.row(sql!("connect_origin"), &[]).await?;
             Ok(get(&row, 0)?)
         })
         .await
@@ -158,14 +162,14 @@ impl Store for PostgresStore {
     }
 
     /// From 500 rows on only the wait grows, and two connections keep two cores busy.
-    fn appetite(&self) -> Appetite {
-        Appetite { batch: 1000, side_by_side: 2 }
+    fn appetite(&self) -> BatchSizing {
+        BatchSizing { batch: 1000, side_by_side: 2 }
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
         self.hot
             .run(None::<i64>, |connection, database| async move {
-                let sql = include_str!("../queries/now.sql");
+                let sql = sql!("now");
                 Ok(time(&connection.row(sql, &[&*database]).await?, 0)?)
             })
             .await
@@ -183,11 +187,11 @@ impl Store for PostgresStore {
     async fn tenant(&self, name: &str) -> Result<TenantNo, StoreError> {
         self.api
             .run(name.to_owned(), |connection, name| async move {
-                let find = include_str!("../queries/tenant_find.sql");
+                let find = sql!("tenant_find");
                 if let Some(row) = connection.maybe_row(find, &[&*name]).await? {
                     return Ok(TenantNo(get(&row, 0)?));
                 }
-                connection.change(include_str!("../queries/tenant_make.sql"), &[&*name]).await?;
+                connection.change(sql!("tenant_make"), &[&*name]).await?;
                 Ok(TenantNo(get(&connection.row(find, &[&*name]).await?, 0)?))
             })
             .await
@@ -197,11 +201,11 @@ impl Store for PostgresStore {
         self.api
             .run((key.to_owned(), fresh.to_owned()), |connection, args| async move {
                 let (key, fresh) = &*args;
-                let find = include_str!("../queries/setting_find.sql");
+                let find = sql!("setting_find");
                 if let Some(row) = connection.maybe_row(find, &[key]).await? {
                     return Ok(get(&row, 0)?);
                 }
-                let make = include_str!("../queries/setting_make.sql");
+                let make = sql!("setting_make");
                 connection.change(make, &[key, fresh]).await?;
                 Ok(get(&connection.row(find, &[key]).await?, 0)?)
             })
@@ -211,7 +215,7 @@ impl Store for PostgresStore {
     async fn census(&self) -> Result<Census, StoreError> {
         self.api
             .run((), |connection, _| async move {
-                let row = connection.row(include_str!("../queries/census.sql"), &[]).await?;
+                let row = connection.row(sql!("census"), &[]).await?;
                 Ok(Census {
                     jobs: count(&row, 0)?,
                     runs: count(&row, 1)?,

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use evenkeel_core::limit::{LimitKey, LimitScope, Own};
-use evenkeel_store::{LimitStore, Now, Permit, RELEASED_MAX, Released, Rooms, StoreError, Terms};
+use evenkeel_store::{
+    LimitStore, LimitTerms, Now, Permit, RELEASED_MAX, ReleaseStep, Released, StoreError,
+};
 
 use crate::PostgresStore;
 use crate::columns::{KeyColumns, attempt, count, get, key, micros, sequence};
@@ -26,7 +28,7 @@ impl LimitStore for PostgresStore {
     async fn release_limited(
         &self,
         ended: &[Permit],
-        terms: &Terms,
+        terms: &LimitTerms,
         now: Now,
     ) -> Result<u64, StoreError> {
         let args = (ended.to_vec(), terms.clone(), micros(now.literal()));
@@ -40,7 +42,11 @@ impl LimitStore for PostgresStore {
             .await
     }
 
-    async fn release_all_limited(&self, rooms: Rooms, now: Now) -> Result<Released, StoreError> {
+    async fn release_all_limited(
+        &self,
+        rooms: ReleaseStep,
+        now: Now,
+    ) -> Result<Released, StoreError> {
         let args = (rooms, micros(now.literal()));
         self.hot
             .run(args, |connection, args| async move {
@@ -67,7 +73,7 @@ impl LimitStore for PostgresStore {
 async fn release_limited(
     connection: &Connection,
     ended: &[Permit],
-    terms: &Terms,
+    terms: &LimitTerms,
     now: Option<i64>,
 ) -> Tried<u64> {
     let mut free: BTreeMap<LimitKey, u32> = BTreeMap::new();
@@ -99,7 +105,7 @@ async fn vacate(connection: &Connection, ended: &[Permit]) -> Tried<()> {
     let limits: Vec<&[u8]> = ended.iter().map(|place| place.limit.as_bytes()).collect();
     let keys: KeyColumns = ended.iter().map(|place| place.run).collect();
     let KeyColumns { job_no, scheduled_at, sequence, attempt } = &keys;
-    let sql = include_str!("../queries/unpark_vacate.sql");
+    let sql = sql!("release_vacate");
     connection.change(sql, &[&limits, scheduled_at, job_no, sequence, attempt]).await?;
     Ok(())
 }
@@ -115,7 +121,7 @@ async fn prune_permits(
     let at = run.map_or(0, |run| run.scheduled_at.as_micros());
     let job_no = run.map_or(0, |run| run.job_no.0);
     let (nth, of) = (run.map_or(0, |run| sequence(run.sequence)), run.map_or(0, attempt));
-    let sql = include_str!("../queries/prune_permits.sql");
+    let sql = sql!("prune_permits");
     let params: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
         [&from, &at, &job_no, &nth, &of, &i64::from(limit)];
     let Some(row) = connection.maybe_row(sql, &params).await? else { return Ok(None) };

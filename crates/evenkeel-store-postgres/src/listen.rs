@@ -157,7 +157,7 @@ impl Announcer {
         self.connections
             .run(args, |connection, args| async move {
                 let (channel, payload) = &*args;
-                connection.rows(include_str!("../queries/announce.sql"), &[channel, payload]).await
+                connection.rows(sql!("announce"), &[channel, payload]).await
             })
             .await
             .map(|_| ())

@@ -67,16 +67,16 @@ async fn run(client: &mut Client, schema: Option<&str>) -> Result<(), OpenError>
 /// Takes the oldest step that is missing. Says whether there was one.
 async fn next_step(transaction: &Transaction<'_>, schema: Option<&str>) -> Result<bool, OpenError> {
     let known = i32::try_from(STEPS.len()).unwrap_or(i32::MAX);
-    let lock = include_str!("../queries/migrate_lock.sql");
+    let lock = sql!("migrate_lock");
     let name = schema.unwrap_or_default();
     transaction.execute(lock, &[&LOCK_CLASS, &name]).await.map_err(open_error)?;
     if let Some(schema) = schema {
         let create = format!("CREATE SCHEMA IF NOT EXISTS {schema}");
         transaction.batch_execute(&create).await.map_err(open_error)?;
     }
-    let create = include_str!("../queries/migrate_create_table.sql");
+    let create = sql!("migrate_create_table");
     transaction.batch_execute(create).await.map_err(open_error)?;
-    let newest = include_str!("../queries/migrate_newest.sql");
+    let newest = sql!("migrate_newest");
     let found: i32 = transaction.query_one(newest, &[]).await.map_err(open_error)?.get(0);
     if found > known {
         return Err(OpenError::NewerSchema { found, known });
@@ -85,7 +85,7 @@ async fn next_step(transaction: &Transaction<'_>, schema: Option<&str>) -> Resul
         return Ok(false);
     };
     transaction.batch_execute(step).await.map_err(open_error)?;
-    let record = include_str!("../queries/migrate_record.sql");
+    let record = sql!("migrate_record");
     transaction.execute(record, &[&version]).await.map_err(open_error)?;
     tracing::info!(schema.version = version, "brought the tables to version {version}");
     Ok(true)

@@ -46,7 +46,7 @@ impl NodeStore for PostgresStore {
         self.hot
             .run(args, |connection, args| async move {
                 let (victim, silent_after, now) = &*args;
-                let sql = include_str!("../queries/begin_steal.sql");
+                let sql = sql!("begin_steal");
                 Ok(connection.change(sql, &[now, victim, silent_after]).await? > 0)
             })
             .await
@@ -63,7 +63,7 @@ impl NodeStore for PostgresStore {
         self.hot
             .run(args, |connection, args| async move {
                 let (victim, challenged_at, grace, now) = &*args;
-                let sql = include_str!("../queries/steal_node.sql");
+                let sql = sql!("steal_node");
                 let row = connection.row(sql, &[now, victim, challenged_at, grace]).await?;
                 Ok(get(&row, 0)?)
             })
@@ -73,7 +73,7 @@ impl NodeStore for PostgresStore {
     async fn drain(&self, node: NodeNo) -> Result<(), StoreError> {
         self.hot
             .run(node.0, |connection, node| async move {
-                connection.change(include_str!("../queries/drain.sql"), &[&*node]).await?;
+                connection.change(sql!("drain"), &[&*node]).await?;
                 Ok(())
             })
             .await
@@ -90,11 +90,9 @@ impl NodeStore for PostgresStore {
     async fn members(&self) -> Result<(Timestamp, Vec<Member>), StoreError> {
         self.hot
             .run(None::<i64>, |connection, database| async move {
-                let (now, members) = try_join(
-                    connection.row(include_str!("../queries/now.sql"), &[&*database]),
-                    members(&connection),
-                )
-                .await?;
+                let (now, members) =
+                    try_join(connection.row(sql!("now"), &[&*database]), members(&connection))
+                        .await?;
                 Ok((time(&now, 0)?, members))
             })
             .await
@@ -103,25 +101,22 @@ impl NodeStore for PostgresStore {
 
 async fn join(connection: &Connection, node: &NewNode, now: Option<i64>) -> Tried<Joined> {
     let identity = node.identity.to_string();
-    connection.rows(include_str!("../queries/join_lock.sql"), &[&identity]).await?;
-    let bury = include_str!("../queries/join_bury_former.sql");
+    connection.rows(sql!("join_lock"), &[&identity]).await?;
+    let bury = sql!("join_bury_former");
     let former = connection.rows(bury, &[&node.identity]).await?;
     let mut former =
         former.iter().map(|row| Ok(NodeNo(get(row, 0)?))).collect::<Tried<Vec<NodeNo>>>()?;
     former.sort_unstable();
     let pools = pools_text(&node.pools)?;
     let row = connection
-        .row(
-            include_str!("../queries/join_node.sql"),
-            &[&now, &node.identity, &node.name, &role_bits(node.roles), &pools],
-        )
+        .row(sql!("join_node"), &[&now, &node.identity, &node.name, &role_bits(node.roles), &pools])
         .await?;
     Ok(Joined { node: NodeNo(get(&row, 0)?), now: time(&row, 1)?, former })
 }
 
 async fn run_ping(connection: &Connection, ping: &Ping, now: Option<i64>) -> Tried<Pinged> {
     let node = ping.node.0;
-    let sql = include_str!("../queries/ping_node.sql");
+    let sql = sql!("ping_node");
     let pinged = connection.maybe_row(sql, &[&now, &node, &micros(ping.oldest_open)]).await?;
     let Some(row) = pinged else { return Ok(Pinged::Fenced) };
     let now: i64 = get(&row, 0)?;
@@ -129,7 +124,7 @@ async fn run_ping(connection: &Connection, ping: &Ping, now: Option<i64>) -> Tri
     let fences: Vec<i32> = ping.long_runs.iter().map(|run| fence(run.fence)).collect();
     let started_at: Vec<i64> =
         ping.long_runs.iter().map(|run| run.started_at.as_micros()).collect();
-    let replace = include_str!("../queries/ping_long_runs.sql");
+    let replace = sql!("ping_long_runs");
     let KeyColumns { job_no, scheduled_at, sequence, attempt } = &keys;
     let (_, members) = try_join(
         connection.change(
@@ -144,14 +139,14 @@ async fn run_ping(connection: &Connection, ping: &Ping, now: Option<i64>) -> Tri
 
 async fn retire(connection: &Connection, node: i32) -> Tried<bool> {
     // Before the search begins, so that it sees all that was being committed.
-    connection.rows(include_str!("../queries/retire_lock_node.sql"), &[&node]).await?;
-    let retired = connection.change(include_str!("../queries/retire.sql"), &[&node]).await? > 0;
+    connection.rows(sql!("retire_lock_node"), &[&node]).await?;
+    let retired = connection.change(sql!("retire"), &[&node]).await? > 0;
     if retired {
         try_join4(
-            connection.change(include_str!("../queries/retire_forget_long_runs.sql"), &[&node]),
-            connection.change(include_str!("../queries/retire_forget_cancellations.sql"), &[&node]),
-            connection.change(include_str!("../queries/retire_forget_letters.sql"), &[&node]),
-            connection.change(include_str!("../queries/retire_forget_sums.sql"), &[&node]),
+            connection.change(sql!("retire_delete_long_runs"), &[&node]),
+            connection.change(sql!("retire_delete_cancellations"), &[&node]),
+            connection.change(sql!("retire_prune_messages"), &[&node]),
+            connection.change(sql!("retire_delete_sums"), &[&node]),
         )
         .await?;
     }
@@ -159,7 +154,7 @@ async fn retire(connection: &Connection, node: i32) -> Tried<bool> {
 }
 
 async fn members(connection: &Connection) -> Tried<Vec<Member>> {
-    let rows = connection.rows(include_str!("../queries/members.sql"), &[]).await?;
+    let rows = connection.rows(sql!("members"), &[]).await?;
     rows.iter().map(member).collect()
 }
 

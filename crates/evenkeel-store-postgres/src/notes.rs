@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{AttemptKey, NodeNo};
 use evenkeel_store::{
-    NodeMessage, Note, NoteStore, Now, Running, Signal, Store as _, StoreError, Word,
+    MessageKind, NodeMessage, Now, ProgressNote, ProgressStore, Running, Signal, Store as _,
+    StoreError,
 };
 use tokio_postgres::Row;
 
@@ -17,11 +18,11 @@ use crate::pool::Connection;
 use crate::runs::owned::read_owned;
 
 #[async_trait]
-impl NoteStore for PostgresStore {
-    async fn note(
+impl ProgressStore for PostgresStore {
+    async fn save_progress(
         &self,
         node: NodeNo,
-        batch: Vec<Note>,
+        batch: Vec<ProgressNote>,
         now: Now,
     ) -> Result<Vec<bool>, StoreError> {
         let args = (node.0, batch, micros(now.literal()));
@@ -36,7 +37,7 @@ impl NoteStore for PostgresStore {
     async fn find_running(&self, key: AttemptKey) -> Result<Option<Running>, StoreError> {
         self.api
             .run(key, |connection, key| async move {
-                let sql = include_str!("../queries/find_running.sql");
+                let sql = sql!("find_running");
                 let (at, job) = (key.scheduled_at.as_micros(), key.job_no.0);
                 let which = (sequence(key.sequence), attempt(*key));
                 let row = connection.maybe_row(sql, &[&at, &job, &which.0, &which.1]).await?;
@@ -49,16 +50,16 @@ impl NoteStore for PostgresStore {
     async fn send_message(&self, node: NodeNo, letter: NodeMessage) -> Result<(), StoreError> {
         self.api
             .run((node.0, letter), |connection, args| async move {
-                let (node, NodeMessage { key, fence: under, word }) = &*args;
-                let sql = include_str!("../queries/send_message.sql");
+                let (node, NodeMessage { key, fence: under, kind: word }) = &*args;
+                let sql = sql!("send_message");
                 let (at, job) = (key.scheduled_at.as_micros(), key.job_no.0);
                 let (nth, bits) = (attempt(*key), sequence(key.sequence));
                 let (under, word) = (fence(*under), *word as i16);
                 connection.change(sql, &[node, &at, &job, &bits, &nth, &under, &word]).await
             })
             .await?;
-        if letter.word == Word::Settled
-            && let Err(error) = self.announce(Signal::Letters).await
+        if letter.kind == MessageKind::Ended
+            && let Err(error) = self.announce(Signal::Messages).await
         {
             // The letter is there, and will be found by looking.
             tracing::debug!(%error, "a wake-up was not sent");
@@ -73,7 +74,7 @@ impl NoteStore for PostgresStore {
     ) -> Result<Vec<NodeMessage>, StoreError> {
         self.hot
             .run((node.0, i64::from(limit)), |connection, args| async move {
-                let sql = include_str!("../queries/take_messages.sql");
+                let sql = sql!("take_messages");
                 let rows = connection.rows(sql, &[&args.0, &args.1]).await?;
                 rows.iter().map(read_letter).collect()
             })
@@ -84,11 +85,11 @@ impl NoteStore for PostgresStore {
 async fn note(
     connection: &Connection,
     node: i32,
-    batch: &[Note],
+    batch: &[ProgressNote],
     now: Option<i64>,
 ) -> Tried<Vec<bool>> {
     // In the order in which ends lock them.
-    let mut sorted: Vec<&Note> = batch.iter().collect();
+    let mut sorted: Vec<&ProgressNote> = batch.iter().collect();
     sorted.sort_unstable_by_key(|note| (note.key.job_no, note.key));
     let all = || sorted.iter();
     let keys: KeyColumns = all().map(|note| note.key).collect();
@@ -102,7 +103,7 @@ async fn note(
     let checkpoint: Vec<Option<&[u8]>> = all().map(|note| note.checkpoint.as_deref()).collect();
     let rows = connection
         .rows(
-            include_str!("../queries/note.sql"),
+            sql!("note"),
             &[
                 &now,
                 &node,
@@ -124,11 +125,11 @@ async fn note(
 
 fn read_letter(row: &Row) -> Tried<NodeMessage> {
     let code: i16 = get(row, 5)?;
-    let word = usize::try_from(code).ok().and_then(|code| Word::ALL.get(code)).copied();
+    let word = usize::try_from(code).ok().and_then(|code| MessageKind::ALL.get(code)).copied();
     Ok(NodeMessage {
         key: key(row, 0)?,
         fence: Fence(get::<i32>(row, 4)?.cast_unsigned()),
-        word: word
+        kind: word
             .ok_or_else(|| StoreError::corrupt("letter", "word", format!("{code} is unknown")))?,
     })
 }

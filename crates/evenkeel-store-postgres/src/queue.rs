@@ -7,7 +7,7 @@ use evenkeel_core::order::Lane;
 use evenkeel_core::{AttemptKey, Timestamp};
 use evenkeel_store::{
     DepthWalk, QUEUE_GROUPS_MAX, QueueDepth, QueueDepths, QueueFront, QueueGroup, QueueStore,
-    Reprioritized, StoreError, Waiter,
+    QueuedAttempt, Reprioritized, StoreError,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -30,7 +30,7 @@ impl QueueStore for PostgresStore {
         self.hot
             .run((pools.to_vec(), i64::from(rows)), |connection, args| async move {
                 let (pools, rows) = &*args;
-                let sql = include_str!("../queries/queue_front.sql");
+                let sql = sql!("queue_front");
                 Ok(QueueFront(get(&connection.row(sql, &[pools, rows]).await?, 0)?))
             })
             .await
@@ -67,13 +67,13 @@ async fn reprioritize(
         after.sequence.first().copied().unwrap_or_default(),
         after.attempt.first().copied().unwrap_or_default(),
     );
-    let sql = include_str!("../queries/reage_look.sql");
+    let sql = sql!("reprioritize_find");
     let asked: [&(dyn ToSql + Sync); 5] = [&from.0, &from.1, &from.2, &from.3, &i64::from(limit)];
     let rows = connection.rows(sql, &asked).await?;
-    let waiters = rows.iter().map(read_waiter).collect::<Tried<Vec<Waiter>>>()?;
+    let waiters = rows.iter().map(read_waiter).collect::<Tried<Vec<QueuedAttempt>>>()?;
     let is_full = waiters.len() == limit as usize;
     let next = waiters.last().map(|waiter| waiter.key).filter(|_| is_full);
-    let others: Vec<(Waiter, i64)> = waiters
+    let others: Vec<(QueuedAttempt, i64)> = waiters
         .into_iter()
         .filter_map(|waiter| Some((waiter, waiter.other_rise(aging)?.0)))
         .collect();
@@ -83,22 +83,22 @@ async fn reprioritize(
     let keys: KeyColumns = others.iter().map(|(waiter, _)| waiter.key).collect();
     let rises: Vec<i64> = others.iter().map(|(_, rise)| *rise).collect();
     let before: Vec<i64> = others.iter().map(|(waiter, _)| waiter.rise.0).collect();
-    let sql = include_str!("../queries/reprioritize.sql");
+    let sql = sql!("reprioritize");
     let asked: [&(dyn ToSql + Sync); 6] =
         [&keys.job_no, &keys.scheduled_at, &keys.sequence, &keys.attempt, &before, &rises];
     let changed = connection.change(sql, &asked).await?;
     Ok(Reprioritized { changed, missed: (others.len() as u64).saturating_sub(changed), next })
 }
 
-fn read_waiter(row: &Row) -> Tried<Waiter> {
+fn read_waiter(row: &Row) -> Tried<QueuedAttempt> {
     let key = key(row, 0)?;
     let priority = maybe_priority(row, 4)?
         .ok_or_else(|| StoreError::corrupt(key.execution_id(), "priority", "none"))?;
-    Ok(Waiter { key, priority, since: time(row, 5)?, rise: Rise(get(row, 6)?) })
+    Ok(QueuedAttempt { key, priority, since: time(row, 5)?, rise: Rise(get(row, 6)?) })
 }
 
 async fn depths(connection: &Connection, limit: u32) -> Tried<QueueDepths> {
-    let sql = include_str!("../queries/queue_depths_groups.sql");
+    let sql = sql!("queue_depths_groups");
     // One more than is looked at tells that there are more.
     let most = i64::from(QUEUE_GROUPS_MAX) + 1;
     let rows = connection.rows(sql, &[&most]).await?;
@@ -125,7 +125,7 @@ async fn count_rest(
     connection: &Connection,
     ((pool, after), most): (QueueGroup, u32),
 ) -> Tried<(Vec<Counted>, u64)> {
-    let sql = include_str!("../queries/queue_depths_rest.sql");
+    let sql = sql!("queue_depths_rest");
     let rows = connection.rows(sql, &[&pool, &(after as i16), &i64::from(most)]).await?;
     let (mut found, mut walked) = (Vec::new(), 0);
     for row in &rows {
@@ -141,7 +141,7 @@ async fn count_rest(
 
 /// What waits for places, by scope.
 async fn parked(connection: &Connection, limit: u32) -> Tried<[u64; LimitScope::ALL.len()]> {
-    let sql = include_str!("../queries/queue_depths_parked.sql");
+    let sql = sql!("queue_depths_parked");
     let mut parked = [0; LimitScope::ALL.len()];
     for row in connection.rows(sql, &[&i64::from(limit)]).await? {
         if let Some(scope) = LimitScope::of_room_sign(get(&row, 0)?) {
@@ -161,7 +161,7 @@ async fn count_first(
     }
     let pools: Vec<&str> = groups.iter().map(|(pool, _)| pool.as_str()).collect();
     let lanes: Vec<i16> = groups.iter().map(|(_, lane)| *lane as i16).collect();
-    let sql = include_str!("../queries/queue_depths_count.sql");
+    let sql = sql!("queue_depths_count");
     let rows = connection.rows(sql, &[&pools, &lanes, &i64::from(most)]).await?;
     let none = |(pool, lane)| QueueDepth::none(pool, lane);
     let mut depths: Vec<QueueDepth> = groups.into_iter().map(none).collect();

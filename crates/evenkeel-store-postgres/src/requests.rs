@@ -39,7 +39,7 @@ impl RequestStore for PostgresStore {
                 let (tenant, key, begun_at, answer) = &*args;
                 match answer {
                     Some(Answered { status, headers, body }) => {
-                        let sql = include_str!("../queries/end_request.sql");
+                        let sql = sql!("end_request");
                         // At most 599.
                         let status = status.cast_signed();
                         connection
@@ -47,7 +47,7 @@ impl RequestStore for PostgresStore {
                             .await?
                     }
                     None => {
-                        let sql = include_str!("../queries/end_request_drop.sql");
+                        let sql = sql!("end_request_drop");
                         connection.change(sql, &[tenant, key, begun_at]).await?
                     }
                 };
@@ -60,7 +60,7 @@ impl RequestStore for PostgresStore {
         self.hot
             .run((before.as_micros(), i64::from(limit)), |connection, args| async move {
                 let (before, limit) = &*args;
-                let sql = include_str!("../queries/prune_requests.sql");
+                let sql = sql!("prune_requests");
                 connection.change(sql, &[before, limit]).await
             })
             .await
@@ -74,14 +74,14 @@ async fn begin(
     now: Option<i64>,
 ) -> Tried<Begun> {
     let fingerprint = request.fingerprint.as_slice();
-    let sql = include_str!("../queries/begin_request.sql");
+    let sql = sql!("begin_request");
     let patience = span_micros(request.patience);
     let begun =
         connection.maybe_row(sql, &[&now, &tenant, &request.key, &fingerprint, &patience]).await?;
     if let Some(row) = begun {
         return Ok(Begun::Fresh(time(&row, 0)?));
     }
-    let sql = include_str!("../queries/begin_request_find.sql");
+    let sql = sql!("begin_request_find");
     // If it is gone, it was ended without an answer or forgotten since.
     let row = connection.maybe_row(sql, &[&tenant, &request.key]).await?.ok_or(Failure::Again)?;
     if get::<&[u8]>(&row, 0)? != fingerprint {

@@ -25,7 +25,7 @@ impl SecretStore for PostgresStore {
             .run((scope.tenant.0, secret, micros(now.literal())), |connection, args| async move {
                 let (tenant, NewSecret { name, sealed, by }, now) = &*args;
                 let Sealed { key_id, nonce, ciphertext } = sealed;
-                let sql = include_str!("../queries/put_secret.sql");
+                let sql = sql!("put_secret");
                 let values: crate::pool::Params<'_> =
                     &[tenant, name, key_id, nonce, ciphertext, now, by];
                 read_info(&connection.row(sql, values).await?)
@@ -36,7 +36,7 @@ impl SecretStore for PostgresStore {
     async fn delete_secret(&self, scope: &Scope, name: &str) -> Result<bool, StoreError> {
         self.api
             .run((scope.tenant.0, name.to_owned()), |connection, args| async move {
-                let sql = include_str!("../queries/delete_secret.sql");
+                let sql = sql!("delete_secret");
                 Ok(connection.change(sql, &[&args.0, &args.1]).await? == 1)
             })
             .await
@@ -54,11 +54,8 @@ impl SecretStore for PostgresStore {
                 // One more than asked for tells whether there is another page.
                 let (limit, offset) = (i64::from(page.limit) + 1, i64::from(page.offset));
                 let (rows, counted) = try_join(
-                    connection.rows(
-                        include_str!("../queries/list_secrets.sql"),
-                        &[tenant, &after, &limit, &offset],
-                    ),
-                    connection.row(include_str!("../queries/list_secrets_count.sql"), &[tenant]),
+                    connection.rows(sql!("list_secrets"), &[tenant, &after, &limit, &offset]),
+                    connection.row(sql!("list_secrets_count"), &[tenant]),
                 )
                 .await?;
                 let mut items = rows.iter().map(read_info).collect::<Tried<Vec<SecretInfo>>>()?;
@@ -77,7 +74,7 @@ impl SecretStore for PostgresStore {
     ) -> Result<Option<SecretInfo>, StoreError> {
         self.api
             .run((scope.tenant.0, name.to_owned()), |connection, args| async move {
-                let sql = include_str!("../queries/get_secret.sql");
+                let sql = sql!("get_secret");
                 let row = connection.maybe_row(sql, &[&args.0, &args.1]).await?;
                 row.as_ref().map(read_info).transpose()
             })
@@ -92,7 +89,7 @@ impl SecretStore for PostgresStore {
         // Attempts wait for it when they start.
         self.hot
             .run((scope.tenant.0, names.to_vec()), |connection, args| async move {
-                let sql = include_str!("../queries/get_secrets.sql");
+                let sql = sql!("get_secrets");
                 let rows = connection.rows(sql, &[&args.0, &args.1]).await?;
                 rows.iter().map(read_sealed).collect()
             })
@@ -114,7 +111,7 @@ impl SecretStore for PostgresStore {
                 (tenant, key_id.to_owned(), after, i64::from(limit)),
                 |connection, args| async move {
                     let (tenant, key_id, after, limit) = &*args;
-                    let sql = include_str!("../queries/stale_secrets.sql");
+                    let sql = sql!("stale_secrets");
                     let values: crate::pool::Params<'_> =
                         &[tenant, key_id, &after.0, &after.1, limit];
                     let rows = connection.rows(sql, values).await?;
@@ -143,7 +140,7 @@ impl SecretStore for PostgresStore {
                 let keys: Vec<&str> = sealed().map(|sealed| sealed.key_id.as_str()).collect();
                 let nonces: Vec<&[u8]> = sealed().map(|sealed| &sealed.nonce[..]).collect();
                 let texts: Vec<&[u8]> = sealed().map(|sealed| &sealed.ciphertext[..]).collect();
-                let sql = include_str!("../queries/reseal_secrets.sql");
+                let sql = sql!("reseal_secrets");
                 let values: crate::pool::Params<'_> =
                     &[tenant, &tenants, &names, &before, &keys, &nonces, &texts];
                 connection.change(sql, values).await

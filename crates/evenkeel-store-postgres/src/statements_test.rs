@@ -5,8 +5,8 @@ use evenkeel_core::schedule::{Interval, Schedule};
 use evenkeel_core::{About, Definition, JobId, Span, Timestamp};
 use evenkeel_private_postgres::{Options, PrivatePostgres};
 use evenkeel_store::{
-    Action, Applied, EVENTS_KEPT, EventJob, EventKind, EventStore as _, Job, JobChange, JobStore,
-    NewEvent, NewJob, Now, Order, Role, Scope, Store,
+    Action, Applied, EVENTS_KEPT, EventJob, EventKind, EventStore as _, Job, JobChange, JobCommand,
+    JobStore, NewEvent, NewJob, Now, Role, Scope, Store,
 };
 
 use crate::PostgresStore;
@@ -65,7 +65,7 @@ impl Rig {
 
     /// The statements it takes to do this to all of these jobs.
     async fn statements(&self, jobs: &[Job], action: impl Fn(&Job) -> Action) -> i64 {
-        let order = |job: &Job| Order {
+        let order = |job: &Job| JobCommand {
             id: job.id,
             if_generation: None,
             if_fired: None,
@@ -73,7 +73,7 @@ impl Rig {
         };
         let orders = jobs.iter().map(order).collect();
         let before = self.executed("%").await;
-        let answers = self.store.order(&self.scope, orders, Now::At(NOW)).await.unwrap();
+        let answers = self.store.apply_commands(&self.scope, orders, Now::At(NOW)).await.unwrap();
         assert_eq!(answers.len(), jobs.len());
         assert!(answers.iter().all(|answer| matches!(answer, Applied::Done(_))), "{answers:?}");
         self.executed("%").await - before

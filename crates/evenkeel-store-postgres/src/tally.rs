@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use evenkeel_core::fingerprint::Fingerprint;
 use evenkeel_core::{JobId, NodeNo, Timestamp};
 use evenkeel_store::{
-    COUNTED_MAX, FailureCursor, FailureGroup, Failures, Page, PageRequest, RunStatsStore,
-    RunTotals, Scope, StoreError, Tally,
+    COUNTED_MAX, FailureCursor, FailureDelta, FailureGroup, Page, PageRequest, RunStatsDelta,
+    RunStatsStore, RunTotals, Scope, StoreError,
 };
 use futures::future::try_join;
 use tokio_postgres::Row;
@@ -43,7 +43,12 @@ struct FailureColumns {
 }
 
 impl Args {
-    fn new(node: NodeNo, tallies: &[Tally], failures: &[Failures], at: Timestamp) -> Self {
+    fn new(
+        node: NodeNo,
+        tallies: &[RunStatsDelta],
+        failures: &[FailureDelta],
+        at: Timestamp,
+    ) -> Self {
         let mut sums = Sums::default();
         let mut running = (Vec::new(), Vec::new());
         for tally in tallies {
@@ -80,25 +85,25 @@ impl Args {
     }
 
     async fn write(&self, connection: &Connection) -> Tried<()> {
-        let sql = include_str!("../queries/tally_said.sql");
+        let sql = sql!("tally_reported");
         connection.change(sql, &[&self.node, &self.at]).await?;
         let (tenants, running) = &self.running;
-        let sql = include_str!("../queries/tally_forget_running.sql");
+        let sql = sql!("tally_delete_running");
         connection.change(sql, &[&self.node, tenants]).await?;
         if !tenants.is_empty() {
-            let sql = include_str!("../queries/tally_running.sql");
+            let sql = sql!("tally_running");
             connection.change(sql, &[&self.node, tenants, running]).await?;
         }
         if !self.sums.tenant.is_empty() {
             let [a, b, c, d, e, f, g] = &self.sums.counts;
-            let sql = include_str!("../queries/tally.sql");
+            let sql = sql!("tally");
             connection.change(sql, &[&self.sums.tenant, a, b, c, d, e, f, g]).await?;
         }
         let failures = &self.failures;
         if !failures.tenant.is_empty() {
             connection
                 .change(
-                    include_str!("../queries/tally_failure.sql"),
+                    sql!("tally_failure"),
                     &[
                         &self.at,
                         &failures.tenant,
@@ -130,11 +135,8 @@ async fn list_failures(
     // One more than asked for tells whether there is a next page.
     let (offset, limit, counted) = (i64::from(page.offset), i64::from(page.limit) + 1, most + 1);
     let (rows, total) = try_join(
-        connection.rows(
-            include_str!("../queries/list_failures.sql"),
-            &[&tenant, &at, &fingerprint, &offset, &limit],
-        ),
-        connection.row(include_str!("../queries/list_failures_count.sql"), &[&tenant, &counted]),
+        connection.rows(sql!("list_failures"), &[&tenant, &at, &fingerprint, &offset, &limit]),
+        connection.row(sql!("list_failures_count"), &[&tenant, &counted]),
     )
     .await?;
     let total: i64 = get(&total, 0)?;
@@ -161,11 +163,11 @@ fn read_group(row: &Row) -> Tried<FailureGroup> {
 
 #[async_trait]
 impl RunStatsStore for PostgresStore {
-    async fn tally(
+    async fn add_run_stats(
         &self,
         node: NodeNo,
-        tallies: Vec<Tally>,
-        failures: Vec<Failures>,
+        tallies: Vec<RunStatsDelta>,
+        failures: Vec<FailureDelta>,
         at: Timestamp,
     ) -> Result<(), StoreError> {
         let args = Args::new(node, &tallies, &failures, at);
@@ -179,7 +181,7 @@ impl RunStatsStore for PostgresStore {
     async fn run_totals(&self, scope: &Scope) -> Result<RunTotals, StoreError> {
         self.api
             .run(scope.tenant.0, |connection, tenant| async move {
-                let sql = include_str!("../queries/run_totals.sql");
+                let sql = sql!("run_totals");
                 let row = connection.row(sql, &[&*tenant]).await?;
                 Ok(RunTotals {
                     completed: count(&row, 0)?,
@@ -214,7 +216,7 @@ impl RunStatsStore for PostgresStore {
         let args = (before.as_micros(), i64::from(limit));
         self.api
             .run(args, |connection, args| async move {
-                let sql = include_str!("../queries/prune_failures.sql");
+                let sql = sql!("prune_failures");
                 connection.change(sql, &[&args.0, &args.1]).await
             })
             .await

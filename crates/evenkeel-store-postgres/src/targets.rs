@@ -54,7 +54,7 @@ impl TargetStore for PostgresStore {
         self.api
             .run((scope.tenant.0, numbers.to_vec()), |connection, args| async move {
                 let (tenant, numbers) = &*args;
-                let sql = include_str!("../queries/target_urls.sql");
+                let sql = sql!("target_urls");
                 let rows = connection.rows(sql, &[tenant, numbers]).await?;
                 rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?))).collect()
             })
@@ -122,7 +122,7 @@ impl TargetStore for PostgresStore {
         self.api
             .run((scope.tenant.0, number, after, i64::from(limit)), |connection, args| async move {
                 let (tenant, number, after, limit) = &*args;
-                let sql = include_str!("../queries/jobs_of_target.sql");
+                let sql = sql!("jobs_of_target");
                 let rows = connection.rows(sql, &[tenant, number, after, limit]).await?;
                 rows.iter().map(|row| Ok((JobNo(get(row, 0)?), JobId(get(row, 1)?)))).collect()
             })
@@ -139,7 +139,7 @@ impl TargetStore for PostgresStore {
         self.api
             .run((tenant, number, i64::from(limit)), move |connection, args| async move {
                 let (tenant, number, limit) = &*args;
-                let sql = include_str!("../queries/stale_targets.sql");
+                let sql = sql!("stale_targets");
                 let rows = connection.rows(sql, &[tenant, number, limit]).await?;
                 let is_full = i64::try_from(rows.len()).is_ok_and(|looked| looked == *limit);
                 let next = rows.last().filter(|_| is_full);
@@ -159,23 +159,23 @@ async fn make(
     now: Option<i64>,
 ) -> Tried<CreatedTarget> {
     let TargetFields { source_id, name, url } = &new.fields;
-    let sql = include_str!("../queries/make_target_number.sql");
+    let sql = sql!("create_target_number");
     let next: i64 = get(&connection.row(sql, &[&tenant]).await?, 0)?;
     let (number, after) = match new.number {
         Some(chosen) => (chosen, None),
         None => {
-            let sql = include_str!("../queries/make_target_free.sql");
+            let sql = sql!("create_target_free");
             let free: i64 = get(&connection.row(sql, &[&tenant, &next]).await?, 0)?;
             (free, Some(free + 1))
         }
     };
-    let sql = include_str!("../queries/create_target.sql");
+    let sql = sql!("create_target");
     let made =
         connection.change(sql, &[&now, &tenant, &number, source_id, name, url, &after]).await?;
     if made > 0 {
         return Ok(CreatedTarget::Created(known(connection, tenant, number).await?));
     }
-    let sql = include_str!("../queries/make_target_find.sql");
+    let sql = sql!("create_target_find");
     match connection.maybe_row(sql, &[&tenant, &number, source_id]).await? {
         Some(row) => Ok(CreatedTarget::Exists(known(connection, tenant, get(&row, 0)?).await?)),
         // Whoever was in the way is gone.
@@ -188,8 +188,7 @@ async fn find(
     tenant: i32,
     numbers: &[i64],
 ) -> Tried<HashMap<i64, Target>> {
-    let rows =
-        connection.rows(include_str!("../queries/get_targets.sql"), &[&tenant, &numbers]).await?;
+    let rows = connection.rows(sql!("get_targets"), &[&tenant, &numbers]).await?;
     let targets = rows.iter().map(|row| read_target(row).map(|target| (target.number, target)));
     targets.collect()
 }
@@ -219,11 +218,11 @@ async fn list(
     let (after, limit) = (page.after.unwrap_or(0), page.limit as usize);
     // One more shows whether there is a next page.
     let (wanted, offset) = (i64::from(page.limit) + 1, i64::from(page.offset));
-    let sql = include_str!("../queries/list_targets.sql");
+    let sql = sql!("list_targets");
     let rows = connection.rows(sql, &[&tenant, &after, &wanted, &offset]).await?;
     let items = rows.iter().take(limit).map(read_target).collect::<Tried<Vec<Target>>>()?;
     let next = items.last().filter(|_| rows.len() > limit).map(|target| target.number);
-    let sql = include_str!("../queries/list_targets_count.sql");
+    let sql = sql!("list_targets_count");
     let total = count(&connection.row(sql, &[&tenant]).await?, 0)?;
     Ok(Page { items, total, total_is_estimate: false, next })
 }
@@ -235,7 +234,7 @@ async fn change(
     fields: &TargetFields,
     now: Option<i64>,
 ) -> Tried<ChangedTarget> {
-    let sql = include_str!("../queries/change_target_lock.sql");
+    let sql = sql!("change_target_lock");
     let Some(row) = connection.maybe_row(sql, &[&tenant, &number]).await? else {
         return Ok(ChangedTarget::NotFound);
     };
@@ -244,11 +243,11 @@ async fn change(
         return Ok(ChangedTarget::Stale(known(connection, tenant, number).await?));
     }
     let TargetFields { source_id, name, url } = fields;
-    let sql = include_str!("../queries/change_target_source.sql");
+    let sql = sql!("change_target_source");
     if let Some(row) = connection.maybe_row(sql, &[&tenant, source_id, &number]).await? {
         return Ok(ChangedTarget::SourceTaken(get(&row, 0)?));
     }
-    let sql = include_str!("../queries/change_target.sql");
+    let sql = sql!("change_target");
     connection.change(sql, &[&tenant, &number, source_id, name, url, &now]).await?;
     Ok(ChangedTarget::Done(known(connection, tenant, number).await?))
 }
@@ -259,7 +258,7 @@ async fn delete(
     number: i64,
     detach: bool,
 ) -> Tried<DeletedTarget> {
-    let sql = include_str!("../queries/delete_target_lock.sql");
+    let sql = sql!("delete_target_lock");
     connection.maybe_row(sql, &[&tenant]).await?;
     let Some(target) = find(connection, tenant, &[number]).await?.remove(&number) else {
         return Ok(DeletedTarget::NotFound);
@@ -267,9 +266,9 @@ async fn delete(
     if target.jobs > 0 && !detach {
         return Ok(DeletedTarget::InUse(target.jobs));
     }
-    let sql = include_str!("../queries/delete_target_detach.sql");
+    let sql = sql!("delete_target_detach");
     connection.change(sql, &[&tenant, &number]).await?;
-    let sql = include_str!("../queries/delete_target.sql");
+    let sql = sql!("delete_target");
     connection.change(sql, &[&tenant, &number]).await?;
     Ok(DeletedTarget::Done { detached: target.jobs })
 }

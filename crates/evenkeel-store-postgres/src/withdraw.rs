@@ -63,11 +63,11 @@ pub(crate) struct Chains {
 /// job's state: so must the caller.
 pub(crate) async fn withdraw(connection: &Connection, jobs: &[i64]) -> Tried<Vec<Withdrawn>> {
     let mut withdrawn = Vec::new();
-    let sql = include_str!("../queries/order_withdraw_ready.sql");
+    let sql = sql!("command_withdraw_ready");
     for row in connection.rows(sql, &[&jobs]).await? {
         withdrawn.push(Withdrawn::from_queue(&row)?);
     }
-    let sql = include_str!("../queries/order_withdraw_wakes.sql");
+    let sql = sql!("command_withdraw_delayed");
     for row in connection.rows(sql, &[&jobs]).await? {
         withdrawn.push(Withdrawn::from_wake(&row)?);
     }
@@ -103,7 +103,7 @@ pub(crate) async fn close(
     chains.iter().filter(|chains| closed.contains(&chains.job_no)).for_each(|it| columns.push(it));
     record(connection, status, now, &withdrawn).await?;
     let ChainColumns { job_no, live, head_at, head_sequence } = &columns;
-    let sql = include_str!("../queries/order_close_chains.sql");
+    let sql = sql!("command_close_runs");
     connection.change(sql, &[job_no, live, head_at, head_sequence, &status.code()]).await?;
     Ok(withdrawn.into_iter().map(|withdrawn| withdrawn.key).collect())
 }
@@ -142,7 +142,7 @@ pub(crate) async fn record(
     let KeyColumns { job_no, scheduled_at, sequence, attempt } = &keys;
     connection
         .change(
-            include_str!("../queries/order_record_withdrawn.sql"),
+            sql!("command_record_withdrawn"),
             &[
                 &status.code(),
                 &now,

@@ -12,8 +12,8 @@ use evenkeel_core::balance::{COST_MAX, Load, LoadProfile, LoadProfileKey, Move, 
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{JobNo, Span};
 use evenkeel_store::{
-    Action, Finish, Fire, FireResult, JobChange, LoadProfileCount, MoveBatch, Moved, NewJob, Owned,
-    Rebalance, RebalanceState, Store, Then,
+    Action, Finish, Fire, FireResult, JobChange, LoadProfileCount, MoveBatch, Moved, NewJob,
+    OwnedAttempt, Rebalance, RebalanceState, Store, Then,
 };
 use evenkeel_store_postgres::{PostgresOptions, PostgresStore};
 use evenkeel_store_testkit::Opened;
@@ -151,7 +151,7 @@ async fn a_time_is_moved_or_fired_and_never_both() {
             moved_in_all += u64::from(moved[nth]);
         }
         let owned = rig.owned(rig.node).await;
-        let held = |owned: &Owned| Held { key: owned.key, fence: owned.fence };
+        let held = |owned: &OwnedAttempt| Held { key: owned.key, fence: owned.fence };
         rig.finish_all(owned.iter().map(|owned| rig.good_end(held(owned))).collect()).await;
     }
     assert_counts_are_true(&rig, &onlooker, &options).await;
@@ -176,7 +176,7 @@ async fn fire_and_finish(rig: &Rig, worker: usize, jobs: &[JobNo]) {
     }
 }
 
-fn end_of(rig: &Rig, owned: &Owned, round: i64) -> Finish {
+fn end_of(rig: &Rig, owned: &OwnedAttempt, round: i64) -> Finish {
     let held = Held { key: owned.key, fence: owned.fence };
     let stop = Then::EndChain { stop_job: true, next_at: None };
     match (owned.key.job_no.0 + round) % 9 {
@@ -323,7 +323,7 @@ async fn jobs_from_before_there_were_counts_are_counted_in_pages() {
     jobs.push(unnamed_job().periodic(3600, 60).build());
     jobs.push(unnamed_job().never().build());
     let jobs = rig.add_all(jobs).await;
-    let known = |store: Arc<dyn Store>| async move { store.rhythms(None, 1000).await.unwrap() };
+    let known = |store: Arc<dyn Store>| async move { store.load_profiles(None, 1000).await.unwrap() };
     let counted: Vec<LoadProfileCount> = known(Arc::clone(&rig.store)).await;
     let schema = options.schema.as_deref().unwrap();
     let forget = format!(
@@ -371,7 +371,7 @@ async fn what_cannot_be_read_does_not_keep_others_from_being_counted() {
     assert_eq!(rig.store.count_uncounted(1).await.unwrap(), 1);
     assert_eq!(rig.store.count_uncounted(1).await.unwrap(), 0);
     let jobs: Vec<u64> =
-        rig.store.rhythms(None, 10).await.unwrap().iter().map(|rhythm| rhythm.jobs).collect();
+        rig.store.load_profiles(None, 10).await.unwrap().iter().map(|rhythm| rhythm.jobs).collect();
     assert_eq!(jobs, [1]);
 }
 
@@ -386,7 +386,7 @@ async fn no_run_counts_for_more_than_sums_can_hold() {
         job
     });
     let jobs = rig.add_all(jobs.collect()).await;
-    let cost = async || rig.store.rhythms(None, 10).await.unwrap()[0].cost;
+    let cost = async || rig.store.load_profiles(None, 10).await.unwrap()[0].cost;
     assert_eq!(cost().await, COST_MAX.saturating_mul(5));
     for job in &jobs[1..] {
         rig.store.delete(&rig.scope, job.id, now(0)).await.unwrap();
@@ -426,7 +426,7 @@ async fn rhythms_that_no_job_has_leave_no_rows() {
     let onlooker = common::onlooker(&options.url).await;
     let sql = format!("SELECT count(*) FROM {}.rhythm", options.schema.as_deref().unwrap());
     let rows = async || onlooker.query_one(&sql, &[]).await.unwrap().get::<_, i64>(0);
-    assert_eq!((rows().await, rig.store.rhythms(None, 10).await.unwrap()), (1, Vec::new()));
+    assert_eq!((rows().await, rig.store.load_profiles(None, 10).await.unwrap()), (1, Vec::new()));
     rig.store.recount_load(None, 10).await.unwrap();
     assert_eq!(rows().await, 0);
 }

@@ -10,7 +10,7 @@ use evenkeel_core::aging::Aging;
 use evenkeel_core::dedup::{Dedup, DedupScope};
 use evenkeel_core::order::Priority;
 use evenkeel_core::{JobNo, Progress, Shard, Span, Timestamp};
-use evenkeel_store::{FinishResult, Note, Prune, Registered, Tally};
+use evenkeel_store::{FinishResult, ProgressNote, Prune, Registered, RunStatsDelta};
 use evenkeel_store_postgres::{PostgresOptions, PostgresStore};
 use evenkeel_store_testkit::Opened;
 use evenkeel_store_testkit::fixtures::{at, new_job, now};
@@ -35,14 +35,14 @@ async fn what_a_deleted_job_left_is_forgotten_though_its_history_stays() {
     let count = async |table| rows(&options, table).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
-    let note = Note {
+    let note = ProgressNote {
         key: held.key,
         fence: held.fence,
         progress: Some(Progress::default()),
         log: Some("line".into()),
         checkpoint: Some(vec![1]),
     };
-    assert_eq!(rig.store.note(rig.node, vec![note], now(61)).await.unwrap(), [true]);
+    assert_eq!(rig.store.save_progress(rig.node, vec![note], now(61)).await.unwrap(), [true]);
     // Its worker was lost, and whoever ends it does not know what it said.
     assert_eq!(rig.finish(rig.retry(held, at(90))).await, FinishResult::Done);
     let everything = Prune { after: None, limit: 100, keep_per_job: 100, keep_since: at(0) };
@@ -89,7 +89,7 @@ async fn tables_of_the_first_version_are_brought_up_to_date() {
     onlooker.batch_execute(&begin).await.unwrap();
     for sql in [
         include_str!("../migrations/0001_init.sql"),
-        include_str!("../queries/migrate_create_table.sql"),
+        sql!("migrate_create_table"),
         "INSERT INTO schema_migration (version) VALUES (1)",
         "INSERT INTO tenant (name) VALUES ('before'), ('main')",
         "INSERT INTO job (id, tenant_no, about, definition, created_at, updated_at)
@@ -127,7 +127,7 @@ async fn tables_of_the_first_version_are_brought_up_to_date() {
     let watched = rig.store.to_judge(&shards, 10, now(0)).await.unwrap().jobs;
     assert_eq!(watched.iter().map(|job| job.no).collect::<Vec<_>>(), [JobNo(2)]);
     // What is on the list is marked so: a good end has it judged again, or it can leave.
-    rig.store.watch(&[JobNo(2)]).await.unwrap();
+    rig.store.mark_at_risk(&[JobNo(2)]).await.unwrap();
     assert_eq!(rows(&options, "job_state WHERE watched").await, 1);
     assert_eq!(rows(&options, &format!("job_state WHERE stopped_at = {}", i64::MAX)).await, 1);
     // Numbers are counted for each tenant, and go on.
@@ -192,7 +192,7 @@ async fn what_a_node_said_that_runs_is_forgotten_when_it_retires() {
     let rig = rig(store).await;
     let count = async || rows(&options, "tally_running").await;
     let stays = rig.join("node-2", 1).await;
-    let tally = Tally {
+    let tally = RunStatsDelta {
         tenant: rig.scope.tenant,
         completed: 0,
         failed: 0,
@@ -204,7 +204,7 @@ async fn what_a_node_said_that_runs_is_forgotten_when_it_retires() {
         running: 3,
     };
     for node in [rig.node, stays] {
-        rig.store.tally(node, vec![tally], vec![], at(1)).await.unwrap();
+        rig.store.add_run_stats(node, vec![tally], vec![], at(1)).await.unwrap();
     }
     assert_eq!(count().await, 2);
     assert!(rig.store.retire(rig.node).await.unwrap());

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use evenkeel_core::condition::Reason;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{JobNo, Shard, Timestamp};
-use evenkeel_store::{DueJob, Finish, FinishResult, Fire, Judgement, Owned, Store, Supersede};
+use evenkeel_store::{
+    DueJob, Finish, FinishResult, Fire, Judgement, OwnedAttempt, Store, Supersede,
+};
 use evenkeel_store_postgres::{PostgresOptions, PostgresStore};
 use evenkeel_store_testkit::Opened;
 use evenkeel_store_testkit::fixtures::{Begin, at, fire_of, new_job, now, unnamed_job};
@@ -29,7 +31,7 @@ fn all_shards() -> Vec<Shard> {
 /// Judges what is to be judged: each job as `reason` says, and off the list if it is well.
 async fn judge_all(store: &dyn Store, reason: impl Fn(JobNo) -> Reason) {
     let due = store.to_judge(&all_shards(), 1000, now(1000)).await.unwrap();
-    let judgement = |job: &evenkeel_store::Watched| {
+    let judgement = |job: &evenkeel_store::JobToJudge| {
         let reason = reason(job.no);
         let again_at = (reason != Reason::OnTime).then_some(Timestamp::MAX);
         Judgement { job: job.no, touched: job.touched, reason, error_at: at(2000), again_at }
@@ -71,7 +73,7 @@ async fn failure_beside_a_good_judgement(judge_first: bool) {
     let rig = rig(store).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
-    rig.store.watch(&[job.no]).await.unwrap();
+    rig.store.mark_at_risk(&[job.no]).await.unwrap();
     let judged = rig.store.to_judge(&all_shards(), 10, now(61)).await.unwrap();
     let touched = judged.jobs[0].touched;
     let (holder, onlooker) =
@@ -143,7 +145,7 @@ async fn fire_and_finish(rig: &Rig, worker: usize, jobs: Vec<JobNo>) {
     }
 }
 
-fn end_of(rig: &Rig, owned: &Owned, round: i64) -> Finish {
+fn end_of(rig: &Rig, owned: &OwnedAttempt, round: i64) -> Finish {
     let held = Held { key: owned.key, fence: owned.fence };
     match (owned.key.job_no.0 + round) % 6 {
         0 => rig.end(held, Outcome::Failed, OVER),
@@ -177,7 +179,7 @@ async fn the_list_stays_true_in_a_crowd_that_does_not_deadlock() {
     let meddler = async {
         let reversed: Vec<JobNo> = numbers.iter().rev().copied().collect();
         for round in 0..40 {
-            rig.store.watch(&reversed[round % 20..]).await.unwrap();
+            rig.store.mark_at_risk(&reversed[round % 20..]).await.unwrap();
             let seen = rig.store.load_jobs(&reversed[..round % 20]).await.unwrap();
             let decide = |job: &DueJob| {
                 let (no, generation) = (job.no, job.generation);

@@ -45,7 +45,7 @@ async fn main() -> anyhow::Result<()> {
     println!("{:.0} jobs/s registered", jobs as f64 / begun.elapsed().as_secs_f64());
 
     let begun = Instant::now();
-    let rhythms = store.rhythms(None, 100_000).await?;
+    let rhythms = store.load_profiles(None, 100_000).await?;
     println!("{} rhythms read in {:?}", rhythms.len(), begun.elapsed());
 
     let begun = Instant::now();

@@ -1,3 +1,40 @@
+-- Counts of jobs by state.
+
+-- :name all_job_counts
+-- Kept counts of all tenants; what runs, as the nodes said last; and what waits or is over, counted
+-- up to a bound.
+SELECT coalesce(sum(t.job_count), 0), coalesce(sum(t.paused), 0), coalesce(sum(t.cancelled), 0),
+       (SELECT coalesce(sum(r.running), 0) FROM node n CROSS JOIN tally_running r
+        ON r.node_no = n.node_no WHERE n.state IN (0, 1)),
+       (SELECT count(*) FROM (SELECT 1 FROM ready LIMIT ?1))
+           + (SELECT count(*) FROM (SELECT 1 FROM wake LIMIT ?1)),
+       e.completed, e.failed, e.cancelled, e.unborn, e.looked_at
+FROM tenant t, (
+    SELECT count(*) FILTER (WHERE live = 0 AND last_status IN (2, 7)) AS completed,
+           count(*) FILTER (WHERE live = 0 AND last_status IN (3, 5)) AS failed,
+           count(*) FILTER (WHERE live = 0 AND last_status IN (4, 8)) AS cancelled,
+           count(*) FILTER (WHERE live = 0 AND last_status IS NULL) AS unborn,
+           count(*) AS looked_at
+    FROM (SELECT live, last_status FROM job_state WHERE slot IS NULL AND active = 1 LIMIT ?1)) e
+
+-- :name all_job_counts_due
+-- The jobs of all tenants in this slot (?2 is now) and the slots before it, up to a bound: how many are
+-- due, how many are not, and of due ones with blackouts what decides whether those hold them.
+SELECT s.live = 0 AND s.next_at <= ?2 AS is_due, CASE WHEN s.held THEN s.definition END AS held,
+       CASE WHEN s.held THEN s.next_at END AS next_at,
+       CASE WHEN s.held THEN s.average_us END AS average_us, count(*) AS jobs
+FROM (
+    SELECT d.live, d.next_at, d.average_us, j.definition,
+           d.live = 0 AND d.next_at <= ?2 AND instr(j.definition, '"blackout_periods"') > 0 AS held
+    FROM (
+        WITH RECURSIVE shard (no) AS (SELECT 0 UNION ALL SELECT no + 1 FROM shard WHERE no < 255)
+        SELECT s.job_no, s.live, s.next_at, s.average_us
+        FROM shard CROSS JOIN job_state s ON s.shard = shard.no AND s.slot <= ?2 / 900000000
+        LIMIT ?1) d
+    LEFT JOIN job j ON j.job_no = d.job_no AND d.live = 0 AND d.next_at <= ?2) s
+GROUP BY 1, 2, 3, 4
+
+-- :name job_counts
 -- How many of the jobs of `c` are in which state. Due ones with blackouts (7) come with what decides it.
 SELECT {status} AS status, CASE WHEN {held} THEN j.definition END AS held,
        CASE WHEN {held} THEN s.next_at END AS next_at,

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use evenkeel_core::{TenantNo, Timestamp};
 use evenkeel_store::{
-    AUDIT_LOOKED_AT_MAX, AccessStore, ApiKey, AuditEntry, AuditFilter, AuditPlace, KeyHash,
-    NewApiKey, Now, Page, PageRequest, Role, Scope, StoreError, sql_time,
+    AUDIT_SCAN_MAX, AccessStore, ApiKey, AuditCursor, AuditEntry, AuditFilter, KeyHash, NewApiKey,
+    Now, Page, PageRequest, Role, Scope, StoreError, sql_time,
 };
 use rusqlite::{Connection, Row, params};
 use uuid::Uuid;
@@ -33,10 +33,8 @@ impl AccessStore for SqliteStore {
         let tenant = scope.tenant;
         self.writer
             .write(Command, 1, move |session| {
-                let made = session
-                    .connection()
-                    .prepare_cached(include_str!("../queries/create_key.sql"))?
-                    .execute(params![
+                let made =
+                    session.connection().prepare_cached(sql!("create_key"))?.execute(params![
                         key.id.as_bytes(),
                         tenant.0,
                         key.name,
@@ -55,7 +53,7 @@ impl AccessStore for SqliteStore {
         let hash = *hash;
         self.engine_readers
             .read(move |db| {
-                let mut statement = db.prepare_cached(include_str!("../queries/find_key.sql"))?;
+                let mut statement = db.prepare_cached(sql!("find_key"))?;
                 let mut rows = statement.query([hash])?;
                 rows.next()?.map(key_from).transpose()
             })
@@ -66,8 +64,7 @@ impl AccessStore for SqliteStore {
         let ids = ids.to_vec();
         self.writer
             .write(Batch, ids.len(), move |session| {
-                let mut note =
-                    session.connection().prepare_cached(include_str!("../queries/use_keys.sql"))?;
+                let mut note = session.connection().prepare_cached(sql!("use_keys"))?;
                 for id in &ids {
                     note.execute(params![id.as_bytes(), at.as_micros()])?;
                 }
@@ -80,7 +77,7 @@ impl AccessStore for SqliteStore {
         let tenant = scope.tenant;
         self.writer
             .write(Command, 1, move |session| {
-                let sql = include_str!("../queries/revoke_key.sql");
+                let sql = sql!("revoke_key");
                 let which = params![tenant.0, id.as_bytes(), resolve(now).as_micros()];
                 Ok(session.connection().prepare_cached(sql)?.execute(which)? == 1)
             })
@@ -96,7 +93,7 @@ impl AccessStore for SqliteStore {
         self.readers.read(move |db| list_keys(db, tenant, page)).await
     }
 
-    async fn record(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
+    async fn record_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
         self.writer
             .write(Command, entries.len(), move |session| record(session.connection(), &entries))
             .await
@@ -106,8 +103,8 @@ impl AccessStore for SqliteStore {
         &self,
         scope: &Scope,
         filter: &AuditFilter,
-        page: PageRequest<AuditPlace>,
-    ) -> Result<Page<(AuditPlace, AuditEntry), AuditPlace>, StoreError> {
+        page: PageRequest<AuditCursor>,
+    ) -> Result<Page<(AuditCursor, AuditEntry), AuditCursor>, StoreError> {
         let (tenant, filter) = (scope.tenant, filter.clone());
         self.readers.read(move |db| list_audit(db, tenant, &filter, page)).await
     }
@@ -115,7 +112,7 @@ impl AccessStore for SqliteStore {
     async fn prune_audit(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         self.writer
             .write(Batch, limit as usize, move |session| {
-                let sql = include_str!("../queries/prune_audit.sql");
+                let sql = sql!("prune_audit");
                 let mut forget = session.connection().prepare_cached(sql)?;
                 Ok(forget.execute(params![before.as_micros(), limit])? as u64)
             })
@@ -152,7 +149,7 @@ fn list_keys(
     let after = page.after.unwrap_or(Uuid::nil());
     // One more than asked for tells whether there is a next page.
     let limit = i64::from(page.limit) + 1;
-    let mut statement = db.prepare_cached(include_str!("../queries/list_keys.sql"))?;
+    let mut statement = db.prepare_cached(sql!("list_keys"))?;
     let mut rows = statement.query(params![tenant.0, after.as_bytes(), limit, page.offset])?;
     let mut items = Vec::new();
     while let Some(row) = rows.next()? {
@@ -160,15 +157,14 @@ fn list_keys(
     }
     let has_more = items.len() > page.limit as usize;
     items.truncate(page.limit as usize);
-    let total: i64 = db
-        .prepare_cached(include_str!("../queries/list_keys_count.sql"))?
-        .query_row([tenant.0], |row| row.get(0))?;
+    let total: i64 =
+        db.prepare_cached(sql!("list_keys_count"))?.query_row([tenant.0], |row| row.get(0))?;
     let next = items.last().map(|key| key.id).filter(|_| has_more);
     Ok(Page { items, total: total.unsigned_abs(), total_is_estimate: false, next })
 }
 
 fn record(db: &Connection, entries: &[AuditEntry]) -> Answer<()> {
-    let mut write = db.prepare_cached(include_str!("../queries/record.sql"))?;
+    let mut write = db.prepare_cached(sql!("record"))?;
     for entry in entries {
         write.execute(params![
             entry.at.as_micros(),
@@ -191,15 +187,15 @@ fn list_audit(
     db: &Connection,
     tenant: TenantNo,
     filter: &AuditFilter,
-    page: PageRequest<AuditPlace>,
-) -> Answer<Page<(AuditPlace, AuditEntry), AuditPlace>> {
+    page: PageRequest<AuditCursor>,
+) -> Answer<Page<(AuditCursor, AuditEntry), AuditCursor>> {
     let other = if filter.with_unknown { NOBODY } else { NONE };
     let from = filter.from.unwrap_or(Timestamp::MIN).as_micros();
-    let mut statement = db.prepare_cached(include_str!("../queries/list_audit.sql"))?;
+    let mut statement = db.prepare_cached(sql!("list_audit"))?;
     let mut place = filter.start(page.after);
     let (mut items, mut to_skip, mut looked_at) = (Vec::new(), page.offset, 0);
     let mut is_over = false;
-    while !is_over && items.len() <= page.limit as usize && looked_at < AUDIT_LOOKED_AT_MAX {
+    while !is_over && items.len() <= page.limit as usize && looked_at < AUDIT_SCAN_MAX {
         let start = params![tenant.0, other, place.at.as_micros(), place.no, from, CHUNK];
         let mut rows = statement.query(start)?;
         let mut seen = 0;
@@ -236,26 +232,25 @@ fn count_audit(
     other: i32,
     filter: &AuditFilter,
 ) -> Answer<(u64, bool)> {
-    let counted: (i64, i64) =
-        db.prepare_cached(include_str!("../queries/list_audit_count.sql"))?.query_row(
-            params![
-                tenant.0,
-                other,
-                filter.start(None).at.as_micros(),
-                filter.from.unwrap_or(Timestamp::MIN).as_micros(),
-                filter.subject,
-                filter.target,
-                filter.denied,
-                i64::from(AUDIT_LOOKED_AT_MAX) + 1,
-            ],
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )?;
-    let most = i64::from(AUDIT_LOOKED_AT_MAX);
+    let counted: (i64, i64) = db.prepare_cached(sql!("list_audit_count"))?.query_row(
+        params![
+            tenant.0,
+            other,
+            filter.start(None).at.as_micros(),
+            filter.from.unwrap_or(Timestamp::MIN).as_micros(),
+            filter.subject,
+            filter.target,
+            filter.denied,
+            i64::from(AUDIT_SCAN_MAX) + 1,
+        ],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    let most = i64::from(AUDIT_SCAN_MAX);
     Ok((counted.0.min(most).unsigned_abs(), counted.1 > most))
 }
 
-fn entry_from(row: &Row<'_>) -> Answer<(AuditPlace, AuditEntry)> {
-    let place = AuditPlace { at: Timestamp::from_micros(row.get("at")?), no: row.get("no")? };
+fn entry_from(row: &Row<'_>) -> Answer<(AuditCursor, AuditEntry)> {
+    let place = AuditCursor { at: Timestamp::from_micros(row.get("at")?), no: row.get("no")? };
     let tenant: i32 = row.get("tenant_no")?;
     let role: Option<usize> = row.get("role")?;
     let entry = AuditEntry {

@@ -7,8 +7,8 @@ use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::status::Command as Asked;
 use evenkeel_core::{AttemptKey, JobId, JobNo, Origin, TenantNo, Timestamp};
 use evenkeel_store::{
-    COUNTED_MAX, DeadFilter, DeadLetter, DeadPlace, DeadStore, FailingJob, Finish,
-    LETTER_ERROR_MAX, Now, Page, PageRequest, Redriven, Scope, StoreError, Trigger, Wanted,
+    COUNTED_MAX, DEAD_LETTER_ERROR_MAX, DeadCursor, DeadFilter, DeadLetter, DeadStore, DedupClaim,
+    FailingJob, Finish, Now, Page, PageRequest, Redriven, Scope, StoreError, Trigger,
     attempt_key_from_columns, outcome_from_code, sql_time,
 };
 use rusqlite::{Connection, Row, params};
@@ -27,26 +27,24 @@ pub(crate) fn obey_hook(connection: &Connection, finish: &Finish) -> Answer<()> 
         Hook::None => {}
         Hook::CountFailure { pause_after } => {
             connection
-                .prepare_cached(include_str!("../queries/finish_failing.sql"))?
+                .prepare_cached(sql!("finish_failing"))?
                 .execute(params![job_no, pause_after])?;
         }
         Hook::DeadLetter(reason) => {
             let error = finish.results.error.as_ref();
             let error: Option<String> =
-                error.map(|error| error.chars().take(LETTER_ERROR_MAX).collect());
-            connection.prepare_cached(include_str!("../queries/finish_dead.sql"))?.execute(
-                params![
-                    job_no,
-                    scheduled_at,
-                    sequence,
-                    attempt,
-                    finish.tenant.0,
-                    finish.finished_at.as_micros(),
-                    reason.code(),
-                    AttemptStatus::from(finish.outcome).code(),
-                    error,
-                ],
-            )?;
+                error.map(|error| error.chars().take(DEAD_LETTER_ERROR_MAX).collect());
+            connection.prepare_cached(sql!("finish_dead"))?.execute(params![
+                job_no,
+                scheduled_at,
+                sequence,
+                attempt,
+                finish.tenant.0,
+                finish.finished_at.as_micros(),
+                reason.code(),
+                AttemptStatus::from(finish.outcome).code(),
+                error,
+            ])?;
         }
     }
     Ok(())
@@ -54,15 +52,13 @@ pub(crate) fn obey_hook(connection: &Connection, finish: &Finish) -> Answer<()> 
 
 /// Of a job that is purged, at most `limit`.
 pub(crate) fn purge(connection: &Connection, job: JobNo, limit: u32) -> Answer<u64> {
-    let gone = connection
-        .prepare_cached(include_str!("../queries/purge_dead.sql"))?
-        .execute(params![job.0, limit])?;
+    let gone = connection.prepare_cached(sql!("purge_dead"))?.execute(params![job.0, limit])?;
     Ok(gone as u64)
 }
 
 /// How many of a job's runs failed in a row.
 pub(crate) fn prune_failing(connection: &Connection, job: JobNo) -> Answer<()> {
-    connection.prepare_cached(include_str!("../queries/prune_failing.sql"))?.execute([job.0])?;
+    connection.prepare_cached(sql!("prune_failing"))?.execute([job.0])?;
     Ok(())
 }
 
@@ -91,13 +87,13 @@ fn letter_from(row: &Row<'_>) -> Answer<DeadLetter> {
 
 fn get(db: &Connection, tenant: TenantNo, run: AttemptKey) -> Answer<Option<DeadLetter>> {
     let (scheduled_at, job_no, sequence, _) = key_params(run);
-    let mut statement = db.prepare_cached(include_str!("../queries/get_dead.sql"))?;
+    let mut statement = db.prepare_cached(sql!("get_dead"))?;
     let mut rows = statement.query(params![tenant.0, job_no, scheduled_at, sequence])?;
     rows.next()?.map(letter_from).transpose()
 }
 
 fn are_dead(db: &Connection, runs: &[AttemptKey]) -> Answer<Vec<bool>> {
-    let mut statement = db.prepare_cached(include_str!("../queries/are_dead.sql"))?;
+    let mut statement = db.prepare_cached(sql!("are_dead"))?;
     let mut all = Vec::with_capacity(runs.len());
     for run in runs {
         let (scheduled_at, job_no, sequence, _) = key_params(*run);
@@ -110,8 +106,8 @@ fn list(
     db: &Connection,
     tenant: TenantNo,
     filter: DeadFilter,
-    page: PageRequest<DeadPlace>,
-) -> Answer<Page<DeadLetter, DeadPlace>> {
+    page: PageRequest<DeadCursor>,
+) -> Answer<Page<DeadLetter, DeadCursor>> {
     let (died_at, (scheduled_at, job_no, sequence, _)) =
         page.after.map_or((i64::MAX, (i64::MAX, i64::MAX, u32::MAX, 0)), |place| {
             (place.died_at.as_micros(), key_params(place.key))
@@ -119,7 +115,7 @@ fn list(
     let job = filter.job.map(|job| job.0.as_bytes().to_vec());
     // One more than asked for tells whether there is a next page, or more than are counted.
     let limit = i64::from(page.limit) + 1;
-    let mut statement = db.prepare_cached(include_str!("../queries/list_dead.sql"))?;
+    let mut statement = db.prepare_cached(sql!("list_dead"))?;
     let mut rows = statement.query(params![
         tenant.0,
         died_at,
@@ -138,7 +134,7 @@ fn list(
     let is_last = items.len() <= page.limit as usize;
     items.truncate(page.limit as usize);
     let counted: i64 = db
-        .prepare_cached(include_str!("../queries/list_dead_count.sql"))?
+        .prepare_cached(sql!("list_dead_count"))?
         .query_row(params![tenant.0, job, filter.redriven, COUNTED_MAX + 1], |row| row.get(0))?;
     let (total, most) = (counted.unsigned_abs(), u64::from(COUNTED_MAX));
     let next = items.last().map(DeadLetter::place).filter(|_| !is_last);
@@ -161,7 +157,7 @@ fn redrive(
     if let Err(refusal) = job.facts().obey(Asked::Trigger) {
         return Ok(Redriven::NotAllowed(refusal));
     }
-    let wanted = Wanted::by_run(&job, Wish::RunAgain, now);
+    let wanted = DedupClaim::by_run(&job, Wish::RunAgain, now);
     if let Some(holder) = dedup::kept_out_by(connection, tenant, wanted.as_ref(), now)? {
         return Ok(Redriven::Duplicate(holder.id));
     }
@@ -179,7 +175,7 @@ fn redrive(
     watch::touch(connection, job.no)?;
     let (scheduled_at, job_no, sequence, _) = key_params(run);
     let (new_at, _, new_sequence, _) = key_params(key);
-    connection.prepare_cached(include_str!("../queries/redrive_mark.sql"))?.execute(params![
+    connection.prepare_cached(sql!("redrive_mark"))?.execute(params![
         job_no,
         scheduled_at,
         sequence,
@@ -192,26 +188,28 @@ fn redrive(
 
 fn delete(connection: &Connection, tenant: TenantNo, run: AttemptKey) -> Answer<bool> {
     let (scheduled_at, job_no, sequence, _) = key_params(run);
-    let gone = connection
-        .prepare_cached(include_str!("../queries/delete_dead.sql"))?
-        .execute(params![tenant.0, job_no, scheduled_at, sequence])?;
+    let gone = connection.prepare_cached(sql!("delete_dead"))?.execute(params![
+        tenant.0,
+        job_no,
+        scheduled_at,
+        sequence
+    ])?;
     Ok(gone > 0)
 }
 
 fn is_any_to_forget(db: &Connection, before: Timestamp, keep: u32) -> Answer<bool> {
-    let mut statement = db.prepare_cached(include_str!("../queries/forget_dead_look.sql"))?;
+    let mut statement = db.prepare_cached(sql!("prune_dead_find"))?;
     Ok(statement.query_row(params![before.as_micros(), keep], |row| row.get(0))?)
 }
 
 fn forget(connection: &Connection, before: Timestamp, keep: u32, limit: u32) -> Answer<u64> {
     let old = connection
-        .prepare_cached(include_str!("../queries/forget_dead_old.sql"))?
+        .prepare_cached(sql!("prune_dead_old"))?
         .execute(params![before.as_micros(), limit])? as u64;
     let mut tenants = connection.prepare_cached("SELECT tenant_no FROM tenant")?;
     let tenants: Vec<i32> =
         tenants.query_map([], |row| row.get(0))?.collect::<Result<_, rusqlite::Error>>()?;
-    let mut beyond =
-        connection.prepare_cached(include_str!("../queries/forget_dead_beyond.sql"))?;
+    let mut beyond = connection.prepare_cached(sql!("prune_dead_beyond"))?;
     let mut forgotten = 0;
     for tenant in tenants {
         let left = u64::from(limit).saturating_sub(forgotten);
@@ -221,7 +219,7 @@ fn forget(connection: &Connection, before: Timestamp, keep: u32, limit: u32) -> 
 }
 
 fn list_failing(db: &Connection, limit: u32) -> Answer<Vec<FailingJob>> {
-    let mut statement = db.prepare_cached(include_str!("../queries/list_failing.sql"))?;
+    let mut statement = db.prepare_cached(sql!("list_failing"))?;
     let mut rows = statement.query([limit])?;
     let mut failing = Vec::new();
     while let Some(row) = rows.next()? {
@@ -244,8 +242,8 @@ impl DeadStore for SqliteStore {
         &self,
         scope: &Scope,
         filter: DeadFilter,
-        page: PageRequest<DeadPlace>,
-    ) -> Result<Page<DeadLetter, DeadPlace>, StoreError> {
+        page: PageRequest<DeadCursor>,
+    ) -> Result<Page<DeadLetter, DeadCursor>, StoreError> {
         let tenant = scope.tenant;
         self.readers.read(move |db| list(db, tenant, filter, page)).await
     }

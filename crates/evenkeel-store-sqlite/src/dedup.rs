@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use evenkeel_core::dedup::{DedupKey, Holder};
 use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    DedupStore, PrunedDedup, Standing, StoreError, Wanted, attempt_key_from_columns, sql_time,
+    DedupClaim, DedupStore, PrunedDedup, JobState, StoreError, attempt_key_from_columns, sql_time,
 };
 use rusqlite::{Connection, params};
 
@@ -30,7 +30,7 @@ pub(crate) struct KeptOut {
 pub(crate) fn kept_out_by(
     connection: &Connection,
     tenant: TenantNo,
-    wanted: Option<&Wanted>,
+    wanted: Option<&DedupClaim>,
     now: Timestamp,
 ) -> Answer<Option<KeptOut>> {
     let Some(wanted) = wanted else { return Ok(None) };
@@ -43,7 +43,7 @@ pub(crate) fn kept_out_by(
 pub(crate) fn take(
     connection: &Connection,
     tenant: TenantNo,
-    wanted: Option<&Wanted>,
+    wanted: Option<&DedupClaim>,
     no: JobNo,
     now: Timestamp,
 ) -> Answer<()> {
@@ -51,9 +51,12 @@ pub(crate) fn take(
     let held = find(connection, tenant, wanted.key)?;
     if !held.is_some_and(|held| wanted.keeps(held.id)) {
         let key = wanted.key.to_bytes();
-        connection
-            .prepare_cached(include_str!("../queries/register_take_dedup.sql"))?
-            .execute(params![tenant.0, key.as_slice(), no.0, now.as_micros()])?;
+        connection.prepare_cached(sql!("register_take_dedup"))?.execute(params![
+            tenant.0,
+            key.as_slice(),
+            no.0,
+            now.as_micros()
+        ])?;
     }
     Ok(())
 }
@@ -66,24 +69,26 @@ pub(crate) fn let_go(
     no: JobNo,
 ) -> Answer<()> {
     if let Some(key) = key {
-        connection
-            .prepare_cached(include_str!("../queries/order_let_go_dedup.sql"))?
-            .execute(params![tenant.0, key.to_bytes().as_slice(), no.0])?;
+        connection.prepare_cached(sql!("command_drop_dedup"))?.execute(params![
+            tenant.0,
+            key.to_bytes().as_slice(),
+            no.0
+        ])?;
     }
     Ok(())
 }
 
 fn find(connection: &Connection, tenant: TenantNo, key: DedupKey) -> Answer<Option<Held>> {
-    let sql = include_str!("../queries/register_find_dedup.sql");
+    let sql = sql!("register_find_dedup");
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(params![tenant.0, key.to_bytes().as_slice()])?;
     let Some(row) = rows.next()? else { return Ok(None) };
     let id = job_id(row.get("id")?)?;
-    let standing = *Standing::ALL
+    let state = *JobState::ALL
         .get(row.get::<_, usize>("standing")?)
         .ok_or_else(|| StoreError::corrupt(format_args!("job {id}"), "standing", "unknown"))?;
     let holder = Holder {
-        standing,
+        state,
         recurs: row.get("recurs")?,
         next_at: sql_time(row.get("next_at")?),
         waits: row.get("waits")?,
@@ -97,12 +102,12 @@ fn find(connection: &Connection, tenant: TenantNo, key: DedupKey) -> Answer<Opti
 /// or its last run.
 pub(crate) fn run_instead(connection: &Connection, no: JobNo) -> Answer<Option<AttemptKey>> {
     let waiting = connection
-        .prepare_cached(include_str!("../queries/get_job_newest_waiting.sql"))?
+        .prepare_cached(sql!("get_job_newest_waiting"))?
         .query([no.0])?
         .next()?
         .map(key_from)
         .transpose()?;
-    let sql = include_str!("../queries/trigger_run_instead.sql");
+    let sql = sql!("trigger_run_instead");
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query([no.0])?;
     let Some(state) = rows.next()? else { return Ok(None) };
@@ -127,7 +132,7 @@ fn look(
 ) -> Answer<Look> {
     let (tenant, key) =
         after.map_or((i32::MIN, Vec::new()), |(tenant, key)| (tenant.0, key.to_bytes().into()));
-    let mut statement = db.prepare_cached(include_str!("../queries/forget_dedup_look.sql"))?;
+    let mut statement = db.prepare_cached(sql!("prune_dedup_find"))?;
     let mut rows = statement.query(params![tenant, key, limit, before.as_micros()])?;
     let (mut gone, mut last, mut looked) = (Vec::new(), None, 0);
     while let Some(row) = rows.next()? {
@@ -144,7 +149,7 @@ fn look(
 }
 
 fn forget(connection: &Connection, before: Timestamp, gone: &[(i32, Vec<u8>)]) -> Answer<u64> {
-    let mut statement = connection.prepare_cached(include_str!("../queries/prune_dedup.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("prune_dedup"))?;
     let mut forgotten = 0;
     for (tenant, key) in gone {
         forgotten += statement.execute(params![tenant, key, before.as_micros()])? as u64;

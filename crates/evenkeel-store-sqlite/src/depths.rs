@@ -7,7 +7,7 @@ use evenkeel_core::order::Lane;
 use evenkeel_core::{AttemptKey, Timestamp};
 use evenkeel_store::{
     DepthWalk, QUEUE_GROUPS_MAX, QueueDepth, QueueDepths, QueueFront, QueueGroup, QueueStore,
-    Reprioritized, StoreError, Waiter,
+    QueuedAttempt, Reprioritized, StoreError,
 };
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
@@ -49,10 +49,7 @@ impl QueueStore for SqliteStore {
 /// The first of each lane of these pools, in both orders.
 fn front(connection: &Connection, pools: &[String], rows: u32) -> Answer<QueueFront> {
     let mut front = Vec::new();
-    for sql in [
-        include_str!("../queries/queue_front_first.sql"),
-        include_str!("../queries/queue_front_risen.sql"),
-    ] {
+    for sql in [sql!("queue_front_first"), sql!("queue_front_risen")] {
         let mut statement = connection.prepare_cached(sql)?;
         for (pool, lane) in pools.iter().flat_map(|pool| Lane::ALL.map(|lane| (pool, lane))) {
             let mut keys = statement.query(params![pool, lane as u8, rows])?;
@@ -71,7 +68,7 @@ fn to_reage(
     after: Option<AttemptKey>,
     limit: u32,
 ) -> Answer<(Vec<AttemptKey>, Option<AttemptKey>)> {
-    let mut statement = connection.prepare_cached(include_str!("../queries/reage_look.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("reprioritize_next"))?;
     let (scheduled_at, job_no, sequence, attempt) = after.map_or((i64::MIN, 0, 0, 0), key_params);
     let mut rows = statement.query(params![scheduled_at, job_no, sequence, attempt, limit])?;
     let (mut others, mut last, mut seen) = (Vec::new(), None, 0);
@@ -83,17 +80,17 @@ fn to_reage(
     Ok((others, last.filter(|_| seen == limit)))
 }
 
-fn waiter_from(row: &Row<'_>) -> Answer<Waiter> {
+fn waiter_from(row: &Row<'_>) -> Answer<QueuedAttempt> {
     let key = key_from(row)?;
     let priority = priority_from(row)?
         .ok_or_else(|| StoreError::corrupt(key.execution_id(), "priority", "none"))?;
     let since = Timestamp::from_micros(row.get("since")?);
-    Ok(Waiter { key, priority, since, rise: Rise(row.get("rise")?) })
+    Ok(QueuedAttempt { key, priority, since, rise: Rise(row.get("rise")?) })
 }
 
 fn reprioritize(connection: &Connection, aging: Aging, keys: &[AttemptKey]) -> Answer<(u64, u64)> {
-    let mut find = connection.prepare_cached(include_str!("../queries/reage_find.sql"))?;
-    let mut change = connection.prepare_cached(include_str!("../queries/reprioritize.sql"))?;
+    let mut find = connection.prepare_cached(sql!("reprioritize_find"))?;
+    let mut change = connection.prepare_cached(sql!("reprioritize"))?;
     let (mut changed, mut missed) = (0, 0);
     for key in keys {
         let (scheduled_at, job_no, sequence, attempt) = key_params(*key);
@@ -132,8 +129,7 @@ fn count_rest(
     connection: &Connection,
     ((pool, after), most): (QueueGroup, u32),
 ) -> Answer<(Vec<Counted>, u64)> {
-    let mut statement =
-        connection.prepare_cached(include_str!("../queries/queue_depths_rest.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("queue_depths_rest"))?;
     let mut rows = statement.query(params![pool, after as u8, most])?;
     let (mut found, mut walked) = (Vec::new(), 0);
     while let Some(row) = rows.next()? {
@@ -154,8 +150,7 @@ fn lane_of(code: i64) -> Answer<Lane> {
 
 /// What waits for places, by scope.
 fn parked(connection: &Connection, limit: u32) -> Answer<[u64; LimitScope::ALL.len()]> {
-    let mut statement =
-        connection.prepare_cached(include_str!("../queries/queue_depths_parked.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("queue_depths_parked"))?;
     let mut rows = statement.query([limit])?;
     let mut parked = [0; LimitScope::ALL.len()];
     while let Some(row) = rows.next()? {
@@ -170,8 +165,7 @@ fn parked(connection: &Connection, limit: u32) -> Answer<[u64; LimitScope::ALL.l
 
 /// The lanes of pools in which something waits, and one more than are looked at.
 fn groups(connection: &Connection) -> Answer<Vec<QueueGroup>> {
-    let mut statement =
-        connection.prepare_cached(include_str!("../queries/queue_depths_groups.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("queue_depths_groups"))?;
     let mut groups: Vec<QueueGroup> = Vec::new();
     let mut at = (String::new(), -1_i64);
     while groups.len() <= QUEUE_GROUPS_MAX as usize {
@@ -194,8 +188,7 @@ fn count_first(
     connection: &Connection,
     (groups, most): (Vec<QueueGroup>, u32),
 ) -> Answer<Vec<QueueDepth>> {
-    let mut statement =
-        connection.prepare_cached(include_str!("../queries/queue_depths_count.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("queue_depths_count"))?;
     let mut depths = Vec::with_capacity(groups.len());
     for (pool, lane) in groups {
         let mut depth = QueueDepth::none(pool, lane);

@@ -33,7 +33,7 @@ pub(crate) fn withdraw(
     withdrawn.extend(withdraw_ready(connection, job.0, outcome, now)?);
     withdrawn.sort_unstable();
     connection
-        .prepare_cached(include_str!("../queries/order_close_chains.sql"))?
+        .prepare_cached(sql!("command_close_runs"))?
         .query_row(params![job.0, withdrawn.len(), AttemptStatus::from(outcome).code()], |_| Ok(()))
         .optional()?;
     Ok(withdrawn)
@@ -47,9 +47,14 @@ pub(crate) fn ask_to_end(
     superseded: bool,
 ) -> Answer<()> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(key);
-    connection
-        .prepare_cached(include_str!("../queries/order_cancel_running.sql"))?
-        .execute(params![node, scheduled_at, job_no, sequence, attempt, superseded])?;
+    connection.prepare_cached(sql!("command_cancel_running"))?.execute(params![
+        node,
+        scheduled_at,
+        job_no,
+        sequence,
+        attempt,
+        superseded
+    ])?;
     Ok(())
 }
 
@@ -60,8 +65,7 @@ fn withdraw_wakes(
     outcome: Outcome,
     now: Timestamp,
 ) -> Answer<Vec<AttemptKey>> {
-    let mut statement =
-        connection.prepare_cached(include_str!("../queries/order_withdraw_wakes.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("command_withdraw_delayed"))?;
     let mut rows = statement.query([no])?;
     let mut keys = Vec::new();
     while let Some(row) = rows.next()? {
@@ -83,8 +87,7 @@ fn withdraw_ready(
     outcome: Outcome,
     now: Timestamp,
 ) -> Answer<Vec<AttemptKey>> {
-    let mut statement =
-        connection.prepare_cached(include_str!("../queries/order_withdraw_ready.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("command_withdraw_ready"))?;
     let mut rows = statement.query([no])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
@@ -107,19 +110,17 @@ pub(crate) fn record_withdrawn(
 ) -> Answer<()> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(key);
     let (prev_at, prev_sequence) = link_columns(prev);
-    connection.prepare_cached(include_str!("../queries/order_record_withdrawn.sql"))?.execute(
-        params![
-            scheduled_at,
-            job_no,
-            sequence,
-            attempt,
-            tenant.0,
-            prev_at,
-            prev_sequence,
-            now.as_micros(),
-            AttemptStatus::from(outcome).code(),
-        ],
-    )?;
+    connection.prepare_cached(sql!("command_record_withdrawn"))?.execute(params![
+        scheduled_at,
+        job_no,
+        sequence,
+        attempt,
+        tenant.0,
+        prev_at,
+        prev_sequence,
+        now.as_micros(),
+        AttemptStatus::from(outcome).code(),
+    ])?;
     Ok(())
 }
 
@@ -136,8 +137,7 @@ pub(crate) fn find_running(
         .optional()?;
     let Some((live, mut next)) = state else { return Ok(Vec::new()) };
     let count = live.min(count) as usize;
-    let mut attempts =
-        connection.prepare_cached(include_str!("../queries/order_find_running.sql"))?;
+    let mut attempts = connection.prepare_cached(sql!("command_find_running"))?;
     let (mut running, mut searched) = (Vec::new(), 0);
     while let Some(chain) = next
         && running.len() < count
@@ -173,8 +173,7 @@ fn add_long_runs(
     job: JobNo,
     running: &mut Vec<(i32, AttemptKey)>,
 ) -> Answer<()> {
-    let mut statement =
-        connection.prepare_cached(include_str!("../queries/order_find_long_runs.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("command_find_long_runs"))?;
     let mut rows = statement.query([job.0])?;
     while let Some(row) = rows.next()? {
         let found = (row.get("node_no")?, key_from(row)?);

@@ -88,7 +88,7 @@ impl Known {
     fn find(db: &Connection, numbers: BTreeSet<JobNo>, ids: BTreeSet<JobId>) -> Answer<Self> {
         let title = |job| Ok((job, find_title(db, job)?));
         let titles = numbers.into_iter().map(title).collect::<Answer<_>>()?;
-        let mut statement = db.prepare_cached(include_str!("../queries/publish_name.sql"))?;
+        let mut statement = db.prepare_cached(sql!("publish_name"))?;
         let mut name = |id: JobId| {
             let found: Option<Option<String>> =
                 statement.query_row([id.0.as_bytes()], |row| row.get(0)).optional()?;
@@ -112,7 +112,7 @@ impl Known {
 }
 
 fn find_title(db: &Connection, job: JobNo) -> Answer<Option<JobTitle>> {
-    let mut statement = db.prepare_cached(include_str!("../queries/job_titles.sql"))?;
+    let mut statement = db.prepare_cached(sql!("job_titles"))?;
     let found = statement
         .query_row([job.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()?;

@@ -24,10 +24,9 @@ struct Statements<'c> {
 impl<'c> Statements<'c> {
     fn new(connection: &'c Connection) -> Answer<Self> {
         Ok(Self {
-            advance: connection.prepare_cached(include_str!("../queries/fire_advance.sql"))?,
-            advance_slot: connection
-                .prepare_cached(include_str!("../queries/fire_advance_slot.sql"))?,
-            run: connection.prepare_cached(include_str!("../queries/fire_run.sql"))?,
+            advance: connection.prepare_cached(sql!("fire_advance"))?,
+            advance_slot: connection.prepare_cached(sql!("fire_advance_slot"))?,
+            run: connection.prepare_cached(sql!("fire_run"))?,
         })
     }
 }
@@ -164,7 +163,7 @@ fn fire_one(
 fn classify(connection: &Connection, fire: &Fire, early: bool) -> Answer<FireResult> {
     let (head_at, head_sequence) = link_columns(fire.head);
     let retry_pending = connection
-        .prepare_cached(include_str!("../queries/fire_classify.sql"))?
+        .prepare_cached(sql!("fire_classify"))?
         .query_row(
             params![fire.job.0, fire.generation, fire.due.as_micros(), head_at, head_sequence],
             |row| row.get(0),
@@ -181,7 +180,7 @@ fn classify(connection: &Connection, fire: &Fire, early: bool) -> Answer<FireRes
 fn record_skip(connection: &Connection, fire: &Fire, claimed: bool, now: Timestamp) -> Answer<()> {
     let Some(skip) = fire.skip else { return Ok(()) };
     let (prev_at, prev_sequence) = link_columns(fire.head);
-    connection.prepare_cached(include_str!("../queries/fire_skip.sql"))?.execute(params![
+    connection.prepare_cached(sql!("fire_skip"))?.execute(params![
         skip.from.as_micros(),
         fire.job.0,
         fire.tenant.0,
@@ -232,37 +231,31 @@ fn fire_wake(
     let shard = Shard::of(wake.key.job_no).0;
     let which = params![shard, wake.due.as_micros(), scheduled_at, job_no, sequence, attempt];
     if wake.due > now {
-        let found = connection
-            .prepare_cached(include_str!("../queries/fire_wakes_classify.sql"))?
-            .exists(which)?;
+        let found = connection.prepare_cached(sql!("fire_delayed_classify"))?.exists(which)?;
         return Ok(if found { FireResult::Early } else { FireResult::Stale });
     }
     let taken = connection
-        .prepare_cached(include_str!("../queries/fire_wakes_take.sql"))?
+        .prepare_cached(sql!("fire_delayed_take"))?
         .query_row(which, |row| row.get::<_, Option<u8>>(0))
         .optional()?;
     let Some(given) = taken else { return Ok(FireResult::Stale) };
     let prev = link_in(connection, wake.key)?;
     match &wake.start {
         Start::Claimed => {
-            connection
-                .prepare_cached(include_str!("../queries/claim_count_execution.sql"))?
-                .execute([job_no])?;
+            connection.prepare_cached(sql!("claim_count_execution"))?.execute([job_no])?;
             let (prev_at, prev_sequence) = link_columns(prev);
-            connection.prepare_cached(include_str!("../queries/fire_run.sql"))?.execute(
-                params![
-                    scheduled_at,
-                    job_no,
-                    sequence,
-                    attempt,
-                    wake.tenant.0,
-                    node.0,
-                    prev_at,
-                    prev_sequence,
-                    now.as_micros(),
-                    given,
-                ],
-            )?;
+            connection.prepare_cached(sql!("fire_run"))?.execute(params![
+                scheduled_at,
+                job_no,
+                sequence,
+                attempt,
+                wake.tenant.0,
+                node.0,
+                prev_at,
+                prev_sequence,
+                now.as_micros(),
+                given,
+            ])?;
             Ok(FireResult::Fired(Fence::NONE.next()))
         }
         Start::Queued(ticket) => {
@@ -281,11 +274,11 @@ pub(crate) fn link_in(connection: &Connection, key: AttemptKey) -> Answer<Option
         return Ok(None);
     }
     let before = connection
-        .prepare_cached(include_str!("../queries/fire_wakes_head.sql"))?
+        .prepare_cached(sql!("fire_delayed_head"))?
         .query_row([key.job_no.0], |row| Ok(link(row.get(0)?, row.get(1)?)))
         .optional()?
         .flatten();
-    connection.prepare_cached(include_str!("../queries/fire_wakes_link.sql"))?.execute(params![
+    connection.prepare_cached(sql!("fire_delayed_link"))?.execute(params![
         key.job_no.0,
         key.scheduled_at.as_micros(),
         key.sequence.bits(),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use evenkeel_core::balance::Load;
 use evenkeel_core::{About, JobId, JobNo, Shard, Slot, TenantNo, Timestamp};
-use evenkeel_store::{Job, NamedJob, NewJob, Now, Order, Registered, Wanted};
+use evenkeel_store::{DedupClaim, Job, JobCommand, NamedJob, NewJob, Now, Registered};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::balance::{Counted, Counts};
@@ -26,7 +26,7 @@ pub(crate) fn register(
     let first = next_number(connection, tenant)?;
     let mut number = first;
     for (job, load) in jobs.iter().zip(loads) {
-        let wanted = Wanted::by_new(job, now);
+        let wanted = DedupClaim::by_new(job, now);
         if let Some(other) = dedup::kept_out_by(connection, tenant, wanted.as_ref(), now)? {
             answers.push(Registered::Duplicate(other.id));
             continue;
@@ -58,7 +58,7 @@ pub(crate) fn register_paused(
     let answers = register(connection, tenant, std::slice::from_ref(job), &[None], now)?;
     let answer = answers.into_iter().next().ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     if matches!(answer, Registered::Created { .. }) {
-        orders::order(connection, tenant, &[Order::pause(job.id)], now)?;
+        orders::order(connection, tenant, &[JobCommand::pause(job.id)], now)?;
     }
     Ok(answer)
 }
@@ -72,7 +72,7 @@ fn register_one(
     now: Timestamp,
 ) -> Answer<JobNo> {
     let about = &job.about;
-    connection.prepare_cached(include_str!("../queries/register_job.sql"))?.execute(params![
+    connection.prepare_cached(sql!("register_job"))?.execute(params![
         job.id.0.as_bytes().as_slice(),
         tenant.0,
         about.name,
@@ -88,20 +88,18 @@ fn register_one(
     ])?;
     let no = JobNo(connection.last_insert_rowid());
     labels::write(connection, tenant, no, about)?;
-    connection.prepare_cached(include_str!("../queries/register_job_state.sql"))?.execute(
-        params![
-            no.0,
-            tenant.0,
-            Shard::of(no).0,
-            job.next_at.map(|at| Slot::of(at).0),
-            now.as_micros(),
-            micros(job.next_at),
-            job.definition.schedule.follows_its_end(),
-            counted.key,
-            counted.cost,
-            counted.is_stated,
-        ],
-    )?;
+    connection.prepare_cached(sql!("register_job_state"))?.execute(params![
+        no.0,
+        tenant.0,
+        Shard::of(no).0,
+        job.next_at.map(|at| Slot::of(at).0),
+        now.as_micros(),
+        micros(job.next_at),
+        job.definition.schedule.follows_its_end(),
+        counted.key,
+        counted.cost,
+        counted.is_stated,
+    ])?;
     tell_scheduler(connection, no, job.next_at, now)?;
     Ok(no)
 }
@@ -122,21 +120,19 @@ pub(crate) fn tell_scheduler(
 /// Its scheduler loads it anew.
 pub(crate) fn mark_changed(connection: &Connection, job: JobNo) -> Answer<()> {
     connection
-        .prepare_cached(include_str!("../queries/register_changed_job.sql"))?
+        .prepare_cached(sql!("register_changed_job"))?
         .execute(params![Shard::of(job).0, job.0])?;
     Ok(())
 }
 
 fn next_number(connection: &Connection, tenant: TenantNo) -> Answer<i64> {
     Ok(connection
-        .prepare_cached(include_str!("../queries/register_number.sql"))?
+        .prepare_cached(sql!("register_number"))?
         .query_row([tenant.0], |row| row.get(0))?)
 }
 
 fn count_jobs(connection: &Connection, tenant: TenantNo, more: i64) -> Answer<()> {
-    connection
-        .prepare_cached(include_str!("../queries/register_count.sql"))?
-        .execute(params![tenant.0, more])?;
+    connection.prepare_cached(sql!("register_count"))?.execute(params![tenant.0, more])?;
     Ok(())
 }
 
@@ -150,14 +146,14 @@ pub(crate) fn find_namesake(
     let Some(name) = &about.name else { return Ok(None) };
     let configuration = about.configuration.as_deref().unwrap_or_default();
     let found: Option<Vec<u8>> = connection
-        .prepare_cached(include_str!("../queries/register_find_names.sql"))?
+        .prepare_cached(sql!("register_find_names"))?
         .query_row(params![tenant.0, name, configuration, except.0], |row| row.get(0))
         .optional()?;
     Ok(found.map(job_id).transpose()?)
 }
 
 pub(crate) fn get(connection: &Connection, tenant: TenantNo, id: JobId) -> Answer<Option<Job>> {
-    let mut statement = connection.prepare_cached(include_str!("../queries/get_job.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("get_job"))?;
     let mut rows = statement.query(params![tenant.0, id.0.as_bytes().as_slice()])?;
     rows.next()?.map(|row| job_from(connection, row)).transpose()
 }
@@ -178,7 +174,7 @@ pub(crate) fn jobs_named(
     name: &str,
     limit: u32,
 ) -> Answer<Vec<NamedJob>> {
-    let mut statement = connection.prepare_cached(include_str!("../queries/jobs_named.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("jobs_named"))?;
     let mut rows = statement.query(params![tenant.0, name, limit])?;
     let mut named = Vec::new();
     while let Some(row) = rows.next()? {
@@ -192,7 +188,7 @@ pub(crate) fn ids_of_numbers(
     tenant: TenantNo,
     numbers: &[i64],
 ) -> Answer<Vec<Option<JobId>>> {
-    let mut statement = connection.prepare_cached(include_str!("../queries/ids_of_numbers.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("ids_of_numbers"))?;
     numbers
         .iter()
         .map(|number| {

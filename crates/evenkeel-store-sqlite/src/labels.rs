@@ -14,7 +14,7 @@ pub(crate) fn write_anew(
     about: &About,
     definition: &Definition,
 ) -> Answer<()> {
-    connection.prepare_cached(include_str!("../queries/register_traits.sql"))?.execute(params![
+    connection.prepare_cached(sql!("register_details"))?.execute(params![
         job.0,
         definition.executor.kind,
         definition.lane as u8,
@@ -32,7 +32,7 @@ pub(crate) fn write(
 ) -> Answer<()> {
     for (key, value) in labels_of(about) {
         connection
-            .prepare_cached(include_str!("../queries/register_label.sql"))?
+            .prepare_cached(sql!("register_label"))?
             .execute(params![tenant.0, key, value, job.0])?;
     }
     Ok(())
@@ -40,7 +40,7 @@ pub(crate) fn write(
 
 /// A job has no labels any more.
 pub(crate) fn forget(connection: &Connection, job: JobNo) -> Answer<()> {
-    let sql = include_str!("../queries/register_forget_labels.sql");
+    let sql = sql!("register_delete_labels");
     connection.prepare_cached(sql)?.execute([job.0])?;
     Ok(())
 }

@@ -5,6 +5,9 @@
 //! (`log`). An answer comes after the commit, so what was answered is seen by every later read
 //! and survives a crash.
 
+#[macro_use]
+mod sql;
+
 mod access;
 mod balance;
 mod clock;
@@ -50,7 +53,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use evenkeel_core::{TenantNo, Timestamp};
-use evenkeel_store::{Appetite, Census, EventRing, Events, Signal, Signals, Store, StoreError};
+use evenkeel_store::{BatchSizing, Census, EventRing, Events, Signal, Signals, Store, StoreError};
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::error::Answer;
@@ -120,8 +123,8 @@ impl Store for SqliteStore {
     }
 
     /// One writer, whose cost is pages touched: one that many rows of a batch touch is written once.
-    fn appetite(&self) -> Appetite {
-        Appetite { batch: 4000, side_by_side: 1 }
+    fn appetite(&self) -> BatchSizing {
+        BatchSizing { batch: 4000, side_by_side: 1 }
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
@@ -197,7 +200,7 @@ fn find_setting(db: &Connection, key: &str) -> Answer<Option<String>> {
 }
 
 fn take_census(db: &Connection) -> Answer<Census> {
-    let mut statement = db.prepare_cached(include_str!("../queries/census.sql"))?;
+    let mut statement = db.prepare_cached(sql!("census"))?;
     Ok(statement.query_row([], |row| {
         let count = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
         Ok(Census {

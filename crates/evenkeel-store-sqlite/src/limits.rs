@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use evenkeel_core::Timestamp;
 use evenkeel_core::limit::{LimitKey, LimitScope, Own};
-use evenkeel_store::{LimitStore, Now, Permit, RELEASED_MAX, Released, Rooms, StoreError, Terms};
+use evenkeel_store::{
+    LimitStore, LimitTerms, Now, Permit, RELEASED_MAX, ReleaseStep, Released, StoreError,
+};
 use rusqlite::{Connection, params};
 
 use crate::SqliteStore;
@@ -28,7 +30,7 @@ impl LimitStore for SqliteStore {
     async fn release_limited(
         &self,
         ended: &[Permit],
-        terms: &Terms,
+        terms: &LimitTerms,
         now: Now,
     ) -> Result<u64, StoreError> {
         let (ended, terms) = (ended.to_vec(), terms.clone());
@@ -40,7 +42,11 @@ impl LimitStore for SqliteStore {
     }
 
     /// Mostly nobody leaves, and the writer has nothing to do with it.
-    async fn release_all_limited(&self, rooms: Rooms, now: Now) -> Result<Released, StoreError> {
+    async fn release_all_limited(
+        &self,
+        rooms: ReleaseStep,
+        now: Now,
+    ) -> Result<Released, StoreError> {
         let look = move |db: &Connection| rooms::look_around(db, &rooms, resolve(now));
         let (moves, unparked) = self.engine_readers.read(look).await?;
         if moves.is_empty() {
@@ -76,7 +82,7 @@ impl LimitStore for SqliteStore {
 fn release_limited(
     connection: &Connection,
     ended: &[Permit],
-    terms: &Terms,
+    terms: &LimitTerms,
     now: Timestamp,
 ) -> Answer<u64> {
     let mut free: BTreeMap<LimitKey, u32> = BTreeMap::new();
@@ -105,7 +111,7 @@ fn release_limited(
 /// Forgets the place of an attempt, if that has ended.
 fn vacate(connection: &Connection, place: Permit) -> Answer<()> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(place.run);
-    connection.prepare_cached(include_str!("../queries/unpark_vacate.sql"))?.execute(params![
+    connection.prepare_cached(sql!("release_vacate"))?.execute(params![
         place.limit.as_bytes(),
         scheduled_at,
         job_no,
@@ -125,8 +131,7 @@ fn ended_places(
     let from = after.map_or_else(Vec::new, |place| place.limit.as_bytes().to_vec());
     let (scheduled_at, job_no, sequence, attempt) =
         after.map_or((0, 0, 0, 0), |place| key_params(place.run));
-    let mut statement =
-        connection.prepare_cached(include_str!("../queries/forget_places_look.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("prune_permits_find"))?;
     let mut rows =
         statement.query(params![from, scheduled_at, job_no, sequence, attempt, limit])?;
     let (mut ended, mut last, mut seen) = (Vec::new(), None, 0);

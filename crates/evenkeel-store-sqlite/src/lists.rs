@@ -4,8 +4,8 @@ use evenkeel_core::condition::Level;
 use evenkeel_core::status::JobStatus;
 use evenkeel_core::{JobNo, Shard, Slot, Span, TenantNo, Timestamp};
 use evenkeel_store::{
-    Along, Gathered, Job, JobCounts, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, Page,
-    PageRequest, Piece, Place, Route, SortBy, Walk, status_when_due,
+    IndexScan, Job, JobCounts, JobCursor, JobFilter, JobSort, LIST_SCAN_MAX, ListIndex, ListWalk,
+    Page, PageRequest, ListPosition, SlotPart, SortBy, WalkPath, status_when_due,
 };
 use rusqlite::types::Value;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, Rows, params};
@@ -41,16 +41,16 @@ pub(crate) fn list(
             return Ok(Page { items: Vec::new(), total: all, total_is_estimate: true, next: None });
         }
     };
-    let mut along = Along::all(filter, sort, all);
+    let mut along = WalkPath::all(filter, sort, all);
     if !along.all_pass {
         match list.gather(all)? {
-            Gathered::All(passing) => {
+            IndexScan::All(passing) => {
                 let total = passing.len() as u64;
                 let (places, next) = sort.cut(passing, after.as_ref(), page);
                 let items = list.load(&places)?;
                 return Ok(Page { items, total, total_is_estimate: false, next });
             }
-            Gathered::TooMany(counts) => along.choose(filter, sort, &counts),
+            IndexScan::TooMany(counts) => along.choose(filter, sort, &counts),
         }
     }
     let (walk, is_at_end) = match sort.by {
@@ -105,14 +105,14 @@ pub(crate) fn job_counts(connection: &Connection, tenant: TenantNo) -> Answer<Jo
     let params = filter_params(tenant, &filter, sort)?;
     let now = system_time();
     let list = List { connection, tenant, filter: &filter, sort, params, now };
-    let routes = [Route::Running, Route::Pending, Route::Paused, Route::Ended];
+    let routes = [ListIndex::Running, ListIndex::Pending, ListIndex::Paused, ListIndex::Ended];
     let mut counts = JobCounts { total: kept_count(connection, tenant)?, ..JobCounts::default() };
     let mut from = Vec::new();
     for route in routes {
-        counts.is_estimate |= list.looked_at(route)? > i64::from(LOOKED_AT_MAX);
+        counts.is_estimate |= list.looked_at(route)? > i64::from(LIST_SCAN_MAX);
         from.push(format!("SELECT job_no FROM ({})", statements_of(route).0));
     }
-    let sql = statement(&from.join(" UNION "), include_str!("../queries/job_counts.sql"));
+    let sql = statement(&from.join(" UNION "), sql!("job_counts"));
     let mut statement = list.prepare(&sql, &[])?;
     let mut rows = statement.raw_query();
     let mut others = 0;
@@ -140,9 +140,8 @@ fn held_status(row: &Row<'_>, now: Timestamp) -> Answer<Option<JobStatus>> {
 
 /// How many jobs of all tenants are due, and how many were looked at for that.
 fn all_due(connection: &Connection, now: Timestamp) -> Answer<(u64, u64)> {
-    let mut statement =
-        connection.prepare_cached(include_str!("../queries/all_job_counts_due.sql"))?;
-    let mut rows = statement.query(params![LOOKED_AT_MAX + 1, now.as_micros()])?;
+    let mut statement = connection.prepare_cached(sql!("all_job_counts_due"))?;
+    let mut rows = statement.query(params![LIST_SCAN_MAX + 1, now.as_micros()])?;
     let (mut due, mut looked_at) = (0, 0);
     while let Some(row) = rows.next()? {
         let jobs = row.get::<_, i64>("jobs")?.unsigned_abs();
@@ -155,8 +154,8 @@ fn all_due(connection: &Connection, now: Timestamp) -> Answer<(u64, u64)> {
 
 pub(crate) fn all_job_counts(connection: &Connection) -> Answer<JobCounts> {
     let (due, looked_at) = all_due(connection, system_time())?;
-    let mut statement = connection.prepare_cached(include_str!("../queries/all_job_counts.sql"))?;
-    Ok(statement.query_row([LOOKED_AT_MAX + 1], |row| {
+    let mut statement = connection.prepare_cached(sql!("all_job_counts"))?;
+    Ok(statement.query_row([LIST_SCAN_MAX + 1], |row| {
         let count = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
         let counts = JobCounts {
             total: count(0)?,
@@ -186,24 +185,23 @@ const NOW: usize = 21;
 
 impl List<'_> {
     /// Where in the list a cursor stands.
-    fn place_of(&self, cursor: JobCursor) -> Answer<Option<Place>> {
+    fn place_of(&self, cursor: JobCursor) -> Answer<Option<ListPosition>> {
         if self.sort.by != SortBy::Name {
-            return Ok(Some(Place { at: cursor.at, name: None, no: cursor.no }));
+            return Ok(Some(ListPosition { at: cursor.at, name: None, no: cursor.no }));
         }
-        let mut statement =
-            self.connection.prepare_cached(include_str!("../queries/list_jobs_name_of.sql"))?;
+        let mut statement = self.connection.prepare_cached(sql!("list_jobs_name_of"))?;
         let name: Option<(String, String)> = statement
             .query_row(params![self.tenant.0, cursor.no.0], |row| Ok((row.get(0)?, row.get(1)?)))
             .optional()?;
-        Ok(name.map(|name| Place { at: 0, name: Some(name), no: cursor.no }))
+        Ok(name.map(|name| ListPosition { at: 0, name: Some(name), no: cursor.no }))
     }
 
     /// All that pass, if an index leads to few enough.
-    fn gather(&self, all: u64) -> Answer<Gathered> {
+    fn gather(&self, all: u64) -> Answer<IndexScan> {
         let most = self.filter.sorted_max(self.sort);
         let mut counts = Vec::new();
         for route in self.filter.routes() {
-            if route == Route::All && all > u64::from(most) {
+            if route == ListIndex::All && all > u64::from(most) {
                 continue;
             }
             let looked_at = self.looked_at(route)?;
@@ -213,13 +211,13 @@ impl List<'_> {
             }
             let found = self.look(statements_of(route).0, &[])?.into_iter();
             let passing = found.filter(|(_, passes)| *passes).map(|(place, _)| place);
-            return Ok(Gathered::All(passing.collect()));
+            return Ok(IndexScan::All(passing.collect()));
         }
-        Ok(Gathered::TooMany(counts))
+        Ok(IndexScan::TooMany(counts))
     }
 
     /// How many rows a route looks at, counted up to one too many.
-    fn looked_at(&self, route: Route) -> Answer<i64> {
+    fn looked_at(&self, route: ListIndex) -> Answer<i64> {
         let (from, looked_at) = statements_of(route);
         let counted =
             looked_at.map_or_else(|| format!("SELECT count(*) FROM ({from})"), str::to_owned);
@@ -242,8 +240,8 @@ impl List<'_> {
     }
 
     /// Where the jobs stand that a statement leads to, and whether they pass, in no order.
-    fn look(&self, from: &str, more: &[Value]) -> Answer<Vec<(Place, bool)>> {
-        let sql = statement(from, include_str!("../queries/list_jobs_passes.sql"));
+    fn look(&self, from: &str, more: &[Value]) -> Answer<Vec<(ListPosition, bool)>> {
+        let sql = statement(from, sql!("list_jobs_passes"));
         let mut statement = self.prepare(&sql, more)?;
         let mut rows: Rows<'_> = statement.raw_query();
         let mut found = Vec::new();
@@ -261,7 +259,7 @@ impl List<'_> {
         Ok(status.is_none() || status == self.filter.status)
     }
 
-    fn place_from(&self, row: &Row<'_>) -> Answer<Place> {
+    fn place_from(&self, row: &Row<'_>) -> Answer<ListPosition> {
         let at: Option<i64> = match self.sort.by {
             SortBy::Updated => row.get("updated_at")?,
             SortBy::NextRun => row.get("next_at")?,
@@ -272,25 +270,27 @@ impl List<'_> {
             _ => None,
         };
         let name = name.map(|name| Ok::<_, rusqlite::Error>((name, row.get("configuration")?)));
-        Ok(Place { at: at.unwrap_or(0), name: name.transpose()?, no: JobNo(row.get("job_no")?) })
+        Ok(ListPosition { at: at.unwrap_or(0), name: name.transpose()?, no: JobNo(row.get("job_no")?) })
     }
 
     /// Walks along the index of the list's order. Also says whether it came to the end.
     fn walk_by_index(
         &self,
         page: PageRequest<JobCursor>,
-        after: Option<Place>,
-        along: Along,
-    ) -> Answer<(Walk, bool)> {
+        after: Option<ListPosition>,
+        along: WalkPath,
+    ) -> Answer<(ListWalk, bool)> {
         let sql = walked(self.sort.by, along.route);
         let sql = if self.sort.descending { turned(sql) } else { sql.to_owned() };
         // What all pass can be left out by the database.
         let mut skipped = if along.all_pass { i64::from(page.offset) } else { 0 };
-        let mut walk =
-            Walk::new(PageRequest { offset: if along.all_pass { 0 } else { page.offset }, ..page });
+        let mut walk = ListWalk::new(PageRequest {
+            offset: if along.all_pass { 0 } else { page.offset },
+            ..page
+        });
         let step = if along.all_pass { i64::from(page.limit) + 1 } else { STEP };
         let mut after = after;
-        for _ in 0..i64::from(LOOKED_AT_MAX) / STEP {
+        for _ in 0..i64::from(LIST_SCAN_MAX) / STEP {
             let mut found = self.look(&sql, &self.start(after.as_ref(), step + 1, skipped))?;
             let is_at_end = (found.len() as i64) <= step;
             found.retain(|(place, _)| {
@@ -313,7 +313,7 @@ impl List<'_> {
     }
 
     /// By name, all that follows starts otherwise than those that are asked for.
-    fn is_beyond(&self, place: &Place) -> bool {
+    fn is_beyond(&self, place: &ListPosition) -> bool {
         match (&self.filter.name_prefix, &place.name) {
             (Some(prefix), Some((name, _))) => !name.starts_with(prefix),
             _ => false,
@@ -321,7 +321,7 @@ impl List<'_> {
     }
 
     /// Parameters 15 to 20: where a walk goes on, and how far.
-    fn start(&self, after: Option<&Place>, limit: i64, offset: i64) -> [Value; 6] {
+    fn start(&self, after: Option<&ListPosition>, limit: i64, offset: i64) -> [Value; 6] {
         let last = if self.sort.descending { i64::MAX } else { i64::MIN };
         let (at, no) = after.map_or((last, last), |place| (place.at, place.no.0));
         let prefix = self.filter.name_prefix.clone().unwrap_or_default();
@@ -334,16 +334,16 @@ impl List<'_> {
     }
 
     /// Walks slot by slot.
-    fn walk_by_next_time(&self, page: PageRequest<JobCursor>) -> Answer<(Walk, bool)> {
-        let mut walk = Walk::new(page);
+    fn walk_by_next_time(&self, page: PageRequest<JobCursor>) -> Answer<(ListWalk, bool)> {
+        let mut walk = ListWalk::new(page);
         let (mut looked_at, mut cursor) = (0, page.after);
         for _ in 0..PIECES_MAX {
             let Some(piece) = self.next_piece(cursor)? else { return Ok((walk, true)) };
             let shard = piece.shard.map(|shard| i64::from(shard.0));
             let more = [Value::Null, i64::from(piece.slot.0).into(), shard.into()];
-            let mut found = self.look(include_str!("../queries/list_jobs_in_slot.sql"), &more)?;
+            let mut found = self.look(sql!("list_jobs_in_slot"), &more)?;
             let after = cursor.filter(|cursor| piece.holds(*cursor));
-            let after = after.map(|after| Place { at: after.at, name: None, no: after.no });
+            let after = after.map(|after| ListPosition { at: after.at, name: None, no: after.no });
             found.retain(|(place, _)| {
                 after.as_ref().is_none_or(|after| self.sort.compare(place, after).is_gt())
             });
@@ -354,7 +354,7 @@ impl List<'_> {
             let end = piece.end(self.sort.descending);
             walk.pass_by(end);
             looked_at += self.size_of(piece)?;
-            if walk.is_full() || looked_at >= i64::from(LOOKED_AT_MAX) {
+            if walk.is_full() || looked_at >= i64::from(LIST_SCAN_MAX) {
                 break;
             }
             cursor = Some(end);
@@ -363,11 +363,11 @@ impl List<'_> {
     }
 
     /// What a walk by next times looks at after `cursor`.
-    fn next_piece(&self, cursor: Option<JobCursor>) -> Answer<Option<Piece>> {
+    fn next_piece(&self, cursor: Option<JobCursor>) -> Answer<Option<SlotPart>> {
         let falls = self.sort.descending;
         if let Some(cursor) = cursor {
             let is_crowded = self.is_crowded(cursor.slot())?;
-            if let Some(rest) = Piece::rest_of_slot(cursor, is_crowded, falls) {
+            if let Some(rest) = SlotPart::rest_of_slot(cursor, is_crowded, falls) {
                 return Ok(Some(rest));
             }
         }
@@ -381,8 +381,8 @@ impl List<'_> {
             (Some(cursor), true) => cursor.slot().0.saturating_sub(1).min(last),
         };
         let sql = match falls {
-            false => include_str!("../queries/list_jobs_next_slot.sql"),
-            true => include_str!("../queries/list_jobs_next_slot_back.sql"),
+            false => sql!("list_jobs_next_slot"),
+            true => sql!("list_jobs_next_slot_back"),
         };
         let slot: Option<i32> =
             self.connection.prepare_cached(sql)?.query_row([wanted], |row| row.get(0))?;
@@ -390,26 +390,24 @@ impl List<'_> {
             return Ok(None);
         };
         let shard = self.is_crowded(slot)?.then_some(Shard(if falls { u8::MAX } else { 0 }));
-        Ok(Some(Piece { slot, shard }))
+        Ok(Some(SlotPart { slot, shard }))
     }
 
     /// Has it too many jobs to be looked at in one piece?
     fn is_crowded(&self, slot: Slot) -> Answer<bool> {
-        Ok(self.size_of(Piece { slot, shard: None })? > i64::from(LOOKED_AT_MAX))
+        Ok(self.size_of(SlotPart { slot, shard: None })? > i64::from(LIST_SCAN_MAX))
     }
 
     /// How many jobs, whoever's they are, have their next time in it; counted up to one too many.
-    fn size_of(&self, piece: Piece) -> Answer<i64> {
-        let mut statement =
-            self.connection.prepare_cached(include_str!("../queries/list_jobs_slot_size.sql"))?;
+    fn size_of(&self, piece: SlotPart) -> Answer<i64> {
+        let mut statement = self.connection.prepare_cached(sql!("list_jobs_slot_size"))?;
         let shard = piece.shard.map(|shard| shard.0);
         Ok(statement.query_row(params![piece.slot.0, shard], |row| row.get(0))?)
     }
 
     /// The jobs in these places.
-    fn load(&self, places: &[Place]) -> Answer<Vec<Job>> {
-        let mut statement =
-            self.connection.prepare_cached(include_str!("../queries/list_jobs.sql"))?;
+    fn load(&self, places: &[ListPosition]) -> Answer<Vec<Job>> {
+        let mut statement = self.connection.prepare_cached(sql!("list_jobs"))?;
         let mut jobs = Vec::with_capacity(places.len());
         for place in places {
             if let Some(row) = statement.query([place.no.0])?.next()? {
@@ -422,55 +420,51 @@ impl List<'_> {
 
 /// A statement on the jobs that `from` leads to.
 fn statement(from: &str, on_those: &str) -> String {
-    let status = include_str!("../queries/list_jobs_status.sql").trim_end();
-    let held = include_str!("../queries/list_jobs_held.sql").trim_end();
+    let status = sql!("list_jobs_status").trim_end();
+    let held = sql!("list_jobs_held").trim_end();
     let on_those = on_those.replace("{status}", status).replace("{held}", held);
     format!("WITH c AS MATERIALIZED (\n{from})\n{on_those}")
 }
 
 /// What leads along a route, and what counts how many rows that looks at, if those are not just
 /// what it leads to.
-fn statements_of(route: Route) -> (&'static str, Option<&'static str>) {
+fn statements_of(route: ListIndex) -> (&'static str, Option<&'static str>) {
     match route {
-        Route::Running => (
-            include_str!("../queries/list_jobs_from_running.sql"),
-            Some(include_str!("../queries/list_jobs_looked_running.sql")),
-        ),
-        Route::Pending => (
-            include_str!("../queries/list_jobs_from_pending.sql"),
-            Some(include_str!("../queries/list_jobs_looked_pending.sql")),
-        ),
-        Route::Waiting => (
-            include_str!("../queries/list_jobs_from_waiting.sql"),
-            Some(include_str!("../queries/list_jobs_looked_waiting.sql")),
-        ),
-        Route::NextTimes => (
-            include_str!("../queries/list_jobs_from_next_times.sql"),
-            Some(include_str!("../queries/list_jobs_looked_next_times.sql")),
-        ),
-        Route::AtRisk => (include_str!("../queries/list_jobs_from_at_risk.sql"), None),
-        Route::Label => (include_str!("../queries/list_jobs_from_label.sql"), None),
-        Route::Source => (include_str!("../queries/list_jobs_from_source.sql"), None),
-        Route::Target => (include_str!("../queries/list_jobs_from_target.sql"), None),
-        Route::Paused => (include_str!("../queries/list_jobs_from_paused.sql"), None),
-        Route::Ended => (include_str!("../queries/list_jobs_from_ended.sql"), None),
-        Route::Name => (include_str!("../queries/list_jobs_from_name.sql"), None),
-        Route::SourcePrefix => (include_str!("../queries/list_jobs_from_source_prefix.sql"), None),
-        Route::All => (include_str!("../queries/list_jobs_from_all.sql"), None),
+        ListIndex::Running => {
+            (sql!("list_jobs_from_running"), Some(sql!("list_jobs_looked_running")))
+        }
+        ListIndex::Pending => {
+            (sql!("list_jobs_from_pending"), Some(sql!("list_jobs_looked_pending")))
+        }
+        ListIndex::Waiting => {
+            (sql!("list_jobs_from_waiting"), Some(sql!("list_jobs_looked_waiting")))
+        }
+        ListIndex::NextTimes => {
+            (sql!("list_jobs_from_next_times"), Some(sql!("list_jobs_looked_next_times")))
+        }
+        ListIndex::AtRisk => (sql!("list_jobs_from_at_risk"), None),
+        ListIndex::Label => (sql!("list_jobs_from_label"), None),
+        ListIndex::Source => (sql!("list_jobs_from_source"), None),
+        ListIndex::Target => (sql!("list_jobs_from_target"), None),
+        ListIndex::Paused => (sql!("list_jobs_from_paused"), None),
+        ListIndex::Ended => (sql!("list_jobs_from_ended"), None),
+        ListIndex::Name => (sql!("list_jobs_from_name"), None),
+        ListIndex::SourcePrefix => (sql!("list_jobs_from_source_prefix"), None),
+        ListIndex::All => (sql!("list_jobs_from_all"), None),
     }
 }
 
 /// What leads through all jobs in an order, or in that of their creation along a route.
-fn walked(by: SortBy, route: Option<Route>) -> &'static str {
+fn walked(by: SortBy, route: Option<ListIndex>) -> &'static str {
     match (by, route) {
-        (_, Some(Route::Label)) => include_str!("../queries/list_jobs_by_label.sql"),
-        (_, Some(Route::Source)) => include_str!("../queries/list_jobs_by_source.sql"),
-        (_, Some(Route::Target)) => include_str!("../queries/list_jobs_by_target.sql"),
-        (_, Some(Route::Paused)) => include_str!("../queries/list_jobs_by_paused.sql"),
-        (SortBy::Updated, _) => include_str!("../queries/list_jobs_by_updated.sql"),
-        (SortBy::Name, _) => include_str!("../queries/list_jobs_by_name.sql"),
+        (_, Some(ListIndex::Label)) => sql!("list_jobs_by_label"),
+        (_, Some(ListIndex::Source)) => sql!("list_jobs_by_source"),
+        (_, Some(ListIndex::Target)) => sql!("list_jobs_by_target"),
+        (_, Some(ListIndex::Paused)) => sql!("list_jobs_by_paused"),
+        (SortBy::Updated, _) => sql!("list_jobs_by_updated"),
+        (SortBy::Name, _) => sql!("list_jobs_by_name"),
         (SortBy::Created | SortBy::NextRun, _) => {
-            include_str!("../queries/list_jobs_by_created.sql")
+            sql!("list_jobs_by_created")
         }
     }
 }

@@ -25,15 +25,14 @@ pub(crate) fn join(connection: &Connection, node: &NewNode, now: Now) -> Answer<
     let identity = node.identity.as_bytes().as_slice();
     let mut former = Vec::new();
     {
-        let mut statement =
-            connection.prepare_cached(include_str!("../queries/join_bury_former.sql"))?;
+        let mut statement = connection.prepare_cached(sql!("join_bury_former"))?;
         let mut rows = statement.query([identity])?;
         while let Some(row) = rows.next()? {
             former.push(NodeNo(row.get(0)?));
         }
     }
     former.sort_unstable();
-    connection.prepare_cached(include_str!("../queries/join_node.sql"))?.execute(params![
+    connection.prepare_cached(sql!("join_node"))?.execute(params![
         identity,
         node.name,
         roles_code(node.roles),
@@ -53,13 +52,13 @@ pub(crate) fn ping(session: &mut Session, ping: &Ping, now: Now) -> Answer<Pinge
     }
     let bound = session.bound_after_ping(ping.node, ping.oldest_open);
     let connection = session.connection();
-    connection.prepare_cached(include_str!("../queries/ping_node.sql"))?.execute(params![
+    connection.prepare_cached(sql!("ping_node"))?.execute(params![
         ping.node.0,
         now.as_micros(),
         bound,
     ])?;
     connection.prepare_cached("DELETE FROM long_run WHERE node_no = ?1")?.execute([ping.node.0])?;
-    let mut keep = connection.prepare_cached(include_str!("../queries/ping_long_runs.sql"))?;
+    let mut keep = connection.prepare_cached(sql!("ping_long_runs"))?;
     for long in &ping.long_runs {
         let (scheduled_at, job_no, sequence, attempt) = key_params(long.key);
         keep.execute(params![
@@ -84,14 +83,12 @@ pub(crate) fn begin_steal(
 ) -> Answer<bool> {
     let now = resolve(now);
     let heard_before = now.as_micros().saturating_sub_unsigned(silent_after.as_micros());
-    connection.prepare_cached(include_str!("../queries/begin_steal.sql"))?.execute(params![
+    connection.prepare_cached(sql!("begin_steal"))?.execute(params![
         victim.0,
         now.as_micros(),
         heard_before,
     ])?;
-    Ok(connection
-        .prepare_cached(include_str!("../queries/begin_steal_check.sql"))?
-        .exists([victim.0])?)
+    Ok(connection.prepare_cached(sql!("begin_steal_check"))?.exists([victim.0])?)
 }
 
 pub(crate) fn steal(
@@ -102,7 +99,7 @@ pub(crate) fn steal(
     now: Now,
 ) -> Answer<bool> {
     let latest = resolve(now).as_micros().saturating_sub_unsigned(grace.as_micros());
-    connection.prepare_cached(include_str!("../queries/steal_node.sql"))?.execute(params![
+    connection.prepare_cached(sql!("steal_node"))?.execute(params![
         victim.0,
         challenged_at.as_micros(),
         latest,
@@ -143,7 +140,7 @@ pub(crate) fn retire(session: &mut Session, node: NodeNo) -> Answer<bool> {
 }
 
 pub(crate) fn members(connection: &Connection) -> Answer<Vec<Member>> {
-    let mut statement = connection.prepare_cached(include_str!("../queries/members.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("members"))?;
     let mut rows = statement.query([])?;
     let mut members = Vec::new();
     while let Some(row) = rows.next()? {

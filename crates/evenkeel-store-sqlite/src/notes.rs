@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{AttemptKey, NodeNo, Timestamp};
 use evenkeel_store::{
-    Attempt, CheckpointDisposition, Finish, NodeMessage, Note, NoteStore, Now, Running, Signal,
-    StoreError, Word,
+    Attempt, CheckpointDisposition, Finish, MessageKind, NodeMessage, Now, ProgressNote,
+    ProgressStore, Running, Signal, StoreError,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -18,11 +18,11 @@ use crate::rows::{key_from, key_params};
 use crate::runs::owned::owned_from;
 
 #[async_trait]
-impl NoteStore for SqliteStore {
-    async fn note(
+impl ProgressStore for SqliteStore {
+    async fn save_progress(
         &self,
         node: NodeNo,
-        batch: Vec<Note>,
+        batch: Vec<ProgressNote>,
         now: Now,
     ) -> Result<Vec<bool>, StoreError> {
         self.writer
@@ -40,8 +40,8 @@ impl NoteStore for SqliteStore {
         self.writer
             .write(Batch, 1, move |session| send_message(session.connection(), node, letter))
             .await?;
-        if letter.word == Word::Settled {
-            self.signals.send(Signal::Letters);
+        if letter.kind == MessageKind::Ended {
+            self.signals.send(Signal::Messages);
         }
         Ok(())
     }
@@ -62,7 +62,7 @@ impl NoteStore for SqliteStore {
 }
 
 /// About how many rows of other verbs a note costs the writer.
-fn rows(note: &Note) -> usize {
+fn rows(note: &ProgressNote) -> usize {
     let log = note.log.as_ref().map_or(0, String::len);
     let checkpoint = note.checkpoint.as_ref().map_or(0, Vec::len);
     weight(1, log + checkpoint)
@@ -71,11 +71,10 @@ fn rows(note: &Note) -> usize {
 fn note(
     connection: &Connection,
     node: NodeNo,
-    batch: &[Note],
+    batch: &[ProgressNote],
     now: Timestamp,
 ) -> Answer<Vec<bool>> {
-    let mut is_running =
-        connection.prepare_cached(include_str!("../queries/note_is_running.sql"))?;
+    let mut is_running = connection.prepare_cached(sql!("note_is_running"))?;
     let mut said = Vec::with_capacity(batch.len());
     for note in batch {
         let (scheduled_at, job_no, sequence, attempt) = key_params(note.key);
@@ -89,12 +88,12 @@ fn note(
     Ok(said)
 }
 
-fn write_down(connection: &Connection, note: &Note, now: Timestamp) -> Answer<()> {
+fn write_down(connection: &Connection, note: &ProgressNote, now: Timestamp) -> Answer<()> {
     if note.progress.is_some() || note.log.is_some() {
         let (scheduled_at, job_no, sequence, attempt) = key_params(note.key);
         let progress = note.progress.as_ref().map(serde_json::to_string).transpose();
         let progress = progress.map_err(|cause| StoreError::Refused(cause.into()))?;
-        connection.prepare_cached(include_str!("../queries/note.sql"))?.execute(params![
+        connection.prepare_cached(sql!("note"))?.execute(params![
             scheduled_at,
             job_no,
             sequence,
@@ -118,26 +117,30 @@ fn save_checkpoint(
     now: Timestamp,
 ) -> Answer<()> {
     let (scheduled_at, job_no, sequence, _) = key_params(key);
-    connection
-        .prepare_cached(include_str!("../queries/finish_save_checkpoints.sql"))?
-        .execute(params![scheduled_at, job_no, sequence, now.as_micros(), data])?;
+    connection.prepare_cached(sql!("finish_save_checkpoints"))?.execute(params![
+        scheduled_at,
+        job_no,
+        sequence,
+        now.as_micros(),
+        data
+    ])?;
     Ok(())
 }
 
 /// Forgets what an attempt has said: it ended, or starts anew.
 pub(crate) fn forget(connection: &Connection, key: AttemptKey) -> Answer<()> {
-    connection
-        .prepare_cached(include_str!("../queries/finish_forget_notes.sql"))?
-        .execute(key_params(key))?;
+    connection.prepare_cached(sql!("finish_delete_notes"))?.execute(key_params(key))?;
     Ok(())
 }
 
 /// Nobody needs the checkpoint of this run any more.
 pub(crate) fn forget_checkpoint(connection: &Connection, key: AttemptKey) -> Answer<()> {
     let (scheduled_at, job_no, sequence, _) = key_params(key);
-    connection
-        .prepare_cached(include_str!("../queries/finish_forget_checkpoints.sql"))?
-        .execute((scheduled_at, job_no, sequence))?;
+    connection.prepare_cached(sql!("finish_delete_checkpoints"))?.execute((
+        scheduled_at,
+        job_no,
+        sequence,
+    ))?;
     Ok(())
 }
 
@@ -159,7 +162,7 @@ pub(crate) fn settle(connection: &Connection, finish: &Finish) -> Answer<()> {
 pub(crate) fn show(connection: &Connection, run: &mut Attempt) -> Answer<()> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(run.key);
     let found: Option<(Option<String>, Option<String>)> = connection
-        .prepare_cached(include_str!("../queries/get_run_note.sql"))?
+        .prepare_cached(sql!("get_attempt_note"))?
         .query_row(params![scheduled_at, job_no, sequence, attempt, run.fence.0], |row| {
             Ok((row.get(0)?, row.get(1)?))
         })
@@ -173,7 +176,7 @@ pub(crate) fn show(connection: &Connection, run: &mut Attempt) -> Answer<()> {
 }
 
 fn find_running(connection: &Connection, key: AttemptKey) -> Answer<Option<Running>> {
-    let mut statement = connection.prepare_cached(include_str!("../queries/find_running.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("find_running"))?;
     let mut rows = statement.query(key_params(key))?;
     let Some(row) = rows.next()? else { return Ok(None) };
     Ok(Some(Running { node: NodeNo(row.get("node_no")?), attempt: owned_from(row)? }))
@@ -185,14 +188,14 @@ pub(crate) fn send_message(
     letter: NodeMessage,
 ) -> Answer<()> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(letter.key);
-    connection.prepare_cached(include_str!("../queries/send_message.sql"))?.execute(params![
+    connection.prepare_cached(sql!("send_message"))?.execute(params![
         node.0,
         scheduled_at,
         job_no,
         sequence,
         attempt,
         letter.fence.0,
-        letter.word as u8,
+        letter.kind as u8,
     ])?;
     Ok(())
 }
@@ -204,7 +207,7 @@ fn has_letters(connection: &Connection, node: NodeNo) -> Answer<bool> {
 
 /// Oldest first.
 fn take_messages(connection: &Connection, node: NodeNo, limit: u32) -> Answer<Vec<NodeMessage>> {
-    let mut statement = connection.prepare_cached(include_str!("../queries/take_messages.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("take_messages"))?;
     let mut rows = statement.query(params![node.0, limit])?;
     let mut taken: Vec<(i64, NodeMessage)> = Vec::new();
     while let Some(row) = rows.next()? {
@@ -216,8 +219,8 @@ fn take_messages(connection: &Connection, node: NodeNo, limit: u32) -> Answer<Ve
 
 fn letter_from(row: &Row<'_>) -> Answer<NodeMessage> {
     let word: usize = row.get("word")?;
-    let word = *Word::ALL
+    let word = *MessageKind::ALL
         .get(word)
         .ok_or_else(|| StoreError::corrupt("letter", "word", format!("{word} is unknown")))?;
-    Ok(NodeMessage { key: key_from(row)?, fence: Fence(row.get("fence")?), word })
+    Ok(NodeMessage { key: key_from(row)?, fence: Fence(row.get("fence")?), kind: word })
 }

@@ -18,7 +18,7 @@ pub(crate) fn closed(
     limit: u32,
     now: Timestamp,
 ) -> Answer<Vec<ClosedAttempt>> {
-    let mut statement = connection.prepare_cached(include_str!("../queries/closed.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("closed"))?;
     let mut rows = statement.query(params![now.as_micros(), shard_list(shards)?, limit])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
@@ -33,7 +33,7 @@ pub(crate) fn closed(
 }
 
 pub(crate) fn reopen(connection: &Connection, batch: &[(AttemptKey, ClaimWindow)]) -> Answer<()> {
-    let mut statement = connection.prepare_cached(include_str!("../queries/reopen.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("reopen"))?;
     for (key, opening) in batch {
         let (scheduled_at, job_no, sequence, attempt) = key_params(*key);
         statement.execute(params![
@@ -58,22 +58,20 @@ pub(crate) fn open_anew(
 ) -> Answer<()> {
     let opening = ClaimWindow::of(definition, definition.average(seen), now);
     let limit = definition.key_limit();
-    connection.prepare_cached(include_str!("../queries/order_open_ready.sql"))?.execute(
-        params![
-            job.0,
-            micros(opening.from),
-            micros(opening.until),
-            name_list(&definition.dont_run_on_nodes)?,
-            definition.priority.get(),
-            limit.as_ref().map(|limit| limit.digest.as_bytes()),
-            limit.map(|limit| limit.most),
-        ],
-    )?;
+    connection.prepare_cached(sql!("command_open_ready"))?.execute(params![
+        job.0,
+        micros(opening.from),
+        micros(opening.until),
+        name_list(&definition.dont_run_on_nodes)?,
+        definition.priority.get(),
+        limit.as_ref().map(|limit| limit.digest.as_bytes()),
+        limit.map(|limit| limit.most),
+    ])?;
     Ok(())
 }
 
 pub(crate) fn postpone(connection: &Connection, batch: &[Postpone]) -> Answer<()> {
-    let mut statement = connection.prepare_cached(include_str!("../queries/postpone.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("postpone"))?;
     for Postpone { due, key, until } in batch {
         let (scheduled_at, job_no, sequence, attempt) = key_params(*key);
         statement.execute(params![
@@ -95,7 +93,7 @@ pub(crate) fn slot_loads(
     slots: &[Slot],
     limit: u32,
 ) -> Answer<Vec<SlotLoad>> {
-    let mut statement = connection.prepare_cached(include_str!("../queries/slot_loads.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("slot_loads"))?;
     let mut loads = Vec::with_capacity(slots.len());
     for slot in slots {
         loads.push(statement.query_row(params![tenant.0, slot.0, limit], |row| {

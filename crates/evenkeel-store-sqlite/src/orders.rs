@@ -5,7 +5,7 @@ use evenkeel_core::run::Outcome;
 use evenkeel_core::status::Effect;
 use evenkeel_core::{AttemptKey, Origin, Slot, TenantNo, Timestamp};
 use evenkeel_store::{
-    Action, Applied, Done, Job, JobChange, Now, Order, Standing, Trigger, Wanted,
+    Action, Applied, CommandEffect, DedupClaim, Job, JobChange, JobCommand, Now, JobState, Trigger,
 };
 use rusqlite::{Connection, params};
 
@@ -26,13 +26,13 @@ struct Counted {
 }
 
 impl Counted {
-    fn change(&mut self, from: Standing, to: Standing) {
-        for (standing, by) in [(from, -1), (to, 1)] {
-            match standing {
-                Standing::Active => {}
-                Standing::Paused => self.paused += by,
-                Standing::Cancelled => self.cancelled += by,
-                Standing::Deleted => self.deleted += by,
+    fn change(&mut self, from: JobState, to: JobState) {
+        for (state, by) in [(from, -1), (to, 1)] {
+            match state {
+                JobState::Active => {}
+                JobState::Paused => self.paused += by,
+                JobState::Cancelled => self.cancelled += by,
+                JobState::Deleted => self.deleted += by,
             }
         }
     }
@@ -41,7 +41,7 @@ impl Counted {
 pub(crate) fn order(
     connection: &Connection,
     tenant: TenantNo,
-    orders: &[Order],
+    orders: &[JobCommand],
     now: Now,
 ) -> Answer<Vec<Applied>> {
     let now = resolve(now);
@@ -54,7 +54,7 @@ pub(crate) fn order(
     let Counted { deleted, paused, cancelled } = counted;
     if (deleted, paused, cancelled) != (0, 0, 0) {
         connection
-            .prepare_cached(include_str!("../queries/order_count.sql"))?
+            .prepare_cached(sql!("command_count"))?
             .execute(params![tenant.0, deleted, paused, cancelled])?;
     }
     counts.write(connection)?;
@@ -64,7 +64,7 @@ pub(crate) fn order(
 fn order_one(
     connection: &Connection,
     tenant: TenantNo,
-    order: &Order,
+    order: &JobCommand,
     (counted, counts): (&mut Counted, &mut Counts),
     now: Timestamp,
 ) -> Answer<Applied> {
@@ -85,13 +85,13 @@ fn order_one(
     {
         return Ok(Applied::NameTaken(other));
     }
-    let wanted = Wanted::by_order(order, &job, now);
+    let wanted = DedupClaim::by_order(order, &job, now);
     if let Some(other) = dedup::kept_out_by(connection, tenant, wanted.as_ref(), now)? {
         return Ok(Applied::Duplicate(other.id));
     }
-    dedup::let_go(connection, tenant, Wanted::let_go(order, &job), job.no)?;
+    dedup::let_go(connection, tenant, DedupClaim::let_go(order, &job), job.no)?;
     dedup::take(connection, tenant, wanted.as_ref(), job.no, now)?;
-    counted.change(job.standing, effect.standing);
+    counted.change(job.state, effect.state);
     stand(connection, &job, &order.action, effect, now)?;
     let run = act(connection, &job, &order.action, now)?;
     let (running, withdrawn) = end(connection, &job, effect, now)?;
@@ -102,7 +102,7 @@ fn order_one(
         .as_ref()
         .and_then(|job| Load::of(&job.definition, job.history.average_good_duration, job.next_at?));
     counts.recount(connection, job.no, load.as_ref())?;
-    Ok(Applied::Done(Box::new(Done { job: after, running, withdrawn, run })))
+    Ok(Applied::Done(Box::new(CommandEffect { job: after, running, withdrawn, run })))
 }
 
 /// What the job is from here on.
@@ -113,23 +113,23 @@ fn stand(
     effect: Effect,
     now: Timestamp,
 ) -> Answer<()> {
-    let stopped_at = match effect.standing {
-        Standing::Active => None,
-        Standing::Paused => Some(micros(job.stopped_at).unwrap_or(job.stop_at(now).as_micros())),
-        Standing::Cancelled | Standing::Deleted => Some(i64::MAX),
+    let stopped_at = match effect.state {
+        JobState::Active => None,
+        JobState::Paused => Some(micros(job.stopped_at).unwrap_or(job.stop_at(now).as_micros())),
+        JobState::Cancelled | JobState::Deleted => Some(i64::MAX),
     };
-    let active = effect.standing == Standing::Active;
-    connection.prepare_cached(include_str!("../queries/order_job.sql"))?.execute(params![
+    let active = effect.state == JobState::Active;
+    connection.prepare_cached(sql!("command_job"))?.execute(params![
         job.no.0,
-        effect.standing as u8,
+        effect.state as u8,
         now.as_micros(),
         action.note()
     ])?;
-    if effect.standing != job.standing {
+    if effect.state != job.state {
         dead::prune_failing(connection, job.no)?;
     }
     connection
-        .prepare_cached(include_str!("../queries/order_job_state.sql"))?
+        .prepare_cached(sql!("command_job_state"))?
         .execute(params![job.no.0, active, stopped_at])?;
     Ok(())
 }
@@ -169,7 +169,7 @@ fn place(
     now: Timestamp,
 ) -> Answer<()> {
     let slot = next_at.map(|at| Slot::of(at).0);
-    connection.prepare_cached(include_str!("../queries/order_place.sql"))?.execute(params![
+    connection.prepare_cached(sql!("command_place"))?.execute(params![
         job.no.0,
         micros(next_at),
         slot,
@@ -181,28 +181,26 @@ fn place(
 fn change(connection: &Connection, job: &Job, change: &JobChange, now: Timestamp) -> Answer<()> {
     let about = change.about.as_ref().unwrap_or(&job.about);
     let definition = change.definition.as_ref().unwrap_or(&job.definition);
-    connection.prepare_cached(include_str!("../queries/order_change_job.sql"))?.execute(
-        params![
-            job.no.0,
-            about.name,
-            about.configuration.as_deref().unwrap_or_default(),
-            about.source_id,
-            json(about)?,
-            json(definition)?,
-        ],
-    )?;
+    connection.prepare_cached(sql!("command_change_job"))?.execute(params![
+        job.no.0,
+        about.name,
+        about.configuration.as_deref().unwrap_or_default(),
+        about.source_id,
+        json(about)?,
+        json(definition)?,
+    ])?;
     if about.target != job.about.target {
         targets::leave(connection, job, about.target, now)?;
     }
     labels::write_anew(connection, job.tenant, job.no, about, definition)?;
     if let Some(next_at) = change.next_at {
         // One that is paused gets its next time when it is resumed.
-        let next_at = next_at.filter(|_| job.standing == Standing::Active);
+        let next_at = next_at.filter(|_| job.state == JobState::Active);
         place(connection, job, next_at, now)?;
     }
     if change.definition.is_some() {
         connection
-            .prepare_cached(include_str!("../queries/order_by_end.sql"))?
+            .prepare_cached(sql!("command_by_end"))?
             .execute(params![job.no.0, definition.schedule.follows_its_end()])?;
         let seen = job.history.average_good_duration;
         openings::open_anew(connection, job.no, definition, seen, now)?;
@@ -230,9 +228,7 @@ fn end(
             ask_to_end(connection, *node, *key, false)?;
         }
         watch::forget(connection, job.no)?;
-        connection
-            .prepare_cached(include_str!("../queries/order_unwatch.sql"))?
-            .execute([job.no.0])?;
+        connection.prepare_cached(sql!("command_unmark_at_risk"))?.execute([job.no.0])?;
     } else if !withdrawn.is_empty() {
         watch::tell_of_end(connection, job.no)?;
     } else {

@@ -34,7 +34,7 @@ pub(crate) fn purge(
     limit: u32,
 ) -> Answer<u64> {
     let past = connection
-        .prepare_cached(include_str!("../queries/purge_find.sql"))?
+        .prepare_cached(sql!("purge_find"))?
         .query_row(params![tenant.0, id.0.as_bytes().as_slice()], |row| {
             let head = link(row.get(1)?, row.get(2)?);
             Ok(Past { job: JobNo(row.get(0)?), head, kept: [row.get(3)?, row.get(4)?] })
@@ -66,8 +66,7 @@ pub(crate) fn purge(
 
 fn read_chain(connection: &Connection, job: JobNo, at: RunLink) -> Answer<Chain> {
     let (time, sequence) = (at.scheduled_at.as_micros(), at.sequence.bits());
-    let mut statement =
-        connection.prepare_cached(include_str!("../queries/list_runs_attempts.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("list_attempts_attempts"))?;
     let mut rows = statement.query(params![time, job.0, sequence])?;
     let mut chain = Chain { attempts: Vec::new(), goes_on: false, before: None };
     let mut is_linked = false;
@@ -94,15 +93,14 @@ fn read_chain(connection: &Connection, job: JobNo, at: RunLink) -> Answer<Chain>
 }
 
 fn before_cut(connection: &Connection, job: JobNo, at: Timestamp) -> Answer<Option<RunLink>> {
-    let mut statement =
-        connection.prepare_cached(include_str!("../queries/list_runs_before_cut.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("list_attempts_before_cut"))?;
     let which = params![at.as_micros(), job.0, SEARCHED_MAX];
     let found = statement.query_row(which, |row| Ok(link(row.get(0)?, row.get(1)?)));
     Ok(found.optional()?.flatten())
 }
 
 fn forget(connection: &Connection, attempts: &[AttemptKey]) -> Answer<u64> {
-    let mut statement = connection.prepare_cached(include_str!("../queries/prune_forget.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("prune_delete"))?;
     let mut forgotten = 0;
     for key in attempts {
         forgotten += statement.execute(key_params(*key))? as u64;
@@ -113,7 +111,7 @@ fn forget(connection: &Connection, attempts: &[AttemptKey]) -> Answer<u64> {
 }
 
 fn kept(connection: &Connection, past: &Past) -> Answer<Vec<AttemptKey>> {
-    let mut statement = connection.prepare_cached(include_str!("../queries/purge_kept.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("purge_kept"))?;
     let mut rows = statement.query(params![past.job.0, past.kept[0], past.kept[1]])?;
     let mut keys = Vec::new();
     while let Some(row) = rows.next()? {
@@ -130,22 +128,20 @@ fn relink(
     rest: Option<RunLink>,
 ) -> Answer<()> {
     let (head_at, head_sequence) = link_columns(left.first().copied().or(rest));
-    connection.prepare_cached(include_str!("../queries/purge_head.sql"))?.execute(params![
+    connection.prepare_cached(sql!("purge_head"))?.execute(params![
         job.0,
         head_at,
         head_sequence
     ])?;
     for (nth, chain) in left.iter().enumerate() {
         let (prev_at, prev_sequence) = link_columns(left.get(nth + 1).copied().or(rest));
-        connection.prepare_cached(include_str!("../queries/purge_relink.sql"))?.execute(
-            params![
-                job.0,
-                chain.scheduled_at.as_micros(),
-                chain.sequence.bits(),
-                prev_at,
-                prev_sequence,
-            ],
-        )?;
+        connection.prepare_cached(sql!("purge_relink"))?.execute(params![
+            job.0,
+            chain.scheduled_at.as_micros(),
+            chain.sequence.bits(),
+            prev_at,
+            prev_sequence,
+        ])?;
     }
     Ok(())
 }

@@ -42,7 +42,7 @@ impl RequestStore for SqliteStore {
     async fn prune_requests(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         // Mostly there is nothing, and then the writer is left in peace.
         let look = move |db: &Connection| {
-            let sql = include_str!("../queries/forget_requests_look.sql");
+            let sql = sql!("prune_requests_find");
             Ok(db.prepare_cached(sql)?.query_row([before.as_micros()], |row| row.get(0))?)
         };
         if !self.engine_readers.read(look).await? {
@@ -50,7 +50,7 @@ impl RequestStore for SqliteStore {
         }
         self.writer
             .write(Batch, limit as usize, move |session| {
-                let sql = include_str!("../queries/prune_requests.sql");
+                let sql = sql!("prune_requests");
                 let mut statement = session.connection().prepare_cached(sql)?;
                 Ok(statement.execute(params![before.as_micros(), limit])? as u64)
             })
@@ -66,7 +66,7 @@ fn begin(
 ) -> Answer<Begun> {
     let now = resolve(now);
     let begun_at: Option<i64> = connection
-        .prepare_cached(include_str!("../queries/begin_request.sql"))?
+        .prepare_cached(sql!("begin_request"))?
         .query_row(
             params![
                 tenant.0,
@@ -81,9 +81,9 @@ fn begin(
     if let Some(begun_at) = begun_at {
         return Ok(Begun::Fresh(Timestamp::from_micros(begun_at)));
     }
-    let known = connection
-        .prepare_cached(include_str!("../queries/begin_request_find.sql"))?
-        .query_row(params![tenant.0, request.key], |row| {
+    let known = connection.prepare_cached(sql!("begin_request_find"))?.query_row(
+        params![tenant.0, request.key],
+        |row| {
             let fingerprint: Vec<u8> = row.get(0)?;
             if fingerprint != request.fingerprint {
                 return Ok(Begun::Other);
@@ -94,7 +94,8 @@ fn begin(
                     Begun::Ended(Answered { status, headers: row.get(2)?, body: row.get(3)? })
                 }
             })
-        })?;
+        },
+    )?;
     Ok(known)
 }
 
@@ -107,11 +108,13 @@ fn end(
 ) -> Answer<()> {
     match answer {
         Some(Answered { status, headers, body }) => connection
-            .prepare_cached(include_str!("../queries/end_request.sql"))?
+            .prepare_cached(sql!("end_request"))?
             .execute(params![tenant.0, key, begun_at.as_micros(), status, headers, body])?,
-        None => connection
-            .prepare_cached(include_str!("../queries/end_request_drop.sql"))?
-            .execute(params![tenant.0, key, begun_at.as_micros()])?,
+        None => connection.prepare_cached(sql!("end_request_drop"))?.execute(params![
+            tenant.0,
+            key,
+            begun_at.as_micros()
+        ])?,
     };
     Ok(())
 }

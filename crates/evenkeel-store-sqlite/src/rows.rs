@@ -8,7 +8,7 @@ use evenkeel_core::{
     About, AttemptKey, History, JobId, JobNo, NodeNo, Sequence, Span, TenantNo, Timestamp,
 };
 use evenkeel_store::{
-    Attempt, DueJob, Job, LAST_ERROR_MAX, Results, RunLink, Standing, StoreError,
+    Attempt, DueJob, Job, LAST_ERROR_MAX, Results, RunLink, JobState, StoreError,
     attempt_key_from_columns, outcome_from_code, skip_reason_from_code, sql_time,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -65,9 +65,9 @@ fn read_json<T: for<'de> serde::Deserialize<'de>>(
 /// The job of a row of `get_job` and its relatives.
 pub(crate) fn job_from(connection: &Connection, row: &Row<'_>) -> Answer<Job> {
     let id = job_id(row.get("id")?)?;
-    let standing: usize = row.get("standing")?;
-    let standing = *Standing::ALL
-        .get(standing)
+    let state: usize = row.get("standing")?;
+    let state = *JobState::ALL
+        .get(state)
         .ok_or_else(|| StoreError::corrupt(format_args!("job {id}"), "standing", "unknown"))?;
     let last_status: Option<i16> = row.get("last_status")?;
     let no = JobNo(row.get("job_no")?);
@@ -91,7 +91,7 @@ pub(crate) fn job_from(connection: &Connection, row: &Row<'_>) -> Answer<Job> {
             id,
             "definition",
         )?,
-        standing,
+        state,
         generation: row.get("generation")?,
         created_at: Timestamp::from_micros(row.get("created_at")?),
         updated_at,
@@ -107,11 +107,11 @@ pub(crate) fn job_from(connection: &Connection, row: &Row<'_>) -> Answer<Job> {
         running_since: running.map(|(_, since)| since),
         running: running.map(|(key, _)| key),
         retry_count: retry_count(connection, no, row, running.map(|(key, _)| key))?,
-        stopped_at: match standing {
-            Standing::Active => None,
-            Standing::Paused => sql_time(row.get("stopped_at")?),
+        stopped_at: match state {
+            JobState::Active => None,
+            JobState::Paused => sql_time(row.get("stopped_at")?),
             // Nothing changes it afterwards.
-            Standing::Cancelled | Standing::Deleted => Some(updated_at),
+            JobState::Cancelled | JobState::Deleted => Some(updated_at),
         },
         good_runs: row.get::<_, i64>("good_runs")?.unsigned_abs(),
         bad_runs: row.get::<_, i64>("bad_runs")?.unsigned_abs(),
@@ -129,8 +129,7 @@ fn retry_count(
 ) -> Answer<u16> {
     let mut newest = running;
     if row.get::<_, u32>("waiting")? > 0 {
-        let mut statement =
-            connection.prepare_cached(include_str!("../queries/get_job_newest_waiting.sql"))?;
+        let mut statement = connection.prepare_cached(sql!("get_job_newest_waiting"))?;
         let mut rows = statement.query([job.0])?;
         newest = newest.max(rows.next()?.map(key_from).transpose()?);
     }
@@ -144,7 +143,7 @@ fn last_error(connection: &Connection, job: JobNo, row: &Row<'_>) -> Answer<Opti
         return Ok(None);
     };
     let found: Option<Option<String>> = connection
-        .prepare_cached(include_str!("../queries/get_job_last_error.sql"))?
+        .prepare_cached(sql!("get_job_last_error"))?
         .query_row(params![failed_at, job.0, LAST_ERROR_MAX as i64], |row| row.get(0))
         .optional()?;
     Ok(found.flatten())
@@ -164,8 +163,7 @@ pub(crate) fn newest_running(
     if row.get::<_, u32>("live")? == 0 {
         return Ok(None);
     }
-    let mut statement =
-        connection.prepare_cached(include_str!("../queries/get_job_running.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("get_job_running"))?;
     let mut next = link(row.get("head_at")?, row.get("head_sequence")?);
     for _ in 0..PASSED_MAX {
         let Some(chain) = next else { break };
@@ -301,7 +299,7 @@ impl ReadyRow<'_> {
         let (scheduled_at, job_no, sequence, attempt) = key_params(self.key);
         let (prev_at, prev_sequence) = link_columns(self.prev);
         let forbidden = name_list(&self.ticket.forbidden_nodes)?;
-        connection.prepare_cached(include_str!("../queries/fire_ready.sql"))?.execute(params![
+        connection.prepare_cached(sql!("fire_ready"))?.execute(params![
             self.ticket.pool,
             self.ticket.lane as u8,
             self.ticket.priority.get(),

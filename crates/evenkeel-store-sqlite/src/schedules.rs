@@ -15,7 +15,7 @@ pub(crate) fn load_due(
     after: Option<JobNo>,
     limit: u32,
 ) -> Answer<Vec<DueJob>> {
-    let mut statement = connection.prepare_cached(include_str!("../queries/load_due.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("load_due"))?;
     let after = after.map_or(0, |no| no.0);
     let mut rows = statement.query(params![shard.0, until.0, after, limit])?;
     let mut jobs = Vec::new();
@@ -26,7 +26,7 @@ pub(crate) fn load_due(
 }
 
 pub(crate) fn load_jobs(connection: &Connection, jobs: &[JobNo]) -> Answer<Vec<DueJob>> {
-    let mut statement = connection.prepare_cached(include_str!("../queries/load_jobs.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("load_jobs"))?;
     let mut found = Vec::with_capacity(jobs.len());
     for job in jobs {
         if let Some(row) = statement.query([job.0])?.next()? {
@@ -43,8 +43,7 @@ pub(crate) fn due_wakes(
     until: Timestamp,
     limit: u32,
 ) -> Answer<Vec<DelayedAttempt>> {
-    let mut statement =
-        connection.prepare_cached(include_str!("../queries/look_ahead_wakes.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("look_ahead_delayed"))?;
     let mut found: Vec<(Timestamp, AttemptKey, bool, Option<Priority>)> = Vec::new();
     for shard in shards {
         let mut rows = statement.query(params![shard.0, until.as_micros(), limit])?;
@@ -55,7 +54,7 @@ pub(crate) fn due_wakes(
     }
     found.sort_unstable();
     found.truncate(limit as usize);
-    let mut load = connection.prepare_cached(include_str!("../queries/load_jobs.sql"))?;
+    let mut load = connection.prepare_cached(sql!("load_jobs"))?;
     let mut wakes = Vec::with_capacity(found.len());
     for (due, key, has_checkpoint, priority) in found {
         if let Some(row) = load.query([key.job_no.0])?.next()? {
@@ -77,8 +76,7 @@ pub(crate) fn changed_jobs(
     shards: &[Shard],
     limit: u32,
 ) -> Answer<Vec<JobNo>> {
-    let mut statement =
-        connection.prepare_cached(include_str!("../queries/look_ahead_changed.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("look_ahead_changed"))?;
     let mut found = Vec::new();
     for shard in shards {
         let room = (limit as usize).saturating_sub(found.len());
@@ -95,8 +93,7 @@ pub(crate) fn changed_jobs(
 
 /// Hands out changed jobs, which are not told again.
 pub(crate) fn take_changed(connection: &Connection, jobs: &[JobNo]) -> Answer<Vec<DueJob>> {
-    let mut take =
-        connection.prepare_cached(include_str!("../queries/look_ahead_take_changed.sql"))?;
+    let mut take = connection.prepare_cached(sql!("look_ahead_take_changed"))?;
     let mut taken = Vec::with_capacity(jobs.len());
     for job in jobs {
         if take.execute(params![Shard::of(*job).0, job.0])? == 1 {

@@ -24,7 +24,7 @@ impl SecretStore for SqliteStore {
         let tenant = scope.tenant;
         self.writer
             .write(Command, 1, move |session| {
-                let sql = include_str!("../queries/put_secret.sql");
+                let sql = sql!("put_secret");
                 let Sealed { key_id, nonce, ciphertext } = &secret.sealed;
                 let at = resolve(now).as_micros();
                 let values =
@@ -39,7 +39,7 @@ impl SecretStore for SqliteStore {
         let (tenant, name) = (scope.tenant, name.to_owned());
         self.writer
             .write(Command, 1, move |session| {
-                let sql = include_str!("../queries/delete_secret.sql");
+                let sql = sql!("delete_secret");
                 let mut delete = session.connection().prepare_cached(sql)?;
                 Ok(delete.execute(params![tenant.0, name])? == 1)
             })
@@ -63,7 +63,7 @@ impl SecretStore for SqliteStore {
         let (tenant, name) = (scope.tenant, name.to_owned());
         self.readers
             .read(move |db| {
-                let mut get = db.prepare_cached(include_str!("../queries/get_secret.sql"))?;
+                let mut get = db.prepare_cached(sql!("get_secret"))?;
                 let mut rows = get.query(params![tenant.0, name])?;
                 Ok(rows.next()?.map(info_from).transpose()?)
             })
@@ -79,7 +79,7 @@ impl SecretStore for SqliteStore {
         // Attempts wait for it when they start.
         self.engine_readers
             .read(move |db| {
-                let mut get = db.prepare_cached(include_str!("../queries/get_secrets.sql"))?;
+                let mut get = db.prepare_cached(sql!("get_secrets"))?;
                 let mut found = Vec::with_capacity(names.len());
                 for name in &names {
                     let mut rows = get.query(params![tenant.0, name])?;
@@ -105,7 +105,7 @@ impl SecretStore for SqliteStore {
         let key_id = key_id.to_owned();
         self.readers
             .read(move |db| {
-                let mut walk = db.prepare_cached(include_str!("../queries/stale_secrets.sql"))?;
+                let mut walk = db.prepare_cached(sql!("stale_secrets"))?;
                 let mut rows =
                     walk.query(params![tenant, key_id, after_tenant, after_name, limit])?;
                 let mut found = Vec::new();
@@ -126,7 +126,7 @@ impl SecretStore for SqliteStore {
         let tenant = reach.tenant(scope);
         self.writer
             .write(Batch, secrets.len(), move |session| {
-                let sql = include_str!("../queries/reseal_secrets.sql");
+                let sql = sql!("reseal_secrets");
                 let mut reseal = session.connection().prepare_cached(sql)?;
                 let mut count = 0;
                 let in_reach = |one: &&Reseal| tenant.is_none_or(|tenant| tenant == one.tenant);
@@ -167,7 +167,7 @@ fn list_secrets(
     let after = page.after.as_deref().unwrap_or_default();
     // One more than asked for tells whether there is a next page.
     let limit = i64::from(page.limit) + 1;
-    let mut list = db.prepare_cached(include_str!("../queries/list_secrets.sql"))?;
+    let mut list = db.prepare_cached(sql!("list_secrets"))?;
     let mut rows = list.query(params![tenant.0, after, limit, page.offset])?;
     let mut items = Vec::new();
     while let Some(row) = rows.next()? {
@@ -175,9 +175,8 @@ fn list_secrets(
     }
     let has_more = items.len() > page.limit as usize;
     items.truncate(page.limit as usize);
-    let total: i64 = db
-        .prepare_cached(include_str!("../queries/list_secrets_count.sql"))?
-        .query_row([tenant.0], |row| row.get(0))?;
+    let total: i64 =
+        db.prepare_cached(sql!("list_secrets_count"))?.query_row([tenant.0], |row| row.get(0))?;
     let next = items.last().map(|secret| secret.name.clone()).filter(|_| has_more);
     Ok(Page { items, total: total.unsigned_abs(), total_is_estimate: false, next })
 }

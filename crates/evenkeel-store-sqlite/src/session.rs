@@ -71,7 +71,7 @@ impl Session {
             return Ok(());
         }
         self.connection
-            .prepare_cached(include_str!("../queries/fire_lower_oldest_open.sql"))?
+            .prepare_cached(sql!("fire_lower_oldest_open"))?
             .execute(params![node.0, oldest])?;
         // The row may hold something lower still; that it is not above is all that matters.
         bound.stored = Some(oldest);

@@ -10,7 +10,7 @@ use crate::watch::tell_of_end;
 
 pub(crate) fn supersede(connection: &Connection, batch: &[Supersede], now: Now) -> Answer<()> {
     let now = resolve(now);
-    let mut look = connection.prepare_cached(include_str!("../queries/supersede_look.sql"))?;
+    let mut look = connection.prepare_cached(sql!("supersede_find"))?;
     for Supersede { job, generation, due } in batch {
         if look.exists(params![job.0, generation, due.as_micros()])?
             && supersede_all(connection, *job, now)?

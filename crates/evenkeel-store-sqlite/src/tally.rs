@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use evenkeel_core::fingerprint::Fingerprint;
 use evenkeel_core::{NodeNo, Span, TenantNo, Timestamp};
 use evenkeel_store::{
-    COUNTED_MAX, FailureCursor, FailureGroup, Failures, Page, PageRequest, RunStatsStore,
-    RunTotals, Scope, StoreError, Tally, sql_time,
+    COUNTED_MAX, FailureCursor, FailureDelta, FailureGroup, Page, PageRequest, RunStatsDelta,
+    RunStatsStore, RunTotals, Scope, StoreError, sql_time,
 };
 use rusqlite::{Connection, Row, params};
 
@@ -17,18 +17,14 @@ use crate::rows::{job_id, key_from, key_params};
 fn tally(
     connection: &Connection,
     node: NodeNo,
-    tallies: &[Tally],
-    failures: &[Failures],
+    tallies: &[RunStatsDelta],
+    failures: &[FailureDelta],
     at: Timestamp,
 ) -> Answer<()> {
-    connection
-        .prepare_cached(include_str!("../queries/tally_said.sql"))?
-        .execute(params![node.0, at.as_micros()])?;
-    connection
-        .prepare_cached(include_str!("../queries/tally_forget_running.sql"))?
-        .execute([node.0])?;
+    connection.prepare_cached(sql!("tally_reported"))?.execute(params![node.0, at.as_micros()])?;
+    connection.prepare_cached(sql!("tally_delete_running"))?.execute([node.0])?;
     for tally in tallies {
-        connection.prepare_cached(include_str!("../queries/tally.sql"))?.execute(params![
+        connection.prepare_cached(sql!("tally"))?.execute(params![
             tally.tenant.0,
             number(tally.completed),
             number(tally.failed),
@@ -39,27 +35,27 @@ fn tally(
             number(tally.good_duration.as_micros()),
         ])?;
         if tally.running > 0 {
-            connection
-                .prepare_cached(include_str!("../queries/tally_running.sql"))?
-                .execute(params![node.0, tally.tenant.0, tally.running])?;
+            connection.prepare_cached(sql!("tally_running"))?.execute(params![
+                node.0,
+                tally.tenant.0,
+                tally.running
+            ])?;
         }
     }
     for failure in failures {
         let (scheduled_at, job_no, sequence, attempt) = key_params(failure.newest);
-        connection.prepare_cached(include_str!("../queries/tally_failure.sql"))?.execute(
-            params![
-                failure.tenant.0,
-                failure.fingerprint.0.cast_signed(),
-                number(failure.count),
-                at.as_micros(),
-                failure.at.as_micros(),
-                scheduled_at,
-                job_no,
-                sequence,
-                attempt,
-                failure.error,
-            ],
-        )?;
+        connection.prepare_cached(sql!("tally_failure"))?.execute(params![
+            failure.tenant.0,
+            failure.fingerprint.0.cast_signed(),
+            number(failure.count),
+            at.as_micros(),
+            failure.at.as_micros(),
+            scheduled_at,
+            job_no,
+            sequence,
+            attempt,
+            failure.error,
+        ])?;
     }
     Ok(())
 }
@@ -69,7 +65,7 @@ fn number(count: u64) -> i64 {
 }
 
 fn run_totals(connection: &Connection, tenant: TenantNo) -> Answer<RunTotals> {
-    let mut statement = connection.prepare_cached(include_str!("../queries/run_totals.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("run_totals"))?;
     Ok(statement.query_row([tenant.0], |row| {
         let count = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
         Ok(RunTotals {
@@ -93,14 +89,14 @@ fn list_failures(
 ) -> Answer<Page<FailureGroup, FailureCursor>> {
     let most = i64::from(COUNTED_MAX);
     let total: i64 = connection
-        .prepare_cached(include_str!("../queries/list_failures_count.sql"))?
+        .prepare_cached(sql!("list_failures_count"))?
         .query_row(params![tenant.0, most + 1], |row| row.get(0))?;
     let (at, fingerprint) = page.after.map_or((i64::MAX, i64::MAX), |(at, fingerprint)| {
         (at.as_micros(), fingerprint.0.cast_signed())
     });
     // One more than asked for tells whether there is a next page.
     let limit = i64::from(page.limit) + 1;
-    let mut statement = connection.prepare_cached(include_str!("../queries/list_failures.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("list_failures"))?;
     let mut rows = statement.query(params![tenant.0, at, fingerprint, limit, page.offset])?;
     let mut items = Vec::new();
     while let Some(row) = rows.next()? {
@@ -129,11 +125,11 @@ fn group_from(row: &Row<'_>) -> Answer<FailureGroup> {
 
 #[async_trait]
 impl RunStatsStore for SqliteStore {
-    async fn tally(
+    async fn add_run_stats(
         &self,
         node: NodeNo,
-        tallies: Vec<Tally>,
-        failures: Vec<Failures>,
+        tallies: Vec<RunStatsDelta>,
+        failures: Vec<FailureDelta>,
         at: Timestamp,
     ) -> Result<(), StoreError> {
         self.writer
@@ -160,7 +156,7 @@ impl RunStatsStore for SqliteStore {
     async fn prune_failures(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         self.writer
             .write(Batch, limit as usize, move |session| {
-                let sql = include_str!("../queries/prune_failures.sql");
+                let sql = sql!("prune_failures");
                 let mut statement = session.connection().prepare_cached(sql)?;
                 Ok(statement.execute(params![before.as_micros(), limit])? as u64)
             })

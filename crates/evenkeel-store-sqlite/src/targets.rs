@@ -51,8 +51,7 @@ impl TargetStore for SqliteStore {
         let (tenant, numbers) = (scope.tenant, numbers.to_vec());
         self.readers
             .read(move |db| {
-                let mut statement =
-                    db.prepare_cached(include_str!("../queries/target_urls.sql"))?;
+                let mut statement = db.prepare_cached(sql!("target_urls"))?;
                 let mut urls = HashMap::new();
                 for number in numbers {
                     let mut rows = statement.query(params![tenant.0, number])?;
@@ -112,7 +111,7 @@ impl TargetStore for SqliteStore {
         let (tenant, after) = (scope.tenant, after.map_or(0, |after| after.0));
         self.readers
             .read(move |db| {
-                let sql = include_str!("../queries/jobs_of_target.sql");
+                let sql = sql!("jobs_of_target");
                 let mut statement = db.prepare_cached(sql)?;
                 let mut rows = statement.query(params![tenant.0, number, after, limit])?;
                 let mut jobs = Vec::new();
@@ -141,23 +140,23 @@ fn make(
     now: Timestamp,
 ) -> Answer<CreatedTarget> {
     let next: i64 = connection
-        .prepare_cached(include_str!("../queries/make_target_number.sql"))?
+        .prepare_cached(sql!("create_target_number"))?
         .query_row([tenant.0], |row| row.get(0))?;
     let number = match new.number {
         Some(chosen) => chosen,
         None => connection
-            .prepare_cached(include_str!("../queries/make_target_free.sql"))?
+            .prepare_cached(sql!("create_target_free"))?
             .query_row(params![tenant.0, next], |row| row.get(0))?,
     };
     let TargetFields { source_id, name, url } = &new.fields;
     let there: Option<i64> = connection
-        .prepare_cached(include_str!("../queries/make_target_find.sql"))?
+        .prepare_cached(sql!("create_target_find"))?
         .query_row(params![tenant.0, number, source_id], |row| row.get(0))
         .optional()?;
     if let Some(there) = there {
         return Ok(CreatedTarget::Exists(known(connection, tenant, there)?));
     }
-    connection.prepare_cached(include_str!("../queries/create_target.sql"))?.execute(params![
+    connection.prepare_cached(sql!("create_target"))?.execute(params![
         tenant.0,
         number,
         source_id,
@@ -166,13 +165,13 @@ fn make(
         now.as_micros()
     ])?;
     connection
-        .prepare_cached(include_str!("../queries/make_target_count.sql"))?
+        .prepare_cached(sql!("create_target_count"))?
         .execute(params![tenant.0, new.number.is_none().then_some(number + 1)])?;
     Ok(CreatedTarget::Created(known(connection, tenant, number)?))
 }
 
 fn find(connection: &Connection, tenant: TenantNo, number: i64) -> Answer<Option<Target>> {
-    let mut statement = connection.prepare_cached(include_str!("../queries/get_targets.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("get_targets"))?;
     let mut rows = statement.query(params![tenant.0, number])?;
     rows.next()?.map(target_from).transpose()
 }
@@ -205,9 +204,9 @@ fn list(
     page: PageRequest<i64>,
 ) -> Answer<Page<Target, i64>> {
     let total: i64 = connection
-        .prepare_cached(include_str!("../queries/list_targets_count.sql"))?
+        .prepare_cached(sql!("list_targets_count"))?
         .query_row([tenant.0], |row| row.get(0))?;
-    let mut statement = connection.prepare_cached(include_str!("../queries/list_targets.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("list_targets"))?;
     let (after, limit) = (page.after.unwrap_or(0), i64::from(page.limit));
     // One more shows whether there is a next page.
     let mut rows = statement.query(params![tenant.0, after, limit + 1, page.offset])?;
@@ -236,13 +235,13 @@ fn change(
     }
     let TargetFields { source_id, name, url } = fields;
     let holder: Option<i64> = connection
-        .prepare_cached(include_str!("../queries/change_target_source.sql"))?
+        .prepare_cached(sql!("change_target_source"))?
         .query_row(params![tenant.0, source_id, number], |row| row.get(0))
         .optional()?;
     if let Some(holder) = holder {
         return Ok(ChangedTarget::SourceTaken(holder));
     }
-    connection.prepare_cached(include_str!("../queries/change_target.sql"))?.execute(params![
+    connection.prepare_cached(sql!("change_target"))?.execute(params![
         tenant.0,
         number,
         source_id,
@@ -269,16 +268,14 @@ fn delete(
     for sql in [
         // Whoever shows one of them to somebody shows another version from then on, and their
         // schedulers are told, who hold the old one.
-        include_str!("../queries/delete_target_raise.sql"),
-        include_str!("../queries/delete_target_tell.sql"),
-        include_str!("../queries/delete_target_detach.sql"),
-        include_str!("../queries/delete_target.sql"),
+        sql!("delete_target_raise"),
+        sql!("delete_target_notify"),
+        sql!("delete_target_detach"),
+        sql!("delete_target"),
     ] {
         connection.prepare_cached(sql)?.execute(which)?;
     }
-    connection
-        .prepare_cached(include_str!("../queries/delete_target_count.sql"))?
-        .execute([tenant.0])?;
+    connection.prepare_cached(sql!("delete_target_count"))?.execute([tenant.0])?;
     Ok(DeletedTarget::Done { detached: target.jobs })
 }
 
@@ -291,14 +288,14 @@ pub(crate) fn leave(
     now: Timestamp,
 ) -> Answer<()> {
     if job.about.target.is_some() {
-        connection
-            .prepare_cached(include_str!("../queries/order_leave_target.sql"))?
-            .execute([job.no.0])?;
+        connection.prepare_cached(sql!("command_leave_target"))?.execute([job.no.0])?;
     }
     if job.about.target.is_some() || target.is_some() {
-        connection
-            .prepare_cached(include_str!("../queries/order_name_target.sql"))?
-            .execute(params![job.no.0, target, now.as_micros()])?;
+        connection.prepare_cached(sql!("command_name_target"))?.execute(params![
+            job.no.0,
+            target,
+            now.as_micros()
+        ])?;
     }
     Ok(())
 }
@@ -310,7 +307,7 @@ fn stale(
     limit: u32,
 ) -> Answer<StaleTargets> {
     let (tenant, number) = after.map_or((0, 0), |(tenant, number)| (tenant.0, number));
-    let mut statement = connection.prepare_cached(include_str!("../queries/stale_targets.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("stale_targets"))?;
     let mut rows = statement.query(params![tenant, number, limit])?;
     let (mut targets, mut looked, mut last) = (Vec::new(), 0, None);
     while let Some(row) = rows.next()? {

@@ -4,7 +4,7 @@ use evenkeel_core::dedup::Wish;
 use evenkeel_core::order::Priority;
 use evenkeel_core::status::Command;
 use evenkeel_core::{AttemptKey, JobId, JobNo, Origin, Sequence, Shard, Span, TenantNo, Timestamp};
-use evenkeel_store::{Job, Now, StoreError, Trigger, Triggered, Wanted};
+use evenkeel_store::{DedupClaim, Job, Now, StoreError, Trigger, Triggered};
 use rusqlite::{Connection, params};
 
 use crate::clock::resolve;
@@ -26,7 +26,7 @@ pub(crate) fn trigger(
         return Ok(Triggered::Busy);
     }
     let now = resolve(now);
-    let wanted = Wanted::by_run(&job, Wish::Run, now);
+    let wanted = DedupClaim::by_run(&job, Wish::Run, now);
     if let Some(holder) = dedup::kept_out_by(connection, tenant, wanted.as_ref(), now)? {
         let run = dedup::run_instead(connection, holder.no)?;
         return Ok(Triggered::Duplicate { job: holder.id, run });
@@ -53,7 +53,7 @@ pub(crate) fn begin(
     let at = job.stopped_at.map_or(now, |stopped_at| now.max(stopped_at.saturating_add(tick)));
     let sequence = free_sequence(connection, job.no, (origin, ask.n), at)?;
     let key = AttemptKey { sequence, ..AttemptKey::regular(job.no, at) };
-    connection.prepare_cached(include_str!("../queries/trigger_wake.sql"))?.execute(params![
+    connection.prepare_cached(sql!("trigger_delayed"))?.execute(params![
         Shard::of(job.no).0,
         at.as_micros(),
         at.as_micros(),
@@ -76,8 +76,7 @@ fn free_sequence(
     (origin, n): (Origin, u32),
     now: Timestamp,
 ) -> Answer<Sequence> {
-    let mut is_taken =
-        connection.prepare_cached(include_str!("../queries/trigger_is_taken.sql"))?;
+    let mut is_taken = connection.prepare_cached(sql!("trigger_is_taken"))?;
     for step in 0..Sequence::NUMBERS {
         let sequence = Sequence::new(origin, n.wrapping_add(step));
         let taken: bool = is_taken

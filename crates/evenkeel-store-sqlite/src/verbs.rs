@@ -6,11 +6,11 @@ use evenkeel_core::balance::Load;
 use evenkeel_core::{AttemptKey, JobId, JobNo, NodeNo, Shard, Slot, Span, Timestamp};
 use evenkeel_store::{
     Applied, Attempt, AttemptFilter, AttemptStore, Cancellation, Claim, ClaimWindow, Claimed,
-    ClosedAttempt, DueJob, Finish, FinishResult, Fire, FireDelayed, Fired, Job, JobCounts,
-    JobCursor, JobFilter, JobSort, JobStore, Joined, LookAhead, Member, NamedJob, NewJob, NewNode,
-    NodeStore, Now, Order, Owned, Page, PageRequest, Ping, Pinged, Postpone, Prune, Pruned,
-    QueuePlace, Registered, Requeue, RunCancelled, ScheduleStore, Scope, SlotLoad, StoreError,
-    Supersede, Trigger, Triggered, WaitingAttempt,
+    ClosedAttempt, DueJob, Finish, FinishResult, Fire, FireDelayed, Fired, Job, JobCommand,
+    JobCounts, JobCursor, JobFilter, JobSort, JobStore, Joined, LookAhead, Member, NamedJob,
+    NewJob, NewNode, NodeStore, Now, OwnedAttempt, Page, PageRequest, Ping, Pinged, Postpone,
+    Prune, Pruned, QueuePosition, Registered, Requeue, RunCancelled, ScheduleStore, Scope,
+    SlotLoad, StoreError, Supersede, Trigger, Triggered, WaitingAttempt,
 };
 
 use rusqlite::Connection;
@@ -81,10 +81,10 @@ impl JobStore for SqliteStore {
         self.readers.read(move |db| lists::list(db, tenant, &filter, sort, page)).await
     }
 
-    async fn order(
+    async fn apply_commands(
         &self,
         scope: &Scope,
-        orders: Vec<Order>,
+        orders: Vec<JobCommand>,
         now: Now,
     ) -> Result<Vec<Applied>, StoreError> {
         let tenant = scope.tenant;
@@ -248,7 +248,7 @@ impl ScheduleStore for SqliteStore {
             .await
     }
 
-    async fn closed(
+    async fn find_closed_windows(
         &self,
         shards: &[Shard],
         limit: u32,
@@ -258,7 +258,7 @@ impl ScheduleStore for SqliteStore {
         self.engine_readers.read(move |db| openings::closed(db, &shards, limit, now)).await
     }
 
-    async fn reopen(&self, batch: &[(AttemptKey, ClaimWindow)]) -> Result<(), StoreError> {
+    async fn set_claim_windows(&self, batch: &[(AttemptKey, ClaimWindow)]) -> Result<(), StoreError> {
         let batch = batch.to_vec();
         self.writer
             .write(Batch, batch.len(), move |session| {
@@ -307,12 +307,12 @@ impl AttemptStore for SqliteStore {
         &self,
         node: NodeNo,
         keys: &[AttemptKey],
-    ) -> Result<Vec<Owned>, StoreError> {
+    ) -> Result<Vec<OwnedAttempt>, StoreError> {
         let keys = keys.to_vec();
         self.engine_readers.read(move |db| runs::owned::find(db, node, &keys)).await
     }
 
-    async fn owned(&self, node: NodeNo, limit: u32) -> Result<Vec<Owned>, StoreError> {
+    async fn list_owned(&self, node: NodeNo, limit: u32) -> Result<Vec<OwnedAttempt>, StoreError> {
         self.engine_readers.read(move |db| runs::owned::all(db, node, limit)).await
     }
 
@@ -338,7 +338,7 @@ impl AttemptStore for SqliteStore {
             .await
     }
 
-    async fn waiting_of(
+    async fn waiting_attempts(
         &self,
         scope: &Scope,
         job: JobId,
@@ -350,15 +350,15 @@ impl AttemptStore for SqliteStore {
         self.readers.read(move |db| waiting::waiting_of(db, tenant, job, level)).await
     }
 
-    async fn waiting(&self, pools: &[String], limit: u32) -> Result<u32, StoreError> {
+    async fn count_queued(&self, pools: &[String], limit: u32) -> Result<u32, StoreError> {
         let pools = pools.to_vec();
         self.engine_readers.read(move |db| runs::owned::waiting(db, &pools, limit)).await
     }
 
-    async fn waiting_ahead(
+    async fn count_queued_ahead(
         &self,
         pools: &[String],
-        place: QueuePlace,
+        place: QueuePosition,
         limit: u32,
         now: Now,
     ) -> Result<u32, StoreError> {
@@ -368,12 +368,12 @@ impl AttemptStore for SqliteStore {
         self.engine_readers.read(ahead).await
     }
 
-    async fn get_run(&self, scope: &Scope, key: AttemptKey) -> Result<Option<Attempt>, StoreError> {
+    async fn get_attempt(&self, scope: &Scope, key: AttemptKey) -> Result<Option<Attempt>, StoreError> {
         let tenant = scope.tenant;
         self.readers.read(move |db| runs::list::get(db, tenant, key)).await
     }
 
-    async fn list_runs(
+    async fn list_attempts(
         &self,
         scope: &Scope,
         filter: AttemptFilter,

@@ -30,7 +30,7 @@ pub(crate) fn waiting_of(
     level: Option<Rank>,
 ) -> Answer<Vec<WaitingAttempt>> {
     let found: Option<i64> = connection
-        .prepare_cached(include_str!("../queries/waiting_of_job.sql"))?
+        .prepare_cached(sql!("waiting_of_job"))?
         .query_row(params![tenant.0, job.0.as_bytes().as_slice()], |row| row.get(0))
         .optional()?;
     let Some(no) = found.map(JobNo) else { return Ok(Vec::new()) };
@@ -42,8 +42,7 @@ pub(crate) fn waiting_of(
 }
 
 fn wakes_of(connection: &Connection, job: JobNo) -> Answer<Vec<WaitingAttempt>> {
-    let mut statement =
-        connection.prepare_cached(include_str!("../queries/waiting_of_wakes.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("waiting_of_delayed"))?;
     let mut rows = statement.query(params![job.0, TOLD_MAX as i64])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
@@ -60,8 +59,7 @@ fn ready_of(
     job: JobNo,
     level: Option<Rank>,
 ) -> Answer<Vec<WaitingAttempt>> {
-    let mut statement =
-        connection.prepare_cached(include_str!("../queries/waiting_of_ready.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("waiting_of_ready"))?;
     let mut rows = statement.query(params![job.0, TOLD_MAX as i64])?;
     let mut fronts: BTreeMap<String, Vec<Place>> = BTreeMap::new();
     let mut running: BTreeMap<LimitKey, u32> = BTreeMap::new();
@@ -123,7 +121,7 @@ fn waits_for_place(
     };
     let since = Timestamp::from_micros(row.get("since")?);
     let limit = Limit { key, most: most.unwrap_or_default() };
-    Ok(Some(WaitsFor::Place { since, limit, running }))
+    Ok(Some(WaitsFor::Permit { since, limit, running }))
 }
 
 /// A place in a pool's queue, so that the lesser is the earlier.
@@ -152,15 +150,13 @@ fn front_of(
     pool: &str,
     level: Rank,
 ) -> Answer<Vec<Place>> {
-    let mut statement =
-        connection.prepare_cached(include_str!("../queries/waiting_of_front.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("waiting_of_front"))?;
     let mut rows = statement.query(params![pool, tenant.0, LOOKED_AT_MAX])?;
     let mut front = BTreeSet::new();
     while let Some(row) = rows.next()? {
         front.insert(place_from(row, level)?);
     }
-    let mut statement =
-        connection.prepare_cached(include_str!("../queries/waiting_of_risen.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("waiting_of_risen"))?;
     for lane in Lane::ALL {
         let asked = params![pool, tenant.0, LOOKED_AT_MAX, lane as u8, level.0];
         let mut rows = statement.query(asked)?;

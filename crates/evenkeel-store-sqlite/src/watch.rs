@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use evenkeel_core::condition::{Level, Reason};
 use evenkeel_core::{AttemptKey, JobNo, Shard, TenantNo, Timestamp};
 use evenkeel_store::{
-    AtRisk, ConditionCounts, Judgement, Now, OverdueInQueue, Page, PageRequest, RiskCursor,
-    RiskFilter, Scope, StoreError, ToJudge, WatchStore, Watched, sql_time,
+    AtRisk, AtRiskStore, ConditionCounts, JobToJudge, Judgement, Now, OverdueInQueue, Page,
+    PageRequest, RiskCursor, RiskFilter, Scope, StoreError, ToJudge, sql_time,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -20,10 +20,9 @@ use crate::rows::{history_from, job_id, key_from, key_params, micros, newest_run
 
 /// Puts a job on the list, to be judged at once, unless it is over.
 pub(crate) fn put(connection: &Connection, job: JobNo) -> Answer<()> {
-    let listed =
-        connection.prepare_cached(include_str!("../queries/watch_put.sql"))?.execute([job.0])?;
+    let listed = connection.prepare_cached(sql!("watch_put"))?.execute([job.0])?;
     if listed == 1 {
-        connection.prepare_cached(include_str!("../queries/watch_mark.sql"))?.execute([job.0])?;
+        connection.prepare_cached(sql!("watch_mark"))?.execute([job.0])?;
     }
     Ok(())
 }
@@ -31,20 +30,20 @@ pub(crate) fn put(connection: &Connection, job: JobNo) -> Answer<()> {
 /// A chain did not end well: its job is judged, and its scheduler looks at it anew.
 pub(crate) fn tell_of_end(connection: &Connection, job: JobNo) -> Answer<()> {
     put(connection, job)?;
-    connection.prepare_cached(include_str!("../queries/watch_tell.sql"))?.execute([job.0])?;
+    connection.prepare_cached(sql!("watch_notify"))?.execute([job.0])?;
     Ok(())
 }
 
 /// Something happened to a job: if it is on the list, it is judged again.
 pub(crate) fn touch(connection: &Connection, job: JobNo) -> Answer<()> {
-    connection.prepare_cached(include_str!("../queries/watch_touch.sql"))?.execute([job.0])?;
+    connection.prepare_cached(sql!("watch_touch"))?.execute([job.0])?;
     Ok(())
 }
 
 /// A job is gone, and so is how it was judged.
 pub(crate) fn forget(connection: &Connection, job: JobNo) -> Answer<()> {
     let found: Option<(i32, Option<usize>)> = connection
-        .prepare_cached(include_str!("../queries/order_forget_watch.sql"))?
+        .prepare_cached(sql!("command_delete_watch"))?
         .query_row([job.0], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     let mut counts = Counts::default();
@@ -74,7 +73,7 @@ impl Counts {
         for (tenant, (warnings, errors)) in self.0 {
             if (warnings, errors) != (0, 0) {
                 connection
-                    .prepare_cached(include_str!("../queries/judge_count.sql"))?
+                    .prepare_cached(sql!("judge_count"))?
                     .execute(params![tenant, warnings, errors])?;
             }
         }
@@ -95,8 +94,8 @@ fn to_judge(
     shards: &[Shard],
     limit: u32,
     now: Timestamp,
-) -> Answer<Vec<Watched>> {
-    let mut statement = connection.prepare_cached(include_str!("../queries/to_judge.sql"))?;
+) -> Answer<Vec<JobToJudge>> {
+    let mut statement = connection.prepare_cached(sql!("to_judge"))?;
     let mut due: Vec<i64> = Vec::new();
     let shards: BTreeSet<Shard> = shards.iter().copied().collect();
     for shard in shards {
@@ -109,7 +108,7 @@ fn to_judge(
             break;
         }
     }
-    let mut load = connection.prepare_cached(include_str!("../queries/to_judge_job.sql"))?;
+    let mut load = connection.prepare_cached(sql!("to_judge_job"))?;
     let mut jobs = Vec::with_capacity(due.len());
     for no in due {
         if let Some(row) = load.query([no])?.next()? {
@@ -119,9 +118,9 @@ fn to_judge(
     Ok(jobs)
 }
 
-fn watched_from(connection: &Connection, row: &Row<'_>) -> Answer<Watched> {
+fn watched_from(connection: &Connection, row: &Row<'_>) -> Answer<JobToJudge> {
     let no = JobNo(row.get("job_no")?);
-    Ok(Watched {
+    Ok(JobToJudge {
         no,
         tenant: TenantNo(row.get("tenant_no")?),
         touched: row.get("touched")?,
@@ -138,7 +137,7 @@ fn watched_from(connection: &Connection, row: &Row<'_>) -> Answer<Watched> {
 }
 
 fn judge(connection: &Connection, batch: &[Judgement], now: Timestamp) -> Answer<()> {
-    let mut look = connection.prepare_cached(include_str!("../queries/judge_look.sql"))?;
+    let mut look = connection.prepare_cached(sql!("judge_find"))?;
     let mut counts = Counts::default();
     for judgement in batch {
         let which = params![judgement.job.0, judgement.touched];
@@ -152,7 +151,7 @@ fn judge(connection: &Connection, batch: &[Judgement], now: Timestamp) -> Answer
             continue;
         }
         let since = since.filter(|_| before == Some(level)).unwrap_or(now.as_micros());
-        connection.prepare_cached(include_str!("../queries/judge_write.sql"))?.execute(params![
+        connection.prepare_cached(sql!("judge_write"))?.execute(params![
             judgement.job.0,
             micros(judgement.again_at),
             level as u8,
@@ -166,8 +165,8 @@ fn judge(connection: &Connection, batch: &[Judgement], now: Timestamp) -> Answer
 }
 
 fn take_off(connection: &Connection, job: JobNo) -> Answer<()> {
-    connection.prepare_cached(include_str!("../queries/judge_take_off.sql"))?.execute([job.0])?;
-    connection.prepare_cached(include_str!("../queries/judge_unmark.sql"))?.execute([job.0])?;
+    connection.prepare_cached(sql!("judge_take_off"))?.execute([job.0])?;
+    connection.prepare_cached(sql!("judge_unmark"))?.execute([job.0])?;
     Ok(())
 }
 
@@ -178,8 +177,7 @@ fn overdue_in_queue(
     limit: u32,
     now: Timestamp,
 ) -> Answer<OverdueInQueue> {
-    let mut statement =
-        connection.prepare_cached(include_str!("../queries/overdue_in_queue.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("overdue_in_queue"))?;
     // No key is before this one.
     let (scheduled_at, job_no, sequence, attempt) =
         after.map_or((i64::MIN, i64::MIN, 0, 0), key_params);
@@ -210,8 +208,7 @@ fn counts_from(row: &Row<'_>) -> rusqlite::Result<ConditionCounts> {
 }
 
 fn condition_counts(connection: &Connection, tenant: TenantNo) -> Answer<ConditionCounts> {
-    let mut statement =
-        connection.prepare_cached(include_str!("../queries/condition_counts.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("condition_counts"))?;
     Ok(statement.query_row([tenant.0], counts_from).optional()?.unwrap_or_default())
 }
 
@@ -232,7 +229,7 @@ fn list_at_risk(
     // One more than asked for tells whether there is a next page.
     let limit = i64::from(page.limit) + 1;
     let level = filter.level.map(|level| level as u8);
-    let mut statement = connection.prepare_cached(include_str!("../queries/list_at_risk.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("list_at_risk"))?;
     let mut rows =
         statement.query(params![tenant.0, after_at, after_no, level, limit, page.offset])?;
     let mut items = Vec::new();
@@ -259,8 +256,8 @@ fn at_risk_from(row: &Row<'_>) -> Answer<AtRisk> {
 }
 
 #[async_trait]
-impl WatchStore for SqliteStore {
-    async fn watch(&self, jobs: &[JobNo]) -> Result<(), StoreError> {
+impl AtRiskStore for SqliteStore {
+    async fn mark_at_risk(&self, jobs: &[JobNo]) -> Result<(), StoreError> {
         let jobs = jobs.to_vec();
         self.writer
             .write(Batch, jobs.len(), move |session| {
@@ -307,7 +304,7 @@ impl WatchStore for SqliteStore {
     async fn all_condition_counts(&self) -> Result<ConditionCounts, StoreError> {
         self.engine_readers
             .read(|db| {
-                let sql = include_str!("../queries/all_condition_counts.sql");
+                let sql = sql!("all_condition_counts");
                 Ok(db.prepare_cached(sql)?.query_row([], counts_from)?)
             })
             .await

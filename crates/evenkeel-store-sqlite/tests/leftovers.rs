@@ -8,7 +8,7 @@ use std::sync::Arc;
 use evenkeel_core::aging::Aging;
 use evenkeel_core::order::Priority;
 use evenkeel_core::{JobNo, Progress, Shard, Span, Timestamp};
-use evenkeel_store::{FinishResult, Note, Prune, Registered, Tally};
+use evenkeel_store::{FinishResult, ProgressNote, Prune, Registered, RunStatsDelta};
 use evenkeel_store_sqlite::{SqliteOptions, SqliteStore};
 use evenkeel_store_testkit::Opened;
 use evenkeel_store_testkit::fixtures::{at, new_job, now};
@@ -32,14 +32,14 @@ async fn what_a_deleted_job_left_is_forgotten_though_its_history_stays() {
     let rig = rig(&path).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
-    let note = Note {
+    let note = ProgressNote {
         key: held.key,
         fence: held.fence,
         progress: Some(Progress::default()),
         log: Some("line".into()),
         checkpoint: Some(vec![1]),
     };
-    assert_eq!(rig.store.note(rig.node, vec![note], now(61)).await.unwrap(), [true]);
+    assert_eq!(rig.store.save_progress(rig.node, vec![note], now(61)).await.unwrap(), [true]);
     // Its worker was lost, and whoever ends it does not know what it said.
     assert_eq!(rig.finish(rig.retry(held, at(90))).await, FinishResult::Done);
     let everything = Prune { after: None, limit: 100, keep_per_job: 100, keep_since: at(0) };
@@ -136,7 +136,7 @@ async fn what_a_node_said_that_runs_is_forgotten_when_it_retires() {
     let rig = rig(&path).await;
     let count = async || rows(&path, "tally_running");
     let stays = rig.join("node-2", 1).await;
-    let tally = Tally {
+    let tally = RunStatsDelta {
         tenant: rig.scope.tenant,
         completed: 0,
         failed: 0,
@@ -148,7 +148,7 @@ async fn what_a_node_said_that_runs_is_forgotten_when_it_retires() {
         running: 3,
     };
     for node in [rig.node, stays] {
-        rig.store.tally(node, vec![tally], vec![], at(1)).await.unwrap();
+        rig.store.add_run_stats(node, vec![tally], vec![], at(1)).await.unwrap();
     }
     assert_eq!(count().await, 2);
     assert!(rig.store.retire(rig.node).await.unwrap());

@@ -67,7 +67,7 @@ pub use dead_letters::{
 };
 pub use dedup::{DedupClaim, DedupStore, PrunedDedup};
 pub use error::{Cause, StoreError, Unwritable};
-pub use evenkeel_core::status::Standing;
+pub use evenkeel_core::status::JobState;
 pub use event_ring::EventRing;
 pub use events::{
     EVENTS_KEPT, Event, EventJob, EventKind, EventNo, EventPage, EventStore, Events, JobTitle,

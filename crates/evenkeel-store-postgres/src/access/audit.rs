@@ -2,7 +2,7 @@
 
 use evenkeel_core::{TenantNo, Timestamp};
 use evenkeel_store::{
-    AUDIT_LOOKED_AT_MAX, AuditEntry, AuditFilter, AuditPlace, Page, PageRequest, Scope, StoreError,
+    AUDIT_SCAN_MAX, AuditCursor, AuditEntry, AuditFilter, Page, PageRequest, Scope, StoreError,
 };
 use tokio_postgres::Row;
 
@@ -42,7 +42,7 @@ pub(super) async fn record(
             let request: Vec<&str> = all().map(|entry| entry.request_id.as_str()).collect();
             connection
                 .change(
-                    include_str!("../../queries/record.sql"),
+                    sql!("record"),
                     &[
                         &at, &tenant, &subject, &role, &action, &target, &status, &denied, &detail,
                         &remote, &request,
@@ -58,8 +58,8 @@ pub(super) async fn list_audit(
     store: &PostgresStore,
     scope: &Scope,
     filter: &AuditFilter,
-    page: PageRequest<AuditPlace>,
-) -> Result<Page<(AuditPlace, AuditEntry), AuditPlace>, StoreError> {
+    page: PageRequest<AuditCursor>,
+) -> Result<Page<(AuditCursor, AuditEntry), AuditCursor>, StoreError> {
     let other = if filter.with_unknown { NOBODY } else { NONE };
     store
         .api
@@ -77,7 +77,7 @@ pub(super) async fn list_audit(
 struct Walk<'a> {
     tenants: (i32, i32),
     filter: &'a AuditFilter,
-    page: PageRequest<AuditPlace>,
+    page: PageRequest<AuditCursor>,
 }
 
 impl Walk<'_> {
@@ -88,16 +88,16 @@ impl Walk<'_> {
     async fn go(
         &self,
         connection: &Connection,
-    ) -> Tried<(Vec<(AuditPlace, AuditEntry)>, Option<AuditPlace>)> {
+    ) -> Tried<(Vec<(AuditCursor, AuditEntry)>, Option<AuditCursor>)> {
         let Self { tenants, filter, page } = self;
         let (limit, from, chunk) = (page.limit as usize, self.from(), i64::from(CHUNK));
         let mut place = filter.start(page.after);
         let (mut items, mut to_skip, mut looked_at) = (Vec::new(), page.offset, 0);
         let mut is_over = false;
-        while !is_over && items.len() <= limit && looked_at < AUDIT_LOOKED_AT_MAX {
+        while !is_over && items.len() <= limit && looked_at < AUDIT_SCAN_MAX {
             let rows = connection
                 .rows(
-                    include_str!("../../queries/list_audit.sql"),
+                    sql!("list_audit"),
                     &[&tenants.0, &tenants.1, &place.at.as_micros(), &place.no, &from, &chunk],
                 )
                 .await?;
@@ -129,11 +129,11 @@ impl Walk<'_> {
     async fn count(&self, connection: &Connection) -> Tried<(u64, bool)> {
         let Self { tenants, filter, .. } = self;
         let before = filter.start(None).at.as_micros();
-        let most = u64::from(AUDIT_LOOKED_AT_MAX);
-        let look = i64::from(AUDIT_LOOKED_AT_MAX) + 1;
+        let most = u64::from(AUDIT_SCAN_MAX);
+        let look = i64::from(AUDIT_SCAN_MAX) + 1;
         let row = connection
             .row(
-                include_str!("../../queries/list_audit_count.sql"),
+                sql!("list_audit_count"),
                 &[
                     &tenants.0,
                     &tenants.1,
@@ -150,8 +150,8 @@ impl Walk<'_> {
     }
 }
 
-fn read_entry(row: &Row) -> Tried<(AuditPlace, AuditEntry)> {
-    let place = AuditPlace { no: get(row, 0)?, at: time(row, 1)? };
+fn read_entry(row: &Row) -> Tried<(AuditCursor, AuditEntry)> {
+    let place = AuditCursor { no: get(row, 0)?, at: time(row, 1)? };
     let tenant: i32 = get(row, 2)?;
     let code: Option<i16> = get(row, 4)?;
     let entry = AuditEntry {
@@ -178,7 +178,7 @@ pub(super) async fn prune_audit(
     store
         .api
         .run((before.as_micros(), i64::from(limit)), |connection, args| async move {
-            let sql = include_str!("../../queries/prune_audit.sql");
+            let sql = sql!("prune_audit");
             connection.change(sql, &[&args.0, &args.1]).await
         })
         .await

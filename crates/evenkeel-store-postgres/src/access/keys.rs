@@ -24,7 +24,7 @@ pub(super) async fn create_key(
             let (role, expires_at) = (key.role as i16, micros(key.expires_at));
             let made = connection
                 .change(
-                    include_str!("../../queries/create_key.sql"),
+                    sql!("create_key"),
                     &[
                         &key.id,
                         tenant,
@@ -49,7 +49,7 @@ pub(super) async fn find_key(
     store
         .api
         .run(*hash, |connection, hash| async move {
-            let sql = include_str!("../../queries/find_key.sql");
+            let sql = sql!("find_key");
             let row = connection.maybe_row(sql, &[&&hash[..]]).await?;
             row.as_ref().map(read_key).transpose()
         })
@@ -67,7 +67,7 @@ pub(super) async fn use_keys(
     store
         .api
         .run((ids, at.as_micros()), |connection, args| async move {
-            let sql = include_str!("../../queries/use_keys.sql");
+            let sql = sql!("use_keys");
             connection.change(sql, &[&args.0, &args.1]).await?;
             Ok(())
         })
@@ -83,7 +83,7 @@ pub(super) async fn revoke_key(
     store
         .api
         .run((scope.tenant.0, id, micros(now.literal())), |connection, args| async move {
-            let sql = include_str!("../../queries/revoke_key.sql");
+            let sql = sql!("revoke_key");
             Ok(connection.change(sql, &[&args.0, &args.1, &args.2]).await? == 1)
         })
         .await
@@ -102,11 +102,8 @@ pub(super) async fn list_keys(
             // One more than asked for tells whether there is another page.
             let (limit, offset) = (i64::from(page.limit) + 1, i64::from(page.offset));
             let (rows, counted) = try_join(
-                connection.rows(
-                    include_str!("../../queries/list_keys.sql"),
-                    &[tenant, &after, &limit, &offset],
-                ),
-                connection.row(include_str!("../../queries/list_keys_count.sql"), &[tenant]),
+                connection.rows(sql!("list_keys"), &[tenant, &after, &limit, &offset]),
+                connection.row(sql!("list_keys_count"), &[tenant]),
             )
             .await?;
             let mut items = rows.iter().map(read_key).collect::<Tried<Vec<ApiKey>>>()?;

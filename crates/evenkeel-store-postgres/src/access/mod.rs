@@ -6,7 +6,7 @@ mod keys;
 use async_trait::async_trait;
 use evenkeel_core::Timestamp;
 use evenkeel_store::{
-    AccessStore, ApiKey, AuditEntry, AuditFilter, AuditPlace, KeyHash, NewApiKey, Now, Page,
+    AccessStore, ApiKey, AuditCursor, AuditEntry, AuditFilter, KeyHash, NewApiKey, Now, Page,
     PageRequest, Role, Scope, StoreError,
 };
 use uuid::Uuid;
@@ -44,7 +44,7 @@ impl AccessStore for PostgresStore {
         keys::list_keys(self, scope, page).await
     }
 
-    async fn record(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
+    async fn record_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
         audit::record(self, entries).await
     }
 
@@ -52,8 +52,8 @@ impl AccessStore for PostgresStore {
         &self,
         scope: &Scope,
         filter: &AuditFilter,
-        page: PageRequest<AuditPlace>,
-    ) -> Result<Page<(AuditPlace, AuditEntry), AuditPlace>, StoreError> {
+        page: PageRequest<AuditCursor>,
+    ) -> Result<Page<(AuditCursor, AuditEntry), AuditCursor>, StoreError> {
         audit::list_audit(self, scope, filter, page).await
     }
 

@@ -68,7 +68,7 @@ impl<'a> Counts<'a> {
         let rhythms: Vec<&str> = changes().map(|(_, change)| &*change.rhythm).collect();
         let jobs: Vec<i64> = changes().map(|(_, change)| change.jobs).collect();
         let costs: Vec<String> = changes().map(|(_, change)| change.cost.to_string()).collect();
-        let sql = include_str!("../../queries/rhythms_count.sql");
+        let sql = sql!("load_profiles_count");
         connection.change(sql, &[&tenants, &keys, &rhythms, &jobs, &costs]).await?;
         Ok(())
     }
@@ -101,6 +101,6 @@ impl<'a> FromIterator<Option<&'a Load>> for LoadColumns {
 /// Those of these jobs that have lost their next time in this transaction count no more: its last
 /// statement.
 pub(crate) async fn count_ended(connection: &Connection, jobs: &[i64]) -> Tried<()> {
-    connection.change(include_str!("../../queries/rhythms_count_ended.sql"), &[&jobs]).await?;
+    connection.change(sql!("load_profiles_count_ended"), &[&jobs]).await?;
     Ok(())
 }

@@ -22,7 +22,7 @@ use crate::PostgresStore;
 
 #[async_trait]
 impl BalanceStore for PostgresStore {
-    async fn rhythms(
+    async fn load_profiles(
         &self,
         after: Option<(TenantNo, LoadProfileKey)>,
         limit: u32,

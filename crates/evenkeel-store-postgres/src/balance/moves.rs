@@ -66,7 +66,7 @@ pub(super) async fn move_jobs(
 async fn run(connection: &Connection, args: &Args) -> Tried<Moved> {
     let Args { tenant, now, batch, .. } = args;
     let part = part_number(batch.part);
-    let lock = include_str!("../../queries/move_jobs_lock.sql");
+    let lock = sql!("move_jobs_lock");
     let locked = connection.maybe_row(lock, &[&batch.rebalance, tenant, &part, now]).await?;
     let Some(row) = locked else { return Ok(Moved::Stopped) };
     let now: i64 = get(&row, 0)?;
@@ -74,7 +74,7 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Moved> {
     let made: Vec<bool> = batch.moves.iter().map(|one| moved.contains(&one.job.0)).collect();
     let not_made = i64::try_from(made.len() - moved.len()).unwrap_or(i64::MAX);
     let moved = i64::try_from(moved.len()).unwrap_or(i64::MAX);
-    let sql = include_str!("../../queries/move_jobs_done.sql");
+    let sql = sql!("move_jobs_done");
     connection.change(sql, &[&batch.rebalance, &part, &made, &moved, &not_made, &now]).await?;
     counts.write(connection).await?;
     Ok(Moved::Done(made))
@@ -87,7 +87,7 @@ async fn write<'a>(
     now: i64,
 ) -> Tried<(HashSet<i64>, Counts<'a>)> {
     let MoveColumns { job_no, generation, old_at, new_at, slot, rhythm } = &args.columns;
-    let sql = include_str!("../../queries/move_jobs.sql");
+    let sql = sql!("move_jobs");
     let (tenant, even_live) = (args.tenant, args.batch.even_live);
     let row = connection
         .row(sql, &[&now, &tenant, &even_live, job_no, generation, old_at, new_at, slot, rhythm])

@@ -31,15 +31,15 @@ pub(super) async fn placements(
             while found.len() < limit {
                 let left = i64::try_from(limit - found.len()).unwrap_or(i64::MAX);
                 let looked_at = left.max(LOOKED_AT_MIN);
-                let sql = include_str!("../../queries/placements_bounds.sql");
+                let sql = sql!("placements_bounds");
                 let row = connection.row(sql, &[&tenant, &after, &looked_at]).await?;
                 let (first, last): (Option<i64>, Option<i64>) = (get(&row, 0)?, get(&row, 1)?);
                 let (Some(first), Some(last)) = (first, last) else { break };
                 let seen: i64 = get(&row, 2)?;
                 let sql = if (last - first) / PASSED_MAX <= seen {
-                    include_str!("../../queries/placements.sql")
+                    sql!("placements")
                 } else {
-                    include_str!("../../queries/placements_of_few.sql")
+                    sql!("placements_of_few")
                 };
                 for row in connection.rows(sql, &[&tenant, &first, &last]).await? {
                     found.push(read_placement(&row)?);
@@ -65,7 +65,7 @@ pub(super) async fn placements_of(
         .api
         .run((scope.tenant.0, jobs), |connection, args| async move {
             let (tenant, jobs) = &*args;
-            let sql = include_str!("../../queries/placements_of.sql");
+            let sql = sql!("placements_of");
             connection.rows(sql, &[tenant, jobs]).await?.iter().map(read_placement).collect()
         })
         .await

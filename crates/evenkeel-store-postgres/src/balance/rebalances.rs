@@ -58,7 +58,7 @@ async fn keep(
     let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     connection
         .change(
-            include_str!("../../queries/plan_rebalance.sql"),
+            sql!("plan_rebalance"),
             &[
                 &plan.id,
                 &tenant,
@@ -81,7 +81,7 @@ async fn keep(
         .await?;
     for (nth, sent) in parts.chunks(SENT_MAX).enumerate() {
         let first = i32::try_from(nth * SENT_MAX).unwrap_or(i32::MAX);
-        let sql = include_str!("../../queries/plan_rebalance_parts.sql");
+        let sql = sql!("plan_rebalance_parts");
         connection.change(sql, &[&plan.id, &first, &sent]).await?;
     }
     Ok(())
@@ -106,7 +106,7 @@ pub(super) async fn get_rebalance(
 }
 
 async fn find(connection: &Connection, tenant: i32, id: Uuid) -> Tried<Option<Rebalance>> {
-    let sql = include_str!("../../queries/get_rebalance.sql");
+    let sql = sql!("get_rebalance");
     connection.maybe_row(sql, &[&id, &tenant]).await?.as_ref().map(read_rebalance).transpose()
 }
 
@@ -148,7 +148,7 @@ pub(super) async fn rebalance_part(
         .api
         .run((scope.tenant.0, id, part_number(part)), |connection, args| async move {
             let (tenant, id, part) = &*args;
-            let sql = include_str!("../../queries/rebalance_part.sql");
+            let sql = sql!("rebalance_part");
             let row = connection.maybe_row(sql, &[id, tenant, part]).await?;
             row.map(|row| Ok(RebalancePart { moves: get(&row, 0)?, made: get(&row, 1)? }))
                 .transpose()
@@ -170,11 +170,8 @@ pub(super) async fn list_rebalances(
             // One more than asked for tells whether there is another page.
             let (limit, offset) = (i64::from(page.limit) + 1, i64::from(page.offset));
             let (rows, counted) = try_join(
-                connection.rows(
-                    include_str!("../../queries/list_rebalances.sql"),
-                    &[tenant, &before, &id, &limit, &offset],
-                ),
-                connection.row(include_str!("../../queries/list_rebalances_count.sql"), &[tenant]),
+                connection.rows(sql!("list_rebalances"), &[tenant, &before, &id, &limit, &offset]),
+                connection.row(sql!("list_rebalances_count"), &[tenant]),
             )
             .await?;
             let mut items = rows.iter().map(read_rebalance).collect::<Tried<Vec<Rebalance>>>()?;
@@ -212,10 +209,10 @@ pub(super) async fn begin_rebalance(
 
 async fn begin(connection: &Connection, args: &Begin) -> Tried<Option<BeganRebalance>> {
     let Begin { tenant, id, silent_before, now } = args;
-    let lock = include_str!("../../queries/begin_rebalance_lock.sql");
+    let lock = sql!("begin_rebalance_lock");
     let now: i64 = get(&connection.row(lock, &[tenant, now]).await?, 0)?;
     // Whoever stops one, or moves a batch, is waited for here.
-    let sql = include_str!("../../queries/begin_rebalance_look.sql");
+    let sql = sql!("begin_rebalance_find");
     let rows = connection.rows(sql, &[tenant, id]).await?;
     let found = rows.iter().map(read_rebalance).collect::<Tried<Vec<Rebalance>>>()?;
     let Some(wanted) = found.iter().find(|one| one.id == *id) else { return Ok(None) };
@@ -230,7 +227,7 @@ async fn begin(connection: &Connection, args: &Begin) -> Tried<Option<BeganRebal
         return Ok(Some(BeganRebalance::Other(other)));
     }
     let silent: Vec<Uuid> = found.iter().map(|one| one.id).filter(|one| one != id).collect();
-    let sql = include_str!("../../queries/begin_rebalance.sql");
+    let sql = sql!("begin_rebalance");
     connection.change(sql, &[tenant, id, &silent, &wanted.undoes, &now]).await?;
     Ok(find(connection, *tenant, *id).await?.map(BeganRebalance::Now))
 }
@@ -262,7 +259,7 @@ pub(super) async fn end_rebalance(
         .run(args, |connection, args| async move {
             let (tenant, id, state, now) = &*args;
             if matches!(state, RebalanceState::Done | RebalanceState::Stopped) {
-                let sql = include_str!("../../queries/end_rebalance.sql");
+                let sql = sql!("end_rebalance");
                 connection.change(sql, &[id, tenant, &code(*state), now]).await?;
             }
             find(&connection, *tenant, *id).await

@@ -24,7 +24,7 @@ pub(super) async fn rhythms(
         .api
         .run((tenant, key, i64::from(limit)), |connection, args| async move {
             let (tenant, key, limit) = &*args;
-            let sql = include_str!("../../queries/rhythms.sql");
+            let sql = sql!("load_profiles");
             connection.rows(sql, &[tenant, key, limit]).await?.iter().map(read_count).collect()
         })
         .await
@@ -41,7 +41,7 @@ pub(super) async fn tenant_load_profiles(
         .api
         .run(args, |connection, args| async move {
             let (tenant, after, limit) = &*args;
-            let sql = include_str!("../../queries/tenant_load_profiles.sql");
+            let sql = sql!("tenant_load_profiles");
             connection.rows(sql, &[tenant, after, limit]).await?.iter().map(read_count).collect()
         })
         .await
@@ -67,8 +67,7 @@ pub(super) async fn count_uncounted(store: &PostgresStore, limit: u32) -> Result
 }
 
 async fn count_page(connection: &Connection, limit: i64) -> Tried<u32> {
-    let rows =
-        connection.rows(include_str!("../../queries/count_uncounted.sql"), &[&limit]).await?;
+    let rows = connection.rows(sql!("count_uncounted"), &[&limit]).await?;
     if rows.is_empty() {
         return Ok(0);
     }
@@ -77,7 +76,7 @@ async fn count_page(connection: &Connection, limit: i64) -> Tried<u32> {
     let numbers: Vec<i64> = jobs.iter().map(|(no, _, _)| *no).collect();
     let columns: LoadColumns = jobs.iter().map(|(_, _, load)| load.as_ref()).collect();
     let LoadColumns { rhythm, cost_us, cost_stated } = &columns;
-    let sql = include_str!("../../queries/count_uncounted_write.sql");
+    let sql = sql!("count_uncounted_write");
     connection.change(sql, &[&numbers, rhythm, cost_us, cost_stated]).await?;
     let mut counts = Counts::default();
     for (_, tenant, load) in &jobs {
@@ -110,9 +109,7 @@ pub(super) async fn recount_load(
         .api
         .run((after, i64::from(limit)), |connection, args| async move {
             let (after, limit) = *args;
-            let row = connection
-                .row(include_str!("../../queries/recount_load.sql"), &[&after, &limit])
-                .await?;
+            let row = connection.row(sql!("recount_load"), &[&after, &limit]).await?;
             let last: Option<i64> = get(&row, 0)?;
             let is_full = get::<i64>(&row, 1)? >= limit;
             let next = last.filter(|_| is_full).map(JobNo);
@@ -123,12 +120,12 @@ pub(super) async fn recount_load(
                 jobs => connection.transaction(change(&connection, jobs)).await?,
             };
             if !to_end.is_empty() {
-                let sql = include_str!("../../queries/weigh_end.sql");
+                let sql = sql!("recount_load_end");
                 let ended = count(&connection.row(sql, &[&to_end]).await?, 0)?;
                 changed += u32::try_from(ended).unwrap_or(u32::MAX);
             }
             if next.is_none() {
-                let sql = include_str!("../../queries/weigh_forget.sql");
+                let sql = sql!("recount_load_delete");
                 connection.change(sql, &[&FORGOTTEN_MAX]).await?;
             }
             Ok(Recounted { next, changed })
@@ -138,7 +135,7 @@ pub(super) async fn recount_load(
 
 /// These jobs count for what their good runs take.
 async fn change(connection: &Connection, jobs: &[i64]) -> Tried<u32> {
-    let row = connection.row(include_str!("../../queries/weigh_change.sql"), &[&jobs]).await?;
+    let row = connection.row(sql!("recount_load_change"), &[&jobs]).await?;
     let tenants: Vec<i32> = get::<Option<_>>(&row, 0)?.unwrap_or_default();
     let rhythms: Vec<i64> = get::<Option<_>>(&row, 1)?.unwrap_or_default();
     let more: Vec<i64> = get::<Option<_>>(&row, 2)?.unwrap_or_default();

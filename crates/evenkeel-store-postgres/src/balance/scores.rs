@@ -19,7 +19,7 @@ pub(super) async fn save_score(
             let (tenant, score) = &*args;
             let SavedScore { hour, score, next_score, cost_score, peak, mean, jobs } = score;
             let (hour, jobs) = (hour.as_micros(), i64::try_from(*jobs).unwrap_or(i64::MAX));
-            let sql = include_str!("../../queries/save_score.sql");
+            let sql = sql!("save_score");
             let kept = connection
                 .change(sql, &[tenant, &hour, score, next_score, cost_score, peak, mean, &jobs])
                 .await?;
@@ -40,7 +40,7 @@ pub(super) async fn scores(
         .api
         .run(args, |connection, args| async move {
             let (tenant, from, until, limit) = &*args;
-            let sql = include_str!("../../queries/scores.sql");
+            let sql = sql!("scores");
             connection
                 .rows(sql, &[tenant, from, until, limit])
                 .await?
@@ -75,17 +75,17 @@ pub(super) async fn prune_balance(
         .api
         .run((times, i64::from(limit)), |connection, args| async move {
             let ([scores_before, plans_before, rebalances_before], limit) = &*args;
-            let sql = include_str!("../../queries/forget_balance_scores.sql");
+            let sql = sql!("prune_balance_scores");
             let scores = connection.change(sql, &[scores_before, limit]).await?;
-            let sql = include_str!("../../queries/forget_balance_parts.sql");
+            let sql = sql!("prune_balance_parts");
             let most = i64::from(PARTS_FORGOTTEN);
             let parts = connection.change(sql, &[plans_before, rebalances_before, &most]).await?;
             if parts >= u64::from(PARTS_FORGOTTEN) {
                 return Ok(scores + limit.unsigned_abs());
             }
-            let sql = include_str!("../../queries/forget_balance_plans.sql");
+            let sql = sql!("prune_balance_plans");
             let plans = connection.change(sql, &[plans_before, limit]).await?;
-            let sql = include_str!("../../queries/forget_balance_rebalances.sql");
+            let sql = sql!("prune_balance_rebalances");
             let row = connection.row(sql, &[rebalances_before, limit]).await?;
             Ok(scores + plans + count(&row, 0)?)
         })

@@ -2,7 +2,7 @@
 
 use evenkeel_core::status::JobStatus;
 use evenkeel_core::{Span, Timestamp};
-use evenkeel_store::{JobCounts, LOOKED_AT_MAX, Scope, StoreError, status_when_due};
+use evenkeel_store::{JobCounts, LIST_SCAN_MAX, Scope, StoreError, status_when_due};
 use tokio_postgres::Row;
 
 use super::list::kept_count;
@@ -57,9 +57,9 @@ pub(super) fn held_status(row: &Row, first: usize, next_at: usize) -> Tried<Opti
 pub(super) async fn all_job_counts(store: &PostgresStore) -> Result<JobCounts, StoreError> {
     store
         .api
-        .run(i64::from(LOOKED_AT_MAX) + 1, |connection, bound| async move {
+        .run(i64::from(LIST_SCAN_MAX) + 1, |connection, bound| async move {
             let (due, looked_at) = all_due(&connection, *bound).await?;
-            let sql = include_str!("../../queries/all_job_counts.sql");
+            let sql = sql!("all_job_counts");
             let row = connection.row(sql, &[&*bound]).await?;
             let over: Vec<i64> = get(&row, 5)?;
             let over = |place: usize| over.get(place).copied().unwrap_or(0).unsigned_abs();

@@ -26,7 +26,7 @@ impl Labels {
     /// Writes them down. Most jobs have none.
     pub(super) async fn write(&self, connection: &Connection, tenant: i32) -> Tried<()> {
         if !self.key.is_empty() {
-            let sql = include_str!("../../queries/register_labels.sql");
+            let sql = sql!("register_labels");
             connection.change(sql, &[&tenant, &self.key, &self.value, &self.job_no]).await?;
         }
         Ok(())
@@ -71,11 +71,11 @@ impl Anew {
     pub(super) async fn write(&self, connection: &Connection, tenant: i32) -> Tried<()> {
         let Self { stripped, labels, job_no, executor, lane } = self;
         if !job_no.is_empty() {
-            let sql = include_str!("../../queries/register_traits.sql");
+            let sql = sql!("register_details");
             connection.change(sql, &[job_no, executor, lane]).await?;
         }
         if !stripped.is_empty() {
-            let sql = include_str!("../../queries/register_forget_labels.sql");
+            let sql = sql!("register_delete_labels");
             connection.change(sql, &[stripped]).await?;
         }
         labels.write(connection, tenant).await

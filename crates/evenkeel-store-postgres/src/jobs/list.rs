@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use evenkeel_core::{JobNo, Shard, Slot, Timestamp};
 use evenkeel_store::{
-    Along, Gathered, Job, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, Page, PageRequest, Piece,
-    Place, Route, Scope, SortBy, StoreError, Walk,
+    IndexScan, Job, JobCursor, JobFilter, JobSort, LIST_SCAN_MAX, ListIndex, ListWalk, Page,
+    PageRequest, ListPosition, Scope, SlotPart, SortBy, StoreError, WalkPath,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -47,7 +47,7 @@ pub(super) async fn list_jobs(
 }
 
 pub(super) async fn kept_count(connection: &Connection, tenant: i32) -> Tried<u64> {
-    let sql = include_str!("../../queries/list_jobs_total.sql");
+    let sql = sql!("list_jobs_total");
     let row = connection.maybe_row(sql, &[&tenant]).await?;
     Ok(row.map(|row| count(&row, 0)).transpose()?.unwrap_or(0))
 }
@@ -126,16 +126,16 @@ impl List {
                 }
             },
         };
-        let mut along = Along::all(&self.filter, self.sort, all);
+        let mut along = WalkPath::all(&self.filter, self.sort, all);
         if !along.all_pass {
             match self.gather(connection, all).await? {
-                Gathered::All(passing) => {
+                IndexScan::All(passing) => {
                     let total = passing.len() as u64;
                     let (places, next) = self.sort.cut(passing, after.as_ref(), page);
                     let items = load(connection, &places).await?;
                     return Ok(Page { items, total, total_is_estimate: false, next });
                 }
-                Gathered::TooMany(counts) => along.choose(&self.filter, self.sort, &counts),
+                IndexScan::TooMany(counts) => along.choose(&self.filter, self.sort, &counts),
             }
         }
         let (walk, is_at_end) = match self.sort.by {
@@ -150,23 +150,23 @@ impl List {
     }
 
     /// Where in the list a cursor stands.
-    async fn place_of(&self, connection: &Connection, cursor: JobCursor) -> Tried<Option<Place>> {
+    async fn place_of(&self, connection: &Connection, cursor: JobCursor) -> Tried<Option<ListPosition>> {
         if self.sort.by != SortBy::Name {
-            return Ok(Some(Place { at: cursor.at, name: None, no: cursor.no }));
+            return Ok(Some(ListPosition { at: cursor.at, name: None, no: cursor.no }));
         }
-        let sql = include_str!("../../queries/list_jobs_name_of.sql");
+        let sql = sql!("list_jobs_name_of");
         let row = connection.maybe_row(sql, &[&self.tenant, &cursor.no.0]).await?;
         let name =
             row.map(|row| Ok::<_, StoreError>((get(&row, 0)?, get(&row, 1)?))).transpose()?;
-        Ok(name.map(|name| Place { at: 0, name: Some(name), no: cursor.no }))
+        Ok(name.map(|name| ListPosition { at: 0, name: Some(name), no: cursor.no }))
     }
 
     /// All that pass, if an index leads to few enough.
-    async fn gather(&self, connection: &Connection, all: u64) -> Tried<Gathered> {
+    async fn gather(&self, connection: &Connection, all: u64) -> Tried<IndexScan> {
         let most = self.filter.sorted_max(self.sort);
         let mut counts = Vec::new();
         for route in self.filter.routes() {
-            if route == Route::All && all > u64::from(most) {
+            if route == ListIndex::All && all > u64::from(most) {
                 continue;
             }
             let rows = connection.rows(&gathering(route, most), &self.params(&[])).await?;
@@ -182,9 +182,9 @@ impl List {
                     found.push(self.read_place(row)?);
                 }
             }
-            return Ok(Gathered::All(found));
+            return Ok(IndexScan::All(found));
         }
-        Ok(Gathered::TooMany(counts))
+        Ok(IndexScan::TooMany(counts))
     }
 
     /// A due job with blackouts is in the wanted state if its blackouts say so.
@@ -193,7 +193,7 @@ impl List {
         Ok(status.is_none() || status == self.filter.status)
     }
 
-    fn read_place(&self, row: &Row) -> Tried<Place> {
+    fn read_place(&self, row: &Row) -> Tried<ListPosition> {
         let at: Option<i64> = match self.sort.by {
             SortBy::Updated => get(row, 1)?,
             SortBy::NextRun => get(row, 2)?,
@@ -201,7 +201,7 @@ impl List {
         };
         let name: Option<String> = get(row, 3)?;
         let configuration: Option<String> = get(row, 4)?;
-        Ok(Place {
+        Ok(ListPosition {
             at: at.unwrap_or(0),
             name: name.map(|name| (name, configuration.unwrap_or_default())),
             no: JobNo(get(row, 0)?),
@@ -215,8 +215,8 @@ impl List {
         connection: &Connection,
         sql: &str,
         more: &[Param<'_>],
-        after: Option<&Place>,
-    ) -> Tried<(Vec<(Place, bool)>, usize)> {
+        after: Option<&ListPosition>,
+    ) -> Tried<(Vec<(ListPosition, bool)>, usize)> {
         let rows = connection.rows(sql, &self.params(more)).await?;
         let mut found = Vec::with_capacity(rows.len());
         for row in &rows {
@@ -235,19 +235,19 @@ impl List {
         &self,
         connection: &Connection,
         page: PageRequest<JobCursor>,
-        mut after: Option<Place>,
-        along: Along,
-    ) -> Tried<(Walk, bool)> {
+        mut after: Option<ListPosition>,
+        along: WalkPath,
+    ) -> Tried<(ListWalk, bool)> {
         let from = walked(self.sort.by, along.route);
         let from = if self.sort.descending { turned(from) } else { from.to_owned() };
         let sql = walking(&from);
         // Where all pass, those to be left out need not be seen.
         let (mut offset, left_out) =
             if along.all_pass { (i64::from(page.offset), 0) } else { (0, page.offset) };
-        let mut walk = Walk::new(PageRequest { offset: left_out, ..page });
+        let mut walk = ListWalk::new(PageRequest { offset: left_out, ..page });
         let step = if along.all_pass { i64::from(page.limit) + 1 } else { STEP };
         let limit = step + 1;
-        for _ in 0..i64::from(LOOKED_AT_MAX) / STEP {
+        for _ in 0..i64::from(LIST_SCAN_MAX) / STEP {
             let start = Start::new(&self.filter, self.sort.descending, after.as_ref());
             let more: Vec<Param<'_>> = match self.sort.by {
                 SortBy::Updated => vec![&start.no, &limit, &offset, &start.at],
@@ -272,7 +272,7 @@ impl List {
     }
 
     /// By name, all that follows starts otherwise than those that are asked for.
-    fn is_beyond(&self, place: &Place) -> bool {
+    fn is_beyond(&self, place: &ListPosition) -> bool {
         match (&self.filter.name_prefix, &place.name) {
             (Some(prefix), Some((name, _))) => !name.starts_with(prefix),
             _ => false,
@@ -284,16 +284,16 @@ impl List {
         &self,
         connection: &Connection,
         page: PageRequest<JobCursor>,
-    ) -> Tried<(Walk, bool)> {
-        let sql = walking(include_str!("../../queries/list_jobs_in_slot.sql"));
-        let mut walk = Walk::new(page);
+    ) -> Tried<(ListWalk, bool)> {
+        let sql = walking(sql!("list_jobs_in_slot"));
+        let mut walk = ListWalk::new(page);
         let (mut looked_at, mut cursor) = (0, page.after);
         for _ in 0..PIECES_MAX {
             let Some(piece) = self.next_piece(connection, cursor).await? else {
                 return Ok((walk, true));
             };
             let after = cursor.filter(|cursor| piece.holds(*cursor));
-            let after = after.map(|after| Place { at: after.at, name: None, no: after.no });
+            let after = after.map(|after| ListPosition { at: after.at, name: None, no: after.no });
             let shard = piece.shard.map(|shard| i32::from(shard.0));
             let more: [Param<'_>; 2] = [&piece.slot.0, &shard];
             for (place, passes) in self.look(connection, &sql, &more, after.as_ref()).await?.0 {
@@ -302,7 +302,7 @@ impl List {
             let end = piece.end(self.sort.descending);
             walk.pass_by(end);
             looked_at += size_of(connection, piece).await?;
-            if walk.is_full() || looked_at >= i64::from(LOOKED_AT_MAX) {
+            if walk.is_full() || looked_at >= i64::from(LIST_SCAN_MAX) {
                 break;
             }
             cursor = Some(end);
@@ -315,11 +315,11 @@ impl List {
         &self,
         connection: &Connection,
         cursor: Option<JobCursor>,
-    ) -> Tried<Option<Piece>> {
+    ) -> Tried<Option<SlotPart>> {
         let falls = self.sort.descending;
         if let Some(cursor) = cursor {
             let is_crowded = is_crowded(connection, cursor.slot()).await?;
-            if let Some(rest) = Piece::rest_of_slot(cursor, is_crowded, falls) {
+            if let Some(rest) = SlotPart::rest_of_slot(cursor, is_crowded, falls) {
                 return Ok(Some(rest));
             }
         }
@@ -332,18 +332,15 @@ impl List {
             (Some(cursor), false) => cursor.slot().0.saturating_add(1).max(first),
             (Some(cursor), true) => cursor.slot().0.saturating_sub(1).min(last),
         };
-        let sql = if falls {
-            include_str!("../../queries/list_jobs_next_slot_back.sql")
-        } else {
-            include_str!("../../queries/list_jobs_next_slot.sql")
-        };
+        let sql =
+            if falls { sql!("list_jobs_next_slot_back") } else { sql!("list_jobs_next_slot") };
         let slot: Option<i32> = get(&connection.row(sql, &[&wanted]).await?, 0)?;
         let Some(slot) = slot.filter(|slot| (first..=last).contains(slot)).map(Slot) else {
             return Ok(None);
         };
         let is_crowded = is_crowded(connection, slot).await?;
         let shard = is_crowded.then_some(Shard(if falls { u8::MAX } else { 0 }));
-        Ok(Some(Piece { slot, shard }))
+        Ok(Some(SlotPart { slot, shard }))
     }
 }
 
@@ -356,7 +353,7 @@ struct Start {
 }
 
 impl Start {
-    fn new(filter: &JobFilter, descending: bool, after: Option<&Place>) -> Self {
+    fn new(filter: &JobFilter, descending: bool, after: Option<&ListPosition>) -> Self {
         let first = if descending { i64::MAX } else { i64::MIN };
         let (at, no) = after.map_or((first, first), |place| (place.at, place.no.0));
         let prefix = filter.name_prefix.clone().unwrap_or_default();
@@ -371,20 +368,20 @@ impl Start {
 }
 
 async fn is_crowded(connection: &Connection, slot: Slot) -> Tried<bool> {
-    Ok(size_of(connection, Piece { slot, shard: None }).await? > i64::from(LOOKED_AT_MAX))
+    Ok(size_of(connection, SlotPart { slot, shard: None }).await? > i64::from(LIST_SCAN_MAX))
 }
 
 /// How many jobs, whoever's they are, have their next time in it; counted up to one too many.
-async fn size_of(connection: &Connection, piece: Piece) -> Tried<i64> {
-    let sql = include_str!("../../queries/list_jobs_slot_size.sql");
+async fn size_of(connection: &Connection, piece: SlotPart) -> Tried<i64> {
+    let sql = sql!("list_jobs_slot_size");
     let shard = piece.shard.map(|shard| i32::from(shard.0));
     Ok(get(&connection.row(sql, &[&piece.slot.0, &shard]).await?, 0)?)
 }
 
 /// The jobs in these places, in their order.
-async fn load(connection: &Connection, places: &[Place]) -> Tried<Vec<Job>> {
+async fn load(connection: &Connection, places: &[ListPosition]) -> Tried<Vec<Job>> {
     let numbers: Vec<i64> = places.iter().map(|place| place.no.0).collect();
-    let rows = connection.rows(include_str!("../../queries/list_jobs.sql"), &[&numbers]).await?;
+    let rows = connection.rows(sql!("list_jobs"), &[&numbers]).await?;
     let mut jobs = HashMap::with_capacity(rows.len());
     for row in &rows {
         let job = read_job(row)?;

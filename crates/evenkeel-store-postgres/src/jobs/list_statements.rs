@@ -1,13 +1,13 @@
 //! The statements of lists, put together from what leads to jobs and what is asked of them.
 
-use evenkeel_store::{Route, SortBy};
+use evenkeel_store::{ListIndex, SortBy};
 
 /// All jobs that a route leads to and that pass, if those are few enough; in any case, in the last
 /// column, how many rows were looked at.
-pub(super) fn gathering(route: Route, most: u32) -> String {
+pub(super) fn gathering(route: ListIndex, most: u32) -> String {
     let (from, looked_at) = statements_of(route);
     let looked_at = looked_at.unwrap_or("SELECT count(*) FROM f");
-    let passes = with_status(include_str!("../../queries/list_jobs_passes.sql"));
+    let passes = with_status(sql!("list_jobs_passes"));
     timed(&format!(
         "WITH f AS MATERIALIZED (\n{from}), looked_at (n) AS MATERIALIZED (\n{looked_at}),
          c AS MATERIALIZED (SELECT job_no FROM f WHERE (SELECT n FROM looked_at) <= {most})
@@ -17,21 +17,21 @@ pub(super) fn gathering(route: Route, most: u32) -> String {
 
 /// The jobs that a statement leads to, and whether they pass.
 pub(super) fn walking(from: &str) -> String {
-    let passes = with_status(include_str!("../../queries/list_jobs_passes.sql"));
+    let passes = with_status(sql!("list_jobs_passes"));
     timed(&format!("WITH c AS MATERIALIZED (\n{from})\n{passes}"))
 }
 
 /// How many jobs are in each state but the commonest: whether there may be more than were looked
 /// at, the state, the count, and what decides on due jobs with blackouts.
 pub(super) fn counting() -> String {
-    let routes = [Route::Running, Route::Pending, Route::Paused, Route::Ended];
+    let routes = [ListIndex::Running, ListIndex::Pending, ListIndex::Paused, ListIndex::Ended];
     let from =
         routes.map(|route| format!("SELECT job_no FROM (\n{}) AS f", statements_of(route).0));
     let looked_at = routes.map(|route| match statements_of(route) {
         (_, Some(looked_at)) => format!("(\n{looked_at})"),
         (from, None) => format!("(SELECT count(*) FROM (\n{from}) AS f)"),
     });
-    let counts = with_status(include_str!("../../queries/job_counts.sql"));
+    let counts = with_status(sql!("job_counts"));
     timed(&format!(
         "WITH looked_at (n) AS MATERIALIZED (SELECT greatest({})), c AS MATERIALIZED (\n{})
          SELECT l.n > 10000, p.* FROM looked_at l LEFT JOIN (\n{counts}) AS p ON true",
@@ -41,16 +41,16 @@ pub(super) fn counting() -> String {
 }
 
 /// What leads through all jobs in an order, or in that of their creation along a route.
-pub(super) fn walked(by: SortBy, route: Option<Route>) -> &'static str {
+pub(super) fn walked(by: SortBy, route: Option<ListIndex>) -> &'static str {
     match (by, route) {
-        (_, Some(Route::Label)) => include_str!("../../queries/list_jobs_by_label.sql"),
-        (_, Some(Route::Source)) => include_str!("../../queries/list_jobs_by_source.sql"),
-        (_, Some(Route::Target)) => include_str!("../../queries/list_jobs_by_target.sql"),
-        (_, Some(Route::Paused)) => include_str!("../../queries/list_jobs_by_paused.sql"),
-        (SortBy::Updated, _) => include_str!("../../queries/list_jobs_by_updated.sql"),
-        (SortBy::Name, _) => include_str!("../../queries/list_jobs_by_name.sql"),
+        (_, Some(ListIndex::Label)) => sql!("list_jobs_by_label"),
+        (_, Some(ListIndex::Source)) => sql!("list_jobs_by_source"),
+        (_, Some(ListIndex::Target)) => sql!("list_jobs_by_target"),
+        (_, Some(ListIndex::Paused)) => sql!("list_jobs_by_paused"),
+        (SortBy::Updated, _) => sql!("list_jobs_by_updated"),
+        (SortBy::Name, _) => sql!("list_jobs_by_name"),
         (SortBy::Created | SortBy::NextRun, _) => {
-            include_str!("../../queries/list_jobs_by_created.sql")
+            sql!("list_jobs_by_created")
         }
     }
 }
@@ -62,12 +62,12 @@ pub(super) fn turned(sql: &str) -> String {
 
 /// How many jobs of all tenants are due.
 pub(super) fn counting_due() -> String {
-    timed(include_str!("../../queries/all_job_counts_due.sql"))
+    timed(sql!("all_job_counts_due"))
 }
 
 fn with_status(sql: &str) -> String {
-    let status = include_str!("../../queries/list_jobs_status.sql").trim_end();
-    let held = include_str!("../../queries/list_jobs_held.sql").trim_end();
+    let status = sql!("list_jobs_status").trim_end();
+    let held = sql!("list_jobs_held").trim_end();
     sql.replace("{status}", status).replace("{held}", held)
 }
 
@@ -79,34 +79,28 @@ fn timed(sql: &str) -> String {
 
 /// What leads along a route, and what counts how many rows that looks at, if those are not just
 /// what it leads to.
-fn statements_of(route: Route) -> (&'static str, Option<&'static str>) {
+fn statements_of(route: ListIndex) -> (&'static str, Option<&'static str>) {
     match route {
-        Route::Running => (
-            include_str!("../../queries/list_jobs_from_running.sql"),
-            Some(include_str!("../../queries/list_jobs_looked_running.sql")),
-        ),
-        Route::Pending => (
-            include_str!("../../queries/list_jobs_from_pending.sql"),
-            Some(include_str!("../../queries/list_jobs_looked_pending.sql")),
-        ),
-        Route::Waiting => (
-            include_str!("../../queries/list_jobs_from_waiting.sql"),
-            Some(include_str!("../../queries/list_jobs_looked_waiting.sql")),
-        ),
-        Route::NextTimes => (
-            include_str!("../../queries/list_jobs_from_next_times.sql"),
-            Some(include_str!("../../queries/list_jobs_looked_next_times.sql")),
-        ),
-        Route::AtRisk => (include_str!("../../queries/list_jobs_from_at_risk.sql"), None),
-        Route::Label => (include_str!("../../queries/list_jobs_from_label.sql"), None),
-        Route::Source => (include_str!("../../queries/list_jobs_from_source.sql"), None),
-        Route::Target => (include_str!("../../queries/list_jobs_from_target.sql"), None),
-        Route::Paused => (include_str!("../../queries/list_jobs_from_paused.sql"), None),
-        Route::Ended => (include_str!("../../queries/list_jobs_from_ended.sql"), None),
-        Route::Name => (include_str!("../../queries/list_jobs_from_name.sql"), None),
-        Route::SourcePrefix => {
-            (include_str!("../../queries/list_jobs_from_source_prefix.sql"), None)
+        ListIndex::Running => {
+            (sql!("list_jobs_from_running"), Some(sql!("list_jobs_looked_running")))
         }
-        Route::All => (include_str!("../../queries/list_jobs_from_all.sql"), None),
+        ListIndex::Pending => {
+            (sql!("list_jobs_from_pending"), Some(sql!("list_jobs_looked_pending")))
+        }
+        ListIndex::Waiting => {
+            (sql!("list_jobs_from_waiting"), Some(sql!("list_jobs_looked_waiting")))
+        }
+        ListIndex::NextTimes => {
+            (sql!("list_jobs_from_next_times"), Some(sql!("list_jobs_looked_next_times")))
+        }
+        ListIndex::AtRisk => (sql!("list_jobs_from_at_risk"), None),
+        ListIndex::Label => (sql!("list_jobs_from_label"), None),
+        ListIndex::Source => (sql!("list_jobs_from_source"), None),
+        ListIndex::Target => (sql!("list_jobs_from_target"), None),
+        ListIndex::Paused => (sql!("list_jobs_from_paused"), None),
+        ListIndex::Ended => (sql!("list_jobs_from_ended"), None),
+        ListIndex::Name => (sql!("list_jobs_from_name"), None),
+        ListIndex::SourcePrefix => (sql!("list_jobs_from_source_prefix"), None),
+        ListIndex::All => (sql!("list_jobs_from_all"), None),
     }
 }

@@ -19,7 +19,7 @@ pub(super) async fn slot_loads(
         .api
         .run((scope.tenant.0, slots, i64::from(limit)), |connection, args| async move {
             let (tenant, slots, limit) = &*args;
-            let sql = include_str!("../../queries/slot_loads.sql");
+            let sql = sql!("slot_loads");
             let rows = connection.rows(sql, &[tenant, slots, limit]).await?;
             rows.iter().map(read_load).collect()
         })

@@ -16,8 +16,8 @@ mod trigger;
 use async_trait::async_trait;
 use evenkeel_core::{Definition, JobId, Slot, Timestamp};
 use evenkeel_store::{
-    Applied, Job, JobCounts, JobCursor, JobFilter, JobSort, JobStore, NamedJob, NewJob, Now, Order,
-    Page, PageRequest, Registered, Scope, SlotLoad, StoreError, Trigger, Triggered,
+    Applied, Job, JobCommand, JobCounts, JobCursor, JobFilter, JobSort, JobStore, NamedJob, NewJob,
+    Now, Page, PageRequest, Registered, Scope, SlotLoad, StoreError, Trigger, Triggered,
 };
 use uuid::Uuid;
 
@@ -75,10 +75,10 @@ impl JobStore for PostgresStore {
         list::list_jobs(self, scope, filter, sort, page).await
     }
 
-    async fn order(
+    async fn apply_commands(
         &self,
         scope: &Scope,
-        orders: Vec<Order>,
+        orders: Vec<JobCommand>,
         now: Now,
     ) -> Result<Vec<Applied>, StoreError> {
         order::order(self, scope, orders, now).await

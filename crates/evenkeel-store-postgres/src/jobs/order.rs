@@ -12,8 +12,8 @@ use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::status::{Command, Effect};
 use evenkeel_core::{AttemptKey, JobId, JobNo, Origin, Timestamp};
 use evenkeel_store::{
-    Action, Applied, ClaimWindow, Done, Job, JobChange, Now, Order, Scope, Standing, StoreError,
-    Wanted,
+    Action, Applied, ClaimWindow, CommandEffect, DedupClaim, Job, JobChange, JobCommand, Now,
+    Scope, JobState, StoreError,
 };
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
@@ -32,13 +32,13 @@ use crate::withdraw::{Chains, close, withdraw};
 pub(super) struct Args {
     pub(super) tenant: i32,
     pub(super) now: Option<i64>,
-    pub(super) orders: Vec<Order>,
+    pub(super) orders: Vec<JobCommand>,
 }
 
 pub(super) async fn order(
     store: &PostgresStore,
     scope: &Scope,
-    orders: Vec<Order>,
+    orders: Vec<JobCommand>,
     now: Now,
 ) -> Result<Vec<Applied>, StoreError> {
     let args = Args { tenant: scope.tenant.0, now: micros(now.literal()), orders };
@@ -103,7 +103,7 @@ struct Locked {
 
 /// Locks all that the orders are about.
 async fn lock(connection: &Connection, args: &Args, ids: &[Uuid]) -> Tried<Locked> {
-    let sql = include_str!("../../queries/order_lock_jobs.sql");
+    let sql = sql!("command_lock_jobs");
     let rows = connection.rows(sql, &[&ids, &args.tenant]).await?;
     let found = rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?)));
     let found = found.collect::<Tried<Vec<(i64, Uuid)>>>()?;
@@ -112,14 +112,14 @@ async fn lock(connection: &Connection, args: &Args, ids: &[Uuid]) -> Tried<Locke
     let touched = found.iter().filter(|(_, id)| touched.contains(id));
     let touched: Vec<i64> = touched.map(|(no, _)| *no).collect();
     if !touched.is_empty() {
-        connection.rows(include_str!("../../queries/order_lock_ready.sql"), &[&touched]).await?;
-        connection.rows(include_str!("../../queries/order_lock_wakes.sql"), &[&touched]).await?;
+        connection.rows(sql!("command_lock_ready"), &[&touched]).await?;
+        connection.rows(sql!("command_lock_delayed"), &[&touched]).await?;
     }
     let numbers: Vec<i64> = found.into_iter().map(|(no, _)| no).collect();
-    let sql = include_str!("../../queries/order_lock_states.sql");
+    let sql = sql!("command_lock_states");
     let rows = connection.rows(sql, &[&numbers]).await?;
     if !touched.is_empty() {
-        let sql = include_str!("../../queries/order_lock_rest.sql");
+        let sql = sql!("command_lock_rest");
         let is_all: bool = get(&connection.row(sql, &[&touched]).await?, 0)?;
         if !is_all {
             // Somebody is just taking it: from the start, where they can be waited for.
@@ -150,7 +150,7 @@ fn touches_what_waits(action: &Action) -> bool {
 
 /// Later than whatever was waited for.
 pub(crate) async fn read_clock(connection: &Connection, now: Option<i64>) -> Tried<i64> {
-    let row = connection.row(include_str!("../../queries/now.sql"), &[&now]).await?;
+    let row = connection.row(sql!("now"), &[&now]).await?;
     Ok(get(&row, 0)?)
 }
 
@@ -165,7 +165,7 @@ async fn find_holders(
         return Ok(HashMap::new());
     }
     let (names, configurations): (Vec<String>, Vec<String>) = wanted.iter().cloned().unzip();
-    let sql = include_str!("../../queries/register_find_names.sql");
+    let sql = sql!("register_find_names");
     let rows = connection.rows(sql, &[&args.tenant, &names, &configurations]).await?;
     rows.iter()
         .map(|row| {
@@ -184,7 +184,7 @@ fn wanted_name(action: &Action) -> Option<(String, String)> {
 
 /// What the order does, or why it does nothing.
 fn decide(
-    order: &Order,
+    order: &JobCommand,
     job: &Job,
     holders: &HashMap<(String, String), JobId>,
     names: &mut HashMap<(String, String), JobId>,
@@ -218,8 +218,8 @@ async fn lock_keys(
     let mut wanted: Vec<(DedupKey, JobId)> = Vec::new();
     for order in &args.orders {
         let Some(job) = jobs.get(&order.id) else { continue };
-        let new = Wanted::by_order(order, job, Timestamp::from_micros(now)).map(|it| it.key);
-        let keys = new.into_iter().chain(Wanted::let_go(order, job));
+        let new = DedupClaim::by_order(order, job, Timestamp::from_micros(now)).map(|it| it.key);
+        let keys = new.into_iter().chain(DedupClaim::let_go(order, job));
         wanted.extend(keys.map(|key| (key, job.id)));
     }
     if wanted.is_empty() {
@@ -229,14 +229,19 @@ async fn lock_keys(
 }
 
 /// Gives a job the key it wants, and takes the one it has no more.
-fn take_key(order: &Order, job: &Job, keys: Option<&mut Keys>, now: i64) -> Result<(), Applied> {
+fn take_key(
+    order: &JobCommand,
+    job: &Job,
+    keys: Option<&mut Keys>,
+    now: i64,
+) -> Result<(), Applied> {
     let Some(keys) = keys else { return Ok(()) };
     let now = Timestamp::from_micros(now);
-    let wanted = Wanted::by_order(order, job, now);
+    let wanted = DedupClaim::by_order(order, job, now);
     if let Some(held) = wanted.as_ref().and_then(|wanted| keys.kept_out_by(wanted, now)) {
         return Err(Applied::Duplicate(held.job));
     }
-    if let Some(old) = Wanted::let_go(order, job) {
+    if let Some(old) = DedupClaim::let_go(order, job) {
         keys.let_go(old, job.id);
     }
     if let Some(wanted) = &wanted {
@@ -256,7 +261,7 @@ async fn mark_keys(connection: &Connection, plans: &[Plan<'_>]) -> Tried<()> {
         keys.push(DedupKey::of_job(about, definition).map(column));
     }
     if !numbers.is_empty() {
-        let sql = include_str!("../../queries/order_mark_dedup.sql");
+        let sql = sql!("command_mark_dedup");
         connection.change(sql, &[&numbers, &keys]).await?;
     }
     Ok(())
@@ -352,7 +357,7 @@ impl OpeningColumns {
     async fn write(&self, connection: &Connection) -> Tried<()> {
         let Self { job_no, from, until, forbidden, priority, limit_key, limit_max } = self;
         if !job_no.is_empty() {
-            let sql = include_str!("../../queries/order_open_ready.sql");
+            let sql = sql!("command_open_ready");
             let columns: [&(dyn ToSql + Sync); 7] =
                 [job_no, from, until, forbidden, priority, limit_key, limit_max];
             connection.change(sql, &columns).await?;
@@ -376,7 +381,7 @@ async fn find_running(connection: &Connection, plans: &[Plan<'_>]) -> Tried<OfJo
     if numbers.is_empty() {
         return Ok(running);
     }
-    let sql = include_str!("../../queries/order_find_running.sql");
+    let sql = sql!("command_find_running");
     for row in connection.rows(sql, &[&numbers, &counts, &ends]).await? {
         let key = key(&row, 0)?;
         running.entry(key.job_no).or_default().push(key);
@@ -393,7 +398,7 @@ async fn tell(
     attempts: &mut Attempts,
     answers: Vec<Option<Applied>>,
 ) -> Tried<Vec<Applied>> {
-    let is_left = |plan: &&Plan<'_>| plan.effect.standing != Standing::Deleted;
+    let is_left = |plan: &&Plan<'_>| plan.effect.state != JobState::Deleted;
     let left: Vec<Uuid> = plans.iter().filter(is_left).map(|plan| plan.job.id.0).collect();
     let after =
         if left.is_empty() { Vec::new() } else { get_jobs(connection, &left, tenant).await? };
@@ -403,7 +408,7 @@ async fn tell(
         let running = attempts.running.remove(&no).unwrap_or_default();
         let withdrawn = attempts.withdrawn.remove(&no).unwrap_or_default();
         let job = after.remove(&no);
-        Applied::Done(Box::new(Done { job, running, withdrawn, run: plan.run }))
+        Applied::Done(Box::new(CommandEffect { job, running, withdrawn, run: plan.run }))
     });
     answers.into_iter().map(|answer| answer.or_else(|| done.next()).ok_or(Failure::Again)).collect()
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use evenkeel_core::balance::Load;
 use evenkeel_core::status::Effect;
 use evenkeel_core::{AttemptKey, Definition, JobNo, Timestamp};
-use evenkeel_store::{Action, Job, Order, Standing, StoreError};
+use evenkeel_store::{Action, Job, JobCommand, JobState, StoreError};
 
 use super::definition_text;
 use crate::balance::{Counts, LoadColumns};
@@ -15,7 +15,7 @@ use crate::pool::Connection;
 
 /// An order that is obeyed.
 pub(super) struct Plan<'a> {
-    pub(super) order: &'a Order,
+    pub(super) order: &'a JobCommand,
     /// The job as it was.
     pub(super) job: &'a Job,
     pub(super) effect: Effect,
@@ -25,13 +25,13 @@ pub(super) struct Plan<'a> {
 
 impl Plan<'_> {
     fn stopped_at(&self, now: i64) -> Option<i64> {
-        match self.effect.standing {
-            Standing::Active => None,
-            Standing::Paused => {
+        match self.effect.state {
+            JobState::Active => None,
+            JobState::Paused => {
                 let stopped = self.job.stop_at(Timestamp::from_micros(now));
                 Some(micros(self.job.stopped_at).unwrap_or(stopped.as_micros()))
             }
-            Standing::Cancelled | Standing::Deleted => Some(i64::MAX),
+            JobState::Cancelled | JobState::Deleted => Some(i64::MAX),
         }
     }
 
@@ -71,7 +71,7 @@ impl Plan<'_> {
 
     /// What the job counts for from then on.
     pub(super) fn load(&self) -> Option<Load> {
-        let is_active = self.effect.standing == Standing::Active;
+        let is_active = self.effect.state == JobState::Active;
         let next_at = self.place().unwrap_or(self.job.next_at).filter(|_| is_active)?;
         let definition = self.definition().unwrap_or(&self.job.definition);
         Load::of(definition, self.job.history.average_good_duration, next_at)
@@ -90,18 +90,18 @@ pub(super) async fn write(
         return Ok(());
     }
     let numbers: Vec<i64> = plans.iter().map(|plan| plan.job.no.0).collect();
-    let standings: Vec<i16> = plans.iter().map(|plan| plan.effect.standing as i16).collect();
+    let standings: Vec<i16> = plans.iter().map(|plan| plan.effect.state as i16).collect();
     let left = plans.iter().filter(|plan| plan.leaves_target());
     let left: Vec<i64> = left.map(|plan| plan.job.no.0).collect();
     if !left.is_empty() {
-        let sql = include_str!("../../queries/order_leave_targets.sql");
+        let sql = sql!("command_leave_targets");
         connection.change(sql, &[&tenant, &left]).await?;
     }
     write_jobs(connection, plans, &numbers, &standings, now).await?;
     write_states(connection, plans, loads, &numbers, &standings, now).await?;
     let begun: KeyColumns = plans.iter().filter_map(|plan| plan.run).collect();
     if !begun.job_no.is_empty() {
-        let sql = include_str!("../../queries/order_wakes.sql");
+        let sql = sql!("command_delayed");
         let KeyColumns { job_no, scheduled_at, sequence, .. } = &begun;
         connection.change(sql, &[&tenant, job_no, scheduled_at, sequence]).await?;
     }
@@ -139,7 +139,7 @@ async fn write_jobs(
     let notes: Vec<Option<&str>> = plans.iter().map(|plan| plan.order.action.note()).collect();
     connection
         .change(
-            include_str!("../../queries/order_write_jobs.sql"),
+            sql!("command_write_jobs"),
             &[
                 &now,
                 &numbers,
@@ -178,7 +178,7 @@ async fn write_states(
     let loads: LoadColumns = loads.iter().map(Option::as_ref).collect();
     connection
         .change(
-            include_str!("../../queries/order_write_states.sql"),
+            sql!("command_write_states"),
             &[
                 &now,
                 &numbers,
@@ -204,23 +204,23 @@ pub(super) async fn count(connection: &Connection, plans: &[Plan<'_>], tenant: i
     let over = plans.iter().filter(|plan| plan.effect.ends_running);
     let over: Vec<i64> = over.map(|plan| plan.job.no.0).collect();
     if !over.is_empty() {
-        let sql = include_str!("../../queries/order_forget_changes.sql");
+        let sql = sql!("command_delete_changes");
         connection.change(sql, &[&over]).await?;
     }
-    let anew = plans.iter().filter(|plan| plan.effect.standing != plan.job.standing);
+    let anew = plans.iter().filter(|plan| plan.effect.state != plan.job.state);
     let anew: Vec<i64> = anew.map(|plan| plan.job.no.0).collect();
     if !anew.is_empty() {
-        let sql = include_str!("../../queries/prune_failing.sql");
+        let sql = sql!("prune_failing");
         connection.change(sql, &[&anew]).await?;
     }
-    let more = |standing: Standing| -> i64 {
-        let is = |other: Standing| i64::from(other == standing);
-        plans.iter().map(|plan| is(plan.effect.standing) - is(plan.job.standing)).sum()
+    let more = |state: JobState| -> i64 {
+        let is = |other: JobState| i64::from(other == state);
+        plans.iter().map(|plan| is(plan.effect.state) - is(plan.job.state)).sum()
     };
-    let (deleted, paused) = (more(Standing::Deleted), more(Standing::Paused));
-    let cancelled = more(Standing::Cancelled);
+    let (deleted, paused) = (more(JobState::Deleted), more(JobState::Paused));
+    let cancelled = more(JobState::Cancelled);
     if !over.is_empty() || (deleted, paused, cancelled) != (0, 0, 0) {
-        let sql = include_str!("../../queries/order_count.sql");
+        let sql = sql!("command_count");
         connection.change(sql, &[&over, &tenant, &deleted, &paused, &cancelled]).await?;
     }
     Ok(())

@@ -41,20 +41,20 @@ pub(super) async fn purge(
 
 async fn run(connection: &Connection, args: &Args) -> Tried<u64> {
     let depth = i64::from(args.limit.saturating_add(PASSED_MAX));
-    let lock = include_str!("../../queries/purge_lock_runs.sql");
+    let lock = sql!("purge_lock_runs");
     let rows = connection.rows(lock, &[&args.id, &args.tenant, &depth]).await?;
     let locked = rows.iter().map(chain).collect::<Tried<HashSet<Chain>>>()?;
-    let lock = include_str!("../../queries/purge_lock.sql");
+    let lock = sql!("purge_lock");
     let Some(row) = connection.maybe_row(lock, &[&args.id, &args.tenant]).await? else {
         return Ok(0);
     };
     let job_no: i64 = get(&row, 0)?;
-    let sql = include_str!("../../queries/purge_dead.sql");
+    let sql = sql!("purge_dead");
     let letters = connection.change(sql, &[&job_no, &i64::from(args.limit)]).await?;
     if letters >= u64::from(args.limit) {
         return Ok(letters);
     }
-    let look = include_str!("../../queries/purge_look.sql");
+    let look = sql!("purge_find");
     let rows = connection.rows(look, &[&job_no, &depth]).await?;
     let (mut gone, mut left, mut rest) = (Vec::new(), Vec::new(), None);
     let mut attempts = 0;
@@ -78,7 +78,7 @@ async fn run(connection: &Connection, args: &Args) -> Tried<u64> {
     let mut forgotten = letters + forget(connection, job_no, &gone).await?;
     relink(connection, job_no, &left, rest).await?;
     if rest.is_none() && forgotten < u64::from(args.limit) {
-        let sql = include_str!("../../queries/purge_kept.sql");
+        let sql = sql!("purge_kept");
         let rows = connection.rows(sql, &[&job_no]).await?;
         let kept = rows.iter().map(chain).collect::<Tried<Vec<Chain>>>()?;
         forgotten += forget(connection, job_no, &kept).await?;
@@ -98,7 +98,7 @@ async fn forget(connection: &Connection, job_no: i64, chains: &[Chain]) -> Tried
     let mut chains = chains.to_vec();
     chains.sort_unstable();
     let (times, sequences): (Vec<i64>, Vec<i32>) = chains.into_iter().unzip();
-    let sql = include_str!("../../queries/purge_forget.sql");
+    let sql = sql!("purge_delete");
     Ok(count(&connection.row(sql, &[&job_no, &times, &sequences]).await?, 0)?)
 }
 
@@ -111,11 +111,11 @@ async fn relink(
 ) -> Tried<()> {
     let columns = |chain: Option<Chain>| (chain.map(|(at, _)| at), chain.map(|(_, it)| it));
     let (head_at, head_sequence) = columns(left.first().copied().or(rest));
-    let sql = include_str!("../../queries/purge_head.sql");
+    let sql = sql!("purge_head");
     connection.change(sql, &[&job_no, &head_at, &head_sequence]).await?;
     for (nth, (at, sequence)) in left.iter().enumerate() {
         let (prev_at, prev_sequence) = columns(left.get(nth + 1).copied().or(rest));
-        let sql = include_str!("../../queries/prune_relink.sql");
+        let sql = sql!("prune_relink");
         connection.change(sql, &[&job_no, at, sequence, &prev_at, &prev_sequence]).await?;
     }
     Ok(())

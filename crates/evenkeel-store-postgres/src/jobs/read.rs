@@ -2,7 +2,7 @@
 
 use evenkeel_core::{About, AttemptKey, JobId, JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    Job, NamedJob, Standing, StoreError, attempt_key_from_columns, outcome_from_code,
+    Job, NamedJob, JobState, StoreError, attempt_key_from_columns, outcome_from_code,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -21,7 +21,7 @@ pub(super) async fn get_with_now(
     id: Uuid,
     tenant: i32,
 ) -> Tried<Option<(Job, Timestamp)>> {
-    let sql = include_str!("../../queries/get_with_now.sql");
+    let sql = sql!("get_with_now");
     let Some(row) = connection.maybe_row(sql, &[&id, &tenant]).await? else { return Ok(None) };
     let (now, is_all) = (time(&row, 33)?, get::<bool>(&row, 34)?);
     let job = if is_all { Some(read_job(&row)?) } else { get_job(connection, id, tenant).await? };
@@ -33,7 +33,7 @@ pub(crate) async fn get_jobs(
     ids: &[Uuid],
     tenant: i32,
 ) -> Tried<Vec<Job>> {
-    let sql = include_str!("../../queries/get_jobs.sql");
+    let sql = sql!("get_jobs");
     connection.rows(sql, &[&ids, &tenant]).await?.iter().map(read_job).collect()
 }
 
@@ -42,7 +42,7 @@ pub(super) async fn ids_of_numbers(
     numbers: &[i64],
     tenant: i32,
 ) -> Tried<Vec<Option<JobId>>> {
-    let sql = include_str!("../../queries/ids_of_numbers.sql");
+    let sql = sql!("ids_of_numbers");
     let rows = connection.rows(sql, &[&tenant, &numbers]).await?;
     rows.iter().map(|row| Ok(get::<Option<Uuid>>(row, 0)?.map(JobId))).collect()
 }
@@ -57,7 +57,7 @@ pub(super) async fn jobs_named(
     if name.contains('\0') {
         return Ok(Vec::new());
     }
-    let sql = include_str!("../../queries/jobs_named.sql");
+    let sql = sql!("jobs_named");
     let rows = connection.rows(sql, &[&tenant, &name, &limit]).await?;
     let named = |row: &Row| Ok(NamedJob { id: JobId(get(row, 0)?), configuration: get(row, 1)? });
     rows.iter().map(named).collect()
@@ -67,7 +67,7 @@ pub(super) fn read_job(row: &Row) -> Tried<Job> {
     let (no, id) = (JobNo(get(row, 0)?), JobId(get(row, 1)?));
     let corrupt =
         |column, error: serde_json::Error| StoreError::corrupt(format!("job {id}"), column, error);
-    let standing = standing(row, id)?;
+    let state = state(row, id)?;
     let running = running(row, no)?;
     let waiting = newest_waiting(row, no)?;
     let newest = running.map(|(key, _)| key).max(waiting);
@@ -83,7 +83,7 @@ pub(super) fn read_job(row: &Row) -> Tried<Job> {
         },
         definition: serde_json::from_str(get(row, 4)?)
             .map_err(|error| corrupt("definition", error))?,
-        standing,
+        state,
         generation: get(row, 6)?,
         created_at: time(row, 7)?,
         updated_at,
@@ -99,11 +99,11 @@ pub(super) fn read_job(row: &Row) -> Tried<Job> {
         running_since: running.map(|(_, since)| since),
         running: running.map(|(key, _)| key),
         retry_count: newest.map_or(0, |key| key.attempt.0),
-        stopped_at: match standing {
-            Standing::Active => None,
-            Standing::Paused => maybe_time(row, 26)?,
+        stopped_at: match state {
+            JobState::Active => None,
+            JobState::Paused => maybe_time(row, 26)?,
             // Nothing changes it afterwards.
-            Standing::Cancelled | Standing::Deleted => Some(updated_at),
+            JobState::Cancelled | JobState::Deleted => Some(updated_at),
         },
         good_runs: u64::from(get::<i32>(row, 27)?.max(0).cast_unsigned()),
         bad_runs: u64::from(get::<i32>(row, 28)?.max(0).cast_unsigned()),
@@ -112,9 +112,9 @@ pub(super) fn read_job(row: &Row) -> Tried<Job> {
     })
 }
 
-fn standing(row: &Row, id: JobId) -> Result<Standing, StoreError> {
+fn state(row: &Row, id: JobId) -> Result<JobState, StoreError> {
     let code: i16 = get(row, 5)?;
-    let known = usize::try_from(code).ok().and_then(|code| Standing::ALL.get(code)).copied();
+    let known = usize::try_from(code).ok().and_then(|code| JobState::ALL.get(code)).copied();
     known.ok_or_else(|| {
         StoreError::corrupt(format!("job {id}"), "standing", format!("{code} is unknown"))
     })

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use evenkeel_core::balance::Load;
 use evenkeel_core::dedup::DedupKey;
 use evenkeel_core::{JobId, JobNo};
-use evenkeel_store::{Applied, NewJob, Now, Order, Registered, Scope, StoreError};
+use evenkeel_store::{Applied, JobCommand, NewJob, Now, Registered, Scope, StoreError};
 use uuid::Uuid;
 
 use super::definition_text;
@@ -112,7 +112,7 @@ async fn run_paused(
     };
     let made = made.into_iter().next().ok_or(Failure::Again)?;
     if matches!(made, Registered::Created { .. }) {
-        let orders = vec![Order::pause(jobs[0].id)];
+        let orders = vec![JobCommand::pause(jobs[0].id)];
         let obeyed = order::run(connection, &order::Args { tenant, now, orders }).await?;
         if !matches!(obeyed[..], [Applied::Done(_)]) {
             return Err(Failure::Again);
@@ -198,7 +198,7 @@ pub(super) async fn find_names<'a>(
         return Ok(HashMap::new());
     }
     let (names, configurations): (Vec<&str>, Vec<&str>) = wanted.iter().copied().unzip();
-    let sql = include_str!("../../queries/register_find_names.sql");
+    let sql = sql!("register_find_names");
     let mut found = HashMap::new();
     for row in connection.rows(sql, &[&tenant, &names, &configurations]).await? {
         let nth = usize::try_from(get::<i64>(&row, 0)? - 1).unwrap_or(usize::MAX);
@@ -254,7 +254,7 @@ async fn insert(connection: &Connection, args: &Args) -> Tried<Made> {
     let loads: LoadColumns = columns.loads.iter().map(Option::as_ref).collect();
     let rows = connection
         .rows(
-            include_str!("../../queries/register.sql"),
+            sql!("register"),
             &[
                 &args.now,
                 &args.tenant,
@@ -293,7 +293,7 @@ async fn find_holders(
     let names: Vec<Option<&str>> = left.iter().map(|at| columns.name[*at].as_deref()).collect();
     let configurations: Vec<&str> =
         left.iter().map(|at| columns.configuration[*at].as_str()).collect();
-    let sql = include_str!("../../queries/register_find_names.sql");
+    let sql = sql!("register_find_names");
     let rows = connection.rows(sql, &[&args.tenant, &names, &configurations]).await?;
     let mut holders = HashMap::new();
     for row in &rows {

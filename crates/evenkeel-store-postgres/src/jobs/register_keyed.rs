@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use evenkeel_core::{JobId, Timestamp};
-use evenkeel_store::{NewJob, Registered, Wanted};
+use evenkeel_store::{DedupClaim, NewJob, Registered};
 
 use super::order::read_clock;
 use super::register::find_names;
@@ -31,7 +31,7 @@ pub(super) async fn kept_out(
     let wanted = wanted(jobs, now);
     let keys = wanted.iter().flatten().map(|wanted| wanted.key);
     let keys = Keys::look(connection, tenant, keys).await?;
-    let fate = |wanted: &Option<Wanted>| {
+    let fate = |wanted: &Option<DedupClaim>| {
         let held = keys.kept_out_by(wanted.as_ref()?, now)?;
         Some(Registered::Duplicate(held.job))
     };
@@ -89,6 +89,6 @@ pub(super) fn name_of(job: &NewJob) -> Option<Name<'_>> {
 /// Who has names.
 pub(super) type Names<'a> = HashMap<Name<'a>, JobId>;
 
-fn wanted(jobs: &[NewJob], now: Timestamp) -> Vec<Option<Wanted>> {
-    jobs.iter().map(|job| Wanted::by_new(job, now)).collect()
+fn wanted(jobs: &[NewJob], now: Timestamp) -> Vec<Option<DedupClaim>> {
+    jobs.iter().map(|job| DedupClaim::by_new(job, now)).collect()
 }

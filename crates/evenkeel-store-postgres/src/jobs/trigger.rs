@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use evenkeel_core::dedup::Wish;
 use evenkeel_core::status::Command;
 use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, Origin, Sequence, Timestamp};
-use evenkeel_store::{Job, Now, Scope, StoreError, Trigger, Triggered, Wanted};
+use evenkeel_store::{DedupClaim, Job, Now, Scope, StoreError, Trigger, Triggered};
 use uuid::Uuid;
 
 use super::order::read_clock;
@@ -50,7 +50,7 @@ pub(super) async fn trigger(
 /// there, not active or not idle, or has a key, or the number is taken: then it takes a closer look.
 async fn open_idle(connection: &Connection, args: &Args) -> Tried<Option<AttemptKey>> {
     let number = Sequence::new(Origin::Trigger, args.n);
-    let sql = include_str!("../../queries/trigger.sql");
+    let sql = sql!("trigger");
     let Args { tenant, id, priority, now, .. } = args;
     let row = connection.maybe_row(sql, &[now, id, tenant, &sequence(number), priority]).await?;
     row.map(|row| Ok(first_attempt(get(&row, 0)?, get(&row, 1)?, number))).transpose()
@@ -66,11 +66,11 @@ fn first_attempt(job_no: i64, now: i64, sequence: Sequence) -> AttemptKey {
 }
 
 async fn run(connection: &Connection, args: &Args) -> Tried<Triggered> {
-    let lock = include_str!("../../queries/order_lock_jobs.sql");
+    let lock = sql!("command_lock_jobs");
     let ids = [args.id];
     let rows = connection.rows(lock, &[&ids.as_slice(), &args.tenant]).await?;
     let Some(row) = rows.first() else { return Ok(Triggered::NotFound) };
-    let lock = include_str!("../../queries/order_lock_states.sql");
+    let lock = sql!("command_lock_states");
     connection.rows(lock, &[&[get::<i64>(row, 0)?].as_slice()]).await?;
     let now = read_clock(connection, args.now).await?;
     let Some(job) = get_job(connection, args.id, args.tenant).await? else {
@@ -83,7 +83,7 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Triggered> {
         return Ok(Triggered::Busy);
     }
     let is_busy = !job.definition.overlap.may_start(job.live);
-    if let Some(wanted) = Wanted::by_run(&job, Wish::Run, Timestamp::from_micros(now))
+    if let Some(wanted) = DedupClaim::by_run(&job, Wish::Run, Timestamp::from_micros(now))
         && let Some(held) = take_key(connection, args, &wanted, is_busy).await?
     {
         return instead(connection, args, held).await;
@@ -93,7 +93,7 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Triggered> {
     }
     let keys = free_keys(connection, Origin::Trigger, &[(&job, args.n)], now).await?;
     let key = *keys.first().ok_or(Failure::Again)?;
-    let sql = include_str!("../../queries/trigger_open.sql");
+    let sql = sql!("trigger_open");
     let (at, number) = (key.scheduled_at.as_micros(), sequence(key.sequence));
     connection.change(sql, &[&job.no.0, &at, &number, &args.priority]).await?;
     Ok(Triggered::Accepted(key))
@@ -104,7 +104,7 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Triggered> {
 async fn take_key(
     connection: &Connection,
     args: &Args,
-    wanted: &Wanted,
+    wanted: &DedupClaim,
     is_busy: bool,
 ) -> Tried<Option<Held>> {
     let now = wanted.after.taken_at;
@@ -150,7 +150,7 @@ pub(crate) async fn free_keys(
     };
     let at: Vec<i64> = wanted.iter().map(|(job, _)| begins_at(job)).collect();
     let jobs: Vec<i64> = wanted.iter().map(|(job, _)| job.no.0).collect();
-    let sql = include_str!("../../queries/trigger_sequences_at.sql");
+    let sql = sql!("trigger_sequences_at");
     let rows = connection.rows(sql, &[&at, &jobs]).await?;
     let taken = rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?)));
     let taken = taken.collect::<Tried<HashSet<(i64, i32)>>>()?;

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use evenkeel_core::AttemptKey;
 use evenkeel_core::aging::Aging;
 use evenkeel_core::limit::{Ledger, Limit, LimitKey, Own, Usher};
-use evenkeel_store::{RELEASED_MAX, ROOMS_LOOKED_AT_MAX, Released, Room, Rooms, StoreError, Terms};
+use evenkeel_store::{
+    LimitQueue, LimitTerms, RELEASE_SCAN_MAX, RELEASED_MAX, ReleaseStep, Released, StoreError,
+};
 
 use crate::columns::{KeyColumns, count, get, time};
 use crate::error::Tried;
@@ -29,7 +31,7 @@ pub(super) struct Look {
 
 /// A room, the limit that holds in it, and how many seem to run under it.
 struct Found {
-    room: Room,
+    room: LimitQueue,
     most: Option<u32>,
     running: u32,
 }
@@ -51,14 +53,14 @@ impl Found {
 
 pub(super) async fn release_all_limited(
     connection: &Connection,
-    rooms: &Rooms,
+    rooms: &ReleaseStep,
     now: Option<i64>,
 ) -> Tried<Released> {
     let (found, last) = look_around(connection, rooms).await?;
     let (mut looks, mut looked_at, mut next) = (Vec::new(), 0, last);
     for (nth, one) in found.iter().enumerate() {
         let look = one.room.look(one.free());
-        if looked_at > 0 && looked_at + look > ROOMS_LOOKED_AT_MAX {
+        if looked_at > 0 && looked_at + look > RELEASE_SCAN_MAX {
             next = nth.checked_sub(1).map(|before| found[before].room.key);
             break;
         }
@@ -74,10 +76,10 @@ pub(super) async fn release_all_limited(
 /// The next rooms, and the last of them if there are others after it.
 async fn look_around(
     connection: &Connection,
-    rooms: &Rooms,
+    rooms: &ReleaseStep,
 ) -> Tried<(Vec<Found>, Option<LimitKey>)> {
     let after = rooms.after.map_or_else(|| "~".to_owned(), LimitKey::room);
-    let sql = include_str!("../../queries/unpark_rooms.sql");
+    let sql = sql!("release_queues");
     let rows = connection.rows(sql, &[&after, &i64::from(rooms.limit)]).await?;
     let (mut found, mut unsure) = (Vec::with_capacity(rows.len()), Vec::new());
     let (mut last, mut looked_up, mut is_cut) = (None, 0, rows.len() == rooms.limit as usize);
@@ -87,7 +89,8 @@ async fn look_around(
         let limits: (Option<i32>, Option<i32>) = (get(row, 1)?, get(row, 2)?);
         // It may have been emptied meanwhile.
         let (Some(lowest), Some(highest)) = limits else { continue };
-        let room = Room { key, lowest: lowest.cast_unsigned(), highest: highest.cast_unsigned() };
+        let room =
+            LimitQueue { key, lowest: lowest.cast_unsigned(), highest: highest.cast_unsigned() };
         let most = rooms.terms.limits.in_room(key, room.highest);
         let running = u32::try_from(count(row, 3)?).unwrap_or(u32::MAX);
         let one = Found { room, most, running };
@@ -117,7 +120,7 @@ type Limited = (AttemptKey, Vec<Limit>);
 pub(super) async fn let_out(
     connection: &Connection,
     looks: Vec<Look>,
-    terms: &Terms,
+    terms: &LimitTerms,
     to_wider: bool,
     now: Option<i64>,
 ) -> Tried<(Vec<bool>, u64)> {
@@ -167,7 +170,7 @@ async fn first_of(
     }
     let pools: Vec<String> = looks.iter().map(|look| look.key.room()).collect();
     let counts: Vec<i64> = looks.iter().map(|look| i64::from(look.look)).collect();
-    let sql = include_str!("../../queries/unpark_look.sql");
+    let sql = sql!("release_find");
     let mut seen = HashSet::new();
     for row in connection.rows(sql, &[&pools, &counts, &now]).await? {
         let candidate = Candidate::read(&row, &aging, time(&row, 19)?)?;
@@ -201,7 +204,7 @@ fn want(wanted: &mut Wanted, limit: &Limit) {
 /// How many run under limits. Whether all of them do is looked up where it would matter.
 async fn count_others(connection: &Connection, wanted: &Wanted) -> Tried<HashMap<LimitKey, u32>> {
     let keys: Vec<LimitKey> = wanted.keys().copied().collect();
-    let mut running = counted(connection, &keys, COUNT).await?;
+    let mut running = counted(connection, &keys, sql!("claim_permit_count")).await?;
     let seems_full = |key: &LimitKey| {
         let (running, (demand, least)) = (running.get(key).copied().unwrap_or(0), wanted[key]);
         (1..BELIEVED_FROM).contains(&running) && running.saturating_add(demand) > least
@@ -211,14 +214,12 @@ async fn count_others(connection: &Connection, wanted: &Wanted) -> Tried<HashMap
     Ok(running)
 }
 
-const COUNT: &str = include_str!("../../queries/claim_place_count.sql");
-
 /// How many really run.
 async fn running_under(
     connection: &Connection,
     keys: &[LimitKey],
 ) -> Tried<HashMap<LimitKey, u32>> {
-    counted(connection, keys, include_str!("../../queries/unpark_running.sql")).await
+    counted(connection, keys, sql!("release_running")).await
 }
 
 async fn counted(
@@ -264,7 +265,7 @@ impl Moves {
         let Self { runs, from, to, most } = &self;
         let keys: KeyColumns = runs.iter().copied().collect();
         let KeyColumns { job_no, scheduled_at, sequence, attempt } = &keys;
-        let sql = include_str!("../../queries/release_limited.sql");
+        let sql = sql!("release_limited");
         let row =
             connection.row(sql, &[scheduled_at, job_no, sequence, attempt, from, to, most]).await?;
         Ok(count(&row, 0)?)

@@ -21,9 +21,9 @@ pub(super) async fn forget(
         .run(args, |connection, args| async move {
             let body = async {
                 let (pages, job) = &*args;
-                let lock = include_str!("../../queries/forget_pages_lock.sql");
+                let lock = sql!("prune_pages_lock");
                 connection.maybe_row(lock, &[job]).await?;
-                let sql = include_str!("../../queries/prune_pages.sql");
+                let sql = sql!("prune_pages");
                 give_room_back(&connection, *job, &connection.row(sql, &[pages, job]).await?).await
             };
             connection.transaction(body).await
@@ -35,7 +35,7 @@ pub(super) async fn forget(
 async fn give_room_back(connection: &Connection, job: i64, gone: &Row) -> Tried<u64> {
     let (pages, bytes): (i64, i64) = (get(gone, 0)?, get(gone, 1)?);
     if pages > 0 {
-        let sql = include_str!("../../queries/keep_pages_count.sql");
+        let sql = sql!("save_pages_count");
         connection.change(sql, &[&job, &-bytes, &-pages]).await?;
     }
     Ok(count(gone, 0)?)
@@ -74,7 +74,7 @@ async fn deleted_jobs(
     store
         .api
         .run((after, limit.cast_signed()), |connection, args| async move {
-            let sql = include_str!("../../queries/clear_pages_jobs.sql");
+            let sql = sql!("clear_pages_jobs");
             let rows = connection.rows(sql, &[&args.0, &args.1]).await?;
             Ok(rows.iter().map(|row| get(row, 0)).collect::<Result<_, _>>()?)
         })
@@ -83,15 +83,15 @@ async fn deleted_jobs(
 
 /// Clears pages of one deleted job, unless somebody else does.
 async fn clear_one(connection: &Connection, job: i64, room: i64) -> Tried<u64> {
-    let sql = include_str!("../../queries/clear_pages_lock.sql");
+    let sql = sql!("clear_pages_lock");
     if connection.maybe_row(sql, &[&job]).await?.is_none() {
         return Ok(0);
     }
-    let sql = include_str!("../../queries/clear_pages.sql");
+    let sql = sql!("clear_pages");
     let pages =
         give_room_back(connection, job, &connection.row(sql, &[&job, &room]).await?).await?;
     if pages.cast_signed() < room {
-        let sql = include_str!("../../queries/clear_pages_shelf.sql");
+        let sql = sql!("clear_pages_shelf");
         connection.change(sql, &[&job]).await?;
     }
     Ok(pages)

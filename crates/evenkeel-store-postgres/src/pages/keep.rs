@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use evenkeel_core::page::{Kept, KnownPage, PageContent};
 use evenkeel_core::{JobNo, PageId};
 use evenkeel_store::text::clean;
-use evenkeel_store::{Now, Shelf, StoreError};
+use evenkeel_store::{Now, PageQuota, StoreError};
 use serde::Serialize;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
@@ -28,7 +28,7 @@ struct Prepared {
 }
 
 impl Prepared {
-    fn new(mut content: PageContent, shelf: Shelf) -> Result<Self, StoreError> {
+    fn new(mut content: PageContent, shelf: PageQuota) -> Result<Self, StoreError> {
         clean(&mut content);
         Ok(Self {
             size: content.size(),
@@ -46,14 +46,14 @@ fn json<T: Serialize>(value: &T) -> Result<String, StoreError> {
 }
 
 struct Args {
-    shelf: Shelf,
+    shelf: PageQuota,
     pages: Vec<Prepared>,
     now: Option<i64>,
 }
 
 pub(super) async fn keep(
     store: &PostgresStore,
-    shelf: Shelf,
+    shelf: PageQuota,
     pages: Vec<PageContent>,
     now: Now,
 ) -> Result<Vec<Kept>, StoreError> {
@@ -72,7 +72,7 @@ pub(super) async fn keep(
 
 async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Kept>> {
     let Args { shelf, pages, now } = args;
-    let sql = include_str!("../../queries/keep_pages_shelf.sql");
+    let sql = sql!("save_pages_shelf");
     let Some(row) = connection.maybe_row(sql, &[&shelf.job.0, &shelf.tenant.0, now]).await? else {
         return Ok(vec![Kept::NoRoom; pages.len()]);
     };
@@ -104,7 +104,7 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Kept>> {
     note_seen(connection, &of(Kept::Unchanged), now).await?;
     if !new.is_empty() || !changed.is_empty() {
         let more = used.cast_signed() - before.cast_signed();
-        let sql = include_str!("../../queries/keep_pages_count.sql");
+        let sql = sql!("save_pages_count");
         connection.change(sql, &[&shelf.job.0, &more, &(new.len() as i64)]).await?;
     }
     Ok(answers)
@@ -117,7 +117,7 @@ async fn find(
     pages: &[Prepared],
 ) -> Tried<HashMap<Uuid, ([u8; 32], u64)>> {
     let ids: Vec<Uuid> = pages.iter().map(|page| page.content.id.0).collect();
-    let sql = include_str!("../../queries/keep_pages_find.sql");
+    let sql = sql!("save_pages_find");
     let rows = connection.rows(sql, &[&ids, &job.0]).await?;
     rows.iter().map(|row| Ok((get(row, 0)?, (hash(get(row, 1)?)?, count(row, 2)?)))).collect()
 }
@@ -190,14 +190,19 @@ impl<'p> Columns<'p> {
     }
 }
 
-async fn insert(connection: &Connection, shelf: Shelf, pages: &[&Prepared], now: i64) -> Tried<()> {
+async fn insert(
+    connection: &Connection,
+    shelf: PageQuota,
+    pages: &[&Prepared],
+    now: i64,
+) -> Tried<()> {
     if pages.is_empty() {
         return Ok(());
     }
     let columns = Columns::of(pages);
     let mut params: Vec<&(dyn ToSql + Sync)> = vec![&shelf.job.0, &shelf.tenant.0, &now];
     params.extend(columns.params());
-    connection.change(include_str!("../../queries/keep_pages_insert.sql"), &params).await?;
+    connection.change(sql!("save_pages_insert"), &params).await?;
     Ok(())
 }
 
@@ -208,7 +213,7 @@ async fn change(connection: &Connection, pages: &[&Prepared], now: i64) -> Tried
     let columns = Columns::of(pages);
     let mut params: Vec<&(dyn ToSql + Sync)> = vec![&now];
     params.extend(columns.params());
-    connection.change(include_str!("../../queries/keep_pages_change.sql"), &params).await?;
+    connection.change(sql!("save_pages_change"), &params).await?;
     Ok(())
 }
 
@@ -219,7 +224,7 @@ async fn note_seen(connection: &Connection, pages: &[&Prepared], now: i64) -> Tr
     let columns = Columns::of(pages);
     connection
         .change(
-            include_str!("../../queries/keep_pages_seen.sql"),
+            sql!("save_pages_seen"),
             &[&now, &columns.id, &columns.etag, &columns.last_modified],
         )
         .await?;
@@ -237,7 +242,7 @@ pub(super) async fn see(
         .api
         .run(args, |connection, args| async move {
             let (pages, job, now) = &*args;
-            let sql = include_str!("../../queries/see_pages.sql");
+            let sql = sql!("see_pages");
             connection.change(sql, &[pages, job, now]).await?;
             Ok(())
         })
@@ -254,7 +259,7 @@ pub(super) async fn known(
         .api
         .run(args, |connection, args| async move {
             let (pages, job) = &*args;
-            let sql = include_str!("../../queries/known_pages.sql");
+            let sql = sql!("known_pages");
             let rows = connection.rows(sql, &[pages, job]).await?;
             let known = rows.iter().map(|row| {
                 let id = PageId(get(row, 0)?);

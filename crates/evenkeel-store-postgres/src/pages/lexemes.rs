@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use evenkeel_core::page::PageContent;
 use evenkeel_core::{JobNo, TenantNo};
-use evenkeel_store::Shelf;
+use evenkeel_store::PageQuota;
 use evenkeel_store::text::{TEXT_INDEXED_MAX, TITLE_INDEXED_MAX, indexed};
 
 /// PostgreSQL knows no later place in a text.
@@ -28,7 +28,7 @@ impl Home {
 }
 
 /// A page's words with their places, as the text of a `tsvector`.
-pub(super) fn lexemes(page: &PageContent, shelf: Shelf) -> String {
+pub(super) fn lexemes(page: &PageContent, shelf: PageQuota) -> String {
     let title = indexed(page.title.as_deref().unwrap_or_default(), TITLE_INDEXED_MAX);
     let text = indexed(&page.text, TEXT_INDEXED_MAX);
     let mut written = String::with_capacity(32 + (title.len() + text.len()) * 2);
@@ -72,7 +72,7 @@ mod tests {
             metadata: Value::Null,
             fields: Value::Null,
         };
-        let shelf = Shelf { tenant: TenantNo(3), job: JobNo(7), bytes_max: 0 };
+        let shelf = PageQuota { tenant: TenantNo(3), job: JobNo(7), bytes_max: 0 };
         assert_eq!(lexemes(&page, shelf), "_t3 _j7 it:1A s:2A a:3A title:4A a:6 text:7");
     }
 }

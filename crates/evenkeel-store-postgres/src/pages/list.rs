@@ -57,7 +57,7 @@ pub(super) fn nothing() -> Page<PageHit, PageNo> {
 }
 
 async fn find_job(connection: &Connection, tenant: i32, id: JobId) -> Tried<Option<JobNo>> {
-    let sql = include_str!("../../queries/list_pages_job.sql");
+    let sql = sql!("list_pages_job");
     let row = connection.maybe_row(sql, &[&id.0, &tenant]).await?;
     Ok(row.map(|row| get(&row, 0)).transpose()?.map(JobNo))
 }
@@ -70,14 +70,8 @@ async fn by_number(
     page: PageRequest<PageNo>,
 ) -> Tried<Page<PageHit, PageNo>> {
     let (listed, counted) = match job {
-        None => (
-            include_str!("../../queries/list_pages.sql"),
-            include_str!("../../queries/list_pages_count.sql"),
-        ),
-        Some(_) => (
-            include_str!("../../queries/list_pages_of_job.sql"),
-            include_str!("../../queries/list_pages_count_of_job.sql"),
-        ),
+        None => (sql!("list_pages"), sql!("list_pages_count")),
+        Some(_) => (sql!("list_pages_of_job"), sql!("list_pages_count_of_job")),
     };
     // The job was found among the tenant's.
     let job = job.map(|job| job.0);
@@ -121,7 +115,7 @@ fn hit(row: &Row) -> Tried<PageHit> {
 }
 
 async fn read_page(connection: &Connection, tenant: i32, id: PageId) -> Tried<Option<StoredPage>> {
-    let sql = include_str!("../../queries/get_page.sql");
+    let sql = sql!("get_page");
     let row = connection.maybe_row(sql, &[&id.0, &tenant]).await?;
     row.as_ref().map(stored_page).transpose()
 }

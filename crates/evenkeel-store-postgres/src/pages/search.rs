@@ -33,7 +33,7 @@ pub(super) async fn search(
     let most = COUNT_MAX + 1;
     let rows = connection
         .rows(
-            include_str!("../../queries/list_pages_search.sql"),
+            sql!("list_pages_search"),
             &[&found, &in_title, &ranked, &tenant, &url_prefix, &most, &offset, &limit],
         )
         .await?;
@@ -55,7 +55,7 @@ async fn show(connection: &Connection, rows: &[Row], needles: &Needles) -> Tried
     if numbers.is_empty() {
         return Ok(Vec::new());
     }
-    let sql = include_str!("../../queries/list_pages_search_texts.sql");
+    let sql = sql!("list_pages_search_texts");
     let chars = SNIPPET_CHARS_MAX as i32;
     let texts = connection.rows(sql, &[&numbers, &chars]).await?;
     let snippet =

@@ -140,7 +140,7 @@ impl<'a> Admission<'a> {
         };
         let full: Vec<LimitKey> = wanted.iter().filter_map(seems_full).collect();
         if !full.is_empty() {
-            let sql = include_str!("../../queries/claim_place_sweep.sql");
+            let sql = sql!("claim_permit_sweep");
             self.connection.change(sql, &[&key_bytes(&full)]).await?;
             self.swept.extend(&full);
             self.note(&full).await?;
@@ -153,7 +153,7 @@ impl<'a> Admission<'a> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
-        let sql = include_str!("../../queries/claim_place_lock.sql");
+        let sql = sql!("claim_permit_lock");
         let mut locked = Vec::with_capacity(keys.len());
         for row in self.connection.rows(sql, &[&key_bytes(keys)]).await? {
             let Some(key) = nth(keys, get(&row, 0)?) else { continue };
@@ -171,7 +171,7 @@ impl<'a> Admission<'a> {
         if keys.is_empty() {
             return Ok(());
         }
-        let sql = include_str!("../../queries/claim_place_count.sql");
+        let sql = sql!("claim_permit_count");
         for row in self.connection.rows(sql, &[&key_bytes(keys)]).await? {
             let Some(key) = nth(keys, get(&row, 0)?) else { continue };
             let own = self.places.iter().filter(|(limit, _)| *limit == key).count();
@@ -188,7 +188,7 @@ impl<'a> Admission<'a> {
         let keys: KeyColumns = parked.iter().map(|(key, _)| *key).collect();
         let rooms: Vec<String> = parked.iter().map(|(_, full)| full.key.room()).collect();
         let most: Vec<i32> = parked.iter().map(|(_, full)| full.most.cast_signed()).collect();
-        let sql = include_str!("../../queries/claim_park.sql");
+        let sql = sql!("claim_park");
         let KeyColumns { job_no, scheduled_at, sequence, attempt } = &keys;
         self.connection
             .change(sql, &[scheduled_at, job_no, sequence, attempt, &rooms, &most])
@@ -204,7 +204,7 @@ impl<'a> Admission<'a> {
         let limits: Vec<&[u8]> = self.places.iter().map(|(limit, _)| limit.as_bytes()).collect();
         let keys: KeyColumns = self.places.iter().map(|(_, key)| *key).collect();
         let KeyColumns { job_no, scheduled_at, sequence, attempt } = &keys;
-        let sql = include_str!("../../queries/claim_place_take.sql");
+        let sql = sql!("claim_permit_take");
         self.connection.change(sql, &[&limits, scheduled_at, job_no, sequence, attempt]).await?;
         Ok(())
     }

@@ -55,7 +55,7 @@ async fn run(connection: &Connection, args: &Args) -> Tried<RunCancelled> {
         }
     }
     let Args { scheduled_at, job_no, sequence, tenant, .. } = args;
-    let sql = include_str!("../../queries/cancel_run_is_there.sql");
+    let sql = sql!("cancel_run_is_there");
     let row = connection.row(sql, &[scheduled_at, job_no, sequence, tenant]).await?;
     if get(&row, 1)? {
         return Err(Failure::Again);
@@ -65,12 +65,12 @@ async fn run(connection: &Connection, args: &Args) -> Tried<RunCancelled> {
 
 async fn withdraw(connection: &Connection, args: &Args) -> Tried<Option<Withdrawn>> {
     let Args { scheduled_at, job_no, sequence, tenant, .. } = args;
-    let sql = include_str!("../../queries/cancel_run_ready.sql");
+    let sql = sql!("cancel_run_ready");
     let row = connection.maybe_row(sql, &[scheduled_at, job_no, sequence, tenant]).await?;
     if let Some(row) = row {
         return Ok(Some(Withdrawn::from_queue(&row)?));
     }
-    let sql = include_str!("../../queries/cancel_run_wake.sql");
+    let sql = sql!("cancel_run_delayed");
     let row = connection.maybe_row(sql, &[scheduled_at, job_no, sequence, tenant]).await?;
     row.as_ref().map(Withdrawn::from_wake).transpose()
 }
@@ -82,7 +82,7 @@ async fn close(
     mut withdrawn: Withdrawn,
 ) -> Tried<RunCancelled> {
     let is_new = withdrawn.is_unfired_trigger();
-    let sql = include_str!("../../queries/cancel_run_close_chain.sql");
+    let sql = sql!("cancel_run_close_runs");
     let row = connection
         .row(sql, &[&args.job_no, &is_new, &args.scheduled_at, &args.sequence, &args.now])
         .await?;
@@ -96,7 +96,7 @@ async fn close(
 
 async fn ask(connection: &Connection, args: &Args) -> Tried<Option<AttemptKey>> {
     let Args { scheduled_at, job_no, sequence, tenant, .. } = args;
-    let sql = include_str!("../../queries/cancel_run_ask.sql");
+    let sql = sql!("cancel_run_ask");
     let row = connection.maybe_row(sql, &[scheduled_at, job_no, sequence, tenant]).await?;
     row.map(|row| Ok(key(&row, 0)?)).transpose()
 }

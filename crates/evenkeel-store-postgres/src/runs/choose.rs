@@ -21,8 +21,6 @@ use crate::columns::{get, key, maybe_priority, time};
 use crate::error::Tried;
 use crate::pool::Connection;
 
-const TAKE: &str = include_str!("../../queries/claim_take.sql");
-const FIRST: &str = include_str!("../../queries/claim_rest.sql");
 /// So often others have their turn in the places of those that found none.
 const ROUNDS: usize = 3;
 /// So many of each lane of each pool are looked at for more that would find none.
@@ -167,8 +165,8 @@ impl Look<'_> {
         }
         // Sent together, and in this order since they are prepared: the second finds nothing that
         // the first has taken.
-        self.connection.prepare_cached(TAKE).await?;
-        self.connection.prepare_cached(FIRST).await?;
+        self.connection.prepare_cached(sql!("claim_take")).await?;
+        self.connection.prepare_cached(sql!("claim_rest")).await?;
         // What stays where it is, is found again.
         let count = rest + self.admission.left.len();
         let (_, first) = try_join(self.take(&taken), self.first(count)).await?;
@@ -228,7 +226,7 @@ impl Look<'_> {
 
     /// The first of each lane of each pool, by priority and by what they have waited.
     async fn front(&self, count: i64) -> Tried<Vec<Candidate>> {
-        let sql = include_str!("../../queries/claim_front.sql");
+        let sql = sql!("claim_front");
         let Self { claim, pools, literal, .. } = self;
         let rows = self.connection.rows(sql, &[pools, &count, literal, &claim.node_name]).await?;
         let mut front = self.read(&rows)?;
@@ -248,7 +246,7 @@ impl Look<'_> {
         let stays = self.admission.left.len();
         let asked = places.map(|places| if places == 0 { 0 } else { places + stays });
         let counts: Vec<i64> = asked.iter().map(|asked| sql_count(*asked)).collect();
-        let sql = include_str!("../../queries/claim_guaranteed.sql");
+        let sql = sql!("claim_guaranteed");
         let Self { claim, pools, literal, .. } = self;
         let rows =
             self.connection.rows(sql, &[pools, &lanes, &counts, literal, &claim.node_name]).await?;
@@ -281,7 +279,10 @@ impl Look<'_> {
     async fn first(&self, count: usize) -> Tried<Vec<Candidate>> {
         let Self { claim, pools, literal, .. } = self;
         let limit = sql_count(count);
-        let rows = self.connection.rows(FIRST, &[pools, &limit, literal, &claim.node_name]).await?;
+        let rows = self
+            .connection
+            .rows(sql!("claim_rest"), &[pools, &limit, literal, &claim.node_name])
+            .await?;
         let mut found = self.read(&rows)?;
         found.sort_unstable_by_key(Candidate::by_priority);
         found.truncate(count);
@@ -315,7 +316,7 @@ impl Look<'_> {
         if lanes.is_empty() {
             return Ok(Vec::new());
         }
-        let sql = include_str!("../../queries/claim_aged.sql");
+        let sql = sql!("claim_aged");
         let Self { claim, pools, literal, .. } = self;
         let rows = self
             .connection
@@ -329,7 +330,7 @@ impl Look<'_> {
             return Ok(());
         }
         let places: Vec<&str> = chosen.iter().map(|candidate| candidate.place.as_str()).collect();
-        self.connection.change(TAKE, &[&places]).await?;
+        self.connection.change(sql!("claim_take"), &[&places]).await?;
         Ok(())
     }
 

@@ -32,7 +32,7 @@ pub(super) async fn claim(
         .hot
         .run(args, |connection, args| async move {
             let pools = &args.claim.pools;
-            let sql = include_str!("../../queries/claim_is_ready.sql");
+            let sql = sql!("claim_is_ready");
             let row = connection.row(sql, &[&args.now, pools, &args.claim.node_name]).await?;
             if args.claim.room == 0 || !get::<bool>(&row, 1)? {
                 return Ok(Claimed { now: time(&row, 0)?, attempts: Vec::new(), again: false });
@@ -45,7 +45,7 @@ pub(super) async fn claim(
 
 async fn run(connection: &Connection, args: &Args, asked_at: Timestamp) -> Tried<Claimed> {
     let node = args.claim.node.0;
-    let lock = include_str!("../../queries/claim_lock_node.sql");
+    let lock = sql!("claim_lock_node");
     if connection.maybe_row(lock, &[&node]).await?.is_none() {
         return Ok(Claimed { now: asked_at, attempts: Vec::new(), again: false });
     }
@@ -91,7 +91,7 @@ async fn start(connection: &Connection, args: &Args, taken: &[Candidate]) -> Tri
         .collect();
     connection
         .rows(
-            include_str!("../../queries/claim_start.sql"),
+            sql!("claim_start"),
             &[
                 &args.now,
                 &args.claim.node.0,

@@ -79,7 +79,7 @@ pub(super) async fn fail_lost(
                 let died = (0..results.len()).filter(counts).map(|at| args.batch[at].key);
                 let KeyColumns { job_no, scheduled_at, sequence, attempt } = died.collect();
                 if !job_no.is_empty() {
-                    let sql = include_str!("../../queries/requeue_count_crash.sql");
+                    let sql = sql!("requeue_count_crash");
                     let keys: [&(dyn ToSql + Sync); 4] =
                         [&job_no, &scheduled_at, &sequence, &attempt];
                     connection.rows(sql, &keys).await?;
@@ -166,7 +166,7 @@ async fn correct_skips(
     if jobs.is_empty() {
         return Ok(());
     }
-    let sql = include_str!("../../queries/finish_correct_skips.sql");
+    let sql = sql!("finish_correct_skips");
     let (from, to) = (SkipReason::Overlap, SkipReason::EndNotStored);
     connection.rows(sql, &[&jobs, &since, &skip_reason_code(from), &skip_reason_code(to)]).await?;
     Ok(())
@@ -210,7 +210,7 @@ impl FinishColumns {
         let Self { keys, fence, status, started_at, finished_at } = self;
         connection
             .row(
-                include_str!("../../queries/finish_plain.sql"),
+                sql!("finish_plain"),
                 &[
                     &args.node,
                     &args.alpha,
@@ -263,7 +263,7 @@ impl FinishColumns {
         let memory: Vec<Option<i64>> = all().map(|results| results.memory_peak_kb).collect();
         connection
             .row(
-                include_str!("../../queries/finish.sql"),
+                sql!("finish"),
                 &[
                     &args.node,
                     &args.alpha,
@@ -294,7 +294,7 @@ impl FinishColumns {
 
     async fn find_ended(&self, connection: &Connection, node: i32) -> Tried<HashSet<i64>> {
         let KeyColumns { job_no, scheduled_at, sequence, attempt } = &self.keys;
-        let sql = include_str!("../../queries/finish_classify.sql");
+        let sql = sql!("finish_classify");
         let rows = connection
             .rows(sql, &[&node, job_no, scheduled_at, sequence, attempt, &self.fence])
             .await?;

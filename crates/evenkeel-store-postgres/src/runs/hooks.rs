@@ -26,12 +26,12 @@ pub(super) async fn obey(connection: &Connection, done: &[&Finish]) -> Tried<()>
     }
     if !reasons.is_empty() {
         let KeyColumns { job_no, scheduled_at, sequence, attempt } = &dead;
-        let sql = include_str!("../../queries/finish_dead.sql");
+        let sql = sql!("finish_dead");
         connection.change(sql, &[job_no, scheduled_at, sequence, attempt, &reasons]).await?;
     }
     if !pause_after.is_empty() {
         let KeyColumns { job_no, scheduled_at, sequence, attempt } = &failed;
-        let sql = include_str!("../../queries/finish_failing.sql");
+        let sql = sql!("finish_failing");
         connection.change(sql, &[job_no, scheduled_at, sequence, attempt, &pause_after]).await?;
     }
     Ok(())

@@ -52,14 +52,8 @@ async fn of_tenant(connection: &Connection, args: &Args) -> Tried<Page<Attempt, 
     });
     let reach = args.reach();
     let (rows, total) = try_join(
-        connection.rows(
-            include_str!("../../queries/list_runs.sql"),
-            &[&args.tenant, &at, &job, &bits, &nth, &reach],
-        ),
-        connection.row(
-            include_str!("../../queries/list_runs_count.sql"),
-            &[&args.tenant, &TENANT_COUNT_MAX],
-        ),
+        connection.rows(sql!("list_attempts"), &[&args.tenant, &at, &job, &bits, &nth, &reach]),
+        connection.row(sql!("list_attempts_count"), &[&args.tenant, &TENANT_COUNT_MAX]),
     )
     .await?;
     let found = rows.iter().map(read_run).collect::<Tried<Vec<Attempt>>>()?;
@@ -72,7 +66,7 @@ async fn of_job(
     args: &Args,
     job: JobId,
 ) -> Tried<Page<Attempt, AttemptKey>> {
-    let sql = include_str!("../../queries/list_runs_job.sql");
+    let sql = sql!("list_attempts_job");
     let Some(row) = connection.maybe_row(sql, &[&job.0, &args.tenant]).await? else {
         return Ok(cut(Vec::new(), args, 0, false));
     };
@@ -102,14 +96,14 @@ async fn walk(
     let from_at = after.map(|key| key.scheduled_at.as_micros());
     let from_sequence = after.map(|key| sequence(key.sequence));
     let before_attempt = after.map_or(i16::MAX, attempt);
-    let sql = include_str!("../../queries/list_runs_of_job.sql");
+    let sql = sql!("list_attempts_of_job");
     let rows =
         connection.rows(sql, &[&job_no, &from_at, &from_sequence, &before_attempt, &limit]).await?;
     let mut found = rows.iter().map(read_run).collect::<Tried<Vec<Attempt>>>()?;
     if usize::try_from(limit).is_ok_and(|limit| found.len() < limit) {
         // The links end where history was forgotten, but for two attempts.
         let oldest = found.iter().map(|run| run.key.scheduled_at.as_micros()).chain(from_at).min();
-        let sql = include_str!("../../queries/list_runs_kept.sql");
+        let sql = sql!("list_attempts_kept");
         let kept = connection.rows(sql, &[&job_no, &oldest.unwrap_or(i64::MAX)]).await?;
         for row in &kept {
             found.push(read_run(row)?);

@@ -20,8 +20,8 @@ use evenkeel_core::aging::Aging;
 use evenkeel_core::{AttemptKey, JobId, NodeNo};
 use evenkeel_store::{
     Attempt, AttemptFilter, AttemptStore, Cancellation, Claim, Claimed, Finish, FinishResult, Now,
-    Owned, Page, PageRequest, Prune, Pruned, QueuePlace, Requeue, RunCancelled, Scope, StoreError,
-    WaitingAttempt,
+    OwnedAttempt, Page, PageRequest, Prune, Pruned, QueuePosition, Requeue, RunCancelled, Scope,
+    StoreError, WaitingAttempt,
 };
 
 pub(crate) use self::admit::{key_bytes, nth};
@@ -56,11 +56,11 @@ impl AttemptStore for PostgresStore {
         &self,
         node: NodeNo,
         keys: &[AttemptKey],
-    ) -> Result<Vec<Owned>, StoreError> {
+    ) -> Result<Vec<OwnedAttempt>, StoreError> {
         owned::find_owned(self, node, keys).await
     }
 
-    async fn owned(&self, node: NodeNo, limit: u32) -> Result<Vec<Owned>, StoreError> {
+    async fn list_owned(&self, node: NodeNo, limit: u32) -> Result<Vec<OwnedAttempt>, StoreError> {
         owned::owned(self, node, limit).await
     }
 
@@ -77,7 +77,7 @@ impl AttemptStore for PostgresStore {
         cancel::cancel_run(self, scope, key, now).await
     }
 
-    async fn waiting_of(
+    async fn waiting_attempts(
         &self,
         scope: &Scope,
         job: JobId,
@@ -87,25 +87,25 @@ impl AttemptStore for PostgresStore {
         waiting::waiting_of(self, scope, job, ahead, now).await
     }
 
-    async fn waiting(&self, pools: &[String], limit: u32) -> Result<u32, StoreError> {
+    async fn count_queued(&self, pools: &[String], limit: u32) -> Result<u32, StoreError> {
         waiting::waiting(self, pools, limit).await
     }
 
-    async fn waiting_ahead(
+    async fn count_queued_ahead(
         &self,
         pools: &[String],
-        place: QueuePlace,
+        place: QueuePosition,
         limit: u32,
         now: Now,
     ) -> Result<u32, StoreError> {
         waiting::waiting_ahead(self, pools, place, limit, now).await
     }
 
-    async fn get_run(&self, scope: &Scope, key: AttemptKey) -> Result<Option<Attempt>, StoreError> {
+    async fn get_attempt(&self, scope: &Scope, key: AttemptKey) -> Result<Option<Attempt>, StoreError> {
         read::get_run(self, scope, key).await
     }
 
-    async fn list_runs(
+    async fn list_attempts(
         &self,
         scope: &Scope,
         filter: AttemptFilter,

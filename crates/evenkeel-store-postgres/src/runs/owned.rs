@@ -2,7 +2,7 @@
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{AttemptKey, NodeNo, TenantNo};
-use evenkeel_store::{Cancellation, Owned, StoreError};
+use evenkeel_store::{Cancellation, OwnedAttempt, StoreError};
 use tokio_postgres::Row;
 
 use crate::PostgresStore;
@@ -13,13 +13,13 @@ pub(super) async fn find_owned(
     store: &PostgresStore,
     node: NodeNo,
     keys: &[AttemptKey],
-) -> Result<Vec<Owned>, StoreError> {
+) -> Result<Vec<OwnedAttempt>, StoreError> {
     let args = (node.0, keys.iter().copied().collect::<KeyColumns>());
     store
         .hot
         .run(args, |connection, args| async move {
             let (node, KeyColumns { job_no, scheduled_at, sequence, attempt }) = &*args;
-            let sql = include_str!("../../queries/find_owned.sql");
+            let sql = sql!("find_owned");
             let rows =
                 connection.rows(sql, &[node, job_no, scheduled_at, sequence, attempt]).await?;
             rows.iter().map(read_owned).collect()
@@ -31,12 +31,12 @@ pub(super) async fn owned(
     store: &PostgresStore,
     node: NodeNo,
     limit: u32,
-) -> Result<Vec<Owned>, StoreError> {
+) -> Result<Vec<OwnedAttempt>, StoreError> {
     store
         .hot
         .run((node.0, i64::from(limit)), |connection, args| async move {
             let (node, limit) = &*args;
-            let sql = include_str!("../../queries/owned.sql");
+            let sql = sql!("owned");
             let rows = connection.rows(sql, &[node, limit]).await?;
             rows.iter().map(read_owned).collect()
         })
@@ -50,7 +50,7 @@ pub(super) async fn cancellations(
     store
         .hot
         .run(node.0, |connection, node| async move {
-            let sql = include_str!("../../queries/cancellations.sql");
+            let sql = sql!("cancellations");
             let rows = connection.rows(sql, &[&*node]).await?;
             let read = |row| Ok(Cancellation { key: key(row, 0)?, superseded: get(row, 4)? });
             rows.iter().map(read).collect()
@@ -59,8 +59,8 @@ pub(super) async fn cancellations(
 }
 
 /// The attempt in the first ten columns.
-pub(crate) fn read_owned(row: &Row) -> Tried<Owned> {
-    Ok(Owned {
+pub(crate) fn read_owned(row: &Row) -> Tried<OwnedAttempt> {
+    Ok(OwnedAttempt {
         key: key(row, 0)?,
         fence: Fence(get::<i32>(row, 4)?.cast_unsigned()),
         tenant: TenantNo(get(row, 5)?),

@@ -28,7 +28,7 @@ async fn run(connection: &Connection, prune: &Prune) -> Tried<Pruned> {
     let (at, job, bits, nth) = prune.after.map_or((i64::MIN, 0, 0, 0), columns);
     let row = connection
         .row(
-            include_str!("../../queries/prune.sql"),
+            sql!("prune"),
             &[
                 &at,
                 &job,
@@ -93,7 +93,7 @@ impl Forgotten {
 async fn relink(connection: &Connection, forgotten: Forgotten) -> Tried<()> {
     let jobs: BTreeSet<i64> = forgotten.0.keys().map(|(job, _, _)| *job).collect();
     for job in jobs {
-        let sql = include_str!("../../queries/prune_end_of_links.sql");
+        let sql = sql!("prune_end_of_links");
         while let Some(last) = connection.maybe_row(sql, &[&job]).await? {
             let (at, sequence): (i64, i32) = (get(&last, 0)?, get(&last, 1)?);
             let prev_at: Option<i64> = get(&last, 2)?;
@@ -101,10 +101,7 @@ async fn relink(connection: &Connection, forgotten: Forgotten) -> Tried<()> {
             let Some(beyond) = prev.and_then(|prev| forgotten.beyond(job, prev)) else { break };
             let (prev_at, prev_sequence) = beyond.unzip();
             connection
-                .change(
-                    include_str!("../../queries/prune_relink.sql"),
-                    &[&job, &at, &sequence, &prev_at, &prev_sequence],
-                )
+                .change(sql!("prune_relink"), &[&job, &at, &sequence, &prev_at, &prev_sequence])
                 .await?;
         }
     }

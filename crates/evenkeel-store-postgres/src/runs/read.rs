@@ -22,7 +22,7 @@ pub(super) async fn get_run(
             let (tenant, key) = &*args;
             let row = connection
                 .maybe_row(
-                    include_str!("../../queries/get_run.sql"),
+                    sql!("get_attempt"),
                     &[
                         tenant,
                         &key.scheduled_at.as_micros(),

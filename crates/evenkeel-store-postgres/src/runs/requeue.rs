@@ -68,7 +68,7 @@ pub(super) async fn run(
     sorted.iter().for_each(|(_, ticket)| tickets.push(Some(ticket)));
     let rows = connection
         .rows(
-            include_str!("../../queries/requeue.sql"),
+            sql!("requeue"),
             &[
                 &now,
                 &node,

@@ -5,8 +5,8 @@ use evenkeel_core::dedup::Wish;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{AttemptKey, JobId, TenantNo};
 use evenkeel_store::{
-    FinishResult, LiveAttempt, OutcomeOverride, OverrideResult, OverrideStore, Requeue, Scope,
-    Seen, Signal, Store as _, StoreError, Wanted, Word,
+    DedupClaim, FinishResult, LiveAttempt, LiveState, MessageKind, OutcomeOverride, OverrideResult,
+    OverrideStore, Requeue, Scope, Signal, Store as _, StoreError,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -34,14 +34,14 @@ impl OverrideStore for PostgresStore {
         self.api
             .run((job.0, scope.tenant.0, i64::from(limit)), |connection, args| async move {
                 let (job, tenant, limit) = &*args;
-                let sql = include_str!("../../queries/active_attempts.sql");
+                let sql = sql!("active_attempts");
                 let rows = connection.rows(sql, &[job, tenant, limit]).await?;
                 rows.iter().map(read_going_on).collect()
             })
             .await
     }
 
-    async fn settle(
+    async fn override_outcome(
         &self,
         scope: &Scope,
         settle: OutcomeOverride,
@@ -54,7 +54,7 @@ impl OverrideStore for PostgresStore {
             })
             .await?;
         if became == OverrideResult::Done
-            && let Err(error) = self.announce(Signal::Letters).await
+            && let Err(error) = self.announce(Signal::Messages).await
         {
             // The letter is there, and will be found by looking.
             tracing::debug!(%error, "a wake-up was not sent");
@@ -67,9 +67,9 @@ fn read_going_on(row: &Row) -> Tried<LiveAttempt> {
     let fence: Option<i32> = get(row, 5)?;
     let seen = match (fence, maybe_time(row, 6)?) {
         (Some(fence), Some(started_at)) => {
-            Seen::Running { fence: Fence(fence.cast_unsigned()), started_at }
+            LiveState::Running { fence: Fence(fence.cast_unsigned()), started_at }
         }
-        _ => Seen::Waiting,
+        _ => LiveState::Waiting,
     };
     Ok(LiveAttempt { key: key(row, 0)?, seen, priority: maybe_priority(row, 4)? })
 }
@@ -80,11 +80,13 @@ async fn run(
     settle: &OutcomeOverride,
 ) -> Tried<OverrideResult> {
     let became = match settle.seen {
-        Seen::Waiting => settle_waiting(connection, tenant, settle).await?,
-        Seen::Running { fence, .. } => settle_running(connection, tenant, settle, fence).await?,
+        LiveState::Waiting => settle_waiting(connection, tenant, settle).await?,
+        LiveState::Running { fence, .. } => {
+            settle_running(connection, tenant, settle, fence).await?
+        }
     };
     if became == OverrideResult::Done {
-        let sql = include_str!("../../queries/settle_changed.sql");
+        let sql = sql!("override_changed");
         connection.change(sql, &[&settle.key.job_no.0]).await?;
     }
     Ok(became)
@@ -104,11 +106,7 @@ async fn settle_running(
     let (at, job, chain, nth) = columns(settle.key);
     let under = fence_column(fence);
     let back = settle.requeue(tenant);
-    let sql = if back.is_some() {
-        include_str!("../../queries/settle_node.sql")
-    } else {
-        include_str!("../../queries/settle_running.sql")
-    };
+    let sql = if back.is_some() { sql!("override_node") } else { sql!("override_running") };
     let row = connection.maybe_row(sql, &[&at, &job, &chain, &nth, &tenant.0, &under]).await?;
     let Some(row) = row else { return Ok(OverrideResult::Elsewhere) };
     let node: i32 = get(&row, 0)?;
@@ -127,8 +125,8 @@ async fn settle_running(
             FinishResult::AlreadyDone | FinishResult::LeaseLost => return Err(Failure::Again),
         }
     }
-    let word = Word::Settled as i16;
-    let sql = include_str!("../../queries/send_message.sql");
+    let word = MessageKind::Ended as i16;
+    let sql = sql!("send_message");
     connection.change(sql, &[&node, &at, &job, &chain, &nth, &under, &word]).await?;
     Ok(OverrideResult::Done)
 }
@@ -141,15 +139,15 @@ async fn go_back(
     back: Requeue,
 ) -> Tried<OverrideResult> {
     let (no, tenant) = (settle.key.job_no.0, back.tenant.0);
-    let lock = include_str!("../../queries/order_lock_states.sql");
+    let lock = sql!("command_lock_states");
     connection.rows(lock, &[&[no].as_slice()]).await?;
-    let row = connection.row(include_str!("../../queries/settle_job.sql"), &[&no]).await?;
+    let row = connection.row(sql!("override_job"), &[&no]).await?;
     let job = get_job(connection, get::<Uuid>(&row, 0)?, tenant).await?;
     let goes_on = |stopped_at| settle.key.scheduled_at > stopped_at;
     let Some(job) = job.filter(|job| job.stopped_at.is_none_or(goes_on)) else {
         return Ok(OverrideResult::Stopped);
     };
-    if let Some(wanted) = Wanted::by_run(&job, Wish::GoBack, settle.at) {
+    if let Some(wanted) = DedupClaim::by_run(&job, Wish::GoBack, settle.at) {
         let now = Some(settle.at.as_micros());
         let key = [(wanted.key, wanted.job)].into_iter();
         let mut keys = Keys::lock(connection, tenant, key, now).await?;
@@ -181,12 +179,12 @@ async fn settle_waiting(
     };
     let (at, job, chain, nth) = columns(taken.key);
     if taken.is_unfired_trigger() {
-        let sql = include_str!("../../queries/settle_link.sql");
+        let sql = sql!("override_link");
         let row = connection.row(sql, &[&job, &at, &chain]).await?;
         taken.prev = (get(&row, 0)?, get(&row, 1)?);
     }
     let fence = Fence(taken.fence.cast_unsigned()).next();
-    let sql = include_str!("../../queries/settle_begin.sql");
+    let sql = sql!("override_begin");
     let row = connection
         .row(
             sql,
@@ -209,7 +207,7 @@ async fn settle_waiting(
     {
         return Err(Failure::Again);
     }
-    let sql = include_str!("../../queries/settle_nobody.sql");
+    let sql = sql!("override_unowned");
     connection.change(sql, &[&at, &job, &chain, &nth]).await?;
     Ok(OverrideResult::Done)
 }
@@ -221,12 +219,12 @@ async fn take(
     key: AttemptKey,
 ) -> Tried<Option<Withdrawn>> {
     let (at, job, chain, _) = columns(key);
-    let sql = include_str!("../../queries/cancel_run_ready.sql");
+    let sql = sql!("cancel_run_ready");
     let row = connection.maybe_row(sql, &[&at, &job, &chain, &tenant.0]).await?;
     if let Some(row) = row {
         return Ok(Some(Withdrawn::from_queue(&row)?));
     }
-    let sql = include_str!("../../queries/cancel_run_wake.sql");
+    let sql = sql!("cancel_run_delayed");
     let row = connection.maybe_row(sql, &[&at, &job, &chain, &tenant.0]).await?;
     row.as_ref().map(Withdrawn::from_wake).transpose()
 }

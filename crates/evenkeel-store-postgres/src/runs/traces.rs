@@ -42,7 +42,7 @@ pub(super) async fn settle(
 async fn forget_notes(connection: &Connection, keys: &KeyColumns) -> Tried<()> {
     let KeyColumns { job_no, scheduled_at, sequence, attempt } = keys;
     if !job_no.is_empty() {
-        let sql = include_str!("../../queries/finish_forget_notes.sql");
+        let sql = sql!("finish_delete_notes");
         connection.change(sql, &[job_no, scheduled_at, sequence, attempt]).await?;
     }
     Ok(())
@@ -51,7 +51,7 @@ async fn forget_notes(connection: &Connection, keys: &KeyColumns) -> Tried<()> {
 async fn forget_checkpoints(connection: &Connection, keys: &KeyColumns) -> Tried<()> {
     let KeyColumns { job_no, scheduled_at, sequence, .. } = keys;
     if !job_no.is_empty() {
-        let sql = include_str!("../../queries/finish_forget_checkpoints.sql");
+        let sql = sql!("finish_delete_checkpoints");
         connection.change(sql, &[job_no, scheduled_at, sequence]).await?;
     }
     Ok(())
@@ -69,7 +69,7 @@ impl SavedColumns<'_> {
     async fn save(&self, connection: &Connection) -> Tried<()> {
         let KeyColumns { job_no, scheduled_at, sequence, .. } = &self.keys;
         if !job_no.is_empty() {
-            let sql = include_str!("../../queries/finish_save_checkpoints.sql");
+            let sql = sql!("finish_save_checkpoints");
             let Self { saved_at, data, .. } = self;
             connection.change(sql, &[job_no, scheduled_at, sequence, saved_at, data]).await?;
         }

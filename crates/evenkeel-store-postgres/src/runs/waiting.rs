@@ -3,7 +3,9 @@
 use evenkeel_core::JobId;
 use evenkeel_core::aging::{Aging, Rise};
 use evenkeel_core::limit::{Limit, LimitKey};
-use evenkeel_store::{ClaimWindow, Now, QueuePlace, Scope, StoreError, WaitingAttempt, WaitsFor};
+use evenkeel_store::{
+    ClaimWindow, Now, QueuePosition, Scope, StoreError, WaitingAttempt, WaitsFor,
+};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -28,13 +30,13 @@ pub(super) async fn waiting_of(
             let (job, tenant, ahead, now) = &*args;
             let level = match ahead {
                 Some(aging) => {
-                    let sql = include_str!("../../queries/now.sql");
+                    let sql = sql!("now");
                     let clock = connection.row(sql, &[now]).await?;
                     Some(aging.risen(Rise(0), time(&clock, 0)?).0)
                 }
                 None => None,
             };
-            let sql = include_str!("../../queries/waiting_of.sql");
+            let sql = sql!("waiting_of");
             let rows = connection.rows(sql, &[job, tenant, &TOLD_MAX, &level]).await?;
             rows.iter().map(read_waiting).collect()
         })
@@ -45,7 +47,7 @@ fn read_waiting(row: &Row) -> Tried<WaitingAttempt> {
     let room = get::<Option<&str>>(row, 10)?.and_then(LimitKey::of_room);
     let waits_for = match (maybe_time(row, 4)?, room) {
         (Some(due), _) => WaitsFor::Time(due),
-        (None, Some(key)) => WaitsFor::Place {
+        (None, Some(key)) => WaitsFor::Permit {
             since: time(row, 5)?,
             limit: Limit { key, most: get::<Option<i32>>(row, 11)?.unwrap_or(0).cast_unsigned() },
             running: maybe_count(row, 12)?,
@@ -72,7 +74,7 @@ pub(super) async fn waiting(
     store
         .hot
         .run((pools.to_vec(), i64::from(limit)), |connection, args| async move {
-            let sql = include_str!("../../queries/waiting.sql");
+            let sql = sql!("waiting");
             let row = connection.row(sql, &[&args.0, &args.1]).await?;
             Ok(u32::try_from(get::<i64>(&row, 0)?).unwrap_or(u32::MAX))
         })
@@ -82,7 +84,7 @@ pub(super) async fn waiting(
 /// What `waiting_ahead` is asked.
 struct Ahead {
     pools: Vec<String>,
-    place: QueuePlace,
+    place: QueuePosition,
     limit: i64,
     now: Option<i64>,
 }
@@ -90,7 +92,7 @@ struct Ahead {
 pub(super) async fn waiting_ahead(
     store: &PostgresStore,
     pools: &[String],
-    place: QueuePlace,
+    place: QueuePosition,
     limit: u32,
     now: Now,
 ) -> Result<u32, StoreError> {
@@ -102,9 +104,9 @@ pub(super) async fn waiting_ahead(
         .hot
         .run(args, |connection, args| async move {
             let Ahead { pools, place, limit, now } = &*args;
-            let clock = connection.row(include_str!("../../queries/now.sql"), &[now]).await?;
+            let clock = connection.row(sql!("now"), &[now]).await?;
             let rise = place.aging.rise_of(place.rank, time(&clock, 0)?);
-            let sql = include_str!("../../queries/waiting_ahead.sql");
+            let sql = sql!("waiting_ahead");
             let asked: [&(dyn ToSql + Sync); 5] =
                 [pools, &(place.lane as i16), &place.rank.0, &rise.0, limit];
             let row = connection.row(sql, &asked).await?;

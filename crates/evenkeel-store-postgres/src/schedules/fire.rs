@@ -116,7 +116,7 @@ impl FireColumns {
     }
 
     async fn fire_claimed(&self, connection: &Connection, args: &Args) -> Tried<Row> {
-        let sql = include_str!("../../queries/fire_claimed.sql");
+        let sql = sql!("fire_claimed");
         connection
             .row(
                 sql,
@@ -145,7 +145,7 @@ impl FireColumns {
             skips.push(fire);
             tickets.push(fire.start.as_ref().and_then(|(_, start)| ticket_of(start)));
         }
-        let sql = include_str!("../../queries/fire.sql");
+        let sql = sql!("fire");
         connection
             .row(
                 sql,
@@ -183,7 +183,7 @@ impl FireColumns {
     }
 
     async fn classify(&self, connection: &Connection) -> Tried<Vec<Row>> {
-        let sql = include_str!("../../queries/fire_classify.sql");
+        let sql = sql!("fire_classify");
         connection
             .rows(
                 sql,

@@ -28,7 +28,7 @@ pub(super) async fn load_due(
         .hot
         .run(args, |connection, args| async move {
             let (shard, until, after, limit) = &*args;
-            let sql = include_str!("../../queries/load_due.sql");
+            let sql = sql!("load_due");
             due_jobs(&connection.rows(sql, &[shard, until, after, limit]).await?)
         })
         .await
@@ -42,7 +42,7 @@ pub(super) async fn load_jobs(
     store
         .hot
         .run(jobs, |connection, jobs| async move {
-            let sql = include_str!("../../queries/load_jobs.sql");
+            let sql = sql!("load_jobs");
             due_jobs(&connection.rows(sql, &[&*jobs]).await?)
         })
         .await
@@ -62,13 +62,9 @@ pub(super) async fn look_ahead(
             let (shards, until, limit, now) = &*args;
             // All three are sent at once: this is on the way from a trigger to its start.
             let (now, changed, wakes) = try_join3(
-                connection.row(include_str!("../../queries/now.sql"), &[now]),
-                connection
-                    .rows(include_str!("../../queries/look_ahead_changed.sql"), &[shards, limit]),
-                connection.rows(
-                    include_str!("../../queries/look_ahead_wakes.sql"),
-                    &[shards, until, limit],
-                ),
+                connection.row(sql!("now"), &[now]),
+                connection.rows(sql!("look_ahead_changed"), &[shards, limit]),
+                connection.rows(sql!("look_ahead_delayed"), &[shards, until, limit]),
             )
             .await?;
             Ok(LookAhead {

@@ -62,7 +62,7 @@ impl ScheduleStore for PostgresStore {
         wakes::postpone(self, batch).await
     }
 
-    async fn closed(
+    async fn find_closed_windows(
         &self,
         shards: &[Shard],
         limit: u32,
@@ -71,7 +71,7 @@ impl ScheduleStore for PostgresStore {
         openings::closed(self, shards, limit, now).await
     }
 
-    async fn reopen(&self, batch: &[(AttemptKey, ClaimWindow)]) -> Result<(), StoreError> {
+    async fn set_claim_windows(&self, batch: &[(AttemptKey, ClaimWindow)]) -> Result<(), StoreError> {
         openings::reopen(self, batch).await
     }
 }

@@ -86,18 +86,18 @@ async fn run(connection: &Connection, decided: &Decided, now: Option<i64>) -> Tr
     let Decided { jobs, generations, due } = decided;
     let executions = ask(connection, decided).await?;
     let mut withdrawn = Vec::new();
-    let sql = include_str!("../../queries/supersede_withdraw_ready.sql");
+    let sql = sql!("supersede_withdraw_ready");
     for row in connection.rows(sql, &[jobs, generations, due]).await? {
         withdrawn.push(Withdrawn::from_queue(&row)?);
     }
-    let sql = include_str!("../../queries/supersede_withdraw_wakes.sql");
+    let sql = sql!("supersede_withdraw_delayed");
     for row in connection.rows(sql, &[jobs, generations, due]).await? {
         withdrawn.push(Withdrawn::from_wake(&row)?);
     }
     if !withdrawn.is_empty() {
         end(connection, withdrawn, now).await?;
     }
-    let sql = include_str!("../../queries/supersede_look.sql");
+    let sql = sql!("supersede_find");
     let mut again = HashSet::new();
     for row in connection.rows(sql, &[jobs, generations, due]).await? {
         let (job_no, executions_now, waits): (i64, i64, bool) =
@@ -112,14 +112,14 @@ async fn run(connection: &Connection, decided: &Decided, now: Option<i64>) -> Tr
 /// Asks what runs of the jobs to end, and tells how many attempts each has had so far.
 async fn ask(connection: &Connection, decided: &Decided) -> Tried<HashMap<i64, i64>> {
     let Decided { jobs, generations, due } = decided;
-    let sql = include_str!("../../queries/supersede_ask.sql");
+    let sql = sql!("supersede_ask");
     let rows = connection.rows(sql, &[jobs, generations, due]).await?;
     rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?))).collect()
 }
 
 async fn end(connection: &Connection, withdrawn: Vec<Withdrawn>, now: Option<i64>) -> Tried<()> {
     let jobs: Vec<JobNo> = withdrawn.iter().map(|withdrawn| withdrawn.key.job_no).collect();
-    let sql = include_str!("../../queries/supersede_lock.sql");
+    let sql = sql!("supersede_lock");
     let rows = connection.rows(sql, &[&now, &job_numbers(&jobs)]).await?;
     let Some(first) = rows.first() else { return Ok(()) };
     let now: i64 = get(first, 0)?;

@@ -50,7 +50,7 @@ async fn run(connection: &Connection, args: &Args, rounds: &[Vec<usize>]) -> Tri
     match now {
         Some(now) => Ok(Fired { now, results }),
         None => {
-            let row = connection.row(include_str!("../../queries/now.sql"), &[&args.now]).await?;
+            let row = connection.row(sql!("now"), &[&args.now]).await?;
             Ok(Fired { now: time(&row, 0)?, results })
         }
     }
@@ -70,7 +70,7 @@ async fn fire_round(
     wakes().for_each(|wake| tickets.push(ticket_of(&wake.start)));
     let row = connection
         .row(
-            include_str!("../../queries/fire_delayed.sql"),
+            sql!("fire_delayed"),
             &[
                 &now,
                 &args.node,
@@ -100,7 +100,7 @@ async fn fire_round(
         get::<Option<Vec<i64>>>(&row, 2)?.unwrap_or_default().into_iter().collect();
     let mut there = HashSet::new();
     if alive && fired.len() < round.len() {
-        let sql = include_str!("../../queries/fire_wakes_classify.sql");
+        let sql = sql!("fire_delayed_classify");
         let rows = connection
             .rows(sql, &[&keys.job_no, &due, &keys.scheduled_at, &keys.sequence, &keys.attempt])
             .await?;
@@ -137,7 +137,7 @@ pub(super) async fn postpone(store: &PostgresStore, batch: &[Postpone]) -> Resul
         .hot
         .run((keys, due, until), |connection, args| async move {
             let (KeyColumns { job_no, scheduled_at, sequence, attempt }, due, until) = &*args;
-            let sql = include_str!("../../queries/postpone.sql");
+            let sql = sql!("postpone");
             connection.change(sql, &[job_no, due, scheduled_at, sequence, attempt, until]).await?;
             Ok(())
         })

@@ -2,7 +2,7 @@
 
 use evenkeel_core::condition::Level;
 use evenkeel_core::{AttemptKey, JobNo, Shard, TenantNo};
-use evenkeel_store::{Judgement, Now, OverdueInQueue, StoreError, ToJudge, Watched};
+use evenkeel_store::{JobToJudge, Judgement, Now, OverdueInQueue, StoreError, ToJudge};
 use futures::future::try_join;
 use tokio_postgres::Row;
 
@@ -18,7 +18,7 @@ pub(super) async fn watch(store: &PostgresStore, jobs: &[JobNo]) -> Result<(), S
     store
         .hot
         .run(job_numbers(jobs), |connection, jobs| async move {
-            connection.change(include_str!("../../queries/watch.sql"), &[&*jobs]).await?;
+            connection.change(sql!("watch"), &[&*jobs]).await?;
             Ok(())
         })
         .await
@@ -36,8 +36,8 @@ pub(super) async fn to_judge(
         .run(args, |connection, args| async move {
             let (now, shards, limit) = &*args;
             let (clock, rows) = try_join(
-                connection.row(include_str!("../../queries/now.sql"), &[now]),
-                connection.rows(include_str!("../../queries/to_judge.sql"), &[now, shards, limit]),
+                connection.row(sql!("now"), &[now]),
+                connection.rows(sql!("to_judge"), &[now, shards, limit]),
             )
             .await?;
             let jobs = rows.iter().map(read_watched).collect::<Tried<_>>()?;
@@ -46,9 +46,9 @@ pub(super) async fn to_judge(
         .await
 }
 
-fn read_watched(row: &Row) -> Tried<Watched> {
+fn read_watched(row: &Row) -> Tried<JobToJudge> {
     let no = JobNo(get(row, 0)?);
-    Ok(Watched {
+    Ok(JobToJudge {
         no,
         tenant: TenantNo(get(row, 1)?),
         touched: get(row, 2)?,
@@ -101,7 +101,7 @@ async fn judge_round(
     let reason: Vec<i16> = all().map(|judgement| judgement.reason as i16).collect();
     let error_at: Vec<i64> = all().map(|judgement| judgement.error_at.as_micros()).collect();
     let again_at: Vec<Option<i64>> = all().map(|judgement| micros(judgement.again_at)).collect();
-    let sql = include_str!("../../queries/judge.sql");
+    let sql = sql!("judge");
     connection
         .change(sql, &[&now, &job_no, &touched, &level, &reason, &error_at, &again_at])
         .await?;
@@ -125,7 +125,7 @@ pub(super) async fn overdue_in_queue(
         .hot
         .run(args, |connection, args| async move {
             let (now, shards, (scheduled_at, job_no, sequence, attempt), limit) = &*args;
-            let sql = include_str!("../../queries/overdue_in_queue.sql");
+            let sql = sql!("overdue_in_queue");
             let last = connection
                 .maybe_row(sql, &[now, shards, scheduled_at, job_no, sequence, attempt, limit])
                 .await?;

@@ -19,7 +19,7 @@ pub(super) async fn condition_counts(
     store
         .api
         .run(scope.tenant.0, |connection, tenant| async move {
-            let sql = include_str!("../../queries/condition_counts.sql");
+            let sql = sql!("condition_counts");
             let row = connection.maybe_row(sql, &[&*tenant]).await?;
             row.as_ref().map_or(Ok(ConditionCounts::default()), read_counts)
         })
@@ -32,7 +32,7 @@ pub(super) async fn all_condition_counts(
     store
         .api
         .run((), |connection, _| async move {
-            let sql = include_str!("../../queries/all_condition_counts.sql");
+            let sql = sql!("all_condition_counts");
             read_counts(&connection.row(sql, &[]).await?)
         })
         .await
@@ -60,11 +60,9 @@ pub(super) async fn list_at_risk(
             // One more than asked for tells whether there is another page.
             let (offset, limit) = (i64::from(page.offset), i64::from(page.limit) + 1);
             let (rows, counts) = try_join(
-                connection.rows(
-                    include_str!("../../queries/list_at_risk.sql"),
-                    &[tenant, &error_at, &job, &code, &offset, &limit],
-                ),
-                connection.maybe_row(include_str!("../../queries/condition_counts.sql"), &[tenant]),
+                connection
+                    .rows(sql!("list_at_risk"), &[tenant, &error_at, &job, &code, &offset, &limit]),
+                connection.maybe_row(sql!("condition_counts"), &[tenant]),
             )
             .await?;
             let counts = counts.as_ref().map_or(Ok(ConditionCounts::default()), read_counts)?;

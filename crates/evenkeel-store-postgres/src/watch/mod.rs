@@ -6,15 +6,15 @@ mod list;
 use async_trait::async_trait;
 use evenkeel_core::{AttemptKey, JobNo, Shard};
 use evenkeel_store::{
-    AtRisk, ConditionCounts, Judgement, Now, OverdueInQueue, Page, PageRequest, RiskCursor,
-    RiskFilter, Scope, StoreError, ToJudge, WatchStore,
+    AtRisk, AtRiskStore, ConditionCounts, Judgement, Now, OverdueInQueue, Page, PageRequest,
+    RiskCursor, RiskFilter, Scope, StoreError, ToJudge,
 };
 
 use crate::PostgresStore;
 
 #[async_trait]
-impl WatchStore for PostgresStore {
-    async fn watch(&self, jobs: &[JobNo]) -> Result<(), StoreError> {
+impl AtRiskStore for PostgresStore {
+    async fn mark_at_risk(&self, jobs: &[JobNo]) -> Result<(), StoreError> {
         judge::watch(self, jobs).await
     }
 

@@ -88,7 +88,7 @@ impl Counts {
         load: Option<&Load>,
     ) -> Answer<()> {
         let found: Option<(i32, Option<i64>, i64)> = connection
-            .prepare_cached(include_str!("../../queries/rhythms_of.sql"))?
+            .prepare_cached(sql!("load_profiles_of"))?
             .query_row([job.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
             .optional()?;
         let Some((tenant, key, cost)) = found else { return Ok(()) };
@@ -96,9 +96,12 @@ impl Counts {
             self.go(tenant, key, cost);
         }
         let counted = self.add(TenantNo(tenant), load);
-        connection
-            .prepare_cached(include_str!("../../queries/rhythms_set.sql"))?
-            .execute(params![job.0, counted.key, counted.cost, counted.is_stated])?;
+        connection.prepare_cached(sql!("load_profiles_set"))?.execute(params![
+            job.0,
+            counted.key,
+            counted.cost,
+            counted.is_stated
+        ])?;
         Ok(())
     }
 
@@ -107,17 +110,21 @@ impl Counts {
         for ((tenant, key), change) in self.by {
             let Change { jobs, cost, rhythm } = change;
             if jobs > 0 {
-                connection
-                    .prepare_cached(include_str!("../../queries/rhythms_add.sql"))?
-                    .execute(params![tenant, key, jobs, cost, rhythm.unwrap_or_default()])?;
+                connection.prepare_cached(sql!("load_profiles_add"))?.execute(params![
+                    tenant,
+                    key,
+                    jobs,
+                    cost,
+                    rhythm.unwrap_or_default()
+                ])?;
             } else if (jobs, cost) != (0, 0) {
                 connection
-                    .prepare_cached(include_str!("../../queries/rhythms_change.sql"))?
+                    .prepare_cached(sql!("load_profiles_change"))?
                     .execute(params![tenant, key, jobs, cost])?;
             }
             if jobs < 0 {
                 connection
-                    .prepare_cached(include_str!("../../queries/rhythms_forget.sql"))?
+                    .prepare_cached(sql!("load_profiles_delete"))?
                     .execute(params![tenant, key])?;
             }
         }
@@ -132,7 +139,7 @@ pub(super) fn rhythms(
 ) -> Answer<Vec<LoadProfileCount>> {
     let (tenant, key) =
         after.map_or((i64::MIN, i64::MIN), |(tenant, key)| (i64::from(tenant.0), key.0));
-    let mut statement = db.prepare_cached(include_str!("../../queries/rhythms.sql"))?;
+    let mut statement = db.prepare_cached(sql!("load_profiles"))?;
     let found = statement.query_map(params![tenant, key, limit], count_from)?;
     Ok(found.collect::<Result<_, _>>()?)
 }
@@ -145,8 +152,7 @@ pub(super) fn tenant_load_profiles(
 ) -> Answer<Vec<LoadProfileCount>> {
     // No key is 0, but some are below: without a place the list begins before all of them.
     let after = after.map_or(i64::MIN, |key| key.0);
-    let mut statement =
-        db.prepare_cached(include_str!("../../queries/tenant_load_profiles.sql"))?;
+    let mut statement = db.prepare_cached(sql!("tenant_load_profiles"))?;
     let found = statement.query_map(params![tenant.0, after, limit], count_from)?;
     Ok(found.collect::<Result<_, _>>()?)
 }

@@ -17,7 +17,7 @@ pub(super) fn is_anything_old(
     if rebalances::is_anything_old(db, scores_before, rebalances_before)? {
         return Ok(true);
     }
-    let sql = include_str!("../../queries/forget_balance_unused_look.sql");
+    let sql = sql!("prune_balance_unused_find");
     Ok(db.prepare_cached(sql)?.query_row([plans_before.as_micros()], |row| row.get(0))?)
 }
 
@@ -30,14 +30,16 @@ pub(super) fn forget(
 ) -> Answer<u64> {
     let rebalances_before = plans_before.saturating_sub(REBALANCES_KEPT);
     let times = (plans_before.as_micros(), rebalances_before.as_micros());
-    let parts = connection
-        .prepare_cached(include_str!("../../queries/forget_balance_parts_some.sql"))?
-        .execute(params![times.0, times.1, PARTS_FORGOTTEN])?;
+    let parts = connection.prepare_cached(sql!("prune_balance_parts_some"))?.execute(params![
+        times.0,
+        times.1,
+        PARTS_FORGOTTEN
+    ])?;
     if parts >= PARTS_FORGOTTEN as usize {
         return Ok(u64::from(limit));
     }
     let plans = connection
-        .prepare_cached(include_str!("../../queries/forget_balance_unused.sql"))?
+        .prepare_cached(sql!("prune_balance_unused"))?
         .execute(params![times.0, limit])?;
     let rest = rebalances::forget(connection, scores_before, rebalances_before, limit)?;
     Ok(plans as u64 + rest)

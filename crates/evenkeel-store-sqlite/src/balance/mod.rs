@@ -23,7 +23,7 @@ pub(crate) use counts::{Counted, Counts};
 
 #[async_trait]
 impl BalanceStore for SqliteStore {
-    async fn rhythms(
+    async fn load_profiles(
         &self,
         after: Option<(TenantNo, LoadProfileKey)>,
         limit: u32,

@@ -20,7 +20,7 @@ pub(super) fn placements(
     after: Option<JobNo>,
     limit: u32,
 ) -> Answer<Vec<Placement>> {
-    let mut statement = db.prepare_cached(include_str!("../../queries/placements.sql"))?;
+    let mut statement = db.prepare_cached(sql!("placements"))?;
     let after = after.map_or(i64::MIN, |job| job.0);
     let mut rows = statement.query(params![tenant.0, after, limit])?;
     let mut found = Vec::new();
@@ -35,7 +35,7 @@ pub(super) fn placements_of(
     tenant: TenantNo,
     jobs: &[JobNo],
 ) -> Answer<Vec<Placement>> {
-    let mut statement = db.prepare_cached(include_str!("../../queries/placements_of.sql"))?;
+    let mut statement = db.prepare_cached(sql!("placements_of"))?;
     let mut found = Vec::with_capacity(jobs.len());
     for job in jobs {
         let mut rows = statement.query(params![tenant.0, job.0])?;
@@ -73,18 +73,21 @@ pub(super) fn move_jobs(
     let rhythms: HashMap<LoadProfileKey, &str> =
         batch.rhythms.iter().map(|(key, rhythm)| (*key, rhythm.as_str())).collect();
     let rebalance: Option<i64> = connection
-        .prepare_cached(include_str!("../../queries/move_jobs_goes_on.sql"))?
+        .prepare_cached(sql!("move_jobs_is_running"))?
         .query_row(params![tenant.0, batch.rebalance.as_bytes(), batch.part], |row| row.get(0))
         .optional()?;
     let Some(rebalance) = rebalance else { return Ok(Moved::Stopped) };
     let made = move_each(connection, tenant, batch, &rhythms, now)?;
     let moved = made.iter().filter(|made| **made).count();
-    connection
-        .prepare_cached(include_str!("../../queries/move_jobs_done.sql"))?
-        .execute(params![rebalance, now.as_micros(), moved as i64, (made.len() - moved) as i64])?;
+    connection.prepare_cached(sql!("move_jobs_done"))?.execute(params![
+        rebalance,
+        now.as_micros(),
+        moved as i64,
+        (made.len() - moved) as i64
+    ])?;
     let bytes: Vec<u8> = made.iter().map(|made| u8::from(*made)).collect();
     connection
-        .prepare_cached(include_str!("../../queries/move_jobs_made.sql"))?
+        .prepare_cached(sql!("move_jobs_made"))?
         .execute(params![rebalance, batch.part, bytes])?;
     Ok(Moved::Done(made))
 }
@@ -96,8 +99,8 @@ fn move_each(
     rhythms: &HashMap<LoadProfileKey, &str>,
     now: Timestamp,
 ) -> Answer<Vec<bool>> {
-    let mut look = connection.prepare_cached(include_str!("../../queries/move_jobs_look.sql"))?;
-    let mut go = connection.prepare_cached(include_str!("../../queries/move_jobs.sql"))?;
+    let mut look = connection.prepare_cached(sql!("move_jobs_find"))?;
+    let mut go = connection.prepare_cached(sql!("move_jobs"))?;
     let mut counts = Counts::default();
     let mut made = vec![false; batch.moves.len()];
     for index in by_job(&batch.moves, |to| to.job.0) {

@@ -35,29 +35,26 @@ pub(super) fn plan(
     plan: &Rebalance,
     parts: &[Vec<u8>],
 ) -> Answer<()> {
-    connection.prepare_cached(include_str!("../../queries/plan_rebalance.sql"))?.execute(
-        params![
-            plan.id.as_bytes(),
-            tenant.0,
-            code(plan.state),
-            plan.undoes.as_ref().map(Uuid::as_bytes),
-            plan.undone_by.as_ref().map(Uuid::as_bytes),
-            plan.created_by,
-            plan.created_at.as_micros(),
-            micros(plan.touched_at),
-            micros(plan.ended_at),
-            plan.parts,
-            plan.parts_done,
-            stored(plan.planned),
-            stored(plan.moved),
-            stored(plan.changed),
-            stored(plan.skipped),
-            plan.summary,
-        ],
-    )?;
+    connection.prepare_cached(sql!("plan_rebalance"))?.execute(params![
+        plan.id.as_bytes(),
+        tenant.0,
+        code(plan.state),
+        plan.undoes.as_ref().map(Uuid::as_bytes),
+        plan.undone_by.as_ref().map(Uuid::as_bytes),
+        plan.created_by,
+        plan.created_at.as_micros(),
+        micros(plan.touched_at),
+        micros(plan.ended_at),
+        plan.parts,
+        plan.parts_done,
+        stored(plan.planned),
+        stored(plan.moved),
+        stored(plan.changed),
+        stored(plan.skipped),
+        plan.summary,
+    ])?;
     let no = connection.last_insert_rowid();
-    let mut statement =
-        connection.prepare_cached(include_str!("../../queries/plan_rebalance_part.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("plan_rebalance_part"))?;
     for (part, moves) in parts.iter().enumerate() {
         statement.execute(params![no, part as i64, moves])?;
     }
@@ -65,7 +62,7 @@ pub(super) fn plan(
 }
 
 pub(super) fn get(db: &Connection, tenant: TenantNo, id: Uuid) -> Answer<Option<Rebalance>> {
-    let mut statement = db.prepare_cached(include_str!("../../queries/get_rebalance.sql"))?;
+    let mut statement = db.prepare_cached(sql!("get_rebalance"))?;
     let mut rows = statement.query(params![tenant.0, id.as_bytes()])?;
     rows.next()?.map(rebalance_from).transpose()
 }
@@ -77,7 +74,7 @@ pub(super) fn part(
     part: u32,
 ) -> Answer<Option<RebalancePart>> {
     let found = db
-        .prepare_cached(include_str!("../../queries/rebalance_part.sql"))?
+        .prepare_cached(sql!("rebalance_part"))?
         .query_row(params![tenant.0, id.as_bytes(), part], |row| {
             let made: Option<Vec<u8>> = row.get(1)?;
             let made = made.map(|made| made.into_iter().map(|byte| byte != 0).collect());
@@ -95,7 +92,7 @@ pub(super) fn list(
     let (at, id) = page.after.map_or((i64::MAX, Uuid::max()), |(at, id)| (at.as_micros(), id));
     // One more than asked for tells whether there is a next page.
     let limit = i64::from(page.limit) + 1;
-    let mut statement = db.prepare_cached(include_str!("../../queries/list_rebalances.sql"))?;
+    let mut statement = db.prepare_cached(sql!("list_rebalances"))?;
     let mut rows = statement.query(params![tenant.0, at, id.as_bytes(), limit, page.offset])?;
     let mut items = Vec::new();
     while let Some(row) = rows.next()? {
@@ -104,7 +101,7 @@ pub(super) fn list(
     let has_more = items.len() > page.limit as usize;
     items.truncate(page.limit as usize);
     let total: i64 = db
-        .prepare_cached(include_str!("../../queries/list_rebalances_count.sql"))?
+        .prepare_cached(sql!("list_rebalances_count"))?
         .query_row([tenant.0], |row| row.get(0))?;
     let next = items.last().map(|one| (one.created_at, one.id)).filter(|_| has_more);
     Ok(Page { items, total: total.unsigned_abs(), total_is_estimate: false, next })
@@ -120,7 +117,7 @@ pub(super) fn begin(
     let now = resolve(now);
     let Some(wanted) = get(connection, tenant, id)? else { return Ok(None) };
     let other: Option<Vec<u8>> = connection
-        .prepare_cached(include_str!("../../queries/begin_rebalance_other.sql"))?
+        .prepare_cached(sql!("begin_rebalance_other"))?
         .query_row(params![tenant.0, id.as_bytes(), silent_before.as_micros()], |row| row.get(0))
         .optional()?;
     if let Some(other) = other {
@@ -134,14 +131,14 @@ pub(super) fn begin(
     }
     // Whoever did the others has left them alone for long.
     let which = params![tenant.0, id.as_bytes(), now.as_micros()];
-    connection
-        .prepare_cached(include_str!("../../queries/begin_rebalance_stop.sql"))?
-        .execute(which)?;
-    connection.prepare_cached(include_str!("../../queries/begin_rebalance.sql"))?.execute(which)?;
+    connection.prepare_cached(sql!("begin_rebalance_stop"))?.execute(which)?;
+    connection.prepare_cached(sql!("begin_rebalance"))?.execute(which)?;
     if let Some(undone) = wanted.undoes {
-        connection
-            .prepare_cached(include_str!("../../queries/begin_rebalance_undo.sql"))?
-            .execute(params![tenant.0, undone.as_bytes(), id.as_bytes()])?;
+        connection.prepare_cached(sql!("begin_rebalance_undo"))?.execute(params![
+            tenant.0,
+            undone.as_bytes(),
+            id.as_bytes()
+        ])?;
     }
     Ok(get(connection, tenant, id)?.map(BeganRebalance::Now))
 }
@@ -167,9 +164,12 @@ pub(super) fn end(
 ) -> Answer<Option<Rebalance>> {
     let now = resolve(now);
     if matches!(state, RebalanceState::Done | RebalanceState::Stopped) {
-        connection
-            .prepare_cached(include_str!("../../queries/end_rebalance.sql"))?
-            .execute(params![tenant.0, id.as_bytes(), code(state), now.as_micros()])?;
+        connection.prepare_cached(sql!("end_rebalance"))?.execute(params![
+            tenant.0,
+            id.as_bytes(),
+            code(state),
+            now.as_micros()
+        ])?;
     }
     get(connection, tenant, id)
 }
@@ -180,18 +180,16 @@ pub(super) fn save_score(
     score: SavedScore,
 ) -> Answer<bool> {
     let SavedScore { hour, score, next_score, cost_score, peak, mean, jobs } = score;
-    let new = connection.prepare_cached(include_str!("../../queries/save_score.sql"))?.execute(
-        params![
-            tenant.0,
-            hour.as_micros(),
-            score,
-            next_score,
-            cost_score,
-            peak,
-            mean,
-            stored(jobs)
-        ],
-    )?;
+    let new = connection.prepare_cached(sql!("save_score"))?.execute(params![
+        tenant.0,
+        hour.as_micros(),
+        score,
+        next_score,
+        cost_score,
+        peak,
+        mean,
+        stored(jobs)
+    ])?;
     Ok(new == 1)
 }
 
@@ -202,7 +200,7 @@ pub(super) fn scores(
     until: Timestamp,
     limit: u32,
 ) -> Answer<Vec<SavedScore>> {
-    let mut statement = db.prepare_cached(include_str!("../../queries/scores.sql"))?;
+    let mut statement = db.prepare_cached(sql!("scores"))?;
     let asked = params![tenant.0, from.as_micros(), until.as_micros(), limit];
     let found = statement.query_map(asked, |row| {
         Ok(SavedScore {
@@ -224,7 +222,7 @@ pub(super) fn is_anything_old(
     scores_before: Timestamp,
     plans_before: Timestamp,
 ) -> Answer<bool> {
-    let mut statement = db.prepare_cached(include_str!("../../queries/forget_balance_look.sql"))?;
+    let mut statement = db.prepare_cached(sql!("prune_balance_find"))?;
     let before = params![scores_before.as_micros(), plans_before.as_micros()];
     Ok(statement.query_row(before, |row| row.get(0))?)
 }
@@ -236,14 +234,13 @@ pub(super) fn forget(
     limit: u32,
 ) -> Answer<u64> {
     let scores = connection
-        .prepare_cached(include_str!("../../queries/forget_balance_scores.sql"))?
+        .prepare_cached(sql!("prune_balance_scores"))?
         .execute(params![scores_before.as_micros(), limit])?;
     let plans: Vec<i64> = connection
-        .prepare_cached(include_str!("../../queries/forget_balance_plans.sql"))?
+        .prepare_cached(sql!("prune_balance_plans"))?
         .query_map(params![plans_before.as_micros(), limit], |row| row.get(0))?
         .collect::<Result<_, _>>()?;
-    let mut parts =
-        connection.prepare_cached(include_str!("../../queries/forget_balance_parts.sql"))?;
+    let mut parts = connection.prepare_cached(sql!("prune_balance_parts"))?;
     for plan in &plans {
         parts.execute([plan])?;
     }

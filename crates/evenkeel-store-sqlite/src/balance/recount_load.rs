@@ -19,8 +19,7 @@ pub(super) struct Uncounted {
 /// Jobs that nobody has counted, and what they count for. One that cannot be read counts for
 /// nothing: it must not keep the others from being counted.
 pub(super) fn find_uncounted(db: &Connection, limit: u32) -> Answer<Vec<Uncounted>> {
-    let mut statement =
-        db.prepare_cached(include_str!("../../queries/count_uncounted_look.sql"))?;
+    let mut statement = db.prepare_cached(sql!("count_uncounted_find"))?;
     let mut rows = statement.query([limit])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
@@ -44,8 +43,7 @@ pub(super) fn find_uncounted(db: &Connection, limit: u32) -> Answer<Vec<Uncounte
 
 pub(super) fn count(connection: &Connection, found: &[Uncounted]) -> Answer<()> {
     let mut counts = Counts::default();
-    let mut statement =
-        connection.prepare_cached(include_str!("../../queries/count_uncounted.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("count_uncounted"))?;
     for one in found {
         let Counted { key, cost, is_stated } = Counted::as_load(one.load.as_ref());
         let changed = statement.execute(params![one.job, one.generation, key, cost, is_stated])?;
@@ -63,7 +61,7 @@ pub(super) fn look(
     after: Option<JobNo>,
     limit: u32,
 ) -> Answer<(Vec<i64>, Option<JobNo>)> {
-    let mut statement = db.prepare_cached(include_str!("../../queries/weigh_look.sql"))?;
+    let mut statement = db.prepare_cached(sql!("recount_load_find"))?;
     let mut rows = statement.query(params![after.map_or(i64::MIN, |job| job.0), limit])?;
     let (mut off, mut last, mut looked_at) = (Vec::new(), None, 0);
     while let Some(row) = rows.next()? {
@@ -87,15 +85,13 @@ pub(super) fn recount_load(
     let mut changed = 0;
     for job in jobs {
         let found: Option<(i32, i64, i64, Option<i64>)> = connection
-            .prepare_cached(include_str!("../../queries/weigh_of.sql"))?
+            .prepare_cached(sql!("recount_load_of"))?
             .query_row([job], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
             .optional()?;
         // Somebody else may have changed it since it was looked at.
         let Some((tenant, key, cost, takes)) = found else { continue };
         if let Some(takes) = takes {
-            connection
-                .prepare_cached(include_str!("../../queries/recount_load.sql"))?
-                .execute(params![job, takes])?;
+            connection.prepare_cached(sql!("recount_load"))?.execute(params![job, takes])?;
             counts.recount_load(tenant, key, takes - cost);
         } else {
             counts.recount(connection, JobNo(*job), None)?;

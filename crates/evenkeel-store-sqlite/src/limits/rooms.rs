@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use evenkeel_core::aging::Aging;
 use evenkeel_core::limit::{Ledger, Limit, LimitKey, Own, Usher};
 use evenkeel_core::{AttemptKey, Timestamp};
-use evenkeel_store::{RELEASED_MAX, ROOMS_LOOKED_AT_MAX, Released, Room, Rooms, StoreError, Terms};
+use evenkeel_store::{
+    LimitQueue, LimitTerms, RELEASE_SCAN_MAX, RELEASED_MAX, ReleaseStep, Released, StoreError,
+};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::error::Answer;
@@ -36,10 +38,10 @@ pub(super) struct LetOut {
 /// Who leaves some rooms, and how far this step has come. Nothing is written.
 pub(super) fn look_around(
     connection: &Connection,
-    rooms: &Rooms,
+    rooms: &ReleaseStep,
     now: Timestamp,
 ) -> Answer<(Vec<Move>, Released)> {
-    let Rooms { after, limit, terms, to_wider } = rooms;
+    let ReleaseStep { after, limit, terms, to_wider } = rooms;
     let mut doorway = Doorway::new(connection, terms, *to_wider, now);
     let mut moves = Vec::new();
     let mut unparked = Released { next: *after, ..Released::default() };
@@ -61,7 +63,7 @@ pub(super) fn look_around(
             running = running_under(connection, room.key)?;
         }
         let look = room.look(free(running));
-        if looked_at > 0 && looked_at + look > ROOMS_LOOKED_AT_MAX {
+        if looked_at > 0 && looked_at + look > RELEASE_SCAN_MAX {
             break;
         }
         looked_at += look;
@@ -76,22 +78,22 @@ pub(super) fn look_around(
     Ok((moves, unparked))
 }
 
-fn next_room(connection: &Connection, after: Option<LimitKey>) -> Answer<Option<Room>> {
+fn next_room(connection: &Connection, after: Option<LimitKey>) -> Answer<Option<LimitQueue>> {
     let after = after.map_or_else(|| "~".to_owned(), LimitKey::room);
     let next = connection
-        .prepare_cached(include_str!("../../queries/unpark_rooms.sql"))?
+        .prepare_cached(sql!("release_queues"))?
         .query_row([&after], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()?;
     let Some((pool, lowest, highest)): Option<(String, u32, u32)> = next else { return Ok(None) };
     let key = LimitKey::of_room(&pool)
         .ok_or_else(|| StoreError::corrupt("ready", "pool", "no waiting room"))?;
-    Ok(Some(Room { key, lowest, highest }))
+    Ok(Some(LimitQueue { key, lowest, highest }))
 }
 
 /// Lets those out of rooms who could start, and who would only be in the way.
 pub(super) struct Doorway<'a> {
     connection: &'a Connection,
-    terms: &'a Terms,
+    terms: &'a LimitTerms,
     to_wider: bool,
     now: Timestamp,
     /// How many run under limits that hold up some of a room as well. All rooms of a tenant have that
@@ -110,7 +112,7 @@ struct Counted {
 impl<'a> Doorway<'a> {
     pub(super) fn new(
         connection: &'a Connection,
-        terms: &'a Terms,
+        terms: &'a LimitTerms,
         to_wider: bool,
         now: Timestamp,
     ) -> Self {
@@ -174,20 +176,20 @@ fn first_of(
 
 fn count(connection: &Connection, key: LimitKey) -> Answer<u32> {
     Ok(connection
-        .prepare_cached(include_str!("../../queries/claim_place_count.sql"))?
+        .prepare_cached(sql!("claim_permit_count"))?
         .query_row([key.as_bytes()], |row| row.get(0))?)
 }
 
 /// How many of those who have places really run.
 pub(crate) fn running_under(connection: &Connection, key: LimitKey) -> Answer<u32> {
     Ok(connection
-        .prepare_cached(include_str!("../../queries/unpark_running.sql"))?
+        .prepare_cached(sql!("release_running"))?
         .query_row([key.as_bytes()], |row| row.get(0))?)
 }
 
 /// Says how many went home. Who has left meanwhile is let be.
 pub(super) fn make(connection: &Connection, moves: &[Move]) -> Answer<u64> {
-    let mut leave = connection.prepare_cached(include_str!("../../queries/release_limited.sql"))?;
+    let mut leave = connection.prepare_cached(sql!("release_limited"))?;
     let mut moved = 0;
     for Move { run, from, to } in moves {
         let (scheduled_at, job_no, sequence, attempt) = key_params(*run);

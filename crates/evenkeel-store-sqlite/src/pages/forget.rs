@@ -13,7 +13,7 @@ pub(super) fn forget(db: &Connection, job: JobNo, pages: &[PageId]) -> Answer<u6
     let mut numbers = Vec::with_capacity(pages.len());
     for id in pages {
         let found: Option<i64> = db
-            .prepare_cached(include_str!("../../queries/keep_pages_find.sql"))?
+            .prepare_cached(sql!("save_pages_find"))?
             .query_row(params![id_column(id), job.0], |row| row.get(0))
             .optional()?;
         numbers.extend(found);
@@ -23,9 +23,9 @@ pub(super) fn forget(db: &Connection, job: JobNo, pages: &[PageId]) -> Answer<u6
 
 /// Takes pages of a job away, and gives their room back. Says how many there were.
 fn take_away(db: &Connection, job: JobNo, numbers: &[i64]) -> Answer<u32> {
-    let mut page = db.prepare_cached(include_str!("../../queries/prune_pages.sql"))?;
-    let mut text = db.prepare_cached(include_str!("../../queries/forget_pages_text.sql"))?;
-    let mut words = db.prepare_cached(include_str!("../../queries/forget_pages_words.sql"))?;
+    let mut page = db.prepare_cached(sql!("prune_pages"))?;
+    let mut text = db.prepare_cached(sql!("prune_pages_text"))?;
+    let mut words = db.prepare_cached(sql!("prune_pages_words"))?;
     let (mut bytes, mut pages) = (0, 0_u32);
     for no in numbers {
         let size: Option<i64> = page.query_row([no], |row| row.get(0)).optional()?;
@@ -44,7 +44,7 @@ fn take_away(db: &Connection, job: JobNo, numbers: &[i64]) -> Answer<u32> {
 
 /// Deleted jobs that have pages. Every job that has some has a shelf, and shelves are few.
 pub(super) fn deleted_jobs(db: &Connection, limit: u32) -> Answer<Vec<JobNo>> {
-    let mut statement = db.prepare_cached(include_str!("../../queries/clear_pages_jobs.sql"))?;
+    let mut statement = db.prepare_cached(sql!("clear_pages_jobs"))?;
     let jobs = statement.query_map([limit], |row| Ok(JobNo(row.get(0)?)))?;
     Ok(jobs.collect::<Result<_, _>>()?)
 }
@@ -52,7 +52,7 @@ pub(super) fn deleted_jobs(db: &Connection, limit: u32) -> Answer<Vec<JobNo>> {
 /// Clears these jobs one after the other, at most `limit` pages. Says how many. Of jobs that are
 /// done the shelves are gone.
 pub(super) fn clear(db: &Connection, jobs: &[JobNo], limit: u32) -> Answer<u32> {
-    let mut look = db.prepare_cached(include_str!("../../queries/clear_pages_look.sql"))?;
+    let mut look = db.prepare_cached(sql!("clear_pages_find"))?;
     let mut cleared = 0;
     for job in jobs {
         let room = limit - cleared;
@@ -62,7 +62,7 @@ pub(super) fn clear(db: &Connection, jobs: &[JobNo], limit: u32) -> Answer<u32> 
         if cleared >= limit {
             break;
         }
-        db.prepare_cached(include_str!("../../queries/clear_pages_shelf.sql"))?.execute([job.0])?;
+        db.prepare_cached(sql!("clear_pages_shelf"))?.execute([job.0])?;
     }
     Ok(cleared)
 }

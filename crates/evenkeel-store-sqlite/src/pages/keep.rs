@@ -3,7 +3,7 @@
 use evenkeel_core::page::{Kept, KnownPage, PageContent};
 use evenkeel_core::{JobNo, PageId, Timestamp};
 use evenkeel_store::text::{TEXT_INDEXED_MAX, TITLE_INDEXED_MAX, clean, indexed};
-use evenkeel_store::{Shelf, StoreError};
+use evenkeel_store::{PageQuota, StoreError};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 
@@ -44,50 +44,46 @@ impl Prepared {
         weight(3, page.saturating_add(words))
     }
 
-    fn insert(&self, db: &Connection, shelf: Shelf, now: Timestamp) -> Answer<i64> {
+    fn insert(&self, db: &Connection, shelf: PageQuota, now: Timestamp) -> Answer<i64> {
         let page = &self.content;
-        db.prepare_cached(include_str!("../../queries/keep_pages_insert.sql"))?.execute(
-            params![
-                id_column(&page.id),
-                shelf.job.0,
-                shelf.tenant.0,
-                page.url,
-                page.title,
-                page.status,
-                page.content_type,
-                page.depth,
-                page.content_hash.as_slice(),
-                self.size,
-                now.as_micros(),
-                page.etag,
-                page.last_modified,
-            ],
-        )?;
+        db.prepare_cached(sql!("save_pages_insert"))?.execute(params![
+            id_column(&page.id),
+            shelf.job.0,
+            shelf.tenant.0,
+            page.url,
+            page.title,
+            page.status,
+            page.content_type,
+            page.depth,
+            page.content_hash.as_slice(),
+            self.size,
+            now.as_micros(),
+            page.etag,
+            page.last_modified,
+        ])?;
         Ok(db.last_insert_rowid())
     }
 
     fn change(&self, db: &Connection, no: i64, now: Timestamp) -> Answer<()> {
         let page = &self.content;
-        db.prepare_cached(include_str!("../../queries/keep_pages_change.sql"))?.execute(
-            params![
-                no,
-                page.url,
-                page.title,
-                page.status,
-                page.content_type,
-                page.depth,
-                page.content_hash.as_slice(),
-                self.size,
-                now.as_micros(),
-                page.etag,
-                page.last_modified,
-            ],
-        )?;
+        db.prepare_cached(sql!("save_pages_change"))?.execute(params![
+            no,
+            page.url,
+            page.title,
+            page.status,
+            page.content_type,
+            page.depth,
+            page.content_hash.as_slice(),
+            self.size,
+            now.as_micros(),
+            page.etag,
+            page.last_modified,
+        ])?;
         Ok(())
     }
 
-    fn write_text(&self, db: &Connection, shelf: Shelf, no: i64) -> Answer<()> {
-        db.prepare_cached(include_str!("../../queries/keep_pages_text.sql"))?.execute(params![
+    fn write_text(&self, db: &Connection, shelf: PageQuota, no: i64) -> Answer<()> {
+        db.prepare_cached(sql!("save_pages_text"))?.execute(params![
             no,
             self.content.text,
             self.links,
@@ -95,7 +91,7 @@ impl Prepared {
             self.fields,
         ])?;
         let home = format!("t{} j{}", shelf.tenant.0, shelf.job.0);
-        db.prepare_cached(include_str!("../../queries/keep_pages_words.sql"))?.execute(params![
+        db.prepare_cached(sql!("save_pages_words"))?.execute(params![
             no,
             self.title_words,
             self.text_words,
@@ -106,7 +102,7 @@ impl Prepared {
 
     fn see(&self, db: &Connection, no: i64, now: Timestamp) -> Answer<()> {
         let page = &self.content;
-        db.prepare_cached(include_str!("../../queries/keep_pages_seen.sql"))?.execute(params![
+        db.prepare_cached(sql!("save_pages_seen"))?.execute(params![
             no,
             now.as_micros(),
             page.etag,
@@ -122,12 +118,12 @@ fn json<T: Serialize>(value: &T) -> Result<String, StoreError> {
 
 pub(super) fn keep(
     db: &Connection,
-    shelf: Shelf,
+    shelf: PageQuota,
     pages: &[Prepared],
     now: Timestamp,
 ) -> Answer<Vec<Kept>> {
     let used: Option<u64> = db
-        .prepare_cached(include_str!("../../queries/keep_pages_shelf.sql"))?
+        .prepare_cached(sql!("save_pages_shelf"))?
         .query_row(params![shelf.job.0, shelf.tenant.0], |row| row.get(0))
         .optional()?;
     let Some(before) = used else { return Ok(vec![Kept::NoRoom; pages.len()]) };
@@ -171,7 +167,7 @@ type Found = (i64, [u8; 32], u64);
 
 fn find(db: &Connection, job: JobNo, id: PageId) -> Answer<Option<Found>> {
     Ok(db
-        .prepare_cached(include_str!("../../queries/keep_pages_find.sql"))?
+        .prepare_cached(sql!("save_pages_find"))?
         .query_row(params![id_column(&id), job.0], |row| {
             Ok((row.get(0)?, row.get(1)?, row.get(2)?))
         })
@@ -180,14 +176,13 @@ fn find(db: &Connection, job: JobNo, id: PageId) -> Answer<Option<Found>> {
 
 /// Takes note of what a job has more, or less.
 pub(super) fn count(db: &Connection, job: JobNo, bytes: i64, pages: i64) -> Answer<()> {
-    db.prepare_cached(include_str!("../../queries/keep_pages_count.sql"))?
-        .execute(params![job.0, bytes, pages])?;
+    db.prepare_cached(sql!("save_pages_count"))?.execute(params![job.0, bytes, pages])?;
     Ok(())
 }
 
 /// Notes that pages were seen.
 pub(super) fn see(db: &Connection, job: JobNo, pages: &[PageId], now: Timestamp) -> Answer<()> {
-    let mut see = db.prepare_cached(include_str!("../../queries/see_pages.sql"))?;
+    let mut see = db.prepare_cached(sql!("see_pages"))?;
     for id in pages {
         see.execute(params![id_column(id), job.0, now.as_micros()])?;
     }
@@ -196,7 +191,7 @@ pub(super) fn see(db: &Connection, job: JobNo, pages: &[PageId], now: Timestamp)
 
 /// What is known of pages.
 pub(super) fn known(db: &Connection, job: JobNo, pages: &[PageId]) -> Answer<Vec<KnownPage>> {
-    let mut statement = db.prepare_cached(include_str!("../../queries/known_pages.sql"))?;
+    let mut statement = db.prepare_cached(sql!("known_pages"))?;
     let mut found = Vec::new();
     for id in pages {
         let mut rows = statement.query(params![id_column(id), job.0])?;

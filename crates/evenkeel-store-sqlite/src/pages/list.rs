@@ -39,8 +39,8 @@ pub(super) fn list(
     }
     let (total, total_is_estimate) = count(db, tenant, job, url_prefix)?;
     let sql = match job {
-        None => include_str!("../../queries/list_pages.sql"),
-        Some(_) => include_str!("../../queries/list_pages_of_job.sql"),
+        None => sql!("list_pages"),
+        Some(_) => sql!("list_pages_of_job"),
     };
     let (after, job) = (page.after.map_or(0, |no| no.0), job.map(|job| job.0));
     // One more than asked for tells whether there is a next page.
@@ -63,7 +63,7 @@ pub(super) fn list(
 
 fn find_job(db: &Connection, tenant: TenantNo, id: JobId) -> Answer<Option<JobNo>> {
     Ok(db
-        .prepare_cached(include_str!("../../queries/list_pages_job.sql"))?
+        .prepare_cached(sql!("list_pages_job"))?
         .query_row(params![id.0.as_bytes().as_slice(), tenant.0], |row| Ok(JobNo(row.get(0)?)))
         .optional()?)
 }
@@ -75,8 +75,8 @@ fn count(
     url_prefix: &str,
 ) -> Answer<(u64, bool)> {
     let sql = match job {
-        None => include_str!("../../queries/list_pages_count.sql"),
-        Some(_) => include_str!("../../queries/list_pages_count_of_job.sql"),
+        None => sql!("list_pages_count"),
+        Some(_) => sql!("list_pages_count_of_job"),
     };
     let most = COUNTED_MAX as u64;
     let all = params![tenant.0, url_prefix, most + 1, job.map(|job| job.0)];
@@ -107,7 +107,7 @@ fn page_id(row: &Row<'_>) -> Answer<PageId> {
 }
 
 pub(super) fn get(db: &Connection, tenant: TenantNo, id: PageId) -> Answer<Option<StoredPage>> {
-    let mut statement = db.prepare_cached(include_str!("../../queries/get_page.sql"))?;
+    let mut statement = db.prepare_cached(sql!("get_page"))?;
     let mut rows = statement.query(params![id_column(&id), tenant.0])?;
     rows.next()?.map(page_from).transpose()
 }

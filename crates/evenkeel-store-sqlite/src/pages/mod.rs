@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use evenkeel_core::page::{Kept, KnownPage, PageContent};
 use evenkeel_core::{JobNo, PageId};
 use evenkeel_store::{
-    Now, Page, PageFilter, PageHit, PageNo, PageRequest, PageStore, Scope, Shelf, StoreError,
+    Now, Page, PageFilter, PageHit, PageNo, PageQuota, PageRequest, PageStore, Scope, StoreError,
     StoredPage,
 };
 
@@ -32,7 +32,7 @@ impl PageStore for SqliteStore {
 
     async fn save_pages(
         &self,
-        shelf: Shelf,
+        shelf: PageQuota,
         pages: Vec<PageContent>,
         now: Now,
     ) -> Result<Vec<Kept>, StoreError> {

@@ -28,7 +28,7 @@ pub(super) fn search(
     ranked.truncate(COUNTED_MAX);
     let shown =
         ranked.iter().skip(page.offset as usize).take(page.limit.min(SEARCH_LIMIT_MAX) as usize);
-    let mut show = db.prepare_cached(include_str!("../../queries/list_pages_search_show.sql"))?;
+    let mut show = db.prepare_cached(sql!("list_pages_search_show"))?;
     let mut items = Vec::new();
     for no in shown {
         let mut rows = show.query(params![no, SNIPPET_CHARS_MAX])?;
@@ -48,7 +48,7 @@ fn rank(
     url_prefix: &str,
 ) -> Answer<Vec<i64>> {
     let anywhere = matching(home, "{title text}", needles);
-    let mut statement = db.prepare_cached(include_str!("../../queries/list_pages_search.sql"))?;
+    let mut statement = db.prepare_cached(sql!("list_pages_search"))?;
     let most = COUNTED_MAX as i64 + 1;
     let mut found = statement
         .query_map(params![anywhere, tenant.0, url_prefix, most], |row| {
@@ -56,8 +56,7 @@ fn rank(
         })?
         .collect::<Result<Vec<(i64, f64)>, _>>()?;
     let last = found.iter().map(|(no, _)| *no).max().unwrap_or(0);
-    let mut statement =
-        db.prepare_cached(include_str!("../../queries/list_pages_search_titles.sql"))?;
+    let mut statement = db.prepare_cached(sql!("list_pages_search_titles"))?;
     let in_title = statement
         .query_map(params![matching(home, "title", needles), last], |row| row.get(0))?
         .collect::<Result<HashSet<i64>, _>>()?;

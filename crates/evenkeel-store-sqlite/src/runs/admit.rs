@@ -43,7 +43,7 @@ impl<'a> Places<'a> {
                 // Some may have ended, which nobody has noted.
                 Verdict::Park(full) if self.swept.insert(full.key) => {
                     self.connection
-                        .prepare_cached(include_str!("../../queries/claim_place_sweep.sql"))?
+                        .prepare_cached(sql!("claim_permit_sweep"))?
                         .execute([full.key.as_bytes()])?;
                     self.count(full.key)?;
                 }
@@ -56,8 +56,7 @@ impl<'a> Places<'a> {
             }
         }
         let (scheduled_at, job_no, sequence, attempt) = key_params(candidate.key);
-        let mut take =
-            self.connection.prepare_cached(include_str!("../../queries/claim_place_take.sql"))?;
+        let mut take = self.connection.prepare_cached(sql!("claim_permit_take"))?;
         for limit in &limits {
             take.execute(params![limit.key.as_bytes(), scheduled_at, job_no, sequence, attempt])?;
         }
@@ -78,7 +77,7 @@ impl<'a> Places<'a> {
     fn count(&mut self, key: LimitKey) -> Answer<()> {
         let running = self
             .connection
-            .prepare_cached(include_str!("../../queries/claim_place_count.sql"))?
+            .prepare_cached(sql!("claim_permit_count"))?
             .query_row([key.as_bytes()], |row| row.get(0))?;
         self.ledger.note(key, Some(running));
         Ok(())
@@ -88,7 +87,7 @@ impl<'a> Places<'a> {
 /// Moves it into the waiting room.
 fn park(connection: &Connection, run: AttemptKey, full: Limit) -> Answer<()> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(run);
-    connection.prepare_cached(include_str!("../../queries/claim_park.sql"))?.execute(params![
+    connection.prepare_cached(sql!("claim_park"))?.execute(params![
         scheduled_at,
         job_no,
         sequence,

@@ -21,11 +21,11 @@ pub(crate) fn cancel_run(
     let (scheduled_at, job_no, sequence, _) = key_params(key);
     let chain = params![scheduled_at, job_no, sequence, tenant.0];
     let wake: Option<u16> = connection
-        .prepare_cached(include_str!("../../queries/cancel_run_wake.sql"))?
+        .prepare_cached(sql!("cancel_run_delayed"))?
         .query_row(chain, |row| row.get(0))
         .optional()?;
     let ready: Option<(u16, Option<i64>, Option<u32>)> = connection
-        .prepare_cached(include_str!("../../queries/cancel_run_ready.sql"))?
+        .prepare_cached(sql!("cancel_run_ready"))?
         .query_row(chain, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()?;
     let withdrawn = match (wake, ready) {
@@ -42,14 +42,14 @@ pub(crate) fn cancel_run(
     if let Some((key, prev)) = withdrawn {
         record_withdrawn(connection, key, tenant, prev, Outcome::Cancelled, resolve(now))?;
         connection
-            .prepare_cached(include_str!("../../queries/order_close_chains.sql"))?
+            .prepare_cached(sql!("command_close_runs"))?
             .query_row(params![job_no, 1, AttemptStatus::Cancelled.code()], |_| Ok(()))
             .optional()?;
         watch::tell_of_end(connection, key.job_no)?;
         return Ok(RunCancelled::Withdrawn(key));
     }
     let last: Option<(u16, i16, Option<i32>)> = connection
-        .prepare_cached(include_str!("../../queries/cancel_run_last.sql"))?
+        .prepare_cached(sql!("cancel_run_last"))?
         .query_row(chain, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()?;
     match last {
@@ -71,7 +71,7 @@ pub(super) fn is_asked_to_end(
 ) -> Answer<Option<bool>> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(key);
     Ok(connection
-        .prepare_cached(include_str!("../../queries/cancel_run_is_asked.sql"))?
+        .prepare_cached(sql!("cancel_run_is_asked"))?
         .query_row(params![node, scheduled_at, job_no, sequence, attempt], |row| row.get(0))
         .optional()?)
 }

@@ -13,7 +13,7 @@ use evenkeel_core::lease::Fence;
 use evenkeel_core::limit::{KeyDigest, KeyLimit, Limit, Limits};
 use evenkeel_core::order::{Lane, Priority};
 use evenkeel_core::{AttemptKey, NodeNo, TenantNo, Timestamp};
-use evenkeel_store::{Claim, QueuePlace, RunLink, StoreError};
+use evenkeel_store::{Claim, QueuePosition, RunLink, StoreError};
 use rusqlite::{Connection, Row, params};
 
 use crate::error::Answer;
@@ -158,7 +158,7 @@ impl Look<'_> {
     }
 
     fn first_by_priority(&self, lane: Lane, count: usize) -> Answer<Vec<Candidate>> {
-        let sql = include_str!("../../queries/claim_candidates.sql");
+        let sql = sql!("claim_candidates");
         let mut statement = self.connection.prepare_cached(sql)?;
         let (limit, now) = (sql_count(count), self.now.as_micros());
         let mut found = Vec::new();
@@ -173,7 +173,7 @@ impl Look<'_> {
     }
 
     fn aged(&self, lane: Lane, count: usize, reach: Rise) -> Answer<Vec<Candidate>> {
-        let sql = include_str!("../../queries/claim_aged.sql");
+        let sql = sql!("claim_aged");
         let mut statement = self.connection.prepare_cached(sql)?;
         let (limit, now) = (sql_count(count), self.now.as_micros());
         let mut found = Vec::new();
@@ -218,16 +218,14 @@ impl Look<'_> {
 pub(crate) fn waiting_ahead(
     connection: &Connection,
     pools: &[String],
-    place: QueuePlace,
+    place: QueuePosition,
     limit: u32,
     now: Timestamp,
 ) -> Answer<u32> {
-    let QueuePlace { lane, rank, aging } = place;
+    let QueuePosition { lane, rank, aging } = place;
     let (lane, reach) = (lane as u8, aging.rise_of(rank, now));
-    let mut higher =
-        connection.prepare_cached(include_str!("../../queries/waiting_ahead_higher.sql"))?;
-    let mut risen =
-        connection.prepare_cached(include_str!("../../queries/waiting_ahead_risen.sql"))?;
+    let mut higher = connection.prepare_cached(sql!("waiting_ahead_higher"))?;
+    let mut risen = connection.prepare_cached(sql!("waiting_ahead_risen"))?;
     let mut count: u32 = 0;
     for pool in distinct(pools) {
         let above: u32 = higher.query_row(params![pool, lane, limit, rank.0], |row| row.get(0))?;

@@ -91,50 +91,44 @@ fn start(
     let (scheduled_at, job_no, sequence, attempt) = key_params(candidate.key);
     let fence = candidate.fence.next();
     let given = candidate.own_priority().map(Priority::get);
-    connection.prepare_cached(include_str!("../../queries/claim_take.sql"))?.execute(params![
+    connection.prepare_cached(sql!("claim_take"))?.execute(params![
         scheduled_at,
         job_no,
         sequence,
         attempt
     ])?;
-    connection
-        .prepare_cached(include_str!("../../queries/claim_count_execution.sql"))?
-        .execute([job_no])?;
+    connection.prepare_cached(sql!("claim_count_execution"))?.execute([job_no])?;
     let restarted = candidate.fence != Fence::NONE
-        && connection.prepare_cached(include_str!("../../queries/claim_restart.sql"))?.execute(
-            params![
-                scheduled_at,
-                job_no,
-                sequence,
-                attempt,
-                candidate.crashes,
-                fence.0,
-                claim.node.0,
-                now.as_micros(),
-                given,
-            ],
-        )? == 1;
+        && connection.prepare_cached(sql!("claim_restart"))?.execute(params![
+            scheduled_at,
+            job_no,
+            sequence,
+            attempt,
+            candidate.crashes,
+            fence.0,
+            claim.node.0,
+            now.as_micros(),
+            given,
+        ])? == 1;
     if !restarted {
         let (prev_at, prev_sequence) = link_columns(candidate.prev);
-        connection.prepare_cached(include_str!("../../queries/claim_start.sql"))?.execute(
-            params![
-                scheduled_at,
-                job_no,
-                sequence,
-                attempt,
-                candidate.tenant.0,
-                candidate.crashes,
-                fence.0,
-                claim.node.0,
-                prev_at,
-                prev_sequence,
-                now.as_micros(),
-                given,
-            ],
-        )?;
+        connection.prepare_cached(sql!("claim_start"))?.execute(params![
+            scheduled_at,
+            job_no,
+            sequence,
+            attempt,
+            candidate.tenant.0,
+            candidate.crashes,
+            fence.0,
+            claim.node.0,
+            prev_at,
+            prev_sequence,
+            now.as_micros(),
+            given,
+        ])?;
     }
     let (definition, checkpoint) = connection
-        .prepare_cached(include_str!("../../queries/claim_definition.sql"))?
+        .prepare_cached(sql!("claim_definition"))?
         .query_row(params![scheduled_at, job_no, sequence], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let (key, tenant) = (candidate.key, candidate.tenant);
     let (since, priority) = (candidate.since, candidate.own_priority());

@@ -45,9 +45,9 @@ pub(crate) fn finish(
 ) -> Answer<Vec<FinishResult>> {
     let mut results = vec![FinishResult::LeaseLost; batch.len()];
     let mut statements = Statements {
-        run: connection.prepare_cached(include_str!("../../queries/finish_run.sql"))?,
-        history: connection.prepare_cached(include_str!("../../queries/finish_history.sql"))?,
-        job: connection.prepare_cached(include_str!("../../queries/finish_job.sql"))?,
+        run: connection.prepare_cached(sql!("finish_run"))?,
+        history: connection.prepare_cached(sql!("finish_history"))?,
+        job: connection.prepare_cached(sql!("finish_job"))?,
     };
     let mut counts = Counts::default();
     for index in by_job(batch, |finish| finish.key.job_no.0) {
@@ -151,13 +151,13 @@ fn go_on(
     next_at: Option<Timestamp>,
 ) -> Answer<()> {
     if stops {
-        connection
-            .prepare_cached(include_str!("../../queries/finish_stop_job.sql"))?
-            .execute([job.0])?;
+        connection.prepare_cached(sql!("finish_stop_job"))?.execute([job.0])?;
     } else if let Some(next_at) = next_at {
-        let moved = connection
-            .prepare_cached(include_str!("../../queries/finish_follow.sql"))?
-            .execute(params![job.0, next_at.as_micros(), Slot::of(next_at).0])?;
+        let moved = connection.prepare_cached(sql!("finish_follow"))?.execute(params![
+            job.0,
+            next_at.as_micros(),
+            Slot::of(next_at).0
+        ])?;
         if moved == 1 {
             mark_changed(connection, job)?;
         }
@@ -169,14 +169,12 @@ fn go_on(
 fn correct_skips(connection: &Connection, finish: &Finish) -> Answer<()> {
     let Some(since) = finish.unstored_since else { return Ok(()) };
     let (from, to) = (SkipReason::Overlap, SkipReason::EndNotStored);
-    connection.prepare_cached(include_str!("../../queries/finish_correct_skips.sql"))?.execute(
-        params![
-            finish.key.job_no.0,
-            since.as_micros(),
-            skip_reason_code(from),
-            skip_reason_code(to)
-        ],
-    )?;
+    connection.prepare_cached(sql!("finish_correct_skips"))?.execute(params![
+        finish.key.job_no.0,
+        since.as_micros(),
+        skip_reason_code(from),
+        skip_reason_code(to)
+    ])?;
     Ok(())
 }
 
@@ -192,7 +190,7 @@ fn chain_is_over(connection: &Connection, node: NodeNo, finish: &Finish) -> Answ
     {
         return Ok(true);
     }
-    connection.prepare_cached(include_str!("../../queries/trigger_wake.sql"))?.execute(params![
+    connection.prepare_cached(sql!("trigger_delayed"))?.execute(params![
         Shard::of(finish.key.job_no).0,
         due.as_micros(),
         scheduled_at,
@@ -208,15 +206,20 @@ fn chain_is_over(connection: &Connection, node: NodeNo, finish: &Finish) -> Answ
 /// Is its job over, or paused since after the time it is for?
 pub(super) fn is_stopped(connection: &Connection, key: AttemptKey) -> Answer<bool> {
     Ok(connection
-        .prepare_cached(include_str!("../../queries/finish_is_stopped.sql"))?
+        .prepare_cached(sql!("finish_is_stopped"))?
         .exists(params![key.job_no.0, key.scheduled_at.as_micros()])?)
 }
 
 fn classify(connection: &Connection, node: NodeNo, finish: &Finish) -> Answer<FinishResult> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(finish.key);
-    let done_before = connection
-        .prepare_cached(include_str!("../../queries/finish_classify.sql"))?
-        .exists(params![scheduled_at, job_no, sequence, attempt, node.0, finish.fence.0])?;
+    let done_before = connection.prepare_cached(sql!("finish_classify"))?.exists(params![
+        scheduled_at,
+        job_no,
+        sequence,
+        attempt,
+        node.0,
+        finish.fence.0
+    ])?;
     Ok(if done_before { FinishResult::AlreadyDone } else { FinishResult::LeaseLost })
 }
 

@@ -56,8 +56,7 @@ pub(crate) fn get(
 
 fn get_wake(connection: &Connection, tenant: TenantNo, key: AttemptKey) -> Answer<Option<Attempt>> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(key);
-    let mut statement =
-        connection.prepare_cached(include_str!("../../queries/get_run_wake.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("get_attempt_delayed"))?;
     let which = params![scheduled_at, job_no, sequence, attempt, tenant.0];
     statement.query(which)?.next()?.map(run_from).transpose()
 }
@@ -73,16 +72,14 @@ struct Chains<'c> {
 
 impl<'c> Chains<'c> {
     fn open(connection: &'c Connection, tenant: TenantNo, job: JobNo) -> Answer<Self> {
-        let mut statement =
-            connection.prepare_cached(include_str!("../../queries/list_runs_ready_of_job.sql"))?;
+        let mut statement = connection.prepare_cached(sql!("list_attempts_ready_of_job"))?;
         let ready = collect(statement.query(params![tenant.0, job.0])?)?;
         Ok(Self { connection, tenant, job, ready })
     }
 
     /// The attempts of a chain, newest first.
     fn attempts(&self, chain: RunLink) -> Answer<Vec<Linked>> {
-        let mut statement =
-            self.connection.prepare_cached(include_str!("../../queries/list_runs_chain.sql"))?;
+        let mut statement = self.connection.prepare_cached(sql!("list_attempts_run"))?;
         let which = params![
             chain.scheduled_at.as_micros(),
             self.job.0,
@@ -122,8 +119,7 @@ impl<'c> Chains<'c> {
             below = None;
         }
         if found.len() < enough {
-            let mut statement =
-                self.connection.prepare_cached(include_str!("../../queries/list_runs_kept.sql"))?;
+            let mut statement = self.connection.prepare_cached(sql!("list_attempts_kept"))?;
             let kept = statement.query(params![oldest.as_micros(), self.job.0, self.tenant.0])?;
             found.extend(collect(kept)?.into_iter().map(|(run, _)| run));
         }
@@ -132,9 +128,7 @@ impl<'c> Chains<'c> {
 
     /// The chain before one whose first attempt, and with it the link, is forgotten.
     fn before_cut(&self, chain: RunLink) -> Answer<Option<RunLink>> {
-        let mut statement = self
-            .connection
-            .prepare_cached(include_str!("../../queries/list_runs_before_cut.sql"))?;
+        let mut statement = self.connection.prepare_cached(sql!("list_attempts_before_cut"))?;
         let which = params![chain.scheduled_at.as_micros(), self.job.0, SEARCHED_MAX];
         let found = statement.query_row(which, |row| Ok(link(row.get(0)?, row.get(1)?)));
         Ok(found.optional()?.flatten())
@@ -142,8 +136,7 @@ impl<'c> Chains<'c> {
 
     /// How many attempts there are from `head` on, at least `most` if there are more.
     fn count(&self, head: RunLink, most: usize) -> Answer<usize> {
-        let mut statement =
-            self.connection.prepare_cached(include_str!("../../queries/list_runs_attempts.sql"))?;
+        let mut statement = self.connection.prepare_cached(sql!("list_attempts_attempts"))?;
         let (mut count, mut next, mut oldest) = (0, Some(head), head.scheduled_at);
         while let Some(chain) = next
             && count < most
@@ -171,8 +164,7 @@ impl<'c> Chains<'c> {
             }
         }
         if count < most {
-            let mut kept =
-                self.connection.prepare_cached(include_str!("../../queries/list_runs_kept.sql"))?;
+            let mut kept = self.connection.prepare_cached(sql!("list_attempts_kept"))?;
             let mut rows = kept.query(params![oldest.as_micros(), self.job.0, self.tenant.0])?;
             while rows.next()?.is_some() {
                 count += 1;
@@ -207,7 +199,7 @@ pub(crate) fn of_job(
     page: PageRequest<AttemptKey>,
 ) -> Answer<Page<Attempt, AttemptKey>> {
     let found = connection
-        .prepare_cached(include_str!("../../queries/list_runs_job.sql"))?
+        .prepare_cached(sql!("list_attempts_job"))?
         .query_row(params![tenant.0, job.0.as_bytes().as_slice()], |row| {
             let head = link(row.get(1)?, row.get(2)?);
             Ok((JobNo(row.get(0)?), head, row.get::<_, i64>(3)?.unsigned_abs()))
@@ -237,10 +229,7 @@ pub(crate) fn of_all(
         page.after.map_or((i64::MAX, i64::MAX, u32::MAX, u16::MAX), key_params);
     let limit = enough(page) as i64;
     let mut runs = Vec::new();
-    for sql in [
-        include_str!("../../queries/list_runs.sql"),
-        include_str!("../../queries/list_runs_ready.sql"),
-    ] {
+    for sql in [sql!("list_attempts"), sql!("list_attempts_ready")] {
         let mut statement = connection.prepare_cached(sql)?;
         let rows = statement.query(params![tenant.0, at, job_no, sequence, attempt, limit])?;
         runs.extend(collect(rows)?.into_iter().map(|(run, _)| run));
@@ -252,16 +241,16 @@ pub(crate) fn of_all(
 
 fn count_all(connection: &Connection, tenant: TenantNo) -> Answer<(u64, bool)> {
     let (seen, ours): (i64, i64) = connection
-        .prepare_cached(include_str!("../../queries/list_runs_count.sql"))?
+        .prepare_cached(sql!("list_attempts_count"))?
         .query_row(params![tenant.0, COUNTED_MAX + 1], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let waiting: i64 = connection
-        .prepare_cached(include_str!("../../queries/list_runs_count_ready.sql"))?
+        .prepare_cached(sql!("list_attempts_count_ready"))?
         .query_row(params![tenant.0, COUNTED_MAX + 1], |row| row.get(0))?;
     if seen <= COUNTED_MAX && waiting <= COUNTED_MAX {
         return Ok(((ours + waiting).unsigned_abs(), false));
     }
     let started: i64 = connection
-        .prepare_cached(include_str!("../../queries/list_runs_estimate.sql"))?
+        .prepare_cached(sql!("list_attempts_estimate"))?
         .query_row([tenant.0], |row| row.get(0))?;
     Ok(((started.max(ours) + waiting).unsigned_abs(), true))
 }

@@ -2,15 +2,15 @@
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{AttemptKey, NodeNo, TenantNo, Timestamp};
-use evenkeel_store::{Cancellation, Owned};
+use evenkeel_store::{Cancellation, OwnedAttempt};
 use rusqlite::{Connection, Row, params};
 
 use crate::error::Answer;
 use crate::rows::{key_from, key_params, priority_from};
 
 /// The attempt of a row of `owned` and its relatives.
-pub(crate) fn owned_from(row: &Row<'_>) -> Answer<Owned> {
-    Ok(Owned {
+pub(crate) fn owned_from(row: &Row<'_>) -> Answer<OwnedAttempt> {
+    Ok(OwnedAttempt {
         key: key_from(row)?,
         fence: Fence(row.get("fence")?),
         tenant: TenantNo(row.get("tenant_no")?),
@@ -25,8 +25,8 @@ pub(crate) fn find(
     connection: &Connection,
     node: NodeNo,
     keys: &[AttemptKey],
-) -> Answer<Vec<Owned>> {
-    let mut statement = connection.prepare_cached(include_str!("../../queries/find_owned.sql"))?;
+) -> Answer<Vec<OwnedAttempt>> {
+    let mut statement = connection.prepare_cached(sql!("find_owned"))?;
     let mut found = Vec::new();
     for key in keys {
         let (scheduled_at, job_no, sequence, attempt) = key_params(*key);
@@ -39,11 +39,9 @@ pub(crate) fn find(
 }
 
 /// All that `node` has: the long ones by name, the others from where its open ones begin.
-pub(crate) fn all(connection: &Connection, node: NodeNo, limit: u32) -> Answer<Vec<Owned>> {
+pub(crate) fn all(connection: &Connection, node: NodeNo, limit: u32) -> Answer<Vec<OwnedAttempt>> {
     let mut found = Vec::new();
-    for sql in
-        [include_str!("../../queries/owned_long_runs.sql"), include_str!("../../queries/owned.sql")]
-    {
+    for sql in [sql!("owned_long_runs"), sql!("owned")] {
         let room = (limit as usize).saturating_sub(found.len());
         let mut statement = connection.prepare_cached(sql)?;
         let mut rows = statement.query(params![node.0, room as i64])?;
@@ -56,10 +54,9 @@ pub(crate) fn all(connection: &Connection, node: NodeNo, limit: u32) -> Answer<V
 
 /// Attempts that have ended in the meantime need not be told.
 pub(crate) fn cancellations(connection: &Connection, node: NodeNo) -> Answer<Vec<Cancellation>> {
-    let forget = include_str!("../../queries/cancellations_forget.sql");
+    let forget = sql!("cancellations_delete");
     connection.prepare_cached(forget)?.execute([node.0])?;
-    let mut statement =
-        connection.prepare_cached(include_str!("../../queries/cancellations.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("cancellations"))?;
     let mut rows = statement.query([node.0])?;
     let mut told = Vec::new();
     while let Some(row) = rows.next()? {
@@ -70,7 +67,7 @@ pub(crate) fn cancellations(connection: &Connection, node: NodeNo) -> Answer<Vec
 
 /// How many attempts wait in these pools, up to `limit`.
 pub(crate) fn waiting(connection: &Connection, pools: &[String], limit: u32) -> Answer<u32> {
-    let mut statement = connection.prepare_cached(include_str!("../../queries/waiting.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("waiting"))?;
     let mut count = 0;
     for pool in pools {
         count += statement.query_row(params![pool, limit - count], |row| row.get::<_, u32>(0))?;

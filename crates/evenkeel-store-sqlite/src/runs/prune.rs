@@ -36,7 +36,7 @@ impl Looked {
 
 pub(crate) fn look(connection: &Connection, prune: Prune) -> Answer<Looked> {
     let (scheduled_at, job_no, sequence, attempt) = prune.after.map_or((-1, 0, 0, 0), key_params);
-    let mut statement = connection.prepare_cached(include_str!("../../queries/prune_look.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("prune_find"))?;
     let mut rows = statement.query(params![
         scheduled_at,
         job_no,
@@ -69,7 +69,7 @@ pub(crate) fn look(connection: &Connection, prune: Prune) -> Answer<Looked> {
 }
 
 pub(crate) fn forget(connection: &Connection, looked: &Looked) -> Answer<u64> {
-    let mut forget = connection.prepare_cached(include_str!("../../queries/prune_forget.sql"))?;
+    let mut forget = connection.prepare_cached(sql!("prune_delete"))?;
     let mut forgotten = 0;
     for key in &looked.forget {
         forgotten += forget.execute(key_params(*key))? as u64;

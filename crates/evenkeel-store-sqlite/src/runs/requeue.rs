@@ -40,9 +40,12 @@ fn fail_one(connection: &Connection, node: NodeNo, requeue: &Requeue) -> Answer<
     }
     if requeue.crashed {
         let (scheduled_at, job_no, sequence, attempt) = key_params(requeue.key);
-        connection
-            .prepare_cached(include_str!("../../queries/requeue_count_crash.sql"))?
-            .execute(params![scheduled_at, job_no, sequence, attempt])?;
+        connection.prepare_cached(sql!("requeue_count_crash"))?.execute(params![
+            scheduled_at,
+            job_no,
+            sequence,
+            attempt
+        ])?;
     }
     Ok(true)
 }
@@ -61,15 +64,21 @@ fn requeue_one(
         let outcome = if superseded { Outcome::Superseded } else { Outcome::Cancelled };
         return withdraw(connection, node, requeue, outcome, now);
     }
-    let taken = connection.prepare_cached(include_str!("../../queries/requeue_run.sql"))?.execute(
-        params![scheduled_at, job_no, sequence, attempt, node.0, requeue.fence.0, requeue.crashed,],
-    )?;
+    let taken = connection.prepare_cached(sql!("requeue_run"))?.execute(params![
+        scheduled_at,
+        job_no,
+        sequence,
+        attempt,
+        node.0,
+        requeue.fence.0,
+        requeue.crashed,
+    ])?;
     if taken == 0 {
         return Ok(false);
     }
     notes::forget(connection, requeue.key)?;
     let crashes = connection
-        .prepare_cached(include_str!("../../queries/requeue_crashes.sql"))?
+        .prepare_cached(sql!("requeue_crashes"))?
         .query_row(params![scheduled_at, job_no, sequence, attempt], |row| row.get(0))?;
     let row = ReadyRow {
         key: requeue.key,
@@ -94,21 +103,19 @@ fn withdraw(
     now: Timestamp,
 ) -> Answer<bool> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(requeue.key);
-    let ended = connection
-        .prepare_cached(include_str!("../../queries/requeue_withdraw_run.sql"))?
-        .execute(params![
-            scheduled_at,
-            job_no,
-            sequence,
-            attempt,
-            node.0,
-            requeue.fence.0,
-            requeue.crashed,
-            now.as_micros(),
-            AttemptStatus::from(outcome).code(),
-        ])?;
+    let ended = connection.prepare_cached(sql!("requeue_withdraw_run"))?.execute(params![
+        scheduled_at,
+        job_no,
+        sequence,
+        attempt,
+        node.0,
+        requeue.fence.0,
+        requeue.crashed,
+        now.as_micros(),
+        AttemptStatus::from(outcome).code(),
+    ])?;
     connection
-        .prepare_cached(include_str!("../../queries/order_close_chains.sql"))?
+        .prepare_cached(sql!("command_close_runs"))?
         .query_row(params![job_no, ended, AttemptStatus::from(outcome).code()], |_| Ok(()))
         .optional()?;
     if ended == 1 {

@@ -5,8 +5,9 @@ use evenkeel_core::dedup::Wish;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, NodeNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    Finish, FinishResult, LiveAttempt, NodeMessage, Now, OVERRIDE_ALPHA, OutcomeOverride,
-    OverrideResult, OverrideStore, Requeue, RunLink, Scope, Seen, Signal, StoreError, Wanted, Word,
+    DedupClaim, Finish, FinishResult, LiveAttempt, LiveState, MessageKind, NodeMessage, Now,
+    OVERRIDE_ALPHA, OutcomeOverride, OverrideResult, OverrideStore, Requeue, RunLink, Scope,
+    Signal, StoreError,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -34,7 +35,7 @@ impl OverrideStore for SqliteStore {
         self.readers.read(move |db| active_attempts(db, tenant, job, limit)).await
     }
 
-    async fn settle(
+    async fn override_outcome(
         &self,
         scope: &Scope,
         settle: OutcomeOverride,
@@ -45,7 +46,7 @@ impl OverrideStore for SqliteStore {
             .write(Command, 4, move |session| settle_run(session.connection(), tenant, &settle))
             .await?;
         if became == OverrideResult::Done {
-            self.signals.send(Signal::Letters);
+            self.signals.send(Signal::Messages);
         }
         Ok(became)
     }
@@ -58,19 +59,19 @@ fn active_attempts(
     limit: u32,
 ) -> Answer<Vec<LiveAttempt>> {
     let found: Option<i64> = connection
-        .prepare_cached(include_str!("../../queries/waiting_of_job.sql"))?
+        .prepare_cached(sql!("waiting_of_job"))?
         .query_row(params![tenant.0, job.0.as_bytes().as_slice()], |row| row.get(0))
         .optional()?;
     let Some(no) = found.map(JobNo) else { return Ok(Vec::new()) };
     let mut all = Vec::new();
-    let sql = include_str!("../../queries/going_on_waiting.sql");
+    let sql = sql!("active_attempts_waiting");
     let mut waiting = connection.prepare_cached(sql)?;
     let mut rows = waiting.query(params![no.0, limit])?;
     while let Some(row) = rows.next()? {
         let (key, priority) = (key_from(row)?, priority_from(row)?);
-        all.push(LiveAttempt { key, seen: Seen::Waiting, priority });
+        all.push(LiveAttempt { key, seen: LiveState::Waiting, priority });
     }
-    let sql = include_str!("../../queries/going_on_running.sql");
+    let sql = sql!("active_attempts_running");
     let mut running = connection.prepare_cached(sql)?;
     // What is live and does not wait, runs: once all that is found, no older chains are followed.
     let live: u32 = connection
@@ -84,7 +85,7 @@ fn active_attempts(
         if let Some(row) = rows.next()? {
             let fence = Fence(row.get("fence")?);
             let started_at = Timestamp::from_micros(row.get("started_at")?);
-            let seen = Seen::Running { fence, started_at };
+            let seen = LiveState::Running { fence, started_at };
             all.push(LiveAttempt { key, seen, priority: priority_from(row)? });
         }
     }
@@ -99,8 +100,8 @@ fn settle_run(
     settle: &OutcomeOverride,
 ) -> Answer<OverrideResult> {
     let became = match settle.seen {
-        Seen::Waiting => settle_waiting(connection, tenant, settle)?,
-        Seen::Running { fence, .. } => settle_running(connection, tenant, settle, fence)?,
+        LiveState::Waiting => settle_waiting(connection, tenant, settle)?,
+        LiveState::Running { fence, .. } => settle_running(connection, tenant, settle, fence)?,
     };
     if became == OverrideResult::Done {
         mark_changed(connection, settle.key.job_no)?;
@@ -122,18 +123,18 @@ fn settle_running(
         Ok(statement.query_row(which, |row| row.get(0)).optional()?.map(NodeNo))
     };
     let (node, became) = if let Some(back) = settle.requeue(tenant) {
-        let node = node_by(include_str!("../../queries/settle_node.sql"))?;
+        let node = node_by(sql!("override_node"))?;
         let Some(node) = node else { return Ok(OverrideResult::Elsewhere) };
         (node, go_back(connection, node, settle, back)?)
     } else if let Some(end) = settle.finish(tenant, key, fence.next()) {
-        let node = node_by(include_str!("../../queries/settle_running.sql"))?;
+        let node = node_by(sql!("override_running"))?;
         let Some(node) = node else { return Ok(OverrideResult::Elsewhere) };
         (node, record(connection, node, end)?)
     } else {
         return Ok(OverrideResult::Elsewhere);
     };
     if became == OverrideResult::Done {
-        send_message(connection, node, NodeMessage { key, fence, word: Word::Settled })?;
+        send_message(connection, node, NodeMessage { key, fence, kind: MessageKind::Ended })?;
     }
     Ok(became)
 }
@@ -146,14 +147,13 @@ fn go_back(
     back: Requeue,
 ) -> Answer<OverrideResult> {
     let (no, tenant) = (settle.key.job_no, back.tenant);
-    let id: Vec<u8> = connection
-        .prepare_cached(include_str!("../../queries/settle_job.sql"))?
-        .query_row([no.0], |row| row.get(0))?;
+    let id: Vec<u8> =
+        connection.prepare_cached(sql!("override_job"))?.query_row([no.0], |row| row.get(0))?;
     let is_over = is_stopped(connection, settle.key)?
         || is_asked_to_end(connection, node.0, settle.key)?.is_some();
     let job = jobs::get(connection, tenant, job_id(id)?)?.filter(|_| !is_over);
     let Some(job) = job else { return Ok(OverrideResult::Stopped) };
-    let wanted = Wanted::by_run(&job, Wish::GoBack, settle.at);
+    let wanted = DedupClaim::by_run(&job, Wish::GoBack, settle.at);
     if let Some(holder) = dedup::kept_out_by(connection, tenant, wanted.as_ref(), settle.at)? {
         return Ok(OverrideResult::Duplicate(holder.id));
     }
@@ -189,7 +189,7 @@ fn settle_waiting(
     let (scheduled_at, job_no, sequence, attempt) = key_params(key);
     let (prev_at, prev_sequence) = link_columns(prev);
     let node = connection
-        .prepare_cached(include_str!("../../queries/settle_begin.sql"))?
+        .prepare_cached(sql!("override_begin"))?
         .query_row(
             params![
                 scheduled_at,
@@ -206,9 +206,7 @@ fn settle_waiting(
         )
         .map(NodeNo)?;
     let became = record(connection, node, end)?;
-    connection
-        .prepare_cached(include_str!("../../queries/settle_nobody.sql"))?
-        .execute(key_params(key))?;
+    connection.prepare_cached(sql!("override_unowned"))?.execute(key_params(key))?;
     Ok(became)
 }
 
@@ -217,7 +215,7 @@ fn take(connection: &Connection, tenant: TenantNo, key: AttemptKey) -> Answer<Op
     let (scheduled_at, job_no, sequence, _) = key_params(key);
     let chain = params![scheduled_at, job_no, sequence, tenant.0];
     let wake: Option<u16> = connection
-        .prepare_cached(include_str!("../../queries/cancel_run_wake.sql"))?
+        .prepare_cached(sql!("cancel_run_delayed"))?
         .query_row(chain, |row| row.get(0))
         .optional()?;
     if let Some(attempt) = wake {
@@ -226,7 +224,7 @@ fn take(connection: &Connection, tenant: TenantNo, key: AttemptKey) -> Answer<Op
         return Ok(Some(Taken { key, prev, fence: Fence::NONE, crashes: 0 }));
     }
     let ready = connection
-        .prepare_cached(include_str!("../../queries/settle_ready.sql"))?
+        .prepare_cached(sql!("override_ready"))?
         .query_row(chain, |row| {
             Ok(Taken {
                 key: key.with_attempt(AttemptNo(row.get(0)?)),

@@ -1,1 +1,0 @@
-SELECT fingerprint, status, headers, body FROM request WHERE tenant_no = $1 AND key = $2;

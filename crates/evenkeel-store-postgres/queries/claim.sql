@@ -1,0 +1,154 @@
+-- Claiming attempts from the queue.
+
+-- :name claim_aged
+-- The first of each lane by what they have waited, of each pool: those that reach the rank of the last
+-- that was found by priority. Seldom there are any.
+WITH clock AS MATERIALIZED (
+    SELECT coalesce($5::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+)
+SELECT c.ctid::text, c.lane, c.priority, c.rise, c.should_start_by, c.since, c.scheduled_at,
+       c.job_no, c.sequence, c.attempt, c.own_priority, c.tenant_no, c.fence, c.crashes, c.prev_at,
+       c.prev_sequence, c.limit_key, c.limit_max
+  FROM unnest($2::int2[], $3::int8[], $4::int8[]) AS l(lane, places, rise_max)
+ CROSS JOIN unnest($1::text[]) AS p(pool)
+ CROSS JOIN LATERAL (SELECT ctid, * FROM ready
+                      WHERE pool = p.pool AND lane = l.lane AND rise <= l.rise_max
+                        AND (open_from IS NULL OR open_from <= (SELECT now FROM clock))
+                        AND (open_until IS NULL OR open_until > (SELECT now FROM clock))
+                        AND (forbidden_nodes IS NULL OR NOT forbidden_nodes ? $6)
+                      ORDER BY rise, should_start_by, since, job_no
+                      LIMIT l.places FOR UPDATE SKIP LOCKED) AS c;
+
+-- :name claim_front
+-- The first of each lane by priority and by what they have waited, without taking anything: who of
+-- these finds no place is moved out of the way.
+WITH clock AS MATERIALIZED (
+    SELECT coalesce($3::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+)
+SELECT c.ctid::text, c.lane, c.priority, c.rise, c.should_start_by, c.since, c.scheduled_at,
+       c.job_no, c.sequence, c.attempt, c.own_priority, c.tenant_no, c.fence, c.crashes, c.prev_at,
+       c.prev_sequence, c.limit_key, c.limit_max
+  FROM unnest($1::text[]) AS p(pool)
+ CROSS JOIN unnest('{0,1,2}'::int2[]) AS l(lane)
+ CROSS JOIN LATERAL (SELECT ctid, * FROM ready
+                      WHERE pool = p.pool AND lane = l.lane
+                        AND (open_from IS NULL OR open_from <= (SELECT now FROM clock))
+                        AND (open_until IS NULL OR open_until > (SELECT now FROM clock))
+                        AND (forbidden_nodes IS NULL OR NOT forbidden_nodes ? $4)
+                      ORDER BY priority DESC, should_start_by, since, job_no
+                      LIMIT $2) AS c
+ UNION ALL
+SELECT c.ctid::text, c.lane, c.priority, c.rise, c.should_start_by, c.since, c.scheduled_at,
+       c.job_no, c.sequence, c.attempt, c.own_priority, c.tenant_no, c.fence, c.crashes, c.prev_at,
+       c.prev_sequence, c.limit_key, c.limit_max
+  FROM unnest($1::text[]) AS p(pool)
+ CROSS JOIN unnest('{0,1,2}'::int2[]) AS l(lane)
+ CROSS JOIN LATERAL (SELECT ctid, * FROM ready
+                      WHERE pool = p.pool AND lane = l.lane
+                        AND (open_from IS NULL OR open_from <= (SELECT now FROM clock))
+                        AND (open_until IS NULL OR open_until > (SELECT now FROM clock))
+                        AND (forbidden_nodes IS NULL OR NOT forbidden_nodes ? $4)
+                      ORDER BY rise, should_start_by, since, job_no
+                      LIMIT $2) AS c;
+
+-- :name claim_guaranteed
+-- The first of each lane by priority, as many as it has places for itself, of each pool. A row that
+-- somebody else is taking is passed over, and so is one that may not be claimed now, or not by this
+-- node.
+WITH clock AS MATERIALIZED (
+    SELECT coalesce($4::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+)
+SELECT c.ctid::text, c.lane, c.priority, c.rise, c.should_start_by, c.since, c.scheduled_at,
+       c.job_no, c.sequence, c.attempt, c.own_priority, c.tenant_no, c.fence, c.crashes, c.prev_at,
+       c.prev_sequence, c.limit_key, c.limit_max
+  FROM unnest($2::int2[], $3::int8[]) AS l(lane, places)
+ CROSS JOIN unnest($1::text[]) AS p(pool)
+ CROSS JOIN LATERAL (SELECT ctid, * FROM ready
+                      WHERE pool = p.pool AND lane = l.lane
+                        AND (open_from IS NULL OR open_from <= (SELECT now FROM clock))
+                        AND (open_until IS NULL OR open_until > (SELECT now FROM clock))
+                        AND (forbidden_nodes IS NULL OR NOT forbidden_nodes ? $5)
+                      ORDER BY priority DESC, should_start_by, since, job_no
+                      LIMIT l.places FOR UPDATE SKIP LOCKED) AS c;
+
+-- :name claim_is_ready
+-- Is there anything at all to claim? An empty queue is asked often, and so is one in which nothing
+-- may be claimed by this node for now.
+WITH clock AS MATERIALIZED (
+    SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+)
+SELECT (SELECT now FROM clock),
+       EXISTS (SELECT FROM ready
+                WHERE pool = ANY ($2::text[])
+                  AND (open_from IS NULL OR open_from <= (SELECT now FROM clock))
+                  AND (open_until IS NULL OR open_until > (SELECT now FROM clock))
+                  AND (forbidden_nodes IS NULL OR NOT forbidden_nodes ? $3));
+
+-- :name claim_lock_node
+-- As in fire_claimed: nobody can declare the node dead before this transaction has ended.
+SELECT node_no FROM node WHERE node_no = $1 AND state = 0 FOR KEY SHARE;
+
+-- :name claim_rest
+-- The first by lane and priority, of each pool. What may not be claimed now, or not by this node, is
+-- passed over.
+WITH clock AS MATERIALIZED (
+    SELECT coalesce($3::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+)
+SELECT c.ctid::text, c.lane, c.priority, c.rise, c.should_start_by, c.since, c.scheduled_at,
+       c.job_no, c.sequence, c.attempt, c.own_priority, c.tenant_no, c.fence, c.crashes, c.prev_at,
+       c.prev_sequence, c.limit_key, c.limit_max
+  FROM unnest($1::text[]) AS p(pool)
+ CROSS JOIN LATERAL (SELECT ctid, * FROM ready
+                      WHERE pool = p.pool
+                        AND (open_from IS NULL OR open_from <= (SELECT now FROM clock))
+                        AND (open_until IS NULL OR open_until > (SELECT now FROM clock))
+                        AND (forbidden_nodes IS NULL OR NOT forbidden_nodes ? $4)
+                      ORDER BY lane, priority DESC, should_start_by, since, job_no
+                      LIMIT $2 FOR UPDATE SKIP LOCKED) AS c;
+
+-- :name claim_start
+-- Attempts that were taken out of the queue begin. One that had been given back has a row.
+WITH clock AS MATERIALIZED (
+    SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+), d AS MATERIALIZED (
+    SELECT *, row_number() OVER (PARTITION BY job_no ORDER BY scheduled_at, sequence, attempt)
+              AS nth
+      FROM unnest($3::int8[], $4::int8[], $5::int4[], $6::int2[], $7::int4[], $8::int4[],
+                  $9::int2[], $10::int8[], $11::int4[], $12::int2[])
+           AS d(job_no, scheduled_at, sequence, attempt, tenant_no, fence, crashes, prev_at,
+                prev_sequence, priority)
+), locked AS MATERIALIZED (
+    SELECT d.*, s.executions
+      FROM (SELECT * FROM d ORDER BY job_no) AS d JOIN job_state s USING (job_no)
+       FOR NO KEY UPDATE OF s
+), counted AS (
+    UPDATE job_state s SET executions = s.executions + l.n
+      FROM (SELECT job_no, count(*) AS n FROM locked GROUP BY job_no ORDER BY job_no) AS l
+     WHERE s.job_no = l.job_no
+), started AS (
+    INSERT INTO run AS r (scheduled_at, job_no, sequence, attempt, tenant_no, status, crashes,
+                          fence, node_no, prev_at, prev_sequence, number, started_at,
+                          priority)
+    SELECT scheduled_at, job_no, sequence, attempt, tenant_no, 1, crashes, fence + 1, $2, prev_at,
+           prev_sequence, executions + nth, (SELECT now FROM clock), priority
+      FROM locked
+        ON CONFLICT (scheduled_at, job_no, sequence, attempt) DO UPDATE
+       SET status = 1, fence = excluded.fence, crashes = excluded.crashes, node_no = excluded.node_no,
+           number = excluded.number, started_at = excluded.started_at,
+           priority = excluded.priority
+), reached AS (
+    UPDATE node SET oldest_open = least(oldest_open, earliest),
+                    reached_back_to = least(reached_back_to, earliest)
+      FROM (SELECT min(scheduled_at) AS earliest FROM d) AS d
+     WHERE node_no = $2
+)
+SELECT (SELECT now FROM clock), d.scheduled_at, d.job_no, d.sequence, d.attempt, j.definition,
+       -- not a join, which a plan made while there were none might do the wrong way round
+       (SELECT c.data FROM checkpoint c
+         WHERE c.scheduled_at = d.scheduled_at AND c.job_no = d.job_no
+           AND c.sequence = d.sequence)
+  FROM d JOIN job j USING (job_no);
+
+-- :name claim_take
+-- They are locked, so each is where it was found.
+DELETE FROM ready WHERE ctid = ANY ($1::text[]::tid[]);

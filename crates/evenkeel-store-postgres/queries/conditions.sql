@@ -1,0 +1,143 @@
+-- Conditions of jobs: OK, WARNING or ERROR.
+
+-- :name all_condition_counts
+SELECT coalesce(sum(job_count), 0)::int8, coalesce(sum(warnings), 0)::int8,
+       coalesce(sum(errors), 0)::int8,
+       (SELECT count(*) FROM (SELECT FROM watch WHERE reason = 9 LIMIT 10000) AS h)
+  FROM tenant;
+
+-- :name condition_counts
+SELECT job_count, warnings, errors,
+       (SELECT count(*) FROM (SELECT FROM watch
+                               WHERE tenant_no = $1 AND reason = 9 LIMIT 10000) AS h)
+  FROM tenant WHERE tenant_no = $1;
+
+-- :name judge
+-- The rows of the jobs are locked first, as finish does, and then those of the list, as they are by
+-- then. What has been touched since it was judged is left alone. Nothing is joined with the list,
+-- which a plan made while it was empty would do the wrong way round.
+WITH clock AS MATERIALIZED (
+    SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+), locked AS MATERIALIZED (
+    SELECT d.*
+      FROM unnest($2::int8[], $3::int4[], $4::int2[], $5::int2[], $6::int8[], $7::int8[])
+           AS d(job_no, touched, level, reason, error_at, again_at)
+      JOIN job_state s USING (job_no)
+       FOR NO KEY UPDATE OF s
+), judged AS MATERIALIZED (
+    SELECT l.*, w.tenant_no, w.shard, w.level AS level_before, w.since AS since_before
+      FROM locked l
+     CROSS JOIN LATERAL (SELECT * FROM watch w
+                          WHERE w.job_no = l.job_no AND w.touched = l.touched
+                            FOR UPDATE) AS w
+), kept AS (
+    -- they are there, and locked; whoever else has read them judges what is no more
+    INSERT INTO watch (job_no, tenant_no, shard, judge_at, level, reason, error_at, since)
+    SELECT job_no, tenant_no, shard, again_at, level, reason, error_at,
+           CASE WHEN level = level_before THEN since_before ELSE (SELECT now FROM clock) END
+      FROM judged WHERE again_at IS NOT NULL
+        ON CONFLICT (job_no) DO UPDATE
+       SET judge_at = excluded.judge_at, touched = excluded.touched, level = excluded.level,
+           reason = excluded.reason, error_at = excluded.error_at, since = excluded.since
+), gone AS (
+    DELETE FROM watch
+     WHERE job_no = ANY (ARRAY(SELECT job_no FROM judged WHERE again_at IS NULL))
+ RETURNING job_no
+), cleared AS (
+    UPDATE job_state s SET watched = false FROM gone g WHERE s.job_no = g.job_no
+), counted AS (
+    SELECT tenant_no,
+           count(*) FILTER (WHERE level = 1 AND again_at IS NOT NULL)
+         - count(*) FILTER (WHERE level_before = 1) AS warnings,
+           count(*) FILTER (WHERE level = 2 AND again_at IS NOT NULL)
+         - count(*) FILTER (WHERE level_before = 2) AS errors
+      FROM judged GROUP BY tenant_no
+)
+UPDATE tenant t SET warnings = t.warnings + c.warnings, errors = t.errors + c.errors
+  FROM (SELECT * FROM counted WHERE warnings <> 0 OR errors <> 0 ORDER BY tenant_no) AS c
+ WHERE t.tenant_no = c.tenant_no;
+
+-- :name list_at_risk
+-- Found by watch_at_risk.
+SELECT w.job_no, j.id, coalesce(j.name, j.about::json ->> 'source_name'), w.reason, w.error_at, w.since
+  FROM watch w JOIN job j USING (job_no)
+ WHERE w.tenant_no = $1 AND w.level > 0 AND (w.error_at, w.job_no) > ($2::int8, $3::int8)
+   AND ($4::int2 IS NULL OR w.level = $4)
+ ORDER BY w.error_at, w.job_no OFFSET $5 LIMIT $6;
+
+-- :name overdue_in_queue
+-- The next $7 of the queue in the order of their keys are looked at: how many there were, which was
+-- the last, and which jobs of them are wanted.
+WITH clock AS MATERIALIZED (
+    SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+), looked AS MATERIALIZED (
+    SELECT scheduled_at, job_no, sequence, attempt, should_start_by FROM ready
+     WHERE (scheduled_at, job_no, sequence, attempt) > ($3::int8, $4::int8, $5::int4, $6::int2)
+     ORDER BY scheduled_at, job_no, sequence, attempt
+     LIMIT $7
+)
+SELECT l.scheduled_at, l.job_no, l.sequence, l.attempt, (SELECT count(*) FROM looked),
+       ARRAY(SELECT DISTINCT o.job_no FROM looked o
+              WHERE o.should_start_by < (SELECT now FROM clock)
+                AND (o.job_no & 255)::int2 = ANY ($2::int2[])
+                -- not a join, which a plan made for an empty queue might do the wrong way round
+                AND (SELECT NOT s.watched FROM job_state s WHERE s.job_no = o.job_no))
+  FROM looked l
+ ORDER BY l.scheduled_at DESC, l.job_no DESC, l.sequence DESC, l.attempt DESC
+ LIMIT 1;
+
+-- :name to_judge
+-- Any that are due, one shard after the other until there are enough: no more rows are read than are
+-- told. For all shards at once (ANY), the planner would first gather whatever is due in a bitmap.
+-- Since when a job runs: as in get_job.
+WITH clock AS MATERIALIZED (
+    SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+), due AS MATERIALIZED (
+    SELECT w.*
+      FROM (SELECT DISTINCT shard FROM unnest($2::int2[]) AS d(shard)) AS d
+     CROSS JOIN LATERAL (SELECT * FROM watch
+                          WHERE shard = d.shard AND judge_at <= (SELECT now FROM clock)
+                          ORDER BY judge_at LIMIT $3) AS w
+     LIMIT $3
+)
+SELECT w.job_no, w.tenant_no, w.touched, w.level, s.active, s.next_at, s.last_fired_at, s.live > 0,
+       s.last_start_at, s.last_end_at, s.last_good_start_at, s.last_good_end_at, s.failures,
+       s.average_us, s.variance, coalesce(s.placed_at, j.created_at), j.definition,
+       CASE WHEN s.live > 0 THEN (
+           WITH RECURSIVE newest AS (
+               SELECT s.head_at AS at, s.head_sequence AS sequence, 0 AS depth
+                UNION ALL
+               SELECT p.prev_at, p.prev_sequence, n.depth + 1
+                 FROM newest n
+                CROSS JOIN LATERAL (
+                      SELECT prev_at, prev_sequence FROM run r
+                       WHERE r.scheduled_at = n.at AND r.job_no = s.job_no
+                         AND r.sequence = n.sequence AND r.attempt = 0 AND r.status = 6
+                       UNION ALL
+                      SELECT prev_at, prev_sequence FROM ready q
+                       WHERE q.scheduled_at = n.at AND q.job_no = s.job_no
+                         AND q.sequence = n.sequence AND q.attempt = 0
+                         AND NOT EXISTS (SELECT FROM run r
+                                          WHERE r.scheduled_at = n.at AND r.job_no = s.job_no
+                                            AND r.sequence = n.sequence)) AS p
+                WHERE p.prev_at IS NOT NULL AND n.depth < 1000
+           )
+           SELECT r.started_at
+             FROM (SELECT * FROM newest ORDER BY depth DESC LIMIT 1) AS n
+             JOIN run r ON r.scheduled_at = n.at AND r.job_no = s.job_no AND r.sequence = n.sequence
+            WHERE r.status = 1 LIMIT 1)
+       END
+  FROM due w JOIN job_state s USING (job_no) JOIN job j USING (job_no);
+
+-- :name watch
+WITH locked AS MATERIALIZED (
+    SELECT s.job_no, s.tenant_no, s.shard, s.watched
+      FROM unnest($1::int8[]) AS d(job_no) JOIN job_state s USING (job_no)
+     WHERE s.stopped_at IS DISTINCT FROM 9223372036854775807
+       FOR NO KEY UPDATE OF s
+), marked AS (
+    UPDATE job_state s SET watched = true FROM locked l WHERE s.job_no = l.job_no AND NOT l.watched
+)
+INSERT INTO watch (job_no, tenant_no, shard, judge_at)
+SELECT job_no, tenant_no, shard, 0 FROM locked
+    ON CONFLICT (job_no) DO UPDATE SET judge_at = 0, touched = excluded.touched;

@@ -1,2 +1,0 @@
-SELECT current_setting('fsync') = 'on', current_setting('synchronous_commit'),
-       current_setting('full_page_writes') = 'on';

@@ -1,0 +1,26 @@
+-- Deduplication keys.
+
+-- :name prune_dedup
+-- Looks at so many keys after one. A key that somebody has just taken is of a job that this does not
+-- see, or was taken too late for it, so it stays. The state is locked with the key: who just gives the
+-- job a time holds it, or has made another version of it, which is then looked at instead.
+WITH looked AS MATERIALIZED (
+    SELECT tenant_no, key FROM dedup
+     WHERE (tenant_no, key) > ($1::int4, $2::uuid)
+     ORDER BY tenant_no, key LIMIT $3
+), gone AS MATERIALIZED (
+    SELECT d.tenant_no, d.key
+      FROM looked JOIN dedup d USING (tenant_no, key)
+      JOIN job j ON j.id = d.job_id
+      JOIN job_state s ON s.job_no = j.job_no
+     WHERE j.standing = 3 OR d.taken_at < $4::int8 AND s.next_at IS NULL AND s.live = 0
+                             AND j.standing <> 1
+     ORDER BY d.tenant_no, d.key
+       FOR UPDATE OF d SKIP LOCKED FOR NO KEY UPDATE OF s SKIP LOCKED
+), forgotten AS (
+    DELETE FROM dedup d USING gone WHERE d.tenant_no = gone.tenant_no AND d.key = gone.key
+ RETURNING 1
+)
+SELECT (SELECT count(*) FROM forgotten), (SELECT count(*) FROM looked), l.tenant_no, l.key
+  FROM (SELECT 1) AS one
+  LEFT JOIN (SELECT tenant_no, key FROM looked ORDER BY tenant_no DESC, key DESC LIMIT 1) AS l ON true;

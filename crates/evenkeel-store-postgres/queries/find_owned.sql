@@ -1,6 +1,0 @@
-SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, r.fence, r.tenant_no, r.started_at, r.crashes,
-       j.definition, r.priority
-  FROM unnest($2::int8[], $3::int8[], $4::int4[], $5::int2[])
-       AS d(job_no, scheduled_at, sequence, attempt)
-  JOIN run r USING (scheduled_at, job_no, sequence, attempt) JOIN job j USING (job_no)
- WHERE r.node_no = $1 AND r.status = 1;

@@ -1,1 +1,0 @@
-SELECT FROM page_shelf WHERE job_no = $1 FOR UPDATE;

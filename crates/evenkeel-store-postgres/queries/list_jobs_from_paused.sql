@@ -1,1 +1,0 @@
-SELECT job_no FROM job WHERE tenant_no = $1::int4 AND standing = 1 LIMIT 10001

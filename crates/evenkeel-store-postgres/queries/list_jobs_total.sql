@@ -1,1 +1,0 @@
-SELECT job_count FROM tenant WHERE tenant_no = $1;

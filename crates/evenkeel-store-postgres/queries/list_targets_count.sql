@@ -1,1 +1,0 @@
-SELECT coalesce((SELECT targets FROM numbering WHERE tenant_no = $1), 0);

@@ -1,1 +1,0 @@
-SELECT max(until) FROM event_listener;

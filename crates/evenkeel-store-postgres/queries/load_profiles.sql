@@ -1,0 +1,111 @@
+-- Load profiles: how many jobs of a tenant fall into which slots.
+
+-- :name count_uncounted
+-- What somebody else changes just now is counted by them, or is found the next time. From the jobs to
+-- their definitions, whatever the planner thinks of how many there are: OFFSET 0 keeps the order of
+-- the joins.
+SELECT s.job_no, s.tenant_no, s.next_at, s.average_us, j.definition
+  FROM (SELECT job_no, tenant_no, next_at, average_us FROM job_state
+         WHERE rhythm IS NULL AND slot IS NOT NULL
+         ORDER BY job_no LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED) AS s
+ CROSS JOIN LATERAL (SELECT definition FROM job WHERE job_no = s.job_no OFFSET 0) AS j;
+
+-- :name count_uncounted_write
+UPDATE job_state s
+   SET rhythm = d.rhythm, cost_us = d.cost_us, cost_stated = d.cost_stated, counted = d.rhythm <> 0
+  FROM unnest($1::int8[], $2::int8[], $3::int8[], $4::bool[])
+       AS d(job_no, rhythm, cost_us, cost_stated)
+ WHERE s.job_no = d.job_no;
+
+-- :name recount_load
+-- Most jobs count for what they should: nothing is locked to see that. No run counts for more than 30
+-- days. Jobs that count and have no next time should not be there; if some are, they count no more.
+SELECT max(job_no), count(*),
+       array_agg(job_no) FILTER (WHERE counted AND NOT is_over AND NOT cost_stated
+                                   AND (cost_us * 5 < takes_us * 4 OR cost_us * 4 > takes_us * 5)),
+       array_agg(job_no) FILTER (WHERE counted AND is_over)
+  FROM (SELECT job_no, counted, slot IS NULL AS is_over, cost_stated,
+               -- what was stated may be too large to be multiplied
+               CASE WHEN NOT cost_stated THEN cost_us END AS cost_us,
+               CASE WHEN average_us IS NOT NULL
+                    THEN least(average_us, 2592000000000) END AS takes_us
+          FROM job_state WHERE job_no > $1 ORDER BY job_no LIMIT $2) AS s;
+
+-- :name load_profiles
+SELECT tenant_no, key, rhythm, jobs, least(cost_us, 9223372036854775807)::int8
+  FROM rhythm
+ WHERE (tenant_no, key) > ($1, $2) AND jobs > 0
+ ORDER BY tenant_no, key LIMIT $3;
+
+-- :name load_profiles_count
+-- Last in its transaction, and in the order in which everybody does it. Costs come as texts, because
+-- sums may be larger than any column of numbers that can be sent.
+INSERT INTO rhythm AS r (tenant_no, key, rhythm, jobs, cost_us)
+SELECT tenant_no, key, rhythm, jobs, cost_us::numeric
+  FROM unnest($1::int4[], $2::int8[], $3::text[], $4::int8[], $5::text[])
+       AS d(tenant_no, key, rhythm, jobs, cost_us)
+ ORDER BY tenant_no, key
+    ON CONFLICT (tenant_no, key) DO UPDATE
+   SET jobs = r.jobs + excluded.jobs, cost_us = r.cost_us + excluded.cost_us;
+
+-- :name load_profiles_count_ended
+-- Of jobs whose rows this transaction has locked: those that have lost their next time count no
+-- more.
+WITH ended AS MATERIALIZED (
+    SELECT job_no, tenant_no, rhythm, cost_us FROM job_state
+     WHERE job_no = ANY ($1::int8[]) AND counted AND slot IS NULL
+     ORDER BY job_no FOR NO KEY UPDATE
+), told AS (
+    UPDATE job_state s SET counted = false FROM ended e WHERE s.job_no = e.job_no
+)
+INSERT INTO rhythm AS r (tenant_no, key, rhythm, jobs, cost_us)
+SELECT tenant_no, rhythm, '', -count(*), -sum(cost_us)
+  FROM ended GROUP BY tenant_no, rhythm ORDER BY tenant_no, rhythm
+    ON CONFLICT (tenant_no, key) DO UPDATE
+   SET jobs = r.jobs + excluded.jobs, cost_us = r.cost_us + excluded.cost_us;
+
+-- :name tenant_load_profiles
+SELECT tenant_no, key, rhythm, jobs, least(cost_us, 9223372036854775807)::int8
+  FROM rhythm
+ WHERE tenant_no = $1 AND ($2::int8 IS NULL OR key > $2) AND jobs > 0
+ ORDER BY key LIMIT $3;
+
+-- :name recount_load_change
+-- Those that do not are looked at again as they are locked; what somebody else has locked is left to
+-- the next walk. From the batch to the rows, whatever the planner thinks of either.
+WITH changing AS MATERIALIZED (
+    SELECT s.*
+      FROM unnest($1::int8[]) AS d(job_no)
+     CROSS JOIN LATERAL (SELECT job_no, tenant_no, rhythm, cost_us,
+                                least(average_us, 2592000000000) AS takes_us
+                           FROM job_state
+                          WHERE job_no = d.job_no AND counted AND NOT cost_stated
+                            AND average_us IS NOT NULL
+                            FOR NO KEY UPDATE SKIP LOCKED) AS s
+), changed AS (
+    UPDATE job_state s SET cost_us = c.takes_us FROM changing c WHERE s.job_no = c.job_no
+)
+SELECT array_agg(tenant_no), array_agg(rhythm), array_agg(takes_us - cost_us) FROM changing;
+
+-- :name recount_load_end
+-- As in rhythms_count_ended, but these jobs are locked by nobody yet: what somebody else has locked is
+-- left to the next walk.
+WITH ended AS MATERIALIZED (
+    SELECT job_no, tenant_no, rhythm, cost_us FROM job_state
+     WHERE job_no = ANY ($1::int8[]) AND counted AND slot IS NULL
+     ORDER BY job_no FOR NO KEY UPDATE SKIP LOCKED
+), told AS (
+    UPDATE job_state s SET counted = false FROM ended e WHERE s.job_no = e.job_no
+), uncounted AS (
+    INSERT INTO rhythm AS r (tenant_no, key, rhythm, jobs, cost_us)
+    SELECT tenant_no, rhythm, '', -count(*), -sum(cost_us)
+      FROM ended GROUP BY tenant_no, rhythm ORDER BY tenant_no, rhythm
+        ON CONFLICT (tenant_no, key) DO UPDATE
+       SET jobs = r.jobs + excluded.jobs, cost_us = r.cost_us + excluded.cost_us
+)
+SELECT count(*) FROM ended;
+
+-- :name recount_load_delete
+-- Whoever is counting there needs the row.
+DELETE FROM rhythm
+ WHERE ctid = ANY (ARRAY(SELECT ctid FROM rhythm WHERE jobs <= 0 LIMIT $1 FOR UPDATE SKIP LOCKED));

@@ -1,1 +1,0 @@
-INSERT INTO schema_migration (version) VALUES ($1);

@@ -1,1 +1,0 @@
-SELECT coalesce(max(no), 0) FROM event;

@@ -1,1 +1,0 @@
-SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8);

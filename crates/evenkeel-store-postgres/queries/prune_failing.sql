@@ -1,1 +1,0 @@
-DELETE FROM failing WHERE job_no = ANY ($1::int8[]);

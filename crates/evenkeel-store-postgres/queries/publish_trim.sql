@@ -1,1 +1,0 @@
-DELETE FROM event WHERE no <= (SELECT no FROM event ORDER BY no DESC OFFSET $1 LIMIT 1);

@@ -1,0 +1,179 @@
+-- Measuring and reprioritizing the queue.
+
+-- :name queue_depths_count
+-- The first of each lane of a pool, by priority. Counted along the order of the queue, all of whose
+-- columns are in its index.
+SELECT g.nth, c.priority, c.waiting, c.oldest
+  FROM unnest($1::text[], $2::int2[]) WITH ORDINALITY AS g(pool, lane, nth)
+ CROSS JOIN LATERAL (
+    SELECT w.priority, count(*) AS waiting, min(w.since) AS oldest
+      FROM (SELECT priority, since FROM ready
+             WHERE pool = g.pool AND lane = g.lane
+             ORDER BY priority DESC, should_start_by, since, job_no
+             LIMIT $3) AS w
+     GROUP BY w.priority) AS c;
+
+-- :name queue_depths_groups
+-- The lanes of pools in which something waits: one step along the order of the queue for each,
+-- however much waits in it. All waiting rooms of limits are one step.
+WITH RECURSIVE found AS (
+    (SELECT pool, lane, 1 AS nth FROM ready ORDER BY pool, lane LIMIT 1)
+    UNION ALL
+    SELECT next.pool, next.lane, found.nth + 1
+      FROM found
+     CROSS JOIN LATERAL (SELECT pool, lane FROM ready
+                          WHERE (pool, lane) > (CASE WHEN starts_with(found.pool, '~') THEN '~g'
+                                                     ELSE found.pool END, found.lane)
+                          ORDER BY pool, lane LIMIT 1) AS next
+     WHERE found.nth <= $1::int8
+)
+SELECT pool, lane FROM found WHERE NOT starts_with(pool, '~')
+ ORDER BY nth LIMIT $1;
+
+-- :name queue_depths_parked
+-- What waits for a place, by the first byte of the limit, which is its scope.
+SELECT substr(pool, 2, 2), count(*)
+  FROM (SELECT pool FROM ready WHERE home_pool IS NOT NULL LIMIT $1) AS parked
+ GROUP BY 1;
+
+-- :name queue_depths_rest
+-- What waits after a lane of a pool, by lane and priority; whether that is in waiting rooms.
+SELECT r.is_room, r.lane, r.priority, count(*), min(r.since)
+  FROM (SELECT starts_with(pool, '~') AS is_room, lane, priority, since
+          FROM ready
+         WHERE (pool, lane) > ($1::text, $2::int2)
+         ORDER BY pool, lane
+         LIMIT $3) AS r
+ GROUP BY r.is_room, r.lane, r.priority;
+
+-- :name queue_front
+-- Each part follows its index and ends at the limit. One that stands at both fronts counts twice.
+SELECT coalesce(sum(hashint8(front.job_no # front.scheduled_at # front.attempt::int8)), 0)::int8
+  FROM unnest($1::text[]) AS p(pool)
+ CROSS JOIN generate_series(0, 2) AS l(lane)
+ CROSS JOIN LATERAL (
+       (SELECT job_no, scheduled_at, attempt FROM ready
+         WHERE pool = p.pool AND lane = l.lane::int2 AND open_from IS NULL
+         ORDER BY priority DESC, should_start_by, since, job_no LIMIT $2)
+       UNION ALL
+       (SELECT job_no, scheduled_at, attempt FROM ready
+         WHERE pool = p.pool AND lane = l.lane::int2 AND open_from IS NULL
+         ORDER BY rise, should_start_by, since, job_no LIMIT $2)) AS front;
+
+-- :name reprioritize_find
+SELECT scheduled_at, job_no, sequence, attempt, priority, since, rise
+  FROM ready
+ WHERE (scheduled_at, job_no, sequence, attempt) > ($1::int8, $2::int8, $3::int4, $4::int2)
+ ORDER BY scheduled_at, job_no, sequence, attempt
+ LIMIT $5;
+
+-- :name reprioritize
+-- Who has got another priority meanwhile has another place already, and is looked at again.
+WITH d AS MATERIALIZED (
+    SELECT *
+      FROM unnest($1::int8[], $2::int8[], $3::int4[], $4::int2[], $5::int8[], $6::int8[])
+           AS d(job_no, scheduled_at, sequence, attempt, before, rise)
+), locked AS MATERIALIZED (
+    SELECT r.ctid AS place, d.rise
+      FROM d JOIN ready r USING (scheduled_at, job_no, sequence, attempt)
+     WHERE r.rise = d.before
+       FOR UPDATE OF r SKIP LOCKED
+)
+UPDATE ready r SET rise = l.rise FROM locked l WHERE r.ctid = l.place;
+
+-- :name waiting
+-- What was not open when it came, or when it was opened again, is nobody's for now.
+SELECT count(*) FROM (SELECT FROM ready WHERE pool = ANY ($1::text[]) AND open_from IS NULL LIMIT $2) AS waiting;
+
+-- :name waiting_ahead
+-- Of the lane those that rank as high by their priority, and those that do by what they have waited.
+-- Each part follows its index and ends at the limit. The last one looks at twice as many, since it
+-- meets those of the first again: if they are fewer than the limit, the others are all there or enough.
+SELECT least($5::int8,
+       (SELECT count(*) FROM unnest($1::text[]) AS p(pool)
+         CROSS JOIN LATERAL (
+               SELECT FROM ready
+                WHERE pool = p.pool AND lane = $2::int2 AND priority >= $3::int8 AND open_from IS NULL
+                ORDER BY priority DESC, should_start_by, since, job_no
+                LIMIT $5) AS higher)
+     + (SELECT count(*) FROM unnest($1::text[]) AS p(pool)
+         CROSS JOIN LATERAL (
+               SELECT priority FROM ready
+                WHERE pool = p.pool AND lane = $2 AND rise <= $4::int8 AND open_from IS NULL
+                ORDER BY rise, should_start_by, since, job_no
+                LIMIT 2 * $5) AS risen
+         WHERE risen.priority < $3));
+
+-- :name waiting_of
+-- What waits of a job. The front of its pools is looked at once for all its attempts: the first ten
+-- thousand by priority, and of each lane as many by what they have waited, of those that may have
+-- gained by it, whoever's they are (the limit comes before the tenant); and of them the tenant's own
+-- first thousand by rank. $4 is what whoever began to wait at the epoch ranks at; without it nobody
+-- asks what is before them, and neither the queue nor places are looked at. These limits are no
+-- parameters, so that the planner knows that it is to follow the indexes and not to sort the queue.
+WITH a AS MATERIALIZED (
+    SELECT w.*
+      FROM job j
+     CROSS JOIN LATERAL (
+           SELECT scheduled_at, job_no, sequence, attempt, NULL::int8 AS due, pool, lane,
+                  greatest(priority, $4::int8 - rise) AS rank, should_start_by, since, open_from, open_until,
+                  CASE WHEN own_priority THEN priority END AS own, parked_max
+             FROM ready WHERE job_no = j.job_no
+            UNION ALL
+           SELECT scheduled_at, job_no, sequence, attempt, due, NULL, NULL, NULL, NULL, NULL, NULL,
+                  NULL, priority, NULL
+             FROM wake WHERE job_no = j.job_no) AS w
+     WHERE j.id = $1 AND j.tenant_no = $2 AND j.standing <> 3
+     ORDER BY w.scheduled_at, w.sequence, w.attempt
+     LIMIT $3
+), own AS MATERIALIZED (
+    SELECT o.*
+      FROM (SELECT DISTINCT pool FROM a
+             WHERE due IS NULL AND parked_max IS NULL AND $4::int8 IS NOT NULL) AS p
+     CROSS JOIN LATERAL (
+           SELECT f.*
+             FROM (SELECT *
+                     FROM (SELECT pool, lane, greatest(priority, $4::int8 - rise) AS rank,
+                                  should_start_by, since, job_no, scheduled_at, sequence, attempt,
+                                  tenant_no
+                             FROM ready
+                            WHERE pool = p.pool
+                            ORDER BY lane, priority DESC, should_start_by, since, job_no
+                            LIMIT 10000) AS high
+                    UNION
+                   SELECT r.*
+                     FROM unnest('{0,1,2}'::int2[]) AS l(lane)
+                    CROSS JOIN LATERAL (
+                          SELECT pool, lane, greatest(priority, $4::int8 - rise) AS rank,
+                                 should_start_by, since, job_no, scheduled_at, sequence, attempt,
+                                 tenant_no
+                            FROM ready
+                           WHERE pool = p.pool AND lane = l.lane AND rise < $4::int8
+                           ORDER BY rise, should_start_by, since, job_no
+                           LIMIT 10000) AS r) AS f
+            WHERE f.tenant_no = $2
+            ORDER BY f.lane, f.rank DESC, f.should_start_by, f.since, f.job_no
+            LIMIT 1000) AS o
+), rooms AS MATERIALIZED (
+    -- How many run in a lane is nobody's business: they are all tenants'.
+    SELECT d.pool,
+           (SELECT count(*) FROM place p
+             WHERE p.key = decode(substr(d.pool, 2), 'hex')
+               AND (SELECT e.status FROM run e
+                     WHERE e.scheduled_at = p.scheduled_at AND e.job_no = p.job_no
+                       AND e.sequence = p.sequence AND e.attempt = p.attempt) = 1) AS running
+      FROM (SELECT DISTINCT pool FROM a
+             WHERE parked_max IS NOT NULL AND substr(pool, 2, 2) <> '03'
+               AND $4::int8 IS NOT NULL) AS d
+)
+SELECT a.scheduled_at, a.job_no, a.sequence, a.attempt, a.due, a.since, a.open_from,
+       a.open_until,
+       CASE WHEN a.due IS NULL AND $4::int8 IS NOT NULL THEN
+           (SELECT count(*) FROM own o
+             WHERE o.pool = a.pool
+               AND (o.lane, -o.rank, o.should_start_by, o.since, o.job_no)
+                   < (a.lane, -a.rank, a.should_start_by, a.since, a.job_no))
+       END AS ahead, a.own, a.pool, a.parked_max,
+       (SELECT r.running FROM rooms r WHERE r.pool = a.pool) AS running
+  FROM a
+ ORDER BY a.scheduled_at, a.sequence, a.attempt;

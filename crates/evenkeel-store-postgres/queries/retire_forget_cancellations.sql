@@ -1,1 +1,0 @@
-DELETE FROM cancellation WHERE node_no = $1;

@@ -1,1 +1,0 @@
-DELETE FROM letter WHERE node_no = $1;

@@ -1,1 +1,0 @@
-DELETE FROM long_run WHERE node_no = $1;

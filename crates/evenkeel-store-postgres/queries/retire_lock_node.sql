@@ -1,1 +1,0 @@
-SELECT node_no FROM node WHERE node_no = $1 FOR UPDATE;

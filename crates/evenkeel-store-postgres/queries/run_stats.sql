@@ -1,0 +1,70 @@
+-- Statistics of runs, and groups of equal failures.
+
+-- :name list_failures
+SELECT f.scheduled_at, f.job_no, f.sequence, f.attempt, f.fingerprint, f.count, f.first_at, f.last_at,
+       f.error, j.id, j.name
+  FROM failure f LEFT JOIN job j ON j.job_no = f.job_no AND j.tenant_no = $1 AND j.standing <> 3
+ WHERE f.tenant_no = $1 AND (f.last_at, f.fingerprint) < ($2::int8, $3::int8)
+ ORDER BY f.last_at DESC, f.fingerprint DESC OFFSET $4 LIMIT $5;
+
+-- :name list_failures_count
+SELECT count(*) FROM (SELECT FROM failure WHERE tenant_no = $1 LIMIT $2) AS f;
+
+-- :name prune_failures
+DELETE FROM failure
+ WHERE (tenant_no, fingerprint) IN (
+       SELECT tenant_no, fingerprint FROM failure WHERE last_at < $1 ORDER BY last_at LIMIT $2
+          FOR UPDATE SKIP LOCKED);
+
+-- :name run_totals
+SELECT coalesce(sum(completed), 0)::int8, coalesce(sum(failed), 0)::int8,
+       coalesce(sum(timed_out), 0)::int8, coalesce(sum(cancelled), 0)::int8,
+       coalesce(sum(retries), 0)::int8, coalesce(sum(stolen), 0)::int8,
+       coalesce(sum(good_us), 0)::int8,
+       (SELECT coalesce(sum(r.running), 0)::int8
+          FROM node n JOIN tally_running r ON r.node_no = n.node_no AND r.tenant_no = $1
+         WHERE n.state IN (0, 1)),
+       (SELECT max(said_at) FROM tally_node)
+  FROM tally WHERE tenant_no = $1;
+
+-- :name tally
+-- In the order of tenants, so that two nodes wait for each other only one way.
+INSERT INTO tally AS t (tenant_no, completed, failed, timed_out, cancelled, retries, stolen, good_us)
+SELECT * FROM unnest($1::int4[], $2::int8[], $3::int8[], $4::int8[], $5::int8[], $6::int8[], $7::int8[],
+                     $8::int8[]) AS d(tenant_no, a, b, c, d, e, f, g)
+ ORDER BY tenant_no
+    ON CONFLICT (tenant_no) DO UPDATE
+   SET completed = t.completed + excluded.completed, failed = t.failed + excluded.failed,
+       timed_out = t.timed_out + excluded.timed_out, cancelled = t.cancelled + excluded.cancelled,
+       retries = t.retries + excluded.retries, stolen = t.stolen + excluded.stolen,
+       good_us = t.good_us + excluded.good_us;
+
+-- :name tally_failure
+-- In the order of the key, so that two nodes wait for each other only one way.
+INSERT INTO failure AS f (tenant_no, fingerprint, count, first_at, last_at, scheduled_at, job_no,
+                          sequence, attempt, error)
+SELECT tenant_no, fingerprint, count, $1::int8, last_at, scheduled_at, job_no, sequence, attempt, error
+  FROM unnest($2::int4[], $3::int8[], $4::int8[], $5::int8[], $6::int8[], $7::int8[], $8::int4[],
+              $9::int2[], $10::text[])
+       AS d(tenant_no, fingerprint, count, last_at, scheduled_at, job_no, sequence, attempt, error)
+ ORDER BY tenant_no, fingerprint
+    ON CONFLICT (tenant_no, fingerprint) DO UPDATE
+   SET count = f.count + excluded.count, last_at = greatest(f.last_at, excluded.last_at),
+       scheduled_at = CASE WHEN excluded.last_at >= f.last_at THEN excluded.scheduled_at
+                           ELSE f.scheduled_at END,
+       job_no = CASE WHEN excluded.last_at >= f.last_at THEN excluded.job_no ELSE f.job_no END,
+       sequence = CASE WHEN excluded.last_at >= f.last_at THEN excluded.sequence ELSE f.sequence END,
+       attempt = CASE WHEN excluded.last_at >= f.last_at THEN excluded.attempt ELSE f.attempt END,
+       error = CASE WHEN excluded.last_at >= f.last_at THEN excluded.error ELSE f.error END;
+
+-- :name tally_delete_running
+DELETE FROM tally_running WHERE node_no = $1 AND tenant_no <> ALL ($2::int4[]);
+
+-- :name tally_running
+INSERT INTO tally_running (node_no, tenant_no, running)
+SELECT $1, * FROM unnest($2::int4[], $3::int4[])
+    ON CONFLICT (node_no, tenant_no) DO UPDATE SET running = excluded.running;
+
+-- :name tally_reported
+INSERT INTO tally_node AS t (node_no, said_at) VALUES ($1, $2)
+    ON CONFLICT (node_no) DO UPDATE SET said_at = greatest(t.said_at, excluded.said_at);

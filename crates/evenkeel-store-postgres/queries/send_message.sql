@@ -1,7 +1,0 @@
--- Nobody would read one to a node that is gone. The lock waits for one that is going.
-WITH addressee AS MATERIALIZED (
-    SELECT node_no FROM node WHERE node_no = $1 AND state <> 3 FOR KEY SHARE
-)
-INSERT INTO letter (node_no, scheduled_at, job_no, sequence, attempt, fence, word)
-SELECT node_no, $2, $3, $4, $5, $6, $7 FROM addressee
-    ON CONFLICT DO NOTHING;

@@ -1,1 +1,0 @@
-SELECT value FROM setting WHERE key = $1;

@@ -1,1 +1,0 @@
-INSERT INTO setting (key, value) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING;

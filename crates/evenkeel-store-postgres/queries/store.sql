@@ -1,0 +1,52 @@
+-- The store itself: clock, tenants, settings, migrations.
+
+-- :name announce
+SELECT pg_notify($1, $2);
+
+-- :name census
+SELECT (SELECT count(*) FROM job WHERE standing <> 3),
+       (SELECT count(*) FROM run),
+       (SELECT count(*) FROM run WHERE status = 1),
+       (SELECT count(*) FROM ready),
+       (SELECT count(*) FROM wake),
+       (SELECT coalesce(sum(skipped_count), 0)::int8 FROM run WHERE status = 6),
+       (SELECT coalesce(sum(live), 0)::int8 FROM job_state),
+       (SELECT count(*) FROM watch);
+
+-- :name connect_durability
+SELECT current_setting('fsync') = 'on', current_setting('synchronous_commit'),
+       current_setting('full_page_writes') = 'on';
+
+-- :name connect_origin
+SELECT gen_random_uuid()::text;
+
+-- :name migrate_create_table
+CREATE TABLE IF NOT EXISTS schema_migration (
+    version     int4 PRIMARY KEY,
+    applied_at  timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+-- :name migrate_lock
+-- Waits for its turn at most as long as lock_timeout says.
+SELECT pg_advisory_xact_lock($1, hashtext($2::text));
+
+-- :name migrate_newest
+SELECT coalesce(max(version), 0)::int4 FROM schema_migration;
+
+-- :name migrate_record
+INSERT INTO schema_migration (version) VALUES ($1);
+
+-- :name now
+SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8);
+
+-- :name setting_find
+SELECT value FROM setting WHERE key = $1;
+
+-- :name setting_make
+INSERT INTO setting (key, value) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING;
+
+-- :name tenant_find
+SELECT tenant_no FROM tenant WHERE name = $1;
+
+-- :name tenant_make
+INSERT INTO tenant (name) VALUES ($1) ON CONFLICT (name) DO NOTHING;

@@ -1,1 +1,0 @@
-SELECT tenant_no FROM tenant WHERE name = $1;

@@ -1,3 +1,0 @@
-SELECT attempt, status, node_no FROM run
-WHERE scheduled_at = ?1 AND job_no = ?2 AND sequence = ?3 AND tenant_no = ?4
-ORDER BY attempt DESC LIMIT 1

@@ -1,1 +1,0 @@
-UPDATE job_state SET executions = executions + 1 WHERE job_no = ?1

@@ -1,1 +1,0 @@
-DELETE FROM page_shelf WHERE job_no = ?1

@@ -1,1 +1,0 @@
-DELETE FROM secret WHERE tenant_no = ?1 AND name = ?2

@@ -1,1 +1,0 @@
-DELETE FROM target WHERE tenant_no = ?1 AND number = ?2

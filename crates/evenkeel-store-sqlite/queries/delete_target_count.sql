@@ -1,1 +1,0 @@
-UPDATE tenant SET targets = targets - 1 WHERE tenant_no = ?1

@@ -1,3 +1,0 @@
-SELECT 1 FROM wake
-WHERE shard = ?1 AND due = ?2 AND scheduled_at = ?3 AND job_no = ?4 AND sequence = ?5
-  AND attempt = ?6

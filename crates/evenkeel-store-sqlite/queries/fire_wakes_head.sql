@@ -1,1 +1,0 @@
-SELECT head_at, head_sequence FROM job_state WHERE job_no = ?1

@@ -1,1 +1,0 @@
-DELETE FROM rebalance_part WHERE rebalance_no = ?1

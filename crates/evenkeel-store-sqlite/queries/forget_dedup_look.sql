@@ -1,9 +1,0 @@
--- What comes after a key, and whether its job keeps nobody out any more.
-SELECT d.tenant_no, d.key,
-       EXISTS (SELECT 1 FROM job j JOIN job_state s ON s.job_no = j.job_no
-               WHERE j.job_no = d.job_no
-                 AND (j.standing = 3 OR d.taken_at < ?4 AND s.next_at IS NULL AND s.live = 0
-                                        AND j.standing <> 1)) AS is_gone
-FROM dedup d
-WHERE (d.tenant_no, d.key) > (?1, ?2)
-ORDER BY d.tenant_no, d.key LIMIT ?3

@@ -1,1 +1,0 @@
-DELETE FROM page_text WHERE page_no = ?1

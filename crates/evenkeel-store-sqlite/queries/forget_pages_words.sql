@@ -1,1 +1,0 @@
-DELETE FROM page_words WHERE rowid = ?1

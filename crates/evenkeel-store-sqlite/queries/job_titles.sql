@@ -1,1 +1,0 @@
-SELECT id, name, about ->> '$.source_name' FROM job WHERE job_no = ?1;

@@ -1,1 +1,0 @@
-DELETE FROM watch WHERE job_no = ?1

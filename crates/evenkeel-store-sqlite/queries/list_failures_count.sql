@@ -1,1 +1,0 @@
-SELECT count(*) FROM (SELECT 1 FROM failure WHERE tenant_no = ?1 LIMIT ?2)

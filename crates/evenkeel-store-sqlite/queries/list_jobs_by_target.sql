@@ -1,3 +1,0 @@
-SELECT job_no FROM job
-WHERE tenant_no = ?1 AND target_no IS NOT NULL AND target_no = ?13 AND job_no > ?16
-ORDER BY job_no ASC LIMIT ?19 OFFSET ?20

@@ -1,2 +1,0 @@
-SELECT job_no FROM job_label
-WHERE tenant_no = ?1 AND key = ?9 ->> '$[0][0]' AND value = ?9 ->> '$[0][1]' LIMIT 10001

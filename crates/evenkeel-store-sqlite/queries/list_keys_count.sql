@@ -1,1 +1,0 @@
-SELECT count(*) FROM api_key WHERE tenant_no = ?1

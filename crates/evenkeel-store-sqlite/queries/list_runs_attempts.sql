@@ -1,2 +1,0 @@
-SELECT attempt, status, node_no, prev_at, prev_sequence FROM run
-WHERE scheduled_at = ?1 AND job_no = ?2 AND sequence = ?3

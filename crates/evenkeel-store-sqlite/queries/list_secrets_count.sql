@@ -1,1 +1,0 @@
-SELECT count(*) FROM secret WHERE tenant_no = ?1

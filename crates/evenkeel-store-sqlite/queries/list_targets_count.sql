@@ -1,1 +1,0 @@
-SELECT targets FROM tenant WHERE tenant_no = ?1

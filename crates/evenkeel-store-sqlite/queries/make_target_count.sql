@@ -1,1 +1,0 @@
-UPDATE tenant SET targets = targets + 1, next_target = coalesce(?2, next_target) WHERE tenant_no = ?1

@@ -1,1 +1,0 @@
-SELECT next_target FROM tenant WHERE tenant_no = ?1

@@ -1,3 +1,0 @@
-SELECT 1 FROM run
-WHERE scheduled_at = ?1 AND job_no = ?2 AND sequence = ?3 AND attempt = ?4
-  AND node_no = ?5 AND fence = ?6 AND status = 1

@@ -1,2 +1,0 @@
-DELETE FROM wake WHERE job_no = ?1
-RETURNING scheduled_at, job_no, sequence, attempt, tenant_no

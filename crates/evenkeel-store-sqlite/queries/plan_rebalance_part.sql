@@ -1,1 +1,0 @@
-INSERT INTO rebalance_part (rebalance_no, part, moves) VALUES (?1, ?2, ?3)

@@ -1,2 +1,0 @@
-UPDATE wake SET due = ?7
-WHERE shard = ?1 AND due = ?2 AND scheduled_at = ?3 AND job_no = ?4 AND sequence = ?5 AND attempt = ?6

@@ -1,2 +1,0 @@
-DELETE FROM run
-WHERE scheduled_at = ?1 AND job_no = ?2 AND sequence = ?3 AND attempt = ?4 AND status NOT IN (0, 1)

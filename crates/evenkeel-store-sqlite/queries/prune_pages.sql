@@ -1,1 +1,0 @@
-DELETE FROM page WHERE page_no = ?1 RETURNING bytes

@@ -1,1 +1,0 @@
-SELECT name FROM job WHERE id = ?1;

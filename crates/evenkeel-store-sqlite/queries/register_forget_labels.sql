@@ -1,1 +1,0 @@
-DELETE FROM job_label WHERE job_no = ?1

@@ -1,1 +1,0 @@
-SELECT next_job FROM tenant WHERE tenant_no = ?1

@@ -1,2 +1,0 @@
-SELECT crashes FROM run
-WHERE scheduled_at = ?1 AND job_no = ?2 AND sequence = ?3 AND attempt = ?4

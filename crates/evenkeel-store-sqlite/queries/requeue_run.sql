@@ -1,4 +1,0 @@
--- The row goes on saying who had it and since when; the fence alone keeps that node out.
-UPDATE run SET status = 0, fence = fence + 1, crashes = crashes + ?7
-WHERE scheduled_at = ?1 AND job_no = ?2 AND sequence = ?3 AND attempt = ?4
-  AND node_no = ?5 AND fence = ?6 AND status = 1

@@ -1,0 +1,58 @@
+-- Statistics of runs, and groups of equal failures.
+
+-- :name list_failures
+SELECT f.fingerprint, f.count, f.first_at, f.last_at, f.error, f.scheduled_at, f.job_no, f.sequence,
+       f.attempt, j.id, j.name
+FROM failure f LEFT JOIN job j ON j.job_no = f.job_no AND j.tenant_no = ?1 AND j.standing <> 3
+WHERE f.tenant_no = ?1 AND (f.last_at, f.fingerprint) < (?2, ?3)
+ORDER BY f.last_at DESC, f.fingerprint DESC LIMIT ?4 OFFSET ?5
+
+-- :name list_failures_count
+SELECT count(*) FROM (SELECT 1 FROM failure WHERE tenant_no = ?1 LIMIT ?2)
+
+-- :name prune_failures
+DELETE FROM failure WHERE rowid IN (
+    SELECT rowid FROM failure WHERE last_at < ?1 ORDER BY last_at LIMIT ?2)
+
+-- :name run_totals
+SELECT coalesce(sum(completed), 0), coalesce(sum(failed), 0), coalesce(sum(timed_out), 0),
+       coalesce(sum(cancelled), 0), coalesce(sum(retries), 0), coalesce(sum(stolen), 0),
+       coalesce(sum(good_us), 0),
+       (SELECT coalesce(sum(r.running), 0) FROM node n
+        CROSS JOIN tally_running r ON r.node_no = n.node_no AND r.tenant_no = ?1
+        WHERE n.state IN (0, 1)),
+       (SELECT max(said_at) FROM tally_node)
+FROM tally WHERE tenant_no = ?1
+
+-- :name tally
+INSERT INTO tally (tenant_no, completed, failed, timed_out, cancelled, retries, stolen, good_us)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+ON CONFLICT (tenant_no) DO UPDATE
+SET completed = completed + excluded.completed, failed = failed + excluded.failed,
+    timed_out = timed_out + excluded.timed_out, cancelled = cancelled + excluded.cancelled,
+    retries = retries + excluded.retries, stolen = stolen + excluded.stolen,
+    good_us = good_us + excluded.good_us
+
+-- :name tally_failure
+INSERT INTO failure (tenant_no, fingerprint, count, first_at, last_at, scheduled_at, job_no, sequence,
+                     attempt, error)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+ON CONFLICT (tenant_no, fingerprint) DO UPDATE
+SET count = count + excluded.count,
+    scheduled_at = iif(excluded.last_at >= last_at, excluded.scheduled_at, scheduled_at),
+    job_no = iif(excluded.last_at >= last_at, excluded.job_no, job_no),
+    sequence = iif(excluded.last_at >= last_at, excluded.sequence, sequence),
+    attempt = iif(excluded.last_at >= last_at, excluded.attempt, attempt),
+    error = iif(excluded.last_at >= last_at, excluded.error, error),
+    last_at = max(last_at, excluded.last_at)
+
+-- :name tally_delete_running
+DELETE FROM tally_running WHERE node_no = ?1
+
+-- :name tally_running
+INSERT INTO tally_running (node_no, tenant_no, running) VALUES (?1, ?2, ?3)
+ON CONFLICT (node_no, tenant_no) DO UPDATE SET running = running + excluded.running
+
+-- :name tally_reported
+INSERT INTO tally_node (node_no, said_at) VALUES (?1, ?2)
+ON CONFLICT (node_no) DO UPDATE SET said_at = max(said_at, excluded.said_at)

@@ -1,1 +1,0 @@
-SELECT id FROM job WHERE job_no = ?1

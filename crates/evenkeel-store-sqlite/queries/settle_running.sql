@@ -1,5 +1,0 @@
--- From here on its worker has no say in it.
-UPDATE run SET fence = fence + 1
-WHERE scheduled_at = ?1 AND job_no = ?2 AND sequence = ?3 AND attempt = ?4 AND tenant_no = ?5
-  AND fence = ?6 AND status = 1
-RETURNING node_no

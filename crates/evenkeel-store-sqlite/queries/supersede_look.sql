@@ -1,2 +1,0 @@
--- Is the job as it was when somebody decided? A deleted one has no next time.
-SELECT 1 FROM job_state WHERE job_no = ?1 AND generation = ?2 AND next_at = ?3

@@ -1,1 +1,0 @@
-DELETE FROM tally_running WHERE node_no = ?1

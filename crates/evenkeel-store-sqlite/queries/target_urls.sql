@@ -1,1 +1,0 @@
-SELECT url FROM target WHERE tenant_no = ?1 AND number = ?2

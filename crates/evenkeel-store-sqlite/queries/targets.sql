@@ -1,0 +1,103 @@
+-- Targets.
+
+-- :name change_target
+UPDATE target SET source_id = ?3, name = ?4, url = ?5, updated_at = ?6, generation = generation + 1
+WHERE tenant_no = ?1 AND number = ?2
+
+-- :name change_target_source
+SELECT number FROM target WHERE tenant_no = ?1 AND source_id = ?2 AND number <> ?3
+
+-- :name create_target
+INSERT INTO target (tenant_no, number, source_id, name, url, created_at, updated_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)
+
+-- :name delete_target
+DELETE FROM target WHERE tenant_no = ?1 AND number = ?2
+
+-- :name delete_target_count
+UPDATE tenant SET targets = targets - 1 WHERE tenant_no = ?1
+
+-- :name delete_target_detach
+UPDATE job SET target_no = NULL, target_since = NULL WHERE tenant_no = ?1 AND target_no = ?2
+
+-- :name delete_target_raise
+UPDATE job_state SET generation = generation + 1
+WHERE job_no IN (SELECT job_no FROM job WHERE tenant_no = ?1 AND target_no = ?2)
+
+-- :name delete_target_notify
+INSERT INTO changed_job (shard, job_no)
+SELECT s.shard, s.job_no FROM job j JOIN job_state s ON s.job_no = j.job_no
+WHERE j.tenant_no = ?1 AND j.target_no = ?2 AND s.slot IS NOT NULL
+ON CONFLICT DO NOTHING
+
+-- :name get_targets
+SELECT t.number, t.source_id, t.name, t.url, t.generation, t.created_at, t.updated_at,
+       nullif(max(coalesce(t.last_success_at, 0), coalesce((
+           SELECT max(s.last_good_end_at)
+           FROM job j JOIN job_state s ON s.job_no = j.job_no
+           WHERE j.tenant_no = t.tenant_no AND j.target_no = t.number
+             AND s.last_good_end_at > coalesce(j.target_since, 0)), 0)), 0) AS last_success_at,
+       (SELECT count(*) FROM job j
+         WHERE j.tenant_no = t.tenant_no AND j.target_no = t.number) AS jobs
+FROM target t WHERE t.tenant_no = ?1 AND t.number = ?2
+
+-- :name jobs_of_target
+SELECT job_no, id FROM job
+WHERE tenant_no = ?1 AND target_no = ?2 AND job_no > ?3
+ORDER BY job_no LIMIT ?4
+
+-- :name list_targets
+SELECT t.number, t.source_id, t.name, t.url, t.generation, t.created_at, t.updated_at,
+       nullif(max(coalesce(t.last_success_at, 0), coalesce((
+           SELECT max(s.last_good_end_at)
+           FROM job j JOIN job_state s ON s.job_no = j.job_no
+           WHERE j.tenant_no = t.tenant_no AND j.target_no = t.number
+             AND s.last_good_end_at > coalesce(j.target_since, 0)), 0)), 0) AS last_success_at,
+       (SELECT count(*) FROM job j
+         WHERE j.tenant_no = t.tenant_no AND j.target_no = t.number) AS jobs
+FROM target t WHERE t.tenant_no = ?1 AND t.number > ?2 ORDER BY t.number LIMIT ?3 OFFSET ?4
+
+-- :name list_targets_count
+SELECT targets FROM tenant WHERE tenant_no = ?1
+
+-- :name create_target_count
+UPDATE tenant SET targets = targets + 1, next_target = coalesce(?2, next_target) WHERE tenant_no = ?1
+
+-- :name create_target_find
+SELECT number FROM target WHERE tenant_no = ?1 AND number = ?2
+UNION ALL
+SELECT number FROM target WHERE tenant_no = ?1 AND source_id = ?3
+LIMIT 1
+
+-- :name create_target_free
+-- The lowest from ?2 on that nobody chose.
+SELECT CASE WHEN NOT EXISTS (SELECT 1 FROM target WHERE tenant_no = ?1 AND number = ?2) THEN ?2
+       ELSE (SELECT t.number + 1 FROM target t
+             WHERE t.tenant_no = ?1 AND t.number >= ?2
+               AND NOT EXISTS (SELECT 1 FROM target n WHERE n.tenant_no = ?1 AND n.number = t.number + 1)
+             ORDER BY t.number LIMIT 1) END
+
+-- :name create_target_number
+SELECT next_target FROM tenant WHERE tenant_no = ?1
+
+-- :name stale_targets
+SELECT t.tenant_no, t.number, t.created_at,
+       nullif(max(coalesce(t.last_success_at, 0), coalesce((
+           SELECT max(s.last_good_end_at)
+           FROM job j JOIN job_state s ON s.job_no = j.job_no
+           WHERE j.tenant_no = t.tenant_no AND j.target_no = t.number
+             AND s.last_good_end_at > coalesce(j.target_since, 0)), 0)), 0) AS last_success_at,
+       (SELECT j.id FROM job j
+         WHERE j.tenant_no = t.tenant_no AND j.target_no = t.number AND j.standing = 0
+           AND j.executor <> 'none'
+         ORDER BY j.job_no LIMIT 1) AS job,
+       (SELECT min(s.next_at)
+          FROM job j JOIN job_state s ON s.job_no = j.job_no
+         WHERE j.tenant_no = t.tenant_no AND j.target_no = t.number AND j.standing = 0
+           AND j.executor <> 'none') AS next_at,
+       EXISTS (SELECT 1 FROM job j JOIN job_state s ON s.job_no = j.job_no
+                WHERE j.tenant_no = t.tenant_no AND j.target_no = t.number AND s.live > 0) AS is_live
+FROM target t WHERE (t.tenant_no, t.number) > (?1, ?2) ORDER BY t.tenant_no, t.number LIMIT ?3
+
+-- :name target_urls
+SELECT url FROM target WHERE tenant_no = ?1 AND number = ?2
