@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use evenkeel_core::chance::Chance;
-use evenkeel_engine::{Clock, Engine, Parts, RandomChance, Settings, SystemClock};
+use evenkeel_engine::{Clock, Engine, EngineParts, RandomChance, Settings, SystemClock};
 use evenkeel_executors::{Executor, Registry};
 use evenkeel_store::{Roles, Store};
 use uuid::Uuid;
@@ -36,7 +36,7 @@ impl Sources {
     ) -> anyhow::Result<Engine> {
         let identity = Uuid::from_u64_pair(self.chance.bits(), self.chance.bits());
         let settings = Settings { roles, workers, ..Settings::new("bench", identity) };
-        let parts = Parts {
+        let parts = EngineParts {
             store: Arc::clone(store),
             registry: Arc::new(Registry::new().with(executor)),
             settings,

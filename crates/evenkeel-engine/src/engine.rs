@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use evenkeel_core::RunIds;
 use evenkeel_core::chance::Chance;
 use evenkeel_core::lease::LeaseTimingsError;
 use evenkeel_executors::Registry;
@@ -13,7 +14,7 @@ use tracing::error;
 
 use crate::clock::Clock;
 use crate::cluster::node_context::{Backoff, NodeContext};
-use crate::cluster::node_life::Life;
+use crate::cluster::node_session::NodeSession;
 use crate::cluster::store_health::log_trouble;
 use crate::settings::Settings;
 
@@ -30,7 +31,7 @@ pub enum StartError {
 
 /// What an engine is made of.
 #[derive(Clone)]
-pub struct Parts {
+pub struct EngineParts {
     /// The database.
     pub store: Arc<dyn Store>,
     /// What can be run.
@@ -41,6 +42,7 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     /// Chance.
     pub chance: Arc<dyn Chance>,
+    pub run_ids: RunIds,
 }
 
 /// A node at work. Dropping it ends everything at once, as a crash would.
@@ -58,10 +60,10 @@ impl Drop for Engine {
 
 impl Engine {
     /// Joins the cluster and starts all loops.
-    pub async fn start(parts: Parts) -> Result<Self, StartError> {
+    pub async fn start(parts: EngineParts) -> Result<Self, StartError> {
         let mut parts = parts;
         parts.settings.leases = parts.settings.leases.validate()?;
-        let first = Life::begin(&parts).await.map_err(StartError::Join)?;
+        let first = NodeSession::begin(&parts).await.map_err(StartError::Join)?;
         let current = Arc::new(Mutex::new(Some(Arc::clone(&first.shared))));
         let drain = watch::Sender::new(None);
         let task = tokio::spawn(live(parts, first, Arc::clone(&current), drain.subscribe()));
@@ -69,13 +71,13 @@ impl Engine {
     }
 
     /// The present life of the node; `None` between two.
-    pub fn incarnation(&self) -> Option<Arc<NodeContext>> {
+    pub fn context(&self) -> Option<Arc<NodeContext>> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// A view of the engine for those who only look.
-    pub fn probe(&self) -> Probe {
-        Probe { current: Arc::clone(&self.current) }
+    pub fn probe(&self) -> HealthProbe {
+        HealthProbe { current: Arc::clone(&self.current) }
     }
 
     /// Starts nothing more, lets bodies end for `grace`, gives back the rest, and leaves.
@@ -88,7 +90,7 @@ impl Engine {
 
 /// Looks at an engine from outside.
 #[derive(Clone)]
-pub struct Probe {
+pub struct HealthProbe {
     current: Arc<Mutex<Option<Arc<NodeContext>>>>,
 }
 
@@ -105,15 +107,15 @@ pub struct Health {
     pub workers: usize,
 }
 
-impl Probe {
+impl HealthProbe {
     /// How the engine is now.
     pub fn health(&self) -> Health {
         match &*self.current.lock().unwrap_or_else(PoisonError::into_inner) {
-            Some(life) => Health {
-                ready: life.may_start(),
-                node: Some(life.node.0),
-                bodies: life.worker.slots.busy(),
-                workers: life.worker.slots.total(),
+            Some(ctx) => Health {
+                ready: ctx.may_start(),
+                node: Some(ctx.node.0),
+                bodies: ctx.worker.slots.busy(),
+                workers: ctx.worker.slots.total(),
             },
             None => Health { ready: false, node: None, bodies: 0, workers: 0 },
         }
@@ -122,47 +124,47 @@ impl Probe {
 
 /// Lives until told to drain; a node that was fenced starts a new life.
 async fn live(
-    parts: Parts,
-    first: Life,
+    parts: EngineParts,
+    first: NodeSession,
     current: Arc<Mutex<Option<Arc<NodeContext>>>>,
     mut drain: watch::Receiver<Option<Duration>>,
 ) {
-    let set = |life: Option<Arc<NodeContext>>| {
-        *current.lock().unwrap_or_else(PoisonError::into_inner) = life;
+    let set = |ctx: Option<Arc<NodeContext>>| {
+        *current.lock().unwrap_or_else(PoisonError::into_inner) = ctx;
     };
-    let mut life = first;
+    let mut ctx = first;
     loop {
-        let shared = Arc::clone(&life.shared);
+        let shared = Arc::clone(&ctx.shared);
         let grace = tokio::select! {
             biased;
             grace = drain.wait_for(Option::is_some) => grace.map_or(None, |grace| *grace),
             () = shared.fenced.notified() => None,
-            () = life.loop_broke() => {
+            () = ctx.loop_ended() => {
                 error!("a loop of this node ended that should not have; the node starts anew");
                 None
             }
         };
         if let Some(grace) = grace {
-            life.drain(grace).await;
+            ctx.drain(grace).await;
             return set(None);
         }
         // Dropping the old life ends its loops and its bodies.
         set(None);
-        drop(life);
-        life = tokio::select! {
+        drop(ctx);
+        ctx = tokio::select! {
             biased;
             _ = drain.wait_for(Option::is_some) => return,
-            life = next_life(&parts) => life,
+            ctx = next_session(&parts) => ctx,
         };
-        set(Some(Arc::clone(&life.shared)));
+        set(Some(Arc::clone(&ctx.shared)));
     }
 }
 
-async fn next_life(parts: &Parts) -> Life {
+async fn next_session(parts: &EngineParts) -> NodeSession {
     let mut backoff = Backoff::default();
     loop {
-        match Life::begin(parts).await {
-            Ok(life) => return life,
+        match NodeSession::begin(parts).await {
+            Ok(ctx) => return ctx,
             Err(error) => {
                 log_trouble(&error, "the node could not join; will retry");
                 tokio::time::sleep(backoff.next()).await;

@@ -17,7 +17,7 @@ const FROZEN: Duration = Duration::from_secs(1);
 
 /// Pings the store, and ends all bodies when the lease can no longer be counted on.
 pub struct Heartbeat {
-    life: Arc<NodeContext>,
+    ctx: Arc<NodeContext>,
     /// The lease ran out and the bodies were ended; a ping has not come through since.
     lost: bool,
     /// What the store's clock said at the last ping that came through.
@@ -26,49 +26,50 @@ pub struct Heartbeat {
 
 impl Heartbeat {
     /// The heartbeat of this incarnation.
-    pub fn new(life: Arc<NodeContext>) -> Self {
-        Self { life, lost: false, pinged_at: None }
+    pub fn new(ctx: Arc<NodeContext>) -> Self {
+        Self { ctx, lost: false, pinged_at: None }
     }
 
     /// Pings once. Says whether the node is still alive.
     pub async fn run_once(&mut self) -> Result<bool, StoreError> {
-        let life = Arc::clone(&self.life);
-        let long_after = life.settings.long_run_after;
-        let announcing = life.bound.announce(|| life.worker.oldest_open(long_after), life.db_now());
+        let ctx = Arc::clone(&self.ctx);
+        let long_after = ctx.settings.long_run_after;
+        let announcing =
+            ctx.low_watermark.announce(|| ctx.worker.oldest_open(long_after), ctx.db_now());
         // In doubt, something older may be open that this node does not know of.
-        let hold = life.in_doubt();
+        let hold = ctx.may_own_unknown_attempts();
         let ping = Ping {
-            node: life.node,
+            node: ctx.node,
             oldest_open: announcing.oldest_open.filter(|_| !hold),
-            long_runs: life.worker.long_runs(long_after),
+            long_runs: ctx.worker.long_runs(long_after),
         };
         let sent = instant_now();
-        let pinged = life.store.ping(&ping, NodeContext::NOW).await?;
+        let pinged = ctx.store.ping(&ping, NodeContext::NOW).await?;
         drop(announcing);
         match pinged {
             Pinged::Alive { now, members } => {
-                life.lease.renew(sent, life.settings.leases.bodies_must_end_after().into());
-                life.db_clock.observe(now);
-                self.note_silence(now);
-                life.members.send_if_modified(|known| {
+                ctx.lease.renew(sent, ctx.settings.leases.bodies_must_end_after().into());
+                ctx.db_clock.observe(now);
+                self.note_own_silence(now);
+                ctx.members.send_if_modified(|known| {
                     let changed = *known != members;
                     *known = members;
                     changed
                 });
                 if std::mem::take(&mut self.lost) {
-                    info!(node.no = life.node.0, "the store answers again; work goes on");
+                    info!(node.no = ctx.node.0, "the store answers again; work goes on");
                     // What the bodies were doing is still ours in the store, and nobody does it.
-                    life.raise_doubt();
+                    ctx.request_reconcile();
                 }
                 Ok(true)
             }
             Pinged::Fenced => {
                 error!(
-                    node.no = life.node.0,
+                    node.no = ctx.node.0,
                     "this node was silent for too long and has lost its work; it starts anew"
                 );
                 self.end_bodies();
-                life.fenced.notify_one();
+                ctx.fenced.notify_one();
                 Ok(false)
             }
         }
@@ -76,34 +77,34 @@ impl Heartbeat {
 
     /// Silent for long enough, others looked after this node's shards and took note of changes
     /// there that it will not be told again.
-    fn note_silence(&mut self, now: Timestamp) {
-        let silent_after = self.life.settings.leases.silent_after;
+    fn note_own_silence(&mut self, now: Timestamp) {
+        let silent_after = self.ctx.settings.leases.silent_after;
         let before = self.pinged_at.replace(now);
         if before.is_some_and(|before| now.since(before) > silent_after) {
-            self.life.shards_away.fetch_add(1, Ordering::AcqRel);
+            self.ctx.shard_absences.fetch_add(1, Ordering::AcqRel);
         }
     }
 
     fn end_bodies(&self) {
-        self.life.worker.cancel_all(CancelReason::LeaseLost);
+        self.ctx.worker.cancel_all(CancelReason::LeaseLost);
     }
 
     /// Runs until the node is fenced.
     pub async fn run(mut self) {
-        let life = Arc::clone(&self.life);
-        let mut signals = life.store.signals().subscribe();
+        let ctx = Arc::clone(&self.ctx);
+        let mut signals = ctx.store.signals().subscribe();
         let mut backoff = Backoff::default();
         loop {
-            let last_hold = life.lease.until();
+            let last_hold = ctx.lease.until();
             let pinged = tokio::select! {
                 biased;
                 pinged = self.run_once() => Some(pinged),
-                () = lease_over(last_hold), if !self.lost => None,
+                () = lease_end(last_hold), if !self.lost => None,
             };
             let wait = match pinged {
                 Some(Ok(true)) => {
                     backoff.reset();
-                    Duration::from(life.settings.leases.ping)
+                    Duration::from(ctx.settings.leases.ping)
                 }
                 Some(Ok(false)) => return,
                 Some(Err(error)) => {
@@ -112,13 +113,13 @@ impl Heartbeat {
                 }
                 None => Duration::ZERO,
             };
-            if !self.lost && !life.lease.holds(instant_now()) {
+            if !self.lost && !ctx.lease.holds(instant_now()) {
                 self.lost = true;
-                let bodies = life.worker.busy_count();
+                let bodies = ctx.worker.busy_count();
                 // Its timer was set to the end of the lease: if that is long ago, nothing ran here.
-                let overdue = life.lease.until().map(|until| instant_now() - until);
+                let overdue = ctx.lease.until().map(|until| instant_now() - until);
                 let was_frozen = overdue.is_some_and(|overdue| overdue > FROZEN);
-                life.worker.was_frozen.store(was_frozen, Ordering::Release);
+                ctx.worker.was_frozen.store(was_frozen, Ordering::Release);
                 error!(
                     bodies.count = bodies,
                     "the store has not answered for too long: ending {bodies} bodies before \
@@ -128,8 +129,8 @@ impl Heartbeat {
             }
             tokio::select! {
                 biased;
-                () = lease_over(life.lease.until()), if !self.lost => {}
-                () = signalled(&mut signals, Signal::Nodes), if backoff_is_idle(wait, &life) => {}
+                () = lease_end(ctx.lease.until()), if !self.lost => {}
+                () = signalled(&mut signals, Signal::Nodes), if store_answers(wait, &ctx) => {}
                 () = tokio::time::sleep(wait) => {}
             }
         }
@@ -137,11 +138,11 @@ impl Heartbeat {
 }
 
 /// A change among the nodes is worth an early ping, but only while the store answers.
-fn backoff_is_idle(wait: Duration, life: &NodeContext) -> bool {
-    wait == Duration::from(life.settings.leases.ping)
+fn store_answers(wait: Duration, ctx: &NodeContext) -> bool {
+    wait == Duration::from(ctx.settings.leases.ping)
 }
 
-async fn lease_over(until: Option<tokio::time::Instant>) {
+async fn lease_end(until: Option<tokio::time::Instant>) {
     match until {
         Some(until) => tokio::time::sleep_until(until).await,
         None => std::future::pending().await,

@@ -8,14 +8,14 @@ use evenkeel_core::on_failure::{DeathReason, Hook, hook_of_dead};
 use evenkeel_core::run::{AttemptState, Event, Loss, step};
 use evenkeel_core::{Definition, NodeNo, Span, Timestamp};
 use evenkeel_store::{
-    AfterLoss, Finish, FinishResult, LostEnd, NewEvent, Owned, QueueEntry, Requeue, StoreError,
-    Then, Waited,
+    AfterLoss, Finish, FinishResult, LostEnd, NewEvent, OwnedAttempt, QueueEntry, QueueWait,
+    Requeue, StoreError, Then,
 };
 
 use crate::cluster::node_context::NodeContext;
-use crate::insight::metrics::could_start;
+use crate::insight::run_metrics::earliest_start;
 use crate::upkeep::auto_pauser;
-use crate::worker::open_attempt::{Lost, deadline_by_itself};
+use crate::worker::open_attempt::{LossInfo, deadline_without_history};
 
 /// The node that attempts are taken from.
 #[derive(Copy, Clone, Debug)]
@@ -30,14 +30,14 @@ pub struct FormerOwner<'a> {
 
 /// What was taken from a node.
 #[derive(Debug, Default)]
-pub struct Taken {
+pub struct GivenBack {
     /// Went back into the queue.
     pub queued: Vec<Requeue>,
     /// Failed.
     pub failed: Vec<Finish>,
 }
 
-impl Taken {
+impl GivenBack {
     /// How many.
     pub fn count(&self) -> usize {
         self.queued.len() + self.failed.len()
@@ -46,32 +46,37 @@ impl Taken {
 
 impl FormerOwner<'_> {
     /// This node, which gives back attempts of its own.
-    pub fn own(life: &NodeContext) -> FormerOwner<'_> {
-        let name = &life.settings.node_name;
-        FormerOwner { node: life.node, name, heard_until: Timestamp::MAX }
+    pub fn own(ctx: &NodeContext) -> FormerOwner<'_> {
+        let name = &ctx.settings.node_name;
+        FormerOwner { node: ctx.node, name, heard_until: Timestamp::MAX }
     }
 
     /// An attempt that died with its node.
-    pub fn died(&self, life: &NodeContext, owned: &Owned) -> Requeue {
-        self.requeue(life, owned, Loss::NodeDied, None)
+    pub fn died(&self, ctx: &NodeContext, owned: &OwnedAttempt) -> Requeue {
+        self.requeue(ctx, owned, Loss::NodeDied, None)
     }
 
     /// An attempt of this node, without a body. What the node does not know it never started.
-    pub fn lost(&self, life: &NodeContext, owned: &Owned, known: Option<Lost>) -> Requeue {
-        self.requeue(life, owned, known.map_or(Loss::NeverStarted, |lost| lost.loss), known)
+    pub fn lost(
+        &self,
+        ctx: &NodeContext,
+        owned: &OwnedAttempt,
+        known: Option<LossInfo>,
+    ) -> Requeue {
+        self.requeue(ctx, owned, known.map_or(Loss::NeverStarted, |lost| lost.loss), known)
     }
 
     fn requeue(
         &self,
-        life: &NodeContext,
-        owned: &Owned,
+        ctx: &NodeContext,
+        owned: &OwnedAttempt,
         loss: Loss,
-        known: Option<Lost>,
+        known: Option<LossInfo>,
     ) -> Requeue {
-        let now = life.db_now();
-        let then = match life.definitions.read(owned.key.job_no, &owned.definition) {
+        let now = ctx.db_now();
+        let then = match ctx.definitions.read(owned.key.job_no, &owned.definition) {
             Ok(definition) => {
-                let aging = &life.settings.aging;
+                let aging = &ctx.settings.aging;
                 decide(self, owned, &definition, loss, known, now, aging)
             }
             Err(fault) => AfterLoss::Fail(LostEnd {
@@ -90,11 +95,11 @@ impl FormerOwner<'_> {
     /// Takes the attempts from the node, in the store, and tells everybody what became of them.
     pub async fn give_back(
         &self,
-        life: &NodeContext,
+        ctx: &NodeContext,
         batch: Vec<Requeue>,
-    ) -> Result<Taken, StoreError> {
-        let mut taken = Taken::default();
-        let answers = life.store.requeue(self.node, batch.clone(), NodeContext::NOW).await?;
+    ) -> Result<GivenBack, StoreError> {
+        let mut taken = GivenBack::default();
+        let answers = ctx.store.requeue(self.node, batch.clone(), NodeContext::NOW).await?;
         for (requeue, _) in batch.into_iter().zip(answers).filter(|(_, is_taken)| *is_taken) {
             match requeue.finish() {
                 Some(end) => taken.failed.push(end),
@@ -103,13 +108,13 @@ impl FormerOwner<'_> {
         }
         let failed = &taken.failed[..];
         if !failed.is_empty() {
-            life.worker.tallies.ended(failed, &vec![FinishResult::Done; failed.len()]);
-            life.awaited.ended(failed.iter().map(|end| end.key.job_no));
-            life.meters.ended(failed);
-            life.notices.ended(failed);
-            life.events.tell(failed.iter().flat_map(NewEvent::of_end));
+            ctx.worker.stats.ended(failed, &vec![FinishResult::Done; failed.len()]);
+            ctx.overlap_waits.ended(failed.iter().map(|end| end.key.job_no));
+            ctx.run_metrics.ended(failed);
+            ctx.run_log.ended(failed);
+            ctx.events.tell(failed.iter().flat_map(NewEvent::of_end));
             if auto_pauser::counts(failed) {
-                life.failing.notify_one();
+                ctx.failing.notify_one();
             }
         }
         Ok(taken)
@@ -119,10 +124,10 @@ impl FormerOwner<'_> {
 /// Lets [`step`] decide, and says what the store is to do about it.
 fn decide(
     from: &FormerOwner<'_>,
-    owned: &Owned,
+    owned: &OwnedAttempt,
     definition: &Definition,
     loss: Loss,
-    known: Option<Lost>,
+    known: Option<LossInfo>,
     now: Timestamp,
     aging: &Aging,
 ) -> AfterLoss {
@@ -132,7 +137,7 @@ fn decide(
     let lost = Event::Lost { by, fence, loss, then, max_crashes };
     if let Ok(AttemptState::Ready { .. }) = step(state, lost) {
         let waited = known.map_or_else(|| waited_before(owned, definition), |lost| lost.waited);
-        return AfterLoss::Queue(ticket_of(owned, definition, waited, now, aging));
+        return AfterLoss::Queue(queue_entry_of(owned, definition, waited, now, aging));
     }
     let lost_at = known.map_or(now, |lost| lost.at);
     let finished_at = lost_at.max(owned.started_at);
@@ -149,25 +154,25 @@ fn decide(
 
 /// What an attempt had waited when it started, as far as the store tells: of one that began as a
 /// retry, or that ran before, it is not known how much of the time since then it waited.
-fn waited_before(owned: &Owned, definition: &Definition) -> Span {
+fn waited_before(owned: &OwnedAttempt, definition: &Definition) -> Span {
     if owned.key.attempt != evenkeel_core::AttemptNo::FIRST || owned.fence != Fence::NONE.next() {
         return Span::ZERO;
     }
     let average = definition.average(None);
-    owned.started_at.since(could_start(definition, owned.key.scheduled_at, average))
+    owned.started_at.since(earliest_start(definition, owned.key.scheduled_at, average))
 }
 
 /// The place of an attempt that comes back into the queue at `now`. What it had waited before it
 /// started is not lost; while it ran, it did not wait.
-fn ticket_of(
-    owned: &Owned,
+fn queue_entry_of(
+    owned: &OwnedAttempt,
     definition: &Definition,
     waited: Span,
     now: Timestamp,
     aging: &Aging,
 ) -> QueueEntry {
-    let waited = Waited { since: now.saturating_sub(waited), priority: owned.priority, aging };
-    let should_start_by = deadline_by_itself(definition, owned.key.scheduled_at);
+    let waited = QueueWait { since: now.saturating_sub(waited), priority: owned.priority, aging };
+    let should_start_by = deadline_without_history(definition, owned.key.scheduled_at);
     QueueEntry::new(definition, should_start_by, definition.average(None), now, waited)
 }
 
@@ -184,9 +189,9 @@ mod tests {
         Timestamp::from_micros(secs * 1_000_000)
     }
 
-    fn owned(attempt: u16, fence: u32) -> Owned {
+    fn owned(attempt: u16, fence: u32) -> OwnedAttempt {
         let key = AttemptKey::regular(evenkeel_core::JobNo(1), at(3_600));
-        Owned {
+        OwnedAttempt {
             key: key.with_attempt(evenkeel_core::AttemptNo(attempt)),
             fence: Fence(fence),
             tenant: TenantNo(1),
@@ -205,10 +210,10 @@ mod tests {
     const LATER: i64 = 3_700 + 36_000;
 
     fn after(
-        owned: &Owned,
+        owned: &OwnedAttempt,
         definition: &Definition,
         loss: Loss,
-        known: Option<Lost>,
+        known: Option<LossInfo>,
         heard_until: i64,
     ) -> AfterLoss {
         let from = FormerOwner { node: NodeNo(1), name: "a", heard_until: at(heard_until) };
@@ -219,7 +224,7 @@ mod tests {
     fn the_time_in_which_an_attempt_ran_does_not_count_as_waiting() {
         let known = |secs| {
             let (loss, at) = (Loss::NodeDrained, at(LATER));
-            Some(Lost { loss, at, waited: Span::from_secs(secs) })
+            Some(LossInfo { loss, at, waited: Span::from_secs(secs) })
         };
         // A retry waited for less, and one that ran before does not know for how long. One that
         // this node claimed knows it.
@@ -229,7 +234,7 @@ mod tests {
             let back = after(&owned(attempt, fence), &job(), Loss::NodeDied, known, LATER);
             let AfterLoss::Queue(ticket) = back else { panic!("{back:?}") };
             assert_eq!(ticket.since, at(LATER - waited), "{attempt} {fence}");
-            assert_eq!(ticket.should_start_by, deadline_by_itself(&job(), at(3_600)));
+            assert_eq!(ticket.should_start_by, deadline_without_history(&job(), at(3_600)));
         }
     }
 
@@ -242,7 +247,7 @@ mod tests {
             ..job()
         };
         for loss in Loss::ALL {
-            let known = Some(Lost { loss, at: at(3_800), waited: Span::ZERO });
+            let known = Some(LossInfo { loss, at: at(3_800), waited: Span::ZERO });
             let back = after(&owned(0, 1), &job, loss, known, LATER);
             if loss == Loss::NeverStarted {
                 assert!(matches!(back, AfterLoss::Queue(_)), "{back:?}");

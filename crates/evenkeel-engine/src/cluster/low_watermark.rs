@@ -20,38 +20,38 @@ pub struct LowWatermark {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Batches on their way to the store, by ticket, with their oldest time.
-    under_way: BTreeMap<u64, Timestamp>,
-    next_ticket: u64,
+    /// Batches on their way to the store, by batch_no, with their oldest time.
+    in_flight: BTreeMap<u64, Timestamp>,
+    next_batch_no: u64,
     /// The bound that a ping is taking to the store.
     announcing: Option<Timestamp>,
 }
 
 /// Until this is dropped, no ping announces a bound above the batch's oldest time.
 #[derive(Debug)]
-pub struct UnderWay<'a> {
-    bound: &'a LowWatermark,
-    ticket: u64,
+pub struct InFlight<'a> {
+    watermark: &'a LowWatermark,
+    batch_no: u64,
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        self.bound.lock().under_way.remove(&self.ticket);
+        self.watermark.lock().in_flight.remove(&self.batch_no);
     }
 }
 
 /// Until this is dropped, no batch older than the announced bound sets out.
 #[derive(Debug)]
-pub struct Announcing<'a> {
-    bound: &'a LowWatermark,
+pub struct Announcement<'a> {
+    watermark: &'a LowWatermark,
     /// What may be announced; `None` if the bound must stay.
     pub oldest_open: Option<Timestamp>,
 }
 
-impl Drop for Announcing<'_> {
+impl Drop for Announcement<'_> {
     fn drop(&mut self) {
-        self.bound.lock().announcing = None;
-        self.bound.ping_over.notify_waiters();
+        self.watermark.lock().announcing = None;
+        self.watermark.ping_over.notify_waiters();
     }
 }
 
@@ -62,30 +62,30 @@ impl LowWatermark {
 
     /// A batch whose oldest scheduled time is `oldest` sets out; if that is not known before the
     /// answer, [`Timestamp::MIN`].
-    pub async fn set_out(&self, oldest: Timestamp) -> UnderWay<'_> {
+    pub async fn begin_batch(&self, oldest: Timestamp) -> InFlight<'_> {
         loop {
             let ping_over = self.ping_over.notified();
             {
                 let mut state = self.lock();
                 if state.announcing.is_none_or(|bound| oldest >= bound) {
-                    let ticket = state.next_ticket;
-                    state.next_ticket += 1;
-                    state.under_way.insert(ticket, oldest);
-                    return UnderWay { bound: self, ticket };
+                    let batch_no = state.next_batch_no;
+                    state.next_batch_no += 1;
+                    state.in_flight.insert(batch_no, oldest);
+                    return InFlight { watermark: self, batch_no };
                 }
             }
             ping_over.await;
         }
     }
 
-    /// Whoever sets out from now on has this ticket or a later one.
-    pub fn next_ticket(&self) -> u64 {
-        self.lock().next_ticket
+    /// Whoever sets out from now on has this batch_no or a later one.
+    pub fn next_batch_no(&self) -> u64 {
+        self.lock().next_batch_no
     }
 
-    /// Has everybody with an earlier ticket arrived?
-    pub fn all_arrived_before(&self, ticket: u64) -> bool {
-        self.lock().under_way.keys().all(|under_way| *under_way >= ticket)
+    /// Has everybody with an earlier batch_no arrived?
+    pub fn all_finished_before(&self, batch_no: u64) -> bool {
+        self.lock().in_flight.keys().all(|in_flight| *in_flight >= batch_no)
     }
 
     /// A ping sets out. `oldest_running` says the oldest time of what runs, `horizon` is announced
@@ -94,15 +94,15 @@ impl LowWatermark {
         &self,
         oldest_running: impl FnOnce() -> Option<Timestamp>,
         horizon: Timestamp,
-    ) -> Announcing<'_> {
+    ) -> Announcement<'_> {
         let mut state = self.lock();
         // What is under way may have started meanwhile: look at that first.
-        let under_way = state.under_way.values().min().copied();
-        let oldest = [under_way, oldest_running()].into_iter().flatten().min();
+        let in_flight = state.in_flight.values().min().copied();
+        let oldest = [in_flight, oldest_running()].into_iter().flatten().min();
         let bound = oldest.unwrap_or(horizon).min(horizon);
         let oldest_open = (bound > Timestamp::MIN).then_some(bound);
         state.announcing = oldest_open;
-        Announcing { bound: self, oldest_open }
+        Announcement { watermark: self, oldest_open }
     }
 }
 
@@ -121,10 +121,10 @@ mod tests {
         let bound = LowWatermark::default();
         assert_eq!(bound.announce(|| None, at(100)).oldest_open, Some(at(100)));
         assert_eq!(bound.announce(|| Some(at(60)), at(100)).oldest_open, Some(at(60)));
-        let batch = bound.set_out(at(50)).await;
+        let batch = bound.begin_batch(at(50)).await;
         assert_eq!(bound.announce(|| Some(at(60)), at(100)).oldest_open, Some(at(50)));
         drop(batch);
-        let unknown = bound.set_out(Timestamp::MIN).await;
+        let unknown = bound.begin_batch(Timestamp::MIN).await;
         assert_eq!(bound.announce(|| None, at(100)).oldest_open, None);
         drop(unknown);
     }
@@ -133,8 +133,8 @@ mod tests {
     async fn nothing_older_than_an_announced_bound_sets_out_before_the_ping_is_over() {
         let bound = LowWatermark::default();
         let ping = bound.announce(|| None, at(100));
-        let newer = bound.set_out(at(100)).await;
-        let older = bound.set_out(at(99));
+        let newer = bound.begin_batch(at(100)).await;
+        let older = bound.begin_batch(at(99));
         tokio::pin!(older);
         let early = tokio::time::timeout(Duration::from_secs(9), &mut older).await;
         assert!(early.is_err(), "it must wait for the ping");

@@ -6,7 +6,7 @@ pub(crate) mod lease_keeper;
 pub(crate) mod lost_attempts;
 pub(crate) mod low_watermark;
 pub(crate) mod node_context;
-pub(crate) mod node_life;
+pub(crate) mod node_session;
 pub(crate) mod reaper;
 pub(crate) mod reconciler;
 pub(crate) mod store_health;

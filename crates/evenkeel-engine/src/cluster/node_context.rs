@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use evenkeel_core::chance::Chance;
 use evenkeel_core::shard::owner_of;
-use evenkeel_core::{NodeNo, Shard, Timestamp};
+use evenkeel_core::{NodeNo, RunIds, Shard, Timestamp};
 use evenkeel_store::{EventKind, Events, Member, NewEvent, NodeState, Now, Signal, Store};
 use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
@@ -18,15 +18,15 @@ use crate::cluster::db_clock::DbClock;
 use crate::cluster::lease_keeper::LeaseKeeper;
 use crate::cluster::low_watermark::LowWatermark;
 use crate::insight::at_risk::AtRiskJobs;
-use crate::insight::metrics::Meters;
-use crate::insight::run_logger::Notices;
+use crate::insight::run_logger::RunLog;
+use crate::insight::run_metrics::RunMetrics;
 use crate::scheduler::definitions::Definitions;
-use crate::scheduler::node_due::NodeDue;
+use crate::scheduler::due_jobs::SharedDueJobs;
 use crate::scheduler::overlap_waits::OverlapWaits;
 use crate::settings::Settings;
 use crate::worker::Worker;
-use crate::worker::open_attempt::OpenAttempt;
-use crate::worker::recorder::Unsaved;
+use crate::worker::open_attempt::AttemptToStart;
+use crate::worker::recorder::UnsavedNotes;
 
 /// One life of a node, from joining until it is fenced or retired.
 pub struct NodeContext {
@@ -42,24 +42,25 @@ pub struct NodeContext {
     pub db_clock: Arc<DbClock>,
     /// Chance.
     pub chance: Arc<dyn Chance>,
+    pub run_ids: RunIds,
     /// Its bodies.
     pub worker: Arc<Worker>,
     /// What bodies said that the store has not taken yet.
-    pub unsaved: Unsaved,
+    pub unsaved_notes: UnsavedNotes,
     /// Jobs that the judge is to look at.
-    pub suspects: AtRiskJobs,
+    pub at_risk: AtRiskJobs,
     /// Runs whose end a due time of their job waits for.
-    pub awaited: OverlapWaits,
+    pub overlap_waits: OverlapWaits,
     /// What is due soon, for all its schedulers.
-    pub due: NodeDue,
+    pub due: SharedDueJobs,
     /// What is measured at every start.
-    pub meters: Meters,
+    pub run_metrics: RunMetrics,
     /// What it has to tell those who listen.
     pub events: Events,
     /// What it has to say in the log.
-    pub notices: Notices,
+    pub run_log: RunLog,
     /// From when on it has something open.
-    pub bound: LowWatermark,
+    pub low_watermark: LowWatermark,
     /// Definitions in use.
     pub definitions: Definitions,
     /// Its lease.
@@ -73,9 +74,9 @@ pub struct NodeContext {
     /// The store has declared it dead.
     pub fenced: Notify,
     /// Until the reconciler has seen that nothing is left behind, the bound of open attempts stays.
-    pub hold_bound: AtomicBool,
+    pub hold_watermark: AtomicBool,
     /// Rises when others may have looked after this node's shards for a while.
-    pub shards_away: AtomicU64,
+    pub shard_absences: AtomicU64,
 }
 
 impl NodeContext {
@@ -93,7 +94,7 @@ impl NodeContext {
     }
 
     /// Starts the body of an attempt that has a place.
-    pub fn start(&self, attempt: OpenAttempt) {
+    pub fn start(&self, attempt: AttemptToStart) {
         if self.events.are_listened() {
             let data = json!({
                 "node": self.settings.node_name,
@@ -104,7 +105,7 @@ impl NodeContext {
             let event = NewEvent::of_run(EventKind::RunStarted, attempt.tenant, key, at, &data);
             self.events.tell([event]);
         }
-        self.notices.started(attempt.key);
+        self.run_log.started(attempt.key);
         self.worker.start(attempt);
     }
 
@@ -134,20 +135,21 @@ impl NodeContext {
 
     /// Does it do what one node does for all? That is who looks after the first shard; while
     /// members come and go, it may be nobody or two.
-    pub fn keeps_house(&self) -> bool {
+    pub fn is_housekeeper(&self) -> bool {
         let schedulers = self.schedulers(&self.members.borrow());
         owner_of(Shard(0), &schedulers) == Some(self.node)
     }
 
     /// Something may have happened in the store that this node does not know of.
-    pub fn raise_doubt(&self) {
-        self.hold_bound.store(true, Ordering::Release);
-        self.worker.doubt.store(true, Ordering::Release);
+    pub fn request_reconcile(&self) {
+        self.hold_watermark.store(true, Ordering::Release);
+        self.worker.needs_reconcile.store(true, Ordering::Release);
     }
 
     /// May there be attempts in the store that are this node's without its knowing?
-    pub fn in_doubt(&self) -> bool {
-        self.hold_bound.load(Ordering::Acquire) || self.worker.doubt.load(Ordering::Acquire)
+    pub fn may_own_unknown_attempts(&self) -> bool {
+        self.hold_watermark.load(Ordering::Acquire)
+            || self.worker.needs_reconcile.load(Ordering::Acquire)
     }
 
     /// Waits `time`, or until the node stops. Says whether it goes on.

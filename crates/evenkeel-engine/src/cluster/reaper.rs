@@ -16,23 +16,23 @@ const STEP: u32 = 500;
 
 /// Challenges silent nodes, declares them dead, and gives their attempts to others.
 pub struct Reaper {
-    life: Arc<NodeContext>,
+    ctx: Arc<NodeContext>,
     watch: StealWatch,
 }
 
 impl Reaper {
     /// A reaper of this incarnation.
-    pub fn new(life: Arc<NodeContext>) -> Self {
-        Self { life, watch: StealWatch::default() }
+    pub fn new(ctx: Arc<NodeContext>) -> Self {
+        Self { ctx, watch: StealWatch::default() }
     }
 
     /// Looks at all other nodes once.
     pub async fn run_once(&mut self) -> Result<(), StoreError> {
-        let (now, members) = self.life.store.members().await?;
-        self.life.db_clock.observe(now);
+        let (now, members) = self.ctx.store.members().await?;
+        self.ctx.db_clock.observe(now);
         let nodes: Vec<NodeNo> = members.iter().map(|member| member.node).collect();
         self.watch.retain(&nodes);
-        let me = self.life.node;
+        let me = self.ctx.node;
         let mut trouble = Ok(());
         for member in members.iter().filter(|member| member.node != me) {
             let done = match member.state {
@@ -51,9 +51,9 @@ impl Reaper {
     }
 
     async fn judge(&mut self, member: &Member, now: Timestamp) -> Result<(), StoreError> {
-        let leases = self.life.settings.leases;
-        let own_now = self.life.clock.monotonic();
-        let store = &self.life.store;
+        let leases = self.ctx.settings.leases;
+        let own_now = self.ctx.clock.monotonic();
+        let store = &self.ctx.store;
         match self.watch.judge(leases, member.lease(), now, own_now) {
             LeaseVerdict::Leave => Ok(()),
             LeaseVerdict::BeginSteal => {
@@ -90,24 +90,24 @@ impl Reaper {
 
     /// Takes all attempts from a dead node, then lets it go.
     async fn take_over(&self, dead: &Member) -> Result<(), StoreError> {
-        let store = &self.life.store;
+        let store = &self.ctx.store;
         let (node, heard_until) = (dead.node, dead.last_ping_at);
         let from = FormerOwner { node, name: &dead.name, heard_until };
         let mut taken = 0;
         loop {
-            let owned = store.owned(dead.node, STEP).await?;
+            let owned = store.list_owned(dead.node, STEP).await?;
             if owned.is_empty() {
                 break;
             }
-            let batch = owned.iter().map(|owned| from.died(&self.life, owned)).collect();
-            let lock_age = self.life.db_now().since(dead.last_ping_at);
-            let given = from.give_back(&self.life, batch).await?;
+            let batch = owned.iter().map(|owned| from.died(&self.ctx, owned)).collect();
+            let lock_age = self.ctx.db_now().since(dead.last_ping_at);
+            let given = from.give_back(&self.ctx, batch).await?;
             for requeue in &given.queued {
-                self.life.notices.taken_over(requeue.key, lock_age);
-                self.life.worker.tallies.stolen(requeue.tenant);
+                self.ctx.run_log.taken_over(requeue.key, lock_age);
+                self.ctx.worker.stats.stolen(requeue.tenant);
             }
             for end in &given.failed {
-                self.life.worker.tallies.stolen(end.tenant);
+                self.ctx.worker.stats.stolen(end.tenant);
             }
             let done = given.count();
             if done == 0 {
@@ -133,9 +133,9 @@ impl Reaper {
 
     /// Runs until the node stops.
     pub async fn run(mut self) {
-        let life = Arc::clone(&self.life);
+        let ctx = Arc::clone(&self.ctx);
         // Twice per ping, so that a silence is noticed soon after it is one.
-        let every = std::time::Duration::from(life.settings.leases.ping) / 2;
+        let every = std::time::Duration::from(ctx.settings.leases.ping) / 2;
         loop {
             if let Err(error) = self.run_once().await {
                 if error.is_outage() {
@@ -143,7 +143,7 @@ impl Reaper {
                 }
                 log_trouble(&error, "looking for lost nodes failed; will retry");
             }
-            if !life.pause(every).await {
+            if !ctx.pause(every).await {
                 return;
             }
         }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use evenkeel_core::AttemptKey;
 use evenkeel_core::lease::Fence;
-use evenkeel_store::{Owned, Requeue, Signal, StoreError};
+use evenkeel_store::{OwnedAttempt, Requeue, Signal, StoreError};
 use rustc_hash::FxHashSet;
 use tracing::info;
 
@@ -27,79 +27,79 @@ const CHECKPOINTS: Duration = Duration::from_secs(2);
 /// Without doubt, this often.
 const SELDOM: Duration = Duration::from_secs(60);
 /// A statement that the store is still busy with may commit this long after its answer was lost.
-const DOUBT_LASTS: Duration = Duration::from_secs(20);
+const RECONCILE_FOR: Duration = Duration::from_secs(20);
 const LIMIT: u32 = 50_000;
 
 /// Finds attempts that are this node's and that it does not run.
 pub struct Reconciler {
-    life: Arc<NodeContext>,
+    ctx: Arc<NodeContext>,
     /// What was unknown at the last pass, and whose answers were under way then.
     missing: BTreeMap<(AttemptKey, Fence), u64>,
-    doubt_until: Duration,
+    reconcile_until: Duration,
 }
 
 impl Reconciler {
     /// A reconciler of this incarnation.
-    pub fn new(life: Arc<NodeContext>) -> Self {
-        Self { life, missing: BTreeMap::new(), doubt_until: Duration::ZERO }
+    pub fn new(ctx: Arc<NodeContext>) -> Self {
+        Self { ctx, missing: BTreeMap::new(), reconcile_until: Duration::ZERO }
     }
 
     /// Compares once, and gives back what surely nobody starts. Says how many.
     pub async fn run_once(&mut self) -> Result<usize, StoreError> {
-        let life = Arc::clone(&self.life);
+        let ctx = Arc::clone(&self.ctx);
         // Taken before looking: whoever sets out later cannot have been seen.
-        let ticket = life.bound.next_ticket();
+        let ticket = ctx.low_watermark.next_batch_no();
         // Also before: what runs was committed, so it is found, unless it is another's by now.
-        let running = life.worker.running();
+        let running = ctx.worker.running();
         // Those that are lost while this pass goes on are for the next one.
-        let mut lost = life.worker.all_lost();
-        let owned = life.store.owned(life.node, LIMIT).await?;
-        self.let_go_of_lost(running, &owned).await?;
-        let unknown: Vec<Owned> =
-            owned.into_iter().filter(|owned| !life.worker.has(owned.key)).collect();
-        let own = FormerOwner::own(&life);
+        let mut lost = ctx.worker.all_lost();
+        let owned = ctx.store.list_owned(ctx.node, LIMIT).await?;
+        self.cancel_disowned_bodies(running, &owned).await?;
+        let unknown: Vec<OwnedAttempt> =
+            owned.into_iter().filter(|owned| !ctx.worker.has(owned.key)).collect();
+        let own = FormerOwner::own(&ctx);
         let (mut given_back, mut missing) = (Vec::new(), BTreeMap::new());
         for attempt in unknown {
             let right = (attempt.key, attempt.fence);
-            let known = life.worker.lost(attempt.key, attempt.fence);
+            let known = ctx.worker.lost(attempt.key, attempt.fence);
             let since = self.missing.get(&right).copied();
             // What this node lost had a body, or surely gets none. Of what it does not know the
             // answer was lost; once all answers have arrived, no body of it can start any more.
-            let surely =
-                known.is_some() || since.is_some_and(|since| life.bound.all_arrived_before(since));
+            let surely = known.is_some()
+                || since.is_some_and(|since| ctx.low_watermark.all_finished_before(since));
             if !surely {
                 missing.insert(right, since.unwrap_or(ticket));
                 continue;
             }
-            given_back.push(own.lost(&life, &attempt, known));
+            given_back.push(own.lost(&ctx, &attempt, known));
         }
         self.missing = missing;
         let count = given_back.len();
         if count > 0 {
-            let last = |requeue: &Requeue| life.worker.lost_checkpoint(requeue.key);
-            store_last(&life, given_back.iter().filter_map(last).collect(), CHECKPOINTS).await;
-            let taken = own.give_back(&life, given_back).await?;
+            let last = |requeue: &Requeue| ctx.worker.lost_checkpoint(requeue.key);
+            store_last(&ctx, given_back.iter().filter_map(last).collect(), CHECKPOINTS).await;
+            let taken = own.give_back(&ctx, given_back).await?;
             info!(
                 runs.queued = taken.queued.len(),
                 runs.failed = taken.failed.len(),
                 "gave back runs of this node that it does not run"
             );
-            let _ = life.store.announce(Signal::Ready).await;
+            let _ = ctx.store.announce(Signal::Ready).await;
         }
         // All that the store has of this node is known or given back: the rest is another's.
         lost.retain(|right| !self.missing.contains_key(right));
-        life.worker.forget_lost(&lost);
+        ctx.worker.forget_lost(&lost);
         Ok(count)
     }
 
     /// Bodies that the store did not find under their right are looked up by themselves, and let go
     /// if it is so: somebody said how their runs go on, and the letter about it was lost.
-    async fn let_go_of_lost(
+    async fn cancel_disowned_bodies(
         &self,
         mut running: Vec<(AttemptKey, Fence)>,
-        owned: &[Owned],
+        owned: &[OwnedAttempt],
     ) -> Result<(), StoreError> {
-        let rights = |owned: &[Owned]| -> FxHashSet<(AttemptKey, Fence)> {
+        let rights = |owned: &[OwnedAttempt]| -> FxHashSet<(AttemptKey, Fence)> {
             owned.iter().map(|attempt| (attempt.key, attempt.fence)).collect()
         };
         let found = rights(owned);
@@ -108,9 +108,9 @@ impl Reconciler {
             return Ok(());
         }
         let keys: Vec<AttemptKey> = running.iter().map(|(key, _)| *key).collect();
-        let found = rights(&self.life.store.find_owned(self.life.node, &keys).await?);
+        let found = rights(&self.ctx.store.find_owned(self.ctx.node, &keys).await?);
         running.retain(|body| !found.contains(body));
-        let count = self.life.worker.let_go_of(running.into_iter());
+        let count = self.ctx.worker.cancel_disowned(running.into_iter());
         if count > 0 {
             info!(runs.count = count, "let {count} bodies go whose runs are no longer this node's");
         }
@@ -119,31 +119,31 @@ impl Reconciler {
 
     /// Runs until the node stops.
     pub async fn run(mut self) {
-        let life = Arc::clone(&self.life);
-        let mut last_pass = life.clock.monotonic();
+        let ctx = Arc::clone(&self.ctx);
+        let mut last_pass = ctx.clock.monotonic();
         // In doubt, a pass as often as a ping; what nobody abandoned must be missing in two.
-        let soon = Duration::from(life.settings.leases.ping);
-        let doubt_lasts = DOUBT_LASTS.max(2 * soon);
-        while life.pause(soon).await {
-            let now = life.clock.monotonic();
-            if life.worker.doubt.swap(false, Ordering::AcqRel) {
-                life.hold_bound.store(true, Ordering::Release);
-                self.doubt_until = now + doubt_lasts;
+        let soon = Duration::from(ctx.settings.leases.ping);
+        let reconcile_for = RECONCILE_FOR.max(2 * soon);
+        while ctx.pause(soon).await {
+            let now = ctx.clock.monotonic();
+            if ctx.worker.needs_reconcile.swap(false, Ordering::AcqRel) {
+                ctx.hold_watermark.store(true, Ordering::Release);
+                self.reconcile_until = now + reconcile_for;
             }
-            let in_doubt = now <= self.doubt_until || !self.missing.is_empty();
-            if !in_doubt && now.saturating_sub(last_pass) < SELDOM {
+            let may_own_unknown_attempts = now <= self.reconcile_until || !self.missing.is_empty();
+            if !may_own_unknown_attempts && now.saturating_sub(last_pass) < SELDOM {
                 continue;
             }
             last_pass = now;
             match self.run_once().await {
                 Ok(_) => {
-                    let over = self.missing.is_empty() && now > self.doubt_until;
-                    if over && !life.worker.doubt.load(Ordering::Acquire) {
-                        life.hold_bound.store(false, Ordering::Release);
+                    let over = self.missing.is_empty() && now > self.reconcile_until;
+                    if over && !ctx.worker.needs_reconcile.load(Ordering::Acquire) {
+                        ctx.hold_watermark.store(false, Ordering::Release);
                     }
                 }
                 Err(error) => {
-                    life.raise_doubt();
+                    ctx.request_reconcile();
                     log_trouble(&error, "comparing with the store failed; will retry");
                 }
             }

@@ -8,10 +8,10 @@ use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
 
 /// While a database takes no changes, that is said this often.
-const SAID_EVERY: Duration = Duration::from_secs(60);
+const LOG_EVERY: Duration = Duration::from_secs(60);
 /// A database that has refused no change for this long takes them again. Loops try more often, so
 /// a small change that found a place does not end the trouble of larger ones.
-const WELL_AFTER: Duration = Duration::from_secs(5);
+const RECOVERED_AFTER: Duration = Duration::from_secs(5);
 
 /// A loop could not do its work and will try again.
 pub fn log_trouble(error: &StoreError, what: &str) {
@@ -38,12 +38,12 @@ struct Refusing {
     /// how many it has refused,
     changes: u64,
     /// and when that was last said.
-    said_at: Instant,
+    logged_at: Instant,
 }
 
 /// What is to be said.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum Said {
+enum LogEvent {
     Begins,
     GoesOn { changes: u64 },
     Ends { changes: u64, lasted: Duration },
@@ -69,22 +69,22 @@ impl WriteHealth {
                     let source = error as &dyn std::error::Error;
                     let way_out = why.way_out();
                     match said {
-                        Said::Begins => error!(
+                        LogEvent::Begins => error!(
                             error = source,
                             "{why}: nothing can be stored, and no run starts; {way_out}, and work \
                              goes on by itself"
                         ),
-                        Said::GoesOn { changes } => warn!(
+                        LogEvent::GoesOn { changes } => warn!(
                             error = source,
                             changes.refused = changes,
                             "{why}, still; {way_out}, and work goes on by itself"
                         ),
-                        Said::Ends { .. } => {}
+                        LogEvent::Ends { .. } => {}
                     }
                 }
             }
             (None, _) if writes => {
-                if let Some(Said::Ends { changes, lasted }) = self.wrote(now) {
+                if let Some(LogEvent::Ends { changes, lasted }) = self.wrote(now) {
                     info!(
                         changes.refused = changes,
                         trouble.seconds = lasted.as_secs(),
@@ -96,26 +96,27 @@ impl WriteHealth {
         }
     }
 
-    fn refused(&self, why: Unwritable, now: Instant) -> Option<Said> {
+    fn refused(&self, why: Unwritable, now: Instant) -> Option<LogEvent> {
         let mut known = self.lock();
         let Some(refusing) = &mut *known else {
-            *known = Some(Refusing { why, since: now, last: now, changes: 1, said_at: now });
-            return Some(Said::Begins);
+            *known = Some(Refusing { why, since: now, last: now, changes: 1, logged_at: now });
+            return Some(LogEvent::Begins);
         };
         (refusing.why, refusing.last) = (why, now);
         refusing.changes += 1;
-        if now.duration_since(refusing.said_at) < SAID_EVERY {
+        if now.duration_since(refusing.logged_at) < LOG_EVERY {
             return None;
         }
-        refusing.said_at = now;
-        Some(Said::GoesOn { changes: refusing.changes })
+        refusing.logged_at = now;
+        Some(LogEvent::GoesOn { changes: refusing.changes })
     }
 
-    fn wrote(&self, now: Instant) -> Option<Said> {
+    fn wrote(&self, now: Instant) -> Option<LogEvent> {
         let mut known = self.lock();
-        let over = known.take_if(|refusing| now.duration_since(refusing.last) >= WELL_AFTER)?;
+        let over =
+            known.take_if(|refusing| now.duration_since(refusing.last) >= RECOVERED_AFTER)?;
         let lasted = now.duration_since(over.since);
-        Some(Said::Ends { changes: over.changes, lasted })
+        Some(LogEvent::Ends { changes: over.changes, lasted })
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Refusing>> {
@@ -142,13 +143,13 @@ mod tests {
             assert_eq!(health.wrote(at(second)), None);
             assert_eq!(health.unwritable(), Some(Unwritable::DiskFull));
         }
-        let goes_on = |changes| Said::GoesOn { changes };
-        assert_eq!(said, [Said::Begins, goes_on(121), goes_on(241)]);
+        let goes_on = |changes| LogEvent::GoesOn { changes };
+        assert_eq!(said, [LogEvent::Begins, goes_on(121), goes_on(241)]);
         assert_eq!(health.wrote(at(153)), None, "a change that found a place says little");
         let lasted = Duration::from_secs(154);
-        assert_eq!(health.wrote(at(154)), Some(Said::Ends { changes: 300, lasted }));
+        assert_eq!(health.wrote(at(154)), Some(LogEvent::Ends { changes: 300, lasted }));
         assert_eq!((health.unwritable(), health.wrote(at(155))), (None, None));
-        assert_eq!(health.refused(Unwritable::ReadOnly, at(156)), Some(Said::Begins));
+        assert_eq!(health.refused(Unwritable::ReadOnly, at(156)), Some(LogEvent::Begins));
     }
 
     #[test]

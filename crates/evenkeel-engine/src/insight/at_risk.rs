@@ -54,13 +54,13 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_too_much_stays_where_it_was_noticed() {
-        let suspects = AtRiskJobs::default();
+        let at_risk = AtRiskJobs::default();
         let mut jobs: Vec<JobNo> = (0..COUNT_MAX as i64 + 10).map(JobNo).collect();
-        suspects.add(&mut jobs);
-        suspects.news().await;
+        at_risk.add(&mut jobs);
+        at_risk.news().await;
         assert_eq!(jobs.len(), 10);
-        assert_eq!(suspects.take().len(), COUNT_MAX);
-        suspects.add(&mut jobs);
-        assert_eq!((jobs.len(), suspects.take().len()), (0, 10));
+        assert_eq!(at_risk.take().len(), COUNT_MAX);
+        at_risk.add(&mut jobs);
+        assert_eq!((jobs.len(), at_risk.take().len()), (0, 10));
     }
 }

@@ -34,19 +34,19 @@ impl BalanceScore {
     /// Looks at load at `now`, shows it, and if it `keeps` scores, those of an hour that has none.
     /// Says of how many tenants.
     pub async fn run_once(&mut self, now: Timestamp, keeps: bool) -> Result<usize, StoreError> {
-        let rhythms = Arc::new(LoadProfiles::read(&*self.store).await?);
+        let profiles = Arc::new(LoadProfiles::read(&*self.store).await?);
         let horizon = Horizon::new(&self.settings, now);
-        show(&apart(&rhythms, move |rhythms| Shown::of(&rhythms.loads(horizon))).await?);
+        show(&off_thread(&profiles, move |profiles| Shown::of(&profiles.loads(horizon))).await?);
         let hour = beginning(now);
         if !keeps || self.kept == Some(hour) {
             return Ok(0);
         }
-        let tenants: Vec<TenantNo> = rhythms.tenants().collect();
+        let tenants: Vec<TenantNo> = profiles.tenants().collect();
         for tenant in &tenants {
             let tenant = *tenant;
             let look =
-                move |rhythms: &LoadProfiles| score(&rhythms.loads_of(tenant, horizon), hour);
-            let score = apart(&rhythms, look).await?;
+                move |profiles: &LoadProfiles| score(&profiles.loads_of(tenant, horizon), hour);
+            let score = off_thread(&profiles, look).await?;
             let is_low = score.score < self.settings.alert_below;
             // Read first: once the score is kept, nothing may fail that would lose the alert.
             let before = if is_low { self.score_before(tenant, hour).await? } else { None };
@@ -101,27 +101,27 @@ impl BalanceScore {
     }
 
     /// Runs until the node stops.
-    pub async fn run(mut self, life: Arc<NodeContext>) {
-        let mut wait = life.settings.poll;
-        while life.pause(wait).await {
-            if let Err(error) = self.run_once(life.db_now(), life.keeps_house()).await {
+    pub async fn run(mut self, ctx: Arc<NodeContext>) {
+        let mut wait = ctx.settings.poll;
+        while ctx.pause(wait).await {
+            if let Err(error) = self.run_once(ctx.db_now(), ctx.is_housekeeper()).await {
                 log_trouble(&error, "the balance score was not computed; will retry");
             }
-            wait = life.settings.score_every;
+            wait = ctx.settings.score_every;
         }
     }
 }
 
 /// Looks at load, apart from all else if it is much.
-async fn apart<T: Send + 'static>(
-    rhythms: &Arc<LoadProfiles>,
+async fn off_thread<T: Send + 'static>(
+    profiles: &Arc<LoadProfiles>,
     look: impl FnOnce(&LoadProfiles) -> T + Send + 'static,
 ) -> Result<T, StoreError> {
-    if rhythms.count() <= FEW {
-        return Ok(look(rhythms));
+    if profiles.count() <= FEW {
+        return Ok(look(profiles));
     }
-    let rhythms = Arc::clone(rhythms);
-    let looked = tokio::task::spawn_blocking(move || look(&rhythms)).await;
+    let profiles = Arc::clone(profiles);
+    let looked = tokio::task::spawn_blocking(move || look(&profiles)).await;
     looked.map_err(|error| StoreError::Refused(error.into()))
 }
 

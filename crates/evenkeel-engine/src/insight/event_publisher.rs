@@ -17,41 +17,41 @@ const LAST: Duration = Duration::from_secs(1);
 
 /// Brings events to the store, and keeps an eye on whether anybody wants them.
 pub struct EventPublisher {
-    life: Arc<NodeContext>,
+    ctx: Arc<NodeContext>,
     looked_at: Option<Duration>,
 }
 
 impl EventPublisher {
     /// A relay of this incarnation.
-    pub fn new(life: Arc<NodeContext>) -> Self {
-        Self { life, looked_at: None }
+    pub fn new(ctx: Arc<NodeContext>) -> Self {
+        Self { ctx, looked_at: None }
     }
 
     /// Looks whether anybody listens, if it is time to, and passes on one batch. Says whether more
     /// waits.
     pub async fn run_once(&mut self) -> Result<bool, StoreError> {
-        let now = self.life.clock.monotonic();
-        let poll = self.life.settings.poll;
+        let now = self.ctx.clock.monotonic();
+        let poll = self.ctx.settings.poll;
         // While nobody listens, whatever wakes it is worth a look.
         let is_time = self.looked_at.is_none_or(|then| now.saturating_sub(then) >= poll);
-        if is_time || !self.life.events.are_listened() {
-            let until = self.life.store.listened_until().await?;
+        if is_time || !self.ctx.events.are_listened() {
+            let until = self.ctx.store.listened_until().await?;
             self.looked_at = Some(now);
-            self.life.events.set_listened(until.is_some_and(|until| until > self.life.db_now()));
+            self.ctx.events.set_listened(until.is_some_and(|until| until > self.ctx.db_now()));
         }
-        pass_on(&self.life).await
+        publish_batch(&self.ctx).await
     }
 
     /// Runs until its task is ended: a draining node still has something to tell.
     pub async fn run(mut self) {
-        let life = Arc::clone(&self.life);
-        let mut signals = life.store.signals().subscribe();
+        let ctx = Arc::clone(&self.ctx);
+        let mut signals = ctx.store.signals().subscribe();
         let mut backoff = Backoff::default();
         loop {
             let wait = match self.run_once().await {
                 Ok(more) => {
                     backoff.reset();
-                    if more { Duration::ZERO } else { life.settings.poll }
+                    if more { Duration::ZERO } else { ctx.settings.poll }
                 }
                 Err(error) => {
                     debug!(error = &error as &dyn std::error::Error, "events wait for the store");
@@ -61,7 +61,7 @@ impl EventPublisher {
             };
             tokio::select! {
                 biased;
-                () = life.events.told() => tokio::time::sleep(GAP).await,
+                () = ctx.events.told() => tokio::time::sleep(GAP).await,
                 () = signalled(&mut signals, Signal::Events) => tokio::time::sleep(GAP).await,
                 () = tokio::time::sleep(wait) => {}
             }
@@ -70,25 +70,25 @@ impl EventPublisher {
 }
 
 /// Passes on one batch. Says whether more waits.
-async fn pass_on(life: &NodeContext) -> Result<bool, StoreError> {
-    if !life.events.are_listened() {
+async fn publish_batch(ctx: &NodeContext) -> Result<bool, StoreError> {
+    if !ctx.events.are_listened() {
         return Ok(false);
     }
-    let (batch, dropped) = life.events.take(BATCH);
+    let (batch, dropped) = ctx.events.take(BATCH);
     if batch.is_empty() && !dropped {
         return Ok(false);
     }
     let is_full = batch.len() == BATCH;
-    if let Err(error) = life.store.publish(batch, dropped).await {
+    if let Err(error) = ctx.store.publish(batch, dropped).await {
         // It may be there or not. Told twice would be worse than told to be missing.
-        life.events.lose();
+        ctx.events.lose();
         return Err(error);
     }
     Ok(is_full)
 }
 
 /// Passes on what is left when the node leaves.
-pub async fn pass_on_last(life: &NodeContext) {
-    let all = async { while let Ok(true) = pass_on(life).await {} };
+pub async fn publish_rest(ctx: &NodeContext) {
+    let all = async { while let Ok(true) = publish_batch(ctx).await {} };
     let _ = tokio::time::timeout(LAST, all).await;
 }

@@ -12,7 +12,7 @@ use evenkeel_core::condition::{Condition, Facts, Level, Reason, condition};
 use evenkeel_core::shard::shards_of;
 use evenkeel_core::{AttemptKey, NodeNo, Shard, Timestamp};
 use evenkeel_store::{
-    ConditionCounts, EventJob, EventKind, Judgement, NewEvent, StoreError, Watched,
+    ConditionCounts, EventJob, EventKind, JobToJudge, Judgement, NewEvent, StoreError,
 };
 use serde_json::json;
 use tracing::{info, warn};
@@ -29,11 +29,11 @@ const BATCHES_A_PASS: usize = 100;
 /// Attempts in the queue that one pass looks at.
 const QUEUE_LOOKED_AT: u32 = 5000;
 /// Changes told in the log after each batch.
-const TOLD_MAX: usize = 5;
+const LOGGED_MAX: usize = 5;
 
 /// Keeps the watch list of this node's shards.
 pub struct Judge {
-    life: Arc<NodeContext>,
+    ctx: Arc<NodeContext>,
     /// Long runs that are on the list already.
     long_runs: BTreeSet<AttemptKey>,
     /// How far the queue has been looked through in this round.
@@ -46,9 +46,9 @@ pub struct Judge {
 
 impl Judge {
     /// A judge of this incarnation.
-    pub fn new(life: Arc<NodeContext>) -> Self {
+    pub fn new(ctx: Arc<NodeContext>) -> Self {
         Self {
-            life,
+            ctx,
             long_runs: BTreeSet::new(),
             queue_seen_to: None,
             counted_at: None,
@@ -59,9 +59,9 @@ impl Judge {
 
     /// Puts on the list what belongs there, and judges what is due. Says how many were judged.
     pub async fn run_once(&mut self) -> Result<usize, StoreError> {
-        let schedulers = self.life.schedulers(&self.life.members.borrow());
+        let schedulers = self.ctx.schedulers(&self.ctx.members.borrow());
         if schedulers != self.schedulers {
-            self.shards = shards_of(self.life.node, &schedulers);
+            self.shards = shards_of(self.ctx.node, &schedulers);
             self.schedulers = schedulers;
         }
         self.watch().await?;
@@ -74,12 +74,12 @@ impl Judge {
     }
 
     async fn watch(&mut self) -> Result<(), StoreError> {
-        let life = Arc::clone(&self.life);
-        let batch = life.store.appetite().batch;
-        let mut jobs = life.suspects.take();
-        let long_runs: BTreeSet<AttemptKey> = life
+        let ctx = Arc::clone(&self.ctx);
+        let batch = ctx.store.batch_sizing().batch;
+        let mut jobs = ctx.at_risk.take();
+        let long_runs: BTreeSet<AttemptKey> = ctx
             .worker
-            .long_runs(life.settings.long_run_after)
+            .long_runs(ctx.settings.long_run_after)
             .into_iter()
             .map(|run| run.key)
             .collect();
@@ -87,14 +87,14 @@ impl Judge {
         self.long_runs = long_runs;
         if !self.shards.is_empty() {
             let (after, limit) = (self.queue_seen_to, QUEUE_LOOKED_AT);
-            let store = &life.store;
+            let store = &ctx.store;
             match store.overdue_in_queue(&self.shards, after, limit, NodeContext::NOW).await {
                 Ok(found) => {
                     jobs.extend(found.jobs);
                     self.queue_seen_to = found.next;
                 }
                 Err(error) => {
-                    life.suspects.add(&mut jobs);
+                    ctx.at_risk.add(&mut jobs);
                     return Err(error);
                 }
             }
@@ -103,8 +103,8 @@ impl Judge {
         jobs.dedup();
         while !jobs.is_empty() {
             let first = jobs.len().saturating_sub(batch);
-            if let Err(error) = life.store.watch(&jobs[first..]).await {
-                life.suspects.add(&mut jobs);
+            if let Err(error) = ctx.store.mark_at_risk(&jobs[first..]).await {
+                ctx.at_risk.add(&mut jobs);
                 return Err(error);
             }
             jobs.truncate(first);
@@ -113,24 +113,24 @@ impl Judge {
     }
 
     async fn judge_due(&self) -> Result<usize, StoreError> {
-        let life = &self.life;
-        let batch = life.store.appetite().batch;
+        let ctx = &self.ctx;
+        let batch = ctx.store.batch_sizing().batch;
         let mut judged = 0;
         for _ in 0..BATCHES_A_PASS {
-            let due = life.store.to_judge(&self.shards, batch as u32, NodeContext::NOW).await?;
-            life.db_clock.observe(due.now);
+            let due = ctx.store.to_judge(&self.shards, batch as u32, NodeContext::NOW).await?;
+            ctx.db_clock.observe(due.now);
             let count = due.jobs.len();
             if count == 0 {
                 break;
             }
             let judgements: Vec<Judgement> =
                 due.jobs.iter().map(|job| self.judgement(job, due.now)).collect();
-            let stored = life.store.judge(judgements.clone(), NodeContext::NOW).await;
+            let stored = ctx.store.judge(judgements.clone(), NodeContext::NOW).await;
             // What surely was not stored is found again by the next pass, and told then.
             if stored.as_ref().err().and_then(StoreError::unwritable).is_none() {
-                tell_changes(&due.jobs, &judgements);
-                if life.events.are_listened() {
-                    life.events.tell(changes(&due.jobs, &judgements, due.now));
+                log_changes(&due.jobs, &judgements);
+                if ctx.events.are_listened() {
+                    ctx.events.tell(changes(&due.jobs, &judgements, due.now));
                 }
             }
             stored?;
@@ -142,8 +142,8 @@ impl Judge {
         Ok(judged)
     }
 
-    fn judgement(&self, job: &Watched, now: Timestamp) -> Judgement {
-        let Ok(definition) = self.life.definitions.read(job.no, &job.definition) else {
+    fn judgement(&self, job: &JobToJudge, now: Timestamp) -> Judgement {
+        let Ok(definition) = self.ctx.definitions.read(job.no, &job.definition) else {
             // Nobody can run it until somebody changes it, which brings it back here.
             let (reason, again_at) = (Reason::GivenUp, Some(Timestamp::MAX));
             return Judgement {
@@ -176,19 +176,19 @@ impl Judge {
 
     /// Shows how many jobs are in each condition.
     async fn count(&mut self) -> Result<(), StoreError> {
-        let now = self.life.clock.monotonic();
-        let every = self.life.settings.poll * POLLS_A_COUNT;
+        let now = self.ctx.clock.monotonic();
+        let every = self.ctx.settings.poll * POLLS_A_COUNT;
         if self.counted_at.is_some_and(|then| now.saturating_sub(then) < every) {
             return Ok(());
         }
         let ConditionCounts { jobs, warning, error, held } =
-            self.life.store.all_condition_counts().await?;
+            self.ctx.store.all_condition_counts().await?;
         let ok = jobs.saturating_sub(warning).saturating_sub(error);
         for (condition, count) in [("ok", ok), ("warning", warning), ("error", error)] {
             metrics::gauge!("evenkeel_jobs", "condition" => condition).set(count as f64);
         }
         metrics::gauge!("evenkeel_jobs_held_by_blackout").set(held as f64);
-        let slots = &self.life.worker.slots;
+        let slots = &self.ctx.worker.slots;
         metrics::gauge!("evenkeel_bodies").set(slots.busy() as f64);
         metrics::gauge!("evenkeel_workers").set(slots.total() as f64);
         self.counted_at = Some(now);
@@ -197,26 +197,26 @@ impl Judge {
 
     /// Runs until the node stops.
     pub async fn run(mut self) {
-        let life = Arc::clone(&self.life);
-        let mut stopping = life.stopping.subscribe();
+        let ctx = Arc::clone(&self.ctx);
+        let mut stopping = ctx.stopping.subscribe();
         let mut backoff = Backoff::default();
         while !*stopping.borrow_and_update() {
             let wait = match self.run_once().await {
                 Ok(_) => {
                     backoff.reset();
-                    life.settings.poll
+                    ctx.settings.poll
                 }
                 Err(error) => {
                     log_trouble(&error, "judging conditions failed; will retry");
                     // What it could not judge is noticed again at once: the store comes first.
-                    life.pause(backoff.next()).await;
+                    ctx.pause(backoff.next()).await;
                     continue;
                 }
             };
             tokio::select! {
                 biased;
                 _ = stopping.changed() => {}
-                () = noticed(&life) => {}
+                () = noticed(&ctx) => {}
                 () = tokio::time::sleep(wait) => {}
             }
         }
@@ -224,13 +224,13 @@ impl Judge {
 }
 
 /// Waits until something is noticed, and a little longer: more may follow.
-async fn noticed(life: &NodeContext) {
+async fn noticed(ctx: &NodeContext) {
     tokio::time::sleep(GAP).await;
-    life.suspects.news().await;
+    ctx.at_risk.news().await;
 }
 
 /// When a job turns, or turned, to ERROR, as far as can be told.
-fn error_at(found: &Condition, job: &Watched, now: Timestamp) -> Timestamp {
+fn error_at(found: &Condition, job: &JobToJudge, now: Timestamp) -> Timestamp {
     match (found.level(), found.deadline) {
         (_, Some(deadline)) => deadline,
         (Level::Error, None) => job.history.last_end_at.unwrap_or(now),
@@ -240,7 +240,7 @@ fn error_at(found: &Condition, job: &Watched, now: Timestamp) -> Timestamp {
 
 /// Whose condition is another one now, for those who listen.
 fn changes(
-    jobs: &[Watched],
+    jobs: &[JobToJudge],
     judgements: &[Judgement],
     now: Timestamp,
 ) -> impl Iterator<Item = NewEvent> {
@@ -264,21 +264,21 @@ fn changes(
 
 /// Says in the log whose promise is broken and who is well again, but not for ever: a thousand jobs
 /// that wait for the same node are one piece of news.
-fn tell_changes(jobs: &[Watched], judgements: &[Judgement]) {
+fn log_changes(jobs: &[JobToJudge], judgements: &[Judgement]) {
     let (mut worse, mut better) = (0, 0);
     for (job, judgement) in jobs.iter().zip(judgements) {
         let (before, after) = (job.before.unwrap_or(Level::Ok), judgement.reason.level());
         if after == Level::Error && before < after {
             worse += 1;
-            if worse <= TOLD_MAX {
+            if worse <= LOGGED_MAX {
                 let reason = judgement.reason.as_str();
                 warn!(job.no = job.no.0, "job {} does not keep its promise: {reason}", job.no);
             }
         }
         better += usize::from(before == Level::Error && after < before);
     }
-    if worse > TOLD_MAX {
-        let more = worse - TOLD_MAX;
+    if worse > LOGGED_MAX {
+        let more = worse - LOGGED_MAX;
         warn!(jobs.count = more, "and {more} more jobs do not keep their promise");
     }
     if better > 0 {

@@ -67,7 +67,7 @@ metered!(JobStore {
     get_with_now(scope: &Scope, id: JobId) -> Option<(Job, Timestamp)>;
     list_jobs(scope: &Scope, filter: &JobFilter, sort: JobSort, page: PageRequest<JobCursor>)
         -> Page<Job, JobCursor>;
-    order(scope: &Scope, orders: Vec<Order>, now: Now) -> Vec<Applied>;
+    apply_commands(scope: &Scope, orders: Vec<JobCommand>, now: Now) -> Vec<Applied>;
     purge(scope: &Scope, id: JobId, limit: u32) -> u64;
     get_jobs(scope: &Scope, ids: &[JobId]) -> Vec<Job>;
     ids_of_numbers(scope: &Scope, numbers: &[i64]) -> Vec<Option<JobId>>;
@@ -86,12 +86,12 @@ metered!(ScheduleStore {
     fire_delayed(node: NodeNo, batch: Vec<FireDelayed>, now: Now) -> Fired;
     supersede(batch: &[Supersede], now: Now) -> ();
     postpone(batch: &[Postpone]) -> ();
-    closed(shards: &[Shard], limit: u32, now: Now) -> Vec<ClosedAttempt>;
-    reopen(batch: &[(AttemptKey, ClaimWindow)]) -> ();
+    find_closed_windows(shards: &[Shard], limit: u32, now: Now) -> Vec<ClosedAttempt>;
+    set_claim_windows(batch: &[(AttemptKey, ClaimWindow)]) -> ();
 });
 
-metered!(NoteStore {
-    note(node: NodeNo, batch: Vec<Note>, now: Now) -> Vec<bool>;
+metered!(ProgressStore {
+    save_progress(node: NodeNo, batch: Vec<ProgressNote>, now: Now) -> Vec<bool>;
     find_running(key: AttemptKey) -> Option<Running>;
     send_message(node: NodeNo, letter: NodeMessage) -> ();
     take_messages(node: NodeNo, limit: u32) -> Vec<NodeMessage>;
@@ -99,7 +99,7 @@ metered!(NoteStore {
 
 metered!(PageStore {
     known_pages(job: JobNo, pages: &[PageId]) -> Vec<KnownPage>;
-    save_pages(shelf: Shelf, pages: Vec<PageContent>, now: Now) -> Vec<Kept>;
+    save_pages(shelf: PageQuota, pages: Vec<PageContent>, now: Now) -> Vec<Kept>;
     see_pages(job: JobNo, pages: &[PageId], now: Now) -> ();
     prune_pages(job: JobNo, pages: &[PageId]) -> u64;
     clear_pages(limit: u32) -> u64;
@@ -113,19 +113,19 @@ metered!(AttemptStore {
     claim(claim: &Claim, now: Now) -> Claimed;
     finish(node: NodeNo, batch: Vec<Finish>, alpha: f64) -> Vec<FinishResult>;
     requeue(node: NodeNo, batch: Vec<Requeue>, now: Now) -> Vec<bool>;
-    find_owned(node: NodeNo, keys: &[AttemptKey]) -> Vec<Owned>;
-    owned(node: NodeNo, limit: u32) -> Vec<Owned>;
+    find_owned(node: NodeNo, keys: &[AttemptKey]) -> Vec<OwnedAttempt>;
+    list_owned(node: NodeNo, limit: u32) -> Vec<OwnedAttempt>;
     cancellations(node: NodeNo) -> Vec<Cancellation>;
-    waiting_of(scope: &Scope, job: JobId, ahead: Option<Aging>, now: Now) -> Vec<WaitingAttempt>;
-    waiting(pools: &[String], limit: u32) -> u32;
-    waiting_ahead(pools: &[String], place: QueuePlace, limit: u32, now: Now) -> u32;
-    get_run(scope: &Scope, key: AttemptKey) -> Option<Attempt>;
-    list_runs(scope: &Scope, filter: AttemptFilter, page: PageRequest<AttemptKey>) -> Page<Attempt, AttemptKey>;
+    waiting_attempts(scope: &Scope, job: JobId, ahead: Option<Aging>, now: Now) -> Vec<WaitingAttempt>;
+    count_queued(pools: &[String], limit: u32) -> u32;
+    count_queued_ahead(pools: &[String], place: QueuePosition, limit: u32, now: Now) -> u32;
+    get_attempt(scope: &Scope, key: AttemptKey) -> Option<Attempt>;
+    list_attempts(scope: &Scope, filter: AttemptFilter, page: PageRequest<AttemptKey>) -> Page<Attempt, AttemptKey>;
     prune(prune: Prune) -> Pruned;
 });
 
-metered!(WatchStore {
-    watch(jobs: &[JobNo]) -> ();
+metered!(AtRiskStore {
+    mark_at_risk(jobs: &[JobNo]) -> ();
     to_judge(shards: &[Shard], limit: u32, now: Now) -> ToJudge;
     judge(batch: Vec<Judgement>, now: Now) -> ();
     overdue_in_queue(shards: &[Shard], after: Option<AttemptKey>, limit: u32, now: Now) -> OverdueInQueue;
@@ -146,7 +146,7 @@ metered!(NodeStore {
 });
 
 metered!(RunStatsStore {
-    tally(node: NodeNo, tallies: Vec<Tally>, failures: Vec<Failures>, at: Timestamp) -> ();
+    add_run_stats(node: NodeNo, tallies: Vec<RunStatsDelta>, failures: Vec<FailureDelta>, at: Timestamp) -> ();
     run_totals(scope: &Scope) -> RunTotals;
     list_failures(scope: &Scope, page: PageRequest<FailureCursor>) -> Page<FailureGroup, FailureCursor>;
     prune_failures(before: Timestamp, limit: u32) -> u64;
@@ -172,7 +172,7 @@ metered!(TargetStore {
 });
 
 metered!(BalanceStore {
-    rhythms(after: Option<(TenantNo, LoadProfileKey)>, limit: u32) -> Vec<LoadProfileCount>;
+    load_profiles(after: Option<(TenantNo, LoadProfileKey)>, limit: u32) -> Vec<LoadProfileCount>;
     tenant_load_profiles(scope: &Scope, after: Option<LoadProfileKey>, limit: u32) -> Vec<LoadProfileCount>;
     count_uncounted(limit: u32) -> u32;
     recount_load(after: Option<JobNo>, limit: u32) -> Recounted;
@@ -199,13 +199,13 @@ metered!(QueueStore {
 });
 
 metered!(LimitStore {
-    release_limited(ended: &[Permit], terms: &Terms, now: Now) -> u64;
-    release_all_limited(rooms: Rooms, now: Now) -> Released;
+    release_limited(ended: &[Permit], terms: &LimitTerms, now: Now) -> u64;
+    release_all_limited(rooms: ReleaseStep, now: Now) -> Released;
     prune_permits(after: Option<Permit>, limit: u32) -> Option<Permit>;
 });
 
 metered!(DeadStore {
-    list_dead(scope: &Scope, filter: DeadFilter, page: PageRequest<DeadPlace>) -> Page<DeadLetter, DeadPlace>;
+    list_dead(scope: &Scope, filter: DeadFilter, page: PageRequest<DeadCursor>) -> Page<DeadLetter, DeadCursor>;
     get_dead(scope: &Scope, run: AttemptKey) -> Option<DeadLetter>;
     are_dead(runs: &[AttemptKey]) -> Vec<bool>;
     redrive(scope: &Scope, runs: &[AttemptKey], now: Now) -> Vec<Redriven>;
@@ -221,7 +221,7 @@ metered!(DedupStore {
 
 metered!(OverrideStore {
     active_attempts(scope: &Scope, job: JobId, limit: u32) -> Vec<LiveAttempt>;
-    settle(scope: &Scope, settle: OutcomeOverride) -> OverrideResult;
+    override_outcome(scope: &Scope, settle: OutcomeOverride) -> OverrideResult;
 });
 
 metered!(AccessStore {
@@ -230,8 +230,8 @@ metered!(AccessStore {
     use_keys(ids: &[Uuid], at: Timestamp) -> ();
     revoke_key(scope: &Scope, id: Uuid, now: Now) -> bool;
     list_keys(scope: &Scope, page: PageRequest<Uuid>) -> Page<ApiKey, Uuid>;
-    record(entries: Vec<AuditEntry>) -> ();
-    list_audit(scope: &Scope, filter: &AuditFilter, page: PageRequest<AuditPlace>) -> Page<(AuditPlace, AuditEntry), AuditPlace>;
+    record_audit(entries: Vec<AuditEntry>) -> ();
+    list_audit(scope: &Scope, filter: &AuditFilter, page: PageRequest<AuditCursor>) -> Page<(AuditCursor, AuditEntry), AuditCursor>;
     prune_audit(before: Timestamp, limit: u32) -> u64;
 });
 
@@ -287,8 +287,8 @@ impl Store for Metered {
         self.0.is_shared()
     }
 
-    fn appetite(&self) -> Appetite {
-        self.0.appetite()
+    fn batch_sizing(&self) -> BatchSizing {
+        self.0.batch_sizing()
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {

@@ -46,13 +46,13 @@ type Figure = (&'static str, Vec<(&'static str, String)>);
 
 /// Looks at the queue now and then.
 pub struct QueueMetrics {
-    life: Arc<NodeContext>,
-    house: House,
+    ctx: Arc<NodeContext>,
+    cluster: ClusterFigures,
 }
 
 /// What the node that keeps house has shown.
 #[derive(Debug, Default)]
-struct House {
+struct ClusterFigures {
     shown: BTreeSet<Figure>,
     /// Pools that have figures of their own.
     pools: BTreeSet<String>,
@@ -60,34 +60,34 @@ struct House {
 
 impl QueueMetrics {
     /// A surveyor of this incarnation.
-    pub fn new(life: Arc<NodeContext>) -> Self {
-        Self { life, house: House::default() }
+    pub fn new(ctx: Arc<NodeContext>) -> Self {
+        Self { ctx, cluster: ClusterFigures::default() }
     }
 
     /// Shows what waits and runs on this node, and what waits for all if it keeps house.
     pub async fn run_once(&mut self) -> Result<(), StoreError> {
-        let life = Arc::clone(&self.life);
+        let ctx = Arc::clone(&self.ctx);
         self.show_own();
-        let members = life.members.borrow().clone();
-        let figures = if life.keeps_house() {
-            let queue = life.store.queue_depths(ROWS_MAX).await?;
-            self.house.figures(&queue, &members, life.db_now())
+        let members = ctx.members.borrow().clone();
+        let figures = if ctx.is_housekeeper() {
+            let queue = ctx.store.queue_depths(ROWS_MAX).await?;
+            self.cluster.figures(&queue, &members, ctx.db_now())
         } else {
             BTreeMap::new()
         };
-        self.house.show(figures);
+        self.cluster.show(figures);
         Ok(())
     }
 
     fn show_own(&self) {
-        let life = &self.life;
-        let waiting = life.due.lock().future.waiting();
+        let ctx = &self.ctx;
+        let waiting = ctx.due.lock().upcoming.waiting();
         for (lane, waiting) in Lane::ALL.into_iter().zip(waiting) {
             metrics::gauge!("evenkeel_due_waiting", "lane" => lane.as_str()).set(waiting as f64);
         }
-        let oldest = life.worker.oldest_running().unwrap_or_default();
+        let oldest = ctx.worker.oldest_running().unwrap_or_default();
         metrics::gauge!("evenkeel_running_oldest_seconds").set(oldest.as_secs_f64());
-        let members = life.members.borrow();
+        let members = ctx.members.borrow();
         let schedulers = members
             .iter()
             .filter(|member| member.roles.scheduler && member.state == NodeState::Live);
@@ -99,12 +99,12 @@ impl QueueMetrics {
 
     /// Runs until the node stops.
     pub async fn run(mut self) {
-        let life = Arc::clone(&self.life);
+        let ctx = Arc::clone(&self.ctx);
         // A first look as soon as it knows who takes part.
-        let mut wait = life.settings.poll;
+        let mut wait = ctx.settings.poll;
         let mut was_seen = true;
-        while life.pause(wait).await {
-            wait = life.settings.survey_every;
+        while ctx.pause(wait).await {
+            wait = ctx.settings.survey_every;
             let looked = self.run_once().await;
             // Once: the figures stay what they were until it can be seen again.
             if let Some(error) = looked.as_ref().err().filter(|_| was_seen) {
@@ -114,11 +114,11 @@ impl QueueMetrics {
             was_seen = looked.is_ok();
         }
         // Whoever keeps house now shows them.
-        self.house.show(BTreeMap::new());
+        self.cluster.show(BTreeMap::new());
     }
 }
 
-impl House {
+impl ClusterFigures {
     /// All figures about the queue.
     fn figures(
         &mut self,
@@ -157,7 +157,7 @@ impl House {
             *figures.entry((UNSERVED, pool)).or_default() += waiting as f64;
         }
         for (ten, count) in by_tens.into_iter().enumerate() {
-            figures.insert((PRIORITY, vec![("priority", ten_words(ten))]), count as f64);
+            figures.insert((PRIORITY, vec![("priority", priority_range(ten))]), count as f64);
         }
         for (scope, parked) in LimitScope::ALL.into_iter().zip(queue.parked) {
             let labels = vec![("scope", scope.as_str().to_owned())];
@@ -193,7 +193,7 @@ fn in_lane(pool: Vec<(&'static str, String)>, lane: Lane) -> Vec<(&'static str, 
 }
 
 /// The priorities that are counted together.
-fn ten_words(ten: usize) -> String {
+fn priority_range(ten: usize) -> String {
     let first = ten * 10;
     if first >= 100 { first.to_string() } else { format!("{first}-{}", first + 9) }
 }

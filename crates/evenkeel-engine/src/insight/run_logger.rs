@@ -25,14 +25,14 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// Something about a run that is worth a line.
 #[derive(Debug)]
-enum Notice {
+enum LogEntry {
     Started(AttemptKey),
     Ended { key: AttemptKey, outcome: Outcome, took: Span, items: Option<i64> },
     Failed { key: AttemptKey, error: String, retry_in: Option<Span> },
     TakenOver { key: AttemptKey, lock_age: Span },
 }
 
-impl Notice {
+impl LogEntry {
     const fn key(&self) -> AttemptKey {
         match self {
             Self::Started(key)
@@ -44,14 +44,14 @@ impl Notice {
 }
 
 /// Takes note of what happens to runs. It never keeps anybody waiting.
-pub struct Notices {
-    sender: mpsc::Sender<Notice>,
-    receiver: Mutex<mpsc::Receiver<Notice>>,
+pub struct RunLog {
+    sender: mpsc::Sender<LogEntry>,
+    receiver: Mutex<mpsc::Receiver<LogEntry>>,
     left_out: AtomicU64,
     failures_left_out: AtomicU64,
 }
 
-impl Default for Notices {
+impl Default for RunLog {
     fn default() -> Self {
         let (sender, receiver) = mpsc::channel(LINES);
         let receiver = Mutex::new(receiver);
@@ -59,10 +59,10 @@ impl Default for Notices {
     }
 }
 
-impl Notices {
+impl RunLog {
     /// An attempt is about to start.
     pub fn started(&self, key: AttemptKey) {
-        self.note_if_calm(|| Notice::Started(key));
+        self.note_if_calm(|| LogEntry::Started(key));
     }
 
     /// Attempts have ended.
@@ -70,7 +70,7 @@ impl Notices {
         for end in ends {
             let key = end.key;
             if end.outcome.is_failure() {
-                self.note_trouble(|| Notice::Failed {
+                self.note_trouble(|| LogEntry::Failed {
                     key,
                     error: first_line(&end.results),
                     retry_in: match end.then {
@@ -79,7 +79,7 @@ impl Notices {
                     },
                 });
             } else {
-                self.note_if_calm(|| Notice::Ended {
+                self.note_if_calm(|| LogEntry::Ended {
                     key,
                     outcome: end.outcome,
                     took: end.finished_at.since(end.started_at),
@@ -91,10 +91,10 @@ impl Notices {
 
     /// An attempt of a lost node goes back into the queue; its lease is this old.
     pub fn taken_over(&self, key: AttemptKey, lock_age: Span) {
-        self.note_trouble(|| Notice::TakenOver { key, lock_age });
+        self.note_trouble(|| LogEntry::TakenOver { key, lock_age });
     }
 
-    fn note_if_calm(&self, notice: impl FnOnce() -> Notice) {
+    fn note_if_calm(&self, notice: impl FnOnce() -> LogEntry) {
         if !tracing::enabled!(Level::INFO) {
             return;
         }
@@ -104,7 +104,7 @@ impl Notices {
         }
     }
 
-    fn note_trouble(&self, notice: impl FnOnce() -> Notice) {
+    fn note_trouble(&self, notice: impl FnOnce() -> LogEntry) {
         if !tracing::enabled!(Level::ERROR) {
             return;
         }
@@ -121,34 +121,34 @@ fn first_line(results: &Results) -> String {
 
 /// Writes what was noted into the log.
 pub struct RunLogger {
-    life: Arc<NodeContext>,
+    ctx: Arc<NodeContext>,
 }
 
 impl RunLogger {
     /// A reporter of this incarnation.
-    pub fn new(life: Arc<NodeContext>) -> Self {
-        Self { life }
+    pub fn new(ctx: Arc<NodeContext>) -> Self {
+        Self { ctx }
     }
 
     /// Waits for something to report and writes it down.
     pub async fn run_once(&self) {
-        let notices = &self.life.notices;
+        let run_log = &self.ctx.run_log;
         let mut batch = Vec::with_capacity(LINES);
-        notices.receiver.lock().await.recv_many(&mut batch, LINES).await;
+        run_log.receiver.lock().await.recv_many(&mut batch, LINES).await;
         let jobs: Vec<_> = batch.iter().map(|notice| notice.key().job_no).collect();
         // The log must say something also while the store is silent.
-        let titles = self.life.store.job_titles(&jobs).await.unwrap_or_default();
+        let titles = self.ctx.store.job_titles(&jobs).await.unwrap_or_default();
         let titles = titles.into_iter().chain(std::iter::repeat(None));
         for (notice, title) in batch.iter().zip(titles) {
-            write(notice, title);
+            write(notice, self.ctx.run_ids.attempt_id(notice.key()), title);
         }
-        let more = notices.left_out.swap(0, Ordering::Relaxed);
+        let more = run_log.left_out.swap(0, Ordering::Relaxed);
         if more > 0 {
-            info!(notices.count = more, "and {more} more starts and ends of runs");
+            info!(run_log.count = more, "and {more} more starts and ends of runs");
         }
-        let more = notices.failures_left_out.swap(0, Ordering::Relaxed);
+        let more = run_log.failures_left_out.swap(0, Ordering::Relaxed);
         if more > 0 {
-            warn!(notices.count = more, "and {more} more runs failed or were taken over");
+            warn!(run_log.count = more, "and {more} more runs failed or were taken over");
         }
     }
 
@@ -161,18 +161,18 @@ impl RunLogger {
     }
 }
 
-fn write(notice: &Notice, title: Option<JobTitle>) {
+fn write(notice: &LogEntry, run: AttemptId, title: Option<JobTitle>) {
     let key = notice.key();
-    let (run, attempt) = (key.execution_id(), key.attempt.0);
+    let attempt = key.attempt.0;
     let (id, source_name) = title.map(|title| (title.id, title.source_name)).unzip();
     // By number if its id can't be had.
     let job = id.map_or_else(|| key.job_no.to_string(), |id| id.to_string());
     let source_name = source_name.flatten();
     match notice {
-        Notice::Started(_) => {
+        LogEntry::Started(_) => {
             info!(job_id = job, source_name, run.id = %run, retry_attempt = attempt, "executing job");
         }
-        Notice::Ended { outcome, took, items, .. } => info!(
+        LogEntry::Ended { outcome, took, items, .. } => info!(
             job_id = job,
             source_name,
             run.id = %run,
@@ -182,7 +182,7 @@ fn write(notice: &Notice, title: Option<JobTitle>) {
             "{}",
             if outcome.is_good() { "job completed" } else { "a run was ended" }
         ),
-        Notice::Failed { error, retry_in, .. } => error!(
+        LogEntry::Failed { error, retry_in, .. } => error!(
             job_id = job,
             source_name,
             run.id = %run,
@@ -191,7 +191,7 @@ fn write(notice: &Notice, title: Option<JobTitle>) {
             retry_in_ms = retry_in.map(Span::as_millis),
             "job execution failed"
         ),
-        Notice::TakenOver { lock_age, .. } => warn!(
+        LogEntry::TakenOver { lock_age, .. } => warn!(
             job_id = job,
             source_name,
             run.id = %run,

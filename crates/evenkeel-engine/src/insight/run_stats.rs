@@ -10,7 +10,7 @@ use std::time::Duration;
 use evenkeel_core::fingerprint::Fingerprint;
 use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptKey, AttemptNo, Span, TenantNo, Timestamp};
-use evenkeel_store::{Failures, Finish, FinishResult, Role, Scope, StoreError, Tally};
+use evenkeel_store::{FailureDelta, Finish, FinishResult, Role, RunStatsDelta, Scope, StoreError};
 use tracing::debug;
 
 use crate::cluster::node_context::NodeContext;
@@ -27,12 +27,12 @@ const SILENCE_MAX: Duration = Duration::from_secs(30);
 
 /// What has been added up and not yet written.
 #[derive(Debug, Default)]
-pub struct Tallies(Mutex<Sums>);
+pub struct PendingStats(Mutex<Sums>);
 
 #[derive(Debug, Default)]
 struct Sums {
-    tenants: BTreeMap<TenantNo, Tally>,
-    failures: BTreeMap<(TenantNo, Fingerprint), Failures>,
+    tenants: BTreeMap<TenantNo, RunStatsDelta>,
+    failures: BTreeMap<(TenantNo, Fingerprint), FailureDelta>,
     /// How these ended was told to the store by somebody else.
     settled: Vec<(TenantNo, AttemptKey)>,
 }
@@ -47,7 +47,7 @@ struct End<'a> {
     error: Option<&'a str>,
 }
 
-impl Tallies {
+impl PendingStats {
     /// Attempts have ended; only what the store took counts, and once.
     pub fn ended(&self, batch: &[Finish], results: &[FinishResult]) {
         let mut sums = self.lock();
@@ -94,7 +94,7 @@ impl Tallies {
                 continue;
             }
             let (count, newer) = (group.count, sums.failures.remove(&key));
-            let mut kept = newer.unwrap_or(Failures { count: 0, ..group });
+            let mut kept = newer.unwrap_or(FailureDelta { count: 0, ..group });
             kept.count += count;
             sums.failures.insert(key, kept);
         }
@@ -106,7 +106,7 @@ impl Tallies {
 }
 
 impl Sums {
-    fn of(&mut self, tenant: TenantNo) -> &mut Tally {
+    fn of(&mut self, tenant: TenantNo) -> &mut RunStatsDelta {
         self.tenants.entry(tenant).or_insert(none_of(tenant))
     }
 
@@ -138,7 +138,7 @@ impl Sums {
             return;
         }
         let error = || error.chars().take(ERROR_CHARS_MAX).collect();
-        let group = self.failures.entry(key).or_insert_with(|| Failures {
+        let group = self.failures.entry(key).or_insert_with(|| FailureDelta {
             tenant: end.tenant,
             fingerprint,
             count: 0,
@@ -157,8 +157,8 @@ impl Sums {
     }
 }
 
-fn none_of(tenant: TenantNo) -> Tally {
-    Tally {
+fn none_of(tenant: TenantNo) -> RunStatsDelta {
+    RunStatsDelta {
         tenant,
         completed: 0,
         failed: 0,
@@ -173,27 +173,27 @@ fn none_of(tenant: TenantNo) -> Tally {
 
 /// Writes the sums down.
 pub struct RunStats {
-    life: Arc<NodeContext>,
+    ctx: Arc<NodeContext>,
     /// When it last wrote, and what ran then.
     said: Option<(Duration, BTreeMap<TenantNo, u32>)>,
 }
 
 impl RunStats {
     /// A tallier of this incarnation.
-    pub fn new(life: Arc<NodeContext>) -> Self {
-        Self { life, said: None }
+    pub fn new(ctx: Arc<NodeContext>) -> Self {
+        Self { ctx, said: None }
     }
 
     /// Writes down what was added up since the last time. Says whether there was anything.
     pub async fn run_once(&mut self) -> Result<bool, StoreError> {
-        let life = Arc::clone(&self.life);
-        let mut sums = life.worker.tallies.take();
-        if let Err(error) = look_up(&life, &mut sums).await {
-            life.worker.tallies.put_back(sums);
+        let ctx = Arc::clone(&self.ctx);
+        let mut sums = ctx.worker.stats.take();
+        if let Err(error) = look_up(&ctx, &mut sums).await {
+            ctx.worker.stats.put_back(sums);
             return Err(error);
         }
-        let running = life.worker.running_by_tenant();
-        let now = life.clock.monotonic();
+        let running = ctx.worker.running_by_tenant();
+        let now = ctx.clock.monotonic();
         let is_news = !sums.is_empty()
             || self.said.as_ref().is_none_or(|(then, said)| {
                 *said != running || now.saturating_sub(*then) >= SILENCE_MAX
@@ -204,10 +204,10 @@ impl RunStats {
         for (tenant, count) in &running {
             sums.of(*tenant).running = *count;
         }
-        let tallies = sums.tenants.values().copied().collect();
+        let stats = sums.tenants.values().copied().collect();
         let failures = sums.failures.values().cloned().collect();
-        if let Err(error) = life.store.tally(life.node, tallies, failures, life.db_now()).await {
-            life.worker.tallies.put_back(sums);
+        if let Err(error) = ctx.store.add_run_stats(ctx.node, stats, failures, ctx.db_now()).await {
+            ctx.worker.stats.put_back(sums);
             return Err(error);
         }
         self.said = Some((now, running));
@@ -217,7 +217,7 @@ impl RunStats {
     /// Runs until its task is ended: bodies of a draining node end, too.
     pub async fn run(mut self) {
         loop {
-            tokio::time::sleep(self.life.settings.metrics_interval).await;
+            tokio::time::sleep(self.ctx.settings.metrics_interval).await;
             self.try_once().await;
         }
     }
@@ -236,10 +236,10 @@ impl RunStats {
 }
 
 /// Adds what ended from afar. The node that ran it only knows that it is over.
-async fn look_up(life: &NodeContext, sums: &mut Sums) -> Result<(), StoreError> {
+async fn look_up(ctx: &NodeContext, sums: &mut Sums) -> Result<(), StoreError> {
     while let Some((tenant, key)) = sums.settled.last().copied() {
         let scope = Scope { tenant, role: Role::Viewer };
-        let run = life.store.get_run(&scope, key).await?;
+        let run = ctx.store.get_attempt(&scope, key).await?;
         // Only now: what could not be looked up is looked up the next time.
         sums.settled.pop();
         let Some(run) = run else { continue };
@@ -280,8 +280,8 @@ mod tests {
             results: Results { error: error.map(Into::into), ..Results::default() },
             then: Then::EndChain { stop_job: false, next_at: None },
             priority: None,
-            traces: Attachments::default(),
-            watch: false,
+            attachments: Attachments::default(),
+            judge: false,
             unstored_since: None,
             hook: evenkeel_store::Hook::None,
         }
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn only_what_the_store_took_counts() {
-        let tallies = Tallies::default();
+        let stats = PendingStats::default();
         let batch = [
             end(1, 0, Outcome::Completed, None),
             end(2, 1, Outcome::Completed, None),
@@ -298,25 +298,25 @@ mod tests {
             end(5, 2, Outcome::TimedOut, None),
         ];
         use FinishResult::{AlreadyDone, Done, LeaseLost};
-        tallies.ended(&batch, &[Done, Done, AlreadyDone, Done, LeaseLost]);
-        let sums = tallies.take();
+        stats.ended(&batch, &[Done, Done, AlreadyDone, Done, LeaseLost]);
+        let sums = stats.take();
         let tally = sums.tenants[&TenantNo(1)];
         assert_eq!((tally.completed, tally.cancelled, tally.retries), (2, 1, 1));
         assert_eq!((tally.timed_out, tally.good_duration), (0, Span::from_secs(4)));
-        assert!(tallies.take().is_empty());
+        assert!(stats.take().is_empty());
     }
 
     #[test]
     fn equal_failures_are_one_group_with_the_newest_of_them() {
-        let tallies = Tallies::default();
+        let stats = PendingStats::default();
         let batch = [
             end(1, 0, Outcome::Failed, Some("no route to 10.0.0.1")),
             end(9, 0, Outcome::Failed, Some("no route to 10.0.0.2")),
             end(5, 0, Outcome::Failed, Some("no route to 10.0.0.3")),
             end(6, 0, Outcome::TimedOut, None),
         ];
-        tallies.ended(&batch, &[FinishResult::Done; 4]);
-        let sums = tallies.take();
+        stats.ended(&batch, &[FinishResult::Done; 4]);
+        let sums = stats.take();
         let groups: Vec<(u64, &str)> =
             sums.failures.values().map(|group| (group.count, group.error.as_str())).collect();
         assert_eq!(groups.len(), 2);
@@ -326,13 +326,13 @@ mod tests {
 
     #[test]
     fn what_could_not_be_written_is_not_lost() {
-        let tallies = Tallies::default();
+        let stats = PendingStats::default();
         let failed = end(1, 0, Outcome::Failed, Some("oh"));
-        tallies.ended(std::slice::from_ref(&failed), &[FinishResult::Done]);
-        let unwritten = tallies.take();
-        tallies.ended(&[end(2, 0, Outcome::Failed, Some("oh"))], &[FinishResult::Done]);
-        tallies.put_back(unwritten);
-        let sums = tallies.take();
+        stats.ended(std::slice::from_ref(&failed), &[FinishResult::Done]);
+        let unwritten = stats.take();
+        stats.ended(&[end(2, 0, Outcome::Failed, Some("oh"))], &[FinishResult::Done]);
+        stats.put_back(unwritten);
+        let sums = stats.take();
         assert_eq!(sums.tenants[&TenantNo(1)].failed, 2);
         let group = sums.failures.values().next().unwrap();
         assert_eq!((group.count, group.at), (2, Timestamp::from_micros(4_000_000)));
@@ -340,60 +340,60 @@ mod tests {
 
     #[test]
     fn no_flood_of_errors_fills_the_memory() {
-        let tallies = Tallies::default();
-        fill(&tallies, GROUPS_MAX + 100, 'x');
-        let sums = tallies.take();
+        let stats = PendingStats::default();
+        fill(&stats, GROUPS_MAX + 100, 'x');
+        let sums = stats.take();
         assert_eq!(sums.failures.len(), GROUPS_MAX);
         assert_eq!(sums.tenants[&TenantNo(1)].failed, GROUPS_MAX as u64 + 100);
     }
 
     /// So many different errors, none of which looks like another.
-    fn fill(tallies: &Tallies, count: usize, prefix: char) {
+    fn fill(stats: &PendingStats, count: usize, prefix: char) {
         for n in 0..count {
-            let letter = |digit: u8| char::from(digit + b'a' - b'0');
+            let message = |digit: u8| char::from(digit + b'a' - b'0');
             let error: String =
-                std::iter::once(prefix).chain(n.to_string().bytes().map(letter)).collect();
+                std::iter::once(prefix).chain(n.to_string().bytes().map(message)).collect();
             let failed = end(1, 0, Outcome::Failed, Some(&error));
-            tallies.ended(&[failed], &[FinishResult::Done]);
+            stats.ended(&[failed], &[FinishResult::Done]);
         }
     }
 
     #[test]
     fn what_is_put_back_keeps_within_the_bounds() {
-        let tallies = Tallies::default();
+        let stats = PendingStats::default();
         let key = AttemptKey::regular(JobNo(1), Timestamp::from_micros(1));
-        fill(&tallies, GROUPS_MAX, 'x');
+        fill(&stats, GROUPS_MAX, 'x');
         for _ in 0..SETTLED_MAX + 5 {
-            tallies.settled(TenantNo(1), key);
+            stats.settled(TenantNo(1), key);
         }
-        let unwritten = tallies.take();
+        let unwritten = stats.take();
         assert_eq!(unwritten.settled.len(), SETTLED_MAX);
-        fill(&tallies, 100, 'y');
+        fill(&stats, 100, 'y');
         for _ in 0..5 {
-            tallies.settled(TenantNo(1), key);
+            stats.settled(TenantNo(1), key);
         }
-        tallies.put_back(unwritten);
-        let sums = tallies.take();
+        stats.put_back(unwritten);
+        let sums = stats.take();
         assert_eq!((sums.failures.len(), sums.settled.len()), (GROUPS_MAX, SETTLED_MAX));
         assert_eq!(sums.tenants[&TenantNo(1)].failed, GROUPS_MAX as u64 + 100);
     }
 
     #[test]
     fn of_a_long_error_the_beginning_is_kept() {
-        let tallies = Tallies::default();
+        let stats = PendingStats::default();
         let error = "é".repeat(ERROR_CHARS_MAX + 1);
-        tallies.ended(&[end(1, 0, Outcome::Failed, Some(&error))], &[FinishResult::Done]);
-        let sums = tallies.take();
+        stats.ended(&[end(1, 0, Outcome::Failed, Some(&error))], &[FinishResult::Done]);
+        let sums = stats.take();
         let kept = &sums.failures.values().next().unwrap().error;
         assert_eq!(kept.chars().count(), ERROR_CHARS_MAX);
     }
 
     #[test]
     fn thousands_that_end_from_afar_between_two_writes_are_all_looked_up() {
-        let tallies = Tallies::default();
+        let stats = PendingStats::default();
         for n in 0..5_000 {
-            tallies.settled(TenantNo(1), AttemptKey::regular(JobNo(n), Timestamp::from_micros(1)));
+            stats.settled(TenantNo(1), AttemptKey::regular(JobNo(n), Timestamp::from_micros(1)));
         }
-        assert_eq!(tallies.take().settled.len(), 5_000);
+        assert_eq!(stats.take().settled.len(), 5_000);
     }
 }

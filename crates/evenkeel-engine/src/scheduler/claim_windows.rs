@@ -21,46 +21,48 @@ const PAGES_A_LOOK: usize = 10;
 
 impl Scheduler {
     /// An attempt was put into the queue, or stays there, that may not be claimed from then on.
-    pub(super) fn note_closing(&mut self, closing: Timestamp) {
+    pub(super) fn note_window_end(&mut self, closing: Timestamp) {
         const SECOND: i64 = 1_000_000;
         let whole = closing.as_micros().div_euclid(SECOND) + 1;
-        self.closings.insert(Timestamp::from_micros(whole * SECOND));
+        self.window_ends.insert(Timestamp::from_micros(whole * SECOND));
     }
 
     /// How long until an attempt in the queue closes, or one that has is looked for again.
-    pub(super) fn until_closing(&self) -> Duration {
-        let Some(closing) = self.closings.first() else { return Duration::MAX };
-        let own_now = self.life.clock.monotonic();
-        let looked = self.closed_seen.map_or(Duration::ZERO, |seen| seen + LOOK_AGAIN);
-        self.life.db_clock.until(*closing).max(looked.saturating_sub(own_now))
+    pub(super) fn until_window_end(&self) -> Duration {
+        let Some(closing) = self.window_ends.first() else { return Duration::MAX };
+        let own_now = self.ctx.clock.monotonic();
+        let looked = self.windows_checked_at.map_or(Duration::ZERO, |seen| seen + LOOK_AGAIN);
+        self.ctx.db_clock.until(*closing).max(looked.saturating_sub(own_now))
     }
 
     /// Gives attempts in the queue whose time to be claimed has passed their next one.
-    pub(super) async fn reopen_closed(&mut self) -> Result<(), StoreError> {
-        let (now, own_now) = (self.life.db_now(), self.life.clock.monotonic());
-        let since = self.closed_seen.map(|seen| own_now.saturating_sub(seen));
-        let known = self.closings.first().is_some_and(|closing| *closing <= now);
-        let poll = self.life.settings.poll;
+    pub(super) async fn reopen_closed_windows(&mut self) -> Result<(), StoreError> {
+        let (now, own_now) = (self.ctx.db_now(), self.ctx.clock.monotonic());
+        let since = self.windows_checked_at.map(|seen| own_now.saturating_sub(seen));
+        let known = self.window_ends.first().is_some_and(|closing| *closing <= now);
+        let poll = self.ctx.settings.poll;
         let is_time = since
             .is_none_or(|since| (known && since >= LOOK_AGAIN) || since >= poll * POLLS_A_LOOK);
         if !is_time {
             return Ok(());
         }
-        self.closed_seen = Some(own_now);
+        self.windows_checked_at = Some(own_now);
         let shards: Vec<Shard> = self.shards.iter().copied().collect();
         for _ in 0..PAGES_A_LOOK {
-            let closed = self.life.store.closed(&shards, PAGE, NodeContext::NOW).await?;
+            let closed =
+                self.ctx.store.find_closed_windows(&shards, PAGE, NodeContext::NOW).await?;
             let count = closed.len();
             let batch: Vec<_> = closed.iter().map(|closed| self.reopening(closed, now)).collect();
             if !batch.is_empty() {
-                self.life.store.reopen(&batch).await?;
+                self.ctx.store.set_claim_windows(&batch).await?;
             }
             for until in batch.iter().filter_map(|(_, opening)| opening.until) {
-                self.note_closing(until);
+                self.note_window_end(until);
             }
             if count < PAGE as usize {
                 // Only now: after a failure they are looked for again.
-                self.closings = self.closings.split_off(&now.saturating_add(Span::from_micros(1)));
+                self.window_ends =
+                    self.window_ends.split_off(&now.saturating_add(Span::from_micros(1)));
                 break;
             }
         }
@@ -69,7 +71,7 @@ impl Scheduler {
 
     fn reopening(&self, closed: &ClosedAttempt, now: Timestamp) -> (AttemptKey, ClaimWindow) {
         // What nobody can read must be claimed to fail, or its chain would never end.
-        let opening = match self.life.definitions.read(closed.key.job_no, &closed.definition) {
+        let opening = match self.ctx.definitions.read(closed.key.job_no, &closed.definition) {
             Ok(definition) => {
                 let average = definition.average(closed.average_good_duration);
                 ClaimWindow::of(&definition, average, now)
@@ -85,8 +87,9 @@ impl Scheduler {
             return Ok(());
         }
         let still_waits = |(job, due): &(JobNo, Timestamp)| {
-            let board = self.life.due.lock();
-            let entry = board.future.get(*job).filter(|it| it.replaces && it.next_at == *due)?;
+            let due_jobs = self.ctx.due.lock();
+            let entry =
+                due_jobs.upcoming.get(*job).filter(|it| it.replaces && it.next_at == *due)?;
             Some(Supersede { job: *job, generation: entry.generation, due: *due })
         };
         let batch: Vec<Supersede> = self.replacing.iter().filter_map(still_waits).collect();
@@ -94,9 +97,9 @@ impl Scheduler {
             self.replacing.clear();
             return Ok(());
         }
-        self.life.store.supersede(&batch, NodeContext::NOW).await?;
+        self.ctx.store.supersede(&batch, NodeContext::NOW).await?;
         self.replacing.clear();
-        let store = Arc::clone(&self.life.store);
+        let store = Arc::clone(&self.ctx.store);
         tokio::spawn(async move {
             // A lost wake-up costs one poll.
             let _ = store.announce(Signal::Cancel).await;
@@ -105,11 +108,11 @@ impl Scheduler {
     }
 
     /// Tells the judge which jobs do not keep their promise.
-    pub(super) fn tell_judge(&mut self) {
-        let future = &mut self.life.due.lock().future;
-        if future.waiting().iter().any(|count| *count > 0) {
-            future.sweep(self.life.db_now());
+    pub(super) fn report_late_jobs(&mut self) {
+        let upcoming = &mut self.ctx.due.lock().upcoming;
+        if upcoming.waiting().iter().any(|count| *count > 0) {
+            upcoming.find_late(self.ctx.db_now());
         }
-        self.life.suspects.add(future.late());
+        self.ctx.at_risk.add(upcoming.late());
     }
 }

@@ -16,7 +16,7 @@ pub struct Definitions(Mutex<Table>);
 struct Table {
     /// By the hash of the text; the text itself is kept to tell collisions.
     read: FxHashMap<u64, (Box<str>, Weak<Definition>)>,
-    sweep_at: usize,
+    prune_at: usize,
 }
 
 impl Definitions {
@@ -33,9 +33,9 @@ impl Definitions {
         let definition: Definition = serde_json::from_str(text)
             .map_err(|fault| StoreError::corrupt(format!("job {job}"), "definition", fault))?;
         let shared = Arc::new(definition);
-        if table.read.len() >= table.sweep_at {
+        if table.read.len() >= table.prune_at {
             table.read.retain(|_, (_, shared)| shared.strong_count() > 0);
-            table.sweep_at = (table.read.len() * 2).max(1024);
+            table.prune_at = (table.read.len() * 2).max(1024);
         }
         table.read.insert(hash, (text.into(), Arc::downgrade(&shared)));
         Ok(shared)

@@ -7,18 +7,18 @@ use evenkeel_core::order::{DispatchKey, Lane, Shares};
 use evenkeel_core::{AttemptKey, Timestamp};
 use evenkeel_store::DelayedAttempt;
 
-use crate::scheduler::due_order::DueOrder;
+use crate::scheduler::dispatch_order::DispatchOrder;
 
 /// When it is due, and which it is.
 type Id = (Timestamp, AttemptKey);
 
 /// Where one waits when more are due than may start.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum DelayedPlace {
+pub enum DelayedDestination {
     /// For a place on this node, in the order of dispatch.
-    Here(DispatchKey),
+    ThisNode(DispatchKey),
     /// For nothing: it needs no place on this node, and the queue takes all of them.
-    Elsewhere,
+    Queue,
 }
 
 /// Retries and triggers by the time they are due. Only when more of them are due than may start, they
@@ -27,7 +27,7 @@ pub enum DelayedPlace {
 pub struct DelayedQueue {
     coming: BTreeMap<Id, DelayedAttempt>,
     due: BTreeMap<Id, DelayedAttempt>,
-    order: DueOrder<Id>,
+    order: DispatchOrder<Id>,
     /// Those that need no place on this node, oldest first.
     elsewhere: BTreeSet<Id>,
     /// All that are due stand in one of these; else none does.
@@ -41,7 +41,7 @@ impl DelayedQueue {
         Self {
             coming: BTreeMap::new(),
             due: BTreeMap::new(),
-            order: DueOrder::new(aging),
+            order: DispatchOrder::new(aging),
             elsewhere: BTreeSet::new(),
             is_ordered: false,
             has_more_due: false,
@@ -58,10 +58,10 @@ impl DelayedQueue {
             self.coming.clear();
             self.due.clear();
         }
-        for wake in told {
-            let id = (wake.due, wake.key);
+        for delayed in told {
+            let id = (delayed.due, delayed.key);
             self.due.remove(&id);
-            self.coming.insert(id, wake);
+            self.coming.insert(id, delayed);
         }
     }
 
@@ -79,18 +79,18 @@ impl DelayedQueue {
     }
 
     /// Time has passed. Says how many are due.
-    pub fn ripen(
+    pub fn move_due(
         &mut self,
         now: Timestamp,
-        place: impl Fn(&DelayedAttempt) -> DelayedPlace,
+        destination_of: impl Fn(&DelayedAttempt) -> DelayedDestination,
     ) -> usize {
         self.order.advance(now);
         while let Some(first) = self.coming.first_entry().filter(|it| it.key().0 <= now) {
-            let (id, wake) = first.remove_entry();
+            let (id, delayed) = first.remove_entry();
             if self.is_ordered {
-                self.put_in_order(place(&wake), id);
+                self.put_in_order(destination_of(&delayed), id);
             }
-            self.due.insert(id, wake);
+            self.due.insert(id, delayed);
         }
         self.due.len()
     }
@@ -111,10 +111,10 @@ impl DelayedQueue {
         self.has_more_due
     }
 
-    fn put_in_order(&mut self, place: DelayedPlace, id: Id) {
-        match place {
-            DelayedPlace::Here(key) => self.order.insert(key, id),
-            DelayedPlace::Elsewhere => {
+    fn put_in_order(&mut self, destination: DelayedDestination, id: Id) {
+        match destination {
+            DelayedDestination::ThisNode(key) => self.order.insert(key, id),
+            DelayedDestination::Queue => {
                 self.elsewhere.insert(id);
             }
         }
@@ -128,15 +128,16 @@ impl DelayedQueue {
         here: usize,
         most: usize,
         shares: Shares,
-        place: impl Fn(&DelayedAttempt) -> DelayedPlace,
+        destination_of: impl Fn(&DelayedAttempt) -> DelayedDestination,
     ) -> Vec<DelayedAttempt> {
         if here >= self.due.len() {
             self.forget_order();
             return std::mem::take(&mut self.due).into_values().collect();
         }
         if !self.is_ordered {
-            let places: Vec<_> = self.due.iter().map(|(id, wake)| (place(wake), *id)).collect();
-            places.into_iter().for_each(|(place, id)| self.put_in_order(place, id));
+            let places: Vec<_> =
+                self.due.iter().map(|(id, delayed)| (place(delayed), *id)).collect();
+            all.into_iter().for_each(|(destination, id)| self.put_in_order(destination, id));
             self.is_ordered = true;
         }
         let others = most.saturating_sub(here.min(self.due.len() - self.elsewhere.len()));
@@ -170,7 +171,7 @@ mod tests {
     }
 
     /// A retry of job number `job`, with a priority of its own.
-    fn wake(job: i64, due: i64, priority: u8) -> DelayedAttempt {
+    fn retry(job: i64, due: i64, priority: u8) -> DelayedAttempt {
         let job = DueJob {
             no: JobNo(job),
             tenant: TenantNo(1),
@@ -197,100 +198,102 @@ mod tests {
         }
     }
 
-    fn place(wake: &DelayedAttempt) -> DelayedPlace {
-        DelayedPlace::Here(DispatchKey {
+    fn destination_of(delayed: &DelayedAttempt) -> DelayedDestination {
+        DelayedDestination::ThisNode(DispatchKey {
             lane: Lane::Standard,
-            priority: Reverse(wake.priority.unwrap()),
-            should_start_by: wake.due,
-            ready_at: wake.due,
+            priority: Reverse(delayed.priority.unwrap()),
+            should_start_by: delayed.due,
+            ready_at: delayed.due,
         })
     }
 
-    fn line(wakes: Vec<DelayedAttempt>) -> DelayedQueue {
-        let mut line = DelayedQueue::new(Aging::default());
-        line.learn(wakes, true, at(0));
-        line
+    fn queue_with(attempts: Vec<DelayedAttempt>) -> DelayedQueue {
+        let mut queue = DelayedQueue::new(Aging::default());
+        queue.learn(attempts, true, at(0));
+        queue
     }
 
-    fn take(line: &mut DelayedQueue, count: usize) -> Vec<i64> {
-        let taken = line.take(count, count, Shares::default(), place);
-        taken.into_iter().map(|wake| wake.key.job_no.0).collect()
+    fn take(queue: &mut DelayedQueue, count: usize) -> Vec<i64> {
+        let taken = queue.take(count, count, Shares::default(), destination_of);
+        taken.into_iter().map(|delayed| delayed.key.job_no.0).collect()
     }
 
     #[test]
     fn the_highest_goes_first_however_many_came_before_it() {
-        let mut wakes: Vec<DelayedAttempt> = (0..4_000).map(|job| wake(job, job, 0)).collect();
-        wakes.push(wake(9_999, 5_000, 100));
-        let mut line = line(wakes);
-        assert_eq!(line.ripen(at(4_999), place), 4_000);
-        assert_eq!(take(&mut line, 1), [0]);
-        assert_eq!(line.ripen(at(5_000), place), 4_000);
+        let mut retries: Vec<DelayedAttempt> = (0..4_000).map(|job| retry(job, job, 0)).collect();
+        retries.push(retry(9_999, 5_000, 100));
+        let mut queue = queue_with(retries);
+        assert_eq!(queue.move_due(at(4_999), destination_of), 4_000);
+        assert_eq!(take(&mut queue, 1), [0]);
+        assert_eq!(queue.move_due(at(5_000), destination_of), 4_000);
         // Some have waited for an hour: the first of them by thirty, which is not enough.
-        assert_eq!(take(&mut line, 2), [9_999, 1]);
-        assert_eq!(take(&mut line, 1), [2]);
+        assert_eq!(take(&mut queue, 2), [9_999, 1]);
+        assert_eq!(take(&mut queue, 1), [2]);
     }
 
     #[test]
     fn who_has_waited_goes_before_a_higher_priority() {
-        let mut line = line(vec![wake(1, 10, 0), wake(2, 9_000, 90), wake(3, 9_000, 95)]);
-        line.ripen(at(9_000), place);
-        assert_eq!(take(&mut line, 2), [1, 3]);
-        assert_eq!(line.next_due(), Some(at(9_000)));
+        let mut queue = queue_with(vec![retry(1, 10, 0), retry(2, 9_000, 90), retry(3, 9_000, 95)]);
+        queue.move_due(at(9_000), destination_of);
+        assert_eq!(take(&mut queue, 2), [1, 3]);
+        assert_eq!(queue.next_due(), Some(at(9_000)));
     }
 
     #[test]
     fn all_are_taken_as_they_came() {
-        let mut line = line(vec![wake(1, 20, 0), wake(2, 10, 0), wake(3, 15, 90), wake(4, 30, 0)]);
-        assert_eq!(line.ripen(at(20), place), 3);
-        assert_eq!(take(&mut line, 9), [2, 3, 1]);
-        assert_eq!((line.ripen(at(29), place), line.next_due()), (0, Some(at(30))));
+        let mut queue =
+            queue_with(vec![retry(1, 20, 0), retry(2, 10, 0), retry(3, 15, 90), retry(4, 30, 0)]);
+        assert_eq!(queue.move_due(at(20), destination_of), 3);
+        assert_eq!(take(&mut queue, 9), [2, 3, 1]);
+        assert_eq!((queue.move_due(at(29), destination_of), queue.next_due()), (0, Some(at(30))));
     }
 
     #[test]
     fn what_is_not_told_again_was_withdrawn() {
-        let mut line = line(vec![wake(1, 10, 0), wake(2, 11, 0), wake(3, 12, 0)]);
-        line.ripen(at(20), place);
-        assert_eq!(take(&mut line, 1), [1]);
-        line.learn(vec![wake(3, 12, 0), wake(4, 13, 0)], true, at(20));
-        assert_eq!(line.ripen(at(20), place), 2);
-        assert_eq!(take(&mut line, 1), [3]);
-        line.retain(|key| key.job_no != JobNo(4));
-        assert_eq!(line.ripen(at(20), place), 0);
+        let mut queue = queue_with(vec![retry(1, 10, 0), retry(2, 11, 0), retry(3, 12, 0)]);
+        queue.move_due(at(20), destination_of);
+        assert_eq!(take(&mut queue, 1), [1]);
+        queue.learn(vec![retry(3, 12, 0), retry(4, 13, 0)], true, at(20));
+        assert_eq!(queue.move_due(at(20), destination_of), 2);
+        assert_eq!(take(&mut queue, 1), [3]);
+        queue.retain(|key| key.job_no != JobNo(4));
+        assert_eq!(queue.move_due(at(20), destination_of), 0);
     }
 
     #[test]
     fn that_more_are_due_is_known_by_the_last_that_is() {
-        let mut line = line(vec![wake(1, 10, 0)]);
-        assert!(!line.has_more_due());
-        line.learn(vec![wake(2, 11, 0), wake(3, 12, 0)], false, at(11));
-        assert!(!line.has_more_due());
-        line.learn(vec![wake(2, 11, 0), wake(3, 12, 0)], false, at(12));
-        assert!(line.has_more_due());
-        assert_eq!(line.ripen(at(12), place), 3);
+        let mut queue = queue_with(vec![retry(1, 10, 0)]);
+        assert!(!queue.has_more_due());
+        queue.learn(vec![retry(2, 11, 0), retry(3, 12, 0)], false, at(11));
+        assert!(!queue.has_more_due());
+        queue.learn(vec![retry(2, 11, 0), retry(3, 12, 0)], false, at(12));
+        assert!(queue.has_more_due());
+        assert_eq!(queue.move_due(at(12), destination_of), 3);
     }
 
     #[test]
     fn what_needs_no_place_here_waits_for_none() {
-        let place = |wake: &DelayedAttempt| match wake.key.job_no.0 {
-            10.. => DelayedPlace::Elsewhere,
-            _ => place(wake),
+        let destination_of = |delayed: &DelayedAttempt| match delayed.key.job_no.0 {
+            10.. => DelayedDestination::Queue,
+            _ => destination_of(delayed),
         };
-        let wakes = [(1, 90), (2, 100), (12, 0), (10, 0), (11, 100)];
-        let mut line = line(wakes.map(|(job, priority)| wake(job, 10 + job, priority)).to_vec());
-        assert_eq!(line.ripen(at(25), place), 5);
-        let take = |line: &mut DelayedQueue, here, most| -> Vec<i64> {
-            let taken = line.take(here, most, Shares::default(), place);
-            taken.into_iter().map(|wake| wake.key.job_no.0).collect()
+        let retries = [(1, 90), (2, 100), (12, 0), (10, 0), (11, 100)];
+        let mut queue =
+            queue_with(retries.map(|(job, priority)| retry(job, 10 + job, priority)).to_vec());
+        assert_eq!(queue.move_due(at(25), destination_of), 5);
+        let take = |queue: &mut DelayedQueue, here, most| -> Vec<i64> {
+            let taken = queue.take(here, most, Shares::default(), destination_of);
+            taken.into_iter().map(|delayed| delayed.key.job_no.0).collect()
         };
-        assert_eq!(take(&mut line, 0, 1), [10]);
+        assert_eq!(take(&mut queue, 0, 1), [10]);
         // Neither keeps the other from being taken.
-        assert_eq!(take(&mut line, 2, 2), [2, 11]);
-        assert_eq!(take(&mut line, 0, 9), [12]);
-        assert_eq!(line.ripen(at(25), place), 1);
+        assert_eq!(take(&mut queue, 2, 2), [2, 11]);
+        assert_eq!(take(&mut queue, 0, 9), [12]);
+        assert_eq!(queue.move_due(at(25), destination_of), 1);
         // What comes while they stand in order is told apart, too.
-        line.coming.insert((at(30), wake(13, 30, 0).key), wake(13, 30, 0));
-        assert_eq!(line.ripen(at(30), place), 2);
-        assert_eq!(take(&mut line, 0, 9), [13]);
-        assert_eq!(take(&mut line, 1, 9), [1]);
+        queue.coming.insert((at(30), retry(13, 30, 0).key), retry(13, 30, 0));
+        assert_eq!(queue.move_due(at(30), destination_of), 2);
+        assert_eq!(take(&mut queue, 0, 9), [13]);
+        assert_eq!(take(&mut queue, 1, 9), [1]);
     }
 }

@@ -7,17 +7,17 @@ use evenkeel_core::lease::Fence;
 use evenkeel_core::order::Lane;
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::{AttemptKey, JobNo, Schedule, Shard, Slot, Span, Timestamp};
-use evenkeel_store::{Fire, FireResult, Fired, QueueEntry, Start, StoreError, Waited};
+use evenkeel_store::{Fire, FireResult, Fired, QueueEntry, QueueWait, Start, StoreError};
 use tracing::debug;
 
 use super::Scheduler;
-use super::start_capacity::{LaneRoom, Room};
+use super::start_capacity::{LaneQuota, StartCapacity};
 use crate::cluster::node_context::NodeContext;
-use crate::insight::metrics::{could_start, count_skipped};
-use crate::scheduler::due_lines::Line;
-use crate::scheduler::job_entry::Entry;
-use crate::scheduler::near_future::TakenDue;
-use crate::worker::open_attempt::OpenAttempt;
+use crate::insight::run_metrics::{count_skipped, earliest_start};
+use crate::scheduler::due_by_destination::Destination;
+use crate::scheduler::job_entry::JobEntry;
+use crate::scheduler::upcoming_jobs::TakenDue;
+use crate::worker::open_attempt::AttemptToStart;
 
 /// A busy job that must wait is looked at again after this time, then after twice as long…
 const BUSY_WAIT: Span = Span::from_millis(100);
@@ -36,23 +36,23 @@ pub(super) struct Picked {
 impl Scheduler {
     /// Fires one batch of the due jobs that this node may start itself. Says how many, and whether
     /// more are due than there is room for.
-    pub(super) async fn fire_here(&mut self, now: Timestamp) -> Result<(usize, bool), StoreError> {
-        let waiting = self.life.due.lock().future.waiting_in(Line::Here);
+    pub(super) async fn fire_local(&mut self, now: Timestamp) -> Result<(usize, bool), StoreError> {
+        let waiting = self.ctx.due.lock().upcoming.waiting_in(Destination::ThisNode);
         let total = waiting.iter().sum::<usize>();
         if total == 0 {
             return Ok((0, false));
         }
-        let wanted = total.min(self.life.store.appetite().batch);
-        if self.life.worker.is_short_of(wanted) && self.hold_back(Line::Here) {
+        let wanted = total.min(self.ctx.store.batch_sizing().batch);
+        if self.ctx.worker.has_fewer_slots_than(wanted) && self.hold_back(Destination::ThisNode) {
             return Ok((0, true));
         }
-        let (mut places, room) = match self.room_for(wanted) {
-            Room::Here(places) => (places, self.room_here(places, wanted, waiting)),
-            Room::InQueue => (0, self.queue_room(Line::Here, wanted).await?),
+        let (mut slots, room) = match self.start_capacity(wanted) {
+            StartCapacity::Slots(slots) => (slots, self.slot_quota(slots, wanted, waiting)),
+            StartCapacity::Queue => (0, self.queue_quota(Destination::ThisNode, wanted).await?),
         };
         let mut picked = Picked::default();
-        self.pick(Line::Here, room, now, &mut places, &mut picked);
-        self.life.worker.slots.give(places);
+        self.pick(Destination::ThisNode, room, now, &mut slots, &mut picked);
+        self.ctx.worker.slots.give(slots);
         let deferred = picked.deferred;
         let count = self.fire_picked(picked, now).await;
         Ok((count, total > count + deferred))
@@ -62,49 +62,50 @@ impl Scheduler {
     /// here.
     pub(super) fn pick(
         &mut self,
-        line: Line<'_>,
-        room: LaneRoom,
+        destination: Destination<'_>,
+        room: LaneQuota,
         now: Timestamp,
-        places: &mut usize,
+        slots: &mut usize,
         picked: &mut Picked,
     ) {
         let count = room.most.iter().sum();
         picked.batch.reserve(count);
         picked.taken.reserve(count);
-        let life = Arc::clone(&self.life);
-        let board = &mut *life.due.lock();
-        let others = if room.in_order { board.least_for(self.index) } else { Default::default() };
-        if *places == 0 {
-            board.is_queueing(self.index, board.first_ranks(line));
+        let ctx = Arc::clone(&self.ctx);
+        let due_jobs = &mut *ctx.due.lock();
+        let others =
+            if room.in_order { due_jobs.min_rank_for(self.index) } else { Default::default() };
+        if *slots == 0 {
+            due_jobs.begin_queueing(self.index, due_jobs.first_ranks(destination));
         }
         for (lane, most) in Lane::ALL.into_iter().zip(room.most) {
             let (least, others) = (room.least[lane as usize], others[lane as usize]);
             for _ in 0..most {
-                let first = board.future.first_rank(line, lane);
+                let first = due_jobs.upcoming.first_rank(destination, lane);
                 self.is_held_back |= first.is_some() && first < others;
                 if first < least.max(others) {
                     break;
                 }
-                let Some(taken) = board.future.take_due(line, lane) else { break };
+                let Some(taken) = due_jobs.upcoming.take_due(destination, lane) else { break };
                 // A time that is only to be recorded as skipped waits for nothing.
                 let opening = taken.entry.opens_at(now).filter(|_| taken.entry.skip.is_none());
                 if let Some(opening) = opening {
                     let mut closed = taken.entry.clone();
                     closed.look_at = opening;
-                    board.put_back(taken, Some(closed));
+                    due_jobs.put_back(taken, Some(closed));
                     picked.deferred += 1;
                     continue;
                 }
-                picked.batch.push(self.decide(taken.job, &taken.entry, now, places));
+                picked.batch.push(self.decide(taken.job, &taken.entry, now, slots));
                 picked.taken.push(taken);
             }
         }
     }
 
     /// Must all of a line wait until another scheduler of the node has stored a batch in the queue?
-    fn hold_back(&mut self, line: Line<'_>) -> bool {
-        let board = self.life.due.lock();
-        let held_back = board.is_held_back(line, board.least_for(self.index));
+    fn hold_back(&mut self, destination: Destination<'_>) -> bool {
+        let due_jobs = self.ctx.due.lock();
+        let held_back = due_jobs.is_held_back(destination, due_jobs.min_rank_for(self.index));
         self.is_held_back |= held_back;
         held_back
     }
@@ -112,7 +113,7 @@ impl Scheduler {
     /// Fires what was picked. Says how many were.
     pub(super) async fn fire_picked(&mut self, picked: Picked, now: Timestamp) -> usize {
         let count = self.store_picked(picked, now).await;
-        self.life.due.lock().has_queued(self.index);
+        self.ctx.due.lock().end_queueing(self.index);
         count
     }
 
@@ -122,19 +123,19 @@ impl Scheduler {
             return 0;
         }
         let oldest = batch.iter().map(|fire| fire.due).min().unwrap_or(now);
-        let life = Arc::clone(&self.life);
-        let under_way = life.bound.set_out(oldest).await;
-        let fired = match life.store.fire(life.node, batch.clone(), NodeContext::NOW).await {
+        let ctx = Arc::clone(&self.ctx);
+        let in_flight = ctx.low_watermark.begin_batch(oldest).await;
+        let fired = match ctx.store.fire(ctx.node, batch.clone(), NodeContext::NOW).await {
             Ok(fired) => fired,
             Err(error) => self.read_back(&batch, error).await,
         };
         let count = self.apply(batch, taken, fired);
-        drop(under_way);
+        drop(in_flight);
         count
     }
 
     /// What to ask of the store for a due job. Takes one of `places` if a body will start here.
-    fn decide(&self, job: JobNo, entry: &Entry, now: Timestamp, places: &mut usize) -> Fire {
+    fn decide(&self, job: JobNo, entry: &JobEntry, now: Timestamp, slots: &mut usize) -> Fire {
         let definition = &entry.definition;
         let plain = Fire {
             job,
@@ -157,14 +158,14 @@ impl Scheduler {
         let alone =
             definition.overlap != OverlapPolicy::Allow || definition.schedule.follows_its_end();
         let start = advanced.fire.map(|scheduled| {
-            if *places > 0 && entry.is_direct {
-                *places -= 1;
+            if *slots > 0 && entry.is_direct {
+                *slots -= 1;
                 return (scheduled, Start::Claimed);
             }
             let deadline = entry.deadline_of(scheduled);
-            let aging = &self.life.settings.aging;
+            let aging = &self.ctx.settings.aging;
             // One that stands for several times waits since the first of them.
-            let waited = Waited { since: entry.since(), priority: None, aging };
+            let waited = QueueWait { since: entry.since(), priority: None, aging };
             (scheduled, Start::Queued(QueueEntry::new(definition, deadline, average, now, waited)))
         });
         Fire {
@@ -178,7 +179,7 @@ impl Scheduler {
 
     /// Starts what was fired and puts every job back where it belongs. Says how many were fired.
     fn apply(&mut self, batch: Vec<Fire>, taken: Vec<TakenDue>, fired: Fired) -> usize {
-        self.life.db_clock.observe(fired.now);
+        self.ctx.db_clock.observe(fired.now);
         let (mut count, mut queued, mut unused) = (0, false, 0);
         for ((fire, taken), result) in batch.into_iter().zip(taken).zip(fired.results) {
             let claimed = matches!(fire.start, Some((_, Start::Claimed)));
@@ -190,24 +191,24 @@ impl Scheduler {
                         queued = true;
                     }
                     self.start(&fire, &taken.entry, fence, fired.now);
-                    tell_rhythm(&fire, &taken.entry);
+                    log_next_slot(&fire, &taken.entry);
                     self.put_back_fired(taken, &fire, fired.now);
                 }
-                FireResult::Stale => self.life.due.lock().reload_taken(taken),
+                FireResult::Stale => self.ctx.due.lock().reload_taken(taken),
                 FireResult::Busy { retry_pending } => {
                     self.put_back_busy(taken, fired.now, retry_pending);
                 }
                 FireResult::Early => {
-                    self.life.db_clock.restart_at(fired.now);
+                    self.ctx.db_clock.restart_at(fired.now);
                     let entry = taken.entry.clone();
-                    self.life.due.lock().put_back(taken, Some(entry));
+                    self.ctx.due.lock().put_back(taken, Some(entry));
                 }
             }
             if claimed && !matches!(result, FireResult::Fired(_)) {
                 unused += 1;
             }
         }
-        self.life.worker.slots.give(unused);
+        self.ctx.worker.slots.give(unused);
         metrics::counter!("evenkeel_firings_total").increment(count as u64);
         if queued {
             self.announce_ready();
@@ -215,12 +216,12 @@ impl Scheduler {
         count
     }
 
-    fn start(&self, fire: &Fire, entry: &Entry, fence: Fence, now: Timestamp) {
+    fn start(&self, fire: &Fire, entry: &JobEntry, fence: Fence, now: Timestamp) {
         if let Some((scheduled, Start::Claimed)) = fire.start {
-            let could_start = could_start(&entry.definition, scheduled, entry.past().average);
-            self.life.meters.started(could_start, entry.deadline_of(scheduled), now);
-            self.life.meters.waited(entry.definition.lane, could_start, now);
-            self.life.start(OpenAttempt {
+            let earliest_start = earliest_start(&entry.definition, scheduled, entry.past().average);
+            self.ctx.run_metrics.started(earliest_start, entry.deadline_of(scheduled), now);
+            self.ctx.run_metrics.waited(entry.definition.lane, earliest_start, now);
+            self.ctx.start(AttemptToStart {
                 key: AttemptKey::regular(fire.job, scheduled),
                 fence,
                 tenant: fire.tenant,
@@ -234,36 +235,36 @@ impl Scheduler {
     }
 
     fn put_back_fired(&self, taken: TakenDue, fire: &Fire, now: Timestamp) {
-        let board = &mut *self.life.due.lock();
+        let due_jobs = &mut *self.ctx.due.lock();
         let job = taken.job;
         if let Some(skip) = &fire.skip {
             count_skipped(skip);
             // Of one that is busy, the run that goes on is watched.
             let busy = matches!(skip.reason, SkipReason::Overlap | SkipReason::RetryPending);
             if fire.start.is_none() && !busy {
-                board.future.note_late(job);
+                due_jobs.upcoming.note_late(job);
             }
         }
         if taken.entry.waits > 0 {
-            self.life.awaited.forget(job);
+            self.ctx.overlap_waits.forget(job);
         }
-        let loaded = board.loaded_until(job);
+        let loaded = due_jobs.loaded_until(job);
         let next_at = fire.next_at.filter(|next| Some(Slot::of(*next)) <= loaded);
         let next = next_at.map(|next_at| taken.entry.clone().after(fire, next_at, now));
-        board.put_back(taken, next);
+        due_jobs.put_back(taken, next);
     }
 
     /// Times that waited for the end of a run which has come need not wait any longer.
-    pub(super) fn hasten_awaited(&mut self) {
-        let now = self.life.db_now();
-        let board = &mut *self.life.due.lock();
-        let loaded = &board.loaded;
-        let ended = self.life.awaited.take_ended(|job| loaded.contains_key(&Shard::of(job)));
+    pub(super) fn retry_ended_overlaps(&mut self) {
+        let now = self.ctx.db_now();
+        let due_jobs = &mut *self.ctx.due.lock();
+        let loaded = &due_jobs.loaded;
+        let ended = self.ctx.overlap_waits.take_ended(|job| loaded.contains_key(&Shard::of(job)));
         for job in ended {
-            if let Some(entry) = board.future.get(job).filter(|entry| entry.waits > 0) {
+            if let Some(entry) = due_jobs.upcoming.get(job).filter(|entry| entry.waits > 0) {
                 let mut entry = entry.clone();
                 entry.look_at = now;
-                board.future.insert(job, entry);
+                due_jobs.upcoming.insert(job, entry);
             }
         }
     }
@@ -273,13 +274,13 @@ impl Scheduler {
         entry.look_at = now;
         match when_busy(&entry.definition, entry.next_at, now, retry_pending) {
             // The run is over and only the store does not know: once it does, the job is not busy.
-            WhenBusy::Skip(_) | WhenBusy::Replace if self.life.worker.has_unstored_end(job) => {
+            WhenBusy::Skip(_) | WhenBusy::Replace if self.ctx.worker.has_unstored_end(job) => {
                 entry.look_at = now.saturating_add(BUSY_WAIT);
-                return self.life.due.lock().put_back(taken, Some(entry));
+                return self.ctx.due.lock().put_back(taken, Some(entry));
             }
             WhenBusy::Skip(reason) => {
                 entry.skip = Some(reason);
-                return self.life.due.lock().put_back(taken, Some(entry));
+                return self.ctx.due.lock().put_back(taken, Some(entry));
             }
             WhenBusy::Wait => {}
             WhenBusy::Replace if entry.replaces => {}
@@ -291,13 +292,13 @@ impl Scheduler {
         let wait = BUSY_WAIT.saturating_mul(1 << entry.waits.min(BUSY_DOUBLINGS));
         entry.look_at = now.saturating_add(wait);
         entry.waits = entry.waits.saturating_add(1);
-        self.life.awaited.await_end(job);
-        self.life.due.lock().put_back(taken, Some(entry));
+        self.ctx.overlap_waits.await_end(job);
+        self.ctx.due.lock().put_back(taken, Some(entry));
     }
 }
 
 /// Says where a job runs next that keeps its rhythm, for those who want to follow each.
-fn tell_rhythm(fire: &Fire, entry: &Entry) {
+fn log_next_slot(fire: &Fire, entry: &JobEntry) {
     if let (Some(next), Schedule::Interval(_)) = (fire.next_at, &entry.definition.schedule) {
         debug!(
             job.no = fire.job.0,

@@ -8,33 +8,33 @@ use evenkeel_core::lease::Fence;
 use evenkeel_core::order::{DispatchKey, Priority};
 use evenkeel_core::{AttemptNo, Definition, Past, Sequence, Timestamp};
 use evenkeel_store::{
-    DelayedAttempt, FireDelayed, FireResult, Fired, Owned, Postpone, QueueEntry, Start, StoreError,
-    Waited,
+    DelayedAttempt, FireDelayed, FireResult, Fired, OwnedAttempt, Postpone, QueueEntry, QueueWait,
+    Start, StoreError,
 };
 
 use super::Scheduler;
-use super::delayed_queue::DelayedPlace;
-use super::start_capacity::Room;
+use super::delayed_queue::DelayedDestination;
+use super::start_capacity::StartCapacity;
 use crate::cluster::node_context::NodeContext;
 use crate::cluster::store_health::log_trouble;
-use crate::scheduler::due_lines::Line;
-use crate::scheduler::node_due::LaneRanks;
-use crate::worker::open_attempt::{self, deadline_by_itself};
+use crate::scheduler::due_by_destination::Destination;
+use crate::scheduler::due_jobs::LaneRanks;
+use crate::worker::open_attempt::{self, deadline_without_history};
 
 /// A definition, or why it is none.
-type Readable = Result<Arc<Definition>, StoreError>;
+type ReadDefinition = Result<Arc<Definition>, StoreError>;
 
 /// A wake that is about to be fired.
 struct Decided {
     fire: FireDelayed,
-    definition: Readable,
+    definition: ReadDefinition,
     /// The priority that its run was given.
     priority: Option<Priority>,
 }
 
 impl Decided {
     /// Was a place for its body taken?
-    fn has_place(&self) -> bool {
+    fn has_slot(&self) -> bool {
         self.fire.start == Start::Claimed && self.definition.is_ok()
     }
 }
@@ -42,138 +42,139 @@ impl Decided {
 impl Scheduler {
     /// Fires one batch of due wakes. Says how many, and whether more are due than there is room for.
     pub(super) async fn fire_delayed(&mut self) -> Result<(usize, bool), StoreError> {
-        let (life, now) = (Arc::clone(&self.life), self.life.db_now());
-        let place = |wake: &DelayedAttempt| place_of(&life, wake);
-        let due = self.wakes.ripen(now, place);
+        let (ctx, now) = (Arc::clone(&self.ctx), self.ctx.db_now());
+        let destination = |delayed: &DelayedAttempt| destination_of(&ctx, delayed);
+        let due = self.delayed.move_due(now, destination);
         if due == 0 {
             return Ok((0, false));
         }
-        let batch_max = life.store.appetite().batch;
+        let batch_max = ctx.store.batch_sizing().batch;
         let wanted = due.min(batch_max);
         // Their chains are live already, so that they are in nobody's way in the queue, and there the
         // first of them all is found, however many they are.
-        let room = if self.wakes.has_more_due() || self.must_queue_wakes(due) {
-            Room::InQueue
+        let room = if self.delayed.has_more_due() || self.must_queue_delayed(due) {
+            StartCapacity::Queue
         } else {
-            self.room_for(wanted)
+            self.start_capacity(wanted)
         };
-        let (mut places, here) = match room {
-            Room::Here(places) => (places, places),
-            Room::InQueue => (0, wanted),
+        let (mut slots, here) = match room {
+            StartCapacity::Slots(slots) => (slots, slots),
+            StartCapacity::Queue => (0, wanted),
         };
-        let taken = self.wakes.take(here, batch_max, life.settings.shares, place);
+        let taken = self.delayed.take(here, batch_max, ctx.settings.shares, destination);
         if taken.is_empty() {
-            life.worker.slots.give(places);
+            ctx.worker.slots.give(slots);
             return Ok((0, true));
         }
         let (mut batch, mut put_off) = (Vec::new(), Vec::new());
-        for wake in taken {
-            let key = wake.key;
-            let read = life.definitions.read(key.job_no, &wake.job.definition);
-            if let Some(until) = read.as_ref().ok().and_then(|read| opens_at(read, &wake, now)) {
-                put_off.push(Postpone { due: wake.due, key, until });
+        for delayed in taken {
+            let key = delayed.key;
+            let read = ctx.definitions.read(key.job_no, &delayed.job.definition);
+            if let Some(until) = read.as_ref().ok().and_then(|read| opens_at(read, &delayed, now)) {
+                put_off.push(Postpone { due: delayed.due, key, until });
                 continue;
             }
-            batch.push(self.decide_wake(wake, read, now, &mut places));
+            batch.push(self.decide_delayed(delayed, read, now, &mut slots));
         }
-        life.worker.slots.give(places);
+        ctx.worker.slots.give(slots);
         if !put_off.is_empty() {
             // In the store, or they would be told again and again in the place of others. What is
             // lost of the batch by an outage is told again, too.
-            if let Err(error) = life.store.postpone(&put_off).await {
-                life.worker.slots.give(batch.iter().filter(|wake| wake.has_place()).count());
+            if let Err(error) = ctx.store.postpone(&put_off).await {
+                ctx.worker.slots.give(batch.iter().filter(|delayed| delayed.has_slot()).count());
                 return Err(error);
             }
         }
-        let woken = self.wake_batch(batch, now).await;
+        let woken = self.fire_delayed_batch(batch, now).await;
         let done = woken + put_off.len();
         // Those that the store did not tell are next.
-        self.look |= done > 0 && self.wakes.is_none_due() && self.wakes.has_more_due();
+        self.look |= done > 0 && self.delayed.is_none_due() && self.delayed.has_more_due();
         Ok((woken, due > done))
     }
 
-    async fn wake_batch(&mut self, batch: Vec<Decided>, now: Timestamp) -> usize {
+    async fn fire_delayed_batch(&mut self, batch: Vec<Decided>, now: Timestamp) -> usize {
         if batch.is_empty() {
             return 0;
         }
-        let life = Arc::clone(&self.life);
-        life.due.lock().is_queueing(self.index, highest_queued(&batch, &life.settings.aging, now));
-        let oldest = batch.iter().map(|wake| wake.fire.key.scheduled_at).min().unwrap_or(now);
-        let under_way = life.bound.set_out(oldest).await;
-        let fires = batch.iter().map(|wake| wake.fire.clone()).collect();
-        let fired = match life.store.fire_delayed(life.node, fires, NodeContext::NOW).await {
+        let ctx = Arc::clone(&self.ctx);
+        ctx.due.lock().begin_queueing(self.index, highest_queued(&batch, &ctx.settings.aging, now));
+        let oldest = batch.iter().map(|delayed| delayed.fire.key.scheduled_at).min().unwrap_or(now);
+        let in_flight = ctx.low_watermark.begin_batch(oldest).await;
+        let fires = batch.iter().map(|delayed| delayed.fire.clone()).collect();
+        let fired = match ctx.store.fire_delayed(ctx.node, fires, NodeContext::NOW).await {
             Ok(fired) => fired,
-            Err(error) => self.read_back_wakes(&batch, error).await,
+            Err(error) => self.read_back_delayed(&batch, error).await,
         };
-        let count = self.apply_wakes(batch, fired);
-        life.due.lock().has_queued(self.index);
-        drop(under_way);
+        let count = self.apply_delayed(batch, fired);
+        ctx.due.lock().end_queueing(self.index);
+        drop(in_flight);
         count
     }
 
     /// Are workers so short that retries and triggers must go into the queue? There they have one order
     /// with regular times, and with the retries and triggers of other schedulers.
-    fn must_queue_wakes(&self, due: usize) -> bool {
-        let regular: usize = self.life.due.lock().future.waiting_in(Line::Here).iter().sum();
-        (regular > 0 || self.count > 1) && self.life.worker.is_short_of(due + regular)
+    fn must_queue_delayed(&self, due: usize) -> bool {
+        let regular: usize =
+            self.ctx.due.lock().upcoming.waiting_in(Destination::ThisNode).iter().sum();
+        (regular > 0 || self.count > 1) && self.ctx.worker.has_fewer_slots_than(due + regular)
     }
 
     /// Without a readable definition it is fired all the same, and fails at once: else its chain
     /// would never end.
-    fn decide_wake(
+    fn decide_delayed(
         &self,
-        wake: DelayedAttempt,
-        read: Readable,
+        delayed: DelayedAttempt,
+        read: ReadDefinition,
         now: Timestamp,
-        places: &mut usize,
+        slots: &mut usize,
     ) -> Decided {
-        let priority = wake.priority;
+        let priority = delayed.priority;
         let definition = match read {
             Ok(definition) => definition,
             Err(fault) => {
-                let (due, key, tenant) = (wake.due, wake.key, wake.job.tenant);
+                let (due, key, tenant) = (delayed.due, delayed.key, delayed.job.tenant);
                 let fire = FireDelayed { due, key, tenant, start: Start::Claimed };
                 return Decided { fire, definition: Err(fault), priority };
             }
         };
-        let start = if *places > 0 && is_direct(&self.life, &definition, &wake) {
-            *places -= 1;
+        let start = if *slots > 0 && is_direct(&self.ctx, &definition, &delayed) {
+            *slots -= 1;
             Start::Claimed
         } else {
-            let past = definition.past(&wake.job.history, wake.job.since);
-            let deadline = deadline(&definition, &wake, &past);
-            let aging = &self.life.settings.aging;
-            let waited = Waited { since: wake.due, priority, aging };
+            let past = definition.past(&delayed.job.history, delayed.job.since);
+            let deadline = deadline(&definition, &delayed, &past);
+            let aging = &self.ctx.settings.aging;
+            let waited = QueueWait { since: delayed.due, priority, aging };
             Start::Queued(QueueEntry::new(&definition, deadline, past.average, now, waited))
         };
-        let (due, key, tenant) = (wake.due, wake.key, wake.job.tenant);
+        let (due, key, tenant) = (delayed.due, delayed.key, delayed.job.tenant);
         let fire = FireDelayed { due, key, tenant, start };
         Decided { fire, definition: Ok(definition), priority }
     }
 
-    fn apply_wakes(&mut self, batch: Vec<Decided>, fired: Fired) -> usize {
-        self.life.db_clock.observe(fired.now);
+    fn apply_delayed(&mut self, batch: Vec<Decided>, fired: Fired) -> usize {
+        self.ctx.db_clock.observe(fired.now);
         let (mut count, mut queued, mut unused) = (0, false, 0);
         for (decided, result) in batch.into_iter().zip(fired.results) {
-            let Decided { fire: wake, definition, priority } = decided;
-            match (result, &wake.start) {
+            let Decided { fire: delayed, definition, priority } = decided;
+            match (result, &delayed.start) {
                 (FireResult::Fired(fence), Start::Claimed) => {
                     count += 1;
                     let definition = match definition {
                         Ok(definition) => definition,
                         Err(fault) => {
-                            self.refuse_wake(&wake, fence, fired.now, &fault);
+                            self.refuse_delayed(&delayed, fence, fired.now, &fault);
                             continue;
                         }
                     };
-                    self.life.meters.waited(definition.lane, wake.due, fired.now);
-                    self.life.start(open_attempt::OpenAttempt {
-                        key: wake.key,
+                    self.ctx.run_metrics.waited(definition.lane, delayed.due, fired.now);
+                    self.ctx.start(open_attempt::AttemptToStart {
+                        key: delayed.key,
                         fence,
-                        tenant: wake.tenant,
+                        tenant: delayed.tenant,
                         definition,
                         started_at: fired.now,
-                        waited: fired.now.since(wake.due),
+                        waited: fired.now.since(delayed.due),
                         checkpoint: None,
                         priority,
                     });
@@ -188,12 +189,12 @@ impl Scheduler {
                     unused += usize::from(*start == Start::Claimed && definition.is_ok());
                 }
             }
-            if wake.key.attempt == AttemptNo::FIRST {
+            if delayed.key.attempt == AttemptNo::FIRST {
                 // A trigger is the job's newest chain now.
-                self.life.due.lock().reload.push(wake.key.job_no);
+                self.ctx.due.lock().reload.push(delayed.key.job_no);
             }
         }
-        self.life.worker.slots.give(unused);
+        self.ctx.worker.slots.give(unused);
         metrics::counter!("evenkeel_wakes_total").increment(count as u64);
         if queued {
             self.announce_ready();
@@ -201,35 +202,41 @@ impl Scheduler {
         count
     }
 
-    fn refuse_wake(&self, wake: &FireDelayed, fence: Fence, now: Timestamp, fault: &StoreError) {
-        let owned = Owned {
-            key: wake.key,
+    fn refuse_delayed(
+        &self,
+        delayed: &FireDelayed,
+        fence: Fence,
+        now: Timestamp,
+        fault: &StoreError,
+    ) {
+        let owned = OwnedAttempt {
+            key: delayed.key,
             fence,
-            tenant: wake.tenant,
+            tenant: delayed.tenant,
             started_at: now,
             crashes: 0,
             definition: String::new(),
             priority: None,
         };
-        self.life.worker.refuse(&owned, &fault.to_string());
+        self.ctx.worker.refuse(&owned, &fault.to_string());
     }
 
-    async fn read_back_wakes(&mut self, batch: &[Decided], error: StoreError) -> Fired {
+    async fn read_back_delayed(&mut self, batch: &[Decided], error: StoreError) -> Fired {
         log_trouble(&error, "firing delayed attempts failed; reading back what was stored");
         self.could_not_fire = true;
         self.look = true;
         if error.unwritable().is_some() {
             let results = vec![FireResult::Stale; batch.len()];
-            return Fired { now: self.life.db_now(), results };
+            return Fired { now: self.ctx.db_now(), results };
         }
-        self.life.raise_doubt();
-        let keys: Vec<_> = batch.iter().map(|wake| wake.fire.key).collect();
+        self.ctx.request_reconcile();
+        let keys: Vec<_> = batch.iter().map(|delayed| delayed.fire.key).collect();
         let owned = self.owned_of(&keys).await;
-        let mut now = self.life.db_now();
+        let mut now = self.ctx.db_now();
         let results = keys
             .iter()
             .map(|key| match owned.iter().find(|owned| owned.key == *key) {
-                Some(owned) if !self.life.worker.has(*key) => {
+                Some(owned) if !self.ctx.worker.has(*key) => {
                     now = owned.started_at;
                     FireResult::Fired(owned.fence)
                 }
@@ -243,8 +250,8 @@ impl Scheduler {
 /// What the first that go into the queue rank at, by lane.
 fn highest_queued(batch: &[Decided], aging: &Aging, now: Timestamp) -> LaneRanks {
     let mut highest = LaneRanks::default();
-    for wake in batch {
-        if let Start::Queued(ticket) = &wake.fire.start {
+    for delayed in batch {
+        if let Start::Queued(ticket) = &delayed.fire.start {
             let rank = Some(aging.rank(ticket.priority, ticket.rise, now));
             let highest = &mut highest[ticket.lane as usize];
             *highest = (*highest).max(rank);
@@ -255,42 +262,48 @@ fn highest_queued(batch: &[Decided], aging: &Aging, now: Timestamp) -> LaneRanks
 
 /// May a retry or trigger start on this node without waiting in the queue? A checkpoint is handed over
 /// by a claim alone.
-fn is_direct(life: &NodeContext, definition: &Definition, wake: &DelayedAttempt) -> bool {
-    let settings = &life.settings;
-    !wake.has_checkpoint && life.worker.takes_directly(definition, wake.job.tenant, settings)
+fn is_direct(ctx: &NodeContext, definition: &Definition, delayed: &DelayedAttempt) -> bool {
+    let settings = &ctx.settings;
+    !delayed.has_checkpoint && ctx.worker.takes_directly(definition, delayed.job.tenant, settings)
 }
 
 /// What a retry or trigger waits for, and where it stands in the order of dispatch.
-fn place_of(life: &NodeContext, wake: &DelayedAttempt) -> DelayedPlace {
+fn destination_of(ctx: &NodeContext, delayed: &DelayedAttempt) -> DelayedDestination {
     // One that cannot be read takes nobody's place: it fails at once.
-    let Ok(definition) = life.definitions.read(wake.key.job_no, &wake.job.definition) else {
-        return DelayedPlace::Elsewhere;
+    let Ok(definition) = ctx.definitions.read(delayed.key.job_no, &delayed.job.definition) else {
+        return DelayedDestination::Queue;
     };
-    if !is_direct(life, &definition, wake) {
-        return DelayedPlace::Elsewhere;
+    if !is_direct(ctx, &definition, delayed) {
+        return DelayedDestination::Queue;
     }
-    let past = definition.past(&wake.job.history, wake.job.since);
-    DelayedPlace::Here(DispatchKey {
+    let past = definition.past(&delayed.job.history, delayed.job.since);
+    DelayedDestination::ThisNode(DispatchKey {
         lane: definition.lane,
-        priority: Reverse(wake.priority.unwrap_or(definition.priority)),
-        should_start_by: deadline(&definition, wake, &past),
-        ready_at: wake.due,
+        priority: Reverse(delayed.priority.unwrap_or(definition.priority)),
+        should_start_by: deadline(&definition, delayed, &past),
+        ready_at: delayed.due,
     })
 }
 
 /// When a retry or trigger may start, if that is not now.
-fn opens_at(definition: &Definition, wake: &DelayedAttempt, now: Timestamp) -> Option<Timestamp> {
+fn opens_at(
+    definition: &Definition,
+    delayed: &DelayedAttempt,
+    now: Timestamp,
+) -> Option<Timestamp> {
     if definition.blackout_periods.is_empty() {
         return None;
     }
-    let average = definition.average(wake.job.history.average_good_duration);
+    let average = definition.average(delayed.job.history.average_good_duration);
     Some(definition.may_start_from(now, average)).filter(|open| *open > now)
 }
 
 /// A retry keeps the promise of its run, a trigger is promised for now.
-fn deadline(definition: &Definition, wake: &DelayedAttempt, past: &Past) -> Timestamp {
-    if wake.key.sequence != Sequence::REGULAR {
-        return deadline_by_itself(definition, wake.key.scheduled_at);
+fn deadline(definition: &Definition, delayed: &DelayedAttempt, past: &Past) -> Timestamp {
+    if delayed.key.sequence != Sequence::REGULAR {
+        return deadline_without_history(definition, delayed.key.scheduled_at);
     }
-    definition.must_be_over_by(wake.key.scheduled_at, past.reference).saturating_sub(past.average)
+    definition
+        .must_be_over_by(delayed.key.scheduled_at, past.reference)
+        .saturating_sub(past.average)
 }

@@ -8,11 +8,11 @@ use evenkeel_core::order::DispatchKey;
 use evenkeel_core::{Definition, Past, Sequence, TenantNo, Timestamp};
 use evenkeel_store::{DueJob, Fire, RunLink};
 
-use crate::scheduler::due_lines::Line;
+use crate::scheduler::due_by_destination::Destination;
 
 /// What is known of one job.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct JobEntry {
     /// Whose it is.
     pub tenant: TenantNo,
     /// As of this generation.
@@ -48,7 +48,7 @@ pub struct Entry {
     since: Timestamp,
 }
 
-impl Entry {
+impl JobEntry {
     /// A job as the store has it at `now`.
     pub fn new(
         job: &DueJob,
@@ -72,10 +72,10 @@ impl Entry {
             told: false,
             awaits_end: job.live > 0 && definition.schedule.follows_its_end(),
             should_start_by: should_start_by(&definition, next_at, &past),
-            since: could_start(&definition, next_at, &past),
+            since: earliest_start(&definition, next_at, &past),
             definition,
         }
-        .looked_at_when_open(now)
+        .postponed_by_blackout(now)
     }
 
     /// The same job after it was fired at `now`, with its next time. What was started is taken to
@@ -97,10 +97,10 @@ impl Entry {
             told: false,
             awaits_end: started.is_some() && self.definition.schedule.follows_its_end(),
             should_start_by: should_start_by(&self.definition, next_at, &past),
-            since: could_start(&self.definition, next_at, &past),
+            since: earliest_start(&self.definition, next_at, &past),
             ..self
         }
-        .looked_at_when_open(now)
+        .postponed_by_blackout(now)
     }
 
     /// Takes over what the store has learnt of a job that is the same otherwise. Says whether its
@@ -118,7 +118,7 @@ impl Entry {
         self.should_start_by != before
     }
 
-    fn looked_at_when_open(self, now: Timestamp) -> Self {
+    fn postponed_by_blackout(self, now: Timestamp) -> Self {
         if self.definition.blackout_periods.is_empty() {
             return self;
         }
@@ -158,13 +158,17 @@ impl Entry {
     }
 
     /// Will it break its promise before anybody looks at it?
-    pub fn is_in_trouble(&self) -> bool {
+    pub fn will_be_late(&self) -> bool {
         self.should_start_by < self.look_at && !self.told && !self.awaits_end
     }
 
     /// Where it waits when it is due.
-    pub fn line(&self) -> Line<'_> {
-        if self.is_direct { Line::Here } else { Line::Pool(&self.definition.pool) }
+    pub fn destination(&self) -> Destination<'_> {
+        if self.is_direct {
+            Destination::ThisNode
+        } else {
+            Destination::PoolQueue(&self.definition.pool)
+        }
     }
 
     /// Its place in the order of dispatch.
@@ -182,8 +186,8 @@ fn should_start_by(definition: &Definition, time: Timestamp, past: &Past) -> Tim
     definition.must_be_over_by(time, past.reference).saturating_sub(past.average)
 }
 
-fn could_start(definition: &Definition, time: Timestamp, past: &Past) -> Timestamp {
-    crate::insight::metrics::could_start(definition, time, past.average)
+fn earliest_start(definition: &Definition, time: Timestamp, past: &Past) -> Timestamp {
+    crate::insight::run_metrics::earliest_start(definition, time, past.average)
 }
 
 /// What goes on is taken to end well, unless an attempt of it has failed already.

@@ -1,4 +1,4 @@
-//! Keeps the near future in memory what it is in the store.
+//! Keeps the near upcoming in memory what it is in the store.
 
 use evenkeel_core::{Shard, Slot, Span};
 use evenkeel_store::{DueJob, StoreError};
@@ -6,7 +6,7 @@ use tracing::error;
 
 use super::Scheduler;
 use crate::cluster::node_context::NodeContext;
-use crate::scheduler::job_entry::Entry;
+use crate::scheduler::job_entry::JobEntry;
 
 /// Shards are loaded this long before they are needed.
 const LOAD_AHEAD: Span = Span::from_secs(60);
@@ -18,17 +18,17 @@ const SHARDS_A_PASS: usize = 4;
 impl Scheduler {
     /// Loads shards that are not loaded far enough. Says whether all are now.
     pub(super) async fn load_shards(&mut self) -> Result<bool, StoreError> {
-        let until = Slot::of(self.life.db_now().saturating_add(LOAD_AHEAD));
+        let until = Slot::of(self.ctx.db_now().saturating_add(LOAD_AHEAD));
         let behind: Vec<Shard> = {
-            let board = self.life.due.lock();
-            let loaded = |shard: &Shard| board.loaded.get(shard).copied().flatten();
+            let due_jobs = self.ctx.due.lock();
+            let loaded = |shard: &Shard| due_jobs.loaded.get(shard).copied().flatten();
             let is_behind = |shard: &Shard| loaded(shard).is_none_or(|loaded| loaded < until);
             self.shards.iter().copied().filter(is_behind).collect()
         };
         for shard in behind.iter().copied().take(SHARDS_A_PASS) {
             let mut after = None;
             loop {
-                let jobs = self.life.store.load_due(shard, until, after, PAGE).await?;
+                let jobs = self.ctx.store.load_due(shard, until, after, PAGE).await?;
                 after = jobs.last().map(|job| job.no);
                 let is_last = jobs.len() < PAGE as usize;
                 for job in jobs {
@@ -38,27 +38,27 @@ impl Scheduler {
                     break;
                 }
             }
-            self.life.due.lock().loaded.insert(shard, Some(until));
+            self.ctx.due.lock().loaded.insert(shard, Some(until));
         }
         Ok(behind.len() <= SHARDS_A_PASS)
     }
 
     /// Loads jobs again whose copies are stale.
     pub(super) async fn reload_stale(&mut self) -> Result<(), StoreError> {
-        let stale = std::mem::take(&mut self.life.due.lock().reload);
+        let stale = std::mem::take(&mut self.ctx.due.lock().reload);
         if stale.is_empty() {
             return Ok(());
         }
-        let jobs = match self.life.store.load_jobs(&stale).await {
+        let jobs = match self.ctx.store.load_jobs(&stale).await {
             Ok(jobs) => jobs,
             Err(error) => {
-                self.life.due.lock().reload.extend(stale);
+                self.ctx.due.lock().reload.extend(stale);
                 return Err(error);
             }
         };
         {
-            let board = &mut *self.life.due.lock();
-            stale.into_iter().for_each(|job| board.future.remove(job));
+            let due_jobs = &mut *self.ctx.due.lock();
+            stale.into_iter().for_each(|job| due_jobs.upcoming.remove(job));
         }
         for job in jobs {
             self.learn_changed(job);
@@ -68,14 +68,14 @@ impl Scheduler {
 
     /// Asks the store for what is new, if something may be.
     pub(super) async fn look_ahead_if_needed(&mut self) -> Result<(), StoreError> {
-        let own_now = self.life.clock.monotonic();
-        let polled = self.looked_at.is_none_or(|then| own_now - then >= self.life.settings.poll);
+        let own_now = self.ctx.clock.monotonic();
+        let polled = self.looked_at.is_none_or(|then| own_now - then >= self.ctx.settings.poll);
         if !self.look && !polled {
             return Ok(());
         }
-        let until = self.life.db_now().saturating_add(self.life.settings.look_ahead);
+        let until = self.ctx.db_now().saturating_add(self.ctx.settings.look_ahead);
         let shards: Vec<Shard> = self.shards.iter().copied().collect();
-        let found = match self.life.store.look_ahead(&shards, until, PAGE, NodeContext::NOW).await {
+        let found = match self.ctx.store.look_ahead(&shards, until, PAGE, NodeContext::NOW).await {
             Ok(found) => found,
             Err(error) => {
                 // Changed jobs are told once, and the answer may be what was lost: load them all.
@@ -85,46 +85,46 @@ impl Scheduler {
                 return Err(error);
             }
         };
-        self.life.db_clock.observe(found.now);
+        self.ctx.db_clock.observe(found.now);
         metrics::gauge!("evenkeel_near_future_jobs")
-            .set(self.life.due.lock().future.count() as f64);
+            .set(self.ctx.due.lock().upcoming.count() as f64);
         self.look = found.changed.len() == PAGE as usize;
         self.looked_at = Some(own_now);
         for job in found.changed {
             self.learn_changed(job);
         }
-        let are_all = found.wakes.len() < PAGE as usize;
-        self.wakes.learn(found.wakes, are_all, found.now);
+        let are_all = found.delayed.len() < PAGE as usize;
+        self.delayed.learn(found.delayed, are_all, found.now);
         Ok(())
     }
 
     /// Takes a job as the store has it now, if its shard is loaded that far.
     fn learn_changed(&self, job: DueJob) {
-        let loaded = self.life.due.lock().loaded_until(job.no);
+        let loaded = self.ctx.due.lock().loaded_until(job.no);
         match loaded {
             Some(loaded) => self.learn(job, loaded),
-            None => self.life.due.lock().future.remove(job.no),
+            None => self.ctx.due.lock().upcoming.remove(job.no),
         }
     }
 
     fn learn(&self, job: DueJob, loaded: Slot) {
-        let future = &mut self.life.due.lock().future;
+        let upcoming = &mut self.ctx.due.lock().upcoming;
         let Some(next_at) = job.next_at.filter(|next| Slot::of(*next) <= loaded) else {
-            return future.remove(job.no);
+            return upcoming.remove(job.no);
         };
-        let known = future.get(job.no);
+        let known = upcoming.get(job.no);
         if known.is_some_and(|known| {
             (known.generation, known.next_at, known.head) == (job.generation, next_at, job.head)
         }) {
             // What it waits for stands; how it did may be news.
-            return future.refresh(&job);
+            return upcoming.refresh(&job);
         }
-        match self.life.definitions.read(job.no, &job.definition) {
+        match self.ctx.definitions.read(job.no, &job.definition) {
             Ok(definition) => {
                 let is_direct = self.is_direct(&definition, job.tenant);
-                let mut entry = Entry::new(&job, next_at, definition, self.life.db_now());
+                let mut entry = JobEntry::new(&job, next_at, definition, self.ctx.db_now());
                 entry.is_direct = is_direct;
-                future.insert(job.no, entry);
+                upcoming.insert(job.no, entry);
             }
             Err(fault) => {
                 metrics::counter!("evenkeel_unreadable_jobs_total").increment(1);
@@ -134,7 +134,7 @@ impl Scheduler {
                     "job {} cannot be scheduled: its stored definition is not readable",
                     job.no
                 );
-                future.remove(job.no);
+                upcoming.remove(job.no);
             }
         }
     }

@@ -1,20 +1,20 @@
-//! Fires what is due: loads the near future, waits for it, and turns due jobs into runs in batches.
+//! Fires what is due: loads the near upcoming, waits for it, and turns due jobs into runs in batches.
 
 mod claim_windows;
 pub(crate) mod definitions;
 mod delayed_queue;
-pub(crate) mod due_lines;
-pub(crate) mod due_order;
+pub(crate) mod dispatch_order;
+pub(crate) mod due_by_destination;
+pub(crate) mod due_jobs;
 mod enqueue;
 mod fire;
 mod fire_delayed;
 pub(crate) mod job_entry;
 mod load;
-pub(crate) mod near_future;
-pub(crate) mod node_due;
 pub(crate) mod overlap_waits;
 mod read_back;
 mod start_capacity;
+pub(crate) mod upcoming_jobs;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use tracing::{debug, info};
 use crate::cluster::node_context::{Backoff, NodeContext};
 use crate::cluster::store_health::log_trouble;
 use delayed_queue::DelayedQueue;
-use start_capacity::QueueSeen;
+use start_capacity::QueueObservation;
 
 /// Between two looks at a full queue.
 const QUEUE_WAIT: Duration = Duration::from_millis(20);
@@ -39,7 +39,7 @@ const STALE_WAIT: Duration = Duration::from_millis(20);
 
 /// One of a node's schedulers, with its part of the node's shards.
 pub struct Scheduler {
-    life: Arc<NodeContext>,
+    ctx: Arc<NodeContext>,
     /// It is number `index` of `count`.
     index: usize,
     count: usize,
@@ -51,13 +51,13 @@ pub struct Scheduler {
     /// in them after they were loaded here.
     load_again: BTreeMap<Shard, Duration>,
     /// As of which time away its shards are loaded.
-    away_seen: u64,
+    absences_seen: u64,
     /// Retries and triggers that are due soon.
-    wakes: DelayedQueue,
+    delayed: DelayedQueue,
     /// When attempts in the queue close, in whole seconds.
-    closings: BTreeSet<Timestamp>,
+    window_ends: BTreeSet<Timestamp>,
     /// When those that have closed were last looked for.
-    closed_seen: Option<Duration>,
+    windows_checked_at: Option<Duration>,
     /// What goes on of these jobs is to make room for these times.
     replacing: Vec<(JobNo, Timestamp)>,
     /// Something may be new in the store.
@@ -65,17 +65,17 @@ pub struct Scheduler {
     /// When the store was last asked for what is new.
     looked_at: Option<Duration>,
     /// Since when no place could be had, and how many had been given back then.
-    no_place_since: Option<(u64, Duration)>,
+    no_slot_since: Option<(u64, Duration)>,
     /// The queue when it was last seen to change.
-    queue_seen: QueueSeen,
+    own_queue: QueueObservation,
     /// There is no room in the queue for what this node could start itself.
     queue_is_full: bool,
     /// What is due must wait until another scheduler has stored a batch that ranks higher.
     is_held_back: bool,
     /// Who had the first turn in the last pass: what may start here, or what goes into a queue.
-    here_first: bool,
+    local_first: bool,
     /// The queues of pools for which something waits that this node may not start.
-    pools_seen: BTreeMap<String, QueueSeen>,
+    pool_observations: BTreeMap<String, QueueObservation>,
     /// The one that was last served.
     last_pool: String,
     /// How many the last batch fired: many means load.
@@ -93,33 +93,33 @@ pub struct Pass {
     /// Come again after this time at the latest.
     pub again_in: Duration,
     /// Come again when a place comes free.
-    pub wants_room: bool,
+    pub wants_slot: bool,
 }
 
 impl Scheduler {
     /// Scheduler number `index` of `count` on this node, without shards yet.
-    pub fn new(life: Arc<NodeContext>, index: usize, count: usize) -> Self {
-        let aging = life.settings.aging;
+    pub fn new(ctx: Arc<NodeContext>, index: usize, count: usize) -> Self {
+        let aging = ctx.settings.aging;
         Self {
-            life,
+            ctx,
             index,
             count,
             shards: BTreeSet::new(),
             schedulers: Vec::new(),
             load_again: BTreeMap::new(),
-            away_seen: 0,
-            wakes: DelayedQueue::new(aging),
-            closings: BTreeSet::new(),
-            closed_seen: None,
+            absences_seen: 0,
+            delayed: DelayedQueue::new(aging),
+            window_ends: BTreeSet::new(),
+            windows_checked_at: None,
             replacing: Vec::new(),
             look: true,
             looked_at: None,
-            no_place_since: None,
-            queue_seen: QueueSeen::default(),
+            no_slot_since: None,
+            own_queue: QueueObservation::default(),
             queue_is_full: false,
             is_held_back: false,
-            here_first: false,
-            pools_seen: BTreeMap::new(),
+            local_first: false,
+            pool_observations: BTreeMap::new(),
             last_pool: String::new(),
             last_batch: 0,
             could_not_fire: false,
@@ -128,16 +128,16 @@ impl Scheduler {
 
     /// Takes the shards that are its own while `members` take part.
     pub fn take_shards(&mut self, members: &[Member]) {
-        let schedulers = self.life.schedulers(members);
+        let schedulers = self.ctx.schedulers(members);
         if schedulers == self.schedulers {
             return;
         }
-        let mine: Vec<Shard> = shards_of(self.life.node, &schedulers)
+        let mine: Vec<Shard> = shards_of(self.ctx.node, &schedulers)
             .into_iter()
             .filter(|shard| usize::from(shard.0) % self.count == self.index)
             .collect();
         info!(
-            node.no = self.life.node.0,
+            node.no = self.ctx.node.0,
             shards.count = mine.len(),
             nodes.count = schedulers.len(),
             "scheduler {} now looks after {} shards",
@@ -146,7 +146,7 @@ impl Scheduler {
         );
         let settled = self.settled_at();
         self.load_again.retain(|shard, _| mine.contains(shard));
-        if self.life.store.is_shared() {
+        if self.ctx.store.is_shared() {
             // Also those it had: who comes may be somebody who was gone without knowing it, and
             // who was told of changes in any shard.
             self.load_again.extend(mine.iter().map(|shard| (*shard, settled)));
@@ -154,97 +154,97 @@ impl Scheduler {
         self.schedulers = schedulers;
         let mine: BTreeSet<Shard> = mine.into_iter().collect();
         {
-            let board = &mut *self.life.due.lock();
+            let due_jobs = &mut *self.ctx.due.lock();
             for lost in self.shards.difference(&mine) {
-                board.loaded.remove(lost);
+                due_jobs.loaded.remove(lost);
             }
             for shard in &mine {
-                board.loaded.entry(*shard).or_default();
+                due_jobs.loaded.entry(*shard).or_default();
             }
-            board.future.retain_shards(|shard| board.loaded.contains_key(&shard));
+            due_jobs.upcoming.retain_shards(|shard| due_jobs.loaded.contains_key(&shard));
         }
         self.shards = mine;
-        self.wakes.retain(|key| self.shards.contains(&Shard::of(key.job_no)));
-        self.closed_seen = None;
+        self.delayed.retain(|key| self.shards.contains(&Shard::of(key.job_no)));
+        self.windows_checked_at = None;
         self.look = true;
     }
 
     /// Brings memory up to date, then fires one batch of what is due.
     pub async fn run_once(&mut self) -> Result<Pass, StoreError> {
-        let poll = self.life.settings.poll;
-        if !self.life.may_start() || self.shards.is_empty() {
-            return Ok(Pass { fired: 0, again_in: poll, wants_room: false });
+        let poll = self.ctx.settings.poll;
+        if !self.ctx.may_start() || self.shards.is_empty() {
+            return Ok(Pass { fired: 0, again_in: poll, wants_slot: false });
         }
-        self.forget_what_was_missed();
+        self.unload_missed_shards();
         let all_loaded = self.load_shards().await?;
         self.reload_stale().await?;
         self.look_ahead_if_needed().await?;
         (self.queue_is_full, self.is_held_back) = (false, false);
-        self.hasten_awaited();
-        self.life.due.lock().future.ripen(self.life.db_now());
-        let (woken, wakes_want_room) = self.fire_delayed().await?;
-        let now = self.life.db_now();
-        self.life.due.lock().future.ripen(now);
+        self.retry_ended_overlaps();
+        self.ctx.due.lock().upcoming.move_due(self.ctx.db_now());
+        let (woken, delayed_wants_slot) = self.fire_delayed().await?;
+        let now = self.ctx.db_now();
+        self.ctx.due.lock().upcoming.move_due(now);
         // Both may want the room of one queue, so each is first in every other pass.
-        self.here_first = !self.here_first;
-        let ((fired_here, due_wants_room), (fired_elsewhere, queues_again_in)) = if self.here_first
+        self.local_first = !self.local_first;
+        let ((fired_here, due_wants_slot), (fired_elsewhere, queues_again_in)) = if self.local_first
         {
-            let here = self.fire_here(now).await?;
-            (here, self.fire_elsewhere(now).await?)
+            let here = self.fire_local(now).await?;
+            (here, self.fire_to_pools(now).await?)
         } else {
-            let elsewhere = self.fire_elsewhere(now).await?;
-            (self.fire_here(now).await?, elsewhere)
+            let elsewhere = self.fire_to_pools(now).await?;
+            (self.fire_local(now).await?, elsewhere)
         };
-        self.tell_judge();
+        self.report_late_jobs();
         self.end_replaced().await?;
-        self.reopen_closed().await?;
+        self.reopen_closed_windows().await?;
         self.last_batch = woken + fired_here + fired_elsewhere;
-        let wants_room = wakes_want_room || due_wants_room;
-        let has_stale = !self.life.due.lock().reload.is_empty();
+        let wants_slot = delayed_wants_slot || due_wants_slot;
+        let has_stale = !self.ctx.due.lock().reload.is_empty();
         let again_in = if !all_loaded || has_stale {
             // Nothing but stale copies: perhaps this node is no longer alive. Its ping will tell.
             if self.last_batch == 0 && all_loaded { STALE_WAIT } else { Duration::ZERO }
-        } else if woken > 0 && self.wakes.has_more_due() {
+        } else if woken > 0 && self.delayed.has_more_due() {
             // Until all that is due stands in the queue, nobody knows who goes first.
             Duration::ZERO
         } else if self.is_held_back {
-            self.life.settings.linger
+            self.ctx.settings.linger
         } else if self.queue_is_full {
             QUEUE_WAIT
-        } else if wants_room {
-            self.life.settings.stall
+        } else if wants_slot {
+            self.ctx.settings.stall
         } else {
             self.until_next().min(poll)
         };
         let again_in = queues_again_in.map_or(again_in, |queues| queues.min(again_in));
         // A free place is of no use to what waits for the queue, or for another scheduler.
         let waits = self.queue_is_full || self.is_held_back;
-        let wants_room = wants_room && !waits && self.life.settings.roles.worker;
-        Ok(Pass { fired: self.last_batch, again_in, wants_room })
+        let wants_slot = wants_slot && !waits && self.ctx.settings.roles.worker;
+        Ok(Pass { fired: self.last_batch, again_in, wants_slot })
     }
 
     /// By then, on this node's clock, all others know which shards are its own.
     fn settled_at(&self) -> Duration {
-        let leases = self.life.settings.leases;
+        let leases = self.ctx.settings.leases;
         let handed_over = leases.silent_after.saturating_add(leases.ping);
-        self.life.clock.monotonic() + Duration::from(handed_over)
+        self.ctx.clock.monotonic() + Duration::from(handed_over)
     }
 
     /// Shards whose changes others may have been told of are loaded anew.
-    fn forget_what_was_missed(&mut self) {
-        let away = self.life.shards_away.load(Ordering::Acquire);
-        if std::mem::replace(&mut self.away_seen, away) != away {
+    fn unload_missed_shards(&mut self) {
+        let away = self.ctx.shard_absences.load(Ordering::Acquire);
+        if std::mem::replace(&mut self.absences_seen, away) != away {
             self.unload_shards();
             // Until they hear of this node again, they go on being told of changes there.
             let settled = self.settled_at();
             self.load_again.extend(self.shards.iter().map(|shard| (*shard, settled)));
         }
-        let now = self.life.clock.monotonic();
-        let board = &mut *self.life.due.lock();
+        let now = self.ctx.clock.monotonic();
+        let due_jobs = &mut *self.ctx.due.lock();
         self.load_again.retain(|shard, settled| {
             let due = *settled <= now;
             if due {
-                board.loaded.insert(*shard, None);
+                due_jobs.loaded.insert(*shard, None);
             }
             !due
         });
@@ -252,30 +252,30 @@ impl Scheduler {
 
     /// All its shards must be loaded again.
     fn unload_shards(&self) {
-        let board = &mut *self.life.due.lock();
+        let due_jobs = &mut *self.ctx.due.lock();
         for shard in &self.shards {
-            board.loaded.insert(*shard, None);
+            due_jobs.loaded.insert(*shard, None);
         }
     }
 
     /// How long until something is due.
     fn until_next(&mut self) -> Duration {
-        let next_look = self.life.due.lock().future.next_look();
-        let next = [self.wakes.next_due(), next_look].into_iter().flatten().min();
-        let wait = next.map_or(Duration::MAX, |due| self.life.db_clock.until(due));
+        let next_look = self.ctx.due.lock().upcoming.next_look();
+        let next = [self.delayed.next_due(), next_look].into_iter().flatten().min();
+        let wait = next.map_or(Duration::MAX, |due| self.ctx.db_clock.until(due));
         // Under load a batch waits for company; alone it does not.
-        let linger = if self.last_batch > 16 { self.life.settings.linger } else { Duration::ZERO };
-        wait.max(linger).min(self.until_closing())
+        let linger = if self.last_batch > 16 { self.ctx.settings.linger } else { Duration::ZERO };
+        wait.max(linger).min(self.until_window_end())
     }
 
     /// Runs until the node stops.
     pub async fn run(mut self) {
-        let life = Arc::clone(&self.life);
-        let mut stopping = life.stopping.subscribe();
-        let mut members = life.members.subscribe();
+        let ctx = Arc::clone(&self.ctx);
+        let mut stopping = ctx.stopping.subscribe();
+        let mut members = ctx.members.subscribe();
         // Subscribe before looking, or a wake-up falls between.
-        let mut signals = life.store.signals().subscribe();
-        let mut ends = life.awaited.ends();
+        let mut signals = ctx.store.signals().subscribe();
+        let mut ends = ctx.overlap_waits.ends();
         let mut backoff = Backoff::default();
         members.mark_changed();
         while !*stopping.borrow_and_update() {
@@ -296,7 +296,7 @@ impl Scheduler {
                         log_trouble(&error, "scheduling failed; will retry");
                     }
                     // Signals and ends are worth nothing until the store takes changes again.
-                    life.pause(backoff.next()).await;
+                    ctx.pause(backoff.next()).await;
                     continue;
                 }
             };
@@ -309,25 +309,25 @@ impl Scheduler {
                 _ = stopping.changed() => {}
                 _ = members.changed(), if self.index == 0 => {
                     members.mark_changed();
-                    life.due.members_changed.notify_waiters();
+                    ctx.due.members_changed.notify_waiters();
                 }
-                () = life.due.members_changed.notified(), if self.index > 0 => {}
+                () = ctx.due.members_changed.notified(), if self.index > 0 => {}
                 signal = signals.recv() => match signal {
                     Ok(Signal::Jobs) | Err(RecvError::Lagged(_)) => self.look = true,
                     Ok(
                         Signal::Ready
                         | Signal::Cancel
                         | Signal::Nodes
-                        | Signal::Letters
+                        | Signal::Messages
                         | Signal::Events,
                     ) => {}
                     Err(RecvError::Closed) => return,
                 },
                 Ok(()) = ends.changed(), if self.index == 0 => {}
-                () = life.worker.slots.freed(pass.again_in), if pass.wants_room => {}
+                () = ctx.worker.slots.freed(pass.again_in), if pass.wants_slot => {}
                 () = tokio::time::sleep(pass.again_in) => {}
             }
         }
-        debug!(node.no = life.node.0, "scheduler {} has stopped", self.index);
+        debug!(node.no = ctx.node.0, "scheduler {} has stopped", self.index);
     }
 }

@@ -92,26 +92,26 @@ mod tests {
 
     #[test]
     fn whoever_waits_is_told_once_and_nobody_else() {
-        let awaited = OverlapWaits::default();
-        let mut ends = awaited.ends();
-        awaited.ended([JobNo(1)].into_iter());
-        awaited.await_end(JobNo(1));
-        awaited.await_end(JobNo(2));
-        assert!(awaited.take_ended(|_| true).is_empty());
-        awaited.ended([JobNo(1), JobNo(2), JobNo(3)].into_iter());
+        let overlap_waits = OverlapWaits::default();
+        let mut ends = overlap_waits.ends();
+        overlap_waits.ended([JobNo(1)].into_iter());
+        overlap_waits.await_end(JobNo(1));
+        overlap_waits.await_end(JobNo(2));
+        assert!(overlap_waits.take_ended(|_| true).is_empty());
+        overlap_waits.ended([JobNo(1), JobNo(2), JobNo(3)].into_iter());
         assert!(ends.has_changed().unwrap());
         ends.mark_unchanged();
-        assert_eq!(awaited.take_ended(|job| job == JobNo(2)), [JobNo(2)]);
-        assert_eq!(awaited.take_ended(|_| true), [JobNo(1)]);
-        assert!(awaited.take_ended(|_| true).is_empty());
+        assert_eq!(overlap_waits.take_ended(|job| job == JobNo(2)), [JobNo(2)]);
+        assert_eq!(overlap_waits.take_ended(|_| true), [JobNo(1)]);
+        assert!(overlap_waits.take_ended(|_| true).is_empty());
     }
 
     #[test]
     fn who_waits_no_more_is_not_told() {
-        let awaited = OverlapWaits::default();
-        awaited.await_end(JobNo(1));
-        awaited.forget(JobNo(1));
-        awaited.ended([JobNo(1)].into_iter());
-        assert!(awaited.take_ended(|_| true).is_empty());
+        let overlap_waits = OverlapWaits::default();
+        overlap_waits.await_end(JobNo(1));
+        overlap_waits.forget(JobNo(1));
+        overlap_waits.ended([JobNo(1)].into_iter());
+        assert!(overlap_waits.take_ended(|_| true).is_empty());
     }
 }

@@ -15,9 +15,9 @@ impl Scheduler {
         self.could_not_fire = true;
         if error.unwritable().is_some() {
             let results = vec![FireResult::Stale; batch.len()];
-            return Fired { now: self.life.db_now(), results };
+            return Fired { now: self.ctx.db_now(), results };
         }
-        self.life.raise_doubt();
+        self.ctx.request_reconcile();
         let keys: Vec<AttemptKey> = batch
             .iter()
             .filter_map(|fire| match fire.start {
@@ -27,14 +27,14 @@ impl Scheduler {
             .collect();
         let owned = self.owned_of(&keys).await;
         let mut results = Vec::with_capacity(batch.len());
-        let mut now = self.life.db_now();
+        let mut now = self.ctx.db_now();
         for fire in batch {
             let key = fire.start.as_ref().map(|(at, _)| AttemptKey::regular(fire.job, *at));
             let found = owned.iter().find(|owned| Some(owned.key) == key);
             now = found.map_or(now, |owned| owned.started_at);
             results.push(match found {
                 // The claim was committed; the job's copy is right as if the answer had come.
-                Some(owned) if !self.life.worker.has(owned.key) => FireResult::Fired(owned.fence),
+                Some(owned) if !self.ctx.worker.has(owned.key) => FireResult::Fired(owned.fence),
                 Some(_) | None => FireResult::Stale,
             });
         }
@@ -42,10 +42,10 @@ impl Scheduler {
     }
 
     /// Those of `keys` that the store says this node has, however long it takes to hear that.
-    pub(super) async fn owned_of(&self, keys: &[AttemptKey]) -> Vec<evenkeel_store::Owned> {
+    pub(super) async fn owned_of(&self, keys: &[AttemptKey]) -> Vec<evenkeel_store::OwnedAttempt> {
         let mut backoff = Backoff::default();
         loop {
-            match self.life.store.find_owned(self.life.node, keys).await {
+            match self.ctx.store.find_owned(self.ctx.node, keys).await {
                 Ok(owned) => return owned,
                 Err(_) => tokio::time::sleep(backoff.next()).await,
             }

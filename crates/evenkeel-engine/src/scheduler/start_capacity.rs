@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use evenkeel_core::aging::Rank;
 use evenkeel_core::order::Lane;
-use evenkeel_store::{QueueEntry, QueueFront, QueuePlace, Signal, StoreError};
+use evenkeel_store::{QueueEntry, QueueFront, QueuePosition, Signal, StoreError};
 
 use super::Scheduler;
 use crate::cluster::node_context::NodeContext;
-use crate::scheduler::due_lines::Line;
-use crate::scheduler::node_due::LaneRanks;
+use crate::scheduler::due_by_destination::Destination;
+use crate::scheduler::due_jobs::LaneRanks;
 
 /// The queue holds so many batches of regular times.
 const QUEUED_BATCHES: usize = 4;
@@ -25,16 +25,16 @@ const LANE_FULL: Duration = Duration::from_millis(100);
 
 /// What may start here.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum Room {
+pub(super) enum StartCapacity {
     /// In so many places for bodies, which were taken for it.
-    Here(usize),
+    Slots(usize),
     /// Nothing: it goes into the queue, where other nodes find it too.
-    InQueue,
+    Queue,
 }
 
 /// What of each lane may start, or go into the queue.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) struct LaneRoom {
+pub(super) struct LaneQuota {
     /// So many of each lane at most.
     pub most: [usize; Lane::ALL.len()],
     /// Of each lane only those that rank as high.
@@ -46,7 +46,7 @@ pub(super) struct LaneRoom {
 
 /// What was seen of a queue.
 #[derive(Copy, Clone, Debug, Default)]
-pub(super) struct QueueSeen {
+pub(super) struct QueueObservation {
     /// When it was last seen to change, or had room.
     at: Duration,
     /// So many had been claimed by this node then.
@@ -63,42 +63,42 @@ impl Scheduler {
     /// Takes places for up to `wanted` bodies. Without any, and with none coming free for a while,
     /// what is due goes into the queue. So it does as soon as places are short, if there are other
     /// nodes: they have due runs of their own, and only the queue has an order for all of them.
-    pub(super) fn room_for(&mut self, wanted: usize) -> Room {
-        let life = Arc::clone(&self.life);
-        if !life.settings.roles.worker || life.worker.has_backlog() {
-            return Room::InQueue;
+    pub(super) fn start_capacity(&mut self, wanted: usize) -> StartCapacity {
+        let ctx = Arc::clone(&self.ctx);
+        if !ctx.settings.roles.worker || ctx.worker.has_backlog() {
+            return StartCapacity::Queue;
         }
-        if life.worker.is_short_of(wanted) && life.shares_queue() {
-            return Room::InQueue;
+        if ctx.worker.has_fewer_slots_than(wanted) && ctx.shares_queue() {
+            return StartCapacity::Queue;
         }
-        let places = life.worker.take_places(wanted);
-        let (returned, now) = (life.worker.slots.returned(), life.clock.monotonic());
+        let slots = ctx.worker.take_slots(wanted);
+        let (returned, now) = (ctx.worker.slots.returned(), ctx.clock.monotonic());
         // A claim takes all places for a moment: only none coming free for a while is a stall.
-        let stalled = match self.no_place_since {
-            _ if places > 0 => {
-                self.no_place_since = None;
+        let stalled = match self.no_slot_since {
+            _ if slots > 0 => {
+                self.no_slot_since = None;
                 false
             }
             Some((seen, since)) if seen == returned => {
-                now.saturating_sub(since) >= life.settings.stall
+                now.saturating_sub(since) >= ctx.settings.stall
             }
             Some(_) | None => {
-                self.no_place_since = Some((returned, now));
+                self.no_slot_since = Some((returned, now));
                 false
             }
         };
-        if stalled { Room::InQueue } else { Room::Here(places) }
+        if stalled { StartCapacity::Queue } else { StartCapacity::Slots(slots) }
     }
 
     /// The first of each lane's share of the places.
-    pub(super) fn room_here(
+    pub(super) fn slot_quota(
         &self,
-        places: usize,
+        slots: usize,
         wanted: usize,
         due: [usize; Lane::ALL.len()],
-    ) -> LaneRoom {
-        let most = self.life.settings.shares.split(places, due);
-        LaneRoom { most, least: [None; Lane::ALL.len()], in_order: places < wanted }
+    ) -> LaneQuota {
+        let most = self.ctx.settings.shares.split(slots, due);
+        LaneQuota { most, least: [None; Lane::ALL.len()], in_order: slots < wanted }
     }
 
     /// How many regular times of a line may go into the queue, `wanted` at most. It holds what workers
@@ -106,33 +106,33 @@ impl Scheduler {
     /// anybody's and cannot be in the way of its own next time. What would be claimed before most of
     /// what is there goes in all the same. A queue that nobody takes from does not hold up what others
     /// would.
-    pub(super) async fn queue_room(
+    pub(super) async fn queue_quota(
         &mut self,
-        line: Line<'_>,
+        destination: Destination<'_>,
         wanted: usize,
-    ) -> Result<LaneRoom, StoreError> {
-        let life = Arc::clone(&self.life);
-        let pools = match line {
-            Line::Here => life.settings.pools.clone(),
-            Line::Pool(pool) => vec![pool.to_owned()],
+    ) -> Result<LaneQuota, StoreError> {
+        let ctx = Arc::clone(&self.ctx);
+        let pools = match destination {
+            Destination::ThisNode => ctx.settings.pools.clone(),
+            Destination::PoolQueue(pool) => vec![pool.to_owned()],
         };
-        let most = QUEUED_BATCHES * life.store.appetite().batch;
-        let waiting = life.store.waiting(&pools, most as u32).await? as usize;
+        let most = QUEUED_BATCHES * ctx.store.batch_sizing().batch;
+        let waiting = ctx.store.count_queued(&pools, most as u32).await? as usize;
         let has_room = waiting < most;
-        let stuck = self.is_stuck(line, &pools, has_room).await?;
+        let stuck = self.is_stuck(destination, &pools, has_room).await?;
         if has_room || stuck {
-            let due = life.due.lock().future.waiting_in(line);
+            let due = ctx.due.lock().upcoming.waiting_in(destination);
             let wanted = wanted.min(due.iter().sum());
             let room = if stuck { wanted } else { wanted.min(most - waiting) };
-            let most = life.settings.shares.split(room, due);
-            return Ok(LaneRoom { most, least: [None; Lane::ALL.len()], in_order: true });
+            let most = ctx.settings.shares.split(room, due);
+            return Ok(LaneQuota { most, least: [None; Lane::ALL.len()], in_order: true });
         }
-        let room = self.room_ahead(line, &pools, most, wanted).await?;
-        match line {
-            Line::Here => self.queue_is_full = true,
-            Line::Pool(_) => {
+        let room = self.quota_ahead_of_queue(destination, &pools, most, wanted).await?;
+        match destination {
+            Destination::ThisNode => self.queue_is_full = true,
+            Destination::PoolQueue(_) => {
                 let full = room.most == [0; Lane::ALL.len()];
-                self.seen(line).full_at = full.then(|| life.clock.monotonic());
+                self.seen(destination).full_at = full.then(|| ctx.clock.monotonic());
             }
         }
         Ok(room)
@@ -142,84 +142,86 @@ impl Scheduler {
     /// its front alone, which is looked at now and then.
     async fn is_stuck(
         &mut self,
-        line: Line<'_>,
+        destination: Destination<'_>,
         pools: &[String],
         has_room: bool,
     ) -> Result<bool, StoreError> {
-        let life = Arc::clone(&self.life);
-        let now = life.clock.monotonic();
+        let ctx = Arc::clone(&self.ctx);
+        let now = ctx.clock.monotonic();
         // Of other pools this node claims nothing.
-        let claimed = if line == Line::Here { life.worker.claimed() } else { 0 };
-        let seen = self.seen(line);
+        let claimed = if destination == Destination::ThisNode { ctx.worker.claimed() } else { 0 };
+        let seen = self.seen(destination);
         if has_room || claimed != seen.claimed {
             (seen.at, seen.claimed, seen.front) = (now, claimed, None);
             return Ok(false);
         }
         let before = seen.front;
         if before.is_none_or(|(_, at)| now.saturating_sub(at) >= FRONT_EVERY) {
-            let front = life.store.queue_front(pools, FRONT_ROWS).await?;
-            let seen = self.seen(line);
+            let front = ctx.store.queue_front(pools, FRONT_ROWS).await?;
+            let seen = self.seen(destination);
             if before.is_none_or(|(before, _)| before != front) {
                 seen.at = now;
             }
             seen.front = Some((front, now));
         }
-        Ok(now.saturating_sub(self.seen(line).at) >= QUEUE_STUCK)
+        Ok(now.saturating_sub(self.seen(destination).at) >= QUEUE_STUCK)
     }
 
     /// What was seen of the queue that a line goes into.
-    fn seen(&mut self, line: Line<'_>) -> &mut QueueSeen {
-        match line {
-            Line::Here => &mut self.queue_seen,
-            Line::Pool(pool) => self.pools_seen.entry(pool.to_owned()).or_default(),
+    fn seen(&mut self, destination: Destination<'_>) -> &mut QueueObservation {
+        match destination {
+            Destination::ThisNode => &mut self.own_queue,
+            Destination::PoolQueue(pool) => {
+                self.pool_observations.entry(pool.to_owned()).or_default()
+            }
         }
     }
 
     /// How many of each lane go before what is in the queue: of those that rank as high as its
     /// first, so that one is asked for all of them.
-    async fn room_ahead(
+    async fn quota_ahead_of_queue(
         &mut self,
-        line: Line<'_>,
+        destination: Destination<'_>,
         pools: &[String],
         most: usize,
         wanted: usize,
-    ) -> Result<LaneRoom, StoreError> {
-        let life = Arc::clone(&self.life);
-        let (now, aging) = (life.clock.monotonic(), life.settings.aging);
+    ) -> Result<LaneQuota, StoreError> {
+        let ctx = Arc::clone(&self.ctx);
+        let (now, aging) = (ctx.clock.monotonic(), ctx.settings.aging);
         let (mut room, mut least) = ([0; Lane::ALL.len()], [None; Lane::ALL.len()]);
         for lane in Lane::ALL {
-            let first_rank = life.due.lock().future.first_rank(line, lane);
+            let first_rank = ctx.due.lock().upcoming.first_rank(destination, lane);
             let Some(rank) = first_rank else { continue };
-            let full = self.seen(line).full[lane as usize];
+            let full = self.seen(destination).full[lane as usize];
             if full.is_some_and(|(than, at)| rank <= than && now.saturating_sub(at) < LANE_FULL) {
                 continue;
             }
-            let place = QueuePlace { lane, rank, aging };
-            let ahead = life.store.waiting_ahead(pools, place, most as u32, NodeContext::NOW);
+            let place = QueuePosition { lane, rank, aging };
+            let ahead = ctx.store.count_queued_ahead(pools, place, most as u32, NodeContext::NOW);
             let free = most.saturating_sub(ahead.await? as usize);
-            let due = life.due.lock().future.waiting_in(line)[lane as usize];
+            let due = ctx.due.lock().upcoming.waiting_in(destination)[lane as usize];
             (room[lane as usize], least[lane as usize]) = (free.min(due), Some(rank));
-            self.seen(line).full[lane as usize] = (free == 0).then_some((rank, now));
+            self.seen(destination).full[lane as usize] = (free == 0).then_some((rank, now));
         }
-        let most = life.settings.shares.split(wanted, room);
-        Ok(LaneRoom { most, least, in_order: true })
+        let most = ctx.settings.shares.split(wanted, room);
+        Ok(LaneQuota { most, least, in_order: true })
     }
 
     /// What this node could take itself it will not overtake.
     pub(super) fn note_queued(&mut self, ticket: &QueueEntry) {
         if let Some(closing) = ticket.open_until {
-            self.note_closing(closing);
+            self.note_window_end(closing);
         }
-        let settings = &self.life.settings;
+        let settings = &self.ctx.settings;
         let allowed = !ticket.forbidden_nodes.contains(&settings.node_name);
         if settings.roles.worker && allowed && settings.pools.contains(&ticket.pool) {
-            self.life.worker.note_queued();
+            self.ctx.worker.note_queued();
         }
     }
 
     /// Tells workers that attempts wait, without making firing wait for it.
     pub(super) fn announce_ready(&self) {
-        let store = Arc::clone(&self.life.store);
+        let store = Arc::clone(&self.ctx.store);
         tokio::spawn(async move {
             // A lost wake-up costs one poll.
             let _ = store.announce(Signal::Ready).await;

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use evenkeel_core::on_failure::{Hook, pause_note};
 use evenkeel_core::{JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    Action, Applied, AuditEntry, Done, EventJob, EventKind, FailingJob, Finish, NewEvent, Order,
-    Role, Scope, StoreError,
+    Action, Applied, AuditEntry, CommandEffect, EventJob, EventKind, FailingJob, Finish,
+    JobCommand, NewEvent, Role, Scope, StoreError,
 };
 use serde_json::json;
 use tracing::warn;
@@ -30,7 +30,7 @@ const SUBJECT: &str = "evenkeel";
 
 /// Pauses what the store says is to be paused.
 pub struct AutoPauser {
-    life: Arc<NodeContext>,
+    ctx: Arc<NodeContext>,
 }
 
 /// Does one of these ends count towards a pause?
@@ -40,13 +40,13 @@ pub fn counts(ends: &[Finish]) -> bool {
 
 impl AutoPauser {
     /// A pauser of this incarnation.
-    pub fn new(life: Arc<NodeContext>) -> Self {
-        Self { life }
+    pub fn new(ctx: Arc<NodeContext>) -> Self {
+        Self { ctx }
     }
 
     /// Pauses the jobs that are due for it, a bounded number. Says whether there may be more.
     pub async fn run_once(&self) -> Result<bool, StoreError> {
-        let failing = self.life.store.list_failing(BATCH).await?;
+        let failing = self.ctx.store.list_failing(BATCH).await?;
         let may_be_more = failing.len() == BATCH as usize;
         let mut of_tenants: BTreeMap<TenantNo, Vec<(FailingJob, String)>> = BTreeMap::new();
         // Neither paused nor to be asked about again.
@@ -64,14 +64,14 @@ impl AutoPauser {
             changed |= spared.len() > before;
         }
         if !spared.is_empty() {
-            self.life.store.prune_failing(&spared).await?;
+            self.ctx.store.prune_failing(&spared).await?;
         }
         Ok(may_be_more && changed)
     }
 
     /// With what note a job is paused; `None` if it does not want to be, as it is now.
     fn note_of(&self, job: &FailingJob) -> Option<String> {
-        let definition = self.life.definitions.read(job.no, &job.definition).ok()?;
+        let definition = self.ctx.definitions.read(job.no, &job.definition).ok()?;
         pause_note(&definition.on_failure, job.failures)
     }
 
@@ -83,19 +83,19 @@ impl AutoPauser {
         spared: &mut Vec<JobNo>,
     ) -> Result<bool, StoreError> {
         let scope = Scope { tenant, role: Role::Operator };
-        let order = |(job, note): &(FailingJob, String)| Order {
+        let order = |(job, note): &(FailingJob, String)| JobCommand {
             id: job.id,
             if_generation: Some(job.generation),
             if_fired: None,
             action: Action::Suspend { note: note.clone() },
         };
         let orders = jobs.iter().map(order).collect();
-        let answers = self.life.store.order(&scope, orders, NodeContext::NOW).await?;
+        let answers = self.ctx.store.apply_commands(&scope, orders, NodeContext::NOW).await?;
         let mut entries = Vec::new();
         for ((job, note), answer) in jobs.iter().zip(answers) {
             match answer {
                 Applied::Done(done) => {
-                    let at = self.life.db_now();
+                    let at = self.ctx.db_now();
                     self.tell(job, note, &done, at);
                     entries.push(audit_entry(job, note, at));
                 }
@@ -107,15 +107,15 @@ impl AutoPauser {
         }
         let paused = !entries.is_empty();
         if paused {
-            self.life.store.record(entries).await?;
+            self.ctx.store.record_audit(entries).await?;
         }
         Ok(paused)
     }
 
-    fn tell(&self, job: &FailingJob, note: &str, done: &Done, at: Timestamp) {
+    fn tell(&self, job: &FailingJob, note: &str, done: &CommandEffect, at: Timestamp) {
         metrics::counter!("evenkeel_jobs_paused_by_failures_total").increment(1);
         warn!(job.id = %job.id, job.failures = job.failures, "job {} is {note}", job.id);
-        if self.life.events.are_listened() {
+        if self.ctx.events.are_listened() {
             let data = json!({"note": note, "consecutive_failed_runs": job.failures});
             let paused = NewEvent {
                 kind: EventKind::JobPaused,
@@ -127,20 +127,20 @@ impl AutoPauser {
             };
             let withdrawn =
                 done.withdrawn.iter().map(|run| NewEvent::run_withdrawn(job.tenant, *run, at));
-            self.life.events.tell([paused].into_iter().chain(withdrawn));
+            self.ctx.events.tell([paused].into_iter().chain(withdrawn));
         }
     }
 
     /// Runs until the node stops.
     pub async fn run(self) {
-        let life = Arc::clone(&self.life);
-        let mut stopping = life.stopping.subscribe();
+        let ctx = Arc::clone(&self.ctx);
+        let mut stopping = ctx.stopping.subscribe();
         while !*stopping.borrow_and_update() {
             let looks = tokio::select! {
                 biased;
                 _ = stopping.changed() => false,
-                () = life.failing.notified() => true,
-                () = tokio::time::sleep(life.settings.poll * POLLS_A_LOOK) => life.keeps_house(),
+                () = ctx.failing.notified() => true,
+                () = tokio::time::sleep(ctx.settings.poll * POLLS_A_LOOK) => ctx.is_housekeeper(),
             };
             let mut may_be_more = looks;
             while may_be_more && !*stopping.borrow() {

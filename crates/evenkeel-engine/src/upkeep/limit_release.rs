@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use evenkeel_core::AttemptKey;
 use evenkeel_core::limit::LimitKey;
-use evenkeel_store::{Permit, Released, Rooms, Signal, StoreError, Terms};
+use evenkeel_store::{LimitTerms, Permit, ReleaseStep, Released, Signal, StoreError};
 use tokio::sync::Notify;
 use tracing::debug;
 
@@ -28,10 +28,10 @@ const PLACES: u32 = 1_000;
 
 /// The places of this node's runs under limits. Runs without one cost a look at a flag.
 #[derive(Debug, Default)]
-pub struct Places {
+pub struct HeldPermits {
     is_used: AtomicBool,
     known: Mutex<Known>,
-    vacated: Notify,
+    released: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ struct Known {
     ended: Vec<Permit>,
 }
 
-impl Places {
+impl HeldPermits {
     /// An attempt has these.
     pub fn take(&self, run: AttemptKey, limits: Vec<LimitKey>) {
         if !limits.is_empty() {
@@ -50,7 +50,7 @@ impl Places {
     }
 
     /// These attempts do not run here any more.
-    pub fn vacate(&self, runs: impl IntoIterator<Item = AttemptKey>) {
+    pub fn release(&self, runs: impl IntoIterator<Item = AttemptKey>) {
         if !self.is_used.load(Ordering::Acquire) {
             return;
         }
@@ -61,7 +61,7 @@ impl Places {
             known.ended.extend(limits.into_iter().map(|limit| Permit { limit, run }));
         }
         if known.ended.len() > before {
-            self.vacated.notify_one();
+            self.released.notify_one();
         }
     }
 
@@ -75,19 +75,19 @@ impl Places {
 }
 
 /// By what those in waiting rooms are judged.
-fn terms(life: &NodeContext) -> Terms {
-    Terms { aging: life.settings.aging, limits: life.settings.limits.clone() }
+fn terms(ctx: &NodeContext) -> LimitTerms {
+    LimitTerms { aging: ctx.settings.aging, limits: ctx.settings.limits.clone() }
 }
 
 /// Tells workers, here and elsewhere, if some are back in the queue.
-fn tell(life: &NodeContext, moved: u64) {
+fn tell(ctx: &NodeContext, moved: u64) {
     if moved == 0 {
         return;
     }
-    if life.settings.roles.worker {
-        life.worker.note_queued();
+    if ctx.settings.roles.worker {
+        ctx.worker.note_queued();
     }
-    let store = Arc::clone(&life.store);
+    let store = Arc::clone(&ctx.store);
     tokio::spawn(async move {
         // A lost wake-up costs one poll.
         let _ = store.announce(Signal::Ready).await;
@@ -103,45 +103,45 @@ fn note(passed: Result<u64, StoreError>) {
 
 /// Brings others back for those that have ended on this node.
 pub struct LimitRelease {
-    life: Arc<NodeContext>,
+    ctx: Arc<NodeContext>,
 }
 
 impl LimitRelease {
     /// An unparker of this incarnation.
-    pub fn new(life: Arc<NodeContext>) -> Self {
-        Self { life }
+    pub fn new(ctx: Arc<NodeContext>) -> Self {
+        Self { ctx }
     }
 
     /// Sends back as many as have ended on this node since the last time. Says how many.
     pub async fn run_once(&self) -> Result<u64, StoreError> {
-        let life = &self.life;
-        let ended = life.worker.places.take_ended();
+        let ctx = &self.ctx;
+        let ended = ctx.worker.permits.take_ended();
         let mut moved = 0;
-        for ended in ended.chunks(life.store.appetite().batch) {
-            moved += life.store.release_limited(ended, &terms(life), NodeContext::NOW).await?;
+        for ended in ended.chunks(ctx.store.batch_sizing().batch) {
+            moved += ctx.store.release_limited(ended, &terms(ctx), NodeContext::NOW).await?;
         }
-        tell(life, moved);
+        tell(ctx, moved);
         Ok(moved)
     }
 
     /// Runs until the node stops.
     pub async fn run(self) {
-        let life = Arc::clone(&self.life);
-        let mut stopping = life.stopping.subscribe();
+        let ctx = Arc::clone(&self.ctx);
+        let mut stopping = ctx.stopping.subscribe();
         while !*stopping.borrow_and_update() {
             tokio::select! {
                 biased;
                 _ = stopping.changed() => {}
-                () = life.worker.places.vacated.notified() => note(self.run_once().await),
+                () = ctx.worker.permits.released.notified() => note(self.run_once().await),
             }
         }
     }
 }
 
 /// Looks into all waiting rooms, if this node keeps house.
-pub struct RoomKeeper {
-    life: Arc<NodeContext>,
-    walk: Walk,
+pub struct LimitQueueSweeper {
+    ctx: Arc<NodeContext>,
+    walk: SweepPosition,
     walks: u64,
     /// Where the search for places of ended runs goes on.
     at: Option<Permit>,
@@ -149,32 +149,32 @@ pub struct RoomKeeper {
 
 /// How far one has come on the way through all rooms.
 #[derive(Debug, Default)]
-struct Walk {
+struct SweepPosition {
     /// The last one that was looked into; `None` at the beginning.
     after: Option<LimitKey>,
     /// In some of the rooms since the beginning there is more to do.
     again: bool,
 }
 
-impl Walk {
+impl SweepPosition {
     /// A step was made. Is that enough?
-    fn stops_after(&mut self, step: Released) -> bool {
+    fn advance(&mut self, step: Released) -> bool {
         self.again |= step.again;
         self.after = step.next;
         self.after.is_none() && !std::mem::take(&mut self.again)
     }
 }
 
-impl RoomKeeper {
+impl LimitQueueSweeper {
     /// One of this incarnation.
-    pub fn new(life: Arc<NodeContext>) -> Self {
-        Self { life, walk: Walk::default(), walks: 0, at: None }
+    pub fn new(ctx: Arc<NodeContext>) -> Self {
+        Self { ctx, walk: SweepPosition::default(), walks: 0, at: None }
     }
 
     /// Sends back from all rooms whatever could start, and forgets places that nobody has. If there
     /// is very much to do, the next pass goes on with it. Says how many were sent.
     pub async fn run_once(&mut self) -> Result<u64, StoreError> {
-        let (life, terms) = (Arc::clone(&self.life), terms(&self.life));
+        let (ctx, terms) = (Arc::clone(&self.ctx), terms(&self.ctx));
         let (mut moved, mut begins) = (0, false);
         for _ in 0..STEPS {
             let (after, terms) = (self.walk.after, terms.clone());
@@ -183,23 +183,23 @@ impl RoomKeeper {
             }
             // All of a walk, however many passes it takes, so that every room has its turn.
             let to_wider = self.walks % TO_WIDER == 1;
-            let rooms = Rooms { after, limit: ROOMS, terms, to_wider };
-            let step = life.store.release_all_limited(rooms, NodeContext::NOW).await?;
-            tell(&life, step.moved);
+            let rooms = ReleaseStep { after, limit: ROOMS, terms, to_wider };
+            let step = ctx.store.release_all_limited(rooms, NodeContext::NOW).await?;
+            tell(&ctx, step.moved);
             moved += step.moved;
-            if self.walk.stops_after(step) {
+            if self.walk.advance(step) {
                 break;
             }
         }
-        self.at = life.store.prune_permits(self.at, PLACES).await?;
+        self.at = ctx.store.prune_permits(self.at, PLACES).await?;
         Ok(moved)
     }
 
     /// Runs until the node stops.
     pub async fn run(mut self) {
-        let life = Arc::clone(&self.life);
-        while life.pause(life.settings.poll).await {
-            if life.keeps_house() {
+        let ctx = Arc::clone(&self.ctx);
+        while ctx.pause(ctx.settings.poll).await {
+            if ctx.is_housekeeper() {
                 note(self.run_once().await);
             }
         }
@@ -216,12 +216,12 @@ mod tests {
     fn a_place_is_vacated_once() {
         let run = |n| AttemptKey::regular(JobNo(n), Timestamp::from_micros(1));
         let limit = LimitKey::of_tenant(TenantNo(1));
-        let places = Places::default();
-        places.vacate([run(1)]);
+        let places = HeldPermits::default();
+        places.release([run(1)]);
         places.take(run(1), vec![limit]);
         places.take(run(2), vec![]);
-        places.vacate([run(1), run(2)]);
-        places.vacate([run(1)]);
+        places.release([run(1), run(2)]);
+        places.release([run(1)]);
         assert_eq!(places.take_ended(), [Permit { limit, run: run(1) }]);
         assert_eq!(places.take_ended(), []);
     }
@@ -230,13 +230,13 @@ mod tests {
     fn a_walk_goes_on_where_it_stopped_and_round_again_while_there_is_more() {
         let (first, second) = (LimitKey::of_tenant(TenantNo(1)), LimitKey::of_tenant(TenantNo(2)));
         let step = |next, again| Released { moved: 0, next, again };
-        let mut walk = Walk::default();
-        assert!(!walk.stops_after(step(Some(first), true)));
+        let mut walk = SweepPosition::default();
+        assert!(!walk.advance(step(Some(first), true)));
         assert_eq!(walk.after, Some(first));
-        assert!(!walk.stops_after(step(Some(second), false)));
+        assert!(!walk.advance(step(Some(second), false)));
         // One of the rooms wants another look: all have their turn again.
-        assert!(!walk.stops_after(step(None, false)));
+        assert!(!walk.advance(step(None, false)));
         assert_eq!(walk.after, None);
-        assert!(walk.stops_after(step(None, false)));
+        assert!(walk.advance(step(None, false)));
     }
 }

@@ -16,7 +16,7 @@ const COUNTED_STEP: u32 = 1000;
 /// Jobs weighed in one step.
 const WEIGHED_STEP: u32 = 5000;
 /// Between two steps while something is to be counted, so that firing never waits.
-const BREATH: Duration = Duration::from_millis(20);
+const PAUSE: Duration = Duration::from_millis(20);
 /// Between two other steps, in polls: a million jobs take half an hour.
 const POLLS_A_STEP: u32 = 10;
 
@@ -55,13 +55,13 @@ impl LoadRecount {
     }
 
     /// Runs until the node stops.
-    pub async fn run(mut self, life: Arc<NodeContext>) {
-        let pace = life.settings.poll * POLLS_A_STEP;
-        let mut wait = life.settings.poll;
-        while life.pause(wait).await {
-            wait = if life.keeps_house() {
+    pub async fn run(mut self, ctx: Arc<NodeContext>) {
+        let pace = ctx.settings.poll * POLLS_A_STEP;
+        let mut wait = ctx.settings.poll;
+        while ctx.pause(wait).await {
+            wait = if ctx.is_housekeeper() {
                 match self.run_once().await {
-                    Ok(true) => BREATH,
+                    Ok(true) => PAUSE,
                     Ok(false) => pace,
                     Err(error) => {
                         log_trouble(&error, "recounting load failed; will retry");

@@ -12,7 +12,7 @@ use crate::cluster::store_health::log_trouble;
 use crate::upkeep::dedup_sweeper::DedupSweeper;
 
 /// Between two steps, so that forgetting never keeps firing waiting.
-const BREATH: Duration = Duration::from_millis(20);
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Pages forgotten in one step: they are larger than runs.
 const PAGES_STEP: u32 = 100;
@@ -46,7 +46,7 @@ const KEYS_STEPS: u32 = 50;
 
 /// Goes round the history again and again.
 pub struct Pruner {
-    life: Arc<NodeContext>,
+    ctx: Arc<NodeContext>,
     at: Option<AttemptKey>,
     forgotten: u64,
     keys: DedupSweeper,
@@ -54,20 +54,20 @@ pub struct Pruner {
 
 impl Pruner {
     /// A pruner of this incarnation.
-    pub fn new(life: Arc<NodeContext>) -> Self {
-        Self { life, at: None, forgotten: 0, keys: DedupSweeper::new(KEYS_STEP, KEYS_STEPS) }
+    pub fn new(ctx: Arc<NodeContext>) -> Self {
+        Self { ctx, at: None, forgotten: 0, keys: DedupSweeper::new(KEYS_STEP, KEYS_STEPS) }
     }
 
     /// Looks at one bounded part of the history. Says whether the round is over.
     pub async fn run_once(&mut self) -> Result<bool, StoreError> {
-        let retention = self.life.settings.retention;
+        let retention = self.ctx.settings.retention;
         let prune = Prune {
             after: self.at,
             limit: retention.step,
             keep_per_job: retention.per_job,
-            keep_since: self.life.db_now().saturating_sub(retention.age),
+            keep_since: self.ctx.db_now().saturating_sub(retention.age),
         };
-        let pruned = self.life.store.prune(prune).await?;
+        let pruned = self.ctx.store.prune(prune).await?;
         self.forgotten += pruned.forgotten;
         metrics::counter!("evenkeel_runs_forgotten_total").increment(pruned.forgotten);
         self.at = pruned.next;
@@ -86,10 +86,10 @@ impl Pruner {
     /// Forgets how requests with a key were answered, once nobody can be waiting for that.
     async fn prune_requests(&self) -> Result<(), StoreError> {
         loop {
-            let before = self.life.db_now().saturating_sub(REQUESTS_KEPT);
-            let forgotten = self.life.store.prune_requests(before, REQUESTS_STEP).await?;
+            let before = self.ctx.db_now().saturating_sub(REQUESTS_KEPT);
+            let forgotten = self.ctx.store.prune_requests(before, REQUESTS_STEP).await?;
             metrics::counter!("evenkeel_requests_forgotten_total").increment(forgotten);
-            if forgotten < u64::from(REQUESTS_STEP) || !self.life.pause(BREATH).await {
+            if forgotten < u64::from(REQUESTS_STEP) || !self.ctx.pause(PAUSE).await {
                 return Ok(());
             }
         }
@@ -98,9 +98,9 @@ impl Pruner {
     /// Forgets what crawls of deleted jobs have kept.
     async fn clear_pages(&self) -> Result<(), StoreError> {
         loop {
-            let cleared = self.life.store.clear_pages(PAGES_STEP).await?;
+            let cleared = self.ctx.store.clear_pages(PAGES_STEP).await?;
             metrics::counter!("evenkeel_pages_forgotten_total").increment(cleared);
-            if cleared < u64::from(PAGES_STEP) || !self.life.pause(BREATH).await {
+            if cleared < u64::from(PAGES_STEP) || !self.ctx.pause(PAUSE).await {
                 return Ok(());
             }
         }
@@ -108,10 +108,10 @@ impl Pruner {
 
     /// Forgets failures that have not happened again for as long as runs are kept.
     async fn prune_failures(&self) -> Result<(), StoreError> {
-        let before = self.life.db_now().saturating_sub(self.life.settings.retention.age);
+        let before = self.ctx.db_now().saturating_sub(self.ctx.settings.retention.age);
         loop {
-            let forgotten = self.life.store.prune_failures(before, FAILURES_STEP).await?;
-            if forgotten < u64::from(FAILURES_STEP) || !self.life.pause(BREATH).await {
+            let forgotten = self.ctx.store.prune_failures(before, FAILURES_STEP).await?;
+            if forgotten < u64::from(FAILURES_STEP) || !self.ctx.pause(PAUSE).await {
                 return Ok(());
             }
         }
@@ -120,10 +120,10 @@ impl Pruner {
     /// Forgets how load was spread long ago, and who moved what.
     async fn prune_balance(&self) -> Result<(), StoreError> {
         loop {
-            let now = self.life.db_now();
+            let now = self.ctx.db_now();
             let (scores, plans) = (now.saturating_sub(SCORES_KEPT), now.saturating_sub(PLANS_KEPT));
-            let forgotten = self.life.store.prune_balance(scores, plans, BALANCE_STEP).await?;
-            if forgotten < u64::from(BALANCE_STEP) || !self.life.pause(BREATH).await {
+            let forgotten = self.ctx.store.prune_balance(scores, plans, BALANCE_STEP).await?;
+            if forgotten < u64::from(BALANCE_STEP) || !self.ctx.pause(PAUSE).await {
                 return Ok(());
             }
         }
@@ -132,11 +132,11 @@ impl Pruner {
     /// Forgets runs that failed for good long ago, and of each tenant those beyond its newest.
     async fn prune_dead(&self) -> Result<(), StoreError> {
         loop {
-            let before = self.life.db_now().saturating_sub(LETTERS_AGE);
-            let store = &self.life.store;
+            let before = self.ctx.db_now().saturating_sub(LETTERS_AGE);
+            let store = &self.ctx.store;
             let forgotten = store.prune_dead(before, LETTERS_KEPT, LETTERS_STEP).await?;
             metrics::counter!("evenkeel_dead_letters_forgotten_total").increment(forgotten);
-            if forgotten < u64::from(LETTERS_STEP) || !self.life.pause(BREATH).await {
+            if forgotten < u64::from(LETTERS_STEP) || !self.ctx.pause(PAUSE).await {
                 return Ok(());
             }
         }
@@ -144,9 +144,9 @@ impl Pruner {
 
     /// Forgets keys that keep nobody out any more.
     async fn prune_dedup(&mut self) -> Result<(), StoreError> {
-        let life = Arc::clone(&self.life);
-        while self.keys.step(&*life.store, life.db_now()).await? {
-            if !life.pause(BREATH).await {
+        let ctx = Arc::clone(&self.ctx);
+        while self.keys.step(&*ctx.store, ctx.db_now()).await? {
+            if !ctx.pause(PAUSE).await {
                 break;
             }
         }
@@ -155,21 +155,21 @@ impl Pruner {
 
     /// Runs until the node stops.
     pub async fn run(mut self) {
-        let life = Arc::clone(&self.life);
-        let mut wait = life.settings.retention.every;
-        while life.pause(wait).await {
+        let ctx = Arc::clone(&self.ctx);
+        let mut wait = ctx.settings.retention.every;
+        while ctx.pause(wait).await {
             wait = match self.run_once().await {
-                Ok(false) => BREATH,
+                Ok(false) => PAUSE,
                 Ok(true) => {
                     let forgotten = std::mem::take(&mut self.forgotten);
                     if forgotten > 0 {
                         info!(runs.count = forgotten, "forgot {forgotten} old runs");
                     }
-                    life.settings.retention.every
+                    ctx.settings.retention.every
                 }
                 Err(error) => {
                     log_trouble(&error, "pruning failed; will retry");
-                    life.settings.retention.every
+                    ctx.settings.retention.every
                 }
             };
         }

@@ -18,7 +18,7 @@ use crate::cluster::store_health::log_trouble;
 /// Attempts that are looked at in one go.
 const STEP: u32 = 1000;
 /// Between two steps that had something to change, so that claims never wait.
-const BREATH: Duration = Duration::from_millis(5);
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Whether members have come or gone is looked at this often, in polls.
 const POLLS_A_LOOK: u32 = 10;
@@ -55,24 +55,24 @@ impl Reprioritizer {
     }
 
     /// Runs until the node stops.
-    pub async fn run(mut self, life: Arc<NodeContext>) {
+    pub async fn run(mut self, ctx: Arc<NodeContext>) {
         let mut done_for: Option<Vec<NodeNo>> = None;
-        let mut wait = life.settings.poll;
-        while life.pause(wait).await {
+        let mut wait = ctx.settings.poll;
+        while ctx.pause(wait).await {
             let members: Vec<NodeNo> =
-                life.members.borrow().iter().map(|member| member.node).collect();
-            wait = life.settings.poll * POLLS_A_LOOK;
+                ctx.members.borrow().iter().map(|member| member.node).collect();
+            wait = ctx.settings.poll * POLLS_A_LOOK;
             if done_for.as_ref() == Some(&members) {
                 continue;
             }
-            if !life.keeps_house() {
+            if !ctx.is_housekeeper() {
                 done_for = None;
                 continue;
             }
             match self.run_once().await {
                 Ok(Step::Done) => done_for = Some(members),
                 Ok(Step::Missed) => {}
-                Ok(Step::Changed) => wait = BREATH,
+                Ok(Step::Changed) => wait = PAUSE,
                 Ok(Step::Looked) => wait = Duration::ZERO,
                 Err(error) => {
                     log_trouble(&error, "recomputing priorities failed; will retry");

@@ -157,25 +157,25 @@ impl StaleChecker {
 
     /// Runs until the node stops. Passes are at whole multiples of the interval since 1970: neither a
     /// restart nor another node that keeps house makes them more or fewer.
-    pub async fn run(mut self, life: Arc<NodeContext>) {
+    pub async fn run(mut self, ctx: Arc<NodeContext>) {
         let every = self.settings.every.as_micros().max(1).cast_signed();
         let turn_of = |now: Timestamp| now.as_micros().div_euclid(every);
-        let mut done = turn_of(life.db_now());
+        let mut done = turn_of(ctx.db_now());
         loop {
-            let ahead = (done + 1).saturating_mul(every) - life.db_now().as_micros();
+            let ahead = (done + 1).saturating_mul(every) - ctx.db_now().as_micros();
             let wait = Duration::from_micros(ahead.max(0).cast_unsigned());
-            if !life.pause(wait.min(WAIT_MAX).max(life.settings.poll)).await {
+            if !ctx.pause(wait.min(WAIT_MAX).max(ctx.settings.poll)).await {
                 return;
             }
-            let now = life.db_now();
-            if !life.keeps_house() {
+            let now = ctx.db_now();
+            if !ctx.is_housekeeper() {
                 // Whoever does says how many there are.
                 metrics::gauge!("evenkeel_stale_targets").set(0);
             }
             if turn_of(now) <= done {
                 continue;
             }
-            if life.keeps_house()
+            if ctx.is_housekeeper()
                 && let Err(error) = self.run_once(now).await
             {
                 log_trouble(&error, "the check for stale targets failed; will retry");

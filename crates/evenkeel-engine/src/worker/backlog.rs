@@ -43,10 +43,10 @@ impl Worker {
 
     /// Takes up to `wanted` places for a claim, which holds them until [`Worker::note_claimed`] or
     /// [`Worker::claim_failed`].
-    pub fn take_places_to_claim(&self, wanted: usize) -> usize {
-        let places = self.take_places(wanted);
-        self.claiming.store(places, Ordering::Release);
-        places
+    pub fn take_slots_to_claim(&self, wanted: usize) -> usize {
+        let slots = self.take_slots(wanted);
+        self.claiming.store(slots, Ordering::Release);
+        slots
     }
 
     /// The store did not answer the claim.
@@ -56,7 +56,7 @@ impl Worker {
 
     /// Are more runs due than workers are free? Places that a claim holds count as free: it gives back
     /// those that it has no use for.
-    pub fn is_short_of(&self, due: usize) -> bool {
+    pub fn has_fewer_slots_than(&self, due: usize) -> bool {
         due > self.slots.free() + self.claiming.load(Ordering::Acquire)
     }
 

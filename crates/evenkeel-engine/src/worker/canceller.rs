@@ -10,30 +10,30 @@ use crate::cluster::store_health::log_trouble;
 
 /// Ends bodies on request.
 pub struct Canceller {
-    life: Arc<NodeContext>,
+    ctx: Arc<NodeContext>,
 }
 
 impl Canceller {
     /// A canceller of this incarnation.
-    pub fn new(life: Arc<NodeContext>) -> Self {
-        Self { life }
+    pub fn new(ctx: Arc<NodeContext>) -> Self {
+        Self { ctx }
     }
 
     /// Asks the store once what is to end.
     pub async fn run_once(&self) -> Result<usize, StoreError> {
-        let wanted = self.life.store.cancellations(self.life.node).await?;
+        let wanted = self.ctx.store.cancellations(self.ctx.node).await?;
         for Cancellation { key, superseded } in &wanted {
             let reason =
                 if *superseded { CancelReason::Superseded } else { CancelReason::Requested };
             // They are told until they have ended; the body hears it once.
-            self.life.worker.cancel(*key, reason);
+            self.ctx.worker.cancel(*key, reason);
         }
         Ok(wanted.len())
     }
 
     /// Runs until its task is ended: also a draining node obeys.
     pub async fn run(self) {
-        let mut signals = self.life.store.signals().subscribe();
+        let mut signals = self.ctx.store.signals().subscribe();
         loop {
             if let Err(error) = self.run_once().await {
                 log_trouble(&error, "cancellations were not read; will retry");
@@ -41,7 +41,7 @@ impl Canceller {
             tokio::select! {
                 biased;
                 () = signalled(&mut signals, Signal::Cancel) => {}
-                () = tokio::time::sleep(self.life.settings.poll) => {}
+                () = tokio::time::sleep(self.ctx.settings.poll) => {}
             }
         }
     }

@@ -15,12 +15,12 @@ const EARLY_MAX: usize = 1024;
 
 /// Words that wait for their body to start.
 #[derive(Debug, Default)]
-pub(super) struct Early {
+pub(super) struct EarlyMessages {
     cancels: BTreeMap<AttemptKey, CancelReason>,
     settled: BTreeMap<AttemptKey, Fence>,
 }
 
-impl Early {
+impl EarlyMessages {
     /// Somebody wants the attempt ended.
     pub(super) fn cancel(&mut self, key: AttemptKey, reason: CancelReason) {
         if self.cancels.len() >= EARLY_MAX {

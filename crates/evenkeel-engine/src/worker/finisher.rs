@@ -5,7 +5,7 @@ use std::sync::Arc;
 use evenkeel_core::{Span, Timestamp};
 use evenkeel_store::{
     Attachments, CheckpointDisposition, Finish, FinishResult, NewEvent, Results, Signal,
-    StoreError, Then, keep_true_letters,
+    StoreError, Then, discard_unwritten_dead_letters,
 };
 use tokio::sync::{Mutex, mpsc};
 use tracing::{error, warn};
@@ -17,25 +17,25 @@ use crate::worker::recorder::BATCH_BYTES_MAX;
 
 /// Writes ends in batches: what has come while the last batch was written is the next one.
 pub struct Finisher {
-    life: Arc<NodeContext>,
+    ctx: Arc<NodeContext>,
     ended: Arc<Mutex<mpsc::UnboundedReceiver<Finish>>>,
     last_batch: usize,
 }
 
 impl Finisher {
     /// Takes ends from `ended`, which several finishers may share.
-    pub fn new(life: Arc<NodeContext>, ended: Arc<Mutex<mpsc::UnboundedReceiver<Finish>>>) -> Self {
-        Self { life, ended, last_batch: 0 }
+    pub fn new(ctx: Arc<NodeContext>, ended: Arc<Mutex<mpsc::UnboundedReceiver<Finish>>>) -> Self {
+        Self { ctx, ended, last_batch: 0 }
     }
 
     /// Waits for ends and stores one batch of them. `None` when no more can come.
     pub async fn run_once(&mut self) -> Option<usize> {
-        let batch_max = self.life.store.appetite().batch;
+        let batch_max = self.ctx.store.batch_sizing().batch;
         let mut batch = Vec::new();
         {
             let mut ended = self.ended.lock().await;
             if self.last_batch > 16 && ended.len() < batch_max {
-                tokio::time::sleep(self.life.settings.linger).await;
+                tokio::time::sleep(self.ctx.settings.linger).await;
             }
             if ended.recv_many(&mut batch, batch_max).await == 0 {
                 return None;
@@ -61,44 +61,44 @@ impl Finisher {
                 results
             }
         };
-        self.life.worker.tallies.ended(&batch, &results);
-        self.life.worker.stored(&batch);
-        self.life.worker.places.vacate(batch.iter().map(|finish| finish.key));
-        self.life.awaited.ended(batch.iter().map(|finish| finish.key.job_no));
+        self.ctx.worker.stats.ended(&batch, &results);
+        self.ctx.worker.stored(&batch);
+        self.ctx.worker.permits.release(batch.iter().map(|finish| finish.key));
+        self.ctx.overlap_waits.ended(batch.iter().map(|finish| finish.key.job_no));
         for (finish, result) in batch.iter().zip(&results) {
             if *result == FinishResult::LeaseLost {
                 metrics::counter!("evenkeel_stale_reports_total").increment(1);
                 warn!(
-                    run.id = %finish.key.execution_id(),
+                    run.id = %self.ctx.run_ids.attempt_id(finish.key),
                     run.fence = finish.fence.0,
                     "the end of a run was refused: another node has taken it over"
                 );
             }
         }
-        if batch.iter().any(moves_its_job) {
+        if batch.iter().any(moves_next_time) {
             self.announce_moved();
         }
-        keep_true_letters(&*self.life.store, &mut batch, &results).await;
+        discard_unwritten_dead_letters(&*self.ctx.store, &mut batch, &results).await;
         self.tell(&batch, &results);
     }
 
     /// Passes on what was stored to all who count, listen or read the log.
     fn tell(&self, batch: &[Finish], results: &[FinishResult]) {
-        self.life.meters.ended(batch);
-        self.life.notices.ended(batch);
-        if self.life.events.are_listened() {
+        self.ctx.run_metrics.ended(batch);
+        self.ctx.run_log.ended(batch);
+        if self.ctx.events.are_listened() {
             let stored =
                 batch.iter().zip(results).filter(|(_, result)| **result == FinishResult::Done);
-            self.life.events.tell(stored.flat_map(|(end, _)| NewEvent::of_end(end)));
+            self.ctx.events.tell(stored.flat_map(|(end, _)| NewEvent::of_end(end)));
         }
         if auto_pauser::counts(batch) {
-            self.life.failing.notify_one();
+            self.ctx.failing.notify_one();
         }
     }
 
     /// Tells schedulers that jobs have new times, without making other ends wait for it.
     fn announce_moved(&self) {
-        let store = Arc::clone(&self.life.store);
+        let store = Arc::clone(&self.ctx.store);
         tokio::spawn(async move {
             // A lost wake-up costs one poll.
             let _ = store.announce(Signal::Jobs).await;
@@ -109,10 +109,10 @@ impl Finisher {
     async fn try_store(&self, batch: &[Finish]) -> Result<Vec<FinishResult>, StoreError> {
         let mut backoff = Backoff::default();
         loop {
-            let (node, alpha) = (self.life.node, self.life.settings.alpha);
+            let (node, alpha) = (self.ctx.node, self.ctx.settings.alpha);
             let mut batch = batch.to_vec();
-            mark_late(&mut batch, self.life.db_now());
-            match self.life.store.finish(node, batch, alpha).await {
+            mark_late(&mut batch, self.ctx.db_now());
+            match self.ctx.store.finish(node, batch, alpha).await {
                 Err(error) if error.is_outage() => {
                     log_trouble(&error, "finished attempts are kept in memory; will retry");
                     tokio::time::sleep(backoff.next()).await;
@@ -129,20 +129,20 @@ impl Finisher {
             Err(refusal) => refusal,
         };
         error!(
-            run.id = %end.key.execution_id(),
+            run.id = %self.ctx.run_ids.attempt_id(end.key),
             error = &refusal as &dyn std::error::Error,
             "the store refuses the results of a run; it is stored without them"
         );
         let error = Some(format!("its results could not be stored: {refusal}"));
         let bare = Finish {
             results: Results { error, ..Results::default() },
-            traces: Attachments { checkpoint: CheckpointDisposition::AsIs, ..end.traces },
+            attachments: Attachments { checkpoint: CheckpointDisposition::AsIs, ..end.attachments },
             ..end.clone()
         };
         match self.try_store(std::slice::from_ref(&bare)).await {
             Ok(results) => results.first().copied().unwrap_or(FinishResult::LeaseLost),
             Err(_) => {
-                self.life.worker.end_refused(end);
+                self.ctx.worker.end_refused(end);
                 FinishResult::LeaseLost
             }
         }
@@ -166,7 +166,7 @@ fn mark_late(batch: &mut [Finish], now: Timestamp) {
 }
 
 /// Does its job's next time follow from this end?
-fn moves_its_job(end: &Finish) -> bool {
+fn moves_next_time(end: &Finish) -> bool {
     matches!(end.then, Then::EndChain { next_at: Some(_), .. })
 }
 
@@ -174,7 +174,7 @@ fn moves_its_job(end: &Finish) -> bool {
 fn by_bytes(batch: Vec<Finish>) -> Vec<Vec<Finish>> {
     let size = |finish: &Finish| {
         let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-        let checkpoint = match &finish.traces.checkpoint {
+        let checkpoint = match &finish.attachments.checkpoint {
             CheckpointDisposition::Save(data) => data.len(),
             CheckpointDisposition::AsIs | CheckpointDisposition::Forget => 0,
         };
@@ -216,11 +216,11 @@ mod tests {
             results: Results::default(),
             then: Then::Retry { due: at },
             priority: None,
-            traces: Attachments {
-                noted: false,
+            attachments: Attachments {
+                has_notes: false,
                 checkpoint: CheckpointDisposition::Save(vec![0; checkpoint]),
             },
-            watch: false,
+            judge: false,
             unstored_since: None,
             hook: Hook::None,
         }

@@ -12,27 +12,27 @@ const LIMIT: u32 = 1000;
 
 /// Fetches the letters for this node's bodies.
 pub struct Inbox {
-    life: Arc<NodeContext>,
+    ctx: Arc<NodeContext>,
 }
 
 impl Inbox {
     /// A postman of this incarnation.
-    pub fn new(life: Arc<NodeContext>) -> Self {
-        Self { life }
+    pub fn new(ctx: Arc<NodeContext>) -> Self {
+        Self { ctx }
     }
 
     /// Delivers what has come. Says whether there may be more.
     pub async fn run_once(&self) -> Result<bool, StoreError> {
-        let taken = self.life.store.take_messages(self.life.node, LIMIT).await;
+        let taken = self.ctx.store.take_messages(self.ctx.node, LIMIT).await;
         // They may be gone from the store all the same: whose bodies they were about is looked up.
-        let letters = taken.inspect_err(|_| self.life.raise_doubt())?;
-        letters.iter().for_each(|letter| self.life.worker.deliver(*letter));
-        Ok(letters.len() >= LIMIT as usize)
+        let messages = taken.inspect_err(|_| self.ctx.request_reconcile())?;
+        messages.iter().for_each(|message| self.ctx.worker.deliver(*message));
+        Ok(messages.len() >= LIMIT as usize)
     }
 
     /// Runs until its task is ended: bodies of a draining node still want to hear.
     pub async fn run(self) {
-        let mut signals = self.life.store.signals().subscribe();
+        let mut signals = self.ctx.store.signals().subscribe();
         loop {
             match self.run_once().await {
                 Ok(true) => continue,
@@ -43,8 +43,8 @@ impl Inbox {
             }
             tokio::select! {
                 biased;
-                () = signalled(&mut signals, Signal::Letters) => {}
-                () = tokio::time::sleep(self.life.settings.poll) => {}
+                () = signalled(&mut signals, Signal::Messages) => {}
+                () = tokio::time::sleep(self.ctx.settings.poll) => {}
             }
         }
     }

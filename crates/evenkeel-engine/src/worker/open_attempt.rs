@@ -11,14 +11,15 @@ use evenkeel_core::run::{Loss, Outcome};
 use evenkeel_core::{AttemptKey, Definition, Span, TenantNo, Timestamp};
 use evenkeel_executors::{CancelHandle, News, Report, Wire};
 use evenkeel_store::{
-    Attachments, CheckpointDisposition, Finish, LongRun, Note, Owned, Results, Then,
+    Attachments, CheckpointDisposition, Finish, LongAttempt, OwnedAttempt, ProgressNote, Results,
+    Then,
 };
 use tokio::task::AbortHandle;
 
 /// An attempt that this node has claimed and must start. It has a place in
 /// [`Slots`](crate::worker::slots::Slots).
 #[derive(Clone, Debug)]
-pub struct OpenAttempt {
+pub struct AttemptToStart {
     /// Which one.
     pub key: AttemptKey,
     /// The right to write its results.
@@ -39,18 +40,18 @@ pub struct OpenAttempt {
 
 /// Where an attempt that this node has stands.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Stage {
+pub enum AttemptStage {
     /// Its body runs.
     Running,
     /// Its body has ended; only the store does not know yet.
     Ended,
     /// It has no body, and its result is not known. The store may still say that it runs here.
-    Lost(Lost),
+    Lost(LossInfo),
 }
 
 /// How this node lost an attempt.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Lost {
+pub struct LossInfo {
     /// Why.
     pub loss: Loss,
     /// When.
@@ -61,7 +62,7 @@ pub struct Lost {
 
 /// An attempt this node has, from its start until the store knows its end.
 #[derive(Debug)]
-pub struct Open {
+pub struct OpenAttempt {
     /// The right to write its results.
     pub fence: Fence,
     tenant: TenantNo,
@@ -80,14 +81,19 @@ pub struct Open {
     /// The priority that this run was given.
     priority: Option<Priority>,
     /// Where it stands.
-    pub stage: Stage,
+    pub stage: AttemptStage,
     /// Its body.
     pub task: Option<AbortHandle>,
 }
 
-impl Open {
+impl OpenAttempt {
     /// An attempt whose body is about to run.
-    pub fn new(attempt: &OpenAttempt, cancel: CancelHandle, wire: Wire, since: Duration) -> Self {
+    pub fn new(
+        attempt: &AttemptToStart,
+        cancel: CancelHandle,
+        wire: Wire,
+        since: Duration,
+    ) -> Self {
         Self {
             fence: attempt.fence,
             tenant: attempt.tenant,
@@ -99,7 +105,7 @@ impl Open {
             wire,
             had_checkpoint: attempt.checkpoint.is_some(),
             priority: attempt.priority,
-            stage: Stage::Running,
+            stage: AttemptStage::Running,
             task: None,
         }
     }
@@ -111,19 +117,19 @@ impl Open {
 
     /// It has no body any more, and its result is not known.
     pub fn lose(&mut self, loss: Loss, at: Timestamp) {
-        self.stage = Stage::Lost(Lost { loss, at, waited: self.waited });
+        self.stage = AttemptStage::Lost(LossInfo { loss, at, waited: self.waited });
     }
 
     /// How this node lost it, if it did.
-    pub fn lost(&self) -> Option<Lost> {
+    pub fn lost(&self) -> Option<LossInfo> {
         match self.stage {
-            Stage::Lost(lost) => Some(lost),
-            Stage::Running | Stage::Ended => None,
+            AttemptStage::Lost(lost) => Some(lost),
+            AttemptStage::Running | AttemptStage::Ended => None,
         }
     }
 
     /// What becomes of what its body has said, when `then` follows.
-    fn traces(&self, then: Then) -> Attachments {
+    fn attachments(&self, then: Then) -> Attachments {
         let noted = self.wire.was_taken();
         let unsaved = self.wire.take_unstored();
         let checkpoint = match then {
@@ -133,34 +139,34 @@ impl Open {
             Then::EndChain { .. } if noted || self.had_checkpoint => CheckpointDisposition::Forget,
             Then::EndChain { .. } => CheckpointDisposition::AsIs,
         };
-        Attachments { noted, checkpoint }
+        Attachments { has_notes: noted, checkpoint }
     }
 
     /// What is written down of it when it has been open for long.
-    pub fn long_run(&self, key: AttemptKey) -> LongRun {
-        LongRun { key, fence: self.fence, started_at: self.started_at }
+    pub fn long_run(&self, key: AttemptKey) -> LongAttempt {
+        LongAttempt { key, fence: self.fence, started_at: self.started_at }
     }
 }
 
 /// What a body has said since the last time, if anything, with its version.
-pub fn note_of(key: AttemptKey, fence: Fence, wire: &Wire) -> Option<(Note, u64)> {
+pub fn note_of(key: AttemptKey, fence: Fence, wire: &Wire) -> Option<(ProgressNote, u64)> {
     let News { progress, log, checkpoint, version } = wire.take_news()?;
-    Some((Note { key, fence, progress, log, checkpoint }, version))
+    Some((ProgressNote { key, fence, progress, log, checkpoint }, version))
 }
 
 /// The last checkpoint of a body, unless the store is known to have it.
-pub fn unsaved_note(key: AttemptKey, fence: Fence, wire: &Wire) -> Option<Note> {
+pub fn unsaved_note(key: AttemptKey, fence: Fence, wire: &Wire) -> Option<ProgressNote> {
     let checkpoint = Some(wire.take_unstored()?);
-    Some(Note { key, fence, progress: None, log: None, checkpoint })
+    Some(ProgressNote { key, fence, progress: None, log: None, checkpoint })
 }
 
 /// By when the run for `time` must start, as far as that time alone tells: its job's past is not
 /// known here.
-pub fn deadline_by_itself(definition: &Definition, time: Timestamp) -> Timestamp {
-    over_by(definition, time).saturating_sub(definition.average(None))
+pub fn deadline_without_history(definition: &Definition, time: Timestamp) -> Timestamp {
+    must_end_by(definition, time).saturating_sub(definition.average(None))
 }
 
-fn over_by(definition: &Definition, time: Timestamp) -> Timestamp {
+fn must_end_by(definition: &Definition, time: Timestamp) -> Timestamp {
     definition.must_be_over_by(time, time.saturating_sub(Span::from_micros(1)))
 }
 
@@ -168,7 +174,7 @@ fn over_by(definition: &Definition, time: Timestamp) -> Timestamp {
 const SHORTEST_PROMISE: Span = Span::from_secs(1);
 
 /// Did a run go on for so long that it cannot have kept its job's promise?
-fn breaks_its_promise(
+fn misses_its_deadline(
     definition: &Definition,
     time: Timestamp,
     started_at: Timestamp,
@@ -176,11 +182,17 @@ fn breaks_its_promise(
 ) -> bool {
     definition.schedule.recurs()
         && finished_at.since(started_at) >= SHORTEST_PROMISE
-        && finished_at > over_by(definition, time)
+        && finished_at > must_end_by(definition, time)
 }
 
 /// What to store of a body's end. `draw` is the chance in its retry.
-pub fn finish_of(key: AttemptKey, open: &Open, report: Report, took: Span, draw: f64) -> Finish {
+pub fn finish_of(
+    key: AttemptKey,
+    open: &OpenAttempt,
+    report: Report,
+    took: Span,
+    draw: f64,
+) -> Finish {
     let finished_at = open.started_at.saturating_add(took);
     let ended = Ended {
         attempt: key.attempt,
@@ -191,7 +203,12 @@ pub fn finish_of(key: AttemptKey, open: &Open, report: Report, took: Span, draw:
     };
     let then = after_end(&open.definition, ended, draw);
     Finish {
-        watch: breaks_its_promise(&open.definition, key.scheduled_at, open.started_at, finished_at),
+        judge: misses_its_deadline(
+            &open.definition,
+            key.scheduled_at,
+            open.started_at,
+            finished_at,
+        ),
         key,
         fence: open.fence,
         tenant: open.tenant,
@@ -208,14 +225,14 @@ pub fn finish_of(key: AttemptKey, open: &Open, report: Report, took: Span, draw:
         },
         then,
         priority: open.priority,
-        traces: open.traces(then),
+        attachments: open.attachments(then),
         hook: hook_of(&open.definition, &ended, then),
         unstored_since: None,
     }
 }
 
 /// The failure of an attempt that no body was or will be started for.
-pub fn refused(attempt: &Owned, why: &str) -> Finish {
+pub fn refused(attempt: &OwnedAttempt, why: &str) -> Finish {
     Finish {
         key: attempt.key,
         fence: attempt.fence,
@@ -226,8 +243,8 @@ pub fn refused(attempt: &Owned, why: &str) -> Finish {
         results: Results { error: Some(why.to_owned()), ..Results::default() },
         then: Then::EndChain { stop_job: false, next_at: None },
         priority: attempt.priority,
-        traces: Attachments { noted: true, checkpoint: CheckpointDisposition::Forget },
-        watch: true,
+        attachments: Attachments { has_notes: true, checkpoint: CheckpointDisposition::Forget },
+        judge: true,
         hook: Hook::None,
         unstored_since: None,
     }
@@ -244,7 +261,7 @@ mod tests {
     }
 
     fn breaks(schedule: Schedule, started: i64, finished: i64) -> bool {
-        breaks_its_promise(&Definition::noop(schedule), at(3600), at(started), at(finished))
+        misses_its_deadline(&Definition::noop(schedule), at(3600), at(started), at(finished))
     }
 
     #[test]
@@ -272,6 +289,6 @@ mod tests {
             average_override: Some(Span::from_secs(10)),
             ..Definition::noop(Schedule::Interval(every))
         };
-        assert_eq!(deadline_by_itself(&job, at(3600)), at(3650));
+        assert_eq!(deadline_without_history(&job, at(3600)), at(3650));
     }
 }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use evenkeel_core::page::{Kept, KnownPage, PageContent};
 use evenkeel_core::{JobNo, PageId, TenantNo};
 use evenkeel_executors::{KeeperError, Library, PageKeeper};
-use evenkeel_store::{Now, Shelf, Store, StoreError};
+use evenkeel_store::{Now, PageQuota, Store, StoreError};
 use tokio::sync::Semaphore;
 
 /// So many crawls of a node use the store at once: users wait for the same connections.
@@ -29,12 +29,12 @@ impl StorePages {
 struct StoreShelf {
     store: Arc<dyn Store>,
     lane: Arc<Semaphore>,
-    shelf: Shelf,
+    shelf: PageQuota,
 }
 
 impl Library for StorePages {
     fn shelf(&self, tenant: TenantNo, job: JobNo, bytes_max: u64) -> Arc<dyn PageKeeper> {
-        let shelf = Shelf { tenant, job, bytes_max };
+        let shelf = PageQuota { tenant, job, bytes_max };
         let (store, lane) = (Arc::clone(&self.store), Arc::clone(&self.lane));
         Arc::new(StoreShelf { store, lane, shelf })
     }

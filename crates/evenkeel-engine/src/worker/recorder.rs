@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::AttemptKey;
-use evenkeel_store::{Note, StoreError};
+use evenkeel_store::{ProgressNote, StoreError};
 use tokio::sync::Mutex;
 use tracing::{error, warn};
 
@@ -16,50 +16,50 @@ use crate::cluster::store_health::log_trouble;
 pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// A note and how many checkpoints its body had made by then.
-pub type Noted = (Note, u64);
+pub type VersionedNote = (ProgressNote, u64);
 
 /// What the store has not taken yet, by attempt. The bodies will not say it again. Whoever holds the
 /// lock is the only one who writes, so that nothing older comes after it.
-pub type Unsaved = Mutex<BTreeMap<AttemptKey, Noted>>;
+pub type UnsavedNotes = Mutex<BTreeMap<AttemptKey, VersionedNote>>;
 
 /// Stores progress, output and checkpoints of bodies that run.
 pub struct Recorder {
-    life: Arc<NodeContext>,
+    ctx: Arc<NodeContext>,
 }
 
 impl Recorder {
     /// A recorder of this incarnation.
-    pub fn new(life: Arc<NodeContext>) -> Self {
-        Self { life }
+    pub fn new(ctx: Arc<NodeContext>) -> Self {
+        Self { ctx }
     }
 
     /// Stores what is new. Says of how many bodies.
     pub async fn run_once(&self) -> Result<usize, StoreError> {
-        let mut unsaved = self.life.unsaved.lock().await;
-        for (note, version) in self.life.worker.notes() {
+        let mut unsaved = self.ctx.unsaved_notes.lock().await;
+        for (note, version) in self.ctx.worker.notes() {
             add(&mut unsaved, note, version);
         }
         // Those that have ended said all of it in their report.
-        unsaved.retain(|key, _| self.life.worker.has(*key));
+        unsaved.retain(|key, _| self.ctx.worker.has(*key));
         let count = unsaved.len();
-        flush(&self.life, &mut unsaved).await?;
+        flush(&self.ctx, &mut unsaved).await?;
         Ok(count)
     }
 
     /// Runs until its task is ended: bodies of a draining node go on speaking.
     pub async fn run(self) {
         let mut backoff = Backoff::default();
-        let mut wait = self.life.settings.note_every;
+        let mut wait = self.ctx.settings.note_every;
         loop {
             tokio::time::sleep(wait).await;
             wait = match self.run_once().await {
                 Ok(_) => {
                     backoff.reset();
-                    self.life.settings.note_every
+                    self.ctx.settings.note_every
                 }
                 Err(error) => {
                     log_trouble(&error, "progress of attempts was not stored; will retry");
-                    self.life.settings.note_every.max(backoff.next())
+                    self.ctx.settings.note_every.max(backoff.next())
                 }
             };
         }
@@ -68,15 +68,15 @@ impl Recorder {
 
 /// Stores the last checkpoints of attempts that are about to go back into the queue, before they
 /// do: whoever takes them goes on from there. If it can't be done they go back all the same.
-pub async fn store_last(life: &NodeContext, notes: Vec<Note>, patience: Duration) {
+pub async fn store_last(ctx: &NodeContext, notes: Vec<ProgressNote>, patience: Duration) {
     if notes.is_empty() {
         return;
     }
     let count = notes.len();
     let storing = async {
-        let mut unsaved = life.unsaved.lock().await;
+        let mut unsaved = ctx.unsaved_notes.lock().await;
         notes.into_iter().for_each(|note| add(&mut unsaved, note, 0));
-        flush(life, &mut unsaved).await
+        flush(ctx, &mut unsaved).await
     };
     match tokio::time::timeout(patience, storing).await {
         Ok(Ok(())) => {}
@@ -89,14 +89,14 @@ pub async fn store_last(life: &NodeContext, notes: Vec<Note>, patience: Duration
 }
 
 async fn flush(
-    life: &NodeContext,
-    unsaved: &mut BTreeMap<AttemptKey, Noted>,
+    ctx: &NodeContext,
+    unsaved: &mut BTreeMap<AttemptKey, VersionedNote>,
 ) -> Result<(), StoreError> {
     while !unsaved.is_empty() {
-        let batch = first_batch(unsaved, life.store.appetite().batch);
+        let batch = first_batch(unsaved, ctx.store.batch_sizing().batch);
         let notes = batch.iter().map(|(note, _)| note.clone()).collect();
         // A note that is told to be refused is one of an attempt that has ended or is another's.
-        let stored = match life.store.note(life.node, notes, NodeContext::NOW).await {
+        let stored = match ctx.store.save_progress(ctx.node, notes, NodeContext::NOW).await {
             Err(refusal) if !refusal.is_outage() => {
                 error!(error = &refusal as &dyn std::error::Error, "the store refuses notes");
                 vec![false; batch.len()]
@@ -106,7 +106,7 @@ async fn flush(
         for ((note, version), stored) in batch.iter().zip(stored) {
             unsaved.remove(&note.key);
             if stored {
-                life.worker.noted(note.key, note.fence, *version);
+                ctx.worker.noted(note.key, note.fence, *version);
             }
         }
     }
@@ -114,14 +114,14 @@ async fn flush(
 }
 
 /// Puts a newer note in the place of an older one, which still says what the newer leaves out.
-fn add(unsaved: &mut BTreeMap<AttemptKey, Noted>, newer: Note, version: u64) {
+fn add(unsaved: &mut BTreeMap<AttemptKey, VersionedNote>, newer: ProgressNote, version: u64) {
     let older = unsaved.remove(&newer.key).map(|(older, _)| older);
-    let Note { progress, log, checkpoint, .. } = match older {
+    let ProgressNote { progress, log, checkpoint, .. } = match older {
         Some(older) if older.fence == newer.fence => older,
-        _ => Note { progress: None, log: None, checkpoint: None, ..newer.clone() },
+        _ => ProgressNote { progress: None, log: None, checkpoint: None, ..newer.clone() },
     };
     let key = newer.key;
-    let merged = Note {
+    let merged = ProgressNote {
         progress: newer.progress.or(progress),
         log: newer.log.or(log),
         checkpoint: newer.checkpoint.or(checkpoint),
@@ -131,9 +131,12 @@ fn add(unsaved: &mut BTreeMap<AttemptKey, Noted>, newer: Note, version: u64) {
 }
 
 /// As many as fit into a batch, one at least.
-fn first_batch(unsaved: &BTreeMap<AttemptKey, Noted>, rows_max: usize) -> Vec<Noted> {
+fn first_batch(
+    unsaved: &BTreeMap<AttemptKey, VersionedNote>,
+    rows_max: usize,
+) -> Vec<VersionedNote> {
     let mut bytes = 0;
-    let size = |note: &Note| {
+    let size = |note: &ProgressNote| {
         note.log.as_ref().map_or(0, String::len) + note.checkpoint.as_ref().map_or(0, Vec::len)
     };
     unsaved
@@ -155,18 +158,23 @@ mod tests {
 
     use super::*;
 
-    fn note(job: i64, fence: u32) -> Note {
+    fn note(job: i64, fence: u32) -> ProgressNote {
         let key = AttemptKey::regular(JobNo(job), Timestamp::from_micros(1));
-        Note { key, fence: Fence(fence), progress: None, log: None, checkpoint: None }
+        ProgressNote { key, fence: Fence(fence), progress: None, log: None, checkpoint: None }
     }
 
     #[test]
     fn a_newer_note_keeps_what_it_leaves_out() {
         let mut unsaved = BTreeMap::new();
         let log = Some("one".to_string());
-        add(&mut unsaved, Note { log: log.clone(), checkpoint: Some(vec![1]), ..note(1, 1) }, 1);
+        add(
+            &mut unsaved,
+            ProgressNote { log: log.clone(), checkpoint: Some(vec![1]), ..note(1, 1) },
+            1,
+        );
         let progress = Some(Progress { done: Some(1), ..Progress::default() });
-        let newer = Note { checkpoint: Some(vec![2]), progress: progress.clone(), ..note(1, 1) };
+        let newer =
+            ProgressNote { checkpoint: Some(vec![2]), progress: progress.clone(), ..note(1, 1) };
         add(&mut unsaved, newer, 2);
         let (merged, version) = &unsaved[&note(1, 1).key];
         assert_eq!((&merged.log, &merged.progress), (&log, &progress));
@@ -177,7 +185,8 @@ mod tests {
 
     #[test]
     fn a_batch_is_bounded_in_rows_and_bytes_and_never_empty() {
-        let large = |job| Note { checkpoint: Some(vec![0; BATCH_BYTES_MAX]), ..note(job, 1) };
+        let large =
+            |job| ProgressNote { checkpoint: Some(vec![0; BATCH_BYTES_MAX]), ..note(job, 1) };
         let mut unsaved = BTreeMap::new();
         (1..=3).for_each(|job| add(&mut unsaved, large(job), 1));
         assert_eq!(first_batch(&unsaved, 100).len(), 1);

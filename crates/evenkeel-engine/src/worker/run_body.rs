@@ -71,7 +71,7 @@ impl Worker {
         let limits = limits_of(&definition, invocation.started_at, now);
         if limits.first() == Some(&(Duration::ZERO, Limit::Blackout)) {
             // It began between the decision to start and the start.
-            tell(key, &definition, Limit::Blackout);
+            tell(id, key.job_no, &definition, Limit::Blackout);
             return Report::cancelled(CancelReason::Blackout);
         }
         let mut body = executor.run(invocation);
@@ -83,7 +83,7 @@ impl Worker {
                 () = tokio::time::sleep(after - before) => {}
             }
             before = after;
-            tell(key, &definition, limit);
+            tell(id, key.job_no, &definition, limit);
             match limit {
                 Limit::Expected => {}
                 Limit::Allowed => self.cancel(key, CancelReason::TooLong),
@@ -94,8 +94,7 @@ impl Worker {
     }
 }
 
-fn tell(key: AttemptKey, definition: &Definition, limit: Limit) {
-    let (id, job) = (key.execution_id(), key.job_no);
+fn tell(id: AttemptId, job: JobNo, definition: &Definition, limit: Limit) {
     match (limit, definition.max_expected_duration) {
         (Limit::Expected, Some(expected)) => {
             let allowed = definition.max_allowed_duration;

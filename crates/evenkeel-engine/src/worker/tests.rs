@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use async_trait::async_trait;
 use evenkeel_core::schedule::{Once, Schedule};
 use evenkeel_core::{Definition, JobNo, Span, TenantNo, Timestamp};
-use evenkeel_executors::{ConfigFault, Executor};
+use evenkeel_executors::{ConfigFault, Executor, ExecutorDeclaration, NOOP};
 use serde_json::Value;
 
 use super::*;
@@ -18,11 +18,11 @@ struct Endless {
 
 #[async_trait]
 impl Executor for Endless {
-    fn kind(&self) -> &'static str {
-        "noop"
+    fn declaration(&self) -> &'static ExecutorDeclaration {
+        &NOOP
     }
 
-    fn check(&self, _config: &Value, _payload: &Value) -> Result<(), ConfigFault> {
+    fn check(&self, _: TenantNo, _config: &Value, _payload: &Value) -> Result<(), ConfigFault> {
         Ok(())
     }
 
@@ -45,22 +45,24 @@ impl Rig {
         let (begun, begins) = mpsc::unbounded_channel();
         let (ended, ends) = mpsc::unbounded_channel();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
-        let worker = Worker::new(
-            Arc::new(Slots::new(PLACES)),
-            Arc::new(Registry::new().with(Arc::new(Endless { begun }))),
-            Lease::endless(),
-            Arc::clone(&clock),
-            Arc::new(DbClock::new(clock)),
-            Arc::new(RandomChance::from_seed(1)),
+        let worker = Worker::new(WorkerParts {
+            slots: Arc::new(Slots::new(PLACES)),
+            registry: Arc::new(Registry::new().with(Arc::new(Endless { begun }))),
+            lease: Lease::endless(),
+            clock: Arc::clone(&clock),
+            db_clock: Arc::new(DbClock::new(clock)),
+            chance: Arc::new(RandomChance::from_seed(1)),
+            run_ids: RunIds::new(b"test"),
             ended,
-        );
+            log_bytes: LOG_BYTES_DEFAULT,
+        });
         Self { worker: Arc::new(worker), begun: begins, ended: ends }
     }
 
     /// As whoever claimed it does.
     fn start(&self, fence: u32) {
-        assert_eq!(self.worker.take_places(1), 1);
-        self.worker.start(OpenAttempt {
+        assert_eq!(self.worker.take_slots(1), 1);
+        self.worker.start(AttemptToStart {
             key: key(),
             fence: Fence(fence),
             tenant: TenantNo(1),
@@ -73,7 +75,11 @@ impl Rig {
     }
 
     fn settle(&self, fence: u32) {
-        self.worker.deliver(NodeMessage { key: key(), fence: Fence(fence), word: Word::Settled });
+        self.worker.deliver(NodeMessage {
+            key: key(),
+            fence: Fence(fence),
+            kind: MessageKind::Ended,
+        });
     }
 
     /// Lets tasks go on until nothing is open any more.
@@ -132,7 +138,7 @@ async fn what_comes_back_waits_for_its_old_body_to_be_gone() {
     // It went back into the queue and was claimed here anew; the letter comes late.
     rig.start(3);
     assert_eq!(rig.worker.slots.free(), PLACES - 1);
-    assert!(rig.worker.doubt.swap(false, Ordering::AcqRel), "the reconciler is to look");
+    assert!(rig.worker.needs_reconcile.swap(false, Ordering::AcqRel), "the reconciler is to look");
     assert!(rig.begun.try_recv().is_err());
     rig.settle(1);
     rig.all_gone().await;
@@ -160,9 +166,9 @@ async fn bodies_under_a_right_that_is_lost_are_let_go_and_others_are_not() {
     let mut rig = Rig::new();
     rig.start(2);
     assert_eq!(rig.begun.recv().await, Some(Fence(2)));
-    assert_eq!(rig.worker.let_go_of([(key(), Fence(1))].into_iter()), 0);
-    assert_eq!(rig.worker.let_go_of(rig.worker.running().into_iter()), 1);
-    assert_eq!(rig.worker.let_go_of([(key(), Fence(2))].into_iter()), 0, "it was told once");
+    assert_eq!(rig.worker.cancel_disowned([(key(), Fence(1))].into_iter()), 0);
+    assert_eq!(rig.worker.cancel_disowned(rig.worker.running().into_iter()), 1);
+    assert_eq!(rig.worker.cancel_disowned([(key(), Fence(2))].into_iter()), 0, "it was told once");
     rig.all_gone().await;
     assert!(rig.ended.try_recv().is_err());
 }
@@ -172,7 +178,7 @@ async fn early_words_are_bounded() {
     let rig = Rig::new();
     for second in 0..5_000 {
         let key = AttemptKey::regular(JobNo(7), Timestamp::from_micros(second * 1_000_000));
-        rig.worker.deliver(NodeMessage { key, fence: Fence(1), word: Word::Settled });
+        rig.worker.deliver(NodeMessage { key, fence: Fence(1), kind: MessageKind::Ended });
     }
     assert_eq!(lock(&rig.worker.early).settled_count(), 1024);
 }

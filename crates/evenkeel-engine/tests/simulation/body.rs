@@ -6,8 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use evenkeel_core::chance::Chance;
 use evenkeel_core::run::Outcome;
-use evenkeel_core::{AttemptKey, RunId, Timestamp};
-use evenkeel_executors::{ConfigFault, Executor, Invocation, Report};
+use evenkeel_core::{AttemptKey, RunId, TenantNo, Timestamp};
+use evenkeel_executors::{ConfigFault, Executor, ExecutorDeclaration, Invocation, NOOP, Report};
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -60,11 +60,11 @@ pub struct SimExecutor {
 
 #[async_trait]
 impl Executor for SimExecutor {
-    fn kind(&self) -> &'static str {
-        "noop"
+    fn declaration(&self) -> &'static ExecutorDeclaration {
+        &NOOP
     }
 
-    fn check(&self, _config: &Value, _payload: &Value) -> Result<(), ConfigFault> {
+    fn check(&self, _: TenantNo, _config: &Value, _payload: &Value) -> Result<(), ConfigFault> {
         Ok(())
     }
 
@@ -95,7 +95,7 @@ impl Executor for SimExecutor {
             });
             book.len() - 1
         };
-        let mine = format!("{} {}", invocation.key.execution_id(), invocation.fence.0);
+        let mine = format!("{} {}", invocation.id, invocation.fence.0);
         invocation.wire.checkpoint(mine.into_bytes()).unwrap();
         // However it ends, also when its process does: the book says when.
         let mut end = End { executor: self, place, outcome: None };
@@ -125,7 +125,7 @@ impl Executor for SimExecutor {
 fn read_checkpoint(data: &[u8]) -> (AttemptKey, u32) {
     let text = std::str::from_utf8(data).unwrap();
     let (id, fence) = text.split_once(' ').unwrap();
-    (id.parse::<RunId>().unwrap().key(), fence.parse().unwrap())
+    (RunIds::new(b"test").key(id.parse().unwrap()), fence.parse().unwrap())
 }
 
 struct End<'a> {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 use evenkeel_core::{AttemptKey, NodeNo, Timestamp};
-use evenkeel_store::{Fire, LongRun, Owned, Start};
+use evenkeel_store::{Fire, LongAttempt, OwnedAttempt, Start};
 
 #[derive(Default)]
 struct Bound {
@@ -21,7 +21,7 @@ pub struct Bounds(Mutex<BTreeMap<NodeNo, Bound>>);
 
 impl Bounds {
     /// A ping has come through.
-    pub fn pinged(&self, node: NodeNo, announced: Option<Timestamp>, long_runs: &[LongRun]) {
+    pub fn pinged(&self, node: NodeNo, announced: Option<Timestamp>, long_runs: &[LongAttempt]) {
         let mut all = self.0.lock().unwrap();
         let bound = all.entry(node).or_default();
         if let Some(announced) = announced {
@@ -41,7 +41,7 @@ impl Bounds {
     }
 
     /// What a search from the bound finds.
-    pub fn found(&self, node: NodeNo, owned: Vec<Owned>) -> Vec<Owned> {
+    pub fn found(&self, node: NodeNo, owned: Vec<OwnedAttempt>) -> Vec<OwnedAttempt> {
         let all = self.0.lock().unwrap();
         let Some(bound) = all.get(&node) else { return owned };
         let visible = |key: AttemptKey| {

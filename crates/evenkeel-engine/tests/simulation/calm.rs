@@ -9,10 +9,12 @@ use evenkeel_core::aging::Aging;
 use evenkeel_core::job::{DEFAULT_POOL, ExecutorSpec};
 use evenkeel_core::lease::LeaseTimings;
 use evenkeel_core::{
-    About, AttemptKey, AttemptNo, Definition, JobId, JobNo, Schedule, Span, Timestamp,
+    About, AttemptKey, AttemptNo, Definition, JobId, JobNo, Schedule, Span, TenantNo, Timestamp,
 };
-use evenkeel_engine::{Engine, Parts, RandomChance, Retention, Settings};
-use evenkeel_executors::{ConfigFault, Executor, Invocation, Registry, Report};
+use evenkeel_engine::{Engine, EngineParts, RandomChance, Retention, Settings};
+use evenkeel_executors::{
+    ConfigFault, Executor, ExecutorDeclaration, Invocation, NOOP, Registry, Report,
+};
 use evenkeel_store::{JobStore, NewJob, Now, Registered, Role, Roles, Scope, Signal, Store};
 use evenkeel_store_testkit::model::ModelStore;
 use serde_json::{Value, json};
@@ -70,11 +72,11 @@ fn drawn(key: AttemptKey, salt: u64) -> u64 {
 
 #[async_trait]
 impl Executor for CalmExecutor {
-    fn kind(&self) -> &'static str {
-        "noop"
+    fn declaration(&self) -> &'static ExecutorDeclaration {
+        &NOOP
     }
 
-    fn check(&self, _config: &Value, _payload: &Value) -> Result<(), ConfigFault> {
+    fn check(&self, _: TenantNo, _config: &Value, _payload: &Value) -> Result<(), ConfigFault> {
         Ok(())
     }
 
@@ -159,7 +161,7 @@ impl Calm {
             link: self.link.clone().unwrap_or_default(),
             chance: RandomChance::from_seed(identity.as_u128() as u64),
             bounds: Arc::default(),
-            side_by_side: self.schedulers.unwrap_or(1),
+            parallel_batches: self.schedulers.unwrap_or(1),
         })
     }
 
@@ -190,12 +192,13 @@ impl Calm {
             ..Settings::new(name, identity)
         };
         let executor = CalmExecutor { time: Arc::clone(&self.time), seen: Arc::clone(&self.seen) };
-        let parts = Parts {
+        let parts = EngineParts {
             store: self.store(identity),
             registry: Arc::new(Registry::new().with(Arc::new(executor))),
             settings,
             clock: Arc::new(NodeClock(Arc::clone(&self.time))),
             chance: Arc::new(RandomChance::from_seed(workers as u64)),
+            run_ids: RunIds::new(b"test"),
         };
         Engine::start(parts).await.unwrap()
     }

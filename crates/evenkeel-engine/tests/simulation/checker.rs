@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::run::{AttemptStatus, Outcome as Ended};
-use evenkeel_core::{AttemptKey, AttemptNo, JobNo, RunId, Sequence, Span, Timestamp};
+use evenkeel_core::{AttemptKey, AttemptNo, JobNo, AttemptKey, Sequence, Span, Timestamp};
 use evenkeel_store::{Attempt, AttemptFilter, AttemptStore, PageRequest, Scope, Store};
 use evenkeel_store_testkit::model::ModelStore;
 
@@ -106,7 +106,7 @@ async fn all_runs(evidence: &Evidence<'_>) -> Vec<Attempt> {
     loop {
         let found = evidence
             .model
-            .list_runs(&evidence.scope, AttemptFilter::default(), page)
+            .list_attempts(&evidence.scope, AttemptFilter::default(), page)
             .await
             .unwrap();
         runs.extend(found.items);
@@ -181,9 +181,9 @@ fn triggers_run_and_nothing_is_cancelled(
     let stopped = |key: &AttemptKey| {
         of_job(key).is_some_and(|planned| may_be_cancelled(planned, key.scheduled_at))
     };
-    let mut last: BTreeMap<RunId, &Attempt> = BTreeMap::new();
+    let mut last: BTreeMap<AttemptKey, &Attempt> = BTreeMap::new();
     for run in runs {
-        let newest = last.entry(run.key.run_id()).or_insert(run);
+        let newest = last.entry(run.key.first_attempt()).or_insert(run);
         if run.key.attempt > newest.key.attempt {
             *newest = run;
         }
@@ -195,7 +195,7 @@ fn triggers_run_and_nothing_is_cancelled(
         if of_job(key).is_none_or(|planned| key.scheduled_at >= evidence.sure_until(planned)) {
             continue;
         }
-        let ended = last.get(&key.run_id()).is_some_and(|run| {
+        let ended = last.get(&key.first_attempt()).is_some_and(|run| {
             let ends = [AttemptStatus::Completed, AttemptStatus::Failed, AttemptStatus::Superseded];
             ends.contains(&run.status) || run.status == AttemptStatus::Cancelled && stopped(key)
         });
@@ -305,7 +305,7 @@ async fn nothing_is_left_behind(evidence: &Evidence<'_>, bad: &mut Vec<String>) 
     if census.running > 0 {
         bad.push(format!("I7: {} attempts still run", census.running));
     }
-    if census.live != census.ready + census.wakes {
+    if census.live != census.ready + census.delayed {
         bad.push(format!("I7: chains are live that nothing waits for: {census:?}"));
     }
 }

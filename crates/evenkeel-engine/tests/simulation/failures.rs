@@ -10,7 +10,7 @@ use evenkeel_core::schedule::Interval;
 use evenkeel_core::{Definition, JobNo, Schedule, Span};
 use evenkeel_store::{
     AccessStore, Attachments, AttemptStore, AuditFilter, DeadFilter, DeadStore, EventStore, Finish,
-    Job, JobStore, PageRequest, Results, Standing, Store, Then,
+    Job, JobState, JobStore, PageRequest, Results, Store, Then,
 };
 use serde_json::json;
 
@@ -51,7 +51,7 @@ fn a_job_whose_runs_fail_in_a_row_is_paused_with_a_note_that_people_see() {
         let _engine = calm.start("one", 4).await;
         tokio::time::sleep(Duration::from_secs(3600)).await;
         let job = shown(&calm, no).await;
-        assert_eq!(job.standing, Standing::Paused);
+        assert_eq!(job.state, JobState::Paused);
         let said = "paused because 3 runs in a row failed: ask Ann";
         assert_eq!(job.note.as_deref(), Some(said));
         assert_eq!(calm.seen.lock().unwrap().runs, 6, "three runs, each tried twice");
@@ -77,11 +77,11 @@ fn a_pause_that_nobody_was_told_of_is_found_by_whoever_keeps_house() {
         let definition = Definition { on_failure, ..job(every, 3_600_000) };
         let no = calm.register(definition).await;
         let engine = calm.start("one", 4).await;
-        let node = engine.incarnation().unwrap().node;
+        let node = engine.context().unwrap().node;
         let mut owned = Vec::new();
         while owned.is_empty() {
             tokio::time::sleep(Duration::from_secs(60)).await;
-            owned = calm.model.owned(node, 9).await.unwrap();
+            owned = calm.model.list_owned(node, 9).await.unwrap();
         }
         // As an end that came from afar, and whose receiver died before it did anything else.
         let attempt = &owned[0];
@@ -95,16 +95,16 @@ fn a_pause_that_nobody_was_told_of_is_found_by_whoever_keeps_house() {
             results: Results::default(),
             then: Then::EndChain { stop_job: false, next_at: None },
             priority: None,
-            traces: Attachments::default(),
-            watch: true,
+            attachments: Attachments::default(),
+            judge: true,
             unstored_since: None,
             hook: Hook::CountFailure { pause_after: 1 },
         };
         calm.model.finish(node, vec![end], 0.37).await.unwrap();
-        assert_eq!(shown(&calm, no).await.standing, Standing::Active);
+        assert_eq!(shown(&calm, no).await.state, JobState::Active);
         tokio::time::sleep(POLL * 20).await;
         let job = shown(&calm, no).await;
-        assert_eq!(job.standing, Standing::Paused);
+        assert_eq!(job.state, JobState::Paused);
         assert_eq!(job.note.as_deref(), Some("paused because a run failed"));
     });
 }
@@ -133,7 +133,7 @@ fn runs_that_fail_for_good_are_on_the_list_and_those_that_are_taken_up_run() {
         let (_, again) = letter.redriven.unwrap();
         let died = calm.model.get_dead(&scope, again).await.unwrap();
         assert!(died.is_some(), "the new run failed as well, and has a letter of its own");
-        assert_eq!(shown(&calm, no).await.standing, Standing::Active);
+        assert_eq!(shown(&calm, no).await.state, JobState::Active);
         assert!(calm.model.census().await.unwrap().live <= 1);
     });
 }

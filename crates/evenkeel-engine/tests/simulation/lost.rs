@@ -12,7 +12,7 @@ use evenkeel_core::misfire::MisfirePolicy;
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::run::{AttemptStatus, Outcome as Ended};
 use evenkeel_core::schedule::{Interval, Once};
-use evenkeel_core::{AttemptKey, Definition, JobNo, RunId, Schedule, Span, Timestamp};
+use evenkeel_core::{AttemptKey, Definition, JobNo, AttemptKey, Schedule, Span, Timestamp};
 use evenkeel_engine::Engine;
 use evenkeel_store::{Attempt, AttemptFilter, AttemptStore, PageRequest};
 
@@ -35,10 +35,10 @@ pub fn what_may_run_once_never_runs_again(
         let planned = evidence.plan.iter().find(|planned| planned.job == *job);
         planned.is_some_and(|planned| planned.definition.on_lost_worker == OnLostWorker::Fail)
     };
-    let said: BTreeSet<RunId> = evidence.words.iter().map(|word| word.key.run_id()).collect();
-    let mut lives: BTreeMap<RunId, Vec<&Lived>> = BTreeMap::new();
+    let said: BTreeSet<AttemptKey> = evidence.words.iter().map(|word| word.key.first_attempt()).collect();
+    let mut lives: BTreeMap<AttemptKey, Vec<&Lived>> = BTreeMap::new();
     for lived in evidence.book.iter().filter(|lived| fails(&lived.key.job_no)) {
-        lives.entry(lived.key.run_id()).or_default().push(lived);
+        lives.entry(lived.key.first_attempt()).or_default().push(lived);
     }
     lives.retain(|run, _| !said.contains(run));
     let stored: BTreeMap<AttemptKey, AttemptStatus> =
@@ -83,11 +83,11 @@ pub fn skips_overlap_with_what_they_say(
 /// was active, or ended a moment before.
 fn overlaps_are_true(runs: &[Attempt], judged: &BTreeSet<JobNo>, bad: &mut Vec<String>) {
     // For when each run was, and until when it was active, as far as the store says.
-    let mut active: BTreeMap<JobNo, BTreeMap<RunId, (Timestamp, Timestamp)>> = BTreeMap::new();
+    let mut active: BTreeMap<JobNo, BTreeMap<AttemptKey, (Timestamp, Timestamp)>> = BTreeMap::new();
     for run in runs.iter().filter(|run| run.skipped.is_none()) {
         let ended = run.finished_at.unwrap_or(Timestamp::MAX);
         let of_job = active.entry(run.key.job_no).or_default();
-        let known = of_job.entry(run.key.run_id()).or_insert((run.key.scheduled_at, ended));
+        let known = of_job.entry(run.key.first_attempt()).or_insert((run.key.scheduled_at, ended));
         known.1 = known.1.max(ended);
     }
     for run in runs.iter().filter(|run| judged.contains(&run.key.job_no)) {
@@ -121,7 +121,7 @@ fn times_that_come_while_an_end_cannot_be_stored_do_not_overlap_with_it() {
             tokio::time::sleep(Duration::from_secs(60)).await;
             let (scope, page) = (calm.scope().await, PageRequest::first(1000));
             let listed =
-                calm.model.list_runs(&scope, AttemptFilter::default(), page).await.unwrap();
+                calm.model.list_attempts(&scope, AttemptFilter::default(), page).await.unwrap();
             let mut bad = Vec::new();
             overlaps_are_true(&listed.items, &BTreeSet::from([no]), &mut bad);
             assert!(bad.is_empty(), "{half_seconds}: {bad:?}");
@@ -134,10 +134,10 @@ async fn begin(calm: &Calm) -> (Engine, AttemptKey) {
     let hour = job(Schedule::Once(Once::NOW), 3_600_000);
     calm.register(Definition { on_lost_worker: OnLostWorker::Fail, ..hour }).await;
     let engine = calm.start("one", 4).await;
-    let node = engine.incarnation().unwrap().node;
+    let node = engine.context().unwrap().node;
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        if let Some(owned) = calm.model.owned(node, 9).await.unwrap().first() {
+        if let Some(owned) = calm.model.list_owned(node, 9).await.unwrap().first() {
             return (engine, owned.key);
         }
     }
@@ -146,7 +146,7 @@ async fn begin(calm: &Calm) -> (Engine, AttemptKey) {
 /// Half a day later, the run has failed for this reason and did not start again.
 async fn failed(calm: &Calm, key: AttemptKey, error: &str, crashes: u16) {
     tokio::time::sleep(Duration::from_secs(12 * 3600)).await;
-    let run = calm.model.get_run(&calm.scope().await, key).await.unwrap().unwrap();
+    let run = calm.model.get_attempt(&calm.scope().await, key).await.unwrap().unwrap();
     assert_eq!((run.status, run.crashes), (AttemptStatus::Failed, crashes), "{run:?}");
     assert_eq!(run.results.error.as_deref(), Some(error));
     assert_eq!(run.key.attempt, evenkeel_core::AttemptNo::FIRST);

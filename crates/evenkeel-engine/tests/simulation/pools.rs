@@ -58,7 +58,7 @@ async fn pass(secs: u64) {
 }
 
 async fn waiting(calm: &Calm, pool: &str) -> u32 {
-    calm.model.waiting(&[pool.into()], 100_000).await.unwrap()
+    calm.model.count_queued(&[pool.into()], 100_000).await.unwrap()
 }
 
 #[test]

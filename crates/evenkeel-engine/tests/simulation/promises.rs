@@ -9,7 +9,7 @@ use evenkeel_core::retry::{Backoff, Jitter, RetryPolicy};
 use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::schedule::{Interval, Once, Schedule};
 use evenkeel_core::{Definition, JobNo, Span, Timestamp};
-use evenkeel_store::{AttemptFilter, AttemptStore, PageRequest, RiskFilter, WatchStore};
+use evenkeel_store::{AtRiskStore, AttemptFilter, AttemptStore, PageRequest, RiskFilter};
 
 use crate::body::Time;
 use crate::calm::{Calm, job, play};
@@ -40,7 +40,7 @@ async fn trouble(calm: &Calm, job: JobNo) -> Option<Reason> {
 
 async fn statuses(calm: &Calm, job: JobNo) -> Vec<AttemptStatus> {
     let (scope, page) = (calm.scope().await, PageRequest::first(100));
-    let runs = calm.model.list_runs(&scope, AttemptFilter::default(), page).await.unwrap();
+    let runs = calm.model.list_attempts(&scope, AttemptFilter::default(), page).await.unwrap();
     let mut runs = runs.items;
     runs.retain(|run| run.key.job_no == job);
     runs.sort_by_key(|run| run.key);

@@ -131,7 +131,7 @@ fn a_regular_time_of_high_priority_gets_ahead_of_a_full_queue() {
         }
         let _node = calm.start("node", 4).await;
         pass(20).await;
-        assert!(calm.model.waiting(&["default".into()], 20_000).await.unwrap() > 11_000);
+        assert!(calm.model.count_queued(&["default".into()], 20_000).await.unwrap() > 11_000);
         let low = calm.register(weighing(0, job(once(&calm, 1), 1_000))).await;
         let high = calm.register(weighing(50, job(once(&calm, 2), 1_000))).await;
         let so_far = starts(&calm).len();
@@ -184,7 +184,7 @@ fn other_aging_numbers_reach_what_waits_already() {
         }
         calm.model.announce(Signal::Jobs).await.unwrap();
         pass(60).await;
-        assert!(calm.model.waiting(&["default".into()], 100).await.unwrap() > 40);
+        assert!(calm.model.count_queued(&["default".into()], 100).await.unwrap() > 40);
         before.drain(Duration::from_secs(1)).await;
         calm.aging = Aging { every: Span::from_secs(60), after: Span::ZERO, ..Aging::default() };
         let _after = calm.start("after", 1).await;

@@ -24,7 +24,7 @@ pub fn what_was_said_holds(evidence: &Evidence<'_>, runs: &[Attempt], bad: &mut 
         if is != Some((status, fence)) {
             bad.push(format!("I8: it was said {word:?}, and {is:?} is stored"));
         }
-        let of_run = |lived: &&Lived| lived.key.run_id() == word.key.run_id();
+        let of_run = |lived: &&Lived| lived.key.first_attempt() == word.key.first_attempt();
         let later = |lived: &&Lived| {
             lived.key.attempt > word.key.attempt
                 || lived.key.attempt == word.key.attempt && lived.fence >= fence

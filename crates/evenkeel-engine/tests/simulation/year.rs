@@ -13,8 +13,8 @@ use evenkeel_core::schedule::{CalendarInterval, Cron, CronSchedule, Interval, Pe
 use evenkeel_core::{About, Definition, JobId, Span, Timestamp, Zone};
 use evenkeel_engine::RandomChance;
 use evenkeel_store::{
-    ConditionCounts, JobStore, NewJob, Now, PageRequest, RiskFilter, Role, Scope, Standing, Store,
-    WatchStore,
+    AtRiskStore, ConditionCounts, JobState, JobStore, NewJob, Now, PageRequest, RiskFilter, Role,
+    Scope, Store,
 };
 use serde_json::json;
 
@@ -147,7 +147,7 @@ async fn broken_promises_are_known(
             definition: &job.definition,
             history: &job.history,
             since: job.since,
-            active: job.standing == Standing::Active,
+            active: job.state == JobState::Active,
             next_at: job.next_at,
             last_fired_at: job.last_fired_at,
             live: job.live > 0,

@@ -31,7 +31,7 @@ use evenkeel_core::chance::Chance;
 use evenkeel_core::limit::Limits;
 use evenkeel_core::secret::SecretSource;
 use evenkeel_engine::{
-    Clock, Engine, Metered, Parts, RandomChance, Settings, SystemClock, WriteHealth,
+    Clock, Engine, Metered, EngineParts, RandomChance, Settings, SystemClock, WriteHealth,
 };
 use evenkeel_executors::Registry;
 use evenkeel_secrets::Secrets;
@@ -197,7 +197,7 @@ async fn start_engine(shared: &Shared) -> Result<Engine, Failure> {
         stale: config.stale,
         ..Settings::new(config.node_name.clone(), identity)
     };
-    let parts = Parts {
+    let parts = EngineParts {
         store: Arc::clone(store),
         registry: Arc::clone(registry),
         settings,

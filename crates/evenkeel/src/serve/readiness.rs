@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use evenkeel_api::{Check, Readiness, with_safe_headers};
-use evenkeel_engine::{Clock, Probe, WriteHealth, unserved_pools};
+use evenkeel_engine::{Clock, HealthProbe, WriteHealth, unserved_pools};
 use evenkeel_store::{Store, StoreError, Unwritable};
 use tokio::sync::Mutex;
 
@@ -23,7 +23,7 @@ const NAMED_MAX: usize = 10;
 
 /// The engine and what it depends on, as a matter of readiness.
 pub struct NodeReadiness {
-    engine: Probe,
+    engine: HealthProbe,
     store: Arc<dyn Store>,
     health: Arc<WriteHealth>,
     clock: Arc<dyn Clock>,
@@ -34,7 +34,7 @@ pub struct NodeReadiness {
 impl NodeReadiness {
     /// Of the node that `engine` is of and that works on `store`.
     pub fn new(
-        engine: Probe,
+        engine: HealthProbe,
         store: Arc<dyn Store>,
         health: Arc<WriteHealth>,
         clock: Arc<dyn Clock>,

@@ -52,7 +52,7 @@ fn what_waits_is_shown_by_pool_and_lane() {
         depth("gpu", Lane::Batch, 9, 3, 5),
     ]);
     let members = [member(1, &["default"]), member(2, &["default", "chrome"])];
-    let figures = House::default().figures(&queue, &members, NOW);
+    let figures = ClusterFigures::default().figures(&queue, &members, NOW);
     assert_eq!(
         named(&figures, DEPTH),
         shown(&[
@@ -99,8 +99,8 @@ fn only_live_workers_serve_a_pool() {
 #[test]
 fn pools_beyond_a_hundred_are_added_up() {
     let pools = (0..130).map(|n| depth(&format!("pool-{n:03}"), Lane::Standard, 0, 1, n));
-    let mut house = House::default();
-    let figures = house.figures(&queue(pools.collect()), &[], NOW);
+    let mut cluster = ClusterFigures::default();
+    let figures = cluster.figures(&queue(pools.collect()), &[], NOW);
     let depths = named(&figures, DEPTH);
     assert_eq!(depths.len(), POOLS_MAX + 1);
     assert_eq!(depths[0], ("(others) standard".into(), 30.0));
@@ -115,7 +115,7 @@ fn what_waits_in_pools_beyond_the_bound_is_shown_as_others() {
         others: vec![depth("", Lane::Batch, 5, 40, 300)],
         ..QueueDepths::default()
     };
-    let figures = House::default().figures(&queue, &[], NOW);
+    let figures = ClusterFigures::default().figures(&queue, &[], NOW);
     assert_eq!(named(&figures, DEPTH), shown(&[("(others) batch", 40.0), ("default batch", 7.0)]));
     assert!(named(&figures, OLDEST).contains(&("(others) batch".into(), 300.0)));
     assert!(named(&figures, PRIORITY).contains(&("0-9".into(), 47.0)));

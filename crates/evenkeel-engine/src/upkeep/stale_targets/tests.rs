@@ -2,7 +2,7 @@ use evenkeel_core::order::Priority;
 use evenkeel_core::schedule::Interval;
 use evenkeel_core::{About, Definition, Schedule, Span};
 use evenkeel_store::{
-    Action, AttemptFilter, AttemptStore as _, JobStore as _, NewJob, NewTarget, Order,
+    Action, AttemptFilter, AttemptStore as _, JobCommand, JobStore as _, NewJob, NewTarget,
     TargetStore as _,
 };
 use evenkeel_store_testkit::fixtures::{START, at};
@@ -100,11 +100,11 @@ async fn a_target_without_an_active_job_is_counted_and_left_alone() {
     world.target().await;
     let target = world.target().await;
     let id = world.job(1, target, 300).await;
-    let pause = Order { id, if_generation: None, if_fired: None, action: Action::Pause };
-    world.store.order(&world.scope, vec![pause], Now::At(START)).await.unwrap();
+    let pause = JobCommand { id, if_generation: None, if_fired: None, action: Action::Pause };
+    world.store.apply_commands(&world.scope, vec![pause], Now::At(START)).await.unwrap();
     let pass = world.pass(31).await;
     assert_eq!(pass, StalePass { stale: 2, without_job: 2, ..StalePass::default() });
-    let runs = world.store.list_runs(
+    let runs = world.store.list_attempts(
         &world.scope,
         AttemptFilter::default(),
         evenkeel_store::PageRequest::first(9),
@@ -162,13 +162,13 @@ async fn a_job_without_executor_is_not_run_again_and_again() {
     let mut definition = world.store.get(&world.scope, job).await.unwrap().unwrap().definition;
     definition.executor.kind = evenkeel_core::job::ExecutorSpec::NONE.into();
     let change = evenkeel_store::JobChange { definition: Some(definition), ..Default::default() };
-    let order = Order {
+    let order = JobCommand {
         id: job,
         if_generation: None,
         if_fired: None,
         action: Action::Change(Box::new(change)),
     };
-    world.store.order(&world.scope, vec![order], Now::At(START)).await.unwrap();
+    world.store.apply_commands(&world.scope, vec![order], Now::At(START)).await.unwrap();
     let pass = world.pass(31).await;
     assert_eq!(pass, StalePass { stale: 1, without_job: 1, ..StalePass::default() });
     assert_eq!(world.waiting(job).await, 0);

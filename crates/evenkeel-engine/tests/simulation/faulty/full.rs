@@ -17,16 +17,16 @@ const READS: [&str; 17] = [
     "find_owned",
     "find_running",
     "get",
-    "get_run",
+    "get_attempt",
     "get_with_now",
-    "list_runs",
+    "list_attempts",
     "load_jobs",
     "members",
     "now",
     "overdue_in_queue",
-    "owned",
+    "list_owned",
     "to_judge",
-    "waiting",
+    "count_queued",
 ];
 
 impl FaultyStore {

@@ -62,7 +62,7 @@ pub struct FaultyStore {
     pub chance: RandomChance,
     pub bounds: Arc<Bounds>,
     /// How many schedulers each node has.
-    pub side_by_side: usize,
+    pub parallel_batches: usize,
 }
 
 fn unavailable() -> StoreError {
@@ -205,13 +205,13 @@ impl JobStore for FaultyStore {
         self.inner.list_jobs(scope, filter, sort, page).await
     }
 
-    async fn order(
+    async fn apply_commands(
         &self,
         scope: &Scope,
-        orders: Vec<Order>,
+        orders: Vec<JobCommand>,
         now: Now,
     ) -> Result<Vec<Applied>, StoreError> {
-        through!(self, order(scope = Ref(*scope), orders = Own(orders), now = Own(now)))
+        through!(self, apply_commands(scope = Ref(*scope), orders = Own(orders), now = Own(now)))
     }
 
     async fn purge(&self, scope: &Scope, id: JobId, limit: u32) -> Result<u64, StoreError> {
@@ -340,17 +340,23 @@ impl ScheduleStore for FaultyStore {
         through!(self, postpone(batch = Ref(batch.to_vec())))
     }
 
-    async fn closed(
+    async fn find_closed_windows(
         &self,
         shards: &[Shard],
         limit: u32,
         now: Now,
     ) -> Result<Vec<ClosedAttempt>, StoreError> {
-        through!(self, closed(shards = Ref(shards.to_vec()), limit = Own(limit), now = Own(now)))
+        through!(
+            self,
+            find_closed_windows(shards = Ref(shards.to_vec()), limit = Own(limit), now = Own(now))
+        )
     }
 
-    async fn reopen(&self, batch: &[(AttemptKey, ClaimWindow)]) -> Result<(), StoreError> {
-        through!(self, reopen(batch = Ref(batch.to_vec())))
+    async fn set_claim_windows(
+        &self,
+        batch: &[(AttemptKey, ClaimWindow)],
+    ) -> Result<(), StoreError> {
+        through!(self, set_claim_windows(batch = Ref(batch.to_vec())))
     }
 }
 
@@ -391,12 +397,13 @@ impl AttemptStore for FaultyStore {
         &self,
         node: NodeNo,
         keys: &[AttemptKey],
-    ) -> Result<Vec<Owned>, StoreError> {
+    ) -> Result<Vec<OwnedAttempt>, StoreError> {
         through!(self, find_owned(node = Own(node), keys = Ref(keys.to_vec())))
     }
 
-    async fn owned(&self, node: NodeNo, limit: u32) -> Result<Vec<Owned>, StoreError> {
-        let owned: Vec<Owned> = through!(self, owned(node = Own(node), limit = Own(limit)))?;
+    async fn list_owned(&self, node: NodeNo, limit: u32) -> Result<Vec<OwnedAttempt>, StoreError> {
+        let owned: Vec<OwnedAttempt> =
+            through!(self, list_owned(node = Own(node), limit = Own(limit)))?;
         Ok(self.bounds.found(node, owned))
     }
 
@@ -413,30 +420,30 @@ impl AttemptStore for FaultyStore {
         through!(self, cancel_run(scope = Ref(*scope), key = Own(key), now = Own(now)))
     }
 
-    async fn waiting_of(
+    async fn waiting_attempts(
         &self,
         scope: &Scope,
         job: JobId,
         ahead: Option<Aging>,
         now: Now,
     ) -> Result<Vec<WaitingAttempt>, StoreError> {
-        self.inner.waiting_of(scope, job, ahead, now).await
+        self.inner.waiting_attempts(scope, job, ahead, now).await
     }
 
-    async fn waiting(&self, pools: &[String], limit: u32) -> Result<u32, StoreError> {
-        through!(self, waiting(pools = Ref(pools.to_vec()), limit = Own(limit)))
+    async fn count_queued(&self, pools: &[String], limit: u32) -> Result<u32, StoreError> {
+        through!(self, count_queued(pools = Ref(pools.to_vec()), limit = Own(limit)))
     }
 
-    async fn waiting_ahead(
+    async fn count_queued_ahead(
         &self,
         pools: &[String],
-        place: QueuePlace,
+        place: QueuePosition,
         limit: u32,
         now: Now,
     ) -> Result<u32, StoreError> {
         through!(
             self,
-            waiting_ahead(
+            count_queued_ahead(
                 pools = Ref(pools.to_vec()),
                 place = Own(place),
                 limit = Own(limit),
@@ -445,17 +452,21 @@ impl AttemptStore for FaultyStore {
         )
     }
 
-    async fn get_run(&self, scope: &Scope, key: AttemptKey) -> Result<Option<Attempt>, StoreError> {
-        through!(self, get_run(scope = Ref(*scope), key = Own(key)))
+    async fn get_attempt(
+        &self,
+        scope: &Scope,
+        key: AttemptKey,
+    ) -> Result<Option<Attempt>, StoreError> {
+        through!(self, get_attempt(scope = Ref(*scope), key = Own(key)))
     }
 
-    async fn list_runs(
+    async fn list_attempts(
         &self,
         scope: &Scope,
         filter: AttemptFilter,
         page: PageRequest<AttemptKey>,
     ) -> Result<Page<Attempt, AttemptKey>, StoreError> {
-        through!(self, list_runs(scope = Ref(*scope), filter = Own(filter), page = Own(page)))
+        through!(self, list_attempts(scope = Ref(*scope), filter = Own(filter), page = Own(page)))
     }
 
     async fn prune(&self, prune: Prune) -> Result<Pruned, StoreError> {
@@ -469,8 +480,8 @@ impl Store for FaultyStore {
         true
     }
 
-    fn appetite(&self) -> Appetite {
-        Appetite { side_by_side: self.side_by_side, ..self.inner.appetite() }
+    fn batch_sizing(&self) -> BatchSizing {
+        BatchSizing { parallel_batches: self.parallel_batches, ..self.inner.batch_sizing() }
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {

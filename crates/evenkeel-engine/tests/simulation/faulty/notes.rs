@@ -8,14 +8,14 @@ use evenkeel_store::*;
 use super::{FaultyStore, Own};
 
 #[async_trait]
-impl NoteStore for FaultyStore {
-    async fn note(
+impl ProgressStore for FaultyStore {
+    async fn save_progress(
         &self,
         node: NodeNo,
-        batch: Vec<Note>,
+        batch: Vec<ProgressNote>,
         now: Now,
     ) -> Result<Vec<bool>, StoreError> {
-        through!(self, note(node = Own(node), batch = Own(batch), now = Own(now)))
+        through!(self, save_progress(node = Own(node), batch = Own(batch), now = Own(now)))
     }
 
     async fn find_running(&self, key: AttemptKey) -> Result<Option<Running>, StoreError> {
@@ -48,7 +48,7 @@ impl PageStore for FaultyStore {
 
     async fn save_pages(
         &self,
-        shelf: Shelf,
+        shelf: PageQuota,
         pages: Vec<PageContent>,
         now: Now,
     ) -> Result<Vec<Kept>, StoreError> {

@@ -24,7 +24,7 @@ macro_rules! straight {
 }
 
 straight!(RunStatsStore {
-    tally(node: NodeNo, tallies: Vec<Tally>, failures: Vec<Failures>, at: Timestamp) -> ();
+    add_run_stats(node: NodeNo, tallies: Vec<RunStatsDelta>, failures: Vec<FailureDelta>, at: Timestamp) -> ();
     run_totals(scope: &Scope) -> RunTotals;
     list_failures(scope: &Scope, page: PageRequest<FailureCursor>) -> Page<FailureGroup, FailureCursor>;
     prune_failures(before: Timestamp, limit: u32) -> u64;
@@ -50,7 +50,7 @@ straight!(TargetStore {
 });
 
 straight!(BalanceStore {
-    rhythms(after: Option<(TenantNo, LoadProfileKey)>, limit: u32) -> Vec<LoadProfileCount>;
+    load_profiles(after: Option<(TenantNo, LoadProfileKey)>, limit: u32) -> Vec<LoadProfileCount>;
     tenant_load_profiles(scope: &Scope, after: Option<LoadProfileKey>, limit: u32) -> Vec<LoadProfileCount>;
     count_uncounted(limit: u32) -> u32;
     recount_load(after: Option<JobNo>, limit: u32) -> Recounted;
@@ -77,13 +77,13 @@ straight!(QueueStore {
 });
 
 straight!(LimitStore {
-    release_limited(ended: &[Permit], terms: &Terms, now: Now) -> u64;
-    release_all_limited(rooms: Rooms, now: Now) -> Released;
+    release_limited(ended: &[Permit], terms: &LimitTerms, now: Now) -> u64;
+    release_all_limited(rooms: ReleaseStep, now: Now) -> Released;
     prune_permits(after: Option<Permit>, limit: u32) -> Option<Permit>;
 });
 
 straight!(DeadStore {
-    list_dead(scope: &Scope, filter: DeadFilter, page: PageRequest<DeadPlace>) -> Page<DeadLetter, DeadPlace>;
+    list_dead(scope: &Scope, filter: DeadFilter, page: PageRequest<DeadCursor>) -> Page<DeadLetter, DeadCursor>;
     get_dead(scope: &Scope, run: AttemptKey) -> Option<DeadLetter>;
     are_dead(runs: &[AttemptKey]) -> Vec<bool>;
     redrive(scope: &Scope, runs: &[AttemptKey], now: Now) -> Vec<Redriven>;
@@ -99,7 +99,7 @@ straight!(DedupStore {
 
 straight!(OverrideStore {
     active_attempts(scope: &Scope, job: JobId, limit: u32) -> Vec<LiveAttempt>;
-    settle(scope: &Scope, settle: OutcomeOverride) -> OverrideResult;
+    override_outcome(scope: &Scope, settle: OutcomeOverride) -> OverrideResult;
 });
 
 straight!(AccessStore {
@@ -108,8 +108,8 @@ straight!(AccessStore {
     use_keys(ids: &[Uuid], at: Timestamp) -> ();
     revoke_key(scope: &Scope, id: Uuid, now: Now) -> bool;
     list_keys(scope: &Scope, page: PageRequest<Uuid>) -> Page<ApiKey, Uuid>;
-    record(entries: Vec<AuditEntry>) -> ();
-    list_audit(scope: &Scope, filter: &AuditFilter, page: PageRequest<AuditPlace>) -> Page<(AuditPlace, AuditEntry), AuditPlace>;
+    record_audit(entries: Vec<AuditEntry>) -> ();
+    list_audit(scope: &Scope, filter: &AuditFilter, page: PageRequest<AuditCursor>) -> Page<(AuditCursor, AuditEntry), AuditCursor>;
     prune_audit(before: Timestamp, limit: u32) -> u64;
 });
 

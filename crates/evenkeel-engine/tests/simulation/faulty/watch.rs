@@ -7,9 +7,9 @@ use evenkeel_store::*;
 use super::{FaultyStore, Own, Ref};
 
 #[async_trait]
-impl WatchStore for FaultyStore {
-    async fn watch(&self, jobs: &[JobNo]) -> Result<(), StoreError> {
-        through!(self, watch(jobs = Ref(jobs.to_vec())))
+impl AtRiskStore for FaultyStore {
+    async fn mark_at_risk(&self, jobs: &[JobNo]) -> Result<(), StoreError> {
+        through!(self, mark_at_risk(jobs = Ref(jobs.to_vec())))
     }
 
     async fn to_judge(

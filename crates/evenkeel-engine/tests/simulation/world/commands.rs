@@ -5,7 +5,7 @@ use evenkeel_core::control::{SoFar, moved_to, resumed_at};
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::schedule::{Interval, Schedule};
 use evenkeel_core::{Definition, Span, Timestamp};
-use evenkeel_store::{Action, Applied, Job, JobChange, JobStore, Now, Order, Scope, Standing};
+use evenkeel_store::{Action, Applied, Job, JobChange, JobCommand, JobState, JobStore, Now, Scope};
 
 use super::World;
 use super::jobs::Planned;
@@ -41,19 +41,19 @@ impl World {
         }
         let id = self.plan[index].id;
         let Some(job) = self.model.get(scope, id).await.unwrap() else { return };
-        let (action, turn) = match (job.standing, self.chance.bits() % 8) {
-            (Standing::Cancelled | Standing::Deleted, _) => return,
-            (Standing::Active, 0..4) => self.stop(&job, Action::Pause),
-            (Standing::Active, 4..7) => self.change(&job),
-            (Standing::Paused, 0..7) => self.resume(&job),
+        let (action, turn) = match (job.state, self.chance.bits() % 8) {
+            (JobState::Cancelled | JobState::Deleted, _) => return,
+            (JobState::Active, 0..4) => self.stop(&job, Action::Pause),
+            (JobState::Active, 4..7) => self.change(&job),
+            (JobState::Paused, 0..7) => self.resume(&job),
             // Not too many, or nothing is left to go wrong.
-            (Standing::Active | Standing::Paused, _) if index.is_multiple_of(3) => {
+            (JobState::Active | JobState::Paused, _) if index.is_multiple_of(3) => {
                 self.stop(&job, Action::Cancel)
             }
-            (Standing::Active | Standing::Paused, _) => return,
+            (JobState::Active | JobState::Paused, _) => return,
         };
-        let order = Order { id, if_generation: Some(job.generation), if_fired: None, action };
-        let answers = self.model.order(scope, vec![order], Now::Database).await.unwrap();
+        let order = JobCommand { id, if_generation: Some(job.generation), if_fired: None, action };
+        let answers = self.model.apply_commands(scope, vec![order], Now::Database).await.unwrap();
         assert!(matches!(answers[..], [Applied::Done(_)]), "{answers:?}");
         self.plan[index].turns.push(turn);
     }

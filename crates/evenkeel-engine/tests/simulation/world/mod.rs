@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use evenkeel_core::AttemptKey;
 use evenkeel_core::chance::Chance;
-use evenkeel_engine::{Engine, Parts, RandomChance, Retention, Settings};
+use evenkeel_engine::{Engine, EngineParts, RandomChance, Retention, Settings};
 use evenkeel_executors::Registry;
 use evenkeel_store::{JobStore, Now, Role, Scope, Signal, Store, Triggered};
 use evenkeel_store_testkit::fixtures::plain_trigger;
@@ -168,7 +168,7 @@ impl World {
             chance: RandomChance::from_seed(seed ^ 1),
             bounds: Arc::clone(&self.bounds),
             // One as on SQLite, or two as on PostgreSQL.
-            side_by_side: 1 + (self.scenario.seed % 2) as usize,
+            parallel_batches: 1 + (self.scenario.seed % 2) as usize,
         };
         let settings = Settings {
             workers: self.scenario.workers,
@@ -181,12 +181,13 @@ impl World {
             limits: self.scenario.limits(),
             ..Settings::new(format!("node-{index}"), node.identity)
         };
-        let parts = Parts {
+        let parts = EngineParts {
             store: Arc::new(store),
             registry: Arc::new(Registry::new().with(Arc::new(executor))),
             settings,
             clock: Arc::new(NodeClock(Arc::clone(&self.time))),
             chance,
+            run_ids: RunIds::new(b"test"),
         };
         // A node that cannot join now tries again, as its supervisor would.
         for _ in 0..1_000 {

@@ -8,8 +8,8 @@ use evenkeel_core::chance::Chance;
 use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptKey, Span};
 use evenkeel_store::{
-    AttemptStore, Job, JobStore, LiveAttempt, OutcomeOverride, OverrideResult, OverrideStore,
-    QueueEntry, Scope, Seen, Signal, Store, Verdict, Waited,
+    AttemptStore, Job, JobStore, LiveAttempt, LiveState, OutcomeOverride, OverrideAction,
+    OverrideResult, OverrideStore, QueueEntry, QueueWait, Scope, Signal, Store,
 };
 
 use super::World;
@@ -57,16 +57,17 @@ impl World {
     async fn say(&mut self, scope: &Scope, job: &Job, one: LiveAttempt) {
         let LiveAttempt { key, seen, priority } = one;
         let now = self.time.db();
-        let runs = matches!(seen, Seen::Running { .. });
+        let runs = matches!(seen, LiveState::Running { .. });
         let verdict = match self.chance.bits() % 4 {
             0 | 1 if runs => {
                 let from = now.saturating_add(LET_GO);
-                let waited = Waited { since: key.scheduled_at, priority, aging: &Aging::default() };
+                let waited =
+                    QueueWait { since: key.scheduled_at, priority, aging: &Aging::default() };
                 let definition = &job.definition;
                 let average = definition.average(None);
                 let ticket = QueueEntry::new(definition, key.scheduled_at, average, from, waited);
                 let open_from = ticket.open_from.or(Some(from));
-                Verdict::Queued(Box::new(QueueEntry { open_from, ..ticket }))
+                OverrideAction::Queued(Box::new(QueueEntry { open_from, ..ticket }))
             }
             n => {
                 let outcome = if n % 2 == 0 { Outcome::Completed } else { Outcome::Failed };
@@ -78,21 +79,25 @@ impl World {
                     started_at: now,
                     finished_at: now,
                 };
-                Verdict::Ended { outcome, error, then: after_end(&job.definition, ended, 0.0) }
+                OverrideAction::Ended {
+                    outcome,
+                    error,
+                    then: after_end(&job.definition, ended, 0.0),
+                }
             }
         };
-        let is_end = matches!(verdict, Verdict::Ended { .. });
+        let is_end = matches!(verdict, OverrideAction::Ended { .. });
         let settle = OutcomeOverride { key, seen, at: now, verdict };
-        match self.model.settle(scope, settle).await.unwrap() {
+        match self.model.override_outcome(scope, settle).await.unwrap() {
             OverrideResult::Done => {}
             OverrideResult::Stopped if !is_end => return,
             other => panic!("{key:?} was seen a moment ago: {other:?}"),
         }
         let lost = match seen {
-            Seen::Waiting => None,
-            Seen::Running { fence, .. } => Some(fence.0),
+            LiveState::Waiting => None,
+            LiveState::Running { fence, .. } => Some(fence.0),
         };
-        let run = self.model.get_run(scope, key).await.unwrap().unwrap();
+        let run = self.model.get_attempt(scope, key).await.unwrap().unwrap();
         let end = is_end.then_some((run.status, run.fence.0));
         self.words.push(Word { key, at: self.time.truth(), lost, end });
     }

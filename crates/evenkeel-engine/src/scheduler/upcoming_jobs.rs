@@ -10,8 +10,8 @@ use evenkeel_core::{JobNo, Shard, Timestamp};
 use evenkeel_store::DueJob;
 use rustc_hash::FxHashMap;
 
-use crate::scheduler::due_lines::{DueLines, Line};
-use crate::scheduler::job_entry::Entry;
+use crate::scheduler::due_by_destination::{Destination, DueByDestination};
+use crate::scheduler::job_entry::JobEntry;
 
 /// Where a job is.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -26,7 +26,7 @@ enum State {
 
 #[derive(Debug)]
 struct Held {
-    entry: Entry,
+    entry: JobEntry,
     state: State,
 }
 
@@ -43,35 +43,35 @@ pub struct TakenDue {
     /// Which job.
     pub job: JobNo,
     /// What was known of it then.
-    pub entry: Entry,
+    pub entry: JobEntry,
     serial: u64,
 }
 
 /// Jobs by the time they are due, and those that are due by the order of dispatch.
 #[derive(Debug)]
-pub struct NearFuture {
+pub struct UpcomingJobs {
     jobs: FxHashMap<JobNo, Held>,
     /// What comes when. Some of it is outdated: only what agrees with `look_at` counts.
     timeline: BinaryHeap<Reverse<(Timestamp, JobNo)>>,
-    due: DueLines<JobNo>,
+    due: DueByDestination<JobNo>,
     /// How many were taken, ever.
     serial: u64,
     /// Jobs that do not keep their promise, or will not, each once for each of its times.
     late: Vec<JobNo>,
     /// Of those that are due, all that should have started before are known to be late.
-    swept: Timestamp,
+    late_checked_until: Timestamp,
 }
 
-impl NearFuture {
+impl UpcomingJobs {
     /// Without jobs. What is due waits as `aging` says.
     pub fn new(aging: Aging) -> Self {
         Self {
             jobs: FxHashMap::default(),
             timeline: BinaryHeap::new(),
-            due: DueLines::new(aging),
+            due: DueByDestination::new(aging),
             serial: 0,
             late: Vec::new(),
-            swept: Timestamp::default(),
+            late_checked_until: Timestamp::default(),
         }
     }
 
@@ -81,20 +81,20 @@ impl NearFuture {
     }
 
     /// What is known of a job.
-    pub fn get(&self, job: JobNo) -> Option<&Entry> {
+    pub fn get(&self, job: JobNo) -> Option<&JobEntry> {
         self.jobs.get(&job).map(|held| &held.entry)
     }
 
     /// Puts a job in, in place of what was known of it. News of a job that is being fired are only
-    /// remembered: [`NearFuture::put_back`] then says that it must be loaded again.
-    pub fn insert(&mut self, job: JobNo, entry: Entry) {
-        if !self.is_missed(job) {
+    /// remembered: [`UpcomingJobs::put_back`] then says that it must be loaded again.
+    pub fn insert(&mut self, job: JobNo, entry: JobEntry) {
+        if !self.note_change_while_taken(job) {
             self.put(job, entry);
         }
     }
 
     /// Is the job being fired? Then it is remembered that something of it was missed.
-    fn is_missed(&mut self, job: JobNo) -> bool {
+    fn note_change_while_taken(&mut self, job: JobNo) -> bool {
         match self.jobs.get_mut(&job).map(|held| &mut held.state) {
             Some(State::Taken { missed, .. }) => {
                 *missed = true;
@@ -104,8 +104,8 @@ impl NearFuture {
         }
     }
 
-    fn put(&mut self, job: JobNo, mut entry: Entry) {
-        if entry.is_in_trouble() {
+    fn put(&mut self, job: JobNo, mut entry: JobEntry) {
+        if entry.will_be_late() {
             entry.told = true;
             self.late.push(job);
         }
@@ -116,7 +116,7 @@ impl NearFuture {
 
     /// Takes over what the store has learnt of a job that is known and the same otherwise.
     pub fn refresh(&mut self, job: &DueJob) {
-        if self.is_missed(job.no) {
+        if self.note_change_while_taken(job.no) {
             return;
         }
         let Some(held) = self.jobs.get_mut(&job.no) else { return };
@@ -125,22 +125,24 @@ impl NearFuture {
             return;
         }
         let is_due = held.state == State::Due;
-        let late = held.entry.is_in_trouble()
-            || (is_due && !held.entry.told && held.entry.should_start_by() < self.swept);
+        let late = held.entry.will_be_late()
+            || (is_due
+                && !held.entry.told
+                && held.entry.should_start_by() < self.late_checked_until);
         if late {
             held.entry.told = true;
             self.late.push(job.no);
         }
         if is_due {
-            let line = held.entry.line();
-            self.due.remove(line, before, job.no);
-            self.due.insert(line, held.entry.dispatch_key(), job.no);
+            let destination = held.entry.destination();
+            self.due.remove(destination, before, job.no);
+            self.due.insert(destination, held.entry.dispatch_key(), job.no);
         }
     }
 
     /// Forgets a job; one that is being fired when it is put back.
     pub fn remove(&mut self, job: JobNo) {
-        if !self.is_missed(job) {
+        if !self.note_change_while_taken(job) {
             self.forget(job);
         }
     }
@@ -152,7 +154,7 @@ impl NearFuture {
 
     fn not_due_any_more(&mut self, job: JobNo, before: Option<Held>) {
         if let Some(Held { entry, state: State::Due }) = before {
-            self.due.remove(entry.line(), entry.dispatch_key(), job);
+            self.due.remove(entry.destination(), entry.dispatch_key(), job);
         }
     }
 
@@ -166,7 +168,7 @@ impl NearFuture {
     }
 
     /// Moves what has come due by `now` into the order of dispatch, which is that of this moment.
-    pub fn ripen(&mut self, now: Timestamp) {
+    pub fn move_due(&mut self, now: Timestamp) {
         self.due.advance(now);
         while let Some(Reverse((look_at, job))) = self.timeline.peek().copied() {
             let held = self.jobs.get_mut(&job).filter(|held| held.is_awaited(look_at));
@@ -174,11 +176,13 @@ impl NearFuture {
                 Some(_) if look_at > now => return,
                 Some(held) => {
                     held.state = State::Due;
-                    if !held.entry.told && held.entry.should_start_by() < now.max(self.swept) {
+                    if !held.entry.told
+                        && held.entry.should_start_by() < now.max(self.late_checked_until)
+                    {
                         held.entry.told = true;
                         self.late.push(job);
                     }
-                    self.due.insert(held.entry.line(), held.entry.dispatch_key(), job);
+                    self.due.insert(held.entry.destination(), held.entry.dispatch_key(), job);
                 }
                 None => {}
             }
@@ -188,12 +192,15 @@ impl NearFuture {
 
     /// Finds those that are due and should have started by `now`. Costs what it finds: those that
     /// were late before are not looked at again.
-    pub fn sweep(&mut self, now: Timestamp) {
-        if now <= self.swept {
+    pub fn find_late(&mut self, now: Timestamp) {
+        if now <= self.late_checked_until {
             return;
         }
-        let since = std::mem::replace(&mut self.swept, now);
-        let lanes = self.due.orders().flat_map(|line| Lane::ALL.map(|lane| line.by_priority(lane)));
+        let since = std::mem::replace(&mut self.late_checked_until, now);
+        let lanes = self
+            .due
+            .orders()
+            .flat_map(|destination| Lane::ALL.map(|lane| destination.by_priority(lane)));
         for lane in lanes {
             let mut next = lane.first().copied();
             while let Some((key, _)) = next {
@@ -226,15 +233,15 @@ impl NearFuture {
     /// How many are due, by lane, wherever they wait.
     pub fn waiting(&self) -> [usize; Lane::ALL.len()] {
         let mut sum = [0; Lane::ALL.len()];
-        for line in self.due.orders() {
-            sum.iter_mut().zip(line.count()).for_each(|(sum, count)| *sum += count);
+        for destination in self.due.orders() {
+            sum.iter_mut().zip(destination.count()).for_each(|(sum, count)| *sum += count);
         }
         sum
     }
 
     /// How many are due in a line, by lane.
-    pub fn waiting_in(&self, line: Line<'_>) -> [usize; Lane::ALL.len()] {
-        self.due.count(line)
+    pub fn waiting_in(&self, destination: Destination<'_>) -> [usize; Lane::ALL.len()] {
+        self.due.count(destination)
     }
 
     /// The pools for whose queues something waits: those that come after a name, then from the first
@@ -252,14 +259,14 @@ impl NearFuture {
     }
 
     /// What the first due job of a lane ranks at.
-    pub fn first_rank(&self, line: Line<'_>, lane: Lane) -> Option<Rank> {
-        self.due.first_rank(line, lane)
+    pub fn first_rank(&self, destination: Destination<'_>, lane: Lane) -> Option<Rank> {
+        self.due.first_rank(destination, lane)
     }
 
     /// Takes the first due job of a lane to fire it. It is known still, but due no more until it is put
     /// back.
-    pub fn take_due(&mut self, line: Line<'_>, lane: Lane) -> Option<TakenDue> {
-        let job = self.due.pop_first(line, lane)?;
+    pub fn take_due(&mut self, destination: Destination<'_>, lane: Lane) -> Option<TakenDue> {
+        let job = self.due.pop_first(destination, lane)?;
         let held = self.jobs.get_mut(&job)?;
         self.serial += 1;
         held.state = State::Taken { serial: self.serial, missed: false };
@@ -268,7 +275,7 @@ impl NearFuture {
 
     /// Puts a job back that was taken, with what it waits for next; `None` if that is nothing. Says
     /// `false`, and puts nothing back, if the store has told something of the job meanwhile.
-    pub fn put_back(&mut self, taken: TakenDue, next: Option<Entry>) -> bool {
+    pub fn put_back(&mut self, taken: TakenDue, next: Option<JobEntry>) -> bool {
         let TakenDue { job, serial, .. } = taken;
         match self.jobs.get(&job).map(|held| held.state) {
             Some(State::Taken { serial: newest, missed }) if newest == serial => {

@@ -14,27 +14,27 @@ use evenkeel_core::order::{DispatchKey, Lane};
 const LANES: usize = Lane::ALL.len();
 
 /// A place among those that have gained by waiting. The lesser goes first.
-type RisenKey<Id> = (Rise, Timestamp, Timestamp, Id, DispatchKey);
+type AgedKey<Id> = (Rise, Timestamp, Timestamp, Id, DispatchKey);
 
 /// What is due, each by its place and what it is called by. The moment since when something waits is
 /// its [`DispatchKey::ready_at`].
 #[derive(Debug)]
-pub struct DueOrder<Id> {
+pub struct DispatchOrder<Id> {
     aging: Aging,
     by_priority: [BTreeSet<(DispatchKey, Id)>; LANES],
     /// All of those that wait since before `gained_before`.
-    risen: [BTreeSet<RisenKey<Id>>; LANES],
+    aged: [BTreeSet<AgedKey<Id>>; LANES],
     gained_before: Timestamp,
     now: Timestamp,
 }
 
-impl<Id: Ord + Copy> DueOrder<Id> {
+impl<Id: Ord + Copy> DispatchOrder<Id> {
     /// Nothing is due. Waiting counts as `aging` says.
     pub fn new(aging: Aging) -> Self {
         Self {
             aging,
             by_priority: [BTreeSet::new(), BTreeSet::new(), BTreeSet::new()],
-            risen: [BTreeSet::new(), BTreeSet::new(), BTreeSet::new()],
+            aged: [BTreeSet::new(), BTreeSet::new(), BTreeSet::new()],
             gained_before: Timestamp::MIN,
             now: Timestamp::MIN,
         }
@@ -49,15 +49,15 @@ impl<Id: Ord + Copy> DueOrder<Id> {
             return;
         }
         let since = std::mem::replace(&mut self.gained_before, gained_before);
-        for (all, risen) in self.by_priority.iter().zip(&mut self.risen) {
+        for (all, aged) in self.by_priority.iter().zip(&mut self.aged) {
             if gained_before < since {
                 // The clock was set back.
-                risen.retain(|(.., key)| key.ready_at < gained_before);
+                aged.retain(|(.., key)| key.ready_at < gained_before);
                 continue;
             }
             let gained =
                 all.iter().filter(|(key, _)| since <= key.ready_at && key.ready_at < gained_before);
-            risen.extend(gained.map(|(key, id)| risen_key(&self.aging, *key, *id)));
+            aged.extend(gained.map(|(key, id)| aged_key(&self.aging, *key, *id)));
         }
     }
 
@@ -65,7 +65,7 @@ impl<Id: Ord + Copy> DueOrder<Id> {
     pub fn insert(&mut self, key: DispatchKey, id: Id) {
         self.by_priority[key.lane as usize].insert((key, id));
         if key.ready_at < self.gained_before {
-            self.risen[key.lane as usize].insert(risen_key(&self.aging, key, id));
+            self.aged[key.lane as usize].insert(aged_key(&self.aging, key, id));
         }
     }
 
@@ -73,14 +73,14 @@ impl<Id: Ord + Copy> DueOrder<Id> {
     pub fn remove(&mut self, key: DispatchKey, id: Id) {
         self.by_priority[key.lane as usize].remove(&(key, id));
         if key.ready_at < self.gained_before {
-            self.risen[key.lane as usize].remove(&risen_key(&self.aging, key, id));
+            self.aged[key.lane as usize].remove(&aged_key(&self.aging, key, id));
         }
     }
 
     /// Nothing is due any more.
     pub fn clear(&mut self) {
         self.by_priority.iter_mut().for_each(BTreeSet::clear);
-        self.risen.iter_mut().for_each(BTreeSet::clear);
+        self.aged.iter_mut().for_each(BTreeSet::clear);
     }
 
     /// How many are due, by lane.
@@ -108,14 +108,14 @@ impl<Id: Ord + Copy> DueOrder<Id> {
     /// Whoever goes first is the first of one of the two orders.
     fn first(&self, lane: Lane) -> Option<(DispatchKey, Id)> {
         let first = self.by_priority[lane as usize].first().copied()?;
-        let Some((.., id, key)) = self.risen[lane as usize].first().copied() else {
+        let Some((.., id, key)) = self.aged[lane as usize].first().copied() else {
             return Some(first);
         };
-        let risen = (key, id);
+        let aged = (key, id);
         let place = |(key, id): (DispatchKey, Id)| {
             (Reverse(self.rank(&key)), key.should_start_by, key.ready_at, id)
         };
-        Some(if place(risen) < place(first) { risen } else { first })
+        Some(if place(aged) < place(first) { aged } else { first })
     }
 
     fn rank(&self, key: &DispatchKey) -> Rank {
@@ -127,7 +127,7 @@ impl<Id: Ord + Copy> DueOrder<Id> {
     }
 }
 
-fn risen_key<Id>(aging: &Aging, key: DispatchKey, id: Id) -> RisenKey<Id> {
+fn aged_key<Id>(aging: &Aging, key: DispatchKey, id: Id) -> AgedKey<Id> {
     let rise = aging.rise(key.priority.0, key.ready_at);
     (rise, key.should_start_by, key.ready_at, id, key)
 }
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn in_a_stream_of_higher_priorities_the_lowest_goes_when_it_has_waited() {
-        let mut due = DueOrder::new(Aging::default());
+        let mut due = DispatchOrder::new(Aging::default());
         due.insert(key(Lane::Standard, 0, 900_000, 10), 0);
         for n in 1.. {
             // Each has a nearer deadline than the one that waits.
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn what_comes_old_is_old_at_once() {
-        let mut due = DueOrder::new(Aging::default());
+        let mut due = DispatchOrder::new(Aging::default());
         due.advance(at(90_000));
         due.insert(key(Lane::Standard, 90, 1, 89_999), 1);
         due.insert(key(Lane::Standard, 0, 2, 10), 2);
@@ -212,7 +212,7 @@ mod tests {
         ) {
             let (every, after) = (Span::from_secs(every), Span::from_secs(after));
             let aging = Aging { every, after, step, ..Aging::default() };
-            let (mut due, mut all, mut now) = (DueOrder::new(aging), Vec::new(), 9_000);
+            let (mut due, mut all, mut now) = (DispatchOrder::new(aging), Vec::new(), 9_000);
             due.advance(at(now));
             for (id, happens) in steps.into_iter().enumerate() {
                 match happens {

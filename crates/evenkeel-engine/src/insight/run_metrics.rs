@@ -12,7 +12,7 @@ use evenkeel_store::{Finish, JobCounts};
 use metrics::{Counter, Histogram};
 
 /// The instruments of one life of a node.
-pub struct Meters {
+pub struct RunMetrics {
     lateness: Histogram,
     slack: Histogram,
     missed: Counter,
@@ -25,9 +25,9 @@ pub struct Meters {
     ended: [(Counter, Histogram); Outcome::ALL.len()],
 }
 
-impl Default for Meters {
+impl Default for RunMetrics {
     fn default() -> Self {
-        show_none_yet();
+        register_counters();
         Self {
             lateness: metrics::histogram!("evenkeel_lateness_seconds"),
             slack: metrics::histogram!("evenkeel_slack_seconds"),
@@ -48,7 +48,7 @@ impl Default for Meters {
     }
 }
 
-impl Meters {
+impl RunMetrics {
     /// A run of a job began at `now` that could from `can_start_by` on. What a blackout held beyond
     /// its promise missed nothing that a worker could have kept: the job's condition says so.
     pub fn started(&self, can_start_by: Timestamp, should_start_by: Timestamp, now: Timestamp) {
@@ -98,7 +98,7 @@ fn count_dead(end: &Finish) {
 
 /// Counts from zero what alerts look at: of a count that begins with its first event nobody sees
 /// that event.
-fn show_none_yet() {
+fn register_counters() {
     for reason in SkipReason::ALL {
         metrics::counter!("evenkeel_skipped_times_total", "reason" => reason.as_str()).increment(0);
     }
@@ -125,7 +125,7 @@ pub fn show_jobs_by_state(counts: &JobCounts) {
 }
 
 /// When the run for `scheduled` of a job could start.
-pub fn could_start(definition: &Definition, scheduled: Timestamp, average: Span) -> Timestamp {
+pub fn earliest_start(definition: &Definition, scheduled: Timestamp, average: Span) -> Timestamp {
     if definition.blackout_periods.is_empty() {
         return scheduled;
     }

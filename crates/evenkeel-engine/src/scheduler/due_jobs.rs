@@ -9,9 +9,9 @@ use evenkeel_core::order::Lane;
 use evenkeel_core::{JobNo, Shard, Slot};
 use tokio::sync::Notify;
 
-use crate::scheduler::due_lines::Line;
-use crate::scheduler::job_entry::Entry;
-use crate::scheduler::near_future::{NearFuture, TakenDue};
+use crate::scheduler::due_by_destination::Destination;
+use crate::scheduler::job_entry::JobEntry;
+use crate::scheduler::upcoming_jobs::{TakenDue, UpcomingJobs};
 
 const LANES: usize = Lane::ALL.len();
 
@@ -20,8 +20,8 @@ pub type LaneRanks = [Option<Rank>; LANES];
 
 /// What the schedulers of a node share. The lock is never held while a scheduler waits for the store.
 #[derive(Debug)]
-pub struct NodeDue {
-    board: Mutex<Board>,
+pub struct SharedDueJobs {
+    due_jobs: Mutex<DueJobs>,
     /// The first scheduler has seen that members changed. The others wait for this and not for the
     /// members themselves: a watch wakes those who wait in an order of chance, and a simulation must
     /// replay.
@@ -30,9 +30,9 @@ pub struct NodeDue {
 
 /// The due jobs of a node, and how far its shards are loaded.
 #[derive(Debug)]
-pub struct Board {
+pub struct DueJobs {
     /// The jobs that are due soon.
-    pub future: NearFuture,
+    pub upcoming: UpcomingJobs,
     /// The shards of the node's schedulers, and up to which slot each is loaded.
     pub loaded: BTreeMap<Shard, Option<Slot>>,
     /// Copies of these jobs are stale.
@@ -41,25 +41,25 @@ pub struct Board {
     queueing: BTreeMap<usize, LaneRanks>,
 }
 
-impl NodeDue {
+impl SharedDueJobs {
     /// Without jobs. Waiting counts as `aging` says.
     pub fn new(aging: Aging) -> Self {
-        let board = Board {
-            future: NearFuture::new(aging),
+        let due_jobs = DueJobs {
+            upcoming: UpcomingJobs::new(aging),
             loaded: BTreeMap::new(),
             reload: Vec::new(),
             queueing: BTreeMap::new(),
         };
-        Self { board: Mutex::new(board), members_changed: Notify::new() }
+        Self { due_jobs: Mutex::new(due_jobs), members_changed: Notify::new() }
     }
 
     /// Locks it.
-    pub fn lock(&self) -> MutexGuard<'_, Board> {
-        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn lock(&self) -> MutexGuard<'_, DueJobs> {
+        self.due_jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Board {
+impl DueJobs {
     /// Up to which slot a job's shard is loaded.
     pub fn loaded_until(&self, job: JobNo) -> Option<Slot> {
         self.loaded.get(&Shard::of(job)).copied().flatten()
@@ -67,9 +67,9 @@ impl Board {
 
     /// Puts a job back that was taken to be fired, with what it waits for next. If the store has told
     /// something of it meanwhile, it is loaded anew instead.
-    pub fn put_back(&mut self, taken: TakenDue, next: Option<Entry>) {
+    pub fn put_back(&mut self, taken: TakenDue, next: Option<JobEntry>) {
         let job = taken.job;
-        if !self.future.put_back(taken, next) {
+        if !self.upcoming.put_back(taken, next) {
             self.reload.push(job);
         }
     }
@@ -77,24 +77,24 @@ impl Board {
     /// A job that was taken to be fired is not what the store has: it is loaded anew.
     pub fn reload_taken(&mut self, taken: TakenDue) {
         self.reload.push(taken.job);
-        self.future.put_back(taken, None);
+        self.upcoming.put_back(taken, None);
     }
 
     /// A scheduler is about to store a batch in the queue, in which nothing ranks higher than this.
-    /// Until [`Board::has_queued`], the others leave all that ranks lower.
-    pub fn is_queueing(&mut self, scheduler: usize, highest: LaneRanks) {
+    /// Until [`DueJobs::end_queueing`], the others leave all that ranks lower.
+    pub fn begin_queueing(&mut self, scheduler: usize, highest: LaneRanks) {
         let all = self.queueing.entry(scheduler).or_default();
         all.iter_mut().zip(highest).for_each(|(all, highest)| *all = (*all).max(highest));
     }
 
     /// The batch is in the queue, or will never be.
-    pub fn has_queued(&mut self, scheduler: usize) {
+    pub fn end_queueing(&mut self, scheduler: usize) {
         self.queueing.remove(&scheduler);
     }
 
     /// The lowest rank that this scheduler may take while workers are scarce. A run below it could start
     /// before a higher one that another scheduler is storing in the queue.
-    pub fn least_for(&self, scheduler: usize) -> LaneRanks {
+    pub fn min_rank_for(&self, scheduler: usize) -> LaneRanks {
         let mut least = [None; LANES];
         for highest in self.queueing.iter().filter(|(of, _)| **of != scheduler).map(|(_, it)| it) {
             least
@@ -106,13 +106,13 @@ impl Board {
     }
 
     /// What the first of each lane ranks at.
-    pub fn first_ranks(&self, line: Line<'_>) -> LaneRanks {
-        Lane::ALL.map(|lane| self.future.first_rank(line, lane))
+    pub fn first_ranks(&self, destination: Destination<'_>) -> LaneRanks {
+        Lane::ALL.map(|lane| self.upcoming.first_rank(destination, lane))
     }
 
     /// Does nothing of a line rank high enough to be taken?
-    pub fn is_held_back(&self, line: Line<'_>, least: LaneRanks) -> bool {
-        let firsts = self.first_ranks(line);
+    pub fn is_held_back(&self, destination: Destination<'_>, least: LaneRanks) -> bool {
+        let firsts = self.first_ranks(destination);
         firsts.iter().zip(least).all(|(first, least)| first.is_none() || *first < least)
     }
 }
@@ -123,16 +123,16 @@ mod tests {
 
     #[test]
     fn a_batch_on_its_way_into_the_queue_holds_back_only_what_ranks_lower() {
-        let due = NodeDue::new(Aging::default());
-        let mut board = due.lock();
-        assert_eq!(board.least_for(0), [None; LANES]);
-        board.is_queueing(0, [None, Some(Rank(50)), None]);
-        board.is_queueing(0, [Some(Rank(1)), Some(Rank(20)), None]);
-        assert_eq!(board.least_for(0), [None; LANES]);
-        assert_eq!(board.least_for(1), [Some(Rank(1)), Some(Rank(50)), None]);
-        board.is_queueing(2, [None, Some(Rank(90)), None]);
-        assert_eq!(board.least_for(1), [Some(Rank(1)), Some(Rank(90)), None]);
-        board.has_queued(0);
-        assert_eq!(board.least_for(1), [None, Some(Rank(90)), None]);
+        let due = SharedDueJobs::new(Aging::default());
+        let mut due_jobs = due.lock();
+        assert_eq!(due_jobs.min_rank_for(0), [None; LANES]);
+        due_jobs.begin_queueing(0, [None, Some(Rank(50)), None]);
+        due_jobs.begin_queueing(0, [Some(Rank(1)), Some(Rank(20)), None]);
+        assert_eq!(due_jobs.min_rank_for(0), [None; LANES]);
+        assert_eq!(due_jobs.min_rank_for(1), [Some(Rank(1)), Some(Rank(50)), None]);
+        due_jobs.begin_queueing(2, [None, Some(Rank(90)), None]);
+        assert_eq!(due_jobs.min_rank_for(1), [Some(Rank(1)), Some(Rank(90)), None]);
+        due_jobs.end_queueing(0);
+        assert_eq!(due_jobs.min_rank_for(1), [None, Some(Rank(90)), None]);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_executors::CancelReason;
-use evenkeel_store::{Finish, NewNode, Owned, Requeue, Signal, StoreError};
+use evenkeel_store::{Finish, NewNode, OwnedAttempt, Requeue, Signal, StoreError};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -13,26 +13,26 @@ use tracing::{info, warn};
 use crate::cluster::db_clock::DbClock;
 use crate::cluster::heartbeat::Heartbeat;
 use crate::cluster::lease_keeper::LeaseKeeper;
-use crate::cluster::lost_attempts::{FormerOwner, Taken};
+use crate::cluster::lost_attempts::{FormerOwner, GivenBack};
 use crate::cluster::low_watermark::LowWatermark;
 use crate::cluster::node_context::{Backoff, NodeContext, instant_now};
 use crate::cluster::reaper::Reaper;
 use crate::cluster::reconciler::Reconciler;
-use crate::engine::Parts;
+use crate::engine::EngineParts;
 use crate::insight::at_risk::AtRiskJobs;
 use crate::insight::balance_score::BalanceScore;
-use crate::insight::event_publisher::{EventPublisher, pass_on_last};
+use crate::insight::event_publisher::{EventPublisher, publish_rest};
 use crate::insight::judge::Judge;
-use crate::insight::metrics::Meters;
 use crate::insight::queue_metrics::QueueMetrics;
-use crate::insight::run_logger::{Notices, RunLogger};
+use crate::insight::run_logger::{RunLog, RunLogger};
+use crate::insight::run_metrics::RunMetrics;
 use crate::insight::run_stats::RunStats;
 use crate::scheduler::Scheduler;
 use crate::scheduler::definitions::Definitions;
-use crate::scheduler::node_due::NodeDue;
+use crate::scheduler::due_jobs::SharedDueJobs;
 use crate::scheduler::overlap_waits::OverlapWaits;
 use crate::upkeep::auto_pauser::AutoPauser;
-use crate::upkeep::limit_release::{LimitRelease, RoomKeeper};
+use crate::upkeep::limit_release::{LimitQueueSweeper, LimitRelease};
 use crate::upkeep::load_recount::LoadRecount;
 use crate::upkeep::pruner::Pruner;
 use crate::upkeep::reprioritizer::Reprioritizer;
@@ -42,14 +42,14 @@ use crate::worker::canceller::Canceller;
 use crate::worker::claimer::Claimer;
 use crate::worker::finisher::Finisher;
 use crate::worker::inbox::Inbox;
-use crate::worker::recorder::{Recorder, Unsaved, store_last};
+use crate::worker::recorder::{Recorder, UnsavedNotes, store_last};
 use crate::worker::slots::Slots;
 
 /// After the grace, bodies and the store have this long.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIME: Duration = Duration::from_secs(5);
 
 /// One life and its tasks. Dropping it ends them.
-pub struct Life {
+pub struct NodeSession {
     /// What its loops share.
     pub shared: Arc<NodeContext>,
     /// These end with the life.
@@ -58,10 +58,10 @@ pub struct Life {
     until_stop: JoinSet<()>,
 }
 
-impl Life {
+impl NodeSession {
     /// Joins the cluster and starts all loops.
-    pub async fn begin(parts: &Parts) -> Result<Self, StoreError> {
-        let Parts { store, registry, settings, clock, chance } = parts;
+    pub async fn begin(parts: &EngineParts) -> Result<Self, StoreError> {
+        let EngineParts { store, registry, settings, clock, chance, run_ids } = parts;
         let joined_at = instant_now();
         let node = NewNode {
             name: settings.node_name.clone(),
@@ -86,16 +86,17 @@ impl Life {
         let db_clock = Arc::new(DbClock::new(Arc::clone(clock)));
         db_clock.observe(joined.now);
         let (ended_in, ended_out) = mpsc::unbounded_channel();
-        let worker = Worker::new(
-            Arc::new(Slots::new(settings.workers)),
-            Arc::clone(registry),
-            lease.watch(),
-            Arc::clone(clock),
-            Arc::clone(&db_clock),
-            Arc::clone(chance),
-            ended_in,
-        )
-        .keeping_log_bytes(settings.run_log_bytes);
+        let worker = Worker::new(WorkerParts {
+            slots: Arc::new(Slots::new(settings.workers)),
+            registry: Arc::clone(registry),
+            lease: lease.watch(),
+            clock: Arc::clone(clock),
+            db_clock: Arc::clone(&db_clock),
+            chance: Arc::clone(chance),
+            run_ids: *run_ids,
+            ended: ended_in,
+            log_bytes: settings.run_log_bytes,
+        });
         let shared = Arc::new(NodeContext {
             node: joined.node,
             store: Arc::clone(store),
@@ -103,31 +104,32 @@ impl Life {
             clock: Arc::clone(clock),
             db_clock,
             chance: Arc::clone(chance),
+            run_ids: *run_ids,
             worker: Arc::new(worker),
-            unsaved: Unsaved::default(),
-            suspects: AtRiskJobs::default(),
-            awaited: OverlapWaits::default(),
-            due: NodeDue::new(settings.aging),
-            meters: Meters::default(),
+            unsaved_notes: UnsavedNotes::default(),
+            at_risk: AtRiskJobs::default(),
+            overlap_waits: OverlapWaits::default(),
+            due: SharedDueJobs::new(settings.aging),
+            run_metrics: RunMetrics::default(),
             events: store.events().clone(),
-            notices: Notices::default(),
-            bound: LowWatermark::default(),
+            run_log: RunLog::default(),
+            low_watermark: LowWatermark::default(),
             definitions: Definitions::default(),
             lease,
             members: watch::Sender::new(Vec::new()),
             stopping: watch::Sender::new(false),
             failing: Notify::new(),
             fenced: Notify::new(),
-            hold_bound: false.into(),
-            shards_away: 0.into(),
+            hold_watermark: false.into(),
+            shard_absences: 0.into(),
         });
         let _ = store.announce(Signal::Nodes).await;
         Ok(Self::with_tasks(shared, ended_out))
     }
 
-    fn with_tasks(life: Arc<NodeContext>, ended: mpsc::UnboundedReceiver<Finish>) -> Self {
+    fn with_tasks(ctx: Arc<NodeContext>, ended: mpsc::UnboundedReceiver<Finish>) -> Self {
         let (mut always, mut until_stop) = (JoinSet::new(), JoinSet::new());
-        let share = || Arc::clone(&life);
+        let share = || Arc::clone(&ctx);
         always.spawn(Heartbeat::new(share()).run());
         always.spawn(Canceller::new(share()).run());
         always.spawn(Inbox::new(share()).run());
@@ -136,8 +138,8 @@ impl Life {
         always.spawn(RunLogger::new(share()).run());
         always.spawn(RunStats::new(share()).run());
         let ended = Arc::new(tokio::sync::Mutex::new(ended));
-        let side_by_side = life.store.appetite().side_by_side.max(1);
-        for _ in 0..side_by_side {
+        let parallel_batches = ctx.store.batch_sizing().parallel_batches.max(1);
+        for _ in 0..parallel_batches {
             always.spawn(Finisher::new(share(), Arc::clone(&ended)).run());
         }
         until_stop.spawn(Reaper::new(share()).run());
@@ -146,36 +148,36 @@ impl Life {
         until_stop.spawn(QueueMetrics::new(share()).run());
         until_stop.spawn(AutoPauser::new(share()).run());
         until_stop.spawn(LimitRelease::new(share()).run());
-        until_stop.spawn(RoomKeeper::new(share()).run());
-        if life.settings.roles.scheduler {
-            for index in 0..side_by_side {
-                until_stop.spawn(Scheduler::new(share(), index, side_by_side).run());
+        until_stop.spawn(LimitQueueSweeper::new(share()).run());
+        if ctx.settings.roles.scheduler {
+            for index in 0..parallel_batches {
+                until_stop.spawn(Scheduler::new(share(), index, parallel_batches).run());
             }
             until_stop.spawn(Pruner::new(share()).run());
-            let ager = Reprioritizer::new(Arc::clone(&life.store), life.settings.aging);
+            let ager = Reprioritizer::new(Arc::clone(&ctx.store), ctx.settings.aging);
             until_stop.spawn(ager.run(share()));
-            until_stop.spawn(LoadRecount::new(Arc::clone(&life.store)).run(share()));
-            let scorer = BalanceScore::new(Arc::clone(&life.store), life.settings.balance);
+            until_stop.spawn(LoadRecount::new(Arc::clone(&ctx.store)).run(share()));
+            let scorer = BalanceScore::new(Arc::clone(&ctx.store), ctx.settings.balance);
             until_stop.spawn(scorer.run(share()));
-            let (store, chance) = (Arc::clone(&life.store), Arc::clone(&life.chance));
-            until_stop.spawn(StaleChecker::new(store, chance, life.settings.stale).run(share()));
+            let (store, chance) = (Arc::clone(&ctx.store), Arc::clone(&ctx.chance));
+            until_stop.spawn(StaleChecker::new(store, chance, ctx.settings.stale).run(share()));
         }
-        if life.settings.roles.worker {
+        if ctx.settings.roles.worker {
             until_stop.spawn(Claimer::new(share()).run());
         }
-        Self { shared: life, always, until_stop }
+        Self { shared: ctx, always, until_stop }
     }
 
     /// Leaves in order: see [`Engine::drain`](crate::Engine::drain).
     pub async fn drain(mut self, grace: Duration) {
-        let life = Arc::clone(&self.shared);
-        info!(bodies.count = life.worker.slots.busy(), "draining");
-        life.stopping.send_replace(true);
-        life.worker.slots.close();
-        if let Err(error) = life.store.drain(life.node).await {
+        let ctx = Arc::clone(&self.shared);
+        info!(bodies.count = ctx.worker.slots.busy(), "draining");
+        ctx.stopping.send_replace(true);
+        ctx.worker.slots.close();
+        if let Err(error) = ctx.store.drain(ctx.node).await {
             warn!(error = &error as &dyn std::error::Error, "others were not told of the drain");
         }
-        let _ = life.store.announce(Signal::Nodes).await;
+        let _ = ctx.store.announce(Signal::Nodes).await;
         let deadline = instant_now() + grace.max(Duration::from_secs(1));
         let _ = tokio::time::timeout_at(deadline, async {
             while self.until_stop.join_next().await.is_some() {}
@@ -183,21 +185,21 @@ impl Life {
         .await;
         // Whoever still waits for the store would start something; what it left is handed back.
         self.until_stop.shutdown().await;
-        wait_until(deadline, || life.worker.busy_count() == 0).await;
-        life.worker.cancel_all(CancelReason::ShuttingDown);
-        let last = instant_now() + LAST_WORDS;
-        wait_until(last, || life.worker.busy_count() == 0).await;
-        RunStats::new(Arc::clone(&life)).run_last(LAST_WORDS / 2).await;
+        wait_until(deadline, || ctx.worker.busy_count() == 0).await;
+        ctx.worker.cancel_all(CancelReason::ShuttingDown);
+        let last = instant_now() + SHUTDOWN_TIME;
+        wait_until(last, || ctx.worker.busy_count() == 0).await;
+        RunStats::new(Arc::clone(&ctx)).run_last(SHUTDOWN_TIME / 2).await;
         self.hand_back(last).await;
-        pass_on_last(&life).await;
+        publish_rest(&ctx).await;
     }
 
     /// Gives back what could not end, trying until `deadline`.
     async fn hand_back(&self, deadline: Instant) {
-        let life = &self.shared;
-        let lost = life.worker.all_lost();
-        let unsaved = lost.iter().filter_map(|(key, _)| life.worker.lost_checkpoint(*key));
-        store_last(life, unsaved.collect(), LAST_WORDS / 2).await;
+        let ctx = &self.shared;
+        let lost = ctx.worker.all_lost();
+        let unsaved = lost.iter().filter_map(|(key, _)| ctx.worker.lost_checkpoint(*key));
+        store_last(ctx, unsaved.collect(), SHUTDOWN_TIME / 2).await;
         let mut backoff = Backoff::default();
         loop {
             match self.try_hand_back().await {
@@ -215,23 +217,24 @@ impl Life {
     }
 
     async fn try_hand_back(&self) -> Result<(), StoreError> {
-        let life = &self.shared;
-        let own = FormerOwner::own(life);
+        let ctx = &self.shared;
+        let own = FormerOwner::own(ctx);
         // No loop is left that could start anything: what this node has and does not know of never
         // had a body. An answer may have come too late, or never.
-        let mut owned = life.store.owned(life.node, u32::MAX >> 1).await?;
-        owned.retain(|owned| !life.worker.has(owned.key));
-        let lost = |owned: &Owned| own.lost(life, owned, life.worker.lost(owned.key, owned.fence));
+        let mut owned = ctx.store.list_owned(ctx.node, u32::MAX >> 1).await?;
+        owned.retain(|owned| !ctx.worker.has(owned.key));
+        let lost =
+            |owned: &OwnedAttempt| own.lost(ctx, owned, ctx.worker.lost(owned.key, owned.fence));
         let batch: Vec<Requeue> = owned.iter().map(lost).collect();
-        let mut taken = Taken::default();
+        let mut taken = GivenBack::default();
         if !batch.is_empty() {
-            taken = own.give_back(life, batch).await?;
-            let _ = life.store.announce(Signal::Ready).await;
+            taken = own.give_back(ctx, batch).await?;
+            let _ = ctx.store.announce(Signal::Ready).await;
         }
         if !taken.failed.is_empty() {
-            RunStats::new(Arc::clone(life)).run_last(LAST_WORDS / 2).await;
+            RunStats::new(Arc::clone(ctx)).run_last(SHUTDOWN_TIME / 2).await;
         }
-        let retired = life.store.retire(life.node).await?;
+        let retired = ctx.store.retire(ctx.node).await?;
         info!(
             runs.queued = taken.queued.len(),
             runs.failed = taken.failed.len(),
@@ -242,7 +245,7 @@ impl Life {
     }
 
     /// Waits until a loop ends that should not have.
-    pub async fn loop_broke(&mut self) {
+    pub async fn loop_ended(&mut self) {
         tokio::select! {
             biased;
             Some(_) = self.always.join_next() => {}
@@ -252,7 +255,7 @@ impl Life {
     }
 }
 
-impl Drop for Life {
+impl Drop for NodeSession {
     fn drop(&mut self) {
         self.shared.stopping.send_replace(true);
         self.shared.worker.abort_all();
