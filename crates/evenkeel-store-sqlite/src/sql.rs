@@ -45,7 +45,7 @@ static STATEMENTS: LazyLock<Statements> = LazyLock::new(|| {
         include_str!("../queries/targets.sql"),
         include_str!("../queries/trigger.sql"),
     ];
-    Statements::read(&files, Placeholder::Question, &[])
+    Statements::read(&files, Placeholder::Question, &evenkeel_store::codes())
 });
 
 /// Returns the statement called `name`; use it through [`sql!`].

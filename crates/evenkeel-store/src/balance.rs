@@ -54,6 +54,11 @@ pub enum RebalanceState {
     Stopped,
 }
 
+impl RebalanceState {
+    /// In the order of the stored codes.
+    pub const ALL: [Self; 4] = [Self::Planned, Self::Running, Self::Done, Self::Stopped];
+}
+
 /// A rebalance, but for its moves.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Rebalance {

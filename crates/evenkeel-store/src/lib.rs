@@ -12,6 +12,7 @@ mod access;
 mod at_risk;
 mod attempts;
 mod balance;
+mod codes;
 mod commands;
 mod dead_letters;
 mod dedup;
@@ -60,6 +61,7 @@ pub use balance::{
     PARTS_FORGOTTEN, REBALANCES_KEPT, Rebalance, RebalancePart, RebalanceState, Recounted,
     SavedScore,
 };
+pub use codes::{STOPPED_FOR_GOOD, codes, from_code};
 pub use commands::{Action, Applied, COMMANDS_MAX, CommandEffect, JobCommand};
 pub use dead_letters::{
     DEAD_LETTER_ERROR_MAX, DEAD_LETTERS_MAX, DeadCursor, DeadFilter, DeadLetter, DeadStore,
@@ -182,7 +184,7 @@ pub trait Store:
     fn is_shared(&self) -> bool;
 
     /// What it likes best under load.
-    fn appetite(&self) -> BatchSizing;
+    fn batch_sizing(&self) -> BatchSizing;
 
     /// What its clock says.
     async fn now(&self) -> Result<Timestamp, StoreError>;
@@ -216,7 +218,7 @@ pub struct BatchSizing {
     /// Rows in one batch at most.
     pub batch: usize,
     /// Batches of a kind under way at once.
-    pub side_by_side: usize,
+    pub parallel_batches: usize,
 }
 
 /// How much of everything there is.
@@ -231,11 +233,11 @@ pub struct Census {
     /// Attempts that wait for a worker.
     pub ready: u64,
     /// Retries and triggers that wait for their time.
-    pub wakes: u64,
+    pub delayed: u64,
     /// Scheduled times recorded as skipped.
     pub skipped_times: u64,
     /// Chains that the jobs count as live.
     pub live: u64,
     /// Jobs on the watch list.
-    pub watched: u64,
+    pub at_risk: u64,
 }

@@ -32,12 +32,14 @@ struct Section {
 
 impl Statements {
     /// Reads the statements of `files`. Each `{name}` in a statement is replaced by the value of that
-    /// name in `constants`, or else by the fragment of that name; other braces stay.
+    /// name in `constants`, or else by the fragment of that name; other braces stay. Constants such as
+    /// `{attempt.running}` come from [`codes`](crate::codes).
     ///
     /// # Panics
     ///
     /// Panics if a file is malformed, a name occurs twice, or a statement uses a parameter that its
-    /// section does not list. The files are part of the program, and a test of each store reads them.
+    /// section does not list or an unknown code. The files are part of the program, and a test of each
+    /// store reads them.
     pub fn read(
         files: &[&'static str],
         placeholder: Placeholder,
@@ -120,6 +122,7 @@ fn include(text: &str, included: &HashMap<&str, String>) -> String {
                 rest = &rest[close + 1..];
             }
             None => {
+                assert!(!is_code_name(rest), "a statement uses an unknown constant: {rest}");
                 out.push('{');
                 rest = &rest[1..];
             }
@@ -127,6 +130,14 @@ fn include(text: &str, included: &HashMap<&str, String>) -> String {
     }
     out.push_str(rest);
     out
+}
+
+/// True if `text` starts with a name such as `{attempt.running}`. An unknown one is a misspelt code.
+fn is_code_name(text: &str) -> bool {
+    let name = text[1..].split_once('}').map_or("", |(name, _)| name);
+    let is_word =
+        |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    name.split_once('.').is_some_and(|(kind, code)| is_word(kind) && is_word(code))
 }
 
 /// Replaces `:name` by the number of that parameter. Casts (`::int8`) and comments stay as they are.
@@ -205,6 +216,12 @@ mod tests {
     #[test]
     fn a_statement_without_a_list_keeps_its_numbers_and_unknown_braces() {
         assert_eq!(read(Placeholder::Dollar).get("plain").trim(), "SELECT $1, {status};");
+    }
+
+    #[test]
+    #[should_panic(expected = "unknown constant: {attempt.runing}")]
+    fn a_misspelt_code_is_refused() {
+        Statements::read(&["-- :name x\nSELECT {attempt.runing};\n"], Placeholder::Dollar, &[]);
     }
 
     #[test]
