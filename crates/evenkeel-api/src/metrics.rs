@@ -18,7 +18,6 @@ use crate::state::App;
     operation_id = "get_metrics",
     tag = "operations",
     responses((status = 200, description = "Prometheus text", body = String, content_type = "text/plain")),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn metrics(

@@ -1,4 +1,4 @@
-//! `GET /api/openapi.json`, made from the handlers.
+//! `GET /api/openapi.json`: the document, generated from the declarations of the handlers.
 
 use std::sync::Arc;
 
@@ -13,18 +13,17 @@ use utoipa::{Modify, OpenApi as _, ToSchema as _};
 
 use crate::problem::{FieldError, Problem, ProblemType};
 
-/// The document, as it is sent.
+/// The document as JSON text.
 #[derive(Clone)]
 pub(crate) struct Document(pub(crate) Arc<str>);
 
-/// This document.
+/// Returns this document
 #[utoipa::path(
     get,
     path = "/api/openapi.json",
     operation_id = "get_openapi",
     tag = "operations",
     responses((status = 200, description = "OpenAPI 3.1", body = Object)),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn document(Extension(document): Extension<Document>) -> impl IntoResponse {
@@ -36,22 +35,23 @@ pub(crate) async fn document(Extension(document): Extension<Document>) -> impl I
     info(
         title = "Evenkeel",
         description = "A self-balancing, deadline-aware job scheduler. Times are RFC 3339 in UTC \
-            with microseconds. Refusals are RFC 9457 problem details.",
+            with microseconds. Errors are RFC 9457 problem details.",
         license(name = "Apache-2.0", identifier = "Apache-2.0"),
     ),
     tags(
-        (name = "jobs", description = "What is to run, and when"),
-        (name = "schedules", description = "What a schedule would do"),
-        (name = "conditions", description = "Which jobs keep their promises"),
-        (name = "balance", description = "How load is spread over the day, and moving it"),
-        (name = "targets", description = "What jobs are about"),
-        (name = "executions", description = "What ran, and how it went"),
-        (name = "events", description = "What happens, as it happens"),
-        (name = "pages", description = "What crawls have kept"),
-        (name = "callbacks", description = "For those who were called and answered 202"),
-        (name = "admin", description = "The admin API of a crawl queue, on the same jobs"),
-        (name = "access", description = "API keys, secrets, and who did what"),
-        (name = "operations", description = "For those who run the server"),
+        (name = "jobs", description = "Create, change and control jobs"),
+        (name = "schedules", description = "Preview a schedule without creating a job"),
+        (name = "conditions", description = "Jobs that miss their deadline promise or may miss it"),
+        (name = "balance", description = "How load is spread over the day, and rebalancing"),
+        (name = "targets", description = "Sites or systems that jobs work on, with shared settings"),
+        (name = "executions", description = "Attempts of runs, their logs, and dead letters"),
+        (name = "events", description = "A live stream of events"),
+        (name = "pages", description = "Pages stored by crawl jobs"),
+        (name = "callbacks", description = "For HTTP receivers that answered 202: report progress \
+            and the outcome of an attempt"),
+        (name = "admin", description = "The same jobs, through an API compatible with a crawl queue"),
+        (name = "access", description = "API keys, secrets and the audit log"),
+        (name = "operations", description = "Health, metrics and nodes, for server operators"),
     ),
     components(schemas(Problem, FieldError, ProblemType, crate::events::EventView)),
     modifiers(&Bearer),
@@ -65,8 +65,7 @@ impl Modify for Bearer {
         let mut scheme = Http::new(HttpAuthScheme::Bearer);
         scheme.description = Some(
             "A token made by `evenkeel token create` or by your identity provider, or an API key \
-             (`ek_…`). `x-required-role` of each operation says which role it needs; a higher one \
-             will do."
+             (`ek_…`). `x-required-role` of each operation is the lowest role that may call it."
                 .into(),
         );
         document
@@ -75,7 +74,7 @@ impl Modify for Bearer {
             .add_security_scheme("bearer", SecurityScheme::Http(scheme));
         let mut attempt = Http::new(HttpAuthScheme::Bearer);
         attempt.description =
-            Some("The token that came with the call, in X-Evenkeel-Callback-Token".into());
+            Some("The token sent with the call, in the header X-Evenkeel-Callback-Token".into());
         document
             .components
             .get_or_insert_default()
@@ -83,60 +82,92 @@ impl Modify for Bearer {
     }
 }
 
-/// The document before the handlers are in it.
+/// The document without the operations: general information, tags and security schemes.
 pub(crate) fn frame() -> OpenApi {
     Frame::openapi()
 }
 
-/// Adds to every operation what the layers around the handlers can answer.
+/// Adds to every operation what its declaration leaves out: the token it needs, and the refusals
+/// that follow from its path, its parameters, and the layers around the handlers.
+///
+/// A declaration therefore lists its successes and its own conflicts only, and a refusal only has a
+/// status and a description: the body is always a [`Problem`].
 pub(crate) fn complete(document: &mut OpenApi) {
     for (path, item) in &mut document.paths.paths {
-        let all = [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete];
-        for operation in all.into_iter().flatten() {
-            if path.starts_with("/api/v1/jobs/{id}") || takes_job(operation) {
+        for (has_body, operation) in [
+            (false, &mut item.get),
+            (true, &mut item.post),
+            (true, &mut item.put),
+            (true, &mut item.patch),
+            (true, &mut item.delete),
+        ] {
+            let Some(operation) = operation else { continue };
+            if operation.security.is_none() {
+                let bearer = SecurityRequirement::new("bearer", Vec::<String>::new());
+                operation.security = Some(vec![bearer]);
+            }
+            add_lookups(path, operation);
+            if path.starts_with("/api/v1/jobs/{id}") || has_parameter(operation, "job_id") {
                 add_ambiguity(operation);
             }
+            if reads_parameters(operation) {
+                add(
+                    operation,
+                    "422",
+                    "A parameter or field is invalid; `errors` lists all of them",
+                );
+            }
+            add_refusals(operation, has_body);
+            fill_problems(operation);
         }
-        for operation in item.get.iter_mut() {
-            add_refusals(operation, false);
-        }
-        for operation in item.post.iter_mut().filter(|operation| takes_token(operation)) {
-            add_key(operation);
-        }
-        let changes = [&mut item.post, &mut item.put, &mut item.patch, &mut item.delete];
-        for operation in changes.into_iter().flatten() {
-            add_refusals(operation, true);
+        if let Some(operation) = item.post.as_mut().filter(|operation| takes_bearer(operation)) {
+            add_idempotency_key(operation);
         }
     }
 }
 
-/// Is it behind the guard, for those with a token of their own?
-fn takes_token(operation: &Operation) -> bool {
+/// Documents a refusal unless the declaration of the operation already does.
+fn add(operation: &mut Operation, status: &str, description: &str) {
+    let responses = &mut operation.responses.responses;
+    responses.entry(status.to_owned()).or_insert_with(|| RefOr::T(problem(description)));
+}
+
+/// True if the operation needs the token of a user, rather than none or that of an attempt.
+fn takes_bearer(operation: &Operation) -> bool {
     let bearer = SecurityRequirement::new("bearer", Vec::<String>::new());
     operation.security.iter().flatten().any(|needed| *needed == bearer)
 }
 
-/// Does its query name a job?
-fn takes_job(operation: &Operation) -> bool {
+fn has_parameter(operation: &Operation, name: &str) -> bool {
     let mut parameters = operation.parameters.iter().flatten();
-    parameters.any(|one| matches!(one, RefOr::T(parameter) if parameter.name == "job_id"))
+    parameters.any(|one| matches!(one, RefOr::T(parameter) if parameter.name == name))
 }
 
-/// A name may belong to several jobs, which differ in their configuration.
-fn add_ambiguity(operation: &mut Operation) {
-    let description = "Several jobs have this name; the detail lists their ids";
-    let responses = &mut operation.responses.responses;
-    match responses.get_mut("409") {
-        Some(RefOr::T(response)) => {
-            response.description =
-                format!("{}, or several jobs have this name", response.description);
-        }
-        _ => _ = responses.insert("409".to_owned(), RefOr::T(problem(description))),
+/// True if the operation refuses unknown parameters. Those for operators of the server have none.
+fn reads_parameters(operation: &Operation) -> bool {
+    let is_for_operators = operation.tags.iter().flatten().any(|tag| tag == "operations");
+    let undocumented = operation.operation_id.as_deref() == Some("get_job_stats");
+    !undocumented && (!is_for_operators || has_parameter(operation, "limit"))
+}
+
+/// An operation that names a resource fails if the resource does not exist, unless it creates it.
+fn add_lookups(path: &str, operation: &mut Operation) {
+    let creates = operation.responses.responses.contains_key("201");
+    if (path.contains('{') && !creates) || has_parameter(operation, "job_id") {
+        add(operation, "404", "Not found, or it belongs to another tenant");
     }
 }
 
-/// What `keyed` takes and answers.
-fn add_key(operation: &mut Operation) {
+/// Several jobs may have one name if their configurations differ.
+fn add_ambiguity(operation: &mut Operation) {
+    match operation.responses.responses.get_mut("409") {
+        Some(RefOr::T(response)) => response.description += ", or several jobs have this name",
+        _ => add(operation, "409", "Several jobs have this name; the detail lists their ids"),
+    }
+}
+
+/// Documents the header `Idempotency-Key` and its refusals, see `keyed`.
+fn add_idempotency_key(operation: &mut Operation) {
     let schema = ObjectBuilder::new()
         .schema_type(Type::String)
         .min_length(Some(1))
@@ -146,48 +177,50 @@ fn add_key(operation: &mut Operation) {
         .name("Idempotency-Key")
         .parameter_in(ParameterIn::Header)
         .required(Required::False)
-        .description(Some("Names this request for 24 hours: sent again, it is not done again"))
+        .description(Some(
+            "Identifies this request for 24 hours: a repeated request with the same key is not \
+             carried out again and gets the first answer",
+        ))
         .schema(Some(schema))
         .build();
     operation.parameters.get_or_insert_default().push(RefOr::T(key));
-    for (status, description) in [
-        ("409", "A request with the same Idempotency-Key is under way"),
-        ("422", "Another request had the same Idempotency-Key, or it is none"),
-    ] {
-        let responses = &mut operation.responses.responses;
-        responses.entry(status.to_owned()).or_insert_with(|| RefOr::T(problem(description)));
+    add(operation, "409", "A request with the same Idempotency-Key is in progress");
+    add(operation, "422", "The Idempotency-Key is invalid or was used for another request");
+}
+
+/// Documents what the layers around every handler can answer.
+fn add_refusals(operation: &mut Operation, has_body: bool) {
+    let is_public = operation.security.iter().flatten().all(|needed| *needed == Default::default());
+    add(operation, "500", "Internal error; the server's log has the cause");
+    add(operation, "503", "The database is unavailable, or the server is overloaded or too slow");
+    if !is_public {
+        add(operation, "401", "The token is missing or invalid");
+        add(operation, "403", "The token's role or tenant does not allow this");
+        add(
+            operation,
+            "429",
+            "Too many invalid credentials from this address; wait as Retry-After says",
+        );
+    }
+    if has_body {
+        add(operation, "408", "The body did not arrive in time; nothing was changed");
+        add(operation, "413", "The body is too large");
+    }
+    if operation.request_body.is_some() {
+        add(operation, "400", "The body is not valid JSON");
+        add(operation, "415", "The Content-Type is not application/json");
     }
 }
 
-fn add_refusals(operation: &mut Operation, has_body: bool) {
-    let is_public = operation.security.iter().flatten().all(|needed| *needed == Default::default());
-    let mut refusals = vec![("500", "Something went wrong in the server")];
-    if !is_public {
-        refusals.push(("401", "There is no valid token"));
-        refusals.push(("403", "The token does not allow this"));
-    }
-    if !is_public {
-        refusals
-            .push(("429", "Too many credentials from this address were refused; see Retry-After"));
-    }
-    if has_body {
-        refusals.push(("408", "The body did not come in time; nothing was done"));
-        refusals.push(("413", "The body is too large"));
-    }
-    if operation.request_body.is_some() {
-        refusals.push(("400", "The body is not JSON"));
-        refusals.push(("415", "The body is not said to be JSON"));
-    }
-    refusals.push((
-        "503",
-        "The database does not answer, the request took too long, or too much is in flight",
-    ));
-    for (status, description) in refusals {
-        operation
-            .responses
-            .responses
-            .entry(status.to_owned())
-            .or_insert_with(|| RefOr::T(problem(description)));
+/// Gives every refusal that is declared without a body the schema of a problem.
+fn fill_problems(operation: &mut Operation) {
+    for (status, response) in &mut operation.responses.responses {
+        if let RefOr::T(response) = response
+            && status.as_str() >= "400"
+            && response.content.is_empty()
+        {
+            response.content = problem("").content;
+        }
     }
 }
 

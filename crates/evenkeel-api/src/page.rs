@@ -6,7 +6,7 @@ use evenkeel_core::fingerprint::Fingerprint;
 use evenkeel_core::secret::is_name;
 use evenkeel_core::{AttemptKey, JobNo, NodeNo, RunId, TenantNo, Timestamp};
 use evenkeel_store::{
-    AuditPlace, DeadPlace, FailureCursor, JobCursor, PageNo, PageRequest, RiskCursor,
+    AuditCursor, DeadCursor, FailureCursor, JobCursor, PageNo, PageRequest, RiskCursor,
 };
 use utoipa::IntoParams;
 
@@ -181,7 +181,7 @@ impl CursorKey for FailureCursor {
     }
 }
 
-impl CursorKey for AuditPlace {
+impl CursorKey for AuditCursor {
     const TAG: u8 = b'a';
 
     fn bits(self) -> u128 {
@@ -297,7 +297,7 @@ impl CursorKey for MovePlace {
 }
 
 /// A moment and a run do not fit into 16 bytes: the moment goes before them.
-impl CursorKey for DeadPlace {
+impl CursorKey for DeadCursor {
     const TAG: u8 = b'd';
 
     fn bits(self) -> u128 {
@@ -362,16 +362,16 @@ mod tests {
             prop_assert_eq!(decode(&encode(risk)), Some(risk));
             let failure: FailureCursor = (Timestamp::from_micros(time), Fingerprint(n.into()));
             prop_assert_eq!(decode(&encode(failure)), Some(failure));
-            let audit = AuditPlace { at: Timestamp::from_micros(time), no: job.0 };
+            let audit = AuditCursor { at: Timestamp::from_micros(time), no: job.0 };
             prop_assert_eq!(decode(&encode(audit)), Some(audit));
-            let dead = DeadPlace { died_at: Timestamp::from_micros(time + 7), key };
+            let dead = DeadCursor { died_at: Timestamp::from_micros(time + 7), key };
             prop_assert_eq!(decode(&encode(dead)), Some(dead));
             let name = SecretName("a.b".into());
             prop_assert_eq!(decode(&encode(name.clone())), Some(name));
             let secret = SecretPlace(TenantNo(n as i32), "a".into());
             prop_assert_eq!(decode(&encode(secret.clone())), Some(secret));
-            prop_assert_eq!(decode::<DeadPlace>(&encode(key)), None);
-            prop_assert_eq!(decode::<AuditPlace>(&encode(place)), None);
+            prop_assert_eq!(decode::<DeadCursor>(&encode(key)), None);
+            prop_assert_eq!(decode::<AuditCursor>(&encode(place)), None);
             prop_assert_eq!(decode::<JobCursor>(&encode(key)), None);
             prop_assert_eq!(decode::<JobCursor>(&encode(risk)), None);
             prop_assert_eq!(decode::<AttemptKey>(&encode(place)), None);

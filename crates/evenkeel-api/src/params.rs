@@ -56,6 +56,18 @@ pub(crate) async fn job_in_query(
     }
 }
 
+/// Refuses every query parameter, for operations that have none.
+pub(crate) struct NoParams;
+
+impl<S: Send + Sync> FromRequestParts<S> for NoParams {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        Params::from_request_parts(parts, state).await?.finish()?;
+        Ok(Self)
+    }
+}
+
 /// The parameters of a query, taken one by one.
 pub(crate) struct Params {
     left: Vec<(String, String)>,

@@ -14,7 +14,7 @@ use crate::auth::Caller;
 use crate::body::JsonBody;
 use crate::jobs::has_time;
 use crate::oversight::Deed;
-use crate::params::Params;
+use crate::params::NoParams;
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
@@ -118,21 +118,15 @@ fn answer(asked: &[JobRef], each: EachJob, deed: &str) -> Answer {
     tag = "admin",
     request_body(content = BulkStatusDocument,
         example = json!({"job_ids": [1, 2, 3, 4, 5], "status": "queued"})),
-    responses(
-        (status = 200, description = "What became of each", body = AdminResultsView),
-        (status = 422, description = "The document is wrong", body = Problem,
-         content_type = "application/problem+json"),
-    ),
-    security(("bearer" = [])),
+    responses((status = 200, description = "What became of each", body = AdminResultsView)),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn set_status_of_many(
     State(app): State<App>,
     caller: Caller,
-    params: Params,
+    _: NoParams,
     JsonBody(document): JsonBody,
 ) -> Result<Answer, Problem> {
-    params.finish()?;
     let BulkStatus { jobs, status } = read_bulk_status(&document).map_err(wrong)?;
     let has_time = has_time(&app);
     let each = app.jobs.set_status_of_many(&caller.scope, &jobs, status, &has_time).await?;
@@ -147,21 +141,15 @@ pub(crate) async fn set_status_of_many(
     operation_id = "admin_retry_jobs",
     tag = "admin",
     request_body(content = BulkRetryDocument, example = json!({"job_ids": [1, 2, 3, 4, 5]})),
-    responses(
-        (status = 200, description = "What became of each", body = AdminResultsView),
-        (status = 422, description = "The document is wrong", body = Problem,
-         content_type = "application/problem+json"),
-    ),
-    security(("bearer" = [])),
+    responses((status = 200, description = "What became of each", body = AdminResultsView)),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn retry_many(
     State(app): State<App>,
     caller: Caller,
-    params: Params,
+    _: NoParams,
     JsonBody(document): JsonBody,
 ) -> Result<Answer, Problem> {
-    params.finish()?;
     let jobs = read_bulk_retry(&document).map_err(wrong)?;
     let has_time = has_time(&app);
     let each = app.jobs.admin_retry_many(&caller.scope, &jobs, &has_time).await?;

@@ -10,7 +10,7 @@ use super::{AdminJobView, meant, wrong};
 use crate::auth::Caller;
 use crate::body::JsonBody;
 use crate::oversight::Deed;
-use crate::params::{Params, PathId};
+use crate::params::{NoParams, PathId};
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -44,26 +44,18 @@ pub struct BoostDocument {
     request_body(content = PriorityDocument, example = json!({"priority": 50})),
     responses(
         (status = 200, description = "The job as it is now", body = AdminJobView),
-        (status = 404, description = "There is no such job", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 409, description = "The job was cancelled", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 412, description = "The job changed again and again meanwhile", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 422, description = "The priority is none", body = Problem,
-         content_type = "application/problem+json"),
+        (status = 409, description = "The job was cancelled"),
+        (status = 412, description = "The job changed again and again meanwhile"),
     ),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn set_priority(
     State(app): State<App>,
     caller: Caller,
     PathId(id): PathId,
-    params: Params,
+    _: NoParams,
     JsonBody(document): JsonBody,
 ) -> Result<(Extension<Deed>, Json<AdminJobView>), Problem> {
-    params.finish()?;
     let priority = read_new_priority(&document).map_err(wrong)?;
     let id = meant(&app, &caller, &id).await?;
     app.jobs.set_priority(&caller.scope, id, priority).await?;
@@ -81,26 +73,18 @@ pub(crate) async fn set_priority(
     request_body(content = BoostDocument, example = json!({"boost": 20})),
     responses(
         (status = 200, description = "The job as it is now", body = AdminJobView),
-        (status = 404, description = "There is no such job", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 409, description = "The job was cancelled", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 412, description = "The job changed again and again meanwhile", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 422, description = "The boost is none", body = Problem,
-         content_type = "application/problem+json"),
+        (status = 409, description = "The job was cancelled"),
+        (status = 412, description = "The job changed again and again meanwhile"),
     ),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn boost(
     State(app): State<App>,
     caller: Caller,
     PathId(id): PathId,
-    params: Params,
+    _: NoParams,
     JsonBody(document): JsonBody,
 ) -> Result<(Extension<Deed>, Json<AdminJobView>), Problem> {
-    params.finish()?;
     let by = read_boost(&document).map_err(wrong)?;
     let id = meant(&app, &caller, &id).await?;
     app.jobs.boost(&caller.scope, id, by).await?;

@@ -9,7 +9,7 @@ use super::page::AdminPageQuery;
 use super::{ScheduledJobView, meant};
 use crate::auth::Caller;
 use crate::page::encode;
-use crate::params::{Params, PathId};
+use crate::params::{NoParams, Params, PathId};
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -40,13 +40,7 @@ pub struct ScheduledJobList {
     operation_id = "admin_list_scheduled_jobs",
     tag = "admin",
     params(AdminPageQuery),
-    responses(
-        (status = 200, description = "A part of the list", body = ScheduledJobList),
-        (status = 422, description = "A parameter is wrong, or the offset leads too far; then follow \
-            `next_cursor`", body = Problem,
-         content_type = "application/problem+json"),
-    ),
-    security(("bearer" = [])),
+    responses((status = 200, description = "A part of the list", body = ScheduledJobList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn list_scheduled(
@@ -74,23 +68,15 @@ pub(crate) async fn list_scheduled(
     operation_id = "admin_get_scheduled_job",
     tag = "admin",
     params(("id" = String, Path, description = "The number of the job, or its UUID", example = "1")),
-    responses(
-        (status = 200, description = "The job", body = ScheduledJobView),
-        (status = 404, description = "There is no such scheduled job", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 422, description = "A parameter is wrong", body = Problem,
-         content_type = "application/problem+json"),
-    ),
-    security(("bearer" = [])),
+    responses((status = 200, description = "The job", body = ScheduledJobView)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn get_scheduled(
     State(app): State<App>,
     caller: Caller,
     PathId(id): PathId,
-    params: Params,
+    _: NoParams,
 ) -> Result<Json<ScheduledJobView>, Problem> {
-    params.finish()?;
     let id = meant(&app, &caller, &id).await?;
     Ok(Json(app.jobs.get_scheduled(&caller.scope, id).await?.into()))
 }

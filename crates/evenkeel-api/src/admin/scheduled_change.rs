@@ -14,7 +14,7 @@ use super::{ScheduledJobView, meant, wrong};
 use crate::auth::Caller;
 use crate::body::{JsonBody, NoBody};
 use crate::jobs::shown;
-use crate::params::{Params, PathId};
+use crate::params::{NoParams, PathId};
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -81,21 +81,16 @@ pub struct DeletedScheduledView {
             was made, and `deduplicated` is true", body = ScheduledJobView,
          headers(("Location" = String, description = "Where it is"))),
         (status = 409, description = "Another job has the name, or one that is no scheduled job has the \
-            dedup_key", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 422, description = "The job is wrong; all that is wrong is in `errors`",
-         body = Problem, content_type = "application/problem+json"),
+            dedup_key"),
     ),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn create_scheduled(
     State(app): State<App>,
     caller: Caller,
-    params: Params,
+    _: NoParams,
     JsonBody(document): JsonBody,
 ) -> Result<impl IntoResponse, Problem> {
-    params.finish()?;
     let (made, deduplicated) =
         app.jobs.create_scheduled(&caller.scope, &document, &caller.subject).await?;
     let view = ScheduledJobView { deduplicated, ..ScheduledJobView::from(made) };
@@ -120,27 +115,19 @@ pub(crate) async fn create_scheduled(
             "cron_expression": "@hourly", "enabled": true, "priority": 20})),
     responses(
         (status = 200, description = "The job as it is now", body = ScheduledJobView),
-        (status = 404, description = "There is no such scheduled job", body = Problem,
-         content_type = "application/problem+json"),
         (status = 409, description = "Another job has the name or the dedup_key, or the job was \
-            cancelled; nothing is changed then",
-         body = Problem, content_type = "application/problem+json"),
-        (status = 412, description = "The job changed again and again meanwhile", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 422, description = "The change is wrong; all that is wrong is in `errors`",
-         body = Problem, content_type = "application/problem+json"),
+            cancelled; nothing is changed then"),
+        (status = 412, description = "The job changed again and again meanwhile"),
     ),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn update_scheduled(
     State(app): State<App>,
     caller: Caller,
     PathId(id): PathId,
-    params: Params,
+    _: NoParams,
     JsonBody(document): JsonBody,
 ) -> Result<Json<ScheduledJobView>, Problem> {
-    params.finish()?;
     let id = meant(&app, &caller, &id).await?;
     Ok(Json(app.jobs.update_scheduled(&caller.scope, id, &document, &shown).await?.into()))
 }
@@ -152,24 +139,16 @@ pub(crate) async fn update_scheduled(
     operation_id = "admin_delete_scheduled_job",
     tag = "admin",
     params(("id" = String, Path, description = "The number of the job, or its UUID", example = "1")),
-    responses(
-        (status = 200, description = "It is gone", body = DeletedScheduledView),
-        (status = 404, description = "There is no such scheduled job", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 422, description = "A parameter is wrong", body = Problem,
-         content_type = "application/problem+json"),
-    ),
-    security(("bearer" = [])),
+    responses((status = 200, description = "It is gone", body = DeletedScheduledView)),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn delete_scheduled(
     State(app): State<App>,
     caller: Caller,
     PathId(id): PathId,
-    params: Params,
+    _: NoParams,
     _: NoBody,
 ) -> Result<Json<DeletedScheduledView>, Problem> {
-    params.finish()?;
     let id = meant(&app, &caller, &id).await?;
     let (job, gone) = app.jobs.delete_scheduled(&caller.scope, id).await?;
     let still_running = gone.running.into_iter().map(|key| key.execution_id()).collect();
@@ -186,26 +165,18 @@ pub(crate) async fn delete_scheduled(
     request_body(content = EnabledDocument, example = json!({"enabled": false})),
     responses(
         (status = 200, description = "The job as it is now", body = ScheduledJobView),
-        (status = 404, description = "There is no such scheduled job", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 409, description = "The job is over, or another has its dedup_key", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 412, description = "The job changed again and again meanwhile", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 422, description = "`enabled` is wrong or missing", body = Problem,
-         content_type = "application/problem+json"),
+        (status = 409, description = "The job is over, or another has its dedup_key"),
+        (status = 412, description = "The job changed again and again meanwhile"),
     ),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn toggle_scheduled(
     State(app): State<App>,
     caller: Caller,
     PathId(id): PathId,
-    params: Params,
+    _: NoParams,
     JsonBody(document): JsonBody,
 ) -> Result<Json<ScheduledJobView>, Problem> {
-    params.finish()?;
     let enabled = read_enabled(&document).map_err(wrong)?;
     let id = meant(&app, &caller, &id).await?;
     Ok(Json(app.jobs.enable(&caller.scope, id, enabled).await?.into()))

@@ -10,7 +10,7 @@ use super::{AdminJobView, meant, wrong};
 use crate::auth::Caller;
 use crate::body::{JsonBody, NoBody};
 use crate::oversight::Deed;
-use crate::params::{Params, PathId};
+use crate::params::{NoParams, PathId};
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -40,28 +40,20 @@ pub struct StatusDocument {
     request_body(content = StatusDocument, example = json!({"status": "queued"})),
     responses(
         (status = 200, description = "The job as it is now", body = AdminJobView),
-        (status = 404, description = "There is no such job", body = Problem,
-         content_type = "application/problem+json"),
         (status = 409, description = "Nothing of the job goes on that could be so, or it was \
             cancelled; its run goes no further, because it was asked to end or the job was paused; \
-            another job has its dedup_key; or its time has come and no node is alive to begin it",
-         body = Problem, content_type = "application/problem+json"),
-        (status = 412, description = "The job changed again and again meanwhile", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 422, description = "The status is none", body = Problem,
-         content_type = "application/problem+json"),
+            another job has its dedup_key; or its time has come and no node is alive to begin it"),
+        (status = 412, description = "The job changed again and again meanwhile"),
     ),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn set_status(
     State(app): State<App>,
     caller: Caller,
     PathId(id): PathId,
-    params: Params,
+    _: NoParams,
     JsonBody(document): JsonBody,
 ) -> Result<(Extension<Deed>, Json<AdminJobView>), Problem> {
-    params.finish()?;
     let status = read_status(&document).map_err(wrong)?;
     let id = meant(&app, &caller, &id).await?;
     let set = app.jobs.set_status(&caller.scope, id, status).await?;
@@ -78,26 +70,18 @@ pub(crate) async fn set_status(
     params(("id" = String, Path, description = "The number of the job, or its UUID", example = "1")),
     responses(
         (status = 200, description = "The job as it is now", body = AdminJobView),
-        (status = 404, description = "There is no such job", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 409, description = "Its latest run did not fail, or is not over", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 412, description = "The job changed again and again meanwhile", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 422, description = "A parameter is wrong", body = Problem,
-         content_type = "application/problem+json"),
+        (status = 409, description = "Its latest run did not fail, or is not over"),
+        (status = 412, description = "The job changed again and again meanwhile"),
     ),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn retry(
     State(app): State<App>,
     caller: Caller,
     PathId(id): PathId,
-    params: Params,
+    _: NoParams,
     _: NoBody,
 ) -> Result<Json<AdminJobView>, Problem> {
-    params.finish()?;
     let id = meant(&app, &caller, &id).await?;
     Ok(Json(app.jobs.admin_retry(&caller.scope, id).await?.into()))
 }

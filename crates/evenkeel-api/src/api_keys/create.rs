@@ -16,7 +16,7 @@ use crate::auth::Caller;
 use crate::body::JsonBody;
 use crate::keyed::ShownOnce;
 use crate::oversight::Target;
-use crate::params::Params;
+use crate::params::NoParams;
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
@@ -66,21 +66,16 @@ pub struct MadeApiKeyView {
     request_body(content = ApiKeyDocument, example = json!({"name": "ci", "role": "operator"})),
     responses(
         (status = 201, description = "The key", body = MadeApiKeyView),
-        (status = 409, description = "Another key has the name", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 422, description = "A field is wrong", body = Problem,
-         content_type = "application/problem+json"),
+        (status = 409, description = "Another key has the name"),
     ),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("admin"))),
 )]
 pub(crate) async fn create(
     State(app): State<App>,
     caller: Caller,
-    params: Params,
+    _: NoParams,
     JsonBody(document): JsonBody,
 ) -> Result<impl IntoResponse, Problem> {
-    params.finish()?;
     let (name, role, expires_at) = read(document, (app.clock)())?;
     let made = app
         .access

@@ -38,12 +38,7 @@ pub struct ApiKeyList {
     operation_id = "list_api_keys",
     tag = "access",
     params(PageQuery),
-    responses(
-        (status = 200, description = "A part of the list", body = ApiKeyList),
-        (status = 422, description = "A parameter is wrong", body = Problem,
-         content_type = "application/problem+json"),
-    ),
-    security(("bearer" = [])),
+    responses((status = 200, description = "A part of the list", body = ApiKeyList)),
     extensions(("x-required-role" = json!("admin"))),
 )]
 pub(crate) async fn list(

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::auth::Caller;
 use crate::body::NoBody;
-use crate::params::{Params, PathId};
+use crate::params::{NoParams, PathId};
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
@@ -31,22 +31,17 @@ pub struct RevokedApiKeyView {
     params(("id" = uuid::Uuid, Path, description = "Which key")),
     responses(
         (status = 200, description = "It is worth nothing any more", body = RevokedApiKeyView),
-        (status = 404, description = "There is no such key, or it was revoked before", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 422, description = "A parameter is wrong", body = Problem,
-         content_type = "application/problem+json"),
+        (status = 404, description = "There is no such key, or it was revoked before"),
     ),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("admin"))),
 )]
 pub(crate) async fn revoke(
     State(app): State<App>,
     caller: Caller,
     PathId(id): PathId,
-    params: Params,
+    _: NoParams,
     _: NoBody,
 ) -> Result<Json<RevokedApiKeyView>, Problem> {
-    params.finish()?;
     let missing = || Problem::new(ProblemType::NotFound, "there is no such API key");
     let id: Uuid = id.parse().map_err(|_| missing())?;
     let revoked = app.store.revoke_key(&caller.scope, id, Now::Database).await?;

@@ -106,10 +106,7 @@ pub(crate) struct ConditionQuery {
     params(PageQuery, ConditionQuery),
     responses(
         (status = 200, description = "Counts, and a part of the list", body = ConditionList),
-        (status = 422, description = "A parameter is wrong", body = Problem,
-         content_type = "application/problem+json"),
     ),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn list(

@@ -6,7 +6,7 @@ use axum::extract::State;
 use super::view::DeadLetterView;
 use super::{missing, read_id};
 use crate::auth::Caller;
-use crate::params::{Params, PathId};
+use crate::params::{NoParams, PathId};
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
@@ -17,23 +17,15 @@ use crate::state::App;
     operation_id = "get_dead_letter",
     tag = "executions",
     params(("id" = uuid::Uuid, Path, description = "The id of the letter, or of an execution of its run")),
-    responses(
-        (status = 200, description = "The letter", body = DeadLetterView),
-        (status = 404, description = "There is no such letter", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 422, description = "A parameter is wrong", body = Problem,
-         content_type = "application/problem+json"),
-    ),
-    security(("bearer" = [])),
+    responses((status = 200, description = "The letter", body = DeadLetterView)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn get(
     State(app): State<App>,
     caller: Caller,
     PathId(id): PathId,
-    params: Params,
+    _: NoParams,
 ) -> Result<Json<DeadLetterView>, Problem> {
-    params.finish()?;
     let found = app.runs.get_dead(&caller.scope, read_id(&id)?).await;
     let found = found.map_err(|error| match Problem::from(error) {
         problem if problem.kind == ProblemType::NotFound => missing(),

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use evenkeel_store::{DeadFilter, DeadPlace, PageRequest};
+use evenkeel_store::{DeadCursor, DeadFilter, PageRequest};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -48,14 +48,7 @@ pub(crate) struct DeadLetterQuery {
     operation_id = "list_dead_letters",
     tag = "executions",
     params(PageQuery, DeadLetterQuery),
-    responses(
-        (status = 200, description = "A part of the list", body = DeadLetterList),
-        (status = 404, description = "There is no such job", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 422, description = "A parameter is wrong", body = Problem,
-         content_type = "application/problem+json"),
-    ),
-    security(("bearer" = [])),
+    responses((status = 200, description = "A part of the list", body = DeadLetterList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn list(
@@ -63,7 +56,7 @@ pub(crate) async fn list(
     caller: Caller,
     mut params: Params,
 ) -> Result<Json<DeadLetterList>, Problem> {
-    let request: PageRequest<DeadPlace> = PageQuery::take(&mut params);
+    let request: PageRequest<DeadCursor> = PageQuery::take(&mut params);
     let query =
         DeadLetterQuery { job_id: params.text("job_id"), redriven: params.flag("redriven") };
     params.finish()?;

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::missing;
 use crate::auth::Caller;
 use crate::body::JsonBody;
-use crate::params::Params;
+use crate::params::NoParams;
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
@@ -83,21 +83,15 @@ fn count(results: &[LetterResultView]) -> (u64, u64) {
     tag = "executions",
     request_body(content = LetterIdsDocument,
         example = json!({"ids": ["0006442d-7b2b-8640-8000-000000040000"]})),
-    responses(
-        (status = 200, description = "What became of each", body = RedrivenLettersView),
-        (status = 422, description = "The list is wrong", body = Problem,
-         content_type = "application/problem+json"),
-    ),
-    security(("bearer" = [])),
+    responses((status = 200, description = "What became of each", body = RedrivenLettersView)),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn redrive_many(
     State(app): State<App>,
     caller: Caller,
-    params: Params,
+    _: NoParams,
     JsonBody(document): JsonBody,
 ) -> Result<Json<RedrivenLettersView>, Problem> {
-    params.finish()?;
     let ids = read(&document)?;
     let answers = app.runs.redrive(&caller.scope, &ids).await?;
     let results: Vec<LetterResultView> = ids
@@ -126,21 +120,15 @@ pub(crate) async fn redrive_many(
     tag = "executions",
     request_body(content = LetterIdsDocument,
         example = json!({"ids": ["0006442d-7b2b-8640-8000-000000040000"]})),
-    responses(
-        (status = 200, description = "What became of each", body = DeletedLettersView),
-        (status = 422, description = "The list is wrong", body = Problem,
-         content_type = "application/problem+json"),
-    ),
-    security(("bearer" = [])),
+    responses((status = 200, description = "What became of each", body = DeletedLettersView)),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn delete_many(
     State(app): State<App>,
     caller: Caller,
-    params: Params,
+    _: NoParams,
     JsonBody(document): JsonBody,
 ) -> Result<Json<DeletedLettersView>, Problem> {
-    params.finish()?;
     let ids = read(&document)?;
     let there = app.runs.delete_dead(&caller.scope, &ids).await?;
     let results: Vec<LetterResultView> = ids

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::{missing, read_id};
 use crate::auth::Caller;
 use crate::body::NoBody;
-use crate::params::{Params, PathId};
+use crate::params::{NoParams, PathId};
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
@@ -35,24 +35,18 @@ pub struct RedrivenView {
     params(("id" = uuid::Uuid, Path, description = "The id of the letter, or of an execution of its run")),
     responses(
         (status = 202, description = "It will run", body = RedrivenView),
-        (status = 404, description = "There is no such letter", body = Problem,
-         content_type = "application/problem+json"),
         (status = 409, description = "It was taken up before, a run of its job goes on, or the job is \
-         over", body = Problem, content_type = "application/problem+json"),
-        (status = 422, description = "A parameter is wrong", body = Problem,
-         content_type = "application/problem+json"),
+         over"),
     ),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn redrive(
     State(app): State<App>,
     caller: Caller,
     PathId(id): PathId,
-    params: Params,
+    _: NoParams,
     _: NoBody,
 ) -> Result<(StatusCode, Json<RedrivenView>), Problem> {
-    params.finish()?;
     let id = read_id(&id)?.key().run_id();
     let answer = app.runs.redrive(&caller.scope, &[id]).await?.pop();
     let run = match answer.ok_or_else(missing)? {

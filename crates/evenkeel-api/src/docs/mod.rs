@@ -41,7 +41,6 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'n
     operation_id = "get_docs",
     tag = "operations",
     responses((status = 200, description = "A page", body = String, content_type = "text/html")),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn docs(Extension(page): Extension<DocsPage>) -> impl IntoResponse {

@@ -35,12 +35,7 @@ use crate::streams::{Source, StreamEvent};
     responses(
         (status = 200, description = "The stream", body = StreamEvent,
          content_type = "text/event-stream"),
-        (status = 404, description = "There is no such job", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 422, description = "A parameter is wrong", body = Problem,
-         content_type = "application/problem+json"),
     ),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn stream(

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::read_id;
 use crate::auth::Caller;
 use crate::body::NoBody;
-use crate::params::{Params, PathId};
+use crate::params::{NoParams, PathId};
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
@@ -34,24 +34,17 @@ pub struct CancelledView {
     params(("id" = uuid::Uuid, Path, description = "The id of an execution or of a run")),
     responses(
         (status = 202, description = "It ends", body = CancelledView),
-        (status = 404, description = "There is no such execution", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 409, description = "It has ended", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 422, description = "A parameter is wrong", body = Problem,
-         content_type = "application/problem+json"),
+        (status = 409, description = "It has ended"),
     ),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn cancel(
     State(app): State<App>,
     caller: Caller,
     PathId(id): PathId,
-    params: Params,
+    _: NoParams,
     _: NoBody,
 ) -> Result<(StatusCode, Json<CancelledView>), Problem> {
-    params.finish()?;
     let (key, running) = match app.runs.cancel(&caller.scope, read_id(&id)?).await? {
         RunCancelled::Asked(key) => (key, true),
         RunCancelled::Withdrawn(key) => (key, false),

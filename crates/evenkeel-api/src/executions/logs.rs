@@ -135,12 +135,7 @@ fn is_over(status: AttemptStatus) -> bool {
     responses(
         (status = 200, description = "What it printed",
          content((LogView = "application/json"), (StreamEvent = "text/event-stream"))),
-        (status = 404, description = "There is no such execution", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 422, description = "A parameter is wrong", body = Problem,
-         content_type = "application/problem+json"),
     ),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn logs(

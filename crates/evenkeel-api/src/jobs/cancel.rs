@@ -7,7 +7,7 @@ use evenkeel_commands::Ask;
 use super::commanded::{Commanded, CommandedView, command};
 use crate::auth::Caller;
 use crate::body::NoBody;
-use crate::params::{Params, PathJob};
+use crate::params::{NoParams, PathJob};
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -26,26 +26,18 @@ use crate::state::App;
     responses(
         (status = 200, description = "It is over", body = CommandedView,
          headers(("ETag" = String, description = "Names this version of the job"))),
-        (status = 404, description = "There is no such job", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 409, description = "It is over already", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 412, description = "The job was changed meanwhile; its present ETag comes along",
-         body = Problem, content_type = "application/problem+json"),
-        (status = 422, description = "A parameter is wrong", body = Problem,
-         content_type = "application/problem+json"),
+        (status = 409, description = "It is over already"),
+        (status = 412, description = "The job was changed meanwhile; its present ETag comes along"),
     ),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn cancel(
     State(app): State<App>,
     caller: Caller,
     PathJob(id): PathJob,
-    params: Params,
+    _: NoParams,
     headers: HeaderMap,
     _: NoBody,
 ) -> Result<Commanded, Problem> {
-    params.finish()?;
     command(&app, &caller, id, Ask::Cancel, &headers).await
 }

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use evenkeel_commands::Ask;
 use evenkeel_core::{JobId, RunId, Timestamp};
-use evenkeel_store::Done;
+use evenkeel_store::CommandEffect;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -54,7 +54,7 @@ pub(super) async fn command(
 async fn view(
     app: &App,
     caller: &Caller,
-    done: Done,
+    done: CommandEffect,
     now: Timestamp,
 ) -> Result<CommandedView, Problem> {
     let job = done.job.ok_or(evenkeel_commands::CommandError::NotFound)?;
@@ -65,7 +65,9 @@ async fn view(
         None => None,
     };
     Ok(CommandedView {
-        job: JobView::new(job, now).waiting_as(effective).for_role(caller.scope.role),
+        job: JobView::new(job, now)
+            .waiting_as(effective)
+            .for_role(caller.scope.role, app.jobs.executors().catalog()),
         still_running: done.running.into_iter().map(|key| key.execution_id()).collect(),
         run_id: done.run.map(|key| key.run_id()),
         held_until,

@@ -10,7 +10,7 @@ use super::{JobDocument, JobView};
 use crate::auth::Caller;
 use crate::body::JsonBody;
 use crate::etag::etag;
-use crate::params::Params;
+use crate::params::NoParams;
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -48,21 +48,16 @@ use crate::state::App;
          `deduplicated` is true", body = JobView,
          headers(("Location" = String, description = "Where it is"),
                  ("ETag" = String, description = "Names this version of the job"))),
-        (status = 409, description = "Another job has the name", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 422, description = "The document is wrong; all that is wrong is in `errors`",
-         body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "Another job has the name"),
     ),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn create(
     State(app): State<App>,
     caller: Caller,
-    params: Params,
+    _: NoParams,
     JsonBody(document): JsonBody,
 ) -> Result<impl IntoResponse, Problem> {
-    params.finish()?;
     let Made { job, now, deduplicated } = app.jobs.create_or_find(&caller.scope, &document).await?;
     let place = HeaderValue::try_from(format!("/api/v1/jobs/{}", job.id))
         .unwrap_or_else(|_| HeaderValue::from_static("/api/v1/jobs"));

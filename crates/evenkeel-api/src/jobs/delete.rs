@@ -46,14 +46,8 @@ pub struct DeletedView {
     ),
     responses(
         (status = 200, description = "It is gone", body = DeletedView),
-        (status = 404, description = "There is no such job", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 412, description = "The job was changed meanwhile; its present ETag comes along",
-         body = Problem, content_type = "application/problem+json"),
-        (status = 422, description = "A parameter is wrong", body = Problem,
-         content_type = "application/problem+json"),
+        (status = 412, description = "The job was changed meanwhile; its present ETag comes along"),
     ),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn delete(

@@ -8,7 +8,7 @@ use axum::response::IntoResponse;
 use super::JobView;
 use crate::auth::Caller;
 use crate::etag::etag;
-use crate::params::{Params, PathJob};
+use crate::params::{NoParams, PathJob};
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -22,24 +22,19 @@ use crate::state::App;
     responses(
         (status = 200, description = "The job", body = JobView,
          headers(("ETag" = String, description = "Names this version of the job"))),
-        (status = 404, description = "There is no such job", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 422, description = "A parameter is wrong", body = Problem,
-         content_type = "application/problem+json"),
     ),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn get(
     State(app): State<App>,
     caller: Caller,
     PathJob(id): PathJob,
-    params: Params,
+    _: NoParams,
 ) -> Result<impl IntoResponse, Problem> {
-    params.finish()?;
     let (job, now) = app.jobs.get_with_now(&caller.scope, id).await?;
     let tag = etag(job.generation);
     let effective = app.jobs.effective_priority(&caller.scope, &job, now).await?;
     let view = JobView::new(job, now).waiting_as(effective);
-    Ok(([(header::ETAG, tag)], Json(view.for_role(caller.scope.role))))
+    let executors = app.jobs.executors().catalog();
+    Ok(([(header::ETAG, tag)], Json(view.for_role(caller.scope.role, executors))))
 }

@@ -123,12 +123,7 @@ impl JobQuery {
     operation_id = "list_jobs",
     tag = "jobs",
     params(PageQuery, JobQuery),
-    responses(
-        (status = 200, description = "A part of the list", body = JobList),
-        (status = 422, description = "A parameter is wrong", body = Problem,
-         content_type = "application/problem+json"),
-    ),
-    security(("bearer" = [])),
+    responses((status = 200, description = "A part of the list", body = JobList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn list(
@@ -141,13 +136,14 @@ pub(crate) async fn list(
     params.finish()?;
     let listed = app.jobs.list(&caller.scope, &filter, sort, request);
     let (page, now) = try_join(listed, app.jobs.now()).await?;
+    let executors = app.jobs.executors().catalog();
     Ok(Json(JobList {
         jobs: page
             .items
             .into_iter()
             .map(|job| {
                 let effective = app.jobs.effective_if_due(&job, now);
-                JobView::new(job, now).waiting_as(effective).for_role(caller.scope.role)
+                JobView::new(job, now).waiting_as(effective).for_role(caller.scope.role, executors)
             })
             .collect(),
         total: page.total,

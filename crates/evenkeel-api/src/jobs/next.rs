@@ -65,14 +65,7 @@ pub(crate) struct NextQuery {
     operation_id = "next_times_of_job",
     tag = "jobs",
     params(("id" = String, Path, description = "The job's id or name"), NextQuery),
-    responses(
-        (status = 200, description = "Its next times", body = NextTimesView),
-        (status = 404, description = "There is no such job", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 422, description = "A parameter is wrong", body = Problem,
-         content_type = "application/problem+json"),
-    ),
-    security(("bearer" = [])),
+    responses((status = 200, description = "Its next times", body = NextTimesView)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn next(

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use crate::auth::Caller;
 use crate::body::MaybeJson;
-use crate::params::{Params, PathJob};
+use crate::params::{NoParams, PathJob};
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
@@ -60,24 +60,17 @@ pub struct TriggerDocument {
         (status = 202, description = "It will run", body = TriggeredView),
         (status = 200, description = "The job has a `dedup_key`, and this run is there already",
          body = TriggeredView),
-        (status = 404, description = "There is no such job", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 409, description = "It is busy, or its state does not allow it", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 422, description = "A parameter or field is wrong", body = Problem,
-         content_type = "application/problem+json"),
+        (status = 409, description = "It is busy, or its state does not allow it"),
     ),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn trigger(
     State(app): State<App>,
     caller: Caller,
     PathJob(id): PathJob,
-    params: Params,
+    _: NoParams,
     MaybeJson(document): MaybeJson,
 ) -> Result<(StatusCode, Json<TriggeredView>), Problem> {
-    params.finish()?;
     let priority = read_trigger(document.as_ref())
         .map_err(|faults| Problem::of_fields(ProblemType::InvalidParameter, faults))?;
     let asked = app.jobs.trigger_or_find(&caller.scope, id, priority).await?;

@@ -13,7 +13,7 @@ use super::JobView;
 use crate::auth::Caller;
 use crate::body::JsonBody;
 use crate::etag::{etag, if_match};
-use crate::params::{Params, PathJob};
+use crate::params::{NoParams, PathJob};
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -36,27 +36,19 @@ use crate::state::App;
     responses(
         (status = 200, description = "The job as it is now", body = JobView,
          headers(("ETag" = String, description = "Names this version of the job"))),
-        (status = 404, description = "There is no such job", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 409, description = "Another job has the name, or the job was cancelled",
-         body = Problem, content_type = "application/problem+json"),
-        (status = 412, description = "The job was changed meanwhile; its present ETag comes along",
-         body = Problem, content_type = "application/problem+json"),
-        (status = 422, description = "The change is wrong; all that is wrong is in `errors`",
-         body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "Another job has the name, or the job was cancelled"),
+        (status = 412, description = "The job was changed meanwhile; its present ETag comes along"),
     ),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn put(
     State(app): State<App>,
     caller: Caller,
     PathJob(id): PathJob,
-    params: Params,
+    _: NoParams,
     headers: HeaderMap,
     JsonBody(sent): JsonBody,
 ) -> Result<impl IntoResponse, Problem> {
-    params.finish()?;
     update(&app, &caller, id, &headers, sent, Manner::Put).await
 }
 
@@ -77,27 +69,19 @@ pub(crate) async fn put(
     responses(
         (status = 200, description = "The job as it is now", body = JobView,
          headers(("ETag" = String, description = "Names this version of the job"))),
-        (status = 404, description = "There is no such job", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 409, description = "Another job has the name, or the job was cancelled",
-         body = Problem, content_type = "application/problem+json"),
-        (status = 412, description = "The job was changed meanwhile; its present ETag comes along",
-         body = Problem, content_type = "application/problem+json"),
-        (status = 422, description = "The change is wrong; all that is wrong is in `errors`",
-         body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "Another job has the name, or the job was cancelled"),
+        (status = 412, description = "The job was changed meanwhile; its present ETag comes along"),
     ),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn patch(
     State(app): State<App>,
     caller: Caller,
     PathJob(id): PathJob,
-    params: Params,
+    _: NoParams,
     headers: HeaderMap,
     JsonBody(sent): JsonBody,
 ) -> Result<impl IntoResponse, Problem> {
-    params.finish()?;
     update(&app, &caller, id, &headers, sent, Manner::Patch).await
 }
 

@@ -9,7 +9,7 @@ use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::schedule::{Gap, Overlap};
 use evenkeel_core::status::JobStatus;
 use evenkeel_core::{JobId, Schedule, Span, Timestamp};
-use evenkeel_store::{Job, Standing};
+use evenkeel_store::{Job, JobState};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -384,11 +384,11 @@ impl JobView {
             current_retry_count: job.retry_count,
             lock_token: job.running.map(|key| key.execution_id().to_string()),
             lock_acquired_at: job.running_since.filter(|_| job.running.is_some()),
-            enabled: job.standing != Standing::Paused,
-            is_paused: job.standing == Standing::Paused,
-            paused_at: job.stopped_at.filter(|_| job.standing == Standing::Paused),
+            enabled: job.state != JobState::Paused,
+            is_paused: job.state == JobState::Paused,
+            paused_at: job.stopped_at.filter(|_| job.state == JobState::Paused),
             pause_note: job.note,
-            cancelled_at: job.stopped_at.filter(|_| job.standing == Standing::Cancelled),
+            cancelled_at: job.stopped_at.filter(|_| job.state == JobState::Cancelled),
             generation: job.generation,
             created_at: job.created_at,
             updated_at: job.updated_at,

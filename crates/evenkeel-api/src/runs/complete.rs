@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use super::{AttemptCaller, Said, tail};
 use crate::body::MaybeJson;
-use crate::params::Params;
+use crate::params::NoParams;
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -40,12 +40,7 @@ pub struct CompleteDocument {
         example = json!({"output": "all done", "items_crawled": 25, "items_indexed": 23})),
     responses(
         (status = 204, description = "Its end is stored"),
-        (status = 404, description = "The id is none of an execution", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 409, description = "It has ended, or was taken over", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 422, description = "A field is wrong", body = Problem,
-         content_type = "application/problem+json"),
+        (status = 409, description = "It has ended, or was taken over"),
     ),
     security(("attempt" = [])),
     extensions(("x-required-role" = json!("none"))),
@@ -53,10 +48,9 @@ pub struct CompleteDocument {
 pub(crate) async fn complete(
     State(app): State<App>,
     caller: AttemptCaller,
-    params: Params,
+    _: NoParams,
     body: MaybeJson,
 ) -> Result<StatusCode, Problem> {
-    params.finish()?;
     let ending = read(Said::new(body)?)?;
     app.callbacks.end(caller.id, &caller.token, ending).await?;
     Ok(StatusCode::NO_CONTENT)

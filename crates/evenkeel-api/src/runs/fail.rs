@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use super::{AttemptCaller, Said, tail};
 use crate::body::MaybeJson;
-use crate::params::Params;
+use crate::params::NoParams;
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -53,12 +53,7 @@ pub struct FailedView {
         example = json!({"error": "the source is away", "retry_after_seconds": 120})),
     responses(
         (status = 200, description = "Its end is stored", body = FailedView),
-        (status = 404, description = "The id is none of an execution", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 409, description = "It has ended, or was taken over", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 422, description = "A field is wrong", body = Problem,
-         content_type = "application/problem+json"),
+        (status = 409, description = "It has ended, or was taken over"),
     ),
     security(("attempt" = [])),
     extensions(("x-required-role" = json!("none"))),
@@ -66,10 +61,9 @@ pub struct FailedView {
 pub(crate) async fn fail(
     State(app): State<App>,
     caller: AttemptCaller,
-    params: Params,
+    _: NoParams,
     body: MaybeJson,
 ) -> Result<Json<FailedView>, Problem> {
-    params.finish()?;
     let ending = read(Said::new(body)?)?;
     let then = app.callbacks.end(caller.id, &caller.token, ending).await?;
     let retry_at = match then {

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 
 use super::AttemptCaller;
 use crate::body::NoBody;
-use crate::params::Params;
+use crate::params::NoParams;
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -18,12 +18,7 @@ use crate::state::App;
     params(("id" = uuid::Uuid, Path, description = "The id of the execution")),
     responses(
         (status = 204, description = "It was heard"),
-        (status = 404, description = "The id is none of an execution", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 409, description = "It has ended, or was taken over: stop working on it",
-         body = Problem, content_type = "application/problem+json"),
-        (status = 422, description = "A parameter is wrong", body = Problem,
-         content_type = "application/problem+json"),
+        (status = 409, description = "It has ended, or was taken over: stop working on it"),
     ),
     security(("attempt" = [])),
     extensions(("x-required-role" = json!("none"))),
@@ -31,10 +26,9 @@ use crate::state::App;
 pub(crate) async fn heartbeat(
     State(app): State<App>,
     caller: AttemptCaller,
-    params: Params,
+    _: NoParams,
     _: NoBody,
 ) -> Result<StatusCode, Problem> {
-    params.finish()?;
     app.callbacks.heartbeat(caller.id, &caller.token).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::{AttemptCaller, Said};
 use crate::body::MaybeJson;
-use crate::params::Params;
+use crate::params::NoParams;
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -45,12 +45,7 @@ const CHECKPOINT_BYTES_MAX: usize = 4096;
         example = json!({"done": 25, "total": 100, "message": "a quarter"})),
     responses(
         (status = 204, description = "It was noted"),
-        (status = 404, description = "The id is none of an execution", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 409, description = "It has ended, or was taken over: stop working on it",
-         body = Problem, content_type = "application/problem+json"),
-        (status = 422, description = "A field is wrong", body = Problem,
-         content_type = "application/problem+json"),
+        (status = 409, description = "It has ended, or was taken over: stop working on it"),
     ),
     security(("attempt" = [])),
     extensions(("x-required-role" = json!("none"))),
@@ -58,10 +53,9 @@ const CHECKPOINT_BYTES_MAX: usize = 4096;
 pub(crate) async fn progress(
     State(app): State<App>,
     caller: AttemptCaller,
-    params: Params,
+    _: NoParams,
     body: MaybeJson,
 ) -> Result<StatusCode, Problem> {
-    params.finish()?;
     let (progress, checkpoint) = read(Said::new(body)?)?;
     app.callbacks.progress(caller.id, &caller.token, progress, checkpoint).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -310,12 +310,7 @@ pub(crate) struct DistributionQuery {
     operation_id = "get_distribution",
     tag = "balance",
     params(DistributionQuery),
-    responses(
-        (status = 200, description = "The load of the tenant", body = DistributionView),
-        (status = 422, description = "A parameter is wrong", body = Problem,
-         content_type = "application/problem+json"),
-    ),
-    security(("bearer" = [])),
+    responses((status = 200, description = "The load of the tenant", body = DistributionView)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn distribution(

@@ -97,12 +97,7 @@ pub(crate) struct ScoreParams {
     operation_id = "list_distribution_history",
     tag = "balance",
     params(ScoreParams),
-    responses(
-        (status = 200, description = "The scores of the tenant", body = ScoreList),
-        (status = 422, description = "A parameter is wrong", body = Problem,
-         content_type = "application/problem+json"),
-    ),
-    security(("bearer" = [])),
+    responses((status = 200, description = "The scores of the tenant", body = ScoreList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn history(

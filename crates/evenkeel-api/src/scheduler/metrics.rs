@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use crate::auth::Caller;
 use crate::jobs::rate;
-use crate::params::Params;
+use crate::params::NoParams;
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -152,14 +152,12 @@ impl From<Figures> for SchedulerMetrics {
     operation_id = "get_scheduler_metrics",
     tag = "operations",
     responses((status = 200, description = "The figures of the tenant", body = SchedulerMetrics)),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn metrics(
     State(app): State<App>,
     caller: Caller,
-    params: Params,
+    _: NoParams,
 ) -> Result<Json<SchedulerMetrics>, Problem> {
-    params.finish()?;
     Ok(Json(app.jobs.figures(&caller.scope).await?.into()))
 }

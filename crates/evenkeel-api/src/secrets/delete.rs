@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::missing;
 use crate::auth::Caller;
 use crate::body::NoBody;
-use crate::params::{Params, PathId};
+use crate::params::{NoParams, PathId};
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -29,24 +29,16 @@ pub struct DeletedSecretView {
     operation_id = "delete_secret",
     tag = "access",
     params(("name" = String, Path, description = "Which secret")),
-    responses(
-        (status = 200, description = "It is gone", body = DeletedSecretView),
-        (status = 404, description = "There is no such secret", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 422, description = "A parameter is wrong", body = Problem,
-         content_type = "application/problem+json"),
-    ),
-    security(("bearer" = [])),
+    responses((status = 200, description = "It is gone", body = DeletedSecretView)),
     extensions(("x-required-role" = json!("admin"))),
 )]
 pub(crate) async fn delete(
     State(app): State<App>,
     caller: Caller,
     PathId(name): PathId,
-    params: Params,
+    _: NoParams,
     _: NoBody,
 ) -> Result<Json<DeletedSecretView>, Problem> {
-    params.finish()?;
     let is_name = evenkeel_core::secret::is_name(&name);
     let deleted = is_name && app.store.delete_secret(&caller.scope, &name).await?;
     if deleted { Ok(Json(DeletedSecretView { name, deleted })) } else { Err(missing()) }

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::{SecretView, read_name};
 use crate::auth::Caller;
 use crate::body::JsonBody;
-use crate::params::{Params, PathId};
+use crate::params::{NoParams, PathId};
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -37,22 +37,17 @@ pub struct SecretDocument {
     responses(
         (status = 201, description = "The secret is new", body = SecretView),
         (status = 200, description = "The secret has another value now", body = SecretView),
-        (status = 409, description = "The server has no key to encrypt secrets with", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 422, description = "The name or the value is wrong", body = Problem,
-         content_type = "application/problem+json"),
+        (status = 409, description = "The server has no key to encrypt secrets with"),
     ),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("admin"))),
 )]
 pub(crate) async fn put(
     State(app): State<App>,
     caller: Caller,
     PathId(name): PathId,
-    params: Params,
+    _: NoParams,
     JsonBody(document): JsonBody,
 ) -> Result<(StatusCode, Json<SecretView>), Problem> {
-    params.finish()?;
     let name = read_name(name)?;
     let value = read(document)?;
     let info = app.secrets.put(&caller.scope, &name, &value, &caller.subject).await?;

@@ -48,12 +48,8 @@ pub struct UnreadableSecretView {
     params(("cursor" = Option<String>, Query, description = "Going on where another call ended")),
     responses(
         (status = 200, description = "What was done", body = RotatedView),
-        (status = 409, description = "The server has no key to encrypt secrets with", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 422, description = "A parameter is wrong", body = Problem,
-         content_type = "application/problem+json"),
+        (status = 409, description = "The server has no key to encrypt secrets with"),
     ),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("admin"))),
 )]
 pub(crate) async fn rotate(

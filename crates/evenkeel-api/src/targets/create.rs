@@ -10,7 +10,7 @@ use crate::auth::Caller;
 use crate::body::JsonBody;
 use crate::etag::etag;
 use crate::oversight;
-use crate::params::Params;
+use crate::params::NoParams;
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -26,21 +26,16 @@ use crate::state::App;
         (status = 201, description = "The target", body = TargetView,
          headers(("ETag" = String, description = "Names this version of the target"),
                  ("Location" = String, description = "Where it is"))),
-        (status = 409, description = "Another target has the number or the source_id",
-         body = Problem, content_type = "application/problem+json"),
-        (status = 422, description = "A field is wrong", body = Problem,
-         content_type = "application/problem+json"),
+        (status = 409, description = "Another target has the number or the source_id"),
     ),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn create(
     State(app): State<App>,
     caller: Caller,
-    params: Params,
+    _: NoParams,
     JsonBody(document): JsonBody,
 ) -> Result<impl IntoResponse, Problem> {
-    params.finish()?;
     let target = app.jobs.create_target(&caller.scope, &document).await?;
     let (number, tag) = (target.number, etag(target.generation));
     let place = HeaderValue::try_from(format!("/api/v1/targets/{number}"))

@@ -35,14 +35,8 @@ pub struct DeletedTargetView {
     ),
     responses(
         (status = 200, description = "It is gone", body = DeletedTargetView),
-        (status = 404, description = "There is no such target", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 409, description = "Jobs name it; the detail says how many", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 422, description = "A parameter is wrong", body = Problem,
-         content_type = "application/problem+json"),
+        (status = 409, description = "Jobs name it; the detail says how many"),
     ),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn delete(

@@ -13,7 +13,7 @@ use super::{TargetChange, TargetView, read_number};
 use crate::auth::Caller;
 use crate::body::JsonBody;
 use crate::etag::{etag, if_match};
-use crate::params::{Params, PathId};
+use crate::params::{NoParams, PathId};
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -51,27 +51,19 @@ pub struct ChangedTargetView {
     responses(
         (status = 200, description = "The target as it is now", body = ChangedTargetView,
          headers(("ETag" = String, description = "Names this version of the target"))),
-        (status = 404, description = "There is no such target", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 409, description = "Another target has the source_id", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 412, description = "The target was changed meanwhile", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 422, description = "A field is wrong", body = Problem,
-         content_type = "application/problem+json"),
+        (status = 409, description = "Another target has the source_id"),
+        (status = 412, description = "The target was changed meanwhile"),
     ),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn put(
     State(app): State<App>,
     caller: Caller,
     PathId(id): PathId,
-    params: Params,
+    _: NoParams,
     headers: HeaderMap,
     JsonBody(sent): JsonBody,
 ) -> Result<impl IntoResponse, Problem> {
-    params.finish()?;
     update(&app, &caller, &id, &headers, (&sent, Manner::Put)).await
 }
 
@@ -92,27 +84,19 @@ pub(crate) async fn put(
     responses(
         (status = 200, description = "The target as it is now", body = ChangedTargetView,
          headers(("ETag" = String, description = "Names this version of the target"))),
-        (status = 404, description = "There is no such target", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 409, description = "Another target has the source_id", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 412, description = "The target was changed meanwhile", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 422, description = "A field is wrong", body = Problem,
-         content_type = "application/problem+json"),
+        (status = 409, description = "Another target has the source_id"),
+        (status = 412, description = "The target was changed meanwhile"),
     ),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn patch(
     State(app): State<App>,
     caller: Caller,
     PathId(id): PathId,
-    params: Params,
+    _: NoParams,
     headers: HeaderMap,
     JsonBody(sent): JsonBody,
 ) -> Result<impl IntoResponse, Problem> {
-    params.finish()?;
     update(&app, &caller, &id, &headers, (&sent, Manner::Patch)).await
 }
 

@@ -26,7 +26,7 @@ use crate::auth::Caller;
 use crate::body::{BODY_BYTES_MAX, BULK_BYTES_MAX, check_weight, receive, says_json, says_ndjson};
 use crate::keyed;
 use crate::memory::Intake;
-use crate::params::Params;
+use crate::params::NoParams;
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 use crate::weight::Weight;
@@ -104,26 +104,21 @@ pub struct BulkView {
             (BulkResultView = "application/x-ndjson"),
         )),
         (status = 409, description = "A request with the same Idempotency-Key is under way, or was \
-         done before and what was answered is not kept", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 422, description = "There is no list of jobs, or it is too long", body = Problem,
-         content_type = "application/problem+json"),
+         done before and what was answered is not kept"),
+        (status = 422, description = "There is no list of jobs, or it is too long"),
         (status = 503, description = "None is known to be created: the database does not answer, or \
-         there was no time left; sent again under the same Idempotency-Key, it is not done twice",
-         body = Problem, content_type = "application/problem+json"),
+         there was no time left; sent again under the same Idempotency-Key, it is not done twice"),
     ),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn bulk(
     State(app): State<App>,
     caller: Caller,
-    params: Params,
+    _: NoParams,
     headers: HeaderMap,
     uri: Uri,
     request: Request,
 ) -> Result<Response, Problem> {
-    params.finish()?;
     let key = keyed::read_key(&headers)?;
     if says_ndjson(&headers) {
         return Ok(stream::answer(app, caller.scope, key, uri, request.into_body()));

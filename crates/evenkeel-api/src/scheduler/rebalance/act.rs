@@ -17,7 +17,7 @@ use crate::auth::Caller;
 use crate::body::MaybeJson;
 use crate::jobs::{FilterDocument, working_time};
 use crate::oversight::{Deed, Target};
-use crate::params::Params;
+use crate::params::NoParams;
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
@@ -61,24 +61,19 @@ pub(super) type Begun = (StatusCode, Extension<Target>, Extension<Deed>, Json<Re
     responses(
         (status = 200, description = "It is over", body = RebalancedView),
         (status = 202, description = "It goes on", body = RebalancedView),
-        (status = 404, description = "There is no such plan", body = Problem,
-         content_type = "application/problem+json"),
+        (status = 404, description = "There is no such plan"),
         (status = 409, description = "Another one goes on (`rebalance-under-way`), or the plan is too \
          old (`plan-expired`), was acted on (`rebalance-state`), or its jobs have changed \
-         (`plan-changed`)", body = Problem, content_type = "application/problem+json"),
-        (status = 422, description = "The document is wrong; all that is wrong is in `errors`",
-         body = Problem, content_type = "application/problem+json"),
+         (`plan-changed`)"),
     ),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn rebalance(
     State(app): State<App>,
     caller: Caller,
-    params: Params,
+    _: NoParams,
     MaybeJson(document): MaybeJson,
 ) -> Result<Begun, Problem> {
-    params.finish()?;
     let order = read_rebalance(document.as_ref())
         .map_err(|faults| Problem::of_fields(ProblemType::InvalidParameter, faults))?;
     let until = wait_until(&app);

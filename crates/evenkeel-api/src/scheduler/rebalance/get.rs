@@ -6,7 +6,7 @@ use axum::extract::State;
 use super::read_id;
 use super::view::RebalancedView;
 use crate::auth::Caller;
-use crate::params::{Params, PathId};
+use crate::params::{NoParams, PathId};
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -17,22 +17,14 @@ use crate::state::App;
     operation_id = "get_rebalance",
     tag = "balance",
     params(("id" = uuid::Uuid, Path, description = "Which rebalance or plan")),
-    responses(
-        (status = 200, description = "The rebalance", body = RebalancedView),
-        (status = 404, description = "There is no such rebalance", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 422, description = "A parameter is wrong", body = Problem,
-         content_type = "application/problem+json"),
-    ),
-    security(("bearer" = [])),
+    responses((status = 200, description = "The rebalance", body = RebalancedView)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn get_rebalance(
     State(app): State<App>,
     caller: Caller,
     PathId(id): PathId,
-    params: Params,
+    _: NoParams,
 ) -> Result<Json<RebalancedView>, Problem> {
-    params.finish()?;
     Ok(Json(app.balancing.report(&caller.scope, read_id(&id)?).await?.into()))
 }

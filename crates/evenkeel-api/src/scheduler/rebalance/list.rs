@@ -39,12 +39,7 @@ pub struct RebalanceList {
     operation_id = "list_rebalances",
     tag = "balance",
     params(PageQuery),
-    responses(
-        (status = 200, description = "A part of the list", body = RebalanceList),
-        (status = 422, description = "A parameter is wrong", body = Problem,
-         content_type = "application/problem+json"),
-    ),
-    security(("bearer" = [])),
+    responses((status = 200, description = "A part of the list", body = RebalanceList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn list_rebalances(

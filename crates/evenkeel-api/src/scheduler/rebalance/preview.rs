@@ -16,7 +16,7 @@ use crate::auth::Caller;
 use crate::body::MaybeJson;
 use crate::jobs::FilterDocument;
 use crate::oversight::{Deed, Target};
-use crate::params::Params;
+use crate::params::NoParams;
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
@@ -119,21 +119,15 @@ impl From<Previewed> for PreviewedView {
     request_body(content = inline(Option<PlanDocument>), example = json!({
         "filter": {"metadata": {"category": "news"}}, "max_moves": 100, "target_score": 0.95,
     })),
-    responses(
-        (status = 200, description = "What it would do", body = PreviewedView),
-        (status = 422, description = "The document is wrong; all that is wrong is in `errors`",
-         body = Problem, content_type = "application/problem+json"),
-    ),
-    security(("bearer" = [])),
+    responses((status = 200, description = "What it would do", body = PreviewedView)),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn preview_rebalance(
     State(app): State<App>,
     caller: Caller,
-    params: Params,
+    _: NoParams,
     MaybeJson(document): MaybeJson,
 ) -> Result<(Extension<Target>, Extension<Deed>, Json<PreviewedView>), Problem> {
-    params.finish()?;
     let options = read_plan_options(document.as_ref())
         .map_err(|faults| Problem::of_fields(ProblemType::InvalidParameter, faults))?;
     let view: PreviewedView =

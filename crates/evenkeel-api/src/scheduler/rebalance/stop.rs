@@ -8,7 +8,7 @@ use super::view::RebalancedView;
 use crate::auth::Caller;
 use crate::body::NoBody;
 use crate::oversight::Deed;
-use crate::params::{Params, PathId};
+use crate::params::{NoParams, PathId};
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -22,24 +22,17 @@ use crate::state::App;
     params(("id" = uuid::Uuid, Path, description = "Which rebalance")),
     responses(
         (status = 200, description = "It is stopped", body = RebalancedView),
-        (status = 404, description = "There is no such rebalance", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 409, description = "It does not go on (`rebalance-state`)", body = Problem,
-         content_type = "application/problem+json"),
-        (status = 422, description = "A parameter is wrong", body = Problem,
-         content_type = "application/problem+json"),
+        (status = 409, description = "It does not go on (`rebalance-state`)"),
     ),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn stop_rebalance(
     State(app): State<App>,
     caller: Caller,
     PathId(id): PathId,
-    params: Params,
+    _: NoParams,
     NoBody: NoBody,
 ) -> Result<(Extension<Deed>, Json<RebalancedView>), Problem> {
-    params.finish()?;
     let id = read_id(&id)?;
     app.balancing.stop(&caller.scope, id).await?;
     let view = RebalancedView::from(app.balancing.report(&caller.scope, id).await?);

@@ -8,7 +8,7 @@ use super::read_id;
 use super::view::RebalancedView;
 use crate::auth::Caller;
 use crate::body::MaybeJson;
-use crate::params::{Params, PathId};
+use crate::params::{NoParams, PathId};
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
@@ -34,25 +34,18 @@ pub struct UndoDocument {
     responses(
         (status = 200, description = "It is taken back", body = RebalancedView),
         (status = 202, description = "It is being taken back", body = RebalancedView),
-        (status = 404, description = "There is no such rebalance", body = Problem,
-         content_type = "application/problem+json"),
         (status = 409, description = "Another one goes on (`rebalance-under-way`), or it can't be \
-         taken back (`rebalance-state`): it was already, it moved nothing, or it is too long ago",
-         body = Problem, content_type = "application/problem+json"),
-        (status = 422, description = "The document is wrong", body = Problem,
-         content_type = "application/problem+json"),
+         taken back (`rebalance-state`): it was already, it moved nothing, or it is too long ago"),
     ),
-    security(("bearer" = [])),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn undo_rebalance(
     State(app): State<App>,
     caller: Caller,
     PathId(id): PathId,
-    params: Params,
+    _: NoParams,
     MaybeJson(document): MaybeJson,
 ) -> Result<Begun, Problem> {
-    params.finish()?;
     let wait = evenkeel_commands::read_undo(document.as_ref())
         .map_err(|faults| Problem::of_fields(ProblemType::InvalidParameter, faults))?;
     let until = wait_until(&app);
