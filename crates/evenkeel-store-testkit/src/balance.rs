@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use evenkeel_core::balance::{Load, LoadProfileKey, Move, Placement};
 use evenkeel_core::{Span, TenantNo, Timestamp};
 use evenkeel_store::{
-    BeganRebalance, Job, JobFilter, JobSort, LoadProfileCount, MoveBatch, PageRequest, Rebalance,
-    RebalanceState, Scope, Standing, Store,
+    BeganRebalance, Job, JobFilter, JobSort, JobState, LoadProfileCount, MoveBatch, PageRequest,
+    Rebalance, RebalanceState, Scope, Store,
 };
 use uuid::Uuid;
 
@@ -54,7 +54,7 @@ async fn planned_jobs(store: &dyn Store, scope: &Scope) -> Vec<Job> {
             break;
         }
     }
-    jobs.retain(|job| job.standing == Standing::Active && job.next_at.is_some());
+    jobs.retain(|job| job.state == JobState::Active && job.next_at.is_some());
     jobs.sort_unstable_by_key(|job| job.no);
     jobs
 }

@@ -229,8 +229,8 @@ impl Rig {
             results: Results::default(),
             then,
             priority: None,
-            traces: Attachments::default(),
-            watch: false,
+            attachments: Attachments::default(),
+            judge: false,
             unstored_since: None,
             hook: Hook::None,
         }
@@ -299,7 +299,7 @@ impl Rig {
 
     /// The wakes of all shards due until then.
     pub async fn wakes(&self, until: i64) -> Vec<DelayedAttempt> {
-        self.look(until, 10_000).await.wakes
+        self.look(until, 10_000).await.delayed
     }
 
     /// Fires wakes for the first node.
@@ -388,7 +388,7 @@ pub fn claim_of(node: NodeNo, room: usize) -> Claim {
         node,
         node_name: "node-1".into(),
         pools: vec![DEFAULT_POOL.into()],
-        room,
+        capacity: room,
         guaranteed: [0; 3],
         aging: Aging::default(),
         limits: Limits::default(),

@@ -22,7 +22,7 @@ pub struct Claim {
     /// From these pools.
     pub pools: Vec<String>,
     /// At most this many.
-    pub room: usize,
+    pub capacity: usize,
     /// Of each lane, this many before an earlier lane takes the rest.
     pub guaranteed: [usize; Lane::ALL.len()],
     /// How waiting counts.
@@ -60,7 +60,7 @@ pub struct ClaimedAttempt {
     /// The priority that this run was given, whatever its job's is.
     pub priority: Option<Priority>,
     /// The limits of which it has a place.
-    pub places: Vec<LimitKey>,
+    pub permits: Vec<LimitKey>,
 }
 
 /// What a worker has got.
@@ -114,9 +114,9 @@ pub struct Finish {
     /// The priority that this run was given: if it is tried again, it keeps it.
     pub priority: Option<Priority>,
     /// What becomes of what it said while it ran.
-    pub traces: Attachments,
+    pub attachments: Attachments,
     /// Its job is to be judged, even if it ended well.
-    pub watch: bool,
+    pub judge: bool,
     /// What is done together with it.
     pub hook: Hook,
     /// Since when the attempt may have been over without the store's knowledge, if its node could
@@ -349,7 +349,7 @@ pub trait AttemptStore: Send + Sync {
     /// job for times from then on that say [`Overlap`](evenkeel_core::advance::SkipReason::Overlap)
     /// say [`EndNotStored`](evenkeel_core::advance::SkipReason::EndNotStored).
     ///
-    /// Jobs whose attempt did not end well, those of ends with [`Finish::watch`], and those on the
+    /// Jobs whose attempt did not end well, those of ends with [`Finish::judge`], and those on the
     /// watch list are to be judged at once.
     async fn finish(
         &self,

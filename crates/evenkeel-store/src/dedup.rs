@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use evenkeel_core::dedup::{DedupKey, DedupScope, Holder, Wish};
 use evenkeel_core::{JobId, TenantNo, Timestamp};
 
-use crate::{Action, Job, JobCommand, NewJob, Standing, StoreError};
+use crate::{Action, Job, JobCommand, JobState, NewJob, StoreError};
 
 /// A key that a job wants.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -36,7 +36,7 @@ impl DedupClaim {
     /// By a run of a job that somebody asks for.
     pub fn by_run(job: &Job, wish: Wish, now: Timestamp) -> Option<Self> {
         let after = Holder {
-            standing: job.standing,
+            state: job.state,
             waits: true,
             live: job.live + 1,
             ..Holder::new(&job.definition.schedule, job.next_at, now)
@@ -60,7 +60,7 @@ impl DedupClaim {
             Action::Retry { .. } => return Self::by_run(job, Wish::RunAgain, now),
             Action::Resume { next_at } => (&job.about, &job.definition, *next_at),
             Action::Change(change) => {
-                let is_active = job.standing == Standing::Active;
+                let is_active = job.state == JobState::Active;
                 let about = change.about.as_ref().unwrap_or(&job.about);
                 let definition = change.definition.as_ref().unwrap_or(&job.definition);
                 let next_at = change.next_at.unwrap_or(job.next_at).filter(|_| is_active);
@@ -74,12 +74,12 @@ impl DedupClaim {
                 (about, definition, next_at)
             }
         };
-        let standing = match order.action {
-            Action::Resume { .. } => Standing::Active,
-            _ => job.standing,
+        let state = match order.action {
+            Action::Resume { .. } => JobState::Active,
+            _ => job.state,
         };
         let after = Holder {
-            standing,
+            state,
             waits: job.waiting > 0,
             live: job.live,
             ..Holder::new(&definition.schedule, next_at, now)

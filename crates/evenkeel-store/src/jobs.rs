@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use evenkeel_core::order::Priority;
 use evenkeel_core::run::Outcome;
-use evenkeel_core::status::{JobFacts, JobStatus, NotAllowed, Standing};
+use evenkeel_core::status::{JobFacts, JobState, JobStatus, NotAllowed};
 use evenkeel_core::{
     About, AttemptKey, Definition, History, JobId, JobNo, Slot, TenantNo, Timestamp,
 };
@@ -46,7 +46,7 @@ pub struct Job {
     /// What it does.
     pub definition: Definition,
     /// Whether it takes part.
-    pub standing: Standing,
+    pub state: JobState,
     /// Raised by every command, so that a stale copy can be told.
     pub generation: i32,
     /// When it was registered.
@@ -106,7 +106,7 @@ impl Job {
 
     /// Has its next regular time come, so that only a worker is missing?
     pub fn is_due(&self, now: Timestamp) -> bool {
-        self.standing == Standing::Active && self.next_start(now).is_some_and(|start| start <= now)
+        self.state == JobState::Active && self.next_start(now).is_some_and(|start| start <= now)
     }
 
     /// The moment of a stop at `now`: whatever has been fired of it is not after it, even if the
@@ -120,7 +120,7 @@ impl Job {
     /// [is due](Self::is_due).
     pub fn facts(&self) -> JobFacts {
         JobFacts {
-            standing: self.standing,
+            state: self.state,
             running: self.live.saturating_sub(self.waiting),
             live: self.live,
             has_next: self.next_at.is_some(),

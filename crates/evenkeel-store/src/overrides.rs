@@ -17,11 +17,11 @@ pub struct OutcomeOverride {
     /// An attempt of it; if it waits, whichever.
     pub key: AttemptKey,
     /// Where it was when that was decided.
-    pub seen: LiveState,
+    pub expected: LiveState,
     /// When that was.
     pub at: Timestamp,
     /// What becomes of it.
-    pub verdict: OverrideAction,
+    pub action: OverrideAction,
 }
 
 /// Where a run is that has not ended.
@@ -44,7 +44,7 @@ pub struct LiveAttempt {
     /// Which one.
     pub key: AttemptKey,
     /// Where it is.
-    pub seen: LiveState,
+    pub state: LiveState,
     /// The priority that its run was given, whatever its job's is.
     pub priority: Option<Priority>,
 }
@@ -87,12 +87,12 @@ pub const OVERRIDE_ALPHA: f64 = 0.0;
 impl OutcomeOverride {
     /// The end that is recorded under a new fence, if there is one.
     pub fn finish(&self, tenant: TenantNo, key: AttemptKey, fence: Fence) -> Option<Finish> {
-        let OverrideAction::Ended { outcome, error, then } = &self.verdict else { return None };
+        let OverrideAction::Ended { outcome, error, then } = &self.action else { return None };
         let then = match then {
             Then::EndChain { .. } => *then,
             Then::Retry { .. } => Then::EndChain { stop_job: false, next_at: None },
         };
-        let started_at = match self.seen {
+        let started_at = match self.expected {
             LiveState::Waiting => self.at,
             LiveState::Running { started_at, .. } => started_at,
         };
@@ -106,8 +106,8 @@ impl OutcomeOverride {
             results: Results { error: error.clone(), ..Results::default() },
             then,
             priority: None,
-            traces: Attachments { noted: true, checkpoint: CheckpointDisposition::Forget },
-            watch: true,
+            attachments: Attachments { has_notes: true, checkpoint: CheckpointDisposition::Forget },
+            judge: true,
             unstored_since: None,
             // Somebody wanted it so: that is no failure to make a fuss about.
             hook: Hook::None,
@@ -116,7 +116,7 @@ impl OutcomeOverride {
 
     /// The way back into the queue, if it is to take that.
     pub fn requeue(&self, tenant: TenantNo) -> Option<Requeue> {
-        match (&self.verdict, self.seen) {
+        match (&self.action, self.expected) {
             (OverrideAction::Queued(ticket), LiveState::Running { fence, .. }) => Some(Requeue {
                 key: self.key,
                 fence,

@@ -27,7 +27,7 @@ pub struct ProgressNote {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Attachments {
     /// It has notes in the store. They go: its results say more.
-    pub noted: bool,
+    pub has_notes: bool,
     /// What becomes of its run's checkpoint.
     pub checkpoint: CheckpointDisposition,
 }

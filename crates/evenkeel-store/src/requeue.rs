@@ -68,8 +68,8 @@ impl Requeue {
             results: Results { error: Some(error.clone()), ..Results::default() },
             then,
             priority: None,
-            traces: Attachments { noted: true, checkpoint: CheckpointDisposition::Forget },
-            watch: true,
+            attachments: Attachments { has_notes: true, checkpoint: CheckpointDisposition::Forget },
+            judge: true,
             hook: *hook,
             unstored_since: Some(*unstored_since),
         })

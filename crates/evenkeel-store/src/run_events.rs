@@ -140,8 +140,8 @@ mod tests {
             results: Results { error: Some("no answer".into()), ..Results::default() },
             then,
             priority: None,
-            traces: Attachments::default(),
-            watch: false,
+            attachments: Attachments::default(),
+            judge: false,
             hook,
             unstored_since: None,
         }

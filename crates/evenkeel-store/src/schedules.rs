@@ -72,7 +72,7 @@ pub struct LookAhead {
     /// Jobs that are new or changed since the last look; they are not told again.
     pub changed: Vec<DueJob>,
     /// Retries and triggers due until then. They are told until they are fired.
-    pub wakes: Vec<DelayedAttempt>,
+    pub delayed: Vec<DelayedAttempt>,
 }
 
 /// Where an attempt stands in the queue for workers.

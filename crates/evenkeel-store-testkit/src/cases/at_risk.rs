@@ -285,7 +285,7 @@ pub async fn what_happens_while_a_job_is_judged_is_judged_again(opened: Opened) 
         let well = judgement(&watched(&rig, job, 130).await, Reason::OnTime, None);
         rig.store.judge(vec![well], now(131)).await.unwrap();
     }
-    assert_eq!(rig.census().await.watched, 0);
+    assert_eq!(rig.census().await.at_risk, 0);
     assert_eq!(counts(&rig).await, ConditionCounts { jobs: 20, warning: 0, error: 0, held: 0 });
 }
 

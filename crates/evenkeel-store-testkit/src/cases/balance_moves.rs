@@ -2,7 +2,7 @@
 
 use evenkeel_core::Slot;
 use evenkeel_store::{
-    Action, FinishResult, FireResult, MoveBatch, Moved, RebalanceState, Scope, Standing,
+    Action, FinishResult, FireResult, JobState, MoveBatch, Moved, RebalanceState, Scope,
 };
 use uuid::Uuid;
 
@@ -50,7 +50,7 @@ pub async fn a_moved_job_has_its_new_time(opened: Opened) {
     assert_eq!(carry_out(&rig, batch, 9).await, Moved::Done(vec![true]));
     let after = rig.job(job).await;
     assert_eq!((after.next_at, after.generation), (Some(at(4500)), 2));
-    assert_eq!((after.since, after.standing), (at(9), Standing::Active));
+    assert_eq!((after.since, after.state), (at(9), JobState::Active));
     assert_eq!((after.definition, after.about), (before.definition, before.about));
     let [placement] = &rig.store.placements(&rig.scope, None, 9).await.unwrap()[..] else {
         panic!("one job")

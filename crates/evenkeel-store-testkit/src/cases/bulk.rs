@@ -105,5 +105,5 @@ pub async fn a_thousand_retries_wait_and_fire(opened: Opened) {
     let fired = rig.fire_delayed(&wakes, Begin::Claimed, 90).await;
     assert_eq!(fired, [FireResult::Fired(Fence(1)); 1_000]);
     let census = rig.census().await;
-    assert_eq!((census.wakes, census.running, census.live), (0, 1_000, 1_000));
+    assert_eq!((census.delayed, census.running, census.live), (0, 1_000, 1_000));
 }

@@ -76,7 +76,7 @@ pub async fn a_retry_that_waits_is_recorded_as_cancelled(opened: Opened) {
     let run = rig.run(second).await;
     assert_eq!((run.status, run.finished_at), (AttemptStatus::Cancelled, Some(at(70))));
     let census = rig.census().await;
-    assert_eq!((census.wakes, census.live), (0, 0));
+    assert_eq!((census.delayed, census.live), (0, 0));
     assert_eq!(rig.times_of(job).await, [(60, 1), (60, 0)]);
 }
 
@@ -115,7 +115,7 @@ pub async fn a_retry_after_it_was_asked_to_end_ends_the_chain_instead(opened: Op
     assert_eq!(rig.run(held.key).await.status, AttemptStatus::Failed);
     assert_eq!(rig.wakes(1_000).await, []);
     let census = rig.census().await;
-    assert_eq!((census.wakes, census.live), (0, 0));
+    assert_eq!((census.delayed, census.live), (0, 0));
 }
 
 pub async fn a_failure_after_it_was_asked_to_end_does_not_stop_the_job(opened: Opened) {

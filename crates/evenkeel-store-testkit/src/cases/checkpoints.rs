@@ -18,7 +18,7 @@ fn saves(held: Held, data: &[u8]) -> ProgressNote {
 }
 
 fn with(finish: Finish, checkpoint: CheckpointDisposition) -> Finish {
-    Finish { traces: Attachments { noted: false, checkpoint }, ..finish }
+    Finish { attachments: Attachments { has_notes: false, checkpoint }, ..finish }
 }
 
 /// A job that runs, and has saved something.

@@ -235,7 +235,7 @@ pub async fn letters_of_one_job_are_taken_up_as_its_overlaps_allow(opened: Opene
     assert_ne!(one, other);
     let open = DeadFilter { redriven: Some(false), ..DeadFilter::default() };
     assert_eq!(keys(&rig, open).await, [dead[2]]);
-    assert_eq!(rig.census().await.wakes, 3);
+    assert_eq!(rig.census().await.delayed, 3);
 }
 
 pub async fn a_letter_of_a_job_that_is_over_is_not_taken_up(opened: Opened) {
@@ -253,7 +253,7 @@ pub async fn a_letter_of_a_job_that_is_over_is_not_taken_up(opened: Opened) {
     assert!(key.scheduled_at > at(70), "a run that is asked for is after the pause");
     let never = AttemptKey::regular(jobs[0].no, at(9999));
     assert_eq!(redrive(&rig, never, 80).await, Redriven::NotFound);
-    assert_eq!(rig.census().await.wakes, 1);
+    assert_eq!(rig.census().await.delayed, 1);
 }
 
 pub async fn letters_are_thrown_away_one_by_one(opened: Opened) {
@@ -363,7 +363,7 @@ pub async fn of_many_who_take_up_a_letter_one_does(opened: Opened) {
         }));
     }
     assert_eq!(begun.len(), 2, "{begun:?}");
-    assert_eq!((rig.job(job).await.live, rig.census().await.wakes), (2, 2));
+    assert_eq!((rig.job(job).await.live, rig.census().await.delayed), (2, 2));
 }
 
 pub async fn letters_are_there_after_a_restart(opened: Opened) {

@@ -3,7 +3,7 @@
 use evenkeel_core::dedup::{Dedup, DedupKey, DedupScope};
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{JobId, Span};
-use evenkeel_store::{Action, Applied, FinishResult, Job, JobChange, NewJob, Registered, Standing};
+use evenkeel_store::{Action, Applied, FinishResult, Job, JobChange, JobState, NewJob, Registered};
 
 use crate::Opened;
 use crate::fixtures::{Begin, JobBuilder, at, new_job, now, unnamed_job};
@@ -228,7 +228,7 @@ pub async fn a_paused_one_off_job_gives_way_and_comes_back_if_it_can(opened: Ope
     let second = made(&rig, once("a"), 2).await;
     let refused = act(&rig, first, resume(Some(at(60))), 3).await;
     assert_eq!(refused, Applied::Duplicate(second.id));
-    assert_eq!(rig.job(first).await.standing, Standing::Paused);
+    assert_eq!(rig.job(first).await.state, JobState::Paused);
     rig.run_well(second, 60).await;
     let back = job_after(act(&rig, first, resume(Some(at(100))), 70).await);
     assert_eq!(back.next_at, Some(at(100)));

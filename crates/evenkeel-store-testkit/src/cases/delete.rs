@@ -85,7 +85,7 @@ pub async fn a_retry_that_waits_is_recorded_as_cancelled(opened: Opened) {
     let run = rig.run(next_attempt(held.key)).await;
     assert_eq!((run.status, run.finished_at), (AttemptStatus::Cancelled, Some(at(70))));
     let census = rig.census().await;
-    assert_eq!((census.wakes, census.live, census.runs), (0, 0, 2));
+    assert_eq!((census.delayed, census.live, census.runs), (0, 0, 2));
     assert_eq!(rig.times_of(job).await, [(60, 1), (60, 0)]);
 }
 
@@ -97,7 +97,7 @@ pub async fn a_trigger_that_waits_is_recorded_as_cancelled(opened: Opened) {
     let run = rig.run(key).await;
     assert_eq!((run.status, run.started_at), (AttemptStatus::Cancelled, None));
     let census = rig.census().await;
-    assert_eq!((census.wakes, census.live, census.runs), (0, 0, 1));
+    assert_eq!((census.delayed, census.live, census.runs), (0, 0, 1));
     assert_eq!(rig.runs_of(job).await.len(), 1);
 }
 
@@ -152,7 +152,7 @@ pub async fn a_retry_of_it_ends_the_chain_instead(opened: Opened) {
     assert_eq!(rig.run(held.key).await.status, AttemptStatus::Failed);
     assert_eq!(rig.wakes(1_000).await, []);
     let census = rig.census().await;
-    assert_eq!((census.wakes, census.live), (0, 0));
+    assert_eq!((census.delayed, census.live), (0, 0));
 }
 
 pub async fn an_attempt_of_it_that_goes_back_is_cancelled_instead(opened: Opened) {

@@ -4,7 +4,7 @@ use evenkeel_core::on_failure::{Hook, OnFailure};
 use evenkeel_core::run::Outcome;
 use evenkeel_core::status::JobStatus;
 use evenkeel_store::{
-    Action, Applied, FailingJob, Finish, FinishResult, JobCommand, NewJob, Standing,
+    Action, Applied, FailingJob, Finish, FinishResult, JobCommand, JobState, NewJob,
 };
 
 use crate::Opened;
@@ -48,7 +48,7 @@ pub async fn a_job_is_told_when_as_many_runs_have_failed_as_it_names(opened: Ope
         definition: rig.due(job).await.definition,
     };
     assert_eq!(told, [expected]);
-    assert_eq!((shown.standing, shown.note), (Standing::Active, None), "nothing else happened");
+    assert_eq!((shown.state, shown.note), (JobState::Active, None), "nothing else happened");
     fail(&rig, job, 3, 240).await;
     assert_eq!(failing(&rig).await, [(job, 4)]);
 }

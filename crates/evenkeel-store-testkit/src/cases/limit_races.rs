@@ -47,7 +47,7 @@ impl Race {
 
     fn enter(&self, claimed: &[ClaimedAttempt]) {
         let mut watch = self.watch.lock().unwrap();
-        for limit in claimed.iter().flat_map(|attempt| &attempt.places) {
+        for limit in claimed.iter().flat_map(|attempt| &attempt.permits) {
             let running = watch.running.entry(*limit).or_default();
             *running += 1;
             assert!(*running <= self.limits[limit], "{running} of {limit:?} were claimed");
@@ -56,7 +56,7 @@ impl Race {
 
     fn leave(&self, ended: &[ClaimedAttempt]) {
         let mut watch = self.watch.lock().unwrap();
-        for limit in ended.iter().flat_map(|attempt| &attempt.places) {
+        for limit in ended.iter().flat_map(|attempt| &attempt.permits) {
             *watch.running.entry(*limit).or_default() -= 1;
         }
     }
@@ -104,7 +104,7 @@ impl Race {
         let results = store.finish(claim.node, ends.collect(), ALPHA).await.unwrap();
         assert!(results.iter().all(|result| *result == FinishResult::Done));
         let places = ended.iter().flat_map(|attempt| {
-            attempt.places.iter().map(|limit| Permit { limit: *limit, run: attempt.key })
+            attempt.permits.iter().map(|limit| Permit { limit: *limit, run: attempt.key })
         });
         let places: Vec<Permit> = places.collect();
         store.release_limited(&places, &self.terms, now(100)).await.unwrap();

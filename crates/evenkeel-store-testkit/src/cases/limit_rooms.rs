@@ -41,7 +41,7 @@ async fn end_all(rig: &Rig, claimed: &[ClaimedAttempt]) {
 
 fn places_of(claimed: &[ClaimedAttempt]) -> Vec<Permit> {
     let places = claimed.iter().flat_map(|attempt| {
-        attempt.places.iter().map(|limit| Permit { limit: *limit, run: attempt.key })
+        attempt.permits.iter().map(|limit| Permit { limit: *limit, run: attempt.key })
     });
     places.collect()
 }
@@ -169,7 +169,7 @@ pub async fn who_has_a_place_of_its_key_waits_where_its_tenants_do(opened: Opene
     assert_eq!(unpark_within(&rig, &tenant(2), 68).await, 2);
     let next = claim_within(&rig, &tenant(2), 9, 68).await;
     let both = [key_of(&rig, "host"), LimitKey::of_tenant(rig.scope.tenant)];
-    assert_eq!((next.len(), &next[0].places[..]), (1, &both[..]));
+    assert_eq!((next.len(), &next[0].permits[..]), (1, &both[..]));
 }
 
 pub async fn a_raised_limit_of_a_tenant_reaches_what_waits(opened: Opened) {
@@ -224,7 +224,7 @@ pub async fn those_who_have_waited_long_are_in_nobodys_way(opened: Opened) {
     let later = 20_000;
     queue_all(&rig, (0..1_000).map(|n| new_job(&format!("plain {n}")).priority(50)), later).await;
     let first = rig.claim(1, later).await;
-    assert_eq!(first[0].places, [key_of(&rig, "host")]);
+    assert_eq!(first[0].permits, [key_of(&rig, "host")]);
     let second = rig.claim(1, later).await;
-    assert_eq!((second.len(), &second[0].places[..]), (1, &[][..]));
+    assert_eq!((second.len(), &second[0].permits[..]), (1, &[][..]));
 }

@@ -79,7 +79,7 @@ pub async fn no_more_of_a_key_run_than_may(opened: Opened) {
     let queued = queue_many(&rig, "host", 2, 5).await;
     let claimed = rig.claim(10, 100).await;
     assert_eq!(keys(&claimed), queued[..2]);
-    assert_eq!(claimed[0].places, [key_of(&rig, "host")]);
+    assert_eq!(claimed[0].permits, [key_of(&rig, "host")]);
     assert_eq!(keys(&rig.claim(10, 101).await), []);
     assert_eq!(release_all_limited(&rig, 102).await, 0);
     assert_eq!(keys(&rig.claim(10, 103).await), []);
@@ -121,7 +121,7 @@ pub async fn who_ends_sends_as_many_back_as_have_ended(opened: Opened) {
     assert_eq!(claimed.len(), 3);
     let ends = claimed.iter().map(|attempt| rig.good_end(held(attempt))).collect();
     rig.finish_all(ends).await;
-    let place = |attempt: &ClaimedAttempt| Permit { limit: attempt.places[0], run: attempt.key };
+    let place = |attempt: &ClaimedAttempt| Permit { limit: attempt.permits[0], run: attempt.key };
     let ended: Vec<Permit> = claimed.iter().map(place).collect();
     let unparked =
         rig.store.release_limited(&ended, &LimitTerms::default(), now(101)).await.unwrap();
@@ -260,7 +260,7 @@ pub async fn a_tenant_has_no_more_than_its_limit(opened: Opened) {
     let of = |scope: &Scope| claimed.iter().filter(|one| one.tenant == scope.tenant).count();
     assert_eq!((of(&rig.scope), of(&other)), (1, 3));
     let ours = claimed.iter().find(|one| one.tenant == rig.scope.tenant).unwrap();
-    assert_eq!(ours.places, [LimitKey::of_tenant(rig.scope.tenant)]);
+    assert_eq!(ours.permits, [LimitKey::of_tenant(rig.scope.tenant)]);
     rig.finish(rig.good_end(held(ours))).await;
     assert_eq!(unpark_within(&rig, &limits, 101).await, 1);
     let next = claim_within(&rig, &limits, 20, 101).await;
@@ -281,11 +281,11 @@ pub async fn a_lane_has_no_more_than_its_limit(opened: Opened) {
     let limits = Limits { lanes: [None, None, Some(2)], ..Limits::default() };
     let claimed = claim_within(&rig, &limits, 20, 100).await;
     let lane = LimitKey::of_lane(Lane::Batch);
-    let in_lane = claimed.iter().filter(|one| one.places == [lane]).count();
+    let in_lane = claimed.iter().filter(|one| one.permits == [lane]).count();
     assert_eq!((claimed.len(), in_lane), (5, 2));
     // Without the limit they start, as soon as they are back in the queue.
     assert_eq!(claim_within(&rig, &Limits::default(), 20, 101).await.len(), 0);
-    for attempt in claimed.iter().filter(|one| !one.places.is_empty()) {
+    for attempt in claimed.iter().filter(|one| !one.permits.is_empty()) {
         let mut end = rig.good_end(held(attempt));
         end.tenant = attempt.tenant;
         rig.finish(end).await;
@@ -304,7 +304,7 @@ pub async fn who_is_under_several_limits_needs_a_place_of_each(opened: Opened) {
     let claimed = claim_within(&rig, &limits, 20, 100).await;
     assert_eq!(keys(&claimed), [queued[0], free]);
     let tenant = LimitKey::of_tenant(rig.scope.tenant);
-    assert_eq!(claimed[0].places, [key_of(&rig, "host"), tenant]);
+    assert_eq!(claimed[0].permits, [key_of(&rig, "host"), tenant]);
     let depths = rig.store.queue_depths(100).await.unwrap();
     assert_eq!(depths.parked, [2, 1, 0]);
     // The key is free again, and the tenant has one place for whoever comes first.

@@ -78,7 +78,7 @@ pub async fn other_shards_are_left_out(opened: Opened) {
     rig.trigger(jobs[1], 0, 5).await;
     let others = [Shard::of(jobs[0].no), Shard::of(jobs[2].no)];
     let look = rig.store.look_ahead(&others, at(60), 9, now(6)).await.unwrap();
-    assert_eq!((look.wakes, look.changed), (Vec::new(), Vec::new()));
+    assert_eq!((look.delayed, look.changed), (Vec::new(), Vec::new()));
 }
 
 pub async fn a_fired_job_is_found_in_the_slot_of_its_new_time(opened: Opened) {
@@ -134,6 +134,6 @@ pub async fn no_shards_have_no_news(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     rig.trigger(job, 0, 1).await;
     let look = rig.store.look_ahead(&[], at(60), 9, now(2)).await.unwrap();
-    assert_eq!((look.now, look.changed, look.wakes), (at(2), Vec::new(), Vec::new()));
+    assert_eq!((look.now, look.changed, look.delayed), (at(2), Vec::new(), Vec::new()));
     assert_eq!(rig.look(3, 9).await.changed.len(), 1);
 }

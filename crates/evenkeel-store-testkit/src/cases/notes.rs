@@ -29,7 +29,7 @@ fn says(held: Held, done: u64, log: &str) -> ProgressNote {
 /// An end after which nothing of what was said is left.
 pub(super) fn traceless(finish: Finish) -> Finish {
     Finish {
-        traces: Attachments { noted: true, checkpoint: CheckpointDisposition::Forget },
+        attachments: Attachments { has_notes: true, checkpoint: CheckpointDisposition::Forget },
         ..finish
     }
 }

@@ -14,7 +14,7 @@ use crate::rig::{ALPHA, Known, Rig, claim_of};
 /// Nothing waits of any job, and each that is live runs.
 async fn assert_nothing_waits(rig: &Rig) {
     let census = rig.census().await;
-    assert_eq!((census.ready, census.wakes), (0, 0));
+    assert_eq!((census.ready, census.delayed), (0, 0));
     assert_eq!(census.live, census.running);
     assert_eq!(rig.claim(99, 900).await, []);
 }

@@ -106,7 +106,7 @@ pub async fn a_changed_key_reaches_it(opened: Opened) {
     done(rig.store.update(&rig.scope, job.id, change, now(81)).await.unwrap());
     let claimed = rig.claim(9, 82).await;
     assert_eq!(keys(&claimed), [key]);
-    assert_eq!(claimed[0].places, [key_of(&rig, "another")]);
+    assert_eq!(claimed[0].permits, [key_of(&rig, "another")]);
 }
 
 pub async fn a_changed_limit_reaches_it(opened: Opened) {

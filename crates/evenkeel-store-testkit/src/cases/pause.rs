@@ -4,7 +4,7 @@ use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::status::{Command, JobStatus};
 use evenkeel_core::{Shard, Slot, Span};
 use evenkeel_store::{
-    Action, Applied, CommandEffect, FinishResult, FireResult, Job, JobChange, Standing, Triggered,
+    Action, Applied, CommandEffect, FinishResult, FireResult, Job, JobChange, JobState, Triggered,
 };
 
 use crate::Opened;
@@ -38,7 +38,7 @@ pub async fn a_paused_job_says_so_and_since_when(opened: Opened) {
             run: None
         }
     );
-    assert_eq!((shown.status(at(0)), shown.standing), (JobStatus::Paused, Standing::Paused));
+    assert_eq!((shown.status(at(0)), shown.state), (JobStatus::Paused, JobState::Paused));
     assert_eq!((shown.next_at, shown.stopped_at), (None, Some(at(10))));
     assert_eq!((shown.generation, shown.updated_at, shown.since), (2, at(10), at(0)));
     assert_eq!(rig.census().await.jobs, 1);
@@ -87,7 +87,7 @@ pub async fn retries_and_triggers_that_wait_are_recorded_as_cancelled(opened: Op
         assert_eq!((run.status, run.finished_at), (AttemptStatus::Cancelled, Some(at(70))));
     }
     let census = rig.census().await;
-    assert_eq!((census.wakes, census.live), (0, 0));
+    assert_eq!((census.delayed, census.live), (0, 0));
     assert_eq!(rig.runs_of(other).await.len(), 1);
 }
 

@@ -25,7 +25,7 @@ pub async fn what_is_put_off_is_due_at_the_other_moment(opened: Opened) {
     assert_eq!(told, [(at(500), retry), (at(600), trigger)]);
     let fired = rig.fire_delayed(&wakes, Begin::Claimed, 600).await;
     assert!(matches!(fired[..], [FireResult::Fired(_), FireResult::Fired(_)]), "{fired:?}");
-    assert_eq!(rig.census().await.wakes, 0);
+    assert_eq!(rig.census().await.delayed, 0);
 }
 
 pub async fn it_may_be_brought_forward_again(opened: Opened) {
@@ -36,7 +36,7 @@ pub async fn it_may_be_brought_forward_again(opened: Opened) {
         rig.store.postpone(&[Postpone { due: at(due), key, until: at(until) }]).await.unwrap();
     }
     assert_eq!(rig.wakes(80).await[0].due, at(80));
-    assert_eq!(rig.census().await.wakes, 1);
+    assert_eq!(rig.census().await.delayed, 1);
 }
 
 pub async fn what_was_decided_on_the_former_time_is_stale(opened: Opened) {
@@ -75,7 +75,7 @@ pub async fn what_waits_no_more_is_not_put_off(opened: Opened) {
     let wakes = rig.wakes(500).await;
     assert_eq!(wakes.iter().map(|wake| wake.key).collect::<Vec<_>>(), [keys[3]]);
     let census = rig.census().await;
-    assert_eq!((census.running, census.ready, census.wakes), (1, 1, 1));
+    assert_eq!((census.running, census.ready, census.delayed), (1, 1, 1));
 }
 
 pub async fn what_is_put_off_can_be_withdrawn(opened: Opened) {

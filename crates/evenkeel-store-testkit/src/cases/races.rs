@@ -110,7 +110,7 @@ pub async fn of_triggers_at_once_one_is_accepted(opened: Opened) {
     .await;
     let accepted = answers.iter().filter(|one| matches!(one, Triggered::Accepted(_)));
     assert_eq!(accepted.count(), 1, "{answers:?}");
-    assert_eq!(rig.census().await.wakes, 1);
+    assert_eq!(rig.census().await.delayed, 1);
     assert_eq!(rig.job(job).await.live, 1);
 }
 
@@ -180,7 +180,7 @@ pub async fn a_deletion_and_a_fire_agree_on_what_runs(opened: Opened) {
         assert_eq!(rig.claim(9, 61).await, []);
     }
     let census = rig.census().await;
-    assert_eq!((census.ready, census.wakes, census.jobs), (0, 0, 0));
+    assert_eq!((census.ready, census.delayed, census.jobs), (0, 0, 0));
     assert_eq!(census.live, census.running);
 }
 
@@ -209,7 +209,7 @@ pub async fn a_deletion_and_a_trigger_leave_nothing_to_start(opened: Opened) {
         .await;
     }
     let census = rig.census().await;
-    assert_eq!((census.wakes, census.ready, census.live), (0, 0, 0));
+    assert_eq!((census.delayed, census.ready, census.live), (0, 0, 0));
 }
 
 pub async fn of_an_end_and_a_return_one_wins(opened: Opened) {
@@ -253,7 +253,7 @@ pub async fn of_two_ends_at_once_one_counts(opened: Opened) {
         );
         assert_eq!(rig.job(job).await.history.consecutive_failures, 1);
     }
-    assert_eq!(rig.census().await.wakes, 20);
+    assert_eq!(rig.census().await.delayed, 20);
 }
 
 pub async fn runs_of_one_job_that_end_at_once_are_all_counted(opened: Opened) {

@@ -1,7 +1,7 @@
 //! New jobs.
 
 use evenkeel_core::{Shard, Slot};
-use evenkeel_store::{Registered, Standing};
+use evenkeel_store::{JobState, Registered};
 
 use super::dedup::recurring;
 use crate::Opened;
@@ -20,7 +20,7 @@ pub async fn a_new_job_reads_back_as_it_was_given(opened: Opened) {
     let found = rig.job(job).await;
     assert_eq!((found.no, found.id, found.tenant), (job.no, new.id, rig.scope.tenant));
     assert_eq!((found.about, found.definition), (new.about, new.definition));
-    assert_eq!((found.standing, found.generation), (Standing::Active, 1));
+    assert_eq!((found.state, found.generation), (JobState::Active, 1));
     assert_eq!((found.created_at, found.updated_at), (at(0), at(0)));
     assert_eq!((found.next_at, found.last_fired_at), (Some(at(60)), None));
     assert_eq!((found.live, found.waiting, found.executions), (0, 0, 0));
@@ -127,7 +127,7 @@ pub async fn one_that_is_registered_paused_is_as_if_somebody_paused_it(opened: O
     let made = rig.store.register_paused(&rig.scope, new.clone(), now(5)).await.unwrap();
     let Registered::Created { no, number: 1 } = made else { panic!("{made:?}") };
     let found = rig.job(Known { no, id: new.id }).await;
-    assert_eq!((found.standing, found.next_at), (Standing::Paused, None));
+    assert_eq!((found.state, found.next_at), (JobState::Paused, None));
     assert_eq!((found.about, found.definition), (new.about, new.definition));
     assert_eq!((found.created_at, found.updated_at), (at(5), at(5)));
     let counts = rig.store.job_counts(&rig.scope).await.unwrap();

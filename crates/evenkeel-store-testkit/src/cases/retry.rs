@@ -79,7 +79,7 @@ pub async fn a_job_whose_last_run_did_not_fail_is_not_tried_again(opened: Opened
         assert!(matches!(answer, Applied::NotAllowed(_)), "{answer:?}");
         assert_eq!(rig.job(job).await, before);
     }
-    assert_eq!(rig.census().await.wakes, 0);
+    assert_eq!(rig.census().await.delayed, 0);
 }
 
 pub async fn a_number_that_is_taken_gives_way_to_the_next(opened: Opened) {

@@ -20,9 +20,9 @@ pub(super) fn ended(
     let error = outcome.is_failure().then(|| "somebody says so".to_owned());
     OutcomeOverride {
         key,
-        seen,
+        expected: seen,
         at: at(secs),
-        verdict: OverrideAction::Ended { outcome, error, then: OVER },
+        action: OverrideAction::Ended { outcome, error, then: OVER },
     }
 }
 
@@ -45,7 +45,7 @@ pub(super) async fn settle(rig: &Rig, settle: OutcomeOverride) -> bool {
 pub(super) async fn back(rig: &Rig, held: Held, job: Known, secs: i64) -> OutcomeOverride {
     let ticket = ticket_of(&rig.due(job).await, held.key.scheduled_at, at(secs));
     let verdict = OverrideAction::Queued(Box::new(ticket));
-    OutcomeOverride { key: held.key, seen: runs(held), at: at(secs), verdict }
+    OutcomeOverride { key: held.key, expected: runs(held), at: at(secs), action: verdict }
 }
 
 pub(super) async fn letters(rig: &Rig) -> Vec<NodeMessage> {
@@ -124,7 +124,7 @@ pub async fn a_retry_that_waits_ends_as_said(opened: Opened) {
     assert_eq!((run.status, run.finished_at), (AttemptStatus::Failed, Some(at(70))));
     assert_eq!(run.results.error.as_deref(), Some("somebody says so"));
     let census = rig.census().await;
-    assert_eq!((census.wakes, census.live), (0, 0));
+    assert_eq!((census.delayed, census.live), (0, 0));
     assert_eq!(rig.times_of(job).await, [(60, 1), (60, 0)]);
     assert_eq!(rig.job(job).await.history.consecutive_failures, 2);
 }
@@ -205,7 +205,7 @@ pub async fn what_waits_need_not_go_back(opened: Opened) {
     let key = rig.queue(job, 60).await;
     let ticket = ticket_of(&rig.due(job).await, at(60), at(70));
     let verdict = OverrideAction::Queued(Box::new(ticket));
-    let again = OutcomeOverride { key, seen: LiveState::Waiting, at: at(70), verdict };
+    let again = OutcomeOverride { key, expected: LiveState::Waiting, at: at(70), action: verdict };
     assert!(!settle(&rig, again).await);
     assert_eq!(rig.claim_one(71).await.key, key);
 }
@@ -215,7 +215,7 @@ pub async fn no_retry_and_no_letter_of_the_dead_follows(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
     let mut failed = ended(held.key, runs(held), Outcome::Failed, 70);
-    if let OverrideAction::Ended { then, .. } = &mut failed.verdict {
+    if let OverrideAction::Ended { then, .. } = &mut failed.action {
         *then = Then::Retry { due: at(80) };
     }
     assert!(settle(&rig, failed).await);
@@ -263,7 +263,7 @@ pub async fn a_job_whose_times_follow_its_ends_goes_on(opened: Opened) {
     let job = rig.add(new_job("crawl").periodic(600, 60).build()).await;
     let key = rig.queue(job, 60).await;
     let mut end = ended(key, LiveState::Waiting, Outcome::Completed, 70);
-    if let OverrideAction::Ended { then, .. } = &mut end.verdict {
+    if let OverrideAction::Ended { then, .. } = &mut end.action {
         *then = Then::EndChain { stop_job: false, next_at: Some(at(130)) };
     }
     rig.look(0, 100).await;

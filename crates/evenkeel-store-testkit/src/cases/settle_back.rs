@@ -20,7 +20,7 @@ async fn active_attempts(rig: &Rig, job: Known) -> Vec<LiveAttempt> {
 }
 
 fn waits(key: evenkeel_core::AttemptKey) -> LiveAttempt {
-    LiveAttempt { key, seen: LiveState::Waiting, priority: None }
+    LiveAttempt { key, state: LiveState::Waiting, priority: None }
 }
 
 pub async fn what_waits_and_runs_goes_on_oldest_first(opened: Opened) {
@@ -33,14 +33,14 @@ pub async fn what_waits_and_runs_goes_on_oldest_first(opened: Opened) {
     let held = rig.start(job, 180).await;
     let queued = rig.queue(job, 240).await;
     let triggered = rig.trigger(job, 0, 250).await;
-    let runs = LiveAttempt { key: held.key, seen: runs(held), priority: None };
+    let runs = LiveAttempt { key: held.key, state: runs(held), priority: None };
     let all = [waits(next_attempt(fails.key)), runs, waits(queued), waits(triggered)];
     assert_eq!(active_attempts(&rig, job).await, all);
     assert_eq!(rig.store.active_attempts(&rig.scope, job.id, 2).await.unwrap(), all[..2]);
     let other = rig.tenant("other").await;
     assert_eq!(rig.store.active_attempts(&other, job.id, 9).await.unwrap(), []);
     for one in all {
-        assert!(settle(&rig, ended(one.key, one.seen, Outcome::Completed, 260)).await);
+        assert!(settle(&rig, ended(one.key, one.state, Outcome::Completed, 260)).await);
     }
     assert_eq!(active_attempts(&rig, job).await, []);
     assert_eq!(rig.job(job).await.live, 0);
@@ -70,7 +70,7 @@ pub async fn what_runs_for_long_goes_on_though_what_came_after_is_forgotten(open
     rig.store.ping(&ping, now(250)).await.unwrap();
     let prune = Prune { after: None, limit: 100, keep_per_job: 0, keep_since: at(9_000) };
     assert_eq!(rig.store.prune(prune).await.unwrap().forgotten, 2);
-    let runs = LiveAttempt { key: held.key, seen: runs(held), priority: None };
+    let runs = LiveAttempt { key: held.key, state: runs(held), priority: None };
     assert_eq!(active_attempts(&rig, job).await, [runs]);
 }
 
@@ -80,13 +80,13 @@ pub async fn what_goes_on_is_told_with_the_priority_it_was_given(opened: Opened)
     let priority = Priority::try_from(90).ok();
     let ask = Trigger { n: 0, priority, idle_only: false };
     let key = rig.trigger_with(job, ask, 10).await;
-    let waiting = LiveAttempt { key, seen: LiveState::Waiting, priority };
+    let waiting = LiveAttempt { key, state: LiveState::Waiting, priority };
     assert_eq!(active_attempts(&rig, job).await, [waiting]);
     rig.fire_delayed(&rig.wakes(10).await, Begin::Queued, 10).await;
     assert_eq!(active_attempts(&rig, job).await, [waiting]);
     let held = rig.claim_one(11).await;
     let seen = LiveState::Running { fence: held.fence, started_at: at(11) };
-    assert_eq!(active_attempts(&rig, job).await, [LiveAttempt { seen, ..waiting }]);
+    assert_eq!(active_attempts(&rig, job).await, [LiveAttempt { state: seen, ..waiting }]);
 }
 
 pub async fn a_run_of_a_cancelled_job_does_not_go_back(opened: Opened) {

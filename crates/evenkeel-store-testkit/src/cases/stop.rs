@@ -4,8 +4,8 @@ use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::status::{Command, JobStatus};
 use evenkeel_core::{Shard, Slot};
 use evenkeel_store::{
-    Action, Applied, CommandEffect, FinishResult, FireResult, JobFilter, JobSort, PageRequest,
-    Registered, Standing, Triggered,
+    Action, Applied, CommandEffect, FinishResult, FireResult, JobFilter, JobSort, JobState,
+    PageRequest, Registered, Triggered,
 };
 
 use crate::Opened;
@@ -36,7 +36,7 @@ pub async fn a_cancelled_job_is_over_and_still_there(opened: Opened) {
             run: None
         }
     );
-    assert_eq!((shown.status(at(0)), shown.standing), (JobStatus::Cancelled, Standing::Cancelled));
+    assert_eq!((shown.status(at(0)), shown.state), (JobStatus::Cancelled, JobState::Cancelled));
     assert_eq!((shown.next_at, shown.stopped_at), (None, Some(at(10))));
     assert_eq!(rig.fire(vec![fire], 60).await, [FireResult::Stale]);
     assert_eq!(rig.store.load_jobs(&[job.no]).await.unwrap(), []);
@@ -65,7 +65,7 @@ pub async fn what_waits_is_recorded_as_cancelled(opened: Opened) {
         assert_eq!((run.status, run.finished_at), (AttemptStatus::Cancelled, Some(at(70))));
     }
     let census = rig.census().await;
-    assert_eq!((census.ready, census.wakes, census.live, census.watched), (0, 0, 0, 0));
+    assert_eq!((census.ready, census.delayed, census.live, census.at_risk), (0, 0, 0, 0));
 }
 
 pub async fn what_runs_is_asked_to_end(opened: Opened) {
@@ -93,7 +93,7 @@ pub async fn nothing_of_it_is_tried_again(opened: Opened) {
     assert!(rig.requeue(back, 65).await);
     assert_eq!(rig.run(lost.key).await.status, AttemptStatus::Cancelled);
     let census = rig.census().await;
-    assert_eq!((census.ready, census.wakes, census.live), (0, 0, 0));
+    assert_eq!((census.ready, census.delayed, census.live), (0, 0, 0));
 }
 
 pub async fn it_obeys_nothing_but_its_deletion(opened: Opened) {
@@ -137,9 +137,9 @@ pub async fn it_leaves_the_watch_list_and_stays_away(opened: Opened) {
     let held = rig.start(job, 60).await;
     rig.store.mark_at_risk(&[job.no]).await.unwrap();
     cancel(&rig, job, 61).await;
-    assert_eq!(rig.census().await.watched, 0);
+    assert_eq!(rig.census().await.at_risk, 0);
     rig.finish(rig.end(held, Outcome::Failed, OVER)).await;
     rig.store.mark_at_risk(&[job.no]).await.unwrap();
-    assert_eq!(rig.census().await.watched, 0);
+    assert_eq!(rig.census().await.at_risk, 0);
     assert_eq!(rig.look(100, 10).await.changed, []);
 }

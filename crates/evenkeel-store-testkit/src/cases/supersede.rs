@@ -303,7 +303,7 @@ pub async fn one_that_is_superseded_and_ends_at_once_ends_once(opened: Opened) {
         // Whoever came first: once more makes it idle, or leaves the newer run to be ended.
         supersede(&rig, &[job], 121).await;
         let census = rig.census().await;
-        assert_eq!((census.wakes, census.ready), (0, 0));
+        assert_eq!((census.delayed, census.ready), (0, 0));
         assert_eq!(census.running, u64::from(rig.job(job).await.live));
         for asked in rig.cancellations().await {
             assert!(asked.superseded);

@@ -48,7 +48,7 @@ pub async fn the_chain_is_live_and_waits_from_here_on(opened: Opened) {
     let after = rig.job(job).await;
     assert_eq!((after.live, after.waiting, after.executions), (1, 1, 0));
     let census = rig.census().await;
-    assert_eq!((census.wakes, census.live, census.runs), (1, 1, 0));
+    assert_eq!((census.delayed, census.live, census.runs), (1, 1, 0));
 }
 
 pub async fn the_rhythm_is_not_disturbed(opened: Opened) {
@@ -112,7 +112,7 @@ pub async fn a_job_that_was_triggered_is_busy(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     rig.trigger(job, 0, 10).await;
     assert_eq!(ask(&rig, job, 1, 11).await, Triggered::Busy);
-    assert_eq!(rig.census().await.wakes, 1);
+    assert_eq!(rig.census().await.delayed, 1);
 }
 
 pub async fn a_job_without_a_next_time_can_be_triggered(opened: Opened) {

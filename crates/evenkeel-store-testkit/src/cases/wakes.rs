@@ -27,7 +27,7 @@ pub async fn a_retry_keeps_the_chain_live_and_waits(opened: Opened) {
     let after = rig.job(job).await;
     assert_eq!((after.live, after.waiting, after.executions), (1, 1, 1));
     let census = rig.census().await;
-    assert_eq!((census.wakes, census.live, census.running), (1, 1, 0));
+    assert_eq!((census.delayed, census.live, census.running), (1, 1, 0));
 }
 
 pub async fn a_wake_is_told_until_it_is_fired(opened: Opened) {
@@ -82,7 +82,7 @@ pub async fn a_queued_retry_waits_for_a_worker(opened: Opened) {
     let after = rig.job(job).await;
     assert_eq!((after.live, after.waiting, after.executions), (1, 1, 1));
     let census = rig.census().await;
-    assert_eq!((census.wakes, census.ready), (0, 1));
+    assert_eq!((census.delayed, census.ready), (0, 1));
     assert_eq!(rig.times_of(job).await, [(60, 1), (60, 0)]);
     let held = rig.claim_one(93).await;
     assert_eq!((held.key, held.fence), (retry, Fence(1)));
@@ -156,7 +156,7 @@ pub async fn wakes_come_oldest_first_up_to_the_limit(opened: Opened) {
         rig.trigger(*job, 0, secs).await;
     }
     let due = |look: evenkeel_store::LookAhead| -> Vec<_> {
-        look.wakes.iter().map(|wake| wake.due).collect()
+        look.delayed.iter().map(|wake| wake.due).collect()
     };
     assert_eq!(due(rig.look(100, 3).await), [10, 20, 30].map(at));
     assert_eq!(due(rig.look(100, 10).await), [10, 20, 30, 40, 50, 60].map(at));

@@ -69,7 +69,7 @@ pub async fn a_job_that_runs_well_is_not_on_it(opened: Opened) {
     let held = rig.start(job, 120).await;
     rig.finish(rig.end(held, Outcome::PartlyFailed, OVER)).await;
     assert_eq!(due(&rig, 300).await, []);
-    assert_eq!(rig.census().await.watched, 0);
+    assert_eq!(rig.census().await.at_risk, 0);
 }
 
 pub async fn a_watched_job_is_shown_as_it_is(opened: Opened) {
@@ -124,7 +124,7 @@ pub async fn a_failed_attempt_puts_its_job_on_it(opened: Opened) {
     let held = rig.start(retried, 60).await;
     rig.finish(rig.retry(held, at(900))).await;
     assert!(watched(&rig, retried, 65).await.live);
-    assert_eq!(rig.census().await.watched, 3);
+    assert_eq!(rig.census().await.at_risk, 3);
 }
 
 pub async fn an_attempt_that_did_not_end_well_puts_its_job_on_it(opened: Opened) {
@@ -189,7 +189,7 @@ pub async fn what_goes_back_into_the_queue_puts_nobody_on_it(opened: Opened) {
     let held = rig.start(job, 60).await;
     let back = rig.requeue_of(held, job, true).await;
     assert!(rig.requeue(back, 65).await);
-    assert_eq!(rig.census().await.watched, 0);
+    assert_eq!(rig.census().await.at_risk, 0);
 }
 
 pub async fn an_end_may_ask_for_it(opened: Opened) {
@@ -198,7 +198,7 @@ pub async fn an_end_may_ask_for_it(opened: Opened) {
     let jobs = rig.add_all(jobs.to_vec()).await;
     let (first, second) = (rig.start(jobs[0], 60).await, rig.start(jobs[1], 60).await);
     let mut asks = rig.good_end(first);
-    asks.watch = true;
+    asks.judge = true;
     rig.finish_all(vec![asks, rig.good_end(second)]).await;
     assert_eq!(due(&rig, 65).await, [jobs[0].no]);
 }
@@ -209,7 +209,7 @@ pub async fn a_refused_end_puts_nobody_on_it(opened: Opened) {
     let held = rig.start(job, 60).await;
     let stale = Held { fence: held.fence.next(), ..held };
     let mut end = rig.end(stale, Outcome::Failed, OVER);
-    end.watch = true;
+    end.judge = true;
     assert_eq!(rig.finish(end).await, FinishResult::LeaseLost);
     assert_eq!(due(&rig, 65).await, []);
 }
@@ -263,7 +263,7 @@ pub async fn commands_put_nobody_on_it(opened: Opened) {
     let held = rig.start(asked, 60).await;
     let cancelled = rig.store.cancel_run(&rig.scope, held.key, now(61)).await.unwrap();
     assert_eq!(cancelled, RunCancelled::Asked(held.key));
-    assert_eq!(rig.census().await.watched, 0);
+    assert_eq!(rig.census().await.at_risk, 0);
 }
 
 pub async fn watching_again_has_it_judged_again_and_keeps_how_it_was_judged(opened: Opened) {
@@ -272,7 +272,7 @@ pub async fn watching_again_has_it_judged_again_and_keeps_how_it_was_judged(open
     judge(&rig, job, Reason::Violated, 10).await;
     watch(&rig, &[job, job]).await;
     assert_eq!(watched(&rig, job, 11).await.before, Some(Level::Error));
-    assert_eq!(rig.census().await.watched, 1);
+    assert_eq!(rig.census().await.at_risk, 1);
     assert_eq!(counts(&rig).await.error, 1);
 }
 
@@ -313,7 +313,7 @@ pub async fn a_job_that_is_well_may_stay_on_it(opened: Opened) {
     let judged = judgement(&watched(&rig, job, 10).await, Reason::OnTime, Some(500));
     rig.store.judge(vec![judged], now(10)).await.unwrap();
     assert_eq!(counts(&rig).await, ConditionCounts { jobs: 1, warning: 0, error: 0, held: 0 });
-    assert_eq!(rig.census().await.watched, 1);
+    assert_eq!(rig.census().await.at_risk, 1);
     assert_eq!(watched(&rig, job, 500).await.before, Some(Level::Ok));
 }
 
@@ -324,11 +324,11 @@ pub async fn a_judgement_without_another_takes_the_job_off_it(opened: Opened) {
     watch(&rig, &[job]).await;
     let well = judgement(&watched(&rig, job, 11).await, Reason::OnTime, None);
     rig.store.judge(vec![well], now(11)).await.unwrap();
-    assert_eq!((due(&rig, 100_000).await, rig.census().await.watched), (vec![], 0));
+    assert_eq!((due(&rig, 100_000).await, rig.census().await.at_risk), (vec![], 0));
     assert_eq!(counts(&rig).await.error, 0);
     // What ends well leaves it alone now, and it can come back.
     rig.run_well(job, 60).await;
-    assert_eq!(rig.census().await.watched, 0);
+    assert_eq!(rig.census().await.at_risk, 0);
     watch(&rig, &[job]).await;
     assert_eq!(watched(&rig, job, 70).await.before, None);
 }
@@ -359,7 +359,7 @@ pub async fn a_judgement_from_before_it_was_off_the_list_changes_nothing(opened:
     // Not on the list: no judgement puts it there.
     let late = judgement(&seen, Reason::Violated, Some(9_000));
     rig.store.judge(vec![late], now(3)).await.unwrap();
-    assert_eq!((rig.census().await.watched, counts(&rig).await.error), (0, 0));
+    assert_eq!((rig.census().await.at_risk, counts(&rig).await.error), (0, 0));
     watch(&rig, &[job]).await;
     rig.store.judge(vec![late], now(4)).await.unwrap();
     assert_eq!(watched(&rig, job, 5).await.before, None);
@@ -375,7 +375,7 @@ pub async fn a_judgement_of_a_job_that_never_was_changes_nothing(opened: Opened)
     let judged = judgement(&seen, Reason::Violated, Some(9_000));
     rig.store.judge(vec![nobody, judged], now(2)).await.unwrap();
     rig.store.judge(Vec::new(), now(2)).await.unwrap();
-    assert_eq!((rig.census().await.watched, counts(&rig).await.error), (1, 1));
+    assert_eq!((rig.census().await.at_risk, counts(&rig).await.error), (1, 1));
 }
 
 pub async fn deleted_jobs_leave_it_and_stay_away(opened: Opened) {
@@ -384,10 +384,10 @@ pub async fn deleted_jobs_leave_it_and_stay_away(opened: Opened) {
     let held = rig.start(job, 60).await;
     judge(&rig, job, Reason::Violated, 61).await;
     rig.store.delete(&rig.scope, job.id, now(62)).await.unwrap();
-    assert_eq!(rig.census().await.watched, 0);
+    assert_eq!(rig.census().await.at_risk, 0);
     watch(&rig, &[job, Known { no: JobNo(987_654), id: job.id }]).await;
     rig.finish(rig.end(held, Outcome::Failed, OVER)).await;
-    assert_eq!((due(&rig, 100_000).await, rig.census().await.watched), (vec![], 0));
+    assert_eq!((due(&rig, 100_000).await, rig.census().await.at_risk), (vec![], 0));
     assert_eq!(counts(&rig).await, ConditionCounts::default());
 }
 

@@ -83,10 +83,10 @@ pub async fn everything_is_counted(opened: Opened) {
         runs: 5,
         running: 2,
         ready: 1,
-        wakes: 2,
+        delayed: 2,
         skipped_times: 5,
         live: 5,
-        watched: 1,
+        at_risk: 1,
     };
     assert_eq!(rig.census().await, expected);
 }

@@ -11,7 +11,7 @@ impl Data {
         if self.find(key.job_no).is_none_or(|job| job.tenant != scope.tenant) {
             return RunCancelled::NotFound;
         }
-        let of_run = |other: &AttemptKey| other.run_id() == key.run_id();
+        let of_run = |other: &AttemptKey| other.first_attempt() == key.first_attempt();
         let waiting = self.waiting_of(key.job_no).map(|(key, _)| key).find(of_run);
         if let Some(waiting) = waiting {
             self.withdraw(waiting, Outcome::Cancelled, now);

@@ -13,7 +13,7 @@ use evenkeel_core::{
     Timestamp,
 };
 use evenkeel_store::{
-    Census, ClaimWindow, DueJob, NodeMessage, NodeState, Results, Roles, RunLink, Standing,
+    Census, ClaimWindow, DueJob, JobState, NodeMessage, NodeState, Results, Roles, RunLink,
 };
 use uuid::Uuid;
 
@@ -108,7 +108,7 @@ pub(super) struct JobRow {
     pub definition: Definition,
     /// The definition as it is stored.
     pub text: String,
-    pub standing: Standing,
+    pub state: JobState,
     /// When it was paused, cancelled or deleted, if it was.
     pub stopped_at: Option<Timestamp>,
     /// Why it is paused.
@@ -174,12 +174,12 @@ impl JobRow {
     }
 
     pub fn is_deleted(&self) -> bool {
-        self.standing == Standing::Deleted
+        self.state == JobState::Deleted
     }
 
     /// It runs no more.
     pub fn is_over(&self) -> bool {
-        matches!(self.standing, Standing::Cancelled | Standing::Deleted)
+        matches!(self.state, JobState::Cancelled | JobState::Deleted)
     }
 
     /// Do chains for this time go no further?
@@ -191,7 +191,7 @@ impl JobRow {
         DueJob {
             no: self.no,
             tenant: self.tenant,
-            next_at: self.next_at.filter(|_| self.standing == Standing::Active),
+            next_at: self.next_at.filter(|_| self.state == JobState::Active),
             generation: self.generation,
             live: self.live,
             head: self.head(),
@@ -219,11 +219,11 @@ impl Data {
         &mut self.jobs[index(no)]
     }
 
-    /// Puts a job where its next time says, once that or its standing has changed.
+    /// Puts a job where its next time says, once that or its state has changed.
     pub fn place(&mut self, no: JobNo) {
         let shard = Shard::of(no);
         let job = &mut self.jobs[index(no)];
-        let active = job.standing == Standing::Active;
+        let active = job.state == JobState::Active;
         let slot = job.next_at.filter(|_| active).map(Slot::of);
         if job.slot == slot {
             return;
@@ -300,10 +300,10 @@ impl Data {
             runs: count(self.runs.len()),
             running: count(self.running.len()),
             ready: count(self.waiting.values().filter(is_ready).count()),
-            wakes: count(self.wakes.len()),
+            delayed: count(self.wakes.len()),
             skipped_times: skipped.map(|times| times.count).sum(),
             live: self.jobs.iter().map(|job| u64::from(job.live)).sum(),
-            watched: self.watch.len(),
+            at_risk: self.watch.len(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use evenkeel_core::dedup::{DedupKey, Holder};
 use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, TenantNo, Timestamp};
-use evenkeel_store::{DedupClaim, DedupStore, PrunedDedup, Standing, StoreError};
+use evenkeel_store::{DedupClaim, DedupStore, JobState, PrunedDedup, StoreError};
 
 use super::ModelStore;
 use super::data::{Data, JobRow, count};
@@ -25,7 +25,7 @@ impl Data {
         let (no, taken_at) = *self.keys.get(&(tenant, wanted.key))?;
         let job = self.find(no)?;
         let holder = Holder {
-            standing: job.standing,
+            state: job.state,
             recurs: job.definition.schedule.recurs(),
             next_at: job.next_at,
             waits: self.waiting_of(no).next().is_some(),
@@ -89,7 +89,7 @@ impl Data {
             let (no, taken_at) = self.keys[key];
             let is_done = |job: &JobRow| {
                 let is_idle = job.next_at.is_none() && job.live == 0;
-                taken_at < before && is_idle && job.standing != Standing::Paused
+                taken_at < before && is_idle && job.state != JobState::Paused
             };
             if self.find(no).is_none_or(|job| job.is_deleted() || is_done(job)) {
                 self.keys.remove(key);

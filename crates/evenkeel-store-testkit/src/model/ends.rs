@@ -39,7 +39,7 @@ impl Data {
         run.finished_at = Some(finish.finished_at);
         run.results = finish.results.clone();
         self.release(node, key);
-        self.settle(key, finish.traces.clone());
+        self.settle(key, finish.attachments.clone());
 
         let job = self.job(key.job_no);
         let outcome = finish.outcome;
@@ -81,7 +81,7 @@ impl Data {
         }
         if over && !outcome.is_good() {
             self.tell_of_end(key.job_no);
-        } else if !outcome.is_good() || finish.watch {
+        } else if !outcome.is_good() || finish.judge {
             self.watch(&[key.job_no]);
         } else {
             self.touch(key.job_no);

@@ -4,8 +4,8 @@ use evenkeel_core::lease::Fence;
 use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{AttemptKey, AttemptNo, JobNo, NodeNo, Shard, Slot, Timestamp};
 use evenkeel_store::{
-    DelayedAttempt, DueJob, Fire, FireDelayed, FireResult, Fired, LookAhead, Postpone, Results,
-    Standing, Start,
+    DelayedAttempt, DueJob, Fire, FireDelayed, FireResult, Fired, JobState, LookAhead, Postpone,
+    Results, Start,
 };
 
 use super::data::{Data, RunRow, Waiting};
@@ -43,7 +43,7 @@ impl Data {
         LookAhead {
             now,
             changed: self.take_changed(shards, limit),
-            wakes: self.due_wakes(shards, until, limit),
+            delayed: self.due_wakes(shards, until, limit),
         }
     }
 
@@ -93,7 +93,7 @@ impl Data {
 
     fn fire_job(&mut self, node: NodeNo, fire: Fire, now: Timestamp) -> FireResult {
         let Some(job) = self.find(fire.job) else { return FireResult::Stale };
-        let as_decided = job.standing == Standing::Active
+        let as_decided = job.state == JobState::Active
             && job.generation == fire.generation
             && job.next_at == Some(fire.due)
             && job.head() == fire.head;

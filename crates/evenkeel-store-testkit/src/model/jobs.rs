@@ -11,7 +11,7 @@ use evenkeel_core::{
     Timestamp,
 };
 use evenkeel_store::{
-    Cause, DedupClaim, Job, LAST_ERROR_MAX, NamedJob, NewJob, Registered, Results, Scope, Standing,
+    Cause, DedupClaim, Job, JobState, LAST_ERROR_MAX, NamedJob, NewJob, Registered, Results, Scope,
     StoreError, Trigger, Triggered,
 };
 
@@ -61,7 +61,7 @@ impl Data {
             about: new.about,
             definition: new.definition,
             text,
-            standing: Standing::Active,
+            state: JobState::Active,
             stopped_at: None,
             note: None,
             generation: 1,
@@ -119,7 +119,7 @@ impl Data {
             tenant: job.tenant,
             about: job.about.clone(),
             definition: job.definition.clone(),
-            standing: job.standing,
+            state: job.state,
             generation: job.generation,
             created_at: job.created_at,
             updated_at: job.updated_at,

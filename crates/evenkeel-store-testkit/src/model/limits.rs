@@ -78,7 +78,7 @@ impl Data {
             node: NodeNo(0),
             node_name: String::new(),
             pools: vec![limit.room()],
-            room: usize::MAX,
+            capacity: usize::MAX,
             guaranteed: [0; 3],
             aging,
             limits: Limits::default(),

@@ -92,8 +92,8 @@ impl Store for ModelStore {
         true
     }
 
-    fn appetite(&self) -> BatchSizing {
-        BatchSizing { batch: 1000, side_by_side: 1 }
+    fn batch_sizing(&self) -> BatchSizing {
+        BatchSizing { batch: 1000, parallel_batches: 1 }
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {

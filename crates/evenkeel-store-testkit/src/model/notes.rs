@@ -57,11 +57,11 @@ impl Data {
     }
 
     /// An attempt has ended.
-    pub fn settle(&mut self, key: AttemptKey, traces: Attachments) {
-        if traces.noted {
+    pub fn settle(&mut self, key: AttemptKey, attachments: Attachments) {
+        if attachments.has_notes {
             self.notes.remove(&key);
         }
-        match traces.checkpoint {
+        match attachments.checkpoint {
             CheckpointDisposition::AsIs => {}
             CheckpointDisposition::Save(data) => {
                 self.checkpoints.insert(run_of(key), data);

@@ -3,7 +3,7 @@
 use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, Origin, Shard, Timestamp};
 use evenkeel_store::{
-    Action, Applied, CommandEffect, DedupClaim, JobChange, JobCommand, Scope, Standing, StoreError,
+    Action, Applied, CommandEffect, DedupClaim, JobChange, JobCommand, JobState, Scope, StoreError,
     Trigger,
 };
 
@@ -50,21 +50,21 @@ impl Data {
         self.let_go(scope.tenant, DedupClaim::let_go(&order, &job), no);
         self.take_key(scope.tenant, wanted.as_ref(), no, now);
         let mut run = None;
-        if effect.standing != job.standing {
+        if effect.state != job.state {
             self.job(no).note = order.action.note().map(Into::into);
             self.failing.remove(&no);
         }
         match order.action {
             Action::Pause | Action::Suspend { .. } | Action::Cancel => {
-                self.stop(no, effect.standing, now);
+                self.stop(no, effect.state, now);
             }
             Action::Delete => {
-                self.stop(no, effect.standing, now);
+                self.stop(no, effect.state, now);
                 self.leave_target(no, None, now);
             }
             Action::Resume { next_at } => {
                 let job = self.job(no);
-                (job.standing, job.stopped_at) = (effect.standing, None);
+                (job.state, job.stopped_at) = (effect.state, None);
                 // One that has no time left has none already, and nothing was decided anew.
                 if next_at.is_some() {
                     (job.next_at, job.since) = (next_at, now);
@@ -111,14 +111,14 @@ impl Data {
         Ok(Applied::Done(Box::new(CommandEffect { job, running, withdrawn, run })))
     }
 
-    fn stop(&mut self, no: JobNo, standing: Standing, now: Timestamp) {
-        let paused = self.find(no).filter(|_| standing == Standing::Paused);
+    fn stop(&mut self, no: JobNo, state: JobState, now: Timestamp) {
+        let paused = self.find(no).filter(|_| state == JobState::Paused);
         let now = paused.map_or(now, |job| self.view(job).stop_at(now));
         let job = self.job(no);
-        job.standing = standing;
+        job.state = state;
         job.stopped_at = Some(now);
         job.next_at = None;
-        let name = name_key(job.tenant, &job.about).filter(|_| standing == Standing::Deleted);
+        let name = name_key(job.tenant, &job.about).filter(|_| state == JobState::Deleted);
         name.map(|name| self.names.remove(&name));
     }
 
@@ -149,7 +149,7 @@ impl Data {
         }
         let job = self.job(no);
         if let Some(next_at) = change.next_at {
-            job.next_at = next_at.filter(|_| job.standing == Standing::Active);
+            job.next_at = next_at.filter(|_| job.state == JobState::Active);
             job.since = now;
         }
         if let (Some(definition), Some(text)) = (change.definition, text) {

@@ -72,7 +72,7 @@ impl Data {
         let mut left = claim.clone();
         let mut started = Vec::new();
         let mut anew = self.is_live(claim.node);
-        while anew && left.room > 0 {
+        while anew && left.capacity > 0 {
             anew = false;
             for place in self.first_places(&left, now) {
                 let (order, no, key) = place;
@@ -97,11 +97,11 @@ impl Data {
                     checkpoint,
                     since: ready.order.ready_at,
                     priority: ready.own_priority(),
-                    places: limits,
+                    permits: limits,
                 };
                 let place = (order.lane, rank, order.should_start_by, order.ready_at, no, key);
                 started.push((place, attempt));
-                left.room -= 1;
+                left.capacity -= 1;
                 let guaranteed = &mut left.guaranteed[order.lane as usize];
                 *guaranteed = guaranteed.saturating_sub(1);
             }
@@ -115,7 +115,7 @@ impl Data {
     pub fn first_places(&self, claim: &Claim, now: Timestamp) -> Vec<Place> {
         let waiting = Lane::ALL.map(|lane| self.first_of_lane(claim, lane, now));
         let mut shares = [0; Lane::ALL.len()];
-        let mut left = claim.room;
+        let mut left = claim.capacity;
         for lane in 0..shares.len() {
             shares[lane] = claim.guaranteed[lane].min(waiting[lane].len()).min(left);
             left -= shares[lane];
@@ -150,7 +150,7 @@ impl Data {
         places.sort_unstable_by_key(|(rank, (order, no, key))| {
             (*rank, order.should_start_by, order.ready_at, *no, *key)
         });
-        places.into_iter().map(|(_, place)| place).take(claim.room).collect()
+        places.into_iter().map(|(_, place)| place).take(claim.capacity).collect()
     }
 
     pub fn requeue(&mut self, node: NodeNo, batch: Vec<Requeue>, now: Timestamp) -> Vec<bool> {

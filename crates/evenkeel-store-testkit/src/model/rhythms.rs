@@ -6,7 +6,7 @@ use std::ops::Bound;
 use evenkeel_core::balance::{COST_MAX, Load, LoadProfileKey, Move, Placement};
 use evenkeel_core::{JobNo, Span, TenantNo, Timestamp};
 use evenkeel_store::{
-    LoadProfileCount, MoveBatch, Moved, RebalanceState, Recounted, Scope, Standing,
+    JobState, LoadProfileCount, MoveBatch, Moved, RebalanceState, Recounted, Scope,
 };
 
 use super::data::{Data, JobRow, count};
@@ -31,7 +31,7 @@ pub(super) type LoadProfiles = BTreeMap<(TenantNo, LoadProfileKey), Together>;
 impl JobRow {
     /// Its next time, while it takes part.
     fn plans(&self) -> Option<Timestamp> {
-        self.next_at.filter(|_| self.standing == Standing::Active)
+        self.next_at.filter(|_| self.state == JobState::Active)
     }
 
     fn placement(&self) -> Option<Placement> {
@@ -61,7 +61,7 @@ impl JobRow {
 }
 
 impl Data {
-    /// Counts a job as what it is now, once its next time, its standing or its definition has
+    /// Counts a job as what it is now, once its next time, its state or its definition has
     /// changed.
     pub fn recount(&mut self, no: JobNo) {
         let job = self.job(no);

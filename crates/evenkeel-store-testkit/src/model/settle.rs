@@ -24,12 +24,12 @@ impl Data {
                 Waiting::Wake { priority, .. } => *priority,
                 Waiting::Ready(ready) => ready.own_priority(),
             };
-            LiveAttempt { key, seen: LiveState::Waiting, priority }
+            LiveAttempt { key, state: LiveState::Waiting, priority }
         });
         let running = self.running_of(no).into_iter().filter_map(|(_, key)| {
             let run = self.runs.get(&key)?;
             let seen = LiveState::Running { fence: run.fence, started_at: run.started_at? };
-            Some(LiveAttempt { key, seen, priority: run.priority })
+            Some(LiveAttempt { key, state: seen, priority: run.priority })
         });
         let mut all: Vec<LiveAttempt> = waiting.chain(running).collect();
         all.sort_unstable_by_key(|one| one.key);
@@ -42,7 +42,7 @@ impl Data {
         if self.find(job).is_none_or(|job| job.tenant != scope.tenant) {
             return OverrideResult::Elsewhere;
         }
-        let became = match settle.seen {
+        let became = match settle.expected {
             LiveState::Waiting => self.settle_waiting(scope, settle),
             LiveState::Running { fence, .. } => self.settle_running(scope, settle, fence),
         };
@@ -92,7 +92,7 @@ impl Data {
     }
 
     fn settle_waiting(&mut self, scope: &Scope, settle: &OutcomeOverride) -> OverrideResult {
-        let of_run = |(key, _): &(AttemptKey, _)| key.run_id() == settle.key.run_id();
+        let of_run = |(key, _): &(AttemptKey, _)| key.first_attempt() == settle.key.first_attempt();
         let found = self.waiting_of(settle.key.job_no).find(of_run);
         let Some((key, waiting)) = found else { return OverrideResult::Elsewhere };
         let (fence, crashes, is_wake) = match waiting {

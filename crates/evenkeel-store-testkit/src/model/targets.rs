@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use async_trait::async_trait;
 use evenkeel_core::{JobId, JobNo, Shard, TenantNo, Timestamp};
 use evenkeel_store::{
-    ChangedTarget, CreatedTarget, DeletedTarget, NewTarget, Now, Page, PageRequest, Scope,
-    StaleTarget, StaleTargets, Standing, StoreError, Target, TargetFields, TargetStore, is_stale,
+    ChangedTarget, CreatedTarget, DeletedTarget, JobState, NewTarget, Now, Page, PageRequest,
+    Scope, StaleTarget, StaleTargets, StoreError, Target, TargetFields, TargetStore, is_stale,
 };
 
 use super::ModelStore;
@@ -148,7 +148,7 @@ impl Data {
     fn stale_target(&self, (tenant, number): (TenantNo, i64)) -> StaleTarget {
         let naming = || self.naming(tenant, number);
         let runs =
-            |job: &&JobRow| job.standing == Standing::Active && !job.definition.executor.is_none();
+            |job: &&JobRow| job.state == JobState::Active && !job.definition.executor.is_none();
         let active = || naming().filter(runs);
         StaleTarget {
             tenant,

@@ -7,8 +7,8 @@ use evenkeel_core::condition::{Level, Reason};
 use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{AttemptKey, AttemptNo, JobNo, Shard, Timestamp};
 use evenkeel_store::{
-    AtRisk, AtRiskStore, ConditionCounts, JobToJudge, Judgement, Now, OverdueInQueue, Page,
-    PageRequest, RiskCursor, RiskFilter, Scope, Standing, StoreError, ToJudge,
+    AtRisk, AtRiskStore, ConditionCounts, JobState, JobToJudge, Judgement, Now, OverdueInQueue,
+    Page, PageRequest, RiskCursor, RiskFilter, Scope, StoreError, ToJudge,
 };
 
 use super::ModelStore;
@@ -103,7 +103,7 @@ impl Data {
             tenant: job.tenant,
             touched: row.touched,
             before: row.judged.map(|judged| judged.reason.level()),
-            active: job.standing == Standing::Active,
+            active: job.state == JobState::Active,
             next_at: job.next_at,
             last_fired_at: job.last_fired_at,
             live: job.live > 0,
