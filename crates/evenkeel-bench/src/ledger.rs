@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
 use async_trait::async_trait;
-use evenkeel_core::{JobNo, Timestamp};
+use evenkeel_core::{JobNo, TenantNo, Timestamp};
 use evenkeel_engine::Clock;
-use evenkeel_executors::{ConfigFault, Executor, Invocation, Report};
+use evenkeel_executors::{ConfigFault, Executor, ExecutorDeclaration, Invocation, NOOP, Report};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -80,11 +80,11 @@ impl LedgerExecutor {
 
 #[async_trait]
 impl Executor for LedgerExecutor {
-    fn kind(&self) -> &'static str {
-        "noop"
+    fn declaration(&self) -> &'static ExecutorDeclaration {
+        &NOOP
     }
 
-    fn check(&self, _config: &Value, _payload: &Value) -> Result<(), ConfigFault> {
+    fn check(&self, _: TenantNo, _config: &Value, _payload: &Value) -> Result<(), ConfigFault> {
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! What commands know of executors.
 
 use evenkeel_core::TenantNo;
+use evenkeel_core::executor::ExecutorCatalog;
 use serde_json::Value;
 
 /// Says which executors there are and whether a configuration is good, so that a job that could
@@ -16,6 +17,12 @@ pub trait ExecutorCheck: Send + Sync {
         payload: &Value,
     ) -> Result<(), (String, String)>;
 
-    /// The kinds there are.
+    /// Returns the executors that are enabled on this server.
     fn kinds(&self) -> Vec<String>;
+
+    /// Returns the declarations of all executors, enabled or not. Without the declaration of its
+    /// executor, the whole configuration of a job is redacted.
+    fn catalog(&self) -> ExecutorCatalog {
+        ExecutorCatalog::EMPTY
+    }
 }

@@ -6,16 +6,11 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::executor::{ConfigField, FieldKind};
 use crate::secret;
 
 /// What is shown in place of a part of a URL.
 pub const MASK: &str = "***";
-
-/// Fields of a configuration that are hidden as a whole.
-const WHOLE: [&str; 2] = ["body", "body_text"];
-
-/// Fields of a configuration of which each value is hidden.
-const MAPS: [&str; 2] = ["headers", "env"];
 
 /// What is shown in place of a whole value.
 pub fn marker() -> Value {
@@ -28,21 +23,32 @@ pub fn is_marker(value: &Value) -> bool {
         if fields.len() == 1 && fields.get("redacted") == Some(&Value::Bool(true)))
 }
 
-/// Hides values of an executor's configuration: those of headers and variables, bodies, arguments
-/// but for the program, and what may be secret in URLs. References to secrets stay.
-pub fn config(config: &mut Value) {
-    let Value::Object(fields) = config else { return };
-    for (key, value) in fields {
-        match key.as_str() {
-            "url" => in_url(value),
-            "start_urls" => value.as_array_mut().into_iter().flatten().for_each(in_url),
-            "argv" => value.as_array_mut().into_iter().flatten().skip(1).for_each(whole),
-            key if MAPS.contains(&key) => {
-                value.as_object_mut().into_iter().flatten().for_each(|(_, value)| whole(value));
-            }
-            key if WHOLE.contains(&key) => whole(value),
-            _ => {}
+/// Redacts an executor's configuration as the executor declares its fields. A field that is not
+/// declared is redacted as a whole. References to secrets stay visible.
+pub fn config(config: &mut Value, declared: &[ConfigField]) {
+    match config {
+        Value::Object(fields) => {
+            fields.iter_mut().for_each(|(key, value)| field(value, kind_of(key, declared)));
         }
+        other => whole(other),
+    }
+}
+
+fn kind_of(key: &str, declared: &[ConfigField]) -> FieldKind {
+    declared.iter().find(|field| field.name == key).map_or(FieldKind::Hidden, |field| field.kind)
+}
+
+fn field(value: &mut Value, kind: FieldKind) {
+    match (kind, value) {
+        (FieldKind::Public, _) => {}
+        (FieldKind::Url, Value::String(text)) => *text = url(text),
+        (FieldKind::UrlList, Value::Array(urls)) => {
+            urls.iter_mut().for_each(|url| field(url, FieldKind::Url));
+        }
+        (FieldKind::HiddenValues, Value::Object(values)) => values.values_mut().for_each(whole),
+        (FieldKind::Arguments, Value::Array(items)) => items.iter_mut().skip(1).for_each(whole),
+        // `Hidden`, and values that do not have the declared form.
+        (_, value) => whole(value),
     }
 }
 
@@ -100,19 +106,13 @@ fn whole(value: &mut Value) {
     }
 }
 
-fn in_url(value: &mut Value) {
-    if let Value::String(text) = value {
-        *text = url(text);
-    }
-}
-
 /// Hides what viewers do not see of a job, in the form in which jobs are shown.
-pub fn job(shown: &mut Map<String, Value>) {
+pub fn job(shown: &mut Map<String, Value>, declared: &[ConfigField]) {
     for (key, value) in shown {
         match key.as_str() {
-            "executor_config" => config(value),
+            "executor_config" => config(value, declared),
             "payload" => payload(value),
-            "url" | "dedup_key" => in_url(value),
+            "url" | "dedup_key" => field(value, FieldKind::Url),
             _ => {}
         }
     }
@@ -120,9 +120,9 @@ pub fn job(shown: &mut Map<String, Value>) {
 
 /// What was sent to change a job that is `seen` like this, with the values in it that were sent back
 /// as they are hidden.
-pub fn restore(sent: &mut Map<String, Value>, seen: &Map<String, Value>) {
+pub fn restore(sent: &mut Map<String, Value>, seen: &Map<String, Value>, declared: &[ConfigField]) {
     let mut hidden = seen.clone();
-    job(&mut hidden);
+    job(&mut hidden, declared);
     restore_fields(sent, seen, &hidden);
 }
 
@@ -162,27 +162,43 @@ fn restore_value(sent: &mut Value, seen: &Value, hidden: &Value) {
 }
 
 /// The first field of a document that holds a hidden value instead of a value.
-pub fn redacted_in(document: &Map<String, Value>) -> Option<String> {
+pub fn redacted_in(document: &Map<String, Value>, declared: &[ConfigField]) -> Option<String> {
     document.iter().find_map(|(key, value)| match key.as_str() {
-        "executor_config" | "payload" => find(value, key),
+        "executor_config" => find_in_config(value, declared),
+        "payload" => find(value, key),
         "url" | "dedup_key" => find(value, key).or_else(|| is_hidden(value).then(|| key.clone())),
         _ => None,
     })
 }
 
+fn find_in_config(config: &Value, declared: &[ConfigField]) -> Option<String> {
+    let fields = match config {
+        Value::Object(fields) if !is_marker(config) => fields,
+        _ => return find(config, "executor_config"),
+    };
+    fields.iter().find_map(|(key, value)| {
+        let field = format!("executor_config.{key}");
+        match (kind_of(key, declared), value) {
+            (FieldKind::Url, url) if is_hidden(url) => Some(field),
+            (FieldKind::UrlList, Value::Array(urls)) => {
+                let hidden = urls.iter().position(|url| is_hidden(url) || is_marker(url));
+                hidden.map(|n| format!("{field}[{n}]"))
+            }
+            _ => find(value, &field),
+        }
+    })
+}
+
+/// Returns the path of the first marker in `value`, which is at `field`.
 fn find(value: &Value, field: &str) -> Option<String> {
     match value {
         _ if is_marker(value) => Some(field.to_owned()),
-        Value::Object(fields) => fields.iter().find_map(|(key, value)| {
-            let field = format!("{field}.{key}");
-            let is_url = matches!(field.as_str(), "executor_config.url");
-            (is_url && is_hidden(value)).then(|| field.clone()).or_else(|| find(value, &field))
-        }),
-        Value::Array(items) => items.iter().enumerate().find_map(|(n, value)| {
-            let is_url = field == "executor_config.start_urls" && is_hidden(value);
-            let field = format!("{field}[{n}]");
-            is_url.then(|| field.clone()).or_else(|| find(value, &field))
-        }),
+        Value::Object(fields) => {
+            fields.iter().find_map(|(key, value)| find(value, &format!("{field}.{key}")))
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().find_map(|(n, value)| find(value, &format!("{field}[{n}]")))
+        }
         _ => None,
     }
 }
@@ -220,12 +236,22 @@ mod tests {
         }
     }
 
+    const DECLARED: [ConfigField; 6] = [
+        ConfigField::new("url", FieldKind::Url),
+        ConfigField::new("start_urls", FieldKind::UrlList),
+        ConfigField::new("body", FieldKind::Hidden),
+        ConfigField::new("headers", FieldKind::HiddenValues),
+        ConfigField::new("argv", FieldKind::Arguments),
+        ConfigField::public("method"),
+    ];
+
     fn shown() -> Map<String, Value> {
         let job = json!({
             "name": "a", "dedup_key": "https://u:p@e.com/", "url": null, "payload": {"k": "v"},
             "executor_config": {
                 "url": "https://u:p@e.com/?q=1", "method": "GET", "body": {"a": 1},
                 "headers": {"A": "x", "B": {"secret": "s"}}, "argv": ["sh", "-c", "x"],
+                "start_urls": ["https://u@e.com/", 7], "token": "t",
             },
         });
         job.as_object().unwrap().clone()
@@ -234,7 +260,7 @@ mod tests {
     #[test]
     fn viewers_see_names_and_references_but_no_values() {
         let mut hidden = shown();
-        job(&mut hidden);
+        job(&mut hidden, &DECLARED);
         let redacted = json!({"redacted": true});
         let expected = json!({
             "name": "a", "dedup_key": "https://***@e.com/", "url": null, "payload": redacted,
@@ -242,25 +268,35 @@ mod tests {
                 "url": "https://***@e.com/?q=***", "method": "GET", "body": redacted,
                 "headers": {"A": redacted, "B": {"secret": "s"}},
                 "argv": ["sh", redacted, redacted],
+                "start_urls": ["https://***@e.com/", redacted], "token": redacted,
             },
         });
         assert_eq!(Value::Object(hidden), expected);
     }
 
     #[test]
+    fn fields_that_no_executor_declares_are_redacted() {
+        let mut settings = json!({"token": "t", "url": "https://e.com/", "ref": {"secret": "s"}});
+        config(&mut settings, &[]);
+        let redacted = marker();
+        let expected = json!({"token": redacted, "url": redacted, "ref": {"secret": "s"}});
+        assert_eq!(settings, expected);
+    }
+
+    #[test]
     fn what_comes_back_as_it_was_hidden_is_unchanged() {
         let mut sent = shown();
-        job(&mut sent);
+        job(&mut sent, &DECLARED);
         sent["name"] = "b".into();
         sent["executor_config"]["headers"]["C"] = "new".into();
         sent["executor_config"]["argv"][2] = "y".into();
-        restore(&mut sent, &shown());
+        restore(&mut sent, &shown(), &DECLARED);
         let mut expected = shown();
         expected["name"] = "b".into();
         expected["executor_config"]["headers"]["C"] = "new".into();
         expected["executor_config"]["argv"][2] = "y".into();
         assert_eq!(sent, expected);
-        assert_eq!(redacted_in(&sent), None);
+        assert_eq!(redacted_in(&sent, &DECLARED), None);
     }
 
     #[test]
@@ -278,9 +314,10 @@ mod tests {
             ),
             (json!({"dedup_key": "https://***@e.com/"}), "dedup_key"),
         ] {
-            assert_eq!(redacted_in(document.as_object().unwrap()).as_deref(), Some(field));
+            let found = redacted_in(document.as_object().unwrap(), &DECLARED);
+            assert_eq!(found.as_deref(), Some(field));
         }
         let good = json!({"payload": "***", "dedup_key": "a***", "metadata": {"redacted": true}});
-        assert_eq!(redacted_in(good.as_object().unwrap()), None);
+        assert_eq!(redacted_in(good.as_object().unwrap(), &DECLARED), None);
     }
 }

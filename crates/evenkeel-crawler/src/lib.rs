@@ -37,7 +37,7 @@ mod sitemap;
 mod tally;
 mod visit;
 
-pub use config::{CrawlConfig, Fault};
+pub use config::{CONFIG_FIELDS, CrawlConfig, Fault};
 pub use crawl::Crawl;
 pub use crawler::{Crawler, Order};
 pub use ending::{Ended, Ending};

@@ -1,5 +1,6 @@
 //! Reading an executor's configuration, with the blame on the right field.
 
+use evenkeel_core::executor::ExecutorDeclaration;
 use serde_json::{Map, Value};
 
 /// A configuration an executor does not accept.
@@ -24,8 +25,12 @@ impl ConfigFault {
 pub(crate) struct Fields<'a>(Option<&'a Map<String, Value>>);
 
 impl<'a> Fields<'a> {
-    /// Reads an object that has no fields but `known`; nothing at all is an empty one.
-    pub(crate) fn read(config: &'a Value, known: &[&str]) -> Result<Self, ConfigFault> {
+    /// Reads an object that has only declared fields. Null counts as an empty object.
+    pub(crate) fn read(
+        config: &'a Value,
+        declaration: &ExecutorDeclaration,
+    ) -> Result<Self, ConfigFault> {
+        let known = declaration.field_names();
         let fields = match config {
             Value::Null => None,
             Value::Object(fields) => Some(fields),

@@ -33,16 +33,18 @@ mod wire;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use evenkeel_core::executor::ExecutorCatalog;
 
 pub use cancel::{Cancel, CancelHandle, CancelReason, cancellation};
 pub use config::ConfigFault;
 pub use crawl::{CrawlExecutor, Library};
+pub use evenkeel_core::executor::ExecutorDeclaration;
 pub use evenkeel_crawler::{CrawlerSettings, KeeperError, PageKeeper};
 pub use http::{HttpExecutor, HttpSettings, Identities, SigningKeys, WallClock};
 pub use lease::Lease;
 pub use log_buffer::LOG_BYTES_DEFAULT;
 pub use none::NoExecutor;
-pub use noop::NoopExecutor;
+pub use noop::{DECLARATION as NOOP, NoopExecutor};
 pub use registry::Registry;
 pub use report::Report;
 pub use secrets::WithSecrets;
@@ -53,34 +55,28 @@ pub use shell::{
 pub use tail::TAIL_BYTES_MAX;
 pub use wire::{CHECKPOINT_BYTES_MAX, CheckpointTooLarge, News, Wire};
 
+/// All executors of the program, one line each. The server decides which of them are enabled.
+pub static CATALOG: ExecutorCatalog = ExecutorCatalog::new(&[
+    &crawl::DECLARATION,
+    &http::DECLARATION,
+    &noop::DECLARATION,
+    &shell::DECLARATION,
+]);
+
 /// Something that can run a job.
 #[async_trait]
 pub trait Executor: Send + Sync + 'static {
-    /// The word jobs name it by: `noop`, `http`, `shell`.
-    fn kind(&self) -> &'static str;
+    /// Returns what the executor declares about itself.
+    fn declaration(&self) -> &'static ExecutorDeclaration;
 
-    /// Refuses a bad configuration when the job is created, naming the field. The payload is what
-    /// templates in it may refer to.
+    /// Refuses a bad configuration when a job of `tenant` is created or changed. Templates in the
+    /// configuration may refer to `payload`.
     fn check(
         &self,
+        tenant: evenkeel_core::TenantNo,
         config: &serde_json::Value,
         payload: &serde_json::Value,
     ) -> Result<(), ConfigFault>;
-
-    /// The same for a job of `tenant`, for executors that have something for some tenants only.
-    fn check_for(
-        &self,
-        _tenant: evenkeel_core::TenantNo,
-        config: &serde_json::Value,
-        payload: &serde_json::Value,
-    ) -> Result<(), ConfigFault> {
-        self.check(config, payload)
-    }
-
-    /// The fields of its configuration that may refer to secrets.
-    fn secret_fields(&self) -> &'static [&'static str] {
-        &[]
-    }
 
     /// Runs one attempt to its end. It ends early, and the body with it, when the invocation is
     /// cancelled or its lease runs out, and also if the future is dropped.
@@ -92,6 +88,8 @@ pub trait Executor: Send + Sync + 'static {
 pub struct Invocation {
     /// Which attempt of which run: the ids and the scheduled time come from it.
     pub key: evenkeel_core::AttemptKey,
+    /// The id of `key`, for the body and the receivers of its calls.
+    pub id: evenkeel_core::AttemptId,
     /// The right to write results, for those the body talks to.
     pub fence: evenkeel_core::lease::Fence,
     /// Whose it is.

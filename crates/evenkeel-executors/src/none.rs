@@ -1,7 +1,9 @@
 //! The executor of jobs that have none.
 
 use async_trait::async_trait;
+use evenkeel_core::TenantNo;
 use evenkeel_core::chain::Again;
+use evenkeel_core::executor::ExecutorDeclaration;
 use evenkeel_core::job::ExecutorSpec;
 use serde_json::Value;
 
@@ -12,13 +14,18 @@ use crate::{ConfigFault, Executor, Invocation, Report};
 #[derive(Copy, Clone, Default, Debug)]
 pub struct NoExecutor;
 
+static DECLARATION: ExecutorDeclaration = ExecutorDeclaration {
+    resolves_secrets: false,
+    ..ExecutorDeclaration::new(ExecutorSpec::NONE, &[])
+};
+
 #[async_trait]
 impl Executor for NoExecutor {
-    fn kind(&self) -> &'static str {
-        ExecutorSpec::NONE
+    fn declaration(&self) -> &'static ExecutorDeclaration {
+        &DECLARATION
     }
 
-    fn check(&self, _config: &Value, _payload: &Value) -> Result<(), ConfigFault> {
+    fn check(&self, _: TenantNo, _config: &Value, _payload: &Value) -> Result<(), ConfigFault> {
         Ok(())
     }
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use evenkeel_core::AttemptKey;
+use evenkeel_core::executor::{ConfigField, ExecutorDeclaration};
+use evenkeel_core::{AttemptKey, TenantNo};
 use serde_json::Value;
 
 use crate::config::Fields;
@@ -25,6 +26,20 @@ use crate::{ConfigFault, Executor, Invocation, Report, interrupted};
 #[derive(Copy, Clone, Default, Debug)]
 pub struct NoopExecutor;
 
+/// Skips the search for secrets, because benchmarks of the engine use this executor.
+pub static DECLARATION: ExecutorDeclaration = ExecutorDeclaration {
+    resolves_secrets: false,
+    ..ExecutorDeclaration::new(
+        "noop",
+        &[
+            ConfigField::public("sleep_ms"),
+            ConfigField::public("jitter_ms"),
+            ConfigField::public("fail"),
+            ConfigField::public("fail_rate"),
+        ],
+    )
+};
+
 const SLEEP_MS_MAX: u64 = 24 * 3600 * 1000;
 
 #[derive(Default)]
@@ -41,7 +56,7 @@ impl<'a> NoopConfig<'a> {
         if config.is_null() {
             return Ok(Self::default());
         }
-        let fields = Fields::read(config, &["sleep_ms", "jitter_ms", "fail", "fail_rate"])?;
+        let fields = Fields::read(config, &DECLARATION)?;
         let fail = fields.text("fail")?;
         let always = if fail.is_some() { 1.0 } else { 0.0 };
         let fail_rate = match fields.get("fail_rate") {
@@ -106,11 +121,11 @@ const fn mix(x: u64) -> u64 {
 
 #[async_trait]
 impl Executor for NoopExecutor {
-    fn kind(&self) -> &'static str {
-        "noop"
+    fn declaration(&self) -> &'static ExecutorDeclaration {
+        &DECLARATION
     }
 
-    fn check(&self, config: &Value, _payload: &Value) -> Result<(), ConfigFault> {
+    fn check(&self, _: TenantNo, config: &Value, _payload: &Value) -> Result<(), ConfigFault> {
         NoopConfig::parse(config).map(drop)
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use evenkeel_core::executor::{ExecutorDeclaration, FieldKind};
 use evenkeel_core::secret::{self, Masks, SecretSource};
 use evenkeel_core::{Definition, TenantNo};
 use serde_json::Value;
@@ -26,15 +27,21 @@ impl WithSecrets {
 
     /// The configuration and payload as the executor could get them, to be checked.
     fn rehearse(&self, config: &Value, payload: &Value) -> Result<(Value, Value), ConfigFault> {
-        let allowed = self.inner.secret_fields();
-        let Some(wrong) = secret::misplaced(config, payload, allowed) else {
-            return Ok(secret::placeholders(config, payload));
+        let ExecutorDeclaration { kind, fields, .. } = self.declaration();
+        let Some(wrong) = secret::misplaced(config, payload, fields) else {
+            return Ok(secret::placeholders(config, payload, fields));
         };
-        let others = match allowed {
-            [] => format!("the executor {} takes secrets in payload only", self.kind()),
-            _ => format!("put it into {} or payload", allowed.join(", ")),
+        let allowed: Vec<&str> =
+            fields.iter().filter(|field| field.takes_secrets).map(|field| field.name).collect();
+        let others = if allowed.is_empty() {
+            format!("the executor {kind} takes secrets in payload only")
+        } else {
+            format!("put it into {} or payload", allowed.join(", "))
         };
-        let why = if wrong.field.starts_with("executor_config.argv") {
+        let is_argument = fields
+            .iter()
+            .any(|field| field.kind == FieldKind::Arguments && field.name == wrong.config_field());
+        let why = if is_argument {
             "arguments of a program are visible to every user of the machine"
         } else {
             "values of this field are stored or shown"
@@ -67,7 +74,8 @@ impl WithSecrets {
             ));
         }
         let value_of = |name: &str| known.get(name).map(String::as_str);
-        let (config, payload) = secret::fill(config, payload, &value_of);
+        let fields = self.declaration().fields;
+        let (config, payload) = secret::fill(config, payload, fields, &value_of);
         let mut definition = definition.clone();
         definition.executor.config = config;
         definition.payload = payload;
@@ -77,33 +85,16 @@ impl WithSecrets {
 
 #[async_trait]
 impl Executor for WithSecrets {
-    fn kind(&self) -> &'static str {
-        self.inner.kind()
+    fn declaration(&self) -> &'static ExecutorDeclaration {
+        self.inner.declaration()
     }
 
-    fn check(&self, config: &Value, payload: &Value) -> Result<(), ConfigFault> {
+    fn check(&self, tenant: TenantNo, config: &Value, payload: &Value) -> Result<(), ConfigFault> {
         if !secret::has_references(config, payload) {
-            return self.inner.check(config, payload);
+            return self.inner.check(tenant, config, payload);
         }
         let (config, payload) = self.rehearse(config, payload)?;
-        self.inner.check(&config, &payload)
-    }
-
-    fn check_for(
-        &self,
-        tenant: TenantNo,
-        config: &Value,
-        payload: &Value,
-    ) -> Result<(), ConfigFault> {
-        if !secret::has_references(config, payload) {
-            return self.inner.check_for(tenant, config, payload);
-        }
-        let (config, payload) = self.rehearse(config, payload)?;
-        self.inner.check_for(tenant, &config, &payload)
-    }
-
-    fn secret_fields(&self) -> &'static [&'static str] {
-        self.inner.secret_fields()
+        self.inner.check(tenant, &config, &payload)
     }
 
     async fn run(&self, mut invocation: Invocation) -> Report {
@@ -131,10 +122,13 @@ impl Executor for WithSecrets {
 
 #[cfg(test)]
 mod tests {
+    use evenkeel_core::executor::ConfigField;
     use evenkeel_core::lease::Fence;
     use evenkeel_core::schedule::Once;
     use evenkeel_core::secret::SecretValues;
-    use evenkeel_core::{AttemptKey, JobNo, LogStream, Progress, RunLog, Schedule, Timestamp};
+    use evenkeel_core::{
+        AttemptKey, JobNo, LogStream, Progress, RunIds, RunLog, Schedule, Timestamp,
+    };
     use serde_json::json;
 
     use super::*;
@@ -145,17 +139,20 @@ mod tests {
 
     #[async_trait]
     impl Executor for Parrot {
-        fn kind(&self) -> &'static str {
-            "parrot"
+        fn declaration(&self) -> &'static ExecutorDeclaration {
+            static PARROT: ExecutorDeclaration = ExecutorDeclaration::new(
+                "parrot",
+                &[
+                    ConfigField::new("headers", FieldKind::HiddenValues).with_secrets(),
+                    ConfigField::new("argv", FieldKind::Arguments),
+                ],
+            );
+            &PARROT
         }
 
-        fn check(&self, config: &Value, _: &Value) -> Result<(), ConfigFault> {
+        fn check(&self, _: TenantNo, config: &Value, _: &Value) -> Result<(), ConfigFault> {
             let known = config["headers"]["A"].is_string();
             if known { Ok(()) } else { Err(ConfigFault::new("headers.A", "must be a string")) }
-        }
-
-        fn secret_fields(&self) -> &'static [&'static str] {
-            &["headers"]
         }
 
         async fn run(&self, invocation: Invocation) -> Report {
@@ -183,8 +180,10 @@ mod tests {
     async fn run(known: Result<Option<&'static str>, &'static str>, wire: &Wire) -> Report {
         let mut definition = Definition::noop(Schedule::Once(Once::NOW));
         definition.executor.config = json!({"headers": {"A": {"secret": "a"}, "B": "plain"}});
+        let key = AttemptKey::regular(JobNo(7), Timestamp::from_micros(1));
         let invocation = Invocation {
-            key: AttemptKey::regular(JobNo(7), Timestamp::from_micros(1)),
+            key,
+            id: RunIds::new(b"test").attempt_id(key),
             fence: Fence(5),
             tenant: TenantNo(1),
             started_at: Timestamp::from_micros(1),
@@ -222,7 +221,7 @@ mod tests {
 
     #[test]
     fn references_are_checked_by_place_and_the_rest_as_without_them() {
-        let check = |config: Value| parrot(Ok(None)).check(&config, &Value::Null);
+        let check = |config: Value| parrot(Ok(None)).check(TenantNo(1), &config, &Value::Null);
         assert_eq!(check(json!({"headers": {"A": {"secret": "a"}}})), Ok(()));
         assert_eq!(check(json!({"headers": {"A": "x {{secret.a}}"}})), Ok(()));
         let fault = check(json!({"headers": {"A": 1, "B": {"secret": "a"}}})).unwrap_err();

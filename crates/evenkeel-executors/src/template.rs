@@ -1,6 +1,6 @@
 //! Values in a job's configuration that are filled in when it runs.
 
-use evenkeel_core::{AttemptKey, lease::Fence};
+use evenkeel_core::{AttemptId, AttemptKey, JobNo, RunIds, Timestamp, lease::Fence};
 use serde_json::Value;
 
 /// A text with places to be filled in: `{{run_id}}`, `{{execution_id}}`, `{{attempt}}`, `{{fence}}`,
@@ -57,9 +57,17 @@ impl Room {
 /// What templates are filled with.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Values<'a> {
-    pub(crate) key: AttemptKey,
+    pub(crate) id: AttemptId,
     pub(crate) fence: Fence,
     pub(crate) payload: &'a Value,
+}
+
+impl<'a> Values<'a> {
+    /// Values of an arbitrary run, to check a configuration before the first run.
+    pub(crate) fn example(payload: &'a Value) -> Self {
+        let key = AttemptKey::regular(JobNo(1), Timestamp::MIN);
+        Self { id: RunIds::new(b"example").attempt_id(key), fence: Fence(1), payload }
+    }
 }
 
 /// What is done to values so that they can't change the meaning of what is around them.
@@ -179,11 +187,11 @@ impl Template {
                     text.push_str(plain);
                     continue;
                 }
-                Piece::RunId => values.key.run_id().to_string(),
-                Piece::ExecutionId => values.key.execution_id().to_string(),
-                Piece::Attempt => values.key.attempt.from_one().to_string(),
+                Piece::RunId => values.id.run_id().to_string(),
+                Piece::ExecutionId => values.id.to_string(),
+                Piece::Attempt => values.id.attempt().from_one().to_string(),
                 Piece::Fence => values.fence.0.to_string(),
-                Piece::ScheduledAt => values.key.scheduled_at.to_string(),
+                Piece::ScheduledAt => values.id.scheduled_at().to_string(),
                 Piece::Literal(value) => value.clone(),
                 Piece::Payload(path) => match find(values.payload, path)? {
                     Value::String(string) => string.clone(),
@@ -263,7 +271,7 @@ fn push_escaped(text: &mut String, value: &str) {
 
 #[cfg(test)]
 mod tests {
-    use evenkeel_core::{AttemptNo, JobNo};
+    use evenkeel_core::AttemptNo;
     use serde_json::json;
 
     use super::*;
@@ -271,12 +279,13 @@ mod tests {
     fn fill(text: &str, payload: &Value, escape: Escape) -> Result<String, String> {
         let scheduled_at = "2026-12-01T09:00:00Z".parse().unwrap();
         let key = AttemptKey::regular(JobNo(7), scheduled_at).with_attempt(AttemptNo(2));
+        let id = RunIds::new(b"test").attempt_id(key);
         let template = Template::parse(text)?;
         assert_eq!(
             template.check(payload).is_ok(),
-            template.fill(&Values { key, fence: Fence(5), payload }, escape).is_ok()
+            template.fill(&Values { id, fence: Fence(5), payload }, escape).is_ok()
         );
-        template.fill(&Values { key, fence: Fence(5), payload }, escape)
+        template.fill(&Values { id, fence: Fence(5), payload }, escape)
     }
 
     #[test]
@@ -304,7 +313,8 @@ mod tests {
     #[test]
     fn a_command_line_is_filled_with_values_of_the_run_alone() {
         let key = AttemptKey::regular(JobNo(7), "2026-12-01T09:00:00Z".parse().unwrap());
-        let values = Values { key, fence: Fence(5), payload: &json!({"x": "$(id)"}) };
+        let id = RunIds::new(b"test").attempt_id(key);
+        let values = Values { id, fence: Fence(5), payload: &json!({"x": "$(id)"}) };
         let filled = |text: &str| {
             Template::of_run(text).and_then(|template| template.fill(&values, Escape::None))
         };
@@ -332,7 +342,8 @@ mod tests {
     fn a_single_place_stands_for_the_value_itself() {
         let payload = json!({"n": 5});
         let key = AttemptKey::regular(JobNo(7), "2026-12-01T09:00:00Z".parse().unwrap());
-        let values = Values { key, fence: Fence(5), payload: &payload };
+        let id = RunIds::new(b"test").attempt_id(key);
+        let values = Values { id, fence: Fence(5), payload: &payload };
         let whole = |text: &str| Template::parse(text).unwrap().whole(&values).map(Result::ok);
         assert_eq!(whole("{{ payload.n }}"), Some(Some(&json!(5))));
         assert_eq!(whole("{{payload.m}}"), Some(None));
@@ -350,7 +361,8 @@ mod tests {
 
     fn fill_only(text: &str, payload: &Value) -> Result<String, String> {
         let key = AttemptKey::regular(JobNo(7), "2026-12-01T09:00:00Z".parse().unwrap());
-        Template::parse(text)?.fill(&Values { key, fence: Fence(5), payload }, Escape::None)
+        let id = RunIds::new(b"test").attempt_id(key);
+        Template::parse(text)?.fill(&Values { id, fence: Fence(5), payload }, Escape::None)
     }
 
     #[test]

@@ -142,8 +142,7 @@ fn careless() -> Value {
         "name": "call", "executor_type": "http", "unique": true,
         "executor_config": {
             "url": url, "headers": {"Authorization": "hunter22"}, "body": {"k": "hunter22"},
-            "env": {"K": "hunter22"}, "argv": ["prog", "hunter22"], "body_text": "hunter22",
-            "start_urls": [url],
+            "body_text": "hunter22", "token": "hunter22", "not_declared": {"k": ["hunter22"]},
         },
         "payload": {"k": "hunter22"},
     })
@@ -171,7 +170,7 @@ async fn viewers_see_no_value_of_a_job_wherever_it_is_shown() {
     let seen = world.get(&format!("/api/v1/jobs/{id}")).await.expect(200);
     let redacted = json!({"redacted": true});
     assert_eq!(seen["dedup_key"], "https://***@example.com/p?key=***");
-    assert_eq!(seen["executor_config"]["argv"], json!(["prog", redacted]));
+    assert_eq!(seen["executor_config"]["token"], redacted);
     assert_eq!(seen["executor_config"]["headers"], json!({"Authorization": redacted}));
     assert_eq!(seen["payload"], redacted);
 }

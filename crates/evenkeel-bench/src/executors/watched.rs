@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
+use evenkeel_core::TenantNo;
 use evenkeel_core::run::Outcome;
-use evenkeel_executors::{ConfigFault, Executor, Invocation, Report};
+use evenkeel_executors::{ConfigFault, Executor, ExecutorDeclaration, Invocation, Report};
 use serde_json::Value;
 
 /// Passes everything on to the executor that is measured, and counts.
@@ -56,12 +57,12 @@ impl Watched {
 
 #[async_trait]
 impl Executor for Watched {
-    fn kind(&self) -> &'static str {
-        self.inner.kind()
+    fn declaration(&self) -> &'static ExecutorDeclaration {
+        self.inner.declaration()
     }
 
-    fn check(&self, config: &Value, payload: &Value) -> Result<(), ConfigFault> {
-        self.inner.check(config, payload)
+    fn check(&self, tenant: TenantNo, config: &Value, payload: &Value) -> Result<(), ConfigFault> {
+        self.inner.check(tenant, config, payload)
     }
 
     async fn run(&self, invocation: Invocation) -> Report {

@@ -1,14 +1,14 @@
 //! Would a server take it?
 
 use evenkeel_core::TenantNo;
+use evenkeel_core::executor::ExecutorCatalog;
 use serde_json::Value;
 
 use super::Planned;
 use crate::{ExecutorCheck, read_job};
 
-/// Knows the executors that imported jobs use, and leaves their settings to the server: only it
-/// knows what it allows.
-struct AnySettings;
+/// Accepts every configuration of every executor: only the server knows what it allows.
+struct AnySettings(ExecutorCatalog);
 
 impl ExecutorCheck for AnySettings {
     fn check(
@@ -22,15 +22,21 @@ impl ExecutorCheck for AnySettings {
     }
 
     fn kinds(&self) -> Vec<String> {
-        vec!["crawl".into(), "shell".into()]
+        self.0.iter().map(|executor| executor.kind.into()).collect()
+    }
+
+    fn catalog(&self) -> ExecutorCatalog {
+        self.0
     }
 }
 
 /// The same, if its document can be read; otherwise it is put before a person, who sees all that
 /// is wrong with it.
-pub(super) fn checked(planned: Planned) -> Planned {
+pub(super) fn checked(planned: Planned, catalog: ExecutorCatalog) -> Planned {
     let Some(document) = &planned.document else { return planned };
-    let Err(faults) = read_job(document, TenantNo(0), &AnySettings) else { return planned };
+    let Err(faults) = read_job(document, TenantNo(0), &AnySettings(catalog)) else {
+        return planned;
+    };
     let why: Vec<String> = faults.iter().map(ToString::to_string).collect();
     Planned {
         was: planned.was,

@@ -9,6 +9,7 @@ mod tests;
 use std::collections::HashSet;
 
 use evenkeel_core::Zone;
+use evenkeel_core::executor::ExecutorCatalog;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -30,6 +31,8 @@ pub struct CrontabOptions {
     pub user: Option<String>,
     /// Where programs start, if the crontab does not say.
     pub cwd: Option<String>,
+    /// The executors of the program.
+    pub executors: ExecutorCatalog,
 }
 
 /// What becomes of a crontab.
@@ -209,7 +212,7 @@ impl<'a> Reader<'a> {
             notes.push("what stands after % is its standard input".into());
         }
         let document = self.document(&name, comments, expression, zone, user, command);
-        checked(Planned {
+        let planned = Planned {
             fate: Disposition::Cron,
             code: "cron",
             why: "a crontab follows the clocks of its zone".into(),
@@ -218,7 +221,8 @@ impl<'a> Reader<'a> {
             notes,
             document: Some(document),
             ..Planned::for_a_person(line, name, "", "")
-        })
+        };
+        checked(planned, self.options.executors)
     }
 
     /// A job that means what the entry meant: it is never tried again, never made up for, and starts

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use evenkeel_core::executor::ExecutorCatalog;
 use evenkeel_core::{Span, Timestamp, Zone};
 use serde_json::{Map, Value, json};
 
@@ -23,6 +24,8 @@ pub struct LegacyOptions {
     /// Of several jobs with one name, all but the first get their old id as `configuration`.
     /// Otherwise a person decides about them.
     pub rename_duplicates: bool,
+    /// The executors of the program.
+    pub executors: ExecutorCatalog,
 }
 
 /// Decides what becomes of the predecessor's jobs, one by one.
@@ -76,7 +79,7 @@ impl LegacyImport {
             Err(planned) => *planned,
             Ok(paused) => self.job(&row, &rhythm, name, line, now, paused),
         };
-        let planned = checked(Planned { was, ..planned });
+        let planned = checked(Planned { was, ..planned }, self.options.executors);
         self.named(planned, &row)
     }
 

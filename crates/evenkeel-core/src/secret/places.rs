@@ -3,9 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::named;
-
-/// The field of a configuration that is a URL.
-const URL: &str = "url";
+use crate::executor::{ConfigField, FieldKind};
 
 /// How a place inside a text begins and ends.
 const OPEN: &str = "{{";
@@ -18,6 +16,14 @@ pub struct SecretRef {
     pub field: String,
     /// The name of the secret.
     pub name: String,
+}
+
+impl SecretRef {
+    /// Returns the field of `executor_config` that holds the reference; empty in the payload.
+    pub fn config_field(&self) -> &str {
+        let path = self.field.strip_prefix("executor_config.").unwrap_or_default();
+        path.split(['.', '[']).next().unwrap_or_default()
+    }
 }
 
 /// Says whether a job refers to any secret. It allocates nothing: every attempt asks.
@@ -68,19 +74,21 @@ fn collect(value: &Value, field: &str, in_texts: bool, found: &mut Vec<SecretRef
     }
 }
 
-/// The first reference in a field of the configuration that is not among `allowed`, and the first
-/// argument that would be filled with a secret of the payload: arguments are visible to all users
-/// of the machine.
-pub fn misplaced(config: &Value, payload: &Value, allowed: &[&str]) -> Option<SecretRef> {
+/// Returns the first reference in a field of the configuration that takes no secrets, or the first
+/// argument of a program that a secret of the payload would be filled into.
+pub fn misplaced(config: &Value, payload: &Value, declared: &[ConfigField]) -> Option<SecretRef> {
     let wrong = references(config, &Value::Null).into_iter().find(|found| {
-        let field = found.field.strip_prefix("executor_config.").unwrap_or_default();
-        let top = field.split(['.', '[']).next().unwrap_or_default();
-        !allowed.contains(&top)
+        !declared.iter().any(|field| field.takes_secrets && field.name == found.config_field())
     });
-    wrong.or_else(|| secret_argument(config.get("argv")?.as_array()?, payload))
+    let arguments = || declared.iter().filter(|field| field.kind == FieldKind::Arguments);
+    wrong.or_else(|| {
+        arguments().find_map(|field| {
+            secret_argument(field.name, config.get(field.name)?.as_array()?, payload)
+        })
+    })
 }
 
-fn secret_argument(argv: &[Value], payload: &Value) -> Option<SecretRef> {
+fn secret_argument(field: &str, argv: &[Value], payload: &Value) -> Option<SecretRef> {
     let secrets = references(&Value::Null, payload);
     let shows = |path: &str, secret: &SecretRef| {
         let steps: Vec<&str> = path.split('.').collect();
@@ -91,7 +99,7 @@ fn secret_argument(argv: &[Value], payload: &Value) -> Option<SecretRef> {
         pieces(arg.as_str()?).find_map(|piece| match piece {
             Piece::Other(path) if path.starts_with("payload") => {
                 let secret = secrets.iter().find(|secret| shows(path, secret))?;
-                let field = format!("executor_config.argv[{n}]");
+                let field = format!("executor_config.{field}[{n}]");
                 Some(SecretRef { field, name: secret.name.clone() })
             }
             _ => None,
@@ -104,34 +112,41 @@ fn secret_argument(argv: &[Value], payload: &Value) -> Option<SecretRef> {
 pub fn fill<'v>(
     config: &Value,
     payload: &Value,
+    declared: &[ConfigField],
     value_of: &dyn Fn(&str) -> Option<&'v str>,
 ) -> (Value, Value) {
     let known = |name: &str| value_of(name).unwrap_or_default();
+    let field = |(key, value): (&String, &Value)| {
+        let value = if is_url(key, declared) {
+            filled_url(value, &known)
+        } else {
+            in_templates(value, &known)
+        };
+        (key.clone(), value)
+    };
     let config = match config {
-        Value::Object(fields) => Value::Object(
-            fields.iter().map(|(key, value)| (key.clone(), filled(key, value, &known))).collect(),
-        ),
+        Value::Object(fields) => Value::Object(fields.iter().map(field).collect()),
         other => other.clone(),
     };
     (config, put_in(payload, &known))
 }
 
 /// The same with values that any field accepts, to check everything else about a new job.
-pub fn placeholders(config: &Value, payload: &Value) -> (Value, Value) {
+pub fn placeholders(config: &Value, payload: &Value, declared: &[ConfigField]) -> (Value, Value) {
     let mut config = config.clone();
-    if let Some(url) = config.get_mut(URL)
-        && named(url).is_some()
-    {
-        *url = "https://secret.invalid/".into();
+    for (key, value) in config.as_object_mut().into_iter().flatten() {
+        if is_url(key, declared) && named(value).is_some() {
+            *value = "https://secret.invalid/".into();
+        }
     }
-    fill(&config, payload, &|_| Some("secret"))
+    fill(&config, payload, declared, &|_| Some("secret"))
 }
 
-/// A field of the configuration.
-fn filled<'v>(key: &str, value: &Value, known: &dyn Fn(&str) -> &'v str) -> Value {
-    if key != URL {
-        return in_templates(value, known);
-    }
+fn is_url(key: &str, declared: &[ConfigField]) -> bool {
+    declared.iter().any(|field| field.name == key && field.kind == FieldKind::Url)
+}
+
+fn filled_url<'v>(value: &Value, known: &dyn Fn(&str) -> &'v str) -> Value {
     match (named(value), value) {
         // A URL is read as a template, in which braces would mean something.
         (Some(name), _) => known(name).replace(OPEN, "%7B%7B").into(),
@@ -245,6 +260,13 @@ mod tests {
 
     use super::*;
 
+    const DECLARED: [ConfigField; 4] = [
+        ConfigField::new("url", FieldKind::Url).with_secrets(),
+        ConfigField::new("headers", FieldKind::HiddenValues),
+        ConfigField::new("env", FieldKind::HiddenValues).with_secrets(),
+        ConfigField::new("argv", FieldKind::Arguments),
+    ];
+
     fn value_of(name: &str) -> Option<&'static str> {
         match name {
             "pw" => Some("p@ss/{{x}}\""),
@@ -287,20 +309,21 @@ mod tests {
             "headers": {"A": {"secret": "pw"}, "B": "x {{secret.pw}} {{attempt}}"},
         });
         let (config, payload) =
-            fill(&config, &json!([{"secret": "pw"}, "{{secret.pw}}"]), &value_of);
+            fill(&config, &json!([{"secret": "pw"}, "{{secret.pw}}"]), &DECLARED, &value_of);
         assert_eq!(config["url"], "https://u:p%40ss%2F%7B%7Bx%7D%7D%22@e.com/?{{payload.x}}");
         let literal = r#"{{"p@ss/{{x\u007d\u007d\""}}"#;
         assert_eq!(config["headers"]["A"], literal);
         assert_eq!(config["headers"]["B"], format!("x {literal} {{{{attempt}}}}"));
         assert_eq!(payload, json!(["p@ss/{{x}}\"", "{{secret.pw}}"]));
-        let (config, _) = fill(&json!({"url": {"secret": "url"}}), &Value::Null, &value_of);
+        let config = json!({"url": {"secret": "url"}});
+        let (config, _) = fill(&config, &Value::Null, &DECLARED, &value_of);
         assert_eq!(config["url"], "https://e.com/%7B%7B");
     }
 
     #[test]
     fn a_reference_in_a_field_that_takes_none_is_named() {
         let field = |config: Value, payload: Value| {
-            misplaced(&config, &payload, &["env", "url"]).map(|found| found.field)
+            misplaced(&config, &payload, &DECLARED).map(|found| found.field)
         };
         assert_eq!(field(json!({"env": {"A": {"secret": "a"}}}), Value::Null), None);
         let in_argv = json!({"argv": ["x", "{{secret.a}}"]});
@@ -316,7 +339,7 @@ mod tests {
     #[test]
     fn placeholders_leave_no_reference() {
         let config = json!({"url": {"secret": "u"}, "headers": {"A": "{{secret.a}}"}});
-        let (config, payload) = placeholders(&config, &json!({"secret": "p"}));
+        let (config, payload) = placeholders(&config, &json!({"secret": "p"}), &DECLARED);
         assert!(!has_references(&config, &payload));
         assert_eq!(config["url"], "https://secret.invalid/");
     }

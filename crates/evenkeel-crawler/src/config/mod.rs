@@ -6,6 +6,7 @@ mod tests;
 
 use std::time::Duration;
 
+use evenkeel_core::executor::{ConfigField, FieldKind};
 use evenkeel_outbound::reqwest::Url;
 use evenkeel_outbound::reqwest::header::HeaderValue;
 use serde_json::Value;
@@ -77,32 +78,34 @@ pub struct CrawlConfig {
     pub(crate) fingerprint: u64,
 }
 
-const KNOWN: [&str; 17] = [
-    "url",
-    "start_urls",
-    "scope",
-    "depth",
-    "max_pages",
-    "include",
-    "exclude",
-    "user_agent",
-    "obey_robots",
-    "delay_ms",
-    "connections",
-    "sitemaps",
-    "max_page_bytes",
-    "page_timeout_ms",
-    "max_store_mb",
-    "fields",
-    "ndjson",
+/// All fields of the configuration.
+pub const CONFIG_FIELDS: [ConfigField; 17] = [
+    ConfigField::new("url", FieldKind::Url),
+    ConfigField::new("start_urls", FieldKind::UrlList),
+    ConfigField::public("scope"),
+    ConfigField::public("depth"),
+    ConfigField::public("max_pages"),
+    ConfigField::public("include"),
+    ConfigField::public("exclude"),
+    ConfigField::public("user_agent"),
+    ConfigField::public("obey_robots"),
+    ConfigField::public("delay_ms"),
+    ConfigField::public("connections"),
+    ConfigField::public("sitemaps"),
+    ConfigField::public("max_page_bytes"),
+    ConfigField::public("page_timeout_ms"),
+    ConfigField::public("max_store_mb"),
+    ConfigField::public("fields"),
+    ConfigField::public("ndjson"),
 ];
 
 impl CrawlConfig {
     /// Reads a configuration, and refuses what makes no sense or is not allowed here.
     pub fn read(config: &Value, settings: &CrawlerSettings) -> Result<Self, Fault> {
         let fields = config.as_object().ok_or_else(|| Fault::new("", "must be an object"))?;
-        if let Some(key) = fields.keys().find(|key| !KNOWN.contains(&key.as_str())) {
-            return Err(Fault::new(key, format!("is not one of {}", KNOWN.join(", "))));
+        let known = CONFIG_FIELDS.map(|field| field.name);
+        if let Some(key) = fields.keys().find(|key| !known.contains(&key.as_str())) {
+            return Err(Fault::new(key, format!("is not one of {}", known.join(", "))));
         }
         let reader = Reader(fields);
         let starts = reader.starts()?;

@@ -3,8 +3,8 @@ use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use evenkeel_core::schedule::{Once, Schedule};
-use evenkeel_core::{Definition, JobNo, Span, TenantNo, Timestamp};
-use evenkeel_executors::{ConfigFault, Executor, ExecutorDeclaration, NOOP};
+use evenkeel_core::{Definition, JobNo, RunIds, Span, TenantNo, Timestamp};
+use evenkeel_executors::{ConfigFault, Executor, ExecutorDeclaration, LOG_BYTES_DEFAULT, NOOP};
 use serde_json::Value;
 
 use super::*;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use evenkeel_core::chance::Chance;
 use evenkeel_core::run::Outcome;
-use evenkeel_core::{AttemptKey, RunId, TenantNo, Timestamp};
+use evenkeel_core::{AttemptKey, RunIds, TenantNo, Timestamp};
 use evenkeel_executors::{ConfigFault, Executor, ExecutorDeclaration, Invocation, NOOP, Report};
 use serde_json::Value;
 use tokio::sync::watch;

@@ -9,7 +9,8 @@ use evenkeel_core::aging::Aging;
 use evenkeel_core::job::{DEFAULT_POOL, ExecutorSpec};
 use evenkeel_core::lease::LeaseTimings;
 use evenkeel_core::{
-    About, AttemptKey, AttemptNo, Definition, JobId, JobNo, Schedule, Span, TenantNo, Timestamp,
+    About, AttemptKey, AttemptNo, Definition, JobId, JobNo, RunIds, Schedule, Span, TenantNo,
+    Timestamp,
 };
 use evenkeel_engine::{Engine, EngineParts, RandomChance, Retention, Settings};
 use evenkeel_executors::{

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::schedule::Once;
-use evenkeel_core::{AttemptKey, Definition, JobNo, Schedule, TenantNo, Timestamp};
+use evenkeel_core::{AttemptKey, Definition, JobNo, RunIds, Schedule, TenantNo, Timestamp};
 use evenkeel_executors::{
     Cancel, CgroupUse, Executor, Invocation, Lease, ShellExecutor, ShellSettings,
     SupervisorCommand, WallSettings, Wire, supervisor,
@@ -41,8 +41,10 @@ fn node(config: &str, lock: &str, cgroup: &str) -> Result<(), Box<dyn std::error
         user: (is_walled && rustix::process::geteuid().is_root()).then(|| "nobody".into()),
         ..ShellSettings::new(SupervisorCommand { program, args: Vec::new() })
     })?;
+    let key = AttemptKey::regular(JobNo(7), Timestamp::MIN);
     let invocation = Invocation {
-        key: AttemptKey::regular(JobNo(7), Timestamp::MIN),
+        key,
+        id: RunIds::new(b"test").attempt_id(key),
         fence: Fence(1),
         tenant: TenantNo(1),
         started_at: Timestamp::MIN,

@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use evenkeel_core::chain::Again;
+use evenkeel_core::executor::{ExecutorDeclaration, StartFields};
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{JobNo, LogStream, Progress, TenantNo};
 use evenkeel_crawler::{
-    CrawlConfig, Crawler, CrawlerSettings, Ended, Ending, Fault, Listener, Order, PageKeeper, Tally,
+    CONFIG_FIELDS, CrawlConfig, Crawler, CrawlerSettings, Ended, Ending, Fault, Listener, Order,
+    PageKeeper, Tally,
 };
 use evenkeel_outbound::Outbound;
 use serde_json::Value;
@@ -46,6 +48,12 @@ impl Library for Arc<dyn Library> {
     }
 }
 
+pub static DECLARATION: ExecutorDeclaration = ExecutorDeclaration {
+    dedup_field: Some("url"),
+    start: Some(StartFields { url: "url", list: "start_urls" }),
+    ..ExecutorDeclaration::new("crawl", &CONFIG_FIELDS)
+};
+
 impl<L: Library> CrawlExecutor<L> {
     /// Makes the executor. The client should unpack answers.
     pub fn new(outbound: Outbound, mut settings: CrawlerSettings, library: L) -> Self {
@@ -78,11 +86,11 @@ impl<L: Library> CrawlExecutor<L> {
 
 #[async_trait]
 impl<L: Library> Executor for CrawlExecutor<L> {
-    fn kind(&self) -> &'static str {
-        "crawl"
+    fn declaration(&self) -> &'static ExecutorDeclaration {
+        &DECLARATION
     }
 
-    fn check(&self, config: &Value, payload: &Value) -> Result<(), ConfigFault> {
+    fn check(&self, _: TenantNo, config: &Value, payload: &Value) -> Result<(), ConfigFault> {
         let config = starts::rehearse(config, payload)?;
         starts::refuse_credentials(&config)?;
         self.read(&config).map(drop)
@@ -101,12 +109,12 @@ impl<L: Library> Executor for CrawlExecutor<L> {
             Ok(place) => place,
             Err(reason) => return Report::cancelled(reason),
         };
-        let Invocation { key, tenant, checkpoint, cancel, mut lease, wire, definition, .. } =
+        let Invocation { key, id, tenant, checkpoint, cancel, mut lease, wire, definition, .. } =
             invocation;
         let listener = Arc::new(OnWire(wire.clone()));
         let mut crawl = self.crawler.begin(Order {
             job: key.job_no,
-            export_name: key.run_id().to_string(),
+            export_name: id.run_id().to_string(),
             keeper: self.library.shelf(tenant, key.job_no, config.store_bytes_max()),
             listener: Arc::clone(&listener) as Arc<dyn Listener>,
             checkpoint,

@@ -1,7 +1,5 @@
 //! Templates in the places where a crawl starts.
 
-use evenkeel_core::lease::Fence;
-use evenkeel_core::{AttemptKey, JobNo, Timestamp};
 use evenkeel_outbound::reqwest::Url;
 use serde_json::Value;
 
@@ -12,14 +10,13 @@ use crate::{ConfigFault, Invocation};
 pub(super) fn fill(invocation: &Invocation) -> Result<Value, ConfigFault> {
     let definition = &invocation.definition;
     let values =
-        Values { key: invocation.key, fence: invocation.fence, payload: &definition.payload };
+        Values { id: invocation.id, fence: invocation.fence, payload: &definition.payload };
     fill_with(&definition.executor.config, &values)
 }
 
 /// The same as it could be for some run, to be checked.
 pub(super) fn rehearse(config: &Value, payload: &Value) -> Result<Value, ConfigFault> {
-    let key = AttemptKey::regular(JobNo(1), Timestamp::MIN);
-    fill_with(config, &Values { key, fence: Fence(1), payload })
+    fill_with(config, &Values::example(payload))
 }
 
 /// Refuses a user or password in the place where a crawl starts. A crawl sends neither, and both

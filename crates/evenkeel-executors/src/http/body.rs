@@ -125,14 +125,14 @@ fn put(value: &(impl serde::Serialize + ?Sized), out: &mut Vec<u8>) -> Result<()
 
 #[cfg(test)]
 mod tests {
-    use evenkeel_core::{AttemptKey, JobNo, Timestamp, lease::Fence};
+    use evenkeel_core::lease::Fence;
     use serde_json::json;
 
     use super::*;
 
     fn fill(body: Value, payload: &Value) -> Result<Value, ConfigFault> {
-        let key = AttemptKey::regular(JobNo(1), Timestamp::from_micros(1));
-        let content = Body::Json(&body).fill(&Values { key, fence: Fence(3), payload })?.unwrap();
+        let values = Values { fence: Fence(3), ..Values::example(payload) };
+        let content = Body::Json(&body).fill(&values)?.unwrap();
         Ok(serde_json::from_slice(&content.bytes).unwrap())
     }
 

@@ -1,10 +1,10 @@
 //! The call a job's configuration describes.
 
-use evenkeel_core::{AttemptKey, JobNo, Timestamp, lease::Fence};
 use evenkeel_outbound::reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use evenkeel_outbound::reqwest::{Method, StatusCode, Url};
 use serde_json::Value;
 
+use super::DECLARATION;
 use super::body::{Body, Content};
 use super::status::Statuses;
 use super::tls::TlsChoice;
@@ -38,19 +38,6 @@ pub(super) struct Filled {
     pub(super) content: Option<Content>,
 }
 
-const FIELDS: [&str; 10] = [
-    "url",
-    "method",
-    "headers",
-    "body",
-    "body_text",
-    "expected_status",
-    "give_up_on",
-    "redirects",
-    "max_response_bytes",
-    "tls",
-];
-
 /// Headers a job may not set: ours, and those that say where a message ends.
 const RESERVED: [&str; 11] = [
     "idempotency-key",
@@ -75,7 +62,7 @@ const RESPONSE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
 impl<'a> Call<'a> {
     pub(super) fn parse(config: &'a Value) -> Result<Self, ConfigFault> {
-        let fields = Fields::read(config, &FIELDS)?;
+        let fields = Fields::read(config, &DECLARATION)?;
         let url = fields.text("url")?.ok_or_else(|| ConfigFault::new("url", "is required"))?;
         let method = parse_method(&fields)?;
         // Asking twice does no harm; doing twice may.
@@ -103,8 +90,7 @@ impl<'a> Call<'a> {
     pub(super) fn check(&self, payload: &Value) -> Result<(), ConfigFault> {
         self.url.check(payload).map_err(|message| ConfigFault::new("url", message))?;
         // What a run brings is always legal, so any run will do to see the rest.
-        let key = AttemptKey::regular(JobNo(0), Timestamp::MIN);
-        self.fill(&Values { key, fence: Fence(0), payload }).map(drop)
+        self.fill(&Values::example(payload)).map(drop)
     }
 
     /// Fills everything in. The fault names the field that asks for what there is not.

@@ -1,3 +1,5 @@
+use evenkeel_core::lease::Fence;
+use evenkeel_core::{AttemptKey, JobNo, RunIds};
 use serde_json::json;
 
 use super::*;
@@ -94,7 +96,8 @@ fn everything_is_filled_in() {
     let payload = json!({"id": "a b"});
     assert_eq!(check(&config, &payload), Ok(()));
     let key = AttemptKey::regular(JobNo(1), "2026-12-01T09:00:00Z".parse().unwrap());
-    let values = Values { key, fence: Fence(1), payload: &payload };
+    let id = RunIds::new(b"test").attempt_id(key);
+    let values = Values { id, fence: Fence(1), payload: &payload };
     let filled = Call::parse(&config).unwrap().fill(&values).unwrap();
     let url = "https://example.com/a%20b?at=2026-12-01T09%3A00%3A00.000000Z";
     assert_eq!(filled.url.as_str(), url);

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use evenkeel_core::chain::Again;
+use evenkeel_core::executor::{ConfigField, ExecutorDeclaration, FieldKind};
 use evenkeel_core::{Definition, TenantNo};
 use evenkeel_outbound::Outbound;
 use evenkeel_outbound::reqwest::{Response, header::HeaderMap};
@@ -74,6 +75,27 @@ pub struct HttpExecutor {
     clients: Clients,
 }
 
+pub static DECLARATION: ExecutorDeclaration = ExecutorDeclaration {
+    aliases: &["http_callback"],
+    dedup_field: Some("url"),
+    ..ExecutorDeclaration::new(
+        "http",
+        &[
+            ConfigField::new("url", FieldKind::Url).with_secrets(),
+            ConfigField::public("method"),
+            ConfigField::new("headers", FieldKind::HiddenValues).with_secrets(),
+            ConfigField::new("body", FieldKind::Hidden).with_secrets(),
+            ConfigField::new("body_text", FieldKind::Hidden).with_secrets(),
+            ConfigField::public("expected_status"),
+            ConfigField::public("give_up_on"),
+            ConfigField::public("redirects"),
+            ConfigField::public("max_response_bytes"),
+            // Certificates and names of client certificates; private keys are not in jobs.
+            ConfigField::public("tls"),
+        ],
+    )
+};
+
 impl HttpExecutor {
     /// Makes the executor.
     pub fn new(settings: HttpSettings) -> Self {
@@ -88,7 +110,7 @@ impl HttpExecutor {
     async fn call(&self, invocation: &Invocation) -> Answered {
         let definition = &*invocation.definition;
         let values =
-            Values { key: invocation.key, fence: invocation.fence, payload: &definition.payload };
+            Values { id: invocation.id, fence: invocation.fence, payload: &definition.payload };
         let read = Call::parse(&definition.executor.config)
             .and_then(|call| call.fill(&values).map(|filled| (call, filled)));
         let answered = match read {
@@ -157,31 +179,14 @@ async fn send(
 
 #[async_trait]
 impl Executor for HttpExecutor {
-    fn kind(&self) -> &'static str {
-        "http"
+    fn declaration(&self) -> &'static ExecutorDeclaration {
+        &DECLARATION
     }
 
-    fn secret_fields(&self) -> &'static [&'static str] {
-        &["url", "headers", "body", "body_text"]
-    }
-
-    fn check(&self, config: &Value, payload: &Value) -> Result<(), ConfigFault> {
+    fn check(&self, tenant: TenantNo, config: &Value, payload: &Value) -> Result<(), ConfigFault> {
         let call = Call::parse(config)?;
         call.check(payload)?;
-        call.tls.as_ref().map_or(Ok(()), |choice| self.clients.options(choice, None).map(drop))
-    }
-
-    fn check_for(
-        &self,
-        tenant: TenantNo,
-        config: &Value,
-        payload: &Value,
-    ) -> Result<(), ConfigFault> {
-        self.check(config, payload)?;
-        match Call::parse(config)?.tls {
-            Some(choice) => self.clients.options(&choice, Some(tenant)).map(drop),
-            None => Ok(()),
-        }
+        call.tls.as_ref().map_or(Ok(()), |choice| self.clients.options(choice, tenant).map(drop))
     }
 
     async fn run(&self, mut invocation: Invocation) -> Report {
@@ -246,8 +251,9 @@ async fn wait(mut invocation: Invocation) -> Report {
 mod tests {
     use std::sync::Arc;
 
+    use evenkeel_core::lease::Fence;
     use evenkeel_core::schedule::Once;
-    use evenkeel_core::{AttemptKey, JobNo, Schedule, Span, TenantNo, Timestamp, lease::Fence};
+    use evenkeel_core::{AttemptKey, JobNo, RunIds, Schedule, Span, TenantNo, Timestamp};
 
     use super::*;
     use crate::{Cancel, Lease, Wire, cancellation};
@@ -257,8 +263,10 @@ mod tests {
             timeout: Span::from_secs(300),
             ..Definition::noop(Schedule::Once(Once::NOW))
         };
+        let key = AttemptKey::regular(JobNo(7), Timestamp::from_micros(1));
         Invocation {
-            key: AttemptKey::regular(JobNo(7), Timestamp::from_micros(1)),
+            key,
+            id: RunIds::new(b"test").attempt_id(key),
             fence: Fence(5),
             tenant: TenantNo(1),
             started_at: Timestamp::from_micros(1),

@@ -7,12 +7,12 @@ use crate::Invocation;
 
 /// What the called side can tell a repeated call by. Harmless in the hands of others.
 pub(super) fn ids(invocation: &Invocation) -> HeaderMap {
-    let key = invocation.key;
-    let run_id = key.run_id().to_string();
+    let (key, id) = (invocation.key, invocation.id);
+    let run_id = id.run_id().to_string();
     let mut headers = HeaderMap::with_capacity(16);
     put(&mut headers, "idempotency-key", run_id.clone());
     put(&mut headers, "x-evenkeel-run-id", run_id);
-    put(&mut headers, "x-evenkeel-execution-id", key.execution_id().to_string());
+    put(&mut headers, "x-evenkeel-execution-id", id.to_string());
     put(&mut headers, "x-evenkeel-attempt", key.attempt.from_one().to_string());
     put(&mut headers, "x-evenkeel-fence", invocation.fence.0.to_string());
     put(&mut headers, "x-evenkeel-scheduled-at", key.scheduled_at.to_string());
@@ -27,8 +27,8 @@ pub(super) fn proofs(
     body: &[u8],
     headers: &mut HeaderMap,
 ) {
-    let id = invocation.key.execution_id().to_string();
-    let message = invocation.key.run_id().to_string();
+    let id = invocation.id;
+    let message = id.run_id().to_string();
     if let Some(keys) = &settings.signing {
         let seconds = settings.clock.now().as_micros().div_euclid(1_000_000);
         let signature = keys.sign(invocation.tenant, &message, seconds, body);

@@ -108,7 +108,7 @@ impl Clients {
     pub(super) fn options(
         &self,
         choice: &TlsChoice,
-        tenant: Option<TenantNo>,
+        tenant: TenantNo,
     ) -> Result<TlsOptions, ConfigFault> {
         if !choice.verify && !self.allow_unverified {
             let message = "is not allowed on this server; give the server's certificate in ca_pem";
@@ -116,10 +116,8 @@ impl Clients {
         }
         let extra_roots = choice.ca_pem.as_ref().map(|pem| Roots::from_pem(pem.as_bytes()));
         let identity = choice.identity.as_ref().map(|name| {
-            let mut known = self.identities.iter();
-            let known =
-                known.find(|((of, known), _)| known == name && tenant.is_none_or(|t| t == *of));
-            known.map(|(_, identity)| identity.clone()).ok_or_else(unknown_identity)
+            let identity = self.identities.get(&(tenant, name.clone()));
+            identity.cloned().ok_or_else(unknown_identity)
         });
         Ok(TlsOptions {
             extra_roots: extra_roots
@@ -140,7 +138,7 @@ impl Clients {
     ) -> Result<Outbound, String> {
         let client = self.kept(choice, tenant);
         let made = client.get_or_try_init(|| async {
-            let options = self.options(choice, Some(tenant)).map_err(|fault| fault.to_string())?;
+            let options = self.options(choice, tenant).map_err(|fault| fault.to_string())?;
             let shared = self.shared.clone();
             // It reads the machine's certificates from files.
             let built = tokio::task::spawn_blocking(move || shared.with_tls(&options)).await;

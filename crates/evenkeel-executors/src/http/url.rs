@@ -80,16 +80,13 @@ fn parse(text: &str) -> Result<Url, String> {
 
 #[cfg(test)]
 mod tests {
-    use evenkeel_core::{AttemptKey, JobNo, Timestamp, lease::Fence};
     use serde_json::json;
 
     use super::*;
 
     fn fill(text: &str, x: &str) -> Result<String, String> {
         let payload = json!({"x": x});
-        let key = AttemptKey::regular(JobNo(1), Timestamp::from_micros(1));
-        let values = Values { key, fence: Fence(1), payload: &payload };
-        Ok(UrlTemplate::parse(text)?.fill(&values)?.into())
+        Ok(UrlTemplate::parse(text)?.fill(&Values::example(&payload))?.into())
     }
 
     #[test]

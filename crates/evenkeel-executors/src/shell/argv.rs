@@ -118,7 +118,7 @@ mod tests {
                 "env.BASH_FUNC_ls%%",
             ),
         ] {
-            let fields = Fields::read(&config, &["argv", "env"]).unwrap();
+            let fields = Fields::read(&config, &crate::shell::DECLARATION).unwrap();
             let fault = parse(&fields).map(drop).and(parse_env(&fields).map(drop)).unwrap_err();
             assert_eq!(fault.field, format!("executor_config.{field}"), "{config}");
             assert!(fault.message.contains("standard input"), "{fault}");

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::DECLARATION;
 use super::argv;
 use super::exit_codes::ExitCodes;
 use crate::config::{ConfigFault, Fields};
@@ -33,8 +34,6 @@ pub(super) struct ShellConfig {
     pub(super) exit_codes: ExitCodes,
 }
 
-const FIELDS: [&str; 7] = ["argv", "cwd", "env", "user", "limits", "stdin", "exit_codes"];
-
 /// Below this, a program's own code hardly fits.
 const MEMORY_MB_MIN: u64 = 16;
 
@@ -43,7 +42,7 @@ const OPEN_FILES_MIN: u64 = 8;
 
 impl ShellConfig {
     pub(super) fn parse(config: &Value) -> Result<Self, ConfigFault> {
-        let fields = Fields::read(config, &FIELDS)?;
+        let fields = Fields::read(config, &DECLARATION)?;
         Ok(Self {
             argv: argv::parse(&fields)?,
             cwd: parse_cwd(&fields)?,

@@ -88,7 +88,7 @@ mod tests {
 
     fn parse(codes: &Value) -> Result<ExitCodes, ConfigFault> {
         let config = json!({"exit_codes": codes});
-        ExitCodes::parse(&Fields::read(&config, &["exit_codes"]).unwrap())
+        ExitCodes::parse(&Fields::read(&config, &crate::shell::DECLARATION).unwrap())
     }
 
     #[test]

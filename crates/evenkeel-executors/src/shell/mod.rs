@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use evenkeel_core::chain::Again;
+use evenkeel_core::executor::{ConfigField, ExecutorDeclaration, FieldKind};
 use evenkeel_core::{Progress, TenantNo};
 use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -101,6 +102,22 @@ pub struct ShellExecutor {
     places: Semaphore,
 }
 
+pub static DECLARATION: ExecutorDeclaration = ExecutorDeclaration {
+    disabled_hint: Some("shell is off unless the server enables it"),
+    ..ExecutorDeclaration::new(
+        "shell",
+        &[
+            ConfigField::new("argv", FieldKind::Arguments),
+            ConfigField::public("cwd"),
+            ConfigField::new("env", FieldKind::HiddenValues).with_secrets(),
+            ConfigField::public("user"),
+            ConfigField::public("limits"),
+            ConfigField::public("stdin"),
+            ConfigField::public("exit_codes"),
+        ],
+    )
+};
+
 /// With a control group, the node itself can end all of a body: it need not wait for long.
 const SUPERVISOR_LATE: Duration = Duration::from_millis(500);
 
@@ -144,8 +161,8 @@ impl ShellExecutor {
     }
 
     fn spec(&self, config: &ShellConfig, invocation: &Invocation) -> Result<Spec, ConfigFault> {
-        let (key, payload) = (invocation.key, &invocation.definition.payload);
-        let mut filled = config.fill(&Values { key, fence: invocation.fence, payload })?;
+        let (id, payload) = (invocation.id, &invocation.definition.payload);
+        let mut filled = config.fill(&Values { id, fence: invocation.fence, payload })?;
         if let (Some(path), Some(program)) =
             (listed_program(&self.settings, config.program()), filled.argv.first_mut())
         {
@@ -156,11 +173,11 @@ impl ShellExecutor {
         env.extend(argv::payload_variables(payload));
         env.extend(
             [
-                ("EVENKEEL_RUN_ID", key.run_id().to_string()),
-                ("EVENKEEL_EXECUTION_ID", key.execution_id().to_string()),
-                ("EVENKEEL_ATTEMPT", key.attempt.from_one().to_string()),
+                ("EVENKEEL_RUN_ID", id.run_id().to_string()),
+                ("EVENKEEL_EXECUTION_ID", id.to_string()),
+                ("EVENKEEL_ATTEMPT", id.attempt().from_one().to_string()),
                 ("EVENKEEL_FENCE", invocation.fence.0.to_string()),
-                ("EVENKEEL_SCHEDULED_AT", key.scheduled_at.to_string()),
+                ("EVENKEEL_SCHEDULED_AT", id.scheduled_at().to_string()),
             ]
             .map(|(name, value)| (name.into(), value)),
         );
@@ -177,7 +194,7 @@ impl ShellExecutor {
             kill_grace_ms: millis(self.settings.kill_grace),
             lease_ms: invocation.lease.remaining().map(millis),
             sent_ms,
-            group: self.groups.next(&key.execution_id()),
+            group: self.groups.next(&id),
             user,
             limits: config.limits,
         })
@@ -225,24 +242,11 @@ fn pointless(fault: &ConfigFault) -> Report {
 
 #[async_trait]
 impl Executor for ShellExecutor {
-    fn kind(&self) -> &'static str {
-        "shell"
+    fn declaration(&self) -> &'static ExecutorDeclaration {
+        &DECLARATION
     }
 
-    fn secret_fields(&self) -> &'static [&'static str] {
-        &["env"]
-    }
-
-    fn check(&self, config: &Value, payload: &Value) -> Result<(), ConfigFault> {
-        ShellConfig::parse(config)?.check(payload)
-    }
-
-    fn check_for(
-        &self,
-        tenant: TenantNo,
-        config: &Value,
-        payload: &Value,
-    ) -> Result<(), ConfigFault> {
+    fn check(&self, tenant: TenantNo, config: &Value, payload: &Value) -> Result<(), ConfigFault> {
         let config = ShellConfig::parse(config)?;
         self.rights.check(&self.settings, tenant, &config)?;
         config.check(payload)

@@ -156,9 +156,9 @@ async fn starts_may_come_from_the_payload() {
     let (address, pages) = (site(&Arc::default()).await, Pages::default());
     let config = json!({"url": format!("http://{address}/{{{{payload.page}}}}"), "depth": 0});
     let executor = local(&pages);
-    let fault = executor.check(&config, &Value::Null).unwrap_err();
+    let fault = executor.check(TenantNo(1), &config, &Value::Null).unwrap_err();
     assert_eq!(fault.field, "executor_config.url");
-    executor.check(&config, &json!({"page": 3})).unwrap();
+    executor.check(TenantNo(1), &config, &json!({"page": 3})).unwrap();
     let invocation = with(invocation("crawl", config), |d| d.payload = json!({"page": 3}));
     assert_eq!(executor.run(invocation).await.outcome, Outcome::Completed);
     assert_eq!(pages.urls(), [format!("http://{address}/3")]);
@@ -167,11 +167,12 @@ async fn starts_may_come_from_the_payload() {
 #[tokio::test]
 async fn a_bad_configuration_is_refused_by_name() {
     let executor = local(&Pages::default());
-    let field = |config: Value| executor.check(&config, &Value::Null).unwrap_err().field;
+    let field =
+        |config: Value| executor.check(TenantNo(1), &config, &Value::Null).unwrap_err().field;
     assert_eq!(field(json!({})), "executor_config.url");
     assert_eq!(field(json!({"url": "http://a/", "depth": "x"})), "executor_config.depth");
     assert_eq!(field(json!({"start_urls": ["{{x}}"]})), "executor_config.start_urls.0");
-    assert_eq!(executor.kind(), "crawl");
+    assert_eq!(executor.declaration().kind, "crawl");
 }
 
 #[tokio::test]

@@ -157,6 +157,6 @@ async fn calls_one_after_the_other_share_a_connection() {
 fn http_has_two_names() {
     let registry = Registry::new().with(Arc::new(executor(&[])));
     for kind in ["http", "http_callback"] {
-        assert_eq!(registry.get(kind).map(|executor| executor.kind()), Some("http"));
+        assert_eq!(registry.get(kind).map(|executor| executor.declaration().kind), Some("http"));
     }
 }

@@ -2,7 +2,7 @@ use axum::Router;
 use axum::routing::any;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use evenkeel_core::{AttemptTokens, RunId, TenantNo};
+use evenkeel_core::{AttemptId, AttemptTokens, TenantNo};
 use evenkeel_executors::{HttpExecutor, HttpSettings, SigningKeys, WallClock};
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
@@ -20,11 +20,11 @@ async fn echoed(config: Value, payload: Value) -> Value {
 #[tokio::test]
 async fn the_called_side_can_tell_runs_and_attempts_apart() {
     let seen = echoed(json!({"headers": {"Authorization": "Bearer x"}}), json!({"a": 1})).await;
-    let key = invocation("http", Value::Null).key;
+    let id = invocation("http", Value::Null).id;
     let headers = &seen["headers"];
-    assert_eq!(headers["idempotency-key"], key.run_id().to_string());
-    assert_eq!(headers["x-evenkeel-run-id"], key.run_id().to_string());
-    assert_eq!(headers["x-evenkeel-execution-id"], key.execution_id().to_string());
+    assert_eq!(headers["idempotency-key"], id.run_id().to_string());
+    assert_eq!(headers["x-evenkeel-run-id"], id.run_id().to_string());
+    assert_eq!(headers["x-evenkeel-execution-id"], id.to_string());
     assert_ne!(headers["x-evenkeel-execution-id"], headers["x-evenkeel-run-id"]);
     assert_eq!(headers["x-evenkeel-attempt"], "3");
     assert_eq!(headers["x-evenkeel-fence"], "5");
@@ -59,7 +59,7 @@ async fn places_in_url_headers_and_body_are_filled_in() {
         "body": {"id": "{{payload.id}}", "count": "{{payload.count}}", "try": "no {{attempt}}"},
     });
     let seen = echoed_by(&local(), config, json!({"id": "a/b \"c\"", "count": 3})).await;
-    let run_id = invocation("http", Value::Null).key.run_id();
+    let run_id = invocation("http", Value::Null).id.run_id();
     assert_eq!(seen["uri"], format!("/items/a%2Fb%20%22c%22?run={run_id}"));
     assert_eq!(seen["headers"]["x-item"], "item a/b \"c\"");
     assert_eq!(seen["headers"]["content-type"], "application/json");
@@ -115,8 +115,8 @@ async fn a_receiver_with_either_key_can_verify_a_call() {
     let address = serve(Router::new().route("/", any(echo))).await;
     let config = json!({"url": format!("http://{address}/")});
     let seen = echoed_by(&signing(), config, json!({"a": "ü"})).await;
-    let key = invocation("http", Value::Null).key;
-    assert_eq!(seen["headers"]["webhook-id"], key.run_id().to_string());
+    let id = invocation("http", Value::Null).id;
+    assert_eq!(seen["headers"]["webhook-id"], id.run_id().to_string());
     assert_eq!(seen["headers"]["webhook-timestamp"], "1796115601");
     for secret in [&b"new"[..], b"old"] {
         let keys = SigningKeys::new(secret);
@@ -145,7 +145,7 @@ async fn a_receiver_gets_the_right_to_report_on_this_attempt() {
     let seen = echoed_by(&executor, config, Value::Null).await;
     let url = seen["headers"]["x-evenkeel-callback-url"].as_str().unwrap();
     let id = url.strip_prefix("https://keel.example/api/v1/runs/").unwrap();
-    assert_eq!(id.parse::<RunId>().unwrap(), given.key.execution_id());
+    assert_eq!(id.parse::<AttemptId>().unwrap(), given.id);
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, Method, Uri};
 use axum::routing::any;
+use evenkeel_core::TenantNo;
 use evenkeel_core::run::Outcome;
 use evenkeel_executors::{Executor, HttpExecutor, HttpSettings, Invocation};
 use evenkeel_outbound::{Outbound, OutboundSettings};
@@ -73,7 +74,7 @@ pub async fn echo(method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> 
 
 /// What an echoing server got.
 pub async fn echoed_by(executor: &HttpExecutor, config: Value, payload: Value) -> Value {
-    assert_eq!(executor.check(&config, &payload), Ok(()));
+    assert_eq!(executor.check(TenantNo(1), &config, &payload), Ok(()));
     let invocation = with(invocation("http", config), |definition| definition.payload = payload);
     let report = executor.run(invocation).await;
     assert_eq!(report.outcome, Outcome::Completed, "{report:?}");

@@ -120,7 +120,7 @@ impl Tls {
 
 async fn get(executor: &HttpExecutor, url: &str, tls: Value) -> Report {
     let config = json!({"url": url, "method": "GET", "tls": tls});
-    assert_eq!(executor.check(&config, &Value::Null), Ok(()));
+    assert_eq!(executor.check(TenantNo(1), &config, &Value::Null), Ok(()));
     executor.run(invocation("http", config)).await
 }
 
@@ -178,7 +178,7 @@ async fn a_client_certificate_is_shown_at_home_alone() {
     let anonymous = get(&executor, &server.url(), json!({"ca_pem": authority.pem()})).await;
     assert_eq!(anonymous.output.as_deref(), Some("shown 0"), "{anonymous:?}");
     let config = json!({"url": server.url(), "method": "GET", "tls": tls.clone()});
-    let fault = executor.check_for(TenantNo(2), &config, &Value::Null).unwrap_err();
+    let fault = executor.check(TenantNo(2), &config, &Value::Null).unwrap_err();
     assert_eq!(fault.field, "executor_config.tls.identity");
     let other = Invocation { tenant: TenantNo(2), ..invocation("http", config) };
     let refused = executor.run(other).await.error.unwrap();
@@ -196,7 +196,7 @@ async fn a_client_certificate_is_shown_at_home_alone() {
 async fn unverified_servers_are_called_only_where_that_is_allowed() {
     let server = Authority::new().serve(None, TLS13).await;
     let config = json!({"url": server.url(), "method": "GET", "tls": {"verify": false}});
-    let fault = local().check(&config, &Value::Null).unwrap_err();
+    let fault = local().check(TenantNo(1), &config, &Value::Null).unwrap_err();
     assert_eq!(fault.field, "executor_config.tls.verify");
     // A job may be older than the operator's mind.
     let report = local().run(invocation("http", config.clone())).await;
@@ -230,7 +230,7 @@ fn bad_certificates_and_unknown_names_are_refused_at_creation() {
         (json!({"identity": "nobody"}), "executor_config.tls.identity"),
     ] {
         let config = json!({"url": "https://example.com/", "tls": tls});
-        let fault = local().check(&config, &Value::Null).unwrap_err();
+        let fault = local().check(TenantNo(1), &config, &Value::Null).unwrap_err();
         assert_eq!(fault.field, field, "{fault}");
     }
 }

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::run::Outcome;
-use evenkeel_core::{AttemptKey, AttemptNo, Timestamp};
+use evenkeel_core::{AttemptKey, AttemptNo, TenantNo, Timestamp};
 use evenkeel_executors::{
     CancelReason, Executor, Lease, NoopExecutor, Registry, Report, cancellation,
 };
@@ -133,9 +133,16 @@ fn a_bad_configuration_names_the_field_to_blame() {
         (json!({"fail_rate": "all"}), "executor_config.fail_rate"),
         (json!(1), "executor_config"),
     ] {
-        assert_eq!(NoopExecutor.check(&config, &Value::Null).unwrap_err().field, field, "{config}");
+        assert_eq!(
+            NoopExecutor.check(TenantNo(1), &config, &Value::Null).unwrap_err().field,
+            field,
+            "{config}"
+        );
     }
-    assert_eq!(NoopExecutor.check(&json!({"sleep_ms": 1, "fail": "x"}), &Value::Null), Ok(()));
+    assert_eq!(
+        NoopExecutor.check(TenantNo(1), &json!({"sleep_ms": 1, "fail": "x"}), &Value::Null),
+        Ok(())
+    );
 }
 
 #[tokio::test]
@@ -149,6 +156,6 @@ async fn a_bad_stored_configuration_fails_the_run() {
 fn a_registry_knows_its_kinds() {
     let registry = Registry::new().with(Arc::new(NoopExecutor));
     assert_eq!(registry.kinds().collect::<Vec<_>>(), ["noop"]);
-    assert_eq!(registry.get("noop").map(|executor| executor.kind()), Some("noop"));
+    assert_eq!(registry.get("noop").map(|executor| executor.declaration().kind), Some("noop"));
     assert!(registry.get("http_callback").is_none());
 }

@@ -2,7 +2,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use evenkeel_core::run::Outcome;
-use evenkeel_core::{LogStream, RunLog, Span, Timestamp};
+use evenkeel_core::{LogStream, RunLog, Span, TenantNo, Timestamp};
 use evenkeel_executors::{
     Executor, LOG_BYTES_DEFAULT, Report, ShellExecutor, ShellSettings, SupervisorCommand,
     WallSettings,
@@ -117,7 +117,7 @@ async fn no_payload_is_no_input() {
 async fn the_environment_is_what_the_job_says_and_no_more() {
     let config = json!({"argv": ["env"], "cwd": "/", "env": {"COLOUR": "blue"}});
     let invocation = invocation("shell", config);
-    let key = invocation.key;
+    let id = invocation.id;
     let output = executor().run(invocation).await.output.unwrap();
     // These four are the node's, if it has them, and three say whose process it is.
     const OTHERS: [&str; 7] = ["PATH", "LANG", "LC_ALL", "TZ", "HOME", "USER", "LOGNAME"];
@@ -128,9 +128,9 @@ async fn the_environment_is_what_the_job_says_and_no_more() {
     let expected = [
         "COLOUR=blue".to_owned(),
         "EVENKEEL_ATTEMPT=3".to_owned(),
-        format!("EVENKEEL_EXECUTION_ID={}", key.execution_id()),
+        format!("EVENKEEL_EXECUTION_ID={id}"),
         "EVENKEEL_FENCE=5".to_owned(),
-        format!("EVENKEEL_RUN_ID={}", key.run_id()),
+        format!("EVENKEEL_RUN_ID={}", id.run_id()),
         format!("EVENKEEL_SCHEDULED_AT={scheduled_at}"),
     ];
     assert_eq!(seen, expected);
@@ -214,7 +214,11 @@ async fn what_it_used_is_measured() {
 
 #[test]
 fn a_bad_configuration_is_refused() {
-    let fault = executor().check(&json!({"argv": "echo hello"}), &Value::Null).unwrap_err();
+    let fault =
+        executor().check(TenantNo(1), &json!({"argv": "echo hello"}), &Value::Null).unwrap_err();
     assert_eq!(fault.field, "executor_config.argv");
-    assert_eq!(executor().check(&Value::Null, &Value::Null).unwrap_err().message, "is required");
+    assert_eq!(
+        executor().check(TenantNo(1), &Value::Null, &Value::Null).unwrap_err().message,
+        "is required"
+    );
 }

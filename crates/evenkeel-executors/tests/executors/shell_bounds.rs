@@ -102,11 +102,11 @@ fn for_nobody() -> ShellExecutor {
 fn a_user_must_be_allowed() {
     let config = |user: Value| json!({"argv": ["true"], "user": user});
     for (executor, user) in [(executor(), json!("nobody")), (for_nobody(), json!("root"))] {
-        let fault = executor.check_for(TenantNo(1), &config(user), &Value::Null).unwrap_err();
+        let fault = executor.check(TenantNo(1), &config(user), &Value::Null).unwrap_err();
         assert_eq!(fault.field, "executor_config.user");
         assert!(fault.message.contains("does not list"), "{fault}");
     }
-    let checked = for_nobody().check_for(TenantNo(1), &config(json!(54321)), &Value::Null);
+    let checked = for_nobody().check(TenantNo(1), &config(json!(54321)), &Value::Null);
     if rustix::process::geteuid().is_root() {
         assert_eq!(checked, Ok(()));
     } else {

@@ -1,5 +1,6 @@
 //! What bodies say while they run and when they end.
 
+use evenkeel_core::TenantNo;
 use evenkeel_core::chain::Again;
 use evenkeel_core::run::Outcome;
 use evenkeel_executors::{Executor, Invocation, Report};
@@ -129,7 +130,7 @@ async fn values_of_the_run_are_filled_in_and_the_payload_comes_in_variables() {
         "env": {"X": "<{{fence}}>"},
     });
     let payload = json!({"name": "$(id); `id` \"x\"", "list": [1, "a"]});
-    assert_eq!(executor().check(&config, &payload), Ok(()));
+    assert_eq!(executor().check(TenantNo(1), &config, &payload), Ok(()));
     let body = with(invocation("shell", config), |d| d.payload = payload);
     let report = executor().run(body).await;
     assert_eq!(report.output.as_deref(), Some("3|{{.Names}}|<5>|$(id); `id` \"x\"|"));

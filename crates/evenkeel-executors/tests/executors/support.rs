@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::schedule::Once;
-use evenkeel_core::{AttemptKey, AttemptNo, Definition, JobNo, Schedule, Span, TenantNo};
+use evenkeel_core::{AttemptKey, AttemptNo, Definition, JobNo, RunIds, Schedule, Span, TenantNo};
 use evenkeel_executors::{Cancel, Invocation, Lease, Wire};
 use serde_json::Value;
 
@@ -16,9 +16,11 @@ pub fn invocation(kind: &str, config: Value) -> Invocation {
     definition.executor.kind = kind.into();
     definition.executor.config = config;
     definition.timeout = Span::from_secs(30);
+    let key = AttemptKey::regular(JobNo(7), "2026-12-01T09:00:00Z".parse().unwrap())
+        .with_attempt(AttemptNo(2));
     Invocation {
-        key: AttemptKey::regular(JobNo(7), "2026-12-01T09:00:00Z".parse().unwrap())
-            .with_attempt(AttemptNo(2)),
+        key,
+        id: RunIds::new(b"test").attempt_id(key),
         fence: Fence(5),
         tenant: TenantNo(1),
         started_at: "2026-12-01T09:00:01Z".parse().unwrap(),

@@ -6,9 +6,10 @@ use std::time::Duration;
 use evenkeel_commands::ExecutorCheck;
 use evenkeel_core::TenantNo;
 use evenkeel_core::chance::Chance;
+use evenkeel_core::executor::ExecutorCatalog;
 use evenkeel_engine::{Clock, StorePages};
 use evenkeel_executors::{
-    CrawlExecutor, CrawlerSettings, HttpExecutor, HttpSettings, Identities, NoExecutor,
+    CATALOG, CrawlExecutor, CrawlerSettings, HttpExecutor, HttpSettings, Identities, NoExecutor,
     NoopExecutor, Registry, ShellExecutor, SigningKeys, SupervisorCommand, WallClock,
 };
 use evenkeel_outbound::{Identity, Outbound, OutboundSettings};
@@ -146,7 +147,7 @@ impl ExecutorCheck for Checks {
     ) -> Result<(), (String, String)> {
         match self.0.get(kind) {
             Some(executor) => {
-                let checked = executor.check_for(tenant, config, payload);
+                let checked = executor.check(tenant, config, payload);
                 checked.map_err(|fault| (fault.field, fault.message))
             }
             None => Err(("executor_type".into(), "is not known here".into())),
@@ -155,5 +156,9 @@ impl ExecutorCheck for Checks {
 
     fn kinds(&self) -> Vec<String> {
         self.0.kinds().map(String::from).collect()
+    }
+
+    fn catalog(&self) -> ExecutorCatalog {
+        CATALOG
     }
 }

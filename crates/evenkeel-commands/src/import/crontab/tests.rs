@@ -8,6 +8,7 @@ fn options() -> CrontabOptions {
         system: false,
         user: None,
         cwd: None,
+        executors: evenkeel_executors::CATALOG,
     }
 }
 

@@ -12,6 +12,7 @@ fn options() -> LegacyOptions {
         keep_phase: false,
         include_disabled: false,
         rename_duplicates: false,
+        executors: evenkeel_executors::CATALOG,
     }
 }
 

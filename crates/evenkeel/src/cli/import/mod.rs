@@ -16,6 +16,7 @@ use clap::{Args, Subcommand};
 use evenkeel_commands::import::Planned;
 use evenkeel_commands::import::crontab::{self, CrontabOptions};
 use evenkeel_commands::import::legacy::{LegacyImport, LegacyOptions};
+use evenkeel_executors::CATALOG;
 use indicatif::ProgressBar;
 
 use super::Context;
@@ -148,6 +149,7 @@ async fn from_legacy(
         keep_phase: args.keep_phase,
         include_disabled: args.include_disabled,
         rename_duplicates: args.rename_duplicates,
+        executors: CATALOG,
     };
     // Whoever is to make the jobs is looked for before anything is read.
     let sender = args.acting.yes.then(|| context.client(client)).transpose()?.map(Sender::new);
@@ -190,7 +192,13 @@ async fn from_crontab(
         return Err(Failure::usage(what)
             .or_else("leave --user out, or say --system=false if the entries name none"));
     }
-    let options = CrontabOptions { zone: zone.clone(), system, user: args.user, cwd: args.cwd };
+    let options = CrontabOptions {
+        zone: zone.clone(),
+        system,
+        user: args.user,
+        cwd: args.cwd,
+        executors: CATALOG,
+    };
     let plan = crontab::plan(&text, &options);
     let client = match context.client(client) {
         Ok(client) => Some(client),

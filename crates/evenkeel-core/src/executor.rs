@@ -1,0 +1,220 @@
+//! What each executor declares about itself, so that no other part of the program lists executors.
+//!
+//! The declarations live next to the executors. This module has only their types, because crates
+//! that cannot see the executors (commands, API) use them: to redact configurations, to resolve
+//! aliases and to find the default deduplication key.
+
+use serde_json::{Map, Value};
+
+use crate::job::ExecutorSpec;
+
+/// The facts about one kind of executor that hold without running it.
+#[derive(Debug)]
+pub struct ExecutorDeclaration {
+    /// The value of `executor_type`.
+    pub kind: &'static str,
+    /// Other values of `executor_type` that are stored as `kind`.
+    pub aliases: &'static [&'static str],
+    /// All fields of `executor_config`. The executor refuses others.
+    pub fields: &'static [ConfigField],
+    /// The field whose text is the deduplication key of a unique job that has no `dedup_key`,
+    /// `target`, `source_id` or `url`.
+    pub dedup_field: Option<&'static str>,
+    /// Set for the executor of jobs that have a `url` and no `executor_type`.
+    pub start: Option<StartFields>,
+    /// False if the executor reads neither secrets nor the payload. Its attempts then skip the
+    /// search for secret references.
+    pub resolves_secrets: bool,
+    /// What to add to the error if a job names this executor and the server has not enabled it.
+    pub disabled_hint: Option<&'static str>,
+}
+
+impl ExecutorDeclaration {
+    /// Declares an executor without aliases, deduplication field, start fields and hint.
+    pub const fn new(kind: &'static str, fields: &'static [ConfigField]) -> Self {
+        Self {
+            kind,
+            aliases: &[],
+            fields,
+            dedup_field: None,
+            start: None,
+            resolves_secrets: true,
+            disabled_hint: None,
+        }
+    }
+
+    /// Returns the names of all fields, in the declared order.
+    pub fn field_names(&self) -> Vec<&'static str> {
+        self.fields.iter().map(|field| field.name).collect()
+    }
+}
+
+/// A field of `executor_config`.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct ConfigField {
+    pub name: &'static str,
+    pub kind: FieldKind,
+    /// True if the field may hold `{"secret": "name"}` or `{{secret.name}}`.
+    pub takes_secrets: bool,
+}
+
+/// What a field of `executor_config` holds. This decides what viewers see of the field.
+///
+/// A field that its executor does not declare is [`Hidden`](Self::Hidden).
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum FieldKind {
+    /// Values that are never confidential. Viewers see them.
+    Public,
+    /// A URL. Viewers do not see its user, password, query values and fragment.
+    Url,
+    /// A list of URLs, each redacted like [`Url`](Self::Url).
+    UrlList,
+    /// An object. Viewers see its keys and no values.
+    HiddenValues,
+    /// A program and its arguments. Viewers see the program. Arguments never take secrets, because
+    /// all users of the machine can read them.
+    Arguments,
+    /// Viewers see only that the field is set.
+    Hidden,
+}
+
+impl ConfigField {
+    pub const fn new(name: &'static str, kind: FieldKind) -> Self {
+        Self { name, kind, takes_secrets: false }
+    }
+
+    pub const fn public(name: &'static str) -> Self {
+        Self::new(name, FieldKind::Public)
+    }
+
+    /// Lets the field refer to secrets.
+    #[must_use]
+    pub const fn with_secrets(self) -> Self {
+        Self { takes_secrets: true, ..self }
+    }
+}
+
+/// The fields in which an executor expects the URL to start from.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct StartFields {
+    /// The field that gets the job's `url`.
+    pub url: &'static str,
+    /// The field that replaces `url`. A job that has it keeps its configuration as sent.
+    pub list: &'static str,
+}
+
+impl StartFields {
+    /// Returns `config` with the start `url`, unless `config` names a start already.
+    pub fn add(&self, config: Value, url: Option<&str>) -> Value {
+        let mut fields = match config {
+            Value::Object(fields) => fields,
+            _ => Map::new(),
+        };
+        let has_start = fields.contains_key(self.url) || fields.contains_key(self.list);
+        if let (false, Some(url)) = (has_start, url) {
+            fields.insert(self.url.into(), url.into());
+        }
+        Value::Object(fields)
+    }
+
+    /// Undoes [`add`](Self::add): removes the start if it is `url`.
+    pub fn remove(&self, config: &mut Value, url: Option<&str>) {
+        if let Some(fields) = config.as_object_mut() {
+            let start = fields.get(self.url).and_then(Value::as_str);
+            if start.is_some() && start == url && !fields.contains_key(self.list) {
+                fields.remove(self.url);
+            }
+        }
+    }
+}
+
+/// The declarations of all executors of the program, enabled on this server or not.
+#[derive(Copy, Clone, Debug)]
+pub struct ExecutorCatalog(&'static [&'static ExecutorDeclaration]);
+
+impl ExecutorCatalog {
+    pub const EMPTY: Self = Self(&[]);
+
+    pub const fn new(declarations: &'static [&'static ExecutorDeclaration]) -> Self {
+        Self(declarations)
+    }
+
+    pub fn iter(self) -> impl Iterator<Item = &'static ExecutorDeclaration> {
+        self.0.iter().copied()
+    }
+
+    /// Returns the declaration of the executor with this name or alias.
+    pub fn get(self, kind: &str) -> Option<&'static ExecutorDeclaration> {
+        self.iter().find(|one| one.kind == kind || one.aliases.contains(&kind))
+    }
+
+    /// Returns the name under which jobs with this `executor_type` are stored.
+    pub fn canonical(self, kind: &str) -> &str {
+        self.get(kind).map_or(kind, |declaration| declaration.kind)
+    }
+
+    /// Returns the executor of jobs that have a `url` and no `executor_type`.
+    pub fn for_urls(self) -> Option<(&'static str, StartFields)> {
+        self.iter().find_map(|one| Some((one.kind, one.start?)))
+    }
+
+    /// Returns the fields of an executor's configuration; none for an unknown executor, so that
+    /// every field of its configuration is redacted. A job that waits for the `url` of its target
+    /// has the configuration of the executor that will run it then.
+    pub fn fields(self, kind: &str) -> &'static [ConfigField] {
+        let kind = match self.for_urls() {
+            Some((for_urls, _)) if kind == ExecutorSpec::NONE => for_urls,
+            _ => kind,
+        };
+        self.get(kind).map_or(&[], |declaration| declaration.fields)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    static CALL: ExecutorDeclaration = ExecutorDeclaration {
+        aliases: &["callback"],
+        ..ExecutorDeclaration::new("call", &[ConfigField::public("method")])
+    };
+    static VISIT: ExecutorDeclaration = ExecutorDeclaration {
+        start: Some(StartFields { url: "url", list: "start_urls" }),
+        ..ExecutorDeclaration::new("visit", &[ConfigField::public("depth")])
+    };
+    static CATALOG: ExecutorCatalog = ExecutorCatalog::new(&[&CALL, &VISIT]);
+
+    #[test]
+    fn catalog_finds_executors_by_name_and_alias() {
+        assert_eq!(CATALOG.canonical("callback"), "call");
+        assert_eq!(CATALOG.canonical("visit"), "visit");
+        assert_eq!(CATALOG.canonical("unknown"), "unknown");
+        assert_eq!(CATALOG.for_urls().unwrap().0, "visit");
+    }
+
+    #[test]
+    fn catalog_has_no_fields_for_unknown_executors() {
+        assert_eq!(CATALOG.fields("callback"), CALL.fields);
+        assert_eq!(CATALOG.fields(ExecutorSpec::NONE), VISIT.fields);
+        assert_eq!(CATALOG.fields("unknown"), []);
+    }
+
+    #[test]
+    fn start_fields_add_and_remove_the_job_url() {
+        let start = VISIT.start.unwrap();
+        let url = Some("https://a/");
+        let added = start.add(json!({"depth": 1}), url);
+        assert_eq!(added, json!({"depth": 1, "url": "https://a/"}));
+        let mut removed = added;
+        start.remove(&mut removed, url);
+        assert_eq!(removed, json!({"depth": 1}));
+        for own in [json!({"url": "https://b/"}), json!({"start_urls": []})] {
+            assert_eq!(start.add(own.clone(), url), own);
+            let mut kept = own.clone();
+            start.remove(&mut kept, url);
+            assert_eq!(kept, own);
+        }
+    }
+}
