@@ -183,8 +183,8 @@ impl Flow {
             results: Results::default(),
             then: Then::EndChain { stop_job: false, next_at: None },
             priority: None,
-            traces: Attachments::default(),
-            watch: false,
+            attachments: Attachments::default(),
+            judge: false,
             unstored_since: None,
             hook: evenkeel_store::Hook::None,
         });

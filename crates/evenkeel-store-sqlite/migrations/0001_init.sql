@@ -1,11 +1,24 @@
--- Times are microseconds since 1970, UTC. The tables are those of the PostgreSQL store; what
--- differs is how they are kept: a table whose key is several columns is its own index (WITHOUT
--- ROWID), and columns that firing writes stand in no index but `slot`.
+-- All times are microseconds since 1970-01-01 UTC, and so are columns that end in `_at`; columns that
+-- end in `_us` are microseconds. The tables are those of the PostgreSQL store. They differ in how
+-- SQLite stores them: a table with a key of several columns is usually WITHOUT ROWID, so that the
+-- table is the index of its key. Of the columns that firing writes, only `slot` is indexed.
+--
+-- A migration never changes once it is released. So the codes of states and statuses are written as
+-- numbers here; statements use the constants of `evenkeel_store::codes`.
 
 CREATE TABLE tenant (
     tenant_no   INTEGER PRIMARY KEY AUTOINCREMENT,
     name        TEXT NOT NULL UNIQUE,
-    job_count   INTEGER NOT NULL DEFAULT 0
+    -- counts of jobs that are not deleted: all, WARNING, ERROR, paused, cancelled
+    job_count   INTEGER NOT NULL DEFAULT 0,
+    warnings    INTEGER NOT NULL DEFAULT 0,
+    errors      INTEGER NOT NULL DEFAULT 0,
+    paused      INTEGER NOT NULL DEFAULT 0,
+    cancelled   INTEGER NOT NULL DEFAULT 0,
+    -- the next numbers to give out; registering a job writes this row anyway
+    next_job    INTEGER NOT NULL DEFAULT 1,
+    next_target INTEGER NOT NULL DEFAULT 1,
+    targets     INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 CREATE TABLE setting (
@@ -13,38 +26,70 @@ CREATE TABLE setting (
     value       TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- What people said. AUTOINCREMENT: a number must never come back, for runs are known by it.
+-- What users set of a job. AUTOINCREMENT: attempts refer to `job_no`, so it must never be reused.
 CREATE TABLE job (
     job_no      INTEGER PRIMARY KEY AUTOINCREMENT,
     id          BLOB NOT NULL UNIQUE,
     tenant_no   INTEGER NOT NULL REFERENCES tenant,
-    standing    INTEGER NOT NULL DEFAULT 0,
+    -- 0 active, 1 paused, 2 cancelled, 3 deleted
+    state       INTEGER NOT NULL DEFAULT 0,
     name        TEXT,
     configuration TEXT NOT NULL DEFAULT '',
     source_id   TEXT,
     about       TEXT NOT NULL,
     definition  TEXT NOT NULL,
     created_at  INTEGER NOT NULL,
-    updated_at  INTEGER NOT NULL
+    updated_at  INTEGER NOT NULL,
+    -- copies from the definition, for filters of lists
+    executor    TEXT,
+    lane        INTEGER NOT NULL DEFAULT 1,
+    -- the number within the tenant that users may use instead of the id; counted from 1
+    number      INTEGER NOT NULL DEFAULT 0,
+    target_no   INTEGER,
+    -- when the job was given this target; NULL if it had the target from the start. Successes before
+    -- this time belong to the target that the job had then.
+    target_since INTEGER,
+    -- why the job is paused, if the pause gave a reason
+    note        TEXT
 ) STRICT;
--- standing 3 is deleted: the name is free again.
-CREATE UNIQUE INDEX job_name ON job (tenant_no, name, configuration) WHERE standing <> 3;
-CREATE INDEX job_tenant ON job (tenant_no, job_no) WHERE standing <> 3;
-CREATE INDEX job_source ON job (tenant_no, source_id) WHERE standing <> 3 AND source_id IS NOT NULL;
+-- The name of a deleted job is free again.
+CREATE UNIQUE INDEX job_name ON job (tenant_no, name, configuration) WHERE state <> 3;
+CREATE UNIQUE INDEX job_number ON job (tenant_no, number);
+CREATE INDEX job_tenant ON job (tenant_no, job_no) WHERE state <> 3;
+CREATE INDEX job_source ON job (tenant_no, source_id, job_no)
+    WHERE state <> 3 AND source_id IS NOT NULL;
+CREATE INDEX job_updated ON job (tenant_no, updated_at, job_no) WHERE state <> 3;
+CREATE INDEX job_stopped ON job (tenant_no, state, job_no) WHERE state IN (1, 2);
+CREATE INDEX job_target ON job (tenant_no, target_no, job_no) WHERE target_no IS NOT NULL;
 
--- Narrow and hot: fire and finish each write it once.
+-- Strings, numbers and booleans at the top level of a job's metadata, for filters of lists.
+CREATE TABLE job_label (
+    tenant_no   INTEGER NOT NULL,
+    key         TEXT NOT NULL,
+    value       TEXT NOT NULL,
+    job_no      INTEGER NOT NULL,
+    PRIMARY KEY (tenant_no, key, value, job_no)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX job_label_job ON job_label (job_no, key, value);
+
+-- What the scheduler and the workers write of a job. Firing and finishing each update this row once,
+-- so it is kept small.
 CREATE TABLE job_state (
     job_no      INTEGER PRIMARY KEY,
     tenant_no   INTEGER NOT NULL,
     generation  INTEGER NOT NULL DEFAULT 1,
     shard       INTEGER NOT NULL,
+    -- 1 unless the job is paused, cancelled or deleted
     active      INTEGER NOT NULL DEFAULT 1,
+    -- next_at in units of 15 minutes
     slot        INTEGER,
     placed_at   INTEGER,
     next_at     INTEGER,
     last_fired_at INTEGER,
+    -- the newest run of the job
     head_at     INTEGER,
     head_sequence INTEGER,
+    -- how many runs have not ended
     live        INTEGER NOT NULL DEFAULT 0,
     last_status INTEGER,
     failures    INTEGER NOT NULL DEFAULT 0,
@@ -55,23 +100,45 @@ CREATE TABLE job_state (
     last_good_end_at INTEGER,
     average_us  INTEGER,
     variance    REAL NOT NULL DEFAULT 0,
-    -- scheduled times of the newest good and newest failed attempt: retention keeps those two
-    good_at     INTEGER,
-    failed_at   INTEGER
+    -- scheduled times of the newest successful and the newest failed attempt: retention keeps both
+    succeeded_at INTEGER,
+    failed_at   INTEGER,
+    -- how many regular times were started
+    fired       INTEGER NOT NULL DEFAULT 0,
+    -- 1 if the next time depends on the end of the run before
+    follows_end INTEGER NOT NULL DEFAULT 0,
+    -- 1 if job_condition has a row for the job; finishing reads it here
+    has_condition INTEGER NOT NULL DEFAULT 0,
+    -- attempts that succeeded, and attempts that failed or timed out
+    succeeded_runs INTEGER NOT NULL DEFAULT 0,
+    failed_runs INTEGER NOT NULL DEFAULT 0,
+    -- Runs for times up to this one are not continued: a failed attempt is not retried, and an attempt
+    -- that lost its worker is cancelled. A pause sets the time of the pause, so that a run triggered
+    -- later is not affected. For a cancelled or deleted job it is the largest integer.
+    stopped_at  INTEGER,
+    -- the key of the load profile that counts the job, 0 if none does; NULL if not determined yet
+    load_profile INTEGER,
+    cost_us     INTEGER NOT NULL DEFAULT 0,
+    -- 1 if the user set the cost: it is then not adjusted to how long runs take
+    cost_stated INTEGER NOT NULL DEFAULT 0
 ) STRICT;
--- Loads the near future. `slot` is next_at in quarters of an hour, so a short interval seldom
--- moves in it.
+-- The scheduler loads the jobs of the next slots. Because a slot is 15 minutes long, a job with a
+-- short interval seldom moves in this index.
 CREATE INDEX job_state_slot ON job_state (shard, slot) WHERE slot IS NOT NULL;
+-- Active jobs without a next time: they wait, run, or have ended.
+CREATE INDEX job_state_unplaced ON job_state (tenant_no, job_no) WHERE slot IS NULL AND active = 1;
+-- The condition does not mention `slot`, so that firing does not evaluate it.
+CREATE INDEX job_state_uncounted ON job_state (job_no) WHERE load_profile IS NULL;
 
--- Jobs that their scheduler must load anew; it deletes them as it does.
+-- Jobs that the scheduler of their shard must load again. The scheduler deletes the rows it has read.
 CREATE TABLE changed_job (
     shard       INTEGER NOT NULL,
     job_no      INTEGER NOT NULL,
     PRIMARY KEY (shard, job_no)
 ) STRICT, WITHOUT ROWID;
 
--- Retries and triggers that wait for their time.
-CREATE TABLE wake (
+-- Retries and triggers that are due at a time of their own.
+CREATE TABLE delayed_attempt (
     shard       INTEGER NOT NULL,
     due         INTEGER NOT NULL,
     scheduled_at INTEGER NOT NULL,
@@ -79,17 +146,20 @@ CREATE TABLE wake (
     sequence    INTEGER NOT NULL,
     attempt     INTEGER NOT NULL,
     tenant_no   INTEGER NOT NULL,
+    -- the run's own priority; NULL if it has that of its job
+    priority    INTEGER,
     PRIMARY KEY (shard, due, scheduled_at, job_no, sequence, attempt)
 ) STRICT, WITHOUT ROWID;
-CREATE UNIQUE INDEX wake_job ON wake (job_no, scheduled_at, sequence, attempt);
+CREATE UNIQUE INDEX delayed_attempt_job ON delayed_attempt (job_no, scheduled_at, sequence, attempt);
 
--- Attempts that may be claimed. A row leaves when it is; this is also the outbox that a relay reads.
+-- The queue: attempts that a worker may claim. Claiming deletes the row.
 CREATE TABLE ready (
     pool        TEXT NOT NULL,
     lane        INTEGER NOT NULL,
     priority    INTEGER NOT NULL,
     should_start_by INTEGER NOT NULL,
-    ready_at    INTEGER NOT NULL,
+    -- since when the attempt could have been claimed; a return to the queue does not change it
+    since       INTEGER NOT NULL,
     scheduled_at INTEGER NOT NULL,
     job_no      INTEGER NOT NULL,
     sequence    INTEGER NOT NULL,
@@ -99,16 +169,36 @@ CREATE TABLE ready (
     crashes     INTEGER NOT NULL DEFAULT 0,
     prev_at     INTEGER,
     prev_sequence INTEGER,
-    dedup_key   TEXT,
-    concurrency_key TEXT,
+    -- the claim window: when the attempt may be claimed
+    open_from   INTEGER,
+    open_until  INTEGER,
+    -- names of nodes that may not claim the attempt, as a JSON array
+    forbidden_nodes TEXT,
+    -- The rank among attempts that have waited long (core's Aging). It stays the same while the
+    -- attempt waits, so no row is rewritten because time passes. Workers take the better of two
+    -- orders: by priority and by rise.
+    rise        INTEGER NOT NULL DEFAULT 0,
+    -- 1 if the priority was given to the run: a change of the job's priority leaves it unchanged
+    own_priority INTEGER NOT NULL DEFAULT 0,
+    -- a hash of the concurrency key, and its limit
+    limit_key   BLOB,
+    limit_max   INTEGER,
+    -- Set while the attempt waits in a limit queue. `pool` is then `~` and the limit's key in hex,
+    -- which no worker serves, and home_pool is the pool to return to.
+    home_pool   TEXT,
+    -- the limit that was exceeded
+    limited_by_max INTEGER,
     PRIMARY KEY (scheduled_at, job_no, sequence, attempt)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX ready_order ON ready (pool, lane, priority DESC, should_start_by, ready_at, job_no);
+CREATE INDEX ready_order ON ready (pool, lane, priority DESC, should_start_by, since, job_no);
+CREATE INDEX ready_rise ON ready (pool, lane, rise, should_start_by, since, job_no);
 CREATE INDEX ready_job ON ready (job_no);
+CREATE INDEX ready_closing ON ready (open_until) WHERE open_until IS NOT NULL;
+CREATE INDEX ready_limited ON ready (pool, limited_by_max) WHERE home_pool IS NOT NULL;
 
--- Every attempt that was started, or ended without; and every record of skipped times. The key
--- starts with the time, so that new rows go to the end and few pages are touched.
-CREATE TABLE run (
+-- Every attempt that was started or that ended before it started, and every record of skipped times.
+-- The key begins with the time, so that new rows go to the end and few database pages are written.
+CREATE TABLE attempt (
     scheduled_at INTEGER NOT NULL,
     job_no      INTEGER NOT NULL,
     sequence    INTEGER NOT NULL,
@@ -118,10 +208,11 @@ CREATE TABLE run (
     crashes     INTEGER NOT NULL DEFAULT 0,
     fence       INTEGER NOT NULL,
     node_no     INTEGER,
-    -- the job's chain before this one; only on attempt 0
+    -- the run of the job before this one; only on attempt 0
     prev_at     INTEGER,
     prev_sequence INTEGER,
-    -- the attempts the job had had by then, this one included if it started: retention's age
+    -- how many attempts the job had started by then, including this one if it started; retention
+    -- compares it with the job's count
     number      INTEGER,
     started_at  INTEGER,
     finished_at INTEGER,
@@ -134,10 +225,12 @@ CREATE TABLE run (
     memory_kb   INTEGER,
     error       TEXT,
     output      TEXT,
+    -- the run's own priority, which an attempt keeps if it returns to the queue
+    priority    INTEGER,
     PRIMARY KEY (scheduled_at, job_no, sequence, attempt)
 ) STRICT, WITHOUT ROWID;
 
--- What a running attempt has saved for the next one of its chain.
+-- What an attempt saved for the next attempt of its run.
 CREATE TABLE checkpoint (
     scheduled_at INTEGER NOT NULL,
     job_no      INTEGER NOT NULL,
@@ -145,6 +238,32 @@ CREATE TABLE checkpoint (
     saved_at    INTEGER NOT NULL,
     data        BLOB NOT NULL,
     PRIMARY KEY (scheduled_at, job_no, sequence)
+) STRICT, WITHOUT ROWID;
+
+-- Progress and log of running attempts. A row is deleted with the end of its attempt; a row with an
+-- older fence than the attempt's is ignored. It has rowids because logs are long, and long rows are
+-- slow in a table WITHOUT ROWID.
+CREATE TABLE note (
+    scheduled_at INTEGER NOT NULL,
+    job_no      INTEGER NOT NULL,
+    sequence    INTEGER NOT NULL,
+    attempt     INTEGER NOT NULL,
+    fence       INTEGER NOT NULL,
+    saved_at    INTEGER NOT NULL,
+    progress    TEXT,
+    log         TEXT,
+    PRIMARY KEY (scheduled_at, job_no, sequence, attempt)
+) STRICT;
+
+-- Permits that running attempts hold under a concurrency limit. A row counts only while its attempt
+-- runs, so the end of an attempt need not delete it.
+CREATE TABLE permit (
+    key         BLOB NOT NULL,
+    scheduled_at INTEGER NOT NULL,
+    job_no      INTEGER NOT NULL,
+    sequence    INTEGER NOT NULL,
+    attempt     INTEGER NOT NULL,
+    PRIMARY KEY (key, scheduled_at, job_no, sequence, attempt)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE node (
@@ -156,13 +275,15 @@ CREATE TABLE node (
     joined_at   INTEGER NOT NULL,
     last_ping_at INTEGER NOT NULL,
     steal_start_at INTEGER,
-    -- no attempt of this node that is not in long_run is for an earlier time
-    oldest_open INTEGER NOT NULL
+    -- no attempt that runs on this node has an earlier scheduled time, except those in long_attempt
+    low_watermark INTEGER NOT NULL,
+    -- the pools that the node serves, as a JSON array
+    pools       TEXT NOT NULL DEFAULT '["default"]'
 ) STRICT;
 
--- Attempts that have run for more than half a minute: their owner, for people and for whoever
--- takes them over.
-CREATE TABLE long_run (
+-- Attempts that have run for more than 30 s and the nodes that run them. Users see them, and a node
+-- that takes over from a dead node reads them.
+CREATE TABLE long_attempt (
     node_no     INTEGER NOT NULL,
     scheduled_at INTEGER NOT NULL,
     job_no      INTEGER NOT NULL,
@@ -174,12 +295,319 @@ CREATE TABLE long_run (
     PRIMARY KEY (node_no, scheduled_at, job_no, sequence, attempt)
 ) STRICT, WITHOUT ROWID;
 
--- Running attempts that somebody wants ended; their node deletes them as it obeys.
+-- Running attempts that are to be cancelled. Their node deletes the rows as it cancels the attempts.
 CREATE TABLE cancellation (
     node_no     INTEGER NOT NULL,
     scheduled_at INTEGER NOT NULL,
     job_no      INTEGER NOT NULL,
     sequence    INTEGER NOT NULL,
     attempt     INTEGER NOT NULL,
+    -- 1 if a newer time of the job replaces the run; 0 if a user cancelled it
+    superseded  INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (node_no, scheduled_at, job_no, sequence, attempt)
 ) STRICT, WITHOUT ROWID;
+
+-- Messages to nodes about attempts that they run. A node deletes the messages it has read.
+CREATE TABLE node_message (
+    message_no  INTEGER PRIMARY KEY,
+    node_no     INTEGER NOT NULL,
+    scheduled_at INTEGER NOT NULL,
+    job_no      INTEGER NOT NULL,
+    sequence    INTEGER NOT NULL,
+    attempt     INTEGER NOT NULL,
+    fence       INTEGER NOT NULL,
+    kind        INTEGER NOT NULL,
+    UNIQUE (node_no, scheduled_at, job_no, sequence, attempt, fence, kind)
+) STRICT;
+
+-- Jobs whose deadline promise may be broken (a failed, skipped, late or long run), and their
+-- condition; `level` is NULL until it is determined.
+CREATE TABLE job_condition (
+    job_no      INTEGER PRIMARY KEY,
+    tenant_no   INTEGER NOT NULL,
+    shard       INTEGER NOT NULL,
+    judge_at    INTEGER NOT NULL,
+    -- changes with every event of the job; starts at a random number, so that a row that was deleted
+    -- and inserted again is not taken for the old row
+    touched     INTEGER NOT NULL,
+    level       INTEGER,
+    reason      INTEGER,
+    error_at    INTEGER,
+    since       INTEGER
+) STRICT;
+CREATE INDEX job_condition_due ON job_condition (shard, judge_at);
+CREATE INDEX job_condition_at_risk ON job_condition (tenant_no, error_at, job_no) WHERE level > 0;
+-- Reason 9: only a blackout delays the job. Such jobs are counted so that alerts can leave them out.
+CREATE INDEX job_condition_held ON job_condition (tenant_no) WHERE reason = 9;
+
+-- Runs that failed for good, of jobs that keep dead letters. The row outlives the attempt's row, so
+-- it has a copy of the error.
+CREATE TABLE dead_letter (
+    job_no       INTEGER NOT NULL,
+    scheduled_at INTEGER NOT NULL,
+    sequence     INTEGER NOT NULL,
+    attempt      INTEGER NOT NULL,
+    tenant_no    INTEGER NOT NULL,
+    died_at      INTEGER NOT NULL,
+    reason       INTEGER NOT NULL,
+    status       INTEGER NOT NULL,
+    error        TEXT,
+    -- when it was redriven, and the run that the redrive started
+    redriven_at  INTEGER,
+    new_at       INTEGER,
+    new_sequence INTEGER
+) STRICT;
+CREATE UNIQUE INDEX dead_letter_run ON dead_letter (job_no, scheduled_at, sequence);
+CREATE INDEX dead_letter_place ON dead_letter (tenant_no, died_at, scheduled_at, job_no, sequence);
+CREATE INDEX dead_letter_age ON dead_letter (died_at);
+
+-- How many runs of a job failed in a row, for jobs that pause themselves after repeated failures. A
+-- success writes nothing here: succeeded_runs is the job's count at the last failure, and if the
+-- count has changed since, the row no longer applies. Jobs with is_due are to be paused.
+CREATE TABLE failing (
+    job_no       INTEGER PRIMARY KEY,
+    runs         INTEGER NOT NULL,
+    succeeded_runs INTEGER NOT NULL,
+    is_due       INTEGER NOT NULL
+) STRICT;
+CREATE INDEX failing_due ON failing (job_no) WHERE is_due;
+
+-- The job that last took a deduplication key. Whether the job still holds the key is decided when
+-- another job needs it, so claiming and finishing write nothing here.
+CREATE TABLE dedup_key (
+    tenant_no    INTEGER NOT NULL,
+    -- 16 bytes of a hash of the executor and the key's text
+    key          BLOB NOT NULL,
+    job_no       INTEGER NOT NULL,
+    taken_at     INTEGER NOT NULL,
+    PRIMARY KEY (tenant_no, key)
+) STRICT, WITHOUT ROWID;
+
+-- What jobs work on, with a number within the tenant. The last success of a target is read from the
+-- jobs that have it; last_success_at holds the successes of jobs that had it before.
+CREATE TABLE target (
+    tenant_no   INTEGER NOT NULL,
+    number      INTEGER NOT NULL,
+    source_id   TEXT,
+    name        TEXT,
+    url         TEXT,
+    generation  INTEGER NOT NULL DEFAULT 1,
+    created_at  INTEGER NOT NULL,
+    updated_at  INTEGER NOT NULL,
+    last_success_at INTEGER,
+    PRIMARY KEY (tenant_no, number)
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX target_source ON target (tenant_no, source_id) WHERE source_id IS NOT NULL;
+
+-- Totals of attempts per tenant. Each node adds to them every few seconds.
+CREATE TABLE run_totals (
+    tenant_no   INTEGER PRIMARY KEY,
+    completed   INTEGER NOT NULL DEFAULT 0,
+    failed      INTEGER NOT NULL DEFAULT 0,
+    timed_out   INTEGER NOT NULL DEFAULT 0,
+    cancelled   INTEGER NOT NULL DEFAULT 0,
+    retries     INTEGER NOT NULL DEFAULT 0,
+    stolen      INTEGER NOT NULL DEFAULT 0,
+    succeeded_us INTEGER NOT NULL DEFAULT 0
+) STRICT;
+-- When a node last added to the totals, and how many attempts of a tenant it ran then.
+CREATE TABLE run_stats_node (
+    node_no     INTEGER PRIMARY KEY,
+    reported_at INTEGER NOT NULL
+) STRICT;
+CREATE TABLE run_stats_running (
+    node_no     INTEGER NOT NULL,
+    tenant_no   INTEGER NOT NULL,
+    running     INTEGER NOT NULL,
+    PRIMARY KEY (node_no, tenant_no)
+) STRICT, WITHOUT ROWID;
+
+-- Groups of failures with the same fingerprint, each with its newest failure.
+CREATE TABLE failure (
+    tenant_no   INTEGER NOT NULL,
+    fingerprint INTEGER NOT NULL,
+    count       INTEGER NOT NULL,
+    first_at    INTEGER NOT NULL,
+    last_at     INTEGER NOT NULL,
+    scheduled_at INTEGER NOT NULL,
+    job_no      INTEGER NOT NULL,
+    sequence    INTEGER NOT NULL,
+    attempt     INTEGER NOT NULL,
+    error       TEXT NOT NULL,
+    PRIMARY KEY (tenant_no, fingerprint)
+) STRICT;
+CREATE INDEX failure_newest ON failure (tenant_no, last_at, fingerprint);
+CREATE INDEX failure_oldest ON failure (last_at);
+
+-- How many jobs of a tenant have a load profile, and the cost of one run of each, summed up. A profile
+-- that no job has has no row.
+CREATE TABLE load_profile (
+    tenant_no   INTEGER NOT NULL,
+    key         INTEGER NOT NULL,
+    profile     TEXT NOT NULL,
+    jobs        INTEGER NOT NULL,
+    cost_us     INTEGER NOT NULL,
+    PRIMARY KEY (tenant_no, key)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE rebalance (
+    rebalance_no INTEGER PRIMARY KEY AUTOINCREMENT,
+    id          BLOB NOT NULL UNIQUE,
+    tenant_no   INTEGER NOT NULL REFERENCES tenant,
+    -- 0 planned, 1 running, 2 done, 3 stopped
+    state       INTEGER NOT NULL,
+    undoes      BLOB,
+    undone_by   BLOB,
+    created_by  TEXT NOT NULL,
+    created_at  INTEGER NOT NULL,
+    touched_at  INTEGER,
+    ended_at    INTEGER,
+    parts       INTEGER NOT NULL,
+    parts_done  INTEGER NOT NULL,
+    planned     INTEGER NOT NULL,
+    moved       INTEGER NOT NULL,
+    changed     INTEGER NOT NULL,
+    skipped     INTEGER NOT NULL,
+    summary     TEXT NOT NULL
+) STRICT;
+CREATE INDEX rebalance_newest ON rebalance (tenant_no, created_at, id) WHERE state <> 0;
+CREATE INDEX rebalance_running ON rebalance (tenant_no) WHERE state = 1;
+CREATE INDEX rebalance_oldest ON rebalance (created_at) WHERE state <> 1;
+
+-- The moves of a rebalance in batches. `made` has one byte per move: 1 if the job was moved.
+CREATE TABLE rebalance_part (
+    rebalance_no INTEGER NOT NULL,
+    part        INTEGER NOT NULL,
+    moves       BLOB NOT NULL,
+    made        BLOB
+) STRICT;
+CREATE UNIQUE INDEX rebalance_part_place ON rebalance_part (rebalance_no, part);
+
+-- How evenly the load of a tenant was spread, per hour.
+CREATE TABLE balance_score (
+    tenant_no   INTEGER NOT NULL,
+    hour        INTEGER NOT NULL,
+    score       REAL NOT NULL,
+    next_score  REAL NOT NULL,
+    cost_score  REAL NOT NULL,
+    peak        REAL NOT NULL,
+    mean        REAL NOT NULL,
+    jobs        INTEGER NOT NULL,
+    PRIMARY KEY (tenant_no, hour)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX balance_score_oldest ON balance_score (hour);
+
+-- API requests with an idempotency key, and their responses; `status` is NULL until a request ends.
+CREATE TABLE request (
+    tenant_no   INTEGER NOT NULL,
+    key         TEXT NOT NULL,
+    fingerprint BLOB NOT NULL,
+    begun_at    INTEGER NOT NULL,
+    given_up_at INTEGER NOT NULL,
+    status      INTEGER,
+    headers     TEXT,
+    body        BLOB
+) STRICT;
+CREATE UNIQUE INDEX request_key ON request (tenant_no, key);
+CREATE INDEX request_age ON request (begun_at);
+
+-- API keys; only a hash of each is stored. The name of a revoked key is free again.
+CREATE TABLE api_key (
+    id          BLOB PRIMARY KEY,
+    tenant_no   INTEGER NOT NULL REFERENCES tenant,
+    name        TEXT NOT NULL,
+    role        INTEGER NOT NULL,
+    hash        BLOB NOT NULL UNIQUE,
+    created_by  TEXT NOT NULL,
+    created_at  INTEGER NOT NULL,
+    expires_at  INTEGER,
+    revoked_at  INTEGER,
+    last_used_at INTEGER
+) STRICT;
+CREATE UNIQUE INDEX api_key_name ON api_key (tenant_no, name) WHERE revoked_at IS NULL;
+CREATE INDEX api_key_tenant ON api_key (tenant_no, id);
+
+-- The audit log: actions and refused requests. Tenant 0 means that the client was not identified.
+CREATE TABLE audit (
+    no          INTEGER PRIMARY KEY AUTOINCREMENT,
+    at          INTEGER NOT NULL,
+    tenant_no   INTEGER NOT NULL,
+    subject     TEXT NOT NULL,
+    role        INTEGER,
+    action      TEXT NOT NULL,
+    target      TEXT,
+    status      INTEGER NOT NULL,
+    denied      INTEGER NOT NULL,
+    detail      TEXT,
+    remote      TEXT,
+    request_id  TEXT NOT NULL
+) STRICT;
+CREATE INDEX audit_place ON audit (tenant_no, at, no);
+
+-- Named secrets. Values are encrypted with a key that is not in the database. The tenant and the name
+-- are part of what is authenticated, so a row copied over another does not decrypt.
+CREATE TABLE secret (
+    tenant_no   INTEGER NOT NULL REFERENCES tenant,
+    name        TEXT NOT NULL,
+    version     INTEGER NOT NULL,
+    key_id      TEXT NOT NULL,
+    nonce       BLOB NOT NULL,
+    ciphertext  BLOB NOT NULL,
+    created_at  INTEGER NOT NULL,
+    created_by  TEXT NOT NULL,
+    updated_at  INTEGER NOT NULL,
+    updated_by  TEXT NOT NULL,
+    PRIMARY KEY (tenant_no, name)
+) STRICT;
+
+-- Pages that crawls save. `page` is written whenever a page is seen, `page_text` only when its content
+-- has changed: a second crawl of an unchanged site writes only the small rows.
+CREATE TABLE page (
+    page_no     INTEGER PRIMARY KEY AUTOINCREMENT,
+    id          BLOB NOT NULL UNIQUE,
+    job_no      INTEGER NOT NULL,
+    tenant_no   INTEGER NOT NULL,
+    url         TEXT NOT NULL,
+    title       TEXT,
+    status      INTEGER NOT NULL,
+    content_type TEXT NOT NULL,
+    depth       INTEGER NOT NULL,
+    content_hash BLOB NOT NULL,
+    bytes       INTEGER NOT NULL,
+    first_seen_at INTEGER NOT NULL,
+    changed_at  INTEGER NOT NULL,
+    seen_at     INTEGER NOT NULL,
+    etag        TEXT,
+    last_modified TEXT
+) STRICT;
+CREATE INDEX page_job ON page (job_no, page_no);
+CREATE INDEX page_tenant ON page (tenant_no, page_no);
+
+CREATE TABLE page_text (
+    page_no     INTEGER PRIMARY KEY,
+    text        TEXT NOT NULL,
+    links       TEXT NOT NULL,
+    metadata    TEXT NOT NULL,
+    fields      TEXT NOT NULL
+) STRICT;
+
+-- The full-text index of pages. The program folds the words and puts spaces between them, so the
+-- tokenizer `ascii` only splits at spaces. The index stores no second copy of the text (content = ''),
+-- and a deleted entry is only marked, so that the writer need not read the old text again. Statements
+-- fill and empty the index, because a trigger could not fold words.
+--
+-- `home` holds the tenant and the job (`t1 j7`), so that a search skips pages of other tenants and jobs
+-- within the index.
+CREATE VIRTUAL TABLE page_words USING fts5 (
+    title, text, home, tokenize = 'ascii', content = '', contentless_delete = 1
+);
+-- Marked entries disappear with the next ordinary merge of their segment. The default, extra merges
+-- for marked entries, blocked the writer for seconds when the pages of a job were deleted.
+INSERT INTO page_words (page_words, rank) VALUES ('deletemerge', 0);
+
+-- How much a job has saved. A job without pages has no row.
+CREATE TABLE page_usage (
+    job_no      INTEGER PRIMARY KEY,
+    bytes       INTEGER NOT NULL DEFAULT 0,
+    pages       INTEGER NOT NULL DEFAULT 0
+) STRICT;

@@ -33,12 +33,12 @@ FROM job WHERE job_no = ?2
 
 -- :name claim_restart
 -- An attempt that was handed back has its row already.
-UPDATE run SET status = 1, crashes = ?5, fence = ?6, node_no = ?7, started_at = ?8, priority = ?9,
+UPDATE attempt SET status = 1, crashes = ?5, fence = ?6, node_no = ?7, started_at = ?8, priority = ?9,
                number = (SELECT executions FROM job_state WHERE job_no = ?2)
 WHERE scheduled_at = ?1 AND job_no = ?2 AND sequence = ?3 AND attempt = ?4 AND status = 0
 
 -- :name claim_start
-INSERT INTO run (scheduled_at, job_no, sequence, attempt, tenant_no, status, crashes, fence,
+INSERT INTO attempt (scheduled_at, job_no, sequence, attempt, tenant_no, status, crashes, fence,
                  node_no, prev_at, prev_sequence, number, started_at, priority)
 VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8, ?9, ?10,
         (SELECT executions FROM job_state WHERE job_no = ?2), ?11, ?12)

@@ -1,7 +1,7 @@
 -- Commands on jobs: pause, resume, cancel, change, delete.
 
 -- :name command_by_end
-UPDATE job_state SET by_end = ?2 WHERE job_no = ?1
+UPDATE job_state SET follows_end = ?2 WHERE job_no = ?1
 
 -- :name command_cancel_running
 INSERT INTO cancellation (node_no, scheduled_at, job_no, sequence, attempt, superseded)
@@ -22,25 +22,25 @@ UPDATE tenant SET job_count = job_count - ?2, paused = paused + ?3, cancelled = 
 WHERE tenant_no = ?1
 
 -- :name command_find_long_runs
-SELECT l.node_no, l.scheduled_at, l.job_no, l.sequence, l.attempt FROM long_run l
-JOIN run r ON r.scheduled_at = l.scheduled_at AND r.job_no = l.job_no
+SELECT l.node_no, l.scheduled_at, l.job_no, l.sequence, l.attempt FROM long_attempt l
+JOIN attempt r ON r.scheduled_at = l.scheduled_at AND r.job_no = l.job_no
           AND r.sequence = l.sequence AND r.attempt = l.attempt
 WHERE l.job_no = ?1 AND r.node_no = l.node_no AND r.status = 1
 
 -- :name command_find_running
 -- The attempts of a chain. One that waits for its first worker has its link in the queue.
-SELECT attempt, status, node_no, prev_at, prev_sequence FROM run
+SELECT attempt, status, node_no, prev_at, prev_sequence FROM attempt
 WHERE scheduled_at = ?1 AND job_no = ?2 AND sequence = ?3
 UNION ALL
 SELECT attempt, 0, NULL, prev_at, prev_sequence FROM ready
 WHERE scheduled_at = ?1 AND job_no = ?2 AND sequence = ?3
 
 -- :name command_delete_watch
-DELETE FROM watch WHERE job_no = ?1 RETURNING tenant_no, level
+DELETE FROM job_condition WHERE job_no = ?1 RETURNING tenant_no, level
 
 -- :name command_job
 -- A note stays as long as the job stands so.
-UPDATE job SET note = CASE WHEN standing = ?2 THEN note ELSE ?4 END, standing = ?2, updated_at = ?3
+UPDATE job SET note = CASE WHEN state = ?2 THEN note ELSE ?4 END, state = ?2, updated_at = ?3
 WHERE job_no = ?1
 
 -- :name command_job_state
@@ -59,7 +59,7 @@ WHERE j.job_no = ?1 AND target.tenant_no = j.tenant_no AND target.number = j.tar
   AND s.last_good_end_at > coalesce(j.target_since, 0)
 
 -- :name command_drop_dedup
-DELETE FROM dedup WHERE tenant_no = ?1 AND key = ?2 AND job_no = ?3
+DELETE FROM dedup_key WHERE tenant_no = ?1 AND key = ?2 AND job_no = ?3
 
 -- :name command_name_target
 UPDATE job SET target_no = ?2, target_since = ?3 WHERE job_no = ?1
@@ -73,7 +73,7 @@ SET open_from = ?2, open_until = ?3, forbidden_nodes = ?4,
     rise = CASE WHEN own_priority THEN rise ELSE rise + priority - ?5 END,
     priority = CASE WHEN own_priority THEN priority ELSE ?5 END,
     limit_key = ?6, limit_max = ?7,
-    pool = coalesce(home_pool, pool), home_pool = NULL, parked_max = NULL
+    pool = coalesce(home_pool, pool), home_pool = NULL, limited_by_max = NULL
 WHERE job_no = ?1
 
 -- :name command_place
@@ -81,19 +81,19 @@ UPDATE job_state SET next_at = ?2, slot = ?3, placed_at = ?4 WHERE job_no = ?1
 
 -- :name command_record_withdrawn
 -- An attempt that was handed back has a row already; one that never started gets its first.
-INSERT INTO run (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence,
+INSERT INTO attempt (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence,
                  prev_at, prev_sequence, number, finished_at)
 VALUES (?1, ?2, ?3, ?4, ?5, ?9, 0, ?6, ?7,
         (SELECT executions FROM job_state WHERE job_no = ?2), ?8)
 ON CONFLICT DO UPDATE SET status = excluded.status, finished_at = excluded.finished_at
 
 -- :name command_unmark_at_risk
-UPDATE job_state SET watched = 0 WHERE job_no = ?1
+UPDATE job_state SET has_condition = 0 WHERE job_no = ?1
 
 -- :name command_withdraw_ready
 DELETE FROM ready WHERE job_no = ?1
 RETURNING scheduled_at, job_no, sequence, attempt, tenant_no, prev_at, prev_sequence
 
 -- :name command_withdraw_delayed
-DELETE FROM wake WHERE job_no = ?1
+DELETE FROM delayed_attempt WHERE job_no = ?1
 RETURNING scheduled_at, job_no, sequence, attempt, tenant_no

@@ -50,7 +50,7 @@ FROM (SELECT 1 FROM dead_letter d
 -- :name list_failing
 SELECT f.job_no, j.id, j.tenant_no, f.runs, s.generation, j.definition
 FROM failing f JOIN job j ON j.job_no = f.job_no JOIN job_state s ON s.job_no = f.job_no
-WHERE f.is_due AND f.good_runs = s.good_runs ORDER BY f.job_no LIMIT ?1
+WHERE f.is_due AND f.succeeded_runs = s.succeeded_runs ORDER BY f.job_no LIMIT ?1
 
 -- :name prune_failing
 DELETE FROM failing WHERE job_no = ?1

@@ -1,7 +1,7 @@
 -- Ends of attempts.
 
 -- :name finish_classify
-SELECT 1 FROM run
+SELECT 1 FROM attempt
 WHERE scheduled_at = ?1 AND job_no = ?2 AND sequence = ?3 AND attempt = ?4
   AND node_no = ?5 AND fence = ?6 AND status NOT IN (0, 1)
 
@@ -13,7 +13,7 @@ WITH RECURSIVE chain(at, sequence, depth) AS (
     SELECT head_at, head_sequence, 0 FROM job_state WHERE job_no = ?1 AND head_at >= ?2
     UNION ALL
     SELECT p.prev_at, p.prev_sequence, c.depth + 1
-      FROM chain c JOIN run p ON p.scheduled_at = c.at AND p.job_no = ?1
+      FROM chain c JOIN attempt p ON p.scheduled_at = c.at AND p.job_no = ?1
                              AND p.sequence = c.sequence AND p.attempt = 0
      WHERE p.prev_at >= ?2 AND c.depth < 1000
     UNION ALL
@@ -22,7 +22,7 @@ WITH RECURSIVE chain(at, sequence, depth) AS (
                                AND q.sequence = c.sequence AND q.attempt = 0
      WHERE q.prev_at >= ?2 AND c.depth < 1000
 )
-UPDATE run SET skip_reason = ?4
+UPDATE attempt SET skip_reason = ?4
  WHERE job_no = ?1 AND sequence = 0 AND attempt = 0 AND status = 6 AND skip_reason = ?3
    AND scheduled_at IN (SELECT at FROM chain WHERE sequence = 0)
 
@@ -34,13 +34,13 @@ ON CONFLICT DO NOTHING
 
 -- :name finish_failing
 -- One more in a row, or the first since a good end.
-INSERT INTO failing (job_no, runs, good_runs, is_due)
-SELECT job_no, 1, good_runs, ?2 <= 1 FROM job_state
+INSERT INTO failing (job_no, runs, succeeded_runs, is_due)
+SELECT job_no, 1, succeeded_runs, ?2 <= 1 FROM job_state
 WHERE job_no = ?1 AND stopped_at IS NOT 9223372036854775807
 ON CONFLICT DO UPDATE
-SET runs = CASE WHEN good_runs = excluded.good_runs THEN runs + 1 ELSE 1 END,
-    is_due = CASE WHEN good_runs = excluded.good_runs THEN runs + 1 ELSE 1 END >= ?2,
-    good_runs = excluded.good_runs
+SET runs = CASE WHEN succeeded_runs = excluded.succeeded_runs THEN runs + 1 ELSE 1 END,
+    is_due = CASE WHEN succeeded_runs = excluded.succeeded_runs THEN runs + 1 ELSE 1 END >= ?2,
+    succeeded_runs = excluded.succeeded_runs
 
 -- :name finish_follow
 -- The end says when the next one is, unless there is none any more.
@@ -55,7 +55,7 @@ DELETE FROM note WHERE scheduled_at = ?1 AND job_no = ?2 AND sequence = ?3 AND a
 
 -- :name finish_history
 SELECT last_start_at, last_end_at, last_good_start_at, last_good_end_at, failures, average_us,
-       variance, watched, by_end, placed_at
+       variance, has_condition, follows_end, placed_at
 FROM job_state WHERE job_no = ?1
 
 -- :name finish_is_stopped
@@ -65,12 +65,12 @@ SELECT 1 FROM job_state WHERE job_no = ?1 AND stopped_at >= ?2
 UPDATE job_state
 SET live = max(live - ?2, 0), last_status = ?3, last_start_at = ?4, last_end_at = ?5,
     last_good_start_at = ?6, last_good_end_at = ?7, failures = ?8, average_us = ?9, variance = ?10,
-    good_at = coalesce(?11, good_at), failed_at = coalesce(?12, failed_at),
-    good_runs = good_runs + (?11 IS NOT NULL), bad_runs = bad_runs + (?12 IS NOT NULL)
+    succeeded_at = coalesce(?11, succeeded_at), failed_at = coalesce(?12, failed_at),
+    succeeded_runs = succeeded_runs + (?11 IS NOT NULL), failed_runs = failed_runs + (?12 IS NOT NULL)
 WHERE job_no = ?1
 
 -- :name finish_run
-UPDATE run SET status = ?7, finished_at = ?8, error = ?9, output = ?10, items_crawled = ?11,
+UPDATE attempt SET status = ?7, finished_at = ?8, error = ?9, output = ?10, items_crawled = ?11,
                items_indexed = ?12, cpu_us = ?13, memory_kb = ?14
 WHERE scheduled_at = ?1 AND job_no = ?2 AND sequence = ?3 AND attempt = ?4
   AND node_no = ?5 AND fence = ?6 AND status = 1

@@ -18,13 +18,13 @@ WHERE job_no = ?1 AND generation = ?2 AND next_at = ?3 AND active = 1 AND (?4 = 
 
 -- :name fire_classify
 -- Is the job still as decided on? And if so, does a retry of it wait for its time?
-SELECT EXISTS (SELECT 1 FROM wake w WHERE w.job_no = s.job_no AND w.attempt > 0)
+SELECT EXISTS (SELECT 1 FROM delayed_attempt w WHERE w.job_no = s.job_no AND w.attempt > 0)
 FROM job_state s
 WHERE s.job_no = ?1 AND s.generation = ?2 AND s.next_at = ?3 AND s.active = 1
   AND s.head_at IS ?4 AND s.head_sequence IS ?5
 
 -- :name fire_lower_oldest_open
-UPDATE node SET oldest_open = ?2 WHERE node_no = ?1 AND oldest_open > ?2
+UPDATE node SET low_watermark = ?2 WHERE node_no = ?1 AND low_watermark > ?2
 
 -- :name fire_ready
 INSERT INTO ready (pool, lane, priority, should_start_by, since, scheduled_at, job_no, sequence,
@@ -35,14 +35,14 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?
         ?19, ?20, ?21)
 
 -- :name fire_run
-INSERT INTO run (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence, node_no,
+INSERT INTO attempt (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence, node_no,
                  prev_at, prev_sequence, number, started_at, priority)
 VALUES (?1, ?2, ?3, ?4, ?5, 1, 1, ?6, ?7, ?8,
         (SELECT executions FROM job_state WHERE job_no = ?2), ?9, ?10)
 
 -- :name fire_skip
 -- It is no attempt, but its number lets it grow old with them.
-INSERT INTO run (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence,
+INSERT INTO attempt (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence,
                  prev_at, prev_sequence, number, finished_at, skipped_to, skipped_count, skip_reason)
 VALUES (?1, ?2, 0, 0, ?3, 6, 0, ?4, ?5,
         -- The job is advanced already: an attempt that was started with this is not counted yet.

@@ -4,10 +4,10 @@
 -- Kept counts of all tenants; what runs, as the nodes said last; and what waits or is over, counted
 -- up to a bound.
 SELECT coalesce(sum(t.job_count), 0), coalesce(sum(t.paused), 0), coalesce(sum(t.cancelled), 0),
-       (SELECT coalesce(sum(r.running), 0) FROM node n CROSS JOIN tally_running r
+       (SELECT coalesce(sum(r.running), 0) FROM node n CROSS JOIN run_stats_running r
         ON r.node_no = n.node_no WHERE n.state IN (0, 1)),
        (SELECT count(*) FROM (SELECT 1 FROM ready LIMIT ?1))
-           + (SELECT count(*) FROM (SELECT 1 FROM wake LIMIT ?1)),
+           + (SELECT count(*) FROM (SELECT 1 FROM delayed_attempt LIMIT ?1)),
        e.completed, e.failed, e.cancelled, e.unborn, e.looked_at
 FROM tenant t, (
     SELECT count(*) FILTER (WHERE live = 0 AND last_status IN (2, 7)) AS completed,
@@ -40,5 +40,5 @@ SELECT {status} AS status, CASE WHEN {held} THEN j.definition END AS held,
        CASE WHEN {held} THEN s.next_at END AS next_at,
        CASE WHEN {held} THEN s.average_us END AS average_us, count(*) AS jobs
 FROM c CROSS JOIN job j ON j.job_no = c.job_no CROSS JOIN job_state s ON s.job_no = c.job_no
-WHERE j.tenant_no = ?1 AND j.standing <> 3
+WHERE j.tenant_no = ?1 AND j.state <> 3
 GROUP BY 1, 2, 3, 4

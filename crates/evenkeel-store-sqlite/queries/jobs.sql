@@ -1,50 +1,50 @@
 -- Reading jobs.
 
 -- :name get_job
-SELECT j.job_no, j.id, j.tenant_no, j.about, j.definition, j.standing, j.created_at, j.updated_at,
+SELECT j.job_no, j.id, j.tenant_no, j.about, j.definition, j.state, j.created_at, j.updated_at,
        s.generation, s.next_at, s.last_fired_at, s.live, s.executions, s.last_status, s.failures,
        s.last_start_at, s.last_end_at, s.last_good_start_at, s.last_good_end_at,
        s.average_us, s.variance, coalesce(s.placed_at, j.created_at) AS since, s.fired,
-       s.head_at, s.head_sequence, s.stopped_at, s.good_runs, s.bad_runs, s.failed_at,
+       s.head_at, s.head_sequence, s.stopped_at, s.succeeded_runs, s.failed_runs, s.failed_at,
        j.number, j.target_no, j.note,
        (SELECT count(*) FROM ready r WHERE r.job_no = j.job_no)
-           + (SELECT count(*) FROM wake w WHERE w.job_no = j.job_no) AS waiting
+           + (SELECT count(*) FROM delayed_attempt w WHERE w.job_no = j.job_no) AS waiting
 FROM job j JOIN job_state s ON s.job_no = j.job_no
-WHERE j.id = ?2 AND j.tenant_no = ?1 AND j.standing <> 3
+WHERE j.id = ?2 AND j.tenant_no = ?1 AND j.state <> 3
 
 -- :name get_job_last_error
-SELECT substr(error, 1, ?3) FROM run
+SELECT substr(error, 1, ?3) FROM attempt
 WHERE scheduled_at = ?1 AND job_no = ?2 AND status IN (3, 5)
 ORDER BY sequence DESC, attempt DESC LIMIT 1
 
 -- :name get_job_newest_waiting
 SELECT scheduled_at, job_no, sequence, attempt FROM ready WHERE job_no = ?1
 UNION ALL
-SELECT scheduled_at, job_no, sequence, attempt FROM wake WHERE job_no = ?1
+SELECT scheduled_at, job_no, sequence, attempt FROM delayed_attempt WHERE job_no = ?1
 ORDER BY scheduled_at DESC, sequence DESC, attempt DESC LIMIT 1
 
 -- :name get_job_running
 -- The newest attempt of a chain. One that waits for its first worker is passed over, as a record of
 -- skipped times is (6): neither is what runs.
 SELECT attempt, status, started_at, prev_at, prev_sequence FROM (
-    SELECT attempt, status, started_at, prev_at, prev_sequence FROM run
+    SELECT attempt, status, started_at, prev_at, prev_sequence FROM attempt
     WHERE scheduled_at = ?1 AND job_no = ?2 AND sequence = ?3
     ORDER BY attempt DESC LIMIT 1)
 UNION ALL
 SELECT attempt, 6, NULL, prev_at, prev_sequence FROM ready
 WHERE scheduled_at = ?1 AND job_no = ?2 AND sequence = ?3 AND attempt = 0
-  AND NOT EXISTS (SELECT 1 FROM run
+  AND NOT EXISTS (SELECT 1 FROM attempt
                   WHERE scheduled_at = ?1 AND job_no = ?2 AND sequence = ?3)
 
 -- :name ids_of_numbers
-SELECT id FROM job WHERE tenant_no = ?1 AND number = ?2 AND standing <> 3
+SELECT id FROM job WHERE tenant_no = ?1 AND number = ?2 AND state <> 3
 
 -- :name job_titles
 SELECT id, name, about ->> '$.source_name' FROM job WHERE job_no = ?1;
 
 -- :name jobs_named
 SELECT id, nullif(configuration, '') FROM job
-WHERE tenant_no = ?1 AND name = ?2 AND standing <> 3
+WHERE tenant_no = ?1 AND name = ?2 AND state <> 3
 ORDER BY configuration
 LIMIT ?3
 

@@ -1,20 +1,20 @@
 -- Lists of jobs: filters, sort orders, totals.
 
 -- :name list_jobs
-SELECT j.job_no, j.id, j.tenant_no, j.about, j.definition, j.standing, j.created_at, j.updated_at,
+SELECT j.job_no, j.id, j.tenant_no, j.about, j.definition, j.state, j.created_at, j.updated_at,
        s.generation, s.next_at, s.last_fired_at, s.live, s.executions, s.last_status, s.failures,
        s.last_start_at, s.last_end_at, s.last_good_start_at, s.last_good_end_at,
        s.average_us, s.variance, coalesce(s.placed_at, j.created_at) AS since, s.fired,
-       s.head_at, s.head_sequence, s.stopped_at, s.good_runs, s.bad_runs, s.failed_at,
+       s.head_at, s.head_sequence, s.stopped_at, s.succeeded_runs, s.failed_runs, s.failed_at,
        j.number, j.target_no, j.note,
        (SELECT count(*) FROM ready r WHERE r.job_no = j.job_no)
-           + (SELECT count(*) FROM wake w WHERE w.job_no = j.job_no) AS waiting
+           + (SELECT count(*) FROM delayed_attempt w WHERE w.job_no = j.job_no) AS waiting
 FROM job j JOIN job_state s ON s.job_no = j.job_no
-WHERE j.job_no = ?1 AND j.standing <> 3
+WHERE j.job_no = ?1 AND j.state <> 3
 
 -- :name list_jobs_by_created
 SELECT job_no FROM job
-WHERE tenant_no = ?1 AND standing <> 3 AND job_no > ?16
+WHERE tenant_no = ?1 AND state <> 3 AND job_no > ?16
 ORDER BY job_no ASC LIMIT ?19 OFFSET ?20
 
 -- :name list_jobs_by_label
@@ -24,17 +24,17 @@ ORDER BY job_no ASC LIMIT ?19 OFFSET ?20
 
 -- :name list_jobs_by_name
 SELECT job_no FROM job
-WHERE tenant_no = ?1 AND standing <> 3 AND (name, configuration) >= (?17, ?18)
+WHERE tenant_no = ?1 AND state <> 3 AND (name, configuration) >= (?17, ?18)
 ORDER BY name ASC, configuration ASC LIMIT ?19 OFFSET ?20
 
 -- :name list_jobs_by_paused
 SELECT job_no FROM job
-WHERE tenant_no = ?1 AND standing = 1 AND job_no > ?16
+WHERE tenant_no = ?1 AND state = 1 AND job_no > ?16
 ORDER BY job_no ASC LIMIT ?19 OFFSET ?20
 
 -- :name list_jobs_by_source
 SELECT job_no FROM job
-WHERE tenant_no = ?1 AND standing <> 3 AND source_id IS NOT NULL AND source_id = ?3 AND job_no > ?16
+WHERE tenant_no = ?1 AND state <> 3 AND source_id IS NOT NULL AND source_id = ?3 AND job_no > ?16
 ORDER BY job_no ASC LIMIT ?19 OFFSET ?20
 
 -- :name list_jobs_by_target
@@ -44,18 +44,18 @@ ORDER BY job_no ASC LIMIT ?19 OFFSET ?20
 
 -- :name list_jobs_by_updated
 SELECT job_no FROM job
-WHERE tenant_no = ?1 AND standing <> 3 AND (updated_at, job_no) > (?15, ?16)
+WHERE tenant_no = ?1 AND state <> 3 AND (updated_at, job_no) > (?15, ?16)
 ORDER BY updated_at ASC, job_no ASC LIMIT ?19 OFFSET ?20
 
 -- :name list_jobs_from_all
-SELECT job_no FROM job WHERE tenant_no = ?1 AND standing <> 3 LIMIT 10001
+SELECT job_no FROM job WHERE tenant_no = ?1 AND state <> 3 LIMIT 10001
 
 -- :name list_jobs_from_at_risk
-SELECT job_no FROM watch WHERE tenant_no = ?1 AND level > 0 LIMIT 10001
+SELECT job_no FROM job_condition WHERE tenant_no = ?1 AND level > 0 LIMIT 10001
 
 -- :name list_jobs_from_ended
 SELECT job_no FROM (
-    SELECT job_no FROM job WHERE tenant_no = ?1 AND standing = 2
+    SELECT job_no FROM job WHERE tenant_no = ?1 AND state = 2
     UNION ALL
     SELECT job_no FROM job_state WHERE tenant_no = ?1 AND slot IS NULL AND active = 1)
 LIMIT 10001
@@ -67,7 +67,7 @@ WHERE tenant_no = ?1 AND key = ?9 ->> '$[0][0]' AND value = ?9 ->> '$[0][1]' LIM
 -- :name list_jobs_from_name
 -- No text is above its prefix followed by the last character there is.
 SELECT job_no FROM job
-WHERE tenant_no = ?1 AND standing <> 3 AND name >= ?2 AND name < ?2 || char(1114111) LIMIT 10001
+WHERE tenant_no = ?1 AND state <> 3 AND name >= ?2 AND name < ?2 || char(1114111) LIMIT 10001
 
 -- :name list_jobs_from_next_times
 SELECT job_no FROM (
@@ -80,7 +80,7 @@ SELECT job_no FROM (
 WHERE tenant_no = ?1
 
 -- :name list_jobs_from_paused
-SELECT job_no FROM job WHERE tenant_no = ?1 AND standing = 1 LIMIT 10001
+SELECT job_no FROM job WHERE tenant_no = ?1 AND state = 1 LIMIT 10001
 
 -- :name list_jobs_from_pending
 -- What waits, what is due by now (?21), and what has no time and never ran. The due ones are among those
@@ -88,7 +88,7 @@ SELECT job_no FROM job WHERE tenant_no = ?1 AND standing = 1 LIMIT 10001
 -- of them are looked at than of the others.
 SELECT job_no FROM (SELECT job_no, tenant_no FROM ready LIMIT 10001) WHERE tenant_no = ?1
 UNION
-SELECT job_no FROM (SELECT job_no, tenant_no FROM wake LIMIT 10001) WHERE tenant_no = ?1
+SELECT job_no FROM (SELECT job_no, tenant_no FROM delayed_attempt LIMIT 10001) WHERE tenant_no = ?1
 UNION
 SELECT job_no FROM (
     SELECT job_no FROM job_state WHERE tenant_no = ?1 AND slot IS NULL AND active = 1 LIMIT 10001)
@@ -107,22 +107,22 @@ SELECT job_no FROM (
 -- long. If the first are too many to look at, so is the whole.
 SELECT DISTINCT job_no FROM (
     SELECT job_no, tenant_no, status FROM (
-        SELECT job_no, tenant_no, status FROM run
-        WHERE scheduled_at >= (SELECT min(oldest_open) FROM node WHERE state <> 3)
+        SELECT job_no, tenant_no, status FROM attempt
+        WHERE scheduled_at >= (SELECT min(low_watermark) FROM node WHERE state <> 3)
         ORDER BY scheduled_at DESC LIMIT 10001)
     UNION ALL
     SELECT r.job_no, r.tenant_no, r.status
-    FROM long_run l CROSS JOIN run r ON r.scheduled_at = l.scheduled_at AND r.job_no = l.job_no
+    FROM long_attempt l CROSS JOIN attempt r ON r.scheduled_at = l.scheduled_at AND r.job_no = l.job_no
                                     AND r.sequence = l.sequence AND r.attempt = l.attempt)
 WHERE tenant_no = ?1 AND status = 1
 
 -- :name list_jobs_from_source
 SELECT job_no FROM job
-WHERE tenant_no = ?1 AND standing <> 3 AND source_id = ?3 AND source_id IS NOT NULL LIMIT 10001
+WHERE tenant_no = ?1 AND state <> 3 AND source_id = ?3 AND source_id IS NOT NULL LIMIT 10001
 
 -- :name list_jobs_from_source_prefix
 SELECT job_no FROM job
-WHERE tenant_no = ?1 AND standing <> 3 AND source_id IS NOT NULL
+WHERE tenant_no = ?1 AND state <> 3 AND source_id IS NOT NULL
   AND source_id >= ?4 AND source_id < ?4 || char(1114111) LIMIT 10001
 
 -- :name list_jobs_from_target
@@ -131,10 +131,10 @@ SELECT job_no FROM job WHERE tenant_no = ?1 AND target_no = ?13 AND target_no IS
 -- :name list_jobs_from_waiting
 SELECT job_no FROM (SELECT job_no, tenant_no FROM ready LIMIT 10001) WHERE tenant_no = ?1
 UNION
-SELECT job_no FROM (SELECT job_no, tenant_no FROM wake LIMIT 10001) WHERE tenant_no = ?1
+SELECT job_no FROM (SELECT job_no, tenant_no FROM delayed_attempt LIMIT 10001) WHERE tenant_no = ?1
 
 -- :name list_jobs_held
-j.standing = 0 AND s.live = 0 AND s.next_at <= ?21
+j.state = 0 AND s.live = 0 AND s.next_at <= ?21
      AND instr(j.definition, '"blackout_periods"') > 0
 
 -- :name list_jobs_in_slot
@@ -156,7 +156,7 @@ SELECT count(*) FROM (
 -- :name list_jobs_looked_pending
 -- If not all of this slot can be looked at, nobody knows how many of them are due: too many.
 SELECT max((SELECT count(*) FROM (SELECT 1 FROM ready LIMIT 10001)),
-           (SELECT count(*) FROM (SELECT 1 FROM wake LIMIT 10001)),
+           (SELECT count(*) FROM (SELECT 1 FROM delayed_attempt LIMIT 10001)),
            (SELECT count(*) FROM (SELECT 1 FROM job_state
                                   WHERE tenant_no = ?1 AND slot IS NULL AND active = 1
                                   LIMIT 10001)),
@@ -172,12 +172,12 @@ SELECT max((SELECT count(*) FROM (SELECT 1 FROM ready LIMIT 10001)),
 
 -- :name list_jobs_looked_running
 SELECT count(*) FROM (
-    SELECT 1 FROM run WHERE scheduled_at >= (SELECT min(oldest_open) FROM node WHERE state <> 3)
+    SELECT 1 FROM attempt WHERE scheduled_at >= (SELECT min(low_watermark) FROM node WHERE state <> 3)
     LIMIT 10001)
 
 -- :name list_jobs_looked_waiting
 SELECT max((SELECT count(*) FROM (SELECT 1 FROM ready LIMIT 10001)),
-           (SELECT count(*) FROM (SELECT 1 FROM wake LIMIT 10001)))
+           (SELECT count(*) FROM (SELECT 1 FROM delayed_attempt LIMIT 10001)))
 
 -- :name list_jobs_name_of
 SELECT name, configuration FROM job WHERE tenant_no = ?1 AND job_no = ?2 AND name IS NOT NULL
@@ -198,7 +198,7 @@ SELECT j.job_no, j.updated_at, s.next_at, j.name, j.configuration,
    AND (?3 IS NULL OR j.source_id = ?3)
    AND (?4 IS NULL OR substr(j.source_id, 1, length(?4)) = ?4)
    AND (?5 IS NULL OR CASE {status} WHEN ?5 THEN 1 WHEN 7 THEN ?5 IN (0, 1) ELSE 0 END)
-   AND (?6 IS NULL OR ?6 = coalesce((SELECT level FROM watch v WHERE v.job_no = j.job_no), 0))
+   AND (?6 IS NULL OR ?6 = coalesce((SELECT level FROM job_condition v WHERE v.job_no = j.job_no), 0))
    AND (?7 IS NULL OR j.executor = ?7)
    AND (?8 IS NULL OR j.lane = ?8)
    AND (?9 IS NULL OR NOT EXISTS (
@@ -212,12 +212,12 @@ SELECT j.job_no, j.updated_at, s.next_at, j.name, j.configuration,
    AND (?14 IS NULL
         OR s.live > 0 AND (?14 = 1) =
            (s.live > (SELECT count(*) FROM ready r WHERE r.job_no = j.job_no)
-                   + (SELECT count(*) FROM wake w WHERE w.job_no = j.job_no)))
+                   + (SELECT count(*) FROM delayed_attempt w WHERE w.job_no = j.job_no)))
    AND (?12 <> 2 OR j.name IS NOT NULL)
    AND (?12 <> 3 OR s.next_at IS NOT NULL) AS passes,
        CASE WHEN ?5 IN (0, 1) AND {held} THEN j.definition END AS held, s.average_us
 FROM c CROSS JOIN job j ON j.job_no = c.job_no CROSS JOIN job_state s ON s.job_no = c.job_no
-WHERE j.tenant_no = ?1 AND j.standing <> 3
+WHERE j.tenant_no = ?1 AND j.state <> 3
 
 -- :name list_jobs_slot_size
 WITH RECURSIVE shard (no) AS (
@@ -226,10 +226,10 @@ SELECT count(*) FROM (
     SELECT 1 FROM shard CROSS JOIN job_state s ON s.shard = shard.no AND s.slot = ?1 LIMIT 10001)
 
 -- :name list_jobs_status
-CASE WHEN j.standing = 2 THEN 6
-     WHEN j.standing = 1 THEN 3
+CASE WHEN j.state = 2 THEN 6
+     WHEN j.state = 1 THEN 3
      WHEN s.live > 0 THEN iif(s.live > (SELECT count(*) FROM ready r WHERE r.job_no = j.job_no)
-                                     + (SELECT count(*) FROM wake w WHERE w.job_no = j.job_no), 2, 0)
+                                     + (SELECT count(*) FROM delayed_attempt w WHERE w.job_no = j.job_no), 2, 0)
      WHEN {held} THEN 7
      WHEN s.next_at <= ?21 THEN 0
      WHEN s.next_at IS NOT NULL THEN 1

@@ -12,7 +12,7 @@ SELECT 1 FROM node WHERE node_no = ?1 AND state IN (0, 1) AND steal_start_at IS 
 UPDATE node SET state = 2 WHERE identity = ?1 AND state <> 3 RETURNING node_no
 
 -- :name join_node
-INSERT INTO node (identity, name, roles, joined_at, last_ping_at, oldest_open, pools)
+INSERT INTO node (identity, name, roles, joined_at, last_ping_at, low_watermark, pools)
 VALUES (?1, ?2, ?3, ?4, ?4, ?4, ?5)
 
 -- :name members
@@ -20,12 +20,12 @@ SELECT node_no, name, roles, state, joined_at, last_ping_at, steal_start_at, poo
 WHERE state <> 3 ORDER BY node_no
 
 -- :name ping_long_runs
-INSERT INTO long_run (node_no, scheduled_at, job_no, sequence, attempt, fence, started_at,
+INSERT INTO long_attempt (node_no, scheduled_at, job_no, sequence, attempt, fence, started_at,
                       last_ping_at)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING
 
 -- :name ping_node
-UPDATE node SET last_ping_at = ?2, steal_start_at = NULL, oldest_open = coalesce(?3, oldest_open)
+UPDATE node SET last_ping_at = ?2, steal_start_at = NULL, low_watermark = coalesce(?3, low_watermark)
 WHERE node_no = ?1
 
 -- :name steal_node

@@ -1,14 +1,14 @@
 -- Pages that crawls store.
 
 -- :name clear_pages_jobs
-SELECT s.job_no FROM page_shelf s JOIN job j ON j.job_no = s.job_no
-WHERE j.standing = 3 ORDER BY s.job_no LIMIT ?1
+SELECT s.job_no FROM page_usage s JOIN job j ON j.job_no = s.job_no
+WHERE j.state = 3 ORDER BY s.job_no LIMIT ?1
 
 -- :name clear_pages_find
 SELECT page_no FROM page WHERE job_no = ?1 ORDER BY page_no LIMIT ?2
 
 -- :name clear_pages_shelf
-DELETE FROM page_shelf WHERE job_no = ?1
+DELETE FROM page_usage WHERE job_no = ?1
 
 -- :name prune_pages_text
 DELETE FROM page_text WHERE page_no = ?1
@@ -22,7 +22,7 @@ SELECT p.id, j.id AS job, p.url, p.title, p.status, p.content_type, p.depth, p.c
        t.text, t.links, t.metadata, t.fields
 FROM page p CROSS JOIN job j ON j.job_no = p.job_no
             CROSS JOIN page_text t ON t.page_no = p.page_no
-WHERE p.id = ?1 AND p.tenant_no = ?2 AND j.standing <> 3
+WHERE p.id = ?1 AND p.tenant_no = ?2 AND j.state <> 3
 
 -- :name save_pages_change
 UPDATE page SET url = ?2, title = ?3, status = ?4, content_type = ?5, depth = ?6,
@@ -31,7 +31,7 @@ UPDATE page SET url = ?2, title = ?3, status = ?4, content_type = ?5, depth = ?6
 WHERE page_no = ?1
 
 -- :name save_pages_count
-INSERT INTO page_shelf (job_no, bytes, pages) VALUES (?1, ?2, ?3)
+INSERT INTO page_usage (job_no, bytes, pages) VALUES (?1, ?2, ?3)
 ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes, pages = pages + excluded.pages
 
 -- :name save_pages_find
@@ -46,8 +46,8 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?11, ?11, ?12, ?13)
 UPDATE page SET seen_at = ?2, etag = ?3, last_modified = ?4 WHERE page_no = ?1
 
 -- :name save_pages_shelf
-SELECT coalesce(s.bytes, 0) FROM job j LEFT JOIN page_shelf s ON s.job_no = j.job_no
-WHERE j.job_no = ?1 AND j.tenant_no = ?2 AND j.standing <> 3
+SELECT coalesce(s.bytes, 0) FROM job j LEFT JOIN page_usage s ON s.job_no = j.job_no
+WHERE j.job_no = ?1 AND j.tenant_no = ?2 AND j.state <> 3
 
 -- :name save_pages_text
 REPLACE INTO page_text (page_no, text, links, metadata, fields) VALUES (?1, ?2, ?3, ?4, ?5)
@@ -65,7 +65,7 @@ SELECT p.page_no, p.id, j.id AS job, p.url, p.title, p.changed_at, p.seen_at,
        substr(t.text, 1, ?6) AS text
 FROM page p CROSS JOIN job j ON j.job_no = p.job_no
             CROSS JOIN page_text t ON t.page_no = p.page_no
-WHERE p.tenant_no = ?1 AND j.standing <> 3 AND p.page_no > ?2
+WHERE p.tenant_no = ?1 AND j.state <> 3 AND p.page_no > ?2
   -- No text is above its prefix followed by the last character there is.
   AND p.url >= ?5 AND p.url < ?5 || char(1114111)
 ORDER BY p.page_no LIMIT ?3 OFFSET ?4
@@ -73,7 +73,7 @@ ORDER BY p.page_no LIMIT ?3 OFFSET ?4
 -- :name list_pages_count
 SELECT count(*) FROM (
     SELECT 1 FROM page p CROSS JOIN job j ON j.job_no = p.job_no
-    WHERE p.tenant_no = ?1 AND j.standing <> 3 AND p.url >= ?2 AND p.url < ?2 || char(1114111)
+    WHERE p.tenant_no = ?1 AND j.state <> 3 AND p.url >= ?2 AND p.url < ?2 || char(1114111)
     LIMIT ?3)
 
 -- :name list_pages_count_of_job
@@ -83,14 +83,14 @@ SELECT count(*) FROM (
     LIMIT ?3)
 
 -- :name list_pages_job
-SELECT job_no FROM job WHERE id = ?1 AND tenant_no = ?2 AND standing <> 3
+SELECT job_no FROM job WHERE id = ?1 AND tenant_no = ?2 AND state <> 3
 
 -- :name list_pages_of_job
 SELECT p.page_no, p.id, j.id AS job, p.url, p.title, p.changed_at, p.seen_at,
        substr(t.text, 1, ?6) AS text
 FROM page p CROSS JOIN job j ON j.job_no = p.job_no
             CROSS JOIN page_text t ON t.page_no = p.page_no
-WHERE p.job_no = ?7 AND p.tenant_no = ?1 AND j.standing <> 3 AND p.page_no > ?2
+WHERE p.job_no = ?7 AND p.tenant_no = ?1 AND j.state <> 3 AND p.page_no > ?2
   AND p.url >= ?5 AND p.url < ?5 || char(1114111)
 ORDER BY p.page_no LIMIT ?3 OFFSET ?4
 
@@ -99,7 +99,7 @@ ORDER BY p.page_no LIMIT ?3 OFFSET ?4
 -- a page is says nothing about what is on it.
 SELECT w.rowid AS page_no, bm25(page_words, 10.0, 1.0, 0.0) AS score
 FROM page_words w CROSS JOIN page p ON p.page_no = w.rowid CROSS JOIN job j ON j.job_no = p.job_no
-WHERE page_words MATCH ?1 AND p.tenant_no = ?2 AND j.standing <> 3
+WHERE page_words MATCH ?1 AND p.tenant_no = ?2 AND j.state <> 3
   AND p.url >= ?3 AND p.url < ?3 || char(1114111)
 LIMIT ?4
 

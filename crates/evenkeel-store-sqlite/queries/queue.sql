@@ -76,11 +76,11 @@ FROM (
 WHERE tenant_no = ?2
 
 -- :name waiting_of_job
-SELECT job_no FROM job WHERE id = ?2 AND tenant_no = ?1 AND standing <> 3
+SELECT job_no FROM job WHERE id = ?2 AND tenant_no = ?1 AND state <> 3
 
 -- :name waiting_of_ready
 SELECT scheduled_at, job_no, sequence, attempt, pool, lane, priority, rise, should_start_by, since,
-       open_from, open_until, own_priority, parked_max
+       open_from, open_until, own_priority, limited_by_max
 FROM ready WHERE job_no = ?1
 ORDER BY scheduled_at, sequence, attempt LIMIT ?2
 
@@ -95,7 +95,7 @@ FROM (
 WHERE tenant_no = ?2
 
 -- :name waiting_of_delayed
-SELECT scheduled_at, job_no, sequence, attempt, due, priority FROM wake WHERE job_no = ?1
+SELECT scheduled_at, job_no, sequence, attempt, due, priority FROM delayed_attempt WHERE job_no = ?1
 ORDER BY scheduled_at, sequence, attempt LIMIT ?2
 
 -- :name reprioritize_next

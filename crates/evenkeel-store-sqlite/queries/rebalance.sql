@@ -81,7 +81,7 @@ SELECT count(*) FROM rebalance WHERE tenant_no = ?1 AND state <> 0
 -- What counts for nothing still does, and what nobody has looked at is looked at later.
 UPDATE job_state
 SET next_at = ?2, slot = ?3, placed_at = ?4, generation = generation + 1,
-    rhythm = CASE WHEN rhythm <> 0 THEN ?5 ELSE rhythm END
+    load_profile = CASE WHEN load_profile <> 0 THEN ?5 ELSE load_profile END
 WHERE job_no = ?1
 
 -- :name move_jobs_done
@@ -94,7 +94,7 @@ SELECT rebalance_no FROM rebalance
 WHERE id = ?2 AND tenant_no = ?1 AND state = 1 AND parts_done = ?3 AND parts > ?3
 
 -- :name move_jobs_find
-SELECT rhythm, cost_us FROM job_state
+SELECT load_profile, cost_us FROM job_state
 WHERE job_no = ?1 AND tenant_no = ?2 AND active = 1 AND generation = ?3 AND next_at = ?4
   AND (?5 OR live = 0) AND (last_fired_at IS NULL OR last_fired_at < ?6)
 
@@ -103,15 +103,15 @@ UPDATE rebalance_part SET made = ?3 WHERE rebalance_no = ?1 AND part = ?2
 
 -- :name placements
 SELECT j.job_no, j.id, s.generation, s.next_at, s.last_fired_at,
-       coalesce(s.placed_at, j.created_at) AS placed_at, s.live, s.rhythm, s.cost_us
+       coalesce(s.placed_at, j.created_at) AS placed_at, s.live, s.load_profile, s.cost_us
 FROM job j JOIN job_state s ON s.job_no = j.job_no
-WHERE j.tenant_no = ?1 AND j.standing <> 3 AND j.job_no > ?2
+WHERE j.tenant_no = ?1 AND j.state <> 3 AND j.job_no > ?2
   AND s.active = 1 AND s.next_at IS NOT NULL
 ORDER BY j.job_no LIMIT ?3
 
 -- :name placements_of
 SELECT j.job_no, j.id, s.generation, s.next_at, s.last_fired_at,
-       coalesce(s.placed_at, j.created_at) AS placed_at, s.live, s.rhythm, s.cost_us
+       coalesce(s.placed_at, j.created_at) AS placed_at, s.live, s.load_profile, s.cost_us
 FROM job_state s JOIN job j ON j.job_no = s.job_no
 WHERE s.job_no = ?2 AND s.tenant_no = ?1 AND s.active = 1 AND s.next_at IS NOT NULL
 

@@ -7,16 +7,16 @@ INSERT INTO changed_job (shard, job_no) VALUES (?1, ?2) ON CONFLICT DO NOTHING
 UPDATE tenant SET job_count = job_count + ?2, next_job = next_job + ?2 WHERE tenant_no = ?1
 
 -- :name register_find_dedup
-SELECT d.job_no, d.taken_at, j.id, j.standing, s.next_at, s.live,
+SELECT d.job_no, d.taken_at, j.id, j.state, s.next_at, s.live,
        json_extract(j.definition, '$.schedule.kind') <> 'once' AS recurs,
        EXISTS (SELECT 1 FROM ready r WHERE r.job_no = d.job_no)
-           OR EXISTS (SELECT 1 FROM wake w WHERE w.job_no = d.job_no) AS waits
-FROM dedup d JOIN job j ON j.job_no = d.job_no JOIN job_state s ON s.job_no = d.job_no
+           OR EXISTS (SELECT 1 FROM delayed_attempt w WHERE w.job_no = d.job_no) AS waits
+FROM dedup_key d JOIN job j ON j.job_no = d.job_no JOIN job_state s ON s.job_no = d.job_no
 WHERE d.tenant_no = ?1 AND d.key = ?2
 
 -- :name register_find_names
 SELECT id FROM job
-WHERE tenant_no = ?1 AND name = ?2 AND configuration = ?3 AND standing <> 3 AND job_no <> ?4
+WHERE tenant_no = ?1 AND name = ?2 AND configuration = ?3 AND state <> 3 AND job_no <> ?4
 
 -- :name register_delete_labels
 DELETE FROM job_label WHERE job_no = ?1
@@ -27,8 +27,8 @@ INSERT INTO job (id, tenant_no, name, configuration, source_id, about, definitio
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10, ?11, ?12)
 
 -- :name register_job_state
-INSERT INTO job_state (job_no, tenant_no, shard, slot, placed_at, next_at, by_end,
-                       rhythm, cost_us, cost_stated)
+INSERT INTO job_state (job_no, tenant_no, shard, slot, placed_at, next_at, follows_end,
+                       load_profile, cost_us, cost_stated)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
 
 -- :name register_label
@@ -39,7 +39,7 @@ ON CONFLICT DO NOTHING
 SELECT next_job FROM tenant WHERE tenant_no = ?1
 
 -- :name register_take_dedup
-INSERT INTO dedup (tenant_no, key, job_no, taken_at) VALUES (?1, ?2, ?3, ?4)
+INSERT INTO dedup_key (tenant_no, key, job_no, taken_at) VALUES (?1, ?2, ?3, ?4)
 ON CONFLICT (tenant_no, key) DO UPDATE SET job_no = excluded.job_no, taken_at = excluded.taken_at
 
 -- :name register_details

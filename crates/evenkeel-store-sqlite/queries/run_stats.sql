@@ -3,7 +3,7 @@
 -- :name list_failures
 SELECT f.fingerprint, f.count, f.first_at, f.last_at, f.error, f.scheduled_at, f.job_no, f.sequence,
        f.attempt, j.id, j.name
-FROM failure f LEFT JOIN job j ON j.job_no = f.job_no AND j.tenant_no = ?1 AND j.standing <> 3
+FROM failure f LEFT JOIN job j ON j.job_no = f.job_no AND j.tenant_no = ?1 AND j.state <> 3
 WHERE f.tenant_no = ?1 AND (f.last_at, f.fingerprint) < (?2, ?3)
 ORDER BY f.last_at DESC, f.fingerprint DESC LIMIT ?4 OFFSET ?5
 
@@ -17,21 +17,21 @@ DELETE FROM failure WHERE rowid IN (
 -- :name run_totals
 SELECT coalesce(sum(completed), 0), coalesce(sum(failed), 0), coalesce(sum(timed_out), 0),
        coalesce(sum(cancelled), 0), coalesce(sum(retries), 0), coalesce(sum(stolen), 0),
-       coalesce(sum(good_us), 0),
+       coalesce(sum(succeeded_us), 0),
        (SELECT coalesce(sum(r.running), 0) FROM node n
-        CROSS JOIN tally_running r ON r.node_no = n.node_no AND r.tenant_no = ?1
+        CROSS JOIN run_stats_running r ON r.node_no = n.node_no AND r.tenant_no = ?1
         WHERE n.state IN (0, 1)),
-       (SELECT max(said_at) FROM tally_node)
-FROM tally WHERE tenant_no = ?1
+       (SELECT max(reported_at) FROM run_stats_node)
+FROM run_totals WHERE tenant_no = ?1
 
 -- :name tally
-INSERT INTO tally (tenant_no, completed, failed, timed_out, cancelled, retries, stolen, good_us)
+INSERT INTO run_totals (tenant_no, completed, failed, timed_out, cancelled, retries, stolen, succeeded_us)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
 ON CONFLICT (tenant_no) DO UPDATE
 SET completed = completed + excluded.completed, failed = failed + excluded.failed,
     timed_out = timed_out + excluded.timed_out, cancelled = cancelled + excluded.cancelled,
     retries = retries + excluded.retries, stolen = stolen + excluded.stolen,
-    good_us = good_us + excluded.good_us
+    succeeded_us = succeeded_us + excluded.succeeded_us
 
 -- :name tally_failure
 INSERT INTO failure (tenant_no, fingerprint, count, first_at, last_at, scheduled_at, job_no, sequence,
@@ -47,12 +47,12 @@ SET count = count + excluded.count,
     last_at = max(last_at, excluded.last_at)
 
 -- :name tally_delete_running
-DELETE FROM tally_running WHERE node_no = ?1
+DELETE FROM run_stats_running WHERE node_no = ?1
 
 -- :name tally_running
-INSERT INTO tally_running (node_no, tenant_no, running) VALUES (?1, ?2, ?3)
+INSERT INTO run_stats_running (node_no, tenant_no, running) VALUES (?1, ?2, ?3)
 ON CONFLICT (node_no, tenant_no) DO UPDATE SET running = running + excluded.running
 
 -- :name tally_reported
-INSERT INTO tally_node (node_no, said_at) VALUES (?1, ?2)
-ON CONFLICT (node_no) DO UPDATE SET said_at = max(said_at, excluded.said_at)
+INSERT INTO run_stats_node (node_no, reported_at) VALUES (?1, ?2)
+ON CONFLICT (node_no) DO UPDATE SET reported_at = max(reported_at, excluded.reported_at)

@@ -64,8 +64,7 @@ pub(crate) fn prune_failing(connection: &Connection, job: JobNo) -> Answer<()> {
 
 fn letter_from(row: &Row<'_>) -> Answer<DeadLetter> {
     let key = key_from(row)?;
-    let corrupt =
-        |column| StoreError::corrupt(format!("letter {}", key.run_id()), column, "unknown");
+    let corrupt = |column| StoreError::corrupt(format!("dead letter of {key}"), column, "unknown");
     let redriven_at = sql_time(row.get("redriven_at")?);
     let redriven = match (redriven_at, row.get("new_at")?, row.get("new_sequence")?) {
         (Some(at), Some(new_at), Some(sequence)) => {

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use evenkeel_core::dedup::{DedupKey, Holder};
 use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    DedupClaim, DedupStore, PrunedDedup, JobState, StoreError, attempt_key_from_columns, sql_time,
+    DedupClaim, DedupStore, JobState, PrunedDedup, StoreError, attempt_key_from_columns, sql_time,
 };
 use rusqlite::{Connection, params};
 
@@ -85,8 +85,8 @@ fn find(connection: &Connection, tenant: TenantNo, key: DedupKey) -> Answer<Opti
     let Some(row) = rows.next()? else { return Ok(None) };
     let id = job_id(row.get("id")?)?;
     let state = *JobState::ALL
-        .get(row.get::<_, usize>("standing")?)
-        .ok_or_else(|| StoreError::corrupt(format_args!("job {id}"), "standing", "unknown"))?;
+        .get(row.get::<_, usize>("state")?)
+        .ok_or_else(|| StoreError::corrupt(format_args!("job {id}"), "state", "unknown"))?;
     let holder = Holder {
         state,
         recurs: row.get("recurs")?,

@@ -82,8 +82,8 @@ fn to_reage(
 
 fn waiter_from(row: &Row<'_>) -> Answer<QueuedAttempt> {
     let key = key_from(row)?;
-    let priority = priority_from(row)?
-        .ok_or_else(|| StoreError::corrupt(key.execution_id(), "priority", "none"))?;
+    let priority =
+        priority_from(row)?.ok_or_else(|| StoreError::corrupt(key, "priority", "none"))?;
     let since = Timestamp::from_micros(row.get("since")?);
     Ok(QueuedAttempt { key, priority, since, rise: Rise(row.get("rise")?) })
 }

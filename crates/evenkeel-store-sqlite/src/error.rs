@@ -12,17 +12,18 @@ pub enum OpenError {
     /// SQLite refused.
     #[error("cannot open the database")]
     Database(#[from] rusqlite::Error),
-    /// It was written by a later version, whose tables this one does not know.
+    /// A newer version of the program has migrated the database.
     #[error(
-        "the database is of schema version {found}, this program knows up to {known}: \
-         use the newer program, or a backup from before the upgrade"
+        "the database has schema version {found}, but this program knows versions up to {known}: \
+         use the newer program, or restore a backup from before the upgrade"
     )]
-    Newer {
-        /// What the file says.
-        found: i64,
-        /// What this program knows.
-        known: i64,
-    },
+    Newer { found: i64, known: i64 },
+    /// The tables are older than the first release.
+    #[error(
+        "the database was made by an older, unreleased version of Evenkeel and cannot be upgraded: \
+         start with an empty data directory; nothing older was released"
+    )]
+    Unreleased,
     /// SQLite would not keep a write-ahead log, for instance on a network file system.
     #[error("the database cannot have a write-ahead log there (journal_mode is {0})")]
     NoLog(String),

@@ -23,6 +23,7 @@ mod labels;
 mod limits;
 mod lists;
 mod log;
+mod migrate;
 mod nodes;
 mod notes;
 mod open;
@@ -123,8 +124,8 @@ impl Store for SqliteStore {
     }
 
     /// One writer, whose cost is pages touched: one that many rows of a batch touch is written once.
-    fn appetite(&self) -> BatchSizing {
-        BatchSizing { batch: 4000, side_by_side: 1 }
+    fn batch_sizing(&self) -> BatchSizing {
+        BatchSizing { batch: 4000, parallel_batches: 1 }
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
@@ -208,10 +209,10 @@ fn take_census(db: &Connection) -> Answer<Census> {
             runs: count(1)?,
             running: count(2)?,
             ready: count(3)?,
-            wakes: count(4)?,
+            delayed: count(4)?,
             skipped_times: count(5)?,
             live: count(6)?,
-            watched: count(7)?,
+            at_risk: count(7)?,
         })
     })?)
 }

@@ -4,8 +4,8 @@ use evenkeel_core::condition::Level;
 use evenkeel_core::status::JobStatus;
 use evenkeel_core::{JobNo, Shard, Slot, Span, TenantNo, Timestamp};
 use evenkeel_store::{
-    IndexScan, Job, JobCounts, JobCursor, JobFilter, JobSort, LIST_SCAN_MAX, ListIndex, ListWalk,
-    Page, PageRequest, ListPosition, SlotPart, SortBy, WalkPath, status_when_due,
+    IndexScan, Job, JobCounts, JobCursor, JobFilter, JobSort, LIST_SCAN_MAX, ListIndex,
+    ListPosition, ListWalk, Page, PageRequest, SlotPart, SortBy, WalkPath, status_when_due,
 };
 use rusqlite::types::Value;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, Rows, params};
@@ -270,7 +270,11 @@ impl List<'_> {
             _ => None,
         };
         let name = name.map(|name| Ok::<_, rusqlite::Error>((name, row.get("configuration")?)));
-        Ok(ListPosition { at: at.unwrap_or(0), name: name.transpose()?, no: JobNo(row.get("job_no")?) })
+        Ok(ListPosition {
+            at: at.unwrap_or(0),
+            name: name.transpose()?,
+            no: JobNo(row.get("job_no")?),
+        })
     }
 
     /// Walks along the index of the list's order. Also says whether it came to the end.

@@ -57,7 +57,9 @@ pub(crate) fn ping(session: &mut Session, ping: &Ping, now: Now) -> Answer<Pinge
         now.as_micros(),
         bound,
     ])?;
-    connection.prepare_cached("DELETE FROM long_run WHERE node_no = ?1")?.execute([ping.node.0])?;
+    connection
+        .prepare_cached("DELETE FROM long_attempt WHERE node_no = ?1")?
+        .execute([ping.node.0])?;
     let mut keep = connection.prepare_cached(sql!("ping_long_runs"))?;
     for long in &ping.long_runs {
         let (scheduled_at, job_no, sequence, attempt) = key_params(long.key);
@@ -128,10 +130,10 @@ pub(crate) fn retire(session: &mut Session, node: NodeNo) -> Answer<bool> {
     }
     for sql in [
         "UPDATE node SET state = 3, steal_start_at = NULL WHERE node_no = ?1",
-        "DELETE FROM long_run WHERE node_no = ?1",
+        "DELETE FROM long_attempt WHERE node_no = ?1",
         "DELETE FROM cancellation WHERE node_no = ?1",
-        "DELETE FROM letter WHERE node_no = ?1",
-        "DELETE FROM tally_running WHERE node_no = ?1",
+        "DELETE FROM node_message WHERE node_no = ?1",
+        "DELETE FROM run_stats_running WHERE node_no = ?1",
     ] {
         connection.prepare_cached(sql)?.execute([node.0])?;
     }

@@ -146,10 +146,10 @@ pub(crate) fn forget_checkpoint(connection: &Connection, key: AttemptKey) -> Ans
 
 /// What becomes of what an attempt said, once it has ended.
 pub(crate) fn settle(connection: &Connection, finish: &Finish) -> Answer<()> {
-    if finish.traces.noted {
+    if finish.attachments.has_notes {
         forget(connection, finish.key)?;
     }
-    match &finish.traces.checkpoint {
+    match &finish.attachments.checkpoint {
         CheckpointDisposition::AsIs => Ok(()),
         CheckpointDisposition::Save(data) => {
             save_checkpoint(connection, finish.key, data, finish.finished_at)
@@ -169,8 +169,7 @@ pub(crate) fn show(connection: &Connection, run: &mut Attempt) -> Answer<()> {
         .optional()?;
     let Some((progress, log)) = found else { return Ok(()) };
     let progress = progress.map(|text| serde_json::from_str(&text)).transpose();
-    run.progress =
-        progress.map_err(|cause| StoreError::corrupt(run.key.execution_id(), "progress", cause))?;
+    run.progress = progress.map_err(|cause| StoreError::corrupt(run.key, "progress", cause))?;
     run.log = log;
     Ok(())
 }
@@ -201,7 +200,7 @@ pub(crate) fn send_message(
 }
 
 fn has_letters(connection: &Connection, node: NodeNo) -> Answer<bool> {
-    let sql = "SELECT 1 FROM letter WHERE node_no = ?1 LIMIT 1";
+    let sql = "SELECT 1 FROM node_message WHERE node_no = ?1 LIMIT 1";
     Ok(connection.prepare_cached(sql)?.exists([node.0])?)
 }
 
@@ -211,16 +210,16 @@ fn take_messages(connection: &Connection, node: NodeNo, limit: u32) -> Answer<Ve
     let mut rows = statement.query(params![node.0, limit])?;
     let mut taken: Vec<(i64, NodeMessage)> = Vec::new();
     while let Some(row) = rows.next()? {
-        taken.push((row.get("letter_no")?, letter_from(row)?));
+        taken.push((row.get("message_no")?, letter_from(row)?));
     }
     taken.sort_unstable_by_key(|(no, _)| *no);
     Ok(taken.into_iter().map(|(_, letter)| letter).collect())
 }
 
 fn letter_from(row: &Row<'_>) -> Answer<NodeMessage> {
-    let word: usize = row.get("word")?;
+    let word: usize = row.get("kind")?;
     let word = *MessageKind::ALL
         .get(word)
-        .ok_or_else(|| StoreError::corrupt("letter", "word", format!("{word} is unknown")))?;
+        .ok_or_else(|| StoreError::corrupt("node message", "kind", format!("{word} is unknown")))?;
     Ok(NodeMessage { key: key_from(row)?, fence: Fence(row.get("fence")?), kind: word })
 }

@@ -3,10 +3,10 @@
 use std::fs::OpenOptions;
 use std::time::Duration;
 
+use rusqlite::Connection;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
-use crate::clock::system_time;
+use crate::migrate::migrate;
 use crate::{OpenError, SqliteOptions};
 
 /// Every statement of this crate fits, so none is ever prepared twice.
@@ -14,29 +14,6 @@ const STATEMENTS: usize = 360;
 
 /// A file that shrank the log to this many bytes stays that large between rounds.
 const LOG_BYTES_KEPT: i64 = 256 << 20;
-
-/// The steps from an empty file to the tables of today, in order. Only ever added to.
-const MIGRATIONS: [&str; 19] = [
-    include_str!("../migrations/0001_init.sql"),
-    include_str!("../migrations/0002_notes.sql"),
-    include_str!("../migrations/0003_pages.sql"),
-    include_str!("../migrations/0004_schedules.sql"),
-    include_str!("../migrations/0005_control.sql"),
-    include_str!("../migrations/0006_lists.sql"),
-    include_str!("../migrations/0007_requests.sql"),
-    include_str!("../migrations/0008_access.sql"),
-    include_str!("../migrations/0009_balance.sql"),
-    include_str!("../migrations/0010_aging.sql"),
-    include_str!("../migrations/0011_pools.sql"),
-    include_str!("../migrations/0012_targets.sql"),
-    include_str!("../migrations/0013_dead.sql"),
-    include_str!("../migrations/0014_run_priority.sql"),
-    include_str!("../migrations/0015_limits.sql"),
-    include_str!("../migrations/0016_dedup.sql"),
-    include_str!("../migrations/0017_secrets.sql"),
-    include_str!("../migrations/0018_held.sql"),
-    include_str!("../migrations/0019_given_up.sql"),
-];
 
 /// A connection that may write, on tables that are up to date.
 pub(crate) fn writer(options: &SqliteOptions) -> Result<Connection, OpenError> {
@@ -105,35 +82,9 @@ fn create_private(options: &SqliteOptions) -> std::io::Result<()> {
     how.open(&options.path).map(drop)
 }
 
-fn migrate(connection: &mut Connection) -> Result<(), OpenError> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    transaction.execute_batch(
-        "CREATE TABLE IF NOT EXISTS schema_migration (
-             version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL) STRICT",
-    )?;
-    let found: Option<i64> = transaction
-        .query_row("SELECT max(version) FROM schema_migration", [], |row| row.get(0))
-        .optional()?
-        .flatten();
-    let known = MIGRATIONS.len() as i64;
-    let found = found.unwrap_or(0);
-    if found > known {
-        return Err(OpenError::Newer { found, known });
-    }
-    for (version, script) in (1_i64..).zip(MIGRATIONS).filter(|(version, _)| *version > found) {
-        transaction.execute_batch(script)?;
-        transaction.execute(
-            "INSERT INTO schema_migration (version, applied_at) VALUES (?1, ?2)",
-            params![version, system_time().as_micros()],
-        )?;
-    }
-    transaction.commit()?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
-    use rusqlite::StatementStatus;
+    use rusqlite::{StatementStatus, params};
 
     use super::*;
 

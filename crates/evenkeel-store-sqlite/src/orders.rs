@@ -5,7 +5,7 @@ use evenkeel_core::run::Outcome;
 use evenkeel_core::status::Effect;
 use evenkeel_core::{AttemptKey, Origin, Slot, TenantNo, Timestamp};
 use evenkeel_store::{
-    Action, Applied, CommandEffect, DedupClaim, Job, JobChange, JobCommand, Now, JobState, Trigger,
+    Action, Applied, CommandEffect, DedupClaim, Job, JobChange, JobCommand, JobState, Now, Trigger,
 };
 use rusqlite::{Connection, params};
 

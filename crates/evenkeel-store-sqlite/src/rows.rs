@@ -8,7 +8,7 @@ use evenkeel_core::{
     About, AttemptKey, History, JobId, JobNo, NodeNo, Sequence, Span, TenantNo, Timestamp,
 };
 use evenkeel_store::{
-    Attempt, DueJob, Job, LAST_ERROR_MAX, Results, RunLink, JobState, StoreError,
+    Attempt, DueJob, Job, JobState, LAST_ERROR_MAX, Results, RunLink, StoreError,
     attempt_key_from_columns, outcome_from_code, skip_reason_from_code, sql_time,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -65,10 +65,10 @@ fn read_json<T: for<'de> serde::Deserialize<'de>>(
 /// The job of a row of `get_job` and its relatives.
 pub(crate) fn job_from(connection: &Connection, row: &Row<'_>) -> Answer<Job> {
     let id = job_id(row.get("id")?)?;
-    let state: usize = row.get("standing")?;
+    let state: usize = row.get("state")?;
     let state = *JobState::ALL
         .get(state)
-        .ok_or_else(|| StoreError::corrupt(format_args!("job {id}"), "standing", "unknown"))?;
+        .ok_or_else(|| StoreError::corrupt(format_args!("job {id}"), "state", "unknown"))?;
     let last_status: Option<i16> = row.get("last_status")?;
     let no = JobNo(row.get("job_no")?);
     let running = newest_running(connection, no, row)?;
@@ -113,8 +113,8 @@ pub(crate) fn job_from(connection: &Connection, row: &Row<'_>) -> Answer<Job> {
             // Nothing changes it afterwards.
             JobState::Cancelled | JobState::Deleted => Some(updated_at),
         },
-        good_runs: row.get::<_, i64>("good_runs")?.unsigned_abs(),
-        bad_runs: row.get::<_, i64>("bad_runs")?.unsigned_abs(),
+        good_runs: row.get::<_, i64>("succeeded_runs")?.unsigned_abs(),
+        bad_runs: row.get::<_, i64>("failed_runs")?.unsigned_abs(),
         last_error: last_error(connection, no, row)?,
         note: row.get("note")?,
     })
@@ -229,7 +229,7 @@ pub(crate) fn due_job_from(row: &Row<'_>) -> Answer<DueJob> {
 /// The run of a row of `list_runs_chain` and its relatives.
 pub(crate) fn run_from(row: &Row<'_>) -> Answer<Attempt> {
     let key = key_from(row)?;
-    let what = || format!("run {}", key.execution_id());
+    let what = || key.to_string();
     let status: i16 = row.get("status")?;
     let status = AttemptStatus::from_code(status)
         .ok_or_else(|| StoreError::corrupt(what(), "status", "unknown"))?;
@@ -271,9 +271,8 @@ fn skipped_from(row: &Row<'_>, key: AttemptKey) -> Answer<Option<SkippedTimes>> 
         return Ok(None);
     };
     let count: i64 = row.get("skipped_count")?;
-    let reason = skip_reason_from_code(reason).ok_or_else(|| {
-        StoreError::corrupt(format_args!("run {}", key.execution_id()), "skip_reason", "unknown")
-    })?;
+    let reason = skip_reason_from_code(reason)
+        .ok_or_else(|| StoreError::corrupt(key, "skip_reason", "unknown"))?;
     Ok(Some(SkippedTimes { from: key.scheduled_at, to, count: count.unsigned_abs(), reason }))
 }
 

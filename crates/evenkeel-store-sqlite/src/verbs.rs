@@ -200,7 +200,7 @@ impl ScheduleStore for SqliteStore {
             })
             .await?;
         if changed.is_empty() {
-            return Ok(LookAhead { now, changed: Vec::new(), wakes });
+            return Ok(LookAhead { now, changed: Vec::new(), delayed: wakes });
         }
         let changed = self
             .writer
@@ -208,7 +208,7 @@ impl ScheduleStore for SqliteStore {
                 schedules::take_changed(session.connection(), &changed)
             })
             .await?;
-        Ok(LookAhead { now, changed, wakes })
+        Ok(LookAhead { now, changed, delayed: wakes })
     }
 
     async fn fire(&self, node: NodeNo, batch: Vec<Fire>, now: Now) -> Result<Fired, StoreError> {
@@ -258,7 +258,10 @@ impl ScheduleStore for SqliteStore {
         self.engine_readers.read(move |db| openings::closed(db, &shards, limit, now)).await
     }
 
-    async fn set_claim_windows(&self, batch: &[(AttemptKey, ClaimWindow)]) -> Result<(), StoreError> {
+    async fn set_claim_windows(
+        &self,
+        batch: &[(AttemptKey, ClaimWindow)],
+    ) -> Result<(), StoreError> {
         let batch = batch.to_vec();
         self.writer
             .write(Batch, batch.len(), move |session| {
@@ -273,7 +276,7 @@ impl AttemptStore for SqliteStore {
     async fn claim(&self, claim: &Claim, now: Now) -> Result<Claimed, StoreError> {
         let claim = claim.clone();
         self.writer
-            .write(Batch, claim.room, move |session| runs::claim::claim(session, &claim, now))
+            .write(Batch, claim.capacity, move |session| runs::claim::claim(session, &claim, now))
             .await
     }
 
@@ -368,7 +371,11 @@ impl AttemptStore for SqliteStore {
         self.engine_readers.read(ahead).await
     }
 
-    async fn get_attempt(&self, scope: &Scope, key: AttemptKey) -> Result<Option<Attempt>, StoreError> {
+    async fn get_attempt(
+        &self,
+        scope: &Scope,
+        key: AttemptKey,
+    ) -> Result<Option<Attempt>, StoreError> {
         let tenant = scope.tenant;
         self.readers.read(move |db| runs::list::get(db, tenant, key)).await
     }

@@ -110,7 +110,7 @@ fn waits_for_place(
     counts: bool,
 ) -> Answer<Option<WaitsFor>> {
     let Some(key) = LimitKey::of_room(pool) else { return Ok(None) };
-    let most: Option<u32> = row.get("parked_max")?;
+    let most: Option<u32> = row.get("limited_by_max")?;
     let running = if counts && key.scope() != LimitScope::Lane {
         Some(match running.entry(key) {
             Entry::Occupied(known) => *known.get(),

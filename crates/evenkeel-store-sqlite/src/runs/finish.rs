@@ -30,7 +30,7 @@ struct Statements<'c> {
 pub(crate) fn rows(finish: &Finish) -> usize {
     let texts = [&finish.results.error, &finish.results.output];
     let said: usize = texts.into_iter().flatten().map(String::len).sum();
-    let saved = match &finish.traces.checkpoint {
+    let saved = match &finish.attachments.checkpoint {
         CheckpointDisposition::Save(data) => data.len(),
         CheckpointDisposition::AsIs | CheckpointDisposition::Forget => 0,
     };
@@ -92,7 +92,7 @@ fn finish_one(
         }
         return Ok(result);
     }
-    if finish.traces != Attachments::default() {
+    if finish.attachments != Attachments::default() {
         notes::settle(connection, finish)?;
     }
     let over = chain_is_over(connection, node, finish)?;
@@ -134,7 +134,7 @@ fn finish_one(
     let good = finish.outcome.is_good();
     if over && !good {
         watch::tell_of_end(connection, finish.key.job_no)?;
-    } else if !good || finish.watch {
+    } else if !good || finish.judge {
         watch::put(connection, finish.key.job_no)?;
     } else if before.watched {
         watch::touch(connection, finish.key.job_no)?;

@@ -69,7 +69,7 @@ fn active_attempts(
     let mut rows = waiting.query(params![no.0, limit])?;
     while let Some(row) = rows.next()? {
         let (key, priority) = (key_from(row)?, priority_from(row)?);
-        all.push(LiveAttempt { key, seen: LiveState::Waiting, priority });
+        all.push(LiveAttempt { key, state: LiveState::Waiting, priority });
     }
     let sql = sql!("active_attempts_running");
     let mut running = connection.prepare_cached(sql)?;
@@ -86,7 +86,7 @@ fn active_attempts(
             let fence = Fence(row.get("fence")?);
             let started_at = Timestamp::from_micros(row.get("started_at")?);
             let seen = LiveState::Running { fence, started_at };
-            all.push(LiveAttempt { key, seen, priority: priority_from(row)? });
+            all.push(LiveAttempt { key, state: seen, priority: priority_from(row)? });
         }
     }
     all.sort_unstable_by_key(|one| one.key);
@@ -99,7 +99,7 @@ fn settle_run(
     tenant: TenantNo,
     settle: &OutcomeOverride,
 ) -> Answer<OverrideResult> {
-    let became = match settle.seen {
+    let became = match settle.expected {
         LiveState::Waiting => settle_waiting(connection, tenant, settle)?,
         LiveState::Running { fence, .. } => settle_running(connection, tenant, settle, fence)?,
     };

@@ -1,12 +1,12 @@
-//! Jobs from before load was counted.
+//! Jobs whose load is not counted, or is counted wrongly.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
 use std::sync::Arc;
 
-use evenkeel_core::{JobId, JobNo, Shard, Slot, Span};
-use evenkeel_store::{Action, JobChange, Moved, NewJob};
+use evenkeel_core::Span;
+use evenkeel_store::{Action, JobChange, Moved};
 use evenkeel_store_sqlite::{SqliteOptions, SqliteStore};
 use evenkeel_store_testkit::Opened;
 use evenkeel_store_testkit::balance::{
@@ -16,78 +16,14 @@ use evenkeel_store_testkit::fixtures::{at, new_job, now};
 use evenkeel_store_testkit::orders::{Orders, done};
 use evenkeel_store_testkit::rig::{Known, Rig};
 
-/// The tables as they were.
-const BEFORE: [&str; 8] = [
-    include_str!("../migrations/0001_init.sql"),
-    include_str!("../migrations/0002_notes.sql"),
-    include_str!("../migrations/0003_pages.sql"),
-    include_str!("../migrations/0004_schedules.sql"),
-    include_str!("../migrations/0005_control.sql"),
-    include_str!("../migrations/0006_lists.sql"),
-    include_str!("../migrations/0007_requests.sql"),
-    include_str!("../migrations/0008_access.sql"),
-];
-
-/// A file from before, with the tenants `before` and `main`.
-fn old_file(path: &Path) -> rusqlite::Connection {
+/// Makes the jobs look as if their load had never been counted.
+fn forget_load(path: &Path) {
     let raw = rusqlite::Connection::open(path).unwrap();
     raw.execute_batch(
-        "CREATE TABLE schema_migration (
-             version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL) STRICT",
+        "DELETE FROM load_profile;
+         UPDATE job_state SET load_profile = NULL, cost_us = 0, cost_stated = 0, average_us = 7000000",
     )
     .unwrap();
-    for (version, script) in (1..).zip(BEFORE) {
-        raw.execute_batch(script).unwrap();
-        raw.execute("INSERT INTO schema_migration VALUES (?1, 0)", [version]).unwrap();
-    }
-    raw.execute_batch("INSERT INTO tenant (name, job_count) VALUES ('before', 0), ('main', 0)")
-        .unwrap();
-    raw
-}
-
-/// A job as it was registered then.
-fn put(raw: &rusqlite::Connection, tenant: i32, job: &NewJob, active: bool) -> Known {
-    let definition = serde_json::to_string(&job.definition).unwrap();
-    put_text(raw, tenant, job, &definition, active)
-}
-
-fn put_text(
-    raw: &rusqlite::Connection,
-    tenant: i32,
-    job: &NewJob,
-    definition: &str,
-    active: bool,
-) -> Known {
-    let JobId(id) = job.id;
-    raw.execute(
-        "INSERT INTO job (id, tenant_no, standing, name, about, definition, created_at, updated_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 5, 5)",
-        rusqlite::params![
-            id.as_bytes(),
-            tenant,
-            !active,
-            job.about.name,
-            serde_json::to_string(&job.about).unwrap(),
-            definition,
-        ],
-    )
-    .unwrap();
-    let no = JobNo(raw.last_insert_rowid());
-    let next_at = job.next_at.filter(|_| active);
-    raw.execute(
-        "INSERT INTO job_state (job_no, tenant_no, shard, active, next_at, slot, average_us)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 7000000)",
-        rusqlite::params![
-            no.0,
-            tenant,
-            Shard::of(no).0,
-            active,
-            next_at.map(|at| at.as_micros()),
-            next_at.map(|at| Slot::of(at).0),
-        ],
-    )
-    .unwrap();
-    Known { no, id: job.id }
 }
 
 async fn open(path: &Path) -> Rig {
@@ -106,46 +42,42 @@ async fn count_all(rig: &Rig) -> u32 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn they_are_counted_a_few_at_a_time() {
+async fn uncounted_jobs_are_counted_a_few_at_a_time() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store");
-    let raw = old_file(&path);
-    for n in 0..5 {
-        put(&raw, 2, &new_job(&format!("{n}")).every(3600).first_at(900 * n).build(), true);
-    }
+    let rig = open(&path).await;
+    let every_hour = |n: i64| new_job(&format!("{n}")).every(3600).first_at(900 * n).build();
+    let mut jobs: Vec<_> = (0..5).map(every_hour).collect();
     let mut stated = new_job("stated").build();
     stated.definition.cost = Some(Span::from_secs(3));
-    put(&raw, 2, &stated, true);
-    put(&raw, 2, &new_job("paused").build(), false);
-    put_text(&raw, 1, &new_job("not readable").build(), "not readable", true);
-    drop(raw);
-    let rig = open(&path).await;
+    jobs.extend([stated, new_job("paused").build()]);
+    let jobs = rig.add_all(jobs).await;
+    done(rig.store.act(&rig.scope, jobs[6].id, Action::Pause, now(1)).await.unwrap());
+    forget_load(&path);
     assert_eq!(all_rhythms(&*rig.store).await, []);
     let placements = all_placements(&*rig.store, &rig.scope).await;
     assert!(placements.iter().all(|placement| placement.rhythm.is_none()));
     assert_eq!(placements.len(), 6);
     assert_eq!(rig.store.count_uncounted(3).await.unwrap(), 3);
     assert_eq!(all_rhythms(&*rig.store).await.iter().map(|one| one.jobs).sum::<u64>(), 3);
-    assert_eq!(count_all(&rig).await, 5);
+    assert_eq!(count_all(&rig).await, 4);
     assert_counted(&*rig.store, &[rig.scope]).await;
     assert_eq!(all_rhythms(&*rig.store).await.iter().map(|one| one.jobs).sum::<u64>(), 6);
-    let seven = Span::from_secs(7);
     let placements = all_placements(&*rig.store, &rig.scope).await;
-    assert_eq!(placements[0].cost, seven, "what its runs take");
+    assert_eq!(placements[0].cost, Span::from_secs(7), "the average duration of its runs");
     assert_eq!(count_all(&rig).await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_happens_to_them_before_is_counted_right() {
+async fn changes_of_uncounted_jobs_are_counted_once() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store");
-    let raw = old_file(&path);
-    let job = |name| new_job(name).every(3600).first_at(3600).build();
-    let names = ["paused", "changed", "deleted", "moved", "fired", "as it was"];
-    let jobs = names.map(|name| put(&raw, 2, &job(name), true));
-    let once = put(&raw, 2, &new_job("once").once_at(3600).build(), true);
-    drop(raw);
     let rig = open(&path).await;
+    let job = |name| new_job(name).every(3600).first_at(3600).build();
+    let names = ["paused", "changed", "deleted", "moved", "fired", "unchanged"];
+    let jobs = rig.add_all(names.map(job).to_vec()).await;
+    let once = rig.add(new_job("once").once_at(3600).build()).await;
+    forget_load(&path);
     let act = async |job: Known, action| {
         done(rig.store.act(&rig.scope, job.id, action, now(1)).await.unwrap());
     };
@@ -160,14 +92,14 @@ async fn what_happens_to_them_before_is_counted_right() {
     assert_eq!(moved.unwrap(), Moved::Done(vec![true]));
     rig.run_well(jobs[4], 3600).await;
     rig.run_well(once, 3600).await;
-    // Those that were moved, fired, or left alone; a command counts what it changes.
+    // The moved, the fired and the unchanged job; a command counts the job that it changes.
     assert_eq!(count_all(&rig).await, 3);
     assert_counted(&*rig.store, &[rig.scope]).await;
     assert_eq!(all_rhythms(&*rig.store).await.iter().map(|one| one.jobs).sum::<u64>(), 4);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_walk_repairs_counts_of_jobs_that_have_no_next_time() {
+async fn recounting_repairs_the_load_of_jobs_without_a_next_time() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store");
     let rig = open(&path).await;
