@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use evenkeel_core::fingerprint::Fingerprint;
 use evenkeel_core::secret::is_name;
-use evenkeel_core::{AttemptKey, JobNo, NodeNo, RunId, TenantNo, Timestamp};
+use evenkeel_core::{AttemptId, AttemptKey, NodeNo, RunIds, TenantNo, Timestamp};
 use evenkeel_store::{
     AuditCursor, DeadCursor, FailureCursor, JobCursor, PageNo, PageRequest, RiskCursor,
 };
@@ -47,7 +47,7 @@ impl PageQuery {
             cursor: params.text("cursor"),
         };
         let after = query.cursor.as_deref().and_then(|cursor| {
-            let key = decode(cursor);
+            let key = decode(cursor, &params.run_ids);
             if key.is_none() {
                 let message = "is not a cursor; send a next_cursor as it was, to the same list";
                 params.fault("cursor", message);
@@ -70,59 +70,60 @@ pub(crate) trait CursorKey: Sized {
     /// Tells cursors of different lists apart.
     const TAG: u8;
     /// As 16 bytes.
-    fn bits(self) -> u128;
+    fn bits(self, ids: &RunIds) -> u128;
     /// From them, if they are such a key.
-    fn from_bits(bits: u128) -> Option<Self>;
+    fn from_bits(bits: u128, ids: &RunIds) -> Option<Self>;
 
     /// As a text that nobody but its list reads.
-    fn to_text(self) -> String {
+    fn to_text(self, ids: &RunIds) -> String {
         let mut bytes = [0; 17];
         bytes[0] = Self::TAG;
-        bytes[1..].copy_from_slice(&self.bits().to_be_bytes());
+        bytes[1..].copy_from_slice(&self.bits(ids).to_be_bytes());
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
     /// From that.
-    fn from_text(text: &str) -> Option<Self> {
+    fn from_text(text: &str, ids: &RunIds) -> Option<Self> {
         let bytes: [u8; 17] = URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()?;
         let [tag, bits @ ..] = bytes;
-        if tag == Self::TAG { Self::from_bits(u128::from_be_bytes(bits)) } else { None }
+        if tag == Self::TAG { Self::from_bits(u128::from_be_bytes(bits), ids) } else { None }
     }
 }
 
 impl CursorKey for JobCursor {
     const TAG: u8 = b'j';
 
-    fn bits(self) -> u128 {
-        u128::from(self.at.cast_unsigned()) << 64 | u128::from(self.no.0.unsigned_abs())
+    fn bits(self, ids: &RunIds) -> u128 {
+        let at = self.at.cast_unsigned();
+        u128::from(at) << 64 | u128::from(ids.hide_job(self.no, at))
     }
 
-    fn from_bits(bits: u128) -> Option<Self> {
-        let no = i64::try_from(bits & u128::from(u64::MAX)).ok().map(JobNo)?;
-        Some(Self { at: ((bits >> 64) as u64).cast_signed(), no })
+    fn from_bits(bits: u128, ids: &RunIds) -> Option<Self> {
+        let at = (bits >> 64) as u64;
+        Some(Self { at: at.cast_signed(), no: ids.show_job(bits as u64, at)? })
     }
 }
 
 impl CursorKey for AttemptKey {
     const TAG: u8 = b'r';
 
-    fn bits(self) -> u128 {
-        self.execution_id().to_string().parse::<uuid::Uuid>().map_or(0, |uuid| uuid.as_u128())
+    fn bits(self, ids: &RunIds) -> u128 {
+        ids.attempt_id(self).as_u128()
     }
 
-    fn from_bits(bits: u128) -> Option<Self> {
-        uuid::Uuid::from_u128(bits).to_string().parse::<RunId>().ok().map(RunId::key)
+    fn from_bits(bits: u128, ids: &RunIds) -> Option<Self> {
+        AttemptId::from_u128(bits).map(|id| ids.key(id))
     }
 }
 
 impl CursorKey for PageNo {
     const TAG: u8 = b'p';
 
-    fn bits(self) -> u128 {
+    fn bits(self, _: &RunIds) -> u128 {
         self.0.unsigned_abs().into()
     }
 
-    fn from_bits(bits: u128) -> Option<Self> {
+    fn from_bits(bits: u128, _: &RunIds) -> Option<Self> {
         i64::try_from(bits).ok().map(Self)
     }
 }
@@ -131,11 +132,11 @@ impl CursorKey for PageNo {
 impl CursorKey for i64 {
     const TAG: u8 = b't';
 
-    fn bits(self) -> u128 {
+    fn bits(self, _: &RunIds) -> u128 {
         self.unsigned_abs().into()
     }
 
-    fn from_bits(bits: u128) -> Option<Self> {
+    fn from_bits(bits: u128, _: &RunIds) -> Option<Self> {
         Self::try_from(bits).ok()
     }
 }
@@ -143,11 +144,11 @@ impl CursorKey for i64 {
 impl CursorKey for NodeNo {
     const TAG: u8 = b'n';
 
-    fn bits(self) -> u128 {
+    fn bits(self, _: &RunIds) -> u128 {
         self.0.unsigned_abs().into()
     }
 
-    fn from_bits(bits: u128) -> Option<Self> {
+    fn from_bits(bits: u128, _: &RunIds) -> Option<Self> {
         i32::try_from(bits).ok().map(Self)
     }
 }
@@ -155,27 +156,28 @@ impl CursorKey for NodeNo {
 impl CursorKey for RiskCursor {
     const TAG: u8 = b'c';
 
-    fn bits(self) -> u128 {
+    fn bits(self, ids: &RunIds) -> u128 {
         let (error_at, job) = self;
         let time = error_at.as_micros() as u64;
-        u128::from(time) << 64 | u128::from(job.0.unsigned_abs())
+        u128::from(time) << 64 | u128::from(ids.hide_job(job, time))
     }
 
-    fn from_bits(bits: u128) -> Option<Self> {
-        let time = Timestamp::from_micros((bits >> 64) as u64 as i64);
-        i64::try_from(bits & u128::from(u64::MAX)).ok().map(|job| (time, JobNo(job)))
+    fn from_bits(bits: u128, ids: &RunIds) -> Option<Self> {
+        let time = (bits >> 64) as u64;
+        let job = ids.show_job(bits as u64, time)?;
+        Some((Timestamp::from_micros(time.cast_signed()), job))
     }
 }
 
 impl CursorKey for FailureCursor {
     const TAG: u8 = b'f';
 
-    fn bits(self) -> u128 {
+    fn bits(self, _: &RunIds) -> u128 {
         let (at, fingerprint) = self;
         u128::from(at.as_micros().cast_unsigned()) << 64 | u128::from(fingerprint.0)
     }
 
-    fn from_bits(bits: u128) -> Option<Self> {
+    fn from_bits(bits: u128, _: &RunIds) -> Option<Self> {
         let at = Timestamp::from_micros(((bits >> 64) as u64).cast_signed());
         Some((at, Fingerprint(bits as u64)))
     }
@@ -184,11 +186,11 @@ impl CursorKey for FailureCursor {
 impl CursorKey for AuditCursor {
     const TAG: u8 = b'a';
 
-    fn bits(self) -> u128 {
+    fn bits(self, _: &RunIds) -> u128 {
         u128::from(self.at.as_micros().cast_unsigned()) << 64 | u128::from(self.no.cast_unsigned())
     }
 
-    fn from_bits(bits: u128) -> Option<Self> {
+    fn from_bits(bits: u128, _: &RunIds) -> Option<Self> {
         let at = i64::try_from(bits >> 64).ok()?;
         let no = ((bits & u128::from(u64::MAX)) as u64).cast_signed();
         Some(Self { at: Timestamp::from_micros(at), no })
@@ -198,11 +200,11 @@ impl CursorKey for AuditCursor {
 impl CursorKey for uuid::Uuid {
     const TAG: u8 = b'k';
 
-    fn bits(self) -> u128 {
+    fn bits(self, _: &RunIds) -> u128 {
         self.as_u128()
     }
 
-    fn from_bits(bits: u128) -> Option<Self> {
+    fn from_bits(bits: u128, _: &RunIds) -> Option<Self> {
         Some(Self::from_u128(bits))
     }
 }
@@ -214,19 +216,19 @@ pub(crate) struct SecretName(pub(crate) String);
 impl CursorKey for SecretName {
     const TAG: u8 = b'n';
 
-    fn bits(self) -> u128 {
+    fn bits(self, _: &RunIds) -> u128 {
         0
     }
 
-    fn from_bits(_: u128) -> Option<Self> {
+    fn from_bits(_: u128, _: &RunIds) -> Option<Self> {
         None
     }
 
-    fn to_text(self) -> String {
+    fn to_text(self, _: &RunIds) -> String {
         URL_SAFE_NO_PAD.encode([&[Self::TAG], self.0.as_bytes()].concat())
     }
 
-    fn from_text(text: &str) -> Option<Self> {
+    fn from_text(text: &str, _: &RunIds) -> Option<Self> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (tag, name) = bytes.split_first()?;
         let name = std::str::from_utf8(name).ok().filter(|name| is_name(name))?;
@@ -241,20 +243,20 @@ pub(crate) struct SecretPlace(pub(crate) TenantNo, pub(crate) String);
 impl CursorKey for SecretPlace {
     const TAG: u8 = b's';
 
-    fn bits(self) -> u128 {
+    fn bits(self, _: &RunIds) -> u128 {
         0
     }
 
-    fn from_bits(_: u128) -> Option<Self> {
+    fn from_bits(_: u128, _: &RunIds) -> Option<Self> {
         None
     }
 
-    fn to_text(self) -> String {
+    fn to_text(self, _: &RunIds) -> String {
         let tenant = self.0.0.to_be_bytes();
         URL_SAFE_NO_PAD.encode([&[Self::TAG], &tenant[..], self.1.as_bytes()].concat())
     }
 
-    fn from_text(text: &str) -> Option<Self> {
+    fn from_text(text: &str, _: &RunIds) -> Option<Self> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (tag, rest) = bytes.split_first()?;
         let (tenant, name) = rest.split_at_checked(4)?;
@@ -271,11 +273,11 @@ pub(crate) struct RebalanceCursor(pub(crate) uuid::Uuid);
 impl CursorKey for RebalanceCursor {
     const TAG: u8 = b'b';
 
-    fn bits(self) -> u128 {
+    fn bits(self, _: &RunIds) -> u128 {
         self.0.as_u128()
     }
 
-    fn from_bits(bits: u128) -> Option<Self> {
+    fn from_bits(bits: u128, _: &RunIds) -> Option<Self> {
         Some(Self(uuid::Uuid::from_u128(bits)))
     }
 }
@@ -287,11 +289,11 @@ pub(crate) struct MovePlace(pub(crate) u64);
 impl CursorKey for MovePlace {
     const TAG: u8 = b'm';
 
-    fn bits(self) -> u128 {
+    fn bits(self, _: &RunIds) -> u128 {
         self.0.into()
     }
 
-    fn from_bits(bits: u128) -> Option<Self> {
+    fn from_bits(bits: u128, _: &RunIds) -> Option<Self> {
         u64::try_from(bits).ok().map(Self)
     }
 }
@@ -300,45 +302,45 @@ impl CursorKey for MovePlace {
 impl CursorKey for DeadCursor {
     const TAG: u8 = b'd';
 
-    fn bits(self) -> u128 {
-        self.key.bits()
+    fn bits(self, ids: &RunIds) -> u128 {
+        self.key.bits(ids)
     }
 
-    fn from_bits(bits: u128) -> Option<Self> {
-        let key = AttemptKey::from_bits(bits)?;
+    fn from_bits(bits: u128, ids: &RunIds) -> Option<Self> {
+        let key = AttemptKey::from_bits(bits, ids)?;
         Some(Self { died_at: key.scheduled_at, key })
     }
 
-    fn to_text(self) -> String {
+    fn to_text(self, ids: &RunIds) -> String {
         let mut bytes = [0; 25];
         bytes[0] = Self::TAG;
         bytes[1..9].copy_from_slice(&self.died_at.as_micros().to_be_bytes());
-        bytes[9..].copy_from_slice(&self.bits().to_be_bytes());
+        bytes[9..].copy_from_slice(&self.bits(ids).to_be_bytes());
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    fn from_text(text: &str) -> Option<Self> {
+    fn from_text(text: &str, ids: &RunIds) -> Option<Self> {
         let bytes: [u8; 25] = URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()?;
         let (at, bits) = bytes[1..].split_at(8);
         let died_at = Timestamp::from_micros(i64::from_be_bytes(at.try_into().ok()?));
-        let place = Self::from_bits(u128::from_be_bytes(bits.try_into().ok()?))?;
+        let place = Self::from_bits(u128::from_be_bytes(bits.try_into().ok()?), ids)?;
         (bytes[0] == Self::TAG).then_some(Self { died_at, ..place })
     }
 }
 
 /// A cursor that goes on after `key`.
-pub(crate) fn encode<C: CursorKey>(key: C) -> String {
-    key.to_text()
+pub(crate) fn encode<C: CursorKey>(key: C, ids: &RunIds) -> String {
+    key.to_text(ids)
 }
 
 /// The key that a cursor goes on after, if it is one of this list.
-pub(crate) fn decode<C: CursorKey>(cursor: &str) -> Option<C> {
-    C::from_text(cursor)
+pub(crate) fn decode<C: CursorKey>(cursor: &str, ids: &RunIds) -> Option<C> {
+    C::from_text(cursor, ids)
 }
 
 #[cfg(test)]
 mod tests {
-    use evenkeel_core::{AttemptNo, Origin, Sequence};
+    use evenkeel_core::{AttemptNo, JobNo, Origin, Sequence};
     use proptest::prelude::*;
 
     use super::*;
@@ -348,38 +350,40 @@ mod tests {
         fn a_cursor_is_read_back_by_its_own_list_only(
             job in 0_i64..1 << 40, time in 0_i64..1 << 52, n in any::<u32>(), attempt in 0_u16..1024,
         ) {
+            let ids = RunIds::new(b"test");
             let job = JobNo(job);
             let place = JobCursor { at: time, no: job };
-            prop_assert_eq!(decode(&encode(place)), Some(place));
+            prop_assert_eq!(decode(&encode(place, &ids), &ids), Some(place));
             let key = AttemptKey {
                 scheduled_at: Timestamp::from_micros(time),
                 job_no: job,
                 sequence: Sequence::new(Origin::Trigger, n),
                 attempt: AttemptNo(attempt),
             };
-            prop_assert_eq!(decode(&encode(key)), Some(key));
+            prop_assert_eq!(decode(&encode(key, &ids), &ids), Some(key));
             let risk: RiskCursor = (Timestamp::from_micros(time), job);
-            prop_assert_eq!(decode(&encode(risk)), Some(risk));
+            prop_assert_eq!(decode(&encode(risk, &ids), &ids), Some(risk));
             let failure: FailureCursor = (Timestamp::from_micros(time), Fingerprint(n.into()));
-            prop_assert_eq!(decode(&encode(failure)), Some(failure));
+            prop_assert_eq!(decode(&encode(failure, &ids), &ids), Some(failure));
             let audit = AuditCursor { at: Timestamp::from_micros(time), no: job.0 };
-            prop_assert_eq!(decode(&encode(audit)), Some(audit));
+            prop_assert_eq!(decode(&encode(audit, &ids), &ids), Some(audit));
             let dead = DeadCursor { died_at: Timestamp::from_micros(time + 7), key };
-            prop_assert_eq!(decode(&encode(dead)), Some(dead));
+            prop_assert_eq!(decode(&encode(dead, &ids), &ids), Some(dead));
             let name = SecretName("a.b".into());
-            prop_assert_eq!(decode(&encode(name.clone())), Some(name));
+            prop_assert_eq!(decode(&encode(name.clone(), &ids), &ids), Some(name));
             let secret = SecretPlace(TenantNo(n as i32), "a".into());
-            prop_assert_eq!(decode(&encode(secret.clone())), Some(secret));
-            prop_assert_eq!(decode::<DeadCursor>(&encode(key)), None);
-            prop_assert_eq!(decode::<AuditCursor>(&encode(place)), None);
-            prop_assert_eq!(decode::<JobCursor>(&encode(key)), None);
-            prop_assert_eq!(decode::<JobCursor>(&encode(risk)), None);
-            prop_assert_eq!(decode::<AttemptKey>(&encode(place)), None);
+            prop_assert_eq!(decode(&encode(secret.clone(), &ids), &ids), Some(secret));
+            prop_assert_eq!(decode::<DeadCursor>(&encode(key, &ids), &ids), None);
+            prop_assert_eq!(decode::<AuditCursor>(&encode(place, &ids), &ids), None);
+            prop_assert_eq!(decode::<JobCursor>(&encode(key, &ids), &ids), None);
+            prop_assert_eq!(decode::<JobCursor>(&encode(risk, &ids), &ids), None);
+            prop_assert_eq!(decode::<AttemptKey>(&encode(place, &ids), &ids), None);
         }
 
         #[test]
         fn no_text_breaks_the_cursor_reader(text in any::<String>()) {
-            prop_assert!(decode::<JobCursor>(&text).is_none_or(|key| encode(key) == text));
+            let ids = RunIds::new(b"test");
+            prop_assert!(decode::<JobCursor>(&text, &ids).is_none_or(|key| encode(key, &ids) == text));
         }
     }
 }

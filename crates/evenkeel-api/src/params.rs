@@ -3,7 +3,7 @@
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
 use evenkeel_commands::{Fault, read_time};
-use evenkeel_core::{JobId, Timestamp};
+use evenkeel_core::{JobId, RunIds, Timestamp};
 
 use crate::auth::Caller;
 use crate::oversight::Meant;
@@ -59,10 +59,10 @@ pub(crate) async fn job_in_query(
 /// Refuses every query parameter, for operations that have none.
 pub(crate) struct NoParams;
 
-impl<S: Send + Sync> FromRequestParts<S> for NoParams {
+impl FromRequestParts<App> for NoParams {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &App) -> Result<Self, Problem> {
         Params::from_request_parts(parts, state).await?.finish()?;
         Ok(Self)
     }
@@ -73,15 +73,20 @@ pub(crate) struct Params {
     left: Vec<(String, String)>,
     known: Vec<&'static str>,
     faults: Vec<Fault>,
+    /// Decrypts the job numbers in page cursors.
+    pub(crate) run_ids: RunIds,
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Params {
+impl FromRequestParts<App> for Params {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &App) -> Result<Self, Problem> {
         let query = Query::<Vec<(String, String)>>::from_request_parts(parts, state).await;
         match query {
-            Ok(Query(left)) => Ok(Self { left, known: Vec::new(), faults: Vec::new() }),
+            Ok(Query(left)) => {
+                let run_ids = state.run_ids;
+                Ok(Self { left, known: Vec::new(), faults: Vec::new(), run_ids })
+            }
             Err(_) => Err(Problem::parameter("", "the query of the address is not readable")),
         }
     }

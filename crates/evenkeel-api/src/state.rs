@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use evenkeel_access::Access;
 use evenkeel_commands::{Balance, Balancing, Callbacks, Feed, Jobs, Pages, Runs};
-use evenkeel_core::Timestamp;
+use evenkeel_core::{RunIds, Timestamp};
 use evenkeel_secrets::Secrets;
 use evenkeel_store::Store;
 
 use crate::health::Readiness;
 use crate::memory::Memory;
+use crate::page::{CursorKey, encode};
 use crate::streams::Streams;
 
 /// Says what time it is, to judge tokens and measure requests by.
@@ -28,6 +29,11 @@ impl App {
     pub(crate) fn new(parts: AppParts) -> Self {
         let memory = Memory::new(parts.settings.request_memory);
         Self(Arc::new((parts, memory)))
+    }
+
+    /// Returns the text of a page cursor.
+    pub(crate) fn cursor<C: CursorKey>(&self, next: Option<C>) -> Option<String> {
+        next.map(|key| encode(key, &self.run_ids))
     }
 
     /// The memory that all requests may take together.
@@ -58,6 +64,7 @@ pub struct AppParts {
     pub runs: Runs,
     /// Words from those who were called.
     pub callbacks: Callbacks,
+    pub run_ids: RunIds,
     /// Questions about crawled pages.
     pub pages: Pages,
     /// What happens, for those who listen.

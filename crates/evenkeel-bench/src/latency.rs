@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use evenkeel_core::RunId;
+use evenkeel_core::AttemptId;
 use evenkeel_executors::Executor;
 use evenkeel_store::Roles;
 use serde_json::{Value, json};
@@ -58,10 +58,10 @@ pub async fn measure(bench: &mut Bench, count: u64) -> anyhow::Result<Report> {
         let asked = sources.clock.wall();
         let answer = client.post(&trigger).bearer_auth(token).send().await?.error_for_status()?;
         let answer: Value = answer.json().await?;
-        let run: RunId = answer["run_id"].as_str().context("a run id")?.parse()?;
+        let run: AttemptId = answer["run_id"].as_str().context("a run id")?.parse()?;
         match tokio::time::timeout(PATIENCE, started.recv()).await {
             Ok(Some(body)) => {
-                ensure!(body.scheduled_at == run.key().scheduled_at, "another body started");
+                ensure!(body.scheduled_at == run.scheduled_at(), "another body started");
                 micros.push(body.started_at.since(asked).as_micros());
             }
             Ok(None) | Err(_) => lost += 1,

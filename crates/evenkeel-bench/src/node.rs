@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use evenkeel_core::RunIds;
 use evenkeel_core::chance::Chance;
 use evenkeel_engine::{Clock, Engine, EngineParts, RandomChance, Settings, SystemClock};
 use evenkeel_executors::{Executor, Registry};
@@ -14,6 +15,7 @@ pub struct Sources {
     pub clock: Arc<dyn Clock>,
     /// Chance.
     pub chance: Arc<dyn Chance>,
+    pub run_ids: RunIds,
 }
 
 impl Default for Sources {
@@ -21,6 +23,7 @@ impl Default for Sources {
         Self {
             clock: Arc::new(SystemClock::default()),
             chance: Arc::new(RandomChance::from_system()),
+            run_ids: RunIds::new(b"bench"),
         }
     }
 }
@@ -42,6 +45,7 @@ impl Sources {
             settings,
             clock: Arc::clone(&self.clock),
             chance: Arc::clone(&self.chance),
+            run_ids: self.run_ids,
         };
         Ok(Engine::start(parts).await?)
     }

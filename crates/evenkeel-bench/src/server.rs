@@ -86,10 +86,11 @@ impl Server {
                 Arc::clone(store),
                 Arc::clone(&sources.chance),
                 AttemptTokens::new(b"of a bench"),
+                sources.run_ids,
                 DEFAULT_ALPHA,
             ),
             pages: Pages::new(Arc::clone(store)),
-            runs: Runs::new(Arc::clone(store)),
+            runs: Runs::new(Arc::clone(store), sources.run_ids),
             feed: Feed::new(Arc::clone(store)),
             streams: evenkeel_api::Streams::default(),
             access: Arc::new(Access::new(
@@ -101,6 +102,7 @@ impl Server {
             clock: Arc::new(move || clock.wall()),
             metrics: Arc::new(String::new),
             ready: Arc::new(AlwaysReady),
+            run_ids: sources.run_ids,
             settings: Settings::default(),
         };
         let listener = TcpListener::bind("127.0.0.1:0").await?;

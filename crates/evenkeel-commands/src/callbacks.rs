@@ -8,10 +8,13 @@ use evenkeel_core::lease::Fence;
 use evenkeel_core::on_failure::{Hook, hook_of};
 use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::secret::{self, Masks, SecretSource};
-use evenkeel_core::{AttemptKey, AttemptNo, AttemptTokens, Definition, Progress, RunId, TenantNo};
+use evenkeel_core::{
+    AttemptId, AttemptKey, AttemptNo, AttemptTokens, Definition, Progress, RunIds, TenantNo,
+};
 use evenkeel_store::{
-    Attachments, CheckpointDisposition, Finish, FinishResult, NewEvent, NodeMessage, Note, Now,
-    Results, Role, Running, Scope, Signal, Store, StoreError, Word, keep_true_letters,
+    Attachments, CheckpointDisposition, Finish, FinishResult, MessageKind, NewEvent, NodeMessage,
+    Now, ProgressNote, Results, Role, Running, Scope, Signal, Store, StoreError,
+    discard_unwritten_dead_letters,
 };
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -35,6 +38,7 @@ pub struct Callbacks {
     store: Arc<dyn Store>,
     chance: Arc<dyn Chance>,
     tokens: AttemptTokens,
+    run_ids: RunIds,
     alpha: f64,
     lane: Arc<Semaphore>,
     secrets: Option<Arc<dyn SecretSource>>,
@@ -51,9 +55,11 @@ impl Callbacks {
         store: Arc<dyn Store>,
         chance: Arc<dyn Chance>,
         tokens: AttemptTokens,
+        run_ids: RunIds,
         alpha: f64,
     ) -> Self {
-        Self { store, chance, tokens, alpha, lane: Arc::new(Semaphore::new(LANE)), secrets: None }
+        let lane = Arc::new(Semaphore::new(LANE));
+        Self { store, chance, tokens, run_ids, alpha, lane, secrets: None }
     }
 
     /// The same, which takes values of secrets out of what receivers report.
@@ -91,7 +97,12 @@ impl Callbacks {
     }
 
     /// Ends an attempt. When this returns, the end is stored.
-    pub async fn end(&self, id: RunId, token: &str, ending: Ending) -> Result<Then, CommandError> {
+    pub async fn end(
+        &self,
+        id: AttemptId,
+        token: &str,
+        ending: Ending,
+    ) -> Result<Then, CommandError> {
         let (key, fence, running, _turn) = self.find(id, token).await?;
         let definition = definition_of(key, &running)?;
         let attempt = running.attempt;
@@ -117,9 +128,9 @@ impl Callbacks {
             results,
             then,
             priority: attempt.priority,
-            traces: Attachments { noted: true, checkpoint },
+            attachments: Attachments { has_notes: true, checkpoint },
             // Nobody here knows whether it was in time.
-            watch: true,
+            judge: true,
             unstored_since: None,
             hook: hook_of(&definition, &ended, then),
         };
@@ -129,10 +140,10 @@ impl Callbacks {
             return Err(CommandError::Conflict(Conflict::NotRunning));
         }
         let mut told = [told];
-        keep_true_letters(&*self.store, &mut told, &results).await;
+        discard_unwritten_dead_letters(&*self.store, &mut told, &results).await;
         told.iter().for_each(|told| self.tell(told));
         // If it gets lost, the node lets the body go when it has been silent for too long.
-        let letter = NodeMessage { key, fence, word: Word::Settled };
+        let letter = NodeMessage { key, fence, kind: MessageKind::Ended };
         if let Err(error) = self.store.send_message(running.node, letter).await {
             tracing::warn!(error = &error as &dyn std::error::Error, "a node was not told");
         }
@@ -158,15 +169,15 @@ impl Callbacks {
             metrics::counter!("evenkeel_dead_letters_total", "reason" => reason.as_str())
                 .increment(1);
         }
-        if self.store.events().are_listened() {
-            self.store.events().tell(NewEvent::of_end(end));
+        if self.store.events().has_listeners() {
+            self.store.events().emit(NewEvent::of_end(end));
         }
     }
 
     /// Says that the work goes on: the job's time-out begins anew.
-    pub async fn heartbeat(&self, id: RunId, token: &str) -> Result<(), CommandError> {
+    pub async fn heartbeat(&self, id: AttemptId, token: &str) -> Result<(), CommandError> {
         let (key, fence, running, _turn) = self.find(id, token).await?;
-        let letter = NodeMessage { key, fence, word: Word::Heartbeat };
+        let letter = NodeMessage { key, fence, kind: MessageKind::Heartbeat };
         Ok(self.store.send_message(running.node, letter).await?)
     }
 
@@ -174,7 +185,7 @@ impl Callbacks {
     /// one. Counts as a heartbeat.
     pub async fn progress(
         &self,
-        id: RunId,
+        id: AttemptId,
         token: &str,
         mut progress: Progress,
         checkpoint: Option<Vec<u8>>,
@@ -186,15 +197,15 @@ impl Callbacks {
         self.hide(running.attempt.tenant, &definition, texts).await;
         let checkpoint = checkpoint.map(String::into_bytes);
         let scope = Scope { tenant: running.attempt.tenant, role: Role::Viewer };
-        let shown = self.store.get_run(&scope, key).await?;
+        let shown = self.store.get_attempt(&scope, key).await?;
         let mut said = shown.and_then(|run| run.progress).unwrap_or_default();
         said.update(progress);
-        let note = Note { key, fence, progress: Some(said), log: None, checkpoint };
-        let noted = self.store.note(running.node, vec![note], Now::Database).await?;
+        let note = ProgressNote { key, fence, progress: Some(said), log: None, checkpoint };
+        let noted = self.store.save_progress(running.node, vec![note], Now::Database).await?;
         if noted != [true] {
             return Err(CommandError::Conflict(Conflict::NotRunning));
         }
-        let letter = NodeMessage { key, fence, word: Word::Heartbeat };
+        let letter = NodeMessage { key, fence, kind: MessageKind::Heartbeat };
         let sent = self.store.send_message(running.node, letter).await;
         sent.map_err(|error| CommandError::from(error).after(true))
     }
@@ -203,10 +214,10 @@ impl Callbacks {
     /// something about it.
     async fn find(
         &self,
-        id: RunId,
+        id: AttemptId,
         token: &str,
     ) -> Result<(AttemptKey, Fence, Running, Option<SemaphorePermit<'_>>), CommandError> {
-        let key = id.key();
+        let key = self.run_ids.key(id);
         let fence = self.tokens.verify(key, token).ok_or(CommandError::BadAttemptToken)?;
         // It is never closed.
         let turn = self.lane.acquire().await.ok();

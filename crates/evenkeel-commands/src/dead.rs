@@ -1,8 +1,8 @@
 //! Runs that failed for good: looked at, taken up again, thrown away.
 
-use evenkeel_core::{AttemptKey, RunId};
+use evenkeel_core::{AttemptId, AttemptKey, RunId};
 use evenkeel_store::{
-    DeadFilter, DeadLetter, DeadPlace, EventJob, EventKind, LETTERS_MAX, NewEvent, Now, Page,
+    DEAD_LETTERS_MAX, DeadCursor, DeadFilter, DeadLetter, EventJob, EventKind, NewEvent, Now, Page,
     PageRequest, Redriven, Scope, Signal,
 };
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::read::Fields;
 use crate::{CommandError, Conflict, Fault, Runs};
 
 /// The ids of letters in a document: `{"ids": […]}`, each one once.
-pub fn read_letter_ids(document: &Value) -> Result<Vec<RunId>, Vec<Fault>> {
+pub fn read_letter_ids(document: &Value) -> Result<Vec<AttemptId>, Vec<Fault>> {
     let mut faults = Faults::default();
     let Some(object) = document.as_object() else {
         faults.add("", format!("{} is not an object with ids", shown(document)));
@@ -20,13 +20,13 @@ pub fn read_letter_ids(document: &Value) -> Result<Vec<RunId>, Vec<Fault>> {
     };
     let mut fields = Fields::new(object, "", faults);
     let is_said = fields.value("ids").is_some();
-    let items = fields.items("ids", LETTERS_MAX);
+    let items = fields.items("ids", DEAD_LETTERS_MAX);
     if !is_said {
         fields.fault("ids", "is missing: a list of ids of dead letters");
     }
-    let mut ids: Vec<RunId> = Vec::with_capacity(items.len());
+    let mut ids: Vec<AttemptId> = Vec::with_capacity(items.len());
     for item in items {
-        match item.as_str().and_then(|text| text.parse::<RunId>().ok()) {
+        match item.as_str().and_then(|text| text.parse::<AttemptId>().ok()) {
             Some(id) if ids.contains(&id) => {}
             Some(id) => ids.push(id),
             None => fields.fault("ids", format!("{} is not the id of a run", shown(item))),
@@ -44,39 +44,39 @@ impl Runs {
         &self,
         scope: &Scope,
         filter: DeadFilter,
-        page: PageRequest<DeadPlace>,
-    ) -> Result<Page<DeadLetter, DeadPlace>, CommandError> {
+        page: PageRequest<DeadCursor>,
+    ) -> Result<Page<DeadLetter, DeadCursor>, CommandError> {
         Ok(self.store.list_dead(scope, filter, page).await?)
     }
 
     /// The letter of the run with this id.
     pub async fn get_dead(&self, scope: &Scope, id: RunId) -> Result<DeadLetter, CommandError> {
-        self.store.get_dead(scope, id.key()).await?.ok_or(CommandError::NotFound)
+        self.store.get_dead(scope, self.run_ids.run_key(id)).await?.ok_or(CommandError::NotFound)
     }
 
     /// Takes letters up: each becomes a new run of its job, if that allows it. At most
-    /// [`LETTERS_MAX`]; each is answered on its own.
+    /// [`DEAD_LETTERS_MAX`]; each is answered on its own.
     pub async fn redrive(
         &self,
         scope: &Scope,
         ids: &[RunId],
     ) -> Result<Vec<Result<AttemptKey, CommandError>>, CommandError> {
-        let keys: Vec<AttemptKey> = ids.iter().map(|id| id.key()).collect();
+        let keys: Vec<AttemptKey> = ids.iter().map(|id| self.run_ids.run_key(*id)).collect();
         let mut answers = Vec::with_capacity(keys.len());
         for some in keys.chunks(TAKEN_UP_AT_ONCE) {
             let taken_up = self.store.redrive(scope, some, Now::Database).await;
             let is_done = answers.iter().any(Result::is_ok);
             let taken_up = taken_up.map_err(|error| CommandError::from(error).after(is_done))?;
-            answers.extend(taken_up.into_iter().map(accepted));
+            answers.extend(taken_up.into_iter().map(|taken_up| self.accepted(taken_up)));
         }
         if answers.iter().any(Result::is_ok) {
             // The wake-up may be lost: schedulers also look every second.
             let _ = self.store.announce(Signal::Jobs).await;
         }
-        if self.store.events().are_listened() {
+        if self.store.events().has_listeners() {
             let taken_up = ids.iter().zip(&answers);
             let begun = taken_up.filter_map(|(id, answer)| Some((id, *answer.as_ref().ok()?)));
-            self.store.events().tell(begun.map(|(id, run)| NewEvent {
+            self.store.events().emit(begun.map(|(id, run)| NewEvent {
                 kind: EventKind::RunRequested,
                 tenant: scope.tenant,
                 job: EventJob::No(run.job_no),
@@ -88,29 +88,29 @@ impl Runs {
         Ok(answers)
     }
 
-    /// Throws letters away; their runs stay in the history. At most [`LETTERS_MAX`]. Says which were
+    /// Throws letters away; their runs stay in the history. At most [`DEAD_LETTERS_MAX`]. Says which were
     /// there.
     pub async fn delete_dead(
         &self,
         scope: &Scope,
         ids: &[RunId],
     ) -> Result<Vec<bool>, CommandError> {
-        let keys: Vec<AttemptKey> = ids.iter().map(|id| id.key()).collect();
+        let keys: Vec<AttemptKey> = ids.iter().map(|id| self.run_ids.run_key(*id)).collect();
         Ok(self.store.delete_dead(scope, &keys).await?)
     }
-}
 
-fn accepted(redriven: Redriven) -> Result<AttemptKey, CommandError> {
-    match redriven {
-        Redriven::Accepted(key) => Ok(key),
-        Redriven::NotFound => Err(CommandError::NotFound),
-        Redriven::Before(run) => {
-            Err(CommandError::Conflict(Conflict::Redriven { run: run.run_id() }))
+    fn accepted(&self, redriven: Redriven) -> Result<AttemptKey, CommandError> {
+        match redriven {
+            Redriven::Accepted(key) => Ok(key),
+            Redriven::NotFound => Err(CommandError::NotFound),
+            Redriven::Before(run) => {
+                Err(CommandError::Conflict(Conflict::Redriven { run: self.run_ids.run_id(run) }))
+            }
+            Redriven::JobGone => Err(CommandError::Conflict(Conflict::JobGone)),
+            Redriven::Busy => Err(CommandError::Conflict(Conflict::Busy)),
+            Redriven::Duplicate(id) => Err(CommandError::Duplicate { id }),
+            Redriven::NotAllowed(refusal) => Err(CommandError::NotAllowed(refusal)),
         }
-        Redriven::JobGone => Err(CommandError::Conflict(Conflict::JobGone)),
-        Redriven::Busy => Err(CommandError::Conflict(Conflict::Busy)),
-        Redriven::Duplicate(id) => Err(CommandError::Duplicate { id }),
-        Redriven::NotAllowed(refusal) => Err(CommandError::NotAllowed(refusal)),
     }
 }
 
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn what_is_not_a_list_of_ids_is_refused() {
-        let many = vec!["x"; LETTERS_MAX + 1];
+        let many = vec!["x"; DEAD_LETTERS_MAX + 1];
         for document in [
             json!([]),
             json!({}),

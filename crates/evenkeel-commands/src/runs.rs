@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use evenkeel_core::{AttemptKey, JobId, RunId};
+use evenkeel_core::{AttemptId, AttemptKey, JobId, RunIds};
 use evenkeel_store::{
     Attempt, AttemptFilter, NewEvent, Now, Page, PageRequest, RunCancelled, Scope, Signal, Store,
 };
@@ -13,23 +13,24 @@ use crate::{CommandError, Conflict};
 #[derive(Clone)]
 pub struct Runs {
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) run_ids: RunIds,
 }
 
 impl Runs {
     /// Questions about the runs of `store`.
-    pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store }
+    pub fn new(store: Arc<dyn Store>, run_ids: RunIds) -> Self {
+        Self { store, run_ids }
     }
 
     /// The attempt with this id, or the latest attempt of the run with this id.
-    pub async fn get(&self, scope: &Scope, id: RunId) -> Result<Attempt, CommandError> {
-        self.store.get_run(scope, id.key()).await?.ok_or(CommandError::NotFound)
+    pub async fn get(&self, scope: &Scope, id: AttemptId) -> Result<Attempt, CommandError> {
+        self.store.get_attempt(scope, self.run_ids.key(id)).await?.ok_or(CommandError::NotFound)
     }
 
     /// Ends a run, given its id or that of one of its attempts; its job goes on. Says which attempt
     /// was asked to end, or withdrawn before it ran.
-    pub async fn cancel(&self, scope: &Scope, id: RunId) -> Result<RunCancelled, CommandError> {
-        match self.store.cancel_run(scope, id.key(), Now::Database).await? {
+    pub async fn cancel(&self, scope: &Scope, id: AttemptId) -> Result<RunCancelled, CommandError> {
+        match self.store.cancel_run(scope, self.run_ids.key(id), Now::Database).await? {
             RunCancelled::NotFound => Err(CommandError::NotFound),
             RunCancelled::Over => Err(CommandError::Conflict(Conflict::Over)),
             cancelled @ RunCancelled::Asked(_) => {
@@ -38,10 +39,10 @@ impl Runs {
                 Ok(cancelled)
             }
             RunCancelled::Withdrawn(key) => {
-                if self.store.events().are_listened()
+                if self.store.events().has_listeners()
                     && let Ok(now) = self.store.now().await
                 {
-                    self.store.events().tell([NewEvent::run_withdrawn(scope.tenant, key, now)]);
+                    self.store.events().emit([NewEvent::run_withdrawn(scope.tenant, key, now)]);
                 }
                 Ok(RunCancelled::Withdrawn(key))
             }
@@ -54,7 +55,7 @@ impl Runs {
         scope: &Scope,
         page: PageRequest<AttemptKey>,
     ) -> Result<Page<Attempt, AttemptKey>, CommandError> {
-        Ok(self.store.list_runs(scope, AttemptFilter::default(), page).await?)
+        Ok(self.store.list_attempts(scope, AttemptFilter::default(), page).await?)
     }
 
     /// Those of one job, which must exist.
@@ -68,6 +69,6 @@ impl Runs {
             return Err(CommandError::NotFound);
         }
         let filter = AttemptFilter { job: Some(job) };
-        Ok(self.store.list_runs(scope, filter, page).await?)
+        Ok(self.store.list_attempts(scope, filter, page).await?)
     }
 }

@@ -9,7 +9,7 @@ use evenkeel_commands::{
 };
 use evenkeel_core::balance::BalanceSettings;
 use evenkeel_core::chance::Chance;
-use evenkeel_core::{JobId, Origin, Schedule, Span, TenantNo, Timestamp};
+use evenkeel_core::{JobId, Origin, RunIds, Schedule, Span, TenantNo, Timestamp};
 use evenkeel_store::{Applied, JobFilter, JobSort, PageRequest, Role, Scope, Store};
 use evenkeel_store_testkit::fixtures::{START, at};
 use evenkeel_store_testkit::model::ModelStore;
@@ -40,7 +40,11 @@ async fn open() -> (Jobs, Runs, Scope) {
     let scope = Scope { tenant: store.tenant("main").await.unwrap(), role: Role::Operator };
     let chance = Arc::new(Counting(AtomicU64::new(0)));
     let balance = Balance::new(store.clone(), BalanceSettings::default());
-    (Jobs::new(store.clone(), chance, Arc::new(OnlyNoop), balance), Runs::new(store), scope)
+    (
+        Jobs::new(store.clone(), chance, Arc::new(OnlyNoop), balance),
+        Runs::new(store, RunIds::new(b"test")),
+        scope,
+    )
 }
 
 /// Is it after now, and no more than half an hour?

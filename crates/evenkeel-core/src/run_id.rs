@@ -62,6 +62,12 @@ impl AttemptId {
         Self(Uuid::from_u128(run | (u128::from(attempt.0) & mask(ATTEMPT_BITS))))
     }
 
+    /// Reads the scheduled time of the run. Needs no key: the time is in clear.
+    pub fn scheduled_at(self) -> Timestamp {
+        let micros = custom_bits(self.0) >> (JOB_BITS + SEQUENCE_BITS + ATTEMPT_BITS);
+        Timestamp::from_micros(micros as i64)
+    }
+
     pub fn as_u128(self) -> u128 {
         self.0.as_u128()
     }
@@ -233,21 +239,6 @@ fn custom_bits(uuid: Uuid) -> u128 {
     (raw >> 80) << 74 | (raw >> 64 & mask(12)) << 62 | (raw & mask(62))
 }
 
-impl AttemptKey {
-    pub fn run_id(self) -> RunId {
-        RunIds::new(b"").run_id(self)
-    }
-    pub fn execution_id(self) -> RunId {
-        RunId(RunIds::new(b"").attempt_id(self).0)
-    }
-}
-
-impl RunId {
-    pub fn key(self) -> AttemptKey {
-        RunIds::new(b"").run_key(self)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -278,7 +269,7 @@ mod tests {
             prop_assert_eq!(ids().key(id), key);
             prop_assert_eq!(id.to_string().parse::<AttemptId>(), Ok(id));
             prop_assert_eq!(AttemptId::from_u128(id.as_u128()), Some(id));
-            prop_assert_eq!(id.attempt(), key.attempt);
+            prop_assert_eq!((id.attempt(), id.scheduled_at()), (key.attempt, key.scheduled_at));
         }
 
         #[test]

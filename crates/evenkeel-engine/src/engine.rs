@@ -1,4 +1,4 @@
-//! A node at work, life after life.
+//! Starts a node and restarts it after it was fenced.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -18,34 +18,25 @@ use crate::cluster::node_session::NodeSession;
 use crate::cluster::store_health::log_trouble;
 use crate::settings::Settings;
 
-/// An engine that did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Its settings do not fit together.
-    #[error("the lease settings do not fit together")]
+    #[error("the lease settings contradict each other")]
     Leases(#[from] LeaseTimingsError),
-    /// The store refused it.
-    #[error("the node could not join")]
+    #[error("the node could not join the cluster")]
     Join(#[source] StoreError),
 }
 
-/// What an engine is made of.
 #[derive(Clone)]
 pub struct EngineParts {
-    /// The database.
     pub store: Arc<dyn Store>,
-    /// What can be run.
     pub registry: Arc<Registry>,
-    /// How it is set up.
     pub settings: Settings,
-    /// Its clocks.
     pub clock: Arc<dyn Clock>,
-    /// Chance.
     pub chance: Arc<dyn Chance>,
     pub run_ids: RunIds,
 }
 
-/// A node at work. Dropping it ends everything at once, as a crash would.
+/// A running node. Dropping it ends all loops and bodies at once, as a crash would.
 pub struct Engine {
     current: Arc<Mutex<Option<Arc<NodeContext>>>>,
     drain: watch::Sender<Option<Duration>>,
@@ -64,51 +55,48 @@ impl Engine {
         let mut parts = parts;
         parts.settings.leases = parts.settings.leases.validate()?;
         let first = NodeSession::begin(&parts).await.map_err(StartError::Join)?;
-        let current = Arc::new(Mutex::new(Some(Arc::clone(&first.shared))));
+        let current = Arc::new(Mutex::new(Some(Arc::clone(&first.context))));
         let drain = watch::Sender::new(None);
-        let task = tokio::spawn(live(parts, first, Arc::clone(&current), drain.subscribe()));
+        let task = tokio::spawn(supervise(parts, first, Arc::clone(&current), drain.subscribe()));
         Ok(Self { current, drain, task })
     }
 
-    /// The present life of the node; `None` between two.
+    /// Returns the context of the current session; `None` while the node rejoins.
     pub fn context(&self) -> Option<Arc<NodeContext>> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A view of the engine for those who only look.
     pub fn probe(&self) -> HealthProbe {
         HealthProbe { current: Arc::clone(&self.current) }
     }
 
-    /// Starts nothing more, lets bodies end for `grace`, gives back the rest, and leaves.
+    /// Stops starting runs, waits up to `grace` for bodies to end, gives back the attempts of bodies
+    /// that still run, and leaves the cluster.
     pub async fn drain(mut self, grace: Duration) {
         self.drain.send_replace(Some(grace));
-        // The task ends by itself: the grace and every wait in it are bounded.
+        // The task ends: the grace and every wait after it are bounded.
         let _ = (&mut self.task).await;
     }
 }
 
-/// Looks at an engine from outside.
+/// Reports the health of an engine, even after the engine was dropped.
 #[derive(Clone)]
 pub struct HealthProbe {
     current: Arc<Mutex<Option<Arc<NodeContext>>>>,
 }
 
-/// How an engine is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Health {
-    /// It takes part, its lease holds, and it is not draining.
+    /// True if the node has joined, holds its lease and is not draining.
     pub ready: bool,
-    /// Its number among the nodes.
     pub node: Option<i32>,
-    /// Bodies that run.
+    /// Bodies that run now.
     pub bodies: usize,
-    /// Bodies that could run.
+    /// Bodies that may run at once.
     pub workers: usize,
 }
 
 impl HealthProbe {
-    /// How the engine is now.
     pub fn health(&self) -> Health {
         match &*self.current.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(ctx) => Health {
@@ -122,41 +110,41 @@ impl HealthProbe {
     }
 }
 
-/// Lives until told to drain; a node that was fenced starts a new life.
-async fn live(
+/// Runs sessions until the engine is drained. A fenced node begins a new session.
+async fn supervise(
     parts: EngineParts,
     first: NodeSession,
     current: Arc<Mutex<Option<Arc<NodeContext>>>>,
     mut drain: watch::Receiver<Option<Duration>>,
 ) {
-    let set = |ctx: Option<Arc<NodeContext>>| {
-        *current.lock().unwrap_or_else(PoisonError::into_inner) = ctx;
+    let set = |context: Option<Arc<NodeContext>>| {
+        *current.lock().unwrap_or_else(PoisonError::into_inner) = context;
     };
-    let mut ctx = first;
+    let mut session = first;
     loop {
-        let shared = Arc::clone(&ctx.shared);
+        let shared = Arc::clone(&session.context);
         let grace = tokio::select! {
             biased;
             grace = drain.wait_for(Option::is_some) => grace.map_or(None, |grace| *grace),
             () = shared.fenced.notified() => None,
-            () = ctx.loop_ended() => {
-                error!("a loop of this node ended that should not have; the node starts anew");
+            () = session.loop_ended() => {
+                error!("a loop of this node ended unexpectedly; the node rejoins the cluster");
                 None
             }
         };
         if let Some(grace) = grace {
-            ctx.drain(grace).await;
+            session.drain(grace).await;
             return set(None);
         }
-        // Dropping the old life ends its loops and its bodies.
+        // Dropping the session ends its loops and bodies.
         set(None);
-        drop(ctx);
-        ctx = tokio::select! {
+        drop(session);
+        session = tokio::select! {
             biased;
             _ = drain.wait_for(Option::is_some) => return,
-            ctx = next_session(&parts) => ctx,
+            session = next_session(&parts) => session,
         };
-        set(Some(Arc::clone(&ctx.shared)));
+        set(Some(Arc::clone(&session.context)));
     }
 }
 
@@ -164,9 +152,9 @@ async fn next_session(parts: &EngineParts) -> NodeSession {
     let mut backoff = Backoff::default();
     loop {
         match NodeSession::begin(parts).await {
-            Ok(ctx) => return ctx,
+            Ok(session) => return session,
             Err(error) => {
-                log_trouble(&error, "the node could not join; will retry");
+                log_trouble(&error, "joining the cluster failed; will retry");
                 tokio::time::sleep(backoff.next()).await;
             }
         }

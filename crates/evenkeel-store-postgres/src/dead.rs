@@ -27,11 +27,7 @@ use crate::pool::Connection;
 fn read_letter(row: &Row) -> Tried<DeadLetter> {
     let key = key(row, 0)?;
     let corrupt = |column, code: i16| {
-        StoreError::corrupt(
-            format!("letter {}", key.run_id()),
-            column,
-            format!("{code} is unknown"),
-        )
+        StoreError::corrupt(format!("dead letter of {key}"), column, format!("{code} is unknown"))
     };
     let (reason, status): (i16, i16) = (get(row, 7)?, get(row, 8)?);
     Ok(DeadLetter {

@@ -92,8 +92,8 @@ async fn reprioritize(
 
 fn read_waiter(row: &Row) -> Tried<QueuedAttempt> {
     let key = key(row, 0)?;
-    let priority = maybe_priority(row, 4)?
-        .ok_or_else(|| StoreError::corrupt(key.execution_id(), "priority", "none"))?;
+    let priority =
+        maybe_priority(row, 4)?.ok_or_else(|| StoreError::corrupt(key, "priority", "none"))?;
     Ok(QueuedAttempt { key, priority, since: time(row, 5)?, rise: Rise(get(row, 6)?) })
 }
 

@@ -9,7 +9,6 @@ use utoipa::ToSchema;
 use super::AdminJobView;
 use super::page::AdminPageQuery;
 use crate::auth::Caller;
-use crate::page::encode;
 use crate::params::{NoParams, Params};
 use crate::problem::Problem;
 use crate::state::App;
@@ -111,6 +110,6 @@ pub(crate) async fn list(
         total_is_estimate: page.total_is_estimate,
         limit: request.limit,
         offset: request.offset,
-        next_cursor: page.next.map(encode),
+        next_cursor: app.cursor(page.next),
     }))
 }

@@ -1,7 +1,7 @@
 //! Pages of the admin API: a hundred at a time unless the request says.
 
 use evenkeel_commands::AdminPlace;
-use evenkeel_core::JobNo;
+use evenkeel_core::RunIds;
 use evenkeel_store::PageRequest;
 use utoipa::IntoParams;
 
@@ -37,12 +37,12 @@ impl AdminPageQuery {
 impl CursorKey for AdminPlace {
     const TAG: u8 = b'A';
 
-    fn bits(self) -> u128 {
-        u128::from(self.way) << 64 | u128::from(self.after.0.unsigned_abs())
+    fn bits(self, ids: &RunIds) -> u128 {
+        u128::from(self.way) << 64 | u128::from(ids.hide_job(self.after, self.way.into()))
     }
 
-    fn from_bits(bits: u128) -> Option<Self> {
-        let after = i64::try_from(bits & u128::from(u64::MAX)).ok().map(JobNo)?;
-        Some(Self { way: u8::try_from(bits >> 64).ok()?, after })
+    fn from_bits(bits: u128, ids: &RunIds) -> Option<Self> {
+        let way = u8::try_from(bits >> 64).ok()?;
+        Some(Self { way, after: ids.show_job(bits as u64, way.into())? })
     }
 }

@@ -8,7 +8,6 @@ use utoipa::ToSchema;
 use super::page::AdminPageQuery;
 use super::{ScheduledJobView, meant};
 use crate::auth::Caller;
-use crate::page::encode;
 use crate::params::{NoParams, Params, PathId};
 use crate::problem::Problem;
 use crate::state::App;
@@ -57,7 +56,7 @@ pub(crate) async fn list_scheduled(
         total_is_estimate: page.total_is_estimate,
         limit: request.limit,
         offset: request.offset,
-        next_cursor: page.next.map(encode),
+        next_cursor: app.cursor(page.next),
     }))
 }
 

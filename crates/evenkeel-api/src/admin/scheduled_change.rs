@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::IntoResponse;
 use evenkeel_commands::read_enabled;
-use evenkeel_core::{JobId, RunId};
+use evenkeel_core::{AttemptId, JobId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -60,7 +60,7 @@ pub struct DeletedScheduledView {
     pub deleted: bool,
     /// Executions that still run and were asked to end.
     #[schema(value_type = Vec<uuid::Uuid>)]
-    pub still_running: Vec<RunId>,
+    pub still_running: Vec<AttemptId>,
 }
 
 /// Makes a scheduled job. Its target is made if there is none with that number; it crawls the
@@ -129,7 +129,9 @@ pub(crate) async fn update_scheduled(
     JsonBody(document): JsonBody,
 ) -> Result<Json<ScheduledJobView>, Problem> {
     let id = meant(&app, &caller, &id).await?;
-    Ok(Json(app.jobs.update_scheduled(&caller.scope, id, &document, &shown).await?.into()))
+    Ok(Json(
+        app.jobs.update_scheduled(&caller.scope, id, &document, &shown(&app.run_ids)).await?.into(),
+    ))
 }
 
 /// Deletes a scheduled job. What waits of it is withdrawn, what runs is asked to end.
@@ -151,7 +153,7 @@ pub(crate) async fn delete_scheduled(
 ) -> Result<Json<DeletedScheduledView>, Problem> {
     let id = meant(&app, &caller, &id).await?;
     let (job, gone) = app.jobs.delete_scheduled(&caller.scope, id).await?;
-    let still_running = gone.running.into_iter().map(|key| key.execution_id()).collect();
+    let still_running = gone.running.into_iter().map(|key| app.run_ids.attempt_id(key)).collect();
     Ok(Json(DeletedScheduledView { id: job.number, uuid: job.id, deleted: true, still_running }))
 }
 

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::ApiKeyView;
 use crate::auth::Caller;
-use crate::page::{PageQuery, encode};
+use crate::page::PageQuery;
 use crate::params::Params;
 use crate::problem::Problem;
 use crate::state::App;
@@ -55,6 +55,6 @@ pub(crate) async fn list(
         total_is_estimate: page.total_is_estimate,
         limit: request.limit,
         offset: request.offset,
-        next_cursor: page.next.map(encode),
+        next_cursor: app.cursor(page.next),
     }))
 }

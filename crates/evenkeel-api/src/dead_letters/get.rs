@@ -31,5 +31,5 @@ pub(crate) async fn get(
         problem if problem.kind == ProblemType::NotFound => missing(),
         problem => problem,
     });
-    Ok(Json(found?.into()))
+    Ok(Json(DeadLetterView::new(found?, &app.run_ids)))
 }

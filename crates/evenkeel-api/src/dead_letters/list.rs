@@ -8,7 +8,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::view::DeadLetterView;
 use crate::auth::Caller;
-use crate::page::{PageQuery, encode};
+use crate::page::PageQuery;
 use crate::params::{Params, job_in_query};
 use crate::problem::Problem;
 use crate::state::App;
@@ -64,11 +64,15 @@ pub(crate) async fn list(
     let filter = DeadFilter { job, redriven: query.redriven };
     let page = app.runs.list_dead(&caller.scope, filter, request).await?;
     Ok(Json(DeadLetterList {
-        dead_letters: page.items.into_iter().map(Into::into).collect(),
+        dead_letters: page
+            .items
+            .into_iter()
+            .map(|letter| DeadLetterView::new(letter, &app.run_ids))
+            .collect(),
         total: page.total,
         total_is_estimate: page.total_is_estimate,
         limit: request.limit,
         offset: request.offset,
-        next_cursor: page.next.map(encode),
+        next_cursor: app.cursor(page.next),
     }))
 }

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use evenkeel_commands::read_letter_ids;
-use evenkeel_core::RunId;
+use evenkeel_core::{AttemptId, RunId};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -66,7 +66,7 @@ pub struct DeletedLettersView {
 fn read(document: &Value) -> Result<Vec<RunId>, Problem> {
     let ids = read_letter_ids(document)
         .map_err(|faults| Problem::of_fields(ProblemType::InvalidParameter, faults))?;
-    Ok(ids.into_iter().map(|id| id.key().run_id()).collect())
+    Ok(ids.into_iter().map(AttemptId::run_id).collect())
 }
 
 fn count(results: &[LetterResultView]) -> (u64, u64) {
@@ -98,7 +98,10 @@ pub(crate) async fn redrive_many(
         .into_iter()
         .zip(answers)
         .map(|(id, answer)| match answer {
-            Ok(run) => LetterResultView { id, ok: true, run_id: Some(run.run_id()), error: None },
+            Ok(run) => {
+                let run_id = Some(app.run_ids.run_id(run));
+                LetterResultView { id, ok: true, run_id, error: None }
+            }
             Err(error) => {
                 let problem = match Problem::from(error) {
                     problem if problem.kind == ProblemType::NotFound => missing(),

@@ -47,7 +47,7 @@ pub(crate) async fn redrive(
     _: NoParams,
     _: NoBody,
 ) -> Result<(StatusCode, Json<RedrivenView>), Problem> {
-    let id = read_id(&id)?.key().run_id();
+    let id = read_id(&id)?;
     let answer = app.runs.redrive(&caller.scope, &[id]).await?.pop();
     let run = match answer.ok_or_else(missing)? {
         Ok(run) => run,
@@ -58,5 +58,5 @@ pub(crate) async fn redrive(
             });
         }
     };
-    Ok((StatusCode::ACCEPTED, Json(RedrivenView { id, run_id: run.run_id() })))
+    Ok((StatusCode::ACCEPTED, Json(RedrivenView { id, run_id: app.run_ids.run_id(run) })))
 }

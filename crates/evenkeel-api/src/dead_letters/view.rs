@@ -2,7 +2,7 @@
 
 use evenkeel_core::on_failure::DeathReason;
 use evenkeel_core::run::AttemptStatus;
-use evenkeel_core::{JobId, RunId, Timestamp};
+use evenkeel_core::{AttemptId, JobId, RunId, RunIds, Timestamp};
 use evenkeel_store::DeadLetter;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -15,7 +15,7 @@ pub struct DeadLetterView {
     pub id: RunId,
     /// Its last execution.
     #[schema(value_type = uuid::Uuid)]
-    pub execution_id: RunId,
+    pub execution_id: AttemptId,
     /// Its job.
     #[schema(value_type = uuid::Uuid)]
     pub job_id: JobId,
@@ -48,13 +48,13 @@ pub struct DeadLetterView {
     pub redriven_run_id: Option<RunId>,
 }
 
-impl From<DeadLetter> for DeadLetterView {
-    fn from(letter: DeadLetter) -> Self {
+impl DeadLetterView {
+    pub(crate) fn new(letter: DeadLetter, ids: &RunIds) -> Self {
         let (redriven_at, redriven_run_id) =
-            letter.redriven.map(|(at, run)| (at, run.run_id())).unzip();
+            letter.redriven.map(|(at, run)| (at, ids.run_id(run))).unzip();
         Self {
-            id: letter.key.run_id(),
-            execution_id: letter.key.execution_id(),
+            id: ids.run_id(letter.key),
+            execution_id: ids.attempt_id(letter.key),
             job_id: letter.job,
             job_name: letter.job_name,
             scheduled_at: letter.key.scheduled_at,

@@ -5,6 +5,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::response::sse::Event as Message;
 use evenkeel_commands::{EventFilter, Listening, News};
+use evenkeel_core::RunIds;
 
 use super::EventView;
 use super::query::EventQuery;
@@ -50,15 +51,18 @@ pub(crate) async fn stream(
     let filter = EventFilter { kinds: wanted.kinds, job };
     let place = app.streams.enter(caller.scope.tenant)?;
     let listening = app.feed.listen(&caller.scope, filter, wanted.after).await?;
-    Ok(app.streams.answer(&app, place, &caller, Told(listening)))
+    Ok(app.streams.answer(&app, place, &caller, Told { listening, run_ids: app.run_ids }))
 }
 
-struct Told(Listening);
+struct Told {
+    listening: Listening,
+    run_ids: RunIds,
+}
 
 impl Source for Told {
     async fn next(&mut self) -> Option<Vec<Message>> {
-        match self.0.next().await {
-            Ok(news) => Some(news.into_iter().map(message).collect()),
+        match self.listening.next().await {
+            Ok(news) => Some(news.into_iter().map(|news| message(news, &self.run_ids)).collect()),
             Err(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "a stream broke");
                 None
@@ -68,11 +72,11 @@ impl Source for Told {
 
     /// So a stream whose filter lets nothing pass can be gone on with, too.
     fn greet(&self, event: Message) -> Message {
-        event.id(self.0.at().0.to_string())
+        event.id(self.listening.at().0.to_string())
     }
 }
 
-fn message(news: News) -> Message {
+fn message(news: News, ids: &RunIds) -> Message {
     match news {
         News::Gap => Message::default()
             .event("gap")
@@ -80,7 +84,7 @@ fn message(news: News) -> Message {
         News::Event(event) => {
             let message = Message::default().id(event.no.0.to_string()).event(event.kind.as_str());
             // Strings and numbers can always be written; a newline in them is escaped.
-            let text = serde_json::to_string(&EventView::from(event)).unwrap_or_default();
+            let text = serde_json::to_string(&EventView::new(event, ids)).unwrap_or_default();
             message.data(text)
         }
     }

@@ -1,6 +1,6 @@
 //! An event as people see it.
 
-use evenkeel_core::{JobId, RunId, Timestamp};
+use evenkeel_core::{AttemptId, JobId, RunId, RunIds, Timestamp};
 use evenkeel_store::Event;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -25,7 +25,7 @@ pub struct EventView {
     pub run_id: Option<RunId>,
     /// The execution it is about.
     #[schema(value_type = Option<uuid::Uuid>)]
-    pub execution_id: Option<RunId>,
+    pub execution_id: Option<AttemptId>,
     /// More about it. `run.started`: `node`, `scheduled_at`, `retry_attempt`. `run.ended`: `status`,
     /// `duration_ms`, and if there are any `error_message`, `items_crawled`, `items_indexed`,
     /// `retry_at`. `run.exhausted`: `status`, `attempts`, `error_message`. `job.condition`:
@@ -34,15 +34,15 @@ pub struct EventView {
     pub data: Map<String, Value>,
 }
 
-impl From<Event> for EventView {
-    fn from(event: Event) -> Self {
+impl EventView {
+    pub(crate) fn new(event: Event, ids: &RunIds) -> Self {
         Self {
             kind: event.kind.as_str(),
             at: event.at,
             job_id: event.job,
             job_name: event.job_name,
-            run_id: event.run.map(|key| key.run_id()),
-            execution_id: event.run.map(|key| key.execution_id()),
+            run_id: event.run.map(|key| ids.run_id(key)),
+            execution_id: event.run.map(|key| ids.attempt_id(key)),
             // It was made by us, as an object.
             data: serde_json::from_str(&event.data).unwrap_or_default(),
         }

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use evenkeel_core::RunId;
+use evenkeel_core::AttemptId;
 use evenkeel_store::RunCancelled;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -20,7 +20,7 @@ use crate::state::App;
 pub struct CancelledView {
     /// The execution that was asked to end, or withdrawn.
     #[schema(value_type = uuid::Uuid)]
-    pub execution_id: RunId,
+    pub execution_id: AttemptId,
     /// Does it still run? It ends within seconds then.
     pub running: bool,
 }
@@ -52,6 +52,6 @@ pub(crate) async fn cancel(
             return Err(Problem::new(ProblemType::NotFound, "there is no such execution"));
         }
     };
-    let view = CancelledView { execution_id: key.execution_id(), running };
+    let view = CancelledView { execution_id: app.run_ids.attempt_id(key), running };
     Ok((StatusCode::ACCEPTED, Json(view)))
 }

@@ -27,7 +27,7 @@ pub(crate) async fn get(
 ) -> Result<Json<ExecutionView>, Problem> {
     let run = app.runs.get(&caller.scope, read_id(&id)?).await?;
     let waits = app.jobs.waits(&caller.scope, &run).await?;
-    let mut view = ExecutionView::from(run);
+    let mut view = ExecutionView::new(run, &app.run_ids);
     view.priority = waits.map(|waits| waits.priority.get());
     view.effective_priority = waits.map(|waits| waits.effective_priority.get());
     Ok(Json(view))

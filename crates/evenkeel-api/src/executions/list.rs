@@ -11,7 +11,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::ExecutionView;
 use crate::auth::Caller;
-use crate::page::{PageQuery, encode};
+use crate::page::PageQuery;
 use crate::params::{Params, PathJob};
 use crate::problem::Problem;
 use crate::state::App;
@@ -34,14 +34,15 @@ pub struct ExecutionList {
 }
 
 impl ExecutionList {
-    fn new(page: Page<Attempt, AttemptKey>, request: PageRequest<AttemptKey>) -> Self {
+    fn new(page: Page<Attempt, AttemptKey>, request: PageRequest<AttemptKey>, app: &App) -> Self {
+        let view = |attempt| ExecutionView::new(attempt, &app.run_ids);
         Self {
-            executions: page.items.into_iter().map(ExecutionView::from).collect(),
+            executions: page.items.into_iter().map(view).collect(),
             total: page.total,
             total_is_estimate: page.total_is_estimate,
             limit: request.limit,
             offset: request.offset,
-            next_cursor: page.next.map(encode),
+            next_cursor: app.cursor(page.next),
         }
     }
 }
@@ -94,7 +95,7 @@ pub(crate) async fn list(
     let search = ExecutionQuery::take(&mut params, None);
     params.finish()?;
     let page = app.runs.search(&caller.scope, search, request).await?;
-    Ok(Json(ExecutionList::new(page, request)))
+    Ok(Json(ExecutionList::new(page, request, &app)))
 }
 
 /// The executions of one job, newest first.
@@ -117,5 +118,5 @@ pub(crate) async fn list_of_job(
     let search = ExecutionQuery::take(&mut params, Some(id));
     params.finish()?;
     let page = app.runs.search(&caller.scope, search, request).await?;
-    Ok(Json(ExecutionList::new(page, request)))
+    Ok(Json(ExecutionList::new(page, request, &app)))
 }

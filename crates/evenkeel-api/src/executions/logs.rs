@@ -10,7 +10,7 @@ use axum::response::{IntoResponse as _, Response};
 use evenkeel_commands::{CommandError, Runs};
 use evenkeel_core::lease::Fence;
 use evenkeel_core::run::AttemptStatus;
-use evenkeel_core::{LogLine, LogLines, LogStream, RunId, RunLog, Timestamp};
+use evenkeel_core::{AttemptId, LogLine, LogLines, LogStream, RunIds, RunLog, Timestamp};
 use evenkeel_store::{Attempt, Scope};
 use serde::Serialize;
 use serde_json::json;
@@ -31,7 +31,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 pub struct LogView {
     /// Which one.
     #[schema(value_type = uuid::Uuid)]
-    pub execution_id: RunId,
+    pub execution_id: AttemptId,
     /// Where it stands.
     #[schema(value_type = String)]
     pub status: AttemptStatus,
@@ -93,11 +93,11 @@ impl Wanted {
 }
 
 impl LogView {
-    fn new(run: &Attempt, wanted: Wanted) -> Self {
+    fn new(run: &Attempt, wanted: Wanted, ids: &RunIds) -> Self {
         let log = run.printed().unwrap_or_default();
         let lines = wanted.lines(&log, 0);
         Self {
-            execution_id: run.key.execution_id(),
+            execution_id: ids.attempt_id(run.key),
             status: run.status,
             is_final: is_over(run.status),
             text: lines.text(),
@@ -168,14 +168,15 @@ pub(crate) async fn logs(
     let id = read_id(&id)?;
     let run = app.runs.get(&caller.scope, id).await?;
     if !follow {
-        return Ok(Json(LogView::new(&run, wanted)).into_response());
+        return Ok(Json(LogView::new(&run, wanted, &app.run_ids)).into_response());
     }
     let place = app.streams.enter(caller.scope.tenant)?;
     let following = Following {
         runs: app.runs.clone(),
+        run_ids: app.run_ids,
         scope: caller.scope,
         // Of a run, the attempt that was the latest when it was asked for.
-        id: run.key.execution_id(),
+        id: app.run_ids.attempt_id(run.key),
         told: told.unwrap_or((run.fence, 0)),
         wanted,
         looked: false,
@@ -200,8 +201,9 @@ fn last_told(headers: &HeaderMap) -> Result<Option<(Fence, u64)>, Problem> {
 
 struct Following {
     runs: Runs,
+    run_ids: RunIds,
     scope: Scope,
-    id: RunId,
+    id: AttemptId,
     /// The fence of the attempt and how many bytes of its log were sent. A node that takes the attempt
     /// over has a higher fence and prints from the beginning.
     told: (Fence, u64),
@@ -257,7 +259,7 @@ impl Source for Following {
             if is_over(run.status) {
                 self.is_over = true;
                 let data = json!({
-                    "execution_id": run.key.execution_id(),
+                    "execution_id": self.run_ids.attempt_id(run.key),
                     "status": run.status,
                     "error_message": run.results.error,
                 });

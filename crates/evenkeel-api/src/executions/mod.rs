@@ -7,7 +7,7 @@ mod list;
 mod logs;
 mod view;
 
-use evenkeel_core::RunId;
+use evenkeel_core::AttemptId;
 
 use crate::problem::{Problem, ProblemType};
 
@@ -22,7 +22,7 @@ pub(crate) use list::*;
 pub(crate) use logs::*;
 
 /// The id of an execution or run in a path.
-fn read_id(text: &str) -> Result<RunId, Problem> {
+fn read_id(text: &str) -> Result<AttemptId, Problem> {
     text.parse().map_err(|error| {
         let detail = format!("there is no such execution: the id in the path is {error}");
         Problem::new(ProblemType::NotFound, detail)

@@ -2,7 +2,9 @@
 
 use evenkeel_core::advance::SkippedTimes;
 use evenkeel_core::run::AttemptStatus;
-use evenkeel_core::{AttemptNo, JobId, LogStream, Origin, RunId, Span, Timestamp};
+use evenkeel_core::{
+    AttemptId, AttemptNo, JobId, LogStream, Origin, RunId, RunIds, Span, Timestamp,
+};
 use evenkeel_store::Attempt;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -51,7 +53,7 @@ pub struct ProgressView {
 pub struct ExecutionView {
     /// Its id.
     #[schema(value_type = uuid::Uuid)]
-    pub id: RunId,
+    pub id: AttemptId,
     /// The id of its run, the same for all tries.
     #[schema(value_type = uuid::Uuid)]
     pub run_id: RunId,
@@ -120,8 +122,8 @@ pub struct ExecutionView {
     pub metadata: Map<String, Value>,
 }
 
-impl From<Attempt> for ExecutionView {
-    fn from(run: Attempt) -> Self {
+impl ExecutionView {
+    pub(crate) fn new(run: Attempt, ids: &RunIds) -> Self {
         let printed = run.printed().map(|log| log.text(Some(LogStream::Stdout)));
         let output = printed.filter(|text| !text.is_empty());
         let is_told = run.progress.is_some();
@@ -130,8 +132,8 @@ impl From<Attempt> for ExecutionView {
         let lateness = run.started_at.map(|start| start.since(run.key.scheduled_at));
         let duration = run.started_at.zip(run.finished_at).map(|(start, end)| end.since(start));
         Self {
-            id: run.key.execution_id(),
-            run_id: run.key.run_id(),
+            id: ids.attempt_id(run.key),
+            run_id: ids.run_id(run.key),
             job_id: run.job,
             execution_number: run.number,
             status: run.status,

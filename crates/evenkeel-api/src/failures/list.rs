@@ -2,13 +2,13 @@
 
 use axum::Json;
 use axum::extract::State;
-use evenkeel_core::{JobId, RunId, Timestamp};
+use evenkeel_core::{AttemptId, JobId, RunIds, Timestamp};
 use evenkeel_store::{FailureCursor, FailureGroup, PageRequest};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::auth::Caller;
-use crate::page::{PageQuery, encode};
+use crate::page::PageQuery;
 use crate::params::{Params, job_in_query};
 use crate::problem::Problem;
 use crate::state::App;
@@ -34,7 +34,7 @@ pub struct FailureView {
     pub last_at: Timestamp,
     /// The newest one.
     #[schema(value_type = uuid::Uuid)]
-    pub execution_id: RunId,
+    pub execution_id: AttemptId,
     /// The job of the newest one, if it is still there.
     #[schema(value_type = Option<uuid::Uuid>)]
     pub job_id: Option<JobId>,
@@ -43,15 +43,15 @@ pub struct FailureView {
     pub job_name: Option<String>,
 }
 
-impl From<FailureGroup> for FailureView {
-    fn from(group: FailureGroup) -> Self {
+impl FailureView {
+    fn new(group: FailureGroup, ids: &RunIds) -> Self {
         Self {
             fingerprint: group.fingerprint.to_string(),
             count: group.count,
             error_message: group.error,
             first_at: group.first_at,
             last_at: group.last_at,
-            execution_id: group.newest.execution_id(),
+            execution_id: ids.attempt_id(group.newest),
             job_id: group.job,
             job_name: group.job_name,
         }
@@ -106,11 +106,15 @@ pub(crate) async fn list(
     let job_id = job_in_query(&app, &caller, job_id).await?;
     let page = app.runs.failures(&caller.scope, job_id, request).await?;
     Ok(Json(FailureList {
-        failures: page.items.into_iter().map(Into::into).collect(),
+        failures: page
+            .items
+            .into_iter()
+            .map(|group| FailureView::new(group, &app.run_ids))
+            .collect(),
         total: page.total,
         total_is_estimate: page.total_is_estimate,
         limit: request.limit,
         offset: request.offset,
-        next_cursor: page.next.map(encode),
+        next_cursor: app.cursor(page.next),
     }))
 }

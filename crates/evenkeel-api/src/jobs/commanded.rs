@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use evenkeel_commands::Ask;
-use evenkeel_core::{JobId, RunId, Timestamp};
+use evenkeel_core::{AttemptId, JobId, RunId, Timestamp};
 use evenkeel_store::CommandEffect;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -22,7 +22,7 @@ pub struct CommandedView {
     pub job: JobView,
     /// Executions of it that still run. If the job was cancelled, they were asked to end.
     #[schema(value_type = Vec<uuid::Uuid>)]
-    pub still_running: Vec<RunId>,
+    pub still_running: Vec<AttemptId>,
     /// The run that the command began.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<uuid::Uuid>)]
@@ -65,11 +65,11 @@ async fn view(
         None => None,
     };
     Ok(CommandedView {
-        job: JobView::new(job, now)
+        job: JobView::new(job, now, &app.run_ids)
             .waiting_as(effective)
             .for_role(caller.scope.role, app.jobs.executors().catalog()),
-        still_running: done.running.into_iter().map(|key| key.execution_id()).collect(),
-        run_id: done.run.map(|key| key.run_id()),
+        still_running: done.running.into_iter().map(|key| app.run_ids.attempt_id(key)).collect(),
+        run_id: done.run.map(|key| app.run_ids.run_id(key)),
         held_until,
     })
 }

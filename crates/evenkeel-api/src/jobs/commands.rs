@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use crate::auth::Caller;
 use crate::body::JsonBody;
-use crate::page::{decode, encode};
+use crate::page::decode;
 use crate::params::NoParams;
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
@@ -125,7 +125,7 @@ pub(crate) async fn commands(
     _: NoParams,
     JsonBody(document): JsonBody,
 ) -> Result<Json<BulkOutcomeView>, Problem> {
-    let command = read_bulk_command(&document, decode)
+    let command = read_bulk_command(&document, |cursor| decode(cursor, &app.run_ids))
         .map_err(|faults| Problem::of_fields(ProblemType::InvalidParameter, faults))?;
     let has_time = has_time(&app);
     let outcome = app.jobs.command_many(&caller.scope, &command, &has_time).await;
@@ -137,7 +137,7 @@ pub(crate) async fn commands(
         done: outcome.done,
         refused: outcome.refused,
         refusals: outcome.refusals.into_iter().map(told).collect(),
-        next_cursor: outcome.next.map(encode),
+        next_cursor: app.cursor(outcome.next),
     }))
 }
 

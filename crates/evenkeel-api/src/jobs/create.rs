@@ -65,5 +65,6 @@ pub(crate) async fn create(
     let is_there = deduplicated == Some(true);
     let status = if is_there { StatusCode::OK } else { StatusCode::CREATED };
     let warnings = Some(warnings_of(&job)).filter(|warnings| !warnings.is_empty());
-    Ok((status, headers, Json(JobView { deduplicated, warnings, ..JobView::new(job, now) })))
+    let view = JobView::new(job, now, &app.run_ids);
+    Ok((status, headers, Json(JobView { deduplicated, warnings, ..view })))
 }

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use evenkeel_core::{JobId, RunId};
+use evenkeel_core::{AttemptId, JobId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -24,7 +24,7 @@ pub struct DeletedView {
     pub deleted: bool,
     /// Executions that still run and were asked to end.
     #[schema(value_type = Vec<uuid::Uuid>)]
-    pub still_running: Vec<RunId>,
+    pub still_running: Vec<AttemptId>,
     /// So many executions and dead letters of its history were forgotten, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub purged: Option<u64>,
@@ -62,6 +62,6 @@ pub(crate) async fn delete(
     params.finish()?;
     let meant = if_match(&headers);
     let gone = app.jobs.delete(&caller.scope, id, purges, meant.as_deref()).await?;
-    let still_running = gone.running.into_iter().map(|key| key.execution_id()).collect();
+    let still_running = gone.running.into_iter().map(|key| app.run_ids.attempt_id(key)).collect();
     Ok(Json(DeletedView { id, deleted: true, still_running, purged: gone.purged }))
 }

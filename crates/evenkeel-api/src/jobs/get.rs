@@ -34,7 +34,7 @@ pub(crate) async fn get(
     let (job, now) = app.jobs.get_with_now(&caller.scope, id).await?;
     let tag = etag(job.generation);
     let effective = app.jobs.effective_priority(&caller.scope, &job, now).await?;
-    let view = JobView::new(job, now).waiting_as(effective);
+    let view = JobView::new(job, now, &app.run_ids).waiting_as(effective);
     let executors = app.jobs.executors().catalog();
     Ok(([(header::ETAG, tag)], Json(view.for_role(caller.scope.role, executors))))
 }

@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::JobView;
 use crate::auth::Caller;
-use crate::page::{PageQuery, encode};
+use crate::page::PageQuery;
 use crate::params::Params;
 use crate::problem::Problem;
 use crate::state::App;
@@ -143,13 +143,15 @@ pub(crate) async fn list(
             .into_iter()
             .map(|job| {
                 let effective = app.jobs.effective_if_due(&job, now);
-                JobView::new(job, now).waiting_as(effective).for_role(caller.scope.role, executors)
+                JobView::new(job, now, &app.run_ids)
+                    .waiting_as(effective)
+                    .for_role(caller.scope.role, executors)
             })
             .collect(),
         total: page.total,
         total_is_estimate: page.total_is_estimate,
         limit: request.limit,
         offset: request.offset,
-        next_cursor: page.next.map(encode),
+        next_cursor: app.cursor(page.next),
     }))
 }

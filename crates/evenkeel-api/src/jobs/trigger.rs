@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use evenkeel_commands::{Accepted, Asked, read_trigger};
-use evenkeel_core::{JobId, RunId, Timestamp};
+use evenkeel_core::{AttemptId, JobId, RunId, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -22,7 +22,7 @@ pub struct TriggeredView {
     pub run_id: Option<RunId>,
     /// Its first execution.
     #[schema(value_type = Option<uuid::Uuid>)]
-    pub execution_id: Option<RunId>,
+    pub execution_id: Option<AttemptId>,
     /// Its job.
     #[schema(value_type = uuid::Uuid)]
     pub job_id: JobId,
@@ -84,8 +84,8 @@ pub(crate) async fn trigger(
         _ => None,
     };
     let view = TriggeredView {
-        run_id: key.map(|key| key.run_id()),
-        execution_id: key.map(|key| key.execution_id()),
+        run_id: key.map(|key| app.run_ids.run_id(key)),
+        execution_id: key.map(|key| app.run_ids.attempt_id(key)),
         job_id,
         scheduled_at: key.map(|key| key.scheduled_at),
         held_until,

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::IntoResponse;
 use evenkeel_commands::{Edit, Manner, warnings_of};
-use evenkeel_core::{JobId, Timestamp};
+use evenkeel_core::{JobId, RunIds, Timestamp};
 use evenkeel_store::Job;
 use serde_json::{Map, Value};
 
@@ -94,19 +94,19 @@ async fn update(
     manner: Manner,
 ) -> Result<impl IntoResponse + use<>, Problem> {
     let edit = Edit { sent, manner, if_generation: if_match(headers) };
-    let (job, now) = app.jobs.update(&caller.scope, id, &edit, &shown).await?;
+    let (job, now) = app.jobs.update(&caller.scope, id, &edit, &shown(&app.run_ids)).await?;
     let tag = etag(job.generation);
     // It is done, whatever becomes of this.
     let effective = app.jobs.effective_priority(&caller.scope, &job, now).await;
     let effective = effective.unwrap_or(job.definition.priority);
     let warnings = Some(warnings_of(&job)).filter(|warnings| !warnings.is_empty());
-    let view = JobView { warnings, ..JobView::new(job, now).waiting_as(effective) };
+    let view = JobView { warnings, ..JobView::new(job, now, &app.run_ids).waiting_as(effective) };
     Ok(([(header::ETAG, tag)], Json(view)))
 }
 
 /// What people see of a job.
-pub(crate) fn shown(job: &Job, now: Timestamp) -> Map<String, Value> {
-    match serde_json::to_value(JobView::new(job.clone(), now)) {
+pub(crate) fn shown(ids: &RunIds) -> impl Fn(&Job, Timestamp) -> Map<String, Value> {
+    |job, now| match serde_json::to_value(JobView::new(job.clone(), now, ids)) {
         Ok(Value::Object(shown)) => shown,
         _ => Map::new(),
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
-use crate::page::{PageQuery, encode};
+use crate::page::PageQuery;
 use crate::params::Params;
 use crate::problem::Problem;
 use crate::state::App;
@@ -112,7 +112,7 @@ pub(crate) async fn list(
         total_is_estimate: false,
         limit: page.limit,
         offset: page.offset,
-        next_cursor: last.filter(|_| rest.next().is_some()).map(encode),
+        next_cursor: app.cursor(last.filter(|_| rest.next().is_some())),
         nodes,
         as_of,
     }))

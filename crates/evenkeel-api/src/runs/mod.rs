@@ -9,7 +9,7 @@ mod progress;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use evenkeel_core::RunId;
+use evenkeel_core::AttemptId;
 use serde_json::{Map, Value};
 
 use crate::auth::bearer;
@@ -28,7 +28,7 @@ pub(crate) use progress::*;
 
 /// An attempt and what claims to be its token.
 pub(crate) struct AttemptCaller {
-    id: RunId,
+    id: AttemptId,
     token: String,
 }
 

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::SecretView;
 use crate::auth::Caller;
-use crate::page::{PageQuery, SecretName, encode};
+use crate::page::{PageQuery, SecretName};
 use crate::params::Params;
 use crate::problem::Problem;
 use crate::state::App;
@@ -56,6 +56,6 @@ pub(crate) async fn list(
         total_is_estimate,
         limit,
         offset,
-        next_cursor: next.map(|name| encode(SecretName(name))),
+        next_cursor: app.cursor(next.map(SecretName)),
     }))
 }

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use crate::auth::Caller;
 use crate::body::NoBody;
 use crate::oversight::Deed;
-use crate::page::{SecretPlace, decode, encode};
+use crate::page::{SecretPlace, decode};
 use crate::params::Params;
 use crate::problem::Problem;
 use crate::state::App;
@@ -59,7 +59,7 @@ pub(crate) async fn rotate(
     _: NoBody,
 ) -> Result<(Extension<Deed>, Json<RotatedView>), Problem> {
     let after = params.text("cursor").and_then(|cursor| {
-        let place = decode::<SecretPlace>(&cursor);
+        let place = decode::<SecretPlace>(&cursor, &params.run_ids);
         if place.is_none() {
             params.fault("cursor", "is not a cursor; send a next_cursor as it was");
         }
@@ -81,7 +81,7 @@ pub(crate) async fn rotate(
             rotated: done.resealed,
             unreadable: unreadable.collect(),
             key_id: app.secrets.newest_key().map(Into::into),
-            next_cursor: done.next.map(|(tenant, name)| encode(SecretPlace(tenant, name))),
+            next_cursor: app.cursor(done.next.map(|(tenant, name)| SecretPlace(tenant, name))),
         }),
     ))
 }

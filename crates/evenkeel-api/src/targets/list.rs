@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::TargetView;
 use crate::auth::Caller;
-use crate::page::{PageQuery, encode};
+use crate::page::PageQuery;
 use crate::params::Params;
 use crate::problem::Problem;
 use crate::state::App;
@@ -58,6 +58,6 @@ pub(crate) async fn list(
         total_is_estimate: page.total_is_estimate,
         limit: request.limit,
         offset: request.offset,
-        next_cursor: page.next.map(encode),
+        next_cursor: app.cursor(page.next),
     }))
 }

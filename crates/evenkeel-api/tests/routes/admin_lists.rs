@@ -8,7 +8,7 @@ use evenkeel_store_testkit::orders::Orders as _;
 use evenkeel_store_testkit::rig::{Known, OVER};
 use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::world::{World, run_ids};
 
 const JOBS: &str = "/api/admin/jobs";
 
@@ -117,7 +117,7 @@ async fn nobody_but_explain_looks_at_what_is_ahead_in_the_queue() {
     for path in [
         job.clone(),
         format!("{job}/condition"),
-        format!("/api/v1/executions/{}", key.execution_id()),
+        format!("/api/v1/executions/{}", run_ids().attempt_id(key)),
     ] {
         world.get(&path).await.expect(200);
     }

@@ -4,11 +4,11 @@ use axum::http::Method;
 use evenkeel_core::AttemptKey;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::run::AttemptStatus;
-use evenkeel_store::{Cancellation, NodeMessage, Signal, Word};
+use evenkeel_store::{Cancellation, MessageKind, NodeMessage, Signal};
 use evenkeel_store_testkit::rig::{Held, Known};
 use serde_json::{Value, json};
 
-use crate::world::{Answer, World, attempt_tokens, request};
+use crate::world::{Answer, World, attempt_tokens, request, run_ids};
 
 /// A world with an attempt that runs.
 async fn with_running() -> (World, Known, Held) {
@@ -27,7 +27,7 @@ fn token(held: Held) -> String {
 }
 
 async fn say(world: &World, held: Held, verb: &str, token: &str, body: Option<Value>) -> Answer {
-    let path = format!("/api/v1/runs/{}/{verb}", held.key.execution_id());
+    let path = format!("/api/v1/runs/{}/{verb}", run_ids().attempt_id(held.key));
     world.send(request(Method::POST, &path, Some(token), body)).await
 }
 
@@ -46,7 +46,7 @@ async fn a_completed_run_is_stored_and_its_node_told() {
     assert_eq!(run.results.output.as_deref(), Some("done\u{fffd}"));
     assert_eq!((run.results.items_crawled, run.results.items_indexed), (Some(5), Some(3)));
     assert_eq!(world.rig.job(job).await.live, 0);
-    let told = NodeMessage { key: held.key, fence: held.fence, word: Word::Settled };
+    let told = NodeMessage { key: held.key, fence: held.fence, kind: MessageKind::Ended };
     assert_eq!(letters(&world).await, [told]);
 }
 
@@ -55,7 +55,7 @@ async fn a_run_may_have_partly_failed() {
     let (world, _, held) = with_running().await;
     let end = json!({"outcome": "partly_failed"});
     assert_eq!(say(&world, held, "complete", &token(held), Some(end)).await.status, 204);
-    let shown = world.get(&format!("/api/v1/executions/{}", held.key.execution_id())).await;
+    let shown = world.get(&format!("/api/v1/executions/{}", run_ids().attempt_id(held.key))).await;
     assert_eq!(shown.expect(200)["status"], "partly_failed");
 }
 
@@ -110,13 +110,13 @@ async fn an_end_that_moves_the_next_time_wakes_the_scheduler() {
 #[tokio::test]
 async fn heartbeats_and_progress_reach_the_node_and_the_onlookers() {
     let (world, _, held) = with_running().await;
-    let beat = NodeMessage { key: held.key, fence: held.fence, word: Word::Heartbeat };
+    let beat = NodeMessage { key: held.key, fence: held.fence, kind: MessageKind::Heartbeat };
     assert_eq!(say(&world, held, "heartbeat", &token(held), None).await.status, 204);
     assert_eq!(letters(&world).await, [beat]);
     let progress = json!({"done": 1, "total": 4, "message": "a\u{0}b", "checkpoint": [1]});
     assert_eq!(say(&world, held, "progress", &token(held), Some(progress)).await.status, 204);
     assert_eq!(letters(&world).await, [beat]);
-    let shown = world.get(&format!("/api/v1/executions/{}", held.key.execution_id())).await;
+    let shown = world.get(&format!("/api/v1/executions/{}", run_ids().attempt_id(held.key))).await;
     let expected = json!({"done": 1, "total": 4, "message": "a\u{fffd}b"});
     assert_eq!(shown.expect(200)["progress"], expected);
 }
@@ -124,7 +124,7 @@ async fn heartbeats_and_progress_reach_the_node_and_the_onlookers() {
 #[tokio::test]
 async fn only_the_token_of_the_attempt_is_good() {
     let (world, _, held) = with_running().await;
-    let path = format!("/api/v1/runs/{}/complete", held.key.execution_id());
+    let path = format!("/api/v1/runs/{}/complete", run_ids().attempt_id(held.key));
     let none = world.send(request(Method::POST, &path, None, None)).await;
     none.problem(401, "unauthorized");
     let users = crate::world::token(evenkeel_store::Role::Admin, "main");
@@ -183,20 +183,20 @@ async fn what_is_not_understood_is_refused_by_its_name() {
 #[tokio::test]
 async fn one_run_is_cancelled_and_its_job_goes_on() {
     let (world, job, held) = with_running().await;
-    let path = format!("/api/v1/executions/{}/cancel", held.key.execution_id());
+    let path = format!("/api/v1/executions/{}/cancel", run_ids().attempt_id(held.key));
     let asked = world.post(&path, None).await.expect(202);
     assert_eq!(asked["running"], true);
-    assert_eq!(asked["execution_id"], held.key.execution_id().to_string());
+    assert_eq!(asked["execution_id"], run_ids().attempt_id(held.key).to_string());
     let asked = Cancellation { key: held.key, superseded: false };
     assert_eq!(world.rig.store.cancellations(world.rig.node).await.unwrap(), [asked]);
     world.rig.finish(world.rig.good_end(held)).await;
     world.post(&path, None).await.problem(409, "run-over");
     assert!(world.rig.job(job).await.next_at.is_some());
     let waiting = world.rig.trigger(job, 0, 70).await;
-    let path = format!("/api/v1/executions/{}/cancel", waiting.execution_id());
+    let path = format!("/api/v1/executions/{}/cancel", run_ids().attempt_id(waiting));
     assert_eq!(world.post(&path, None).await.expect(202)["running"], false);
     let never = AttemptKey::regular(job.no, evenkeel_store_testkit::fixtures::at(9999));
-    let path = format!("/api/v1/executions/{}/cancel", never.execution_id());
+    let path = format!("/api/v1/executions/{}/cancel", run_ids().attempt_id(never));
     world.post(&path, None).await.problem(404, "not-found");
     let viewer = evenkeel_store::Role::Viewer;
     world.ask_as(viewer, Method::POST, &path, None).await.problem(403, "forbidden");

@@ -7,7 +7,7 @@ use evenkeel_store_testkit::fixtures::at;
 use evenkeel_store_testkit::rig::OVER;
 use serde_json::{Value, json};
 
-use crate::world::{Answer, World, request, runs_within, token};
+use crate::world::{Answer, World, request, run_ids, runs_within, token};
 
 fn path(job: &Value, verb: &str) -> String {
     let path = format!("/api/v1/jobs/{}", job["id"].as_str().unwrap());
@@ -48,7 +48,7 @@ async fn a_pause_names_what_still_runs() {
     let job = news(&world).await;
     let held = world.rig.start(world.known(&job).await, 1800).await;
     let paused = world.post(&path(&job, "pause"), None).await.expect(200);
-    let running = held.key.execution_id().to_string();
+    let running = run_ids().attempt_id(held.key).to_string();
     assert_eq!(paused["still_running"], json!([running]));
     assert_eq!(paused["lock_token"], json!(running));
     assert_eq!(world.rig.cancellations().await, []);
@@ -63,7 +63,7 @@ async fn a_cancelled_job_is_over_and_its_run_is_asked_to_end() {
     let cancelled = world.post(&path(&job, "cancel"), None).await.expect(200);
     assert_eq!(cancelled["status"], "cancelled");
     assert_eq!(cancelled["cancelled_at"], json!(at(0)));
-    assert_eq!(cancelled["still_running"], json!([held.key.execution_id().to_string()]));
+    assert_eq!(cancelled["still_running"], json!([run_ids().attempt_id(held.key).to_string()]));
     assert_eq!(signals.try_recv(), Ok(Signal::Cancel));
     assert_eq!(world.rig.cancellations().await.len(), 1);
     let refused = world.post(&path(&job, "trigger"), None).await.problem(409, "job-state");
@@ -176,8 +176,8 @@ async fn purging_forgets_the_history_at_once_and_again() {
     let held = world.rig.start(known, 5400).await;
     let gone = world.delete(&format!("{}?purge=true", path(&job, ""))).await.expect(200);
     assert_eq!(gone["purged"], 2);
-    assert_eq!(gone["still_running"], json!([held.key.execution_id().to_string()]));
-    let execution = format!("/api/v1/executions/{}", key.execution_id());
+    assert_eq!(gone["still_running"], json!([run_ids().attempt_id(held.key).to_string()]));
+    let execution = format!("/api/v1/executions/{}", run_ids().attempt_id(key));
     world.get(&execution).await.problem(404, "not-found");
     world.rig.finish(world.rig.good_end(held)).await;
     let again = format!("{}?purge=true", path(&job, ""));

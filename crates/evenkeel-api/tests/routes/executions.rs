@@ -6,7 +6,7 @@ use evenkeel_store::{Finish, FinishResult, Results, Then};
 use evenkeel_store_testkit::fixtures::{Begin, at};
 use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::world::{World, run_ids};
 
 fn path_of(job: &Value) -> String {
     format!("/api/v1/jobs/{}/executions", job["id"].as_str().unwrap())
@@ -30,7 +30,7 @@ async fn an_execution_is_shown_with_all_its_fields() {
         ..world.rig.end(held, Outcome::Failed, Then::EndChain { stop_job: false, next_at: None })
     };
     assert_eq!(world.rig.finish(finish).await, FinishResult::Done);
-    let id = held.key.execution_id().to_string();
+    let id = run_ids().attempt_id(held.key).to_string();
     let shown = world.get(&format!("/api/v1/executions/{id}")).await.expect(200);
     assert_eq!(
         shown,
@@ -59,10 +59,11 @@ async fn a_run_id_leads_to_the_latest_attempt() {
     world.rig.finish(world.rig.retry(first, at(3700))).await;
     let wakes = world.rig.wakes(3700).await;
     world.rig.fire_delayed(&wakes, Begin::Claimed, 3700).await;
-    let run = world.get(&format!("/api/v1/executions/{}", first.key.run_id())).await.expect(200);
+    let run =
+        world.get(&format!("/api/v1/executions/{}", run_ids().run_id(first.key))).await.expect(200);
     assert_eq!((&run["retry_attempt"], &run["attempt"]), (&json!(1), &json!(2)));
     assert_eq!((&run["status"], &run["lateness_ms"]), (&json!("running"), &Value::Null));
-    assert_eq!(run["run_id"], first.key.run_id().to_string());
+    assert_eq!(run["run_id"], run_ids().run_id(first.key).to_string());
     assert_ne!(run["id"], run["run_id"]);
     let itself = world.get(&format!("/api/v1/executions/{}", run["id"].as_str().unwrap())).await;
     assert_eq!(itself.expect(200), run);

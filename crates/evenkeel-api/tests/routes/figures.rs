@@ -3,11 +3,11 @@
 use axum::http::Method;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{Span, fingerprint::Fingerprint};
-use evenkeel_store::{Failures, Finish, Results, Role, Tally, Then};
+use evenkeel_store::{FailureDelta, Finish, Results, Role, RunStatsDelta, Then};
 use evenkeel_store_testkit::fixtures::at;
 use serde_json::{Value, json};
 
-use crate::world::{World, request, token};
+use crate::world::{World, request, run_ids, token};
 
 fn names(list: &Value) -> Vec<&str> {
     list["jobs"].as_array().unwrap().iter().map(|job| job["name"].as_str().unwrap()).collect()
@@ -117,7 +117,7 @@ async fn the_scheduler_tells_how_it_all_goes() {
     let job = |_: &str| world.create(json!({"interval_minutes": 1}));
     let (running, _scheduled) = (job("running").await, job("scheduled").await);
     world.rig.start(world.known(&running).await, 60).await;
-    let sums = Tally {
+    let sums = RunStatsDelta {
         tenant: world.rig.scope.tenant,
         completed: 24,
         failed: 1,
@@ -128,7 +128,7 @@ async fn the_scheduler_tells_how_it_all_goes() {
         good_duration: Span::from_secs(48),
         running: 1,
     };
-    world.rig.store.tally(world.rig.node, vec![sums], vec![], at(61)).await.unwrap();
+    world.rig.store.add_run_stats(world.rig.node, vec![sums], vec![], at(61)).await.unwrap();
     let metrics = world.get("/api/v1/scheduler/metrics").await.expect(200);
     assert_eq!(
         metrics,
@@ -195,7 +195,7 @@ async fn failures_of_all_jobs_are_listed_newest_first() {
     let world = World::new().await;
     let job = world.create(json!({"name": "reports", "interval_minutes": 1})).await;
     let held = world.rig.start(world.known(&job).await, 60).await;
-    let failed = Failures {
+    let failed = FailureDelta {
         tenant: world.rig.scope.tenant,
         fingerprint: Fingerprint::of("oh"),
         count: 3,
@@ -203,13 +203,13 @@ async fn failures_of_all_jobs_are_listed_newest_first() {
         at: at(65),
         error: "oh".into(),
     };
-    world.rig.store.tally(world.rig.node, vec![], vec![failed], at(70)).await.unwrap();
+    world.rig.store.add_run_stats(world.rig.node, vec![], vec![failed], at(70)).await.unwrap();
     let list = world.get("/api/v1/failures").await.expect(200);
     assert_eq!(
         list["failures"],
         json!([{
             "fingerprint": Fingerprint::of("oh").to_string(), "count": 3, "error_message": "oh",
-            "first_at": at(70), "last_at": at(65), "execution_id": held.key.execution_id(),
+            "first_at": at(70), "last_at": at(65), "execution_id": run_ids().attempt_id(held.key),
             "job_id": job["id"], "job_name": "reports",
         }])
     );

@@ -7,7 +7,7 @@ use evenkeel_store::{Role, Signal};
 use evenkeel_store_testkit::fixtures::{START, at};
 use serde_json::{Value, json};
 
-use crate::world::{Counting, World, noop, request, runs_within, tokens};
+use crate::world::{Counting, World, noop, request, run_ids, runs_within, tokens};
 
 #[tokio::test]
 async fn a_created_job_is_shown_with_all_its_fields() {
@@ -195,7 +195,7 @@ async fn a_deleted_job_is_gone_and_what_runs_of_it_is_named() {
     let held = world.rig.start(world.known(&job).await, 60).await;
     let path = format!("/api/v1/jobs/{}", job["id"].as_str().unwrap());
     let deleted = world.delete(&path).await.expect(200);
-    let running = held.key.execution_id().to_string();
+    let running = run_ids().attempt_id(held.key).to_string();
     assert_eq!(deleted, json!({"id": job["id"], "deleted": true, "still_running": [running]}));
     world.get(&path).await.problem(404, "not-found");
     world.delete(&path).await.problem(404, "not-found");

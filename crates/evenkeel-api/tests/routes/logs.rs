@@ -3,13 +3,13 @@
 use axum::http::Method;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{LogChunk, LogStream, RunLog};
-use evenkeel_store::{Finish, Note, Results, Role, Then};
+use evenkeel_store::{Finish, ProgressNote, Results, Role, Then};
 use evenkeel_store_testkit::fixtures::{at, now};
 use evenkeel_store_testkit::rig::Held;
 use serde_json::{Value, json};
 
 use crate::streams::Stream;
-use crate::world::{World, request, token};
+use crate::world::{World, request, run_ids, token};
 
 /// A log in which each piece arrived a second after the one before.
 fn log(pieces: &[(LogStream, &str)]) -> RunLog {
@@ -32,8 +32,8 @@ const PIECES: [(LogStream, &str); 4] = [
 async fn says(world: &World, held: Held, log: &RunLog) {
     let Held { key, fence } = held;
     let log = Some(log.encode());
-    let note = Note { key, fence, progress: None, log, checkpoint: None };
-    let noted = world.rig.store.note(world.rig.node, vec![note], now(62)).await.unwrap();
+    let note = ProgressNote { key, fence, progress: None, log, checkpoint: None };
+    let noted = world.rig.store.save_progress(world.rig.node, vec![note], now(62)).await.unwrap();
     assert_eq!(noted, [true]);
 }
 
@@ -53,7 +53,7 @@ async fn the_log_of_a_run_is_read_while_it_runs_and_afterwards() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 1})).await;
     let held = world.rig.start(world.known(&job).await, 61).await;
-    let id = held.key.execution_id().to_string();
+    let id = run_ids().attempt_id(held.key).to_string();
     let path = format!("/api/v1/executions/{id}/logs");
     let silent = json!({
         "execution_id": id, "status": "running", "is_final": false, "text": "", "lines": [],
@@ -94,7 +94,7 @@ async fn a_log_that_an_older_version_stored_is_read() {
     let job = world.create(json!({"interval_minutes": 1})).await;
     let held = world.rig.start(world.known(&job).await, 61).await;
     ends(&world, held, Some("… 7 bytes left out\nold\n".into())).await;
-    let path = format!("/api/v1/executions/{}/logs", held.key.execution_id());
+    let path = format!("/api/v1/executions/{}/logs", run_ids().attempt_id(held.key));
     let told = world.get(&path).await.expect(200);
     assert_eq!(told["text"], "… 7 bytes left out\nold\n");
     assert_eq!(
@@ -111,7 +111,7 @@ async fn a_log_is_followed_to_its_end_without_repetition() {
     let job = world.create(json!({"interval_minutes": 1})).await;
     let held = world.rig.start(world.known(&job).await, 61).await;
     says(&world, held, &log(&PIECES[..2])).await;
-    let id = held.key.execution_id().to_string();
+    let id = run_ids().attempt_id(held.key).to_string();
     let path = format!("/api/v1/executions/{id}/logs?follow=true&tail=1");
     let asked = || request(Method::GET, &path, Some(&token(Role::Viewer, "main")), None);
     let mut stream = Stream::open(&world.router, asked()).await;
@@ -150,7 +150,7 @@ async fn a_follower_is_told_of_what_was_left_out() {
     let job = world.create(json!({"interval_minutes": 1})).await;
     let held = world.rig.start(world.known(&job).await, 61).await;
     says(&world, held, &log(&PIECES[..1])).await;
-    let path = format!("/api/v1/executions/{}/logs?follow=true", held.key.execution_id());
+    let path = format!("/api/v1/executions/{}/logs?follow=true", run_ids().attempt_id(held.key));
     let asked = request(Method::GET, &path, Some(&token(Role::Viewer, "main")), None);
     let mut stream = Stream::open(&world.router, asked).await;
     assert_eq!(texts(&stream.event().await.data), [("stdout", "one")]);

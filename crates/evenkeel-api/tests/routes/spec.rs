@@ -7,7 +7,7 @@ use axum::http::Method;
 use evenkeel_store::Role;
 use serde_json::{Map, Value, json};
 
-use crate::world::{World, noop, request, token};
+use crate::world::{World, noop, request, run_ids, token};
 
 fn document() -> Value {
     serde_json::to_value(evenkeel_api::openapi()).unwrap()
@@ -229,7 +229,8 @@ async fn what_is_answered_is_what_is_documented() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 1, "dedup_key": "one"})).await;
     let key = world.rig.run_well(world.known(&job).await, 60).await;
-    let execution = world.get(&format!("/api/v1/executions/{}", key.run_id())).await.expect(200);
+    let execution =
+        world.get(&format!("/api/v1/executions/{}", run_ids().run_id(key))).await.expect(200);
     let of_job = |what: &str| format!("/api/v1/jobs/{}/{what}", job["id"].as_str().unwrap());
     let preview = world.post("/api/v1/schedules/preview", Some(json!({"schedule": "1h"}))).await;
     // It can't keep its promise, so it is answered with warnings.
@@ -250,7 +251,10 @@ async fn what_is_answered_is_what_is_documented() {
         ("ExecutionView", execution),
         (
             "LogView",
-            world.get(&format!("/api/v1/executions/{}/logs", key.run_id())).await.expect(200),
+            world
+                .get(&format!("/api/v1/executions/{}/logs", run_ids().run_id(key)))
+                .await
+                .expect(200),
         ),
         ("JobList", world.get("/api/v1/jobs").await.expect(200)),
         ("ExecutionList", world.get("/api/v1/executions").await.expect(200)),

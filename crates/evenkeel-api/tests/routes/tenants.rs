@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use axum::http::Method;
 use evenkeel_core::PageId;
 use evenkeel_core::page::PageContent;
-use evenkeel_store::{Now, Role, Shelf};
+use evenkeel_store::{Now, PageQuota, Role};
 use serde_json::{Value, json};
 
-use crate::world::{World, noop, request, token};
+use crate::world::{World, noop, request, run_ids, token};
 
 /// An operation of the document.
 struct Operation {
@@ -116,7 +116,7 @@ async fn make_one_of_each(world: &World) -> Vec<String> {
         fields: json!({}),
     };
     let page_id = page.id.to_string();
-    let shelf = Shelf { tenant: world.rig.scope.tenant, job: known.no, bytes_max: 1 << 20 };
+    let shelf = PageQuota { tenant: world.rig.scope.tenant, job: known.no, bytes_max: 1 << 20 };
     world.rig.store.save_pages(shelf, vec![page], Now::Database).await.unwrap();
     let api_key = Some(json!({"name": "classified", "role": "viewer"}));
     let api_key = world.ask_as(Role::Admin, Method::POST, "/api/v1/api-keys", api_key).await;
@@ -128,7 +128,7 @@ async fn make_one_of_each(world: &World) -> Vec<String> {
     let plan = world.post("/api/v1/scheduler/rebalance/preview", None).await.expect(200);
     let done = world.post("/api/v1/scheduler/rebalance", None).await.expect(200);
     let plans = [text(&plan["plan_id"]), text(&done["rebalance_id"])];
-    let runs = [key.run_id().to_string(), key.execution_id().to_string()];
+    let runs = [run_ids().run_id(key).to_string(), run_ids().attempt_id(key).to_string()];
     [vec![text(&job["id"]), page_id, api_key, name], plans.to_vec(), runs.to_vec()].concat()
 }
 

@@ -14,8 +14,9 @@ use evenkeel_api::{
 use evenkeel_commands::{Balance, Balancing, Callbacks, ExecutorCheck, Feed, Jobs, Pages, Runs};
 use evenkeel_core::balance::BalanceSettings;
 use evenkeel_core::chance::Chance;
+use evenkeel_core::executor::ExecutorCatalog;
 use evenkeel_core::history::DEFAULT_ALPHA;
-use evenkeel_core::{AttemptTokens, JobId, Span, TenantNo, Timestamp};
+use evenkeel_core::{AttemptTokens, JobId, RunIds, Span, TenantNo, Timestamp};
 use evenkeel_secrets::{Keyring, Secrets};
 use evenkeel_store::{Role, Store, StoreError};
 use evenkeel_store_testkit::Opened;
@@ -70,6 +71,10 @@ impl ExecutorCheck for Executors {
     fn kinds(&self) -> Vec<String> {
         vec!["crawl".into(), "http".into(), "noop".into()]
     }
+
+    fn catalog(&self) -> ExecutorCatalog {
+        evenkeel_executors::CATALOG
+    }
 }
 
 /// An engine in some condition.
@@ -91,6 +96,10 @@ impl Readiness for Engine {
         };
         vec![Check { name: "engine".into(), ok, detail: "was looked at".into() }]
     }
+}
+
+pub fn run_ids() -> RunIds {
+    RunIds::new(b"key of the tests")
 }
 
 pub fn attempt_tokens() -> AttemptTokens {
@@ -298,13 +307,15 @@ pub fn server_with(
         jobs: Jobs::new(store.clone(), chance, Arc::new(Executors), balance.clone()),
         balancing: Balancing::new(balance.clone(), Arc::new(Counting::new())),
         balance,
-        runs: Runs::new(store.clone()),
+        runs: Runs::new(store.clone(), run_ids()),
         callbacks: Callbacks::new(
             store.clone(),
             Arc::new(Counting::new()),
             attempt_tokens(),
+            run_ids(),
             DEFAULT_ALPHA,
         ),
+        run_ids: run_ids(),
         pages: Pages::new(store.clone()),
         feed: Feed::new(store.clone()),
         streams,

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use evenkeel_core::advance::{DueTime, advance};
 use evenkeel_core::chain::{Again, Ended, after_end};
 use evenkeel_core::run::{AttemptStatus, Outcome};
-use evenkeel_core::{AttemptKey, JobId, RunId, Span, Timestamp};
+use evenkeel_core::{AttemptKey, JobId, Span, Timestamp};
 use evenkeel_store::{
-    Fire, Job, LiveAttempt, NewEvent, NodeState, Now, OutcomeOverride, OverrideResult, QueueEntry,
-    Scope, Seen, Signal, Standing, Start, Verdict, Waited,
+    Fire, Job, JobState, LiveAttempt, LiveState, NewEvent, NodeState, Now, OutcomeOverride,
+    OverrideAction, OverrideResult, QueueEntry, QueueWait, Scope, Signal, Start,
 };
 
 use super::{AdminJob, AdminStatus};
@@ -72,7 +72,7 @@ impl Jobs {
         id: JobId,
         wanted: AdminStatus,
     ) -> Result<AdminJob, CommandError> {
-        let mut meant: BTreeSet<RunId> = BTreeSet::new();
+        let mut meant: BTreeSet<AttemptKey> = BTreeSet::new();
         let mut was_settled = false;
         for _ in 0..TRIES {
             let (job, now) = self.get_with_now(scope, id).await?;
@@ -93,9 +93,9 @@ impl Jobs {
                 _ => self.store.active_attempts(scope, id, GOING_ON_MAX).await?,
             };
             if meant.is_empty() {
-                meant = left.iter().map(|one| one.key.run_id()).collect();
+                meant = left.iter().map(|one| one.key.first_attempt()).collect();
             }
-            left.retain(|one| meant.contains(&one.key.run_id()));
+            left.retain(|one| meant.contains(&one.key.first_attempt()));
             if !left.is_empty() {
                 was_settled |= self.settle(scope, &job, &left, wanted, now).await?;
             } else if was_settled || !meant.is_empty() && AdminStatus::of_end(&job) == Some(wanted)
@@ -157,7 +157,7 @@ impl Jobs {
     /// by then.
     async fn run_again(&self, scope: &Scope, job: &Job) -> Result<(), CommandError> {
         let has_failed = job.last_outcome.is_some_and(Outcome::is_failure);
-        if has_failed && job.standing == Standing::Active {
+        if has_failed && job.state == JobState::Active {
             match self.ask_one(scope, job.id, Ask::Retry, None).await {
                 Ok(_) => return Ok(()),
                 // Something goes on by now, or it was paused.
@@ -182,7 +182,7 @@ impl Jobs {
         let time = DueTime { due: next_at, now, waited: false, average, fired: due.fired };
         let advanced = advance(definition, time);
         let start = advanced.fire.map(|time| {
-            let waited = Waited { since: time, priority: None, aging: &self.aging };
+            let waited = QueueWait { since: time, priority: None, aging: &self.aging };
             let deadline = must_start_by(job, time);
             (time, Start::Queued(QueueEntry::new(definition, deadline, average, now, waited)))
         });
@@ -215,13 +215,13 @@ impl Jobs {
         let (mut was_settled, mut refusal) = (false, None);
         for one in all {
             // The body has its time to end from when its attempt goes back, and many take a while.
-            let at = match (wanted, one.seen) {
-                (AdminStatus::Queued, Seen::Running { .. }) => self.store.now().await?,
+            let at = match (wanted, one.state) {
+                (AdminStatus::Queued, LiveState::Running { .. }) => self.store.now().await?,
                 _ => now,
             };
             let Some(verdict) = self.verdict(job, one, wanted, at) else { continue };
-            let settle = OutcomeOverride { key: one.key, seen: one.seen, at, verdict };
-            match self.store.settle(scope, settle.clone()).await? {
+            let settle = OutcomeOverride { key: one.key, expected: one.state, at, action: verdict };
+            match self.store.override_outcome(scope, settle.clone()).await? {
                 OverrideResult::Done => {
                     was_settled = true;
                     self.tell_settled(scope, &settle, one.key);
@@ -251,24 +251,24 @@ impl Jobs {
         one: &LiveAttempt,
         wanted: AdminStatus,
         now: Timestamp,
-    ) -> Option<Verdict> {
+    ) -> Option<OverrideAction> {
         let (definition, key) = (&job.definition, one.key);
-        let (outcome, error) = match (wanted, one.seen) {
+        let (outcome, error) = match (wanted, one.state) {
             (AdminStatus::Success, _) => (Outcome::Completed, None),
             (AdminStatus::Failed, _) => {
                 (Outcome::Failed, Some("somebody set it to failed".to_owned()))
             }
-            (AdminStatus::Queued, Seen::Running { .. }) => {
+            (AdminStatus::Queued, LiveState::Running { .. }) => {
                 let (since, priority) = (key.scheduled_at, one.priority);
-                let waited = Waited { since, priority, aging: &self.aging };
+                let waited = QueueWait { since, priority, aging: &self.aging };
                 let deadline = must_start_by(job, key.scheduled_at);
                 let from = now.saturating_add(LET_GO);
                 let average = definition.average(job.history.average_good_duration);
                 let ticket = QueueEntry::new(definition, deadline, average, from, waited);
                 let open_from = ticket.open_from.or(Some(from));
-                return Some(Verdict::Queued(Box::new(QueueEntry { open_from, ..ticket })));
+                return Some(OverrideAction::Queued(Box::new(QueueEntry { open_from, ..ticket })));
             }
-            (AdminStatus::Queued, Seen::Waiting) | (AdminStatus::Crawling, _) => return None,
+            (AdminStatus::Queued, LiveState::Waiting) | (AdminStatus::Crawling, _) => return None,
         };
         // As of a run that somebody ended: its failure stops no job, and is not tried again.
         let ended = Ended {
@@ -278,7 +278,7 @@ impl Jobs {
             started_at: now,
             finished_at: now,
         };
-        Some(Verdict::Ended { outcome, error, then: after_end(definition, ended, 0.0) })
+        Some(OverrideAction::Ended { outcome, error, then: after_end(definition, ended, 0.0) })
     }
 
     /// Counts an end, and tells it to those who listen, as whoever ran it would have.
@@ -288,8 +288,8 @@ impl Jobs {
         };
         let outcome = AttemptStatus::from(end.outcome).as_str();
         metrics::counter!("evenkeel_runs_ended_total", "outcome" => outcome).increment(1);
-        if self.store.events().are_listened() {
-            self.store.events().tell(NewEvent::of_end(&end));
+        if self.store.events().has_listeners() {
+            self.store.events().emit(NewEvent::of_end(&end));
         }
     }
 }

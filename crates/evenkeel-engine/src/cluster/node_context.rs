@@ -1,4 +1,4 @@
-//! What all loops of one life of a node share.
+//! State that all loops of one node session share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -28,74 +28,60 @@ use crate::worker::Worker;
 use crate::worker::open_attempt::AttemptToStart;
 use crate::worker::recorder::UnsavedNotes;
 
-/// One life of a node, from joining until it is fenced or retired.
 pub struct NodeContext {
-    /// Its number.
     pub node: NodeNo,
-    /// The database.
     pub store: Arc<dyn Store>,
-    /// How it is set up.
     pub settings: Arc<Settings>,
-    /// Its own clocks.
     pub clock: Arc<dyn Clock>,
-    /// The database's clock.
     pub db_clock: Arc<DbClock>,
-    /// Chance.
     pub chance: Arc<dyn Chance>,
     pub run_ids: RunIds,
-    /// Its bodies.
     pub worker: Arc<Worker>,
-    /// What bodies said that the store has not taken yet.
+    /// Progress, output and checkpoints that the store has not accepted yet.
     pub unsaved_notes: UnsavedNotes,
-    /// Jobs that the judge is to look at.
+    /// Jobs to be judged.
     pub at_risk: AtRiskJobs,
-    /// Runs whose end a due time of their job waits for.
+    /// Due times that wait for the end of an active run of their job.
     pub overlap_waits: OverlapWaits,
-    /// What is due soon, for all its schedulers.
+    /// Due and upcoming jobs of all schedulers of this node.
     pub due: SharedDueJobs,
-    /// What is measured at every start.
     pub run_metrics: RunMetrics,
-    /// What it has to tell those who listen.
     pub events: Events,
-    /// What it has to say in the log.
     pub run_log: RunLog,
-    /// From when on it has something open.
     pub low_watermark: LowWatermark,
-    /// Definitions in use.
     pub definitions: Definitions,
-    /// Its lease.
     pub lease: LeaseKeeper,
-    /// Who takes part, as of the last ping.
+    /// Cluster members as of the last ping.
     pub members: watch::Sender<Vec<Member>>,
-    /// It schedules and claims nothing more.
+    /// True once the node must not schedule or claim any more.
     pub stopping: watch::Sender<bool>,
-    /// A run has failed that counts towards a pause of its job.
+    /// Notified when a failed run counts towards pausing its job.
     pub failing: Notify,
-    /// The store has declared it dead.
+    /// Notified when the store has declared this node dead.
     pub fenced: Notify,
-    /// Until the reconciler has seen that nothing is left behind, the bound of open attempts stays.
+    /// While true, pings do not raise the low watermark. Cleared by the reconciler.
     pub hold_watermark: AtomicBool,
-    /// Rises when others may have looked after this node's shards for a while.
+    /// Incremented when other nodes may have handled this node's shards for a while.
     pub shard_absences: AtomicU64,
 }
 
 impl NodeContext {
-    /// Which clock the store judges by.
+    /// The clock by which the store decides.
     pub const NOW: Now = Now::Database;
 
-    /// What the database's clock has surely reached.
+    /// Returns a time that the database's clock has certainly reached.
     pub fn db_now(&self) -> Timestamp {
         self.db_clock.now()
     }
 
-    /// May it start anything?
+    /// True if this node may start attempts: it is not stopping and its lease holds.
     pub fn may_start(&self) -> bool {
         !*self.stopping.borrow() && self.lease.holds(instant_now())
     }
 
-    /// Starts the body of an attempt that has a place.
+    /// Starts the body of an attempt for which a slot was taken.
     pub fn start(&self, attempt: AttemptToStart) {
-        if self.events.are_listened() {
+        if self.events.has_listeners() {
             let data = json!({
                 "node": self.settings.node_name,
                 "scheduled_at": attempt.key.scheduled_at,
@@ -103,13 +89,13 @@ impl NodeContext {
             });
             let (key, at) = (attempt.key, attempt.started_at);
             let event = NewEvent::of_run(EventKind::RunStarted, attempt.tenant, key, at, &data);
-            self.events.tell([event]);
+            self.events.emit([event]);
         }
         self.run_log.started(attempt.key);
         self.worker.start(attempt);
     }
 
-    /// Those of `members` that share the shards.
+    /// Returns the live schedulers among `members`; they share the shards.
     pub fn schedulers(&self, members: &[Member]) -> Vec<NodeNo> {
         let silent_after = self.settings.leases.silent_after;
         let now = self.db_now();
@@ -121,7 +107,7 @@ impl NodeContext {
             .collect()
     }
 
-    /// Do other nodes put runs into the queue, or take runs from it?
+    /// True if other live nodes put attempts into the queue or claim them.
     pub fn shares_queue(&self) -> bool {
         let silent_after = self.settings.leases.silent_after;
         let now = self.db_now();
@@ -133,26 +119,28 @@ impl NodeContext {
         })
     }
 
-    /// Does it do what one node does for all? That is who looks after the first shard; while
-    /// members come and go, it may be nobody or two.
+    /// True if this node does the work that one node does for the whole cluster. That is the owner
+    /// of shard 0. While members change, there may be none or two.
     pub fn is_housekeeper(&self) -> bool {
         let schedulers = self.schedulers(&self.members.borrow());
         owner_of(Shard(0), &schedulers) == Some(self.node)
     }
 
-    /// Something may have happened in the store that this node does not know of.
+    /// Requests a reconcile, because the store may have assigned attempts to this node that it does
+    /// not know of.
     pub fn request_reconcile(&self) {
         self.hold_watermark.store(true, Ordering::Release);
         self.worker.needs_reconcile.store(true, Ordering::Release);
     }
 
-    /// May there be attempts in the store that are this node's without its knowing?
+    /// True until the reconciler has ruled out that this node owns attempts that it does not know
+    /// of.
     pub fn may_own_unknown_attempts(&self) -> bool {
         self.hold_watermark.load(Ordering::Acquire)
             || self.worker.needs_reconcile.load(Ordering::Acquire)
     }
 
-    /// Waits `time`, or until the node stops. Says whether it goes on.
+    /// Waits for `time` or until the node stops. Returns false if it stops.
     pub async fn pause(&self, time: Duration) -> bool {
         let mut stopping = self.stopping.subscribe();
         tokio::select! {
@@ -163,37 +151,35 @@ impl NodeContext {
     }
 }
 
-/// Now, on the clock that leases of bodies are kept on.
-#[expect(clippy::disallowed_methods, reason = "tokio's own clock, which a simulation holds")]
+/// The current time on Tokio's clock, on which leases are measured.
+#[expect(clippy::disallowed_methods, reason = "the simulation pauses Tokio's clock")]
 pub fn instant_now() -> Instant {
     Instant::now()
 }
 
-/// Waits until somebody sends `wanted`, or until it may have been missed.
+/// Waits until `wanted` is signalled, or until it may have been missed.
 pub async fn signalled(signals: &mut broadcast::Receiver<Signal>, wanted: Signal) {
     loop {
         match signals.recv().await {
             Ok(signal) if signal == wanted => return,
             Ok(_) => {}
             Err(RecvError::Lagged(_)) => return,
-            // Then only the poll is left.
+            // Without signals, only polling is left.
             Err(RecvError::Closed) => std::future::pending().await,
         }
     }
 }
 
-/// Waits between tries at a store that does not answer: longer each time, never long.
+/// Delay between retries at an unreachable store: doubles from 50 ms to 1.6 s.
 #[derive(Debug, Default)]
 pub struct Backoff(u32);
 
 impl Backoff {
-    /// How long to wait now.
     pub fn next(&mut self) -> Duration {
         self.0 = (self.0 + 1).min(6);
         Duration::from_millis(25) * 2_u32.pow(self.0)
     }
 
-    /// The store answers again.
     pub fn reset(&mut self) {
         self.0 = 0;
     }

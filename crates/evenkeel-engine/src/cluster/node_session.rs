@@ -1,4 +1,4 @@
-//! One life of a node: its loops, from joining to leaving.
+//! One session of a node: joins the cluster, runs all loops, and drains.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,24 +37,24 @@ use crate::upkeep::load_recount::LoadRecount;
 use crate::upkeep::pruner::Pruner;
 use crate::upkeep::reprioritizer::Reprioritizer;
 use crate::upkeep::stale_targets::StaleChecker;
-use crate::worker::Worker;
 use crate::worker::canceller::Canceller;
 use crate::worker::claimer::Claimer;
 use crate::worker::finisher::Finisher;
 use crate::worker::inbox::Inbox;
 use crate::worker::recorder::{Recorder, UnsavedNotes, store_last};
 use crate::worker::slots::Slots;
+use crate::worker::{Worker, WorkerParts};
 
-/// After the grace, bodies and the store have this long.
+/// Time for bodies and the store after the grace period of a drain.
 const SHUTDOWN_TIME: Duration = Duration::from_secs(5);
 
-/// One life and its tasks. Dropping it ends them.
+/// One membership in the cluster, from joining until the node is fenced or drained. Dropping it
+/// ends its loops and bodies.
 pub struct NodeSession {
-    /// What its loops share.
-    pub shared: Arc<NodeContext>,
-    /// These end with the life.
+    pub context: Arc<NodeContext>,
+    /// Loops that also run while the node drains.
     always: JoinSet<()>,
-    /// Ends when the node stops.
+    /// Loops that end when the node stops.
     until_stop: JoinSet<()>,
 }
 
@@ -165,17 +165,20 @@ impl NodeSession {
         if ctx.settings.roles.worker {
             until_stop.spawn(Claimer::new(share()).run());
         }
-        Self { shared: ctx, always, until_stop }
+        Self { context: ctx, always, until_stop }
     }
 
-    /// Leaves in order: see [`Engine::drain`](crate::Engine::drain).
+    /// Drains the node; see [`Engine::drain`](crate::Engine::drain).
     pub async fn drain(mut self, grace: Duration) {
-        let ctx = Arc::clone(&self.shared);
+        let ctx = Arc::clone(&self.context);
         info!(bodies.count = ctx.worker.slots.busy(), "draining");
         ctx.stopping.send_replace(true);
         ctx.worker.slots.close();
         if let Err(error) = ctx.store.drain(ctx.node).await {
-            warn!(error = &error as &dyn std::error::Error, "others were not told of the drain");
+            warn!(
+                error = &error as &dyn std::error::Error,
+                "draining state was not stored; other nodes notice the end of the pings"
+            );
         }
         let _ = ctx.store.announce(Signal::Nodes).await;
         let deadline = instant_now() + grace.max(Duration::from_secs(1));
@@ -183,7 +186,8 @@ impl NodeSession {
             while self.until_stop.join_next().await.is_some() {}
         })
         .await;
-        // Whoever still waits for the store would start something; what it left is handed back.
+        // A loop that still waits for the store could start an attempt. What it has claimed is
+        // handed back below.
         self.until_stop.shutdown().await;
         wait_until(deadline, || ctx.worker.busy_count() == 0).await;
         ctx.worker.cancel_all(CancelReason::ShuttingDown);
@@ -194,9 +198,9 @@ impl NodeSession {
         publish_rest(&ctx).await;
     }
 
-    /// Gives back what could not end, trying until `deadline`.
+    /// Gives back attempts whose bodies have not ended; retries until `deadline`.
     async fn hand_back(&self, deadline: Instant) {
-        let ctx = &self.shared;
+        let ctx = &self.context;
         let lost = ctx.worker.all_lost();
         let unsaved = lost.iter().filter_map(|(key, _)| ctx.worker.lost_checkpoint(*key));
         store_last(ctx, unsaved.collect(), SHUTDOWN_TIME / 2).await;
@@ -207,7 +211,7 @@ impl NodeSession {
                 Err(error) if instant_now() >= deadline => {
                     warn!(
                         error = &error as &dyn std::error::Error,
-                        "interrupted runs could not be handed back; other nodes will take them over"
+                        "interrupted runs were not handed back; other nodes take them over"
                     );
                     return;
                 }
@@ -217,10 +221,10 @@ impl NodeSession {
     }
 
     async fn try_hand_back(&self) -> Result<(), StoreError> {
-        let ctx = &self.shared;
+        let ctx = &self.context;
         let own = FormerOwner::own(ctx);
-        // No loop is left that could start anything: what this node has and does not know of never
-        // had a body. An answer may have come too late, or never.
+        // All loops that start attempts have ended, so an owned attempt that this node does not
+        // know of never had a body: the answer to its claim was late or lost.
         let mut owned = ctx.store.list_owned(ctx.node, u32::MAX >> 1).await?;
         owned.retain(|owned| !ctx.worker.has(owned.key));
         let lost =
@@ -244,7 +248,7 @@ impl NodeSession {
         Ok(())
     }
 
-    /// Waits until a loop ends that should not have.
+    /// Waits until a loop ends unexpectedly.
     pub async fn loop_ended(&mut self) {
         tokio::select! {
             biased;
@@ -257,8 +261,8 @@ impl NodeSession {
 
 impl Drop for NodeSession {
     fn drop(&mut self) {
-        self.shared.stopping.send_replace(true);
-        self.shared.worker.abort_all();
+        self.context.stopping.send_replace(true);
+        self.context.worker.abort_all();
     }
 }
 

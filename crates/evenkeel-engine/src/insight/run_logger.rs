@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use evenkeel_core::chain::Then;
 use evenkeel_core::run::{AttemptStatus, Outcome};
-use evenkeel_core::{AttemptKey, Span};
+use evenkeel_core::{AttemptId, AttemptKey, Span};
 use evenkeel_store::{Finish, JobTitle, Results};
 use tokio::sync::{Mutex, mpsc};
 use tracing::{Level, error, info, warn};

@@ -86,10 +86,10 @@ impl Finisher {
     fn tell(&self, batch: &[Finish], results: &[FinishResult]) {
         self.ctx.run_metrics.ended(batch);
         self.ctx.run_log.ended(batch);
-        if self.ctx.events.are_listened() {
+        if self.ctx.events.has_listeners() {
             let stored =
                 batch.iter().zip(results).filter(|(_, result)| **result == FinishResult::Done);
-            self.ctx.events.tell(stored.flat_map(|(end, _)| NewEvent::of_end(end)));
+            self.ctx.events.emit(stored.flat_map(|(end, _)| NewEvent::of_end(end)));
         }
         if auto_pauser::counts(batch) {
             self.ctx.failing.notify_one();

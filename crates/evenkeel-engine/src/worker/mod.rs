@@ -22,9 +22,7 @@ use evenkeel_core::chance::Chance;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::run::{Loss, Outcome};
 use evenkeel_core::{AttemptKey, RunIds, TenantNo};
-use evenkeel_executors::{
-    CancelReason, Invocation, Lease, Registry, Report, Wire, cancellation,
-};
+use evenkeel_executors::{CancelReason, Invocation, Lease, Registry, Report, Wire, cancellation};
 use evenkeel_store::{Finish, MessageKind, NodeMessage};
 use futures::FutureExt;
 use rustc_hash::FxHashMap;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_core::{AttemptKey, Definition, Timestamp};
+use evenkeel_core::{AttemptId, Definition, JobNo, Timestamp};
 use evenkeel_executors::{CancelReason, Executor, Invocation, Report};
 use tracing::{error, warn};
 
@@ -66,7 +66,8 @@ impl Worker {
     }
 
     async fn run_limited(&self, executor: &dyn Executor, invocation: Invocation) -> Report {
-        let (key, definition) = (invocation.key, Arc::clone(&invocation.definition));
+        let (key, id) = (invocation.key, invocation.id);
+        let definition = Arc::clone(&invocation.definition);
         let now = self.db_clock.now().max(invocation.started_at);
         let limits = limits_of(&definition, invocation.started_at, now);
         if limits.first() == Some(&(Duration::ZERO, Limit::Blackout)) {

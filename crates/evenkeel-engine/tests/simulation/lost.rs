@@ -12,7 +12,7 @@ use evenkeel_core::misfire::MisfirePolicy;
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::run::{AttemptStatus, Outcome as Ended};
 use evenkeel_core::schedule::{Interval, Once};
-use evenkeel_core::{AttemptKey, Definition, JobNo, AttemptKey, Schedule, Span, Timestamp};
+use evenkeel_core::{AttemptKey, Definition, JobNo, Schedule, Span, Timestamp};
 use evenkeel_engine::Engine;
 use evenkeel_store::{Attempt, AttemptFilter, AttemptStore, PageRequest};
 
@@ -35,7 +35,8 @@ pub fn what_may_run_once_never_runs_again(
         let planned = evidence.plan.iter().find(|planned| planned.job == *job);
         planned.is_some_and(|planned| planned.definition.on_lost_worker == OnLostWorker::Fail)
     };
-    let said: BTreeSet<AttemptKey> = evidence.words.iter().map(|word| word.key.first_attempt()).collect();
+    let said: BTreeSet<AttemptKey> =
+        evidence.words.iter().map(|word| word.key.first_attempt()).collect();
     let mut lives: BTreeMap<AttemptKey, Vec<&Lived>> = BTreeMap::new();
     for lived in evidence.book.iter().filter(|lived| fails(&lived.key.job_no)) {
         lives.entry(lived.key.first_attempt()).or_default().push(lived);

@@ -104,7 +104,7 @@ pub(super) async fn choose(
     pools.sort_unstable();
     pools.dedup();
     let admission = Admission::new(connection, &claim.limits);
-    let (room, guaranteed) = (claim.room, claim.guaranteed);
+    let (room, guaranteed) = (claim.capacity, claim.guaranteed);
     let mut look = Look { connection, claim, pools, literal, now, admission, room, guaranteed };
     let mut taken = Vec::new();
     let mut again = false;
@@ -343,8 +343,8 @@ impl Candidate {
     /// The row of the queue in the first 18 columns.
     pub(crate) fn read(row: &Row, aging: &Aging, now: Timestamp) -> Tried<Self> {
         let key = key(row, 6)?;
-        let priority = maybe_priority(row, 2)?
-            .ok_or_else(|| StoreError::corrupt(key.execution_id(), "priority", "none"))?;
+        let priority =
+            maybe_priority(row, 2)?.ok_or_else(|| StoreError::corrupt(key, "priority", "none"))?;
         let digest = get::<Option<&[u8]>>(row, 16)?.and_then(KeyDigest::from_bytes);
         let most = get::<Option<i32>>(row, 17)?.map(i32::cast_unsigned);
         Ok(Self {

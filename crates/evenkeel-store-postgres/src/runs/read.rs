@@ -50,9 +50,8 @@ pub(super) fn read_run(row: &Row) -> Tried<Attempt> {
     Ok(Attempt {
         key,
         job: JobId(get(row, 4)?),
-        status: AttemptStatus::from_code(status).ok_or_else(|| {
-            StoreError::corrupt(key.execution_id(), "status", format!("{status} is unknown"))
-        })?,
+        status: AttemptStatus::from_code(status)
+            .ok_or_else(|| StoreError::corrupt(key, "status", format!("{status} is unknown")))?,
         fence: Fence(get::<i32>(row, 6)?.cast_unsigned()),
         crashes: get::<i16>(row, 7)?.max(0).cast_unsigned(),
         node: node.map(NodeNo).zip(node_name),
@@ -77,7 +76,7 @@ fn read_progress(row: &Row) -> Tried<Option<Progress>> {
     let Some(text) = get::<Option<&str>>(row, 22)? else { return Ok(None) };
     let key = key(row, 0)?;
     let read = serde_json::from_str(text);
-    Ok(read.map_err(|cause| StoreError::corrupt(key.execution_id(), "progress", cause))?)
+    Ok(read.map_err(|cause| StoreError::corrupt(key, "progress", cause))?)
 }
 
 fn read_skipped(row: &Row, key: AttemptKey) -> Tried<Option<SkippedTimes>> {
@@ -85,9 +84,8 @@ fn read_skipped(row: &Row, key: AttemptKey) -> Tried<Option<SkippedTimes>> {
     let count: Option<i64> = get(row, 20)?;
     let reason: Option<i16> = get(row, 21)?;
     let (Some(to), Some(count), Some(code)) = (to, count, reason) else { return Ok(None) };
-    let reason = skip_reason_from_code(code).ok_or_else(|| {
-        StoreError::corrupt(key.execution_id(), "skip_reason", format!("{code} is unknown"))
-    })?;
+    let reason = skip_reason_from_code(code)
+        .ok_or_else(|| StoreError::corrupt(key, "skip_reason", format!("{code} is unknown")))?;
     let count = count.max(0).cast_unsigned();
     Ok(Some(SkippedTimes { from: key.scheduled_at, to, count, reason }))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use evenkeel_access::{DEFAULT_TENANT, SECRET_BYTES_MIN, TokenRequest, Tokens};
 use evenkeel_core::chance::Chance;
-use evenkeel_core::{AttemptTokens, Span, Timestamp};
+use evenkeel_core::{AttemptTokens, RunIds, Span, Timestamp};
 use evenkeel_engine::Clock;
 use evenkeel_store::{Role, Store};
 
@@ -33,6 +33,13 @@ pub async fn attempt_tokens(
 ) -> Result<AttemptTokens, Failure> {
     let secret = secret(store, "attempt_secret", chance).await?;
     Ok(AttemptTokens::new(secret.as_bytes()))
+}
+
+/// Returns the codec of run and attempt ids. The store keeps its key for good: with another key,
+/// ids that clients have saved would no longer be found.
+pub async fn run_ids(store: &dyn Store, chance: &dyn Chance) -> Result<RunIds, Failure> {
+    let secret = secret(store, "run_id_secret", chance).await?;
+    Ok(RunIds::new(secret.as_bytes()))
 }
 
 /// The secrets that keys for signing HTTP calls are made from: those of the configuration, or else

@@ -26,12 +26,12 @@ use axum::Router;
 use evenkeel_access::{Access, Upkeep};
 use evenkeel_api::{AppParts, DEFAULT_TENANT, Streams};
 use evenkeel_commands::{Balance, Balancing, Callbacks, Feed, Jobs, Pages, Runs};
-use evenkeel_core::NodeNo;
 use evenkeel_core::chance::Chance;
 use evenkeel_core::limit::Limits;
 use evenkeel_core::secret::SecretSource;
+use evenkeel_core::{NodeNo, RunIds};
 use evenkeel_engine::{
-    Clock, Engine, Metered, EngineParts, RandomChance, Settings, SystemClock, WriteHealth,
+    Clock, Engine, EngineParts, Metered, RandomChance, Settings, SystemClock, WriteHealth,
 };
 use evenkeel_executors::Registry;
 use evenkeel_secrets::Secrets;
@@ -70,6 +70,7 @@ struct Shared {
     secrets: Arc<Secrets>,
     clock: Arc<dyn Clock>,
     chance: Arc<dyn Chance>,
+    run_ids: RunIds,
 }
 
 /// Serves until it is told to stop.
@@ -171,11 +172,12 @@ async fn prepare(
     let secrets = Arc::new(Secrets::new(Arc::clone(&store), keys, Arc::clone(&chance)));
     let source: Arc<dyn SecretSource> = Arc::clone(&secrets) as _;
     let registry = Arc::new(registry.with_secrets(&source));
-    Ok(Shared { config, dir, store, health, registry, secrets, clock, chance })
+    let run_ids = credentials::run_ids(&*store, &*chance).await?;
+    Ok(Shared { config, dir, store, health, registry, secrets, clock, chance, run_ids })
 }
 
 async fn start_engine(shared: &Shared) -> Result<Engine, Failure> {
-    let Shared { config, dir, store, registry, clock, chance, .. } = shared;
+    let Shared { config, dir, store, registry, clock, chance, run_ids, .. } = shared;
     let identity = dir.identity(clock.wall(), &**chance)?;
     let settings = Settings {
         roles: config.roles,
@@ -203,6 +205,7 @@ async fn start_engine(shared: &Shared) -> Result<Engine, Failure> {
         settings,
         clock: Arc::clone(clock),
         chance: Arc::clone(chance),
+        run_ids: *run_ids,
     };
     Engine::start(parts).await.map_err(|error| {
         Failure::because("the engine did not start", &error).or_else("look at the log above")
@@ -230,7 +233,7 @@ async fn router(
     stopping: watch::Receiver<bool>,
     believed: Believed,
 ) -> Result<Router, Failure> {
-    let Shared { config, dir, store, health, registry, secrets, clock, chance } = shared;
+    let Shared { config, dir, store, health, registry, secrets, clock, chance, run_ids } = shared;
     let access = Arc::new(Access::new(Arc::clone(store), believed.trust, Arc::clone(chance)));
     let checks = Arc::new(Checks(Arc::clone(registry)));
     let probe = engine.probe();
@@ -261,11 +264,12 @@ async fn router(
         jobs,
         balancing: Balancing::new(Arc::clone(&balance), Arc::clone(chance)),
         balance,
-        runs: Runs::new(Arc::clone(store)),
+        runs: Runs::new(Arc::clone(store), *run_ids),
         callbacks: Callbacks::new(
             Arc::clone(store),
             Arc::clone(chance),
             credentials::attempt_tokens(&**store, &**chance).await?,
+            *run_ids,
             config.average_alpha,
         )
         .with_secrets(Arc::clone(secrets) as _),
@@ -274,6 +278,7 @@ async fn router(
         feed: Feed::new(Arc::clone(store)),
         streams: Streams::new(stopping),
         access,
+        run_ids: *run_ids,
         clock: Arc::new(move || wall.wall()),
         metrics: Arc::new(move || rendering.render()),
         ready: Arc::new(NodeReadiness::new(

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::view::RebalanceView;
 use crate::auth::Caller;
-use crate::page::{PageQuery, RebalanceCursor, encode};
+use crate::page::{PageQuery, RebalanceCursor};
 use crate::params::Params;
 use crate::problem::Problem;
 use crate::state::App;
@@ -64,6 +64,6 @@ pub(crate) async fn list_rebalances(
         total_is_estimate: page.total_is_estimate,
         limit,
         offset,
-        next_cursor: page.next.map(|id| encode(RebalanceCursor(id))),
+        next_cursor: app.cursor(page.next.map(RebalanceCursor)),
     }))
 }

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::read_id;
 use crate::auth::Caller;
-use crate::page::{MovePlace, PageQuery, encode};
+use crate::page::{MovePlace, PageQuery};
 use crate::params::{Params, PathId};
 use crate::problem::Problem;
 use crate::state::App;
@@ -81,6 +81,6 @@ pub(crate) async fn list_rebalance_moves(
         total_is_estimate: false,
         limit,
         offset,
-        next_cursor: page.next.map(|place| encode(MovePlace(place))),
+        next_cursor: app.cursor(page.next.map(MovePlace)),
     }))
 }

@@ -11,8 +11,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use evenkeel_core::AttemptKey;
 use evenkeel_core::chance::Chance;
+use evenkeel_core::{AttemptKey, RunIds};
 use evenkeel_engine::{Engine, EngineParts, RandomChance, Retention, Settings};
 use evenkeel_executors::Registry;
 use evenkeel_store::{JobStore, Now, Role, Scope, Signal, Store, Triggered};

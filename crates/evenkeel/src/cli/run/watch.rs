@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use evenkeel_core::{AttemptNo, RunId};
+use evenkeel_core::{AttemptId, AttemptNo};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value;
 
@@ -57,11 +57,10 @@ async fn next_attempt(client: &Client, run: &Value) -> Result<Option<String>, Fa
     if !matches!(run["status"].as_str(), Some("failed" | "timed_out")) {
         return Ok(None);
     }
-    let Some(key) = run["id"].as_str().and_then(|id| id.parse::<RunId>().ok()).map(RunId::key)
-    else {
+    let Some(id) = run["id"].as_str().and_then(|id| id.parse::<AttemptId>().ok()) else {
         return Ok(None);
     };
-    let next = key.with_attempt(AttemptNo(key.attempt.0 + 1)).execution_id().to_string();
+    let next = id.with_attempt(AttemptNo(id.attempt().0 + 1)).to_string();
     match client.get(&["executions", &next], &[]).await {
         Ok(_) => Ok(Some(next)),
         Err(failure) if failure.exit == Exit::NotFound => Ok(None),
