@@ -1,4 +1,5 @@
-//! The one place that draws random numbers.
+//! The engine's source of random numbers. All random numbers come from here, so tests can seed
+//! them.
 
 use std::sync::Mutex;
 
@@ -6,19 +7,19 @@ use evenkeel_core::chance::Chance;
 use rand::rngs::{StdRng, SysRng};
 use rand::{Rng, SeedableRng};
 
-/// A generator, seeded by the machine or by a test.
 #[derive(Debug)]
 pub struct RandomChance(Mutex<StdRng>);
 
 impl RandomChance {
-    /// Seeded by the operating system.
+    /// Seeded by the operating system. Panics without entropy.
     pub fn from_system() -> Self {
         let rng = StdRng::try_from_rng(&mut SysRng);
-        // Without entropy there is no safe secret and no unique id: better not to start.
-        Self(Mutex::new(rng.expect("the operating system gives random numbers")))
+        // Without entropy, secrets are guessable and ids are not unique, so the program must not
+        // start.
+        Self(Mutex::new(rng.expect("the operating system provides random numbers")))
     }
 
-    /// The same numbers for the same seed.
+    /// Returns the same numbers for the same seed.
     pub fn from_seed(seed: u64) -> Self {
         Self(Mutex::new(StdRng::seed_from_u64(seed)))
     }

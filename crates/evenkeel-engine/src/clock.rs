@@ -1,34 +1,32 @@
-//! The one place that asks what time it is.
+//! The engine's source of time. All reads of the machine's clocks happen here.
 
 use std::time::Duration;
 
 use evenkeel_core::Timestamp;
 use tokio::time::Instant;
 
-/// A node's own clocks.
 pub trait Clock: Send + Sync {
-    /// The time of day, which may jump. Nothing is decided by it; it names things for people.
+    /// Time of day, which may jump. Used for names and display only, never for decisions.
     fn wall(&self) -> Timestamp;
 
-    /// Time since some fixed moment, which never jumps.
+    /// Time since a fixed instant; it never jumps.
     fn monotonic(&self) -> Duration;
 }
 
-/// The clocks of the machine.
 #[derive(Debug)]
 pub struct SystemClock {
     started: Instant,
 }
 
 impl Default for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "this is the owner of the clock")]
+    #[expect(clippy::disallowed_methods, reason = "this type owns the clock")]
     fn default() -> Self {
         Self { started: Instant::now() }
     }
 }
 
 impl Clock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "this is the owner of the clock")]
+    #[expect(clippy::disallowed_methods, reason = "this type owns the clock")]
     fn wall(&self) -> Timestamp {
         let since_epoch = std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)
@@ -36,9 +34,9 @@ impl Clock for SystemClock {
         Timestamp::from_micros(i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX))
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this is the owner of the clock")]
+    #[expect(clippy::disallowed_methods, reason = "this type owns the clock")]
     fn monotonic(&self) -> Duration {
-        // Tokio's instants stand still while a simulation holds them.
+        // The simulation pauses Tokio's clock, so this must not read `std`'s.
         Instant::now().duration_since(self.started)
     }
 }

@@ -1,8 +1,36 @@
-//! The loops that make Evenkeel run.
+//! The loops that run a node: scheduling, execution, cluster membership, upkeep and statistics.
 //!
-//! Each loop is thin around a `run_once` that a test can step. What to do is decided in
-//! `evenkeel-core`, what is so is kept by the store; the loops carry the one to the other. Time and
-//! chance come in from outside, so a simulation can run many nodes for days in a second.
+//! Decisions live in `evenkeel-core`, state lives in the store (`evenkeel-store`); the loops connect
+//! the two. Each loop is a thin `run` around a `run_once` that a test can call. Time and randomness
+//! are passed in, so `tests/simulation` runs a cluster for days of simulated time in seconds.
+//!
+//! [`Engine`] starts a node. A node that the cluster fences (declares dead) starts again with a new
+//! [`NodeSession`](cluster::node_session::NodeSession), which spawns these loops:
+//!
+//! | folder | loop | purpose |
+//! |---|---|---|
+//! | `scheduler/` | `Scheduler` | fires due jobs, retries and triggers of its shards |
+//! | `worker/` | `Claimer` | claims queued attempts for free slots and starts their bodies |
+//! | | `Finisher` | stores the results of ended bodies in batches |
+//! | | `Recorder` | stores progress, output and checkpoints of running bodies |
+//! | | `Canceller` | cancels bodies whose cancellation was requested |
+//! | | `Inbox` | delivers messages from other nodes to running bodies |
+//! | `cluster/` | `Heartbeat` | renews the node's lease; ends all bodies before it expires |
+//! | | `Reaper` | declares silent nodes dead and takes over their attempts |
+//! | | `Reconciler` | gives back attempts that the store assigns to this node but that do not run |
+//! | `upkeep/` | `Pruner` | deletes old history |
+//! | | `AutoPauser` | pauses jobs after too many failed runs in a row |
+//! | | `LimitRelease` | after a limited run ends, requeues a run that waits for its permit |
+//! | | `LimitQueueSweeper` | requeues runs of all limit queues that could start |
+//! | | `Reprioritizer` | recomputes priorities of queued attempts after settings change |
+//! | | `LoadRecount` | updates each job's share of the load from its measured durations |
+//! | | `StaleChecker` | triggers jobs of targets without a recent success |
+//! | `insight/` | `Judge` | computes the condition (OK, WARNING, ERROR) of at-risk jobs |
+//! | | `RunStats` | stores totals of ended runs and failure groups |
+//! | | `RunLogger` | logs starts and ends of runs, at most 20 lines per second |
+//! | | `EventPublisher` | writes events to the store while a client listens |
+//! | | `QueueMetrics` | exports queue depth and age |
+//! | | `BalanceScore` | exports and stores how evenly load is spread |
 
 mod chance;
 mod clock;

@@ -1,4 +1,4 @@
-//! How an engine is set up.
+//! Settings of an engine, resolved from the configuration.
 
 use std::time::Duration;
 
@@ -14,67 +14,60 @@ use evenkeel_executors::LOG_BYTES_DEFAULT;
 use evenkeel_store::Roles;
 use uuid::Uuid;
 
-/// All that can be set about an engine.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What people call the node.
     pub node_name: String,
-    /// Kept in the node's locked data directory.
+    /// Identifies the node across restarts; stored in its locked data directory.
     pub identity: Uuid,
-    /// What it does.
     pub roles: Roles,
-    /// How many bodies run at once.
+    /// Bodies that may run at once.
     pub workers: usize,
-    /// The pools it works for.
+    /// Pools whose attempts this node claims.
     pub pools: Vec<String>,
-    /// The rhythm of leases.
     pub leases: LeaseTimings,
-    /// A lost wake-up costs no more than this.
+    /// Interval of polling the store. A lost wake-up signal delays work by at most this.
     pub poll: Duration,
-    /// Retries and triggers are known this long before their time.
+    /// Retries and triggers are loaded this long before they are due.
     pub look_ahead: Span,
-    /// Under load a batch waits this long for company.
+    /// Under load, a batch waits this long for more entries.
     pub linger: Duration,
-    /// Without a place coming free for this long, what is due goes into the queue.
+    /// If no slot is freed for this long, due jobs go into the queue.
     pub stall: Duration,
-    /// Weight of the newest duration in a job's average.
+    /// Weight of the newest duration in a job's average, from 0 to 1.
     pub alpha: f64,
-    /// What bodies say while they run is stored this often.
+    /// Interval of storing progress and output of running bodies.
     pub note_every: Duration,
-    /// Of what a body prints about so many bytes are kept.
+    /// Output stored per run, about, in bytes.
     pub run_log_bytes: usize,
-    /// Sums over runs are written down this often.
+    /// Interval of storing run totals.
     pub metrics_interval: Duration,
-    /// An attempt that runs for longer is written down as a long one.
+    /// An attempt that runs for longer is reported as long with each ping.
     pub long_run_after: Duration,
-    /// What history is kept.
     pub retention: Retention,
-    /// How load is spread.
     pub balance: BalanceSettings,
-    /// How evenly it is spread is looked at this often.
+    /// Interval of computing the balance score.
     pub score_every: Duration,
-    /// How waiting for a worker counts.
+    /// How waiting raises an attempt's rank.
     pub aging: Aging,
-    /// What each lane gets of the room before earlier ones take it all.
+    /// The share of slots that each lane is guaranteed.
     pub shares: Shares,
-    /// How many runs of a tenant, and in a lane, may go on at once in the whole cluster.
+    /// Runs per tenant and per lane that may be active at once in the whole cluster.
     pub limits: Limits,
-    /// How much waits is looked at this often.
+    /// Interval of computing queue metrics.
     pub survey_every: Duration,
-    /// What is done about targets without success.
     pub stale: Staleness,
 }
 
-/// What is done about targets without success.
+/// How targets without a recent success are handled.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Staleness {
-    /// Without a success for this long, a target is run; `None`: never.
+    /// A target without a success for this long is run; `None`: never.
     pub after: Option<Span>,
-    /// How often targets are looked at.
+    /// Interval of checking targets.
     pub every: Span,
-    /// The priority of runs that are asked for then.
+    /// Priority of the triggered runs.
     pub priority: Priority,
-    /// So many runs are asked for at a time.
+    /// Runs triggered per tenant and check.
     pub batch: u32,
 }
 
@@ -89,16 +82,15 @@ impl Default for Staleness {
     }
 }
 
-/// What history is kept.
+/// How much history the pruner keeps.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Retention {
-    /// The newest of each job.
+    /// Newest runs kept per job.
     pub per_job: u32,
-    /// For this long.
+    /// Runs of this age or younger are kept.
     pub age: Span,
-    /// How often the pruner goes round.
     pub every: Duration,
-    /// Rows it looks at in one step.
+    /// Rows checked in one step.
     pub step: u32,
 }
 
@@ -114,7 +106,7 @@ impl Default for Retention {
 }
 
 impl Settings {
-    /// A node that does everything, with all else as by default.
+    /// Default settings, with all roles.
     pub fn new(node_name: impl Into<String>, identity: Uuid) -> Self {
         Self {
             node_name: node_name.into(),

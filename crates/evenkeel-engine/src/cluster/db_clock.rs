@@ -1,4 +1,4 @@
-//! What the database's clock says, without asking it each time.
+//! Estimates the database's clock without a query.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,26 +8,26 @@ use evenkeel_core::Timestamp;
 
 use crate::clock::Clock;
 
-/// A clock that follows the database's from the times in its answers, and is never ahead of it.
+/// Follows the database's clock from the times in its answers, and is never ahead of it.
 ///
-/// An answer was written before it was read, so each gives a lower bound; the highest bound of the
-/// last seconds is the closest. A database clock that was set back makes bounds fall only when
-/// that window has passed, or at once when the store says that something fired too early.
+/// An answer is written before it is received, so the time in it is a lower bound of the database's
+/// current time. The highest bound of the last 10 s is used. If the database's clock is set back,
+/// bounds fall after 10 s, or at once when the store rejects a fire as too early.
 pub struct DbClock {
     clock: Arc<dyn Clock>,
-    /// (when it was read, database time less own time in microseconds)
+    /// Time of receipt on this node's clock, and database time minus that time in microseconds.
     bounds: Mutex<VecDeque<(Duration, i64)>>,
 }
 
 const WINDOW: Duration = Duration::from_secs(10);
 
 impl DbClock {
-    /// Follows nothing yet: until the first answer it shows the epoch.
+    /// Shows the epoch until the first answer arrives.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock, bounds: Mutex::default() }
     }
 
-    /// Takes note of an answer that says it is `db_now`.
+    /// Records that an answer contained the database time `db_now`.
     pub fn observe(&self, db_now: Timestamp) {
         let own = self.clock.monotonic();
         let bound = db_now.as_micros() - micros(own);
@@ -35,27 +35,27 @@ impl DbClock {
         while bounds.front().is_some_and(|(read, _)| own.saturating_sub(*read) > WINDOW) {
             bounds.pop_front();
         }
-        // Older and lower bounds can never be the highest again.
+        // An older and lower bound can never be the highest again.
         while bounds.back().is_some_and(|(_, older)| *older <= bound) {
             bounds.pop_back();
         }
         bounds.push_back((own, bound));
     }
 
-    /// Forgets all but this answer: the clock was set back.
+    /// Discards all earlier answers, because the database's clock was set back.
     pub fn restart_at(&self, db_now: Timestamp) {
         self.bounds.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.observe(db_now);
     }
 
-    /// The latest moment that the database's clock has surely reached.
+    /// Returns the latest time that the database's clock has certainly reached.
     pub fn now(&self) -> Timestamp {
         let bounds = self.bounds.lock().unwrap_or_else(PoisonError::into_inner);
         let highest = bounds.front().map_or(i64::MIN, |(_, bound)| *bound);
         Timestamp::from_micros(micros(self.clock.monotonic()).saturating_add(highest).max(0))
     }
 
-    /// How long from now until the database's clock shows `moment`.
+    /// Returns the time until the database's clock certainly shows `moment`.
     pub fn until(&self, moment: Timestamp) -> Duration {
         moment.since(self.now()).into()
     }
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_as_close_as_the_quickest_answer_and_never_ahead() {
+    fn clock_is_as_close_as_the_fastest_answer_and_never_ahead() {
         let own = Arc::new(HandClock::default());
         let clock = DbClock::new(Arc::clone(&own) as Arc<dyn Clock>);
         own.0.store(40, Ordering::Relaxed);
@@ -97,19 +97,19 @@ mod tests {
         own.0.store(50, Ordering::Relaxed);
         clock.observe(at(10_049)); // written 1 ms ago
         own.0.store(100, Ordering::Relaxed);
-        clock.observe(at(10_060)); // a slow answer takes nothing back
+        clock.observe(at(10_060)); // a slow answer does not lower the bound
         assert_eq!(clock.now(), at(10_099));
         assert_eq!(clock.until(at(10_199)), Duration::from_millis(100));
     }
 
     #[test]
-    fn a_clock_that_was_set_back_is_followed() {
+    fn clock_follows_a_database_clock_that_was_set_back() {
         let own = Arc::new(HandClock::default());
         let clock = DbClock::new(Arc::clone(&own) as Arc<dyn Clock>);
         clock.observe(at(10_000));
         own.0.store(1_000, Ordering::Relaxed);
         clock.observe(at(5_000));
-        assert_eq!(clock.now(), at(11_000), "within the window the higher bound stands");
+        assert_eq!(clock.now(), at(11_000), "within the window the higher bound is used");
         own.0.store(20_000, Ordering::Relaxed);
         clock.observe(at(24_000));
         assert_eq!(clock.now(), at(24_000));

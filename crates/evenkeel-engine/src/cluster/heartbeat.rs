@@ -1,4 +1,5 @@
-//! Says that this node lives, and notices when it may not any more.
+//! Renews the node's lease by pinging the store, and ends all bodies when the lease is about to
+//! end.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,31 +13,29 @@ use tracing::{error, info};
 use crate::cluster::node_context::{Backoff, NodeContext, instant_now, signalled};
 use crate::cluster::store_health::log_trouble;
 
-/// A process that notices the end of its lease so late did not run meanwhile.
+/// If the process notices the end of its lease this late, it was frozen meanwhile.
 const FROZEN: Duration = Duration::from_secs(1);
 
-/// Pings the store, and ends all bodies when the lease can no longer be counted on.
 pub struct Heartbeat {
     ctx: Arc<NodeContext>,
-    /// The lease ran out and the bodies were ended; a ping has not come through since.
+    /// The lease ran out and all bodies were cancelled; no ping has succeeded since.
     lost: bool,
-    /// What the store's clock said at the last ping that came through.
+    /// Database time of the last successful ping.
     pinged_at: Option<Timestamp>,
 }
 
 impl Heartbeat {
-    /// The heartbeat of this incarnation.
     pub fn new(ctx: Arc<NodeContext>) -> Self {
         Self { ctx, lost: false, pinged_at: None }
     }
 
-    /// Pings once. Says whether the node is still alive.
+    /// Pings once. Returns false if the node was fenced.
     pub async fn run_once(&mut self) -> Result<bool, StoreError> {
         let ctx = Arc::clone(&self.ctx);
         let long_after = ctx.settings.long_run_after;
         let announcing =
             ctx.low_watermark.announce(|| ctx.worker.oldest_open(long_after), ctx.db_now());
-        // In doubt, something older may be open that this node does not know of.
+        // This node may own older attempts that it does not know of; the reconciler looks for them.
         let hold = ctx.may_own_unknown_attempts();
         let ping = Ping {
             node: ctx.node,
@@ -57,8 +56,8 @@ impl Heartbeat {
                     changed
                 });
                 if std::mem::take(&mut self.lost) {
-                    info!(node.no = ctx.node.0, "the store answers again; work goes on");
-                    // What the bodies were doing is still ours in the store, and nobody does it.
+                    info!(node.no = ctx.node.0, "store is reachable again; resuming");
+                    // The store still assigns the cancelled attempts to this node.
                     ctx.request_reconcile();
                 }
                 Ok(true)
@@ -66,7 +65,7 @@ impl Heartbeat {
             Pinged::Fenced => {
                 error!(
                     node.no = ctx.node.0,
-                    "this node was silent for too long and has lost its work; it starts anew"
+                    "this node was declared dead after missed pings; it ends its bodies and rejoins"
                 );
                 self.end_bodies();
                 ctx.fenced.notify_one();
@@ -75,8 +74,8 @@ impl Heartbeat {
         }
     }
 
-    /// Silent for long enough, others looked after this node's shards and took note of changes
-    /// there that it will not be told again.
+    /// After a long silence, other nodes have handled this node's shards. They received the changes
+    /// of jobs there, and the store reports each change only once.
     fn note_own_silence(&mut self, now: Timestamp) {
         let silent_after = self.ctx.settings.leases.silent_after;
         let before = self.pinged_at.replace(now);
@@ -108,7 +107,7 @@ impl Heartbeat {
                 }
                 Some(Ok(false)) => return,
                 Some(Err(error)) => {
-                    log_trouble(&error, "the ping failed; will retry");
+                    log_trouble(&error, "ping failed; will retry");
                     backoff.next()
                 }
                 None => Duration::ZERO,
@@ -116,14 +115,15 @@ impl Heartbeat {
             if !self.lost && !ctx.lease.holds(instant_now()) {
                 self.lost = true;
                 let bodies = ctx.worker.busy_count();
-                // Its timer was set to the end of the lease: if that is long ago, nothing ran here.
+                // The timer fires at the end of the lease. If that was more than a second ago, the
+                // process was frozen.
                 let overdue = ctx.lease.until().map(|until| instant_now() - until);
                 let was_frozen = overdue.is_some_and(|overdue| overdue > FROZEN);
                 ctx.worker.was_frozen.store(was_frozen, Ordering::Release);
                 error!(
                     bodies.count = bodies,
-                    "the store has not answered for too long: ending {bodies} bodies before \
-                     anybody else can start them"
+                    "store unreachable for too long; cancelling all bodies before another node may start \
+                     them"
                 );
                 self.end_bodies();
             }
@@ -137,7 +137,7 @@ impl Heartbeat {
     }
 }
 
-/// A change among the nodes is worth an early ping, but only while the store answers.
+/// True if the last ping succeeded. Only then is a change among the nodes worth an early ping.
 fn store_answers(wait: Duration, ctx: &NodeContext) -> bool {
     wait == Duration::from(ctx.settings.leases.ping)
 }

@@ -1,5 +1,6 @@
-//! What becomes of attempts that a node lost. Every path on which the engine gives an attempt back
-//! without a result goes through here, so that none forgets what the job says about lost workers.
+//! Requeues or fails attempts whose body ended without a result. Every path on which the engine
+//! gives up an attempt goes through this module, so the job's `on_lost_worker` policy always
+//! applies.
 
 use evenkeel_core::aging::Aging;
 use evenkeel_core::chain::end_of_failed;
@@ -17,46 +18,41 @@ use crate::insight::run_metrics::earliest_start;
 use crate::upkeep::auto_pauser;
 use crate::worker::open_attempt::{LossInfo, deadline_without_history};
 
-/// The node that attempts are taken from.
+/// The node that loses its attempts.
 #[derive(Copy, Clone, Debug)]
 pub struct FormerOwner<'a> {
-    /// Its number.
     pub node: NodeNo,
-    /// Its name.
     pub name: &'a str,
-    /// What is known of its attempts from here on is not known from the node itself.
+    /// The node's last ping. Later statements about its attempts are guesses of other nodes.
     pub heard_until: Timestamp,
 }
 
-/// What was taken from a node.
+/// Attempts that were taken from a node, by what the store did with them.
 #[derive(Debug, Default)]
 pub struct GivenBack {
-    /// Went back into the queue.
     pub queued: Vec<Requeue>,
-    /// Failed.
     pub failed: Vec<Finish>,
 }
 
 impl GivenBack {
-    /// How many.
     pub fn count(&self) -> usize {
         self.queued.len() + self.failed.len()
     }
 }
 
 impl FormerOwner<'_> {
-    /// This node, which gives back attempts of its own.
+    /// This node gives back attempts of its own.
     pub fn own(ctx: &NodeContext) -> FormerOwner<'_> {
         let name = &ctx.settings.node_name;
         FormerOwner { node: ctx.node, name, heard_until: Timestamp::MAX }
     }
 
-    /// An attempt that died with its node.
+    /// An attempt whose node died.
     pub fn died(&self, ctx: &NodeContext, owned: &OwnedAttempt) -> Requeue {
         self.requeue(ctx, owned, Loss::NodeDied, None)
     }
 
-    /// An attempt of this node, without a body. What the node does not know it never started.
+    /// An attempt of this node that has no body here. Without `known`, the node never started it.
     pub fn lost(
         &self,
         ctx: &NodeContext,
@@ -92,7 +88,8 @@ impl FormerOwner<'_> {
         Requeue { key: owned.key, fence: owned.fence, tenant: owned.tenant, crashed, then }
     }
 
-    /// Takes the attempts from the node, in the store, and tells everybody what became of them.
+    /// Takes the attempts from the node in the store, and reports the failed ones to statistics,
+    /// metrics, log and event listeners.
     pub async fn give_back(
         &self,
         ctx: &NodeContext,
@@ -112,7 +109,7 @@ impl FormerOwner<'_> {
             ctx.overlap_waits.ended(failed.iter().map(|end| end.key.job_no));
             ctx.run_metrics.ended(failed);
             ctx.run_log.ended(failed);
-            ctx.events.tell(failed.iter().flat_map(NewEvent::of_end));
+            ctx.events.emit(failed.iter().flat_map(NewEvent::of_end));
             if auto_pauser::counts(failed) {
                 ctx.failing.notify_one();
             }
@@ -121,7 +118,7 @@ impl FormerOwner<'_> {
     }
 }
 
-/// Lets [`step`] decide, and says what the store is to do about it.
+/// Lets [`step`] decide between requeueing and failing, and translates the decision for the store.
 fn decide(
     from: &FormerOwner<'_>,
     owned: &OwnedAttempt,
@@ -152,8 +149,8 @@ fn decide(
     })
 }
 
-/// What an attempt had waited when it started, as far as the store tells: of one that began as a
-/// retry, or that ran before, it is not known how much of the time since then it waited.
+/// Returns how long an attempt waited before it started. For a retry, or an attempt that has run
+/// before, the store does not tell; then 0.
 fn waited_before(owned: &OwnedAttempt, definition: &Definition) -> Span {
     if owned.key.attempt != evenkeel_core::AttemptNo::FIRST || owned.fence != Fence::NONE.next() {
         return Span::ZERO;
@@ -162,8 +159,8 @@ fn waited_before(owned: &OwnedAttempt, definition: &Definition) -> Span {
     owned.started_at.since(earliest_start(definition, owned.key.scheduled_at, average))
 }
 
-/// The place of an attempt that comes back into the queue at `now`. What it had waited before it
-/// started is not lost; while it ran, it did not wait.
+/// The queue entry of an attempt that is requeued at `now`. Its waiting time before the start still
+/// counts; the time in which it ran does not.
 fn queue_entry_of(
     owned: &OwnedAttempt,
     definition: &Definition,
@@ -221,25 +218,25 @@ mod tests {
     }
 
     #[test]
-    fn the_time_in_which_an_attempt_ran_does_not_count_as_waiting() {
+    fn running_time_does_not_count_as_waiting_time() {
         let known = |secs| {
             let (loss, at) = (Loss::NodeDrained, at(LATER));
             Some(LossInfo { loss, at, waited: Span::from_secs(secs) })
         };
-        // A retry waited for less, and one that ran before does not know for how long. One that
-        // this node claimed knows it.
+        // For a retry, or an attempt that has run before, the store does not know the waiting time.
+        // This node knows it for attempts that it claimed.
         for (attempt, fence, known, waited) in
             [(0, 1, None, 100), (1, 1, None, 0), (0, 3, None, 0), (1, 5, known(30), 30)]
         {
             let back = after(&owned(attempt, fence), &job(), Loss::NodeDied, known, LATER);
-            let AfterLoss::Queue(ticket) = back else { panic!("{back:?}") };
-            assert_eq!(ticket.since, at(LATER - waited), "{attempt} {fence}");
-            assert_eq!(ticket.should_start_by, deadline_without_history(&job(), at(3_600)));
+            let AfterLoss::Queue(entry) = back else { panic!("{back:?}") };
+            assert_eq!(entry.since, at(LATER - waited), "{attempt} {fence}");
+            assert_eq!(entry.should_start_by, deadline_without_history(&job(), at(3_600)));
         }
     }
 
     #[test]
-    fn a_job_that_fails_with_its_worker_goes_back_only_if_no_body_started() {
+    fn attempt_with_the_fail_policy_is_requeued_only_if_no_body_started() {
         let job = Definition {
             on_lost_worker: OnLostWorker::Fail,
             on_exhausted: OnExhausted::Stop,
@@ -263,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_an_attempt_that_died_is_unknown_since_its_node_was_last_heard() {
+    fn end_of_a_dead_nodes_attempt_is_unknown_since_the_last_ping() {
         let job = Definition { max_crashes: 0, ..job() };
         let back = after(&owned(0, 1), &job, Loss::NodeDied, None, 3_750);
         let AfterLoss::Fail(end) = back else { panic!("{back:?}") };

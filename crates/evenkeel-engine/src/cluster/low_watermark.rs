@@ -1,9 +1,10 @@
-//! From which scheduled time on this node has something open.
+//! The lowest scheduled time at which this node may have open attempts.
 //!
-//! Whoever takes over a dead node searches its attempts from the bound that the node announced
-//! with its last ping, so nothing may ever be open below it. A ping that raises the bound and a
-//! fire or claim of something older must therefore not pass each other: while a ping is on its
-//! way with a bound, nothing older than that sets out.
+//! When a node dies, the store searches its attempts from the watermark of its last ping, so no
+//! open
+//! attempt may ever be below it. A ping that raises the watermark must therefore not overtake a
+//! fire
+//! or claim of an older attempt: while a ping is in flight, no batch with an older time may begin.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +12,6 @@ use std::sync::{Mutex, PoisonError};
 use evenkeel_core::Timestamp;
 use tokio::sync::Notify;
 
-/// Keeps the bound and those who pass it apart.
 #[derive(Debug, Default)]
 pub struct LowWatermark {
     state: Mutex<State>,
@@ -20,14 +20,16 @@ pub struct LowWatermark {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Batches on their way to the store, by batch_no, with their oldest time.
+    /// Batches that were sent to the store and not answered yet, by batch number, with their oldest
+    /// scheduled time.
     in_flight: BTreeMap<u64, Timestamp>,
     next_batch_no: u64,
-    /// The bound that a ping is taking to the store.
+    /// The watermark that a ping in flight announces.
     announcing: Option<Timestamp>,
 }
 
-/// Until this is dropped, no ping announces a bound above the batch's oldest time.
+/// A batch in flight. Until this is dropped, no ping announces a watermark above the batch's oldest
+/// time.
 #[derive(Debug)]
 pub struct InFlight<'a> {
     watermark: &'a LowWatermark,
@@ -40,11 +42,11 @@ impl Drop for InFlight<'_> {
     }
 }
 
-/// Until this is dropped, no batch older than the announced bound sets out.
+/// A ping in flight. Until this is dropped, no batch older than the announced watermark begins.
 #[derive(Debug)]
 pub struct Announcement<'a> {
     watermark: &'a LowWatermark,
-    /// What may be announced; `None` if the bound must stay.
+    /// The watermark to announce; `None` if it must not change.
     pub oldest_open: Option<Timestamp>,
 }
 
@@ -60,8 +62,8 @@ impl LowWatermark {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A batch whose oldest scheduled time is `oldest` sets out; if that is not known before the
-    /// answer, [`Timestamp::MIN`].
+    /// Waits until a batch whose oldest scheduled time is `oldest` may be sent. If the oldest time
+    /// is not known before the answer, pass [`Timestamp::MIN`].
     pub async fn begin_batch(&self, oldest: Timestamp) -> InFlight<'_> {
         loop {
             let ping_over = self.ping_over.notified();
@@ -78,25 +80,26 @@ impl LowWatermark {
         }
     }
 
-    /// Whoever sets out from now on has this batch_no or a later one.
+    /// Returns the number of the next batch that begins.
     pub fn next_batch_no(&self) -> u64 {
         self.lock().next_batch_no
     }
 
-    /// Has everybody with an earlier batch_no arrived?
+    /// True if all batches with lower numbers have been answered.
     pub fn all_finished_before(&self, batch_no: u64) -> bool {
         self.lock().in_flight.keys().all(|in_flight| *in_flight >= batch_no)
     }
 
-    /// A ping sets out. `oldest_running` says the oldest time of what runs, `horizon` is announced
-    /// if nothing does.
+    /// Begins a ping. The watermark is the oldest time of batches in flight and of
+    /// `oldest_running`, but not above `horizon`.
     pub fn announce(
         &self,
         oldest_running: impl FnOnce() -> Option<Timestamp>,
         horizon: Timestamp,
     ) -> Announcement<'_> {
         let mut state = self.lock();
-        // What is under way may have started meanwhile: look at that first.
+        // An attempt may leave the batches in flight by starting, so read these before
+        // `oldest_running`.
         let in_flight = state.in_flight.values().min().copied();
         let oldest = [in_flight, oldest_running()].into_iter().flatten().min();
         let bound = oldest.unwrap_or(horizon).min(horizon);
@@ -117,27 +120,27 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_bound_is_below_what_runs_and_what_is_under_way() {
-        let bound = LowWatermark::default();
-        assert_eq!(bound.announce(|| None, at(100)).oldest_open, Some(at(100)));
-        assert_eq!(bound.announce(|| Some(at(60)), at(100)).oldest_open, Some(at(60)));
-        let batch = bound.begin_batch(at(50)).await;
-        assert_eq!(bound.announce(|| Some(at(60)), at(100)).oldest_open, Some(at(50)));
+    async fn watermark_is_not_above_running_attempts_and_batches_in_flight() {
+        let watermark = LowWatermark::default();
+        assert_eq!(watermark.announce(|| None, at(100)).oldest_open, Some(at(100)));
+        assert_eq!(watermark.announce(|| Some(at(60)), at(100)).oldest_open, Some(at(60)));
+        let batch = watermark.begin_batch(at(50)).await;
+        assert_eq!(watermark.announce(|| Some(at(60)), at(100)).oldest_open, Some(at(50)));
         drop(batch);
-        let unknown = bound.begin_batch(Timestamp::MIN).await;
-        assert_eq!(bound.announce(|| None, at(100)).oldest_open, None);
+        let unknown = watermark.begin_batch(Timestamp::MIN).await;
+        assert_eq!(watermark.announce(|| None, at(100)).oldest_open, None);
         drop(unknown);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nothing_older_than_an_announced_bound_sets_out_before_the_ping_is_over() {
-        let bound = LowWatermark::default();
-        let ping = bound.announce(|| None, at(100));
-        let newer = bound.begin_batch(at(100)).await;
-        let older = bound.begin_batch(at(99));
+    async fn batch_older_than_an_announced_watermark_waits_for_the_ping() {
+        let watermark = LowWatermark::default();
+        let ping = watermark.announce(|| None, at(100));
+        let newer = watermark.begin_batch(at(100)).await;
+        let older = watermark.begin_batch(at(99));
         tokio::pin!(older);
         let early = tokio::time::timeout(Duration::from_secs(9), &mut older).await;
-        assert!(early.is_err(), "it must wait for the ping");
+        assert!(early.is_err(), "the older batch must wait for the ping");
         drop(ping);
         older.await;
         drop(newer);

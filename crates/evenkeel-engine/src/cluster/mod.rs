@@ -1,4 +1,8 @@
-//! A node as a member of its cluster: joining, leases, heartbeats, and taking over from dead nodes.
+//! The node as a member of its cluster: joining, leases, failure detection and take-over.
+//!
+//! Loops: [`heartbeat`] renews the lease, [`reaper`] takes over attempts of dead nodes, and
+//! [`reconciler`] gives back attempts that this node owns but does not run. [`node_session`] starts
+//! all loops of the engine, and [`node_context`] holds the state that they share.
 
 pub(crate) mod db_clock;
 pub(crate) mod heartbeat;

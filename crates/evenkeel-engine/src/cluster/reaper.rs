@@ -1,4 +1,4 @@
-//! Takes over the work of nodes that are gone.
+//! Declares silent nodes dead and takes over their attempts.
 
 use std::sync::Arc;
 
@@ -11,22 +11,19 @@ use crate::cluster::lost_attempts::FormerOwner;
 use crate::cluster::node_context::NodeContext;
 use crate::cluster::store_health::log_trouble;
 
-/// Attempts taken over in one step.
 const STEP: u32 = 500;
 
-/// Challenges silent nodes, declares them dead, and gives their attempts to others.
 pub struct Reaper {
     ctx: Arc<NodeContext>,
     watch: StealWatch,
 }
 
 impl Reaper {
-    /// A reaper of this incarnation.
     pub fn new(ctx: Arc<NodeContext>) -> Self {
         Self { ctx, watch: StealWatch::default() }
     }
 
-    /// Looks at all other nodes once.
+    /// Checks all other nodes once.
     pub async fn run_once(&mut self) -> Result<(), StoreError> {
         let (now, members) = self.ctx.store.members().await?;
         self.ctx.db_clock.observe(now);
@@ -40,7 +37,7 @@ impl Reaper {
                 NodeState::Dead => self.take_over(member).await,
                 NodeState::Gone => Ok(()),
             };
-            // One node's trouble is not the others'; an outage is everybody's.
+            // An error about one node must not stop the check of others; an outage concerns all.
             match done {
                 Err(error) if error.is_outage() => return Err(error),
                 Err(error) => trouble = Err(error),
@@ -62,7 +59,7 @@ impl Reaper {
                     warn!(
                         node.no = member.node.0,
                         node.name = member.name,
-                        "node {} is silent; its work is taken over unless it answers",
+                        "node {} is silent; its attempts are taken over unless it pings",
                         member.name
                     );
                 }
@@ -77,7 +74,7 @@ impl Reaper {
                     error!(
                         node.no = member.node.0,
                         node.name = member.name,
-                        "node {} is lost",
+                        "node {} is lost; taking over its attempts",
                         member.name
                     );
                     let _ = store.announce(Signal::Nodes).await;
@@ -88,7 +85,7 @@ impl Reaper {
         }
     }
 
-    /// Takes all attempts from a dead node, then lets it go.
+    /// Takes all attempts from a dead node, then retires it.
     async fn take_over(&self, dead: &Member) -> Result<(), StoreError> {
         let store = &self.ctx.store;
         let (node, heard_until) = (dead.node, dead.last_ping_at);
@@ -111,7 +108,7 @@ impl Reaper {
             }
             let done = given.count();
             if done == 0 {
-                // Another node is at it; the next pass sees how far it got.
+                // Another node takes them over at the same time; the next pass continues.
                 break;
             }
             taken += done;
@@ -131,17 +128,16 @@ impl Reaper {
         Ok(())
     }
 
-    /// Runs until the node stops.
     pub async fn run(mut self) {
         let ctx = Arc::clone(&self.ctx);
-        // Twice per ping, so that a silence is noticed soon after it is one.
+        // Twice per ping interval, to notice silence early.
         let every = std::time::Duration::from(ctx.settings.leases.ping) / 2;
         loop {
             if let Err(error) = self.run_once().await {
                 if error.is_outage() {
                     self.watch.store_trouble();
                 }
-                log_trouble(&error, "looking for lost nodes failed; will retry");
+                log_trouble(&error, "checking for lost nodes failed; will retry");
             }
             if !ctx.pause(every).await {
                 return;

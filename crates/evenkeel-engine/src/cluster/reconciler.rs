@@ -1,10 +1,10 @@
-//! Compares what the store says this node has with what it knows, and gives back the difference.
-//! Bodies that run here under a right that the store no longer knows of are let go.
+//! Compares the attempts that the store assigns to this node with those it runs. Gives back
+//! attempts without a body here, and cancels bodies whose attempt is no longer this node's.
 //!
-//! The difference comes from commits whose answer was lost, and from bodies that were ended because
-//! the store could not be reached. Nothing else would ever touch such an attempt: its node is alive,
-//! so nobody takes it over. As long as there may be one, the node announces no higher bound of its
-//! open attempts, or the search from there would miss it.
+//! Such differences come from commits whose answer was lost, and from bodies that were cancelled
+//! while
+//! the store was unreachable. No other node takes such an attempt over, because its owner is alive.
+//! While one may exist, pings do not raise the low watermark, or a search from there would miss it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,36 +22,37 @@ use crate::cluster::node_context::NodeContext;
 use crate::cluster::store_health::log_trouble;
 use crate::worker::recorder::store_last;
 
-/// Last checkpoints have this long to be stored.
+/// Time limit for storing last checkpoints.
 const CHECKPOINTS: Duration = Duration::from_secs(2);
-/// Without doubt, this often.
+/// Interval of passes that were not requested.
 const SELDOM: Duration = Duration::from_secs(60);
-/// A statement that the store is still busy with may commit this long after its answer was lost.
+/// A request is followed by passes for this long: a statement may still commit this late after its
+/// answer was lost.
 const RECONCILE_FOR: Duration = Duration::from_secs(20);
 const LIMIT: u32 = 50_000;
 
-/// Finds attempts that are this node's and that it does not run.
 pub struct Reconciler {
     ctx: Arc<NodeContext>,
-    /// What was unknown at the last pass, and whose answers were under way then.
+    /// Attempts without a body at the last pass, with the number of the first batch that began
+    /// after it was first missed.
     missing: BTreeMap<(AttemptKey, Fence), u64>,
     reconcile_until: Duration,
 }
 
 impl Reconciler {
-    /// A reconciler of this incarnation.
     pub fn new(ctx: Arc<NodeContext>) -> Self {
         Self { ctx, missing: BTreeMap::new(), reconcile_until: Duration::ZERO }
     }
 
-    /// Compares once, and gives back what surely nobody starts. Says how many.
+    /// Compares once and gives back attempts that certainly have no body. Returns how many.
     pub async fn run_once(&mut self) -> Result<usize, StoreError> {
         let ctx = Arc::clone(&self.ctx);
-        // Taken before looking: whoever sets out later cannot have been seen.
-        let ticket = ctx.low_watermark.next_batch_no();
-        // Also before: what runs was committed, so it is found, unless it is another's by now.
+        // Read before the query, because batches that begin later are not in its answer.
+        let batch_no = ctx.low_watermark.next_batch_no();
+        // Read before the query: these attempts are committed, so the query finds them unless they
+        // were taken away.
         let running = ctx.worker.running();
-        // Those that are lost while this pass goes on are for the next one.
+        // Attempts that are lost during this pass are handled by the next one.
         let mut lost = ctx.worker.all_lost();
         let owned = ctx.store.list_owned(ctx.node, LIMIT).await?;
         self.cancel_disowned_bodies(running, &owned).await?;
@@ -63,12 +64,12 @@ impl Reconciler {
             let right = (attempt.key, attempt.fence);
             let known = ctx.worker.lost(attempt.key, attempt.fence);
             let since = self.missing.get(&right).copied();
-            // What this node lost had a body, or surely gets none. Of what it does not know the
-            // answer was lost; once all answers have arrived, no body of it can start any more.
+            // A lost attempt has no body any more. For an unknown attempt the answer was lost; once
+            // all batches sent before are answered, no body of it can start.
             let surely = known.is_some()
                 || since.is_some_and(|since| ctx.low_watermark.all_finished_before(since));
             if !surely {
-                missing.insert(right, since.unwrap_or(ticket));
+                missing.insert(right, since.unwrap_or(batch_no));
                 continue;
             }
             given_back.push(own.lost(&ctx, &attempt, known));
@@ -82,18 +83,20 @@ impl Reconciler {
             info!(
                 runs.queued = taken.queued.len(),
                 runs.failed = taken.failed.len(),
-                "gave back runs of this node that it does not run"
+                "gave back attempts that the store assigned to this node but that did not run"
             );
             let _ = ctx.store.announce(Signal::Ready).await;
         }
-        // All that the store has of this node is known or given back: the rest is another's.
+        // All attempts that the store assigns to this node are known or given back; other lost ones
+        // belong to another node.
         lost.retain(|right| !self.missing.contains_key(right));
         ctx.worker.forget_lost(&lost);
         Ok(count)
     }
 
-    /// Bodies that the store did not find under their right are looked up by themselves, and let go
-    /// if it is so: somebody said how their runs go on, and the letter about it was lost.
+    /// Looks up bodies whose attempt was not in the answer, and cancels them if the store confirms
+    /// that the attempt is no longer this node's. Their outcome was overridden and the message
+    /// about it was lost.
     async fn cancel_disowned_bodies(
         &self,
         mut running: Vec<(AttemptKey, Fence)>,
@@ -112,16 +115,18 @@ impl Reconciler {
         running.retain(|body| !found.contains(body));
         let count = self.ctx.worker.cancel_disowned(running.into_iter());
         if count > 0 {
-            info!(runs.count = count, "let {count} bodies go whose runs are no longer this node's");
+            info!(
+                runs.count = count,
+                "cancelled {count} bodies whose attempts no longer belong to this node"
+            );
         }
         Ok(())
     }
 
-    /// Runs until the node stops.
     pub async fn run(mut self) {
         let ctx = Arc::clone(&self.ctx);
         let mut last_pass = ctx.clock.monotonic();
-        // In doubt, a pass as often as a ping; what nobody abandoned must be missing in two.
+        // After a request, one pass per ping. An unknown attempt must be missing in two passes.
         let soon = Duration::from(ctx.settings.leases.ping);
         let reconcile_for = RECONCILE_FOR.max(2 * soon);
         while ctx.pause(soon).await {
@@ -144,7 +149,7 @@ impl Reconciler {
                 }
                 Err(error) => {
                     ctx.request_reconcile();
-                    log_trouble(&error, "comparing with the store failed; will retry");
+                    log_trouble(&error, "reconciling failed; will retry");
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! What loops say about a store that fails, and whether it takes changes.
+//! Logs store failures of loops, and tracks whether the database accepts writes.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -7,16 +7,17 @@ use evenkeel_store::{StoreError, Unwritable};
 use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
 
-/// While a database takes no changes, that is said this often.
+/// While the database refuses writes, this is logged at this interval.
 const LOG_EVERY: Duration = Duration::from_secs(60);
-/// A database that has refused no change for this long takes them again. Loops try more often, so
-/// a small change that found a place does not end the trouble of larger ones.
+/// The database counts as writable again after this long without a refused write. Loops retry more
+/// often, so one small write that succeeds does not end the condition.
 const RECOVERED_AFTER: Duration = Duration::from_secs(5);
 
-/// A loop could not do its work and will try again.
+/// Logs that a loop failed and will retry.
 pub fn log_trouble(error: &StoreError, what: &str) {
     let source = error as &dyn std::error::Error;
-    // Every loop meets it at every try until an operator helps: `WriteHealth` says it for all.
+    // A full disk fails every retry of every loop until an operator helps; `WriteHealth` logs it
+    // once for all.
     if error.unwritable().is_some() {
         debug!(error = source, "{what}");
     } else {
@@ -24,60 +25,57 @@ pub fn log_trouble(error: &StoreError, what: &str) {
     }
 }
 
-/// Whether the database takes changes, learnt from what becomes of them.
+/// Tracks from the results of store verbs whether the database accepts writes.
 #[derive(Debug, Default)]
 pub struct WriteHealth(Mutex<Option<Refusing>>);
 
-/// The database takes no changes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 struct Refusing {
     why: Unwritable,
     since: Instant,
-    /// When it last refused one,
+    /// Time of the last refused write.
     last: Instant,
-    /// how many it has refused,
+    /// Refused writes so far.
     changes: u64,
-    /// and when that was last said.
     logged_at: Instant,
 }
 
-/// What is to be said.
+/// What to log.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum LogEvent {
     Begins,
-    GoesOn { changes: u64 },
+    Continues { changes: u64 },
     Ends { changes: u64, lasted: Duration },
 }
 
 impl WriteHealth {
-    /// Nothing is known yet to be wrong.
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
 
-    /// Why the database takes no changes, unless it does.
+    /// Returns why the database refuses writes; `None` if it accepts them.
     pub fn unwritable(&self) -> Option<Unwritable> {
         self.lock().map(|refusing| refusing.why)
     }
 
-    /// A verb has answered at `now`. `writes` says that it changes something in any case.
+    /// Records the result of a store verb at `now`. `writes` is true for a verb that always writes.
     pub(crate) fn answered(&self, error: Option<&StoreError>, writes: bool, now: Instant) {
         match (error, error.and_then(StoreError::unwritable)) {
             (Some(error), Some(why)) => {
-                let said = self.refused(why, now);
-                if let Some(said) = said {
+                let event = self.refused(why, now);
+                if let Some(event) = event {
                     let source = error as &dyn std::error::Error;
                     let way_out = why.way_out();
-                    match said {
+                    match event {
                         LogEvent::Begins => error!(
                             error = source,
-                            "{why}: nothing can be stored, and no run starts; {way_out}, and work \
-                             goes on by itself"
+                            "{why}: nothing can be stored and no run starts; {way_out}, then work resumes \
+                             without a restart"
                         ),
-                        LogEvent::GoesOn { changes } => warn!(
+                        LogEvent::Continues { changes } => warn!(
                             error = source,
                             changes.refused = changes,
-                            "{why}, still; {way_out}, and work goes on by itself"
+                            "{why}, still; {way_out}, then work resumes without a restart"
                         ),
                         LogEvent::Ends { .. } => {}
                     }
@@ -88,7 +86,7 @@ impl WriteHealth {
                     info!(
                         changes.refused = changes,
                         trouble.seconds = lasted.as_secs(),
-                        "the database takes changes again; work goes on"
+                        "database accepts writes again; resuming"
                     );
                 }
             }
@@ -108,7 +106,7 @@ impl WriteHealth {
             return None;
         }
         refusing.logged_at = now;
-        Some(LogEvent::GoesOn { changes: refusing.changes })
+        Some(LogEvent::Continues { changes: refusing.changes })
     }
 
     fn wrote(&self, now: Instant) -> Option<LogEvent> {
@@ -130,22 +128,22 @@ mod tests {
     use crate::cluster::node_context::instant_now;
 
     #[test]
-    fn a_full_disk_is_said_when_it_begins_each_minute_and_when_it_ends() {
+    fn full_disk_is_logged_at_its_start_each_minute_and_at_its_end() {
         let health = WriteHealth::default();
         let begin = instant_now();
         let at = |seconds| begin + Duration::from_secs(seconds);
-        let mut said = Vec::new();
-        // Two refused changes a second for 150 seconds, and small ones that find a place.
+        let mut events = Vec::new();
+        // Two refused writes per second for 150 s, and small writes that succeed.
         for second in 0..150 {
             for _ in 0..2 {
-                said.extend(health.refused(Unwritable::DiskFull, at(second)));
+                events.extend(health.refused(Unwritable::DiskFull, at(second)));
             }
             assert_eq!(health.wrote(at(second)), None);
             assert_eq!(health.unwritable(), Some(Unwritable::DiskFull));
         }
-        let goes_on = |changes| LogEvent::GoesOn { changes };
-        assert_eq!(said, [LogEvent::Begins, goes_on(121), goes_on(241)]);
-        assert_eq!(health.wrote(at(153)), None, "a change that found a place says little");
+        let continues = |changes| LogEvent::Continues { changes };
+        assert_eq!(events, [LogEvent::Begins, continues(121), continues(241)]);
+        assert_eq!(health.wrote(at(153)), None, "one small write is not a recovery");
         let lasted = Duration::from_secs(154);
         assert_eq!(health.wrote(at(154)), Some(LogEvent::Ends { changes: 300, lasted }));
         assert_eq!((health.unwritable(), health.wrote(at(155))), (None, None));
@@ -153,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn other_faults_say_nothing_about_writing() {
+    fn outages_do_not_count_as_refused_writes() {
         let health = WriteHealth::default();
         let error = StoreError::Unavailable("gone".into());
         health.answered(Some(&error), true, instant_now());

@@ -80,7 +80,7 @@ impl BalanceScore {
             alert_below = threshold,
             "distribution degraded, consider rebalancing"
         );
-        if self.store.events().are_listened() {
+        if self.store.events().has_listeners() {
             let data = json!({
                 "distribution_score": kept.score,
                 "before": before,
@@ -89,7 +89,7 @@ impl BalanceScore {
                 "mean": kept.mean,
                 "jobs": kept.jobs,
             });
-            self.store.events().tell([NewEvent {
+            self.store.events().emit([NewEvent {
                 kind: EventKind::DistributionDegraded,
                 tenant,
                 job: EventJob::None,

@@ -34,10 +34,10 @@ impl EventPublisher {
         let poll = self.ctx.settings.poll;
         // While nobody listens, whatever wakes it is worth a look.
         let is_time = self.looked_at.is_none_or(|then| now.saturating_sub(then) >= poll);
-        if is_time || !self.ctx.events.are_listened() {
+        if is_time || !self.ctx.events.has_listeners() {
             let until = self.ctx.store.listened_until().await?;
             self.looked_at = Some(now);
-            self.ctx.events.set_listened(until.is_some_and(|until| until > self.ctx.db_now()));
+            self.ctx.events.set_has_listeners(until.is_some_and(|until| until > self.ctx.db_now()));
         }
         publish_batch(&self.ctx).await
     }
@@ -61,7 +61,7 @@ impl EventPublisher {
             };
             tokio::select! {
                 biased;
-                () = ctx.events.told() => tokio::time::sleep(GAP).await,
+                () = ctx.events.emitted() => tokio::time::sleep(GAP).await,
                 () = signalled(&mut signals, Signal::Events) => tokio::time::sleep(GAP).await,
                 () = tokio::time::sleep(wait) => {}
             }
@@ -71,7 +71,7 @@ impl EventPublisher {
 
 /// Passes on one batch. Says whether more waits.
 async fn publish_batch(ctx: &NodeContext) -> Result<bool, StoreError> {
-    if !ctx.events.are_listened() {
+    if !ctx.events.has_listeners() {
         return Ok(false);
     }
     let (batch, dropped) = ctx.events.take(BATCH);
@@ -81,7 +81,7 @@ async fn publish_batch(ctx: &NodeContext) -> Result<bool, StoreError> {
     let is_full = batch.len() == BATCH;
     if let Err(error) = ctx.store.publish(batch, dropped).await {
         // It may be there or not. Told twice would be worse than told to be missing.
-        ctx.events.lose();
+        ctx.events.mark_gap();
         return Err(error);
     }
     Ok(is_full)

@@ -129,8 +129,8 @@ impl Judge {
             // What surely was not stored is found again by the next pass, and told then.
             if stored.as_ref().err().and_then(StoreError::unwritable).is_none() {
                 log_changes(&due.jobs, &judgements);
-                if ctx.events.are_listened() {
-                    ctx.events.tell(changes(&due.jobs, &judgements, due.now));
+                if ctx.events.has_listeners() {
+                    ctx.events.emit(changes(&due.jobs, &judgements, due.now));
                 }
             }
             stored?;

@@ -135,8 +135,8 @@ impl DelayedQueue {
             return std::mem::take(&mut self.due).into_values().collect();
         }
         if !self.is_ordered {
-            let places: Vec<_> =
-                self.due.iter().map(|(id, delayed)| (place(delayed), *id)).collect();
+            let all: Vec<_> =
+                self.due.iter().map(|(id, delayed)| (destination_of(delayed), *id)).collect();
             all.into_iter().for_each(|(destination, id)| self.put_in_order(destination, id));
             self.is_ordered = true;
         }

@@ -115,7 +115,7 @@ impl AutoPauser {
     fn tell(&self, job: &FailingJob, note: &str, done: &CommandEffect, at: Timestamp) {
         metrics::counter!("evenkeel_jobs_paused_by_failures_total").increment(1);
         warn!(job.id = %job.id, job.failures = job.failures, "job {} is {note}", job.id);
-        if self.ctx.events.are_listened() {
+        if self.ctx.events.has_listeners() {
             let data = json!({"note": note, "consecutive_failed_runs": job.failures});
             let paused = NewEvent {
                 kind: EventKind::JobPaused,
@@ -127,7 +127,7 @@ impl AutoPauser {
             };
             let withdrawn =
                 done.withdrawn.iter().map(|run| NewEvent::run_withdrawn(job.tenant, *run, at));
-            self.ctx.events.tell([paused].into_iter().chain(withdrawn));
+            self.ctx.events.emit([paused].into_iter().chain(withdrawn));
         }
     }
 

@@ -149,9 +149,9 @@ impl StaleChecker {
     /// Tells those who listen, as of any run that somebody asks for.
     fn tell_requested(&self, tenant: TenantNo, job: JobId, run: AttemptKey) {
         let events = self.store.events();
-        if events.are_listened() {
+        if events.has_listeners() {
             let (kind, job, at) = (EventKind::RunRequested, EventJob::Id(job), run.scheduled_at);
-            events.tell([NewEvent { kind, tenant, job, run: Some(run), at, data: "{}".into() }]);
+            events.emit([NewEvent { kind, tenant, job, run: Some(run), at, data: "{}".into() }]);
         }
     }
 

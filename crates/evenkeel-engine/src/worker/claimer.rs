@@ -41,7 +41,7 @@ impl Claimer {
             node: ctx.node,
             node_name: ctx.settings.node_name.clone(),
             pools: ctx.settings.pools.clone(),
-            room,
+            capacity: room,
             guaranteed: ctx.settings.shares.of(room),
             aging: ctx.settings.aging,
             limits: ctx.settings.limits.clone(),

@@ -65,7 +65,7 @@ async fn who_does_not_keep_house_keeps_no_scores() {
 #[tokio::test]
 async fn who_listens_is_told_when_a_score_falls_and_not_again_while_it_is_low() {
     let mut world = crowded(10).await;
-    world.store.events().set_listened(true);
+    world.store.events().set_has_listeners(true);
     for secs in [0, 3600, 7200] {
         world.scorer.run_once(at(secs), true).await.unwrap();
     }
@@ -78,7 +78,7 @@ async fn who_listens_is_told_when_a_score_falls_and_not_again_while_it_is_low() 
 #[tokio::test]
 async fn another_node_goes_on_where_the_last_one_stopped() {
     let mut world = crowded(10).await;
-    world.store.events().set_listened(true);
+    world.store.events().set_has_listeners(true);
     world.scorer.run_once(START, true).await.unwrap();
     let mut other = BalanceScore::new(Arc::new(world.store.clone()), BalanceSettings::default());
     other.run_once(START, true).await.unwrap();
@@ -88,7 +88,7 @@ async fn another_node_goes_on_where_the_last_one_stopped() {
 #[tokio::test]
 async fn an_even_spread_is_no_news() {
     let mut world = crowded(1).await;
-    world.store.events().set_listened(true);
+    world.store.events().set_has_listeners(true);
     world.scorer.run_once(START, true).await.unwrap();
     assert_eq!((world.kept().await[0].score, world.told().len()), (1.0, 0));
 }

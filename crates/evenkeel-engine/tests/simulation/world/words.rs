@@ -55,7 +55,7 @@ impl World {
     }
 
     async fn say(&mut self, scope: &Scope, job: &Job, one: LiveAttempt) {
-        let LiveAttempt { key, seen, priority } = one;
+        let LiveAttempt { key, state: seen, priority } = one;
         let now = self.time.db();
         let runs = matches!(seen, LiveState::Running { .. });
         let verdict = match self.chance.bits() % 4 {
@@ -87,7 +87,7 @@ impl World {
             }
         };
         let is_end = matches!(verdict, OverrideAction::Ended { .. });
-        let settle = OutcomeOverride { key, seen, at: now, verdict };
+        let settle = OutcomeOverride { key, expected: seen, at: now, action: verdict };
         match self.model.override_outcome(scope, settle).await.unwrap() {
             OverrideResult::Done => {}
             OverrideResult::Stopped if !is_end => return,
