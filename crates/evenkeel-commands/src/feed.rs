@@ -97,7 +97,7 @@ impl Feed {
         let now = instant_now();
         let renewed = || self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
         let is_recent = renewed().is_some_and(|then| now.duration_since(then) < RENEW_EVERY);
-        if is_recent && self.store.events().are_listened() {
+        if is_recent && self.store.events().has_listeners() {
             return Ok(());
         }
         let until = self.store.now().await?.saturating_add(LISTENS_FOR);
@@ -112,7 +112,7 @@ impl Feed {
         const STEP: Duration = Duration::from_millis(5);
         const STEPS: u32 = 200;
         for _ in 0..STEPS {
-            if self.store.events().are_listened() {
+            if self.store.events().has_listeners() {
                 return;
             }
             tokio::time::sleep(STEP).await;

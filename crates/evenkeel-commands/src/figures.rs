@@ -102,7 +102,7 @@ impl Runs {
         loop {
             let step = PageRequest { limit: RUNS_STEP, offset: 0, after };
             let filter = AttemptFilter { job: search.job };
-            let found = self.store.list_runs(scope, filter, step).await?;
+            let found = self.store.list_attempts(scope, filter, step).await?;
             let is_last = found.next.is_none();
             for run in found.items {
                 looked_at += 1;

@@ -58,7 +58,8 @@ pub use jobs::{
 pub use pages::Pages;
 pub use preview::{NEXT_TIMES_MAX, PREVIEW_TIMES_MAX, Preview, kind, preview};
 pub use read::{
-    JobSpec, Misread, Said, limits, read_bulk_command, read_job, read_schedule, read_trigger,
+    JobSpec, ParsedSchedule, SyntaxError, is_set_by_the_server, job_field_names, limits,
+    read_bulk_command, read_job, read_schedule, read_trigger,
 };
 pub use retry_words::RetryWords;
 pub use runs::Runs;

@@ -57,7 +57,7 @@ pub fn preview(document: &Value, now: Timestamp, most: u64) -> Result<Preview, V
 }
 
 fn of(timing: Timing, from: Timestamp, count: usize) -> Preview {
-    let (said, given) = (timing.exact, timing.definition());
+    let (said, given) = (timing.exact, timing.definition);
     let exact = said.unwrap_or(true) || !matches!(given.schedule, Schedule::Cron(_));
     let given = match given.schedule {
         Schedule::Interval(every) => {

@@ -4,6 +4,8 @@ use evenkeel_core::Span;
 use evenkeel_core::retry::{Backoff, Jitter, Preset, RetryPolicy};
 use serde_json::{Value, json};
 
+use crate::read::job_fields::whole_seconds;
+
 /// What a document says, and a view shows, of when a failed run is tried again.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RetryWords {
@@ -45,8 +47,8 @@ impl RetryWords {
             policy: Preset::of(retry).map(Preset::as_str),
             max_retries: retry.max_retries,
             backoff,
-            backoff_seconds: seconds(wait),
-            backoff_cap_seconds: cap.map(seconds),
+            backoff_seconds: whole_seconds(wait),
+            backoff_cap_seconds: cap.map(whole_seconds),
             stages,
             jitter,
             jitter_percent,
@@ -66,8 +68,4 @@ impl RetryWords {
             ("retry_jitter_percent", self.jitter_percent.into()),
         ]
     }
-}
-
-fn seconds(span: Span) -> u64 {
-    span.as_micros() / 1_000_000
 }

@@ -10,6 +10,7 @@ use evenkeel_commands::{
 };
 use evenkeel_core::balance::{BalanceSettings, Grain, Loads, Measure, Spread};
 use evenkeel_core::chance::Chance;
+use evenkeel_core::executor::ExecutorCatalog;
 use evenkeel_core::{JobId, NodeNo, Slot, Span, TenantNo, Timestamp};
 use evenkeel_store::{Job, NewNode, NodeStore as _, Now, Role, Roles, Scope, Store, StoreError};
 use evenkeel_store_testkit::fixtures::{START, at};
@@ -106,7 +107,7 @@ impl Node {
 
     async fn change(&self, world: &World, id: JobId, sent: Value) -> Job {
         let edit = Edit { sent, manner: Manner::Patch, if_generation: None };
-        let show = |job: &Job, _| document_of(&job.about, &job.definition);
+        let show = |job: &Job, _| document_of(&job.about, &job.definition, ExecutorCatalog::EMPTY);
         self.jobs.update(&world.scope, id, &edit, &show).await.unwrap().0
     }
 

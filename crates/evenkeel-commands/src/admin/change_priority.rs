@@ -40,7 +40,7 @@ impl Jobs {
         let mut job = self.get(scope, id).await?;
         for _ in 0..TRIES {
             let order = weighing(&job, decide(job.definition.priority));
-            match self.store.order(scope, vec![order], Now::Database).await?.pop() {
+            match self.store.apply_commands(scope, vec![order], Now::Database).await?.pop() {
                 Some(Applied::Done(_)) => {
                     self.announce(Signal::Jobs).await;
                     self.tell(scope, EventKind::JobUpdated, &[id]).await;

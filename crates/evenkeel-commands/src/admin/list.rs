@@ -1,14 +1,14 @@
 //! Lists and counts by where runs are.
 //!
 //! There is no index with the end of runs, and no count that each end would have to lock. So up to
-//! [`LOOKED_AT_MAX`] jobs are looked at one by one, which is exact. Who has more gets what waits and
+//! [`LIST_SCAN_MAX`] jobs are looked at one by one, which is exact. Who has more gets what waits and
 //! runs along the indexes of those, the rest as far as one look goes and a cursor for more, and
 //! counts that say they are estimates.
 
 use evenkeel_core::status::JobStatus;
 use evenkeel_core::{JobNo, Span, Timestamp};
 use evenkeel_store::{
-    Activity, Job, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, PageRequest, Scope,
+    Activity, Job, JobCursor, JobFilter, JobSort, LIST_SCAN_MAX, PageRequest, Scope,
 };
 
 use super::{AdminJob, AdminStatus, ScheduledJob};
@@ -174,7 +174,7 @@ impl Jobs {
             if after.is_none() {
                 return Ok(stats);
             }
-            if looked_at >= u64::from(LOOKED_AT_MAX) {
+            if looked_at >= u64::from(LIST_SCAN_MAX) {
                 return self.estimate(scope, stats, (looked_at, page.total), now).await;
             }
         }
@@ -225,7 +225,7 @@ impl Jobs {
         let one = PageRequest { limit: 1, offset: 0, after: None };
         let all = JobFilter::default();
         let first = self.store.list_jobs(scope, &all, JobSort::default(), one).await?;
-        if first.total <= u64::from(LOOKED_AT_MAX) {
+        if first.total <= u64::from(LIST_SCAN_MAX) {
             self.pick_of_few(scope, passes, page).await
         } else {
             let way = page.after.and_then(Way::of).unwrap_or(way);
@@ -306,7 +306,7 @@ impl Jobs {
             }
             match (found.next, way.next()) {
                 // A step that finds little has looked at many all the same.
-                (Some(cursor), _) if looked_at >= u64::from(LOOKED_AT_MAX) || steps >= STEPS => {
+                (Some(cursor), _) if looked_at >= u64::from(LIST_SCAN_MAX) || steps >= STEPS => {
                     break Some(way.place(cursor.no));
                 }
                 (Some(cursor), _) => after = Some(cursor),

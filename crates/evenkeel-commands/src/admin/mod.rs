@@ -153,7 +153,7 @@ impl Jobs {
         if seen.job.live == 0 {
             return Ok(seen);
         }
-        for waiting in self.store.waiting_of(scope, seen.job.id, None, Now::Database).await? {
+        for waiting in self.store.waiting_attempts(scope, seen.job.id, None, Now::Database).await? {
             let priority = waiting.priority.unwrap_or(seen.job.definition.priority);
             let (visible_at, effective) = match waiting.waits_for {
                 WaitsFor::Time(due) => {
@@ -163,7 +163,7 @@ impl Jobs {
                     }
                     (due, self.aging.effective(priority, due, now))
                 }
-                WaitsFor::Place { since, .. } => {
+                WaitsFor::Permit { since, .. } => {
                     (since, self.aging.effective(priority, since, now))
                 }
                 WaitsFor::Worker { since, opening, .. } => {

@@ -3,7 +3,7 @@
 use evenkeel_core::status::Command;
 use evenkeel_core::{JobId, Schedule, Timestamp};
 use evenkeel_store::{
-    Action, Applied, EventKind, Job, JobChange, Now, Order, Scope, Signal, Standing,
+    Action, Applied, EventKind, Job, JobChange, JobCommand, JobState, Now, Scope, Signal,
 };
 use serde_json::{Map, Value, json};
 
@@ -50,7 +50,7 @@ impl ScheduledJob {
 
     /// Does it fire?
     pub fn enabled(&self) -> bool {
-        self.job.standing == Standing::Active
+        self.job.state == JobState::Active
     }
 
     /// Who made it, if they did it through the admin API.
@@ -198,7 +198,7 @@ impl Jobs {
             // One that is to fire must have a time left to do so, which is not asked of one at rest.
             let mut after = before.job.clone();
             if turned == Some(true) {
-                after.standing = Standing::Active;
+                after.state = JobState::Active;
             }
             let read = read_change(&after, &seen, sent, *manner, now, self.executors())
                 .map_err(CommandError::Invalid)?;
@@ -242,13 +242,13 @@ impl Jobs {
             return Ok(());
         }
         let (about, definition) = (Some(before.about), Some(before.definition));
-        let order = Order {
+        let order = JobCommand {
             id,
             if_generation: Some(edited.generation),
             if_fired: None,
             action: Action::Change(Box::new(JobChange { about, definition, next_at: None })),
         };
-        let obeyed = self.store.order(scope, vec![order], Now::Database).await?;
+        let obeyed = self.store.apply_commands(scope, vec![order], Now::Database).await?;
         if let Some(Applied::Done(_)) = obeyed.first() {
             self.announce(Signal::Jobs).await;
             self.tell(scope, EventKind::JobUpdated, &[id]).await;

@@ -1,6 +1,6 @@
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{Definition, JobNo, Schedule, Span, TenantNo, Timestamp};
-use evenkeel_store::{Job, NewJob, Standing};
+use evenkeel_store::{Job, JobState, NewJob};
 use serde_json::{Value, json};
 
 use super::*;
@@ -46,7 +46,7 @@ fn a_job_is_where_its_latest_run_is() {
 #[test]
 fn a_paused_job_is_not_queued_by_its_time() {
     let mut paused = job();
-    (paused.standing, paused.next_at) = (Standing::Paused, Some(NOW));
+    (paused.state, paused.next_at) = (JobState::Paused, Some(NOW));
     assert_eq!(AdminStatus::of(&paused, NOW), None);
     paused.live = 1;
     assert_eq!(AdminStatus::of(&paused, NOW), Some(AdminStatus::Crawling));

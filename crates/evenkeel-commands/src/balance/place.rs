@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use evenkeel_core::balance::{Load, LoadProfile, Loads, Measure, ToPlace, first_time};
 use evenkeel_core::{Definition, JobId, Span, TenantNo, Timestamp};
-use evenkeel_store::{Job, Scope, Standing, StoreError};
+use evenkeel_store::{Job, JobState, Scope, StoreError};
 
 use super::loads::{Burden, Reserved, instant_now};
 use super::{Balance, is_chosen};
@@ -75,7 +75,7 @@ impl Placing {
         after: Timestamp,
     ) -> Option<Timestamp> {
         let average = job.history.average_good_duration;
-        let counted = job.next_at.filter(|_| job.standing == Standing::Active);
+        let counted = job.next_at.filter(|_| job.state == JobState::Active);
         let leaves = counted.and_then(|next| {
             let load = Load::of(&job.definition, average, next)?;
             Some((LoadProfile::of(&job.definition, next)?, load.cost))

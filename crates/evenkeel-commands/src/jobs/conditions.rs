@@ -3,7 +3,7 @@
 use evenkeel_core::condition::{Condition, Facts, condition};
 use evenkeel_core::{JobId, Span, Timestamp};
 use evenkeel_store::{
-    AtRisk, ConditionCounts, Job, Now, Page, PageRequest, RiskCursor, RiskFilter, Scope, Standing,
+    AtRisk, ConditionCounts, Job, JobState, Now, Page, PageRequest, RiskCursor, RiskFilter, Scope,
     WaitsFor,
 };
 
@@ -34,7 +34,7 @@ pub fn condition_of(job: &Job, now: Timestamp) -> Condition {
         definition: &job.definition,
         history: &job.history,
         since: job.since,
-        active: job.standing == Standing::Active,
+        active: job.state == JobState::Active,
         next_at: job.next_at,
         last_fired_at: job.last_fired_at,
         live: job.live > 0,
@@ -49,12 +49,12 @@ impl Jobs {
         let (job, now) = self.get_with_now(scope, id).await?;
         let condition = condition_of(&job, now);
         let average = job.definition.average(job.history.average_good_duration);
-        let waiting = self.store.waiting_of(scope, id, None, Now::Database).await?;
+        let waiting = self.store.waiting_attempts(scope, id, None, Now::Database).await?;
         // What waits comes before the next regular time.
         let waits = waiting.iter().map(|attempt| match attempt.waits_for {
             WaitsFor::Time(due) => job.definition.may_start_from(due, average),
             WaitsFor::Worker { since, opening, .. } => opening.from.unwrap_or(since),
-            WaitsFor::Place { since, .. } => since,
+            WaitsFor::Permit { since, .. } => since,
         });
         // If that follows from the end of a run that goes on, nobody knows it yet.
         let unknown = job.definition.schedule.follows_its_end() && job.live > 0;

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use evenkeel_core::control::{SoFar, resumed_at, revived_at};
 use evenkeel_core::status::Command;
 use evenkeel_core::{AttemptKey, JobId, Timestamp};
-use evenkeel_store::{Action, Applied, Done, EventKind, Job, Now, Order, Scope, Signal};
+use evenkeel_store::{
+    Action, Applied, CommandEffect, EventKind, Job, JobCommand, Now, Scope, Signal,
+};
 
 use super::Jobs;
 use crate::CommandError;
@@ -73,7 +75,7 @@ impl Jobs {
             let (orders, placing) = self.orders(scope, &left, ask, if_generation).await?;
             let asked: Vec<JobId> = orders.iter().map(|order| order.id).collect();
             let is_done = answers.values().any(|answer| matches!(answer, Applied::Done(_)));
-            let obeyed = self.store.order(scope, orders, Now::Database).await;
+            let obeyed = self.store.apply_commands(scope, orders, Now::Database).await;
             let obeyed = obeyed.map_err(|error| CommandError::from(error).after(is_done))?;
             if let Some(mut placing) = placing {
                 let answered = asked.iter().zip(&obeyed);
@@ -102,7 +104,7 @@ impl Jobs {
         id: JobId,
         ask: Ask,
         if_generation: Option<&[i32]>,
-    ) -> Result<Done, CommandError> {
+    ) -> Result<CommandEffect, CommandError> {
         let mut answer = None;
         for _ in 0..TRIES {
             let meant = match if_generation {
@@ -189,9 +191,9 @@ impl Jobs {
         ids: &BTreeSet<JobId>,
         ask: Ask,
         if_generation: Option<i32>,
-    ) -> Result<(Vec<Order>, Option<Placing>), CommandError> {
+    ) -> Result<(Vec<JobCommand>, Option<Placing>), CommandError> {
         let plain = |action: Action| {
-            let order = |id: &JobId| Order {
+            let order = |id: &JobId| JobCommand {
                 id: *id,
                 if_generation,
                 if_fired: None,
@@ -210,7 +212,7 @@ impl Jobs {
         let jobs = self.store.get_jobs(scope, &ids).await?;
         let placing = self.balance.placing(scope, now, Occasion::Again).await?;
         let mut placing = placing.in_bulk(jobs.len() > 1);
-        let order = |job: &Job| Order {
+        let order = |job: &Job| JobCommand {
             id: job.id,
             if_generation: Some(if_generation.unwrap_or(job.generation)),
             if_fired: counted(job),

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use evenkeel_core::chance::Chance;
 use evenkeel_core::{Definition, History, JobId, JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    EventKind, Job, NewJob, Now, Registered, Scope, Signal, Standing, Store, StoreError,
+    EventKind, Job, JobState, NewJob, Now, Registered, Scope, Signal, Store, StoreError,
 };
 use tokio::sync::oneshot;
 
@@ -254,7 +254,7 @@ pub(crate) fn new_job(
         tenant,
         about,
         definition,
-        standing: Standing::Active,
+        state: JobState::Active,
         generation: 1,
         created_at: now,
         updated_at: now,

@@ -2,7 +2,7 @@
 
 use evenkeel_core::explain::{Explanation, Facts, Waiting, WaitsFor, WorkerFacts, explain};
 use evenkeel_core::{JobId, Timestamp};
-use evenkeel_store::{self as store, Job, Member, Now, Scope, Standing, WaitingAttempt};
+use evenkeel_store::{self as store, Job, JobState, Member, Now, Scope, WaitingAttempt};
 
 use super::Jobs;
 use crate::CommandError;
@@ -22,7 +22,8 @@ impl Jobs {
     /// Why a job does not run now.
     pub async fn explain(&self, scope: &Scope, id: JobId) -> Result<JobExplanation, CommandError> {
         // What waits is asked for first: what starts meanwhile is seen to run.
-        let waiting = self.store.waiting_of(scope, id, Some(self.aging), Now::Database).await?;
+        let waiting =
+            self.store.waiting_attempts(scope, id, Some(self.aging), Now::Database).await?;
         let job = self.get(scope, id).await?;
         let (now, members) = self.store.members().await?;
         let live = members.into_iter().filter(Member::is_live_worker);
@@ -33,8 +34,8 @@ impl Jobs {
             &Facts {
                 definition: &job.definition,
                 average: job.definition.average(job.history.average_good_duration),
-                cancelled: matches!(job.standing, Standing::Cancelled | Standing::Deleted),
-                paused: job.standing == Standing::Paused,
+                cancelled: matches!(job.state, JobState::Cancelled | JobState::Deleted),
+                paused: job.state == JobState::Paused,
                 next_at: job.next_at,
                 failed: job.history.consecutive_failures > 0,
                 last_end_at: job.history.last_end_at,
@@ -65,8 +66,8 @@ fn in_core(waiting: WaitingAttempt) -> Waiting {
                 open_from: opening.from,
                 open_until: opening.until,
             },
-            store::WaitsFor::Place { since, limit, running } => {
-                WaitsFor::Place { since, limit, running: running.unwrap_or_default() }
+            store::WaitsFor::Permit { since, limit, running } => {
+                WaitsFor::Permit { since, limit, running: running.unwrap_or_default() }
             }
         },
     }

@@ -6,12 +6,12 @@ use std::collections::{BTreeSet, HashMap};
 use evenkeel_core::job::ExecutorSpec;
 use evenkeel_core::{About, Definition, JobId, JobNo};
 use evenkeel_store::{
-    Action, Applied, COMMANDS_MAX, EventKind, Job, JobChange, Now, Order, Scope, Signal, StoreError,
+    Action, Applied, COMMANDS_MAX, EventKind, Job, JobChange, JobCommand, Now, Scope, Signal,
+    StoreError,
 };
 
 use super::Jobs;
 use crate::document::executor_config;
-use crate::read::{CRAWL, with_start};
 use crate::{CommandError, Fault};
 
 /// Jobs that are told of an address in one transaction.
@@ -74,19 +74,22 @@ impl Jobs {
         if !about.is_follower() {
             return Ok(());
         }
-        if !self.executors.kinds().iter().any(|kind| kind == CRAWL) {
+        let executor = self.executors.catalog().for_urls();
+        let kinds = self.executors.kinds();
+        let Some((kind, start)) = executor.filter(|(kind, _)| kinds.iter().any(|it| it == kind))
+        else {
             let message = "is missing: this server can't crawl what the target says";
             return of("executor_type", message.into());
-        }
+        };
         let bare = definition.executor.config.clone();
-        let config = with_start(bare.clone(), Some(url.as_deref().unwrap_or(STAND_IN)));
-        let checked = self.executors.check(scope.tenant, CRAWL, &config, &definition.payload);
+        let config = start.add(bare.clone(), Some(url.as_deref().unwrap_or(STAND_IN)));
+        let checked = self.executors.check(scope.tenant, kind, &config, &definition.payload);
         if let Err((field, message)) = checked {
             return of(&field, message);
         }
         about.url.clone_from(url);
         definition.executor = match url {
-            Some(_) => ExecutorSpec { kind: CRAWL.into(), config },
+            Some(_) => ExecutorSpec { kind: kind.into(), config },
             None => ExecutorSpec { kind: ExecutorSpec::NONE.into(), config: bare },
         };
         Ok(())
@@ -188,7 +191,7 @@ impl Jobs {
                 break;
             }
             let asked: Vec<JobId> = orders.iter().map(|order| order.id).collect();
-            let obeyed = self.store.order(scope, orders, Now::Database).await?;
+            let obeyed = self.store.apply_commands(scope, orders, Now::Database).await?;
             self.announce(Signal::Jobs).await;
             let (mut done, mut again) = (Vec::new(), Vec::new());
             for (id, obeyed) in asked.into_iter().zip(obeyed) {
@@ -224,7 +227,7 @@ impl Jobs {
         urls: &Urls,
     ) -> Result<Option<JobChange>, CommandError> {
         let mut about = About { url: None, ..job.about.clone() };
-        let config = executor_config(&job.about, &job.definition);
+        let config = executor_config(&job.about, &job.definition, self.executors.catalog());
         let executor = ExecutorSpec { kind: ExecutorSpec::NONE.into(), config };
         let mut definition = Definition { executor, ..job.definition.clone() };
         self.aim(scope, &mut about, &mut definition, urls)?;
@@ -235,7 +238,7 @@ impl Jobs {
     }
 }
 
-fn order(job: &Job, change: JobChange) -> Order {
+fn order(job: &Job, change: JobChange) -> JobCommand {
     let action = Action::Change(Box::new(change));
-    Order { id: job.id, if_generation: Some(job.generation), if_fired: None, action }
+    JobCommand { id: job.id, if_generation: Some(job.generation), if_fired: None, action }
 }

@@ -2,7 +2,7 @@
 
 use evenkeel_core::schedule::Moved;
 use evenkeel_core::{JobId, Schedule, Timestamp, Zone};
-use evenkeel_store::{Scope, Standing};
+use evenkeel_store::{JobState, Scope};
 use serde_json::Value;
 
 use super::Jobs;
@@ -78,7 +78,7 @@ impl Jobs {
         let (job, now) = self.get_with_now(scope, id).await?;
         let definition = &job.definition;
         // Who resumes a job gives it a new time.
-        let next = job.next_at.filter(|_| job.standing == Standing::Active);
+        let next = job.next_at.filter(|_| job.state == JobState::Active);
         let average = definition.average(job.history.average_good_duration);
         let mut starts: Vec<_> =
             Starts::new(definition, average, next, job.fired).take(count).collect();

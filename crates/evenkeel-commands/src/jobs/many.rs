@@ -6,7 +6,7 @@ use evenkeel_core::order::Priority;
 use evenkeel_core::status::{Command, NotAllowed};
 use evenkeel_core::{Definition, JobId};
 use evenkeel_store::{
-    Action, Applied, EventKind, Job, JobChange, JobCursor, JobFilter, JobSort, Now, Order,
+    Action, Applied, EventKind, Job, JobChange, JobCommand, JobCursor, JobFilter, JobSort, Now,
     PageRequest, Scope, Signal,
 };
 
@@ -232,7 +232,7 @@ impl Jobs {
                 break;
             }
             let is_done = answers.iter().any(|answer| matches!(answer, Applied::Done(_)));
-            let obeyed = self.store.order(scope, orders, Now::Database).await;
+            let obeyed = self.store.apply_commands(scope, orders, Now::Database).await;
             let obeyed = obeyed.map_err(|error| CommandError::from(error).after(is_done))?;
             for (place, obeyed) in places.into_iter().zip(obeyed) {
                 answers[place] = obeyed;
@@ -252,10 +252,10 @@ impl Jobs {
 }
 
 /// What was read of a job holds only as long as it is that.
-pub(crate) fn weighing(job: &Job, priority: Priority) -> Order {
+pub(crate) fn weighing(job: &Job, priority: Priority) -> JobCommand {
     let definition = Definition { priority, ..job.definition.clone() };
     let change = JobChange { definition: Some(definition), ..JobChange::default() };
-    Order {
+    JobCommand {
         id: job.id,
         if_generation: Some(job.generation),
         if_fired: None,

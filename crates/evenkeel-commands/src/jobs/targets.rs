@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::{Jobs, Led};
 use crate::fault::{Faults, shown};
+use crate::read::Fields;
 use crate::read::limits::NUMBER_MAX;
-use crate::read::{Fields, label, url};
 use crate::{CommandError, Fault, Manner};
 
 /// What the server says about a target, and nobody else can.
@@ -146,7 +146,7 @@ fn read_change(before: &Target, sent: &Value, manner: Manner) -> Result<TargetFi
         own.into_iter().map(|(field, value)| (field.to_owned(), value)).collect();
     let Some(sent) = sent.as_object() else { return read(sent, said) };
     let mut sent = sent.clone();
-    redact::restore(&mut sent, &whole);
+    redact::restore(&mut sent, &whole, &[]);
     let shown = json!({
         "number": before.number,
         "generation": before.generation,
@@ -173,9 +173,9 @@ fn read_change(before: &Target, sent: &Value, manner: Manner) -> Result<TargetFi
 
 fn said(fields: &mut Fields<'_>) -> TargetFields {
     TargetFields {
-        source_id: label(fields, "source_id"),
-        name: label(fields, "name"),
-        url: url(fields),
+        source_id: fields.label("source_id"),
+        name: fields.label("name"),
+        url: fields.url("url"),
     }
 }
 

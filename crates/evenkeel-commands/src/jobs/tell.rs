@@ -16,10 +16,10 @@ impl Jobs {
 
     /// Tells that somebody asked for a run of a job.
     pub(super) async fn tell_requested(&self, scope: &Scope, job: JobId, run: AttemptKey) {
-        if self.store.events().are_listened() {
+        if self.store.events().has_listeners() {
             let at = run.scheduled_at;
             let event = event(scope, EventKind::RunRequested, job, at);
-            self.store.events().tell([NewEvent { run: Some(run), ..event }]);
+            self.store.events().emit([NewEvent { run: Some(run), ..event }]);
         }
     }
 
@@ -29,19 +29,19 @@ impl Jobs {
             && let Some(at) = self.listened_at().await
         {
             let event = |run: &AttemptKey| NewEvent::run_withdrawn(scope.tenant, *run, at);
-            self.store.events().tell(runs.iter().map(event));
+            self.store.events().emit(runs.iter().map(event));
         }
     }
 
     /// What time it is, if anybody listens.
     async fn listened_at(&self) -> Option<Timestamp> {
-        if !self.store.events().are_listened() {
+        if !self.store.events().has_listeners() {
             return None;
         }
         let now = self.store.now().await;
         if now.is_err() {
             // Whoever listens must know that something is missing.
-            self.store.events().lose();
+            self.store.events().mark_gap();
         }
         now.ok()
     }
@@ -55,7 +55,7 @@ pub(super) fn tell_at(
     jobs: impl Iterator<Item = JobId>,
     at: Timestamp,
 ) {
-    store.events().tell(jobs.map(|id| event(scope, kind, id, at)));
+    store.events().emit(jobs.map(|id| event(scope, kind, id, at)));
 }
 
 fn event(scope: &Scope, kind: EventKind, job: JobId, at: Timestamp) -> NewEvent {

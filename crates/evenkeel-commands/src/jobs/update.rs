@@ -1,7 +1,7 @@
 //! Changing jobs that exist.
 
 use evenkeel_core::{JobId, Timestamp};
-use evenkeel_store::{Action, Applied, EventKind, Job, JobChange, Now, Order, Scope, Signal};
+use evenkeel_store::{Action, Applied, EventKind, Job, JobChange, JobCommand, Now, Scope, Signal};
 use serde_json::{Map, Value};
 
 use super::Jobs;
@@ -81,13 +81,13 @@ impl Jobs {
             }
             let limited =
                 change.definition.as_ref().is_some_and(|new| new.bounds.max_runs.is_some());
-            let order = Order {
+            let order = JobCommand {
                 id,
                 if_generation: Some(job.generation),
                 if_fired: limited.then_some(job.fired).or_else(|| counted(&job)),
                 action: Action::Change(Box::new(change)),
             };
-            let obeyed = self.store.order(scope, vec![order], Now::Database).await?;
+            let obeyed = self.store.apply_commands(scope, vec![order], Now::Database).await?;
             match obeyed.into_iter().next() {
                 Some(Applied::Done(done)) => {
                     placing.iter_mut().for_each(|placing| placing.keep(id));

@@ -33,11 +33,11 @@ impl Jobs {
         if job.waiting == 0 {
             return Ok(due.unwrap_or(base));
         }
-        let waiting = self.store.waiting_of(scope, job.id, None, Now::Database).await?;
+        let waiting = self.store.waiting_attempts(scope, job.id, None, Now::Database).await?;
         let waiting = waiting.into_iter().filter_map(|attempt| {
             let since = match attempt.waits_for {
                 WaitsFor::Time(due) => Some(due).filter(|due| *due <= now)?,
-                WaitsFor::Worker { since, .. } | WaitsFor::Place { since, .. } => since,
+                WaitsFor::Worker { since, .. } | WaitsFor::Permit { since, .. } => since,
             };
             Some(self.aging.effective(attempt.priority.unwrap_or(base), since, now))
         });
@@ -74,7 +74,7 @@ impl Jobs {
         if run.status != AttemptStatus::Pending {
             return Ok(None);
         }
-        let waiting = self.store.waiting_of(scope, run.job, None, Now::Database).await?;
+        let waiting = self.store.waiting_attempts(scope, run.job, None, Now::Database).await?;
         let Some(waiting) = waiting.into_iter().find(|waiting| waiting.key == run.key) else {
             return Ok(None);
         };
@@ -84,7 +84,7 @@ impl Jobs {
         let priority = waiting.priority.unwrap_or(job.definition.priority);
         let since = match waiting.waits_for {
             WaitsFor::Time(due) => Some(due).filter(|due| *due <= now),
-            WaitsFor::Worker { since, .. } | WaitsFor::Place { since, .. } => Some(since),
+            WaitsFor::Worker { since, .. } | WaitsFor::Permit { since, .. } => Some(since),
         };
         let effective = |since| self.aging.effective(priority, since, now);
         let effective_priority = since.map_or(priority, effective);

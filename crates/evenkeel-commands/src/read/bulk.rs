@@ -1,20 +1,21 @@
-//! The document of a command for many jobs.
+//! Reads the document of a bulk command and of its filter.
 
 use std::collections::BTreeSet;
 
 use evenkeel_core::JobId;
 use evenkeel_core::condition::Level;
-use evenkeel_core::order::{Lane, Priority};
+use evenkeel_core::order::Priority;
 use evenkeel_core::status::JobStatus;
 use evenkeel_store::{JobCursor, JobFilter};
 use serde_json::{Map, Value};
 
 use super::fields::Fields;
+use super::job_fields::LANES;
 use super::limits::{BULK_IDS_MAX, FILTER_LABELS_MAX, NUMBER_MAX};
 use crate::fault::{Faults, shown};
 use crate::{BulkAction, BulkCommand, Fault, Which};
 
-/// Reads a command for many jobs. `cursor` reads a place where an earlier one stopped.
+/// Reads a bulk command. `cursor` decodes the position at which an earlier command stopped.
 pub fn read_bulk_command(
     document: &Value,
     cursor: impl Fn(&str) -> Option<JobCursor>,
@@ -33,9 +34,7 @@ pub fn read_bulk_command(
 }
 
 fn action(fields: &mut Fields<'_>) -> Option<BulkAction> {
-    let priority = fields
-        .number("priority", 0..=u64::from(Priority::MAX.get()))
-        .and_then(|number| Priority::try_from(u8::try_from(number).ok()?).ok());
+    let priority = fields.priority("priority");
     let has_priority = fields.value("priority").is_some();
     let words = [
         ("pause", Some(BulkAction::Pause)),
@@ -52,7 +51,7 @@ fn action(fields: &mut Fields<'_>) -> Option<BulkAction> {
     let action = fields.word("action", &words)?;
     match (action, priority) {
         (Some(_), _) if has_priority => {
-            fields.fault("priority", "goes with the action set_priority only; leave it out");
+            fields.fault("priority", "is for the action set_priority only; leave it out");
             None
         }
         (Some(action), _) => Some(action),
@@ -74,31 +73,31 @@ fn which(fields: &mut Fields<'_>, cursor: impl Fn(&str) -> Option<JobCursor>) ->
     let filter = fields.value("filter");
     let place = fields.text("cursor").map(cursor);
     if place == Some(None) {
-        fields.fault("cursor", "is not a cursor; send a next_cursor as it was");
+        fields.fault("cursor", "is not a cursor; send the next_cursor of an answer unchanged");
     }
     match (has_ids, filter) {
         (true, None) => {
             if place.is_some() {
-                fields.fault("cursor", "goes with a filter only; leave it out");
+                fields.fault("cursor", "is for a filter only; leave it out");
             }
             ids.map(Which::Ids)
         }
         (false, Some(filter)) => read_filter_document(fields, filter)
             .map(|filter| Which::Filter(filter, place.flatten())),
         (true, Some(_)) => {
-            fields.fault("filter", "goes with no ids; leave one of them out");
+            fields.fault("filter", "and ids exclude each other; leave one of them out");
             None
         }
         (false, None) => {
             let message = "is missing; name jobs by ids, or by a filter like {\"status\": \
-                           \"scheduled\"}; the empty one means all jobs";
+                           \"scheduled\"}; an empty filter means all jobs";
             fields.fault("ids", message);
             None
         }
     }
 }
 
-/// The ids, each once.
+/// Reads the ids and drops repetitions.
 fn ids(fields: &mut Fields<'_>) -> Option<Vec<JobId>> {
     let faults_before = fields.faults.count();
     let (mut seen, mut ids) = (BTreeSet::new(), Vec::new());
@@ -118,7 +117,7 @@ fn ids(fields: &mut Fields<'_>) -> Option<Vec<JobId>> {
     (fields.faults.count() == faults_before).then_some(ids)
 }
 
-/// Reads `filter`, the value of the field of that name: which jobs are meant.
+/// Reads the value of the field `filter`.
 pub(crate) fn read_filter_document(fields: &mut Fields<'_>, filter: &Value) -> Option<JobFilter> {
     let Some(object) = filter.as_object() else {
         let message = format!("{} is not an object", shown(filter));
@@ -131,8 +130,6 @@ pub(crate) fn read_filter_document(fields: &mut Fields<'_>, filter: &Value) -> O
     let text = |inner: &mut Fields<'_>, name| inner.text(name).map(str::to_owned);
     let statuses = JobStatus::ALL.map(|status| (status.as_str(), status));
     let levels = Level::ALL.map(|level| (level.as_str(), level));
-    let lanes =
-        [("critical", Lane::Critical), ("standard", Lane::Standard), ("batch", Lane::Batch)];
     let filter = JobFilter {
         name_prefix: text(&mut inner, "name_prefix"),
         source_id: text(&mut inner, "source_id"),
@@ -140,18 +137,18 @@ pub(crate) fn read_filter_document(fields: &mut Fields<'_>, filter: &Value) -> O
         status: inner.word("status", &statuses),
         condition: inner.word("condition", &levels),
         executor: text(&mut inner, "executor"),
-        lane: inner.word("lane", &lanes),
+        lane: inner.word("lane", &LANES),
         metadata: labels(&mut inner),
         next_from: inner.moment("next_run_after"),
         next_before: inner.moment("next_run_before"),
-        target: inner.number("target", 1..=NUMBER_MAX).map(u64::cast_signed),
+        target: inner.whole("target", 1..=NUMBER_MAX),
         active_attempts: None,
     };
     fields.faults = inner.finish(|_| None);
     (fields.faults.count() == faults_before).then_some(filter)
 }
 
-/// `{"key": value}`, with plain values as JSON writes them.
+/// Reads `{"key": value}` and writes plain values as JSON does.
 fn labels(fields: &mut Fields<'_>) -> Vec<(String, String)> {
     let Some(value) = fields.value("metadata") else { return Vec::new() };
     let empty = Map::new();
@@ -160,7 +157,7 @@ fn labels(fields: &mut Fields<'_>) -> Vec<(String, String)> {
         fields.fault("metadata", format!("{} is not an object", shown(value)));
     }
     if object.len() > FILTER_LABELS_MAX {
-        let message = format!("has {} keys; at most {FILTER_LABELS_MAX} are read", object.len());
+        let message = format!("has {} keys; at most {FILTER_LABELS_MAX} are allowed", object.len());
         fields.fault("metadata", message);
     }
     let mut labels = Vec::new();
@@ -170,7 +167,7 @@ fn labels(fields: &mut Fields<'_>) -> Vec<(String, String)> {
             Value::Number(_) | Value::Bool(_) => labels.push((key.clone(), value.to_string())),
             _ => {
                 let message =
-                    format!("{key} is {}; only plain values are looked for", shown(value));
+                    format!("{key} is {}; write a text, a number, true or false", shown(value));
                 fields.fault("metadata", message);
             }
         }

@@ -1,34 +1,34 @@
-//! That a job is not to be there twice.
+//! Reads the deduplication key of a job and its scope.
 
 use evenkeel_core::dedup::{Dedup, DedupScope};
+use evenkeel_core::executor::ExecutorCatalog;
 use evenkeel_core::job::ExecutorSpec;
 use evenkeel_core::{About, Span};
 
-use super::about::label;
 use super::fields::Fields;
 use super::limits::DEDUP_WINDOW_SECONDS_MAX;
 
-/// What a document may say in place of the length of a window.
 #[derive(Copy, Clone, PartialEq, Eq)]
-enum Word {
+enum Scope {
     Pending,
     PendingOrRunning,
     Window,
 }
 
-const WORDS: [(&str, Word); 3] = [
-    ("pending", Word::Pending),
-    ("pending_or_running", Word::PendingOrRunning),
-    ("window", Word::Window),
+const SCOPES: [(&str, Scope); 3] = [
+    ("pending", Scope::Pending),
+    ("pending_or_running", Scope::PendingOrRunning),
+    ("window", Scope::Window),
 ];
 
 pub(super) fn read(
     fields: &mut Fields<'_>,
     about: &About,
     executor: Option<&ExecutorSpec>,
+    catalog: ExecutorCatalog,
 ) -> Option<Dedup> {
     let unique = fields.flag("unique");
-    let chosen = label(fields, "dedup_key");
+    let chosen = fields.label("dedup_key");
     let scope = scope(fields);
     let by_target = chosen.is_none();
     let key = match (unique, chosen) {
@@ -38,18 +38,18 @@ pub(super) fn read(
             return None;
         }
         (_, Some(key)) => key,
-        (Some(true), None) => match target_of(about, executor) {
+        (Some(true), None) => match target_of(about, executor, catalog) {
             Some(key) => key,
             None => {
-                let message = "needs something to tell the job by: give a dedup_key, or say what it \
-                               is about by target, source_id or url";
+                let message = "true needs a key: give a dedup_key, or one of target, source_id and \
+                               url, from which the key is made";
                 fields.fault("unique", message);
                 return None;
             }
         },
         (None | Some(false), None) => {
             if fields.value("dedup_scope").is_some() {
-                let message = "says nothing without \"unique\": true or a dedup_key";
+                let message = "has no effect without \"unique\": true or a dedup_key";
                 fields.fault("dedup_scope", message);
             }
             return None;
@@ -58,32 +58,43 @@ pub(super) fn read(
     Some(Dedup { key, by_target, scope: scope? })
 }
 
-/// What a job is about, as a key: what it says, or else where its executor goes.
-fn target_of(about: &About, executor: Option<&ExecutorSpec>) -> Option<String> {
+/// Returns the default key: the target, else the source, else the url of the job or its executor.
+fn target_of(
+    about: &About,
+    executor: Option<&ExecutorSpec>,
+    catalog: ExecutorCatalog,
+) -> Option<String> {
     let target = about.target.map(|number| format!("target:{number}"));
-    let url = || executor?.config.get("url")?.as_str().map(str::to_owned);
-    target.or_else(|| about.source_id.clone()).or_else(|| about.url.clone()).or_else(url)
+    let field_of_executor = || {
+        let executor = executor?;
+        let field = catalog.get(&executor.kind)?.dedup_field?;
+        executor.config.get(field)?.as_str().map(str::to_owned)
+    };
+    target
+        .or_else(|| about.source_id.clone())
+        .or_else(|| about.url.clone())
+        .or_else(field_of_executor)
 }
 
-/// `None` if something is wrong with it.
+/// Reads the scope. Returns `None` if it is wrong.
 fn scope(fields: &mut Fields<'_>) -> Option<DedupScope> {
-    let is_said = fields.value("dedup_scope").is_some();
-    let word = fields.word("dedup_scope", &WORDS);
-    let is_long = fields.value("dedup_window_seconds").is_some();
+    let is_given = fields.value("dedup_scope").is_some();
+    let scope = fields.word("dedup_scope", &SCOPES);
+    let has_window = fields.value("dedup_window_seconds").is_some();
     let window = fields.number("dedup_window_seconds", 1..=DEDUP_WINDOW_SECONDS_MAX);
-    match word {
-        None if is_said => None,
-        Some(Word::Window) if !is_long => {
+    match scope {
+        None if is_given => None,
+        Some(Scope::Window) if !has_window => {
             fields.fault("dedup_window_seconds", "is needed with \"dedup_scope\": \"window\"");
             None
         }
-        Some(Word::Window) => window.map(|secs| DedupScope::Window(Span::from_secs(secs))),
-        None | Some(Word::Pending | Word::PendingOrRunning) if is_long => {
-            let message = "goes with \"dedup_scope\": \"window\" only";
+        Some(Scope::Window) => window.map(|secs| DedupScope::Window(Span::from_secs(secs))),
+        None | Some(Scope::Pending | Scope::PendingOrRunning) if has_window => {
+            let message = "is for \"dedup_scope\": \"window\" only; leave it out";
             fields.fault("dedup_window_seconds", message);
             None
         }
-        Some(Word::PendingOrRunning) => Some(DedupScope::PendingOrRunning),
-        None | Some(Word::Pending) => Some(DedupScope::Pending),
+        Some(Scope::PendingOrRunning) => Some(DedupScope::PendingOrRunning),
+        None | Some(Scope::Pending) => Some(DedupScope::Pending),
     }
 }

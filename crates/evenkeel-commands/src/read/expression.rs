@@ -1,26 +1,24 @@
-//! Schedules on one line.
+//! Parses schedules on one line.
 
 use evenkeel_core::schedule::{CalendarInterval, Cron, CronSchedule, Interval};
 use evenkeel_core::{Schedule, Timestamp};
 
 use super::length::{Length, length};
 use super::limits::EXPRESSION_CHARS_MAX;
-use super::misread::Misread;
+use super::syntax_error::SyntaxError;
 
-/// A schedule on one line.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Said {
-    /// The rule.
+pub struct ParsedSchedule {
     pub schedule: Schedule,
-    /// How many times it has, if that was said: `R5/…`.
+    /// The number of runs, if the text states one: `R5/…`.
     pub times: Option<u64>,
-    /// Was it said in the language of cron, `@every 30m` included?
+    /// True for cron expressions and `@every 30m`.
     pub(super) as_cron: bool,
-    /// Was the cooldown of its periodic schedule left open, and has a default one?
+    /// True for a periodic schedule whose cooldown is the default, so another field may set it.
     pub(super) open_cooldown: bool,
 }
 
-impl From<Schedule> for Said {
+impl From<Schedule> for ParsedSchedule {
     fn from(schedule: Schedule) -> Self {
         Self { schedule, times: None, as_cron: false, open_cooldown: false }
     }
@@ -29,49 +27,49 @@ impl From<Schedule> for Said {
 const CRON: &str = "0 9 * * 1-5";
 const EVERY: &str = "@every 30m";
 const REPEATING: &str = "R/2026-12-01T00:00:00Z/PT30M";
-/// One of each form.
+/// One example of each form.
 pub(super) const ALL_FORMS: &str =
     "0 9 * * 1-5, @daily, @every 30m, 30m, PT30M, P1M or R/2026-12-01T00:00:00Z/PT30M";
 
-/// Reads a schedule on one line: `0 9 * * 1-5`, `@daily`, `@every 30m`, `30m`, `PT30M`, `P1M`,
+/// Parses a schedule on one line: `0 9 * * 1-5`, `@daily`, `@every 30m`, `30m`, `PT30M`, `P1M`,
 /// `R/2026-12-01T00:00:00Z/PT30M`, `R5/PT30M`.
-pub fn read_schedule(text: &str) -> Result<Said, Misread> {
+pub fn read_schedule(text: &str) -> Result<ParsedSchedule, SyntaxError> {
     bounded(text)?;
     let skipped = text.chars().take_while(|c| c.is_whitespace()).count();
-    trimmed(text.trim()).map_err(|misread| misread.after(skipped))
+    trimmed(text.trim()).map_err(|error| error.after(skipped))
 }
 
-/// An expression is stored as it was written, so it must not be endless.
-fn bounded(text: &str) -> Result<(), Misread> {
+/// Limits the length of an expression, because the store saves it as it was written.
+fn bounded(text: &str) -> Result<(), SyntaxError> {
     if text.chars().nth(EXPRESSION_CHARS_MAX).is_none() {
         return Ok(());
     }
     let message = format!("at most {EXPRESSION_CHARS_MAX} characters are read");
-    Err(Misread::new(EXPRESSION_CHARS_MAX, message, CRON))
+    Err(SyntaxError::new(EXPRESSION_CHARS_MAX, message, CRON))
 }
 
-/// Reads what may stand where a cron expression is asked for: one, or `@every 30m`.
-pub(crate) fn read_cron(text: &str) -> Result<Said, Misread> {
+/// Parses a cron expression or `@every 30m`.
+pub(crate) fn read_cron(text: &str) -> Result<ParsedSchedule, SyntaxError> {
     bounded(text)?;
     let skipped = text.chars().take_while(|c| c.is_whitespace()).count();
     let read = match strip_every(text.trim()) {
         Some(_) => trimmed(text.trim()),
         None => cron(text.trim()),
     };
-    read.map_err(|misread| misread.after(skipped))
+    read.map_err(|error| error.after(skipped))
 }
 
-fn trimmed(text: &str) -> Result<Said, Misread> {
+fn trimmed(text: &str) -> Result<ParsedSchedule, SyntaxError> {
     if let Some(span) = strip_every(text) {
-        let said = every(span).map(|said| Said { as_cron: true, ..said });
-        return said.map_err(|it| Misread { example: EVERY, ..it.after("@every".len()) });
+        let parsed = every(span).map(|parsed| ParsedSchedule { as_cron: true, ..parsed });
+        return parsed.map_err(|it| SyntaxError { example: EVERY, ..it.after("@every".len()) });
     }
     let words = text.split_whitespace().count();
     let repeats = text.strip_prefix(['R', 'r']);
     if let Some(rest) =
         repeats.filter(|rest| rest.starts_with(|c: char| c == '/' || c.is_ascii_digit()))
     {
-        repeating(rest).map_err(|misread| Misread { example: REPEATING, ..misread.after(1) })
+        repeating(rest).map_err(|error| SyntaxError { example: REPEATING, ..error.after(1) })
     } else if text.starts_with(['P', 'p']) && words == 1 {
         every(text)
     } else if text.starts_with('@')
@@ -81,24 +79,24 @@ fn trimmed(text: &str) -> Result<Said, Misread> {
         cron(text)
     } else if looks_like_length(text) {
         if text.parse::<Timestamp>().is_ok() {
-            let message = "a time alone is no rule: for one run, write {\"kind\": \"once\", \
+            let message = "a time alone is not a schedule: for one run, write {\"kind\": \"once\", \
                            \"at\": …}; to repeat from then on";
-            return Err(Misread::new(0, message, REPEATING));
+            return Err(SyntaxError::new(0, message, REPEATING));
         }
         every(text)
     } else {
-        Err(Misread::new(0, "this is not a schedule", ALL_FORMS))
+        Err(SyntaxError::new(0, "this is not a schedule", ALL_FORMS))
     }
 }
 
-/// What stands after `@every`, of any case.
+/// Returns the text after `@every` in any case.
 fn strip_every(text: &str) -> Option<&str> {
     let (name, rest) = text.split_at_checked("@every".len())?;
     let ends = rest.is_empty() || rest.starts_with(char::is_whitespace);
     (ends && name.eq_ignore_ascii_case("@every")).then_some(rest)
 }
 
-/// Has it as many words as an expression, each of them made of what cron knows?
+/// True if the text has 5 or 6 words that consist of cron tokens.
 fn looks_like_cron(text: &str) -> bool {
     const WORDS: [&str; 26] = [
         "", "*", "?", "H", "L", "W", "LW", "JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG",
@@ -115,7 +113,7 @@ fn looks_like_cron(text: &str) -> bool {
         && text.split_whitespace().all(|word| word.split([',', '-', '/', '#', '(', ')']).all(known))
 }
 
-/// Does it begin with a number and its unit, or with a number alone?
+/// True if the text begins with a number, with or without a unit.
 fn looks_like_length(text: &str) -> bool {
     let mut words = text.split_whitespace();
     let first = words.next().unwrap_or_default();
@@ -132,44 +130,52 @@ fn looks_like_length(text: &str) -> bool {
         }
 }
 
-fn cron(text: &str) -> Result<Said, Misread> {
+fn cron(text: &str) -> Result<ParsedSchedule, SyntaxError> {
     match Cron::parse(text) {
         Ok(cron) => {
             let schedule = Schedule::Cron(CronSchedule { cron, max_duration: None });
-            Ok(Said { as_cron: true, ..schedule.into() })
+            Ok(ParsedSchedule { as_cron: true, ..schedule.into() })
         }
-        Err(fault) => Err(Misread::new(fault.position, fault.message, CRON)),
+        Err(fault) => Err(SyntaxError::new(fault.position, fault.message, CRON)),
     }
 }
 
-/// The rule of so much time between two runs.
-fn every(text: &str) -> Result<Said, Misread> {
+fn every(text: &str) -> Result<ParsedSchedule, SyntaxError> {
     let skipped = text.chars().take_while(|c| c.is_whitespace()).count();
-    let schedule = at_intervals(length(text)?, None).map_err(|misread| misread.after(skipped));
-    schedule.map(Said::from)
+    let schedule = at_intervals(length(text)?, None).map_err(|error| error.after(skipped));
+    schedule.map(ParsedSchedule::from)
 }
 
-pub(super) fn at_intervals(length: Length, anchor: Option<Timestamp>) -> Result<Schedule, Misread> {
+pub(super) fn at_intervals(
+    length: Length,
+    anchor: Option<Timestamp>,
+) -> Result<Schedule, SyntaxError> {
     match length {
         Length::Elapsed(span) => Interval::new(span, anchor)
             .map(Schedule::Interval)
-            .map_err(|error| Misread::new(0, error.to_string(), "30m")),
+            .map_err(|error| SyntaxError::new(0, error.to_string(), "30m")),
         Length::Calendar(every) => {
             Ok(Schedule::Calendar(CalendarInterval { every, anchor, tolerance: None }))
         }
     }
 }
 
-/// ISO 8601: a count or nothing, then a duration, or a start and a duration or an end.
-fn repeating(text: &str) -> Result<Said, Misread> {
-    let wrong = |at: usize, message: &str| Err(Misread::new(at, message, REPEATING));
+/// Parses an ISO 8601 repetition after its `R`: an optional count, then a duration, or a start and a
+/// duration or an end.
+fn repeating(text: &str) -> Result<ParsedSchedule, SyntaxError> {
+    let wrong = |at: usize, message: &str| Err(SyntaxError::new(at, message, REPEATING));
     let digits = text.chars().take_while(char::is_ascii_digit).count();
     let times = match &text[..digits] {
         "" => None,
         count => match count.parse::<u64>() {
-            Ok(0) => return wrong(0, "no run at all: write 1 or more, or nothing for no end"),
+            Ok(0) => {
+                return wrong(
+                    0,
+                    "0 runs are not a schedule: write 1 or more, or nothing for no end",
+                );
+            }
             Ok(count) => Some(count),
-            Err(_) => return wrong(0, "that many runs there never are: write nothing for no end"),
+            Err(_) => return wrong(0, "the count is too large: write nothing for no end"),
         },
     };
     let mut at = digits;
@@ -185,7 +191,7 @@ fn repeating(text: &str) -> Result<Said, Misread> {
         [start, last] => {
             let moment = |text: &str, at: usize| {
                 text.parse::<Timestamp>()
-                    .map_err(|error| Misread::new(at, format!("this is {error}"), REPEATING))
+                    .map_err(|error| SyntaxError::new(at, format!("this is {error}"), REPEATING))
             };
             let last_at = at + start.chars().count() + 1;
             let anchor = moment(start, at)?;
@@ -203,5 +209,5 @@ fn repeating(text: &str) -> Result<Said, Misread> {
         }
         _ => return wrong(at, "after R/, write a duration, or a start, a / and a duration"),
     };
-    Ok(Said { times, ..schedule?.into() })
+    Ok(ParsedSchedule { times, ..schedule?.into() })
 }

@@ -1,22 +1,23 @@
-//! Taking the fields of an object one by one, noting what is wrong with each.
+//! Reads the fields of a JSON object one by one and collects everything that is wrong.
 
 use std::ops::RangeInclusive;
 
+use evenkeel_core::order::Priority;
 use evenkeel_core::{Span, Timestamp};
 use serde_json::{Map, Value};
 
 use super::length;
-use super::misread::Misread;
+use super::syntax_error::SyntaxError;
 use crate::fault::{Faults, shown};
 
-/// The fields of an object. What is absent and what is null are the same.
+/// The fields of an object. Absent and null mean the same.
 pub(crate) struct Fields<'a> {
     object: &'a Map<String, Value>,
-    /// What goes before a field's name in messages, with its dot.
+    /// Precedes a field's name in messages, including the dot.
     prefix: &'static str,
-    /// Those that were asked for, some of them twice: there are dozens in each of very many documents,
-    /// so they are put in order only when somebody must be told of them.
-    asked: Vec<&'static str>,
+    /// Names that were read so far, unsorted and with repetitions: bulk requests read dozens of
+    /// names from each of thousands of documents, and only an error message needs them sorted.
+    known: Vec<&'static str>,
     pub(crate) faults: Faults,
 }
 
@@ -26,26 +27,23 @@ impl<'a> Fields<'a> {
         prefix: &'static str,
         faults: Faults,
     ) -> Self {
-        Self { object, prefix, asked: Vec::with_capacity(64), faults }
+        Self { object, prefix, known: Vec::with_capacity(64), faults }
     }
 
-    /// Notes a fault of a field.
     pub(crate) fn fault(&mut self, name: &str, message: impl Into<String>) {
         self.faults.add(format!("{}{name}", self.prefix), message);
     }
 
-    /// Notes what could not be read in the text of a field.
-    pub(crate) fn misread(&mut self, name: &str, text: &str, misread: Misread) {
-        self.faults.push(misread.of(format!("{}{name}", self.prefix), text));
+    pub(crate) fn syntax_error(&mut self, name: &str, text: &str, error: SyntaxError) {
+        self.faults.push(error.of(format!("{}{name}", self.prefix), text));
     }
 
-    /// A field as it is.
+    /// Returns the value of a field unless it is absent or null. From now on the field is known.
     pub(crate) fn value(&mut self, name: &'static str) -> Option<&'a Value> {
-        self.asked.push(name);
+        self.known.push(name);
         self.object.get(name).filter(|value| !value.is_null())
     }
 
-    /// A text.
     pub(crate) fn text(&mut self, name: &'static str) -> Option<&'a str> {
         let value = self.value(name)?;
         let text = value.as_str();
@@ -55,7 +53,6 @@ impl<'a> Fields<'a> {
         text
     }
 
-    /// `true` or `false`.
     pub(crate) fn flag(&mut self, name: &'static str) -> Option<bool> {
         let value = self.value(name)?;
         let flag = value.as_bool();
@@ -65,7 +62,7 @@ impl<'a> Fields<'a> {
         flag
     }
 
-    /// A whole number in a range.
+    /// Reads a whole number in a range.
     pub(crate) fn number(&mut self, name: &'static str, range: RangeInclusive<u64>) -> Option<u64> {
         let value = self.value(name)?;
         let number = value.as_u64().filter(|number| range.contains(number));
@@ -77,7 +74,30 @@ impl<'a> Fields<'a> {
         number
     }
 
-    /// A number from 0 to 1.
+    /// Reads a whole number in a range that `T` can hold.
+    pub(crate) fn whole<T: TryFrom<u64>>(
+        &mut self,
+        name: &'static str,
+        range: RangeInclusive<u64>,
+    ) -> Option<T> {
+        self.number(name, range).and_then(|number| T::try_from(number).ok())
+    }
+
+    /// Reads a length of time that is given as a whole number of seconds.
+    pub(crate) fn seconds(
+        &mut self,
+        name: &'static str,
+        range: RangeInclusive<u64>,
+    ) -> Option<Span> {
+        self.number(name, range).map(Span::from_secs)
+    }
+
+    pub(crate) fn priority(&mut self, name: &'static str) -> Option<Priority> {
+        let number: u8 = self.whole(name, 0..=u64::from(Priority::MAX.get()))?;
+        Priority::try_from(number).ok()
+    }
+
+    /// Reads a number from 0 to 1.
     pub(crate) fn fraction(&mut self, name: &'static str) -> Option<f64> {
         let value = self.value(name)?;
         let number = value.as_f64().filter(|number| (0.0..=1.0).contains(number));
@@ -87,7 +107,7 @@ impl<'a> Fields<'a> {
         number
     }
 
-    /// The text of a length of time.
+    /// Returns the text of a length of time. Refuses a bare number, because its unit is unclear.
     pub(crate) fn length(&mut self, name: &'static str) -> Option<&'a str> {
         match self.value(name)? {
             Value::Number(number) => {
@@ -98,7 +118,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A length of time in a range.
+    /// Reads a length of time in a range.
     pub(crate) fn span(&mut self, name: &'static str, range: RangeInclusive<Span>) -> Option<Span> {
         let text = self.length(name)?;
         match length::span(text) {
@@ -109,14 +129,14 @@ impl<'a> Fields<'a> {
                 self.fault(name, format!("{shown} is not between {low} and {high}"));
                 None
             }
-            Err(misread) => {
-                self.misread(name, text, misread);
+            Err(error) => {
+                self.syntax_error(name, text, error);
                 None
             }
         }
     }
 
-    /// A moment.
+    /// Reads a timestamp.
     pub(crate) fn moment(&mut self, name: &'static str) -> Option<Timestamp> {
         let text = self.text(name)?;
         match text.parse() {
@@ -128,13 +148,13 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The items of a list, at most `most`.
-    pub(crate) fn items(&mut self, name: &'static str, most: usize) -> &'a [Value] {
+    /// Returns the items of a list, or no items if the list is longer than `items_max`.
+    pub(crate) fn items(&mut self, name: &'static str, items_max: usize) -> &'a [Value] {
         let Some(value) = self.value(name) else { return &[] };
         match value.as_array() {
-            Some(items) if items.len() <= most => items,
+            Some(items) if items.len() <= items_max => items,
             Some(items) => {
-                let message = format!("has {} items; at most {most} are kept", items.len());
+                let message = format!("has {} items; at most {items_max} are allowed", items.len());
                 self.fault(name, message);
                 &[]
             }
@@ -145,7 +165,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// One of a few words.
+    /// Reads one of a few words and returns its meaning.
     pub(crate) fn word<T: Copy>(
         &mut self,
         name: &'static str,
@@ -161,53 +181,59 @@ impl<'a> Fields<'a> {
         found
     }
 
-    /// Every field must have been asked for: a misspelt one that is silently ignored is found out
-    /// in production. `reasons` knows why some that exist elsewhere are not taken here.
-    pub(crate) fn finish(mut self, reasons: impl Fn(&str) -> Option<String>) -> Faults {
-        let strangers = self.object.keys().filter(|key| !self.asked.contains(&key.as_str()));
-        // A document can have a hundred thousand of them.
-        let strangers: Vec<_> = strangers.take(Faults::MAX).collect();
-        for key in strangers {
-            let message = reasons(key).unwrap_or_else(|| self.not_known(key));
+    /// Refuses every field that was not read: a misspelt field that is silently ignored is noticed
+    /// only in production. `reason` explains why a field of another document is refused here.
+    pub(crate) fn finish(mut self, reason: impl Fn(&str) -> Option<String>) -> Faults {
+        let unknown = self.object.keys().filter(|key| !self.known.contains(&key.as_str()));
+        // A document can have a hundred thousand unknown fields.
+        let unknown: Vec<_> = unknown.take(Faults::MAX).collect();
+        for key in unknown {
+            let message = reason(key).unwrap_or_else(|| self.not_known(key));
             let name = shown(&key.as_str().into());
             self.fault(name.trim_matches('"'), message);
         }
         self.faults
     }
 
+    /// Returns the names that were read, sorted.
+    pub(crate) fn known_names(&self) -> Vec<&'static str> {
+        let mut known = self.known.clone();
+        known.sort_unstable();
+        known.dedup();
+        known
+    }
+
     fn not_known(&self, key: &str) -> String {
         let near = self
-            .asked
+            .known
             .iter()
-            .map(|known| (distance(key, known), *known))
+            .map(|known| (edit_distance(key, known), *known))
             .min()
-            .filter(|(steps, known)| *steps <= 2 && *steps < known.len());
+            .filter(|(edits, known)| *edits <= 2 && *edits < known.len());
         match near {
             Some((_, known)) => format!("is not known here; did you mean {known}?"),
             None => {
-                let mut known = self.asked.clone();
-                known.sort_unstable();
-                known.dedup();
-                format!("is not known here; the fields are {}", known.join(", "))
+                format!("is not known here; the fields are {}", self.known_names().join(", "))
             }
         }
     }
 }
 
-/// How many letters must be put in, left out or exchanged to make one word of the other.
-fn distance(a: &str, b: &str) -> usize {
+/// Returns the number of characters to insert, delete or replace, or `usize::MAX` if the lengths
+/// differ by more than 2.
+fn edit_distance(a: &str, b: &str) -> usize {
     if a.len().abs_diff(b.len()) > 2 {
         return usize::MAX;
     }
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, letter) in a.chars().enumerate() {
+    for (i, char) in a.chars().enumerate() {
         let mut diagonal = row[0];
         row[0] = i + 1;
         for (j, other) in b.iter().enumerate() {
-            let exchanged = diagonal + usize::from(letter != *other);
+            let replaced = diagonal + usize::from(char != *other);
             diagonal = row[j + 1];
-            row[j + 1] = exchanged.min(row[j] + 1).min(diagonal + 1);
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
         }
     }
     row[b.len()]
@@ -218,10 +244,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn distance_counts_letters() {
-        assert_eq!(distance("name", "name"), 0);
-        assert_eq!(distance("nmae", "name"), 2);
-        assert_eq!(distance("names", "name"), 1);
-        assert_eq!(distance("", "ab"), 2);
+    fn edit_distance_counts_changed_characters() {
+        assert_eq!(edit_distance("name", "name"), 0);
+        assert_eq!(edit_distance("nmae", "name"), 2);
+        assert_eq!(edit_distance("names", "name"), 1);
+        assert_eq!(edit_distance("", "ab"), 2);
     }
 }

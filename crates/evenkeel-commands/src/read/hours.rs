@@ -1,4 +1,4 @@
-//! Hours of the day that a job shuns or prefers.
+//! Reads the local hours that a job avoids (blackouts) or prefers.
 
 use evenkeel_core::blackout::{Blackout, Blackouts, LocalHours};
 use evenkeel_core::{Timestamp, Zone};
@@ -9,7 +9,7 @@ use super::fields::Fields;
 use super::limits::BLACKOUTS_MAX;
 use crate::fault::shown;
 
-/// Local hours in which the job neither starts nor runs.
+/// Reads the local hours in which the job neither starts nor runs.
 pub(super) fn blackouts(fields: &mut Fields<'_>) -> Vec<Blackout> {
     let name = "blackout_periods";
     let faults_before = fields.faults.count();
@@ -28,8 +28,8 @@ pub(super) fn blackouts(fields: &mut Fields<'_>) -> Vec<Blackout> {
     periods
 }
 
-/// Local hours in which the job would best run, which must not all lie in `dark` ones.
-pub(super) fn preferred(fields: &mut Fields<'_>, dark: &[Blackout]) -> Option<LocalHours> {
+/// Reads the preferred local hours. At least one minute of them must be outside of the blackouts.
+pub(super) fn preferred(fields: &mut Fields<'_>, blackouts: &[Blackout]) -> Option<LocalHours> {
     let name = "prefer_window";
     let item = fields.value(name)?;
     let window = match local_hours(item, "a pair of hours") {
@@ -44,23 +44,24 @@ pub(super) fn preferred(fields: &mut Fields<'_>, dark: &[Blackout]) -> Option<Lo
         fields.fault(name, message);
         return None;
     }
-    if has_no_light(window, dark) {
-        let message = "lies in blackout_periods, where the job never starts; leave some of it open";
+    if is_in_blackout(window, blackouts) {
+        let message =
+            "lies in blackout_periods, in which the job never starts; choose hours outside of them";
         fields.fault(name, message);
         return None;
     }
     Some(window)
 }
 
-/// Is every minute of a window dark?
-fn has_no_light(window: LocalHours, dark: &[Blackout]) -> bool {
+/// True if every minute of the window is in a blackout.
+fn is_in_blackout(window: LocalHours, blackouts: &[Blackout]) -> bool {
     let utc = Zone::default();
-    let (wanted, dark) =
-        (Blackouts::new(std::slice::from_ref(&window), &utc), Blackouts::new(dark, &utc));
+    let (wanted, blackouts) =
+        (Blackouts::new(std::slice::from_ref(&window), &utc), Blackouts::new(blackouts, &utc));
     let minutes = (0..24 * 60).map(|minute| Timestamp::from_micros(minute * 60_000_000));
     let mut wanted = minutes.filter(|minute| wanted.is_dark(*minute)).peekable();
-    // Shorter than a minute, it may hold none: then nobody knows.
-    wanted.peek().is_some() && wanted.all(|minute| dark.is_dark(minute))
+    // A window shorter than a minute may contain no full minute. It is accepted unchecked.
+    wanted.peek().is_some() && wanted.all(|minute| blackouts.is_dark(minute))
 }
 
 fn local_hours(item: &Value, what: &str) -> Result<LocalHours, String> {
@@ -81,7 +82,7 @@ fn local_hours(item: &Value, what: &str) -> Result<LocalHours, String> {
     Ok(LocalHours { start: edge("start")?, end: edge("end")? })
 }
 
-/// `22:00` or `22:00:00`; `24:00` is midnight.
+/// Parses `22:00` or `22:00:00`. `24:00` is midnight.
 fn time_of_day(text: &str) -> Option<Time> {
     let parts: Vec<i8> = text
         .split(':')

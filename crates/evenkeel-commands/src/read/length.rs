@@ -1,24 +1,24 @@
-//! Lengths of time, and the place at which one goes wrong.
+//! Parses lengths of time and reports the position of errors.
 
 use evenkeel_core::Span;
 use evenkeel_core::schedule::{CalendarError, CalendarSpan};
 use evenkeel_core::time::SpanError;
 
-use super::misread::Misread;
+use super::syntax_error::SyntaxError;
 
 /// The time between two runs.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Length {
-    /// Always the same.
+    /// A fixed duration.
     Elapsed(Span),
-    /// As the calendar has it.
+    /// Days, months or years of the calendar, whose duration varies.
     Calendar(CalendarSpan),
 }
 
 const PLAIN: &str = "1h 30m";
 const ISO: &str = "PT30M";
 
-/// Nanoseconds in each unit that a length may be written in.
+/// Units and their nanoseconds.
 const UNITS: [(&str, u128); 10] = [
     ("ns", 1),
     ("us", 1_000),
@@ -32,30 +32,30 @@ const UNITS: [(&str, u128); 10] = [
     ("w", 604_800_000_000_000),
 ];
 
-/// Reads a length of time: `30m`, `1h 30m`, `1.5h`, `PT30M`, `P1M`.
-pub(super) fn length(text: &str) -> Result<Length, Misread> {
+/// Parses a length of time: `30m`, `1h 30m`, `1.5h`, `PT30M`, `P1M`.
+pub(super) fn length(text: &str) -> Result<Length, SyntaxError> {
     let skipped = text.chars().take_while(|c| c.is_whitespace()).count();
     let text = text.trim();
     let read =
         if text.starts_with(['P', 'p']) { iso(text) } else { elapsed(text).map(Length::Elapsed) };
-    read.map_err(|misread| misread.after(skipped))
+    read.map_err(|error| error.after(skipped))
 }
 
-/// Reads a length of time that is always the same.
-pub(super) fn span(text: &str) -> Result<Span, Misread> {
+/// Parses a fixed duration.
+pub(super) fn span(text: &str) -> Result<Span, SyntaxError> {
     match length(text)? {
         Length::Elapsed(span) => Ok(span),
         Length::Calendar(_) => {
             let message = "days and months of the calendar are not always equally long: write \
                            them in hours, or as 1d for 24 hours";
-            Err(Misread::new(0, message, "24h"))
+            Err(SyntaxError::new(0, message, "24h"))
         }
     }
 }
 
-/// Numbers with units, as Go writes them, and days and weeks.
-fn elapsed(text: &str) -> Result<Span, Misread> {
-    let wrong = |at, message: String| Err(Misread::new(at, message, PLAIN));
+/// Parses numbers with units as Go writes them, and also days and weeks.
+fn elapsed(text: &str) -> Result<Span, SyntaxError> {
+    let wrong = |at, message: String| Err(SyntaxError::new(at, message, PLAIN));
     let chars: Vec<char> = text.chars().collect();
     let run = |from: usize, fits: fn(char) -> bool| {
         chars[from..].iter().position(|c| !fits(*c)).map_or(chars.len(), |length| from + length)
@@ -96,7 +96,7 @@ fn elapsed(text: &str) -> Result<Span, Misread> {
     }
 }
 
-/// A number with or without a fraction, times a unit.
+/// Multiplies a decimal number and a unit.
 fn times(number: &str, unit: u128) -> Option<u128> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let whole: u128 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
@@ -105,21 +105,22 @@ fn times(number: &str, unit: u128) -> Option<u128> {
     whole.checked_mul(unit)?.checked_add(part.checked_mul(unit)? / scale)
 }
 
-/// ISO 8601.
-fn iso(text: &str) -> Result<Length, Misread> {
+/// Parses an ISO 8601 duration.
+fn iso(text: &str) -> Result<Length, SyntaxError> {
     let has_days = iso_shape(text)?;
     if has_days {
-        let misread = |error: CalendarError| Misread::new(0, format!("this is {error}"), "P1M");
-        text.parse().map(Length::Calendar).map_err(misread)
+        let wrong = |error: CalendarError| SyntaxError::new(0, format!("this is {error}"), "P1M");
+        text.parse().map(Length::Calendar).map_err(wrong)
     } else {
-        let misread = |error: SpanError| Misread::new(0, format!("this is {error}"), ISO);
-        text.parse().map(Length::Elapsed).map_err(misread)
+        let wrong = |error: SpanError| SyntaxError::new(0, format!("this is {error}"), ISO);
+        text.parse().map(Length::Elapsed).map_err(wrong)
     }
 }
 
-/// Finds the first character that ISO 8601 would not have there. Says whether there are days.
-fn iso_shape(text: &str) -> Result<bool, Misread> {
-    let wrong = |at: usize, message: String| Err(Misread::new(at, message, ISO));
+/// Finds the first character that ISO 8601 does not allow. Returns true if the duration has days,
+/// weeks, months or years.
+fn iso_shape(text: &str) -> Result<bool, SyntaxError> {
+    let wrong = |at: usize, message: String| Err(SyntaxError::new(at, message, ISO));
     let chars: Vec<char> = text.to_uppercase().chars().collect();
     let (mut at, mut units, mut parts) = (1, "YMWD", 0);
     let (mut in_time, mut has_days) = (false, false);
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_read_in_every_documented_form() {
+    fn lengths_parse_in_every_documented_form() {
         for (text, micros) in [
             ("30m", 1_800_000_000),
             ("1h 30m", 5_400_000_000),
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_of_the_fault_is_told() {
+    fn syntax_errors_have_the_position_of_the_wrong_character() {
         assert_eq!(place(""), 0);
         assert_eq!(place("30"), 2);
         assert_eq!(place("30 parsecs"), 3);
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_calendar_day_is_no_fixed_length() {
+    fn calendar_days_are_refused_where_a_fixed_duration_is_needed() {
         assert!(span("P1D").unwrap_err().message.contains("1d for 24 hours"));
     }
 }

@@ -1,30 +1,30 @@
-//! Several forms that say one schedule.
+//! Merges several forms of the same schedule in one document.
 
 use evenkeel_core::schedule::{CalendarInterval, CronSchedule, Interval, Periodic};
 use evenkeel_core::{Schedule, Span};
 
-use super::expression::Said;
+use super::expression::ParsedSchedule;
 use super::fields::Fields;
 use super::schedule::Form;
 
-/// The one schedule that all forms say; what only one of them adds is kept.
-pub(super) fn one_of(fields: &mut Fields<'_>, forms: Vec<Form>) -> Option<Said> {
+/// Merges all forms into one schedule. Refuses forms that contradict each other.
+pub(super) fn one_of(fields: &mut Fields<'_>, forms: Vec<Form>) -> Option<ParsedSchedule> {
     let mut forms = forms.into_iter();
-    let (first, mut said) = forms.next()?;
+    let (first, mut parsed) = forms.next()?;
     for (name, other) in forms {
-        match both(&said, &other) {
-            Some(joined) => said = joined,
+        match both(&parsed, &other) {
+            Some(joined) => parsed = joined,
             None => {
                 let message = format!("contradicts {first}; leave one of them out");
                 fields.fault(name, message);
             }
         }
     }
-    Some(said)
+    Some(parsed)
 }
 
-/// What both say, if it is the same.
-fn both(one: &Said, other: &Said) -> Option<Said> {
+/// Merges two forms. Returns `None` if they contradict each other.
+fn both(one: &ParsedSchedule, other: &ParsedSchedule) -> Option<ParsedSchedule> {
     let mut open_cooldown = false;
     let schedule = match (&one.schedule, &other.schedule) {
         (Schedule::Interval(a), Schedule::Interval(b)) if a.every() == b.every() => {
@@ -54,7 +54,7 @@ fn both(one: &Said, other: &Said) -> Option<Said> {
         (a, b) if a == b => a.clone(),
         _ => return None,
     };
-    Some(Said {
+    Some(ParsedSchedule {
         schedule,
         times: either(one.times, other.times)?,
         as_cron: one.as_cron || other.as_cron,
@@ -62,11 +62,11 @@ fn both(one: &Said, other: &Said) -> Option<Said> {
     })
 }
 
-fn stated_cooldown(said: &Said, periodic: &Periodic) -> Option<Span> {
-    (!said.open_cooldown).then(|| periodic.cooldown())
+fn stated_cooldown(parsed: &ParsedSchedule, periodic: &Periodic) -> Option<Span> {
+    (!parsed.open_cooldown).then(|| periodic.cooldown())
 }
 
-/// What one of them says, or both alike; the outer `None` if they differ.
+/// Merges two optional values. Returns `None` if both are given and differ.
 fn either<T: Copy + PartialEq>(one: Option<T>, other: Option<T>) -> Option<Option<T>> {
     match (one, other) {
         (Some(a), Some(b)) if a != b => None,
@@ -78,11 +78,11 @@ fn same_words(one: &str, other: &str) -> bool {
     one.split_whitespace().eq(other.split_whitespace())
 }
 
-/// The same, whose runs must be over `limit` after their time; `None` if it says otherwise, or
-/// knows no such limit.
-pub(super) fn with_limit(said: &Said, limit: Span) -> Option<Said> {
+/// Adds the rule that a run must end within `limit` after its time. Returns `None` if the schedule
+/// states another limit or has no such limit.
+pub(super) fn with_limit(parsed: &ParsedSchedule, limit: Span) -> Option<ParsedSchedule> {
     let limit = Some(limit);
-    let schedule = match &said.schedule {
+    let schedule = match &parsed.schedule {
         Schedule::Cron(by) => Schedule::Cron(CronSchedule {
             max_duration: either(by.max_duration, limit)?,
             ..by.clone()
@@ -96,31 +96,39 @@ pub(super) fn with_limit(said: &Said, limit: Span) -> Option<Said> {
         }),
         Schedule::Once(_) | Schedule::Periodic(_) => return None,
     };
-    Some(Said { schedule, ..said.clone() })
+    Some(ParsedSchedule { schedule, ..parsed.clone() })
 }
 
-/// Adds what `cron_max_schedule_duration` says.
-pub(super) fn add_max_duration(fields: &mut Fields<'_>, said: Option<&mut Said>, limit: Span) {
+/// Adds `cron_max_schedule_duration` to the schedule.
+pub(super) fn add_max_duration(
+    fields: &mut Fields<'_>,
+    parsed: Option<&mut ParsedSchedule>,
+    limit: Span,
+) {
     let name = "cron_max_schedule_duration";
-    match said.filter(|said| said.as_cron) {
-        Some(said) => match with_limit(said, limit) {
-            Some(joined) => *said = joined,
+    match parsed.filter(|parsed| parsed.as_cron) {
+        Some(parsed) => match with_limit(parsed, limit) {
+            Some(joined) => *parsed = joined,
             None => fields.fault(name, "contradicts schedule.max_duration; leave one of them out"),
         },
-        None => fields.fault(name, "says nothing without a cron schedule"),
+        None => fields.fault(name, "has no effect without a cron schedule"),
     }
 }
 
-/// Adds what `cooldown_duration` says, if `scheduling_period` was not there to be read with it.
-pub(super) fn add_cooldown(fields: &mut Fields<'_>, said: Option<&mut Said>, cooldown: Span) {
+/// Adds `cooldown_duration` to a periodic schedule that another field than `scheduling_period` gave.
+pub(super) fn add_cooldown(
+    fields: &mut Fields<'_>,
+    parsed: Option<&mut ParsedSchedule>,
+    cooldown: Span,
+) {
     let name = "cooldown_duration";
-    let Some(said) = said else {
-        return fields.fault(name, "says nothing without scheduling_period");
+    let Some(parsed) = parsed else {
+        return fields.fault(name, "has no effect without scheduling_period");
     };
-    match said.schedule {
-        Schedule::Periodic(periodic) if said.open_cooldown => {
+    match parsed.schedule {
+        Schedule::Periodic(periodic) if parsed.open_cooldown => {
             match Periodic::new(periodic.period(), Some(cooldown)) {
-                Ok(periodic) => *said = Schedule::Periodic(periodic).into(),
+                Ok(periodic) => *parsed = Schedule::Periodic(periodic).into(),
                 Err(error) => fields.fault(name, error.to_string()),
             }
         }
@@ -128,6 +136,6 @@ pub(super) fn add_cooldown(fields: &mut Fields<'_>, said: Option<&mut Said>, coo
         Schedule::Periodic(_) => {
             fields.fault(name, "contradicts schedule.cooldown; leave one of them out");
         }
-        _ => fields.fault(name, "says nothing without scheduling_period"),
+        _ => fields.fault(name, "has no effect without scheduling_period"),
     }
 }

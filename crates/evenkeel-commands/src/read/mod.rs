@@ -1,57 +1,54 @@
-//! From the JSON of a job to what it means. All that is wrong is said at once.
+//! Reads JSON documents of jobs, changes, commands and triggers, and reports all faults at once.
 
-mod about;
 mod bulk;
 mod dedup;
 mod executor;
 mod expression;
 mod fields;
 mod hours;
-mod kinds;
+pub(crate) mod job_fields;
 mod length;
 pub mod limits;
 mod merge;
-mod misread;
-mod nodes;
 mod policy;
 mod retry;
 mod schedule;
+mod schedule_object;
 mod shape;
-mod strangers;
+mod syntax_error;
+mod texts;
 mod timing;
 mod trigger;
+mod unknown_fields;
 
 use evenkeel_core::job::ExecutorSpec;
 use evenkeel_core::redact;
+use evenkeel_core::schedule::Once;
 use evenkeel_core::{About, Definition, Schedule, TenantNo};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::fault::{Faults, shown};
 use crate::{ExecutorCheck, Fault};
 
-pub(crate) use about::{label, url};
 pub use bulk::read_bulk_command;
 pub(crate) use bulk::read_filter_document;
-pub(crate) use executor::{CRAWL, with_start};
 pub(crate) use expression::read_cron;
-pub use expression::{Said, read_schedule};
+pub use expression::{ParsedSchedule, read_schedule};
 pub(crate) use fields::Fields;
-pub use misread::Misread;
-pub(crate) use strangers::is_set_by_the_server;
+pub use syntax_error::SyntaxError;
 pub(crate) use timing::{Timing, read as read_timing};
 pub use trigger::read_trigger;
+pub use unknown_fields::is_set_by_the_server;
 
-/// What a document says about a job.
+/// A job as its document describes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JobSpec {
-    /// What people know about it.
     pub about: About,
-    /// What it does.
     pub definition: Definition,
-    /// Does it run at the very times its cron expression names, or with the start of the slot that
-    /// its interval is placed in? Otherwise some seconds later.
+    /// For a cron schedule: false starts each run up to a minute after its time. For an interval:
+    /// true starts each run at the beginning of its slot.
     pub exact: Option<bool>,
-    /// Does it fire? Otherwise it is paused from the start.
+    /// False creates the job paused.
     pub enabled: bool,
 }
 
@@ -67,43 +64,77 @@ pub fn read_job(
         return Err(faults.or::<()>(None).err().unwrap_or_default());
     };
     shape::check(object, &mut faults);
-    if let Some(field) = redact::redacted_in(object) {
-        let message = "holds a hidden value, not a value: {\"redacted\": true} or *** is what viewers \
-                       see; give the value itself, or {\"secret\": \"name\"}";
+    let kind = object.get("executor_type").and_then(Value::as_str).unwrap_or(ExecutorSpec::NONE);
+    if let Some(field) = redact::redacted_in(object, executors.catalog().fields(kind)) {
+        let message = "holds a redacted value: {\"redacted\": true} and *** are what viewers see; \
+                       write the value itself, or {\"secret\": \"name\"}";
         faults.add(field, message);
         return Err(faults.or::<()>(None).err().unwrap_or_default());
     }
     let mut fields = Fields::new(object, "", faults);
-    let mut about = about::read(&mut fields);
-    let timing = timing::read(&mut fields);
-    about.schedule_time = former_cron(&mut fields, timing.as_ref());
-    let payload = executor::payload(&mut fields);
-    let executor = executor::read(&mut fields, tenant, &about, &payload, executors);
-    about.dedup = dedup::read(&mut fields, &about, executor.as_ref());
+    let spec = read_fields(&mut fields, tenant, executors);
+    fields.finish(unknown_fields::reason).or(spec)
+}
+
+/// Returns the names of all fields that [`read_job`] knows, sorted.
+pub fn job_field_names() -> Vec<&'static str> {
+    struct NoExecutor;
+    impl ExecutorCheck for NoExecutor {
+        fn check(
+            &self,
+            _tenant: TenantNo,
+            _kind: &str,
+            _config: &Value,
+            _payload: &Value,
+        ) -> Result<(), (String, String)> {
+            Ok(())
+        }
+
+        fn kinds(&self) -> Vec<String> {
+            Vec::new()
+        }
+    }
+    // Readers ask for every field even if it is absent.
+    let empty = Map::new();
+    let mut fields = Fields::new(&empty, "", Faults::default());
+    let _ = read_fields(&mut fields, TenantNo(0), &NoExecutor);
+    fields.known_names()
+}
+
+fn read_fields(
+    fields: &mut Fields<'_>,
+    tenant: TenantNo,
+    executors: &dyn ExecutorCheck,
+) -> Option<JobSpec> {
+    let mut about = About::default();
+    job_fields::read(job_fields::ABOUT, fields, &mut about);
+    let timing = timing::read(fields);
+    about.schedule_time = replaced_cron(fields, timing.as_ref());
+    let payload = executor::payload(fields);
+    let executor = executor::read(fields, tenant, &about, &payload, executors);
+    about.dedup = dedup::read(fields, &about, executor.as_ref(), executors.catalog());
     about.follows_target =
         about.target.is_some() && executor.as_ref().is_some_and(ExecutorSpec::is_none);
     let by_deadline = timing.as_ref().is_some_and(|timing| timing.by_deadline);
-    let policies = policy::read(&mut fields, by_deadline);
-    let dont_run_on_nodes = nodes::read(&mut fields);
-    if let Some(timing) = &timing {
-        policy::check_effects(&mut fields, &timing.schedule, &policies);
+    let (is_timed, exact, mut job) = match timing {
+        Some(timing) => (true, timing.exact, timing.definition),
+        None => (false, None, Definition::noop(Schedule::Once(Once::NOW))),
+    };
+    policy::read(fields, by_deadline, &mut job);
+    if is_timed {
+        policy::check_effects(fields, &job);
     }
     let enabled = fields.flag("enabled").unwrap_or(true);
-    let faults = fields.finish(strangers::reason);
-    let spec = timing.zip(executor).map(|(timing, executor)| {
-        let exact = timing.exact;
-        let job = Definition { executor, payload, dont_run_on_nodes, ..policies };
-        JobSpec { about, definition: timing.of(job), exact, enabled }
-    });
-    faults.or(spec)
+    let definition = Definition { executor: executor?, payload, ..job };
+    is_timed.then_some(JobSpec { about, definition, exact, enabled })
 }
 
-/// The cron expression that an interval has taken the place of.
-fn former_cron(fields: &mut Fields<'_>, timing: Option<&Timing>) -> Option<String> {
-    let replaced = matches!(timing?.schedule, Schedule::Interval(_));
+/// Returns the cron expression that an interval has replaced.
+fn replaced_cron(fields: &mut Fields<'_>, timing: Option<&Timing>) -> Option<String> {
+    let is_interval = matches!(timing?.definition.schedule, Schedule::Interval(_));
     let former = fields.value("schedule_time")?.as_str()?.trim();
-    // `@every 30m` was the interval itself.
-    (replaced && !former.to_ascii_lowercase().starts_with("@every")).then(|| former.into())
+    // `@every 30m` is the interval itself.
+    (is_interval && !former.to_ascii_lowercase().starts_with("@every")).then(|| former.into())
 }
 
 #[cfg(test)]

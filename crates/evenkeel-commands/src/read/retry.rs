@@ -1,4 +1,4 @@
-//! When a failed run is tried again, and what is done when it is not.
+//! Reads the retry policy of a job and what happens when retries are used up.
 
 use std::ops::RangeInclusive;
 
@@ -7,13 +7,14 @@ use evenkeel_core::on_failure::OnFailure;
 use evenkeel_core::retry::{Backoff, Jitter, Preset, RetryPolicy};
 
 use super::fields::Fields;
+use super::job_fields::whole_seconds;
 use super::length;
 use super::limits::{
     EXPONENTIAL_BACKOFF_SECONDS_MAX, FIXED_BACKOFF_SECONDS_MAX, NOTE_CHARS_MAX, RETRY_STAGES_MAX,
 };
 use crate::fault::shown;
 
-/// How waits grow.
+/// How the delay between retries grows.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Growth {
     Doubling,
@@ -31,7 +32,7 @@ impl Growth {
     }
 }
 
-/// Presets by their names, and by the numbers of the documents they are of.
+/// Presets by name, and by the number of the document that defines them.
 const PRESETS: [(&str, Preset); 9] = [
     ("standard", Preset::Standard),
     ("interval", Preset::Interval),
@@ -44,8 +45,8 @@ const PRESETS: [(&str, Preset); 9] = [
     ("004", Preset::CronService),
 ];
 
-/// The preset that is named, with what else is said about it. Jobs that are said as in the document
-/// about deadlines have that one's retries, if they say nothing else.
+/// Reads a preset and the fields that change it. A job that is written in the form of document 003
+/// (`by_deadline`) and names no retries gets that document's preset.
 pub(super) fn read(fields: &mut Fields<'_>, by_deadline: bool) -> RetryPolicy {
     const FIELDS: [&str; 7] = [
         "max_retries",
@@ -57,25 +58,24 @@ pub(super) fn read(fields: &mut Fields<'_>, by_deadline: bool) -> RetryPolicy {
         "retry_jitter_percent",
     ];
     let named = fields.word("retry_policy", &PRESETS);
-    // All are asked for, so that all are known.
-    let said = FIELDS.map(|field| fields.value(field).is_some());
+    // Every field is read before the early return, so that all of them are known.
+    let given = FIELDS.map(|field| fields.value(field).is_some());
     let base = match named {
         Some(preset) => preset.policy(),
-        None if by_deadline && !said.contains(&true) => return RetryPolicy::deadline(),
+        None if by_deadline && !given.contains(&true) => return RetryPolicy::deadline(),
         None => RetryPolicy::standard(),
     };
     let max_retries = fields
-        .number("max_retries", 0..=u64::from(RetryPolicy::MAX_RETRIES))
-        .and_then(|number| u16::try_from(number).ok())
+        .whole("max_retries", 0..=u64::from(RetryPolicy::MAX_RETRIES))
         .unwrap_or(base.max_retries);
     let (backoff, is_other) = backoff(fields, &base.backoff);
-    // Whoever asks for stages and no preset means those of the document, which knows no chance.
+    // Stages without a preset are those of document 003, which has no jitter.
     let by_chance = !(is_other && matches!(backoff, Backoff::Stages { .. }));
     let jitter = jitter(fields, if by_chance { base.jitter } else { Jitter::None });
     RetryPolicy { max_retries, backoff, jitter }
 }
 
-/// How waits grow, and whether that is otherwise than in `base`.
+/// Reads the backoff. The flag is true if it grows in another way than `base`.
 fn backoff(fields: &mut Fields<'_>, base: &Backoff) -> (Backoff, bool) {
     let words =
         [("exponential", Growth::Doubling), ("fixed", Growth::None), ("stages", Growth::Stages)];
@@ -85,16 +85,17 @@ fn backoff(fields: &mut Fields<'_>, base: &Backoff) -> (Backoff, bool) {
         base => Growth::of(base),
     });
     let is_other = growth != Growth::of(base);
-    let wait = fields.number("retry_backoff_seconds", 0..=FIXED_BACKOFF_SECONDS_MAX);
-    let wait = wait.map(Span::from_secs);
-    let cap = fields.number("retry_backoff_cap_seconds", 1..=FIXED_BACKOFF_SECONDS_MAX);
-    let cap = cap.map(Span::from_secs);
+    let wait = fields.seconds("retry_backoff_seconds", 0..=FIXED_BACKOFF_SECONDS_MAX);
+    let cap = fields.seconds("retry_backoff_cap_seconds", 1..=FIXED_BACKOFF_SECONDS_MAX);
     let stages = stages(fields);
     if cap.is_some() && growth != Growth::Doubling {
-        fields.fault("retry_backoff_cap_seconds", "only waits that double have a longest one");
+        fields.fault(
+            "retry_backoff_cap_seconds",
+            "is for \"retry_backoff\": \"exponential\" only; leave it out",
+        );
     }
     if has_stages && growth != Growth::Stages {
-        fields.fault("retry_stages", "goes with \"retry_backoff\": \"stages\" only");
+        fields.fault("retry_stages", "is for \"retry_backoff\": \"stages\" only; leave it out");
     }
     let standard = Span::from_secs(60);
     let backoff = match (growth, base) {
@@ -124,24 +125,24 @@ fn backoff(fields: &mut Fields<'_>, base: &Backoff) -> (Backoff, bool) {
 fn doubling(fields: &mut Fields<'_>, base: Span, cap: Span) -> Backoff {
     if base > cap {
         let message = format!(
-            "{} is more than {}, which doubling waits never exceed; for longer ones raise \
+            "{} is more than {}, the longest delay of an exponential backoff; raise \
              retry_backoff_cap_seconds or set \"retry_backoff\": \"fixed\"",
-            seconds(base),
-            seconds(cap),
+            whole_seconds(base),
+            whole_seconds(cap),
         );
         fields.fault("retry_backoff_seconds", message);
     }
     Backoff::Exponential { base, cap }
 }
 
-/// What is said of the first wait must be the first stage.
+/// Refuses a first delay that differs from the first stage.
 fn in_stages(fields: &mut Fields<'_>, backoff: Backoff, wait: Option<Span>) -> Backoff {
     if let (Backoff::Stages { delays }, Some(wait)) = (&backoff, wait)
-        && delays.first().is_some_and(|first| seconds(*first) != seconds(wait))
+        && delays.first().is_some_and(|first| whole_seconds(*first) != whole_seconds(wait))
     {
         let all: Vec<String> = delays.iter().map(ToString::to_string).collect();
         let message = format!(
-            "the stages wait for {}; leave it out, or say others in retry_stages",
+            "contradicts the stages, which wait for {}; leave it out, or change retry_stages",
             all.join(", then ")
         );
         fields.fault("retry_backoff_seconds", message);
@@ -152,12 +153,12 @@ fn in_stages(fields: &mut Fields<'_>, backoff: Backoff, wait: Option<Span>) -> B
 fn stages(fields: &mut Fields<'_>) -> Option<Vec<Span>> {
     const RANGE: RangeInclusive<Span> =
         Span::from_secs(1)..=Span::from_secs(FIXED_BACKOFF_SECONDS_MAX);
-    let is_said = fields.value("retry_stages").is_some();
+    let is_given = fields.value("retry_stages").is_some();
     let items = fields.items("retry_stages", RETRY_STAGES_MAX);
-    if is_said && items.is_empty() {
+    if is_given && items.is_empty() {
         let message = format!(
-            "is a list of 1 to {RETRY_STAGES_MAX} waits, like [\"5m\", \"1h\", \"4h\"]; the last one \
-             stays"
+            "must be a list of 1 to {RETRY_STAGES_MAX} delays, like [\"5m\", \"1h\", \"4h\"]; the last \
+             delay repeats"
         );
         fields.fault("retry_stages", message);
     }
@@ -169,7 +170,7 @@ fn stages(fields: &mut Fields<'_>) -> Option<Vec<Span>> {
             None => {
                 let (low, high) = RANGE.into_inner();
                 let message =
-                    format!("{} is not a wait like \"5m\", between {low} and {high}", shown(item));
+                    format!("{} is not a delay like \"5m\", between {low} and {high}", shown(item));
                 fields.fault("retry_stages", message);
             }
         }
@@ -178,7 +179,7 @@ fn stages(fields: &mut Fields<'_>) -> Option<Vec<Span>> {
 }
 
 fn jitter(fields: &mut Fields<'_>, base: Jitter) -> Jitter {
-    /// By how much chance changes a wait if nobody says it.
+    /// The default jitter.
     const PERCENT: u8 = 20;
     let kind = fields.word(
         "retry_jitter",
@@ -188,8 +189,7 @@ fn jitter(fields: &mut Fields<'_>, base: Jitter) -> Jitter {
             ("additive", Jitter::Additive { percent: 0 }),
         ],
     );
-    let percent = fields.number("retry_jitter_percent", 0..=100);
-    let percent = percent.map(|percent| u8::try_from(percent).unwrap_or(100));
+    let percent = fields.whole::<u8>("retry_jitter_percent", 0..=100);
     let usual = match base {
         Jitter::None => PERCENT,
         Jitter::Symmetric { percent } | Jitter::Additive { percent } => percent,
@@ -198,7 +198,7 @@ fn jitter(fields: &mut Fields<'_>, base: Jitter) -> Jitter {
         (None, None) => base,
         (Some(Jitter::None), None | Some(0)) | (_, Some(0)) => Jitter::None,
         (Some(Jitter::None), Some(_)) => {
-            let message = "is more than nothing, and \"retry_jitter\" is \"none\"; leave one out";
+            let message = "contradicts \"retry_jitter\": \"none\"; leave one of them out";
             fields.fault("retry_jitter_percent", message);
             Jitter::None
         }
@@ -215,7 +215,7 @@ fn jitter(fields: &mut Fields<'_>, base: Jitter) -> Jitter {
     }
 }
 
-/// What is done when a run has failed for good.
+/// Reads what happens when a run fails and has no retry left.
 pub(super) fn on_failure(fields: &mut Fields<'_>) -> OnFailure {
     #[derive(Copy, Clone, PartialEq)]
     enum Act {
@@ -233,22 +233,22 @@ pub(super) fn on_failure(fields: &mut Fields<'_>) -> OnFailure {
         return OnFailure::None;
     };
     let mut inner = Fields::new(object, "on_failure.", std::mem::take(&mut fields.faults));
-    let is_said = inner.value("action").is_some();
+    let is_given = inner.value("action").is_some();
     let words = [("none", Act::None), ("pause", Act::Pause), ("dead_letter", Act::DeadLetter)];
     let action = inner.word("action", &words);
-    if !is_said {
-        inner.fault("action", "is missing: none, pause or dead_letter");
+    if !is_given {
+        inner.fault("action", "is missing; write none, pause or dead_letter");
     }
-    let after = inner.number("after", 1..=u64::from(OnFailure::AFTER_MAX));
+    let after = inner.whole("after", 1..=u64::from(OnFailure::AFTER_MAX));
     let note = inner.text("note").map(str::trim).filter(|note| !note.is_empty());
     if note.is_some_and(|note| note.chars().count() > NOTE_CHARS_MAX) {
         inner.fault("note", format!("is longer than {NOTE_CHARS_MAX} characters"));
     } else if note.is_some_and(|note| note.contains(char::is_control)) {
-        inner.fault("note", "holds control characters; take them out");
+        inner.fault("note", "holds control characters; remove them");
     }
     for field in ["after", "note"] {
         if action.is_some_and(|action| action != Act::Pause) && inner.value(field).is_some() {
-            inner.fault(field, "goes with \"action\": \"pause\" only");
+            inner.fault(field, "is for \"action\": \"pause\" only; leave it out");
         }
     }
     fields.faults = inner.finish(|_| None);
@@ -256,14 +256,8 @@ pub(super) fn on_failure(fields: &mut Fields<'_>) -> OnFailure {
         None | Some(Act::None) => OnFailure::None,
         Some(Act::DeadLetter) => OnFailure::DeadLetter,
         Some(Act::Pause) => OnFailure::Pause {
-            after: after
-                .and_then(|after| u16::try_from(after).ok())
-                .unwrap_or(OnFailure::AFTER_DEFAULT),
+            after: after.unwrap_or(OnFailure::AFTER_DEFAULT),
             note: note.map(Into::into),
         },
     }
-}
-
-fn seconds(span: Span) -> u64 {
-    span.as_micros() / 1_000_000
 }

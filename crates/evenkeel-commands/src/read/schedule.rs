@@ -1,64 +1,63 @@
-//! When a job runs, in all the ways a document may say it.
+//! Reads the schedule of a job in each of its forms.
 
 use evenkeel_core::schedule::{Interval, Once, Periodic, PeriodicError};
 use evenkeel_core::{Schedule, Span};
 use serde_json::Value;
 
-use super::expression::{ALL_FORMS, Said, read_cron, read_schedule};
+use super::expression::{ALL_FORMS, ParsedSchedule, read_cron, read_schedule};
 use super::fields::Fields;
-use super::kinds;
 use super::limits::{PERIOD_MAX, SPAN_MAX, SPAN_MIN};
 use super::merge::{add_cooldown, add_max_duration, one_of};
-use super::misread::Misread;
+use super::schedule_object;
+use super::syntax_error::SyntaxError;
 use crate::fault::shown;
 
-/// What was said, and by which fields.
 pub(super) struct Read {
-    /// The rule.
-    pub said: Said,
-    /// Was it said as in the document about deadlines, which has its own rule for retries?
+    pub parsed: ParsedSchedule,
+    /// True if the schedule is written in the form of document 003, which has its own default for
+    /// retries.
     pub by_deadline: bool,
 }
 
-/// A schedule and the field that says it.
-pub(super) type Form = (&'static str, Said);
+/// A schedule and the field that holds it.
+pub(super) type Form = (&'static str, ParsedSchedule);
 
-/// The schedule; `None` if something is wrong with it.
+/// Reads the schedule. Returns `None` if it is wrong.
 pub(super) fn read(fields: &mut Fields<'_>) -> Option<Read> {
     let faults_before = fields.faults.count();
     let long = long_form(fields);
     let interval = short_interval(fields);
     let former = cron_form(fields, "schedule_time");
-    // An interval takes the place of the cron column that came before it.
+    // An interval replaces the cron expression of an older job.
     let is_interval =
-        |(_, said): &Form| matches!(said.schedule, Schedule::Interval(_)) && !said.as_cron;
+        |(_, parsed): &Form| matches!(parsed.schedule, Schedule::Interval(_)) && !parsed.as_cron;
     let replaced = interval.is_some() || long.as_ref().is_some_and(is_interval);
     let former = former.filter(|_| !replaced);
     let expression = cron_form(fields, "cron_expression");
     let cron = cron_form(fields, "cron_schedule");
-    let cron_misread = fields.faults.count() > faults_before;
+    let is_cron_wrong = fields.faults.count() > faults_before;
     let max_duration = fields.span("cron_max_schedule_duration", SPAN_MIN..=SPAN_MAX);
     let period = fields.span("scheduling_period", SPAN_MIN..=PERIOD_MAX);
     let cooldown = fields.span("cooldown_duration", Span::ZERO..=PERIOD_MAX);
     let periodic = period.and_then(|period| short_periodic(fields, period, cooldown));
-    let misread = fields.faults.count() > faults_before;
+    let is_wrong = fields.faults.count() > faults_before;
     let by_deadline = cron.is_some() || periodic.is_some();
 
     let forms = [long, interval, former, expression, cron, periodic];
-    let mut said = one_of(fields, forms.into_iter().flatten().collect());
+    let mut parsed = one_of(fields, forms.into_iter().flatten().collect());
     if let Some(max_duration) = max_duration {
-        // What could not be read may have been the schedule that it belongs to.
-        if said.as_ref().is_some_and(|said| said.as_cron) || !cron_misread {
-            add_max_duration(fields, said.as_mut(), max_duration);
+        // A limit whose cron schedule could not be read is not reported as well.
+        if parsed.as_ref().is_some_and(|parsed| parsed.as_cron) || !is_cron_wrong {
+            add_max_duration(fields, parsed.as_mut(), max_duration);
         }
     }
-    // Said beside a period, it was read with it.
-    if let (Some(cooldown), None, false) = (cooldown, period, misread) {
-        add_cooldown(fields, said.as_mut(), cooldown);
+    // A cooldown beside `scheduling_period` was read together with it.
+    if let (Some(cooldown), None, false) = (cooldown, period, is_wrong) {
+        add_cooldown(fields, parsed.as_mut(), cooldown);
     }
 
     let enabled = fields.flag("schedule_enabled");
-    if enabled == Some(true) && said.is_none() && fields.faults.count() == faults_before {
+    if enabled == Some(true) && parsed.is_none() && fields.faults.count() == faults_before {
         let message = "true needs a schedule: give interval_minutes or schedule, or false to run \
                        once, now";
         fields.fault("schedule_enabled", message);
@@ -66,16 +65,16 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Option<Read> {
     if fields.faults.count() > faults_before {
         return None;
     }
-    let now = || Said::from(Schedule::Once(Once::NOW));
-    let said = if enabled == Some(false) { now() } else { said.unwrap_or_else(now) };
-    let by_deadline = by_deadline || said.schedule.follows_its_end();
-    Some(Read { said, by_deadline })
+    let now = || ParsedSchedule::from(Schedule::Once(Once::NOW));
+    let parsed = if enabled == Some(false) { now() } else { parsed.unwrap_or_else(now) };
+    let by_deadline = by_deadline || parsed.schedule.follows_its_end();
+    Some(Read { parsed, by_deadline })
 }
 
 fn long_form(fields: &mut Fields<'_>) -> Option<Form> {
     match fields.value("schedule")? {
         Value::String(_) => text_form(fields, "schedule"),
-        Value::Object(object) => Some(("schedule", kinds::read(fields, object)?)),
+        Value::Object(object) => Some(("schedule", schedule_object::read(fields, object)?)),
         Value::Number(number) => {
             fields.fault("schedule", format!("{number} needs a unit: write \"{number}m\""));
             None
@@ -91,12 +90,11 @@ fn long_form(fields: &mut Fields<'_>) -> Option<Form> {
     }
 }
 
-/// A schedule on one line, of any form.
 fn text_form(fields: &mut Fields<'_>, name: &'static str) -> Option<Form> {
     form(fields, name, read_schedule)
 }
 
-/// A cron expression, or `@every 30m`.
+/// Reads a cron expression or `@every 30m`.
 fn cron_form(fields: &mut Fields<'_>, name: &'static str) -> Option<Form> {
     form(fields, name, read_cron)
 }
@@ -104,26 +102,26 @@ fn cron_form(fields: &mut Fields<'_>, name: &'static str) -> Option<Form> {
 fn form(
     fields: &mut Fields<'_>,
     name: &'static str,
-    read: impl Fn(&str) -> Result<Said, Misread>,
+    read: impl Fn(&str) -> Result<ParsedSchedule, SyntaxError>,
 ) -> Option<Form> {
     let text = fields.text(name)?;
     match read(text) {
-        Ok(said) => Some((name, said)),
-        Err(misread) => {
-            fields.misread(name, text, misread);
+        Ok(parsed) => Some((name, parsed)),
+        Err(error) => {
+            fields.syntax_error(name, text, error);
             None
         }
     }
 }
 
-/// `interval_minutes`, which `interval_type` says the unit of.
+/// Reads `interval_minutes`, whose unit is `interval_type`.
 fn short_interval(fields: &mut Fields<'_>) -> Option<Form> {
     let unit_named = fields.value("interval_type").is_some();
     let unit = fields.word("interval_type", &[("minutes", 60), ("hours", 3600), ("days", 86_400)]);
     let given = fields.value("interval_minutes");
     let Some(number) = fields.number("interval_minutes", 1..=u64::from(u32::MAX)) else {
         if unit_named && given.is_none() {
-            fields.fault("interval_type", "says nothing without interval_minutes");
+            fields.fault("interval_type", "has no effect without interval_minutes");
         }
         return None;
     };
@@ -142,8 +140,8 @@ fn short_periodic(fields: &mut Fields<'_>, period: Span, cooldown: Option<Span>)
     match Periodic::new(period, cooldown) {
         Ok(periodic) => {
             let schedule = Schedule::Periodic(periodic);
-            let said = Said { open_cooldown: cooldown.is_none(), ..schedule.into() };
-            Some(("scheduling_period", said))
+            let parsed = ParsedSchedule { open_cooldown: cooldown.is_none(), ..schedule.into() };
+            Some(("scheduling_period", parsed))
         }
         Err(error) => {
             let too_long = matches!(error, PeriodicError::CooldownTooLong { .. });

@@ -1,11 +1,11 @@
-//! What holds for every value of a document, however deep.
+//! Checks that hold for every value of a document at any depth.
 
 use serde_json::{Map, Value};
 
 use super::limits::DEPTH_MAX;
 use crate::fault::Faults;
 
-/// Refuses what the stores could not keep, or not read back.
+/// Refuses values that a store cannot save or read back: NUL characters and deep nesting.
 pub(super) fn check(document: &Map<String, Value>, faults: &mut Faults) {
     for (field, value) in document {
         check_text(field, field, faults);
@@ -15,7 +15,7 @@ pub(super) fn check(document: &Map<String, Value>, faults: &mut Faults) {
 
 fn check_value(field: &str, value: &Value, depth: usize, faults: &mut Faults) {
     if depth > DEPTH_MAX && (value.is_array() || value.is_object()) {
-        faults.add(field, format!("lies more than {DEPTH_MAX} levels deep; make it flatter"));
+        faults.add(field, format!("is nested more than {DEPTH_MAX} levels deep; make it flatter"));
         return;
     }
     match value {
@@ -38,6 +38,6 @@ fn check_value(field: &str, value: &Value, depth: usize, faults: &mut Faults) {
 fn check_text(field: &str, text: &str, faults: &mut Faults) {
     if text.contains('\0') {
         let field = field.replace('\0', "\u{fffd}");
-        faults.add(field, "holds a NUL character (\\u0000), which can't be stored; take it out");
+        faults.add(field, "holds a NUL character (\\u0000), which can't be stored; remove it");
     }
 }

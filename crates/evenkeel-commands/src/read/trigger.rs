@@ -1,4 +1,4 @@
-//! The document of a request to run now.
+//! Reads the document of a trigger.
 
 use evenkeel_core::order::Priority;
 use serde_json::Value;
@@ -7,17 +7,15 @@ use super::fields::Fields;
 use crate::Fault;
 use crate::fault::{Faults, shown};
 
-/// Reads what a run that is asked for is to be like: its priority, if it has one of its own.
+/// Reads the priority of a triggered run. Without one the run has the priority of its job.
 pub fn read_trigger(document: Option<&Value>) -> Result<Option<Priority>, Vec<Fault>> {
     let Some(document) = document else { return Ok(None) };
     let Some(object) = document.as_object() else {
-        let message = format!("what a run is to be like is an object, not {}", shown(document));
+        let message = format!("a trigger is an object, not {}", shown(document));
         return Err(vec![Fault::new("", message)]);
     };
     let mut fields = Fields::new(object, "", Faults::default());
-    let priority = fields
-        .number("priority", 0..=u64::from(Priority::MAX.get()))
-        .and_then(|number| Priority::try_from(u8::try_from(number).ok()?).ok());
+    let priority = fields.priority("priority");
     fields.finish(|_| None).or(Some(priority))
 }
 
@@ -28,20 +26,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_an_empty_object_and_null_ask_for_nothing_of_its_own() {
+    fn trigger_without_a_priority_has_none() {
         assert_eq!(read_trigger(None), Ok(None));
         assert_eq!(read_trigger(Some(&json!({}))), Ok(None));
         assert_eq!(read_trigger(Some(&json!({"priority": null}))), Ok(None));
     }
 
     #[test]
-    fn a_priority_is_read() {
+    fn trigger_has_the_given_priority() {
         let read = read_trigger(Some(&json!({"priority": 90})));
         assert_eq!(read.map(|priority| priority.map(Priority::get)), Ok(Some(90)));
     }
 
     #[test]
-    fn all_else_is_refused_by_its_name() {
+    fn trigger_with_a_wrong_field_is_refused() {
         for (document, field) in [
             (json!([1]), ""),
             (json!({"priority": 101}), "priority"),

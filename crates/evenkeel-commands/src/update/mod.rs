@@ -8,6 +8,7 @@ mod difference;
 mod overlay;
 mod place;
 
+use evenkeel_core::executor::ExecutorCatalog;
 use evenkeel_core::job::ExecutorSpec;
 use evenkeel_core::redact;
 use evenkeel_core::retry::RetryPolicy;
@@ -70,24 +71,26 @@ pub(crate) fn read_change(
     };
     // What was shown to a viewer may come back with hidden values: those are no change.
     let mut sent = sent.clone();
-    redact::restore(&mut sent, seen);
+    let catalog = executors.catalog();
+    redact::restore(&mut sent, seen, catalog.fields(&job.definition.executor.kind));
     let mut changed = difference::difference(&sent, seen, manner)?;
     let enabled = changed.remove("enabled").map(read_enabled).transpose()?;
     if changed.is_empty() {
         return Ok(enabled.map(Read::turned));
     }
-    let mut document = overlay::overlay(base_of(job, &changed), &changed, seen)?;
+    let mut document = overlay::overlay(base_of(job, &changed, catalog), &changed, seen)?;
     if job.about.is_follower() && !document.contains_key("url") {
         // Shown, it has the start that the target said.
         let config = document.remove("executor_config").unwrap_or_default();
-        let config = without_start(config, job.about.url.as_deref());
+        let start = catalog.for_urls().map(|(_, start)| start);
+        let config = without_start(config, start, job.about.url.as_deref());
         if !config.is_null() {
             document.insert("executor_config".into(), config);
         }
     }
     let as_before = AsBefore { job, executors };
     let mut spec = read_job(&Value::Object(document), job.tenant, &as_before)?;
-    let to_aim = spec.about.is_follower() && !follows_on(job, &mut spec);
+    let to_aim = spec.about.is_follower() && !follows_on(job, &mut spec, catalog);
     let about = spec.about.clone();
     let definition = redefined(job, spec, &changed, now);
     let moves = place::moves(job, &definition);
@@ -116,20 +119,24 @@ fn read_enabled(sent: Value) -> Result<bool, Vec<Fault>> {
 
 /// The document that would make the job as it is. One that is taken from its target keeps what it
 /// has from that, as its own, if that is anything.
-fn base_of(job: &Job, changed: &Map<String, Value>) -> Map<String, Value> {
+fn base_of(
+    job: &Job,
+    changed: &Map<String, Value>,
+    catalog: ExecutorCatalog,
+) -> Map<String, Value> {
     let is_left = changed.get("target").is_some_and(Value::is_null);
     let mut about = job.about.clone();
     about.follows_target &= !is_left || job.definition.executor.is_none();
-    document_of(&about, &job.definition)
+    document_of(&about, &job.definition, catalog)
 }
 
 /// A job that follows the same target as before, in the same way, has from it what it had. Says
 /// whether this is one.
-fn follows_on(job: &Job, spec: &mut JobSpec) -> bool {
+fn follows_on(job: &Job, spec: &mut JobSpec, catalog: ExecutorCatalog) -> bool {
     let (old, new) = (&job.definition, &mut spec.definition);
     let follows_on = job.about.is_follower()
         && spec.about.target == job.about.target
-        && new.executor.config == executor_config(&job.about, old)
+        && new.executor.config == executor_config(&job.about, old, catalog)
         && new.payload == old.payload;
     if follows_on {
         spec.about.url.clone_from(&job.about.url);
@@ -202,6 +209,10 @@ impl ExecutorCheck for AsBefore<'_> {
             kinds.push(kind.clone());
         }
         kinds
+    }
+
+    fn catalog(&self) -> ExecutorCatalog {
+        self.executors.catalog()
     }
 }
 

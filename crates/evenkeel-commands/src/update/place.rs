@@ -4,7 +4,7 @@ use evenkeel_core::blackout::Blackouts;
 use evenkeel_core::control::{SoFar, moved_to};
 use evenkeel_core::schedule::{CalendarInterval, CronSchedule, Once};
 use evenkeel_core::{Definition, Schedule, Timestamp};
-use evenkeel_store::{Job, Standing};
+use evenkeel_store::{Job, JobState};
 
 use crate::Fault;
 use crate::jobs::no_time_left;
@@ -24,7 +24,7 @@ pub(super) enum Moves {
 pub(super) fn moves(job: &Job, new: &Definition) -> Moves {
     let old = &job.definition;
     let other_times = when(&old.schedule) != when(&new.schedule);
-    if job.standing != Standing::Active {
+    if job.state != JobState::Active {
         return if other_times { Moves::WhenResumed } else { Moves::Stays };
     }
     let by_clocks = matches!(new.schedule, Schedule::Cron(_) | Schedule::Calendar(_));

@@ -29,6 +29,10 @@ impl ExecutorCheck for Executors {
     fn kinds(&self) -> Vec<String> {
         ["crawl", "http", "noop"].map(String::from).to_vec()
     }
+
+    fn catalog(&self) -> ExecutorCatalog {
+        evenkeel_executors::CATALOG
+    }
 }
 
 /// The job that a document makes, created at [`NOW`] and never run.
@@ -49,13 +53,13 @@ fn noop(more: Value) -> Job {
 /// About what people see of a job: its document, the short forms of its schedule, and a few fields
 /// that only the server can say.
 fn seen(job: &Job) -> Map<String, Value> {
-    let mut seen = document_of(&job.about, &job.definition);
+    let mut seen = document_of(&job.about, &job.definition, Executors.catalog());
     let null = |fields: &[&str], seen: &mut Map<String, Value>| {
         fields.iter().for_each(|field| drop(seen.insert((*field).into(), Value::Null)));
     };
     null(&overlay::SCHEDULE_FIELDS[1..], &mut seen);
     null(&["start_at", "end_at", "max_runs", "exact", "description", "name"], &mut seen);
-    seen.extend(document_of(&job.about, &job.definition));
+    seen.extend(document_of(&job.about, &job.definition, Executors.catalog()));
     seen.insert("tz".into(), job.definition.timezone.name().into());
     seen.insert("generation".into(), job.generation.into());
     seen.insert("status".into(), "scheduled".into());
@@ -275,7 +279,7 @@ fn what_does_not_change_the_times_keeps_the_rhythm() {
 #[test]
 fn a_paused_job_is_placed_by_who_resumes_it() {
     let job = Job {
-        standing: evenkeel_store::Standing::Paused,
+        state: evenkeel_store::JobState::Paused,
         next_at: None,
         ..noop(json!({"schedule": "30m"}))
     };

@@ -145,7 +145,7 @@ impl Balancing {
     /// Tells those who listen.
     fn tell(&self, scope: &Scope, kind: EventKind, at: Timestamp, about: &Rebalance) {
         let events = self.balance.store.events();
-        if !events.are_listened() {
+        if !events.has_listeners() {
             return;
         }
         let mut data = json!({"rebalance_id": about.id, "undoes": about.undoes});
@@ -157,7 +157,7 @@ impl Balancing {
             data["skipped_total"] = (about.skipped + about.changed).into();
         }
         let (tenant, job, run) = (scope.tenant, EventJob::None, None);
-        events.tell([NewEvent { kind, tenant, job, run, at, data: data.to_string() }]);
+        events.emit([NewEvent { kind, tenant, job, run, at, data: data.to_string() }]);
     }
 
     /// Stops a rebalance that goes on: batches that are done stay done.

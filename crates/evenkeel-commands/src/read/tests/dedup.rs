@@ -69,7 +69,7 @@ fn a_document_says_it_as_it_was_said() {
         json!({"dedup_key": "k", "dedup_scope": "window", "dedup_window_seconds": 60}),
     ] {
         let spec = read(&noop(more)).unwrap();
-        let document = crate::document_of(&spec.about, &spec.definition);
+        let document = crate::document_of(&spec.about, &spec.definition, Executors.catalog());
         assert_eq!(read(&Value::Object(document)).unwrap().about, spec.about);
     }
 }

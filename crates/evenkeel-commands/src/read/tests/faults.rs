@@ -29,8 +29,8 @@ fn what_belongs_to_a_schedule_that_cannot_be_read_is_not_blamed_as_well() {
 #[test]
 fn the_place_of_an_interval_that_is_too_short_is_its_own() {
     for (text, position) in [("@every 0.5s", 7), ("@every   0s", 9), ("0.5s", 0), ("R/PT0.5S", 2)] {
-        let misread = read_schedule(text).unwrap_err();
-        assert_eq!(misread.position, position, "{text}: {misread}");
+        let error = read_schedule(text).unwrap_err();
+        assert_eq!(error.position, position, "{text}: {error}");
     }
 }
 
@@ -101,9 +101,9 @@ fn what_a_crontab_has_besides_the_fields_is_told_where_it_belongs() {
         ("0 0 9 * * MON 2026", 14, "write 5 fields"),
     ] {
         for read in [read_schedule, read_cron] {
-            let misread = read(text).unwrap_err();
-            assert_eq!(misread.position, position, "{text}: {misread}");
-            assert!(misread.message.contains(right), "{text}: {misread}");
+            let error = read(text).unwrap_err();
+            assert_eq!(error.position, position, "{text}: {error}");
+            assert!(error.message.contains(right), "{text}: {error}");
         }
     }
 }
@@ -113,8 +113,8 @@ fn a_length_that_lacks_its_unit_or_its_t_is_shown_with_it() {
     for (text, right) in
         [("30", "write 30m"), ("P1H", "write PT1H"), ("p1d2h", "write P1DT2H"), ("P5S", "PT5S")]
     {
-        let misread = read_schedule(text).unwrap_err();
-        assert!(misread.message.contains(right), "{text}: {misread}");
+        let error = read_schedule(text).unwrap_err();
+        assert!(error.message.contains(right), "{text}: {error}");
     }
     for document in [
         json!({"schedule": 30}),

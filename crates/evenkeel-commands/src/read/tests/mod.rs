@@ -1,5 +1,6 @@
 //! Documents and what they are read as.
 
+use evenkeel_core::executor::ExecutorCatalog;
 use evenkeel_core::misfire::MisfirePolicy;
 use evenkeel_core::order::Lane;
 use evenkeel_core::overlap::OverlapPolicy;
@@ -34,6 +35,10 @@ impl ExecutorCheck for Executors {
 
     fn kinds(&self) -> Vec<String> {
         vec!["http".into(), "noop".into()]
+    }
+
+    fn catalog(&self) -> ExecutorCatalog {
+        evenkeel_executors::CATALOG
     }
 }
 

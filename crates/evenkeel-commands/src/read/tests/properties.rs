@@ -125,10 +125,10 @@ proptest! {
     fn no_text_breaks_the_schedule_reader(
         text in "\\PC{0,12}|(@every |@|R/|R5/|P|PT)?[-0-9a-zA-Z/:*,#? .]{0,30}",
     ) {
-        if let Err(misread) = read_schedule(&text) {
-            prop_assert!(!misread.message.is_empty());
-            prop_assert!(misread.position <= text.chars().count(), "{misread:?}");
-            let fault = misread.of("schedule", &text);
+        if let Err(error) = read_schedule(&text) {
+            prop_assert!(!error.message.is_empty());
+            prop_assert!(error.position <= text.chars().count(), "{error:?}");
+            let fault = error.of("schedule", &text);
             prop_assert!(fault.position.is_some() && fault.message.len() < 2000);
         }
     }
@@ -157,13 +157,13 @@ proptest! {
         if let Ok(spec) = read(&document)
             && let Ok(job) = settled(spec, evenkeel_core::JobId::new(now, seed), now)
         {
-            let written = Value::Object(crate::document_of(&job.about, &job.definition));
+            let written = Value::Object(crate::document_of(&job.about, &job.definition, Executors.catalog()));
             let spec = read(&written).unwrap();
             // Later, and it is still settled as it was.
             let later = now.saturating_add(Span::from_secs(7));
             let again = settled(spec, job.id, later).unwrap();
             prop_assert_eq!((&again.about, &again.definition), (&job.about, &job.definition));
-            let twice = crate::document_of(&again.about, &again.definition);
+            let twice = crate::document_of(&again.about, &again.definition, Executors.catalog());
             prop_assert_eq!(Value::Object(twice), written);
         }
     }

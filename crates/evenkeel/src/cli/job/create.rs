@@ -11,6 +11,7 @@ use super::super::Context;
 use super::super::next::point_at;
 use super::super::run::moment;
 use super::dedup::DedupArgs;
+use super::policies::{PolicyArgs, put};
 use super::retries::RetryArgs;
 use super::show::schedule;
 use super::when::WhenArgs;
@@ -97,37 +98,21 @@ pub(super) struct CreateArgs {
 
     #[command(flatten)]
     retries: RetryArgs,
-    /// Give up after so long without a sign of life
-    #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "How")]
-    timeout: Option<Span>,
+    #[command(flatten)]
+    policies: PolicyArgs,
     /// Log a run that takes longer
     #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "How")]
     max_expected_duration: Option<Span>,
-    /// End a run that takes longer
-    #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "How")]
-    max_allowed_duration: Option<Span>,
-    /// Take this for its average duration, whatever was seen
+    /// Use this as the average duration in place of the measured one
     #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "How")]
     average_duration: Option<Span>,
-    /// If it is due while it runs: skip, queue, allow or replace
-    #[arg(long, value_name = "POLICY", conflicts_with = "file", help_heading = "How")]
-    overlap: Option<String>,
-    /// If times were missed: last, skip or all
-    #[arg(long, value_name = "POLICY", conflicts_with = "file", help_heading = "How")]
-    misfire: Option<String>,
-    /// Its lane: critical, standard or batch
-    #[arg(long, value_name = "LANE", conflicts_with = "file", help_heading = "How")]
-    lane: Option<String>,
-    /// Its weight in its lane
-    #[arg(long, value_name = "N", conflicts_with = "file", help_heading = "How")]
-    priority: Option<u32>,
-    /// The workers that may take it
+    /// The pool of workers that run it
     #[arg(long, value_name = "POOL", conflicts_with = "file", help_heading = "How")]
     pool: Option<String>,
-    /// Of all runs with this key, only some go on at once
+    /// Limit the active runs with this key
     #[arg(long, value_name = "KEY", conflicts_with = "file", help_heading = "How")]
     concurrency_key: Option<String>,
-    /// How many of them [default: 1]
+    /// The number of active runs with the key [default: 1]
     #[arg(long, value_name = "N", requires = "concurrency_key", help_heading = "How")]
     concurrency_limit: Option<u32>,
     #[command(flatten)]
@@ -151,38 +136,29 @@ impl CreateArgs {
         if let Some(path) = &self.file {
             return read_document(path);
         }
-        let mut job = Map::new();
-        let mut put = |field: &str, value: Option<Value>| {
-            if let Some(value) = value {
-                job.insert(field.into(), value);
-            }
-        };
-        put("name", self.name.clone().map(Value::from));
-        put("description", self.description.clone().map(Value::from));
-        put("target", self.target.map(Value::from));
+        let mut document = Map::new();
+        let job = &mut document;
+        put(job, "name", self.name.clone());
+        put(job, "description", self.description.clone());
+        put(job, "target", self.target);
         if self.target.is_none() {
             let (executor, settings) = self.executor()?;
-            put("executor_type", Some(executor.into()));
-            put("executor_config", settings);
+            put(job, "executor_type", Some(executor));
+            put(job, "executor_config", settings);
         }
-        put("payload", self.payload.as_deref().map(read_payload).transpose()?);
-        put("timeout_sec", whole_seconds("--timeout", self.timeout)?);
-        put("overlap", self.overlap.clone().map(Value::from));
-        put("misfire", self.misfire.clone().map(Value::from));
-        put("lane", self.lane.clone().map(Value::from));
-        put("priority", self.priority.map(Value::from));
-        put("pool", self.pool.clone().map(Value::from));
-        put("concurrency_key", self.concurrency_key.clone().map(Value::from));
-        put("concurrency_limit", self.concurrency_limit.map(Value::from));
+        put(job, "payload", self.payload.as_deref().map(read_payload).transpose()?);
+        put(job, "pool", self.pool.clone());
+        put(job, "concurrency_key", self.concurrency_key.clone());
+        put(job, "concurrency_limit", self.concurrency_limit);
         let nodes = &self.dont_run_on;
-        put("dont_run_on_nodes", (!nodes.is_empty()).then(|| json!(nodes)));
-        put("max_expected_duration", self.max_expected_duration.map(|span| json!(span)));
-        put("max_allowed_duration", self.max_allowed_duration.map(|span| json!(span)));
-        put("average_duration_override", self.average_duration.map(|span| json!(span)));
-        self.retries.add_to(&mut job)?;
-        self.dedup.add_to(&mut job)?;
-        self.when.add_to(&mut job, now)?;
-        Ok(Value::Object(job))
+        put(job, "dont_run_on_nodes", (!nodes.is_empty()).then(|| json!(nodes)));
+        put(job, "max_expected_duration", self.max_expected_duration.map(|span| json!(span)));
+        put(job, "average_duration_override", self.average_duration.map(|span| json!(span)));
+        self.policies.add_to(job)?;
+        self.retries.add_to(job)?;
+        self.dedup.add_to(job)?;
+        self.when.add_to(job, now)?;
+        Ok(Value::Object(document))
     }
 
     fn executor(&self) -> Result<(&'static str, Option<Value>), Failure> {

@@ -5,6 +5,7 @@ use evenkeel_core::Span;
 use serde_json::{Map, Value};
 
 use super::create::whole_seconds;
+use super::policies::put;
 use crate::Failure;
 
 /// That a job is not to be there twice.
@@ -29,16 +30,10 @@ impl DedupArgs {
     pub(super) fn add_to(&self, job: &mut Map<String, Value>) -> Result<(), Failure> {
         let window = whole_seconds("--dedup-window", self.dedup_window)?;
         let scope = self.dedup_scope.clone().or_else(|| window.as_ref().map(|_| "window".into()));
-        for (field, value) in [
-            ("unique", self.unique.then_some(Value::Bool(true))),
-            ("dedup_key", self.dedup_key.clone().map(Value::from)),
-            ("dedup_scope", scope.map(Value::from)),
-            ("dedup_window_seconds", window),
-        ] {
-            if let Some(value) = value {
-                job.insert(field.into(), value);
-            }
-        }
+        put(job, "unique", self.unique.then_some(true));
+        put(job, "dedup_key", self.dedup_key.clone());
+        put(job, "dedup_scope", scope);
+        put(job, "dedup_window_seconds", window);
         Ok(())
     }
 }

@@ -4,9 +4,12 @@ mod conditions;
 mod control;
 mod create;
 mod dedup;
+#[cfg(test)]
+mod field_coverage;
 mod filter;
 mod lines;
 mod many;
+mod policies;
 mod retries;
 mod show;
 mod stats;

@@ -5,6 +5,7 @@ use evenkeel_core::Span;
 use serde_json::{Map, Value, json};
 
 use super::create::whole_seconds;
+use super::policies::put;
 use crate::Failure;
 
 /// How a job takes failures.
@@ -48,22 +49,17 @@ pub(super) struct RetryArgs {
 impl RetryArgs {
     /// Adds what was said to a document.
     pub(super) fn add_to(&self, job: &mut Map<String, Value>) -> Result<(), Failure> {
-        let mut put = |field: &str, value: Option<Value>| {
-            if let Some(value) = value {
-                job.insert(field.into(), value);
-            }
-        };
-        put("retry_policy", self.retry_policy.clone().map(Value::from));
-        put("max_retries", self.max_retries.map(Value::from));
-        put("retry_backoff_seconds", whole_seconds("--retry-backoff", self.retry_backoff)?);
-        put("retry_backoff", self.retry_growth.clone().map(Value::from));
+        put(job, "retry_policy", self.retry_policy.clone());
+        put(job, "max_retries", self.max_retries);
+        put(job, "retry_backoff_seconds", whole_seconds("--retry-backoff", self.retry_backoff)?);
+        put(job, "retry_backoff", self.retry_growth.clone());
         let cap = whole_seconds("--retry-backoff-cap", self.retry_backoff_cap)?;
-        put("retry_backoff_cap_seconds", cap);
+        put(job, "retry_backoff_cap_seconds", cap);
         let stages = &self.retry_stages;
-        put("retry_stages", (!stages.is_empty()).then(|| json!(stages)));
-        put("retry_jitter", self.retry_jitter.clone().map(Value::from));
-        put("retry_jitter_percent", self.retry_jitter_percent.map(Value::from));
-        put("on_failure", self.on_failure()?);
+        put(job, "retry_stages", (!stages.is_empty()).then(|| json!(stages)));
+        put(job, "retry_jitter", self.retry_jitter.clone());
+        put(job, "retry_jitter_percent", self.retry_jitter_percent);
+        put(job, "on_failure", self.on_failure()?);
         Ok(())
     }
 

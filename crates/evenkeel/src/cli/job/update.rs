@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use evenkeel_core::{Span, Timestamp};
+use evenkeel_core::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::super::Context;
 use super::super::run::moment;
-use super::create::{pointed, read_document, warnings, whole_seconds};
+use super::create::{pointed, read_document, warnings};
 use super::find_id;
+use super::policies::{PolicyArgs, put};
 use super::retries::RetryArgs;
 use super::show::schedule;
 use super::when::WhenArgs;
@@ -58,24 +59,8 @@ pub(super) struct UpdateArgs {
 
     #[command(flatten)]
     retries: RetryArgs,
-    /// Give up after so long without a sign of life
-    #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "How")]
-    timeout: Option<Span>,
-    /// End a run that takes longer
-    #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "How")]
-    max_allowed_duration: Option<Span>,
-    /// If it is due while it runs: skip, queue, allow or replace
-    #[arg(long, value_name = "POLICY", conflicts_with = "file", help_heading = "How")]
-    overlap: Option<String>,
-    /// If times were missed: last, skip or all
-    #[arg(long, value_name = "POLICY", conflicts_with = "file", help_heading = "How")]
-    misfire: Option<String>,
-    /// Its lane: critical, standard or batch
-    #[arg(long, value_name = "LANE", conflicts_with = "file", help_heading = "How")]
-    lane: Option<String>,
-    /// Its weight in its lane
-    #[arg(long, value_name = "N", conflicts_with = "file", help_heading = "How")]
-    priority: Option<u32>,
+    #[command(flatten)]
+    policies: PolicyArgs,
 }
 
 impl UpdateArgs {
@@ -89,20 +74,10 @@ impl UpdateArgs {
                 .or_else("repeat the schedule: --every 1h --tolerance 10m"));
         }
         let mut change = Map::new();
-        let mut put = |field: &str, value: Option<Value>| {
-            if let Some(value) = value {
-                change.insert(field.into(), value);
-            }
-        };
-        put("name", self.name.clone().map(Value::from));
-        put("description", self.description.clone().map(Value::from));
-        put("target", self.target.map(Value::from));
-        put("timeout_sec", whole_seconds("--timeout", self.timeout)?);
-        put("max_allowed_duration", self.max_allowed_duration.map(|span| json!(span)));
-        put("overlap", self.overlap.clone().map(Value::from));
-        put("misfire", self.misfire.clone().map(Value::from));
-        put("lane", self.lane.clone().map(Value::from));
-        put("priority", self.priority.map(Value::from));
+        put(&mut change, "name", self.name.clone());
+        put(&mut change, "description", self.description.clone());
+        put(&mut change, "target", self.target);
+        self.policies.add_to(&mut change)?;
         self.retries.add_to(&mut change)?;
         self.when.add_to(&mut change, now)?;
         for setting in &self.set {

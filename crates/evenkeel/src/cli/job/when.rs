@@ -5,6 +5,7 @@ use evenkeel_commands::read_schedule;
 use evenkeel_core::{Span, Timestamp};
 use serde_json::{Map, Value, json};
 
+use super::policies::put;
 use crate::Failure;
 
 /// When it runs.
@@ -85,34 +86,27 @@ impl WhenArgs {
         job: &mut Map<String, Value>,
         now: Timestamp,
     ) -> Result<(), Failure> {
-        let mut put = |field: &str, value: Option<Value>| {
-            if let Some(value) = value {
-                job.insert(field.into(), value);
-            }
-        };
         let time = |flag: &str, text: &Option<String>| match text {
             Some(text) => read_time(flag, text, now).map(|time| Some(json!(time))),
             None => Ok(None),
         };
-        put("schedule", self.schedule(now)?);
-        put("timezone", self.tz.clone().map(Value::from));
+        put(job, "schedule", self.schedule(now)?);
+        put(job, "timezone", self.tz.clone());
         let spread = self.spread.then_some(false);
-        put("exact", spread.or(self.exact.then_some(true)).map(Value::from));
+        put(job, "exact", spread.or(self.exact.then_some(true)));
         let preferred = self.prefer_window.as_ref();
-        put(
-            "prefer_window",
-            preferred.map(|text| read_hours("--prefer-window", text)).transpose()?,
-        );
-        put("cost", self.cost.map(|span| json!(span)));
-        put("start_at", time("--start-at", &self.start_at)?);
-        put("end_at", time("--end-at", &self.end_at)?);
-        put("max_runs", self.max_runs.map(Value::from));
-        put("dst_gap", self.dst_gap.clone().map(Value::from));
-        put("dst_overlap", self.dst_overlap.clone().map(Value::from));
-        let dark = self.blackout.iter().map(|text| read_hours("--blackout", text));
-        let dark = dark.collect::<Result<Vec<_>, _>>()?;
-        put("blackout_periods", (!dark.is_empty()).then(|| dark.into()));
-        put("avoid_blackout", self.avoid_blackout.then(|| true.into()));
+        let preferred = preferred.map(|text| read_hours("--prefer-window", text)).transpose()?;
+        put(job, "prefer_window", preferred);
+        put(job, "cost", self.cost.map(|span| json!(span)));
+        put(job, "start_at", time("--start-at", &self.start_at)?);
+        put(job, "end_at", time("--end-at", &self.end_at)?);
+        put(job, "max_runs", self.max_runs);
+        put(job, "dst_gap", self.dst_gap.clone());
+        put(job, "dst_overlap", self.dst_overlap.clone());
+        let blackouts = self.blackout.iter().map(|text| read_hours("--blackout", text));
+        let blackouts = blackouts.collect::<Result<Vec<_>, _>>()?;
+        put(job, "blackout_periods", (!blackouts.is_empty()).then_some(blackouts));
+        put(job, "avoid_blackout", self.avoid_blackout.then_some(true));
         Ok(())
     }
 

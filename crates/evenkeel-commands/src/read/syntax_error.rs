@@ -1,32 +1,32 @@
-//! What is wrong with a text, and where.
+//! A syntax error in a schedule or a length of time, with its position.
 
 use crate::Fault;
 use crate::fault::shown;
 
-/// What is wrong with a schedule on one line, where, and what would be right.
+/// What is wrong with a schedule on one line, and at which character.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{message}")]
-pub struct Misread {
-    /// The character it begins at, counted from 0.
+pub struct SyntaxError {
+    /// The first wrong character, counted from 0.
     pub position: usize,
-    /// What is wrong, and what would be right.
+    /// What is wrong, and how to correct it.
     pub message: String,
-    /// A text of the same form that can be read.
+    /// A correct text of the same form.
     pub example: &'static str,
 }
 
-impl Misread {
+impl SyntaxError {
     pub(super) fn new(position: usize, message: impl Into<String>, example: &'static str) -> Self {
         Self { position, message: message.into(), example }
     }
 
-    /// The same in a text in which `skipped` characters stand before this one.
+    /// Moves the position by `skipped` characters that precede the parsed text.
     #[must_use]
     pub(super) fn after(self, skipped: usize) -> Self {
         Self { position: self.position + skipped, ..self }
     }
 
-    /// As the fault of `field`, whose text is `text`.
+    /// Converts the error into a fault of `field`, whose text is `text`.
     pub fn of(self, field: impl Into<String>, text: &str) -> Fault {
         let Self { position, message, example } = self;
         let text = shown(&text.into());

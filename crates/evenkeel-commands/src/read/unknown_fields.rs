@@ -1,6 +1,6 @@
-//! Fields that are known somewhere, and why they are not taken here.
+//! Explains why a known field is refused in the document of a job.
 
-/// What the server says about a job, and a job can't say about itself.
+/// Fields that the server shows with a job and that clients cannot set.
 const SET_BY_THE_SERVER: [&str; 38] = [
     "average_duration_ms",
     "average_good_duration",
@@ -42,12 +42,12 @@ const SET_BY_THE_SERVER: [&str; 38] = [
     "warnings",
 ];
 
-/// Is it something that the server says about a job?
-pub(crate) fn is_set_by_the_server(field: &str) -> bool {
+/// True if only the server sets the field.
+pub fn is_set_by_the_server(field: &str) -> bool {
     SET_BY_THE_SERVER.contains(&field)
 }
 
-/// Why a field is not taken, if it is one of these.
+/// Returns why a field is refused if it is one that the server sets.
 pub(super) fn reason(field: &str) -> Option<String> {
     is_set_by_the_server(field).then(|| "is set by the server; leave it out".into())
 }

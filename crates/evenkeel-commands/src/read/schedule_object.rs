@@ -1,10 +1,10 @@
-//! The canonical form of a schedule: an object with a kind.
+//! Reads the canonical form of a schedule: an object with a `kind`.
 
 use evenkeel_core::schedule::{Once, Periodic, PeriodicError};
 use evenkeel_core::{Schedule, Span};
 use serde_json::{Map, Value};
 
-use super::expression::{Said, at_intervals, read_cron};
+use super::expression::{ParsedSchedule, at_intervals, read_cron};
 use super::fields::Fields;
 use super::length::{length, span};
 use super::limits::{PERIOD_MAX, SPAN_MAX, SPAN_MIN};
@@ -15,12 +15,12 @@ const FORMS: &str = "write {\"kind\": \"interval\", \"every\": \"30m\"}, \
     {\"kind\": \"cron\", \"expression\": \"0 9 * * 1-5\"}, \
     {\"kind\": \"periodic\", \"period\": \"24h\"} or {\"kind\": \"once\"}";
 
-/// Reads the object `schedule`; `None` if something is wrong with it.
-pub(super) fn read(fields: &mut Fields<'_>, object: &Map<String, Value>) -> Option<Said> {
+/// Reads the object `schedule`. Returns `None` if it is wrong.
+pub(super) fn read(fields: &mut Fields<'_>, object: &Map<String, Value>) -> Option<ParsedSchedule> {
     let faults = std::mem::take(&mut fields.faults);
     let mut inner = Fields::new(object, "schedule.", faults);
     let schedule = kind(&mut inner);
-    // With an unknown kind, there is no telling what the other fields should be.
+    // The other fields depend on the kind, so they are not checked if it is unknown.
     fields.faults = match schedule {
         Err(UnknownKind) => inner.faults,
         Ok(_) => inner.finish(|_| None),
@@ -30,14 +30,14 @@ pub(super) fn read(fields: &mut Fields<'_>, object: &Map<String, Value>) -> Opti
 
 struct UnknownKind;
 
-fn kind(fields: &mut Fields<'_>) -> Result<Option<Said>, UnknownKind> {
+fn kind(fields: &mut Fields<'_>) -> Result<Option<ParsedSchedule>, UnknownKind> {
     let Some(value) = fields.value("kind") else {
         fields.fault("kind", format!("is missing; {FORMS}"));
         return Err(UnknownKind);
     };
     match value.as_str() {
-        Some("once") => Ok(once(fields).map(Said::from)),
-        Some("interval") => Ok(interval(fields).map(Said::from)),
+        Some("once") => Ok(once(fields).map(ParsedSchedule::from)),
+        Some("interval") => Ok(interval(fields).map(ParsedSchedule::from)),
         Some("cron") => Ok(by_cron(fields)),
         Some("periodic") => Ok(periodic(fields)),
         _ => {
@@ -69,39 +69,39 @@ fn interval(fields: &mut Fields<'_>) -> Option<Schedule> {
             Some(Schedule::Calendar(every))
         }
         Ok(other) => Some(other),
-        Err(misread) => {
-            fields.misread("every", text, misread);
+        Err(error) => {
+            fields.syntax_error("every", text, error);
             None
         }
     }
 }
 
-fn by_cron(fields: &mut Fields<'_>) -> Option<Said> {
+fn by_cron(fields: &mut Fields<'_>) -> Option<ParsedSchedule> {
     let max_duration = fields.span("max_duration", SPAN_MIN..=SPAN_MAX);
     missing(fields, "expression", "write it like 0 9 * * 1-5 or @daily");
     let text = fields.text("expression")?;
     match read_cron(text) {
-        // Nothing was said before that it could contradict.
-        Ok(said) => match max_duration {
-            Some(limit) => with_limit(&said, limit),
-            None => Some(said),
+        Ok(parsed) => match max_duration {
+            Some(limit) => with_limit(&parsed, limit),
+            None => Some(parsed),
         },
-        Err(misread) => {
-            fields.misread("expression", text, misread);
+        Err(error) => {
+            fields.syntax_error("expression", text, error);
             None
         }
     }
 }
 
-fn periodic(fields: &mut Fields<'_>) -> Option<Said> {
+fn periodic(fields: &mut Fields<'_>) -> Option<ParsedSchedule> {
     let cooldown = fields.span("cooldown", Span::ZERO..=PERIOD_MAX);
     missing(fields, "period", "write it like 24h");
     let text = fields.length("period")?;
-    let period = span(text).map_err(|misread| fields.misread("period", text, misread)).ok()?;
+    let period = span(text).map_err(|error| fields.syntax_error("period", text, error)).ok()?;
     match Periodic::new(period, cooldown) {
-        Ok(periodic) => {
-            Some(Said { open_cooldown: cooldown.is_none(), ..Schedule::Periodic(periodic).into() })
-        }
+        Ok(periodic) => Some(ParsedSchedule {
+            open_cooldown: cooldown.is_none(),
+            ..Schedule::Periodic(periodic).into()
+        }),
         Err(error) => {
             let too_long = matches!(error, PeriodicError::CooldownTooLong { .. });
             fields.fault(if too_long { "cooldown" } else { "period" }, error.to_string());
@@ -110,7 +110,7 @@ fn periodic(fields: &mut Fields<'_>) -> Option<Said> {
     }
 }
 
-/// Notes if what is needed is missing.
+/// Reports a required field that is missing.
 fn missing(fields: &mut Fields<'_>, name: &'static str, right: &str) {
     if fields.value(name).is_none() {
         fields.fault(name, format!("is missing; {right}"));

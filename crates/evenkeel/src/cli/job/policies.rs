@@ -1,0 +1,50 @@
+//! Flags of policies that `job create` and `job update` share.
+
+use clap::Args;
+use evenkeel_core::Span;
+use serde_json::{Map, Value, json};
+
+use super::create::whole_seconds;
+use crate::Failure;
+
+#[derive(Args, Clone)]
+pub(super) struct PolicyArgs {
+    /// End a run that shows no sign of life for this long
+    #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "How")]
+    timeout: Option<Span>,
+    /// End a run that takes longer
+    #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "How")]
+    max_allowed_duration: Option<Span>,
+    /// If the job is due while it runs: skip, queue, allow or replace
+    #[arg(long, value_name = "POLICY", conflicts_with = "file", help_heading = "How")]
+    overlap: Option<String>,
+    /// If times were missed: last, skip or all
+    #[arg(long, value_name = "POLICY", conflicts_with = "file", help_heading = "How")]
+    misfire: Option<String>,
+    /// The lane: critical, standard or batch
+    #[arg(long, value_name = "LANE", conflicts_with = "file", help_heading = "How")]
+    lane: Option<String>,
+    /// The priority within the lane, 0 to 100
+    #[arg(long, value_name = "N", conflicts_with = "file", help_heading = "How")]
+    priority: Option<u32>,
+}
+
+impl PolicyArgs {
+    /// Adds the given flags to the document of a job.
+    pub(super) fn add_to(&self, job: &mut Map<String, Value>) -> Result<(), Failure> {
+        put(job, "timeout_sec", whole_seconds("--timeout", self.timeout)?);
+        put(job, "max_allowed_duration", self.max_allowed_duration.map(|span| json!(span)));
+        put(job, "overlap", self.overlap.clone());
+        put(job, "misfire", self.misfire.clone());
+        put(job, "lane", self.lane.clone());
+        put(job, "priority", self.priority);
+        Ok(())
+    }
+}
+
+/// Adds a field to a document if its flag was given.
+pub(super) fn put(job: &mut Map<String, Value>, field: &str, value: Option<impl Into<Value>>) {
+    if let Some(value) = value {
+        job.insert(field.into(), value.into());
+    }
+}
