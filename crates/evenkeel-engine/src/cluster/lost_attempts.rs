@@ -2,11 +2,11 @@
 //! gives up an attempt goes through this module, so the job's `on_lost_worker` policy always
 //! applies.
 
+use evenkeel_core::after_attempt::after_final_failure;
 use evenkeel_core::aging::Aging;
-use evenkeel_core::chain::end_of_failed;
+use evenkeel_core::attempt::{AttemptState, Event, Loss, step};
 use evenkeel_core::lease::Fence;
 use evenkeel_core::on_failure::{DeathReason, Hook, hook_of_dead};
-use evenkeel_core::run::{AttemptState, Event, Loss, step};
 use evenkeel_core::{Definition, NodeNo, Span, Timestamp};
 use evenkeel_store::{
     AfterLoss, Finish, FinishResult, LostEnd, NewEvent, OwnedAttempt, QueueEntry, QueueWait,
@@ -79,7 +79,7 @@ impl FormerOwner<'_> {
                 started_at: owned.started_at,
                 finished_at: now.max(owned.started_at),
                 error: fault.to_string(),
-                then: Then::EndChain { stop_job: false, next_at: None },
+                then: Then::EndRun { stop_job: false, next_at: None },
                 hook: Hook::None,
                 unstored_since: now,
             }),
@@ -143,7 +143,7 @@ fn decide(
         started_at: owned.started_at,
         finished_at,
         error: loss.describe(from.name, crashes.saturating_add(u16::from(loss.is_crash()))),
-        then: end_of_failed(definition, finished_at, pause),
+        then: after_final_failure(definition, finished_at, pause),
         hook: hook_of_dead(&definition.on_failure, DeathReason::WorkerLost),
         unstored_since: finished_at.min(from.heard_until),
     })
@@ -253,7 +253,7 @@ mod tests {
             let AfterLoss::Fail(end) = back else { panic!("{loss:?} starts it again") };
             assert_eq!((end.started_at, end.finished_at), (at(3_700), at(3_800)));
             assert_eq!(end.error, loss.describe("a", 1));
-            assert_eq!(end.then, Then::EndChain { stop_job: true, next_at: None });
+            assert_eq!(end.then, Then::EndRun { stop_job: true, next_at: None });
             assert_eq!(end.hook, Hook::DeadLetter(DeathReason::WorkerLost));
             assert_eq!(end.unstored_since, at(3_800));
         }

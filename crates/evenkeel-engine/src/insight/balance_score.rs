@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use evenkeel_core::balance::{BalanceSettings, Grain, Horizon, Loads, Measure, Spread};
+use evenkeel_core::balance::{BalanceSettings, Granularity, Horizon, Loads, Measure, Spread};
 use evenkeel_core::{Span, TenantNo, Timestamp};
 use evenkeel_store::{
     EventJob, EventKind, LoadProfiles, NewEvent, Role, SavedScore, Scope, Store, StoreError,
@@ -126,7 +126,7 @@ async fn off_thread<T: Send + 'static>(
 }
 
 fn score(loads: &Loads, hour: Timestamp) -> SavedScore {
-    let spread = |measure| loads.spread(measure, Grain::Slot);
+    let spread = |measure| loads.spread(measure, Granularity::Slot);
     let Spread { score, peak, mean, .. } = spread(Measure::Runs);
     SavedScore {
         hour,
@@ -153,7 +153,7 @@ struct Shown {
 
 impl Shown {
     fn of(all: &Loads) -> Self {
-        let score = all.spread(Measure::Runs, Grain::Slot).score;
+        let score = all.spread(Measure::Runs, Granularity::Slot).score;
         Self { score, hours: all.by_hour(Measure::Runs) }
     }
 }

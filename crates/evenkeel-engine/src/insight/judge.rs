@@ -170,7 +170,7 @@ impl Judge {
             touched: job.touched,
             reason: found.reason,
             error_at: error_at(&found, job, now),
-            again_at: found.look_again_at(&facts, now),
+            again_at: found.next_check_at(&facts, now),
         }
     }
 

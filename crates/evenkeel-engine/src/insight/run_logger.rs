@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use evenkeel_core::chain::Then;
-use evenkeel_core::run::{AttemptStatus, Outcome};
+use evenkeel_core::after_attempt::Then;
+use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptId, AttemptKey, Span};
 use evenkeel_store::{Finish, JobTitle, Results};
 use tokio::sync::{Mutex, mpsc};
@@ -75,7 +75,7 @@ impl RunLog {
                     error: first_line(&end.results),
                     retry_in: match end.then {
                         Then::Retry { due } => Some(due.since(end.finished_at)),
-                        Then::EndChain { .. } => None,
+                        Then::EndRun { .. } => None,
                     },
                 });
             } else {
@@ -180,7 +180,7 @@ fn write(notice: &LogEntry, run: AttemptId, title: Option<JobTitle>) {
             duration_ms = took.as_millis(),
             items_crawled = items,
             "{}",
-            if outcome.is_good() { "job completed" } else { "a run was ended" }
+            if outcome.is_success() { "job completed" } else { "a run was ended" }
         ),
         LogEntry::Failed { error, retry_in, .. } => error!(
             job_id = job,

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use evenkeel_core::advance::{SkipReason, SkippedTimes};
-use evenkeel_core::chain::Then;
+use evenkeel_core::after_attempt::Then;
+use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::on_failure::Hook;
 use evenkeel_core::order::Lane;
-use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptNo, Definition, Span, Timestamp};
 use evenkeel_store::{Finish, JobCounts};
 use metrics::{Counter, Histogram};
@@ -80,7 +80,8 @@ impl RunMetrics {
         if retried > 0 {
             self.retries.increment(retried as u64);
         }
-        let is_mended = |end: &&Finish| end.outcome.is_good() && end.key.attempt > AttemptNo::FIRST;
+        let is_mended =
+            |end: &&Finish| end.outcome.is_success() && end.key.attempt > AttemptNo::FIRST;
         let mended = ends.iter().filter(is_mended).count();
         if mended > 0 {
             self.mended.increment(mended as u64);

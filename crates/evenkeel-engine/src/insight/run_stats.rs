@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::fingerprint::Fingerprint;
-use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptKey, AttemptNo, Span, TenantNo, Timestamp};
 use evenkeel_store::{FailureDelta, Finish, FinishResult, Role, RunStatsDelta, Scope, StoreError};
 use tracing::debug;
@@ -278,7 +278,7 @@ mod tests {
             started_at: at(secs),
             finished_at: at(secs + 2),
             results: Results { error: error.map(Into::into), ..Results::default() },
-            then: Then::EndChain { stop_job: false, next_at: None },
+            then: Then::EndRun { stop_job: false, next_at: None },
             priority: None,
             attachments: Attachments::default(),
             judge: false,

@@ -1,5 +1,5 @@
-//! Moves what may not go on out of the way of what may: attempts in the queue whose time to be
-//! claimed has passed, and runs that a newer time of their job replaces.
+//! Handles attempts that may not start now: queued attempts whose claim window has ended, and
+//! active runs that a newer time of their job replaces.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,45 +10,45 @@ use evenkeel_store::{ClaimWindow, ClosedAttempt, Signal, StoreError, Supersede};
 use super::Scheduler;
 use crate::cluster::node_context::NodeContext;
 
-/// Between two looks at what has closed.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// What others have put into the queue is looked for every so many polls.
-const POLLS_A_LOOK: u32 = 60;
-/// Attempts in one answer of the store.
+/// Interval of checking for ended windows.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
+/// Windows of attempts that other nodes queued are checked once per this many polls.
+const POLLS_PER_CHECK: u32 = 60;
+/// Attempts per query.
 const PAGE: u32 = 1000;
-/// Answers of the store in one look.
-const PAGES_A_LOOK: usize = 10;
+/// Queries per check.
+const PAGES_PER_CHECK: usize = 10;
 
 impl Scheduler {
-    /// An attempt was put into the queue, or stays there, that may not be claimed from then on.
+    /// Records that a queued attempt may not be claimed from `closing` on.
     pub(super) fn note_window_end(&mut self, closing: Timestamp) {
         const SECOND: i64 = 1_000_000;
         let whole = closing.as_micros().div_euclid(SECOND) + 1;
         self.window_ends.insert(Timestamp::from_micros(whole * SECOND));
     }
 
-    /// How long until an attempt in the queue closes, or one that has is looked for again.
+    /// Returns the time until the next claim window ends, but not before the next check.
     pub(super) fn until_window_end(&self) -> Duration {
         let Some(closing) = self.window_ends.first() else { return Duration::MAX };
         let own_now = self.ctx.clock.monotonic();
-        let looked = self.windows_checked_at.map_or(Duration::ZERO, |seen| seen + LOOK_AGAIN);
+        let looked = self.windows_checked_at.map_or(Duration::ZERO, |seen| seen + CHECK_EVERY);
         self.ctx.db_clock.until(*closing).max(looked.saturating_sub(own_now))
     }
 
-    /// Gives attempts in the queue whose time to be claimed has passed their next one.
+    /// Gives queued attempts whose claim window has ended their next window.
     pub(super) async fn reopen_closed_windows(&mut self) -> Result<(), StoreError> {
         let (now, own_now) = (self.ctx.db_now(), self.ctx.clock.monotonic());
         let since = self.windows_checked_at.map(|seen| own_now.saturating_sub(seen));
         let known = self.window_ends.first().is_some_and(|closing| *closing <= now);
         let poll = self.ctx.settings.poll;
         let is_time = since
-            .is_none_or(|since| (known && since >= LOOK_AGAIN) || since >= poll * POLLS_A_LOOK);
+            .is_none_or(|since| (known && since >= CHECK_EVERY) || since >= poll * POLLS_PER_CHECK);
         if !is_time {
             return Ok(());
         }
         self.windows_checked_at = Some(own_now);
         let shards: Vec<Shard> = self.shards.iter().copied().collect();
-        for _ in 0..PAGES_A_LOOK {
+        for _ in 0..PAGES_PER_CHECK {
             let closed =
                 self.ctx.store.find_closed_windows(&shards, PAGE, NodeContext::NOW).await?;
             let count = closed.len();
@@ -60,7 +60,7 @@ impl Scheduler {
                 self.note_window_end(until);
             }
             if count < PAGE as usize {
-                // Only now: after a failure they are looked for again.
+                // Only after success: a failed check is repeated.
                 self.window_ends =
                     self.window_ends.split_off(&now.saturating_add(Span::from_micros(1)));
                 break;
@@ -70,7 +70,8 @@ impl Scheduler {
     }
 
     fn reopening(&self, closed: &ClosedAttempt, now: Timestamp) -> (AttemptKey, ClaimWindow) {
-        // What nobody can read must be claimed to fail, or its chain would never end.
+        // An attempt with an unreadable definition must be claimable, so that it fails and its run
+        // ends.
         let opening = match self.ctx.definitions.read(closed.key.job_no, &closed.definition) {
             Ok(definition) => {
                 let average = definition.average(closed.average_good_duration);
@@ -81,7 +82,7 @@ impl Scheduler {
         (closed.key, opening)
     }
 
-    /// Ends what newer times replace, if those still wait.
+    /// Cancels active runs that newer due times replace, if those still wait.
     pub(super) async fn end_replaced(&mut self) -> Result<(), StoreError> {
         if self.replacing.is_empty() {
             return Ok(());
@@ -101,13 +102,13 @@ impl Scheduler {
         self.replacing.clear();
         let store = Arc::clone(&self.ctx.store);
         tokio::spawn(async move {
-            // A lost wake-up costs one poll.
+            // A lost signal delays it by one poll.
             let _ = store.announce(Signal::Cancel).await;
         });
         Ok(())
     }
 
-    /// Tells the judge which jobs do not keep their promise.
+    /// Reports jobs that miss their deadline to the judge.
     pub(super) fn report_late_jobs(&mut self) {
         let upcoming = &mut self.ctx.due.lock().upcoming;
         if upcoming.waiting().iter().any(|count| *count > 0) {

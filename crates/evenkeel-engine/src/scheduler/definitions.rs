@@ -1,4 +1,4 @@
-//! Equal definitions are kept once.
+//! Parses stored definitions and shares equal ones.
 
 use std::hash::{BuildHasher, BuildHasherDefault};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -7,20 +7,20 @@ use evenkeel_core::{Definition, JobNo};
 use evenkeel_store::StoreError;
 use rustc_hash::{FxHashMap, FxHasher};
 
-/// Reads stored definitions. A million jobs that do the same share one, and what nobody uses any
-/// more is let go.
+/// Cache of parsed definitions. A million jobs with the same definition share one copy; unused
+/// copies are dropped.
 #[derive(Debug, Default)]
 pub struct Definitions(Mutex<Table>);
 
 #[derive(Debug, Default)]
 struct Table {
-    /// By the hash of the text; the text itself is kept to tell collisions.
+    /// By the hash of the text. The text is compared to detect collisions.
     read: FxHashMap<u64, (Box<str>, Weak<Definition>)>,
     prune_at: usize,
 }
 
 impl Definitions {
-    /// The definition that `text`, stored with `job`, says.
+    /// Parses the definition `text` of `job`.
     pub fn read(&self, job: JobNo, text: &str) -> Result<Arc<Definition>, StoreError> {
         let hash = BuildHasherDefault::<FxHasher>::default().hash_one(text);
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_texts_share_one_definition_and_unused_ones_go() {
+    fn equal_texts_share_a_definition_and_unused_definitions_are_dropped() {
         let definitions = Definitions::default();
         let once = Schedule::Once(Once::NOW);
         let text = serde_json::to_string(&Definition::noop(once)).unwrap();
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unreadable_one_names_its_job() {
+    fn error_of_an_unreadable_definition_names_its_job() {
         let fault = Definitions::default().read(JobNo(7), "{").unwrap_err();
         assert_eq!(fault.to_string(), "stored definition of job 7 is not readable");
     }

@@ -1,4 +1,4 @@
-//! Retries and triggers that are due soon, as far as the store has told.
+//! Retries and triggers that are due soon, as loaded from the store.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,83 +9,81 @@ use evenkeel_store::DelayedAttempt;
 
 use crate::scheduler::dispatch_order::DispatchOrder;
 
-/// When it is due, and which it is.
+/// Due time and attempt.
 type Id = (Timestamp, AttemptKey);
 
-/// Where one waits when more are due than may start.
+/// Where a delayed attempt starts.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum DelayedDestination {
-    /// For a place on this node, in the order of dispatch.
+    /// On this node, which needs a slot. The key gives its dispatch order.
     ThisNode(DispatchKey),
-    /// For nothing: it needs no place on this node, and the queue takes all of them.
+    /// In the queue, which needs no slot and takes all of them.
     Queue,
 }
 
-/// Retries and triggers by the time they are due. Only when more of them are due than may start, they
-/// are put in the order of dispatch.
+/// Delayed attempts by due time. They are sorted in dispatch order only if more are due than may
+/// start.
 #[derive(Debug)]
 pub struct DelayedQueue {
-    coming: BTreeMap<Id, DelayedAttempt>,
+    upcoming: BTreeMap<Id, DelayedAttempt>,
     due: BTreeMap<Id, DelayedAttempt>,
     order: DispatchOrder<Id>,
-    /// Those that need no place on this node, oldest first.
-    elsewhere: BTreeSet<Id>,
-    /// All that are due stand in one of these; else none does.
+    /// Due attempts that go into the queue, oldest first.
+    for_queue: BTreeSet<Id>,
+    /// True if all due attempts are in `order` or `for_queue`; otherwise both are empty.
     is_ordered: bool,
     has_more_due: bool,
 }
 
 impl DelayedQueue {
-    /// Nothing is known yet.
     pub fn new(aging: Aging) -> Self {
         Self {
-            coming: BTreeMap::new(),
+            upcoming: BTreeMap::new(),
             due: BTreeMap::new(),
             order: DispatchOrder::new(aging),
-            elsewhere: BTreeSet::new(),
+            for_queue: BTreeSet::new(),
             is_ordered: false,
             has_more_due: false,
         }
     }
 
-    /// The store has told these, at `now`, oldest first; all there are, or as many as it was asked
-    /// for.
-    pub fn learn(&mut self, told: Vec<DelayedAttempt>, are_all: bool, now: Timestamp) {
+    /// Takes over delayed attempts that the store returned at `now`, oldest first. `are_all` is
+    /// false if the store has more than it returned.
+    pub fn learn(&mut self, found: Vec<DelayedAttempt>, are_all: bool, now: Timestamp) {
         self.forget_order();
-        self.has_more_due = !are_all && told.last().is_some_and(|last| last.due <= now);
+        self.has_more_due = !are_all && found.last().is_some_and(|last| last.due <= now);
         if are_all {
-            // A wake that is not told was withdrawn.
-            self.coming.clear();
+            // A wake that is not found was withdrawn.
+            self.upcoming.clear();
             self.due.clear();
         }
-        for delayed in told {
+        for delayed in found {
             let id = (delayed.due, delayed.key);
             self.due.remove(&id);
-            self.coming.insert(id, delayed);
+            self.upcoming.insert(id, delayed);
         }
     }
 
-    /// Keeps those that somebody still looks after here.
     pub fn retain(&mut self, keep: impl Fn(AttemptKey) -> bool) {
         self.forget_order();
-        self.coming.retain(|(_, key), _| keep(*key));
+        self.upcoming.retain(|(_, key), _| keep(*key));
         self.due.retain(|(_, key), _| keep(*key));
     }
 
     fn forget_order(&mut self) {
         self.order.clear();
-        self.elsewhere.clear();
+        self.for_queue.clear();
         self.is_ordered = false;
     }
 
-    /// Time has passed. Says how many are due.
+    /// Moves attempts that are due at `now`. Returns how many are due.
     pub fn move_due(
         &mut self,
         now: Timestamp,
         destination_of: impl Fn(&DelayedAttempt) -> DelayedDestination,
     ) -> usize {
         self.order.advance(now);
-        while let Some(first) = self.coming.first_entry().filter(|it| it.key().0 <= now) {
+        while let Some(first) = self.upcoming.first_entry().filter(|it| it.key().0 <= now) {
             let (id, delayed) = first.remove_entry();
             if self.is_ordered {
                 self.put_in_order(destination_of(&delayed), id);
@@ -95,18 +93,18 @@ impl DelayedQueue {
         self.due.len()
     }
 
-    /// When the first that is not due yet will be; none if it is due already.
+    /// Returns the due time of the first attempt.
     pub fn next_due(&self) -> Option<Timestamp> {
-        let first = self.due.first_key_value().or_else(|| self.coming.first_key_value());
+        let first = self.due.first_key_value().or_else(|| self.upcoming.first_key_value());
         first.map(|((due, _), _)| *due)
     }
 
-    /// Are none due of those that are known?
     pub fn is_none_due(&self) -> bool {
         self.due.is_empty()
     }
 
-    /// Are more due in the store than it has told? Then whoever goes first may not be known here.
+    /// True if the store has more due attempts than were loaded. Then the first in dispatch order
+    /// may be unknown here.
     pub fn has_more_due(&self) -> bool {
         self.has_more_due
     }
@@ -115,14 +113,14 @@ impl DelayedQueue {
         match destination {
             DelayedDestination::ThisNode(key) => self.order.insert(key, id),
             DelayedDestination::Queue => {
-                self.elsewhere.insert(id);
+                self.for_queue.insert(id);
             }
         }
     }
 
-    /// Takes all that are due if there are no more than `here`; else up to so many for places on this
-    /// node, the first of each lane's share, and of those that need none as many as make `most` of
-    /// them, or at least half of it.
+    /// Takes all due attempts if there are at most `here`. Otherwise takes up to `here` for this
+    /// node, by lane shares and dispatch order, and fills up to `most` with attempts for the queue,
+    /// which get at least half of `most`.
     pub fn take(
         &mut self,
         here: usize,
@@ -140,18 +138,18 @@ impl DelayedQueue {
             all.into_iter().for_each(|(destination, id)| self.put_in_order(destination, id));
             self.is_ordered = true;
         }
-        let others = most.saturating_sub(here.min(self.due.len() - self.elsewhere.len()));
-        let elsewhere = self.elsewhere.len().min(others.max(most.div_ceil(2)));
-        let here = here.min(most - elsewhere);
-        let mut taken = Vec::with_capacity(here + elsewhere);
+        let others = most.saturating_sub(here.min(self.due.len() - self.for_queue.len()));
+        let for_queue = self.for_queue.len().min(others.max(most.div_ceil(2)));
+        let here = here.min(most - for_queue);
+        let mut taken = Vec::with_capacity(here + for_queue);
         let shares = shares.split(here, self.order.count());
         for (lane, share) in Lane::ALL.into_iter().zip(shares) {
             let first = std::iter::from_fn(|| self.order.pop_first(lane));
             let first = first.take(share).filter_map(|id| self.due.remove(&id));
             taken.extend(first);
         }
-        let first = std::iter::from_fn(|| self.elsewhere.pop_first());
-        taken.extend(first.take(elsewhere).filter_map(|id| self.due.remove(&id)));
+        let first = std::iter::from_fn(|| self.for_queue.pop_first());
+        taken.extend(first.take(for_queue).filter_map(|id| self.due.remove(&id)));
         taken
     }
 }
@@ -170,7 +168,7 @@ mod tests {
         Timestamp::from_micros(secs * 1_000_000)
     }
 
-    /// A retry of job number `job`, with a priority of its own.
+    /// A retry of a job, with a priority of its own.
     fn retry(job: i64, due: i64, priority: u8) -> DelayedAttempt {
         let job = DueJob {
             no: JobNo(job),
@@ -219,20 +217,20 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_goes_first_however_many_came_before_it() {
+    fn highest_priority_is_taken_before_thousands_of_older_attempts() {
         let mut retries: Vec<DelayedAttempt> = (0..4_000).map(|job| retry(job, job, 0)).collect();
         retries.push(retry(9_999, 5_000, 100));
         let mut queue = queue_with(retries);
         assert_eq!(queue.move_due(at(4_999), destination_of), 4_000);
         assert_eq!(take(&mut queue, 1), [0]);
         assert_eq!(queue.move_due(at(5_000), destination_of), 4_000);
-        // Some have waited for an hour: the first of them by thirty, which is not enough.
+        // Some have waited for an hour, and the oldest gained thirty, which is not enough.
         assert_eq!(take(&mut queue, 2), [9_999, 1]);
         assert_eq!(take(&mut queue, 1), [2]);
     }
 
     #[test]
-    fn who_has_waited_goes_before_a_higher_priority() {
+    fn long_wait_outranks_a_higher_priority() {
         let mut queue = queue_with(vec![retry(1, 10, 0), retry(2, 9_000, 90), retry(3, 9_000, 95)]);
         queue.move_due(at(9_000), destination_of);
         assert_eq!(take(&mut queue, 2), [1, 3]);
@@ -240,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn all_are_taken_as_they_came() {
+    fn all_due_attempts_are_taken_in_order_of_time() {
         let mut queue =
             queue_with(vec![retry(1, 20, 0), retry(2, 10, 0), retry(3, 15, 90), retry(4, 30, 0)]);
         assert_eq!(queue.move_due(at(20), destination_of), 3);
@@ -249,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_told_again_was_withdrawn() {
+    fn attempt_missing_from_a_complete_answer_was_withdrawn() {
         let mut queue = queue_with(vec![retry(1, 10, 0), retry(2, 11, 0), retry(3, 12, 0)]);
         queue.move_due(at(20), destination_of);
         assert_eq!(take(&mut queue, 1), [1]);
@@ -261,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn that_more_are_due_is_known_by_the_last_that_is() {
+    fn more_are_due_if_the_last_loaded_attempt_is_due() {
         let mut queue = queue_with(vec![retry(1, 10, 0)]);
         assert!(!queue.has_more_due());
         queue.learn(vec![retry(2, 11, 0), retry(3, 12, 0)], false, at(11));
@@ -272,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_no_place_here_waits_for_none() {
+    fn attempt_for_the_queue_does_not_wait_for_a_slot() {
         let destination_of = |delayed: &DelayedAttempt| match delayed.key.job_no.0 {
             10.. => DelayedDestination::Queue,
             _ => destination_of(delayed),
@@ -286,12 +284,12 @@ mod tests {
             taken.into_iter().map(|delayed| delayed.key.job_no.0).collect()
         };
         assert_eq!(take(&mut queue, 0, 1), [10]);
-        // Neither keeps the other from being taken.
+        // Neither kind keeps the other from being taken.
         assert_eq!(take(&mut queue, 2, 2), [2, 11]);
         assert_eq!(take(&mut queue, 0, 9), [12]);
         assert_eq!(queue.move_due(at(25), destination_of), 1);
-        // What comes while they stand in order is told apart, too.
-        queue.coming.insert((at(30), retry(13, 30, 0).key), retry(13, 30, 0));
+        // An attempt that becomes due while the others are sorted is sorted in, too.
+        queue.upcoming.insert((at(30), retry(13, 30, 0).key), retry(13, 30, 0));
         assert_eq!(queue.move_due(at(30), destination_of), 2);
         assert_eq!(take(&mut queue, 0, 9), [13]);
         assert_eq!(take(&mut queue, 1, 9), [1]);

@@ -1,8 +1,11 @@
-//! What is due, in the order of dispatch, while time passes.
+//! Due entries in dispatch order: by rank, then by deadline.
 //!
-//! What something ranks at is the higher of its priority and of what its waiting makes of it, and
-//! both orders stand still. Those that have gained nothing yet stand in the first one alone, so
-//! that what is taken before it has waited for long pays for nothing.
+//! The rank of an entry is the higher of its priority and of what it has gained by waiting. Time
+//! changes ranks, but neither of the two orders by themselves, so each is kept in a sorted set and
+//! the
+//! first entry is the first of one of them. Entries that have gained nothing yet are in the first
+//! set
+//! alone, so an entry that is taken soon costs one insertion.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -13,23 +16,21 @@ use evenkeel_core::order::{DispatchKey, Lane};
 
 const LANES: usize = Lane::ALL.len();
 
-/// A place among those that have gained by waiting. The lesser goes first.
+/// Sort key among entries that have gained by waiting; the least comes first.
 type AgedKey<Id> = (Rise, Timestamp, Timestamp, Id, DispatchKey);
 
-/// What is due, each by its place and what it is called by. The moment since when something waits is
-/// its [`DispatchKey::ready_at`].
+/// Due entries by dispatch key. An entry waits since its [`DispatchKey::ready_at`].
 #[derive(Debug)]
 pub struct DispatchOrder<Id> {
     aging: Aging,
     by_priority: [BTreeSet<(DispatchKey, Id)>; LANES],
-    /// All of those that wait since before `gained_before`.
+    /// Entries that have waited since before `gained_before`.
     aged: [BTreeSet<AgedKey<Id>>; LANES],
     gained_before: Timestamp,
     now: Timestamp,
 }
 
 impl<Id: Ord + Copy> DispatchOrder<Id> {
-    /// Nothing is due. Waiting counts as `aging` says.
     pub fn new(aging: Aging) -> Self {
         Self {
             aging,
@@ -40,8 +41,8 @@ impl<Id: Ord + Copy> DispatchOrder<Id> {
         }
     }
 
-    /// Time has passed. Whoever gains for the first time is looked for among all, but only at those
-    /// moments at which somebody can.
+    /// Sets the time. All entries are searched for those that gain for the first time, but only at
+    /// the few moments at which one can.
     pub fn advance(&mut self, now: Timestamp) {
         self.now = now;
         let gained_before = self.aging.gained_before(now);
@@ -61,7 +62,6 @@ impl<Id: Ord + Copy> DispatchOrder<Id> {
         }
     }
 
-    /// Something is due.
     pub fn insert(&mut self, key: DispatchKey, id: Id) {
         self.by_priority[key.lane as usize].insert((key, id));
         if key.ready_at < self.gained_before {
@@ -69,7 +69,6 @@ impl<Id: Ord + Copy> DispatchOrder<Id> {
         }
     }
 
-    /// It is due no more.
     pub fn remove(&mut self, key: DispatchKey, id: Id) {
         self.by_priority[key.lane as usize].remove(&(key, id));
         if key.ready_at < self.gained_before {
@@ -77,35 +76,32 @@ impl<Id: Ord + Copy> DispatchOrder<Id> {
         }
     }
 
-    /// Nothing is due any more.
     pub fn clear(&mut self) {
         self.by_priority.iter_mut().for_each(BTreeSet::clear);
         self.aged.iter_mut().for_each(BTreeSet::clear);
     }
 
-    /// How many are due, by lane.
+    /// Number of entries by lane.
     pub fn count(&self) -> [usize; LANES] {
         [self.by_priority[0].len(), self.by_priority[1].len(), self.by_priority[2].len()]
     }
 
-    /// What is due in a lane, as if waiting did not count.
+    /// Entries of a lane by priority and deadline, without regard to waiting.
     pub fn by_priority(&self, lane: Lane) -> &BTreeSet<(DispatchKey, Id)> {
         &self.by_priority[lane as usize]
     }
 
-    /// What the first of a lane ranks at.
     pub fn first_rank(&self, lane: Lane) -> Option<Rank> {
         self.first(lane).map(|(key, _)| self.rank(&key))
     }
 
-    /// Takes the first of a lane.
     pub fn pop_first(&mut self, lane: Lane) -> Option<Id> {
         let (key, id) = self.first(lane)?;
         self.remove(key, id);
         Some(id)
     }
 
-    /// Whoever goes first is the first of one of the two orders.
+    /// The first entry is the first of one of the two orders.
     fn first(&self, lane: Lane) -> Option<(DispatchKey, Id)> {
         let first = self.by_priority[lane as usize].first().copied()?;
         let Some((.., id, key)) = self.aged[lane as usize].first().copied() else {
@@ -154,26 +150,27 @@ mod tests {
     }
 
     #[test]
-    fn in_a_stream_of_higher_priorities_the_lowest_goes_when_it_has_waited() {
+    fn lowest_priority_is_taken_after_waiting_in_a_stream_of_higher_ones() {
         let mut due = DispatchOrder::new(Aging::default());
         due.insert(key(Lane::Standard, 0, 900_000, 10), 0);
         for n in 1.. {
-            // Each has a nearer deadline than the one that waits.
+            // Each new entry has an earlier deadline than the waiting one.
             let now = n * 60;
             due.advance(at(now));
             due.insert(key(Lane::Standard, 100, now, now), n);
             due.insert(key(Lane::Standard, 100, now, now), -n);
             if due.pop_first(Lane::Standard) == Some(0) {
-                // It gains ten at 3,900 s, and each 300 s; at 100 the nearer deadline counts.
+                // The waiting entry gains 10 at 3,900 s and then every 300 s; at 100 its rank is
+                // equal, and the earlier deadline decides.
                 assert_eq!(now, 3_900 + 10 * 300);
                 break;
             }
-            assert!(now < 90_000, "it waits for ever");
+            assert!(now < 90_000, "the lowest priority starves");
         }
     }
 
     #[test]
-    fn what_comes_old_is_old_at_once() {
+    fn entry_inserted_after_a_long_wait_has_its_gain_at_once() {
         let mut due = DispatchOrder::new(Aging::default());
         due.advance(at(90_000));
         due.insert(key(Lane::Standard, 90, 1, 89_999), 1);
@@ -198,15 +195,15 @@ mod tests {
                 .prop_map(|(lane, priority, by, since)| Step::Insert(lane, priority, by, since)),
             1 => (0_usize..50).prop_map(Step::Remove),
             3 => (0_u8..3).prop_map(Step::Pop),
-            // A clock may be set back.
+            // The clock may be set back.
             2 => (-500_i64..3_000).prop_map(Step::Advance),
         ]
     }
 
     proptest! {
-        /// Compared with all of them, sorted at each moment by what they rank at.
+        /// Compares with a plain sort of all entries by rank.
         #[test]
-        fn the_first_is_always_the_first_by_rank(
+        fn first_entry_has_the_highest_rank(
             steps in prop::collection::vec(any_step(), 1..120),
             every in 1_u64..700, after in 0_u64..4_000, step in 0_u8..40,
         ) {

@@ -1,5 +1,5 @@
-//! What is due, in lines that do not wait for each other: what this node may start itself, and for
-//! each pool what gets to its workers by way of the queue alone.
+//! Due jobs, separated by where they may start, so that jobs for one destination never wait for
+//! another.
 
 use std::collections::BTreeMap;
 
@@ -11,43 +11,39 @@ use crate::scheduler::dispatch_order::DispatchOrder;
 
 const LANES: usize = Lane::ALL.len();
 
-/// Where what is due waits.
+/// Where a due job may start.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Destination<'a> {
-    /// For this node's own room: it may start it itself.
+    /// This node may start it itself.
     ThisNode,
-    /// For room in the queue of this pool: this node may not start it, or not without a claim.
+    /// Only a claim from the queue of this pool starts it.
     PoolQueue(&'a str),
 }
 
-/// The lines of what is due.
 #[derive(Debug)]
 pub struct DueByDestination<Id> {
     aging: Aging,
     now: Timestamp,
-    here: DispatchOrder<Id>,
-    /// Those in which something waits.
+    this_node: DispatchOrder<Id>,
+    /// Pools with at least one due job.
     pools: BTreeMap<String, DispatchOrder<Id>>,
 }
 
 impl<Id: Ord + Copy> DueByDestination<Id> {
-    /// Nothing is due. Waiting counts as `aging` says.
     pub fn new(aging: Aging) -> Self {
-        let here = DispatchOrder::new(aging);
-        Self { aging, now: Timestamp::MIN, here, pools: BTreeMap::new() }
+        let this_node = DispatchOrder::new(aging);
+        Self { aging, now: Timestamp::MIN, this_node, pools: BTreeMap::new() }
     }
 
-    /// Time has passed.
     pub fn advance(&mut self, now: Timestamp) {
         self.now = now;
-        self.here.advance(now);
+        self.this_node.advance(now);
         self.pools.values_mut().for_each(|order| order.advance(now));
     }
 
-    /// Something is due.
     pub fn insert(&mut self, destination: Destination<'_>, key: DispatchKey, id: Id) {
         let pool = match destination {
-            Destination::ThisNode => return self.here.insert(key, id),
+            Destination::ThisNode => return self.this_node.insert(key, id),
             Destination::PoolQueue(pool) => pool,
         };
         if let Some(order) = self.pools.get_mut(pool) {
@@ -59,10 +55,9 @@ impl<Id: Ord + Copy> DueByDestination<Id> {
         self.pools.insert(pool.to_owned(), order);
     }
 
-    /// It is due no more.
     pub fn remove(&mut self, destination: Destination<'_>, key: DispatchKey, id: Id) {
         match destination {
-            Destination::ThisNode => self.here.remove(key, id),
+            Destination::ThisNode => self.this_node.remove(key, id),
             Destination::PoolQueue(pool) => {
                 if let Some(order) = self.pools.get_mut(pool) {
                     order.remove(key, id);
@@ -72,10 +67,9 @@ impl<Id: Ord + Copy> DueByDestination<Id> {
         }
     }
 
-    /// Takes the first of a lane.
     pub fn pop_first(&mut self, destination: Destination<'_>, lane: Lane) -> Option<Id> {
         match destination {
-            Destination::ThisNode => self.here.pop_first(lane),
+            Destination::ThisNode => self.this_node.pop_first(lane),
             Destination::PoolQueue(pool) => {
                 let first = self.pools.get_mut(pool)?.pop_first(lane);
                 self.close_if_empty(pool);
@@ -90,31 +84,29 @@ impl<Id: Ord + Copy> DueByDestination<Id> {
         }
     }
 
-    /// What the first of a lane ranks at.
     pub fn first_rank(&self, destination: Destination<'_>, lane: Lane) -> Option<Rank> {
         self.order(destination)?.first_rank(lane)
     }
 
-    /// How many are due in a line, by lane.
+    /// Number of due jobs by lane.
     pub fn count(&self, destination: Destination<'_>) -> [usize; LANES] {
         self.order(destination).map_or([0; LANES], DispatchOrder::count)
     }
 
     fn order(&self, destination: Destination<'_>) -> Option<&DispatchOrder<Id>> {
         match destination {
-            Destination::ThisNode => Some(&self.here),
+            Destination::ThisNode => Some(&self.this_node),
             Destination::PoolQueue(pool) => self.pools.get(pool),
         }
     }
 
-    /// The pools for whose queues something waits.
+    /// Returns the pools with due jobs.
     pub fn pools(&self) -> &BTreeMap<String, DispatchOrder<Id>> {
         &self.pools
     }
 
-    /// The order of each line.
     pub fn orders(&self) -> impl Iterator<Item = &DispatchOrder<Id>> {
-        std::iter::once(&self.here).chain(self.pools.values())
+        std::iter::once(&self.this_node).chain(self.pools.values())
     }
 }
 
@@ -137,42 +129,42 @@ mod tests {
     }
 
     #[test]
-    fn each_line_has_its_own_first() {
-        let mut lines = DueByDestination::new(Aging::default());
-        lines.insert(Destination::ThisNode, key(100, 10), 1);
-        lines.insert(Destination::PoolQueue("chrome"), key(0, 10), 2);
-        lines.insert(Destination::PoolQueue("chrome"), key(50, 10), 3);
-        lines.insert(Destination::PoolQueue("mail"), key(0, 10), 4);
-        assert_eq!(lines.count(Destination::PoolQueue("chrome")), [0, 2, 0]);
+    fn each_destination_has_its_own_order() {
+        let mut due = DueByDestination::new(Aging::default());
+        due.insert(Destination::ThisNode, key(100, 10), 1);
+        due.insert(Destination::PoolQueue("chrome"), key(0, 10), 2);
+        due.insert(Destination::PoolQueue("chrome"), key(50, 10), 3);
+        due.insert(Destination::PoolQueue("mail"), key(0, 10), 4);
+        assert_eq!(due.count(Destination::PoolQueue("chrome")), [0, 2, 0]);
         assert_eq!(
-            lines.first_rank(Destination::PoolQueue("chrome"), Lane::Standard),
+            due.first_rank(Destination::PoolQueue("chrome"), Lane::Standard),
             Some(Rank(50))
         );
-        assert_eq!(lines.pop_first(Destination::PoolQueue("mail"), Lane::Standard), Some(4));
-        assert_eq!(lines.pop_first(Destination::PoolQueue("mail"), Lane::Standard), None);
-        assert_eq!(lines.pop_first(Destination::PoolQueue("chrome"), Lane::Standard), Some(3));
-        assert_eq!(lines.pop_first(Destination::ThisNode, Lane::Standard), Some(1));
-        assert_eq!(lines.orders().map(|order| order.count()[1]).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(due.pop_first(Destination::PoolQueue("mail"), Lane::Standard), Some(4));
+        assert_eq!(due.pop_first(Destination::PoolQueue("mail"), Lane::Standard), None);
+        assert_eq!(due.pop_first(Destination::PoolQueue("chrome"), Lane::Standard), Some(3));
+        assert_eq!(due.pop_first(Destination::ThisNode, Lane::Standard), Some(1));
+        assert_eq!(due.orders().map(|order| order.count()[1]).collect::<Vec<_>>(), [0, 1]);
     }
 
     #[test]
-    fn a_line_goes_when_its_last_does() {
-        let mut lines = DueByDestination::new(Aging::default());
-        lines.insert(Destination::PoolQueue("chrome"), key(0, 10), 1);
-        lines.insert(Destination::PoolQueue("mail"), key(0, 10), 2);
-        lines.remove(Destination::PoolQueue("chrome"), key(0, 10), 1);
-        lines.remove(Destination::PoolQueue("chrome"), key(0, 10), 1);
-        assert_eq!(lines.pools().keys().collect::<Vec<_>>(), ["mail"]);
-        lines.pop_first(Destination::PoolQueue("mail"), Lane::Standard);
-        assert!(lines.pools().is_empty());
+    fn empty_pool_is_removed() {
+        let mut due = DueByDestination::new(Aging::default());
+        due.insert(Destination::PoolQueue("chrome"), key(0, 10), 1);
+        due.insert(Destination::PoolQueue("mail"), key(0, 10), 2);
+        due.remove(Destination::PoolQueue("chrome"), key(0, 10), 1);
+        due.remove(Destination::PoolQueue("chrome"), key(0, 10), 1);
+        assert_eq!(due.pools().keys().collect::<Vec<_>>(), ["mail"]);
+        due.pop_first(Destination::PoolQueue("mail"), Lane::Standard);
+        assert!(due.pools().is_empty());
     }
 
     #[test]
-    fn a_line_that_comes_late_knows_the_time() {
-        let mut lines = DueByDestination::new(Aging::default());
-        lines.advance(Timestamp::from_micros(90_000 * 1_000_000));
-        lines.insert(Destination::PoolQueue("chrome"), key(0, 10), 1);
-        let rank = lines.first_rank(Destination::PoolQueue("chrome"), Lane::Standard);
+    fn new_pool_starts_with_the_current_time() {
+        let mut due = DueByDestination::new(Aging::default());
+        due.advance(Timestamp::from_micros(90_000 * 1_000_000));
+        due.insert(Destination::PoolQueue("chrome"), key(0, 10), 1);
+        let rank = due.first_rank(Destination::PoolQueue("chrome"), Lane::Standard);
         assert!(rank > Some(Rank(100)), "{rank:?}");
     }
 }

@@ -1,7 +1,8 @@
-//! Brings what this node may not start itself into the queue, where others find it.
+//! Puts due jobs that this node may not start itself into the queue.
 //!
-//! It does not wait for this node's own room, and what is for the workers of one pool does not wait
-//! for those of another: each pool has a line of its own, and room as long as its queue has.
+//! They do not wait for slots of this node, and jobs for one pool do not wait for another pool:
+//! each
+//! pool has its own order and its own queue capacity.
 
 use std::time::Duration;
 
@@ -13,44 +14,44 @@ use super::Scheduler;
 use super::fire::Picked;
 use crate::scheduler::due_by_destination::Destination;
 
-/// Queues that are asked for room in one pass.
+/// Pools whose queues are checked in one pass.
 const POOLS_A_PASS: usize = 4;
-/// A queue of other nodes that had no room is not asked again before.
+/// A full queue of a pool that this node does not serve is not checked again for this long.
 const POOL_FULL: Duration = Duration::from_millis(100);
-/// Until the next pools are asked.
+/// Delay until the next pools are checked.
 const NEXT_POOLS: Duration = Duration::from_millis(20);
 
 impl Scheduler {
-    /// May runs of such a job start on this node without waiting in the queue?
+    /// True if runs of the job may start on this node without being queued.
     pub(super) fn is_direct(&self, definition: &Definition, tenant: TenantNo) -> bool {
         let settings = &self.ctx.settings;
         settings.roles.worker && self.ctx.worker.takes_directly(definition, tenant, settings)
     }
 
-    /// Fires one batch of the due jobs that go into the queue in any case. Says how many, and when to
-    /// come again if more are due.
+    /// Fires one batch of due jobs into pool queues. Returns how many, and the delay until the next
+    /// batch if more are due.
     pub(super) async fn fire_to_pools(
         &mut self,
         now: Timestamp,
     ) -> Result<(usize, Option<Duration>), StoreError> {
-        let Some((asked, has_others)) = self.pools_to_ask() else {
+        let Some((pools, has_others)) = self.pools_to_check() else {
             self.pool_observations.clear();
             return Ok((0, None));
         };
-        // All rooms are known before anything is taken: what is taken must be fired.
+        // All capacities are read first, because a job that was taken must be fired.
         let mut left = self.ctx.store.batch_sizing().batch;
-        let mut rooms = Vec::with_capacity(asked.len());
-        for pool in asked {
+        let mut quotas = Vec::with_capacity(pools.len());
+        for pool in pools {
             if left == 0 {
                 break;
             }
-            let room = self.queue_quota(Destination::PoolQueue(&pool), left).await?;
-            left -= room.most.iter().sum::<usize>().min(left);
-            rooms.push((pool, room));
+            let quota = self.queue_quota(Destination::PoolQueue(&pool), left).await?;
+            left -= quota.max.iter().sum::<usize>().min(left);
+            quotas.push((pool, quota));
         }
         let mut picked = Picked::default();
-        for (pool, room) in rooms {
-            self.pick(Destination::PoolQueue(&pool), room, now, &mut 0, &mut picked);
+        for (pool, quota) in quotas {
+            self.pick(Destination::PoolQueue(&pool), quota, now, &mut 0, &mut picked);
             self.last_pool = pool;
         }
         let count = self.fire_picked(picked, now).await;
@@ -63,9 +64,9 @@ impl Scheduler {
         Ok((count, more.then_some(again)))
     }
 
-    /// The pools whose queues are asked for room in this pass, and whether there are others; none if
-    /// nothing waits for any.
-    fn pools_to_ask(&mut self) -> Option<(Vec<String>, bool)> {
+    /// Returns the pools to check in this pass, and whether there are others; `None` without due
+    /// jobs.
+    fn pools_to_check(&mut self) -> Option<(Vec<String>, bool)> {
         let (due_jobs, own_now) = (self.ctx.due.lock(), self.ctx.clock.monotonic());
         let upcoming = &due_jobs.upcoming;
         if upcoming.count_pools() == 0 {
@@ -79,8 +80,8 @@ impl Scheduler {
             let is_own = self.ctx.settings.pools.iter().any(|own| own == pool);
             !is_own && full_at.is_some_and(|at| own_now.saturating_sub(at) < POOL_FULL)
         };
-        let mut pools = upcoming.pools_after(&self.last_pool).filter(|pool| !was_full(pool));
-        let asked = pools.by_ref().take(POOLS_A_PASS).map(str::to_owned).collect();
-        Some((asked, pools.next().is_some()))
+        let mut candidates = upcoming.pools_after(&self.last_pool).filter(|pool| !was_full(pool));
+        let pools = candidates.by_ref().take(POOLS_A_PASS).map(str::to_owned).collect();
+        Some((pools, candidates.next().is_some()))
     }
 }

@@ -19,23 +19,23 @@ use crate::scheduler::job_entry::JobEntry;
 use crate::scheduler::upcoming_jobs::TakenDue;
 use crate::worker::open_attempt::AttemptToStart;
 
-/// A busy job that must wait is looked at again after this time, then after twice as long…
+/// Delay before a busy job is tried again; doubles with each try,
 const BUSY_WAIT: Span = Span::from_millis(100);
-/// …up to 3.2 s.
+/// up to 3.2 s.
 const BUSY_DOUBLINGS: u8 = 5;
 
-/// What was taken of what is due, to be fired.
+/// Due jobs that were taken to be fired.
 #[derive(Debug, Default)]
 pub(super) struct Picked {
     batch: Vec<Fire>,
     taken: Vec<TakenDue>,
-    /// So many wait for the end of a blackout.
+    /// Due jobs that wait for the end of a blackout instead.
     deferred: usize,
 }
 
 impl Scheduler {
-    /// Fires one batch of the due jobs that this node may start itself. Says how many, and whether
-    /// more are due than there is room for.
+    /// Fires one batch of due jobs that this node may start itself. Returns how many, and whether
+    /// more are due than capacity allows.
     pub(super) async fn fire_local(&mut self, now: Timestamp) -> Result<(usize, bool), StoreError> {
         let waiting = self.ctx.due.lock().upcoming.waiting_in(Destination::ThisNode);
         let total = waiting.iter().sum::<usize>();
@@ -46,40 +46,39 @@ impl Scheduler {
         if self.ctx.worker.has_fewer_slots_than(wanted) && self.hold_back(Destination::ThisNode) {
             return Ok((0, true));
         }
-        let (mut slots, room) = match self.start_capacity(wanted) {
+        let (mut slots, quota) = match self.start_capacity(wanted) {
             StartCapacity::Slots(slots) => (slots, self.slot_quota(slots, wanted, waiting)),
             StartCapacity::Queue => (0, self.queue_quota(Destination::ThisNode, wanted).await?),
         };
         let mut picked = Picked::default();
-        self.pick(Destination::ThisNode, room, now, &mut slots, &mut picked);
+        self.pick(Destination::ThisNode, quota, now, &mut slots, &mut picked);
         self.ctx.worker.slots.give(slots);
         let deferred = picked.deferred;
         let count = self.fire_picked(picked, now).await;
         Ok((count, total > count + deferred))
     }
 
-    /// Takes what there is room for out of a line, and one of `places` for each body that will start
-    /// here.
+    /// Takes due jobs within `quota`, and one of `slots` for each body that will start here.
     pub(super) fn pick(
         &mut self,
         destination: Destination<'_>,
-        room: LaneQuota,
+        quota: LaneQuota,
         now: Timestamp,
         slots: &mut usize,
         picked: &mut Picked,
     ) {
-        let count = room.most.iter().sum();
+        let count = quota.max.iter().sum();
         picked.batch.reserve(count);
         picked.taken.reserve(count);
         let ctx = Arc::clone(&self.ctx);
         let due_jobs = &mut *ctx.due.lock();
         let others =
-            if room.in_order { due_jobs.min_rank_for(self.index) } else { Default::default() };
+            if quota.in_order { due_jobs.min_rank_for(self.index) } else { Default::default() };
         if *slots == 0 {
             due_jobs.begin_queueing(self.index, due_jobs.first_ranks(destination));
         }
-        for (lane, most) in Lane::ALL.into_iter().zip(room.most) {
-            let (least, others) = (room.least[lane as usize], others[lane as usize]);
+        for (lane, most) in Lane::ALL.into_iter().zip(quota.max) {
+            let (least, others) = (quota.min_rank[lane as usize], others[lane as usize]);
             for _ in 0..most {
                 let first = due_jobs.upcoming.first_rank(destination, lane);
                 self.is_held_back |= first.is_some() && first < others;
@@ -87,7 +86,7 @@ impl Scheduler {
                     break;
                 }
                 let Some(taken) = due_jobs.upcoming.take_due(destination, lane) else { break };
-                // A time that is only to be recorded as skipped waits for nothing.
+                // A time that is only recorded as skipped does not wait for a blackout's end.
                 let opening = taken.entry.opens_at(now).filter(|_| taken.entry.skip.is_none());
                 if let Some(opening) = opening {
                     let mut closed = taken.entry.clone();
@@ -102,7 +101,7 @@ impl Scheduler {
         }
     }
 
-    /// Must all of a line wait until another scheduler of the node has stored a batch in the queue?
+    /// True if all jobs of a destination must wait until another scheduler has queued its batch.
     fn hold_back(&mut self, destination: Destination<'_>) -> bool {
         let due_jobs = self.ctx.due.lock();
         let held_back = due_jobs.is_held_back(destination, due_jobs.min_rank_for(self.index));
@@ -110,7 +109,7 @@ impl Scheduler {
         held_back
     }
 
-    /// Fires what was picked. Says how many were.
+    /// Fires the picked jobs. Returns how many were fired.
     pub(super) async fn fire_picked(&mut self, picked: Picked, now: Timestamp) -> usize {
         let count = self.store_picked(picked, now).await;
         self.ctx.due.lock().end_queueing(self.index);
@@ -134,7 +133,7 @@ impl Scheduler {
         count
     }
 
-    /// What to ask of the store for a due job. Takes one of `places` if a body will start here.
+    /// Builds the store request for a due job. Takes one of `slots` if a body will start here.
     fn decide(&self, job: JobNo, entry: &JobEntry, now: Timestamp, slots: &mut usize) -> Fire {
         let definition = &entry.definition;
         let plain = Fire {
@@ -164,7 +163,7 @@ impl Scheduler {
             }
             let deadline = entry.deadline_of(scheduled);
             let aging = &self.ctx.settings.aging;
-            // One that stands for several times waits since the first of them.
+            // A run that stands for several missed times has waited since the first.
             let waited = QueueWait { since: entry.since(), priority: None, aging };
             (scheduled, Start::Queued(QueueEntry::new(definition, deadline, average, now, waited)))
         });
@@ -177,7 +176,7 @@ impl Scheduler {
         }
     }
 
-    /// Starts what was fired and puts every job back where it belongs. Says how many were fired.
+    /// Starts fired runs and puts all jobs back. Returns how many were fired.
     fn apply(&mut self, batch: Vec<Fire>, taken: Vec<TakenDue>, fired: Fired) -> usize {
         self.ctx.db_clock.observe(fired.now);
         let (mut count, mut queued, mut unused) = (0, false, 0);
@@ -186,8 +185,8 @@ impl Scheduler {
             match result {
                 FireResult::Fired(fence) => {
                     count += 1;
-                    if let Some((_, Start::Queued(ticket))) = &fire.start {
-                        self.note_queued(ticket);
+                    if let Some((_, Start::Queued(entry))) = &fire.start {
+                        self.note_queued(entry);
                         queued = true;
                     }
                     self.start(&fire, &taken.entry, fence, fired.now);
@@ -239,7 +238,7 @@ impl Scheduler {
         let job = taken.job;
         if let Some(skip) = &fire.skip {
             count_skipped(skip);
-            // Of one that is busy, the run that goes on is watched.
+            // If the job is busy, the judge watches its active run.
             let busy = matches!(skip.reason, SkipReason::Overlap | SkipReason::RetryPending);
             if fire.start.is_none() && !busy {
                 due_jobs.upcoming.note_late(job);
@@ -254,7 +253,7 @@ impl Scheduler {
         due_jobs.put_back(taken, next);
     }
 
-    /// Times that waited for the end of a run which has come need not wait any longer.
+    /// Tries due times again whose overlapping run has ended.
     pub(super) fn retry_ended_overlaps(&mut self) {
         let now = self.ctx.db_now();
         let due_jobs = &mut *self.ctx.due.lock();
@@ -273,7 +272,8 @@ impl Scheduler {
         let (job, mut entry) = (taken.job, taken.entry.clone());
         entry.look_at = now;
         match when_busy(&entry.definition, entry.next_at, now, retry_pending) {
-            // The run is over and only the store does not know: once it does, the job is not busy.
+            // The run has ended and only its result is not stored yet. Then the job is not busy any
+            // more.
             WhenBusy::Skip(_) | WhenBusy::Replace if self.ctx.worker.has_unstored_end(job) => {
                 entry.look_at = now.saturating_add(BUSY_WAIT);
                 return self.ctx.due.lock().put_back(taken, Some(entry));
@@ -297,7 +297,6 @@ impl Scheduler {
     }
 }
 
-/// Says where a job runs next that keeps its rhythm, for those who want to follow each.
 fn log_next_slot(fire: &Fire, entry: &JobEntry) {
     if let (Some(next), Schedule::Interval(_)) = (fire.next_at, &entry.definition.schedule) {
         debug!(

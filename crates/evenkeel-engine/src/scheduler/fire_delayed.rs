@@ -1,4 +1,4 @@
-//! Fires retries and triggers.
+//! Fires delayed attempts: retries and triggers.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -21,26 +21,25 @@ use crate::scheduler::due_by_destination::Destination;
 use crate::scheduler::due_jobs::LaneRanks;
 use crate::worker::open_attempt::{self, deadline_without_history};
 
-/// A definition, or why it is none.
 type ReadDefinition = Result<Arc<Definition>, StoreError>;
 
-/// A wake that is about to be fired.
 struct Decided {
     fire: FireDelayed,
     definition: ReadDefinition,
-    /// The priority that its run was given.
+    /// Set if the run has a priority of its own.
     priority: Option<Priority>,
 }
 
 impl Decided {
-    /// Was a place for its body taken?
+    /// True if a slot was taken for its body.
     fn has_slot(&self) -> bool {
         self.fire.start == Start::Claimed && self.definition.is_ok()
     }
 }
 
 impl Scheduler {
-    /// Fires one batch of due wakes. Says how many, and whether more are due than there is room for.
+    /// Fires one batch of due delayed attempts. Returns how many, and whether more are due than
+    /// capacity allows.
     pub(super) async fn fire_delayed(&mut self) -> Result<(usize, bool), StoreError> {
         let (ctx, now) = (Arc::clone(&self.ctx), self.ctx.db_now());
         let destination = |delayed: &DelayedAttempt| destination_of(&ctx, delayed);
@@ -50,14 +49,14 @@ impl Scheduler {
         }
         let batch_max = ctx.store.batch_sizing().batch;
         let wanted = due.min(batch_max);
-        // Their chains are live already, so that they are in nobody's way in the queue, and there the
-        // first of them all is found, however many they are.
-        let room = if self.delayed.has_more_due() || self.must_queue_delayed(due) {
+        // If the first in dispatch order is unknown, or slots are short, the queue sorts them.
+        // Queued retries and triggers block no other run, because their runs already exist.
+        let capacity = if self.delayed.has_more_due() || self.must_queue_delayed(due) {
             StartCapacity::Queue
         } else {
             self.start_capacity(wanted)
         };
-        let (mut slots, here) = match room {
+        let (mut slots, here) = match capacity {
             StartCapacity::Slots(slots) => (slots, slots),
             StartCapacity::Queue => (0, wanted),
         };
@@ -78,8 +77,8 @@ impl Scheduler {
         }
         ctx.worker.slots.give(slots);
         if !put_off.is_empty() {
-            // In the store, or they would be told again and again in the place of others. What is
-            // lost of the batch by an outage is told again, too.
+            // Postponed in the store, or each look-ahead would return them again in place of
+            // others. If this fails, the whole batch is loaded again.
             if let Err(error) = ctx.store.postpone(&put_off).await {
                 ctx.worker.slots.give(batch.iter().filter(|delayed| delayed.has_slot()).count());
                 return Err(error);
@@ -87,8 +86,9 @@ impl Scheduler {
         }
         let woken = self.fire_delayed_batch(batch, now).await;
         let done = woken + put_off.len();
-        // Those that the store did not tell are next.
-        self.look |= done > 0 && self.delayed.is_none_due() && self.delayed.has_more_due();
+        // Load the due attempts that did not fit into the last answer.
+        self.look_ahead_now |=
+            done > 0 && self.delayed.is_none_due() && self.delayed.has_more_due();
         Ok((woken, due > done))
     }
 
@@ -111,16 +111,16 @@ impl Scheduler {
         count
     }
 
-    /// Are workers so short that retries and triggers must go into the queue? There they have one order
-    /// with regular times, and with the retries and triggers of other schedulers.
+    /// True if slots are so short that delayed attempts must be queued. There they share one order
+    /// with regular runs and with delayed attempts of other schedulers.
     fn must_queue_delayed(&self, due: usize) -> bool {
         let regular: usize =
             self.ctx.due.lock().upcoming.waiting_in(Destination::ThisNode).iter().sum();
         (regular > 0 || self.count > 1) && self.ctx.worker.has_fewer_slots_than(due + regular)
     }
 
-    /// Without a readable definition it is fired all the same, and fails at once: else its chain
-    /// would never end.
+    /// An attempt with an unreadable definition is fired and fails at once; otherwise its run would
+    /// never end.
     fn decide_delayed(
         &self,
         delayed: DelayedAttempt,
@@ -179,18 +179,18 @@ impl Scheduler {
                         priority,
                     });
                 }
-                (FireResult::Fired(_), Start::Queued(ticket)) => {
-                    self.note_queued(ticket);
+                (FireResult::Fired(_), Start::Queued(entry)) => {
+                    self.note_queued(entry);
                     (count, queued) = (count + 1, true);
                 }
                 (FireResult::Stale | FireResult::Busy { .. } | FireResult::Early, start) => {
-                    // It was withdrawn, or is told again at the next look.
-                    self.look |= result == FireResult::Early;
+                    // The attempt was withdrawn, or the next look-ahead returns it again.
+                    self.look_ahead_now |= result == FireResult::Early;
                     unused += usize::from(*start == Start::Claimed && definition.is_ok());
                 }
             }
             if delayed.key.attempt == AttemptNo::FIRST {
-                // A trigger is the job's newest chain now.
+                // The trigger is the job's newest run now.
                 self.ctx.due.lock().reload.push(delayed.key.job_no);
             }
         }
@@ -224,7 +224,7 @@ impl Scheduler {
     async fn read_back_delayed(&mut self, batch: &[Decided], error: StoreError) -> Fired {
         log_trouble(&error, "firing delayed attempts failed; reading back what was stored");
         self.could_not_fire = true;
-        self.look = true;
+        self.look_ahead_now = true;
         if error.unwritable().is_some() {
             let results = vec![FireResult::Stale; batch.len()];
             return Fired { now: self.ctx.db_now(), results };
@@ -247,29 +247,28 @@ impl Scheduler {
     }
 }
 
-/// What the first that go into the queue rank at, by lane.
+/// Returns the highest queued ranks by lane.
 fn highest_queued(batch: &[Decided], aging: &Aging, now: Timestamp) -> LaneRanks {
     let mut highest = LaneRanks::default();
     for delayed in batch {
-        if let Start::Queued(ticket) = &delayed.fire.start {
-            let rank = Some(aging.rank(ticket.priority, ticket.rise, now));
-            let highest = &mut highest[ticket.lane as usize];
+        if let Start::Queued(entry) = &delayed.fire.start {
+            let rank = Some(aging.rank(entry.priority, entry.rise, now));
+            let highest = &mut highest[entry.lane as usize];
             *highest = (*highest).max(rank);
         }
     }
     highest
 }
 
-/// May a retry or trigger start on this node without waiting in the queue? A checkpoint is handed over
-/// by a claim alone.
+/// True if the attempt may start on this node without being queued. With a checkpoint it may not,
+/// because only a claim returns checkpoints.
 fn is_direct(ctx: &NodeContext, definition: &Definition, delayed: &DelayedAttempt) -> bool {
     let settings = &ctx.settings;
     !delayed.has_checkpoint && ctx.worker.takes_directly(definition, delayed.job.tenant, settings)
 }
 
-/// What a retry or trigger waits for, and where it stands in the order of dispatch.
 fn destination_of(ctx: &NodeContext, delayed: &DelayedAttempt) -> DelayedDestination {
-    // One that cannot be read takes nobody's place: it fails at once.
+    // An attempt with an unreadable definition needs no slot: it fails at once.
     let Ok(definition) = ctx.definitions.read(delayed.key.job_no, &delayed.job.definition) else {
         return DelayedDestination::Queue;
     };
@@ -285,7 +284,7 @@ fn destination_of(ctx: &NodeContext, delayed: &DelayedAttempt) -> DelayedDestina
     })
 }
 
-/// When a retry or trigger may start, if that is not now.
+/// Returns the end of a blackout if the attempt may not start now.
 fn opens_at(
     definition: &Definition,
     delayed: &DelayedAttempt,
@@ -298,7 +297,7 @@ fn opens_at(
     Some(definition.may_start_from(now, average)).filter(|open| *open > now)
 }
 
-/// A retry keeps the promise of its run, a trigger is promised for now.
+/// A retry keeps the deadline of its run; a trigger's deadline counts from its own time.
 fn deadline(definition: &Definition, delayed: &DelayedAttempt, past: &Past) -> Timestamp {
     if delayed.key.sequence != Sequence::REGULAR {
         return deadline_without_history(definition, delayed.key.scheduled_at);

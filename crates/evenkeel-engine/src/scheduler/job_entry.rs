@@ -1,4 +1,4 @@
-//! What the scheduler knows of one job.
+//! A scheduler's copy of one job.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -10,46 +10,41 @@ use evenkeel_store::{DueJob, Fire, RunLink};
 
 use crate::scheduler::due_by_destination::Destination;
 
-/// What is known of one job.
+/// A scheduler's copy of one job, with what it needs to fire the job's next time.
 #[derive(Clone, Debug)]
 pub struct JobEntry {
-    /// Whose it is.
     pub tenant: TenantNo,
-    /// As of this generation.
     pub generation: i32,
-    /// Its next regular time.
     pub next_at: Timestamp,
-    /// Its newest chain.
+    /// The newest run.
     pub head: Option<RunLink>,
-    /// What its promise depends on.
+    /// Reference time and average duration, which determine the deadline.
     past: Past,
-    /// How many of its regular times have been fired.
+    /// Regular times fired so far.
     pub fired: u64,
-    /// What it does.
     pub definition: Arc<Definition>,
-    /// The time that has come must be skipped, for this reason.
+    /// Set if the due time must be recorded as skipped.
     pub skip: Option<SkipReason>,
-    /// When to look at it: when its next time may start, or later if it was busy then.
+    /// When to try the next time: when it may start, or later if the job was busy.
     pub look_at: Timestamp,
-    /// How often it was busy when its next time had come and had to wait.
+    /// How often the due time was tried while the job was busy.
     pub waits: u8,
-    /// What goes on of it was asked to make room for its next time.
+    /// The active run was cancelled in favour of the next time.
     pub replaces: bool,
-    /// Its runs may start on this node without waiting in the queue.
+    /// Runs may start on this node without being queued.
     pub is_direct: bool,
-    /// The judge was told that its next time is in trouble.
-    pub told: bool,
-    /// Its next time will be another one when what goes on of it ends.
+    /// The next time was reported to the judge as late.
+    pub reported_late: bool,
+    /// The next time will change when the active run ends.
     awaits_end: bool,
-    /// By when the run for its next time must start. Kept: some schedules take long to say so, and
-    /// the order of dispatch must not change under those who stand in it.
+    /// Latest start of the next time that meets the deadline. Cached: some schedules compute it
+    /// slowly, and the dispatch order must not change while the entry is in it.
     should_start_by: Timestamp,
-    /// When its next time could first start, whatever it waited for since then.
+    /// Earliest possible start of the next time.
     since: Timestamp,
 }
 
 impl JobEntry {
-    /// A job as the store has it at `now`.
     pub fn new(
         job: &DueJob,
         next_at: Timestamp,
@@ -69,7 +64,7 @@ impl JobEntry {
             waits: 0,
             replaces: false,
             is_direct: true,
-            told: false,
+            reported_late: false,
             awaits_end: job.live > 0 && definition.schedule.follows_its_end(),
             should_start_by: should_start_by(&definition, next_at, &past),
             since: earliest_start(&definition, next_at, &past),
@@ -78,8 +73,8 @@ impl JobEntry {
         .postponed_by_blackout(now)
     }
 
-    /// The same job after it was fired at `now`, with its next time. What was started is taken to
-    /// end well; the store tells if it does not.
+    /// Returns the job after it was fired at `now`, with its next time. The started run is assumed
+    /// to succeed; the store reports if it does not.
     pub fn after(self, fire: &Fire, next_at: Timestamp, now: Timestamp) -> Self {
         let started = fire.start.as_ref().map(|(scheduled, _)| *scheduled);
         let newest = started.or(fire.skip.map(|skip| skip.from));
@@ -94,7 +89,7 @@ impl JobEntry {
             look_at: next_at,
             waits: 0,
             replaces: false,
-            told: false,
+            reported_late: false,
             awaits_end: started.is_some() && self.definition.schedule.follows_its_end(),
             should_start_by: should_start_by(&self.definition, next_at, &past),
             since: earliest_start(&self.definition, next_at, &past),
@@ -103,8 +98,8 @@ impl JobEntry {
         .postponed_by_blackout(now)
     }
 
-    /// Takes over what the store has learnt of a job that is the same otherwise. Says whether its
-    /// place in the order of dispatch is another one.
+    /// Takes over new facts about an otherwise unchanged job. Returns whether its dispatch key
+    /// changed.
     pub fn refresh(&mut self, job: &DueJob) -> bool {
         let past = past_of(job, &self.definition);
         self.fired = job.fired;
@@ -126,7 +121,7 @@ impl JobEntry {
         Self { look_at, ..self }
     }
 
-    /// When it may start, if that is not now.
+    /// Returns the end of a blackout if the job may not start now.
     pub fn opens_at(&self, now: Timestamp) -> Option<Timestamp> {
         if self.definition.blackout_periods.is_empty() {
             return None;
@@ -134,22 +129,20 @@ impl JobEntry {
         Some(self.definition.may_start_from(now, self.past.average)).filter(|open| *open > now)
     }
 
-    /// What its promise depends on.
     pub fn past(&self) -> &Past {
         &self.past
     }
 
-    /// Since when its next time waits, once it has come.
+    /// Time since which the next time counts as waiting, once it is due.
     pub fn since(&self) -> Timestamp {
         self.since
     }
 
-    /// By when the run for its next time must start to keep its promise.
     pub fn should_start_by(&self) -> Timestamp {
         self.should_start_by
     }
 
-    /// By when the run for `scheduled` must start.
+    /// Latest start of the run for `scheduled` that meets its deadline.
     pub fn deadline_of(&self, scheduled: Timestamp) -> Timestamp {
         if scheduled == self.next_at {
             return self.should_start_by;
@@ -157,12 +150,12 @@ impl JobEntry {
         should_start_by(&self.definition, scheduled, &self.past)
     }
 
-    /// Will it break its promise before anybody looks at it?
+    /// True if the next time will miss its deadline before it can be tried, and this was not
+    /// reported yet.
     pub fn will_be_late(&self) -> bool {
-        self.should_start_by < self.look_at && !self.told && !self.awaits_end
+        self.should_start_by < self.look_at && !self.reported_late && !self.awaits_end
     }
 
-    /// Where it waits when it is due.
     pub fn destination(&self) -> Destination<'_> {
         if self.is_direct {
             Destination::ThisNode
@@ -171,7 +164,6 @@ impl JobEntry {
         }
     }
 
-    /// Its place in the order of dispatch.
     pub fn dispatch_key(&self) -> DispatchKey {
         DispatchKey {
             lane: self.definition.lane,
@@ -190,7 +182,7 @@ fn earliest_start(definition: &Definition, time: Timestamp, past: &Past) -> Time
     crate::insight::run_metrics::earliest_start(definition, time, past.average)
 }
 
-/// What goes on is taken to end well, unless an attempt of it has failed already.
+/// The active run is assumed to succeed, unless one of its attempts has failed.
 fn past_of(job: &DueJob, definition: &Definition) -> Past {
     let past = definition.past(&job.history, job.since);
     let hopeful = job.live > 0 && job.history.consecutive_failures == 0;

@@ -1,4 +1,4 @@
-//! Keeps the near upcoming in memory what it is in the store.
+//! Loads jobs that are due soon from the store, and their changes.
 
 use evenkeel_core::{Shard, Slot, Span};
 use evenkeel_store::{DueJob, StoreError};
@@ -8,15 +8,15 @@ use super::Scheduler;
 use crate::cluster::node_context::NodeContext;
 use crate::scheduler::job_entry::JobEntry;
 
-/// Shards are loaded this long before they are needed.
+/// Shards are loaded this long ahead.
 const LOAD_AHEAD: Span = Span::from_secs(60);
-/// Jobs in one answer of the store.
+/// Jobs per query.
 const PAGE: u32 = 5000;
-/// Shards loaded in one pass, so that what is due already fires between.
-const SHARDS_A_PASS: usize = 4;
+/// Shards loaded in one pass, so that due jobs fire in between.
+const SHARDS_PER_PASS: usize = 4;
 
 impl Scheduler {
-    /// Loads shards that are not loaded far enough. Says whether all are now.
+    /// Loads shards that are not loaded far enough. Returns whether all are now.
     pub(super) async fn load_shards(&mut self) -> Result<bool, StoreError> {
         let until = Slot::of(self.ctx.db_now().saturating_add(LOAD_AHEAD));
         let behind: Vec<Shard> = {
@@ -25,7 +25,7 @@ impl Scheduler {
             let is_behind = |shard: &Shard| loaded(shard).is_none_or(|loaded| loaded < until);
             self.shards.iter().copied().filter(is_behind).collect()
         };
-        for shard in behind.iter().copied().take(SHARDS_A_PASS) {
+        for shard in behind.iter().copied().take(SHARDS_PER_PASS) {
             let mut after = None;
             loop {
                 let jobs = self.ctx.store.load_due(shard, until, after, PAGE).await?;
@@ -40,10 +40,10 @@ impl Scheduler {
             }
             self.ctx.due.lock().loaded.insert(shard, Some(until));
         }
-        Ok(behind.len() <= SHARDS_A_PASS)
+        Ok(behind.len() <= SHARDS_PER_PASS)
     }
 
-    /// Loads jobs again whose copies are stale.
+    /// Reloads jobs whose copies are stale.
     pub(super) async fn reload_stale(&mut self) -> Result<(), StoreError> {
         let stale = std::mem::take(&mut self.ctx.due.lock().reload);
         if stale.is_empty() {
@@ -66,11 +66,12 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Asks the store for what is new, if something may be.
+    /// Reads changed jobs and delayed attempts, if signalled or after the poll interval.
     pub(super) async fn look_ahead_if_needed(&mut self) -> Result<(), StoreError> {
         let own_now = self.ctx.clock.monotonic();
-        let polled = self.looked_at.is_none_or(|then| own_now - then >= self.ctx.settings.poll);
-        if !self.look && !polled {
+        let polled =
+            self.looked_ahead_at.is_none_or(|then| own_now - then >= self.ctx.settings.poll);
+        if !self.look_ahead_now && !polled {
             return Ok(());
         }
         let until = self.ctx.db_now().saturating_add(self.ctx.settings.look_ahead);
@@ -78,7 +79,8 @@ impl Scheduler {
         let found = match self.ctx.store.look_ahead(&shards, until, PAGE, NodeContext::NOW).await {
             Ok(found) => found,
             Err(error) => {
-                // Changed jobs are told once, and the answer may be what was lost: load them all.
+                // The store reports a change once, and the lost answer may have contained one.
+                // Reload all.
                 if error.unwritable().is_none() {
                     self.unload_shards();
                 }
@@ -88,8 +90,8 @@ impl Scheduler {
         self.ctx.db_clock.observe(found.now);
         metrics::gauge!("evenkeel_near_future_jobs")
             .set(self.ctx.due.lock().upcoming.count() as f64);
-        self.look = found.changed.len() == PAGE as usize;
-        self.looked_at = Some(own_now);
+        self.look_ahead_now = found.changed.len() == PAGE as usize;
+        self.looked_ahead_at = Some(own_now);
         for job in found.changed {
             self.learn_changed(job);
         }
@@ -98,7 +100,7 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Takes a job as the store has it now, if its shard is loaded that far.
+    /// Takes over a changed job, if its shard is loaded.
     fn learn_changed(&self, job: DueJob) {
         let loaded = self.ctx.due.lock().loaded_until(job.no);
         match loaded {
@@ -116,7 +118,7 @@ impl Scheduler {
         if known.is_some_and(|known| {
             (known.generation, known.next_at, known.head) == (job.generation, next_at, job.head)
         }) {
-            // What it waits for stands; how it did may be news.
+            // Its next time is the same, but its history may have changed.
             return upcoming.refresh(&job);
         }
         match self.ctx.definitions.read(job.no, &job.definition) {
@@ -131,7 +133,7 @@ impl Scheduler {
                 error!(
                     job.no = job.no.0,
                     error = &fault as &dyn std::error::Error,
-                    "job {} cannot be scheduled: its stored definition is not readable",
+                    "job {} is not scheduled: its stored definition is not readable",
                     job.no
                 );
                 upcoming.remove(job.no);

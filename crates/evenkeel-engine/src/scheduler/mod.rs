@@ -1,4 +1,11 @@
-//! Fires what is due: loads the near upcoming, waits for it, and turns due jobs into runs in batches.
+//! Fires due jobs, retries and triggers.
+//!
+//! One loop, [`Scheduler`], of which a node runs one or more. Each pass loads jobs that are due
+//! soon
+//! into memory ([`load`], [`upcoming_jobs`]), then fires a batch of due ones: [`fire`] those that
+//! this
+//! node may start itself, [`enqueue`] those that only other nodes may start, and [`fire_delayed`]
+//! retries and triggers. [`start_capacity`] decides how many start here and how many are queued.
 
 mod claim_windows;
 pub(crate) mod definitions;
@@ -32,72 +39,69 @@ use crate::cluster::store_health::log_trouble;
 use delayed_queue::DelayedQueue;
 use start_capacity::QueueObservation;
 
-/// Between two looks at a full queue.
+/// Delay before a full queue is checked again.
 const QUEUE_WAIT: Duration = Duration::from_millis(20);
-/// After a batch of which nothing was as it was known.
+/// Delay after a batch in which all copies of jobs were stale.
 const STALE_WAIT: Duration = Duration::from_millis(20);
 
-/// One of a node's schedulers, with its part of the node's shards.
+/// One of a node's schedulers, with its share of the node's shards.
 pub struct Scheduler {
     ctx: Arc<NodeContext>,
-    /// It is number `index` of `count`.
+    /// This is scheduler `index` of `count` on the node.
     index: usize,
     count: usize,
-    /// The shards that it loads. What is due in them any scheduler of the node may fire.
+    /// The shards this scheduler loads. Any scheduler of the node may fire the jobs in them.
     shards: BTreeSet<Shard>,
-    /// Who shares all shards.
+    /// Nodes that share all shards.
     schedulers: Vec<NodeNo>,
-    /// Shards to load once more, and when: whoever had them before may have been told of changes
-    /// in them after they were loaded here.
+    /// Shards to load once more at a time: their former owner may have received changes after they
+    /// were loaded here.
     load_again: BTreeMap<Shard, Duration>,
-    /// As of which time away its shards are loaded.
+    /// Value of `NodeContext::shard_absences` when the shards were loaded.
     absences_seen: u64,
-    /// Retries and triggers that are due soon.
     delayed: DelayedQueue,
-    /// When attempts in the queue close, in whole seconds.
+    /// When claim windows of queued attempts end, rounded up to seconds.
     window_ends: BTreeSet<Timestamp>,
-    /// When those that have closed were last looked for.
+    /// Time of the last check for attempts whose claim window has ended.
     windows_checked_at: Option<Duration>,
-    /// What goes on of these jobs is to make room for these times.
+    /// Jobs whose active run must end so that this due time can start.
     replacing: Vec<(JobNo, Timestamp)>,
-    /// Something may be new in the store.
-    look: bool,
-    /// When the store was last asked for what is new.
-    looked_at: Option<Duration>,
-    /// Since when no place could be had, and how many had been given back then.
+    /// Jobs in the store may have changed.
+    look_ahead_now: bool,
+    looked_ahead_at: Option<Duration>,
+    /// Since when no slot was free, with the number of slots given back until then.
     no_slot_since: Option<(u64, Duration)>,
-    /// The queue when it was last seen to change.
+    /// The queue of this node's own pools.
     own_queue: QueueObservation,
-    /// There is no room in the queue for what this node could start itself.
+    /// The queue has no capacity for jobs that this node could start itself.
     queue_is_full: bool,
-    /// What is due must wait until another scheduler has stored a batch that ranks higher.
+    /// Due jobs must wait until another scheduler has queued a batch that ranks higher.
     is_held_back: bool,
-    /// Who had the first turn in the last pass: what may start here, or what goes into a queue.
+    /// True if the last pass served jobs for this node before jobs for pool queues.
     local_first: bool,
-    /// The queues of pools for which something waits that this node may not start.
+    /// The queues of pools with due jobs that this node may not start.
     pool_observations: BTreeMap<String, QueueObservation>,
-    /// The one that was last served.
+    /// The pool that was served last.
     last_pool: String,
-    /// How many the last batch fired: many means load.
+    /// Jobs fired by the last batch; many indicate load.
     last_batch: usize,
-    /// In this pass the store refused to fire. Reads may go on to work meanwhile, as on a full disk,
-    /// and then everything looks as if it only had to be fired once more.
+    /// The store refused to fire in this pass. On a full disk reads still succeed, so without this
+    /// flag the loop would retry without delay.
     could_not_fire: bool,
 }
 
-/// What one pass did, and when to come again.
+/// What a pass did, and when the next one is due.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Pass {
-    /// Jobs and wakes that were fired.
     pub fired: usize,
-    /// Come again after this time at the latest.
+    /// Latest start of the next pass.
     pub again_in: Duration,
-    /// Come again when a place comes free.
+    /// Start the next pass earlier if a slot becomes free.
     pub wants_slot: bool,
 }
 
 impl Scheduler {
-    /// Scheduler number `index` of `count` on this node, without shards yet.
+    /// Creates scheduler `index` of `count`, without shards.
     pub fn new(ctx: Arc<NodeContext>, index: usize, count: usize) -> Self {
         let aging = ctx.settings.aging;
         Self {
@@ -112,8 +116,8 @@ impl Scheduler {
             window_ends: BTreeSet::new(),
             windows_checked_at: None,
             replacing: Vec::new(),
-            look: true,
-            looked_at: None,
+            look_ahead_now: true,
+            looked_ahead_at: None,
             no_slot_since: None,
             own_queue: QueueObservation::default(),
             queue_is_full: false,
@@ -126,7 +130,7 @@ impl Scheduler {
         }
     }
 
-    /// Takes the shards that are its own while `members` take part.
+    /// Takes this scheduler's shards among `members`.
     pub fn take_shards(&mut self, members: &[Member]) {
         let schedulers = self.ctx.schedulers(members);
         if schedulers == self.schedulers {
@@ -140,16 +144,16 @@ impl Scheduler {
             node.no = self.ctx.node.0,
             shards.count = mine.len(),
             nodes.count = schedulers.len(),
-            "scheduler {} now looks after {} shards",
+            "scheduler {} now owns {} shards",
             self.index,
             mine.len()
         );
-        let settled = self.settled_at();
+        let handed_over_at = self.handover_ends_at();
         self.load_again.retain(|shard, _| mine.contains(shard));
         if self.ctx.store.is_shared() {
-            // Also those it had: who comes may be somebody who was gone without knowing it, and
-            // who was told of changes in any shard.
-            self.load_again.extend(mine.iter().map(|shard| (*shard, settled)));
+            // Also shards that it owned before: a member that joins may have been a silent owner
+            // that received changes in any shard.
+            self.load_again.extend(mine.iter().map(|shard| (*shard, handed_over_at)));
         }
         self.schedulers = schedulers;
         let mine: BTreeSet<Shard> = mine.into_iter().collect();
@@ -166,10 +170,10 @@ impl Scheduler {
         self.shards = mine;
         self.delayed.retain(|key| self.shards.contains(&Shard::of(key.job_no)));
         self.windows_checked_at = None;
-        self.look = true;
+        self.look_ahead_now = true;
     }
 
-    /// Brings memory up to date, then fires one batch of what is due.
+    /// Loads changes, then fires one batch of due jobs.
     pub async fn run_once(&mut self) -> Result<Pass, StoreError> {
         let poll = self.ctx.settings.poll;
         if !self.ctx.may_start() || self.shards.is_empty() {
@@ -185,7 +189,7 @@ impl Scheduler {
         let (woken, delayed_wants_slot) = self.fire_delayed().await?;
         let now = self.ctx.db_now();
         self.ctx.due.lock().upcoming.move_due(now);
-        // Both may want the room of one queue, so each is first in every other pass.
+        // Both may need capacity of the same queue, so they take turns at being first.
         self.local_first = !self.local_first;
         let ((fired_here, due_wants_slot), (fired_elsewhere, queues_again_in)) = if self.local_first
         {
@@ -202,10 +206,10 @@ impl Scheduler {
         let wants_slot = delayed_wants_slot || due_wants_slot;
         let has_stale = !self.ctx.due.lock().reload.is_empty();
         let again_in = if !all_loaded || has_stale {
-            // Nothing but stale copies: perhaps this node is no longer alive. Its ping will tell.
+            // All copies were stale: perhaps this node was declared dead. The next ping shows it.
             if self.last_batch == 0 && all_loaded { STALE_WAIT } else { Duration::ZERO }
         } else if woken > 0 && self.delayed.has_more_due() {
-            // Until all that is due stands in the queue, nobody knows who goes first.
+            // The first in dispatch order is known only when all due attempts are loaded.
             Duration::ZERO
         } else if self.is_held_back {
             self.ctx.settings.linger
@@ -217,32 +221,32 @@ impl Scheduler {
             self.until_next().min(poll)
         };
         let again_in = queues_again_in.map_or(again_in, |queues| queues.min(again_in));
-        // A free place is of no use to what waits for the queue, or for another scheduler.
+        // A free slot does not help jobs that wait for the queue or for another scheduler.
         let waits = self.queue_is_full || self.is_held_back;
         let wants_slot = wants_slot && !waits && self.ctx.settings.roles.worker;
         Ok(Pass { fired: self.last_batch, again_in, wants_slot })
     }
 
-    /// By then, on this node's clock, all others know which shards are its own.
-    fn settled_at(&self) -> Duration {
+    /// Returns when all other nodes have certainly noticed which shards this node owns.
+    fn handover_ends_at(&self) -> Duration {
         let leases = self.ctx.settings.leases;
         let handed_over = leases.silent_after.saturating_add(leases.ping);
         self.ctx.clock.monotonic() + Duration::from(handed_over)
     }
 
-    /// Shards whose changes others may have been told of are loaded anew.
+    /// Unloads shards whose changes may have been received by other nodes.
     fn unload_missed_shards(&mut self) {
         let away = self.ctx.shard_absences.load(Ordering::Acquire);
         if std::mem::replace(&mut self.absences_seen, away) != away {
             self.unload_shards();
-            // Until they hear of this node again, they go on being told of changes there.
-            let settled = self.settled_at();
-            self.load_again.extend(self.shards.iter().map(|shard| (*shard, settled)));
+            // Until they notice this node again, other nodes receive changes in its shards.
+            let handed_over_at = self.handover_ends_at();
+            self.load_again.extend(self.shards.iter().map(|shard| (*shard, handed_over_at)));
         }
         let now = self.ctx.clock.monotonic();
         let due_jobs = &mut *self.ctx.due.lock();
-        self.load_again.retain(|shard, settled| {
-            let due = *settled <= now;
+        self.load_again.retain(|shard, handed_over_at| {
+            let due = *handed_over_at <= now;
             if due {
                 due_jobs.loaded.insert(*shard, None);
             }
@@ -250,7 +254,7 @@ impl Scheduler {
         });
     }
 
-    /// All its shards must be loaded again.
+    /// Marks all own shards as not loaded.
     fn unload_shards(&self) {
         let due_jobs = &mut *self.ctx.due.lock();
         for shard in &self.shards {
@@ -258,22 +262,20 @@ impl Scheduler {
         }
     }
 
-    /// How long until something is due.
     fn until_next(&mut self) -> Duration {
         let next_look = self.ctx.due.lock().upcoming.next_look();
         let next = [self.delayed.next_due(), next_look].into_iter().flatten().min();
         let wait = next.map_or(Duration::MAX, |due| self.ctx.db_clock.until(due));
-        // Under load a batch waits for company; alone it does not.
+        // Under load a batch waits for more entries.
         let linger = if self.last_batch > 16 { self.ctx.settings.linger } else { Duration::ZERO };
         wait.max(linger).min(self.until_window_end())
     }
 
-    /// Runs until the node stops.
     pub async fn run(mut self) {
         let ctx = Arc::clone(&self.ctx);
         let mut stopping = ctx.stopping.subscribe();
         let mut members = ctx.members.subscribe();
-        // Subscribe before looking, or a wake-up falls between.
+        // Subscribe before the first pass, or a signal could be missed.
         let mut signals = ctx.store.signals().subscribe();
         let mut ends = ctx.overlap_waits.ends();
         let mut backoff = Backoff::default();
@@ -295,7 +297,7 @@ impl Scheduler {
                     if let Err(error) = failed {
                         log_trouble(&error, "scheduling failed; will retry");
                     }
-                    // Signals and ends are worth nothing until the store takes changes again.
+                    // Until the store accepts writes, signals must not cause earlier retries.
                     ctx.pause(backoff.next()).await;
                     continue;
                 }
@@ -313,7 +315,7 @@ impl Scheduler {
                 }
                 () = ctx.due.members_changed.notified(), if self.index > 0 => {}
                 signal = signals.recv() => match signal {
-                    Ok(Signal::Jobs) | Err(RecvError::Lagged(_)) => self.look = true,
+                    Ok(Signal::Jobs) | Err(RecvError::Lagged(_)) => self.look_ahead_now = true,
                     Ok(
                         Signal::Ready
                         | Signal::Cancel

@@ -1,4 +1,4 @@
-//! Runs whose end a due time of their job waits for.
+//! Due times that wait for the end of an overlapping run of their job.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,13 +7,14 @@ use evenkeel_core::JobNo;
 use rustc_hash::FxHashMap;
 use tokio::sync::watch;
 
-/// More are found by looking again now and then, as are ends on other nodes.
+/// Further waits, and ends on other nodes, are found by trying again after a delay.
 const COUNT_MAX: usize = 100_000;
 
-/// Filled by schedulers, marked by whoever stores ends. Costs one load while nobody waits.
+/// Filled by schedulers; the finisher marks ended runs. While no job waits, this costs one atomic
+/// load.
 #[derive(Debug)]
 pub struct OverlapWaits {
-    /// With whether it has ended since.
+    /// Waiting jobs, with whether their run has ended since.
     jobs: Mutex<FxHashMap<JobNo, bool>>,
     any: AtomicBool,
     ends: watch::Sender<u64>,
@@ -26,7 +27,7 @@ impl Default for OverlapWaits {
 }
 
 impl OverlapWaits {
-    /// A due time of the job waits for the end of a run.
+    /// Records that a due time of the job waits for the end of a run.
     pub fn await_end(&self, job: JobNo) {
         let mut jobs = self.lock();
         if jobs.len() < COUNT_MAX {
@@ -35,14 +36,13 @@ impl OverlapWaits {
         }
     }
 
-    /// It waits no more.
     pub fn forget(&self, job: JobNo) {
         let mut jobs = self.lock();
         jobs.remove(&job);
         self.any.store(!jobs.is_empty(), Ordering::Release);
     }
 
-    /// Attempts of these jobs have ended, and the store knows.
+    /// Marks jobs of which an attempt has ended and is stored.
     pub fn ended(&self, ended: impl Iterator<Item = JobNo>) {
         if !self.any.load(Ordering::Acquire) {
             return;
@@ -61,7 +61,7 @@ impl OverlapWaits {
         }
     }
 
-    /// Those of `mine` whose run has ended. They are awaited no more.
+    /// Removes and returns the jobs of `mine` whose run has ended.
     pub fn take_ended(&self, mine: impl Fn(JobNo) -> bool) -> Vec<JobNo> {
         if !self.any.load(Ordering::Acquire) {
             return Vec::new();
@@ -76,7 +76,7 @@ impl OverlapWaits {
         ended
     }
 
-    /// Changes whenever a run has ended that somebody waits for.
+    /// Changes whenever a run has ended for which a due time waits.
     pub fn ends(&self) -> watch::Receiver<u64> {
         self.ends.subscribe()
     }
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_waits_is_told_once_and_nobody_else() {
+    fn waiting_job_is_returned_once_after_its_run_ended() {
         let overlap_waits = OverlapWaits::default();
         let mut ends = overlap_waits.ends();
         overlap_waits.ended([JobNo(1)].into_iter());
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_no_more_is_not_told() {
+    fn forgotten_job_is_not_returned() {
         let overlap_waits = OverlapWaits::default();
         overlap_waits.await_end(JobNo(1));
         overlap_waits.forget(JobNo(1));

@@ -1,4 +1,4 @@
-//! What became of a batch whose answer was lost.
+//! Finds out whether a batch took effect whose answer was lost.
 
 use evenkeel_core::AttemptKey;
 use evenkeel_store::{Fire, FireResult, Fired, Start, StoreError};
@@ -8,8 +8,8 @@ use crate::cluster::node_context::Backoff;
 use crate::cluster::store_health::log_trouble;
 
 impl Scheduler {
-    /// Whether the batch took effect is unknown: asks the store until it says so. What it has
-    /// claimed for this node is started, everything else is loaded anew.
+    /// Asks the store until it answers whether the batch took effect. Attempts that it claimed for
+    /// this node are started; all other jobs are reloaded.
     pub(super) async fn read_back(&mut self, batch: &[Fire], error: StoreError) -> Fired {
         log_trouble(&error, "firing failed; reading back what was stored");
         self.could_not_fire = true;
@@ -33,7 +33,8 @@ impl Scheduler {
             let found = owned.iter().find(|owned| Some(owned.key) == key);
             now = found.map_or(now, |owned| owned.started_at);
             results.push(match found {
-                // The claim was committed; the job's copy is right as if the answer had come.
+                // The claim was committed, so the copy of the job is as good as after a normal
+                // answer.
                 Some(owned) if !self.ctx.worker.has(owned.key) => FireResult::Fired(owned.fence),
                 Some(_) | None => FireResult::Stale,
             });
@@ -41,7 +42,7 @@ impl Scheduler {
         Fired { now, results }
     }
 
-    /// Those of `keys` that the store says this node has, however long it takes to hear that.
+    /// Returns those of `keys` that this node owns. Retries until the store answers.
     pub(super) async fn owned_of(&self, keys: &[AttemptKey]) -> Vec<evenkeel_store::OwnedAttempt> {
         let mut backoff = Backoff::default();
         loop {

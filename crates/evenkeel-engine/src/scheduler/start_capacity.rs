@@ -1,4 +1,4 @@
-//! How many of what is due may start now, and where.
+//! Decides how many due jobs may start now: in slots of this node, or in the queue.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,57 +12,56 @@ use crate::cluster::node_context::NodeContext;
 use crate::scheduler::due_by_destination::Destination;
 use crate::scheduler::due_jobs::LaneRanks;
 
-/// The queue holds so many batches of regular times.
+/// Capacity of the queue for regular times, in batches.
 const QUEUED_BATCHES: usize = 4;
-/// Full and untouched for this long, nobody takes from it.
+/// A full queue from which nothing was claimed for this long counts as stuck.
 const QUEUE_STUCK: Duration = Duration::from_secs(2);
-/// The front of a full queue is looked at so often…
+/// Interval of reading the front of a full queue.
 const FRONT_EVERY: Duration = Duration::from_millis(500);
-/// …and so far, in each lane: some of those that stand there may be for nobody.
+/// Rows per lane that are read. No worker may be able to claim some of them.
 const FRONT_ROWS: u32 = 500;
-/// A lane that was full stays so for this long, for all that would stand behind.
+/// A lane that was full counts as full for this long, for jobs that rank no higher.
 const LANE_FULL: Duration = Duration::from_millis(100);
 
-/// What may start here.
+/// Where due jobs may start.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum StartCapacity {
-    /// In so many places for bodies, which were taken for it.
+    /// In slots of this node, which were taken.
     Slots(usize),
-    /// Nothing: it goes into the queue, where other nodes find it too.
+    /// In the queue, where other nodes may claim them, too.
     Queue,
 }
 
-/// What of each lane may start, or go into the queue.
+/// How many jobs of each lane may be fired.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct LaneQuota {
-    /// So many of each lane at most.
-    pub most: [usize; Lane::ALL.len()],
-    /// Of each lane only those that rank as high.
-    pub least: LaneRanks,
-    /// More is due than there is room for: nothing may go before what another scheduler of the node is
-    /// storing in the queue.
+    pub max: [usize; Lane::ALL.len()],
+    /// The lowest rank that may be fired, by lane.
+    pub min_rank: LaneRanks,
+    /// True if more jobs are due than may be fired. Then none may overtake a batch that another
+    /// scheduler of this node is queueing.
     pub in_order: bool,
 }
 
-/// What was seen of a queue.
+/// What is known about the queue of a pool.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct QueueObservation {
-    /// When it was last seen to change, or had room.
-    at: Duration,
-    /// So many had been claimed by this node then.
+    /// Time of the last claim seen, or of the last time that the queue was not full.
+    claimed_at: Duration,
+    /// Attempts claimed by this node at that time.
     claimed: u64,
-    /// What stood at its front when that was last looked at.
+    /// The front of the queue, with the time it was read.
     front: Option<(QueueFront, Duration)>,
-    /// When it was last found without room for anything.
+    /// Time when the queue had no capacity in any lane.
     pub full_at: Option<Duration>,
-    /// In which lanes there was no room for what ranked at that, and when.
+    /// By lane, the highest rank for which there was no capacity, with the time.
     full: [Option<(Rank, Duration)>; Lane::ALL.len()],
 }
 
 impl Scheduler {
-    /// Takes places for up to `wanted` bodies. Without any, and with none coming free for a while,
-    /// what is due goes into the queue. So it does as soon as places are short, if there are other
-    /// nodes: they have due runs of their own, and only the queue has an order for all of them.
+    /// Takes slots for up to `wanted` bodies. Due jobs are queued instead if no slot is freed for a
+    /// while, or if slots are short and other nodes share the queue: those have due jobs of their
+    /// own, and only the queue orders all of them.
     pub(super) fn start_capacity(&mut self, wanted: usize) -> StartCapacity {
         let ctx = Arc::clone(&self.ctx);
         if !ctx.settings.roles.worker || ctx.worker.has_backlog() {
@@ -73,7 +72,8 @@ impl Scheduler {
         }
         let slots = ctx.worker.take_slots(wanted);
         let (returned, now) = (ctx.worker.slots.returned(), ctx.clock.monotonic());
-        // A claim takes all places for a moment: only none coming free for a while is a stall.
+        // A claim holds all free slots for a moment, so only a longer time without free slots is a
+        // stall.
         let stalled = match self.no_slot_since {
             _ if slots > 0 => {
                 self.no_slot_since = None;
@@ -90,7 +90,7 @@ impl Scheduler {
         if stalled { StartCapacity::Queue } else { StartCapacity::Slots(slots) }
     }
 
-    /// The first of each lane's share of the places.
+    /// Splits `slots` among the lanes.
     pub(super) fn slot_quota(
         &self,
         slots: usize,
@@ -98,14 +98,14 @@ impl Scheduler {
         due: [usize; Lane::ALL.len()],
     ) -> LaneQuota {
         let most = self.ctx.settings.shares.split(slots, due);
-        LaneQuota { most, least: [None; Lane::ALL.len()], in_order: slots < wanted }
+        LaneQuota { max: most, min_rank: [None; Lane::ALL.len()], in_order: slots < wanted }
     }
 
-    /// How many regular times of a line may go into the queue, `wanted` at most. It holds what workers
-    /// take in a moment and no more: what is due beyond that waits in memory, where it is not yet
-    /// anybody's and cannot be in the way of its own next time. What would be claimed before most of
-    /// what is there goes in all the same. A queue that nobody takes from does not hold up what others
-    /// would.
+    /// Returns how many jobs of a destination may be queued, at most `wanted`. The queue holds a
+    /// few batches, enough for the next claims. Further due jobs wait in memory, where their run
+    /// does not exist yet and cannot block its own next time. A job that ranks higher than most of
+    /// a full queue is queued nevertheless. A stuck queue accepts all, because other workers than
+    /// expected may claim them.
     pub(super) async fn queue_quota(
         &mut self,
         destination: Destination<'_>,
@@ -118,57 +118,56 @@ impl Scheduler {
         };
         let most = QUEUED_BATCHES * ctx.store.batch_sizing().batch;
         let waiting = ctx.store.count_queued(&pools, most as u32).await? as usize;
-        let has_room = waiting < most;
-        let stuck = self.is_stuck(destination, &pools, has_room).await?;
-        if has_room || stuck {
+        let has_capacity = waiting < most;
+        let stuck = self.is_stuck(destination, &pools, has_capacity).await?;
+        if has_capacity || stuck {
             let due = ctx.due.lock().upcoming.waiting_in(destination);
             let wanted = wanted.min(due.iter().sum());
-            let room = if stuck { wanted } else { wanted.min(most - waiting) };
-            let most = ctx.settings.shares.split(room, due);
-            return Ok(LaneQuota { most, least: [None; Lane::ALL.len()], in_order: true });
+            let count = if stuck { wanted } else { wanted.min(most - waiting) };
+            let most = ctx.settings.shares.split(count, due);
+            return Ok(LaneQuota { max: most, min_rank: [None; Lane::ALL.len()], in_order: true });
         }
-        let room = self.quota_ahead_of_queue(destination, &pools, most, wanted).await?;
+        let quota = self.quota_ahead_of_queue(destination, &pools, most, wanted).await?;
         match destination {
             Destination::ThisNode => self.queue_is_full = true,
             Destination::PoolQueue(_) => {
-                let full = room.most == [0; Lane::ALL.len()];
-                self.seen(destination).full_at = full.then(|| ctx.clock.monotonic());
+                let full = quota.max == [0; Lane::ALL.len()];
+                self.observation(destination).full_at = full.then(|| ctx.clock.monotonic());
             }
         }
-        Ok(room)
+        Ok(quota)
     }
 
-    /// Is a queue full, and has nobody taken from it for a while? Who else takes from it is seen by
-    /// its front alone, which is looked at now and then.
+    /// True if a queue is full and nothing was claimed from it for a while. Claims of other nodes
+    /// are detected by a change of the queue's front.
     async fn is_stuck(
         &mut self,
         destination: Destination<'_>,
         pools: &[String],
-        has_room: bool,
+        has_capacity: bool,
     ) -> Result<bool, StoreError> {
         let ctx = Arc::clone(&self.ctx);
         let now = ctx.clock.monotonic();
-        // Of other pools this node claims nothing.
+        // This node does not claim from queues of other pools.
         let claimed = if destination == Destination::ThisNode { ctx.worker.claimed() } else { 0 };
-        let seen = self.seen(destination);
-        if has_room || claimed != seen.claimed {
-            (seen.at, seen.claimed, seen.front) = (now, claimed, None);
+        let seen = self.observation(destination);
+        if has_capacity || claimed != seen.claimed {
+            (seen.claimed_at, seen.claimed, seen.front) = (now, claimed, None);
             return Ok(false);
         }
         let before = seen.front;
         if before.is_none_or(|(_, at)| now.saturating_sub(at) >= FRONT_EVERY) {
             let front = ctx.store.queue_front(pools, FRONT_ROWS).await?;
-            let seen = self.seen(destination);
+            let seen = self.observation(destination);
             if before.is_none_or(|(before, _)| before != front) {
-                seen.at = now;
+                seen.claimed_at = now;
             }
             seen.front = Some((front, now));
         }
-        Ok(now.saturating_sub(self.seen(destination).at) >= QUEUE_STUCK)
+        Ok(now.saturating_sub(self.observation(destination).claimed_at) >= QUEUE_STUCK)
     }
 
-    /// What was seen of the queue that a line goes into.
-    fn seen(&mut self, destination: Destination<'_>) -> &mut QueueObservation {
+    fn observation(&mut self, destination: Destination<'_>) -> &mut QueueObservation {
         match destination {
             Destination::ThisNode => &mut self.own_queue,
             Destination::PoolQueue(pool) => {
@@ -177,8 +176,8 @@ impl Scheduler {
         }
     }
 
-    /// How many of each lane go before what is in the queue: of those that rank as high as its
-    /// first, so that one is asked for all of them.
+    /// Returns how many jobs of each lane would be claimed before most of a full queue. One query
+    /// per lane counts for all jobs that rank as high as its first.
     async fn quota_ahead_of_queue(
         &mut self,
         destination: Destination<'_>,
@@ -188,11 +187,11 @@ impl Scheduler {
     ) -> Result<LaneQuota, StoreError> {
         let ctx = Arc::clone(&self.ctx);
         let (now, aging) = (ctx.clock.monotonic(), ctx.settings.aging);
-        let (mut room, mut least) = ([0; Lane::ALL.len()], [None; Lane::ALL.len()]);
+        let (mut free_by_lane, mut least) = ([0; Lane::ALL.len()], [None; Lane::ALL.len()]);
         for lane in Lane::ALL {
             let first_rank = ctx.due.lock().upcoming.first_rank(destination, lane);
             let Some(rank) = first_rank else { continue };
-            let full = self.seen(destination).full[lane as usize];
+            let full = self.observation(destination).full[lane as usize];
             if full.is_some_and(|(than, at)| rank <= than && now.saturating_sub(at) < LANE_FULL) {
                 continue;
             }
@@ -200,30 +199,31 @@ impl Scheduler {
             let ahead = ctx.store.count_queued_ahead(pools, place, most as u32, NodeContext::NOW);
             let free = most.saturating_sub(ahead.await? as usize);
             let due = ctx.due.lock().upcoming.waiting_in(destination)[lane as usize];
-            (room[lane as usize], least[lane as usize]) = (free.min(due), Some(rank));
-            self.seen(destination).full[lane as usize] = (free == 0).then_some((rank, now));
+            (free_by_lane[lane as usize], least[lane as usize]) = (free.min(due), Some(rank));
+            self.observation(destination).full[lane as usize] = (free == 0).then_some((rank, now));
         }
-        let most = ctx.settings.shares.split(wanted, room);
-        Ok(LaneQuota { most, least, in_order: true })
+        let most = ctx.settings.shares.split(wanted, free_by_lane);
+        Ok(LaneQuota { max: most, min_rank: least, in_order: true })
     }
 
-    /// What this node could take itself it will not overtake.
-    pub(super) fn note_queued(&mut self, ticket: &QueueEntry) {
-        if let Some(closing) = ticket.open_until {
+    /// Records a queued attempt: its claim window, and that this node must not overtake it if it
+    /// could claim it.
+    pub(super) fn note_queued(&mut self, entry: &QueueEntry) {
+        if let Some(closing) = entry.open_until {
             self.note_window_end(closing);
         }
         let settings = &self.ctx.settings;
-        let allowed = !ticket.forbidden_nodes.contains(&settings.node_name);
-        if settings.roles.worker && allowed && settings.pools.contains(&ticket.pool) {
+        let allowed = !entry.forbidden_nodes.contains(&settings.node_name);
+        if settings.roles.worker && allowed && settings.pools.contains(&entry.pool) {
             self.ctx.worker.note_queued();
         }
     }
 
-    /// Tells workers that attempts wait, without making firing wait for it.
+    /// Signals workers that attempts wait. Spawned, because firing must not wait for it.
     pub(super) fn announce_ready(&self) {
         let store = Arc::clone(&self.ctx.store);
         tokio::spawn(async move {
-            // A lost wake-up costs one poll.
+            // A lost signal delays them by one poll.
             let _ = store.announce(Signal::Ready).await;
         });
     }

@@ -1,4 +1,4 @@
-//! The jobs that are due soon, held in memory in the order in which they are needed.
+//! Jobs that are due soon or due, in memory: by time until they are due, then in dispatch order.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,15 +13,14 @@ use rustc_hash::FxHashMap;
 use crate::scheduler::due_by_destination::{Destination, DueByDestination};
 use crate::scheduler::job_entry::JobEntry;
 
-/// Where a job is.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum State {
-    /// On the timeline.
+    /// Waits in `timeline`.
     Coming,
-    /// In the dispatch order.
+    /// In dispatch order, in `due`.
     Due,
-    /// A scheduler fires it. `missed`: the store has told something of it since then.
-    Taken { serial: u64, missed: bool },
+    /// A scheduler fires it. `changed`: the store has reported a change since then.
+    Taken { serial: u64, changed: bool },
 }
 
 #[derive(Debug)]
@@ -31,39 +30,35 @@ struct Held {
 }
 
 impl Held {
-    /// Is this the mark on the timeline that counts?
+    /// True if this entry of the timeline is current.
     fn is_awaited(&self, look_at: Timestamp) -> bool {
         self.state == State::Coming && self.entry.look_at == look_at
     }
 }
 
-/// A due job that a scheduler has taken to fire it.
 #[derive(Debug)]
 pub struct TakenDue {
-    /// Which job.
     pub job: JobNo,
-    /// What was known of it then.
+    /// The copy of the job when it was taken.
     pub entry: JobEntry,
     serial: u64,
 }
 
-/// Jobs by the time they are due, and those that are due by the order of dispatch.
 #[derive(Debug)]
 pub struct UpcomingJobs {
     jobs: FxHashMap<JobNo, Held>,
-    /// What comes when. Some of it is outdated: only what agrees with `look_at` counts.
+    /// By time. Contains outdated entries; only those that match `look_at` count.
     timeline: BinaryHeap<Reverse<(Timestamp, JobNo)>>,
     due: DueByDestination<JobNo>,
-    /// How many were taken, ever.
+    /// Counts taken jobs, to recognise the latest.
     serial: u64,
-    /// Jobs that do not keep their promise, or will not, each once for each of its times.
+    /// Jobs that miss their deadline, or will, once per due time.
     late: Vec<JobNo>,
-    /// Of those that are due, all that should have started before are known to be late.
+    /// All due jobs that should have started before this are known to be late.
     late_checked_until: Timestamp,
 }
 
 impl UpcomingJobs {
-    /// Without jobs. What is due waits as `aging` says.
     pub fn new(aging: Aging) -> Self {
         Self {
             jobs: FxHashMap::default(),
@@ -75,29 +70,27 @@ impl UpcomingJobs {
         }
     }
 
-    /// How many jobs it holds.
     pub fn count(&self) -> usize {
         self.jobs.len()
     }
 
-    /// What is known of a job.
     pub fn get(&self, job: JobNo) -> Option<&JobEntry> {
         self.jobs.get(&job).map(|held| &held.entry)
     }
 
-    /// Puts a job in, in place of what was known of it. News of a job that is being fired are only
-    /// remembered: [`UpcomingJobs::put_back`] then says that it must be loaded again.
+    /// Inserts or replaces a job. If it is being fired, only the change is recorded:
+    /// [`UpcomingJobs::put_back`] then requests a reload.
     pub fn insert(&mut self, job: JobNo, entry: JobEntry) {
         if !self.note_change_while_taken(job) {
             self.put(job, entry);
         }
     }
 
-    /// Is the job being fired? Then it is remembered that something of it was missed.
+    /// If the job is being fired, records a change and returns true.
     fn note_change_while_taken(&mut self, job: JobNo) -> bool {
         match self.jobs.get_mut(&job).map(|held| &mut held.state) {
-            Some(State::Taken { missed, .. }) => {
-                *missed = true;
+            Some(State::Taken { changed, .. }) => {
+                *changed = true;
                 true
             }
             Some(State::Coming | State::Due) | None => false,
@@ -106,7 +99,7 @@ impl UpcomingJobs {
 
     fn put(&mut self, job: JobNo, mut entry: JobEntry) {
         if entry.will_be_late() {
-            entry.told = true;
+            entry.reported_late = true;
             self.late.push(job);
         }
         self.timeline.push(Reverse((entry.look_at, job)));
@@ -114,7 +107,7 @@ impl UpcomingJobs {
         self.not_due_any_more(job, before);
     }
 
-    /// Takes over what the store has learnt of a job that is known and the same otherwise.
+    /// Takes over new facts about an otherwise unchanged job.
     pub fn refresh(&mut self, job: &DueJob) {
         if self.note_change_while_taken(job.no) {
             return;
@@ -127,10 +120,10 @@ impl UpcomingJobs {
         let is_due = held.state == State::Due;
         let late = held.entry.will_be_late()
             || (is_due
-                && !held.entry.told
+                && !held.entry.reported_late
                 && held.entry.should_start_by() < self.late_checked_until);
         if late {
-            held.entry.told = true;
+            held.entry.reported_late = true;
             self.late.push(job.no);
         }
         if is_due {
@@ -140,7 +133,7 @@ impl UpcomingJobs {
         }
     }
 
-    /// Forgets a job; one that is being fired when it is put back.
+    /// Removes a job. If it is being fired, it is removed when it is put back.
     pub fn remove(&mut self, job: JobNo) {
         if !self.note_change_while_taken(job) {
             self.forget(job);
@@ -158,7 +151,7 @@ impl UpcomingJobs {
         }
     }
 
-    /// Forgets all jobs but those of the given shards, also those that are being fired.
+    /// Removes all jobs of other shards, also those being fired.
     pub fn retain_shards(&mut self, keep: impl Fn(Shard) -> bool) {
         let gone: Vec<JobNo> =
             self.jobs.keys().copied().filter(|job| !keep(Shard::of(*job))).collect();
@@ -167,7 +160,7 @@ impl UpcomingJobs {
         }
     }
 
-    /// Moves what has come due by `now` into the order of dispatch, which is that of this moment.
+    /// Moves jobs that are due at `now` into dispatch order.
     pub fn move_due(&mut self, now: Timestamp) {
         self.due.advance(now);
         while let Some(Reverse((look_at, job))) = self.timeline.peek().copied() {
@@ -176,10 +169,10 @@ impl UpcomingJobs {
                 Some(_) if look_at > now => return,
                 Some(held) => {
                     held.state = State::Due;
-                    if !held.entry.told
+                    if !held.entry.reported_late
                         && held.entry.should_start_by() < now.max(self.late_checked_until)
                     {
-                        held.entry.told = true;
+                        held.entry.reported_late = true;
                         self.late.push(job);
                     }
                     self.due.insert(held.entry.destination(), held.entry.dispatch_key(), job);
@@ -190,8 +183,7 @@ impl UpcomingJobs {
         }
     }
 
-    /// Finds those that are due and should have started by `now`. Costs what it finds: those that
-    /// were late before are not looked at again.
+    /// Finds due jobs that should have started by `now`. Jobs found before are not visited again.
     pub fn find_late(&mut self, now: Timestamp) {
         if now <= self.late_checked_until {
             return;
@@ -209,8 +201,10 @@ impl UpcomingJobs {
                 let from = (at(since, Timestamp::MIN), JobNo(i64::MIN));
                 let to = (at(now, Timestamp::MIN), JobNo(i64::MIN));
                 for (_, job) in lane.range(from..to) {
-                    if let Some(held) = self.jobs.get_mut(job).filter(|held| !held.entry.told) {
-                        held.entry.told = true;
+                    if let Some(held) =
+                        self.jobs.get_mut(job).filter(|held| !held.entry.reported_late)
+                    {
+                        held.entry.reported_late = true;
                         self.late.push(*job);
                     }
                 }
@@ -220,17 +214,17 @@ impl UpcomingJobs {
         }
     }
 
-    /// A job does not keep its promise.
+    /// Records that a job misses its deadline.
     pub fn note_late(&mut self, job: JobNo) {
         self.late.push(job);
     }
 
-    /// Jobs that do not keep their promise, or will not, for somebody to take.
+    /// Jobs that miss their deadline, to be drained by the caller.
     pub fn late(&mut self) -> &mut Vec<JobNo> {
         &mut self.late
     }
 
-    /// How many are due, by lane, wherever they wait.
+    /// Number of due jobs by lane, for all destinations.
     pub fn waiting(&self) -> [usize; Lane::ALL.len()] {
         let mut sum = [0; Lane::ALL.len()];
         for destination in self.due.orders() {
@@ -239,13 +233,12 @@ impl UpcomingJobs {
         sum
     }
 
-    /// How many are due in a line, by lane.
+    /// Number of due jobs by lane.
     pub fn waiting_in(&self, destination: Destination<'_>) -> [usize; Lane::ALL.len()] {
         self.due.count(destination)
     }
 
-    /// The pools for whose queues something waits: those that come after a name, then from the first
-    /// on.
+    /// Returns the pools with jobs for their queues: those after `name`, then from the first on.
     pub fn pools_after(&self, name: &str) -> impl Iterator<Item = &str> {
         let pools = self.due.pools();
         let after = pools.range::<str, _>((Bound::Excluded(name), Bound::Unbounded));
@@ -253,44 +246,41 @@ impl UpcomingJobs {
         after.chain(rest).map(|(pool, _)| pool.as_str())
     }
 
-    /// How many pools there are for whose queues something waits.
     pub fn count_pools(&self) -> usize {
         self.due.pools().len()
     }
 
-    /// What the first due job of a lane ranks at.
     pub fn first_rank(&self, destination: Destination<'_>, lane: Lane) -> Option<Rank> {
         self.due.first_rank(destination, lane)
     }
 
-    /// Takes the first due job of a lane to fire it. It is known still, but due no more until it is put
-    /// back.
+    /// Takes the first due job of a lane to fire it. It is not due again until it is put back.
     pub fn take_due(&mut self, destination: Destination<'_>, lane: Lane) -> Option<TakenDue> {
         let job = self.due.pop_first(destination, lane)?;
         let held = self.jobs.get_mut(&job)?;
         self.serial += 1;
-        held.state = State::Taken { serial: self.serial, missed: false };
+        held.state = State::Taken { serial: self.serial, changed: false };
         Some(TakenDue { job, entry: held.entry.clone(), serial: self.serial })
     }
 
-    /// Puts a job back that was taken, with what it waits for next; `None` if that is nothing. Says
-    /// `false`, and puts nothing back, if the store has told something of the job meanwhile.
+    /// Puts back a job that was taken, with its next time if it has one. Returns false, and drops
+    /// the job, if the store has reported a change meanwhile.
     pub fn put_back(&mut self, taken: TakenDue, next: Option<JobEntry>) -> bool {
         let TakenDue { job, serial, .. } = taken;
         match self.jobs.get(&job).map(|held| held.state) {
-            Some(State::Taken { serial: newest, missed }) if newest == serial => {
-                match next.filter(|_| !missed) {
+            Some(State::Taken { serial: newest, changed }) if newest == serial => {
+                match next.filter(|_| !changed) {
                     Some(entry) => self.put(job, entry),
                     None => self.forget(job),
                 }
-                !missed
+                !changed
             }
-            // It was forgotten, and perhaps loaded again.
+            // It was removed, and perhaps loaded again.
             Some(_) | None => false,
         }
     }
 
-    /// When the next job comes due that is not due yet.
+    /// Returns the time when the next job becomes due.
     pub fn next_look(&mut self) -> Option<Timestamp> {
         while let Some(Reverse((look_at, job))) = self.timeline.peek().copied() {
             if self.jobs.get(&job).is_some_and(|held| held.is_awaited(look_at)) {

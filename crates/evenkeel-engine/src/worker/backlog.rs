@@ -1,4 +1,4 @@
-//! What waits for a worker, and whether something may start beside it.
+//! Tracks whether attempts wait in the queue, so that newly due jobs do not overtake them.
 
 use std::sync::atomic::Ordering;
 
@@ -8,8 +8,8 @@ use super::Worker;
 use crate::settings::Settings;
 
 impl Worker {
-    /// May a job with this definition start here without waiting in the queue?
-    /// Only a claim counts how many run under a limit.
+    /// True if runs of the job may start on this node without being queued. Jobs under a limit may
+    /// not, because only a claim counts permits.
     pub fn takes_directly(
         &self,
         definition: &Definition,
@@ -22,26 +22,26 @@ impl Worker {
             && settings.pools.contains(&definition.pool)
     }
 
-    /// Do attempts wait in the store that this node could take, as far as is known? Then what is
-    /// due queues up behind them.
+    /// True if the queue is known to hold attempts that this node could claim. Then due jobs are
+    /// queued behind them.
     pub fn has_backlog(&self) -> bool {
         self.backlog.load(Ordering::Acquire)
     }
 
-    /// Attempts were put into the queue that this node could take.
+    /// Records that attempts were queued that this node could claim.
     pub fn note_queued(&self) {
         self.queued.fetch_add(1, Ordering::AcqRel);
         self.backlog.store(true, Ordering::Release);
         self.arrivals.notify_one();
     }
 
-    /// Waits until this node has put attempts into the queue that it could take itself: no wake-up by
-    /// way of the store is needed for that, which may be lost.
+    /// Waits until this node has queued attempts that it could claim itself. This needs no signal
+    /// from the store, which may be lost.
     pub async fn arrived(&self) {
         self.arrivals.notified().await;
     }
 
-    /// Takes up to `wanted` places for a claim, which holds them until [`Worker::note_claimed`] or
+    /// Takes up to `wanted` slots for a claim, which holds them until [`Worker::note_claimed`] or
     /// [`Worker::claim_failed`].
     pub fn take_slots_to_claim(&self, wanted: usize) -> usize {
         let slots = self.take_slots(wanted);
@@ -49,29 +49,28 @@ impl Worker {
         slots
     }
 
-    /// The store did not answer the claim.
     pub fn claim_failed(&self) {
         self.claiming.store(0, Ordering::Release);
     }
 
-    /// Are more runs due than workers are free? Places that a claim holds count as free: it gives back
-    /// those that it has no use for.
+    /// True if more runs are due than slots are free. Slots that a claim holds count as free,
+    /// because the claim returns those it does not use.
     pub fn has_fewer_slots_than(&self, due: usize) -> bool {
         due > self.slots.free() + self.claiming.load(Ordering::Acquire)
     }
 
-    /// Remembers what was queued before a claim, for [`Worker::note_claimed`].
+    /// Counter to be read before a claim and passed to [`Worker::note_claimed`].
     pub fn queued_before(&self) -> u64 {
         self.queued.load(Ordering::Acquire)
     }
 
-    /// How many attempts this node has claimed.
+    /// Number of attempts this node has claimed since it joined.
     pub fn claimed(&self) -> u64 {
         self.claimed.load(Ordering::Acquire)
     }
 
-    /// A claim found so many, and more than it could take, or not. What was queued meanwhile may not
-    /// have been seen by it.
+    /// Records that a claim returned `found` attempts, and whether `more` wait. It may have missed
+    /// attempts that were queued since `queued_before` was read.
     pub fn note_claimed(&self, found: usize, more: bool, queued_before: u64) {
         self.claimed.fetch_add(found as u64, Ordering::AcqRel);
         self.claiming.store(0, Ordering::Release);

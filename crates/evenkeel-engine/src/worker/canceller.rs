@@ -1,4 +1,4 @@
-//! Passes on to running bodies that somebody wants them ended.
+//! Cancels running bodies whose cancellation was requested.
 
 use std::sync::Arc;
 
@@ -8,35 +8,34 @@ use evenkeel_store::{Cancellation, Signal, StoreError};
 use crate::cluster::node_context::{NodeContext, signalled};
 use crate::cluster::store_health::log_trouble;
 
-/// Ends bodies on request.
 pub struct Canceller {
     ctx: Arc<NodeContext>,
 }
 
 impl Canceller {
-    /// A canceller of this incarnation.
     pub fn new(ctx: Arc<NodeContext>) -> Self {
         Self { ctx }
     }
 
-    /// Asks the store once what is to end.
+    /// Reads the requested cancellations of this node once. Returns how many.
     pub async fn run_once(&self) -> Result<usize, StoreError> {
         let wanted = self.ctx.store.cancellations(self.ctx.node).await?;
         for Cancellation { key, superseded } in &wanted {
             let reason =
                 if *superseded { CancelReason::Superseded } else { CancelReason::Requested };
-            // They are told until they have ended; the body hears it once.
+            // The store returns a cancellation until the attempt has ended; a body receives only
+            // the first.
             self.ctx.worker.cancel(*key, reason);
         }
         Ok(wanted.len())
     }
 
-    /// Runs until its task is ended: also a draining node obeys.
+    /// Runs until its task is aborted; a draining node cancels bodies, too.
     pub async fn run(self) {
         let mut signals = self.ctx.store.signals().subscribe();
         loop {
             if let Err(error) = self.run_once().await {
-                log_trouble(&error, "cancellations were not read; will retry");
+                log_trouble(&error, "reading cancellations failed; will retry");
             }
             tokio::select! {
                 biased;

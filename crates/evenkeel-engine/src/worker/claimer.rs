@@ -1,4 +1,4 @@
-//! Takes attempts that wait in the store, as many as there is room for.
+//! Claims queued attempts, as many as there are free slots.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,22 +11,20 @@ use crate::cluster::store_health::log_trouble;
 use crate::insight::run_metrics::earliest_start;
 use crate::worker::open_attempt::{AttemptToStart, deadline_without_history};
 
-/// Claims for this node's worker.
 pub struct Claimer {
     ctx: Arc<NodeContext>,
-    /// Halved whenever the store does not answer: a claim brings checkpoints along, and too many
-    /// of them would never come through.
+    /// Most attempts per claim. Halved whenever the store does not answer: a claim returns
+    /// checkpoints, and a large answer might never arrive in time.
     room_max: AtomicUsize,
 }
 
 impl Claimer {
-    /// A dispatcher of this incarnation.
     pub fn new(ctx: Arc<NodeContext>) -> Self {
         let room_max = AtomicUsize::new(ctx.store.batch_sizing().batch);
         Self { ctx, room_max }
     }
 
-    /// Claims one batch and starts it. Says whether more may wait.
+    /// Claims one batch and starts it. Returns whether more attempts may wait.
     pub async fn run_once(&self) -> Result<bool, StoreError> {
         let ctx = &self.ctx;
         if !ctx.may_start() {
@@ -46,7 +44,7 @@ impl Claimer {
             aging: ctx.settings.aging,
             limits: ctx.settings.limits.clone(),
         };
-        // What will be claimed is not known before: no ping may raise the bound meanwhile.
+        // The claimed times are not known yet, so no ping may raise the low watermark meanwhile.
         let in_flight = ctx.low_watermark.begin_batch(Timestamp::MIN).await;
         let queued_before = ctx.worker.queued_before();
         let claimed = match ctx.store.claim(&claim, NodeContext::NOW).await {
@@ -55,7 +53,8 @@ impl Claimer {
                 ctx.worker.claim_failed();
                 ctx.worker.slots.give(room);
                 self.room_max.store((room_max / 2).max(1), Ordering::Relaxed);
-                // It may have been committed: the reconciler finds what nobody started.
+                // The claim may have been committed; the reconciler finds attempts that did not
+                // start.
                 if error.unwritable().is_none() {
                     ctx.request_reconcile();
                 }
@@ -74,7 +73,8 @@ impl Claimer {
         drop(in_flight);
         ctx.worker.slots.give(room - got);
         if more && got == 0 {
-            // Somebody else is just giving out the places, or many stand in the way: not at once.
+            // Another node is handing out permits, or many attempts in front may not be claimed.
+            // Wait a moment.
             tokio::time::sleep(ctx.settings.linger).await;
         }
         Ok(more)
@@ -119,7 +119,6 @@ impl Claimer {
         }
     }
 
-    /// Runs until the node stops.
     pub async fn run(self) {
         let ctx = &self.ctx;
         let mut stopping = ctx.stopping.subscribe();
@@ -138,7 +137,7 @@ impl Claimer {
                 }
                 Err(error) => {
                     log_trouble(&error, "claiming failed; will retry");
-                    // Whatever signals say, the store comes first.
+                    // While the store fails, signals must not cause earlier retries.
                     ctx.pause(backoff.next()).await;
                     continue;
                 }
@@ -149,7 +148,8 @@ impl Claimer {
                 _ = stopping.changed() => {}
                 () = ctx.worker.slots.freed(wait), if full => {}
                 () = signalled(&mut signals, Signal::Ready) => if full {
-                    // The next free place is for it, unless what is due here goes before it.
+                    // The next free slot is for the queued attempt, unless a due job of this node
+                    // ranks higher.
                     ctx.worker.note_queued();
                 },
                 () = ctx.worker.arrived(), if !full => {}

@@ -1,7 +1,8 @@
-//! What is said to bodies that have not started yet.
+//! Messages for attempts that have not started here yet.
 //!
-//! A claim is committed before its answer is here, so others may speak to an attempt that this node
-//! does not know of so far.
+//! A claim is committed before its answer arrives, so other nodes may already send messages about
+//! an
+//! attempt that this node does not know of.
 
 use std::collections::BTreeMap;
 
@@ -10,49 +11,49 @@ use evenkeel_core::lease::Fence;
 use evenkeel_executors::CancelReason;
 use tracing::{debug, warn};
 
-/// Words of each kind that may wait for their body to start.
+/// Messages of each kind that are kept.
 const EARLY_MAX: usize = 1024;
 
-/// Words that wait for their body to start.
 #[derive(Debug, Default)]
 pub(super) struct EarlyMessages {
     cancels: BTreeMap<AttemptKey, CancelReason>,
-    settled: BTreeMap<AttemptKey, Fence>,
+    ended: BTreeMap<AttemptKey, Fence>,
 }
 
 impl EarlyMessages {
-    /// Somebody wants the attempt ended.
+    /// Keeps a cancellation.
     pub(super) fn cancel(&mut self, key: AttemptKey, reason: CancelReason) {
         if self.cancels.len() >= EARLY_MAX {
-            warn!("forgetting the oldest of too many early cancellations");
+            warn!("too many early cancellations; dropping the oldest");
             self.cancels.pop_first();
         }
         self.cancels.insert(key, reason);
     }
 
-    /// Whoever has the attempt under this fence has it no more.
-    pub(super) fn settle(&mut self, key: AttemptKey, fence: Fence) {
-        if self.settled.len() >= EARLY_MAX {
-            // Most are of bodies that have ended meanwhile; the reconciler finds the others.
-            debug!("forgetting the oldest of too many early letters");
-            self.settled.pop_first();
+    /// Keeps the message that the outcome of the attempt was overridden, so this fence has ended.
+    pub(super) fn end(&mut self, key: AttemptKey, fence: Fence) {
+        if self.ended.len() >= EARLY_MAX {
+            // Most are about bodies that have ended meanwhile; the reconciler finds the others.
+            debug!("too many early messages; dropping the oldest");
+            self.ended.pop_first();
         }
-        let known = self.settled.entry(key).or_insert(fence);
+        let known = self.ended.entry(key).or_insert(fence);
         *known = fence.max(*known);
     }
 
-    /// Has somebody else said how an attempt goes on that is about to start under this fence?
-    pub(super) fn take_settled(&mut self, key: AttemptKey, fence: Fence) -> bool {
-        !self.settled.is_empty() && self.settled.remove(&key).is_some_and(|until| fence <= until)
+    /// True if the attempt that is about to start under this fence was already ended by an
+    /// override.
+    pub(super) fn take_ended(&mut self, key: AttemptKey, fence: Fence) -> bool {
+        !self.ended.is_empty() && self.ended.remove(&key).is_some_and(|until| fence <= until)
     }
 
-    /// Why an attempt that starts is to end at once, if it is.
+    /// Returns the reason if the attempt that is about to start must be cancelled.
     pub(super) fn take_cancel(&mut self, key: AttemptKey) -> Option<CancelReason> {
         self.cancels.remove(&key)
     }
 
     #[cfg(test)]
-    pub(super) fn settled_count(&self) -> usize {
-        self.settled.len()
+    pub(super) fn ended_count(&self) -> usize {
+        self.ended.len()
     }
 }

@@ -1,4 +1,4 @@
-//! Stores how bodies ended, many at a time.
+//! Stores the results of ended bodies in batches.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::cluster::store_health::log_trouble;
 use crate::upkeep::auto_pauser;
 use crate::worker::recorder::BATCH_BYTES_MAX;
 
-/// Writes ends in batches: what has come while the last batch was written is the next one.
+/// Stores results in batches: results that arrive while a batch is stored form the next batch.
 pub struct Finisher {
     ctx: Arc<NodeContext>,
     ended: Arc<Mutex<mpsc::UnboundedReceiver<Finish>>>,
@@ -23,12 +23,12 @@ pub struct Finisher {
 }
 
 impl Finisher {
-    /// Takes ends from `ended`, which several finishers may share.
+    /// Several finishers may share `ended`.
     pub fn new(ctx: Arc<NodeContext>, ended: Arc<Mutex<mpsc::UnboundedReceiver<Finish>>>) -> Self {
         Self { ctx, ended, last_batch: 0 }
     }
 
-    /// Waits for ends and stores one batch of them. `None` when no more can come.
+    /// Waits for results and stores one batch. Returns `None` when no more can come.
     pub async fn run_once(&mut self) -> Option<usize> {
         let batch_max = self.ctx.store.batch_sizing().batch;
         let mut batch = Vec::new();
@@ -48,12 +48,12 @@ impl Finisher {
         Some(self.last_batch)
     }
 
-    /// Stores a batch, waiting out the store for as long as it takes.
+    /// Stores a batch; retries for as long as the store is unavailable.
     async fn store(&self, mut batch: Vec<Finish>) {
         let results = match self.try_store(&batch).await {
             Ok(results) => results,
             Err(_) => {
-                // One end that the store will never take must not keep the others waiting.
+                // A single result that the store refuses must not block the others.
                 let mut results = Vec::with_capacity(batch.len());
                 for end in &batch {
                     results.push(self.store_alone(end).await);
@@ -71,7 +71,7 @@ impl Finisher {
                 warn!(
                     run.id = %self.ctx.run_ids.attempt_id(finish.key),
                     run.fence = finish.fence.0,
-                    "the end of a run was refused: another node has taken it over"
+                    "result refused because another node has taken over the attempt; dropping it"
                 );
             }
         }
@@ -79,11 +79,11 @@ impl Finisher {
             self.announce_moved();
         }
         discard_unwritten_dead_letters(&*self.ctx.store, &mut batch, &results).await;
-        self.tell(&batch, &results);
+        self.report(&batch, &results);
     }
 
-    /// Passes on what was stored to all who count, listen or read the log.
-    fn tell(&self, batch: &[Finish], results: &[FinishResult]) {
+    /// Reports stored results to metrics, log, event listeners and the auto-pauser.
+    fn report(&self, batch: &[Finish], results: &[FinishResult]) {
         self.ctx.run_metrics.ended(batch);
         self.ctx.run_log.ended(batch);
         if self.ctx.events.has_listeners() {
@@ -96,16 +96,17 @@ impl Finisher {
         }
     }
 
-    /// Tells schedulers that jobs have new times, without making other ends wait for it.
+    /// Signals schedulers that jobs have new times. Spawned, because other results must not wait
+    /// for it.
     fn announce_moved(&self) {
         let store = Arc::clone(&self.ctx.store);
         tokio::spawn(async move {
-            // A lost wake-up costs one poll.
+            // A lost signal delays them by one poll.
             let _ = store.announce(Signal::Jobs).await;
         });
     }
 
-    /// Tries until the store answers. An error is its refusal.
+    /// Retries until the store answers. An error means that the store refuses the batch.
     async fn try_store(&self, batch: &[Finish]) -> Result<Vec<FinishResult>, StoreError> {
         let mut backoff = Backoff::default();
         loop {
@@ -122,7 +123,7 @@ impl Finisher {
         }
     }
 
-    /// Stores one end; without its results if the store refuses them.
+    /// Stores one result. If the store refuses it, stores it without output and checkpoint.
     async fn store_alone(&self, end: &Finish) -> FinishResult {
         let refusal = match self.try_store(std::slice::from_ref(end)).await {
             Ok(results) => return results.first().copied().unwrap_or(FinishResult::LeaseLost),
@@ -131,9 +132,9 @@ impl Finisher {
         error!(
             run.id = %self.ctx.run_ids.attempt_id(end.key),
             error = &refusal as &dyn std::error::Error,
-            "the store refuses the results of a run; it is stored without them"
+            "store refuses the output of an attempt; storing its result without output"
         );
-        let error = Some(format!("its results could not be stored: {refusal}"));
+        let error = Some(format!("the output could not be stored: {refusal}"));
         let bare = Finish {
             results: Results { error, ..Results::default() },
             attachments: Attachments { checkpoint: CheckpointDisposition::AsIs, ..end.attachments },
@@ -148,16 +149,16 @@ impl Finisher {
         }
     }
 
-    /// Runs until no more ends can come.
     pub async fn run(mut self) {
         while self.run_once().await.is_some() {}
     }
 }
 
-/// An end that is stored this long after it came: meanwhile, others counted the run as active.
+/// A result that is stored later than this after the end. Meanwhile, other nodes counted the run as
+/// active.
 const LATE: Span = Span::from_secs(1);
 
-/// Lets the store correct what was recorded while these ends could not be stored.
+/// Marks late results, so that the store corrects what was recorded while it could not be reached.
 fn mark_late(batch: &mut [Finish], now: Timestamp) {
     for end in batch {
         let is_late = end.finished_at.saturating_add(LATE) < now;
@@ -165,12 +166,12 @@ fn mark_late(batch: &mut [Finish], now: Timestamp) {
     }
 }
 
-/// Does its job's next time follow from this end?
+/// True if the job's next time is computed from this end.
 fn moves_next_time(end: &Finish) -> bool {
-    matches!(end.then, Then::EndChain { next_at: Some(_), .. })
+    matches!(end.then, Then::EndRun { next_at: Some(_), .. })
 }
 
-/// The batch in parts that no statement chokes on. Mostly that is one.
+/// Splits the batch into parts that are small enough for one statement. Usually that is one part.
 fn by_bytes(batch: Vec<Finish>) -> Vec<Vec<Finish>> {
     let size = |finish: &Finish| {
         let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
@@ -197,9 +198,9 @@ fn by_bytes(batch: Vec<Finish>) -> Vec<Vec<Finish>> {
 
 #[cfg(test)]
 mod tests {
+    use evenkeel_core::attempt::Outcome;
     use evenkeel_core::lease::Fence;
     use evenkeel_core::on_failure::Hook;
-    use evenkeel_core::run::Outcome;
     use evenkeel_core::{AttemptKey, JobNo, TenantNo};
 
     use super::*;
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_of_large_ends_is_stored_in_parts_and_none_is_lost() {
+    fn batch_of_large_results_is_split_without_loss() {
         let large = BATCH_BYTES_MAX / 2;
         let sizes =
             |ends: Vec<Finish>| -> Vec<usize> { by_bytes(ends).iter().map(Vec::len).collect() };

@@ -1,4 +1,4 @@
-//! Passes on to running bodies what is said to them from afar.
+//! Delivers messages from other nodes to running bodies.
 
 use std::sync::Arc;
 
@@ -7,30 +7,29 @@ use evenkeel_store::{Signal, StoreError};
 use crate::cluster::node_context::{NodeContext, signalled};
 use crate::cluster::store_health::log_trouble;
 
-/// Letters taken at once.
+/// Messages per query.
 const LIMIT: u32 = 1000;
 
-/// Fetches the letters for this node's bodies.
 pub struct Inbox {
     ctx: Arc<NodeContext>,
 }
 
 impl Inbox {
-    /// A postman of this incarnation.
     pub fn new(ctx: Arc<NodeContext>) -> Self {
         Self { ctx }
     }
 
-    /// Delivers what has come. Says whether there may be more.
+    /// Delivers waiting messages. Returns whether more may wait.
     pub async fn run_once(&self) -> Result<bool, StoreError> {
         let taken = self.ctx.store.take_messages(self.ctx.node, LIMIT).await;
-        // They may be gone from the store all the same: whose bodies they were about is looked up.
+        // The store may have removed the messages although the answer was lost; the reconciler
+        // detects their effects.
         let messages = taken.inspect_err(|_| self.ctx.request_reconcile())?;
         messages.iter().for_each(|message| self.ctx.worker.deliver(*message));
         Ok(messages.len() >= LIMIT as usize)
     }
 
-    /// Runs until its task is ended: bodies of a draining node still want to hear.
+    /// Runs until its task is aborted; bodies of a draining node receive messages, too.
     pub async fn run(self) {
         let mut signals = self.ctx.store.signals().subscribe();
         loop {
@@ -38,7 +37,7 @@ impl Inbox {
                 Ok(true) => continue,
                 Ok(false) => {}
                 Err(error) => {
-                    log_trouble(&error, "node messages were not read; will retry");
+                    log_trouble(&error, "reading node messages failed; will retry");
                 }
             }
             tokio::select! {

@@ -1,4 +1,9 @@
-//! Runs bodies: starts them, watches over them, and passes on how they ended.
+//! Runs the bodies of attempts.
+//!
+//! Loops: [`claimer`] claims queued attempts, [`finisher`] stores results, [`recorder`] stores
+//! progress, [`canceller`] and [`inbox`] receive requests about running bodies. [`Worker`] holds
+//! all
+//! open attempts of the node, and [`slots`] limits how many bodies run at once.
 
 mod backlog;
 pub(crate) mod canceller;
@@ -18,11 +23,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use evenkeel_core::attempt::{Loss, Outcome};
 use evenkeel_core::chance::Chance;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::run::{Loss, Outcome};
 use evenkeel_core::{AttemptKey, RunIds, TenantNo};
-use evenkeel_executors::{CancelReason, Invocation, Lease, Registry, Report, Wire, cancellation};
+use evenkeel_executors::{
+    CancelReason, Invocation, Lease, LiveReport, Registry, Report, cancellation,
+};
 use evenkeel_store::{Finish, MessageKind, NodeMessage};
 use futures::FutureExt;
 use rustc_hash::FxHashMap;
@@ -38,18 +45,16 @@ use crate::worker::slots::Slots;
 
 use self::early_messages::EarlyMessages;
 
-/// Ended bodies that the store may not know of before no more are started.
+/// With this many ended bodies whose result is not stored yet, no more bodies start.
 const UNSTORED_MAX: usize = 8192;
 
-/// All bodies of one incarnation of a node.
+/// All open attempts of this node.
 pub struct Worker {
-    /// The places for bodies.
     pub slots: Arc<Slots>,
-    /// What the store says this node has and what it knows may differ.
+    /// The store may assign attempts to this node that it does not know of.
     pub needs_reconcile: AtomicBool,
-    /// How runs ended, until it is written down.
+    /// Totals that are not stored yet.
     pub stats: PendingStats,
-    /// Who has places under limits.
     pub permits: HeldPermits,
     backlog: AtomicBool,
     queued: AtomicU64,
@@ -57,7 +62,7 @@ pub struct Worker {
     claiming: AtomicUsize,
     arrivals: Notify,
     open: Mutex<FxHashMap<AttemptKey, OpenAttempt>>,
-    /// This process did not run for longer than its lease, the last time it lost contact.
+    /// The process did not run while its lease ended, the last time it lost the store.
     pub was_frozen: AtomicBool,
     early: Mutex<EarlyMessages>,
     registry: Arc<Registry>,
@@ -70,7 +75,6 @@ pub struct Worker {
     log_bytes: usize,
 }
 
-/// What a worker is made of.
 pub struct WorkerParts {
     pub slots: Arc<Slots>,
     pub registry: Arc<Registry>,
@@ -79,9 +83,9 @@ pub struct WorkerParts {
     pub db_clock: Arc<DbClock>,
     pub chance: Arc<dyn Chance>,
     pub run_ids: RunIds,
-    /// Receives the end of every body.
+    /// Receives the result of every body.
     pub ended: mpsc::UnboundedSender<Finish>,
-    /// About how many bytes of an attempt's output are kept.
+    /// Stored output per attempt, about, in bytes.
     pub log_bytes: usize,
 }
 
@@ -115,35 +119,36 @@ impl Worker {
         }
     }
 
-    /// Takes up to `wanted` places; fewer if the store is far behind in learning how bodies ended.
+    /// Takes up to `wanted` slots; fewer if many results are not stored yet. Returns how many.
     pub fn take_slots(&self, wanted: usize) -> usize {
         let behind = self.open_count().saturating_sub(self.slots.total());
         self.slots.take(wanted.min(UNSTORED_MAX.saturating_sub(behind)))
     }
 
-    /// Starts the body of an attempt that has a place.
+    /// Starts the body of an attempt for which a slot was taken.
     ///
-    /// If the lease ran out while the claim was on its way, somebody else may have it by now: then
-    /// no body starts, and the reconciler gives the attempt back if it is still this node's.
+    /// If the lease ended before the claim was answered, another node may own the attempt by now.
+    /// Then no
+    /// body starts, and the reconciler gives the attempt back if it is still this node's.
     pub fn start(self: &Arc<Self>, attempt: AttemptToStart) {
         let (key, fence) = (attempt.key, attempt.fence);
         let (handle, cancel) = cancellation();
-        let wire = Wire::new(attempt.started_at, self.log_bytes);
-        let mut open = OpenAttempt::new(&attempt, handle, wire.clone(), self.clock.monotonic());
+        let live = LiveReport::new(attempt.started_at, self.log_bytes);
+        let mut open = OpenAttempt::new(&attempt, handle, live.clone(), self.clock.monotonic());
         let mut all = lock(&self.open);
-        // What was lost starts again under a new right, or if it had no body.
+        // A lost attempt may start again under a higher fence, or if it never had a body.
         let may_start = |known: &OpenAttempt| {
             let lost = known.lost();
             lost.is_some_and(|lost| known.fence < fence || !lost.loss.body_may_have_started())
         };
         if let Some(known) = all.get(&key).filter(|known| !may_start(known)) {
             if known.fence < fence {
-                // It went back into the queue by somebody's word, and its old body is not gone yet:
-                // as soon as that is, the attempt is found to be nobody's and goes back once more.
+                // The attempt was requeued by an override and claimed here again, but its old body
+                // still runs. Once that has ended, the reconciler gives the attempt back.
                 self.needs_reconcile.store(true, Ordering::Release);
             } else {
                 let id = self.run_ids.attempt_id(key);
-                error!(run.id = %id, "an attempt was to start that is open already");
+                error!(run.id = %id, "an attempt that is already open was claimed again; ignoring the claim");
             }
             return self.slots.give(1);
         }
@@ -156,8 +161,9 @@ impl Worker {
         {
             let mut early = lock(&self.early);
             let cancel = early.take_cancel(key);
-            if early.take_settled(key, fence) {
-                // The letter was quicker than the answer to the claim: nobody waits for a body.
+            if early.take_ended(key, fence) {
+                // The message arrived before the answer to the claim. The outcome is known, so no
+                // body starts.
                 self.drop_overridden(attempt.tenant, key);
                 return self.slots.give(1);
             }
@@ -175,13 +181,13 @@ impl Worker {
             checkpoint: attempt.checkpoint,
             cancel,
             lease: self.lease.clone(),
-            wire,
+            live,
         };
-        let (worker, printed) = (Arc::clone(self), open.wire.clone());
-        // Spawned under the lock: its end cannot be looked for before it is there.
+        let (worker, printed) = (Arc::clone(self), open.live.clone());
+        // Spawned under the lock, so that the body cannot end before it is in the map.
         let task = tokio::spawn(async move {
             let report = AssertUnwindSafe(worker.run_body(invocation)).catch_unwind().await;
-            let mut report = report.unwrap_or_else(|_| Report::failed("its executor panicked"));
+            let mut report = report.unwrap_or_else(|_| Report::failed("the executor panicked"));
             report.output = printed.take_log().or(report.output);
             worker.body_ended(key, fence, report);
         });
@@ -189,20 +195,20 @@ impl Worker {
         all.insert(key, open);
     }
 
-    /// Passes on how a body ended, and frees its place.
+    /// Sends the result of a body to the finisher and frees its slot.
     fn body_ended(&self, key: AttemptKey, fence: Fence, report: Report) {
         let mut all = lock(&self.open);
         self.slots.give(1);
         let Some(open) = all.get_mut(&key).filter(|open| open.fence == fence) else { return };
         let was_ended = report.outcome == Outcome::Cancelled;
         match open.cancel.reason() {
-            // Nobody asked for it: the body itself saw its lease end. What ended well or badly in
-            // spite of that is reported; the fence tells if it still counts.
+            // The body cancelled itself because the lease ended. A body that succeeded or failed
+            // meanwhile is reported; the fence decides whether the result counts.
             None | Some(CancelReason::LeaseLost) if was_ended => {
                 open.lose(Loss::StoreUnreachable, self.db_clock.now());
                 self.needs_reconcile.store(true, Ordering::Release);
             }
-            Some(CancelReason::Settled) => {
+            Some(CancelReason::EndReported) => {
                 self.drop_overridden(open.tenant(), key);
                 all.remove(&key);
             }
@@ -213,26 +219,26 @@ impl Worker {
                 open.stage = AttemptStage::Ended;
                 let took = self.clock.monotonic().saturating_sub(open.since);
                 let finish = finish_of(key, open, report, took.into(), self.chance.unit());
-                // The finisher is gone only when the whole incarnation is.
+                // The receiver is dropped only when the whole session ends.
                 let _ = self.ended.send(finish);
             }
         }
     }
 
-    /// An attempt has no body here, and somebody else has said how it goes on.
+    /// Forgets an attempt whose outcome was overridden and which has no body here.
     fn drop_overridden(&self, tenant: TenantNo, key: AttemptKey) {
-        self.stats.settled(tenant, key);
+        self.stats.ended_elsewhere(tenant, key);
         self.permits.release([key]);
     }
 
-    /// An attempt that this node has cannot start, ever: it has failed. It needs no place.
+    /// Fails an attempt of this node that can never start. It needs no slot.
     pub fn refuse(&self, attempt: &evenkeel_store::OwnedAttempt, why: &str) {
         let id = self.run_ids.attempt_id(attempt.key);
-        error!(run.id = %id, "a run cannot start: {why}");
+        error!(run.id = %id, "attempt cannot start and fails: {why}");
         let _ = self.ended.send(refused(attempt, why));
     }
 
-    /// The store knows how these attempts ended, or that they are somebody else's.
+    /// Forgets attempts whose result is stored, or which belong to another node.
     pub fn stored<'a>(&self, ends: impl IntoIterator<Item = &'a Finish>) {
         let mut open = lock(&self.open);
         for end in ends {
@@ -243,7 +249,7 @@ impl Worker {
         }
     }
 
-    /// The store refuses the end of an attempt: its result is lost.
+    /// Marks an attempt as lost, because the store refuses its result.
     pub fn end_refused(&self, end: &Finish) {
         let mut all = lock(&self.open);
         if let Some(open) = all.get_mut(&end.key).filter(|open| open.fence == end.fence) {
@@ -252,7 +258,7 @@ impl Worker {
         }
     }
 
-    /// These lost attempts were given back, or never were this node's any more.
+    /// Forgets lost attempts that were given back or belong to another node.
     pub fn forget_lost(&self, lost: &[(AttemptKey, Fence)]) {
         let mut all = lock(&self.open);
         for (key, fence) in lost {
@@ -265,23 +271,23 @@ impl Worker {
         self.permits.release(lost.iter().map(|(key, _)| *key));
     }
 
-    /// Passes a word from afar on to a body, if it still runs under that fence. That an attempt is
-    /// settled is kept for one that has not started yet: nobody says it twice.
+    /// Delivers a message to the body that runs under its fence. An override is kept for an attempt
+    /// that has not started yet, because it is sent only once.
     pub fn deliver(&self, message: NodeMessage) {
         let NodeMessage { key, fence, kind: word } = message;
         let all = lock(&self.open);
         let known = all.get(&key);
         match (word, known.filter(|open| open.fence == fence)) {
-            (MessageKind::Heartbeat, Some(open)) => open.wire.sign_of_life(),
-            (MessageKind::Ended, Some(open)) => open.cancel.cancel(CancelReason::Settled),
+            (MessageKind::Heartbeat, Some(open)) => open.live.heartbeat(),
+            (MessageKind::Ended, Some(open)) => open.cancel.cancel(CancelReason::EndReported),
             (MessageKind::Ended, None) if known.is_none_or(|open| open.fence < fence) => {
-                lock(&self.early).settle(key, fence);
+                lock(&self.early).end(key, fence);
             }
             (MessageKind::Heartbeat | MessageKind::Ended, None) => {}
         }
     }
 
-    /// Lets bodies go that run under a right that this node no longer has. Says how many.
+    /// Cancels bodies whose fence has ended. Returns how many.
     pub fn cancel_disowned(&self, lost: impl Iterator<Item = (AttemptKey, Fence)>) -> usize {
         let all = lock(&self.open);
         let runs = |(key, fence)| {
@@ -289,10 +295,10 @@ impl Worker {
             (open.fence == fence && open.stage == AttemptStage::Running).then_some(open)
         };
         let bodies = lost.filter_map(runs).filter(|open| open.cancel.reason().is_none());
-        bodies.map(|open| open.cancel.cancel(CancelReason::Settled)).count()
+        bodies.map(|open| open.cancel.cancel(CancelReason::EndReported)).count()
     }
 
-    /// Asks a body to end; if it has not started yet, as soon as it does.
+    /// Cancels a body; if it has not started yet, as soon as it starts.
     pub fn cancel(&self, key: AttemptKey, reason: CancelReason) {
         match lock(&self.open).get(&key) {
             Some(open) => open.cancel.cancel(reason),
@@ -300,14 +306,13 @@ impl Worker {
         }
     }
 
-    /// Asks all bodies to end.
     pub fn cancel_all(&self, reason: CancelReason) {
         for open in lock(&self.open).values().filter(|open| open.stage == AttemptStage::Running) {
             open.cancel.cancel(reason);
         }
     }
 
-    /// Ends all bodies where they stand, as the end of the process would.
+    /// Aborts all bodies without cleanup, as a crash would.
     pub fn abort_all(&self) {
         for open in lock(&self.open).values() {
             if let Some(task) = &open.task {

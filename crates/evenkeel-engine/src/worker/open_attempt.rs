@@ -1,97 +1,79 @@
-//! An attempt on its way through this node.
+//! An attempt that this node owns: its state from the claim to the stored result.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_core::chain::{Ended, after_end};
+use evenkeel_core::after_attempt::{Ended, after_end};
+use evenkeel_core::attempt::{Loss, Outcome};
 use evenkeel_core::lease::Fence;
 use evenkeel_core::on_failure::{Hook, hook_of};
 use evenkeel_core::order::Priority;
-use evenkeel_core::run::{Loss, Outcome};
 use evenkeel_core::{AttemptKey, Definition, Span, TenantNo, Timestamp};
-use evenkeel_executors::{CancelHandle, News, Report, Wire};
+use evenkeel_executors::{CancelHandle, LiveReport, LiveUpdate, Report};
 use evenkeel_store::{
     Attachments, CheckpointDisposition, Finish, LongAttempt, OwnedAttempt, ProgressNote, Results,
     Then,
 };
 use tokio::task::AbortHandle;
 
-/// An attempt that this node has claimed and must start. It has a place in
-/// [`Slots`](crate::worker::slots::Slots).
+/// An attempt that this node has claimed and must start. A slot was taken for it.
 #[derive(Clone, Debug)]
 pub struct AttemptToStart {
-    /// Which one.
     pub key: AttemptKey,
-    /// The right to write its results.
     pub fence: Fence,
-    /// Whose it is.
     pub tenant: TenantNo,
-    /// What to do.
     pub definition: Arc<Definition>,
-    /// When the claim was committed.
+    /// Time of the claim's commit.
     pub started_at: Timestamp,
-    /// What it had waited by then.
+    /// Waiting time before the claim.
     pub waited: Span,
-    /// What an earlier attempt saved.
+    /// Saved by an earlier attempt of the run.
     pub checkpoint: Option<Vec<u8>>,
-    /// The priority that this run was given, whatever its job's is.
+    /// Set if this run has a priority of its own, different from its job's.
     pub priority: Option<Priority>,
 }
 
-/// Where an attempt that this node has stands.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum AttemptStage {
-    /// Its body runs.
     Running,
-    /// Its body has ended; only the store does not know yet.
+    /// The body has ended; the result is not stored yet.
     Ended,
-    /// It has no body, and its result is not known. The store may still say that it runs here.
+    /// The attempt has no body and no result. The store may still show it as running here.
     Lost(LossInfo),
 }
 
-/// How this node lost an attempt.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct LossInfo {
-    /// Why.
     pub loss: Loss,
-    /// When.
     pub at: Timestamp,
-    /// What the attempt had waited when it was claimed.
+    /// Waiting time before the claim.
     pub waited: Span,
 }
 
-/// An attempt this node has, from its start until the store knows its end.
+/// An attempt of this node, from its start until its result is stored.
 #[derive(Debug)]
 pub struct OpenAttempt {
-    /// The right to write its results.
     pub fence: Fence,
     tenant: TenantNo,
     definition: Arc<Definition>,
     started_at: Timestamp,
-    /// What it had waited by then.
     waited: Span,
-    /// When it started, on this node's clock.
+    /// Start on this node's monotonic clock.
     pub since: Duration,
-    /// Ends its body.
     pub cancel: CancelHandle,
-    /// What its body says.
-    pub wire: Wire,
-    /// Was it given a checkpoint?
+    /// Carries progress, output and checkpoints of the body.
+    pub live: LiveReport,
     had_checkpoint: bool,
-    /// The priority that this run was given.
     priority: Option<Priority>,
-    /// Where it stands.
     pub stage: AttemptStage,
-    /// Its body.
     pub task: Option<AbortHandle>,
 }
 
 impl OpenAttempt {
-    /// An attempt whose body is about to run.
     pub fn new(
         attempt: &AttemptToStart,
         cancel: CancelHandle,
-        wire: Wire,
+        live: LiveReport,
         since: Duration,
     ) -> Self {
         Self {
@@ -102,7 +84,7 @@ impl OpenAttempt {
             waited: attempt.waited,
             since,
             cancel,
-            wire,
+            live,
             had_checkpoint: attempt.checkpoint.is_some(),
             priority: attempt.priority,
             stage: AttemptStage::Running,
@@ -110,17 +92,15 @@ impl OpenAttempt {
         }
     }
 
-    /// Whose it is.
     pub fn tenant(&self) -> TenantNo {
         self.tenant
     }
 
-    /// It has no body any more, and its result is not known.
+    /// Marks the attempt as without body and without result.
     pub fn lose(&mut self, loss: Loss, at: Timestamp) {
         self.stage = AttemptStage::Lost(LossInfo { loss, at, waited: self.waited });
     }
 
-    /// How this node lost it, if it did.
     pub fn lost(&self) -> Option<LossInfo> {
         match self.stage {
             AttemptStage::Lost(lost) => Some(lost),
@@ -128,40 +108,39 @@ impl OpenAttempt {
         }
     }
 
-    /// What becomes of what its body has said, when `then` follows.
+    /// Decides what the store does with progress and checkpoint when `then` follows.
     fn attachments(&self, then: Then) -> Attachments {
-        let noted = self.wire.was_taken();
-        let unsaved = self.wire.take_unstored();
+        let noted = self.live.may_be_stored();
+        let unsaved = self.live.take_unsaved_checkpoint();
         let checkpoint = match then {
             Then::Retry { .. } => {
                 unsaved.map_or(CheckpointDisposition::AsIs, CheckpointDisposition::Save)
             }
-            Then::EndChain { .. } if noted || self.had_checkpoint => CheckpointDisposition::Forget,
-            Then::EndChain { .. } => CheckpointDisposition::AsIs,
+            Then::EndRun { .. } if noted || self.had_checkpoint => CheckpointDisposition::Forget,
+            Then::EndRun { .. } => CheckpointDisposition::AsIs,
         };
         Attachments { has_notes: noted, checkpoint }
     }
 
-    /// What is written down of it when it has been open for long.
     pub fn long_run(&self, key: AttemptKey) -> LongAttempt {
         LongAttempt { key, fence: self.fence, started_at: self.started_at }
     }
 }
 
-/// What a body has said since the last time, if anything, with its version.
-pub fn note_of(key: AttemptKey, fence: Fence, wire: &Wire) -> Option<(ProgressNote, u64)> {
-    let News { progress, log, checkpoint, version } = wire.take_news()?;
+/// Returns progress, output and checkpoint since the last call, with their version.
+pub fn note_of(key: AttemptKey, fence: Fence, live: &LiveReport) -> Option<(ProgressNote, u64)> {
+    let LiveUpdate { progress, log, checkpoint, version } = live.take_update()?;
     Some((ProgressNote { key, fence, progress, log, checkpoint }, version))
 }
 
-/// The last checkpoint of a body, unless the store is known to have it.
-pub fn unsaved_note(key: AttemptKey, fence: Fence, wire: &Wire) -> Option<ProgressNote> {
-    let checkpoint = Some(wire.take_unstored()?);
+/// Returns the last checkpoint of a body, unless it is known to be stored.
+pub fn unsaved_note(key: AttemptKey, fence: Fence, live: &LiveReport) -> Option<ProgressNote> {
+    let checkpoint = Some(live.take_unsaved_checkpoint()?);
     Some(ProgressNote { key, fence, progress: None, log: None, checkpoint })
 }
 
-/// By when the run for `time` must start, as far as that time alone tells: its job's past is not
-/// known here.
+/// Returns the latest start of the run for `time` that meets its deadline, without regard to the
+/// job's history.
 pub fn deadline_without_history(definition: &Definition, time: Timestamp) -> Timestamp {
     must_end_by(definition, time).saturating_sub(definition.average(None))
 }
@@ -170,10 +149,10 @@ fn must_end_by(definition: &Definition, time: Timestamp) -> Timestamp {
     definition.must_be_over_by(time, time.saturating_sub(Span::from_micros(1)))
 }
 
-/// No schedule has times closer together, or promises to be over sooner than that.
+/// No schedule has times closer together than this, or a shorter deadline.
 const SHORTEST_PROMISE: Span = Span::from_secs(1);
 
-/// Did a run go on for so long that it cannot have kept its job's promise?
+/// True if the run ended after its job's deadline. A late start was reported when it happened.
 fn misses_its_deadline(
     definition: &Definition,
     time: Timestamp,
@@ -185,7 +164,7 @@ fn misses_its_deadline(
         && finished_at > must_end_by(definition, time)
 }
 
-/// What to store of a body's end. `draw` is the chance in its retry.
+/// Builds the result to store. `draw` is the random part of a retry's delay.
 pub fn finish_of(
     key: AttemptKey,
     open: &OpenAttempt,
@@ -231,7 +210,7 @@ pub fn finish_of(
     }
 }
 
-/// The failure of an attempt that no body was or will be started for.
+/// Builds the failure of an attempt that never had a body.
 pub fn refused(attempt: &OwnedAttempt, why: &str) -> Finish {
     Finish {
         key: attempt.key,
@@ -241,7 +220,7 @@ pub fn refused(attempt: &OwnedAttempt, why: &str) -> Finish {
         started_at: attempt.started_at,
         finished_at: attempt.started_at,
         results: Results { error: Some(why.to_owned()), ..Results::default() },
-        then: Then::EndChain { stop_job: false, next_at: None },
+        then: Then::EndRun { stop_job: false, next_at: None },
         priority: attempt.priority,
         attachments: Attachments { has_notes: true, checkpoint: CheckpointDisposition::Forget },
         judge: true,
@@ -265,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_over_too_late_breaks_its_promise() {
+    fn run_that_ends_after_its_deadline_misses_it() {
         let hour = Span::from_secs(3600);
         let cron = Cron::parse("0 * * * *").unwrap();
         for schedule in [
@@ -275,15 +254,15 @@ mod tests {
         ] {
             assert!(!breaks(schedule.clone(), 3600, 7190), "{schedule:?}");
             assert!(breaks(schedule.clone(), 3600, 7201), "{schedule:?}");
-            // That it began late was noticed then.
+            // A late start was reported when it happened.
             assert!(!breaks(schedule.clone(), 9000, 9000), "{schedule:?}");
         }
-        // It promised to start.
+        // The deadline of a one-time job is about its start.
         assert!(!breaks(Schedule::Once(Once::NOW), 3600, 7201));
     }
 
     #[test]
-    fn the_deadline_of_a_time_by_itself_is_its_own() {
+    fn deadline_without_history_depends_on_the_scheduled_time_alone() {
         let every = Interval::new(Span::from_secs(60), None).unwrap();
         let job = Definition {
             average_override: Some(Span::from_secs(10)),

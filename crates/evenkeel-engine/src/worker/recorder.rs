@@ -1,4 +1,4 @@
-//! Writes down what running bodies say, now and then and many at a time.
+//! Stores progress, output and checkpoints of running bodies, in batches at an interval.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,41 +12,39 @@ use tracing::{error, warn};
 use crate::cluster::node_context::{Backoff, NodeContext};
 use crate::cluster::store_health::log_trouble;
 
-/// Checkpoints and logs of one batch together, so that no statement grows beyond reason.
+/// Size limit of a batch.
 pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// A note and how many checkpoints its body had made by then.
+/// A note and the number of checkpoints its body had made by then.
 pub type VersionedNote = (ProgressNote, u64);
 
-/// What the store has not taken yet, by attempt. The bodies will not say it again. Whoever holds the
-/// lock is the only one who writes, so that nothing older comes after it.
+/// Notes that are not stored yet, by attempt. Bodies do not send them again. Only the holder of the
+/// lock writes to the store, so an older note never follows a newer one.
 pub type UnsavedNotes = Mutex<BTreeMap<AttemptKey, VersionedNote>>;
 
-/// Stores progress, output and checkpoints of bodies that run.
 pub struct Recorder {
     ctx: Arc<NodeContext>,
 }
 
 impl Recorder {
-    /// A recorder of this incarnation.
     pub fn new(ctx: Arc<NodeContext>) -> Self {
         Self { ctx }
     }
 
-    /// Stores what is new. Says of how many bodies.
+    /// Stores new notes. Returns of how many bodies.
     pub async fn run_once(&self) -> Result<usize, StoreError> {
         let mut unsaved = self.ctx.unsaved_notes.lock().await;
         for (note, version) in self.ctx.worker.notes() {
             add(&mut unsaved, note, version);
         }
-        // Those that have ended said all of it in their report.
+        // The results of ended bodies contain their last notes.
         unsaved.retain(|key, _| self.ctx.worker.has(*key));
         let count = unsaved.len();
         flush(&self.ctx, &mut unsaved).await?;
         Ok(count)
     }
 
-    /// Runs until its task is ended: bodies of a draining node go on speaking.
+    /// Runs until its task is aborted; bodies of a draining node make progress, too.
     pub async fn run(self) {
         let mut backoff = Backoff::default();
         let mut wait = self.ctx.settings.note_every;
@@ -58,7 +56,7 @@ impl Recorder {
                     self.ctx.settings.note_every
                 }
                 Err(error) => {
-                    log_trouble(&error, "progress of attempts was not stored; will retry");
+                    log_trouble(&error, "storing progress failed; will retry");
                     self.ctx.settings.note_every.max(backoff.next())
                 }
             };
@@ -66,8 +64,8 @@ impl Recorder {
     }
 }
 
-/// Stores the last checkpoints of attempts that are about to go back into the queue, before they
-/// do: whoever takes them goes on from there. If it can't be done they go back all the same.
+/// Stores the last checkpoints of attempts before they are requeued, so that the next attempt
+/// resumes there. After `patience` they are requeued without.
 pub async fn store_last(ctx: &NodeContext, notes: Vec<ProgressNote>, patience: Duration) {
     if notes.is_empty() {
         return;
@@ -82,9 +80,16 @@ pub async fn store_last(ctx: &NodeContext, notes: Vec<ProgressNote>, patience: D
         Ok(Ok(())) => {}
         Ok(Err(error)) => {
             let error = &error as &dyn std::error::Error;
-            warn!(error, runs.count = count, "last checkpoints of runs could not be stored");
+            warn!(
+                error,
+                runs.count = count,
+                "storing last checkpoints failed; attempts restart from older ones"
+            );
         }
-        Err(_) => warn!(runs.count = count, "last checkpoints of runs were not stored in time"),
+        Err(_) => warn!(
+            runs.count = count,
+            "storing last checkpoints took too long; attempts restart from older ones"
+        ),
     }
 }
 
@@ -95,10 +100,13 @@ async fn flush(
     while !unsaved.is_empty() {
         let batch = first_batch(unsaved, ctx.store.batch_sizing().batch);
         let notes = batch.iter().map(|(note, _)| note.clone()).collect();
-        // A note that is told to be refused is one of an attempt that has ended or is another's.
+        // `false` for a note: its attempt has ended or belongs to another node.
         let stored = match ctx.store.save_progress(ctx.node, notes, NodeContext::NOW).await {
             Err(refusal) if !refusal.is_outage() => {
-                error!(error = &refusal as &dyn std::error::Error, "the store refuses notes");
+                error!(
+                    error = &refusal as &dyn std::error::Error,
+                    "store refuses progress of attempts; dropping it"
+                );
                 vec![false; batch.len()]
             }
             answer => answer?,
@@ -113,7 +121,7 @@ async fn flush(
     Ok(())
 }
 
-/// Puts a newer note in the place of an older one, which still says what the newer leaves out.
+/// Replaces an older note; fields that the newer note leaves out are kept.
 fn add(unsaved: &mut BTreeMap<AttemptKey, VersionedNote>, newer: ProgressNote, version: u64) {
     let older = unsaved.remove(&newer.key).map(|(older, _)| older);
     let ProgressNote { progress, log, checkpoint, .. } = match older {
@@ -130,7 +138,7 @@ fn add(unsaved: &mut BTreeMap<AttemptKey, VersionedNote>, newer: ProgressNote, v
     unsaved.insert(key, (merged, version));
 }
 
-/// As many as fit into a batch, one at least.
+/// Returns as many notes as fit into a batch, at least one.
 fn first_batch(
     unsaved: &BTreeMap<AttemptKey, VersionedNote>,
     rows_max: usize,
@@ -164,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_note_keeps_what_it_leaves_out() {
+    fn newer_note_keeps_the_fields_it_leaves_out() {
         let mut unsaved = BTreeMap::new();
         let log = Some("one".to_string());
         add(
@@ -184,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_bounded_in_rows_and_bytes_and_never_empty() {
+    fn batch_is_bounded_in_rows_and_bytes_and_never_empty() {
         let large =
             |job| ProgressNote { checkpoint: Some(vec![0; BATCH_BYTES_MAX]), ..note(job, 1) };
         let mut unsaved = BTreeMap::new();

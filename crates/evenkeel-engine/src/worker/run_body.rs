@@ -1,43 +1,43 @@
-//! Runs a body within the limits of its job.
+//! Runs a body within its job's duration limits and blackouts.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_core::{AttemptId, Definition, JobNo, Timestamp};
+use evenkeel_core::{AttemptId, Definition, JobNo, Span, Timestamp};
 use evenkeel_executors::{CancelReason, Executor, Invocation, Report};
 use tracing::{error, warn};
 
 use super::Worker;
 
-/// What happens to a body that goes on for too long.
+/// A limit, and what happens to a body that reaches it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Limit {
-    /// It is told in the log.
+    /// Logged.
     Expected,
-    /// It is ended.
+    /// The body is cancelled.
     Allowed,
-    /// It is ended: a blackout of its job begins.
+    /// The body is cancelled, because a blackout of its job begins.
     Blackout,
 }
 
-/// Has the job any limit? Most have none, and pay nothing for those that have.
+/// True if the job has any limit. Most have none, and need no timer.
 fn has_limits(definition: &Definition) -> bool {
     definition.max_expected_duration.is_some()
         || definition.max_allowed_duration.is_some()
         || !definition.blackout_periods.is_empty()
 }
 
-/// When a body of an attempt that was claimed at `started_at` and begins at `now` meets which limit,
-/// soonest first, up to its end.
+/// Returns the limits that a body will reach, with the time from `now` to each, soonest first and
+/// none after a cancelling one. `started_at` is the time of the claim.
 fn limits_of(
     definition: &Definition,
     started_at: Timestamp,
     now: Timestamp,
 ) -> Vec<(Duration, Limit)> {
     let dark = !definition.blackout_periods.is_empty();
-    let closing = dark.then(|| definition.blackouts().closing(started_at)).flatten();
+    let closing = dark.then(|| definition.blackouts().next_start(started_at)).flatten();
     let limits = [
-        // At one moment the blackout goes first: it says more.
+        // At the same moment the blackout comes first, because it is the more specific reason.
         (closing.map(|closing| closing.since(now)), Limit::Blackout),
         (definition.max_allowed_duration, Limit::Allowed),
         (definition.max_expected_duration, Limit::Expected),
@@ -61,7 +61,7 @@ impl Worker {
         if !has_limits(&invocation.definition) {
             return executor.run(invocation).await;
         }
-        // Apart, so that the task of a body without limits is not larger for them.
+        // Boxed, so that the task of a body without limits stays small.
         Box::pin(self.run_limited(&**executor, invocation)).await
     }
 
@@ -71,8 +71,8 @@ impl Worker {
         let now = self.db_clock.now().max(invocation.started_at);
         let limits = limits_of(&definition, invocation.started_at, now);
         if limits.first() == Some(&(Duration::ZERO, Limit::Blackout)) {
-            // It began between the decision to start and the start.
-            tell(id, key.job_no, &definition, Limit::Blackout);
+            // The blackout began between the claim and the start.
+            log_limit(id, key.job_no, &definition, Limit::Blackout);
             return Report::cancelled(CancelReason::Blackout);
         }
         let mut body = executor.run(invocation);
@@ -84,7 +84,7 @@ impl Worker {
                 () = tokio::time::sleep(after - before) => {}
             }
             before = after;
-            tell(id, key.job_no, &definition, limit);
+            log_limit(id, key.job_no, &definition, limit);
             match limit {
                 Limit::Expected => {}
                 Limit::Allowed => self.cancel(key, CancelReason::TooLong),
@@ -95,20 +95,19 @@ impl Worker {
     }
 }
 
-fn tell(id: AttemptId, job: JobNo, definition: &Definition, limit: Limit) {
+fn log_limit(id: AttemptId, job: JobNo, definition: &Definition, limit: Limit) {
     match (limit, definition.max_expected_duration) {
         (Limit::Expected, Some(expected)) => {
-            let allowed = definition.max_allowed_duration;
-            let allowed = allowed.map_or("any time".to_owned(), |allowed| allowed.to_string());
             warn!(
                 run.id = %id,
                 job.no = job.0,
-                "a run of job {job} goes on for longer than the {expected} expected; {allowed} is \
-                 allowed"
+                expected_ms = expected.as_millis(),
+                allowed_ms = definition.max_allowed_duration.map(Span::as_millis),
+                "run takes longer than expected; it continues up to its allowed duration"
             );
         }
         (Limit::Blackout, _) => {
-            error!(run.id = %id, job.no = job.0, "a blackout of job {job} ends its run");
+            error!(run.id = %id, job.no = job.0, "a blackout begins; cancelling the run");
         }
         (Limit::Expected | Limit::Allowed, _) => {}
     }
@@ -116,7 +115,6 @@ fn tell(id: AttemptId, job: JobNo, definition: &Definition, limit: Limit) {
 
 #[cfg(test)]
 mod tests {
-    use evenkeel_core::Span;
     use evenkeel_core::blackout::Blackout;
     use evenkeel_core::schedule::{Once, Schedule};
 
@@ -134,13 +132,13 @@ mod tests {
     const NOON: Timestamp = Timestamp::from_micros(12 * 3600 * 1_000_000);
 
     #[test]
-    fn a_job_without_limits_has_none() {
+    fn job_without_limits_has_no_timers() {
         assert!(!has_limits(&job()));
         assert_eq!(limits_of(&job(), NOON, NOON), []);
     }
 
     #[test]
-    fn limits_come_in_order_and_none_after_the_end() {
+    fn limits_are_sorted_and_end_with_a_cancelling_one() {
         let job = Definition {
             max_expected_duration: Some(Span::from_secs(60)),
             max_allowed_duration: Some(Span::from_secs(2 * 3600)),
@@ -160,11 +158,11 @@ mod tests {
     }
 
     #[test]
-    fn what_begins_in_a_blackout_is_ended_at_once() {
+    fn body_that_begins_in_a_blackout_is_cancelled_at_once() {
         let job = Definition { blackout_periods: vec![dark(11, 14)], ..job() };
         let at_once = [(Duration::ZERO, Limit::Blackout)];
         assert_eq!(limits_of(&job, NOON, NOON), at_once);
-        // The answer to its claim came late.
+        // The answer to the claim arrived late.
         let morning = Timestamp::from_micros(10 * 3600 * 1_000_000);
         assert_eq!(limits_of(&job, morning, NOON), at_once);
     }

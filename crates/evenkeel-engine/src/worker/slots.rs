@@ -1,23 +1,22 @@
-//! How many bodies may run at once on this node.
+//! Limits how many bodies run at once on this node.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 
-/// Counts free places. Whoever starts a body takes a place first and gives it back at its end.
+/// Counts free slots. A slot is taken before a body starts and given back when it ends.
 #[derive(Debug)]
 pub struct Slots {
     total: usize,
     free: AtomicUsize,
-    /// Places given back, ever: while it grows, bodies end.
+    /// Slots given back since the start. While it grows, bodies end.
     returned: AtomicU64,
     closed: AtomicBool,
     changed: Notify,
 }
 
 impl Slots {
-    /// `total` free places.
     pub fn new(total: usize) -> Self {
         Self {
             total,
@@ -28,7 +27,7 @@ impl Slots {
         }
     }
 
-    /// Takes up to `wanted` places; says how many.
+    /// Takes up to `wanted` slots. Returns how many.
     pub fn take(&self, wanted: usize) -> usize {
         if self.closed.load(Ordering::Acquire) {
             return 0;
@@ -41,41 +40,36 @@ impl Slots {
         taken
     }
 
-    /// Gives places back.
-    pub fn give(&self, places: usize) {
-        if places > 0 {
-            self.free.fetch_add(places, Ordering::AcqRel);
-            self.returned.fetch_add(places as u64, Ordering::AcqRel);
+    pub fn give(&self, slots: usize) {
+        if slots > 0 {
+            self.free.fetch_add(slots, Ordering::AcqRel);
+            self.returned.fetch_add(slots as u64, Ordering::AcqRel);
             self.changed.notify_waiters();
         }
     }
 
-    /// Gives no more places: the node is draining.
+    /// Hands out no more slots, because the node drains.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Release);
     }
 
-    /// Places that are free now.
     pub fn free(&self) -> usize {
         if self.closed.load(Ordering::Acquire) { 0 } else { self.free.load(Ordering::Acquire) }
     }
 
-    /// Places that are taken now.
     pub fn busy(&self) -> usize {
         self.total - self.free.load(Ordering::Acquire)
     }
 
-    /// All places.
     pub fn total(&self) -> usize {
         self.total
     }
 
-    /// Places given back, ever.
     pub fn returned(&self) -> u64 {
         self.returned.load(Ordering::Acquire)
     }
 
-    /// Waits until a place is free, at most `patience`.
+    /// Waits until a slot is free, at most `patience`.
     pub async fn freed(&self, patience: Duration) {
         let changed = self.changed.notified();
         if self.free() == 0 {
@@ -89,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_places_are_taken_than_there_are() {
+    fn no_more_slots_are_taken_than_exist() {
         let slots = Slots::new(3);
         assert_eq!((slots.take(2), slots.take(2), slots.take(2)), (2, 1, 0));
         slots.give(2);
@@ -97,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_node_gives_no_places() {
+    fn closed_slots_are_not_handed_out() {
         let slots = Slots::new(3);
         slots.close();
         assert_eq!((slots.take(1), slots.free()), (0, 0));

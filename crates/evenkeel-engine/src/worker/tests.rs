@@ -11,7 +11,7 @@ use super::*;
 use crate::chance::RandomChance;
 use crate::clock::SystemClock;
 
-/// Bodies that go on until they are told to end.
+/// An executor whose bodies run until they are cancelled.
 struct Endless {
     begun: mpsc::UnboundedSender<Fence>,
 }
@@ -38,7 +38,7 @@ struct Rig {
     ended: mpsc::UnboundedReceiver<Finish>,
 }
 
-const PLACES: usize = 4;
+const SLOTS: usize = 4;
 
 impl Rig {
     fn new() -> Self {
@@ -46,7 +46,7 @@ impl Rig {
         let (ended, ends) = mpsc::unbounded_channel();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let worker = Worker::new(WorkerParts {
-            slots: Arc::new(Slots::new(PLACES)),
+            slots: Arc::new(Slots::new(SLOTS)),
             registry: Arc::new(Registry::new().with(Arc::new(Endless { begun }))),
             lease: Lease::endless(),
             clock: Arc::clone(&clock),
@@ -59,7 +59,7 @@ impl Rig {
         Self { worker: Arc::new(worker), begun: begins, ended: ends }
     }
 
-    /// As whoever claimed it does.
+    /// Takes a slot and starts the attempt, as the claimer does.
     fn start(&self, fence: u32) {
         assert_eq!(self.worker.take_slots(1), 1);
         self.worker.start(AttemptToStart {
@@ -74,7 +74,7 @@ impl Rig {
         });
     }
 
-    fn settle(&self, fence: u32) {
+    fn end_by_message(&self, fence: u32) {
         self.worker.deliver(NodeMessage {
             key: key(),
             fence: Fence(fence),
@@ -82,12 +82,12 @@ impl Rig {
         });
     }
 
-    /// Lets tasks go on until nothing is open any more.
-    async fn all_gone(&self) {
+    /// Waits until no attempt is open.
+    async fn wait_until_all_closed(&self) {
         while self.worker.open_count() > 0 {
             tokio::task::yield_now().await;
         }
-        assert_eq!(self.worker.slots.free(), PLACES);
+        assert_eq!(self.worker.slots.free(), SLOTS);
     }
 }
 
@@ -96,89 +96,93 @@ fn key() -> AttemptKey {
 }
 
 #[tokio::test]
-async fn a_body_whose_run_is_settled_is_let_go_and_says_nothing() {
+async fn body_of_an_overridden_attempt_is_cancelled_without_a_result() {
     let mut rig = Rig::new();
     rig.start(1);
     assert_eq!(rig.begun.recv().await, Some(Fence(1)));
-    rig.settle(1);
-    rig.all_gone().await;
+    rig.end_by_message(1);
+    rig.wait_until_all_closed().await;
     assert!(rig.ended.try_recv().is_err());
     assert_eq!(rig.worker.all_lost(), []);
 }
 
 #[tokio::test]
-async fn what_is_settled_before_it_starts_has_no_body() {
+async fn attempt_overridden_before_its_start_has_no_body() {
     let mut rig = Rig::new();
-    rig.settle(1);
+    rig.end_by_message(1);
     rig.start(1);
-    rig.all_gone().await;
+    rig.wait_until_all_closed().await;
     assert!(rig.begun.try_recv().is_err());
-    // The word was about that right alone: who gets the attempt anew starts it.
+    // The message concerns fence 1 alone, so the next claim starts a body.
     rig.start(2);
     assert_eq!(rig.begun.recv().await, Some(Fence(2)));
 }
 
 #[tokio::test]
-async fn an_early_word_about_an_older_right_says_nothing_about_a_newer() {
+async fn early_message_about_an_older_fence_does_not_affect_a_newer_one() {
     let mut rig = Rig::new();
-    rig.settle(1);
+    rig.end_by_message(1);
     rig.start(3);
     assert_eq!(rig.begun.recv().await, Some(Fence(3)));
-    rig.settle(1);
-    rig.settle(2);
+    rig.end_by_message(1);
+    rig.end_by_message(2);
     tokio::task::yield_now().await;
     assert_eq!(rig.worker.running(), [(key(), Fence(3))]);
 }
 
 #[tokio::test]
-async fn what_comes_back_waits_for_its_old_body_to_be_gone() {
+async fn attempt_claimed_again_waits_for_its_old_body_to_end() {
     let mut rig = Rig::new();
     rig.start(1);
     assert_eq!(rig.begun.recv().await, Some(Fence(1)));
-    // It went back into the queue and was claimed here anew; the letter comes late.
+    // The attempt was requeued and claimed here again; the message arrives late.
     rig.start(3);
-    assert_eq!(rig.worker.slots.free(), PLACES - 1);
-    assert!(rig.worker.needs_reconcile.swap(false, Ordering::AcqRel), "the reconciler is to look");
+    assert_eq!(rig.worker.slots.free(), SLOTS - 1);
+    assert!(rig.worker.needs_reconcile.swap(false, Ordering::AcqRel), "a reconcile is requested");
     assert!(rig.begun.try_recv().is_err());
-    rig.settle(1);
-    rig.all_gone().await;
+    rig.end_by_message(1);
+    rig.wait_until_all_closed().await;
     assert!(rig.begun.try_recv().is_err());
-    // Given back once more, it starts.
+    // Given back and claimed once more, it starts.
     rig.start(5);
     assert_eq!(rig.begun.recv().await, Some(Fence(5)));
 }
 
 #[tokio::test]
-async fn a_letter_that_overtakes_two_claims_is_for_the_one_it_names() {
+async fn message_that_overtakes_two_claims_affects_the_fence_it_names() {
     let mut rig = Rig::new();
     rig.start(1);
     assert_eq!(rig.begun.recv().await, Some(Fence(1)));
-    rig.settle(3);
-    rig.settle(1);
-    rig.all_gone().await;
+    rig.end_by_message(3);
+    rig.end_by_message(1);
+    rig.wait_until_all_closed().await;
     rig.start(3);
-    rig.all_gone().await;
+    rig.wait_until_all_closed().await;
     assert!(rig.begun.try_recv().is_err());
 }
 
 #[tokio::test]
-async fn bodies_under_a_right_that_is_lost_are_let_go_and_others_are_not() {
+async fn only_bodies_with_an_ended_fence_are_cancelled() {
     let mut rig = Rig::new();
     rig.start(2);
     assert_eq!(rig.begun.recv().await, Some(Fence(2)));
     assert_eq!(rig.worker.cancel_disowned([(key(), Fence(1))].into_iter()), 0);
     assert_eq!(rig.worker.cancel_disowned(rig.worker.running().into_iter()), 1);
-    assert_eq!(rig.worker.cancel_disowned([(key(), Fence(2))].into_iter()), 0, "it was told once");
-    rig.all_gone().await;
+    assert_eq!(
+        rig.worker.cancel_disowned([(key(), Fence(2))].into_iter()),
+        0,
+        "it was cancelled before"
+    );
+    rig.wait_until_all_closed().await;
     assert!(rig.ended.try_recv().is_err());
 }
 
 #[tokio::test]
-async fn early_words_are_bounded() {
+async fn early_messages_are_bounded() {
     let rig = Rig::new();
     for second in 0..5_000 {
         let key = AttemptKey::regular(JobNo(7), Timestamp::from_micros(second * 1_000_000));
         rig.worker.deliver(NodeMessage { key, fence: Fence(1), kind: MessageKind::Ended });
     }
-    assert_eq!(lock(&rig.worker.early).settled_count(), 1024);
+    assert_eq!(lock(&rig.worker.early).ended_count(), 1024);
 }

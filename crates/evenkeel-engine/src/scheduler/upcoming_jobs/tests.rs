@@ -75,7 +75,7 @@ fn late(upcoming: &mut UpcomingJobs) -> Vec<i64> {
 }
 
 #[test]
-fn what_is_due_comes_in_the_order_of_dispatch() {
+fn due_jobs_are_taken_in_dispatch_order() {
     let mut upcoming = UpcomingJobs::new(Aging::default());
     for (job, due, priority) in [(1, 30, 0), (2, 20, 0), (3, 25, 90), (4, 99, 100)] {
         upcoming.insert(JobNo(job), entry(due, priority));
@@ -85,7 +85,7 @@ fn what_is_due_comes_in_the_order_of_dispatch() {
 }
 
 #[test]
-fn a_newer_copy_replaces_the_older_wherever_it_was() {
+fn newer_copy_replaces_an_older_due_copy() {
     let mut upcoming = UpcomingJobs::new(Aging::default());
     upcoming.insert(JobNo(1), entry(10, 0));
     upcoming.move_due(at(50));
@@ -95,7 +95,7 @@ fn a_newer_copy_replaces_the_older_wherever_it_was() {
 }
 
 #[test]
-fn lost_shards_are_forgotten() {
+fn jobs_of_lost_shards_are_removed() {
     let mut upcoming = UpcomingJobs::new(Aging::default());
     upcoming.insert(JobNo(1), entry(10, 0));
     upcoming.insert(JobNo(2), entry(10, 0));
@@ -106,7 +106,7 @@ fn lost_shards_are_forgotten() {
 }
 
 #[test]
-fn news_of_a_job_that_is_due_move_it_in_the_order() {
+fn refreshing_a_due_job_moves_it_in_dispatch_order() {
     let mut upcoming = UpcomingJobs::new(Aging::default());
     upcoming.insert(JobNo(1), entry(20, 0));
     upcoming.insert(JobNo(2), entry(10, 0));
@@ -118,7 +118,7 @@ fn news_of_a_job_that_is_due_move_it_in_the_order() {
 }
 
 #[test]
-fn what_should_have_started_is_told_once_for_each_time() {
+fn late_job_is_reported_once_per_due_time() {
     let mut upcoming = UpcomingJobs::new(Aging::default());
     for (job, due, priority) in [(1, 10, 0), (2, 20, 90), (3, 30, 0), (4, 9_000, 0)] {
         upcoming.insert(JobNo(job), entry(due, priority));
@@ -130,7 +130,7 @@ fn what_should_have_started_is_told_once_for_each_time() {
     assert_eq!(late(&mut upcoming), [2]);
     upcoming.find_late(at(3_625));
     assert_eq!(late(&mut upcoming), [0_i64; 0]);
-    // What comes in late is known at once.
+    // A job that is already late when it is inserted is reported at once.
     upcoming.insert(JobNo(5), entry(15, 50));
     upcoming.move_due(at(3_626));
     assert_eq!(late(&mut upcoming), [5]);
@@ -139,12 +139,12 @@ fn what_should_have_started_is_told_once_for_each_time() {
 }
 
 #[test]
-fn what_cannot_start_in_time_is_told_when_that_is_known() {
+fn job_blocked_past_its_deadline_is_reported_at_once() {
     let hour = |hour| jiff::civil::time(hour, 0, 0, 0);
     let blackout = Blackout { start: hour(1), end: hour(3) };
     let dark = Definition { blackout_periods: vec![blackout], ..hourly(0) };
     let mut upcoming = UpcomingJobs::new(Aging::default());
-    // The hour in which it must run is dark.
+    // The hour in which the job must run is in blackout.
     upcoming.insert(JobNo(1), entry_of(dark, &job(3_600, 0)));
     assert_eq!(upcoming.next_look(), Some(at(3 * 3600)));
     assert_eq!(late(&mut upcoming), [1]);
@@ -153,12 +153,12 @@ fn what_cannot_start_in_time_is_told_when_that_is_known() {
 }
 
 #[test]
-fn after_it_was_fired_a_job_is_taken_to_be_well() {
+fn fired_run_is_assumed_to_succeed_until_the_store_disagrees() {
     let before = entry_of(hourly(0), &job(3_600, 60));
     let after = before.clone().after(&fired(&before), at(7_200), at(3_600));
     assert_eq!((after.fired, after.past().reference), (1, at(3_600)));
     assert_eq!(after.should_start_by(), at(7_200 + 3_600 - 60));
-    // It was not: its first time counts still.
+    // The run failed, so the deadline still counts from the first time.
     let head = RunLink { scheduled_at: at(3_600), sequence: evenkeel_core::Sequence::REGULAR };
     let mut known = UpcomingJobs::new(Aging::default());
     known.insert(JobNo(1), after);
@@ -169,7 +169,7 @@ fn after_it_was_fired_a_job_is_taken_to_be_well() {
 }
 
 #[test]
-fn a_job_whose_next_time_follows_from_its_end_is_not_in_trouble_while_it_runs() {
+fn periodic_job_is_not_late_while_its_run_is_active() {
     let periodic = Periodic::new(Span::from_secs(3600), None).unwrap();
     let before = entry_of(Definition::noop(Schedule::Periodic(periodic)), &job(3_600, 60));
     let mut upcoming = UpcomingJobs::new(Aging::default());
@@ -179,13 +179,13 @@ fn a_job_whose_next_time_follows_from_its_end_is_not_in_trouble_while_it_runs() 
 }
 
 #[test]
-fn what_has_waited_long_goes_before_higher_priorities_that_have_not() {
+fn long_wait_outranks_higher_priorities() {
     let mut upcoming = UpcomingJobs::new(Aging::default());
     upcoming.insert(JobNo(1), entry(10, 0));
     upcoming.insert(JobNo(2), entry(3_000, 90));
     upcoming.move_due(at(3_899));
     assert_eq!(upcoming.first_rank(Destination::ThisNode, Lane::Standard).unwrap().0, 90);
-    // It gains ten at 3,900 s, and as much every 300 s; its deadline is the nearer one.
+    // The first job gains 10 at 3,900 s and then every 300 s, and has the earlier deadline.
     upcoming.move_due(at(3_900 + 8 * 300 - 1));
     assert_eq!(upcoming.first_rank(Destination::ThisNode, Lane::Standard).unwrap().0, 90);
     upcoming.insert(JobNo(3), entry(6_000, 90));
@@ -193,7 +193,7 @@ fn what_has_waited_long_goes_before_higher_priorities_that_have_not() {
 }
 
 #[test]
-fn in_an_endless_stream_of_higher_priorities_the_lowest_is_taken() {
+fn lowest_priority_is_taken_from_an_endless_stream_of_higher_ones() {
     let mut upcoming = UpcomingJobs::new(Aging::default());
     upcoming.insert(JobNo(0), entry(10, 0));
     let taken = (1..).find(|n| {
@@ -207,12 +207,12 @@ fn in_an_endless_stream_of_higher_priorities_the_lowest_is_taken() {
         upcoming.put_back(taken, None);
         job == JobNo(0)
     });
-    // At 6,600 s it ranks as high as they do, and must start before all of them.
+    // At 6,600 s it has the same rank as the others, and the earliest deadline.
     assert_eq!(taken, Some(6_600 / 60));
 }
 
 #[test]
-fn news_of_a_job_that_has_risen_leave_it_there_once() {
+fn refreshing_an_aged_job_keeps_one_entry() {
     let mut upcoming = UpcomingJobs::new(Aging::default());
     upcoming.insert(JobNo(1), entry(20, 0));
     upcoming.insert(JobNo(2), entry(9_000, 100));
@@ -227,7 +227,6 @@ fn news_of_a_job_that_has_risen_leave_it_there_once() {
     assert_eq!(due_jobs(&mut upcoming, 9_002), [0_i64; 0]);
 }
 
-/// A job that is due at 10 s and was taken.
 fn taken() -> (UpcomingJobs, TakenDue) {
     let mut upcoming = UpcomingJobs::new(Aging::default());
     upcoming.insert(JobNo(1), entry(10, 0));
@@ -237,7 +236,7 @@ fn taken() -> (UpcomingJobs, TakenDue) {
 }
 
 #[test]
-fn a_job_that_is_being_fired_is_due_again_only_when_it_is_put_back() {
+fn taken_job_is_due_again_only_after_it_was_put_back() {
     let (mut upcoming, taken) = taken();
     assert_eq!((upcoming.next_look(), due_jobs(&mut upcoming, 99)), (None, vec![]));
     assert!(upcoming.put_back(taken, Some(entry(50, 0))));
@@ -245,7 +244,7 @@ fn a_job_that_is_being_fired_is_due_again_only_when_it_is_put_back() {
 }
 
 #[test]
-fn news_of_a_job_that_is_being_fired_make_it_stale() {
+fn change_of_a_taken_job_makes_it_stale() {
     for news in [
         |upcoming: &mut UpcomingJobs| upcoming.insert(JobNo(1), entry(30, 0)),
         |upcoming: &mut UpcomingJobs| upcoming.refresh(&job(10, 0)),
@@ -261,7 +260,7 @@ fn news_of_a_job_that_is_being_fired_make_it_stale() {
 }
 
 #[test]
-fn a_job_that_was_loaded_again_while_it_was_fired_is_not_overwritten() {
+fn job_reloaded_while_taken_is_not_overwritten() {
     let (mut upcoming, first) = taken();
     upcoming.retain_shards(|_| false);
     upcoming.insert(JobNo(1), entry(20, 0));
@@ -273,20 +272,20 @@ fn a_job_that_was_loaded_again_while_it_was_fired_is_not_overwritten() {
 }
 
 #[test]
-fn a_job_waits_since_its_blackout_ended() {
+fn job_waits_since_the_end_of_its_blackout() {
     let hour = |hour| jiff::civil::time(hour, 0, 0, 0);
     let blackout = Blackout { start: hour(0), end: hour(3) };
     let dark = Definition { blackout_periods: vec![blackout], ..hourly(0) };
     let mut upcoming = UpcomingJobs::new(Aging::default());
     upcoming.insert(JobNo(1), entry_of(dark, &job(3_600, 0)));
     upcoming.insert(JobNo(2), entry(3 * 3600, 10));
-    // In the dark it could not have started.
+    // It could not have started during the blackout.
     assert_eq!(upcoming.get(JobNo(1)).unwrap().since(), at(3 * 3600));
     assert_eq!(due_jobs(&mut upcoming, 3 * 3600), [2, 1]);
 }
 
 #[test]
-fn what_is_for_others_waits_in_a_line_of_its_pool() {
+fn jobs_for_other_pools_are_ordered_by_pool() {
     let to = |pool: &str, priority| {
         let definition = Definition { pool: pool.into(), ..hourly(priority) };
         let mut entry = entry_of(definition, &job(10, 0));
@@ -310,10 +309,10 @@ fn what_is_for_others_waits_in_a_line_of_its_pool() {
         upcoming.take_due(Destination::PoolQueue("chrome"), Lane::Standard).unwrap().job,
         JobNo(2)
     );
-    // Late is late, wherever it waits.
+    // Jobs are late whatever their destination.
     upcoming.find_late(at(3_615));
     assert_eq!(late(&mut upcoming), [1, 3, 4]);
-    // News of the job, and that it is gone, find it where it is.
+    // Refreshing and removing find jobs of any destination.
     upcoming.refresh(&job(10, 3_000));
     upcoming.remove(JobNo(3));
     assert_eq!((upcoming.count_pools(), upcoming.waiting()), (1, [0, 2, 0]));
