@@ -4,10 +4,10 @@ use std::any::Any;
 use std::sync::Arc;
 
 use evenkeel_core::aging::Aging;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::job::DEFAULT_POOL;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::limit::Limits;
-use evenkeel_core::run::Outcome;
 use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, NodeNo, Shard, Span, Timestamp};
 use evenkeel_store::{
     AfterLoss, Attachments, Attempt, AttemptFilter, Cancellation, Census, Claim, ClaimedAttempt,
@@ -23,7 +23,7 @@ use crate::{Opened, Reopen};
 pub const ALPHA: f64 = 0.37;
 
 /// The chain is over, and the job goes on.
-pub const OVER: Then = Then::EndChain { stop_job: false, next_at: None };
+pub const OVER: Then = Then::EndRun { stop_job: false, next_at: None };
 
 /// A registered job's two names.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

@@ -1,10 +1,10 @@
 //! Who may come in, and who did what.
 
-use async_trait::async_trait;
 use evenkeel_core::{TenantNo, Timestamp};
 use uuid::Uuid;
 
-use crate::{Now, Page, PageRequest, Role, Scope, StoreError};
+use crate::verbs::verbs;
+use crate::{Now, Page, PageRequest, Role, Scope};
 
 /// The hash of an API key. The key itself is never stored.
 pub type KeyHash = [u8; 32];
@@ -125,44 +125,36 @@ impl AuditFilter {
     }
 }
 
-/// Keys, and the log of what was done with them.
-#[async_trait]
-pub trait AccessStore: Send + Sync {
+verbs! {
+    /// Keys, and the log of what was done with them.
+    trait AccessStore {}
+
     /// Makes a key; false if its name is taken. One that was taken back has no name any more, one
     /// that has only expired has.
-    async fn create_key(&self, scope: &Scope, key: NewApiKey, now: Now)
-    -> Result<bool, StoreError>;
+    write fn create_key(scope: &Scope, key: NewApiKey, now: Now) -> bool;
 
     /// The key with this hash, whosever it is, also if it is worth nothing any more.
-    async fn find_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>, StoreError>;
+    read fn find_key(hash: &KeyHash) -> Option<ApiKey>;
 
     /// Notes that keys were used. An older use does not hide a newer one.
-    async fn use_keys(&self, ids: &[Uuid], at: Timestamp) -> Result<(), StoreError>;
+    write fn use_keys(ids: &[Uuid], at: Timestamp) -> ();
 
     /// Takes a key back for good; false if there is none, or it was taken back before.
-    async fn revoke_key(&self, scope: &Scope, id: Uuid, now: Now) -> Result<bool, StoreError>;
+    write fn revoke_key(scope: &Scope, id: Uuid, now: Now) -> bool;
 
     /// The scope's keys in the order of their ids, which begin with their time; those that were
     /// taken back too.
-    async fn list_keys(
-        &self,
-        scope: &Scope,
-        page: PageRequest<Uuid>,
-    ) -> Result<Page<ApiKey, Uuid>, StoreError>;
+    read fn list_keys(scope: &Scope, page: PageRequest<Uuid>) -> Page<ApiKey, Uuid>;
 
     /// Writes down what was done.
-    async fn record_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError>;
+    write fn record_audit(entries: Vec<AuditEntry>) -> ();
 
     /// The scope's entries, newest first. A page looks at [`AUDIT_SCAN_MAX`] entries at most and
     /// may be short although more follow. The total is counted over as many, and says if there are
     /// more.
-    async fn list_audit(
-        &self,
-        scope: &Scope,
-        filter: &AuditFilter,
-        page: PageRequest<AuditCursor>,
-    ) -> Result<Page<(AuditCursor, AuditEntry), AuditCursor>, StoreError>;
+    read fn list_audit(scope: &Scope, filter: &AuditFilter, page: PageRequest<AuditCursor>)
+        -> Page<(AuditCursor, AuditEntry), AuditCursor>;
 
     /// Forgets up to `limit` entries from before `before`, the oldest ones; says how many.
-    async fn prune_audit(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
+    write fn prune_audit(before: Timestamp, limit: u32) -> u64;
 }

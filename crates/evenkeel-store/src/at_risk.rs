@@ -5,11 +5,11 @@
 //! well again. So how many jobs are in trouble, and which break their promise next, is told from the
 //! list, not from the jobs.
 
-use async_trait::async_trait;
 use evenkeel_core::condition::{Level, Reason};
 use evenkeel_core::{AttemptKey, History, JobId, JobNo, Shard, TenantNo, Timestamp};
 
-use crate::{Now, Page, PageRequest, Scope, StoreError};
+use crate::verbs::verbs;
+use crate::{Now, Page, PageRequest, Scope};
 
 /// A job on the watch list, as it is now, that is to be judged.
 #[derive(Clone, PartialEq, Debug)]
@@ -115,48 +115,39 @@ pub struct RiskFilter {
     pub level: Option<Level>,
 }
 
-/// What the judge does, and what people see of it.
-#[async_trait]
-pub trait AtRiskStore: Send + Sync {
+verbs! {
+    /// What the judge does, and what people see of it.
+    trait AtRiskStore {}
+
     /// Puts jobs on the watch list, to be judged at once; those that are on it are judged again.
     /// Deleted jobs are left out.
     ///
     /// [`finish`](crate::AttemptStore::finish) does the same by itself for jobs whose attempt did not end
     /// well, for those it is told to, and for those that are on the list. So do verbs that withdraw
     /// what waits, for its job; and commands, for jobs that are on the list.
-    async fn mark_at_risk(&self, jobs: &[JobNo]) -> Result<(), StoreError>;
+    write fn mark_at_risk(jobs: &[JobNo]) -> ();
 
     /// Jobs of the given shards that are to be judged by now, in any order, at most `limit`. No more
     /// rows than that are read.
-    async fn to_judge(&self, shards: &[Shard], limit: u32, now: Now)
-    -> Result<ToJudge, StoreError>;
+    read fn to_judge(shards: &[Shard], limit: u32, now: Now) -> ToJudge;
 
     /// Writes judgements down, each if nothing has happened to the job since and nobody else has
     /// judged it, and keeps the counts. What is written down is another `touched` from then on.
-    async fn judge(&self, batch: Vec<Judgement>, now: Now) -> Result<(), StoreError>;
+    write fn judge(batch: Vec<Judgement>, now: Now) -> ();
 
     /// Jobs, of the given shards, whose attempts wait in the queue though they should have started
     /// by `now`, and that are not on the watch list. At most `limit` attempts are looked at, in the
     /// order of their keys, after `after`.
-    async fn overdue_in_queue(
-        &self,
-        shards: &[Shard],
-        after: Option<AttemptKey>,
-        limit: u32,
-        now: Now,
-    ) -> Result<OverdueInQueue, StoreError>;
+    read fn overdue_in_queue(shards: &[Shard], after: Option<AttemptKey>, limit: u32, now: Now)
+        -> OverdueInQueue;
 
     /// How many of the scope's jobs are in each condition, from counters.
-    async fn condition_counts(&self, scope: &Scope) -> Result<ConditionCounts, StoreError>;
+    read fn condition_counts(scope: &Scope) -> ConditionCounts;
 
     /// How many jobs of all tenants are in each condition, from counters.
-    async fn all_condition_counts(&self) -> Result<ConditionCounts, StoreError>;
+    read fn all_condition_counts() -> ConditionCounts;
 
     /// The scope's jobs that are not OK, soonest ERROR first.
-    async fn list_at_risk(
-        &self,
-        scope: &Scope,
-        filter: RiskFilter,
-        page: PageRequest<RiskCursor>,
-    ) -> Result<Page<AtRisk, RiskCursor>, StoreError>;
+    read fn list_at_risk(scope: &Scope, filter: RiskFilter, page: PageRequest<RiskCursor>)
+        -> Page<AtRisk, RiskCursor>;
 }

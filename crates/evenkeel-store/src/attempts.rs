@@ -1,16 +1,16 @@
 //! Verbs of the workers: claim, finish, hand back; and of those who look at runs.
 
-use async_trait::async_trait;
 use evenkeel_core::advance::SkippedTimes;
 use evenkeel_core::aging::{Aging, Rank};
+use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::lease::Fence;
 use evenkeel_core::limit::{Limit, LimitKey, Limits};
 use evenkeel_core::on_failure::Hook;
 use evenkeel_core::order::{Lane, Priority};
-use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptKey, JobId, NodeNo, Progress, RunLog, Span, TenantNo, Timestamp};
 
-use crate::{Attachments, ClaimWindow, Now, Page, PageRequest, Requeue, Scope, StoreError, Then};
+use crate::verbs::verbs;
+use crate::{Attachments, ClaimWindow, Now, Page, PageRequest, Requeue, Scope, Then};
 
 /// What a worker wants.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -310,9 +310,10 @@ pub struct Pruned {
     pub next: Option<AttemptKey>,
 }
 
-/// What workers and onlookers do with runs.
-#[async_trait]
-pub trait AttemptStore: Send + Sync {
+verbs! {
+    /// What workers and onlookers do with runs.
+    trait AttemptStore {}
+
     /// Gives a worker the first attempts of its pools in the order of dispatch, a lane's guaranteed
     /// places first: by lane, then by what they rank at now (the higher of their priority and of what
     /// their waiting makes of it), then by deadline, then by since when they wait. No attempt is given twice, nor outside of the time in which it may be claimed,
@@ -322,7 +323,7 @@ pub trait AttemptStore: Send + Sync {
     /// Of attempts under a [limit](Claim::limits), or under one of their job's own, no more run at
     /// once, whoever claims, than it allows. One that finds no place is moved into the waiting room
     /// of that limit (see [`LimitStore`](crate::LimitStore)), and another one has its turn.
-    async fn claim(&self, claim: &Claim, now: Now) -> Result<Claimed, StoreError>;
+    write fn claim(claim: &Claim, now: Now) -> Claimed;
 
     /// Ends attempts that `node` has, each if the fence is the current one: its results, the
     /// job's history (by [`History::after`](evenkeel_core::History::after) with `alpha`), and its
@@ -332,7 +333,7 @@ pub trait AttemptStore: Send + Sync {
     /// A job that was cancelled or deleted is not tried again, nor a run for a time up to the
     /// moment of a pause that still lasts: its chain is over.
     ///
-    /// If [`Then::EndChain`] brings a next time and the job's schedule
+    /// If [`Then::EndRun`] brings a next time and the job's schedule
     /// [follows its end](evenkeel_core::Schedule::follows_its_end), that takes the place of its
     /// next regular time, unless it has none any more or the other is not after its last fired one;
     /// the scheduler is told as of a changed job. It is also told of a job whose chain did not end
@@ -351,12 +352,7 @@ pub trait AttemptStore: Send + Sync {
     ///
     /// Jobs whose attempt did not end well, those of ends with [`Finish::judge`], and those on the
     /// watch list are to be judged at once.
-    async fn finish(
-        &self,
-        node: NodeNo,
-        batch: Vec<Finish>,
-        alpha: f64,
-    ) -> Result<Vec<FinishResult>, StoreError>;
+    write fn finish(node: NodeNo, batch: Vec<Finish>, alpha: f64) -> Vec<FinishResult>;
 
     /// Takes attempts from `node`, each if the fence is the current one. Says which were. An attempt
     /// that goes [back into the queue](crate::AfterLoss::Queue) has a higher fence and the same attempt
@@ -368,36 +364,22 @@ pub trait AttemptStore: Send + Sync {
     ///
     /// An attempt that [fails](crate::AfterLoss::Fail) ends as by [`finish`](Self::finish), and the crash is
     /// counted with it.
-    async fn requeue(
-        &self,
-        node: NodeNo,
-        batch: Vec<Requeue>,
-        now: Now,
-    ) -> Result<Vec<bool>, StoreError>;
+    write fn requeue(node: NodeNo, batch: Vec<Requeue>, now: Now) -> Vec<bool>;
 
     /// Of these attempts, those that run on `node`, in any order.
-    async fn find_owned(
-        &self,
-        node: NodeNo,
-        keys: &[AttemptKey],
-    ) -> Result<Vec<OwnedAttempt>, StoreError>;
+    read fn find_owned(node: NodeNo, keys: &[AttemptKey]) -> Vec<OwnedAttempt>;
 
     /// All attempts that run on `node`, at most `limit`.
-    async fn list_owned(&self, node: NodeNo, limit: u32) -> Result<Vec<OwnedAttempt>, StoreError>;
+    read fn list_owned(node: NodeNo, limit: u32) -> Vec<OwnedAttempt>;
 
     /// Attempts of `node` that are to end. They are told until they have ended.
-    async fn cancellations(&self, node: NodeNo) -> Result<Vec<Cancellation>, StoreError>;
+    read fn cancellations(node: NodeNo) -> Vec<Cancellation>;
 
     /// Ends the run that the attempt belongs to, for good: what runs of it is asked to end (and
     /// told by [`cancellations`](Self::cancellations) until it has), what waits (in the queue, for
     /// the time of its retry, or as a trigger) is recorded as cancelled, which ends the chain. The
     /// job goes on with its next time.
-    async fn cancel_run(
-        &self,
-        scope: &Scope,
-        key: AttemptKey,
-        now: Now,
-    ) -> Result<RunCancelled, StoreError>;
+    write fn cancel_run(scope: &Scope, key: AttemptKey, now: Now) -> RunCancelled;
 
     /// What waits of a job, oldest time first, at most a hundred. Nothing of a job that is not in the
     /// scope.
@@ -406,51 +388,32 @@ pub trait AttemptStore: Send + Sync {
     /// how much other tenants have in the queue, as long as no more than ten thousand wait in a pool,
     /// since nobody is made to look at more. That is still a lot: who need not know leaves it out,
     /// and then nothing is looked at but the job's own.
-    async fn waiting_attempts(
-        &self,
-        scope: &Scope,
-        job: JobId,
-        ahead: Option<Aging>,
-        now: Now,
-    ) -> Result<Vec<WaitingAttempt>, StoreError>;
+    read fn waiting_attempts(scope: &Scope, job: JobId, ahead: Option<Aging>, now: Now)
+        -> Vec<WaitingAttempt>;
 
     /// How many attempts of these pools wait for a worker, counted no further than `limit`. Those
     /// that were not open when they came are left out: no worker could take them.
-    async fn count_queued(&self, pools: &[String], limit: u32) -> Result<u32, StoreError>;
+    read fn count_queued(pools: &[String], limit: u32) -> u32;
 
     /// How many attempts of these pools, and of that lane, would be claimed before one that comes now
     /// and stands there, counted no further than `limit`. Those that were not open when they came
     /// are left out; and so are other lanes, which have their own places.
-    async fn count_queued_ahead(
-        &self,
-        pools: &[String],
-        place: QueuePosition,
-        limit: u32,
-        now: Now,
-    ) -> Result<u32, StoreError>;
+    read fn count_queued_ahead(pools: &[String], place: QueuePosition, limit: u32, now: Now) -> u32;
 
     /// The attempt with this key, or for attempt 0 the latest attempt of its run that has started
     /// or is in the queue. A retry or trigger that waits for its time is pending: it is shown to
     /// those who ask for its key, and for attempt 0 if there is nothing else of its run.
-    async fn get_attempt(
-        &self,
-        scope: &Scope,
-        key: AttemptKey,
-    ) -> Result<Option<Attempt>, StoreError>;
+    read fn get_attempt(scope: &Scope, key: AttemptKey) -> Option<Attempt>;
 
     /// The scope's attempts and skip records, newest scheduled time first for all jobs, newest
     /// chain first for one job. Attempts that wait for their first worker are included, retries and
     /// triggers that wait for their time are not. Of each output the first [`LISTED_OUTPUT_CHARS`] are
     /// there.
-    async fn list_attempts(
-        &self,
-        scope: &Scope,
-        filter: AttemptFilter,
-        page: PageRequest<AttemptKey>,
-    ) -> Result<Page<Attempt, AttemptKey>, StoreError>;
+    read fn list_attempts(scope: &Scope, filter: AttemptFilter, page: PageRequest<AttemptKey>)
+        -> Page<Attempt, AttemptKey>;
 
     /// Forgets ended attempts and skip records in key order from `after`. One is kept only while it
     /// is both among the newest of its job and young; the job's newest good and newest failed
     /// attempt are always kept.
-    async fn prune(&self, prune: Prune) -> Result<Pruned, StoreError>;
+    write fn prune(prune: Prune) -> Pruned;
 }

@@ -1,11 +1,11 @@
 //! Verbs that count load and move jobs.
 
-use async_trait::async_trait;
 use evenkeel_core::balance::{LoadProfileKey, Move, Placement, SkipReason};
 use evenkeel_core::{JobNo, Span, TenantNo, Timestamp};
 use uuid::Uuid;
 
-use crate::{Now, Page, PageRequest, Scope, StoreError};
+use crate::verbs::verbs;
+use crate::{Now, Page, PageRequest, Scope};
 
 /// Moves in one batch at most.
 pub const MOVES_MAX: usize = 2000;
@@ -188,32 +188,26 @@ pub struct SavedScore {
     pub jobs: u64,
 }
 
-/// How load is counted and moved.
-///
-/// A job counts from [`register`](crate::JobStore::register) on, as
-/// [`Load::of`](evenkeel_core::balance::Load::of) says, as long as it has a next time. Every verb that
-/// gives or takes a job its next time, or changes its rhythm, keeps the counts in the same
-/// transaction: they are always what counting the jobs anew would give.
-#[async_trait]
-pub trait BalanceStore: Send + Sync {
+verbs! {
+    /// How load is counted and moved.
+    ///
+    /// A job counts from [`register`](crate::JobStore::register) on, as
+    /// [`Load::of`](evenkeel_core::balance::Load::of) says, as long as it has a next time. Every verb that
+    /// gives or takes a job its next time, or changes its rhythm, keeps the counts in the same
+    /// transaction: they are always what counting the jobs anew would give.
+    trait BalanceStore {}
+
     /// All rhythms that some job has, by tenant and key, after `after`.
-    async fn load_profiles(
-        &self,
-        after: Option<(TenantNo, LoadProfileKey)>,
-        limit: u32,
-    ) -> Result<Vec<LoadProfileCount>, StoreError>;
+    read fn load_profiles(after: Option<(TenantNo, LoadProfileKey)>, limit: u32)
+        -> Vec<LoadProfileCount>;
 
     /// Those of the scope.
-    async fn tenant_load_profiles(
-        &self,
-        scope: &Scope,
-        after: Option<LoadProfileKey>,
-        limit: u32,
-    ) -> Result<Vec<LoadProfileCount>, StoreError>;
+    read fn tenant_load_profiles(scope: &Scope, after: Option<LoadProfileKey>, limit: u32)
+        -> Vec<LoadProfileCount>;
 
     /// Counts up to `limit` jobs that were registered before load was counted; says how many it
     /// found.
-    async fn count_uncounted(&self, limit: u32) -> Result<u32, StoreError>;
+    write fn count_uncounted(limit: u32) -> u32;
 
     /// Looks at up to `limit` jobs after `after`, by number: those that count for less than four
     /// fifths or more than five quarters of what their good runs take now count for that, unless
@@ -222,109 +216,59 @@ pub trait BalanceStore: Send + Sync {
     /// on the way.
     ///
     /// [`COST_MAX`]: evenkeel_core::balance::COST_MAX
-    async fn recount_load(&self, after: Option<JobNo>, limit: u32)
-    -> Result<Recounted, StoreError>;
+    write fn recount_load(after: Option<JobNo>, limit: u32) -> Recounted;
 
     /// The scope's active jobs that have a next time, by number, after `after`.
-    async fn placements(
-        &self,
-        scope: &Scope,
-        after: Option<JobNo>,
-        limit: u32,
-    ) -> Result<Vec<Placement>, StoreError>;
+    read fn placements(scope: &Scope, after: Option<JobNo>, limit: u32) -> Vec<Placement>;
 
     /// Those of these jobs, at most [`MOVES_MAX`], that are the scope's, active, and have a next
     /// time.
-    async fn placements_of(
-        &self,
-        scope: &Scope,
-        jobs: &[JobNo],
-    ) -> Result<Vec<Placement>, StoreError>;
+    read fn placements_of(scope: &Scope, jobs: &[JobNo]) -> Vec<Placement>;
 
     /// Keeps a plan: its moves in batches of at most [`MOVES_MAX`].
-    async fn plan_rebalance(
-        &self,
-        scope: &Scope,
-        rebalance: Rebalance,
-        parts: Vec<Vec<u8>>,
-    ) -> Result<(), StoreError>;
+    write fn plan_rebalance(scope: &Scope, rebalance: Rebalance, parts: Vec<Vec<u8>>) -> ();
 
     /// The rebalance with this id.
-    async fn get_rebalance(&self, scope: &Scope, id: Uuid)
-    -> Result<Option<Rebalance>, StoreError>;
+    read fn get_rebalance(scope: &Scope, id: Uuid) -> Option<Rebalance>;
 
     /// One of its batches.
-    async fn rebalance_part(
-        &self,
-        scope: &Scope,
-        id: Uuid,
-        part: u32,
-    ) -> Result<Option<RebalancePart>, StoreError>;
+    read fn rebalance_part(scope: &Scope, id: Uuid, part: u32) -> Option<RebalancePart>;
 
     /// The scope's rebalances that moved something or do, newest first; plans that were only shown
     /// are left out.
-    async fn list_rebalances(
-        &self,
-        scope: &Scope,
-        page: PageRequest<(Timestamp, Uuid)>,
-    ) -> Result<Page<Rebalance, (Timestamp, Uuid)>, StoreError>;
+    read fn list_rebalances(scope: &Scope, page: PageRequest<(Timestamp, Uuid)>)
+        -> Page<Rebalance, (Timestamp, Uuid)>;
 
     /// Lets a rebalance go on that [may begin](Rebalance::may_begin), if no other of the scope does
     /// that was touched after `silent_before`. One that undoes another marks that as undone by it,
     /// and does not begin if yet another is [complete](Rebalance::is_complete) that did so. Of many
     /// who begin one, one is told that it begins now.
-    async fn begin_rebalance(
-        &self,
-        scope: &Scope,
-        id: Uuid,
-        silent_before: Timestamp,
-        now: Now,
-    ) -> Result<Option<BeganRebalance>, StoreError>;
+    write fn begin_rebalance(scope: &Scope, id: Uuid, silent_before: Timestamp, now: Now)
+        -> Option<BeganRebalance>;
 
     /// Ends a rebalance that goes on: it is over, or `Stopped`. Answers with what it is like.
-    async fn end_rebalance(
-        &self,
-        scope: &Scope,
-        id: Uuid,
-        state: RebalanceState,
-        now: Now,
-    ) -> Result<Option<Rebalance>, StoreError>;
+    write fn end_rebalance(scope: &Scope, id: Uuid, state: RebalanceState, now: Now)
+        -> Option<Rebalance>;
 
     /// Moves a batch of jobs of the scope, one transaction: each that is active, has the generation
     /// and the next time that were decided on, is not due, has no run that is not over (unless `even_live`),
     /// and whose new time is after the store's now and its last fired time, gets the new time, a
     /// new generation, and is placed now, if its new rhythm is given. The batch counts as done, and what was made of it is
     /// kept. Schedulers are told of what is due soon.
-    async fn move_jobs(
-        &self,
-        scope: &Scope,
-        batch: MoveBatch,
-        now: Now,
-    ) -> Result<Moved, StoreError>;
+    write fn move_jobs(scope: &Scope, batch: MoveBatch, now: Now) -> Moved;
 
     /// Keeps the score of a tenant's hour, unless it is there; says whether it was new.
-    async fn save_score(&self, tenant: TenantNo, score: SavedScore) -> Result<bool, StoreError>;
+    write fn save_score(tenant: TenantNo, score: SavedScore) -> bool;
 
     /// The scope's scores of hours from `from` on and before `until`, by time; at most `limit`.
-    async fn scores(
-        &self,
-        scope: &Scope,
-        from: Timestamp,
-        until: Timestamp,
-        limit: u32,
-    ) -> Result<Vec<SavedScore>, StoreError>;
+    read fn scores(scope: &Scope, from: Timestamp, until: Timestamp, limit: u32) -> Vec<SavedScore>;
 
     /// Forgets up to `limit` scores of hours before `scores_before`, as many plans made before
     /// `plans_before` that nobody acted on, and as many rebalances planned [`REBALANCES_KEPT`] before
     /// that which do not go on, or were not touched since then. Of their batches, which are large,
     /// [`PARTS_FORGOTTEN`] at once, and what has some left waits for the next time. Says how many; at
     /// least `limit` if there may be more.
-    async fn prune_balance(
-        &self,
-        scores_before: Timestamp,
-        plans_before: Timestamp,
-        limit: u32,
-    ) -> Result<u64, StoreError>;
+    write fn prune_balance(scores_before: Timestamp, plans_before: Timestamp, limit: u32) -> u64;
 }
 
 /// Why a move was not made is not kept; whoever asks later is told this.

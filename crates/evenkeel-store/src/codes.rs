@@ -4,9 +4,9 @@
 //! `IN`: `status IN ({attempts.failed})`.
 
 use evenkeel_core::advance::SkipReason;
+use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::condition::{Level, Reason};
 use evenkeel_core::order::Lane;
-use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::status::{JobState, JobStatus};
 
 use crate::{
@@ -72,7 +72,10 @@ pub fn codes() -> Vec<(&'static str, String)> {
         ("attempts.unfinished", {
             list([AttemptStatus::Pending, AttemptStatus::Running].map(AttemptStatus::code))
         }),
-        ("attempts.succeeded", attempts(&|status| outcome(status).is_some_and(Outcome::is_good))),
+        (
+            "attempts.succeeded",
+            attempts(&|status| outcome(status).is_some_and(Outcome::is_success)),
+        ),
         ("attempts.failed", attempts(&|status| outcome(status).is_some_and(Outcome::is_failure))),
         ("jobs.stopped", list([JobState::Paused as i16, JobState::Cancelled as i16])),
         ("nodes.in_cluster", list([NodeState::Live as i16, NodeState::Draining as i16])),

@@ -43,7 +43,7 @@ pub enum Action {
     },
     /// It goes on, from this next time on, if it has one; then its promise counts anew.
     Resume {
-        /// Decided by [`resumed_at`](evenkeel_core::control::resumed_at).
+        /// Decided by [`next_after_resume`](evenkeel_core::next_time::next_after_resume).
         next_at: Option<Timestamp>,
     },
     /// It is over for good: what waits is recorded as cancelled, what runs is asked to end.

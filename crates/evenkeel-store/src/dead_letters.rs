@@ -1,12 +1,12 @@
 //! Verbs on runs that have failed for good, and on jobs that too many did of.
 
-use async_trait::async_trait;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::on_failure::DeathReason;
-use evenkeel_core::run::Outcome;
 use evenkeel_core::status::NotAllowed;
 use evenkeel_core::{AttemptKey, JobId, JobNo, TenantNo, Timestamp};
 
-use crate::{Now, Page, PageRequest, Scope, StoreError};
+use crate::verbs::verbs;
+use crate::{Now, Page, PageRequest, Scope};
 
 /// Letters that one call may be about.
 pub const DEAD_LETTERS_MAX: usize = 1000;
@@ -96,59 +96,42 @@ pub struct FailingJob {
     pub definition: String,
 }
 
-/// What becomes of runs that failed for good.
-///
-/// A letter is written by [`finish`](crate::AttemptStore::finish), together with the end that it is
-/// about. It outlives the record of its run, and goes when its job is
-/// [purged](crate::JobStore::purge).
-#[async_trait]
-pub trait DeadStore: Send + Sync {
+verbs! {
+    /// What becomes of runs that failed for good.
+    ///
+    /// A letter is written by [`finish`](crate::AttemptStore::finish), together with the end that it is
+    /// about. It outlives the record of its run, and goes when its job is
+    /// [purged](crate::JobStore::purge).
+    trait DeadStore {}
+
     /// The scope's letters that pass the filter, newest first. The total is counted no further than
     /// [`COUNTED_MAX`](crate::COUNTED_MAX).
-    async fn list_dead(
-        &self,
-        scope: &Scope,
-        filter: DeadFilter,
-        page: PageRequest<DeadCursor>,
-    ) -> Result<Page<DeadLetter, DeadCursor>, StoreError>;
+    read fn list_dead(scope: &Scope, filter: DeadFilter, page: PageRequest<DeadCursor>)
+        -> Page<DeadLetter, DeadCursor>;
 
     /// The letter of a run of the scope, whichever attempt is named.
-    async fn get_dead(
-        &self,
-        scope: &Scope,
-        run: AttemptKey,
-    ) -> Result<Option<DeadLetter>, StoreError>;
+    read fn get_dead(scope: &Scope, run: AttemptKey) -> Option<DeadLetter>;
 
     /// Which of these runs of any tenant have letters, whichever attempts are named. Nodes ask, who
     /// have just stored their ends.
-    async fn are_dead(&self, runs: &[AttemptKey]) -> Result<Vec<bool>, StoreError>;
+    read fn are_dead(runs: &[AttemptKey]) -> Vec<bool>;
 
     /// Takes up letters, at most [`DEAD_LETTERS_MAX`], each on its own and in their order, all in one
     /// transaction: a run of [`Origin::Redrive`](evenkeel_core::Origin) begins as if it was asked
     /// for [now](crate::JobStore::trigger), and the letter says which. A letter is taken up once.
-    async fn redrive(
-        &self,
-        scope: &Scope,
-        runs: &[AttemptKey],
-        now: Now,
-    ) -> Result<Vec<Redriven>, StoreError>;
+    write fn redrive(scope: &Scope, runs: &[AttemptKey], now: Now) -> Vec<Redriven>;
 
     /// Throws letters away, at most [`DEAD_LETTERS_MAX`]. Says which were there.
-    async fn delete_dead(
-        &self,
-        scope: &Scope,
-        runs: &[AttemptKey],
-    ) -> Result<Vec<bool>, StoreError>;
+    write fn delete_dead(scope: &Scope, runs: &[AttemptKey]) -> Vec<bool>;
 
     /// Forgets up to `limit` letters of runs that died before then, oldest first, and up to `limit`
     /// of those that are not among the newest `keep` of their tenant. Says how many.
-    async fn prune_dead(&self, before: Timestamp, keep: u32, limit: u32)
-    -> Result<u64, StoreError>;
+    write fn prune_dead(before: Timestamp, keep: u32, limit: u32) -> u64;
 
     /// Jobs that are to be paused because of their failures, at most `limit`. They are told until an
     /// order makes them stand otherwise, or they are forgotten.
-    async fn list_failing(&self, limit: u32) -> Result<Vec<FailingJob>, StoreError>;
+    read fn list_failing(limit: u32) -> Vec<FailingJob>;
 
     /// Forgets how many runs of these jobs have failed in a row.
-    async fn prune_failing(&self, jobs: &[JobNo]) -> Result<(), StoreError>;
+    write fn prune_failing(jobs: &[JobNo]) -> ();
 }

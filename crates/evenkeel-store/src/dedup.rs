@@ -1,10 +1,10 @@
 //! Keys that jobs hold so that they are not there twice.
 
-use async_trait::async_trait;
-use evenkeel_core::dedup::{DedupKey, DedupScope, Holder, Wish};
+use evenkeel_core::dedup::{DedupKey, DedupPurpose, DedupScope, KeyHolder};
 use evenkeel_core::{JobId, TenantNo, Timestamp};
 
-use crate::{Action, Job, JobCommand, JobState, NewJob, StoreError};
+use crate::verbs::verbs;
+use crate::{Action, Job, JobCommand, JobState, NewJob};
 
 /// A key that a job wants.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -16,9 +16,9 @@ pub struct DedupClaim {
     /// The job.
     pub job: JobId,
     /// What for.
-    pub wish: Wish,
+    pub purpose: DedupPurpose,
     /// What it is like as soon as it has the key.
-    pub after: Holder,
+    pub after: KeyHolder,
 }
 
 impl DedupClaim {
@@ -28,24 +28,24 @@ impl DedupClaim {
             key: DedupKey::of_job(&job.about, &job.definition)?,
             scope: job.about.dedup.as_ref()?.scope,
             job: job.id,
-            wish: Wish::Be,
-            after: Holder::new(&job.definition.schedule, job.next_at, now),
+            purpose: DedupPurpose::Exist,
+            after: KeyHolder::new(&job.definition.schedule, job.next_at, now),
         })
     }
 
     /// By a run of a job that somebody asks for.
-    pub fn by_run(job: &Job, wish: Wish, now: Timestamp) -> Option<Self> {
-        let after = Holder {
+    pub fn by_run(job: &Job, purpose: DedupPurpose, now: Timestamp) -> Option<Self> {
+        let after = KeyHolder {
             state: job.state,
             waits: true,
             live: job.live + 1,
-            ..Holder::new(&job.definition.schedule, job.next_at, now)
+            ..KeyHolder::new(&job.definition.schedule, job.next_at, now)
         };
         Some(Self {
             key: DedupKey::of_job(&job.about, &job.definition)?,
             scope: job.about.dedup.as_ref()?.scope,
             job: job.id,
-            wish,
+            purpose,
             after,
         })
     }
@@ -57,7 +57,7 @@ impl DedupClaim {
             Action::Pause | Action::Suspend { .. } | Action::Cancel | Action::Delete => {
                 return None;
             }
-            Action::Retry { .. } => return Self::by_run(job, Wish::RunAgain, now),
+            Action::Retry { .. } => return Self::by_run(job, DedupPurpose::RunAgain, now),
             Action::Resume { next_at } => (&job.about, &job.definition, *next_at),
             Action::Change(change) => {
                 let is_active = job.state == JobState::Active;
@@ -78,17 +78,17 @@ impl DedupClaim {
             Action::Resume { .. } => JobState::Active,
             _ => job.state,
         };
-        let after = Holder {
+        let after = KeyHolder {
             state,
             waits: job.waiting > 0,
             live: job.live,
-            ..Holder::new(&definition.schedule, next_at, now)
+            ..KeyHolder::new(&definition.schedule, next_at, now)
         };
         Some(Self {
             key: DedupKey::of_job(about, definition)?,
             scope: about.dedup.as_ref()?.scope,
             job: job.id,
-            wish: Wish::Be,
+            purpose: DedupPurpose::Exist,
             after,
         })
     }
@@ -108,9 +108,9 @@ impl DedupClaim {
     }
 
     /// Does the holder of the key keep the job out?
-    pub fn is_kept_out(&self, by: JobId, holder: &Holder, now: Timestamp) -> bool {
+    pub fn is_kept_out(&self, by: JobId, holder: &KeyHolder, now: Timestamp) -> bool {
         if by == self.job {
-            self.scope.keeps_itself_out(holder, self.wish, now)
+            self.scope.keeps_itself_out(holder, self.purpose, now)
         } else {
             self.scope.keeps_out(holder, now)
         }
@@ -118,7 +118,7 @@ impl DedupClaim {
 
     /// A job that holds its key and goes on to be there took it when it did.
     pub fn keeps(&self, by: JobId) -> bool {
-        by == self.job && matches!(self.wish, Wish::Be | Wish::GoBack)
+        by == self.job && matches!(self.purpose, DedupPurpose::Exist | DedupPurpose::Requeue)
     }
 }
 
@@ -131,19 +131,16 @@ pub struct PrunedDedup {
     pub next: Option<(TenantNo, DedupKey)>,
 }
 
-/// What is done with keys that jobs hold, beside what the verbs on jobs do.
-///
-/// Whether a holder counts is looked at when somebody else wants its key. Claims and ends of runs
-/// write nothing.
-#[async_trait]
-pub trait DedupStore: Send + Sync {
+verbs! {
+    /// What is done with keys that jobs hold, beside what the verbs on jobs do.
+    ///
+    /// Whether a holder counts is looked at when somebody else wants its key. Claims and ends of runs
+    /// write nothing.
+    trait DedupStore {}
+
     /// Looks at up to `limit` keys of all tenants, by tenant and key, after `after`, and forgets those
     /// that keep nobody out any more: of jobs that were deleted, and those taken before `before` by jobs
     /// of which nothing is to come, waits or runs, and which are not paused.
-    async fn prune_dedup(
-        &self,
-        before: Timestamp,
-        after: Option<(TenantNo, DedupKey)>,
-        limit: u32,
-    ) -> Result<PrunedDedup, StoreError>;
+    write fn prune_dedup(before: Timestamp, after: Option<(TenantNo, DedupKey)>, limit: u32)
+        -> PrunedDedup;
 }

@@ -8,11 +8,11 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use async_trait::async_trait;
 use evenkeel_core::{AttemptKey, JobId, JobNo, TenantNo, Timestamp};
 use tokio::sync::Notify;
 
-use crate::{Scope, StoreError};
+use crate::Scope;
+use crate::verbs::verbs;
 
 /// Events that a store keeps, the newest ones.
 pub const EVENTS_KEPT: usize = 10_000;
@@ -183,38 +183,34 @@ pub struct JobTitle {
     pub source_name: Option<String>,
 }
 
-/// What happens, passed on between nodes.
-#[async_trait]
-pub trait EventStore: Send + Sync {
-    /// What this process has to tell.
-    fn events(&self) -> &Events;
+verbs! {
+    /// What happens, passed on between nodes.
+    trait EventStore {
+        /// What this process has to tell.
+        fn events() -> &Events;
+    }
 
     /// Writes down events in this order, after all that were written down before, and keeps the
     /// newest [`EVENTS_KEPT`], or up to a tenth more for each node. `dropped` says that others before them were lost: whoever reads
     /// across this place is told of a gap. That place counts as one of those kept.
-    async fn publish(&self, events: Vec<NewEvent>, dropped: bool) -> Result<(), StoreError>;
+    write fn publish(events: Vec<NewEvent>, dropped: bool) -> ();
 
     /// The place of the newest event; 0 if there is none.
-    async fn newest_event(&self) -> Result<EventNo, StoreError>;
+    read fn newest_event() -> EventNo;
 
     /// The scope's events after `after`, looking at no more than `limit`.
-    async fn events_after(
-        &self,
-        scope: &Scope,
-        after: EventNo,
-        limit: u32,
-    ) -> Result<EventPage, StoreError>;
+    read fn events_after(scope: &Scope, after: EventNo, limit: u32) -> EventPage;
 
     /// Somebody listens on this handle's node until then, at least: all nodes are to tell. An
     /// earlier moment than one said before changes nothing.
-    async fn listen(&self, until: Timestamp) -> Result<(), StoreError>;
+    write fn listen(until: Timestamp) -> ();
 
     /// Until when somebody listens, on any node.
-    async fn listened_until(&self) -> Result<Option<Timestamp>, StoreError>;
+    read fn listened_until() -> Option<Timestamp>;
 
     /// What these jobs are known by, deleted ones too, in their order; `None` for one that never
     /// was.
-    async fn job_titles(&self, jobs: &[JobNo]) -> Result<Vec<Option<JobTitle>>, StoreError>;
+    read fn job_titles(jobs: &[JobNo]) -> Vec<Option<JobTitle>>;
 }
 
 /// What this process has to tell, gathered until the relay takes it. Clones share it.
@@ -225,7 +221,7 @@ pub struct Events(Arc<Inner>);
 struct Inner {
     listened: AtomicBool,
     waiting: Mutex<Waiting>,
-    told: Notify,
+    emitted: Notify,
 }
 
 #[derive(Default, Debug)]
@@ -237,23 +233,23 @@ struct Waiting {
 
 impl Events {
     /// Does anybody listen? Ask before an event is made: this is all that telling costs otherwise.
-    pub fn are_listened(&self) -> bool {
+    pub fn has_listeners(&self) -> bool {
         self.0.listened.load(Ordering::Relaxed)
     }
 
     /// Somebody listens from now on, or nobody does any more. What happened while nobody did is
     /// lost, which shows as a gap.
-    pub fn set_listened(&self, listened: bool) {
+    pub fn set_has_listeners(&self, listened: bool) {
         let before = self.0.listened.swap(listened, Ordering::Relaxed);
         if before != listened {
             *self.lock() = Waiting { events: VecDeque::new(), dropped: listened };
-            self.0.told.notify_one();
+            self.0.emitted.notify_one();
         }
     }
 
     /// Tells what happened, if anybody listens. Nobody waits for it to arrive.
-    pub fn tell(&self, events: impl IntoIterator<Item = NewEvent>) {
-        if !self.are_listened() {
+    pub fn emit(&self, events: impl IntoIterator<Item = NewEvent>) {
+        if !self.has_listeners() {
             return;
         }
         let mut waiting = self.lock();
@@ -265,7 +261,7 @@ impl Events {
         let any = !waiting.events.is_empty();
         drop(waiting);
         if any {
-            self.0.told.notify_one();
+            self.0.emitted.notify_one();
         }
     }
 
@@ -278,13 +274,13 @@ impl Events {
     }
 
     /// What was taken did not arrive, or nobody knows: it is lost.
-    pub fn lose(&self) {
+    pub fn mark_gap(&self) {
         self.lock().dropped = true;
     }
 
     /// Waits until something is told, or somebody begins to listen.
-    pub async fn told(&self) {
-        self.0.told.notified().await;
+    pub async fn emitted(&self) {
+        self.0.emitted.notified().await;
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
@@ -310,29 +306,29 @@ mod tests {
     #[tokio::test]
     async fn nothing_is_kept_while_nobody_listens() {
         let events = Events::default();
-        events.tell([event(1)]);
+        events.emit([event(1)]);
         assert_eq!(events.take(9), (vec![], false));
-        events.set_listened(true);
-        events.told().await;
-        events.tell([event(2), event(3)]);
+        events.set_has_listeners(true);
+        events.emitted().await;
+        events.emit([event(2), event(3)]);
         assert_eq!(events.take(1), (vec![event(2)], true), "what was before is lost");
         assert_eq!(events.take(9), (vec![event(3)], false));
-        events.tell([event(4)]);
-        events.set_listened(true);
+        events.emit([event(4)]);
+        events.set_has_listeners(true);
         assert_eq!(events.take(0), (vec![], false), "they listen already");
-        events.set_listened(false);
+        events.set_has_listeners(false);
         assert_eq!(events.take(9), (vec![], false));
     }
 
     #[test]
     fn what_is_too_much_is_lost_oldest_first() {
         let events = Events::default();
-        events.set_listened(true);
+        events.set_has_listeners(true);
         assert!(events.take(0).1);
-        events.tell((0..WAITING_MAX as i64 + 2).map(event));
+        events.emit((0..WAITING_MAX as i64 + 2).map(event));
         let (taken, dropped) = events.take(1);
         assert_eq!((taken, dropped), (vec![event(2)], true));
-        events.lose();
+        events.mark_gap();
         assert!(events.take(0).1);
     }
 

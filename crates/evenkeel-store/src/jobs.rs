@@ -1,16 +1,15 @@
 //! Verbs on jobs, reached by users.
 
-use async_trait::async_trait;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::order::Priority;
-use evenkeel_core::run::Outcome;
 use evenkeel_core::status::{JobFacts, JobState, JobStatus, NotAllowed};
 use evenkeel_core::{
     About, AttemptKey, Definition, History, JobId, JobNo, Slot, TenantNo, Timestamp,
 };
 
+use crate::verbs::verbs;
 use crate::{
     Applied, JobCommand, JobCounts, JobCursor, JobFilter, JobSort, Now, Page, PageRequest, Scope,
-    StoreError,
 };
 
 /// So many characters of its last error are shown with a job; its execution has them all.
@@ -209,9 +208,10 @@ pub struct NamedJob {
     pub configuration: Option<String>,
 }
 
-/// What users do with jobs.
-#[async_trait]
-pub trait JobStore: Send + Sync {
+verbs! {
+    /// What users do with jobs.
+    trait JobStore {}
+
     /// Registers jobs, all in one transaction; a name that is taken leaves out that job alone,
     /// whether the other one is stored or earlier in the batch. Answers are in the order given.
     ///
@@ -223,37 +223,23 @@ pub trait JobStore: Send + Sync {
     /// a name that is taken. Else it holds the key from here on.
     ///
     /// The store tells the scheduler about jobs that are due before the end of the next slot.
-    async fn register(
-        &self,
-        scope: &Scope,
-        jobs: Vec<NewJob>,
-        now: Now,
-    ) -> Result<Vec<Registered>, StoreError>;
+    write fn register(scope: &Scope, jobs: Vec<NewJob>, now: Now) -> Vec<Registered>;
 
     /// Registers a job that is paused from the start: nobody ever sees it active, whatever happens
     /// meanwhile. It has no first time, so it cannot fire before it is resumed.
-    async fn register_paused(
-        &self,
-        scope: &Scope,
-        job: NewJob,
-        now: Now,
-    ) -> Result<Registered, StoreError>;
+    write fn register_paused(scope: &Scope, job: NewJob, now: Now) -> Registered;
 
     /// The job with this id.
-    async fn get(&self, scope: &Scope, id: JobId) -> Result<Option<Job>, StoreError>;
+    read fn get(scope: &Scope, id: JobId) -> Option<Job>;
 
     /// The job with this id, and what the store's clock said when it was looked for: in one go, since
     /// nothing is asked for as often.
-    async fn get_with_now(
-        &self,
-        scope: &Scope,
-        id: JobId,
-    ) -> Result<Option<(Job, Timestamp)>, StoreError>;
+    read fn get_with_now(scope: &Scope, id: JobId) -> Option<(Job, Timestamp)>;
 
     /// Does what people ask of jobs that exist, each order on its own: one that is refused does
     /// not spoil the others. A batch is one transaction, at most [`COMMANDS_MAX`] long; no job is in
     /// it twice. What an order may do was decided by
-    /// [`JobFacts::obey`](evenkeel_core::status::JobFacts::obey) from what is true of the job
+    /// [`JobFacts::apply`](evenkeel_core::status::JobFacts::apply) from what is true of the job
     /// in that transaction, so that whatever is acknowledged holds against a fire, a claim or an
     /// end that comes at the same time. Every order that is obeyed raises the job's generation. Another
     /// priority reaches what waits in the queue, but not what was given one of its own, and takes
@@ -261,37 +247,23 @@ pub trait JobStore: Send + Sync {
     /// have [failed in a row](crate::DeadStore::list_failing). One that lets a job with a
     /// [key](evenkeel_core::dedup) begin or go on, or gives it another key, takes that key, unless its
     /// holder keeps it out; a key that a job has no more is let go.
-    async fn apply_commands(
-        &self,
-        scope: &Scope,
-        orders: Vec<JobCommand>,
-        now: Now,
-    ) -> Result<Vec<Applied>, StoreError>;
+    write fn apply_commands(scope: &Scope, orders: Vec<JobCommand>, now: Now) -> Vec<Applied>;
 
     /// Forgets up to `limit` dead letters and attempts of a deleted job of the scope, and all that
     /// belongs to them.
     /// Says how many it forgot; fewer than `limit` means that nothing is left but runs that still
     /// go on. A run is forgotten whole or not at all, so it may be a few more than `limit`.
-    async fn purge(&self, scope: &Scope, id: JobId, limit: u32) -> Result<u64, StoreError>;
+    write fn purge(scope: &Scope, id: JobId, limit: u32) -> u64;
 
     /// Those of these jobs that exist, in any order; at most [`COMMANDS_MAX`] are asked for.
-    async fn get_jobs(&self, scope: &Scope, ids: &[JobId]) -> Result<Vec<Job>, StoreError>;
+    read fn get_jobs(scope: &Scope, ids: &[JobId]) -> Vec<Job>;
 
     /// The ids of the jobs with these numbers (see [`Job::number`]), in the order asked for; at most
     /// [`COMMANDS_MAX`] are asked for. One that is deleted or not the scope's is not there.
-    async fn ids_of_numbers(
-        &self,
-        scope: &Scope,
-        numbers: &[i64],
-    ) -> Result<Vec<Option<JobId>>, StoreError>;
+    read fn ids_of_numbers(scope: &Scope, numbers: &[i64]) -> Vec<Option<JobId>>;
 
     /// The scope's jobs with this name, by configuration; at most `limit`. A deleted job has no name.
-    async fn jobs_named(
-        &self,
-        scope: &Scope,
-        name: &str,
-        limit: u32,
-    ) -> Result<Vec<NamedJob>, StoreError>;
+    read fn jobs_named(scope: &Scope, name: &str, limit: u32) -> Vec<NamedJob>;
 
     /// The scope's jobs that pass the filter, in the order of `sort`, then of their creation (by
     /// name, of their configurations); falling, all that the other way round.
@@ -303,41 +275,29 @@ pub trait JobStore: Send + Sync {
     /// next page; an offset reaches no further; and the total may be an estimate. Without a filter
     /// it is a kept count. By next times, jobs of one quarter of an hour are in their order unless more than
     /// [`LIST_SCAN_MAX`](crate::LIST_SCAN_MAX) have theirs in it.
-    async fn list_jobs(
-        &self,
+    read fn list_jobs(
         scope: &Scope,
         filter: &JobFilter,
         sort: JobSort,
         page: PageRequest<JobCursor>,
-    ) -> Result<Page<Job, JobCursor>, StoreError>;
+    ) -> Page<Job, JobCursor>;
 
     /// How many jobs of the scope are in which state.
-    async fn job_counts(&self, scope: &Scope) -> Result<JobCounts, StoreError>;
+    read fn job_counts(scope: &Scope) -> JobCounts;
 
     /// How many jobs of all tenants are in which state. Attempts that run or wait are counted
     /// for their jobs: a job that has several counts for each.
-    async fn all_job_counts(&self) -> Result<JobCounts, StoreError>;
+    read fn all_job_counts() -> JobCounts;
 
     /// Asks for a run now, beside the schedule, whose rhythm it does not disturb. The chain is
     /// live from here on, and has the priority that was asked for to its end, whatever becomes of
     /// its job's. A paused job runs, too, but not for the moment of its pause: then the run is for
     /// the one after. A job with a [key](evenkeel_core::dedup) takes it, unless its holder, which
     /// may be the job itself, keeps it from running.
-    async fn trigger(
-        &self,
-        scope: &Scope,
-        id: JobId,
-        ask: Trigger,
-        now: Now,
-    ) -> Result<Triggered, StoreError>;
+    write fn trigger(scope: &Scope, id: JobId, ask: Trigger, now: Now) -> Triggered;
 
     /// How many of the scope's jobs have their next time in each of these slots. In each, at most
     /// `limit` jobs are looked at, whoever's they are: what one tenant asks for costs no more if
     /// another has many. Which ones, if there are more, is not said.
-    async fn slot_loads(
-        &self,
-        scope: &Scope,
-        slots: &[Slot],
-        limit: u32,
-    ) -> Result<Vec<SlotLoad>, StoreError>;
+    read fn slot_loads(scope: &Scope, slots: &[Slot], limit: u32) -> Vec<SlotLoad>;
 }

@@ -43,6 +43,7 @@ mod signal;
 pub mod statements;
 mod targets;
 pub mod text;
+mod verbs;
 
 pub use access::{
     AUDIT_SCAN_MAX, AccessStore, ApiKey, AuditCursor, AuditEntry, AuditFilter, KeyHash, NewApiKey,
@@ -131,11 +132,14 @@ pub use targets::{
     TargetFields, TargetStore, is_stale,
 };
 
-pub use evenkeel_core::chain::Then;
+pub use verbs::{Intercept, Intercepted, OwnedAnswer, OwnedCall, Relay, Relayed, Verb};
+
+pub use evenkeel_core::after_attempt::Then;
 pub use evenkeel_core::on_failure::Hook;
 
-use async_trait::async_trait;
 use evenkeel_core::{TenantNo, Timestamp};
+
+use verbs::verbs;
 
 /// Which clock says "now": the database's in production, a literal in tests and simulation.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -156,60 +160,57 @@ impl Now {
     }
 }
 
-/// A database with all its verbs.
-#[async_trait]
-pub trait Store:
-    JobStore
-    + ScheduleStore
-    + AttemptStore
-    + ProgressStore
-    + NodeStore
-    + PageStore
-    + AtRiskStore
-    + RunStatsStore
-    + RequestStore
-    + AccessStore
-    + EventStore
-    + BalanceStore
-    + QueueStore
-    + TargetStore
-    + DeadStore
-    + LimitStore
-    + DedupStore
-    + OverrideStore
-    + SecretStore
-    + 'static
-{
-    /// Do several nodes share it? If not, nobody can take a lease over.
-    fn is_shared(&self) -> bool;
+verbs! {
+    /// A database with all its verbs.
+    trait Store:
+        JobStore,
+        ScheduleStore,
+        AttemptStore,
+        ProgressStore,
+        NodeStore,
+        PageStore,
+        AtRiskStore,
+        RunStatsStore,
+        RequestStore,
+        AccessStore,
+        EventStore,
+        BalanceStore,
+        QueueStore,
+        TargetStore,
+        DeadStore,
+        LimitStore,
+        DedupStore,
+        OverrideStore,
+        SecretStore {
+        /// Do several nodes share it? If not, nobody can take a lease over.
+        fn is_shared() -> bool;
 
-    /// What it likes best under load.
-    fn batch_sizing(&self) -> BatchSizing;
+        /// What it likes best under load.
+        fn batch_sizing() -> BatchSizing;
+
+        /// The wake-ups it passes between its users.
+        fn signals() -> &Signals;
+    }
 
     /// What its clock says.
-    async fn now(&self) -> Result<Timestamp, StoreError>;
-
-    /// The wake-ups it passes between its users.
-    fn signals(&self) -> &Signals;
+    read fn now() -> Timestamp;
 
     /// Wakes everybody, on this node and on others, who waits for `signal`. It may be lost:
     /// whoever waits also polls.
-    async fn announce(&self, signal: Signal) -> Result<(), StoreError>;
+    read fn announce(signal: Signal) -> ();
 
     /// The number of the tenant called `name`, which is created if it is new.
-    async fn tenant(&self, name: &str) -> Result<TenantNo, StoreError>;
+    write fn tenant(name: &str) -> TenantNo;
 
     /// The value kept under `key`: `fresh` if there was none, the same for everyone ever after.
-    async fn setting(&self, key: &str, fresh: &str) -> Result<String, StoreError>;
+    write fn setting(key: &str, fresh: &str) -> String;
 
     /// Finishes what was accepted and takes no more changes. A store that is a file has all of it in
     /// that file afterwards.
-    async fn close(&self) -> Result<(), StoreError> {
-        Ok(())
-    }
+    write fn close() -> ();
 
     /// Counts everything, slowly. For benchmarks and tests.
-    async fn census(&self) -> Result<Census, StoreError>;
+    read fn census() -> Census;
 }
 
 /// How a store is best fed under load.

@@ -4,12 +4,12 @@
 //! gives it back: a place counts for exactly as long as its attempt runs, however that ends. Who finds
 //! none is moved into the limit's waiting room, and by the verbs here back into its pool.
 
-use async_trait::async_trait;
 use evenkeel_core::AttemptKey;
 use evenkeel_core::aging::Aging;
 use evenkeel_core::limit::{LimitKey, LimitScope, Limits};
 
-use crate::{Now, StoreError};
+use crate::Now;
+use crate::verbs::verbs;
 
 /// An attempt that had a place and has ended.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -84,36 +84,24 @@ pub struct Released {
     pub again: bool,
 }
 
-/// What is done about limits beside claiming.
-#[async_trait]
-pub trait LimitStore: Send + Sync {
+verbs! {
+    /// What is done about limits beside claiming.
+    trait LimitStore {}
+
     /// These attempts have ended: of each limit, as many of those that wait in its room go back into
     /// their pools as are named, the first in the order of dispatch that may be claimed now. Says how
     /// many. Who finds no place of another limit goes to that one's room instead, and the next has its
     /// turn. If there are many of those, some more go back. Whether one of them starts is for a claim to decide, so nothing is lost if more go back
     /// than there are places. Nobody need call this: [`release_all_limited`](Self::release_all_limited) finds them too.
-    async fn release_limited(
-        &self,
-        ended: &[Permit],
-        terms: &LimitTerms,
-        now: Now,
-    ) -> Result<u64, StoreError>;
+    write fn release_limited(ended: &[Permit], terms: &LimitTerms, now: Now) -> u64;
 
     /// Looks into some waiting rooms, in the order of their limits. From each, those go back into
     /// their pools, in the order of dispatch, that could start now. Who is held up by another limit
     /// that those behind it are not under goes to that one's room. Of a room, at most [`RELEASED_MAX`]
     /// leave it and of each lane as many are looked at, of all together about [`RELEASE_SCAN_MAX`].
-    async fn release_all_limited(
-        &self,
-        rooms: ReleaseStep,
-        now: Now,
-    ) -> Result<Released, StoreError>;
+    write fn release_all_limited(rooms: ReleaseStep, now: Now) -> Released;
 
     /// Forgets places of attempts that have ended: looks at `limit` of them after `after`, in order,
     /// and says where to go on; `None` at the end. They count for nothing before that.
-    async fn prune_permits(
-        &self,
-        after: Option<Permit>,
-        limit: u32,
-    ) -> Result<Option<Permit>, StoreError>;
+    write fn prune_permits(after: Option<Permit>, limit: u32) -> Option<Permit>;
 }

@@ -1,12 +1,12 @@
 //! Verbs of nodes about themselves and each other.
 
-use async_trait::async_trait;
 use evenkeel_core::lease::LeaseView;
 use evenkeel_core::{NodeNo, Span, Timestamp};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::{LongAttempt, Now, StoreError};
+use crate::verbs::verbs;
+use crate::{LongAttempt, Now};
 
 /// What a node does.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -134,40 +134,30 @@ pub enum Pinged {
     Fenced,
 }
 
-/// What nodes do.
-#[async_trait]
-pub trait NodeStore: Send + Sync {
+verbs! {
+    /// What nodes do.
+    trait NodeStore {}
+
     /// Takes part, as a new incarnation. Former ones of the same identity are dead from here on.
-    async fn join(&self, node: &NewNode, now: Now) -> Result<Joined, StoreError>;
+    write fn join(node: &NewNode, now: Now) -> Joined;
 
     /// Says that a node lives, and where its open attempts begin: the store keeps that bound below
     /// everything it fires or claims for the node in between, so that a search from there finds all.
-    async fn ping(&self, ping: &Ping, now: Now) -> Result<Pinged, StoreError>;
+    write fn ping(ping: &Ping, now: Now) -> Pinged;
 
     /// Challenges a node if it has been silent for `silent_after`. Says whether it is challenged.
-    async fn begin_steal(
-        &self,
-        victim: NodeNo,
-        silent_after: Span,
-        now: Now,
-    ) -> Result<bool, StoreError>;
+    write fn begin_steal(victim: NodeNo, silent_after: Span, now: Now) -> bool;
 
     /// Takes the lease of a node that was challenged at `challenged_at` and has not answered for
     /// `grace`. Says whether it is dead now. From here on nothing it writes counts.
-    async fn steal(
-        &self,
-        victim: NodeNo,
-        challenged_at: Timestamp,
-        grace: Span,
-        now: Now,
-    ) -> Result<bool, StoreError>;
+    write fn steal(victim: NodeNo, challenged_at: Timestamp, grace: Span, now: Now) -> bool;
 
     /// Takes no more part in scheduling and claiming; what it has it may finish.
-    async fn drain(&self, node: NodeNo) -> Result<(), StoreError>;
+    write fn drain(node: NodeNo) -> ();
 
     /// Is gone, if it has no attempt left. Says whether it is.
-    async fn retire(&self, node: NodeNo) -> Result<bool, StoreError>;
+    write fn retire(node: NodeNo) -> bool;
 
     /// All nodes that are not gone.
-    async fn members(&self) -> Result<(Timestamp, Vec<Member>), StoreError>;
+    read fn members() -> (Timestamp, Vec<Member>);
 }

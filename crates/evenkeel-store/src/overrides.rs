@@ -1,14 +1,14 @@
 //! A verb of people who know better how a run went than whoever runs it.
 
-use async_trait::async_trait;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::order::Priority;
-use evenkeel_core::run::Outcome;
 use evenkeel_core::{AttemptKey, JobId, TenantNo, Timestamp};
 
+use crate::verbs::verbs;
 use crate::{
     AfterLoss, Attachments, CheckpointDisposition, Finish, Hook, QueueEntry, Requeue, Results,
-    Scope, StoreError, Then,
+    Scope, Then,
 };
 
 /// A run that somebody says the end of, or that is to be done once more.
@@ -89,8 +89,8 @@ impl OutcomeOverride {
     pub fn finish(&self, tenant: TenantNo, key: AttemptKey, fence: Fence) -> Option<Finish> {
         let OverrideAction::Ended { outcome, error, then } = &self.action else { return None };
         let then = match then {
-            Then::EndChain { .. } => *then,
-            Then::Retry { .. } => Then::EndChain { stop_job: false, next_at: None },
+            Then::EndRun { .. } => *then,
+            Then::Retry { .. } => Then::EndRun { stop_job: false, next_at: None },
         };
         let started_at = match self.expected {
             LiveState::Waiting => self.at,
@@ -131,18 +131,14 @@ impl OutcomeOverride {
     }
 }
 
-/// What people say about runs.
-#[async_trait]
-pub trait OverrideStore: Send + Sync {
+verbs! {
+    /// What people say about runs.
+    trait OverrideStore {}
+
     /// What waits and runs of a job, oldest time first, at most `limit`: all of it as it was at one
     /// moment. What runs is looked for among the latest ten thousand chains of the job, and among
     /// what has run for long. Nothing of a job that is not in the scope.
-    async fn active_attempts(
-        &self,
-        scope: &Scope,
-        job: JobId,
-        limit: u32,
-    ) -> Result<Vec<LiveAttempt>, StoreError>;
+    read fn active_attempts(scope: &Scope, job: JobId, limit: u32) -> Vec<LiveAttempt>;
 
     /// Ends a run of the scope as somebody says, or puts the attempt that runs back into the queue,
     /// if it is still where it was seen.
@@ -156,9 +152,5 @@ pub trait OverrideStore: Send + Sync {
     /// recorded as ended instead is left alone, and so is one that
     /// [another job keeps out](crate::DedupClaim::is_kept_out); else its job takes its key. One that waits
     /// is in the queue already, so that nothing is changed. The scheduler is told as of a changed job.
-    async fn override_outcome(
-        &self,
-        scope: &Scope,
-        settle: OutcomeOverride,
-    ) -> Result<OverrideResult, StoreError>;
+    write fn override_outcome(scope: &Scope, settle: OutcomeOverride) -> OverrideResult;
 }

@@ -1,10 +1,10 @@
 //! Verbs on the pages that crawls keep.
 
-use async_trait::async_trait;
 use evenkeel_core::page::{Kept, KnownPage, PageContent};
 use evenkeel_core::{JobId, JobNo, PageId, SearchQuery, TenantNo, Timestamp};
 
-use crate::{Now, Page, PageRequest, Scope, StoreError};
+use crate::verbs::verbs;
+use crate::{Now, Page, PageRequest, Scope};
 
 /// The room a job has for pages.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -85,22 +85,22 @@ pub const SEARCH_LIMIT_MAX: u32 = 100;
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct PageNo(pub i64);
 
-/// What crawls and readers do with pages.
-///
-/// **Texts.** No text of a kept page holds NUL, [`MARK_START`] or [`MARK_END`]: the store puts a
-/// space in their place ([`text::clean`](crate::text::clean)), also inside `metadata` and
-/// `fields`, before it counts the size.
-///
-/// **Words.** Every store looks for the same words ([`text::words`](crate::text::words)): letters
-/// and digits, without regard to case and accents, no stemming; each Chinese character and kana is
-/// one. Of a title 4 KiB of words can be found, of a text 256 KiB; what comes later cannot. A
-/// phrase stands in the title or in the text, never across; PostgreSQL may miss one that comes
-/// after the first 16,000 words of a page, or after one of its words has come 250 times.
-#[async_trait]
-pub trait PageStore: Send + Sync {
+verbs! {
+    /// What crawls and readers do with pages.
+    ///
+    /// **Texts.** No text of a kept page holds NUL, [`MARK_START`] or [`MARK_END`]: the store puts a
+    /// space in their place ([`text::clean`](crate::text::clean)), also inside `metadata` and
+    /// `fields`, before it counts the size.
+    ///
+    /// **Words.** Every store looks for the same words ([`text::words`](crate::text::words)): letters
+    /// and digits, without regard to case and accents, no stemming; each Chinese character and kana is
+    /// one. Of a title 4 KiB of words can be found, of a text 256 KiB; what comes later cannot. A
+    /// phrase stands in the title or in the text, never across; PostgreSQL may miss one that comes
+    /// after the first 16,000 words of a page, or after one of its words has come 250 times.
+    trait PageStore {}
+
     /// What is known of these pages of a job, in any order; of those that are not known, nothing.
-    async fn known_pages(&self, job: JobNo, pages: &[PageId])
-    -> Result<Vec<KnownPage>, StoreError>;
+    read fn known_pages(job: JobNo, pages: &[PageId]) -> Vec<KnownPage>;
 
     /// Keeps pages, all in one transaction. Answers are in the order given; a page is in the batch
     /// once. A page that is known with the same content hash is only noted as seen (with its new
@@ -110,24 +110,19 @@ pub trait PageStore: Send + Sync {
     /// [`Kept::NoRoom`].
     ///
     /// Batches are small, some 50 pages or a MiB: SQLite's one writer has jobs to fire.
-    async fn save_pages(
-        &self,
-        shelf: PageQuota,
-        pages: Vec<PageContent>,
-        now: Now,
-    ) -> Result<Vec<Kept>, StoreError>;
+    write fn save_pages(shelf: PageQuota, pages: Vec<PageContent>, now: Now) -> Vec<Kept>;
 
     /// Notes that pages of a job were seen and have not changed. Of those that are not known,
     /// nothing.
-    async fn see_pages(&self, job: JobNo, pages: &[PageId], now: Now) -> Result<(), StoreError>;
+    write fn see_pages(job: JobNo, pages: &[PageId], now: Now) -> ();
 
     /// Forgets pages of a job that are gone from their site; their room is free. Says how many
     /// there were.
-    async fn prune_pages(&self, job: JobNo, pages: &[PageId]) -> Result<u64, StoreError>;
+    write fn prune_pages(job: JobNo, pages: &[PageId]) -> u64;
 
     /// Forgets pages of deleted jobs, at most `limit`. Says how many: fewer than `limit` only if
     /// there are no more, but for those that another node is clearing. Quick if there are none.
-    async fn clear_pages(&self, limit: u32) -> Result<u64, StoreError>;
+    write fn clear_pages(limit: u32) -> u64;
 
     /// The scope's pages that the filter names. Pages of deleted jobs are never among them.
     ///
@@ -136,15 +131,11 @@ pub trait PageStore: Send + Sync {
     /// that is wanted in their title come first, then those where it is said more, or more of
     /// what is said; equals in the order of their numbers. Of more than 10,000 that fit only so
     /// many are ranked. The total is exact up to 10,000.
-    async fn list_pages(
-        &self,
-        scope: &Scope,
-        filter: &PageFilter,
-        page: PageRequest<PageNo>,
-    ) -> Result<Page<PageHit, PageNo>, StoreError>;
+    read fn list_pages(scope: &Scope, filter: &PageFilter, page: PageRequest<PageNo>)
+        -> Page<PageHit, PageNo>;
 
     /// The page with this id, unless its job is deleted.
-    async fn get_page(&self, scope: &Scope, id: PageId) -> Result<Option<StoredPage>, StoreError>;
+    read fn get_page(scope: &Scope, id: PageId) -> Option<StoredPage>;
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Verbs of running attempts: what they say before they end, and what is said to them.
 
-use async_trait::async_trait;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{AttemptKey, NodeNo, Progress};
 
-use crate::{Now, OwnedAttempt, StoreError};
+use crate::verbs::verbs;
+use crate::{Now, OwnedAttempt};
 
 /// What a running attempt says. What is `None` stays as it was.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -78,9 +78,10 @@ pub struct NodeMessage {
     pub kind: MessageKind,
 }
 
-/// What attempts say while they run, and what is said to them.
-#[async_trait]
-pub trait ProgressStore: Send + Sync {
+verbs! {
+    /// What attempts say while they run, and what is said to them.
+    trait ProgressStore {}
+
     /// Writes down what attempts of `node` say, each if it runs there under the fence. Says which
     /// do. Attempts do not spoil each other's chances. An attempt is in the batch once.
     ///
@@ -89,23 +90,17 @@ pub trait ProgressStore: Send + Sync {
     /// next claims an attempt of the run, and stays until a [`Finish`](crate::Finish) says
     /// otherwise. What is left after the end, because whoever ended the attempt did not know of
     /// it, [`prune`](crate::AttemptStore::prune) forgets.
-    async fn save_progress(
-        &self,
-        node: NodeNo,
-        batch: Vec<ProgressNote>,
-        now: Now,
-    ) -> Result<Vec<bool>, StoreError>;
+    write fn save_progress(node: NodeNo, batch: Vec<ProgressNote>, now: Now) -> Vec<bool>;
 
     /// Who runs the attempt, if anybody does.
-    async fn find_running(&self, key: AttemptKey) -> Result<Option<Running>, StoreError>;
+    read fn find_running(key: AttemptKey) -> Option<Running>;
 
     /// Leaves a letter for `node`. The same one again changes nothing. One that says
     /// [`MessageKind::Ended`] wakes the node ([`Signal::Messages`](crate::Signal)). One for a node that
     /// has gone is dropped.
-    async fn send_message(&self, node: NodeNo, letter: NodeMessage) -> Result<(), StoreError>;
+    write fn send_message(node: NodeNo, letter: NodeMessage) -> ();
 
     /// Takes the letters for `node`, at most `limit`. Nobody gets them again: each may be lost,
     /// and nothing may depend on one. Those of a node that has gone are forgotten.
-    async fn take_messages(&self, node: NodeNo, limit: u32)
-    -> Result<Vec<NodeMessage>, StoreError>;
+    write fn take_messages(node: NodeNo, limit: u32) -> Vec<NodeMessage>;
 }

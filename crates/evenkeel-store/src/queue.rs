@@ -1,13 +1,13 @@
 //! How much waits in the queue, for figures that people look at: nothing is decided by them. Whether
 //! somebody takes from it. And what is done with all of it.
 
-use async_trait::async_trait;
 use evenkeel_core::aging::Aging;
 use evenkeel_core::limit::LimitScope;
 use evenkeel_core::order::Lane;
 use evenkeel_core::{AttemptKey, Timestamp};
 
-use crate::{Reprioritized, StoreError};
+use crate::Reprioritized;
+use crate::verbs::verbs;
 
 /// Lanes of pools that one look counts each by itself: the first of them, by name. What waits in others
 /// is added up.
@@ -180,30 +180,26 @@ impl DepthWalk {
     }
 }
 
-/// What is asked about the queue as a whole.
-#[async_trait]
-pub trait QueueStore: Send + Sync {
+verbs! {
+    /// What is asked about the queue as a whole.
+    trait QueueStore {}
+
     /// Counts what waits for workers, of all tenants, by walking about `limit` rows of the queue's
     /// order: [`DepthWalk`] says how many of each lane of each pool, of which the first
     /// [`QUEUE_GROUPS_MAX`] are looked at, waiting rooms of limits not among them. If there are more,
     /// as many rows again are walked to add up what waits in those. With a small limit this says
     /// little more than where something waits.
-    async fn queue_depths(&self, limit: u32) -> Result<QueueDepths, StoreError>;
+    read fn queue_depths(limit: u32) -> QueueDepths;
 
     /// What stands at the front of each lane of these pools, up to `rows` by priority and as many by what
     /// they have waited: as soon as one of them is taken, or another comes there, the answer is
     /// another one. Those that were not open when they came are left out, as in
     /// [`count_queued`](crate::AttemptStore::count_queued).
-    async fn queue_front(&self, pools: &[String], rows: u32) -> Result<QueueFront, StoreError>;
+    read fn queue_front(pools: &[String], rows: u32) -> QueueFront;
 
     /// Lets what waits in the queue wait as `aging` says, whatever was said when it came: the next
     /// `limit` in the order of their keys, after `after`.
-    async fn reprioritize(
-        &self,
-        aging: Aging,
-        after: Option<AttemptKey>,
-        limit: u32,
-    ) -> Result<Reprioritized, StoreError>;
+    write fn reprioritize(aging: Aging, after: Option<AttemptKey>, limit: u32) -> Reprioritized;
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Requests that come with a key, so that sending one twice does it once.
 
-use async_trait::async_trait;
 use evenkeel_core::{Span, Timestamp};
 
-use crate::{Now, Scope, StoreError};
+use crate::verbs::verbs;
+use crate::{Now, Scope};
 
 /// A request with a key.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -41,29 +41,20 @@ pub enum Begun {
     Other,
 }
 
-/// Remembers requests by their keys.
-#[async_trait]
-pub trait RequestStore: Send + Sync {
+verbs! {
+    /// Remembers requests by their keys.
+    trait RequestStore {}
+
     /// Begins a request, unless it is known. Of several at once exactly one begins. What was begun
     /// with the same key and another fingerprint is `Other`, however it stands.
-    async fn begin_request(
-        &self,
-        scope: &Scope,
-        request: &KeyedRequest,
-        now: Now,
-    ) -> Result<Begun, StoreError>;
+    write fn begin_request(scope: &Scope, request: &KeyedRequest, now: Now) -> Begun;
 
     /// Ends a request that was begun at `begun_at`: with its answer, or with none if it came to
     /// nothing and may be sent again. Whoever was given up meanwhile, or has ended it before,
     /// changes nothing.
-    async fn end_request(
-        &self,
-        scope: &Scope,
-        key: &str,
-        begun_at: Timestamp,
-        answer: Option<Answered>,
-    ) -> Result<(), StoreError>;
+    write fn end_request(scope: &Scope, key: &str, begun_at: Timestamp, answer: Option<Answered>)
+        -> ();
 
     /// Forgets up to `limit` requests that were begun before `before`; says how many.
-    async fn prune_requests(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
+    write fn prune_requests(before: Timestamp, limit: u32) -> u64;
 }

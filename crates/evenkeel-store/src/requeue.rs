@@ -1,8 +1,8 @@
 //! What becomes of attempts that are taken from their node.
 
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::on_failure::Hook;
-use evenkeel_core::run::Outcome;
 use evenkeel_core::{AttemptKey, TenantNo, Timestamp};
 
 use crate::{Attachments, CheckpointDisposition, Finish, QueueEntry, Results, Then};
@@ -22,7 +22,7 @@ pub struct Requeue {
     pub then: AfterLoss,
 }
 
-/// What becomes of an attempt that is taken from its node. [`step`](evenkeel_core::run::step)
+/// What becomes of an attempt that is taken from its node. [`step`](evenkeel_core::attempt::step)
 /// decides it for every attempt that a node lost.
 #[derive(Clone, PartialEq, Debug)]
 pub enum AfterLoss {
@@ -55,8 +55,8 @@ impl Requeue {
         let AfterLoss::Fail(end) = &self.then else { return None };
         let LostEnd { started_at, finished_at, error, then, hook, unstored_since } = end;
         let then = match then {
-            Then::EndChain { .. } => *then,
-            Then::Retry { .. } => Then::EndChain { stop_job: false, next_at: None },
+            Then::EndRun { .. } => *then,
+            Then::Retry { .. } => Then::EndRun { stop_job: false, next_at: None },
         };
         Some(Finish {
             key: self.key,

@@ -1,7 +1,7 @@
 //! From columns to types, once for both databases.
 
 use evenkeel_core::advance::SkipReason;
-use evenkeel_core::run::{AttemptStatus, Outcome};
+use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptKey, AttemptNo, JobNo, Sequence, Timestamp};
 
 use crate::StoreError;

@@ -1,8 +1,8 @@
 //! Events of runs, made in one place: nodes and receivers of calls tell the same.
 
-use evenkeel_core::chain::Then;
+use evenkeel_core::after_attempt::Then;
+use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::on_failure::Hook;
-use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptKey, TenantNo, Timestamp};
 use serde_json::{Map, Value, json};
 
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_run_without_retries_left_is_told_whether_or_not_it_leaves_a_dead_letter() {
-        let over = Then::EndChain { stop_job: false, next_at: None };
+        let over = Then::EndRun { stop_job: false, next_at: None };
         for outcome in [Outcome::Failed, Outcome::TimedOut] {
             let plain = end(outcome, over, Hook::None);
             assert_eq!(kinds(&plain), ["run.ended", "run.exhausted"]);

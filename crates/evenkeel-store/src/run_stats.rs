@@ -4,11 +4,11 @@
 //! crash loses what was added since the last write: these are figures for people, nothing is
 //! decided by them.
 
-use async_trait::async_trait;
 use evenkeel_core::fingerprint::Fingerprint;
 use evenkeel_core::{AttemptKey, JobId, NodeNo, Span, TenantNo, Timestamp};
 
-use crate::{Page, PageRequest, Scope, StoreError};
+use crate::verbs::verbs;
+use crate::{Page, PageRequest, Scope};
 
 /// What a node has seen of one tenant's runs since it last said.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -110,29 +110,26 @@ pub struct FailureGroup {
 /// A place in a list of failures, newest first.
 pub type FailureCursor = (Timestamp, Fingerprint);
 
-/// What is added up over runs.
-#[async_trait]
-pub trait RunStatsStore: Send + Sync {
+verbs! {
+    /// What is added up over runs.
+    trait RunStatsStore {}
+
     /// Adds what `node` has seen; no tenant and no group is in it twice. A tenant that is not mentioned has nothing that runs on it.
-    async fn add_run_stats(
-        &self,
+    write fn add_run_stats(
         node: NodeNo,
         tallies: Vec<RunStatsDelta>,
         failures: Vec<FailureDelta>,
         at: Timestamp,
-    ) -> Result<(), StoreError>;
+    ) -> ();
 
     /// What all nodes have seen of the scope's runs. What runs on a node that is no longer alive
     /// does not count.
-    async fn run_totals(&self, scope: &Scope) -> Result<RunTotals, StoreError>;
+    read fn run_totals(scope: &Scope) -> RunTotals;
 
     /// The scope's failures, grouped, newest first.
-    async fn list_failures(
-        &self,
-        scope: &Scope,
-        page: PageRequest<FailureCursor>,
-    ) -> Result<Page<FailureGroup, FailureCursor>, StoreError>;
+    read fn list_failures(scope: &Scope, page: PageRequest<FailureCursor>)
+        -> Page<FailureGroup, FailureCursor>;
 
     /// Forgets up to `limit` groups whose newest failure ended before `before`; says how many.
-    async fn prune_failures(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
+    write fn prune_failures(before: Timestamp, limit: u32) -> u64;
 }

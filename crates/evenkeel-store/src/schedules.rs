@@ -1,6 +1,5 @@
 //! Verbs of the scheduler: look ahead, and fire.
 
-use async_trait::async_trait;
 use evenkeel_core::advance::SkippedTimes;
 use evenkeel_core::aging::{Aging, Rise};
 use evenkeel_core::lease::Fence;
@@ -11,7 +10,8 @@ use evenkeel_core::{
     Timestamp,
 };
 
-use crate::{Now, StoreError};
+use crate::Now;
+use crate::verbs::verbs;
 
 /// Points at a chain of a job: the newest one from the job, the one before from each chain. One
 /// job's history is found along these links, so that firing needs no index for it.
@@ -265,32 +265,21 @@ pub struct Fired {
     pub results: Vec<FireResult>,
 }
 
-/// What the scheduler does.
-#[async_trait]
-pub trait ScheduleStore: Send + Sync {
+verbs! {
+    /// What the scheduler does.
+    trait ScheduleStore {}
+
     /// Active jobs of a shard whose next time lies in `until` or before, by number, after `after`.
-    async fn load_due(
-        &self,
-        shard: Shard,
-        until: Slot,
-        after: Option<JobNo>,
-        limit: u32,
-    ) -> Result<Vec<DueJob>, StoreError>;
+    read fn load_due(shard: Shard, until: Slot, after: Option<JobNo>, limit: u32) -> Vec<DueJob>;
 
     /// These jobs as they are now. Those that are cancelled or deleted are left out.
-    async fn load_jobs(&self, jobs: &[JobNo]) -> Result<Vec<DueJob>, StoreError>;
+    read fn load_jobs(jobs: &[JobNo]) -> Vec<DueJob>;
 
     /// What is new in the given shards: changed jobs, and wakes due until `until`, oldest first,
     /// at most `limit` of each.
     ///
     /// Who does not get the answer has lost what it told as changed, and must load the shards anew.
-    async fn look_ahead(
-        &self,
-        shards: &[Shard],
-        until: Timestamp,
-        limit: u32,
-        now: Now,
-    ) -> Result<LookAhead, StoreError>;
+    write fn look_ahead(shards: &[Shard], until: Timestamp, limit: u32, now: Now) -> LookAhead;
 
     /// Fires jobs for `node`: for each whose generation, next time and head are as decided, that
     /// is active, due by the store's clock, and idle if it must be, the run or its ticket and the
@@ -300,40 +289,27 @@ pub trait ScheduleStore: Send + Sync {
     /// A regular time that is started counts in the job's [`DueJob::fired`].
     ///
     /// A node that is no longer alive fires nothing: all is `Stale`.
-    async fn fire(&self, node: NodeNo, batch: Vec<Fire>, now: Now) -> Result<Fired, StoreError>;
+    write fn fire(node: NodeNo, batch: Vec<Fire>, now: Now) -> Fired;
 
     /// Fires retries and triggers for `node`, each as long as its wake is there. The chain they
     /// belong to is live already.
-    async fn fire_delayed(
-        &self,
-        node: NodeNo,
-        batch: Vec<FireDelayed>,
-        now: Now,
-    ) -> Result<Fired, StoreError>;
+    write fn fire_delayed(node: NodeNo, batch: Vec<FireDelayed>, now: Now) -> Fired;
 
     /// Ends what goes on of jobs whose newer time takes its place, each if its generation and next
     /// time are as decided: what runs is asked to end (and told by
     /// [`cancellations`](crate::AttemptStore::cancellations) until it has), what waits is recorded as
     /// superseded, which ends its chain. The jobs go on.
-    async fn supersede(&self, batch: &[Supersede], now: Now) -> Result<(), StoreError>;
+    write fn supersede(batch: &[Supersede], now: Now) -> ();
 
     /// Puts retries and triggers off, each as long as its wake is there: `due` becomes the other
     /// moment.
-    async fn postpone(&self, batch: &[Postpone]) -> Result<(), StoreError>;
+    write fn postpone(batch: &[Postpone]) -> ();
 
     /// Attempts in the queue, of jobs of the given shards, that may not be claimed any more because
     /// their [`QueueEntry::open_until`] has passed; at most `limit`.
-    async fn find_closed_windows(
-        &self,
-        shards: &[Shard],
-        limit: u32,
-        now: Now,
-    ) -> Result<Vec<ClosedAttempt>, StoreError>;
+    read fn find_closed_windows(shards: &[Shard], limit: u32, now: Now) -> Vec<ClosedAttempt>;
 
     /// Gives attempts in the queue another time to be claimed in. Those that are there no more are
     /// left out.
-    async fn set_claim_windows(
-        &self,
-        batch: &[(AttemptKey, ClaimWindow)],
-    ) -> Result<(), StoreError>;
+    write fn set_claim_windows(batch: &[(AttemptKey, ClaimWindow)]) -> ();
 }

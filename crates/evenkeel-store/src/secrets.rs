@@ -1,9 +1,9 @@
 //! Named secrets, as they are stored: encrypted, by someone who has the key.
 
-use async_trait::async_trait;
 use evenkeel_core::{TenantNo, Timestamp};
 
-use crate::{Now, Page, PageRequest, Scope, StoreError};
+use crate::verbs::verbs;
+use crate::{Now, Page, PageRequest, Scope};
 
 /// The value of a secret, encrypted.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -89,56 +89,37 @@ impl SecretReach {
     }
 }
 
-/// Named secrets.
-#[async_trait]
-pub trait SecretStore: Send + Sync {
+verbs! {
+    /// Named secrets.
+    trait SecretStore {}
+
     /// Stores a secret, or replaces the value of the one that has its name. The version says which:
     /// that of a new one is 1.
-    async fn put_secret(
-        &self,
-        scope: &Scope,
-        secret: NewSecret,
-        now: Now,
-    ) -> Result<SecretInfo, StoreError>;
+    write fn put_secret(scope: &Scope, secret: NewSecret, now: Now) -> SecretInfo;
 
     /// Deletes a secret; false if the tenant has none of this name.
-    async fn delete_secret(&self, scope: &Scope, name: &str) -> Result<bool, StoreError>;
+    write fn delete_secret(scope: &Scope, name: &str) -> bool;
 
     /// The scope's secrets in the byte order of their names, without values.
-    async fn list_secrets(
-        &self,
-        scope: &Scope,
-        page: PageRequest<String>,
-    ) -> Result<Page<SecretInfo, String>, StoreError>;
+    read fn list_secrets(scope: &Scope, page: PageRequest<String>) -> Page<SecretInfo, String>;
 
     /// What is known of a secret of the scope.
-    async fn get_secret(&self, scope: &Scope, name: &str)
-    -> Result<Option<SecretInfo>, StoreError>;
+    read fn get_secret(scope: &Scope, name: &str) -> Option<SecretInfo>;
 
     /// The scope's secrets of these names, in any order; names it does not have are left out.
-    async fn get_secrets(
-        &self,
-        scope: &Scope,
-        names: &[String],
-    ) -> Result<Vec<SealedSecret>, StoreError>;
+    read fn get_secrets(scope: &Scope, names: &[String]) -> Vec<SealedSecret>;
 
     /// Up to `limit` secrets whose values are not encrypted with the key `key_id`, after the one named
     /// by `after`, in the order of tenant and name.
-    async fn stale_secrets(
-        &self,
+    read fn stale_secrets(
         scope: &Scope,
         reach: SecretReach,
         key_id: &str,
         after: Option<(TenantNo, String)>,
         limit: u32,
-    ) -> Result<Vec<SealedSecret>, StoreError>;
+    ) -> Vec<SealedSecret>;
 
     /// Stores values under another key and says how many. A secret that is gone, has another value by
     /// now or is out of reach stays as it is; version and times never change.
-    async fn reseal_secrets(
-        &self,
-        scope: &Scope,
-        reach: SecretReach,
-        secrets: Vec<Reseal>,
-    ) -> Result<u64, StoreError>;
+    write fn reseal_secrets(scope: &Scope, reach: SecretReach, secrets: Vec<Reseal>) -> u64;
 }

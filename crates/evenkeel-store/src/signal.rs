@@ -66,12 +66,12 @@ impl Signals {
     }
 
     /// Says whether what other nodes announce can be heard.
-    pub fn set_deaf(&self, is_deaf: bool) {
+    pub fn set_remote_lost(&self, is_deaf: bool) {
         self.is_deaf.store(is_deaf, Ordering::Relaxed);
     }
 
     /// Can nothing be heard from other nodes? Then polling must do.
-    pub fn are_deaf(&self) -> bool {
+    pub fn is_remote_lost(&self) -> bool {
         self.is_deaf.load(Ordering::Relaxed)
     }
 }

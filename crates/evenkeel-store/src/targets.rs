@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use async_trait::async_trait;
 use evenkeel_core::{JobId, JobNo, TenantNo, Timestamp};
 
-use crate::{Now, Page, PageRequest, Scope, StoreError};
+use crate::verbs::verbs;
+use crate::{Now, Page, PageRequest, Scope};
 
 /// What people say of a target.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -118,79 +118,48 @@ pub fn is_stale(
     last_success_at.unwrap_or(created_at) < before
 }
 
-/// What is done with targets.
-///
-/// A job names its target by number. That such a target exists is not looked at: who names one that
-/// does not, or that is deleted meanwhile, names nothing until it is made.
-#[async_trait]
-pub trait TargetStore: Send + Sync {
+verbs! {
+    /// What is done with targets.
+    ///
+    /// A job names its target by number. That such a target exists is not looked at: who names one that
+    /// does not, or that is deleted meanwhile, names nothing until it is made.
+    trait TargetStore {}
+
     /// Makes a target, unless there is one with its number or its source's id. Numbers count from 1
     /// within the tenant; one that nobody chose is the lowest free one above all others that nobody
     /// chose, so that no choice uses the numbers up.
-    async fn create_target(
-        &self,
-        scope: &Scope,
-        target: NewTarget,
-        now: Now,
-    ) -> Result<CreatedTarget, StoreError>;
+    write fn create_target(scope: &Scope, target: NewTarget, now: Now) -> CreatedTarget;
 
     /// The scope's targets with these numbers, in the order asked for; at most
     /// [`COMMANDS_MAX`](crate::COMMANDS_MAX) are asked for.
-    async fn get_targets(
-        &self,
-        scope: &Scope,
-        numbers: &[i64],
-    ) -> Result<Vec<Option<Target>>, StoreError>;
+    read fn get_targets(scope: &Scope, numbers: &[i64]) -> Vec<Option<Target>>;
 
     /// The addresses of those of the scope's targets with these numbers that are there. Looks at
     /// nothing else, so that its cost does not grow with the jobs that name them.
-    async fn target_urls(
-        &self,
-        scope: &Scope,
-        numbers: &[i64],
-    ) -> Result<HashMap<i64, Option<String>>, StoreError>;
+    read fn target_urls(scope: &Scope, numbers: &[i64]) -> HashMap<i64, Option<String>>;
 
     /// The scope's targets by number.
-    async fn list_targets(
-        &self,
-        scope: &Scope,
-        page: PageRequest<i64>,
-    ) -> Result<Page<Target, i64>, StoreError>;
+    read fn list_targets(scope: &Scope, page: PageRequest<i64>) -> Page<Target, i64>;
 
     /// Says something else of a target, if its generation is the given one or none is given.
-    async fn change_target(
-        &self,
+    write fn change_target(
         scope: &Scope,
         number: i64,
         if_generation: Option<i32>,
         fields: TargetFields,
         now: Now,
-    ) -> Result<ChangedTarget, StoreError>;
+    ) -> ChangedTarget;
 
     /// Deletes a target that no job names; with `detach`, jobs that name it name none from then on, and
     /// have another generation.
-    async fn delete_target(
-        &self,
-        scope: &Scope,
-        number: i64,
-        detach: bool,
-    ) -> Result<DeletedTarget, StoreError>;
+    write fn delete_target(scope: &Scope, number: i64, detach: bool) -> DeletedTarget;
 
     /// The scope's jobs that name this target, by what the store calls them, after `after`.
-    async fn jobs_of_target(
-        &self,
-        scope: &Scope,
-        number: i64,
-        after: Option<JobNo>,
-        limit: u32,
-    ) -> Result<Vec<(JobNo, JobId)>, StoreError>;
+    read fn jobs_of_target(scope: &Scope, number: i64, after: Option<JobNo>, limit: u32)
+        -> Vec<(JobNo, JobId)>;
 
     /// Looks at up to `limit` targets of all tenants, by tenant and number, after `after`, for those
     /// that [have had no success](is_stale) since `before`.
-    async fn stale_targets(
-        &self,
-        before: Timestamp,
-        after: Option<(TenantNo, i64)>,
-        limit: u32,
-    ) -> Result<StaleTargets, StoreError>;
+    read fn stale_targets(before: Timestamp, after: Option<(TenantNo, i64)>, limit: u32)
+        -> StaleTargets;
 }

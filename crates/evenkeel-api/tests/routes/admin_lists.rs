@@ -1,13 +1,14 @@
 //! Lists of the admin API: of very many jobs, and at what cost.
 
 use axum::http::Method;
-use evenkeel_core::run::Outcome;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_store::{Action, Role, StoreError};
 use evenkeel_store_testkit::fixtures::{new_job, now};
 use evenkeel_store_testkit::orders::Orders as _;
 use evenkeel_store_testkit::rig::{Known, OVER};
 use serde_json::{Value, json};
 
+use crate::broken_store::QUEUE_POSITION;
 use crate::world::{World, run_ids};
 
 const JOBS: &str = "/api/admin/jobs";
@@ -100,9 +101,9 @@ async fn an_offset_leads_as_far_as_is_looked_and_says_so_beyond_that() {
 }
 
 #[tokio::test]
-async fn nobody_but_explain_looks_at_what_is_ahead_in_the_queue() {
+async fn only_explain_counts_what_is_ahead_in_the_queue() {
     let world = World::failing(|_, verb| {
-        (verb == "what is ahead").then(|| StoreError::Unavailable("asked too much".into()))
+        (verb == QUEUE_POSITION).then(|| StoreError::Unavailable("asked too much".into()))
     })
     .await;
     let (waits, retried) = (new_job("waits").build(), new_job("retried").build());

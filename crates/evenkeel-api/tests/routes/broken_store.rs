@@ -1,23 +1,19 @@
-//! A store that fails, at everything but knowing tenants or at what a test says.
+//! A store whose verbs fail as a test says.
 
-use std::collections::HashMap;
+use std::any::Any;
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use evenkeel_core::aging::Aging;
-use evenkeel_core::balance::{LoadProfileKey, Placement};
-use evenkeel_core::dedup::DedupKey;
-use evenkeel_core::page::{Kept, KnownPage, PageContent};
-use evenkeel_core::{
-    AttemptKey, JobId, JobNo, NodeNo, PageId, Shard, Slot, Span, TenantNo, Timestamp,
+use evenkeel_store::{
+    Intercept, Intercepted, Store, StoreError, Verb, WaitingAttempt, WaitsFor,
 };
-use evenkeel_store::*;
 use evenkeel_store_testkit::fixtures::START;
 use evenkeel_store_testkit::model::ModelStore;
-use uuid::Uuid;
 
-/// Says how a verb fails, if it does.
+/// Returns the error of a call of the named verb, if the call is to fail.
 type Fault = Box<dyn Fn(&str) -> Option<StoreError> + Send + Sync>;
+
+/// The name that [`Fault`] is asked about if a call has counted what is ahead in the queue.
+pub const QUEUE_POSITION: &str = "queue position";
 
 pub struct BrokenStore {
     inner: Arc<dyn Store>,
@@ -25,27 +21,28 @@ pub struct BrokenStore {
 }
 
 impl BrokenStore {
-    /// One that does not answer.
-    pub fn down() -> Self {
+    /// A database that cannot be reached.
+    pub fn down() -> Arc<dyn Store> {
         Self::always(|| StoreError::Unavailable("connection to 10.0.0.7 refused".into()))
     }
 
-    /// One that holds nonsense.
-    pub fn corrupt() -> Self {
+    /// A database that holds values which cannot be read.
+    pub fn corrupt() -> Arc<dyn Store> {
         Self::always(|| StoreError::corrupt("job 7", "definition", "not JSON"))
     }
 
-    fn always(error: fn() -> StoreError) -> Self {
+    /// Fails at every verb but `tenant`.
+    fn always(error: fn() -> StoreError) -> Arc<dyn Store> {
         let inner = Arc::new(ModelStore::new(Arc::new(|| START)));
-        Self { inner, fault: Box::new(move |_| Some(error())) }
+        Self::over(inner, move |_| Some(error()))
     }
 
-    /// One that is well but for what `fault` says of the verbs it is asked for.
+    /// Calls `inner`, except where `fault` returns an error for the verb.
     pub fn over(
         inner: Arc<dyn Store>,
         fault: impl Fn(&str) -> Option<StoreError> + Send + Sync + 'static,
-    ) -> Self {
-        Self { inner, fault: Box::new(fault) }
+    ) -> Arc<dyn Store> {
+        Arc::new(Intercepted(Self { inner, fault: Box::new(fault) }))
     }
 
     fn check(&self, verb: &str) -> Result<(), StoreError> {
@@ -53,282 +50,31 @@ impl BrokenStore {
     }
 }
 
-macro_rules! broken {
-    ($port:ident { $($verb:ident($($name:ident: $of:ty),*) -> $answer:ty $(, $more:expr)?;)* }) => {
-        #[async_trait]
-        impl $port for BrokenStore {
-            $(async fn $verb(&self, $($name: $of),*) -> Result<$answer, StoreError> {
-                self.check(stringify!($verb))?;
-                $(self.check($more)?;)?
-                self.inner.$verb($($name),*).await
-            })*
-        }
-    };
-}
-
-broken!(JobStore {
-    register(scope: &Scope, jobs: Vec<NewJob>, now: Now) -> Vec<Registered>;
-    register_paused(scope: &Scope, job: NewJob, now: Now) -> Registered;
-    get(scope: &Scope, id: JobId) -> Option<Job>;
-    get_with_now(scope: &Scope, id: JobId) -> Option<(Job, Timestamp)>;
-    list_jobs(scope: &Scope, filter: &JobFilter, sort: JobSort, page: PageRequest<JobCursor>)
-        -> Page<Job, JobCursor>;
-    order(scope: &Scope, orders: Vec<Order>, now: Now) -> Vec<Applied>;
-    purge(scope: &Scope, id: JobId, limit: u32) -> u64;
-    get_jobs(scope: &Scope, ids: &[JobId]) -> Vec<Job>;
-    ids_of_numbers(scope: &Scope, numbers: &[i64]) -> Vec<Option<JobId>>;
-    jobs_named(scope: &Scope, name: &str, limit: u32) -> Vec<NamedJob>;
-    job_counts(scope: &Scope) -> JobCounts;
-    all_job_counts() -> JobCounts;
-    trigger(scope: &Scope, id: JobId, ask: Trigger, now: Now) -> Triggered;
-    slot_loads(scope: &Scope, slots: &[Slot], limit: u32) -> Vec<SlotLoad>;
-});
-
-broken!(ScheduleStore {
-    load_due(shard: Shard, until: Slot, after: Option<JobNo>, limit: u32) -> Vec<DueJob>;
-    load_jobs(jobs: &[JobNo]) -> Vec<DueJob>;
-    look_ahead(shards: &[Shard], until: Timestamp, limit: u32, now: Now) -> LookAhead;
-    fire(node: NodeNo, batch: Vec<Fire>, now: Now) -> Fired;
-    fire_delayed(node: NodeNo, batch: Vec<FireDelayed>, now: Now) -> Fired;
-    supersede(batch: &[Supersede], now: Now) -> ();
-    postpone(batch: &[Postpone]) -> ();
-    closed(shards: &[Shard], limit: u32, now: Now) -> Vec<ClosedAttempt>;
-    reopen(batch: &[(AttemptKey, ClaimWindow)]) -> ();
-});
-
-broken!(NoteStore {
-    note(node: NodeNo, batch: Vec<Note>, now: Now) -> Vec<bool>;
-    find_running(key: AttemptKey) -> Option<Running>;
-    send_message(node: NodeNo, letter: NodeMessage) -> ();
-    take_messages(node: NodeNo, limit: u32) -> Vec<NodeMessage>;
-});
-
-broken!(PageStore {
-    known_pages(job: JobNo, pages: &[PageId]) -> Vec<KnownPage>;
-    save_pages(shelf: Shelf, pages: Vec<PageContent>, now: Now) -> Vec<Kept>;
-    see_pages(job: JobNo, pages: &[PageId], now: Now) -> ();
-    prune_pages(job: JobNo, pages: &[PageId]) -> u64;
-    clear_pages(limit: u32) -> u64;
-    list_pages(scope: &Scope, filter: &PageFilter, page: PageRequest<PageNo>)
-        -> Page<PageHit, PageNo>;
-    get_page(scope: &Scope, id: PageId) -> Option<StoredPage>;
-});
-
-broken!(AttemptStore {
-    cancel_run(scope: &Scope, key: AttemptKey, now: Now) -> RunCancelled;
-    claim(claim: &Claim, now: Now) -> Claimed;
-    finish(node: NodeNo, batch: Vec<Finish>, alpha: f64) -> Vec<FinishResult>;
-    requeue(node: NodeNo, batch: Vec<Requeue>, now: Now) -> Vec<bool>;
-    find_owned(node: NodeNo, keys: &[AttemptKey]) -> Vec<Owned>;
-    owned(node: NodeNo, limit: u32) -> Vec<Owned>;
-    cancellations(node: NodeNo) -> Vec<Cancellation>;
-    waiting_of(scope: &Scope, job: JobId, ahead: Option<Aging>, now: Now) -> Vec<WaitingAttempt>,
-        if ahead.is_some() { "what is ahead" } else { "what waits" };
-    waiting(pools: &[String], limit: u32) -> u32;
-    waiting_ahead(pools: &[String], place: QueuePlace, limit: u32, now: Now) -> u32;
-    get_run(scope: &Scope, key: AttemptKey) -> Option<Attempt>;
-    list_runs(scope: &Scope, filter: AttemptFilter, page: PageRequest<AttemptKey>) -> Page<Attempt, AttemptKey>;
-    prune(prune: Prune) -> Pruned;
-});
-
-broken!(WatchStore {
-    watch(jobs: &[JobNo]) -> ();
-    to_judge(shards: &[Shard], limit: u32, now: Now) -> ToJudge;
-    judge(batch: Vec<Judgement>, now: Now) -> ();
-    overdue_in_queue(shards: &[Shard], after: Option<AttemptKey>, limit: u32, now: Now) -> OverdueInQueue;
-    condition_counts(scope: &Scope) -> ConditionCounts;
-    all_condition_counts() -> ConditionCounts;
-    list_at_risk(scope: &Scope, filter: RiskFilter, page: PageRequest<RiskCursor>)
-        -> Page<AtRisk, RiskCursor>;
-});
-
-broken!(NodeStore {
-    join(node: &NewNode, now: Now) -> Joined;
-    ping(ping: &Ping, now: Now) -> Pinged;
-    begin_steal(victim: NodeNo, silent_after: Span, now: Now) -> bool;
-    steal(victim: NodeNo, challenged_at: Timestamp, grace: Span, now: Now) -> bool;
-    drain(node: NodeNo) -> ();
-    retire(node: NodeNo) -> bool;
-    members() -> (Timestamp, Vec<Member>);
-});
-
-broken!(RunStatsStore {
-    tally(node: NodeNo, tallies: Vec<Tally>, failures: Vec<Failures>, at: Timestamp) -> ();
-    run_totals(scope: &Scope) -> RunTotals;
-    list_failures(scope: &Scope, page: PageRequest<FailureCursor>) -> Page<FailureGroup, FailureCursor>;
-    prune_failures(before: Timestamp, limit: u32) -> u64;
-});
-
-broken!(RequestStore {
-    begin_request(scope: &Scope, request: &KeyedRequest, now: Now) -> Begun;
-    end_request(scope: &Scope, key: &str, begun_at: Timestamp, answer: Option<Answered>) -> ();
-    prune_requests(before: Timestamp, limit: u32) -> u64;
-});
-
-broken!(TargetStore {
-    create_target(scope: &Scope, target: NewTarget, now: Now) -> CreatedTarget;
-    get_targets(scope: &Scope, numbers: &[i64]) -> Vec<Option<Target>>;
-    target_urls(scope: &Scope, numbers: &[i64]) -> HashMap<i64, Option<String>>;
-    list_targets(scope: &Scope, page: PageRequest<i64>) -> Page<Target, i64>;
-    change_target(scope: &Scope, number: i64, if_generation: Option<i32>, fields: TargetFields,
-        now: Now) -> ChangedTarget;
-    delete_target(scope: &Scope, number: i64, detach: bool) -> DeletedTarget;
-    jobs_of_target(scope: &Scope, number: i64, after: Option<JobNo>, limit: u32)
-        -> Vec<(JobNo, JobId)>;
-    stale_targets(before: Timestamp, after: Option<(TenantNo, i64)>, limit: u32) -> StaleTargets;
-});
-
-broken!(BalanceStore {
-    rhythms(after: Option<(TenantNo, LoadProfileKey)>, limit: u32) -> Vec<LoadProfileCount>;
-    tenant_load_profiles(scope: &Scope, after: Option<LoadProfileKey>, limit: u32) -> Vec<LoadProfileCount>;
-    count_uncounted(limit: u32) -> u32;
-    recount_load(after: Option<JobNo>, limit: u32) -> Recounted;
-    placements(scope: &Scope, after: Option<JobNo>, limit: u32) -> Vec<Placement>;
-    placements_of(scope: &Scope, jobs: &[JobNo]) -> Vec<Placement>;
-    plan_rebalance(scope: &Scope, rebalance: Rebalance, parts: Vec<Vec<u8>>) -> ();
-    get_rebalance(scope: &Scope, id: Uuid) -> Option<Rebalance>;
-    rebalance_part(scope: &Scope, id: Uuid, part: u32) -> Option<RebalancePart>;
-    list_rebalances(scope: &Scope, page: PageRequest<(Timestamp, Uuid)>)
-        -> Page<Rebalance, (Timestamp, Uuid)>;
-    begin_rebalance(scope: &Scope, id: Uuid, silent_before: Timestamp, now: Now)
-        -> Option<BeganRebalance>;
-    end_rebalance(scope: &Scope, id: Uuid, state: RebalanceState, now: Now) -> Option<Rebalance>;
-    move_jobs(scope: &Scope, batch: MoveBatch, now: Now) -> Moved;
-    save_score(tenant: TenantNo, score: SavedScore) -> bool;
-    scores(scope: &Scope, from: Timestamp, until: Timestamp, limit: u32) -> Vec<SavedScore>;
-    prune_balance(scores_before: Timestamp, plans_before: Timestamp, limit: u32) -> u64;
-});
-
-broken!(QueueStore {
-    queue_depths(limit: u32) -> QueueDepths;
-    queue_front(pools: &[String], rows: u32) -> QueueFront;
-    reprioritize(aging: Aging, after: Option<AttemptKey>, limit: u32) -> Reprioritized;
-});
-
-broken!(LimitStore {
-    release_limited(ended: &[Permit], terms: &Terms, now: Now) -> u64;
-    release_all_limited(rooms: Rooms, now: Now) -> Released;
-    prune_permits(after: Option<Permit>, limit: u32) -> Option<Permit>;
-});
-
-broken!(DeadStore {
-    list_dead(scope: &Scope, filter: DeadFilter, page: PageRequest<DeadPlace>) -> Page<DeadLetter, DeadPlace>;
-    get_dead(scope: &Scope, run: AttemptKey) -> Option<DeadLetter>;
-    are_dead(runs: &[AttemptKey]) -> Vec<bool>;
-    redrive(scope: &Scope, runs: &[AttemptKey], now: Now) -> Vec<Redriven>;
-    delete_dead(scope: &Scope, runs: &[AttemptKey]) -> Vec<bool>;
-    prune_dead(before: Timestamp, keep: u32, limit: u32) -> u64;
-    list_failing(limit: u32) -> Vec<FailingJob>;
-    prune_failing(jobs: &[JobNo]) -> ();
-});
-
-broken!(DedupStore {
-    prune_dedup(before: Timestamp, after: Option<(TenantNo, DedupKey)>, limit: u32) -> PrunedDedup;
-});
-
-broken!(OverrideStore {
-    active_attempts(scope: &Scope, job: JobId, limit: u32) -> Vec<LiveAttempt>;
-    settle(scope: &Scope, settle: OutcomeOverride) -> OverrideResult;
-});
-
-broken!(AccessStore {
-    create_key(scope: &Scope, key: NewApiKey, now: Now) -> bool;
-    find_key(hash: &KeyHash) -> Option<ApiKey>;
-    use_keys(ids: &[Uuid], at: Timestamp) -> ();
-    revoke_key(scope: &Scope, id: Uuid, now: Now) -> bool;
-    list_keys(scope: &Scope, page: PageRequest<Uuid>) -> Page<ApiKey, Uuid>;
-    record(entries: Vec<AuditEntry>) -> ();
-    list_audit(scope: &Scope, filter: &AuditFilter, page: PageRequest<AuditPlace>) -> Page<(AuditPlace, AuditEntry), AuditPlace>;
-    prune_audit(before: Timestamp, limit: u32) -> u64;
-});
-
-broken!(SecretStore {
-    put_secret(scope: &Scope, secret: NewSecret, now: Now) -> SecretInfo;
-    delete_secret(scope: &Scope, name: &str) -> bool;
-    list_secrets(scope: &Scope, page: PageRequest<String>) -> Page<SecretInfo, String>;
-    get_secret(scope: &Scope, name: &str) -> Option<SecretInfo>;
-    get_secrets(scope: &Scope, names: &[String]) -> Vec<SealedSecret>;
-    stale_secrets(scope: &Scope, reach: SecretReach, key_id: &str, after: Option<(TenantNo, String)>, limit: u32) -> Vec<SealedSecret>;
-    reseal_secrets(scope: &Scope, reach: SecretReach, secrets: Vec<Reseal>) -> u64;
-});
-
-#[async_trait]
-impl EventStore for BrokenStore {
-    fn events(&self) -> &Events {
-        self.inner.events()
+impl Intercept for BrokenStore {
+    fn inner(&self) -> &dyn Store {
+        &*self.inner
     }
 
-    async fn publish(&self, events: Vec<NewEvent>, dropped: bool) -> Result<(), StoreError> {
-        self.check("publish")?;
-        self.inner.publish(events, dropped).await
-    }
-
-    async fn newest_event(&self) -> Result<EventNo, StoreError> {
-        self.check("newest_event")?;
-        self.inner.newest_event().await
-    }
-
-    async fn events_after(
+    async fn around<T: Any + Send>(
         &self,
-        scope: &Scope,
-        after: EventNo,
-        limit: u32,
-    ) -> Result<EventPage, StoreError> {
-        self.check("events_after")?;
-        self.inner.events_after(scope, after, limit).await
-    }
-
-    async fn listen(&self, until: Timestamp) -> Result<(), StoreError> {
-        self.check("listen")?;
-        self.inner.listen(until).await
-    }
-
-    async fn listened_until(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.check("listened_until")?;
-        self.inner.listened_until().await
-    }
-
-    async fn job_titles(&self, jobs: &[JobNo]) -> Result<Vec<Option<JobTitle>>, StoreError> {
-        self.check("job_titles")?;
-        self.inner.job_titles(jobs).await
+        verb: Verb,
+        call: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        if verb.name == "tenant" {
+            return call.await;
+        }
+        self.check(verb.name)?;
+        let answer = call.await?;
+        if has_queue_position(&answer) {
+            self.check(QUEUE_POSITION)?;
+        }
+        Ok(answer)
     }
 }
 
-#[async_trait]
-impl Store for BrokenStore {
-    fn is_shared(&self) -> bool {
-        true
-    }
-
-    fn appetite(&self) -> Appetite {
-        Appetite { batch: 1, side_by_side: 1 }
-    }
-
-    async fn now(&self) -> Result<Timestamp, StoreError> {
-        self.check("now")?;
-        self.inner.now().await
-    }
-
-    fn signals(&self) -> &Signals {
-        self.inner.signals()
-    }
-
-    async fn announce(&self, signal: Signal) -> Result<(), StoreError> {
-        self.check("announce")?;
-        self.inner.announce(signal).await
-    }
-
-    async fn tenant(&self, name: &str) -> Result<TenantNo, StoreError> {
-        self.inner.tenant(name).await
-    }
-
-    async fn setting(&self, key: &str, fresh: &str) -> Result<String, StoreError> {
-        self.check("setting")?;
-        self.inner.setting(key, fresh).await
-    }
-
-    async fn census(&self) -> Result<Census, StoreError> {
-        self.check("census")?;
-        self.inner.census().await
-    }
+fn has_queue_position(answer: &dyn Any) -> bool {
+    let waiting = answer.downcast_ref::<Vec<WaitingAttempt>>();
+    waiting.into_iter().flatten().any(|attempt| {
+        matches!(attempt.waits_for, WaitsFor::Worker { ahead: Some(_), .. })
+    })
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use evenkeel_core::chance::Chance;
-use evenkeel_core::run::Outcome;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::{AttemptKey, RunIds, TenantNo, Timestamp};
 use evenkeel_executors::{ConfigFault, Executor, ExecutorDeclaration, Invocation, NOOP, Report};
 use serde_json::Value;
@@ -96,7 +96,7 @@ impl Executor for SimExecutor {
             book.len() - 1
         };
         let mine = format!("{} {}", invocation.id, invocation.fence.0);
-        invocation.wire.checkpoint(mine.into_bytes()).unwrap();
+        invocation.live.checkpoint(mine.into_bytes()).unwrap();
         // However it ends, also when its process does: the book says when.
         let mut end = End { executor: self, place, outcome: None };
         let mut lease = invocation.lease.clone();

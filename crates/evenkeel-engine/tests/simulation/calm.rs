@@ -157,13 +157,9 @@ impl Calm {
         if self.schedulers.is_none() && self.link.is_none() {
             return Arc::new(inner);
         }
-        Arc::new(FaultyStore {
-            inner,
-            link: self.link.clone().unwrap_or_default(),
-            chance: RandomChance::from_seed(identity.as_u128() as u64),
-            bounds: Arc::default(),
-            parallel_batches: self.schedulers.unwrap_or(1),
-        })
+        let inner = inner.with_parallel_batches(self.schedulers.unwrap_or(1));
+        let chance = RandomChance::from_seed(identity.as_u128() as u64);
+        FaultyStore::wrap(inner, self.link.clone().unwrap_or_default(), chance)
     }
 
     /// Starts a node with so many places for bodies.

@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::run::{AttemptStatus, Outcome as Ended};
+use evenkeel_core::attempt::{AttemptStatus, Outcome as Ended};
 use evenkeel_core::{AttemptKey, AttemptNo, JobNo, Sequence, Span, Timestamp};
 use evenkeel_store::{Attempt, AttemptFilter, AttemptStore, PageRequest, Scope, Store};
 use evenkeel_store_testkit::model::ModelStore;

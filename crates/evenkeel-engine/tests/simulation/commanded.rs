@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::{JobNo, Span, Timestamp};
 use evenkeel_store::Attempt;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use evenkeel_core::job::ExecutorSpec;
 use evenkeel_core::on_failure::{DeathReason, Hook, OnFailure};
 use evenkeel_core::retry::{Backoff, Jitter, RetryPolicy};
-use evenkeel_core::run::Outcome;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::schedule::Interval;
 use evenkeel_core::{Definition, JobNo, Schedule, Span};
 use evenkeel_store::{
@@ -93,7 +93,7 @@ fn a_pause_that_nobody_was_told_of_is_found_by_whoever_keeps_house() {
             started_at: attempt.started_at,
             finished_at: calm.time.db(),
             results: Results::default(),
-            then: Then::EndChain { stop_job: false, next_at: None },
+            then: Then::EndRun { stop_job: false, next_at: None },
             priority: None,
             attachments: Attachments::default(),
             judge: true,

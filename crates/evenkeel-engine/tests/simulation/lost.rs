@@ -10,7 +10,7 @@ use evenkeel_core::advance::SkipReason;
 use evenkeel_core::job::OnLostWorker;
 use evenkeel_core::misfire::MisfirePolicy;
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::run::{AttemptStatus, Outcome as Ended};
+use evenkeel_core::attempt::{AttemptStatus, Outcome as Ended};
 use evenkeel_core::schedule::{Interval, Once};
 use evenkeel_core::{AttemptKey, Definition, JobNo, Schedule, Span, Timestamp};
 use evenkeel_engine::Engine;

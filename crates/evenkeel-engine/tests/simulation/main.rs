@@ -7,7 +7,6 @@
 #![expect(clippy::unwrap_used, reason = "a simulation that cannot go on has failed")]
 
 mod body;
-mod bounds;
 mod calm;
 mod checker;
 mod commanded;

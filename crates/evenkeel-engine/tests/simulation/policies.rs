@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use evenkeel_core::blackout::Blackout;
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::{AttemptKey, JobNo, Sequence, Span, Timestamp};
 use evenkeel_store::Attempt;
 

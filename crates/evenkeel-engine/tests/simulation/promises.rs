@@ -6,7 +6,7 @@ use evenkeel_core::blackout::Blackout;
 use evenkeel_core::condition::Reason;
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::retry::{Backoff, Jitter, RetryPolicy};
-use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::schedule::{Interval, Once, Schedule};
 use evenkeel_core::{Definition, JobNo, Span, Timestamp};
 use evenkeel_store::{AtRiskStore, AttemptFilter, AttemptStore, PageRequest, RiskFilter};

@@ -261,7 +261,7 @@ pub async fn what_happens_while_a_job_is_judged_is_judged_again(opened: Opened) 
         let held = rig.start(job, 60).await;
         watch(&rig, &[job]).await;
         let well = judgement(&watched(&rig, job, 61).await, Reason::OnTime, None);
-        let failed = rig.end(held, evenkeel_core::run::Outcome::Failed, OVER);
+        let failed = rig.end(held, evenkeel_core::attempt::Outcome::Failed, OVER);
         let node = rig.node;
         at_once(&rig, 2, |task, store| {
             let failed = failed.clone();
@@ -327,7 +327,7 @@ pub async fn a_job_that_is_deleted_while_it_is_judged_is_not_counted(opened: Ope
         judge(&rig, job, Reason::LastRunFailed, 61).await;
         watch(&rig, &[job]).await;
         let bad = judgement(&watched(&rig, job, 61).await, Reason::Violated, Some(9_000));
-        let failed = rig.end(held, evenkeel_core::run::Outcome::Failed, OVER);
+        let failed = rig.end(held, evenkeel_core::attempt::Outcome::Failed, OVER);
         let (node, scope) = (rig.node, rig.scope);
         at_once(&rig, 4, |task, store| {
             let failed = failed.clone();

@@ -1,7 +1,7 @@
 //! Load is counted as it comes and goes.
 
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::balance::{ASSUMED_COST, Load};
-use evenkeel_core::run::Outcome;
 use evenkeel_core::{Definition, Span};
 use evenkeel_store::{Action, Applied, FinishResult, FireResult, JobChange, NewJob, Then};
 
@@ -12,7 +12,7 @@ use crate::fixtures::{Begin, JobBuilder, at, fire_of, new_job, now, unnamed_job}
 use crate::orders::{Orders, done, job_after, resume};
 use crate::rig::{Known, OVER, Rig};
 
-const STOPS: Then = Then::EndChain { stop_job: true, next_at: None };
+const STOPS: Then = Then::EndRun { stop_job: true, next_at: None };
 
 /// Checks the counts and says how many jobs count.
 async fn counted(rig: &Rig) -> u64 {
@@ -240,7 +240,7 @@ pub async fn a_periodic_job_counts_whenever_its_next_time_is(opened: Opened) {
     let job = rig.add(new_job("crawl").periodic(600, 60).build()).await;
     let before = all_rhythms(&*rig.store).await;
     let held = rig.start(job, 60).await;
-    let then = Then::EndChain { stop_job: false, next_at: Some(at(9000)) };
+    let then = Then::EndRun { stop_job: false, next_at: Some(at(9000)) };
     rig.finish(rig.end(held, Outcome::Completed, then)).await;
     assert_eq!(all_rhythms(&*rig.store).await, before);
     assert_eq!(counted(&rig).await, 1);

@@ -1,7 +1,7 @@
 //! What a job counts for follows what its runs take; and counts through many changes.
 
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::balance::ASSUMED_COST;
-use evenkeel_core::run::Outcome;
 use evenkeel_core::{AttemptKey, JobNo, Span};
 use evenkeel_store::{Action, Finish, FireResult, JobChange, NewJob, Scope, Then};
 
@@ -230,10 +230,10 @@ impl Play {
         let (scope, held) = self.held.swap_remove(place);
         let next_at = Some(at(self.secs + 60));
         let (outcome, then) = match self.dice.throw(5) {
-            0 => (Outcome::Failed, Then::EndChain { stop_job: true, next_at: None }),
+            0 => (Outcome::Failed, Then::EndRun { stop_job: true, next_at: None }),
             1 => (Outcome::Failed, Then::Retry { due: at(self.secs + 30) }),
             2 => (Outcome::Failed, OVER),
-            _ => (Outcome::Completed, Then::EndChain { stop_job: false, next_at }),
+            _ => (Outcome::Completed, Then::EndRun { stop_job: false, next_at }),
         };
         let started_at = at(self.secs);
         let finished_at = at(self.secs + self.dice.throw(400) as i64);

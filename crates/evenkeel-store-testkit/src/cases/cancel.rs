@@ -1,6 +1,6 @@
 //! Single runs that somebody ends.
 
-use evenkeel_core::run::{AttemptStatus, Outcome};
+use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptKey, JobNo};
 use evenkeel_store::{FinishResult, FireResult, RunCancelled, Then};
 
@@ -123,7 +123,7 @@ pub async fn a_failure_after_it_was_asked_to_end_does_not_stop_the_job(opened: O
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
     cancel(&rig, held.key, 61).await;
-    let end = rig.end(held, Outcome::Failed, Then::EndChain { stop_job: true, next_at: None });
+    let end = rig.end(held, Outcome::Failed, Then::EndRun { stop_job: true, next_at: None });
     assert_eq!(rig.finish(end).await, FinishResult::Done);
     assert_eq!(rig.job(job).await.next_at, Some(at(120)));
 }

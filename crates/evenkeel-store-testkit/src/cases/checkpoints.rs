@@ -1,7 +1,7 @@
 //! What an attempt saves for the next one of its run.
 
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::run::Outcome;
 use evenkeel_core::{NodeNo, Span};
 use evenkeel_store::{
     Attachments, CheckpointDisposition, ClaimedAttempt, Finish, FinishResult, ProgressNote, Prune,

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::order::Lane;
-use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{JobNo, NodeNo};
 use evenkeel_store::{Claim, FireResult, Start};
 

@@ -1,8 +1,8 @@
 //! Runs that failed for good.
 
+use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::on_failure::{DeathReason, Hook};
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptKey, AttemptNo, Origin, Timestamp};
 use evenkeel_store::{
     Action, DEAD_LETTER_ERROR_MAX, DeadFilter, DeadLetter, Finish, FinishResult, FireResult,
@@ -134,7 +134,7 @@ pub async fn one_job_may_die_several_times_in_a_batch(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").overlap(OverlapPolicy::Allow).build()).await;
     let (first, second) = (rig.start(job, 60).await, rig.start(job, 120).await);
-    let stops = Then::EndChain { stop_job: true, next_at: None };
+    let stops = Then::EndRun { stop_job: true, next_at: None };
     let last = Finish { then: stops, ..death(&rig, second) };
     rig.finish_all(vec![death(&rig, first), last]).await;
     assert_eq!(keys(&rig, DeadFilter::default()).await, [second.key, first.key]);

@@ -1,7 +1,7 @@
 //! Jobs that are not to be there twice.
 
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::dedup::{Dedup, DedupKey, DedupScope};
-use evenkeel_core::run::Outcome;
 use evenkeel_core::{JobId, Span};
 use evenkeel_store::{Action, Applied, FinishResult, Job, JobChange, JobState, NewJob, Registered};
 

@@ -1,8 +1,8 @@
 //! Many who want the same keys at once, over two handles if the store can be shared.
 
 use evenkeel_core::JobId;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::dedup::Dedup;
-use evenkeel_core::run::Outcome;
 use evenkeel_store::{Applied, JobChange, NewJob, Registered, Scope, Triggered};
 
 use super::dedup::{HOUR, PENDING, RETRY, keyed, made, once, with_scope};

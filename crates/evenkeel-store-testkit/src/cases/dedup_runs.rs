@@ -1,9 +1,9 @@
 //! Runs of jobs that are not to be there twice.
 
 use evenkeel_core::AttemptKey;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::on_failure::{DeathReason, Hook};
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::run::Outcome;
 use evenkeel_store::{Action, Finish, Redriven, Triggered};
 
 use super::dedup::{

@@ -1,6 +1,6 @@
 //! Deleted jobs.
 
-use evenkeel_core::run::{AttemptStatus, Outcome};
+use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::{Shard, Slot};
 use evenkeel_store::{Applied, FinishResult, JobFilter, JobSort, PageRequest};
 

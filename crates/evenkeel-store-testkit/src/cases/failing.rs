@@ -1,7 +1,7 @@
 //! Jobs of which too many runs fail in a row.
 
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::on_failure::{Hook, OnFailure};
-use evenkeel_core::run::Outcome;
 use evenkeel_core::status::JobStatus;
 use evenkeel_store::{
     Action, Applied, FailingJob, Finish, FinishResult, JobCommand, JobState, NewJob,

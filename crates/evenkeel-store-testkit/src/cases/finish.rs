@@ -1,8 +1,8 @@
 //! The end of attempts: fenced, counted once, and followed by what was decided.
 
 use evenkeel_core::advance::{SkipReason, SkippedTimes};
+use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::lease::Fence;
-use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptKey, History, JobNo, LogChunk, LogStream, NodeNo, RunLog, Span};
 use evenkeel_store::{
     AttemptFilter, Finish, FinishResult, Fire, FireResult, LISTED_OUTPUT_CHARS, PageRequest,
@@ -208,7 +208,7 @@ pub async fn stopping_the_job_takes_its_next_time_away(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
-    rig.finish(rig.end(held, Outcome::Failed, Then::EndChain { stop_job: true, next_at: None }))
+    rig.finish(rig.end(held, Outcome::Failed, Then::EndRun { stop_job: true, next_at: None }))
         .await;
     let after = rig.job(job).await;
     assert_eq!((after.next_at, after.live), (None, 0));

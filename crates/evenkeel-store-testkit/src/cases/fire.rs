@@ -1,10 +1,10 @@
 //! Regular times: compare, record, advance.
 
 use evenkeel_core::advance::{SkipReason, SkippedTimes};
+use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::misfire::MisfirePolicy;
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{AttemptKey, Sequence};
 use evenkeel_store::{Applied, Fire, FireResult, JobChange, RunLink};
 

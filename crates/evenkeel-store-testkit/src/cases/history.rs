@@ -1,6 +1,6 @@
 //! The arithmetic of the past, held to the one in core.
 
-use evenkeel_core::run::Outcome;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::{History, Span};
 use evenkeel_store::{Finish, FinishResult};
 

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
+use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::limit::{LimitKey, Limits};
-use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{AttemptKey, JobNo};
 use evenkeel_store::{
     AfterLoss, AttemptFilter, Claim, ClaimedAttempt, DueJob, Finish, FinishResult, LimitTerms,

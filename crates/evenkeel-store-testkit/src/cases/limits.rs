@@ -1,9 +1,9 @@
 //! How many run at once: of a key, of a tenant, in a lane.
 
 use evenkeel_core::AttemptKey;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::limit::{KeyDigest, LimitKey, Limits};
 use evenkeel_core::order::Lane;
-use evenkeel_core::run::Outcome;
 use evenkeel_store::{
     AfterLoss, Claim, ClaimedAttempt, FinishResult, LimitTerms, Permit, ReleaseStep, Requeue, Scope,
 };

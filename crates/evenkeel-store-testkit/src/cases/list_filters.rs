@@ -1,8 +1,8 @@
 //! Lists of jobs by every filter, in every order.
 
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::condition::{Level, Reason};
 use evenkeel_core::order::Lane;
-use evenkeel_core::run::Outcome;
 use evenkeel_core::status::JobStatus;
 use evenkeel_core::{JobId, Shard};
 use evenkeel_store::{
@@ -76,7 +76,7 @@ async fn happen(rig: &Rig, job: Known, new: &NewJob, dice: &mut Dice) {
         2 if is_due => drop(rig.run_well(job, 60).await),
         3 | 4 if is_due => {
             let held = rig.start(job, 60).await;
-            let then = Then::EndChain { stop_job: dice.throw(2) == 0, next_at: None };
+            let then = Then::EndRun { stop_job: dice.throw(2) == 0, next_at: None };
             rig.finish(rig.end(held, Outcome::Failed, then)).await;
         }
         5 if is_due => {

@@ -1,7 +1,7 @@
 //! What attempts say while they run, and who runs them.
 
+use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{AttemptKey, NodeNo, Progress};
 use evenkeel_store::{
     Attachments, Attempt, CheckpointDisposition, Finish, FinishResult, FireResult, PageRequest,
@@ -251,7 +251,7 @@ pub async fn pruning_leaves_nothing_to_a_later_run_with_the_same_key(opened: Ope
     let (held, _) = start().await;
     let leaves = ProgressNote { checkpoint: Some(vec![1]), ..says(held, 1, "line") };
     assert!(note(&rig, leaves).await);
-    let cancelled = rig.end(held, evenkeel_core::run::Outcome::Cancelled, OVER);
+    let cancelled = rig.end(held, evenkeel_core::attempt::Outcome::Cancelled, OVER);
     assert_eq!(rig.finish(cancelled).await, FinishResult::Done);
     let step = Prune { after: None, limit: 100, keep_per_job: 0, keep_since: at(9_000) };
     assert_eq!(rig.store.prune(step).await.unwrap().forgotten, 1);

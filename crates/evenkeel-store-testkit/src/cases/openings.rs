@@ -65,7 +65,7 @@ pub async fn nothing_is_claimed_once_it_is_closed(opened: Opened) {
         assert_eq!(claim(&rig, 10, secs).await, []);
     }
     assert_eq!(rig.census().await.ready, 1);
-    assert_eq!(rig.run(key).await.status, evenkeel_core::run::AttemptStatus::Pending);
+    assert_eq!(rig.run(key).await.status, evenkeel_core::attempt::AttemptStatus::Pending);
 }
 
 pub async fn what_is_not_open_does_not_count_as_waiting(opened: Opened) {

@@ -1,7 +1,7 @@
 //! Orders against all else that happens to a job: whichever is acknowledged holds.
 
+use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::status::JobStatus;
 use evenkeel_store::{Action, Applied, FinishResult, FireResult, JobCommand, Triggered};
 

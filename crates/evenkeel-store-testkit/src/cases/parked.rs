@@ -1,7 +1,7 @@
 //! What waits for a place is seen by all who look at what waits.
 
+use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::limit::{Limit, Limits};
-use evenkeel_core::run::AttemptStatus;
 use evenkeel_store::{
     Action, ClaimWindow, JobChange, LimitTerms, Permit, RunCancelled, WaitingAttempt, WaitsFor,
 };

@@ -1,6 +1,6 @@
 //! Jobs that somebody pauses, and those that go on.
 
-use evenkeel_core::run::{AttemptStatus, Outcome};
+use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::status::{Command, JobStatus};
 use evenkeel_core::{Shard, Slot, Span};
 use evenkeel_store::{

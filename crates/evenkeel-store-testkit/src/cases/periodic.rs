@@ -1,6 +1,6 @@
 //! Jobs whose next time follows from their end, and what is counted of times.
 
-use evenkeel_core::run::Outcome;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::{Shard, Slot};
 use evenkeel_store::{
     Applied, FinishResult, FireResult, JobChange, JobFilter, JobSort, PageRequest, Then,
@@ -19,7 +19,7 @@ fn periodic(name: &str) -> JobBuilder {
 
 /// The chain is over, and the job's next time is `secs`.
 fn next(secs: i64) -> Then {
-    Then::EndChain { stop_job: false, next_at: Some(at(secs)) }
+    Then::EndRun { stop_job: false, next_at: Some(at(secs)) }
 }
 
 async fn end(rig: &Rig, held: Held, then: Then) {
@@ -170,7 +170,7 @@ pub async fn an_end_decided_under_an_older_schedule_changes_nothing(opened: Open
     }
     told(&rig).await;
     // The last one was over by a bound that was then taken away.
-    let stop = Then::EndChain { stop_job: true, next_at: None };
+    let stop = Then::EndRun { stop_job: true, next_at: None };
     for (held, then) in held.into_iter().zip([next(125), next(125), stop]) {
         end(&rig, held, then).await;
     }
@@ -201,7 +201,7 @@ pub async fn a_job_that_is_stopped_or_deleted_gets_none(opened: Opened) {
     let stopped = rig.add(periodic("stopped").build()).await;
     let deleted = rig.add(periodic("deleted").build()).await;
     let (first, second) = (rig.start(stopped, 60).await, rig.start(deleted, 60).await);
-    let stop = Then::EndChain { stop_job: true, next_at: Some(at(125)) };
+    let stop = Then::EndRun { stop_job: true, next_at: Some(at(125)) };
     rig.finish(rig.end(first, Outcome::Failed, stop)).await;
     assert_eq!(rig.job(stopped).await.next_at, None);
     told(&rig).await;

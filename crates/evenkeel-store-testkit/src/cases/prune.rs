@@ -1,7 +1,7 @@
 //! Forgetting.
 
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::misfire::MisfirePolicy;
-use evenkeel_core::run::Outcome;
 use evenkeel_core::{AttemptKey, Timestamp};
 use evenkeel_store::{PageRequest, Prune};
 

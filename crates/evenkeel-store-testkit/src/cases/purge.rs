@@ -1,6 +1,6 @@
 //! What deleted jobs leave, forgotten at once.
 
-use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_store::{FireResult, PageRequest, Prune};
 
 use crate::Opened;
@@ -66,7 +66,7 @@ pub async fn what_retention_keeps_is_forgotten_too(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
-    rig.finish(rig.end(held, evenkeel_core::run::Outcome::Failed, crate::rig::OVER)).await;
+    rig.finish(rig.end(held, evenkeel_core::attempt::Outcome::Failed, crate::rig::OVER)).await;
     for minute in 2..=9 {
         rig.run_well(job, minute * 60).await;
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::run::Outcome;
 use evenkeel_core::{AttemptKey, Shard};
 use evenkeel_store::{Applied, FinishResult, FireResult, JobChange, Registered, Store, Triggered};
 use futures::future::join_all;

@@ -1,7 +1,7 @@
 //! Attempts that go back into the queue.
 
+use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::run::AttemptStatus;
 use evenkeel_store::{FinishResult, Hook, Requeue, Then};
 
 use crate::Opened;

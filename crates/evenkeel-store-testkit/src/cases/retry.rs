@@ -1,6 +1,6 @@
 //! Failed runs that somebody wants tried again.
 
-use evenkeel_core::run::Outcome;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::status::JobStatus;
 use evenkeel_core::{Origin, Sequence};
 use evenkeel_store::{Action, Applied, FinishResult, FireResult, Then};
@@ -10,7 +10,7 @@ use crate::fixtures::{Begin, at, new_job, now};
 use crate::orders::{Orders, done};
 use crate::rig::{Held, Known, OVER, Rig};
 
-const STOPS: Then = Then::EndChain { stop_job: true, next_at: None };
+const STOPS: Then = Then::EndRun { stop_job: true, next_at: None };
 
 async fn retry(rig: &Rig, job: Known, next: Option<i64>, secs: i64) -> Applied {
     let action = Action::Retry { n: 7, next_at: next.map(at) };

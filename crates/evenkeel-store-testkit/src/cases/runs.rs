@@ -1,6 +1,6 @@
 //! How people see runs.
 
-use evenkeel_core::run::{AttemptStatus, Outcome};
+use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptKey, AttemptNo};
 use evenkeel_store::{Attempt, PageRequest, Then};
 
@@ -187,7 +187,7 @@ pub async fn runs_of_other_jobs_are_left_out(opened: Opened) {
     rig.run_well(a, 60).await;
     rig.queue(b, 60).await;
     let ended = rig.start(a, 120).await;
-    rig.finish(rig.end(ended, Outcome::Failed, Then::EndChain { stop_job: true, next_at: None }))
+    rig.finish(rig.end(ended, Outcome::Failed, Then::EndRun { stop_job: true, next_at: None }))
         .await;
     assert_eq!(rig.times_of(a).await, [(120, 0), (60, 0)]);
     assert_eq!(rig.times_of(b).await, [(60, 0)]);

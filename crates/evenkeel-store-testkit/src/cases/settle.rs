@@ -1,6 +1,6 @@
 //! Runs that somebody says the end of.
 
-use evenkeel_core::run::{AttemptStatus, Outcome};
+use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptKey, Span};
 use evenkeel_store::{
     DeadFilter, FinishResult, FireResult, LiveState, MessageKind, NodeMessage, OutcomeOverride,
@@ -70,7 +70,7 @@ pub async fn what_runs_ends_as_said_and_its_worker_is_refused(opened: Opened) {
         let shown = rig.job(job).await;
         assert_eq!((shown.live, shown.last_outcome), (0, Some(outcome)));
         assert_eq!((shown.next_at, shown.executions), (Some(at(120)), 1));
-        let (good, bad) = (u64::from(outcome.is_good()), u64::from(outcome.is_failure()));
+        let (good, bad) = (u64::from(outcome.is_success()), u64::from(outcome.is_failure()));
         assert_eq!((shown.good_runs, shown.bad_runs), (good, bad));
         assert_eq!(shown.history.last_end_at, Some(at(70)));
     }
@@ -264,7 +264,7 @@ pub async fn a_job_whose_times_follow_its_ends_goes_on(opened: Opened) {
     let key = rig.queue(job, 60).await;
     let mut end = ended(key, LiveState::Waiting, Outcome::Completed, 70);
     if let OverrideAction::Ended { then, .. } = &mut end.action {
-        *then = Then::EndChain { stop_job: false, next_at: Some(at(130)) };
+        *then = Then::EndRun { stop_job: false, next_at: Some(at(130)) };
     }
     rig.look(0, 100).await;
     assert!(settle(&rig, end).await);

@@ -1,8 +1,8 @@
 //! What goes on of a job, and what of it may go back into the queue.
 
+use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::order::Priority;
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_store::{
     Action, FinishResult, LiveAttempt, LiveState, LongAttempt, OverrideResult, Ping, Prune,
     RunCancelled, Trigger, Triggered,

@@ -1,7 +1,7 @@
 //! What is said about runs while others have something to do with them.
 
+use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_store::{
     Action, Applied, FinishResult, LiveState, OverrideResult, RunCancelled, Trigger, Triggered,
 };

@@ -1,7 +1,7 @@
 //! What is shown of a job beside its definition.
 
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::run::Outcome;
 use evenkeel_store::{
     Finish, FinishResult, FireResult, Job, LAST_ERROR_MAX, Results, RunCancelled,
 };

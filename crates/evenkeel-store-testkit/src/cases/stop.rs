@@ -1,6 +1,6 @@
 //! Jobs that somebody cancels: over, but still there.
 
-use evenkeel_core::run::{AttemptStatus, Outcome};
+use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::status::{Command, JobStatus};
 use evenkeel_core::{Shard, Slot};
 use evenkeel_store::{

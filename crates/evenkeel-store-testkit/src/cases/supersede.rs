@@ -1,7 +1,7 @@
 //! What goes on of a job, when a newer time takes its place.
 
+use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptKey, JobNo};
 use evenkeel_store::{
     Cancellation, FinishResult, FireResult, JobChange, RunCancelled, Supersede, Then,
@@ -147,7 +147,7 @@ pub async fn its_failure_does_not_stop_the_job(opened: Opened) {
     let job = rig.add(replacing("crawl").build()).await;
     let held = rig.start(job, 60).await;
     supersede(&rig, &[job], 120).await;
-    let stop = Then::EndChain { stop_job: true, next_at: None };
+    let stop = Then::EndRun { stop_job: true, next_at: None };
     rig.finish(rig.end(held, Outcome::Failed, stop)).await;
     assert_eq!(rig.job(job).await.next_at, Some(at(120)));
 }

@@ -1,6 +1,6 @@
 //! One tenant cannot see or touch another's (I10).
 
-use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_store::{
     Applied, AttemptFilter, JobChange, JobFilter, JobSort, PageRequest, Registered, Triggered,
 };

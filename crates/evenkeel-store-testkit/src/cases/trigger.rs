@@ -1,7 +1,7 @@
 //! Runs that somebody asks for.
 
+use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{AttemptKey, AttemptNo, Origin, Sequence};
 use evenkeel_store::{FinishResult, RunLink, Triggered};
 

@@ -1,7 +1,7 @@
 //! Retries and triggers that wait for their time.
 
+use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{AttemptKey, NodeNo};
 use evenkeel_store::{
     Attempt, FinishResult, FireDelayed, FireResult, PageRequest, Results, RunLink,

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::condition::{Level, Reason};
-use evenkeel_core::run::Outcome;
 use evenkeel_core::{JobNo, Shard};
 use evenkeel_store::{
     ConditionCounts, FinishResult, JobChange, JobToJudge, Judgement, RunCancelled, Supersede,

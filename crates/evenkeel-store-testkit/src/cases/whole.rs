@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{NodeNo, Span, Timestamp};
 use evenkeel_store::{Census, FireResult, Now, Ping, Pinged, Signal};
 

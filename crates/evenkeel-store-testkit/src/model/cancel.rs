@@ -1,6 +1,6 @@
 //! Ends one run, or what goes on of jobs.
 
-use evenkeel_core::run::Outcome;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::{AttemptKey, JobNo, Timestamp};
 use evenkeel_store::{RunCancelled, Scope, Supersede};
 

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use evenkeel_core::advance::SkippedTimes;
 use evenkeel_core::aging::Rise;
+use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::lease::Fence;
 use evenkeel_core::limit::{KeyLimit, Limit, LimitKey};
 use evenkeel_core::order::{DispatchKey, Priority};
-use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::{
     About, AttemptKey, AttemptNo, Definition, History, JobId, JobNo, NodeNo, Shard, Slot, TenantNo,
     Timestamp,
@@ -166,6 +166,17 @@ pub(super) struct NodeRow {
     pub joined_at: Timestamp,
     pub last_ping_at: Timestamp,
     pub steal_start_at: Option<Timestamp>,
+    pub bound: OwnedBound,
+}
+
+/// Where a database starts its search for the attempts of a node.
+#[derive(Clone, Debug)]
+pub(super) struct OwnedBound {
+    /// No older attempt of the node is open, but for long ones.
+    pub oldest_open: Timestamp,
+    /// The oldest attempt that the node has got since its last ping.
+    pub oldest_new: Option<Timestamp>,
+    pub long: BTreeSet<AttemptKey>,
 }
 
 impl JobRow {

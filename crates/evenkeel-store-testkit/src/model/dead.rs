@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
-use evenkeel_core::dedup::Wish;
+use evenkeel_core::attempt::Outcome;
+use evenkeel_core::dedup::DedupPurpose;
 use evenkeel_core::on_failure::{DeathReason, Hook};
-use evenkeel_core::run::Outcome;
 use evenkeel_core::status::Command;
 use evenkeel_core::{AttemptKey, AttemptNo, JobNo, Origin, TenantNo, Timestamp};
 use evenkeel_store::{
@@ -130,10 +130,10 @@ impl Data {
             return Redriven::JobGone;
         };
         let view = self.view(job);
-        if let Err(refusal) = view.facts().obey(Command::Trigger) {
+        if let Err(refusal) = view.facts().apply(Command::Trigger) {
             return Redriven::NotAllowed(refusal);
         }
-        let wanted = DedupClaim::by_run(&view, Wish::RunAgain, now);
+        let wanted = DedupClaim::by_run(&view, DedupPurpose::RunAgain, now);
         if let Some(holder) = self.kept_out_by(scope.tenant, wanted.as_ref(), now) {
             return Redriven::Duplicate(holder);
         }

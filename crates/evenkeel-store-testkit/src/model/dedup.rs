@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use evenkeel_core::dedup::{DedupKey, Holder};
+use evenkeel_core::dedup::{DedupKey, KeyHolder};
 use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, TenantNo, Timestamp};
 use evenkeel_store::{DedupClaim, DedupStore, JobState, PrunedDedup, StoreError};
 
@@ -24,7 +24,7 @@ impl Data {
         let wanted = wanted?;
         let (no, taken_at) = *self.keys.get(&(tenant, wanted.key))?;
         let job = self.find(no)?;
-        let holder = Holder {
+        let holder = KeyHolder {
             state: job.state,
             recurs: job.definition.schedule.recurs(),
             next_at: job.next_at,

@@ -17,7 +17,7 @@ use super::data::{Data, Place, Waiting};
 
 impl Data {
     fn queue_depths(&self, limit: u32) -> QueueDepths {
-        let pools = self.queue.iter().filter(|(pool, _)| LimitKey::of_room(pool).is_none());
+        let pools = self.queue.iter().filter(|(pool, _)| LimitKey::of_queue_pool(pool).is_none());
         let pools = pools.flat_map(|(pool, lanes)| {
             let full = Lane::ALL.into_iter().filter(|lane| !lanes[*lane as usize].is_empty());
             full.map(|lane| (pool.clone(), lane))
@@ -39,7 +39,7 @@ impl Data {
 
     /// What waits in lanes of pools after this one.
     fn after(&self, last: &QueueGroup) -> impl Iterator<Item = (Lane, u8, u64, Timestamp)> {
-        let lanes = self.queue.iter().filter(|(pool, _)| LimitKey::of_room(pool).is_none());
+        let lanes = self.queue.iter().filter(|(pool, _)| LimitKey::of_queue_pool(pool).is_none());
         let lanes = lanes.flat_map(|(pool, lanes)| Lane::ALL.map(|lane| (pool, lane, lanes)));
         let others = lanes.filter(|(pool, lane, _)| (*pool, *lane) > (&last.0, last.1));
         others.flat_map(|(_, lane, lanes)| {

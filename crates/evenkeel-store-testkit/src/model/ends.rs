@@ -1,7 +1,7 @@
 //! The end of attempts.
 
 use evenkeel_core::advance::SkipReason::{EndNotStored, Overlap};
-use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::{AttemptKey, AttemptNo, JobNo, NodeNo, Timestamp};
 use evenkeel_store::{Finish, FinishResult, Then};
 
@@ -48,7 +48,7 @@ impl Data {
         if outcome.is_failure() {
             job.newest_failed = Some(key);
             job.bad_runs += 1;
-        } else if outcome.is_good() {
+        } else if outcome.is_success() {
             job.newest_good = Some(key);
             job.good_runs += 1;
         }
@@ -60,7 +60,7 @@ impl Data {
                 false
             }
             Then::Retry { .. } => true,
-            Then::EndChain { stop_job, next_at } => {
+            Then::EndRun { stop_job, next_at } => {
                 // The end of a run that somebody wanted says nothing about its job.
                 let stops = stop_job && !asked_to_end;
                 // Nor does one that was decided under an older schedule.
@@ -79,9 +79,9 @@ impl Data {
         if over {
             self.end_chain(key.job_no);
         }
-        if over && !outcome.is_good() {
+        if over && !outcome.is_success() {
             self.tell_of_end(key.job_no);
-        } else if !outcome.is_good() || finish.judge {
+        } else if !outcome.is_success() || finish.judge {
             self.watch(&[key.job_no]);
         } else {
             self.touch(key.job_no);

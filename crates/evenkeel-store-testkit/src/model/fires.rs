@@ -1,7 +1,7 @@
 //! What the scheduler does.
 
+use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{AttemptKey, AttemptNo, JobNo, NodeNo, Shard, Slot, Timestamp};
 use evenkeel_store::{
     DelayedAttempt, DueJob, Fire, FireDelayed, FireResult, Fired, JobState, LookAhead, Postpone,

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use evenkeel_core::dedup::Wish;
+use evenkeel_core::attempt::Outcome;
+use evenkeel_core::dedup::DedupPurpose;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::run::Outcome;
 use evenkeel_core::status::Command;
 use evenkeel_core::{
     AttemptKey, AttemptNo, History, JobId, JobNo, Origin, Sequence, Shard, Slot, Span, TenantNo,
@@ -213,13 +213,13 @@ impl Data {
         let Some(no) = self.seen(scope, id) else { return Triggered::NotFound };
         let job = &self.jobs[(no.0 - 1) as usize];
         let view = self.view(job);
-        if let Err(refusal) = view.facts().obey(Command::Trigger) {
+        if let Err(refusal) = view.facts().apply(Command::Trigger) {
             return Triggered::NotAllowed(refusal);
         }
         if ask.idle_only && job.live > 0 {
             return Triggered::Busy;
         }
-        let wanted = DedupClaim::by_run(&view, Wish::Run, now);
+        let wanted = DedupClaim::by_run(&view, DedupPurpose::Run, now);
         if let Some(holder) = self.kept_out_by(scope.tenant, wanted.as_ref(), now) {
             let run = self.ids.get(&holder).and_then(|no| self.run_instead(*no));
             return Triggered::Duplicate { job: holder, run };

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use evenkeel_core::aging::Aging;
-use evenkeel_core::limit::{Ledger, Limit, LimitKey, LimitScope, Limits, Own, Usher, Verdict};
+use evenkeel_core::limit::{
+    Admission, Limit, LimitKey, LimitScope, Limits, OwnPermits, PermitCounts, ReleasePass,
+};
 use evenkeel_core::{AttemptKey, NodeNo, Timestamp};
 use evenkeel_store::{
     Claim, LimitQueue, LimitStore, LimitTerms, Now, Permit, RELEASE_SCAN_MAX, RELEASED_MAX,
@@ -19,7 +21,7 @@ use super::data::{Data, Waiting, index};
 struct Look {
     room: LimitKey,
     look: u32,
-    own: Own,
+    own: OwnPermits,
 }
 
 impl Data {
@@ -29,18 +31,18 @@ impl Data {
         let (lane, limit) = (ready.order.lane, ready.limit);
         let tenant = self.job(key.job_no).tenant;
         let limits = claim.limits.on(tenant, lane, limit);
-        let mut ledger = Ledger::default();
+        let mut ledger = PermitCounts::default();
         for limit in &limits {
             ledger.note(limit.key, Some(self.running_under(limit.key)));
         }
         match ledger.admit(&limits) {
-            Verdict::Start => Some(limits.into_iter().map(|limit| limit.key).collect()),
-            Verdict::Park(full) => {
-                let room = full.key.room();
+            Admission::Start => Some(limits.into_iter().map(|limit| limit.key).collect()),
+            Admission::Park(full) => {
+                let room = full.key.queue_pool();
                 self.move_to(key, room, Some(full));
                 None
             }
-            Verdict::Leave => None,
+            Admission::Defer => None,
         }
     }
 
@@ -73,11 +75,11 @@ impl Data {
     }
 
     /// All in a waiting room that may be claimed now, in the order of dispatch.
-    fn in_room(&self, limit: LimitKey, aging: Aging, now: Timestamp) -> Vec<AttemptKey> {
+    fn max_in_queue(&self, limit: LimitKey, aging: Aging, now: Timestamp) -> Vec<AttemptKey> {
         let all = Claim {
             node: NodeNo(0),
             node_name: String::new(),
-            pools: vec![limit.room()],
+            pools: vec![limit.queue_pool()],
             capacity: usize::MAX,
             guaranteed: [0; 3],
             aging,
@@ -108,8 +110,8 @@ impl Data {
         let Look { room, look, own } = look;
         let mut lanes = [0; 3];
         let mut first = Vec::new();
-        let mut others = Ledger::default();
-        for key in self.in_room(room, terms.aging, now) {
+        let mut others = PermitCounts::default();
+        for key in self.max_in_queue(room, terms.aging, now) {
             let Some(Waiting::Ready(ready)) = self.waiting.get(&(key.job_no, key)) else {
                 continue;
             };
@@ -124,18 +126,18 @@ impl Data {
             }
         }
         let leaving =
-            Usher { room, own, others, to_wider }.go_through(first, RELEASED_MAX as usize);
+            ReleasePass { queue: room, own, others, to_wider }.select(first, RELEASED_MAX as usize);
         let is_cut = lanes.iter().any(|of_lane| *of_lane >= look)
-            || leaving.home.len() + leaving.on.len() >= RELEASED_MAX as usize;
-        let home = leaving.home.len() as u32;
-        for key in leaving.home {
+            || leaving.to_queue.len() + leaving.to_limits.len() >= RELEASED_MAX as usize;
+        let home = leaving.to_queue.len() as u32;
+        for key in leaving.to_queue {
             self.send_home(key);
         }
-        for (key, limit) in leaving.on {
+        for (key, limit) in leaving.to_limits {
             self.send_home(key);
-            self.move_to(key, limit.key.room(), Some(limit));
+            self.move_to(key, limit.key.queue_pool(), Some(limit));
         }
-        (home, is_cut && leaving.wants_more)
+        (home, is_cut && leaving.has_more)
     }
 
     fn release_limited(&mut self, ended: &[Permit], terms: &LimitTerms, now: Timestamp) -> u64 {
@@ -146,7 +148,7 @@ impl Data {
         let mut moved = 0;
         for (room, free) in counts {
             loop {
-                let look = Look { room, look: RELEASED_MAX, own: Own::Free(free) };
+                let look = Look { room, look: RELEASED_MAX, own: OwnPermits::Free(free) };
                 let (home, again) = self.let_out(look, terms, true, now);
                 moved += u64::from(home);
                 if !again {
@@ -162,13 +164,13 @@ impl Data {
             .queue
             .iter()
             .filter(|(_, lanes)| lanes.iter().any(|lane| !lane.is_empty()))
-            .filter_map(|(pool, _)| LimitKey::of_room(pool))
+            .filter_map(|(pool, _)| LimitKey::of_queue_pool(pool))
             .filter(|limit| Some(*limit) > rooms.after)
             .collect();
         let (mut unparked, mut looked_at) = (Released::default(), 0);
         for (nth, key) in waiting.iter().enumerate() {
             let room = self.room(*key);
-            let most = rooms.terms.limits.in_room(*key, room.highest);
+            let most = rooms.terms.limits.max_in_queue(*key, room.highest);
             let running = self.running_under(*key);
             let look = room.look(most.map_or(u32::MAX, |most| most.saturating_sub(running)));
             let is_full = looked_at > 0 && looked_at + look > RELEASE_SCAN_MAX;
@@ -177,7 +179,7 @@ impl Data {
             }
             looked_at += look;
             if look > 0 {
-                let own = Own::Running { running, highest: most.unwrap_or(u32::MAX) };
+                let own = OwnPermits::Running { running, highest: most.unwrap_or(u32::MAX) };
                 let look = Look { room: *key, look, own };
                 let (home, again) = self.let_out(look, &rooms.terms, rooms.to_wider, now);
                 unparked.moved += u64::from(home);
@@ -219,8 +221,8 @@ impl ModelStore {
     /// What waits for places although there are some of each limit that it is under, if these hold.
     pub fn held_up_by_nothing(&self, limits: &Limits) -> Vec<AttemptKey> {
         let (data, now) = (self.lock(), self.resolve(Now::Database));
-        let rooms = data.queue.keys().filter_map(|pool| LimitKey::of_room(pool));
-        let waiting = rooms.flat_map(|room| data.in_room(room, Aging::default(), now));
+        let rooms = data.queue.keys().filter_map(|pool| LimitKey::of_queue_pool(pool));
+        let waiting = rooms.flat_map(|room| data.max_in_queue(room, Aging::default(), now));
         let has_places = |key: &AttemptKey| {
             let limits = data.limits_on(*key, limits);
             limits.iter().all(|limit| data.running_under(limit.key) < limit.most)

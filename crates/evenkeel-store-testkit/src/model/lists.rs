@@ -1,7 +1,7 @@
 //! What onlookers see. None of it is quick: a model is not asked often.
 
+use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{AttemptKey, AttemptNo, JobNo, TenantNo, Timestamp};
 use evenkeel_store::{Attempt, AttemptFilter, Page, PageRequest, Results, Scope};
 

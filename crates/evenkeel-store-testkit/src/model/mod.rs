@@ -55,6 +55,7 @@ pub struct ModelStore {
     signals: Signals,
     events: evenkeel_store::Events,
     ring: Arc<Mutex<EventRing>>,
+    parallel_batches: usize,
 }
 
 impl ModelStore {
@@ -65,9 +66,16 @@ impl ModelStore {
             data: Arc::default(),
             clock,
             ring,
+            parallel_batches: 1,
             signals: Signals::default(),
             events: evenkeel_store::Events::default(),
         }
+    }
+
+    /// The same database, which asks for `count` parallel batches.
+    #[must_use]
+    pub fn with_parallel_batches(self, count: usize) -> Self {
+        Self { parallel_batches: count, ..self }
     }
 
     fn lock(&self) -> MutexGuard<'_, Data> {
@@ -93,7 +101,7 @@ impl Store for ModelStore {
     }
 
     fn batch_sizing(&self) -> BatchSizing {
-        BatchSizing { batch: 1000, parallel_batches: 1 }
+        BatchSizing { batch: 1000, parallel_batches: self.parallel_batches }
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
@@ -116,6 +124,10 @@ impl Store for ModelStore {
     async fn setting(&self, key: &str, fresh: &str) -> Result<String, StoreError> {
         let mut data = self.lock();
         Ok(data.settings.entry(key.into()).or_insert_with(|| fresh.into()).clone())
+    }
+
+    async fn close(&self) -> Result<(), StoreError> {
+        Ok(())
     }
 
     async fn census(&self) -> Result<Census, StoreError> {

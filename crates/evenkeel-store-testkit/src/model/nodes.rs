@@ -1,12 +1,11 @@
-//! What nodes do about themselves and each other.
-//!
-//! The model finds a node's attempts in an index, so it needs neither the bound nor the long runs
-//! that a ping brings.
+//! The lease of each node, and the bound from which its attempts are found.
 
-use evenkeel_core::{NodeNo, Span, Timestamp};
+use std::collections::BTreeSet;
+
+use evenkeel_core::{AttemptKey, NodeNo, Span, Timestamp};
 use evenkeel_store::{Joined, Member, NewNode, NodeState, Ping, Pinged};
 
-use super::data::{Data, NodeRow, count};
+use super::data::{Data, NodeRow, OwnedBound, count};
 
 impl Data {
     pub fn node(&self, no: NodeNo) -> Option<&NodeRow> {
@@ -47,6 +46,11 @@ impl Data {
             joined_at: now,
             last_ping_at: now,
             steal_start_at: None,
+            bound: OwnedBound {
+                oldest_open: Timestamp::MIN,
+                oldest_new: None,
+                long: BTreeSet::new(),
+            },
         });
         Joined { node: no, now, former }
     }
@@ -57,8 +61,16 @@ impl Data {
             Some(node) => {
                 node.last_ping_at = now;
                 node.steal_start_at = None;
+                node.bound.announce(ping);
                 Pinged::Alive { now, members: self.members() }
             }
+        }
+    }
+
+    /// Keeps the bound of a node below an attempt that the node got.
+    pub fn lower_bound(&mut self, node: NodeNo, key: AttemptKey) {
+        if let Some(node) = self.node_mut(node) {
+            node.bound.lower(key.scheduled_at);
         }
     }
 
@@ -115,6 +127,25 @@ impl Data {
                 steal_start_at: node.steal_start_at,
             })
             .collect()
+    }
+}
+
+impl OwnedBound {
+    fn announce(&mut self, ping: &Ping) {
+        if let Some(announced) = ping.oldest_open {
+            self.oldest_open = self.oldest_new.take().unwrap_or(announced).min(announced);
+        }
+        self.long = ping.long_runs.iter().map(|attempt| attempt.key).collect();
+    }
+
+    fn lower(&mut self, time: Timestamp) {
+        self.oldest_open = self.oldest_open.min(time);
+        self.oldest_new = Some(self.oldest_new.map_or(time, |oldest| oldest.min(time)));
+    }
+
+    /// True if a search from the bound finds the attempt.
+    pub fn finds(&self, key: AttemptKey) -> bool {
+        key.scheduled_at >= self.oldest_open || self.long.contains(&key)
     }
 }
 

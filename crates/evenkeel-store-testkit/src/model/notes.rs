@@ -1,8 +1,8 @@
 //! What attempts say while they run, and what is said to them.
 
 use async_trait::async_trait;
+use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{AttemptKey, AttemptNo, NodeNo, Progress};
 use evenkeel_store::{
     Attachments, CheckpointDisposition, MessageKind, NodeMessage, Now, OwnedAttempt, ProgressNote,

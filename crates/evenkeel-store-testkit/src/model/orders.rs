@@ -1,6 +1,6 @@
 //! What people ask of jobs that exist.
 
-use evenkeel_core::run::{AttemptStatus, Outcome};
+use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, Origin, Shard, Timestamp};
 use evenkeel_store::{
     Action, Applied, CommandEffect, DedupClaim, JobChange, JobCommand, JobState, Scope, StoreError,
@@ -28,7 +28,7 @@ impl Data {
     ) -> Result<Applied, StoreError> {
         let Some(job) = self.get(scope, order.id) else { return Ok(Applied::NotFound) };
         let no = job.no;
-        let effect = match job.facts().obey(order.action.command()) {
+        let effect = match job.facts().apply(order.action.command()) {
             Ok(effect) => effect,
             Err(refusal) => return Ok(Applied::NotAllowed(refusal)),
         };

@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use evenkeel_core::AttemptKey;
-use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_store::{Prune, Pruned};
 
 use super::data::{Data, RunRow, count};

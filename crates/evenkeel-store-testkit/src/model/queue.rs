@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
+use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::lease::Fence;
 use evenkeel_core::order::{DispatchKey, Lane};
-use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptKey, NodeNo, Timestamp};
 use evenkeel_store::{
     AfterLoss, Cancellation, Claim, ClaimWindow, Claimed, ClaimedAttempt, FinishResult,
@@ -65,6 +65,7 @@ impl Data {
         };
         self.runs.insert(key, run);
         self.running.insert((node, key));
+        self.lower_bound(node, key);
         fence
     }
 
@@ -213,7 +214,8 @@ impl Data {
     }
 
     pub fn owned(&self, node: NodeNo, limit: u32) -> Vec<OwnedAttempt> {
-        let held = self.running_on(node).take(limit as usize);
+        let finds = |key: &AttemptKey| self.node(node).is_none_or(|row| row.bound.finds(*key));
+        let held = self.running_on(node).filter(finds).take(limit as usize);
         held.filter_map(|key| self.owned_one(key)).collect()
     }
 

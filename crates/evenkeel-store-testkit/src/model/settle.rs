@@ -1,9 +1,9 @@
 //! Runs that somebody says the end of.
 
 use async_trait::async_trait;
-use evenkeel_core::dedup::Wish;
+use evenkeel_core::attempt::AttemptStatus;
+use evenkeel_core::dedup::DedupPurpose;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{AttemptKey, AttemptNo, JobId, NodeNo};
 use evenkeel_store::{
     DedupClaim, FinishResult, LiveAttempt, LiveState, MessageKind, NodeMessage, OVERRIDE_ALPHA,
@@ -83,7 +83,7 @@ impl Data {
         let is_asked = self.cancellations.contains_key(&(node, settle.key));
         let goes_on = self.find(no).filter(|job| !job.stops(settle.key.scheduled_at) && !is_asked);
         let Some(job) = goes_on else { return OverrideResult::Stopped };
-        let wanted = DedupClaim::by_run(&self.view(job), Wish::GoBack, now);
+        let wanted = DedupClaim::by_run(&self.view(job), DedupPurpose::Requeue, now);
         if let Some(holder) = self.kept_out_by(tenant, wanted.as_ref(), now) {
             return OverrideResult::Duplicate(holder);
         }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
+use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::condition::{Level, Reason};
-use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{AttemptKey, AttemptNo, JobNo, Shard, Timestamp};
 use evenkeel_store::{
     AtRisk, AtRiskStore, ConditionCounts, JobState, JobToJudge, Judgement, Now, OverdueInQueue,

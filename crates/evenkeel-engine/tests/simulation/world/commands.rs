@@ -1,7 +1,7 @@
 //! What people do to jobs that exist.
 
 use evenkeel_core::chance::Chance;
-use evenkeel_core::control::{SoFar, moved_to, resumed_at};
+use evenkeel_core::next_time::{ScheduleState, next_after_change, next_after_resume};
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::schedule::{Interval, Schedule};
 use evenkeel_core::{Definition, Span, Timestamp};
@@ -66,7 +66,7 @@ impl World {
 
     fn resume(&self, job: &Job) -> (Action, Turn) {
         let at = self.time.db();
-        let next_at = resumed_at(&job.definition, so_far(job), at, |after| {
+        let next_at = next_after_resume(&job.definition, so_far(job), at, |after| {
             job.definition.timetable().first_after(after)
         });
         let (first, every) = (next_at.unwrap(), every(&job.definition));
@@ -79,7 +79,7 @@ impl World {
         let every = Span::from_secs(secs);
         let schedule = Schedule::Interval(Interval::new(every, None).unwrap());
         let definition = Definition { schedule, ..job.definition.clone() };
-        let next_at = moved_to(&definition, so_far(job), self.time.db(), |after| {
+        let next_at = next_after_change(&definition, so_far(job), self.time.db(), |after| {
             definition.timetable().first_after(after)
         });
         let turn = Turn::Moves { next_at: job.next_at, first: next_at.unwrap(), every };
@@ -89,8 +89,8 @@ impl World {
     }
 }
 
-fn so_far(job: &Job) -> SoFar {
-    SoFar {
+fn so_far(job: &Job) -> ScheduleState {
+    ScheduleState {
         fired: job.fired,
         last_fired_at: job.last_fired_at,
         live: job.live,

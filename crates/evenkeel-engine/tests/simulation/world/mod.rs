@@ -28,7 +28,6 @@ pub use time::{NodeClock, SimTime};
 pub use words::Word;
 
 use crate::body::{Book, SimExecutor, Time};
-use crate::bounds::Bounds;
 use crate::checker;
 use crate::faulty::{FaultyStore, Link};
 use crate::limits;
@@ -46,7 +45,6 @@ struct World {
     time: Arc<SimTime>,
     model: ModelStore,
     book: Book,
-    bounds: Arc<Bounds>,
     plan: Vec<Planned>,
     triggered: Vec<AttemptKey>,
     words: Vec<Word>,
@@ -79,7 +77,6 @@ impl World {
             model: ModelStore::new(Arc::new(move || clock.db())),
             time,
             book: Arc::new(Mutex::new(Vec::new())),
-            bounds: Arc::default(),
             plan: Vec::new(),
             triggered: Vec::new(),
             words: Vec::new(),
@@ -162,14 +159,11 @@ impl World {
             node: index,
             alive: listen,
         };
-        let store = FaultyStore {
-            inner: self.model.clone(),
-            link: Arc::clone(&node.link),
-            chance: RandomChance::from_seed(seed ^ 1),
-            bounds: Arc::clone(&self.bounds),
-            // One as on SQLite, or two as on PostgreSQL.
-            parallel_batches: 1 + (self.scenario.seed % 2) as usize,
-        };
+        // One as on SQLite, or two as on PostgreSQL.
+        let parallel_batches = 1 + (self.scenario.seed % 2) as usize;
+        let model = self.model.clone().with_parallel_batches(parallel_batches);
+        let chance_of_faults = RandomChance::from_seed(seed ^ 1);
+        let store = FaultyStore::wrap(model, Arc::clone(&node.link), chance_of_faults);
         let settings = Settings {
             workers: self.scenario.workers,
             leases: self.scenario.leases,
@@ -182,7 +176,7 @@ impl World {
             ..Settings::new(format!("node-{index}"), node.identity)
         };
         let parts = EngineParts {
-            store: Arc::new(store),
+            store,
             registry: Arc::new(Registry::new().with(Arc::new(executor))),
             settings,
             clock: Arc::new(NodeClock(Arc::clone(&self.time))),

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use evenkeel_core::aging::Aging;
-use evenkeel_core::chain::{Again, Ended, after_end};
+use evenkeel_core::after_attempt::{RetryHint, Ended, after_end};
 use evenkeel_core::chance::Chance;
-use evenkeel_core::run::{AttemptStatus, Outcome};
+use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptKey, Span};
 use evenkeel_store::{
     AttemptStore, Job, JobStore, LiveAttempt, LiveState, OutcomeOverride, OverrideAction,
@@ -75,7 +75,7 @@ impl World {
                 let ended = Ended {
                     attempt: key.attempt,
                     outcome: Outcome::Cancelled,
-                    again: Again::AsUsual,
+                    again: RetryHint::ByPolicy,
                     started_at: now,
                     finished_at: now,
                 };
