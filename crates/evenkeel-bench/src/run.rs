@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{AttemptKey, JobNo, Span, Timestamp};
 use evenkeel_engine::Clock;
 use evenkeel_executors::Executor;
@@ -255,7 +255,7 @@ impl Bench {
         }
         for (job, time) in times.iter().copied().take(LOOKED_UP_MAX) {
             let key = AttemptKey::regular(job, time);
-            let run = self.target.store.get_run(&self.scope, key).await?;
+            let run = self.target.store.get_attempt(&self.scope, key).await?;
             if run.is_some_and(|run| run.status == AttemptStatus::Pending) {
                 waiting.insert((job, time));
             }

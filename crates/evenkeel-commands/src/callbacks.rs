@@ -1,12 +1,12 @@
-//! What those who were called say about their attempt.
+//! Reports of external workers about their attempts.
 
 use std::sync::Arc;
 
-use evenkeel_core::chain::{Again, Ended, Then, after_end};
+use evenkeel_core::after_attempt::{Ended, RetryHint, Then, after_end};
+use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::chance::Chance;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::on_failure::{Hook, hook_of};
-use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::secret::{self, Masks, SecretSource};
 use evenkeel_core::{
     AttemptId, AttemptKey, AttemptNo, AttemptTokens, Definition, Progress, RunIds, TenantNo,
@@ -20,19 +20,18 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::{CommandError, Conflict};
 
-/// The end of an attempt, as reported from afar.
+/// The outcome of an attempt that an external worker reports.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Ending {
-    /// How it ended.
+pub struct AttemptReport {
     pub outcome: Outcome,
-    /// What went wrong and what it printed, how many items it found and kept.
+    /// Error, output and item counts.
     pub results: Results,
-    /// What it says about trying again.
-    pub again: Again,
+    /// Whether the run may be retried.
+    pub again: RetryHint,
 }
 
-/// Takes words from those who accepted a call and do the work later. Each must show the token that
-/// came with the call; it is good for that attempt alone, and only as long as the attempt runs.
+/// Accepts reports of receivers that answered a call with 202 and work on. Each report must contain
+/// the token of the call. A token is valid for one attempt, while that attempt runs.
 #[derive(Clone)]
 pub struct Callbacks {
     store: Arc<dyn Store>,
@@ -40,17 +39,16 @@ pub struct Callbacks {
     tokens: AttemptTokens,
     run_ids: RunIds,
     alpha: f64,
-    lane: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     secrets: Option<Arc<dyn SecretSource>>,
 }
 
-/// So many words are passed on at once. They use what firing and pings use, and a crowd of receivers
-/// must not stand in their way.
-const LANE: usize = 2;
+/// The number of reports that are processed at once. They share database connections with firing
+/// and heartbeats, and many receivers must not delay those.
+const CONCURRENT_REPORTS: usize = 2;
 
 impl Callbacks {
-    /// Callbacks to attempts of `store` with tokens of `tokens`. `alpha` weighs the newest duration
-    /// in a job's average.
+    /// `alpha` is the weight of the newest duration in the average of a job.
     pub fn new(
         store: Arc<dyn Store>,
         chance: Arc<dyn Chance>,
@@ -58,19 +56,19 @@ impl Callbacks {
         run_ids: RunIds,
         alpha: f64,
     ) -> Self {
-        let lane = Arc::new(Semaphore::new(LANE));
-        Self { store, chance, tokens, run_ids, alpha, lane, secrets: None }
+        let permits = Arc::new(Semaphore::new(CONCURRENT_REPORTS));
+        Self { store, chance, tokens, run_ids, alpha, permits, secrets: None }
     }
 
-    /// The same, which takes values of secrets out of what receivers report.
+    /// Masks the values of secrets in reports.
     #[must_use]
     pub fn with_secrets(self, secrets: Arc<dyn SecretSource>) -> Self {
         Self { secrets: Some(secrets), ..self }
     }
 
-    /// Hides values of secrets that the attempt was given. If they can't be read any more, all text
-    /// is hidden.
-    async fn hide<'t>(
+    /// Masks the secrets of the attempt in `texts`. If the secrets can no longer be read, masks the
+    /// whole texts.
+    async fn mask_secrets<'t>(
         &self,
         tenant: TenantNo,
         definition: &Definition,
@@ -96,27 +94,27 @@ impl Callbacks {
         }
     }
 
-    /// Ends an attempt. When this returns, the end is stored.
+    /// Ends an attempt. The outcome is stored when this returns.
     pub async fn end(
         &self,
         id: AttemptId,
         token: &str,
-        ending: Ending,
+        report: AttemptReport,
     ) -> Result<Then, CommandError> {
-        let (key, fence, running, _turn) = self.find(id, token).await?;
+        let (key, fence, running, _permit) = self.find(id, token).await?;
         let definition = definition_of(key, &running)?;
         let attempt = running.attempt;
         let finished_at = self.store.now().await?.max(attempt.started_at);
         let draw = self.chance.unit();
-        let Ending { outcome, mut results, again } = ending;
+        let AttemptReport { outcome, mut results, again } = report;
         let texts = results.error.iter_mut().chain(&mut results.output);
-        self.hide(attempt.tenant, &definition, texts).await;
+        self.mask_secrets(attempt.tenant, &definition, texts).await;
         let started_at = attempt.started_at;
         let ended = Ended { attempt: key.attempt, outcome, again, started_at, finished_at };
         let then = after_end(&definition, ended, draw);
         let checkpoint = match then {
             Then::Retry { .. } => CheckpointDisposition::AsIs,
-            Then::EndChain { .. } => CheckpointDisposition::Forget,
+            Then::EndRun { .. } => CheckpointDisposition::Forget,
         };
         let finish = Finish {
             key,
@@ -129,32 +127,32 @@ impl Callbacks {
             then,
             priority: attempt.priority,
             attachments: Attachments { has_notes: true, checkpoint },
-            // Nobody here knows whether it was in time.
+            // The store decides whether the attempt was in time.
             judge: true,
             unstored_since: None,
             hook: hook_of(&definition, &ended, then),
         };
-        let told = finish.clone();
+        let finished = finish.clone();
         let results = self.store.finish(running.node, vec![finish], self.alpha).await?;
         if results != [FinishResult::Done] {
             return Err(CommandError::Conflict(Conflict::NotRunning));
         }
-        let mut told = [told];
-        discard_unwritten_dead_letters(&*self.store, &mut told, &results).await;
-        told.iter().for_each(|told| self.tell(told));
-        // If it gets lost, the node lets the body go when it has been silent for too long.
-        let letter = NodeMessage { key, fence, kind: MessageKind::Ended };
-        if let Err(error) = self.store.send_message(running.node, letter).await {
-            tracing::warn!(error = &error as &dyn std::error::Error, "a node was not told");
+        let mut finished = [finished];
+        discard_unwritten_dead_letters(&*self.store, &mut finished, &results).await;
+        finished.iter().for_each(|finished| self.publish(finished));
+        // If the message is lost, the node gives up the attempt after its time-out.
+        let message = NodeMessage { key, fence, kind: MessageKind::Ended };
+        if let Err(error) = self.store.send_message(running.node, message).await {
+            tracing::warn!(error = &error as &dyn std::error::Error, "failed to publish the node that its attempt has ended; the node frees it after the time-out");
         }
-        if matches!(then, Then::Retry { .. } | Then::EndChain { next_at: Some(_), .. }) {
+        if matches!(then, Then::Retry { .. } | Then::EndRun { next_at: Some(_), .. }) {
             let _ = self.store.announce(Signal::Jobs).await;
         }
         Ok(then)
     }
 
-    /// Counts an end, and tells it to those who listen, as the node would have.
-    fn tell(&self, end: &Finish) {
+    /// Counts the outcome and publishes its event, as the node would have done.
+    fn publish(&self, end: &Finish) {
         let outcome = AttemptStatus::from(end.outcome).as_str();
         let took = end.finished_at.since(end.started_at).as_micros() as f64 / 1_000_000.0;
         metrics::counter!("evenkeel_runs_ended_total", "outcome" => outcome).increment(1);
@@ -162,7 +160,7 @@ impl Callbacks {
         if matches!(end.then, Then::Retry { .. }) {
             metrics::counter!("evenkeel_retries_total").increment(1);
         }
-        if end.outcome.is_good() && end.key.attempt > AttemptNo::FIRST {
+        if end.outcome.is_success() && end.key.attempt > AttemptNo::FIRST {
             metrics::counter!("evenkeel_runs_succeeded_after_retry_total").increment(1);
         }
         if let Hook::DeadLetter(reason) = end.hook {
@@ -174,15 +172,15 @@ impl Callbacks {
         }
     }
 
-    /// Says that the work goes on: the job's time-out begins anew.
+    /// Restarts the time-out of the attempt.
     pub async fn heartbeat(&self, id: AttemptId, token: &str) -> Result<(), CommandError> {
-        let (key, fence, running, _turn) = self.find(id, token).await?;
-        let letter = NodeMessage { key, fence, kind: MessageKind::Heartbeat };
-        Ok(self.store.send_message(running.node, letter).await?)
+        let (key, fence, running, _permit) = self.find(id, token).await?;
+        let message = NodeMessage { key, fence, kind: MessageKind::Heartbeat };
+        Ok(self.store.send_message(running.node, message).await?)
     }
 
-    /// Says how far the work has come (what is left out stays as said before), and leaves a checkpoint for the next attempt if there is
-    /// one. Counts as a heartbeat.
+    /// Updates the given progress fields, saves the checkpoint for the next attempt, and restarts
+    /// the time-out.
     pub async fn progress(
         &self,
         id: AttemptId,
@@ -190,28 +188,28 @@ impl Callbacks {
         mut progress: Progress,
         checkpoint: Option<Vec<u8>>,
     ) -> Result<(), CommandError> {
-        let (key, fence, running, _turn) = self.find(id, token).await?;
+        let (key, fence, running, _permit) = self.find(id, token).await?;
         let mut checkpoint = checkpoint.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let texts = progress.message.iter_mut().chain(&mut checkpoint);
         let definition = definition_of(key, &running)?;
-        self.hide(running.attempt.tenant, &definition, texts).await;
+        self.mask_secrets(running.attempt.tenant, &definition, texts).await;
         let checkpoint = checkpoint.map(String::into_bytes);
         let scope = Scope { tenant: running.attempt.tenant, role: Role::Viewer };
         let shown = self.store.get_attempt(&scope, key).await?;
-        let mut said = shown.and_then(|run| run.progress).unwrap_or_default();
-        said.update(progress);
-        let note = ProgressNote { key, fence, progress: Some(said), log: None, checkpoint };
-        let noted = self.store.save_progress(running.node, vec![note], Now::Database).await?;
-        if noted != [true] {
+        let mut saved = shown.and_then(|attempt| attempt.progress).unwrap_or_default();
+        saved.update(progress);
+        let note = ProgressNote { key, fence, progress: Some(saved), log: None, checkpoint };
+        let saved_notes = self.store.save_progress(running.node, vec![note], Now::Database).await?;
+        if saved_notes != [true] {
             return Err(CommandError::Conflict(Conflict::NotRunning));
         }
-        let letter = NodeMessage { key, fence, kind: MessageKind::Heartbeat };
-        let sent = self.store.send_message(running.node, letter).await;
+        let message = NodeMessage { key, fence, kind: MessageKind::Heartbeat };
+        let sent = self.store.send_message(running.node, message).await;
         sent.map_err(|error| CommandError::from(error).after(true))
     }
 
-    /// The attempt a token is for, if it still runs under the token's fence, and one's turn to say
-    /// something about it.
+    /// Returns the attempt of a token if it still runs under the fence of the token, with a permit
+    /// to report on it.
     async fn find(
         &self,
         id: AttemptId,
@@ -219,11 +217,11 @@ impl Callbacks {
     ) -> Result<(AttemptKey, Fence, Running, Option<SemaphorePermit<'_>>), CommandError> {
         let key = self.run_ids.key(id);
         let fence = self.tokens.verify(key, token).ok_or(CommandError::BadAttemptToken)?;
-        // It is never closed.
-        let turn = self.lane.acquire().await.ok();
+        // The semaphore is never closed.
+        let permit = self.permits.acquire().await.ok();
         let running = self.store.find_running(key).await?;
         match running {
-            Some(running) if running.attempt.fence == fence => Ok((key, fence, running, turn)),
+            Some(running) if running.attempt.fence == fence => Ok((key, fence, running, permit)),
             Some(_) => Err(CommandError::Conflict(Conflict::TakenOver)),
             None => Err(CommandError::Conflict(Conflict::NotRunning)),
         }

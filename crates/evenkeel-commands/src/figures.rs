@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::fingerprint::Fingerprint;
-use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{AttemptKey, JobId, Timestamp};
 use evenkeel_store::{
     Attempt, AttemptFilter, FailureCursor, FailureGroup, JobCounts, Member, NodeState, Page,

@@ -1,6 +1,6 @@
 //! The moments at which a job starts, if nothing is in the way but its own rules.
 
-use evenkeel_core::schedule::Moved;
+use evenkeel_core::schedule::MovedBy;
 use evenkeel_core::{Definition, Schedule, Slot, Span, Timestamp, Zone};
 use serde::Serialize;
 
@@ -20,7 +20,7 @@ impl NextTime {
         Self {
             utc: start.at,
             local: zone.local_text(start.at),
-            moved_by: start.moved.map(Moved::as_str),
+            moved_by: start.moved.map(MovedBy::as_str),
         }
     }
 }
@@ -29,7 +29,7 @@ impl NextTime {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Start {
     pub at: Timestamp,
-    pub moved: Option<Moved>,
+    pub moved: Option<MovedBy>,
 }
 
 const TICK: Span = Span::from_micros(1);
@@ -94,9 +94,9 @@ impl Iterator for Starts<'_> {
         let table = self.definition.timetable();
         let at = self.definition.may_start_from(due, self.average);
         let moved = if at > due {
-            Some(Moved::Blackout)
+            Some(MovedBy::Blackout)
         } else {
-            table.was_shifted(due).then_some(Moved::DaylightSaving)
+            table.was_shifted(due).then_some(MovedBy::DaylightSaving)
         };
         let last = if at == due || self.definition.schedule.follows_its_end() {
             at

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use evenkeel_commands::{
     Ask, Balance, CommandError, Edit, ExecutorCheck, Jobs, Manner, document_of, read_job,
 };
-use evenkeel_core::balance::{BalanceSettings, Grain, Loads, Measure, Spread};
+use evenkeel_core::balance::{BalanceSettings, Granularity, Loads, Measure, Spread};
 use evenkeel_core::chance::Chance;
 use evenkeel_core::executor::ExecutorCatalog;
 use evenkeel_core::{JobId, NodeNo, Slot, Span, TenantNo, Timestamp};
@@ -147,7 +147,7 @@ async fn jobs_of_one_interval_get_slots_of_their_own() {
 async fn a_batch_is_spread() {
     let world = World::new().await;
     world.alone().create_all(&world, &vec![every("24h"); 960]).await;
-    let peak = world.stored().await.spread(Measure::Runs, Grain::Slot).peak;
+    let peak = world.stored().await.spread(Measure::Runs, Granularity::Slot).peak;
     assert_eq!(peak, 10.0);
 }
 
@@ -242,7 +242,7 @@ async fn many_jobs_that_are_resumed_together_are_spread() {
     node.jobs.ask(&world.scope, &ids, Ask::Pause, None).await.unwrap();
     world.pass(secs(5 * 3600));
     node.jobs.ask(&world.scope, &ids, Ask::Resume, None).await.unwrap();
-    let spread = world.stored().await.spread(Measure::Next, Grain::Slot);
+    let spread = world.stored().await.spread(Measure::Next, Granularity::Slot);
     assert_eq!(spread.peak, 2.0, "40 jobs in 24 slots");
 }
 
@@ -301,7 +301,7 @@ async fn tenants_are_even_each_on_its_own() {
     }
     for scope in [other, world.scope] {
         let own = node.balance.loads(&scope, world.now().await).await.unwrap().own;
-        assert_eq!((own.jobs(), own.spread(Measure::Runs, Grain::Slot).peak), (96, 1.0));
+        assert_eq!((own.jobs(), own.spread(Measure::Runs, Granularity::Slot).peak), (96, 1.0));
     }
 }
 
@@ -347,7 +347,7 @@ async fn placed_by(nodes: u32) -> (Spread, Spread) {
             if batch.is_empty() {
                 let loads = world.stored().await;
                 assert_eq!(loads.jobs(), TOGETHER as u64);
-                let spread = |measure| loads.spread(measure, Grain::Slot);
+                let spread = |measure| loads.spread(measure, Granularity::Slot);
                 return (spread(Measure::Runs), spread(Measure::Cost));
             }
             node.create_all(&world, &batch).await;

@@ -4,9 +4,9 @@
 use std::sync::{Arc, Mutex};
 
 use evenkeel_commands::{Ask, Balance, CommandError, Edit, ExecutorCheck, Jobs, Manner};
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::balance::BalanceSettings;
 use evenkeel_core::chance::Chance;
-use evenkeel_core::run::Outcome;
 use evenkeel_core::{JobId, TenantNo, Timestamp};
 use evenkeel_store::{Job, Scope, Store};
 use evenkeel_store_testkit::Opened;

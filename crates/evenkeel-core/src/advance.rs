@@ -104,7 +104,7 @@ fn advance_endless(definition: &Definition, at: DueTime) -> Advance {
         return newest_of(definition, at, SkipReason::Blackout);
     }
     // Times in a blackout that has only just ended were not missed.
-    let missed_for_good = definition.blackouts().dark_since(missed_before);
+    let missed_for_good = definition.blackouts().current_start(missed_before);
     let skipped = |count, to| SkippedTimes { from: due, to, count, reason: SkipReason::Misfire };
     match definition.misfire {
         MisfirePolicy::Skip => match timetable.times_before(due, missed_for_good) {

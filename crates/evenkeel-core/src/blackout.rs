@@ -84,12 +84,12 @@ impl<'a> Blackouts<'a> {
     }
 
     /// Is nothing allowed at `moment`?
-    pub fn is_dark(self, moment: Timestamp) -> bool {
+    pub fn is_in_blackout(self, moment: Timestamp) -> bool {
         !self.is_empty() && self.began(self.time_of_day(moment)).is_some()
     }
 
     /// The first moment from `moment` on that lies in no blackout.
-    pub fn opening(self, moment: Timestamp) -> Timestamp {
+    pub fn next_open(self, moment: Timestamp) -> Timestamp {
         let mut moment = moment;
         for _ in 0..STEPS_MAX {
             if self.is_empty() {
@@ -109,7 +109,7 @@ impl<'a> Blackouts<'a> {
     }
 
     /// The first moment from `moment` on that lies in a blackout.
-    pub fn closing(self, moment: Timestamp) -> Option<Timestamp> {
+    pub fn next_start(self, moment: Timestamp) -> Option<Timestamp> {
         let mut moment = moment;
         for _ in 0..STEPS_MAX {
             let stretch = self.zone.stretch_at(moment);
@@ -125,7 +125,7 @@ impl<'a> Blackouts<'a> {
     }
 
     /// The first moment of the blackout that `moment` lies in, or just after; else `moment`.
-    pub fn dark_since(self, moment: Timestamp) -> Timestamp {
+    pub fn current_start(self, moment: Timestamp) -> Timestamp {
         let mut since = moment;
         for _ in 0..STEPS_MAX {
             if self.is_empty() {
@@ -198,14 +198,14 @@ mod tests {
         let utc = Zone::utc();
         let periods = periods(&[("00:00", "01:00"), ("12:00", "14:00")]);
         let dark = Blackouts::new(&periods, &utc);
-        assert_eq!(dark.opening(at("2026-05-01T00:00:00Z")), at("2026-05-01T01:00:00Z"));
-        assert_eq!(dark.opening(at("2026-05-01T13:59:59Z")), at("2026-05-01T14:00:00Z"));
-        assert_eq!(dark.opening(at("2026-05-01T14:00:00Z")), at("2026-05-01T14:00:00Z"));
-        assert_eq!(dark.closing(at("2026-05-01T14:00:00Z")), Some(at("2026-05-02T00:00:00Z")));
-        assert_eq!(dark.closing(at("2026-05-01T12:30:00Z")), Some(at("2026-05-01T12:30:00Z")));
-        assert_eq!(dark.dark_since(at("2026-05-01T12:30:00Z")), at("2026-05-01T12:00:00Z"));
-        assert_eq!(dark.dark_since(at("2026-05-01T14:00:00Z")), at("2026-05-01T12:00:00Z"));
-        assert_eq!(dark.dark_since(at("2026-05-01T15:00:00Z")), at("2026-05-01T15:00:00Z"));
+        assert_eq!(dark.next_open(at("2026-05-01T00:00:00Z")), at("2026-05-01T01:00:00Z"));
+        assert_eq!(dark.next_open(at("2026-05-01T13:59:59Z")), at("2026-05-01T14:00:00Z"));
+        assert_eq!(dark.next_open(at("2026-05-01T14:00:00Z")), at("2026-05-01T14:00:00Z"));
+        assert_eq!(dark.next_start(at("2026-05-01T14:00:00Z")), Some(at("2026-05-02T00:00:00Z")));
+        assert_eq!(dark.next_start(at("2026-05-01T12:30:00Z")), Some(at("2026-05-01T12:30:00Z")));
+        assert_eq!(dark.current_start(at("2026-05-01T12:30:00Z")), at("2026-05-01T12:00:00Z"));
+        assert_eq!(dark.current_start(at("2026-05-01T14:00:00Z")), at("2026-05-01T12:00:00Z"));
+        assert_eq!(dark.current_start(at("2026-05-01T15:00:00Z")), at("2026-05-01T15:00:00Z"));
     }
 
     #[test]
@@ -213,8 +213,8 @@ mod tests {
         let zone = Zone::get("America/Toronto").unwrap();
         let periods = periods(&[("22:00", "02:00"), ("02:00", "05:00")]);
         let dark = Blackouts::new(&periods, &zone);
-        assert_eq!(dark.opening(at("2026-05-02T03:00:00Z")), at("2026-05-02T09:00:00Z"));
-        assert_eq!(dark.dark_since(at("2026-05-02T08:00:00Z")), at("2026-05-02T02:00:00Z"));
+        assert_eq!(dark.next_open(at("2026-05-02T03:00:00Z")), at("2026-05-02T09:00:00Z"));
+        assert_eq!(dark.current_start(at("2026-05-02T08:00:00Z")), at("2026-05-02T02:00:00Z"));
         assert_eq!(dark.longest_open(), Span::from_secs(17 * 3600));
     }
 
@@ -224,11 +224,11 @@ mod tests {
         let periods = periods(&[("01:00", "02:30")]);
         let dark = Blackouts::new(&periods, &zone);
         // 02:00 to 03:00 is not there: it ends when the clocks jump.
-        assert_eq!(dark.opening(at("2026-03-29T00:10:00Z")), at("2026-03-29T01:00:00Z"));
+        assert_eq!(dark.next_open(at("2026-03-29T00:10:00Z")), at("2026-03-29T01:00:00Z"));
         // 02:00 to 03:00 is there twice, and half of it is dark both times.
-        assert_eq!(dark.opening(at("2026-10-25T00:10:00Z")), at("2026-10-25T00:30:00Z"));
-        assert_eq!(dark.closing(at("2026-10-25T00:30:00Z")), Some(at("2026-10-25T01:00:00Z")));
-        assert_eq!(dark.opening(at("2026-10-25T01:00:00Z")), at("2026-10-25T01:30:00Z"));
+        assert_eq!(dark.next_open(at("2026-10-25T00:10:00Z")), at("2026-10-25T00:30:00Z"));
+        assert_eq!(dark.next_start(at("2026-10-25T00:30:00Z")), Some(at("2026-10-25T01:00:00Z")));
+        assert_eq!(dark.next_open(at("2026-10-25T01:00:00Z")), at("2026-10-25T01:30:00Z"));
     }
 
     #[test]
@@ -260,12 +260,12 @@ mod tests {
             let zone = Zone::get(zone).unwrap();
             let dark = Blackouts::new(&periods, &zone);
             let minute = |n: i64| Timestamp::from_micros((at("2026-01-01T00:00:00Z").as_micros() / 1_000_000 + n * 60) * 1_000_000);
-            let walk = |wanted: bool| (from..).map(minute).find(|it| dark.is_dark(*it) == wanted);
-            prop_assert_eq!(Some(dark.opening(minute(from))), walk(false));
-            prop_assert_eq!(dark.closing(minute(from)), walk(true));
-            let back = (0..=from).rev().map(minute).find(|it| !dark.is_dark(it.saturating_sub(Span::from_micros(1))));
+            let walk = |wanted: bool| (from..).map(minute).find(|it| dark.is_in_blackout(*it) == wanted);
+            prop_assert_eq!(Some(dark.next_open(minute(from))), walk(false));
+            prop_assert_eq!(dark.next_start(minute(from)), walk(true));
+            let back = (0..=from).rev().map(minute).find(|it| !dark.is_in_blackout(it.saturating_sub(Span::from_micros(1))));
             if let Some(back) = back {
-                prop_assert_eq!(dark.dark_since(minute(from)), back);
+                prop_assert_eq!(dark.current_start(minute(from)), back);
             }
         }
     }

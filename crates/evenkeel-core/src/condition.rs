@@ -162,7 +162,7 @@ impl Condition {
     /// happened to it; `None` if it is well, and whatever changes that will be noticed.
     ///
     /// What waits for its time will be noticed when it is late. What is due, or runs, has been.
-    pub fn look_again_at(&self, facts: &Facts<'_>, now: Timestamp) -> Option<Timestamp> {
+    pub fn next_check_at(&self, facts: &Facts<'_>, now: Timestamp) -> Option<Timestamp> {
         let unnoticed = |change: &Timestamp| {
             let can_start = self.window.map(|window| window.can_start_by);
             facts.running_since.is_some()
@@ -349,7 +349,7 @@ mod tests {
     fn what_waits_for_its_time_is_let_go_and_what_is_due_is_not() {
         let (job, history) = (hourly(), History::default());
         let facts = facts(&job, &history);
-        let again = |now| condition(&facts, now).look_again_at(&facts, now);
+        let again = |now| condition(&facts, now).next_check_at(&facts, now);
         assert_eq!(again(at(10)), None);
         let turns_bad = at(7200).saturating_add(Span::from_micros(1));
         assert_eq!(again(at(3600)), Some(turns_bad));
@@ -431,7 +431,7 @@ mod tests {
         };
         let found = condition(&facts, at(9000));
         assert_eq!((found.reason, found.deadline), (Reason::OnTime, None));
-        assert_eq!(found.look_again_at(&facts, at(9000)), Some(Timestamp::MAX));
+        assert_eq!(found.next_check_at(&facts, at(9000)), Some(Timestamp::MAX));
     }
 
     #[test]
@@ -457,7 +457,7 @@ mod tests {
             assert_eq!(condition(&failed, now).reason, reason);
         }
         // The watch list looks again in that moment, and lets it go.
-        let again = |now| condition(&failed, now).look_again_at(&failed, now);
+        let again = |now| condition(&failed, now).next_check_at(&failed, now);
         assert_eq!((again(ended), again(just_after)), (Some(just_after), None));
         assert_eq!(condition(&over(&recurs), Timestamp::MAX).reason, Reason::GivenUp);
     }

@@ -41,7 +41,7 @@ impl Definition {
                 return Some(BlackoutConflict { time, starts_at, deadline });
             }
             // Of the times that fall into a blackout, the first waits longest for its end.
-            let closing = blackouts.closing(starts_at)?;
+            let closing = blackouts.next_start(starts_at)?;
             if let Schedule::Periodic(periodic) = &self.schedule {
                 (time, reference) = just_before(periodic, closing, starts_at);
             } else {
@@ -146,17 +146,17 @@ mod tests {
             let next = created.saturating_add(Span::from_secs(60 * first.unsigned_abs() + 60));
             if let Some(found) = job.blackout_conflict(next, &past(created)) {
                 prop_assert!(found.time >= next);
-                prop_assert!(job.blackouts().is_dark(found.time));
-                prop_assert!(!job.blackouts().is_dark(found.starts_at));
+                prop_assert!(job.blackouts().is_in_blackout(found.time));
+                prop_assert!(!job.blackouts().is_in_blackout(found.starts_at));
                 prop_assert!(found.starts_at > found.deadline);
             } else {
                 // The first of a week's times that wait for a blackout do so within their promise.
                 let mut time = next;
                 for _ in 0..100 {
-                    let opening = job.blackouts().opening(time);
+                    let opening = job.blackouts().next_open(time);
                     prop_assert!(opening.since(time) <= Span::from_secs(60 * minutes)
                         || opening == time
-                        || job.blackouts().is_dark(time.saturating_sub(Span::from_secs(60 * minutes))));
+                        || job.blackouts().is_in_blackout(time.saturating_sub(Span::from_secs(60 * minutes))));
                     time = job.timetable().next_after(time).unwrap();
                 }
             }

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::job::{About, Definition};
 use crate::schedule::Schedule;
-use crate::status::Standing;
+use crate::status::JobState;
 use crate::time::{Span, Timestamp};
 
 /// That a job is not to be there twice.
@@ -80,22 +80,22 @@ impl fmt::Debug for DedupKey {
 
 /// What a key is wanted for.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Wish {
+pub enum DedupPurpose {
     /// To be there: a job that is new, takes another key or goes on.
-    Be,
+    Exist,
     /// To run now, because somebody asks for it.
     Run,
     /// To run a failed run again, because somebody asks for it.
     RunAgain,
     /// To wait once more with a run that runs, because somebody asks for it.
-    GoBack,
+    Requeue,
 }
 
 /// What is known of the job that took a key last.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Holder {
+pub struct KeyHolder {
     /// Whether it takes part.
-    pub standing: Standing,
+    pub state: JobState,
     /// Has it more than one time?
     pub recurs: bool,
     /// Its next regular time.
@@ -108,11 +108,11 @@ pub struct Holder {
     pub taken_at: Timestamp,
 }
 
-impl Holder {
+impl KeyHolder {
     /// A job that nothing has become of, and takes the key at `now`.
     pub fn new(schedule: &Schedule, next_at: Option<Timestamp>, now: Timestamp) -> Self {
         Self {
-            standing: Standing::Active,
+            state: JobState::Active,
             recurs: schedule.recurs(),
             next_at,
             waits: false,
@@ -123,7 +123,7 @@ impl Holder {
 
     /// It is there, and something of it is to come. A job that recurs goes on after a pause.
     fn is_pending(&self) -> bool {
-        let goes_on = self.recurs && self.standing == Standing::Paused;
+        let goes_on = self.recurs && self.state == JobState::Paused;
         self.waits || self.next_at.is_some() || goes_on
     }
 
@@ -137,8 +137,8 @@ impl Holder {
 
 impl DedupScope {
     /// Does a holder keep another job from what it wishes?
-    pub fn keeps_out(self, holder: &Holder, now: Timestamp) -> bool {
-        if holder.standing == Standing::Deleted {
+    pub fn keeps_out(self, holder: &KeyHolder, now: Timestamp) -> bool {
+        if holder.state == JobState::Deleted {
             return false;
         }
         match self {
@@ -149,15 +149,22 @@ impl DedupScope {
     }
 
     /// Does a job that holds its own key keep itself from what it wishes?
-    pub fn keeps_itself_out(self, holder: &Holder, wish: Wish, now: Timestamp) -> bool {
-        match (wish, self) {
+    pub fn keeps_itself_out(
+        self,
+        holder: &KeyHolder,
+        purpose: DedupPurpose,
+        now: Timestamp,
+    ) -> bool {
+        match (purpose, self) {
             // What goes back is the run that it had.
-            (Wish::Be | Wish::GoBack, _) => false,
+            (DedupPurpose::Exist | DedupPurpose::Requeue, _) => false,
             // What failed is made good, which is nothing new.
-            (Wish::RunAgain, Self::Window(_)) => false,
+            (DedupPurpose::RunAgain, Self::Window(_)) => false,
             (_, Self::Pending) => holder.has_pending_run(now),
             (_, Self::PendingOrRunning) => holder.has_pending_run(now) || holder.live > 0,
-            (Wish::Run, Self::Window(window)) => holder.taken_at.saturating_add(window) > now,
+            (DedupPurpose::Run, Self::Window(window)) => {
+                holder.taken_at.saturating_add(window) > now
+            }
         }
     }
 }
@@ -178,9 +185,9 @@ mod tests {
         Timestamp::from_micros(NOW.as_micros() + secs * 1_000_000)
     }
 
-    fn idle() -> Holder {
-        Holder {
-            standing: Standing::Active,
+    fn idle() -> KeyHolder {
+        KeyHolder {
+            state: JobState::Active,
             recurs: false,
             next_at: None,
             waits: false,
@@ -194,36 +201,36 @@ mod tests {
     #[test]
     fn a_one_off_job_counts_until_it_is_taken_up() {
         let scope = DedupScope::Pending;
-        assert!(scope.keeps_out(&Holder { next_at: Some(at(60)), ..idle() }, NOW));
-        assert!(scope.keeps_out(&Holder { waits: true, live: 1, ..idle() }, NOW));
-        assert!(!scope.keeps_out(&Holder { live: 1, ..idle() }, NOW));
-        assert!(DedupScope::PendingOrRunning.keeps_out(&Holder { live: 1, ..idle() }, NOW));
+        assert!(scope.keeps_out(&KeyHolder { next_at: Some(at(60)), ..idle() }, NOW));
+        assert!(scope.keeps_out(&KeyHolder { waits: true, live: 1, ..idle() }, NOW));
+        assert!(!scope.keeps_out(&KeyHolder { live: 1, ..idle() }, NOW));
+        assert!(DedupScope::PendingOrRunning.keeps_out(&KeyHolder { live: 1, ..idle() }, NOW));
         assert!(!DedupScope::PendingOrRunning.keeps_out(&idle(), NOW));
     }
 
     #[test]
     fn a_paused_job_counts_if_it_has_more_than_one_time() {
-        let paused = Holder { standing: Standing::Paused, ..idle() };
+        let paused = KeyHolder { state: JobState::Paused, ..idle() };
         assert!(!DedupScope::Pending.keeps_out(&paused, NOW));
-        assert!(DedupScope::Pending.keeps_out(&Holder { recurs: true, ..paused }, NOW));
+        assert!(DedupScope::Pending.keeps_out(&KeyHolder { recurs: true, ..paused }, NOW));
     }
 
     #[test]
     fn within_a_time_only_the_moment_counts() {
         assert!(WINDOW.keeps_out(&idle(), NOW));
-        assert!(!WINDOW.keeps_out(&Holder { taken_at: at(-3600), ..idle() }, NOW));
-        let pending = Holder { taken_at: at(-3600), next_at: Some(at(60)), ..idle() };
+        assert!(!WINDOW.keeps_out(&KeyHolder { taken_at: at(-3600), ..idle() }, NOW));
+        let pending = KeyHolder { taken_at: at(-3600), next_at: Some(at(60)), ..idle() };
         assert!(!WINDOW.keeps_out(&pending, NOW));
     }
 
     #[test]
     fn a_run_may_be_asked_for_between_two_times() {
-        let recurring = Holder { recurs: true, next_at: Some(at(60)), ..idle() };
-        assert!(!DedupScope::Pending.keeps_itself_out(&recurring, Wish::Run, NOW));
-        let due = Holder { next_at: Some(NOW), ..recurring };
-        assert!(DedupScope::Pending.keeps_itself_out(&due, Wish::Run, NOW));
-        let once = Holder { recurs: false, ..recurring };
-        assert!(DedupScope::Pending.keeps_itself_out(&once, Wish::Run, NOW));
+        let recurring = KeyHolder { recurs: true, next_at: Some(at(60)), ..idle() };
+        assert!(!DedupScope::Pending.keeps_itself_out(&recurring, DedupPurpose::Run, NOW));
+        let due = KeyHolder { next_at: Some(NOW), ..recurring };
+        assert!(DedupScope::Pending.keeps_itself_out(&due, DedupPurpose::Run, NOW));
+        let once = KeyHolder { recurs: false, ..recurring };
+        assert!(DedupScope::Pending.keeps_itself_out(&once, DedupPurpose::Run, NOW));
     }
 
     #[test]
@@ -257,24 +264,24 @@ mod tests {
 
     prop_compose! {
         fn holders()(
-            standing in prop::sample::select(Standing::ALL.to_vec()),
+            state in prop::sample::select(JobState::ALL.to_vec()),
             recurs: bool,
             next in prop::option::of(-3600_i64..3600),
             waits: bool,
             more in 0_u32..3,
             taken in -7200_i64..1,
-        ) -> Holder {
+        ) -> KeyHolder {
             let live = more + u32::from(waits);
             // Who does not take part has no next time.
-            let next_at = next.filter(|_| standing == Standing::Active).map(at);
-            Holder { standing, recurs, next_at, waits, live, taken_at: at(taken) }
+            let next_at = next.filter(|_| state == JobState::Active).map(at);
+            KeyHolder { state, recurs, next_at, waits, live, taken_at: at(taken) }
         }
     }
 
     proptest! {
         #[test]
         fn who_is_gone_keeps_nobody_out(holder in holders(), scope in scopes()) {
-            let gone = Holder { standing: Standing::Deleted, ..holder };
+            let gone = KeyHolder { state: JobState::Deleted, ..holder };
             prop_assert!(!scope.keeps_out(&gone, NOW));
         }
 
@@ -286,7 +293,7 @@ mod tests {
 
         #[test]
         fn while_pending_or_running_nothing_of_two_jobs_is_live(holder in holders()) {
-            let is_there = holder.standing != Standing::Deleted;
+            let is_there = holder.state != JobState::Deleted;
             let has_work = holder.live > 0 || holder.next_at.is_some();
             let is_kept_out = DedupScope::PendingOrRunning.keeps_out(&holder, NOW);
             prop_assert!(is_kept_out || !(is_there && has_work));
@@ -294,14 +301,14 @@ mod tests {
 
         #[test]
         fn nobody_keeps_itself_from_being_there(holder in holders(), scope in scopes()) {
-            prop_assert!(!scope.keeps_itself_out(&holder, Wish::Be, NOW));
+            prop_assert!(!scope.keeps_itself_out(&holder, DedupPurpose::Exist, NOW));
         }
 
         #[test]
         fn a_job_never_has_two_runs_waiting_by_request(holder in holders(), scope in scopes()) {
-            let waits = Holder { waits: true, live: holder.live.max(1), ..holder };
-            for wish in [Wish::Run, Wish::RunAgain] {
-                let is_kept_out = scope.keeps_itself_out(&waits, wish, NOW);
+            let waits = KeyHolder { waits: true, live: holder.live.max(1), ..holder };
+            for purpose in [DedupPurpose::Run, DedupPurpose::RunAgain] {
+                let is_kept_out = scope.keeps_itself_out(&waits, purpose, NOW);
                 prop_assert!(is_kept_out || matches!(scope, DedupScope::Window(_)));
             }
         }

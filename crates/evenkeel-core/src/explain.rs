@@ -195,7 +195,7 @@ pub enum WaitsFor {
         open_until: Option<Timestamp>,
     },
     /// A place: as many run as may at once.
-    Place {
+    Permit {
         /// It could first have been taken then.
         since: Timestamp,
         /// Of this limit.
@@ -339,7 +339,7 @@ impl Found<'_> {
                     self.awaits_room = true;
                 }
             }
-            WaitsFor::Place { since, limit, running } => {
+            WaitsFor::Permit { since, limit, running } => {
                 let definition = self.facts.definition;
                 let scope = limit.key.scope();
                 self.reasons.push(Why::Limited {

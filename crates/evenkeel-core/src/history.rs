@@ -1,6 +1,6 @@
 //! What is remembered of a job's past runs.
 
-use crate::run::Outcome;
+use crate::attempt::Outcome;
 use crate::time::{Span, Timestamp};
 
 /// The part of a job's past that its future depends on.

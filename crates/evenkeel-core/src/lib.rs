@@ -4,15 +4,15 @@
 //! number drawn, nothing is written: the engine asks, the stores obey.
 
 pub mod advance;
+pub mod after_attempt;
 pub mod aging;
+pub mod attempt;
 pub mod attempt_token;
 pub mod balance;
 pub mod blackout;
-pub mod chain;
 pub mod chance;
 pub mod condition;
 pub mod conflict;
-pub mod control;
 pub mod dedup;
 pub mod executor;
 pub mod explain;
@@ -23,6 +23,7 @@ pub mod job;
 pub mod lease;
 pub mod limit;
 pub mod misfire;
+pub mod next_time;
 pub mod on_failure;
 pub mod order;
 pub mod overlap;
@@ -30,7 +31,6 @@ pub mod page;
 pub mod progress;
 pub mod redact;
 pub mod retry;
-pub mod run;
 pub mod run_id;
 pub mod run_log;
 pub mod schedule;

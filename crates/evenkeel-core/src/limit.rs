@@ -4,7 +4,7 @@
 //! finds none free is parked: it leaves the queue for the waiting room of that limit, where it is in
 //! nobody's way, until there is a place again.
 
-mod usher;
+mod release;
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -16,7 +16,7 @@ use crate::ids::TenantNo;
 use crate::job::Definition;
 use crate::order::Lane;
 
-pub use usher::{Leaving, Own, Usher};
+pub use release::{Leaving, OwnPermits, ReleasePass};
 
 /// Characters in a key.
 pub const KEY_CHARS_MAX: usize = 255;
@@ -51,7 +51,7 @@ impl LimitScope {
     }
 
     /// The scope of a waiting room, by the two characters of its name after the first.
-    pub fn of_room_sign(sign: &str) -> Option<Self> {
+    pub fn of_queue_pool_code(sign: &str) -> Option<Self> {
         let code = sign.parse::<usize>().ok()?;
         Self::ALL.get(code.checked_sub(1)?).copied()
     }
@@ -114,7 +114,7 @@ impl LimitKey {
     /// What names of waiting rooms begin with. Names of pools cannot.
     const ROOM: char = '~';
     /// Comes after all waiting rooms by its name, and before whatever comes after them.
-    pub const AFTER_ROOMS: &str = "~g";
+    pub const AFTER_QUEUE_POOLS: &str = "~g";
 
     /// Of a tenant's key.
     pub fn of_key(tenant: TenantNo, digest: KeyDigest) -> Self {
@@ -166,12 +166,12 @@ impl LimitKey {
     }
 
     /// The waiting room: as a pool that nobody serves.
-    pub fn room(self) -> String {
+    pub fn queue_pool(self) -> String {
         format!("{}{self}", Self::ROOM)
     }
 
     /// The limit whose waiting room this pool is, if it is one.
-    pub fn of_room(pool: &str) -> Option<Self> {
+    pub fn of_queue_pool(pool: &str) -> Option<Self> {
         let hex = pool.strip_prefix(Self::ROOM)?;
         if hex.len() != 2 * Self::BYTES || !hex.is_ascii() {
             return None;
@@ -245,7 +245,7 @@ impl Limits {
     /// The highest limit that holds for those in the waiting room of `key`, who were turned away by at
     /// most `parked`; `None`: nothing holds them up any more. What jobs say of their keys reaches them
     /// wherever they wait, what operators say of tenants and lanes is here.
-    pub fn in_room(&self, key: LimitKey, parked: u32) -> Option<u32> {
+    pub fn max_in_queue(&self, key: LimitKey, parked: u32) -> Option<u32> {
         match key.scope() {
             LimitScope::Key => Some(parked),
             LimitScope::Tenant => self.of_tenant(TenantNo(key.number())),
@@ -263,23 +263,23 @@ impl Limits {
 
 /// What becomes of a run that could be started.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum Admission {
     /// It starts, and has a place of each of its limits.
     Start,
     /// It goes to the waiting room of this limit.
     Park(Limit),
     /// It stays where it is: somebody else is just giving out places of one of its limits.
-    Leave,
+    Defer,
 }
 
 /// The places of a claim that is under way.
 #[derive(Clone, Debug, Default)]
-pub struct Ledger {
+pub struct PermitCounts {
     /// How many run; `None` if somebody else is just changing that.
     running: BTreeMap<LimitKey, Option<u32>>,
 }
 
-impl Ledger {
+impl PermitCounts {
     /// Is it known how many run?
     pub fn knows(&self, key: LimitKey) -> bool {
         self.running.contains_key(&key)
@@ -296,23 +296,23 @@ impl Ledger {
     }
 
     /// What becomes of the next run, which is under these limits. If it starts, it counts.
-    pub fn admit(&mut self, limits: &[Limit]) -> Verdict {
+    pub fn admit(&mut self, limits: &[Limit]) -> Admission {
         let mut full = None;
         for limit in limits {
             match self.running(limit.key) {
                 Some(running) if running >= limit.most => full = full.or(Some(*limit)),
                 Some(_) => {}
-                None => return Verdict::Leave,
+                None => return Admission::Defer,
             }
         }
         if let Some(full) = full {
-            return Verdict::Park(full);
+            return Admission::Park(full);
         }
         for limit in limits {
             let running = self.running.entry(limit.key).or_default();
             *running = running.map(|running| running.saturating_add(1));
         }
-        Verdict::Start
+        Admission::Start
     }
 }
 
@@ -333,15 +333,18 @@ mod tests {
         let names = [key("a"), LimitKey::of_tenant(ONE), LimitKey::of_lane(Lane::Batch)];
         assert_eq!(names.map(LimitKey::scope), LimitScope::ALL);
         for name in names {
-            assert_eq!(LimitKey::of_room(&name.room()), Some(name));
+            assert_eq!(LimitKey::of_queue_pool(&name.queue_pool()), Some(name));
             assert_eq!(LimitKey::from_bytes(name.as_bytes()), Some(name));
         }
-        assert_eq!(names[1].room(), "~02000000010000000000000000000000");
+        assert_eq!(names[1].queue_pool(), "~02000000010000000000000000000000");
         for name in names {
-            assert_eq!(LimitScope::of_room_sign(&name.room()[1..3]), Some(name.scope()));
-            assert!(name.room().as_str() < LimitKey::AFTER_ROOMS);
+            assert_eq!(
+                LimitScope::of_queue_pool_code(&name.queue_pool()[1..3]),
+                Some(name.scope())
+            );
+            assert!(name.queue_pool().as_str() < LimitKey::AFTER_QUEUE_POOLS);
         }
-        assert_eq!(LimitScope::of_room_sign("00"), None);
+        assert_eq!(LimitScope::of_queue_pool_code("00"), None);
     }
 
     #[test]
@@ -354,9 +357,9 @@ mod tests {
     #[test]
     fn other_pools_are_no_waiting_rooms() {
         for pool in ["default", "~", "~01", "~zz000000010000000000000000000000", "~éé"] {
-            assert_eq!(LimitKey::of_room(pool), None, "{pool}");
+            assert_eq!(LimitKey::of_queue_pool(pool), None, "{pool}");
         }
-        assert_eq!(LimitKey::of_room(&format!("~{}", "00".repeat(16))), None);
+        assert_eq!(LimitKey::of_queue_pool(&format!("~{}", "00".repeat(16))), None);
     }
 
     #[test]
@@ -397,26 +400,26 @@ mod tests {
             tenants: [(TenantNo(2), 5)].into(),
             lanes: [None, None, Some(3)],
         };
-        assert_eq!(limits.in_room(key("a"), 7), Some(7));
-        assert_eq!(limits.in_room(LimitKey::of_tenant(ONE), 7), Some(9));
-        assert_eq!(limits.in_room(LimitKey::of_tenant(TenantNo(2)), 7), Some(5));
-        assert_eq!(limits.in_room(LimitKey::of_lane(Lane::Batch), 7), Some(3));
-        assert_eq!(limits.in_room(LimitKey::of_lane(Lane::Critical), 7), None);
-        assert_eq!(Limits::default().in_room(LimitKey::of_tenant(ONE), 7), None);
+        assert_eq!(limits.max_in_queue(key("a"), 7), Some(7));
+        assert_eq!(limits.max_in_queue(LimitKey::of_tenant(ONE), 7), Some(9));
+        assert_eq!(limits.max_in_queue(LimitKey::of_tenant(TenantNo(2)), 7), Some(5));
+        assert_eq!(limits.max_in_queue(LimitKey::of_lane(Lane::Batch), 7), Some(3));
+        assert_eq!(limits.max_in_queue(LimitKey::of_lane(Lane::Critical), 7), None);
+        assert_eq!(Limits::default().max_in_queue(LimitKey::of_tenant(ONE), 7), None);
     }
 
     #[test]
     fn who_finds_no_place_of_one_limit_takes_none_of_the_others() {
         let (a, tenant) =
             (Limit { key: key("a"), most: 2 }, Limit { key: LimitKey::of_tenant(ONE), most: 1 });
-        let mut ledger = Ledger::default();
+        let mut ledger = PermitCounts::default();
         ledger.note(a.key, Some(0));
         ledger.note(tenant.key, Some(1));
-        assert_eq!(ledger.admit(&[a, tenant]), Verdict::Park(tenant));
+        assert_eq!(ledger.admit(&[a, tenant]), Admission::Park(tenant));
         assert_eq!(ledger.running(a.key), Some(0));
         ledger.note(tenant.key, None);
-        assert_eq!(ledger.admit(&[a, tenant]), Verdict::Leave);
-        assert_eq!(ledger.admit(&[]), Verdict::Start);
+        assert_eq!(ledger.admit(&[a, tenant]), Admission::Defer);
+        assert_eq!(ledger.admit(&[]), Admission::Start);
     }
 
     proptest! {
@@ -429,7 +432,7 @@ mod tests {
             wishes in prop::collection::vec(prop::collection::btree_set(0_usize..4, 0..4), 0..40),
         ) {
             let names: Vec<LimitKey> = (0..4).map(|n| key(&n.to_string())).collect();
-            let mut ledger = Ledger::default();
+            let mut ledger = PermitCounts::default();
             for (name, running) in names.iter().zip(&running) {
                 ledger.note(*name, Some(*running));
             }
@@ -439,15 +442,15 @@ mod tests {
                     wish.iter().map(|n| Limit { key: names[*n], most: most[*n] }).collect();
                 let fits = wish.iter().all(|n| now[*n] < most[*n]);
                 match ledger.admit(&limits) {
-                    Verdict::Start => {
+                    Admission::Start => {
                         prop_assert!(fits);
                         wish.iter().for_each(|n| now[*n] += 1);
                     }
-                    Verdict::Park(full) => {
+                    Admission::Park(full) => {
                         prop_assert!(!fits);
                         prop_assert!(ledger.running(full.key) >= Some(full.most));
                     }
-                    Verdict::Leave => prop_assert!(false, "all is known"),
+                    Admission::Defer => prop_assert!(false, "all is known"),
                 }
             }
             for n in 0..4 {

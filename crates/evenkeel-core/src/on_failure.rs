@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::chain::{Again, Ended, Then};
+use crate::after_attempt::{Ended, RetryHint, Then};
 use crate::job::Definition;
 use crate::retry::Verdict;
 
@@ -94,10 +94,10 @@ pub fn hook_of(definition: &Definition, ended: &Ended, then: Then) -> Hook {
     // The chance in a retry makes it sooner or later, never more or fewer.
     let verdict = definition.retry.after_failure(ended.attempt, 0.0);
     let reason = match (verdict, ended.again) {
-        (Verdict::RetryAfter(_), Again::Never) => DeathReason::NotRetryable,
+        (Verdict::RetryAfter(_), RetryHint::Never) => DeathReason::NotRetryable,
         _ => DeathReason::RetriesExhausted,
     };
-    if ended.outcome.is_failure() && matches!(then, Then::EndChain { .. }) {
+    if ended.outcome.is_failure() && matches!(then, Then::EndRun { .. }) {
         hook_of_dead(&definition.on_failure, reason)
     } else {
         Hook::None
@@ -133,10 +133,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::chain::after_end;
+    use crate::after_attempt::after_end;
+    use crate::attempt::Outcome;
     use crate::ids::AttemptNo;
     use crate::retry::RetryPolicy;
-    use crate::run::Outcome;
     use crate::schedule::{Once, Schedule};
     use crate::time::{Span, Timestamp};
 
@@ -151,11 +151,11 @@ mod tests {
         ]
     }
 
-    fn any_again() -> impl Strategy<Value = Again> {
+    fn any_again() -> impl Strategy<Value = RetryHint> {
         prop_oneof![
-            Just(Again::AsUsual),
-            Just(Again::Never),
-            (0_u64..9999).prop_map(|secs| Again::NotBefore(Span::from_secs(secs))),
+            Just(RetryHint::ByPolicy),
+            Just(RetryHint::Never),
+            (0_u64..9999).prop_map(|secs| RetryHint::NotBefore(Span::from_secs(secs))),
         ]
     }
 
@@ -177,7 +177,7 @@ mod tests {
             let ended = Ended { attempt, outcome, again, started_at: NOW, finished_at: NOW };
             let then = after_end(&definition, ended, draw);
             let hook = hook_of(&definition, &ended, then);
-            let is_last = attempt.0 >= max_retries || again == Again::Never;
+            let is_last = attempt.0 >= max_retries || again == RetryHint::Never;
             let failed = matches!(outcome, Outcome::Failed | Outcome::TimedOut);
             let expected = match on_failure {
                 _ if !(failed && is_last) => Hook::None,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::run::Outcome;
+use crate::attempt::Outcome;
 
 /// What users see of a job.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ impl JobStatus {
 
 /// Whether a job takes part.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Standing {
+pub enum JobState {
     /// It fires.
     #[default]
     Active,
@@ -64,7 +64,7 @@ pub enum Standing {
     Deleted,
 }
 
-impl Standing {
+impl JobState {
     /// All of them, in the order of their stored numbers.
     pub const ALL: [Self; 4] = [Self::Active, Self::Paused, Self::Cancelled, Self::Deleted];
 }
@@ -73,7 +73,7 @@ impl Standing {
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct JobFacts {
     /// What was done to it.
-    pub standing: Standing,
+    pub state: JobState,
     /// Chains that a worker has an attempt of.
     pub running: u32,
     /// Chains that are fired and not over.
@@ -91,13 +91,13 @@ impl JobFacts {
     /// The status: what was done to it first, then what it does, then what it waits for, then how
     /// it ended.
     pub fn status(self) -> JobStatus {
-        match self.standing {
-            Standing::Cancelled | Standing::Deleted => JobStatus::Cancelled,
-            Standing::Paused => JobStatus::Paused,
-            Standing::Active if self.running > 0 => JobStatus::Running,
-            Standing::Active if self.live > 0 || self.is_due => JobStatus::Pending,
-            Standing::Active if self.has_next => JobStatus::Scheduled,
-            Standing::Active => match self.last_outcome {
+        match self.state {
+            JobState::Cancelled | JobState::Deleted => JobStatus::Cancelled,
+            JobState::Paused => JobStatus::Paused,
+            JobState::Active if self.running > 0 => JobStatus::Running,
+            JobState::Active if self.live > 0 || self.is_due => JobStatus::Pending,
+            JobState::Active if self.has_next => JobStatus::Scheduled,
+            JobState::Active => match self.last_outcome {
                 None => JobStatus::Pending,
                 Some(Outcome::Completed | Outcome::PartlyFailed) => JobStatus::Completed,
                 Some(Outcome::Failed | Outcome::TimedOut) => JobStatus::Failed,
@@ -156,7 +156,7 @@ impl Command {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Effect {
     /// What it is afterwards.
-    pub standing: Standing,
+    pub state: JobState,
     /// What waits of it, for a worker or for its time, is recorded as cancelled.
     pub withdraws: bool,
     /// What runs of it is asked to end.
@@ -173,7 +173,7 @@ pub struct NotAllowed {
     pub status: JobStatus,
     /// What was asked.
     pub command: Command,
-    /// What it would obey.
+    /// What it would apply.
     pub allowed: Vec<Command>,
 }
 
@@ -196,30 +196,23 @@ impl NotAllowed {
 
 impl JobFacts {
     /// What a command does to the job, if its state allows it: the one place where this is decided.
-    pub fn obey(self, command: Command) -> Result<Effect, NotAllowed> {
+    pub fn apply(self, command: Command) -> Result<Effect, NotAllowed> {
         if !self.allows(command) {
             let allowed = Command::ALL.into_iter().filter(|other| self.allows(*other)).collect();
             return Err(NotAllowed { status: self.status(), command, allowed });
         }
-        let stays = Effect {
-            standing: self.standing,
-            withdraws: false,
-            ends_running: false,
-            begins_run: false,
-        };
+        let stays =
+            Effect { state: self.state, withdraws: false, ends_running: false, begins_run: false };
         Ok(match command {
-            Command::Pause => Effect { standing: Standing::Paused, withdraws: true, ..stays },
-            Command::Resume => Effect { standing: Standing::Active, ..stays },
-            Command::Cancel => Effect {
-                standing: Standing::Cancelled,
-                withdraws: true,
-                ends_running: true,
-                ..stays
-            },
+            Command::Pause => Effect { state: JobState::Paused, withdraws: true, ..stays },
+            Command::Resume => Effect { state: JobState::Active, ..stays },
+            Command::Cancel => {
+                Effect { state: JobState::Cancelled, withdraws: true, ends_running: true, ..stays }
+            }
             Command::Retry | Command::Trigger => Effect { begins_run: true, ..stays },
             Command::Update => stays,
             Command::Delete => {
-                Effect { standing: Standing::Deleted, withdraws: true, ends_running: true, ..stays }
+                Effect { state: JobState::Deleted, withdraws: true, ends_running: true, ..stays }
             }
         })
     }
@@ -227,20 +220,20 @@ impl JobFacts {
     /// A run is tried again only when nothing of the job goes on: else two would.
     fn allows(self, command: Command) -> bool {
         let status = self.status();
-        let is_over = matches!(self.standing, Standing::Cancelled | Standing::Deleted);
+        let is_over = matches!(self.state, JobState::Cancelled | JobState::Deleted);
         match command {
             Command::Pause => {
                 matches!(status, JobStatus::Pending | JobStatus::Scheduled | JobStatus::Running)
             }
-            Command::Resume => self.standing == Standing::Paused,
+            Command::Resume => self.state == JobState::Paused,
             Command::Cancel => !is_over && status != JobStatus::Completed,
             Command::Retry => {
-                self.standing == Standing::Active
+                self.state == JobState::Active
                     && self.live == 0
                     && self.last_outcome.is_some_and(Outcome::is_failure)
             }
             Command::Trigger | Command::Update => !is_over,
-            Command::Delete => self.standing != Standing::Deleted,
+            Command::Delete => self.state != JobState::Deleted,
         }
     }
 }
@@ -253,9 +246,9 @@ mod tests {
     fn what_was_done_to_a_job_hides_what_it_does() {
         let running = JobFacts { running: 1, live: 1, has_next: true, ..JobFacts::default() };
         assert_eq!(running.status(), JobStatus::Running);
-        let stopped = |standing| JobFacts { standing, ..running }.status();
-        assert_eq!(stopped(Standing::Paused), JobStatus::Paused);
-        assert_eq!(stopped(Standing::Cancelled), JobStatus::Cancelled);
+        let stopped = |state| JobFacts { state, ..running }.status();
+        assert_eq!(stopped(JobState::Paused), JobStatus::Paused);
+        assert_eq!(stopped(JobState::Cancelled), JobStatus::Cancelled);
     }
 
     #[test]
@@ -271,7 +264,7 @@ mod tests {
         assert_eq!(due.status(), JobStatus::Pending);
         let running = JobFacts { live: 1, running: 1, ..due };
         assert_eq!(running.status(), JobStatus::Running);
-        let paused = JobFacts { standing: Standing::Paused, ..due };
+        let paused = JobFacts { state: JobState::Paused, ..due };
         assert_eq!(paused.status(), JobStatus::Paused);
     }
 
@@ -281,22 +274,22 @@ mod tests {
         let after = |outcome| Some(outcome);
         let failed = JobFacts { last_outcome: after(Outcome::Failed), ..idle };
         let good = JobFacts { last_outcome: after(Outcome::Completed), ..idle };
-        let stopped = |standing| JobFacts { standing, has_next: false, ..failed };
+        let stopped = |state| JobFacts { state, has_next: false, ..failed };
         vec![
             (JobFacts { live: 1, ..failed }, "pending"),
             (JobFacts { is_due: true, ..good }, "due"),
             (good, "scheduled"),
             (failed, "scheduled, failed"),
             (JobFacts { live: 1, running: 1, ..failed }, "running"),
-            (stopped(Standing::Paused), "paused"),
+            (stopped(JobState::Paused), "paused"),
             (JobFacts { has_next: false, ..good }, "completed"),
             (JobFacts { has_next: false, ..failed }, "failed"),
             (
                 JobFacts { has_next: false, last_outcome: after(Outcome::Cancelled), ..good },
                 "cancelled run",
             ),
-            (stopped(Standing::Cancelled), "cancelled"),
-            (stopped(Standing::Deleted), "deleted"),
+            (stopped(JobState::Cancelled), "cancelled"),
+            (stopped(JobState::Deleted), "deleted"),
         ]
     }
 
@@ -306,7 +299,7 @@ mod tests {
             .into_iter()
             .map(|(facts, name)| {
                 let row: String = Command::ALL
-                    .map(|command| if facts.obey(command).is_ok() { 'x' } else { '.' })
+                    .map(|command| if facts.apply(command).is_ok() { 'x' } else { '.' })
                     .iter()
                     .collect();
                 format!("{row} {name}")
@@ -335,9 +328,9 @@ mod tests {
     fn a_command_leads_where_it_says() {
         for (facts, name) in in_each_state() {
             for command in Command::ALL {
-                let Ok(effect) = facts.obey(command) else { continue };
+                let Ok(effect) = facts.apply(command) else { continue };
                 let withdrawn = if effect.withdraws { facts.running } else { facts.live };
-                let after = JobFacts { standing: effect.standing, live: withdrawn, ..facts };
+                let after = JobFacts { state: effect.state, live: withdrawn, ..facts };
                 match command {
                     Command::Pause => assert_eq!(after.status(), JobStatus::Paused, "{name}"),
                     Command::Cancel => assert_eq!(after.status(), JobStatus::Cancelled, "{name}"),
@@ -346,7 +339,7 @@ mod tests {
                         let begun = JobFacts { live: facts.live + 1, ..after };
                         assert_eq!(begun.status(), JobStatus::Pending, "{name}");
                     }
-                    Command::Delete => assert_eq!(effect.standing, Standing::Deleted),
+                    Command::Delete => assert_eq!(effect.state, JobState::Deleted),
                     Command::Trigger | Command::Update => {
                         assert_eq!(after.status(), facts.status(), "{name}");
                     }
@@ -359,12 +352,12 @@ mod tests {
     fn a_refusal_says_what_is_allowed() {
         let completed = in_each_state().swap_remove(6).0;
         assert_eq!(
-            completed.obey(Command::Pause).unwrap_err().to_string(),
+            completed.apply(Command::Pause).unwrap_err().to_string(),
             "the job is completed: it does not allow pause, only trigger, update, delete"
         );
         let good = in_each_state().swap_remove(2).0;
         assert_eq!(
-            good.obey(Command::Retry).unwrap_err().to_string(),
+            good.apply(Command::Retry).unwrap_err().to_string(),
             "the job is scheduled and its last run did not fail: it does not allow retry, only \
              pause, cancel, trigger, update, delete"
         );

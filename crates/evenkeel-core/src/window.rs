@@ -62,15 +62,15 @@ impl Definition {
     /// fits between no two blackouts starts all the same, or it never would.
     pub fn may_start_from(&self, moment: Timestamp, average: Span) -> Timestamp {
         let dark = self.blackouts();
-        let mut start = dark.opening(moment);
+        let mut start = dark.next_open(moment);
         if dark.is_empty() || !self.fits_between_blackouts(average) {
             return start;
         }
         // A day on which the clocks are changed may be too short; the next one is not.
         for _ in 0..=4 * self.blackout_periods.len() {
-            match dark.closing(start) {
+            match dark.next_start(start) {
                 Some(closing) if closing < start.saturating_add(average) => {
-                    start = dark.opening(closing);
+                    start = dark.next_open(closing);
                 }
                 Some(_) | None => break,
             }
@@ -103,7 +103,7 @@ impl Definition {
     /// From when on it may not start any more, if it may at `moment`; `None` if it always may.
     pub fn may_start_until(&self, moment: Timestamp, average: Span) -> Option<Timestamp> {
         let dark = self.blackouts();
-        let closing = dark.closing(moment)?;
+        let closing = dark.next_start(moment)?;
         let fits = self.fits_between_blackouts(average);
         Some(if fits { closing.saturating_sub(average).max(moment) } else { closing })
     }

@@ -1,62 +1,63 @@
-//! How an attempt went.
+//! The result of an attempt.
 
 use evenkeel_core::Span;
-use evenkeel_core::chain::Again;
-use evenkeel_core::run::Outcome;
+use evenkeel_core::after_attempt::RetryHint;
+use evenkeel_core::attempt::Outcome;
 
 use crate::cancel::CancelReason;
 use crate::tail;
 
-/// How an attempt went, ready to be stored: its texts are bounded and hold no NUL.
+/// The result of an attempt. Texts are bounded and hold no NUL, so both stores accept them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Report {
-    /// How it ended.
     pub outcome: Outcome,
-    /// What went wrong, if anything did.
+    /// Set unless the attempt completed.
     pub error: Option<String>,
-    /// Its result as text: an answer, or standard output. If the body printed to its
-    /// [`Wire`](crate::Wire), the log there is stored instead, which has both streams.
+    /// The result as text: the response of a call, or standard output. The log of the
+    /// [`LiveReport`](crate::LiveReport), if it has one, is stored instead.
     pub output: Option<String>,
-    /// How many items it looked at.
+    /// How many items the attempt processed.
     pub items_crawled: Option<i64>,
-    /// How many of them it kept.
+    /// How many of them it stored.
     pub items_indexed: Option<i64>,
-    /// Processor time of all its processes.
+    /// CPU time of all processes.
     pub cpu_time: Option<Span>,
-    /// Resident memory of its largest process at its largest.
+    /// Peak resident memory of the largest process.
     pub memory_peak_kb: Option<i64>,
-    /// What it says about trying again, if it failed.
-    pub again: Again,
+    /// Whether a failed attempt may be retried, and when.
+    pub again: RetryHint,
 }
 
 impl Report {
-    /// It ended well.
     pub const fn completed() -> Self {
         Self::new(Outcome::Completed, None)
     }
 
-    /// It ended badly.
     pub fn failed(error: impl Into<String>) -> Self {
         Self::new(Outcome::Failed, Some(tail::clean(error.into())))
     }
 
-    /// It was silent, or went on, for too long.
+    /// The attempt was silent for `timeout_sec`, or ran longer than allowed.
     pub fn timed_out(error: impl Into<String>) -> Self {
         Self::new(Outcome::TimedOut, Some(tail::clean(error.into())))
     }
+/// The attempt failed, and the job's retries would fail alike.
+pub fn failed_for_good(error: impl Into<String>) -> Self {
+    Self { again: RetryHint::Never, ..Self::failed(error) }
+}
 
-    /// It was ended for `reason`.
+    /// The attempt was cancelled for `reason`.
     pub fn cancelled(reason: CancelReason) -> Self {
         let (outcome, error) = match reason {
             CancelReason::Requested => (Outcome::Cancelled, "cancelled on request"),
             CancelReason::LeaseLost => (Outcome::Cancelled, "the node lost its lease"),
             CancelReason::ShuttingDown => (Outcome::Cancelled, "the node is shutting down"),
-            CancelReason::Settled => (Outcome::Cancelled, "its end was reported from afar"),
-            CancelReason::TooLong => (Outcome::TimedOut, "it ran longer than the job allows"),
-            CancelReason::Blackout => (Outcome::Failed, "it was ended by a blackout of its job"),
-            CancelReason::Superseded => {
-                (Outcome::Superseded, "a newer time of its job took its place")
+            CancelReason::EndReported => {
+            (Outcome::Cancelled, "the receiver reported the end of the attempt")
             }
+            CancelReason::TooLong => (Outcome::TimedOut, "ran longer than max_allowed_duration"),
+            CancelReason::Blackout => (Outcome::Failed, "ended by a blackout of the job"),
+            CancelReason::Superseded => (Outcome::Superseded, "replaced by a newer run of the job"),
         };
         Self::new(outcome, Some(error.into()))
     }
@@ -70,7 +71,7 @@ impl Report {
             items_indexed: None,
             cpu_time: None,
             memory_peak_kb: None,
-            again: Again::AsUsual,
+            again: RetryHint::ByPolicy,
         }
     }
 }
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_ran_too_long_or_into_a_blackout_is_retried_after_a_cancel() {
+    fn cancelled_attempts_are_retried_only_after_a_blackout_or_a_timeout() {
         let outcome = |reason| Report::cancelled(reason).outcome;
         assert_eq!(outcome(CancelReason::Requested), Outcome::Cancelled);
         assert_eq!(outcome(CancelReason::LeaseLost), Outcome::Cancelled);
@@ -88,12 +89,12 @@ mod tests {
         assert_eq!(outcome(CancelReason::TooLong), Outcome::TimedOut);
         assert_eq!(outcome(CancelReason::Blackout), Outcome::Failed);
         assert_eq!(outcome(CancelReason::Superseded), Outcome::Superseded);
-        let told = Report::cancelled(CancelReason::Blackout).error.unwrap();
-        assert!(told.contains("blackout"));
+        let error = Report::cancelled(CancelReason::Blackout).error.unwrap();
+        assert!(error.contains("blackout"));
     }
 
     #[test]
-    fn an_error_is_fit_for_the_store() {
+    fn error_of_a_report_holds_no_nul() {
         let report = Report::failed("a\0b");
         assert_eq!(report.error.as_deref(), Some("a\u{fffd}b"));
     }

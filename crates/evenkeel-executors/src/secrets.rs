@@ -1,4 +1,4 @@
-//! Gives executors the values of secrets that jobs refer to.
+//! Resolves the secrets that jobs refer to.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use serde_json::Value;
 
 use crate::{ConfigFault, Executor, Invocation, Report, interrupted};
 
-/// An executor whose jobs may refer to secrets. It puts the values into the definition when an
-/// attempt starts, and takes them out of everything that the attempt reports, so that the executor
-/// itself knows of neither. Jobs without references are passed on as they are.
+/// Wraps an executor and resolves secrets for it. When an attempt starts, the wrapper replaces
+/// references by values; it masks the values in everything the attempt reports. The wrapped
+/// executor never sees a reference. Jobs without references are passed through.
 pub struct WithSecrets {
     inner: Arc<dyn Executor>,
     source: Arc<dyn SecretSource>,
 }
 
 impl WithSecrets {
-    /// Gives `inner` the values that `source` has.
     pub fn new(inner: Arc<dyn Executor>, source: Arc<dyn SecretSource>) -> Self {
         Self { inner, source }
     }
 
-    /// The configuration and payload as the executor could get them, to be checked.
-    fn rehearse(&self, config: &Value, payload: &Value) -> Result<(Value, Value), ConfigFault> {
+    /// Returns the configuration and payload with placeholders for secrets, or an error if a field
+    /// that takes no secrets refers to one.
+    fn with_placeholders(&self, config: &Value, payload: &Value) -> Result<(Value, Value), ConfigFault> {
         let ExecutorDeclaration { kind, fields, .. } = self.declaration();
         let Some(wrong) = secret::misplaced(config, payload, fields) else {
             return Ok(secret::placeholders(config, payload, fields));
@@ -52,8 +52,9 @@ impl WithSecrets {
         })
     }
 
-    /// The definition with values in it, and what hides them. The message says why there is none.
-    async fn filled(&self, invocation: &Invocation) -> Result<(Definition, Masks), String> {
+    /// Returns the definition with the values of its secrets, and the masks for these values. An
+    /// error is a sentence for the attempt's record.
+    async fn resolved(&self, invocation: &Invocation) -> Result<(Definition, Masks), String> {
         let definition = &*invocation.definition;
         let (config, payload) = (&definition.executor.config, &definition.payload);
         let references = secret::references(config, payload);
@@ -93,7 +94,7 @@ impl Executor for WithSecrets {
         if !secret::has_references(config, payload) {
             return self.inner.check(tenant, config, payload);
         }
-        let (config, payload) = self.rehearse(config, payload)?;
+        let (config, payload) = self.with_placeholders(config, payload)?;
         self.inner.check(tenant, &config, &payload)
     }
 
@@ -103,16 +104,16 @@ impl Executor for WithSecrets {
             return self.inner.run(invocation).await;
         }
         let (cancel, mut lease) = (invocation.cancel.clone(), invocation.lease.clone());
-        let filled = tokio::select! {
-            filled = self.filled(&invocation) => filled,
+        let resolved = tokio::select! {
+            resolved = self.resolved(&invocation) => resolved,
             reason = interrupted(&cancel, &mut lease) => return Report::cancelled(reason),
         };
-        let (definition, masks) = match filled {
-            Ok(filled) => filled,
+        let (definition, masks) = match resolved {
+            Ok(resolved) => resolved,
             Err(message) => return Report::failed(message),
         };
         invocation.definition = Arc::new(definition);
-        invocation.wire.mask(masks.clone());
+        invocation.live.mask(masks.clone());
         let mut report = self.inner.run(invocation).await;
         report.error.iter_mut().for_each(|text| masks.mask(text));
         report.output.iter_mut().for_each(|text| masks.mask(text));
@@ -132,9 +133,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{Cancel, Lease, Wire};
+    use crate::{Cancel, Lease, LiveReport};
 
-    /// Repeats what it is given, everywhere it can.
+    /// Reports its configuration through every channel.
     struct Parrot;
 
     #[async_trait]
@@ -158,8 +159,8 @@ mod tests {
         async fn run(&self, invocation: Invocation) -> Report {
             let given = invocation.definition.executor.config.to_string();
             let message = Some(given.clone());
-            invocation.wire.progress(Progress { message, ..Progress::default() });
-            invocation.wire.log(LogStream::Stdout, given.as_bytes());
+            invocation.live.progress(Progress { message, ..Progress::default() });
+            invocation.live.log(LogStream::Stdout, given.as_bytes());
             Report { output: Some(given.clone()), ..Report::failed(given) }
         }
     }
@@ -177,7 +178,7 @@ mod tests {
         WithSecrets::new(Arc::new(Parrot), Arc::new(Known(known)))
     }
 
-    async fn run(known: Result<Option<&'static str>, &'static str>, wire: &Wire) -> Report {
+    async fn run(known: Result<Option<&'static str>, &'static str>, live: &LiveReport) -> Report {
         let mut definition = Definition::noop(Schedule::Once(Once::NOW));
         definition.executor.config = json!({"headers": {"A": {"secret": "a"}, "B": "plain"}});
         let key = AttemptKey::regular(JobNo(7), Timestamp::from_micros(1));
@@ -191,36 +192,36 @@ mod tests {
             checkpoint: None,
             cancel: Cancel::none(),
             lease: Lease::endless(),
-            wire: wire.clone(),
+            live: live.clone(),
         };
         parrot(known).run(invocation).await
     }
 
     #[tokio::test]
-    async fn an_executor_gets_the_value_and_reports_none() {
-        let wire = Wire::default();
-        let report = run(Ok(Some("hunter22")), &wire).await;
+    async fn secret_values_reach_the_executor_and_are_masked_in_its_report() {
+        let live = LiveReport::default();
+        let report = run(Ok(Some("hunter22")), &live).await;
         let masked = r#"{"headers":{"A":"{{\"***\"}}","B":"plain"}}"#;
         assert_eq!(report.output.as_deref(), Some(masked));
         assert_eq!(report.error.as_deref(), Some(masked));
-        let news = wire.take_news().unwrap();
+        let news = live.take_update().unwrap();
         assert_eq!(RunLog::decode(&news.log.unwrap()).text(None), masked);
         assert_eq!(news.progress.unwrap().message.as_deref(), Some(masked));
     }
 
     #[tokio::test]
-    async fn without_a_value_the_attempt_fails_and_may_be_retried() {
-        let wire = Wire::default();
+    async fn missing_secret_fails_the_attempt_with_retries() {
+        let live = LiveReport::default();
         for (known, words) in [(Ok(None), "secret set a"), (Err("no key 12"), "no key 12")] {
-            let report = run(known, &wire).await;
-            assert_eq!(report.again, evenkeel_core::chain::Again::AsUsual);
+            let report = run(known, &live).await;
+            assert_eq!(report.again, evenkeel_core::after_attempt::RetryHint::ByPolicy);
             assert!(report.error.unwrap().contains(words));
         }
-        assert_eq!(wire.take_news(), None, "the body did not start");
+        assert_eq!(live.take_update(), None, "the body did not start");
     }
 
     #[test]
-    fn references_are_checked_by_place_and_the_rest_as_without_them() {
+    fn secret_references_are_refused_outside_declared_fields() {
         let check = |config: Value| parrot(Ok(None)).check(TenantNo(1), &config, &Value::Null);
         assert_eq!(check(json!({"headers": {"A": {"secret": "a"}}})), Ok(()));
         assert_eq!(check(json!({"headers": {"A": "x {{secret.a}}"}})), Ok(()));

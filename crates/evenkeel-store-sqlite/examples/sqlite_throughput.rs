@@ -18,9 +18,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::run::Outcome;
 use evenkeel_core::schedule::{Interval, Schedule};
 use evenkeel_core::{
     AttemptKey, Definition, JobId, JobNo, NodeNo, Sequence, Span, TenantNo, Timestamp,
@@ -181,7 +181,7 @@ impl Flow {
             started_at: time(round),
             finished_at: time(round).saturating_add(Span::from_millis(7)),
             results: Results::default(),
-            then: Then::EndChain { stop_job: false, next_at: None },
+            then: Then::EndRun { stop_job: false, next_at: None },
             priority: None,
             attachments: Attachments::default(),
             judge: false,

@@ -1,7 +1,7 @@
 //! Keys that jobs hold so that they are not there twice.
 
 use async_trait::async_trait;
-use evenkeel_core::dedup::{DedupKey, Holder};
+use evenkeel_core::dedup::{DedupKey, KeyHolder};
 use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
     DedupClaim, DedupStore, JobState, PrunedDedup, StoreError, attempt_key_from_columns, sql_time,
@@ -9,15 +9,15 @@ use evenkeel_store::{
 use rusqlite::{Connection, params};
 
 use crate::SqliteStore;
+use crate::connection::urgency::Urgency::Batch;
 use crate::error::Answer;
-use crate::queue::Urgency::Batch;
 use crate::rows::{job_id, key_from, newest_running};
 
 /// A job that has a key.
 struct Held {
     no: JobNo,
     id: JobId,
-    holder: Holder,
+    holder: KeyHolder,
 }
 
 /// A job that keeps another from what it wants.
@@ -87,7 +87,7 @@ fn find(connection: &Connection, tenant: TenantNo, key: DedupKey) -> Answer<Opti
     let state = *JobState::ALL
         .get(row.get::<_, usize>("state")?)
         .ok_or_else(|| StoreError::corrupt(format_args!("job {id}"), "state", "unknown"))?;
-    let holder = Holder {
+    let holder = KeyHolder {
         state,
         recurs: row.get("recurs")?,
         next_at: sql_time(row.get("next_at")?),

@@ -10,7 +10,7 @@ use evenkeel_store::{
 use rusqlite::types::Value;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, Rows, params};
 
-use crate::clock::system_time;
+use crate::connection::clock::system_time;
 use crate::error::Answer;
 use crate::rows::{job_from, json, micros};
 

@@ -1,208 +1,203 @@
-//! What waits for the writer: bounded, and users before machines.
+//! How much waits in the queue for workers.
 
-use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use async_trait::async_trait;
+use evenkeel_core::aging::{Aging, Rise};
+use evenkeel_core::limit::{LimitKey, LimitScope};
+use evenkeel_core::order::Lane;
+use evenkeel_core::{AttemptKey, Timestamp};
+use evenkeel_store::{
+    DepthWalk, QUEUE_GROUPS_MAX, QueueDepth, QueueDepths, QueueFront, QueueGroup, QueueStore,
+    QueuedAttempt, Reprioritized, StoreError,
+};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use tokio::sync::Semaphore;
+use crate::SqliteStore;
+use crate::connection::session::Session;
+use crate::connection::urgency::Urgency::Batch;
+use crate::error::Answer;
+use crate::rows::{key_from, key_params, priority_from};
 
-/// So many requests of a kind may wait; more wait to be let in.
-const WAITING_MAX: usize = 1024;
-/// At most so many requests share a commit,
-const GROUP_REQUESTS_MAX: usize = 64;
-/// and at most about so many rows, so that none waits long for the others.
-const GROUP_ROWS_MAX: usize = 20_000;
+#[async_trait]
+impl QueueStore for SqliteStore {
+    async fn queue_depths(&self, limit: u32) -> Result<QueueDepths, StoreError> {
+        // Not by those who read for the engine: a long queue takes a while.
+        self.readers.read(move |db| depths(db, limit)).await
+    }
 
-/// So many bytes are as much work as a row.
-const BYTES_PER_ROW: usize = 128;
+    async fn queue_front(&self, pools: &[String], rows: u32) -> Result<QueueFront, StoreError> {
+        let pools = pools.to_vec();
+        self.engine_readers.read(move |db| front(db, &pools, rows)).await
+    }
 
-/// About how many rows it is to write `rows` that hold so many bytes beside their usual columns.
-pub(crate) const fn weight(rows: usize, bytes: usize) -> usize {
-    rows + bytes / BYTES_PER_ROW
+    async fn reprioritize(
+        &self,
+        aging: Aging,
+        after: Option<AttemptKey>,
+        limit: u32,
+    ) -> Result<Reprioritized, StoreError> {
+        let step = move |db: &Connection| to_reage(db, aging, after, limit);
+        let (others, next) = self.engine_readers.read(step).await?;
+        if others.is_empty() {
+            return Ok(Reprioritized { next, ..Reprioritized::default() });
+        }
+        let write = move |session: &mut Session| reprioritize(session.connection(), aging, &others);
+        let (changed, missed) = self.writer.write(Batch, limit as usize, write).await?;
+        Ok(Reprioritized { changed, missed, next })
+    }
 }
 
-/// Who is waiting for the answer.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Urgency {
-    /// A person: it goes first.
-    Command,
-    /// A loop that says what has ended: before what begins, because a job must be idle for that.
-    End,
-    /// Another loop.
-    Batch,
+/// The first of each lane of these pools, in both orders.
+fn front(connection: &Connection, pools: &[String], rows: u32) -> Answer<QueueFront> {
+    let mut front = Vec::new();
+    for sql in [sql!("queue_front_first"), sql!("queue_front_risen")] {
+        let mut statement = connection.prepare_cached(sql)?;
+        for (pool, lane) in pools.iter().flat_map(|pool| Lane::ALL.map(|lane| (pool, lane))) {
+            let mut keys = statement.query(params![pool, lane as u8, rows])?;
+            while let Some(row) = keys.next()? {
+                front.push(key_from(row)?);
+            }
+        }
+    }
+    Ok(front.into_iter().collect())
 }
 
-/// A queue of things that have a size, in rows.
-pub(crate) struct Queue<T> {
-    waiting: Mutex<Waiting<T>>,
-    something: Condvar,
-    command_room: Semaphore,
-    batch_room: Semaphore,
+/// Those whose place is not as it should be, and where the next step goes on.
+fn to_reage(
+    connection: &Connection,
+    aging: Aging,
+    after: Option<AttemptKey>,
+    limit: u32,
+) -> Answer<(Vec<AttemptKey>, Option<AttemptKey>)> {
+    let mut statement = connection.prepare_cached(sql!("reprioritize_next"))?;
+    let (scheduled_at, job_no, sequence, attempt) = after.map_or((i64::MIN, 0, 0, 0), key_params);
+    let mut rows = statement.query(params![scheduled_at, job_no, sequence, attempt, limit])?;
+    let (mut others, mut last, mut seen) = (Vec::new(), None, 0);
+    while let Some(row) = rows.next()? {
+        let waiter = waiter_from(row)?;
+        (last, seen) = (Some(waiter.key), seen + 1);
+        others.extend(waiter.other_rise(&aging).map(|_| waiter.key));
+    }
+    Ok((others, last.filter(|_| seen == limit)))
 }
 
-struct Waiting<T> {
-    commands: VecDeque<(usize, T)>,
-    ends: VecDeque<(usize, T)>,
-    batches: VecDeque<(usize, T)>,
-    closed: bool,
+fn waiter_from(row: &Row<'_>) -> Answer<QueuedAttempt> {
+    let key = key_from(row)?;
+    let priority =
+        priority_from(row)?.ok_or_else(|| StoreError::corrupt(key, "priority", "none"))?;
+    let since = Timestamp::from_micros(row.get("since")?);
+    Ok(QueuedAttempt { key, priority, since, rise: Rise(row.get("rise")?) })
 }
 
-impl<T> Queue<T> {
-    pub(crate) fn new() -> Self {
-        let waiting = Waiting {
-            commands: VecDeque::new(),
-            ends: VecDeque::new(),
-            batches: VecDeque::new(),
-            closed: false,
+fn reprioritize(connection: &Connection, aging: Aging, keys: &[AttemptKey]) -> Answer<(u64, u64)> {
+    let mut find = connection.prepare_cached(sql!("reprioritize_find"))?;
+    let mut change = connection.prepare_cached(sql!("reprioritize"))?;
+    let (mut changed, mut missed) = (0, 0);
+    for key in keys {
+        let (scheduled_at, job_no, sequence, attempt) = key_params(*key);
+        let mut rows = find.query(params![scheduled_at, job_no, sequence, attempt])?;
+        let waiter = rows.next()?.map(waiter_from).transpose()?;
+        let Some(rise) = waiter.and_then(|waiter| waiter.other_rise(&aging)) else {
+            missed += 1;
+            continue;
         };
-        Self {
-            waiting: Mutex::new(waiting),
-            something: Condvar::new(),
-            command_room: Semaphore::new(WAITING_MAX),
-            batch_room: Semaphore::new(WAITING_MAX),
-        }
+        change.execute(params![scheduled_at, job_no, sequence, attempt, rise.0])?;
+        changed += 1;
     }
-
-    /// Waits for room, then queues. Gives it back if the queue is closed.
-    pub(crate) async fn push(&self, urgency: Urgency, rows: usize, item: T) -> Result<(), T> {
-        let Ok(permit) = self.room(urgency).acquire().await else { return Err(item) };
-        let mut waiting = self.lock();
-        if waiting.closed {
-            return Err(item);
-        }
-        // The place is given back when the item is taken out.
-        permit.forget();
-        match urgency {
-            Urgency::Command => waiting.commands.push_back((rows, item)),
-            Urgency::End => waiting.ends.push_back((rows, item)),
-            Urgency::Batch => waiting.batches.push_back((rows, item)),
-        }
-        drop(waiting);
-        self.something.notify_one();
-        Ok(())
-    }
-
-    /// Waits for something and takes what shares the next commit, commands and ends first; `None`
-    /// once the queue is closed and empty. At least one end and one batch are taken, so that neither
-    /// starves.
-    pub(crate) fn next_group(&self) -> Option<Vec<T>> {
-        let mut waiting = self.lock();
-        while waiting.is_empty() {
-            if waiting.closed {
-                return None;
-            }
-            waiting = self.something.wait(waiting).unwrap_or_else(PoisonError::into_inner);
-        }
-        let (mut group, mut rows) = (Vec::new(), 0);
-        take(&mut waiting.commands, &mut group, &mut rows);
-        let commands = group.len();
-        take_first(&mut waiting.ends, &mut group, &mut rows);
-        take(&mut waiting.ends, &mut group, &mut rows);
-        take_first(&mut waiting.batches, &mut group, &mut rows);
-        take(&mut waiting.batches, &mut group, &mut rows);
-        drop(waiting);
-        self.command_room.add_permits(commands);
-        self.batch_room.add_permits(group.len() - commands);
-        Some(group)
-    }
-
-    /// Lets nobody in any more.
-    pub(crate) fn close(&self) {
-        self.lock().closed = true;
-        self.command_room.close();
-        self.batch_room.close();
-        self.something.notify_all();
-    }
-
-    fn room(&self, urgency: Urgency) -> &Semaphore {
-        match urgency {
-            Urgency::Command => &self.command_room,
-            Urgency::End | Urgency::Batch => &self.batch_room,
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting<T>> {
-        // Nothing in here panics half way, so a poisoned queue is still a good one.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+    Ok((changed, missed))
 }
 
-impl<T> Waiting<T> {
-    fn is_empty(&self) -> bool {
-        self.commands.is_empty() && self.ends.is_empty() && self.batches.is_empty()
+fn depths(connection: &Connection, limit: u32) -> Answer<QueueDepths> {
+    let mut walk = DepthWalk::new(limit, groups(connection)?);
+    let counted = count_first(connection, walk.first())?;
+    walk.take(counted);
+    if let Some(more) = walk.second() {
+        let counted = count_first(connection, more)?;
+        walk.take(counted);
     }
+    if let Some(rest) = walk.rest() {
+        let (found, walked) = count_rest(connection, rest)?;
+        walk.take_rest(found, walked);
+    }
+    Ok(QueueDepths { parked: parked(connection, limit)?, ..walk.end() })
 }
 
-/// Takes one, however full the group is.
-fn take_first<T>(from: &mut VecDeque<(usize, T)>, group: &mut Vec<T>, rows: &mut usize) {
-    if let Some((size, item)) = from.pop_front() {
-        group.push(item);
-        *rows += size;
-    }
-}
+/// How many of a lane and a priority wait, and since when the oldest does.
+type Counted = (Lane, u8, u64, Timestamp);
 
-/// Takes as many as the group has room for.
-fn take<T>(from: &mut VecDeque<(usize, T)>, group: &mut Vec<T>, rows: &mut usize) {
-    while let Some((size, _)) = from.front() {
-        let first = group.is_empty();
-        if !first && (group.len() >= GROUP_REQUESTS_MAX || *rows + size > GROUP_ROWS_MAX) {
-            return;
-        }
-        *rows += size;
-        group.extend(from.pop_front().map(|(_, item)| item));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn commands_and_ends_overtake_what_begins() {
-        let queue = Queue::new();
-        queue.push(Urgency::Batch, 1000, "fire").await.unwrap();
-        queue.push(Urgency::Command, 1, "register").await.unwrap();
-        queue.push(Urgency::End, 1000, "finish").await.unwrap();
-        assert_eq!(queue.next_group(), Some(vec!["register", "finish", "fire"]));
-    }
-
-    #[tokio::test]
-    async fn a_group_is_bounded_in_rows_but_never_empty() {
-        let queue = Queue::new();
-        queue.push(Urgency::Batch, 50_000, "huge").await.unwrap();
-        queue.push(Urgency::Batch, 1, "small").await.unwrap();
-        assert_eq!(queue.next_group(), Some(vec!["huge"]));
-        assert_eq!(queue.next_group(), Some(vec!["small"]));
-    }
-
-    #[tokio::test]
-    async fn many_commands_starve_neither_an_end_nor_a_batch() {
-        // Full by their number, and full by their rows.
-        for rows in [1, 15_000] {
-            let queue = Queue::new();
-            for _ in 0..200 {
-                queue.push(Urgency::Command, rows, "register").await.unwrap();
-            }
-            queue.push(Urgency::End, 15_000, "finish").await.unwrap();
-            queue.push(Urgency::Batch, 15_000, "fire").await.unwrap();
-            let group = queue.next_group().unwrap();
-            assert_eq!(group[group.len() - 2..], ["finish", "fire"]);
-            assert!(group.len() <= GROUP_REQUESTS_MAX + 2);
+/// What waits in lanes of pools after this one, but for waiting rooms, and how many rows that took.
+fn count_rest(
+    connection: &Connection,
+    ((pool, after), most): (QueueGroup, u32),
+) -> Answer<(Vec<Counted>, u64)> {
+    let mut statement = connection.prepare_cached(sql!("queue_depths_rest"))?;
+    let mut rows = statement.query(params![pool, after as u8, most])?;
+    let (mut found, mut walked) = (Vec::new(), 0);
+    while let Some(row) = rows.next()? {
+        let waiting = row.get::<_, i64>(3)?.unsigned_abs();
+        walked += waiting;
+        if !row.get::<_, bool>(0)? {
+            let oldest = Timestamp::from_micros(row.get(4)?);
+            found.push((lane_of(row.get(1)?)?, row.get(2)?, waiting, oldest));
         }
     }
+    Ok((found, walked))
+}
 
-    #[test]
-    fn bytes_weigh_as_rows_do() {
-        assert_eq!(weight(2, 0), 2);
-        assert_eq!(weight(1, 64 << 10), 513);
-    }
+fn lane_of(code: i64) -> Answer<Lane> {
+    let lane = usize::try_from(code).ok().and_then(|code| Lane::ALL.get(code)).copied();
+    Ok(lane.ok_or_else(|| StoreError::corrupt("ready", "lane", "unknown"))?)
+}
 
-    #[tokio::test]
-    async fn a_closed_queue_gives_what_it_has_and_takes_no_more() {
-        let queue = Queue::new();
-        queue.push(Urgency::Batch, 1, 1).await.unwrap();
-        queue.close();
-        assert_eq!(queue.push(Urgency::Batch, 1, 2).await, Err(2));
-        assert_eq!(queue.next_group(), Some(vec![1]));
-        assert_eq!(queue.next_group(), None);
+/// What waits for places, by scope.
+fn parked(connection: &Connection, limit: u32) -> Answer<[u64; LimitScope::ALL.len()]> {
+    let mut statement = connection.prepare_cached(sql!("queue_depths_parked"))?;
+    let mut rows = statement.query([limit])?;
+    let mut parked = [0; LimitScope::ALL.len()];
+    while let Some(row) = rows.next()? {
+        let scope: String = row.get(0)?;
+        let count: i64 = row.get(1)?;
+        if let Some(scope) = LimitScope::of_queue_pool_code(&scope) {
+            parked[scope as usize] = count.unsigned_abs();
+        }
     }
+    Ok(parked)
+}
+
+/// The lanes of pools in which something waits, and one more than are looked at.
+fn groups(connection: &Connection) -> Answer<Vec<QueueGroup>> {
+    let mut statement = connection.prepare_cached(sql!("queue_depths_groups"))?;
+    let mut groups: Vec<QueueGroup> = Vec::new();
+    let mut at = (String::new(), -1_i64);
+    while groups.len() <= QUEUE_GROUPS_MAX as usize {
+        let next = statement.query_row(params![at.0, at.1], |row| Ok((row.get(0)?, row.get(1)?)));
+        let Some((pool, code)): Option<(String, i64)> = next.optional()? else { break };
+        let lane = lane_of(code)?;
+        if LimitKey::of_queue_pool(&pool).is_some() {
+            // All of them at once: there may be many.
+            at = (LimitKey::AFTER_QUEUE_POOLS.to_owned(), -1);
+            continue;
+        }
+        at = (pool, code);
+        groups.push((at.0.clone(), lane));
+    }
+    Ok(groups)
+}
+
+/// The first rows of each of these lanes of pools.
+fn count_first(
+    connection: &Connection,
+    (groups, most): (Vec<QueueGroup>, u32),
+) -> Answer<Vec<QueueDepth>> {
+    let mut statement = connection.prepare_cached(sql!("queue_depths_count"))?;
+    let mut depths = Vec::with_capacity(groups.len());
+    for (pool, lane) in groups {
+        let mut depth = QueueDepth::none(pool, lane);
+        let mut rows = statement.query(params![depth.pool, lane as u8, most])?;
+        while let Some(row) = rows.next()? {
+            let waiting: i64 = row.get(1)?;
+            depth.add(row.get(0)?, waiting.unsigned_abs(), Timestamp::from_micros(row.get(2)?));
+        }
+        depths.push(depth);
+    }
+    Ok(depths)
 }

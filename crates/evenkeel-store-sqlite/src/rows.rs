@@ -1,9 +1,9 @@
 //! From rows to the port's types, and back.
 
 use evenkeel_core::advance::SkippedTimes;
+use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::lease::Fence;
 use evenkeel_core::order::Priority;
-use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::{
     About, AttemptKey, History, JobId, JobNo, NodeNo, Sequence, Span, TenantNo, Timestamp,
 };

@@ -1,49 +1,49 @@
-//! A run that failed for good, as people see it.
+//! The view of a dead letter.
 
 use evenkeel_core::on_failure::DeathReason;
-use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::{AttemptId, JobId, RunId, RunIds, Timestamp};
 use evenkeel_store::DeadLetter;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// A run that failed for good.
+/// A dead letter: a run that failed and will not be retried.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct DeadLetterView {
-    /// The id of the run, which is that of the letter.
+    /// Id of the run, which is also the id of the dead letter.
     #[schema(value_type = uuid::Uuid)]
     pub id: RunId,
-    /// Its last execution.
+    /// Id of the run's last execution.
     #[schema(value_type = uuid::Uuid)]
     pub execution_id: AttemptId,
-    /// Its job.
+    /// Id of the job.
     #[schema(value_type = uuid::Uuid)]
     pub job_id: JobId,
-    /// What people call that.
+    /// Name of the job.
     pub job_name: Option<String>,
-    /// The time the run was for.
+    /// Scheduled time of the run.
     #[schema(value_type = String, format = DateTime)]
     pub scheduled_at: Timestamp,
-    /// How often it was tried.
+    /// Number of attempts.
     #[schema(example = 4)]
     pub attempts: u16,
-    /// When the last execution ended.
+    /// End of the last execution.
     #[schema(value_type = String, format = DateTime)]
     pub died_at: Timestamp,
-    /// Why it is not tried again: `retries_exhausted`, `not_retryable` (its body said so) or
+    /// Why it is not retried: `retries_exhausted`, `not_retryable` (the executor reported so) or
     /// `worker_lost`.
     #[schema(value_type = String, example = "retries_exhausted")]
     pub reason: DeathReason,
-    /// How the last execution ended: `failed` or `timed_out`.
+    /// Status of the last execution: `failed` or `timed_out`.
     #[schema(value_type = String, example = "failed")]
     pub status: AttemptStatus,
-    /// What went wrong in it: the first 4096 characters.
+    /// Error of the last execution, up to 4096 characters.
     #[schema(example = "connect to 10.0.0.7:443 failed: timed out")]
     pub error_message: Option<String>,
-    /// When it was taken up again.
+    /// Time of the redrive; null if it was not redriven.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub redriven_at: Option<Timestamp>,
-    /// The run that it became then.
+    /// Id of the run that the redrive created.
     #[schema(value_type = Option<uuid::Uuid>)]
     pub redriven_run_id: Option<RunId>,
 }

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use evenkeel_commands::RunSearch;
-use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::{AttemptKey, JobId, Timestamp};
 use evenkeel_store::{Attempt, Page, PageRequest};
 use serde::Serialize;
@@ -16,20 +16,20 @@ use crate::params::{Params, PathJob};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A part of a list of executions.
+/// One page of executions.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct ExecutionList {
-    /// What is on it, newest first.
+    /// The executions, newest first.
     pub executions: Vec<ExecutionView>,
-    /// How many there are on all pages.
+    /// Number of items on all pages together.
     pub total: u64,
-    /// Is that only roughly right?
+    /// True if `total` is an estimate.
     pub total_is_estimate: bool,
-    /// How many were asked for.
+    /// The page size: the `limit` of the request.
     pub limit: u32,
-    /// How many were left out first.
+    /// Number of items skipped before this page: the `offset` of the request.
     pub offset: u32,
-    /// The `cursor` of the next page, if there is one.
+    /// The `cursor` that fetches the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
@@ -47,18 +47,18 @@ impl ExecutionList {
     }
 }
 
-/// Which executions.
+/// Filters of the list.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ExecutionQuery {
-    /// Only those that stand so.
+    /// Only executions with this status.
     #[param(value_type = Option<String>, example = "failed", pattern =
         "^(pending|running|completed|failed|cancelled|timed_out|skipped|partly_failed|superseded)$")]
     status: Option<AttemptStatus>,
-    /// Only those for this time or a later one.
+    /// Only executions scheduled at or after this time.
     #[param(value_type = Option<String>, format = DateTime, example = "2026-12-01T00:00:00Z")]
     from: Option<Timestamp>,
-    /// Only those for an earlier time.
+    /// Only executions scheduled before this time.
     #[param(value_type = Option<String>, format = DateTime, example = "2026-12-02T00:00:00Z")]
     before: Option<Timestamp>,
 }
@@ -67,7 +67,7 @@ impl ExecutionQuery {
     fn take(params: &mut Params, job: Option<JobId>) -> RunSearch {
         let words = AttemptStatus::ALL.map(|status| (status.as_str(), status));
         let query = Self {
-            status: params.word("status", &words),
+            status: params.choice("status", &words),
             from: params.time("from"),
             before: params.time("before"),
         };
@@ -75,15 +75,17 @@ impl ExecutionQuery {
     }
 }
 
-/// The executions of all jobs, newest first. With a filter, a page looks at a bounded number of
-/// executions: it may have fewer than were asked for and still a `next_cursor`.
+/// Lists the executions of all jobs, newest first.
+///
+/// With a filter, a page examines a bounded number of executions: it may have fewer than `limit`
+/// and still a `next_cursor`.
 #[utoipa::path(
     get,
     path = "/api/v1/executions",
     operation_id = "list_executions",
     tag = "executions",
     params(PageQuery, ExecutionQuery),
-    responses((status = 200, description = "A part of the list", body = ExecutionList)),
+    responses((status = 200, description = "One page of the list", body = ExecutionList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn list(
@@ -98,14 +100,14 @@ pub(crate) async fn list(
     Ok(Json(ExecutionList::new(page, request, &app)))
 }
 
-/// The executions of one job, newest first.
+/// Lists the executions of one job, newest first.
 #[utoipa::path(
     get,
     path = "/api/v1/jobs/{id}/executions",
     operation_id = "list_job_executions",
     tag = "executions",
     params(("id" = String, Path, description = "The job's id or name"), PageQuery, ExecutionQuery),
-    responses((status = 200, description = "A part of the list", body = ExecutionList)),
+    responses((status = 200, description = "One page of the list", body = ExecutionList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn list_of_job(

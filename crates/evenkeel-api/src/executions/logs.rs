@@ -9,7 +9,7 @@ use axum::response::sse::Event as Message;
 use axum::response::{IntoResponse as _, Response};
 use evenkeel_commands::{CommandError, Runs};
 use evenkeel_core::lease::Fence;
-use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::{AttemptId, LogLine, LogLines, LogStream, RunIds, RunLog, Timestamp};
 use evenkeel_store::{Attempt, Scope};
 use serde::Serialize;
@@ -23,47 +23,47 @@ use crate::problem::Problem;
 use crate::state::App;
 use crate::streams::{Source, StreamEvent};
 
-/// Bodies' words are stored about this often, so looking more often shows nothing more.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Output is stored about this often, so polling faster shows nothing new.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What an execution has printed.
+/// The log of an execution.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct LogView {
-    /// Which one.
+    /// Id of the execution.
     #[schema(value_type = uuid::Uuid)]
     pub execution_id: AttemptId,
-    /// Where it stands.
+    /// Status of the execution.
     #[schema(value_type = String)]
     pub status: AttemptStatus,
-    /// Will no more come?
+    /// True if the log is complete.
     pub is_final: bool,
-    /// All lines as one text. Of a long log its beginning and its end are kept
-    /// (`[engine] run_log_bytes`), and a line in between says how many bytes were left out.
+    /// All lines as one text. Of a long log the beginning and the end are kept (`[engine]
+    /// run_log_bytes`); a line in between says how many bytes were left out.
     pub text: String,
-    /// The same line by line, in the order in which they began.
+    /// The lines, in the order in which they began.
     pub lines: Vec<LogLineView>,
-    /// So many bytes were printed in all, on both streams.
+    /// Bytes printed in total, on both streams.
     pub printed_bytes: u64,
-    /// What went wrong.
+    /// Error message of the execution.
     pub error_message: Option<String>,
 }
 
-/// A line that an execution has printed.
+/// One line of a log.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct LogLineView {
-    /// `stdout` or `stderr`. Crawls and the answers to HTTP calls have `stdout` only.
+    /// `stdout` or `stderr`. Crawls and HTTP calls have `stdout` only.
     #[schema(value_type = String)]
     pub stream: LogStream,
-    /// When its first byte arrived; null if that was not recorded, as for the answer to an HTTP call.
+    /// Time its first byte arrived; null if it was not recorded, as for HTTP calls.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub at: Option<Timestamp>,
-    /// So many bytes were printed before it, on both streams.
+    /// Bytes printed before this line, on both streams.
     pub offset: u64,
-    /// So many bytes were left out just before it.
+    /// Bytes left out just before this line.
     pub left_out_before: u64,
-    /// The text without its newline.
+    /// Text without the newline.
     pub text: String,
-    /// Its newline has not come yet, or was left out.
+    /// True if the newline has not arrived yet or was left out.
     pub is_partial: bool,
 }
 
@@ -74,11 +74,10 @@ impl From<LogLine> for LogLineView {
     }
 }
 
-/// What of a log is asked for.
 #[derive(Copy, Clone, Default)]
 struct Wanted {
     stream: Option<LogStream>,
-    /// At first only so many lines.
+    /// Limits the first answer to the last `tail` lines.
     tail: Option<u32>,
 }
 
@@ -112,28 +111,28 @@ fn is_over(status: AttemptStatus) -> bool {
     !matches!(status, AttemptStatus::Pending | AttemptStatus::Running)
 }
 
-/// What an execution, or the latest execution of a run, has printed; also while it runs.
+/// Returns the log of an execution, or of the latest execution of a run, also while it runs.
 ///
-/// With `follow=true` it is a stream of server-sent events: `log` with what is new as `text` and as
-/// `lines` (and `"skipped": true` if something of it was left out, because the body printed more than
-/// is kept), and `end` when the execution is over. No byte comes twice. A line that the body has not
-/// ended yet is partial, and the next line of its stream goes on with it.
+/// With `follow=true` the answer is a stream of server-sent events: `log` carries new output as
+/// `text` and as `lines` (with `"skipped": true` if output was left out because there was more than
+/// is kept), and `end` follows when the execution has ended. No byte is sent twice. A line without
+/// its newline is partial, and the next line of the same stream continues it.
 #[utoipa::path(
     get,
     path = "/api/v1/executions/{id}/logs",
     operation_id = "get_execution_logs",
     tag = "executions",
     params(
-        ("id" = uuid::Uuid, Path, description = "The id of an execution or of a run"),
-        ("tail" = Option<u32>, Query, description = "Only the last so many lines",
+        ("id" = uuid::Uuid, Path, description = "Id of an execution, or of a run (its latest execution)"),
+        ("tail" = Option<u32>, Query, description = "Only this many lines from the end",
          minimum = 1, maximum = 100_000),
         ("stream" = Option<String>, Query, description = "Only this stream: `stdout` or `stderr`"),
-        ("follow" = Option<bool>, Query, description = "Go on until it is over"),
+        ("follow" = Option<bool>, Query, description = "Stream the log until the execution ends"),
         ("Last-Event-ID" = Option<String>, Header,
-         description = "Where a stream ended, to follow the log from there"),
+         description = "Id of the last event received, to resume a stream"),
     ),
     responses(
-        (status = 200, description = "What it printed",
+        (status = 200, description = "The log",
          content((LogView = "application/json"), (StreamEvent = "text/event-stream"))),
     ),
     extensions(("x-required-role" = json!("viewer"))),
@@ -162,9 +161,9 @@ pub(crate) async fn logs(
         known
     });
     params.finish()?;
-    let told = last_told(&headers)?;
+    let sent = last_sent(&headers)?;
     // A client that reconnects already has the earlier lines, so `tail` no longer applies.
-    let wanted = Wanted { stream, tail: tail.filter(|_| told.is_none()) };
+    let wanted = Wanted { stream, tail: tail.filter(|_| sent.is_none()) };
     let id = read_id(&id)?;
     let run = app.runs.get(&caller.scope, id).await?;
     if !follow {
@@ -175,18 +174,18 @@ pub(crate) async fn logs(
         runs: app.runs.clone(),
         run_ids: app.run_ids,
         scope: caller.scope,
-        // Of a run, the attempt that was the latest when it was asked for.
+        // For a run: the attempt that was the latest at the time of the request.
         id: app.run_ids.attempt_id(run.key),
-        told: told.unwrap_or((run.fence, 0)),
+        sent: sent.unwrap_or((run.fence, 0)),
         wanted,
-        looked: false,
+        polled: false,
         is_over: false,
     };
     Ok(app.streams.answer(&app, place, &caller, following))
 }
 
-/// How far a client has followed the log, if it comes back.
-fn last_told(headers: &HeaderMap) -> Result<Option<(Fence, u64)>, Problem> {
+/// Reads how far a reconnecting client has followed the log.
+fn last_sent(headers: &HeaderMap) -> Result<Option<(Fence, u64)>, Problem> {
     let Some(value) = headers.get("last-event-id") else { return Ok(None) };
     let text = value.to_str().unwrap_or("?");
     let place = text
@@ -204,23 +203,23 @@ struct Following {
     run_ids: RunIds,
     scope: Scope,
     id: AttemptId,
-    /// The fence of the attempt and how many bytes of its log were sent. A node that takes the attempt
-    /// over has a higher fence and prints from the beginning.
-    told: (Fence, u64),
+    /// The fence of the attempt, and the bytes of its log that were sent. A node that takes over
+    /// the attempt has a higher fence and starts its log from the beginning.
+    sent: (Fence, u64),
     wanted: Wanted,
-    looked: bool,
+    polled: bool,
     is_over: bool,
 }
 
 impl Following {
-    /// What was not told before, if there is anything.
-    fn news(&mut self, run: &Attempt) -> Option<Message> {
+    /// Returns the output that was not sent before, if any.
+    fn new_output(&mut self, run: &Attempt) -> Option<Message> {
         let log = run.printed()?;
-        if self.told.0 != run.fence {
-            self.told = (run.fence, 0);
+        if self.sent.0 != run.fence {
+            self.sent = (run.fence, 0);
         }
-        let new = self.wanted.lines(&log, self.told.1);
-        self.told.1 = self.told.1.max(log.total);
+        let new = self.wanted.lines(&log, self.sent.1);
+        self.sent.1 = self.sent.1.max(log.total);
         self.wanted.tail = None;
         if new == LogLines::default() {
             return None;
@@ -228,7 +227,7 @@ impl Following {
         let (text, skipped) = (new.text(), new.has_gap());
         let lines: Vec<LogLineView> = new.lines.into_iter().map(LogLineView::from).collect();
         let data = json!({"text": text, "skipped": skipped, "lines": lines});
-        let (fence, bytes) = self.told;
+        let (fence, bytes) = self.sent;
         let place = format!("{}.{bytes}", fence.0);
         Some(Message::default().event("log").id(place).data(data.to_string()))
     }
@@ -240,22 +239,22 @@ impl Source for Following {
             if self.is_over {
                 return None;
             }
-            if self.looked {
-                tokio::time::sleep(LOOK_EVERY).await;
+            if self.polled {
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
             let run = match self.runs.get(&self.scope, self.id).await {
                 Ok(run) => run,
                 Err(CommandError::Store(error)) if error.is_outage() => {
-                    self.looked = true;
+                    self.polled = true;
                     continue;
                 }
-                // Its job was purged, or the store holds nonsense, which its own log tells.
+                // The job was purged, or the stored log is corrupt, which the store logs itself.
                 Err(_) => return None,
             };
-            // Nothing is waited for from here on: what is noted as told is returned.
+            // No await from here on: everything counted as sent is returned.
             let mut messages = Vec::new();
-            messages.extend(self.news(&run));
-            self.looked = true;
+            messages.extend(self.new_output(&run));
+            self.polled = true;
             if is_over(run.status) {
                 self.is_over = true;
                 let data = json!({

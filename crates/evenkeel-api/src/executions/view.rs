@@ -1,7 +1,7 @@
-//! An execution as people see it.
+//! The view of an execution.
 
 use evenkeel_core::advance::SkippedTimes;
-use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::{
     AttemptId, AttemptNo, JobId, LogStream, Origin, RunId, RunIds, Span, Timestamp,
 };
@@ -10,19 +10,19 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-/// Times that did not run, as one record.
+/// Scheduled times that were skipped, as one record.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct SkippedView {
-    /// The first of them.
+    /// First skipped time.
     #[schema(value_type = String, format = DateTime)]
     pub from: Timestamp,
-    /// The last of them.
+    /// Last skipped time.
     #[schema(value_type = String, format = DateTime)]
     pub to: Timestamp,
-    /// How many there are.
+    /// Number of skipped times.
     pub count: u64,
-    /// Why they did not run. `end_not_stored`: the store held no end of an earlier run, whose node could
-    /// not store it or was lost.
+    /// Why they were skipped. `end_not_stored`: the outcome of an earlier run was missing in the
+    /// store, because its node could not write it or was lost.
     #[schema(
         value_type = String,
         pattern = "^(misfire|overlap|retry_pending|blackout|end_not_stored)$"
@@ -37,87 +37,87 @@ impl From<SkippedTimes> for SkippedView {
     }
 }
 
-/// How far an execution has come.
+/// Progress of an execution, as reported by its executor.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct ProgressView {
-    /// So much is done.
+    /// Units of work done.
     pub done: Option<u64>,
-    /// So much there is to do, as far as is known.
+    /// Units of work in total, as far as known.
     pub total: Option<u64>,
-    /// What it is doing.
+    /// What the execution is doing.
     pub message: Option<String>,
 }
 
-/// One try of a run, or a record of times that did not run.
+/// One attempt of a run, or a record of skipped times.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct ExecutionView {
-    /// Its id.
+    /// Id of the execution.
     #[schema(value_type = uuid::Uuid)]
     pub id: AttemptId,
-    /// The id of its run, the same for all tries.
+    /// Id of the run, shared by all its attempts.
     #[schema(value_type = uuid::Uuid)]
     pub run_id: RunId,
-    /// Its job.
+    /// Id of the job.
     #[schema(value_type = uuid::Uuid)]
     pub job_id: JobId,
-    /// Which one of the job's life it was, counted from 1.
+    /// Number of the execution within its job, counted from 1.
     pub execution_number: Option<u64>,
     /// `pending`, `running`, `completed`, `failed`, `cancelled`, `timed_out`, `skipped` or
     /// `partly_failed`.
     #[schema(value_type = String)]
     pub status: AttemptStatus,
-    /// The time it is for.
+    /// Scheduled time of the run.
     #[schema(value_type = String, format = DateTime)]
     pub scheduled_at: Timestamp,
-    /// Why it exists: `schedule`, `trigger`, `backfill` or `redrive`.
+    /// What created the run: `schedule`, `trigger`, `backfill` or `redrive`.
     #[schema(value_type = String)]
     pub origin: Origin,
-    /// When it started.
+    /// Start time; null while it waits.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub started_at: Option<Timestamp>,
-    /// When it ended.
+    /// End time; null until it has ended.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub completed_at: Option<Timestamp>,
-    /// How long it took.
+    /// Duration in milliseconds.
     pub duration_ms: Option<u64>,
-    /// How long after its time it started. A retry is not late, so it has none.
+    /// Delay of the start after `scheduled_at`, in milliseconds. Null for retries.
     pub lateness_ms: Option<u64>,
-    /// Which try it is, counted from 0.
+    /// Number of the attempt, counted from 0.
     pub retry_attempt: u16,
-    /// Which try it is, counted from 1.
+    /// Number of the attempt, counted from 1.
     pub attempt: u16,
-    /// Raised whenever it changed hands.
+    /// Fencing token; increases each time another worker takes over the attempt.
     pub fence: u32,
-    /// How many workers it has lost.
+    /// How often its worker was lost.
     pub crashes: u16,
-    /// The node that has or had it.
+    /// Name of the node that runs or ran it.
     pub node: Option<String>,
-    /// Items it found.
+    /// Items found.
     pub items_crawled: Option<i64>,
-    /// Items it kept.
+    /// Items stored.
     pub items_indexed: Option<i64>,
-    /// What went wrong.
+    /// Error message.
     pub error_message: Option<String>,
-    /// Where it went wrong; no executor tells yet.
+    /// Always null: no executor reports it yet.
     pub stack_trace: Option<String>,
-    /// What it has printed to standard output, or the answer to its call. `/logs` has both streams,
-    /// line by line. Of a long log its beginning and its end are kept; lists show its beginning.
+    /// Standard output of the program, or the body of the HTTP answer. `/logs` has both streams,
+    /// line by line. Of a long log the beginning and the end are kept; lists show the beginning.
     pub output: Option<String>,
-    /// How far it has come, while it runs and if it says so. Lists leave it out.
+    /// Progress while it runs, if the executor reports it. Omitted in lists.
     pub progress: Option<ProgressView>,
-    /// CPU time it took.
+    /// CPU time used, in milliseconds.
     pub cpu_time_ms: Option<u64>,
-    /// The most memory it had, rounded up.
+    /// Peak memory in MiB, rounded up.
     pub memory_peak_mb: Option<i64>,
-    /// Its priority, while it waits: its own, or its job's. Lists leave it out.
+    /// Priority while it is queued: its own, or its job's. Omitted in lists.
     #[schema(maximum = 100)]
     pub priority: Option<u8>,
-    /// What its waiting has made of that. Lists leave it out.
+    /// Priority including the increase for waiting time. Omitted in lists.
     #[schema(maximum = 100)]
     pub effective_priority: Option<u8>,
-    /// The times it stands for, if they were skipped.
+    /// The skipped times, if `status` is `skipped`.
     pub skipped: Option<SkippedView>,
-    /// Whatever else is kept with it.
+    /// Additional data.
     #[schema(value_type = Object)]
     pub metadata: Map<String, Value>,
 }
@@ -126,9 +126,9 @@ impl ExecutionView {
     pub(crate) fn new(run: Attempt, ids: &RunIds) -> Self {
         let printed = run.printed().map(|log| log.text(Some(LogStream::Stdout)));
         let output = printed.filter(|text| !text.is_empty());
-        let is_told = run.progress.is_some();
+        let is_reported = run.progress.is_some();
         let progress = run.progress.unwrap_or_default();
-        let is_first_try = run.key.attempt == AttemptNo::FIRST;
+        let is_first_attempt = run.key.attempt == AttemptNo::FIRST;
         let lateness = run.started_at.map(|start| start.since(run.key.scheduled_at));
         let duration = run.started_at.zip(run.finished_at).map(|(start, end)| end.since(start));
         Self {
@@ -142,7 +142,7 @@ impl ExecutionView {
             started_at: run.started_at,
             completed_at: run.finished_at,
             duration_ms: duration.map(Span::as_millis),
-            lateness_ms: lateness.filter(|_| is_first_try).map(Span::as_millis),
+            lateness_ms: lateness.filter(|_| is_first_attempt).map(Span::as_millis),
             retry_attempt: run.key.attempt.0,
             attempt: run.key.attempt.from_one(),
             fence: run.fence.0,
@@ -153,7 +153,7 @@ impl ExecutionView {
             error_message: run.results.error,
             stack_trace: None,
             output,
-            progress: is_told.then_some(ProgressView {
+            progress: is_reported.then_some(ProgressView {
                 done: progress.done,
                 total: progress.total,
                 message: progress.message,

@@ -12,16 +12,16 @@ use crate::params::{Params, PathJob};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A time at which a job starts.
+/// A future start of a job.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct NextTimeView {
-    /// The moment.
+    /// Start time in UTC.
     #[schema(value_type = String, format = DateTime)]
     pub utc: Timestamp,
-    /// The same moment by the clocks of the zone, with their offset.
+    /// The same time in the job's time zone, with its UTC offset.
     #[schema(format = DateTime)]
     pub local: String,
-    /// Why it is not where the schedule says: `daylight_saving` or `blackout`.
+    /// Why it differs from the schedule: `daylight_saving` or `blackout`.
     pub moved_by: Option<&'static str>,
 }
 
@@ -31,41 +31,40 @@ impl From<NextTime> for NextTimeView {
     }
 }
 
-/// The next times of a job.
+/// The next start times of a job.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct NextTimesView {
-    /// Which job.
+    /// Id of the job.
     #[schema(value_type = uuid::Uuid)]
     pub job_id: JobId,
-    /// `once`, `interval`, `cron` or `periodic`.
+    /// Kind of schedule: `once`, `interval`, `cron` or `periodic`.
     pub kind: &'static str,
-    /// Its schedule in plain English.
+    /// The schedule in plain English.
     pub description: String,
-    /// The zone its times are meant in.
+    /// IANA time zone of the schedule.
     pub timezone: String,
-    /// False for a periodic job: its times follow from its ends, and these are the latest.
+    /// False for a periodic job: its times depend on when runs end, and these are the latest.
     pub exact_times: bool,
-    /// When it starts, if nothing is in the way but its own rules; none while it is paused.
+    /// Start times by the job's own rules; empty while it is paused.
     pub times: Vec<NextTimeView>,
 }
 
-/// How many times.
 #[derive(Clone, PartialEq, Eq, Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct NextQuery {
-    /// So many.
+    /// Number of times to return.
     #[param(minimum = 1, maximum = 1000, default = 10)]
     count: Option<u32>,
 }
 
-/// The next times of a job, from its stored next time on.
+/// Returns the next start times of a job, beginning with its stored next time.
 #[utoipa::path(
     get,
     path = "/api/v1/jobs/{id}/next",
     operation_id = "next_times_of_job",
     tag = "jobs",
     params(("id" = String, Path, description = "The job's id or name"), NextQuery),
-    responses((status = 200, description = "Its next times", body = NextTimesView)),
+    responses((status = 200, description = "The next times", body = NextTimesView)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn next(

@@ -2,9 +2,9 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use evenkeel_commands::Ending;
-use evenkeel_core::chain::Again;
-use evenkeel_core::run::Outcome;
+use evenkeel_commands::AttemptReport;
+use evenkeel_core::after_attempt::RetryHint;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_store::Results;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -15,32 +15,33 @@ use crate::params::NoParams;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A good end. Every field may be left out.
+/// A successful outcome. Every field is optional.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, ToSchema)]
 pub struct CompleteDocument {
     /// `completed` (the default), or `partly_failed` if some items failed.
     pub outcome: Option<String>,
-    /// What to keep of what was printed; its last 64 KiB are.
+    /// Output to store; its last 64 KiB are kept.
     pub output: Option<String>,
-    /// Items that were found.
+    /// Items found.
     pub items_crawled: Option<i64>,
-    /// Items that were kept.
+    /// Items stored.
     pub items_indexed: Option<i64>,
 }
 
-/// Ends an attempt well: for receivers that answered its call with 202. When this answers 204, the
-/// end is stored. A 409 says that there is nothing to do any more.
+/// Reports that an attempt succeeded; for receivers that answered its call with 202.
+///
+/// 204 means that the outcome is stored; 409 means that nothing is left to do.
 #[utoipa::path(
     post,
     path = "/api/v1/runs/{id}/complete",
     operation_id = "complete_run",
     tag = "callbacks",
-    params(("id" = uuid::Uuid, Path, description = "The id of the execution")),
+    params(("id" = uuid::Uuid, Path, description = "Id of the execution")),
     request_body(content = Option<CompleteDocument>,
         example = json!({"output": "all done", "items_crawled": 25, "items_indexed": 23})),
     responses(
-        (status = 204, description = "Its end is stored"),
-        (status = 409, description = "It has ended, or was taken over"),
+        (status = 204, description = "The outcome is stored"),
+        (status = 409, description = "The attempt has ended or was taken over"),
     ),
     security(("attempt" = [])),
     extensions(("x-required-role" = json!("none"))),
@@ -56,7 +57,7 @@ pub(crate) async fn complete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn read(mut said: Said) -> Result<Ending, Problem> {
+fn read(mut said: Said) -> Result<AttemptReport, Problem> {
     let outcome = match said.text("outcome")?.as_deref() {
         None | Some("completed") => Outcome::Completed,
         Some("partly_failed") => Outcome::PartlyFailed,
@@ -72,5 +73,5 @@ fn read(mut said: Said) -> Result<Ending, Problem> {
         ..Results::default()
     };
     said.finish(&["outcome", "output", "items_crawled", "items_indexed"])?;
-    Ok(Ending { outcome, results, again: Again::AsUsual })
+    Ok(AttemptReport { outcome, results, again: RetryHint::ByPolicy })
 }

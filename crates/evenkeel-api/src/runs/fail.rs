@@ -2,9 +2,9 @@
 
 use axum::Json;
 use axum::extract::State;
-use evenkeel_commands::Ending;
-use evenkeel_core::chain::{Again, Then};
-use evenkeel_core::run::Outcome;
+use evenkeel_commands::AttemptReport;
+use evenkeel_core::after_attempt::{RetryHint, Then};
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::{Span, Timestamp};
 use evenkeel_store::Results;
 use serde::{Deserialize, Serialize};
@@ -16,44 +16,45 @@ use crate::params::NoParams;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A bad end. Every field may be left out.
+/// A failure. Every field is optional.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, ToSchema)]
 pub struct FailDocument {
-    /// What went wrong; its last 64 KiB are kept.
+    /// Error message; its last 64 KiB are kept.
     pub error: Option<String>,
-    /// What to keep of what was printed; its last 64 KiB are.
+    /// Output to store; its last 64 KiB are kept.
     pub output: Option<String>,
-    /// `false` if trying again is of no use.
+    /// False if a retry would be useless.
     pub retry: Option<bool>,
-    /// Not before so many seconds have passed, a day at most.
+    /// Seconds to wait before a retry, at most one day.
     pub retry_after_seconds: Option<i64>,
-    /// Items that were found.
+    /// Items found.
     pub items_crawled: Option<i64>,
-    /// Items that were kept.
+    /// Items stored.
     pub items_indexed: Option<i64>,
 }
 
-/// What follows a bad end.
+/// What follows the failure.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct FailedView {
-    /// When the next attempt may start; none if there is none.
+    /// Earliest start of the next attempt; null if there is no retry.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub retry_at: Option<Timestamp>,
 }
 
-/// Ends an attempt badly: for receivers that answered its call with 202. The job's retry policy
-/// decides what follows, within what the body says.
+/// Reports that an attempt failed; for receivers that answered its call with 202.
+///
+/// The job's retry policy decides what follows, within the limits of the body.
 #[utoipa::path(
     post,
     path = "/api/v1/runs/{id}/fail",
     operation_id = "fail_run",
     tag = "callbacks",
-    params(("id" = uuid::Uuid, Path, description = "The id of the execution")),
+    params(("id" = uuid::Uuid, Path, description = "Id of the execution")),
     request_body(content = Option<FailDocument>,
-        example = json!({"error": "the source is away", "retry_after_seconds": 120})),
+        example = json!({"error": "the source is unavailable", "retry_after_seconds": 120})),
     responses(
-        (status = 200, description = "Its end is stored", body = FailedView),
-        (status = 409, description = "It has ended, or was taken over"),
+        (status = 200, description = "The outcome is stored", body = FailedView),
+        (status = 409, description = "The attempt has ended or was taken over"),
     ),
     security(("attempt" = [])),
     extensions(("x-required-role" = json!("none"))),
@@ -68,23 +69,23 @@ pub(crate) async fn fail(
     let then = app.callbacks.end(caller.id, &caller.token, ending).await?;
     let retry_at = match then {
         Then::Retry { due } => Some(due),
-        Then::EndChain { .. } => None,
+        Then::EndRun { .. } => None,
     };
     Ok(Json(FailedView { retry_at }))
 }
 
-fn read(mut said: Said) -> Result<Ending, Problem> {
+fn read(mut said: Said) -> Result<AttemptReport, Problem> {
     let again = match (said.flag("retry")?, said.number("retry_after_seconds")?) {
-        (Some(false), None) => Again::Never,
+        (Some(false), None) => RetryHint::Never,
         (Some(false), Some(_)) => {
             let message = "goes with no retry: false; leave one of them out";
             return Err(Problem::parameter("retry_after_seconds", message));
         }
         (_, Some(secs)) => {
-            // A day at most counts, so the number may be any.
-            Again::NotBefore(Span::from_secs(secs.clamp(0, 1 << 32).unsigned_abs()))
+            // Any number is accepted, since at most one day counts.
+            RetryHint::NotBefore(Span::from_secs(secs.clamp(0, 1 << 32).unsigned_abs()))
         }
-        (_, None) => Again::AsUsual,
+        (_, None) => RetryHint::ByPolicy,
     };
     let error = said.text("error")?.filter(|text| !text.is_empty());
     let results = Results {
@@ -97,5 +98,5 @@ fn read(mut said: Said) -> Result<Ending, Problem> {
     let known =
         ["error", "output", "retry", "retry_after_seconds", "items_crawled", "items_indexed"];
     said.finish(&known)?;
-    Ok(Ending { outcome: Outcome::Failed, results, again })
+    Ok(AttemptReport { outcome: Outcome::Failed, results, again })
 }

@@ -1,7 +1,7 @@
 //! The admin API: every request of it, in its own words.
 
 use axum::http::{Method, header};
-use evenkeel_core::run::Outcome;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_store::{FinishResult, Role};
 use evenkeel_store_testkit::fixtures::{Begin, new_job};
 use evenkeel_store_testkit::rig::{Known, OVER};

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use axum::http::Method;
 use evenkeel_core::order::Priority;
-use evenkeel_core::run::{AttemptStatus, Outcome};
+use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_store::{Action, FinishResult, Role, Scope, Store, Trigger};
 use evenkeel_store_testkit::fixtures::{Begin, at, new_job, now, plain_trigger};
 use evenkeel_store_testkit::orders::{Orders, done};
@@ -102,7 +102,7 @@ async fn what_there_is_no_time_for_is_left_alone_and_said() {
 #[tokio::test]
 async fn a_bulk_retry_that_takes_too_long_ends_as_well() {
     let slow = |clock: &AtomicI64, verb: &str| {
-        if verb == "order" {
+        if verb == "apply_commands" {
             clock.fetch_add(30_000_000, Ordering::Relaxed);
         }
         None
@@ -153,7 +153,7 @@ async fn of_two_who_want_a_job_queued_one_begins_a_run() {
     let job = job(&world, json!({"dedup_key": "b"})).await;
     let held = world.rig.start(job, 1800).await;
     world.rig.finish(world.rig.end(held, Outcome::Failed, OVER)).await;
-    trigger_before("order", &meanwhile, &world, job);
+    trigger_before("apply_commands", &meanwhile, &world, job);
     assert_eq!(set(&world, job, "queued").await.expect(200)["status"], "queued");
     assert!(meanwhile.lock().unwrap().is_none());
     assert_eq!(live(&world, job).await, 1);

@@ -3,7 +3,7 @@
 use axum::http::Method;
 use evenkeel_core::AttemptKey;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_store::{Cancellation, MessageKind, NodeMessage, Signal};
 use evenkeel_store_testkit::rig::{Held, Known};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! Pause, resume, cancel, retry, and the end of jobs.
 
 use axum::http::{Method, header};
-use evenkeel_core::run::Outcome;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_store::{Role, Signal};
 use evenkeel_store_testkit::fixtures::at;
 use evenkeel_store_testkit::rig::OVER;

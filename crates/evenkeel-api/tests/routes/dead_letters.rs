@@ -2,7 +2,7 @@
 
 use axum::http::Method;
 use evenkeel_core::on_failure::{DeathReason, Hook};
-use evenkeel_core::run::Outcome;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::{AttemptKey, Span};
 use evenkeel_store::{Action, Finish, Results, Role, Then};
 use evenkeel_store_testkit::fixtures::{at, now};
@@ -25,7 +25,7 @@ async fn job(world: &World, name: &str) -> Value {
 /// A run of the job that dies four seconds after it began.
 async fn die(world: &World, job: &Value, secs: i64) -> AttemptKey {
     let held = world.rig.start(world.known(job).await, secs).await;
-    let then = Then::EndChain { stop_job: false, next_at: None };
+    let then = Then::EndRun { stop_job: false, next_at: None };
     let finish = Finish {
         started_at: at(secs),
         finished_at: at(secs).saturating_add(Span::from_secs(4)),

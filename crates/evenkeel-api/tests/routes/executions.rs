@@ -1,7 +1,7 @@
 //! What ran, and how it went.
 
 use evenkeel_core::Span;
-use evenkeel_core::run::Outcome;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_store::{Finish, FinishResult, Results, Then};
 use evenkeel_store_testkit::fixtures::{Begin, at};
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ async fn an_execution_is_shown_with_all_its_fields() {
             cpu_time: Some(Span::from_millis(1200)),
             memory_peak_kb: Some(2049),
         },
-        ..world.rig.end(held, Outcome::Failed, Then::EndChain { stop_job: false, next_at: None })
+        ..world.rig.end(held, Outcome::Failed, Then::EndRun { stop_job: false, next_at: None })
     };
     assert_eq!(world.rig.finish(finish).await, FinishResult::Done);
     let id = run_ids().attempt_id(held.key).to_string();

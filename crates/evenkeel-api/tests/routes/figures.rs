@@ -1,7 +1,7 @@
 //! Filters, orders, and figures over jobs and runs.
 
 use axum::http::Method;
-use evenkeel_core::run::Outcome;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::{Span, fingerprint::Fingerprint};
 use evenkeel_store::{FailureDelta, Finish, Results, Role, RunStatsDelta, Then};
 use evenkeel_store_testkit::fixtures::at;
@@ -156,7 +156,7 @@ async fn the_scheduler_tells_how_it_all_goes() {
 
 async fn fail(world: &World, job: &Value, secs: i64, error: &str) {
     let held = world.rig.start(world.known(job).await, secs).await;
-    let then = Then::EndChain { stop_job: false, next_at: None };
+    let then = Then::EndRun { stop_job: false, next_at: None };
     let results = Results { error: Some(error.into()), ..Results::default() };
     world.rig.finish(Finish { results, ..world.rig.end(held, Outcome::Failed, then) }).await;
 }

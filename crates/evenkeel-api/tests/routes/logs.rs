@@ -1,7 +1,7 @@
 //! What executions print.
 
 use axum::http::Method;
-use evenkeel_core::run::Outcome;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::{LogChunk, LogStream, RunLog};
 use evenkeel_store::{Finish, ProgressNote, Results, Role, Then};
 use evenkeel_store_testkit::fixtures::{at, now};
@@ -39,7 +39,7 @@ async fn says(world: &World, held: Held, log: &RunLog) {
 
 async fn ends(world: &World, held: Held, output: Option<String>) {
     let results = Results { error: Some("in the end".into()), output, ..Results::default() };
-    let then = Then::EndChain { stop_job: false, next_at: None };
+    let then = Then::EndRun { stop_job: false, next_at: None };
     world.rig.finish(Finish { results, ..world.rig.end(held, Outcome::Failed, then) }).await;
 }
 

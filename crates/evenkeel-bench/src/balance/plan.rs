@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use evenkeel_core::balance::{
-    BalanceSettings, Grain, Horizon, LoadProfile, LoadProfileKey, Loads, Measure, Placement,
+    BalanceSettings, Granularity, Horizon, LoadProfile, LoadProfileKey, Loads, Measure, Placement,
     Wanted, plan,
 };
 use evenkeel_core::{JobNo, Schedule, Span, Timestamp};
@@ -52,7 +52,7 @@ pub fn measure_plan(
     let (seconds, cpu_seconds) = ((monotonic() - began).as_secs_f64(), cpu_seconds() - cpu);
     let figures = |measure| {
         [&plan.loads_before, &plan.loads_after]
-            .map(|loads| Figures::from(loads.spread(measure, Grain::Slot)))
+            .map(|loads| Figures::from(loads.spread(measure, Granularity::Slot)))
     };
     Ok(PlanFigures {
         mix,

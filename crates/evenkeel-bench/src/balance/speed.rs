@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use evenkeel_core::balance::{BalanceSettings, LoadProfile, Loads, Policy, Turn, first_time};
+use evenkeel_core::balance::{BalanceSettings, LoadProfile, Loads, NodeTurn, Policy, first_time};
 use evenkeel_core::schedule::Interval;
 use evenkeel_core::{Definition, Schedule, Span};
 use serde::Serialize;
@@ -74,7 +74,7 @@ impl Sample {
             let job = Made { definition, cost: Span::from_secs(30), seed: seed * 7919, at };
             let began = monotonic();
             let time =
-                first_time(&settings, black_box(to_place(&job)), &loads, &loads, Turn::ALONE);
+                first_time(&settings, black_box(to_place(&job)), &loads, &loads, NodeTurn::ALONE);
             let placed = monotonic();
             nanos.push(nanos_of(placed - began).saturating_sub(empty));
             if let Some(rhythm) = time.and_then(|time| LoadProfile::of(definition, time)) {

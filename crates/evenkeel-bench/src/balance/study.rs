@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use evenkeel_core::balance::{
-    BalanceSettings, Beat, Grain, Horizon, LoadProfile, Loads, Measure, Policy, Spread, ToPlace,
-    Turn, first_time,
+    BalanceSettings, Granularity, Horizon, JobToPlace, LoadProfile, Loads, Measure, NodeTurn,
+    Policy, Recurrence, Spread, first_time,
 };
 use evenkeel_core::{Schedule, Span, Timestamp};
 use serde::Serialize;
@@ -129,7 +129,7 @@ impl Plan {
     pub fn place(&mut self, job: &Made<'_>) -> Option<Timestamp> {
         let settings = self.settings;
         let loads = self.loads_at(job.at);
-        first_time(&settings, to_place(job), loads, loads, Turn::ALONE)
+        first_time(&settings, to_place(job), loads, loads, NodeTurn::ALONE)
     }
 
     /// Counts a job that has its first time then.
@@ -139,8 +139,8 @@ impl Plan {
             self.loads.add(&rhythm, 1, job.cost);
         }
         self.each.push((rhythm.clone(), job.cost));
-        let count = match rhythm.beat {
-            Beat::Every { every, phase } => self
+        let count = match rhythm.recurrence {
+            Recurrence::Every { every, phase } => self
                 .counts
                 .entry((every, phase))
                 .or_insert_with(|| Count { rhythm, jobs: 0, cost: Span::ZERO }),
@@ -159,8 +159,8 @@ impl Plan {
 }
 
 /// A job as placement sees it.
-pub fn to_place<'a>(job: &Made<'a>) -> ToPlace<'a> {
-    ToPlace { definition: job.definition, seed: job.seed, cost: job.cost, after: job.at }
+pub fn to_place<'a>(job: &Made<'a>) -> JobToPlace<'a> {
+    JobToPlace { definition: job.definition, seed: job.seed, cost: job.cost, after: job.at }
 }
 
 /// Places all jobs in one way.
@@ -190,7 +190,7 @@ pub fn compare(mix: Mix, count: u64) -> anyhow::Result<Vec<Outcome>> {
         for (rhythm, cost) in &plan.each {
             loads.add(rhythm, 1, *cost);
         }
-        let of = |measure| Figures::from(loads.spread(measure, Grain::Slot));
+        let of = |measure| Figures::from(loads.spread(measure, Granularity::Slot));
         Outcome { mix, jobs: count, way, runs: of(Measure::Runs), cost: of(Measure::Cost) }
     };
     Ok(Way::ALL.into_iter().map(outcome).collect())

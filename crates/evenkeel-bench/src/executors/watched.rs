@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use evenkeel_core::TenantNo;
-use evenkeel_core::run::Outcome;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_executors::{ConfigFault, Executor, ExecutorDeclaration, Invocation, Report};
 use serde_json::Value;
 

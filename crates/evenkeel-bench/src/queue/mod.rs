@@ -14,17 +14,17 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use evenkeel_core::aging::Aging;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::chance::Chance;
 use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_core::job::DEFAULT_POOL;
 use evenkeel_core::limit::Limits;
 use evenkeel_core::order::{Priority, Shares};
-use evenkeel_core::run::Outcome;
 use evenkeel_core::{Definition, JobNo, NodeNo, Timestamp};
 use evenkeel_engine::Clock;
 use evenkeel_store::{
-    Attachments, Claim, ClaimedAttempt, Finish, FinishResult, NewNode, Now, Permit, Results, Roles,
-    Rooms, Store, Terms, Then,
+    Attachments, Claim, ClaimedAttempt, Finish, FinishResult, LimitTerms, NewNode, Now, Permit,
+    ReleaseStep, Results, Roles, Store, Then,
 };
 use uuid::Uuid;
 
@@ -159,8 +159,9 @@ impl Work<'_> {
                     let batch = claim(&*store, node, now, tasks).await?;
                     if batch.is_empty() {
                         // What waits for places is brought back, as by whoever keeps house.
-                        let terms = Terms::default();
-                        let rooms = Rooms { after: None, limit: 1_000, terms, to_wider: true };
+                        let terms = LimitTerms::default();
+                        let rooms =
+                            ReleaseStep { after: None, limit: 1_000, terms, to_wider: true };
                         if store.release_all_limited(rooms, Now::At(now)).await?.moved == 0 {
                             break;
                         }
@@ -201,12 +202,12 @@ async fn claim(
     now: Timestamp,
     tasks: usize,
 ) -> anyhow::Result<Vec<ClaimedAttempt>> {
-    let room = (store.appetite().batch / tasks).max(1);
+    let room = (store.batch_sizing().batch / tasks).max(1);
     let wanted = Claim {
         node,
         node_name: "bench".into(),
         pools: vec![DEFAULT_POOL.into()],
-        room,
+        capacity: room,
         guaranteed: Shares::default().of(room),
         aging: Aging::default(),
         limits: Limits::default(),
@@ -228,22 +229,22 @@ async fn finish(
         started_at: now,
         finished_at: now,
         results: Results::default(),
-        then: Then::EndChain { stop_job: false, next_at: None },
+        then: Then::EndRun { stop_job: false, next_at: None },
         priority: None,
         hook: evenkeel_store::Hook::None,
-        traces: Attachments::default(),
-        watch: false,
+        attachments: Attachments::default(),
+        judge: false,
         unstored_since: None,
     };
     let ends = batch.iter().map(end).collect();
     let results = store.finish(node, ends, DEFAULT_ALPHA).await?;
     ensure!(results.iter().all(|result| *result == FinishResult::Done), "an end was refused");
     let places = batch.iter().flat_map(|attempt| {
-        attempt.places.iter().map(|limit| Permit { limit: *limit, run: attempt.key })
+        attempt.permits.iter().map(|limit| Permit { limit: *limit, run: attempt.key })
     });
     let places: Vec<Permit> = places.collect();
     if !places.is_empty() {
-        store.release_limited(&places, &Terms::default(), Now::At(now)).await?;
+        store.release_limited(&places, &LimitTerms::default(), Now::At(now)).await?;
     }
     Ok(())
 }

@@ -1,14 +1,14 @@
-//! The admin API of a crawl queue in its own words, on the same jobs and runs as everything else.
+//! The admin API of a crawl queue, on the same jobs and runs as the rest of Evenkeel.
 //!
-//! To it a job is where its latest run is: queued, crawling, success or failed. What it changes, it
-//! changes by the commands that everybody uses; only saying how a run went is its own.
+//! It shows a job by the status of its latest run: queued, crawling, success or failed. Its changes
+//! use the same commands as the other APIs, except that it can also override the outcome of a run.
 
 mod change_priority;
 mod list;
 mod many;
 mod read;
 mod scheduled;
-mod settle;
+mod set_status;
 
 use evenkeel_core::order::Priority;
 use evenkeel_core::{JobId, Timestamp};
@@ -17,7 +17,7 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 
 use crate::{CommandError, Jobs};
 
-pub use list::{AdminPage, AdminPlace, AdminStats};
+pub use list::{AdminCursor, AdminPage, AdminStats};
 pub use many::EachJob;
 pub use read::{
     BulkStatus, JobRef, read_boost, read_bulk_retry, read_bulk_status, read_enabled,
@@ -25,29 +25,26 @@ pub use read::{
 };
 pub use scheduled::{ScheduledJob, cron_words};
 
-/// So many jobs of a list that wait are looked at closely; of the rest is said what the list knows.
-const LOOKED_INTO_MAX: usize = 100;
-/// So many are looked into at once.
-const SIDE_BY_SIDE: usize = 8;
+/// The number of waiting jobs of a list whose queue entries are read. Others are shown as the list
+/// has them.
+const DETAILED_MAX: usize = 100;
+/// The number of concurrent requests to the store.
+const CONCURRENCY: usize = 8;
 
-/// Where the latest run of a job is.
+/// The status of the latest run of a job.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum AdminStatus {
-    /// It waits: for a worker, for the time of its retry, or its time has come.
+    /// The run waits for a worker, for its retry, or the job is due.
     Queued,
-    /// A worker has it.
     Crawling,
-    /// It ended well.
     Success,
-    /// It did not: it failed, took too long or was cancelled.
+    /// The run failed, timed out or was cancelled.
     Failed,
 }
 
 impl AdminStatus {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::Queued, Self::Crawling, Self::Success, Self::Failed];
 
-    /// The word users see.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Queued => "queued",
@@ -57,13 +54,12 @@ impl AdminStatus {
         }
     }
 
-    /// Each with its word.
     pub fn words() -> [(&'static str, Self); 4] {
         Self::ALL.map(|status| (status.as_str(), status))
     }
 
-    /// Where the latest run of a job is at `now`; nowhere if there was none. What is only scheduled
-    /// for later is not queued.
+    /// Returns the status at `now`, or `None` if the job has never run. A job that is only
+    /// scheduled for later is not queued.
     pub fn of(job: &Job, now: Timestamp) -> Option<Self> {
         if job.facts().running > 0 {
             return Some(Self::Crawling);
@@ -74,29 +70,27 @@ impl AdminStatus {
         Self::of_end(job)
     }
 
-    /// How the run of a job that is over ended, if there was one.
+    /// Returns the status of the last finished run.
     fn of_end(job: &Job) -> Option<Self> {
-        job.last_outcome.map(|outcome| if outcome.is_good() { Self::Success } else { Self::Failed })
+        job.last_outcome
+            .map(|outcome| if outcome.is_success() { Self::Success } else { Self::Failed })
     }
 }
 
-/// A job as the admin API sees it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AdminJob {
-    /// The job.
     pub job: Job,
-    /// Where its latest run is.
     pub status: Option<AdminStatus>,
-    /// What waiting has made of its priority.
+    /// The priority including the gain for waiting.
     pub effective_priority: Priority,
-    /// When a worker may take it, or could have; when it is next due, if nothing of it waits.
+    /// When a worker may claim the run; without a waiting run, when the job is next due.
     pub visible_at: Option<Timestamp>,
-    /// When it is tried again, if it waits for that.
+    /// When the next retry is due.
     pub next_retry_at: Option<Timestamp>,
 }
 
 impl Jobs {
-    /// The jobs with these numbers or ids, in the order asked for.
+    /// Returns the ids of jobs in the given order.
     pub async fn ids_of(
         &self,
         scope: &Scope,
@@ -115,20 +109,18 @@ impl Jobs {
         Ok(asked.iter().map(resolve).collect())
     }
 
-    /// The job with this number or id.
     pub async fn id_of(&self, scope: &Scope, asked: JobRef) -> Result<JobId, CommandError> {
         let found = self.ids_of(scope, &[asked]).await?.pop().flatten();
         found.ok_or(CommandError::NotFound)
     }
 
-    /// A job as the admin API sees it.
     pub async fn admin_job(&self, scope: &Scope, id: JobId) -> Result<AdminJob, CommandError> {
         let (job, now) = self.get_with_now(scope, id).await?;
-        self.look_into(scope, job, now).await
+        self.with_attempts(scope, job, now).await
     }
 
-    /// What the job itself says.
-    fn glance_at(&self, job: Job, now: Timestamp) -> AdminJob {
+    /// Builds the view from the job row alone.
+    fn summarize(&self, job: Job, now: Timestamp) -> AdminJob {
         let priority = job.definition.priority;
         let start = job.next_start(now).filter(|_| job.live == 0);
         let due = start.filter(|_| job.is_due(now));
@@ -142,14 +134,14 @@ impl Jobs {
         }
     }
 
-    /// The same, and what waits of it: of several the first that may be taken.
-    async fn look_into(
+    /// Adds the waiting attempts: the earliest that a worker may claim, and the highest priority.
+    async fn with_attempts(
         &self,
         scope: &Scope,
         job: Job,
         now: Timestamp,
     ) -> Result<AdminJob, CommandError> {
-        let mut seen = self.glance_at(job, now);
+        let mut seen = self.summarize(job, now);
         if seen.job.live == 0 {
             return Ok(seen);
         }
@@ -179,27 +171,28 @@ impl Jobs {
         Ok(seen)
     }
 
-    /// Jobs of a list, the first that wait looked at closely.
-    async fn look_over(
+    /// Builds the views of a list. Reads the waiting attempts of the first [`DETAILED_MAX`] waiting
+    /// jobs.
+    async fn load_details(
         &self,
         scope: &Scope,
         jobs: Vec<Job>,
         now: Timestamp,
     ) -> Result<Vec<AdminJob>, CommandError> {
-        let mut closely = 0;
-        let looks = jobs.into_iter().map(|job| {
-            let waits = job.waiting > 0 && closely < LOOKED_INTO_MAX;
-            closely += usize::from(waits);
+        let mut detailed = 0;
+        let views = jobs.into_iter().map(|job| {
+            let waits = job.waiting > 0 && detailed < DETAILED_MAX;
+            detailed += usize::from(waits);
             async move {
                 if waits {
-                    self.look_into(scope, job, now).await
+                    self.with_attempts(scope, job, now).await
                 } else {
-                    Ok(self.glance_at(job, now))
+                    Ok(self.summarize(job, now))
                 }
             }
         });
-        let looks: Vec<_> = looks.collect();
-        stream::iter(looks).buffered(SIDE_BY_SIDE).try_collect().await
+        let views: Vec<_> = views.collect();
+        stream::iter(views).buffered(CONCURRENCY).try_collect().await
     }
 }
 

@@ -1,4 +1,4 @@
-//! Scheduled jobs: those that run by a cron expression or at an interval.
+//! Scheduled jobs of the admin API: jobs with a cron expression or an interval.
 
 use evenkeel_core::status::Command;
 use evenkeel_core::{JobId, Schedule, Timestamp};
@@ -14,10 +14,10 @@ use crate::read::limits::NUMBER_MAX;
 use crate::update::{placed, read_change};
 use crate::{Ask, CommandError, Fault, Jobs, Made, Manner, read_job};
 
-/// Who made a job, in its metadata.
+/// The metadata key for the creator of a job.
 const CREATED_BY: &str = "created_by";
-/// What a scheduled job shows and only the server says.
-const SAID_BY_THE_SERVER: [&str; 8] = [
+/// Fields that are shown and that clients cannot set.
+const SET_BY_THE_SERVER: [&str; 8] = [
     "id",
     "uuid",
     CREATED_BY,
@@ -28,38 +28,33 @@ const SAID_BY_THE_SERVER: [&str; 8] = [
     "deduplicated",
 ];
 
-/// A job that runs by a cron expression or at an interval.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ScheduledJob {
-    /// The job.
     pub job: Job,
-    /// When it runs.
     pub cron_expression: String,
 }
 
 impl ScheduledJob {
-    /// Is it one?
     pub fn is_one(job: &Job) -> bool {
         matches!(job.definition.schedule, Schedule::Cron(_) | Schedule::Interval(_))
     }
 
-    /// The job as one, if it is.
+    /// Returns `None` if the schedule is neither a cron expression nor an interval.
     pub fn of(job: Job) -> Option<Self> {
         cron_words(&job.definition.schedule).map(|cron_expression| Self { job, cron_expression })
     }
 
-    /// Does it fire?
     pub fn enabled(&self) -> bool {
         self.job.state == JobState::Active
     }
 
-    /// Who made it, if they did it through the admin API.
+    /// Returns the creator if the job was created through the admin API.
     pub fn created_by(&self) -> Option<&str> {
         self.job.about.metadata.get(CREATED_BY)?.as_str()
     }
 }
 
-/// The cron expression of a schedule; an interval is `@every` so long.
+/// Returns the cron expression of a schedule, or `@every` with the interval.
 pub fn cron_words(schedule: &Schedule) -> Option<String> {
     match schedule {
         Schedule::Cron(by) => Some(by.cron.expression().into()),
@@ -71,15 +66,14 @@ pub fn cron_words(schedule: &Schedule) -> Option<String> {
     }
 }
 
-/// What a document says besides what a job's does.
-struct Said {
+/// A document, split into the fields of the admin API and those of a job.
+struct ScheduledDocument {
     target: Option<Option<i64>>,
     enabled: Option<bool>,
-    /// The rest: fields of a job.
     job: Map<String, Value>,
 }
 
-impl Said {
+impl ScheduledDocument {
     fn read(document: &Value) -> Result<Self, Vec<Fault>> {
         let Some(object) = document.as_object() else {
             let message = format!("{} is not an object", shown(document));
@@ -89,7 +83,7 @@ impl Said {
         for (name, value) in object {
             match name.as_str() {
                 "subreddit_id" | "enabled" => own.insert(name.clone(), value.clone()),
-                said if SAID_BY_THE_SERVER.contains(&said) => None,
+                name if SET_BY_THE_SERVER.contains(&name) => None,
                 _ => job.insert(name.clone(), value.clone()),
             };
         }
@@ -106,7 +100,6 @@ impl Said {
 }
 
 impl Jobs {
-    /// The scheduled job with this id.
     pub async fn get_scheduled(
         &self,
         scope: &Scope,
@@ -115,17 +108,17 @@ impl Jobs {
         ScheduledJob::of(self.get(scope, id).await?).ok_or(CommandError::NotFound)
     }
 
-    /// Makes the scheduled job that `document` describes, for `creator`. Its target is made if there
-    /// is none with that number. Says whether one with the same key was there already, which is then
-    /// left as it is; `None` if nobody wanted that looked at.
+    /// Creates the scheduled job that `document` describes, for `creator`, and its target if no
+    /// target has that number. The flag is true if a job with the same deduplication key already
+    /// existed and was left unchanged, and `None` if the document has no key.
     pub async fn create_scheduled(
         &self,
         scope: &Scope,
         document: &Value,
         creator: &str,
     ) -> Result<(ScheduledJob, Option<bool>), CommandError> {
-        let Said { target, enabled, mut job } =
-            Said::read(document).map_err(CommandError::Invalid)?;
+        let ScheduledDocument { target, enabled, mut job } =
+            ScheduledDocument::read(document).map_err(CommandError::Invalid)?;
         let mut missing = Vec::new();
         for (name, example) in [("name", "\"daily-askreddit\""), ("cron_expression", "\"@daily\"")]
         {
@@ -149,22 +142,21 @@ impl Jobs {
             job.insert("enabled".into(), enabled.into());
         }
         let document = Value::Object(job);
-        // Whatever is wrong is said before a target is made for nothing.
+        // Check the document first, so that a faulty one creates no target.
         read_job(&document, scope.tenant, self.executors()).map_err(CommandError::Invalid)?;
         if let Some(Some(number)) = target {
             self.ensure_target(scope, number).await?;
         }
         let Made { job, deduplicated, .. } = self.create_or_find(scope, &document).await?;
-        // One that runs once, say, keeps it out just as well, but cannot be shown as one of these.
+        // A duplicate that runs once cannot be shown as a scheduled job.
         let id = job.id;
         let made = ScheduledJob::of(job).ok_or(CommandError::Duplicate { id })?;
         Ok((made, deduplicated))
     }
 
-    /// Changes a scheduled job: what is left out stays. `show` is what people see of a job.
+    /// Changes the given fields of a scheduled job. `show` builds the view that the client saw.
     ///
-    /// What can be known to be refused is refused before anything is changed, and no target is made
-    /// for it.
+    /// Predictable refusals happen before any change, so they create no target.
     pub async fn update_scheduled(
         &self,
         scope: &Scope,
@@ -173,10 +165,10 @@ impl Jobs {
         show: &(dyn Fn(&Job, Timestamp) -> Map<String, Value> + Send + Sync),
     ) -> Result<ScheduledJob, CommandError> {
         let before = self.get_scheduled(scope, id).await?;
-        let Said { target, enabled, mut job } =
-            Said::read(document).map_err(CommandError::Invalid)?;
+        let ScheduledDocument { target, enabled, mut job } =
+            ScheduledDocument::read(document).map_err(CommandError::Invalid)?;
         let same = Value::from(before.cron_expression.as_str());
-        // Said as it is shown it is no change, though a job shows it in other words.
+        // An unchanged expression is not a change, even if the job stores it in another form.
         if job.get("cron_expression") == Some(&same) {
             job.remove("cron_expression");
         }
@@ -186,7 +178,7 @@ impl Jobs {
         let turned = enabled.filter(|enabled| *enabled != before.enabled());
         let turn = turned.map(|enabled| if enabled { Command::Resume } else { Command::Pause });
         for command in turn.into_iter().chain((!job.is_empty()).then_some(Command::Update)) {
-            before.job.facts().obey(command).map_err(CommandError::NotAllowed)?;
+            before.job.facts().apply(command).map_err(CommandError::NotAllowed)?;
         }
         let edit = (!job.is_empty()).then(|| {
             let sent = Value::Object(job);
@@ -195,7 +187,7 @@ impl Jobs {
         if let Some(Edit { sent, manner, .. }) = &edit {
             let now = self.store.now().await?;
             let seen = show(&before.job, now);
-            // One that is to fire must have a time left to do so, which is not asked of one at rest.
+            // A job that is resumed must have a time left. A paused job need not.
             let mut after = before.job.clone();
             if turned == Some(true) {
                 after.state = JobState::Active;
@@ -216,47 +208,47 @@ impl Jobs {
             edited = Some(self.update(scope, id, edit, show).await?.0);
         }
         let Some(enabled) = turned else { return self.get_scheduled(scope, id).await };
-        // Last, because it cannot be taken back: a pause withdraws what waits. And it asks for the
-        // key that the job has by then.
+        // Pause or resume last: a pause drops waiting runs, which cannot be undone, and a resume
+        // checks the deduplication key that the job has after the edit.
         match (self.enable(scope, id, enabled).await, edited) {
             (Err(refusal), Some(edited)) if enabled => {
-                self.put_back(scope, before.job, &edited).await?;
+                self.restore(scope, before.job, &edited).await?;
                 Err(refusal)
             }
             (turned, _) => turned,
         }
     }
 
-    /// Makes a paused job that was `edited` what it was before, unless somebody else has changed it,
-    /// too. Paused it has no next time, so there is none to give back.
-    pub(crate) async fn put_back(
+    /// Restores a paused job after `edited`, unless another command has changed it since. A paused
+    /// job has no next time to restore.
+    pub(crate) async fn restore(
         &self,
         scope: &Scope,
         before: Job,
         edited: &Job,
     ) -> Result<(), CommandError> {
         let id = edited.id;
-        // Every command raises it: if it is the same nothing was edited, and if it is higher there
-        // is a change in between that must not be lost.
+        // Every command increases the generation. The same generation means that nothing was
+        // edited, a higher one that restoring would lose another change.
         if edited.generation != before.generation + 1 {
             return Ok(());
         }
         let (about, definition) = (Some(before.about), Some(before.definition));
-        let order = JobCommand {
+        let command = JobCommand {
             id,
             if_generation: Some(edited.generation),
             if_fired: None,
             action: Action::Change(Box::new(JobChange { about, definition, next_at: None })),
         };
-        let obeyed = self.store.apply_commands(scope, vec![order], Now::Database).await?;
-        if let Some(Applied::Done(_)) = obeyed.first() {
+        let applied = self.store.apply_commands(scope, vec![command], Now::Database).await?;
+        if let Some(Applied::Done(_)) = applied.first() {
             self.announce(Signal::Jobs).await;
             self.tell(scope, EventKind::JobUpdated, &[id]).await;
         }
         Ok(())
     }
 
-    /// Lets a scheduled job fire, or not.
+    /// Pauses or resumes a scheduled job. Does nothing if it is already in that state.
     pub async fn enable(
         &self,
         scope: &Scope,
@@ -269,7 +261,7 @@ impl Jobs {
             let asked = self.ask_one(scope, id, ask, None).await;
             let now = self.get_scheduled(scope, id).await?;
             match asked {
-                // Somebody else was quicker, which is as good.
+                // Another client did the same first.
                 Err(CommandError::NotAllowed(_)) if now.enabled() == enabled => {}
                 other => drop(other?),
             }
@@ -278,7 +270,6 @@ impl Jobs {
         Ok(job)
     }
 
-    /// Deletes a scheduled job.
     pub async fn delete_scheduled(
         &self,
         scope: &Scope,

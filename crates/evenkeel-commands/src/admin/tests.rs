@@ -1,4 +1,4 @@
-use evenkeel_core::run::Outcome;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::{Definition, JobNo, Schedule, Span, TenantNo, Timestamp};
 use evenkeel_store::{Job, JobState, NewJob};
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ fn job() -> Job {
 }
 
 #[test]
-fn a_job_is_where_its_latest_run_is() {
+fn status_follows_the_latest_run() {
     let later = job();
     assert_eq!(AdminStatus::of(&later, NOW), None, "only scheduled, and never ran");
     let of = |change: &dyn Fn(&mut Job)| {
@@ -38,13 +38,14 @@ fn a_job_is_where_its_latest_run_is() {
     assert_eq!(of(&|job| (job.live, job.waiting) = (1, 1)), Some(AdminStatus::Queued));
     assert_eq!(of(&|job| (job.live, job.waiting) = (2, 1)), Some(AdminStatus::Crawling));
     for outcome in Outcome::ALL {
-        let expected = if outcome.is_good() { AdminStatus::Success } else { AdminStatus::Failed };
+        let expected =
+            if outcome.is_success() { AdminStatus::Success } else { AdminStatus::Failed };
         assert_eq!(of(&|job| job.last_outcome = Some(outcome)), Some(expected), "{outcome:?}");
     }
 }
 
 #[test]
-fn a_paused_job_is_not_queued_by_its_time() {
+fn paused_job_is_not_queued_when_its_time_comes() {
     let mut paused = job();
     (paused.state, paused.next_at) = (JobState::Paused, Some(NOW));
     assert_eq!(AdminStatus::of(&paused, NOW), None);
@@ -53,13 +54,13 @@ fn a_paused_job_is_not_queued_by_its_time() {
 }
 
 #[test]
-fn each_status_has_its_word() {
+fn statuses_have_their_api_names() {
     let words: Vec<&str> = AdminStatus::words().iter().map(|(word, _)| *word).collect();
     assert_eq!(words, ["queued", "crawling", "success", "failed"]);
 }
 
 #[test]
-fn a_job_is_named_by_its_number_or_its_id() {
+fn job_ref_parses_numbers_and_ids() {
     let id = "0190163d-8694-739b-aea5-966c26f8ad91";
     assert_eq!(JobRef::from_text("12"), Some(JobRef::Number(12)));
     assert_eq!(JobRef::from_text(id), Some(JobRef::Id(id.parse().unwrap())));
@@ -69,7 +70,7 @@ fn a_job_is_named_by_its_number_or_its_id() {
 }
 
 #[test]
-fn documents_are_read_whole() {
+fn documents_of_the_admin_api_are_read() {
     assert_eq!(read_status(&json!({"status": "failed"})), Ok(AdminStatus::Failed));
     assert_eq!(read_new_priority(&json!({"priority": 100})).unwrap().get(), 100);
     assert_eq!(read_boost(&json!({"boost": 20})), Ok(20));
@@ -83,7 +84,7 @@ fn documents_are_read_whole() {
 }
 
 #[test]
-fn what_is_wrong_with_a_document_is_said_by_its_field() {
+fn wrong_documents_are_refused_with_the_field() {
     type Read = fn(&Value) -> Option<String>;
     fn field<T>(read: Result<T, Vec<crate::Fault>>) -> Option<String> {
         read.err().map(|faults| faults[0].field.clone())
@@ -113,7 +114,7 @@ fn what_is_wrong_with_a_document_is_said_by_its_field() {
 }
 
 #[test]
-fn an_interval_is_said_as_a_cron_expression() {
+fn intervals_are_shown_as_every_expressions() {
     for (text, words) in [
         ("@daily", Some("@daily")),
         ("0 9 * * 1-5", Some("0 9 * * 1-5")),

@@ -1,30 +1,28 @@
-//! How load is spread, in numbers and in words.
+//! The distribution of load over the next 24 hours, as numbers and as a sentence.
 
 use std::sync::Arc;
 
-use evenkeel_core::balance::{Grain, Horizon, Loads, Measure, Policy, Spread};
+use evenkeel_core::balance::{Granularity, Horizon, Loads, Measure, Policy, Spread};
 use evenkeel_core::{Span, Timestamp};
 use evenkeel_store::Scope;
 
 use super::Balancing;
 use crate::CommandError;
 
-/// So many slots are listed at most.
+/// The largest number of slots in a list.
 const LISTED_MAX: usize = 4096;
 
-/// What lies in a slot or in an hour.
+/// The load of a slot or an hour.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
 pub struct Share {
-    /// Jobs that have their next run in it.
+    /// The number of jobs whose next run is in it.
     pub next: f64,
-    /// Runs.
     pub runs: f64,
-    /// What those cost, in seconds.
+    /// The cost of the runs, in seconds.
     pub cost_seconds: f64,
 }
 
 impl Share {
-    /// What is counted.
     pub const fn of(&self, measure: Measure) -> f64 {
         match measure {
             Measure::Next => self.next,
@@ -34,19 +32,17 @@ impl Share {
     }
 }
 
-/// How even load is, by what is counted.
+/// How even the load is by each measure.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Spreads {
-    /// By jobs, where their next run is.
+    /// By the next runs of jobs.
     pub next: Spread,
-    /// By runs.
     pub runs: Spread,
-    /// By what runs cost.
     pub cost: Spread,
 }
 
 impl Spreads {
-    fn of(loads: &Loads, grain: Grain) -> Self {
+    fn of(loads: &Loads, grain: Granularity) -> Self {
         Self {
             next: loads.spread(Measure::Next, grain),
             runs: loads.spread(Measure::Runs, grain),
@@ -54,7 +50,6 @@ impl Spreads {
         }
     }
 
-    /// By this.
     pub const fn by(&self, measure: Measure) -> Spread {
         match measure {
             Measure::Next => self.next,
@@ -64,32 +59,28 @@ impl Spreads {
     }
 }
 
-/// How a tenant's load of the next 24 hours is spread.
+/// The distribution of a tenant's load over the next 24 hours.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Distribution {
-    /// When it was looked at.
     pub as_of: Timestamp,
-    /// Jobs that count.
     pub jobs: u64,
-    /// How new jobs are placed.
     pub policy: Policy,
-    /// How long a slot is.
+    /// The length of a slot.
     pub slot: Span,
-    /// Where each slot begins, and what lies in it; several slots together if there are many.
+    /// Start and load of each slot. Neighbouring slots are combined if there are more than
+    /// [`LISTED_MAX`].
     pub slots: Vec<(Timestamp, Share)>,
-    /// How much time each of those covers.
+    /// The length of each listed slot.
     pub listed: Span,
-    /// When the slot begins that costs the most.
+    /// Start of the slot with the highest cost.
     pub heaviest_at: Timestamp,
-    /// What lies in each hour of the day, UTC.
+    /// The load of each hour of the day, UTC.
     pub hours: [Share; 24],
-    /// How even the slots are.
     pub by_slot: Spreads,
-    /// How even the hours are.
     pub by_hour: Spreads,
-    /// How even the seconds are, by runs of jobs whose second is known.
+    /// How even the seconds are, by runs of jobs whose second is fixed.
     pub by_second: Option<Spread>,
-    /// What a rebalance would gain, in words.
+    /// What a rebalance would gain, as a sentence.
     pub suggestion: String,
 }
 
@@ -101,12 +92,12 @@ impl Distribution {
             jobs: loads.jobs(),
             policy,
             slot: horizon.slot,
-            slots: slots_of(loads, horizon, together(horizon)),
-            listed: horizon.slot.saturating_mul(together(horizon) as u64),
-            heaviest_at: start_of(horizon, loads.spread(Measure::Cost, Grain::Slot).peak_at),
+            slots: slots_of(loads, horizon, combined(horizon)),
+            listed: horizon.slot.saturating_mul(combined(horizon) as u64),
+            heaviest_at: start_of(horizon, loads.spread(Measure::Cost, Granularity::Slot).peak_at),
             hours: hours_of(loads),
-            by_slot: Spreads::of(loads, Grain::Slot),
-            by_hour: Spreads::of(loads, Grain::Hour),
+            by_slot: Spreads::of(loads, Granularity::Slot),
+            by_hour: Spreads::of(loads, Granularity::Hour),
             by_second: loads.spread_by_second(),
             suggestion,
         }
@@ -114,34 +105,33 @@ impl Distribution {
 }
 
 impl Balancing {
-    /// How the scope's load is spread.
+    /// Returns the distribution of the scope's load.
     pub async fn distribution(&self, scope: &Scope) -> Result<Distribution, CommandError> {
         let now = self.balance.store.now().await?;
         let loads = Arc::new(self.own_loads(scope, now).await?);
         let suggestion = self.suggestion(scope, &loads, now).await?;
         let policy = self.balance.settings().policy;
-        super::apart(move || Distribution::new(&loads, policy, now, suggestion)).await
+        super::blocking(move || Distribution::new(&loads, policy, now, suggestion)).await
     }
 }
 
-/// Where a slot begins.
 fn start_of(horizon: Horizon, slot: usize) -> Timestamp {
     horizon.start.saturating_add(horizon.slot.saturating_mul(slot as u64))
 }
 
-/// How many slots are listed as one, so that a day has no more than [`LISTED_MAX`].
-fn together(horizon: Horizon) -> usize {
+/// Returns how many slots are combined so that a day has at most [`LISTED_MAX`].
+fn combined(horizon: Horizon) -> usize {
     let day = horizon.day();
     (day.div_ceil(LISTED_MAX)..=day).find(|count| day.is_multiple_of(*count)).unwrap_or(1)
 }
 
-/// The slots of the next 24 hours, so many of them `together`.
-fn slots_of(loads: &Loads, horizon: Horizon, together: usize) -> Vec<(Timestamp, Share)> {
+/// Returns the slots of the next 24 hours, `combined` slots in each entry.
+fn slots_of(loads: &Loads, horizon: Horizon, combined: usize) -> Vec<(Timestamp, Share)> {
     let [next, runs, cost] =
         [Measure::Next, Measure::Runs, Measure::Cost].map(|measure| loads.by_slot(measure));
-    let at = |values: &[f64], slot: usize| -> f64 { values.iter().skip(slot).take(together).sum() };
+    let at = |values: &[f64], slot: usize| -> f64 { values.iter().skip(slot).take(combined).sum() };
     (0..horizon.day())
-        .step_by(together)
+        .step_by(combined)
         .map(|slot| {
             let start = start_of(horizon, slot);
             let share = Share {
@@ -154,7 +144,6 @@ fn slots_of(loads: &Loads, horizon: Horizon, together: usize) -> Vec<(Timestamp,
         .collect()
 }
 
-/// The hours of the day.
 pub(super) fn hours_of(loads: &Loads) -> [Share; 24] {
     let [next, runs, cost] =
         [Measure::Next, Measure::Runs, Measure::Cost].map(|measure| loads.by_hour(measure));

@@ -1,9 +1,9 @@
-//! What a rebalance would gain, in words.
+//! Describes what a rebalance would gain, as a sentence.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 
-use evenkeel_core::balance::{Grain, Loads, Measure, Plan, SkipReason, Spread};
+use evenkeel_core::balance::{Granularity, Loads, Measure, Plan, SkipReason, Spread};
 use evenkeel_core::{Span, TenantNo, Timestamp};
 use evenkeel_store::Scope;
 
@@ -11,22 +11,22 @@ use super::Balancing;
 use super::rebalance::PlanOptions;
 use crate::CommandError;
 
-/// With more jobs than this, nobody plans a rebalance only to say what it would gain.
+/// With more jobs than this, no plan is made just for the suggestion.
 const PLANNED_MAX: u64 = 10_000;
-/// From this score on, what is left is not worth a word.
-const EVEN_FROM: f64 = 0.995;
-/// What was said holds for so long, unless the load changes.
-const HOLDS: Span = Span::from_secs(30);
-/// Tenants that are remembered; with more, all are forgotten.
-const REMEMBERED_MAX: usize = 10_000;
+/// From this score on, a rebalance is not worth it.
+const EVEN_SCORE: f64 = 0.995;
+/// A suggestion is cached for this long unless the load changes.
+const CACHED_FOR: Span = Span::from_secs(30);
+/// The number of cached suggestions; beyond it, the cache is cleared.
+const CACHED_MAX: usize = 10_000;
 
-/// What was said to whom.
+/// The cached suggestions by tenant.
 #[derive(Default)]
-pub(super) struct Suggestions(Mutex<HashMap<TenantNo, Said>>);
+pub(super) struct Suggestions(Mutex<HashMap<TenantNo, Suggestion>>);
 
-struct Said {
+struct Suggestion {
     at: Timestamp,
-    /// Of the load it was said about.
+    /// The number of jobs and the score of the load that the suggestion describes.
     jobs: u64,
     score: f64,
     words: String,
@@ -35,32 +35,32 @@ struct Said {
 impl Suggestions {
     fn find(&self, tenant: TenantNo, loads: &Loads, score: f64, now: Timestamp) -> Option<String> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let said = all.get(&tenant)?;
-        let is_recent = now >= said.at && now.since(said.at) < HOLDS;
-        // Bit for bit: it is the same load, or it is another.
-        let is_same = said.jobs == loads.jobs() && said.score.to_bits() == score.to_bits();
-        (is_recent && is_same).then(|| said.words.clone())
+        let cached = all.get(&tenant)?;
+        let is_recent = now >= cached.at && now.since(cached.at) < CACHED_FOR;
+        // Compares the bits, because any difference means another load.
+        let is_same = cached.jobs == loads.jobs() && cached.score.to_bits() == score.to_bits();
+        (is_recent && is_same).then(|| cached.words.clone())
     }
 
-    fn keep(&self, tenant: TenantNo, said: Said) {
+    fn keep(&self, tenant: TenantNo, cached: Suggestion) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() >= REMEMBERED_MAX {
+        if all.len() >= CACHED_MAX {
             all.clear();
         }
-        all.insert(tenant, said);
+        all.insert(tenant, cached);
     }
 }
 
 impl Balancing {
-    /// What a rebalance of the scope would gain. With few jobs one is planned to find out, unless
-    /// somebody else is planning.
+    /// Returns what a rebalance of the scope would gain. Plans one to find out if there are few
+    /// jobs and no other plan is being made.
     pub(super) async fn suggestion(
         &self,
         scope: &Scope,
         loads: &Loads,
         now: Timestamp,
     ) -> Result<String, CommandError> {
-        let spread = loads.spread(Measure::Runs, Grain::Slot);
+        let spread = loads.spread(Measure::Runs, Granularity::Slot);
         let slot = loads.horizon().slot;
         if let Some(words) = without_a_plan(loads.jobs(), &spread, slot) {
             return Ok(words);
@@ -68,22 +68,22 @@ impl Balancing {
         if let Some(words) = self.suggestions.find(scope.tenant, loads, spread.score, now) {
             return Ok(words);
         }
-        // Whoever only looks does not wait for somebody else's plan.
-        let Some(turn) = self.turn_at_once() else { return Ok(bounds(&spread, slot)) };
-        let plan = self.draft(scope, &PlanOptions::default(), turn, now).await?;
+        // A read request does not wait for the plan of another request.
+        let Some(permit) = self.try_planning_permit() else { return Ok(bounds(&spread, slot)) };
+        let plan = self.plan(scope, &PlanOptions::default(), permit, now).await?;
         let words = of_plan(&plan);
-        let said = Said { at: now, jobs: loads.jobs(), score: spread.score, words: words.clone() };
-        self.suggestions.keep(scope.tenant, said);
+        let cached = Suggestion { at: now, jobs: loads.jobs(), score: spread.score, words: words.clone() };
+        self.suggestions.keep(scope.tenant, cached);
         Ok(words)
     }
 }
 
-/// What can be said without planning anything, if that is worth saying.
+/// Returns a suggestion that needs no plan, if there is one.
 fn without_a_plan(jobs: u64, spread: &Spread, slot: Span) -> Option<String> {
     if jobs == 0 {
         return Some("There are no scheduled jobs.".into());
     }
-    if spread.score >= EVEN_FROM {
+    if spread.score >= EVEN_SCORE {
         return Some(format!(
             "Distribution is as even as these jobs allow (score {}); a rebalance would gain nothing.",
             shown(spread.score)
@@ -92,7 +92,7 @@ fn without_a_plan(jobs: u64, spread: &Spread, slot: Span) -> Option<String> {
     (jobs > PLANNED_MAX).then(|| bounds(spread, slot))
 }
 
-/// What a rebalance could gain at most.
+/// Describes the largest possible gain.
 fn bounds(spread: &Spread, slot: Span) -> String {
     let share = (1.0 - spread.score) * 100.0;
     format!(
@@ -104,7 +104,7 @@ fn bounds(spread: &Spread, slot: Span) -> String {
     )
 }
 
-/// What a planned rebalance would gain.
+/// Describes the gain of a plan.
 fn of_plan(plan: &Plan) -> String {
     let (before, after) = (plan.before, plan.after);
     let stay = staying(&plan.skipped_by_reason());
@@ -169,7 +169,7 @@ fn counted_load(load: f64) -> String {
     if shown == "1" { "1 run".into() } else { format!("{shown} runs") }
 }
 
-/// Two decimals at most, and none where there is nothing behind the point.
+/// Formats with at most two decimals, without trailing zeros.
 fn shown(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').into()
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_looks_does_not_wait_for_somebody_elses_plan() {
+    async fn suggestion_does_not_wait_for_another_plan() {
         let store = ModelStore::new(Arc::new(|| START));
         let scope = Scope { tenant: store.tenant("main").await.unwrap(), role: Role::Operator };
         let job = |n: i64| new_job(&format!("job {n}")).every(86_400).first_at(21_600 + n).build();
@@ -205,9 +205,9 @@ mod tests {
         let balance = Balance::new(Arc::new(store), BalanceSettings::default());
         let balancing = Balancing::new(balance, Arc::new(Seven));
         let words = async || balancing.distribution(&scope).await.unwrap().suggestion;
-        let turn = balancing.turn_at_once().unwrap();
+        let permit = balancing.try_planning_permit().unwrap();
         assert!(words().await.contains("A preview says what it would gain"));
-        drop(turn);
+        drop(permit);
         let words = words().await;
         assert!(words.contains("20 jobs stay (20 placement_cooldown)"), "{words}");
     }
@@ -219,15 +219,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_even_needs_no_rebalance() {
-        let said = |jobs, spread| without_a_plan(jobs, &spread, SLOT);
-        assert_eq!(said(0, spread(1.0, 0.0)).unwrap(), "There are no scheduled jobs.");
-        assert!(said(9, spread(1.0, 4.0)).unwrap().contains("as even as these jobs allow"));
-        assert_eq!(said(9, spread(0.5, 9.0)), None);
+    fn even_load_needs_no_rebalance() {
+        let cached = |jobs, spread| without_a_plan(jobs, &spread, SLOT);
+        assert_eq!(cached(0, spread(1.0, 0.0)).unwrap(), "There are no scheduled jobs.");
+        assert!(cached(9, spread(1.0, 4.0)).unwrap().contains("as even as these jobs allow"));
+        assert_eq!(cached(9, spread(0.5, 9.0)), None);
     }
 
     #[test]
-    fn of_very_many_jobs_only_bounds_are_told() {
+    fn suggestion_for_very_many_jobs_gives_bounds() {
         let words = without_a_plan(1_000_000, &spread(0.651, 48.0), SLOT).unwrap();
         for part in ["34.9 %", "the fullest 15-minute slot has 48 runs", "fewer than 4"] {
             assert!(words.contains(part), "{part}: {words}");
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_as_short_as_they_can_be() {
+    fn numbers_have_no_trailing_zeros() {
         assert_eq!(
             (shown(12.0), shown(0.9), shown(0.666)),
             ("12".into(), "0.9".into(), "0.67".into())
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_stay_are_told_with_their_reasons() {
+    fn skipped_jobs_are_counted_by_reason() {
         let reasons = [(SkipReason::JobRunning, 1), (SkipReason::ProtectionWindow, 2)];
         assert_eq!(
             staying(&reasons.into_iter().collect()),

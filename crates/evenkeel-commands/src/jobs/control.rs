@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use evenkeel_core::control::{SoFar, resumed_at, revived_at};
+use evenkeel_core::next_time::{ScheduleState, next_after_resume, next_after_retry};
 use evenkeel_core::status::Command;
 use evenkeel_core::{AttemptKey, JobId, Timestamp};
 use evenkeel_store::{
@@ -11,7 +11,7 @@ use evenkeel_store::{
 
 use super::Jobs;
 use crate::CommandError;
-use crate::balance::{Occasion, Placing};
+use crate::balance::{PlacementReason, Placing};
 
 /// What was decided on what a job no longer is, is decided again so often.
 const TRIES: usize = 8;
@@ -80,7 +80,7 @@ impl Jobs {
             if let Some(mut placing) = placing {
                 let answered = asked.iter().zip(&obeyed);
                 let done = answered.filter(|(_, answer)| matches!(answer, Applied::Done(_)));
-                done.for_each(|(id, _)| placing.keep(*id));
+                done.for_each(|(id, _)| placing.confirm(*id));
             }
             answers.extend(asked.into_iter().zip(obeyed));
             // Somebody was quicker: what was decided is decided again, on the version that is meant.
@@ -210,7 +210,7 @@ impl Jobs {
         let ids: Vec<JobId> = ids.iter().copied().collect();
         let now = self.store.now().await?;
         let jobs = self.store.get_jobs(scope, &ids).await?;
-        let placing = self.balance.placing(scope, now, Occasion::Again).await?;
+        let placing = self.balance.placing(scope, now, PlacementReason::Rescheduled).await?;
         let mut placing = placing.in_bulk(jobs.len() > 1);
         let order = |job: &Job| JobCommand {
             id: job.id,
@@ -224,8 +224,8 @@ impl Jobs {
 
     fn decided(&self, job: &Job, ask: Ask, now: Timestamp, placing: &mut Placing) -> Action {
         let definition = &job.definition;
-        let choose = |after| placing.again(job, definition, after);
-        let so_far = SoFar {
+        let choose = |after| placing.rescheduled(job, definition, after);
+        let so_far = ScheduleState {
             fired: job.fired,
             last_fired_at: job.last_fired_at,
             live: job.live,
@@ -233,10 +233,12 @@ impl Jobs {
             since: Some(job.since),
         };
         match ask {
-            Ask::Resume => Action::Resume { next_at: resumed_at(definition, so_far, now, choose) },
+            Ask::Resume => {
+                Action::Resume { next_at: next_after_resume(definition, so_far, now, choose) }
+            }
             Ask::Retry => {
                 let revives = job.next_at.is_none();
-                let revived = || revived_at(definition, so_far, now, choose);
+                let revived = || next_after_retry(definition, so_far, now, choose);
                 let next_at = if revives { revived() } else { None };
                 // Only the low bits count; they tell runs of one microsecond apart.
                 Action::Retry { n: self.chance.bits() as u32, next_at }

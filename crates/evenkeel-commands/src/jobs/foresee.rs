@@ -1,6 +1,6 @@
 //! Questions about the future.
 
-use evenkeel_core::schedule::Moved;
+use evenkeel_core::schedule::MovedBy;
 use evenkeel_core::{JobId, Schedule, Timestamp, Zone};
 use evenkeel_store::{JobState, Scope};
 use serde_json::Value;
@@ -85,7 +85,7 @@ impl Jobs {
         // One that is due may be in a later blackout than the one that it fell into.
         let real = job.next_start(now);
         if let Some((first, real)) = starts.first_mut().zip(real).filter(|(it, at)| it.at < *at) {
-            *first = Start { at: real, moved: Some(Moved::Blackout) };
+            *first = Start { at: real, moved: Some(MovedBy::Blackout) };
         }
         let times =
             starts.into_iter().map(|start| NextTime::new(start, &definition.timezone)).collect();

@@ -172,7 +172,7 @@ impl Jobs {
     ) -> Result<(), CommandError> {
         if command.dry_run {
             for job in jobs {
-                match job.facts().obey(command.action.command()) {
+                match job.facts().apply(command.action.command()) {
                     Ok(_) => outcome.done += 1,
                     Err(refusal) => outcome.not_allowed(job.id, &refusal),
                 }
@@ -225,7 +225,7 @@ impl Jobs {
             for (place, answer) in answers.iter().enumerate() {
                 if let Applied::Stale(job) = answer {
                     places.push(place);
-                    orders.push(weighing(job, priority));
+                    orders.push(priority_command(job, priority));
                 }
             }
             if orders.is_empty() {
@@ -252,7 +252,7 @@ impl Jobs {
 }
 
 /// What was read of a job holds only as long as it is that.
-pub(crate) fn weighing(job: &Job, priority: Priority) -> JobCommand {
+pub(crate) fn priority_command(job: &Job, priority: Priority) -> JobCommand {
     let definition = Definition { priority, ..job.definition.clone() };
     let change = JobChange { definition: Some(definition), ..JobChange::default() };
     JobCommand {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::Jobs;
 use super::control::{Ask, counted};
 use crate::CommandError;
-use crate::balance::Occasion;
+use crate::balance::PlacementReason;
 use crate::update::{Manner, Read, placed, read_change};
 
 /// So often a change is read anew because something else changed the job meanwhile.
@@ -57,7 +57,7 @@ impl Jobs {
                 return Ok((job, now));
             };
             if let Some(ask) = enabled.map(turn) {
-                job.facts().obey(ask.command()).map_err(CommandError::NotAllowed)?;
+                job.facts().apply(ask.command()).map_err(CommandError::NotAllowed)?;
             }
             if change == JobChange::default() {
                 let meant = edit.if_generation.is_some().then_some([job.generation]);
@@ -74,8 +74,8 @@ impl Jobs {
             let mut placing = None;
             if let Some(new) = to_place {
                 let placing =
-                    placing.insert(self.balance.placing(scope, now, Occasion::Again).await?);
-                let choose = |after| placing.again(&job, &new, after);
+                    placing.insert(self.balance.placing(scope, now, PlacementReason::Rescheduled).await?);
+                let choose = |after| placing.rescheduled(&job, &new, after);
                 let next_at = placed(&job, &new, now, choose).map_err(CommandError::Invalid)?;
                 change.next_at = Some(next_at);
             }
@@ -90,7 +90,7 @@ impl Jobs {
             let obeyed = self.store.apply_commands(scope, vec![order], Now::Database).await?;
             match obeyed.into_iter().next() {
                 Some(Applied::Done(done)) => {
-                    placing.iter_mut().for_each(|placing| placing.keep(id));
+                    placing.iter_mut().for_each(|placing| placing.confirm(id));
                     self.announce(Signal::Jobs).await;
                     self.tell(scope, EventKind::JobUpdated, &[id]).await;
                     let edited = done.job.ok_or(CommandError::NotFound)?;
@@ -99,7 +99,7 @@ impl Jobs {
                     return match self.turn(scope, id, enabled, None).await {
                         Ok(turned) => Ok((turned.unwrap_or(edited), now)),
                         Err(refusal) if enabled == Some(true) => {
-                            self.put_back(scope, job, &edited).await?;
+                            self.restore(scope, job, &edited).await?;
                             Err(refusal)
                         }
                         Err(refusal) => Err(refusal),

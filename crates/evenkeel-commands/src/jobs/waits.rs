@@ -1,7 +1,7 @@
 //! How soon a run that waits will be taken.
 
+use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::order::Priority;
-use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{AttemptKey, JobId, Timestamp};
 use evenkeel_store::{Attempt, Job, Now, Scope, WaitsFor};
 

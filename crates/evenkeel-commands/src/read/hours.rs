@@ -59,9 +59,9 @@ fn is_in_blackout(window: LocalHours, blackouts: &[Blackout]) -> bool {
     let (wanted, blackouts) =
         (Blackouts::new(std::slice::from_ref(&window), &utc), Blackouts::new(blackouts, &utc));
     let minutes = (0..24 * 60).map(|minute| Timestamp::from_micros(minute * 60_000_000));
-    let mut wanted = minutes.filter(|minute| wanted.is_dark(*minute)).peekable();
+    let mut wanted = minutes.filter(|minute| wanted.is_in_blackout(*minute)).peekable();
     // A window shorter than a minute may contain no full minute. It is accepted unchecked.
-    wanted.peek().is_some() && wanted.all(|minute| blackouts.is_dark(minute))
+    wanted.peek().is_some() && wanted.all(|minute| blackouts.is_in_blackout(minute))
 }
 
 fn local_hours(item: &Value, what: &str) -> Result<LocalHours, String> {

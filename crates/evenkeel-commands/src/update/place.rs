@@ -1,7 +1,7 @@
 //! Which next time a job gets when it is changed.
 
 use evenkeel_core::blackout::Blackouts;
-use evenkeel_core::control::{SoFar, moved_to};
+use evenkeel_core::next_time::{ScheduleState, next_after_change};
 use evenkeel_core::schedule::{CalendarInterval, CronSchedule, Once};
 use evenkeel_core::{Definition, Schedule, Timestamp};
 use evenkeel_store::{Job, JobState};
@@ -43,7 +43,7 @@ fn leaves_preferred(job: &Job, new: &Definition) -> bool {
     let old = &job.definition;
     let is_other = old.prefer_window != Some(window) || old.timezone != new.timezone;
     let preferred = Blackouts::new(std::slice::from_ref(&window), &new.timezone);
-    is_other && job.next_at.is_some_and(|next| !preferred.is_dark(next))
+    is_other && job.next_at.is_some_and(|next| !preferred.is_in_blackout(next))
 }
 
 /// The next time that a change of its definition brings a job that [`moves`], at `now`; `choose`
@@ -54,7 +54,7 @@ pub(crate) fn placed(
     now: Timestamp,
     choose: impl FnOnce(Timestamp) -> Option<Timestamp>,
 ) -> Result<Option<Timestamp>, Vec<Fault>> {
-    let next_at = moved_to(new, so_far(job), now, choose);
+    let next_at = next_after_change(new, so_far(job), now, choose);
     let is_bounded = new.bounds.end_at.is_some() || new.bounds.max_runs.is_some();
     if next_at.is_none() && !is_bounded {
         return Err(vec![no_time_left(new, now)]);
@@ -63,8 +63,8 @@ pub(crate) fn placed(
 }
 
 /// What has become of a job so far.
-fn so_far(job: &Job) -> SoFar {
-    SoFar {
+fn so_far(job: &Job) -> ScheduleState {
+    ScheduleState {
         fired: job.fired,
         last_fired_at: job.last_fired_at,
         live: job.live,

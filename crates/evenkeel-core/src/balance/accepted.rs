@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::load_profile::Hours;
 use super::loads::Horizon;
-use super::rhythm::Hours;
 use crate::blackout::Blackouts;
 use crate::time::Timestamp;
 
@@ -57,7 +57,7 @@ fn slots_of(hours: &Hours, horizon: Horizon) -> Arc<[bool]> {
     let accepts = |slot: usize| {
         let middle = grid.start + grid.slot * slot as i64 + grid.slot / 2;
         let middle = Timestamp::from_micros(middle);
-        !dark.is_dark(middle) && (preferred.is_empty() || preferred.is_dark(middle))
+        !dark.is_in_blackout(middle) && (preferred.is_empty() || preferred.is_in_blackout(middle))
     };
     (0..horizon.day()).map(accepts).collect()
 }

@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 
 use super::loads::Loads;
-use super::place::{Candidates, Turn};
+use super::place::{Candidates, NodeTurn};
 
 /// Where the fewest jobs have their next time.
 pub(super) fn next(
     candidates: Candidates,
     own: &Loads,
     all: &Loads,
-    turn: Turn,
+    turn: NodeTurn,
     wanted: Option<&[bool]>,
 ) -> usize {
     let is_alone = own.jobs() == all.jobs();
@@ -31,7 +31,7 @@ const BLOCK: usize = 256;
 const LANES: usize = 8;
 
 /// The least of `own`, then of `all`, then of this node's, then the first.
-fn least(own_loads: &[i32], all_loads: &[i32], candidates: Candidates, turn: Turn) -> usize {
+fn least(own_loads: &[i32], all_loads: &[i32], candidates: Candidates, turn: NodeTurn) -> usize {
     let blocks = || own_loads.chunks(BLOCK).zip(all_loads.chunks(BLOCK)).enumerate();
     let least_of = |own: &[i32]| own.iter().copied().fold(i32::MAX, i32::min);
     let own_leasts: Vec<i32> = own_loads.chunks(BLOCK).map(least_of).collect();
@@ -73,7 +73,7 @@ fn least_of_all(own: &[i32], all: &[i32], own_least: i32) -> i32 {
 fn first_of_mine(
     mut best: impl Iterator<Item = usize>,
     candidates: Candidates,
-    turn: Turn,
+    turn: NodeTurn,
 ) -> usize {
     let Some(first) = best.next() else { return 0 };
     let is_mine = |candidate: usize| turn.is_mine(candidates.slot() + candidate as i64);
@@ -85,7 +85,7 @@ pub(super) fn projected(
     candidates: Candidates,
     own: &Loads,
     all: &Loads,
-    turn: Turn,
+    turn: NodeTurn,
     wanted: Option<&[bool]>,
 ) -> usize {
     let mut own_met = own.series(candidates).met(candidates);

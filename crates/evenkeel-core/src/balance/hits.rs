@@ -1,6 +1,6 @@
 //! The slots that a rhythm hits.
 
-use super::rhythm::{Beat, LoadProfile};
+use super::load_profile::{LoadProfile, Recurrence};
 use crate::job::Bounds;
 use crate::schedule::{Schedule, Timetable};
 use crate::slot::Slot;
@@ -49,43 +49,43 @@ impl Grid {
     /// Tells `hit` of every slot that the rhythm hits, in order.
     pub fn visit(self, rhythm: &LoadProfile, mut hit: impl FnMut(Hit)) {
         let from = rhythm.from.map_or(self.start, |from| from.start().as_micros().max(self.start));
-        match &rhythm.beat {
-            Beat::Every { every, phase } => self.visit_every(*every, *phase, from, &mut hit),
-            Beat::Clock { schedule, zone, dst } => {
+        match &rhythm.recurrence {
+            Recurrence::Every { every, phase } => self.visit_every(*every, *phase, from, &mut hit),
+            Recurrence::Clock { schedule, zone, dst } => {
                 let bounds = Bounds::default();
                 let times = Timetable { schedule, zone, dst: *dst, bounds };
                 self.visit_clock(times, from, &mut hit);
             }
-            Beat::Once(slot) => {
+            Recurrence::Once(slot) => {
                 let first = slot.start().as_micros().max(from);
                 if let Some(slot) = self.slot_of(first) {
                     hit(Hit { slot, times: self.whole(), first: true });
                 }
             }
             // It may run at any time.
-            Beat::Often(_) => {}
+            Recurrence::Often(_) => {}
         }
     }
 
     /// The slot of the first time from `from` on.
     pub fn first_of(self, rhythm: &LoadProfile, from: i64) -> Option<usize> {
         let from = rhythm.from.map_or(from, |start| start.start().as_micros().max(from));
-        let time = match &rhythm.beat {
-            Beat::Every { every, phase } => {
+        let time = match &rhythm.recurrence {
+            Recurrence::Every { every, phase } => {
                 from + (middle(*every, *phase) - from).rem_euclid(micros(*every))
             }
-            Beat::Clock { schedule, zone, dst } => {
+            Recurrence::Clock { schedule, zone, dst } => {
                 let times = Timetable { schedule, zone, dst: *dst, bounds: Bounds::default() };
                 times.next_after(Timestamp::from_micros(from - 1))?.as_micros()
             }
-            Beat::Once(slot) => slot.start().as_micros().max(from),
-            Beat::Often(_) => return None,
+            Recurrence::Once(slot) => slot.start().as_micros().max(from),
+            Recurrence::Often(_) => return None,
         };
         self.slot_of(time)
     }
 
     fn visit_every(self, every: Span, phase: u32, from: i64, hit: &mut impl FnMut(Hit)) {
-        let (step, middle) = (micros(Beat::step(every)), middle(every, phase));
+        let (step, middle) = (micros(Recurrence::step(every)), middle(every, phase));
         let every = micros(every);
         if step > self.slot {
             return self.visit_steps(every, i64::from(phase) * step, step, from, hit);
@@ -155,7 +155,7 @@ impl Grid {
 
 /// The middle of what is known of a phase: slots that are whole steps hold all of it.
 fn middle(every: Span, phase: u32) -> i64 {
-    let (every, step) = (micros(every), micros(Beat::step(every)));
+    let (every, step) = (micros(every), micros(Recurrence::step(every)));
     let rest = i64::from(phase) * step;
     rest + (every - rest).clamp(0, step) / 2
 }

@@ -1,6 +1,6 @@
 //! What a job counts for.
 
-use super::rhythm::{LoadProfile, LoadProfileKey};
+use super::load_profile::{LoadProfile, LoadProfileKey};
 use crate::job::Definition;
 use crate::time::{Span, Timestamp};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::accepted::Accepted;
 use super::hits::{Grid, micros};
-use super::rhythm::{Beat, LoadProfile};
+use super::load_profile::{LoadProfile, Recurrence};
 use super::seconds::Seconds;
 use super::settings::BalanceSettings;
 use crate::slot::Slot;
@@ -137,7 +137,7 @@ impl Horizon {
 
     /// Can a rebalance move it?
     pub(super) fn is_movable(self, rhythm: &LoadProfile) -> bool {
-        matches!(rhythm.beat, Beat::Every { every, .. } if !rhythm.fixed && every >= self.slot)
+        matches!(rhythm.recurrence, Recurrence::Every { every, .. } if !rhythm.fixed && every >= self.slot)
     }
 }
 
@@ -230,11 +230,11 @@ impl Loads {
     }
 
     fn change(&mut self, rhythm: &LoadProfile, jobs: i64, cost: i64) {
-        if let Beat::Often(period) = rhythm.beat {
+        if let Recurrence::Often(period) = rhythm.recurrence {
             let by = Amounts { next: jobs, runs: jobs, cost };
             return keep(&mut self.often, period, by);
         }
-        if let Beat::Every { every, phase } = rhythm.beat {
+        if let Recurrence::Every { every, phase } = rhythm.recurrence {
             self.seconds.change(every, phase, jobs);
         }
         let grid = self.horizon.grid();
@@ -283,7 +283,7 @@ impl Loads {
             next[slot] = i32::try_from(sum.max(0)).unwrap_or(i32::MAX);
         }
         let length = near.end() - near.start;
-        if matches!(rhythm.beat, Beat::Every { every, .. } if micros(every) > length) {
+        if matches!(rhythm.recurrence, Recurrence::Every { every, .. } if micros(every) > length) {
             grid.visit(rhythm, |hit| {
                 slow_runs[hit.slot] += jobs as f64;
                 slow_cost[hit.slot] += cost as f64;
@@ -293,7 +293,7 @@ impl Loads {
 
     /// Where a rhythm that can be moved may be.
     fn place_of(&mut self, rhythm: &LoadProfile) -> Where {
-        let Beat::Every { every, .. } = rhythm.beat else {
+        let Recurrence::Every { every, .. } = rhythm.recurrence else {
             return Where { window: self.horizon.day(), hours: None };
         };
         let window = (every.as_micros() / self.horizon.slot.as_micros()).max(1);

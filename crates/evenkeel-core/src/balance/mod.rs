@@ -6,25 +6,25 @@
 
 mod accepted;
 mod choose;
+mod constraints;
 mod hits;
 mod load;
+mod load_profile;
 mod loads;
 mod moves;
 mod place;
 mod plan;
-mod rhythm;
 mod seconds;
 mod settings;
 mod spread;
 #[cfg(test)]
 mod test_loads;
-mod wishes;
 
 pub use load::{ASSUMED_COST, COST_MAX, Load};
+pub use load_profile::{Hours, LoadProfile, LoadProfileKey, Recurrence};
 pub use loads::{Horizon, Loads, Measure};
 pub use moves::{Move, MovesError, decode_moves, encode_moves};
-pub use place::{ToPlace, Turn, first_time};
+pub use place::{JobToPlace, NodeTurn, first_time};
 pub use plan::{Placement, Plan, SkipReason, Wanted, moved_back, plan};
-pub use rhythm::{Beat, Hours, LoadProfile, LoadProfileKey};
 pub use settings::{BalanceSettings, Policy, SearchWindow};
-pub use spread::{Grain, Spread};
+pub use spread::{Granularity, Spread};

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::rhythm::LoadProfileKey;
+use super::load_profile::LoadProfileKey;
 use crate::ids::JobNo;
 use crate::time::Timestamp;
 

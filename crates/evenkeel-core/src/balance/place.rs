@@ -1,12 +1,12 @@
 //! Where a job is placed.
 
 use super::choose;
+use super::constraints;
 use super::hits::micros;
+use super::load_profile::Recurrence;
 use super::loads::{FAR, Loads};
-use super::rhythm::Beat;
 use super::seconds::{best_second, offset_after};
 use super::settings::{BalanceSettings, Policy, SearchWindow};
-use super::wishes;
 use crate::job::Definition;
 use crate::schedule::{Interval, Schedule};
 use crate::slot::Slot;
@@ -14,7 +14,7 @@ use crate::time::{Span, Timestamp};
 
 /// A job that needs a time.
 #[derive(Copy, Clone, Debug)]
-pub struct ToPlace<'a> {
+pub struct JobToPlace<'a> {
     /// What it is.
     pub definition: &'a Definition,
     /// Its own number, [`JobId::seed`](crate::JobId::seed): it says where in its slot it runs.
@@ -28,14 +28,14 @@ pub struct ToPlace<'a> {
 /// Several nodes place at once, and each sees what the others did a little later. Of slots that are
 /// equally good, each prefers its own.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Turn {
+pub struct NodeTurn {
     /// Which node this is, from 0.
     pub mine: u32,
     /// How many there are.
     pub of: u32,
 }
 
-impl Turn {
+impl NodeTurn {
     /// Nobody else places.
     pub const ALONE: Self = Self { mine: 0, of: 1 };
 
@@ -67,10 +67,10 @@ impl Definition {
 /// then of `all`, of which that is a part, then the earliest.
 pub fn first_time(
     settings: &BalanceSettings,
-    job: ToPlace<'_>,
+    job: JobToPlace<'_>,
     own: &Loads,
     all: &Loads,
-    turn: Turn,
+    turn: NodeTurn,
 ) -> Option<Timestamp> {
     let by_itself = || job.definition.timetable().first_after(job.after);
     let Some(interval) = job.definition.free_interval() else { return by_itself() };
@@ -81,7 +81,7 @@ pub fn first_time(
     let Some(candidates) = Candidates::of(settings, slot, interval, job) else {
         return by_itself();
     };
-    let wanted = wishes::best(job.definition, candidates, own.horizon());
+    let wanted = constraints::best(job.definition, candidates, own.horizon());
     let wanted = wanted.as_deref();
     let best = match (candidates.count, settings.policy) {
         (1, _) => 0,
@@ -99,10 +99,10 @@ pub fn first_time(
 /// interval are not counted, by hash.
 fn in_its_own_rhythm(
     interval: Interval,
-    job: ToPlace<'_>,
+    job: JobToPlace<'_>,
     own: &Loads,
     all: &Loads,
-    turn: Turn,
+    turn: NodeTurn,
 ) -> Option<Timestamp> {
     let every = micros(interval.every());
     let offset = if interval.is_exact() {
@@ -129,7 +129,7 @@ pub(super) fn unit_of(every: Span, slot: Span) -> Span {
     if every >= Span::from_secs(3600) {
         slot.max(Slot::LENGTH)
     } else {
-        slot.max(Beat::step(every))
+        slot.max(Recurrence::step(every))
     }
 }
 
@@ -155,7 +155,7 @@ impl Candidates {
         settings: &BalanceSettings,
         slot: Span,
         interval: Interval,
-        job: ToPlace<'_>,
+        job: JobToPlace<'_>,
     ) -> Option<Self> {
         let every = interval.every();
         let unit = unit_of(every, slot);
@@ -178,7 +178,7 @@ impl Candidates {
 
     /// A time in the slot of `time` that is far from those of the jobs which are there; `None` if there
     /// is none in the window, or if another second of the slot would lead to other slots later.
-    fn spread_in_slot(self, time: i64, all: &Loads, turn: Turn) -> Option<i64> {
+    fn spread_in_slot(self, time: i64, all: &Loads, turn: NodeTurn) -> Option<i64> {
         if self.every % self.unit != 0 {
             return None;
         }

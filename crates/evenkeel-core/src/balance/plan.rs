@@ -27,11 +27,11 @@ use self::classes::{Classes, Mover};
 use self::guards::reason_to_stay;
 use self::limits::change_load;
 pub use self::times::moved_back;
+use super::load_profile::{LoadProfile, LoadProfileKey};
 use super::loads::{Loads, Measure};
 use super::moves::Move;
-use super::rhythm::{LoadProfile, LoadProfileKey};
 use super::settings::BalanceSettings;
-use super::spread::{Grain, Spread};
+use super::spread::{Granularity, Spread};
 use crate::ids::JobNo;
 use crate::time::{Span, Timestamp};
 
@@ -40,7 +40,7 @@ use crate::time::{Span, Timestamp};
 pub struct Placement {
     /// Which.
     pub job: JobNo,
-    /// Its own number; see [`ToPlace::seed`](super::ToPlace::seed).
+    /// Its own number; see [`JobToPlace::seed`](super::JobToPlace::seed).
     pub seed: u64,
     /// Its generation.
     pub generation: i32,
@@ -185,8 +185,8 @@ pub fn plan(
         moves,
         rhythms: texts,
         skipped,
-        before: own.spread(Measure::Runs, Grain::Slot),
-        after: loads_after.spread(Measure::Runs, Grain::Slot),
+        before: own.spread(Measure::Runs, Granularity::Slot),
+        after: loads_after.spread(Measure::Runs, Granularity::Slot),
         loads_before: own.clone(),
         loads_after,
     }

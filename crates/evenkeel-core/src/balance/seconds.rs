@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::hits::micros;
-use super::place::Turn;
+use super::place::NodeTurn;
 use super::spread::Spread;
 use crate::time::{Span, Timestamp};
 
@@ -98,7 +98,12 @@ fn gcd(one: usize, other: usize) -> usize {
 /// The second of its interval in which a job should run: where it starts together with the fewest
 /// runs of its tenant (`own`), then of `all`; of such seconds one of this node's, and of these the one
 /// that is farthest from all others. `None` if seconds of such an interval are not counted.
-pub(super) fn best_second(every: Span, own: &Seconds, all: &Seconds, turn: Turn) -> Option<i64> {
+pub(super) fn best_second(
+    every: Span,
+    own: &Seconds,
+    all: &Seconds,
+    turn: NodeTurn,
+) -> Option<i64> {
     let secs = counted(every)?;
     let all_met = all.met(secs);
     let own_met = if own == all { all_met.clone() } else { own.met(secs) };
@@ -138,7 +143,7 @@ fn distances(met: &[f64]) -> Vec<usize> {
 /// The second of a slot, in microseconds, for a job that finds `before` others there: each next one
 /// lies in one of the widest gaps that those before it have left. Slots begin at different seconds, so
 /// that not all of them are busy at the same ones.
-pub(super) fn offset_after(before: u64, slot_no: i64, length: Span, turn: Turn) -> i64 {
+pub(super) fn offset_after(before: u64, slot_no: i64, length: Span, turn: NodeTurn) -> i64 {
     let secs = (length.as_micros() / SECOND).max(1);
     let nth = before.wrapping_mul(u64::from(turn.of.max(1))).wrapping_add(turn.mine.into());
     // Another irrational part of a whole tells the slots apart.
@@ -166,7 +171,7 @@ mod tests {
     fn place(seconds: &mut Seconds, every: u64, jobs: usize) -> Vec<i64> {
         let mut placed = Vec::new();
         for _ in 0..jobs {
-            let second = best_second(secs(every), seconds, seconds, Turn::ALONE).unwrap();
+            let second = best_second(secs(every), seconds, seconds, NodeTurn::ALONE).unwrap();
             seconds.change(secs(every), second as u32, 1);
             placed.push(second);
         }
@@ -213,13 +218,13 @@ mod tests {
             all.change(secs(10), phase, 1);
         }
         all.change(secs(10), 8, 5);
-        assert_eq!(best_second(secs(10), &own, &all, Turn::ALONE), Some(9));
-        let second = |mine| best_second(secs(60), &own, &own, Turn { mine, of: 2 });
+        assert_eq!(best_second(secs(10), &own, &all, NodeTurn::ALONE), Some(9));
+        let second = |mine| best_second(secs(60), &own, &own, NodeTurn { mine, of: 2 });
         assert_ne!(second(0), second(1));
         // Of half seconds and of quarters of an hour nothing is known.
         let half = Span::from_millis(1_500);
-        assert_eq!(best_second(half, &own, &all, Turn::ALONE), None);
-        assert_eq!(best_second(secs(900), &own, &all, Turn::ALONE), None);
+        assert_eq!(best_second(half, &own, &all, NodeTurn::ALONE), None);
+        assert_eq!(best_second(secs(900), &own, &all, NodeTurn::ALONE), None);
     }
 
     proptest! {
@@ -253,7 +258,7 @@ mod tests {
             jobs in 2_u64..200, of in 1_u32..4,
         ) {
             prop_assume!(jobs * 3 <= length);
-            let turn = Turn { mine: 0, of };
+            let turn = NodeTurn { mine: 0, of };
             let offsets: BTreeSet<i64> =
                 (0..jobs).map(|n| offset_after(n, slot_no, secs(length), turn)).collect();
             let whole = |offset: &i64| {

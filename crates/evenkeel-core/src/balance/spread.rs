@@ -6,7 +6,7 @@ use super::loads::{Loads, Measure, Where};
 
 /// What is compared.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Grain {
+pub enum Granularity {
     /// The slots of the next 24 hours.
     Slot,
     /// Their hours, by the clock, UTC: the first of them begins at midnight.
@@ -75,11 +75,11 @@ impl Loads {
     }
 
     /// How even they are.
-    pub fn spread(&self, measure: Measure, grain: Grain) -> Spread {
+    pub fn spread(&self, measure: Measure, grain: Granularity) -> Spread {
         let day = self.day(measure);
         let day = match grain {
-            Grain::Slot => day,
-            Grain::Hour => day.folded(24, |slot| self.hour_of(slot)),
+            Granularity::Slot => day,
+            Granularity::Hour => day.folded(24, |slot| self.hour_of(slot)),
         };
         day.spread(measure != Measure::Cost)
     }

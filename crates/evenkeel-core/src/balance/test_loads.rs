@@ -1,6 +1,6 @@
 //! Loads for tests.
 
-use super::{BalanceSettings, Beat, Horizon, LoadProfile, Loads};
+use super::{BalanceSettings, Horizon, LoadProfile, Loads, Recurrence};
 use crate::schedule::{Cron, CronSchedule, Dst, Interval, Schedule};
 use crate::{Definition, Span, Timestamp, Zone};
 
@@ -27,8 +27,8 @@ pub(super) fn daily(slot: i64) -> LoadProfile {
 pub(super) fn nine() -> LoadProfile {
     let cron = Cron::parse("0 9 * * *").unwrap().settled(7, true);
     let schedule = Schedule::Cron(CronSchedule { cron, max_duration: None });
-    let beat = Beat::Clock { schedule, zone: Zone::utc(), dst: Dst::default() };
-    LoadProfile { beat, fixed: true, from: None, hours: None }
+    let recurrence = Recurrence::Clock { schedule, zone: Zone::utc(), dst: Dst::default() };
+    LoadProfile { recurrence, fixed: true, from: None, hours: None }
 }
 
 pub(super) fn loads_with_slot(slot: Span) -> Loads {

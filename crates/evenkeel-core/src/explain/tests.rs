@@ -334,7 +334,7 @@ fn what_waits_for_a_place_says_of_which_limit() {
     let job = Definition { concurrency_key: Some("example.com".into()), ..job() };
     let why = |key: LimitKey| {
         let limit = Limit { key, most: 2 };
-        let waits_for = WaitsFor::Place { since: earlier(50), limit, running: 2 };
+        let waits_for = WaitsFor::Permit { since: earlier(50), limit, running: 2 };
         let waiting = [Waiting { waits_for, ..in_queue(None, None) }];
         let facts = Facts { live: 1, waiting: &waiting, ..facts(&job, &workers) };
         let mut explanation = explain(&facts, NOW);

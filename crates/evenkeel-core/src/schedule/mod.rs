@@ -14,7 +14,7 @@ pub use dst::{Dst, Gap, Overlap};
 pub use interval::{Interval, IntervalError};
 pub use once::Once;
 pub use periodic::{Periodic, PeriodicError};
-pub use timetable::{Moved, Timetable};
+pub use timetable::{MovedBy, Timetable};
 
 use serde::{Deserialize, Serialize};
 

@@ -20,14 +20,14 @@ pub struct Timetable<'a> {
 
 /// Why a time is not where the schedule says.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Moved {
+pub enum MovedBy {
     /// The clocks jumped over it.
     DaylightSaving,
     /// Nothing may start then.
     Blackout,
 }
 
-impl Moved {
+impl MovedBy {
     /// The word users see.
     pub const fn as_str(self) -> &'static str {
         match self {

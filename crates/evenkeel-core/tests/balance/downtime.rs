@@ -2,7 +2,7 @@
 
 use evenkeel_core::advance::{DueTime, advance};
 use evenkeel_core::balance::{
-    BalanceSettings, Horizon, LoadProfile, Loads, Policy, ToPlace, Turn, first_time,
+    BalanceSettings, Horizon, JobToPlace, LoadProfile, Loads, NodeTurn, Policy, first_time,
 };
 use evenkeel_core::misfire::MisfirePolicy;
 use evenkeel_core::schedule::Interval;
@@ -26,8 +26,8 @@ proptest! {
         let definition = Definition { misfire, ..Definition::noop(schedule) };
         let settings = BalanceSettings { policy, ..BalanceSettings::default() };
         let loads = Loads::new(Horizon::new(&settings, created));
-        let job = ToPlace { definition: &definition, seed, cost: Span::ZERO, after: created };
-        let first = first_time(&settings, job, &loads, &loads, Turn::ALONE).unwrap();
+        let job = JobToPlace { definition: &definition, seed, cost: Span::ZERO, after: created };
+        let first = first_time(&settings, job, &loads, &loads, NodeTurn::ALONE).unwrap();
         let rhythm = LoadProfile::of(&definition, first);
 
         let mut next = first;

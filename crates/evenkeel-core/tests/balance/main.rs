@@ -7,8 +7,8 @@ mod downtime;
 use std::collections::BTreeMap;
 
 use evenkeel_core::balance::{
-    BalanceSettings, Grain, Horizon, LoadProfile, LoadProfileKey, Loads, Measure, Policy, ToPlace,
-    Turn, first_time,
+    BalanceSettings, Granularity, Horizon, JobToPlace, LoadProfile, LoadProfileKey, Loads, Measure,
+    NodeTurn, Policy, first_time,
 };
 use evenkeel_core::schedule::{Cron, CronSchedule, Interval};
 use evenkeel_core::{Definition, Schedule, Span, Timestamp};
@@ -91,8 +91,8 @@ impl Month {
 
     fn place(&mut self, mut job: Job) -> Job {
         let (definition, seed, cost) = (&job.definition, job.seed, job.cost);
-        let wanted = ToPlace { definition, seed, cost, after: self.now };
-        let time = first_time(&self.settings, wanted, &self.loads, &self.loads, Turn::ALONE);
+        let wanted = JobToPlace { definition, seed, cost, after: self.now };
+        let time = first_time(&self.settings, wanted, &self.loads, &self.loads, NodeTurn::ALONE);
         let rhythm = LoadProfile::of(definition, time.unwrap()).unwrap();
         self.loads.add(&rhythm, 1, job.cost);
         let key = LoadProfileKey::of(&rhythm.text());
@@ -142,7 +142,7 @@ impl Month {
     }
 
     fn score(&self) -> f64 {
-        self.loads.spread(Measure::Runs, Grain::Slot).score
+        self.loads.spread(Measure::Runs, Granularity::Slot).score
     }
 }
 

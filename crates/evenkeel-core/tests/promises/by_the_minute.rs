@@ -3,12 +3,12 @@
 
 use std::cmp::Reverse;
 
-use evenkeel_core::chain::{Again, Ended, Then, after_end};
+use evenkeel_core::after_attempt::{Ended, RetryHint, Then, after_end};
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::condition::{Condition, Facts, Level, Reason, condition};
 use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_core::order::{DispatchKey, Lane, Priority};
 use evenkeel_core::retry::RetryPolicy;
-use evenkeel_core::run::Outcome;
 use evenkeel_core::schedule::{Cron, CronSchedule, Once, Periodic, Schedule};
 use evenkeel_core::{AttemptNo, Definition, History, Span, StartWindow, Timestamp};
 
@@ -98,14 +98,14 @@ impl Job {
         let started_at = self.running_since.take().unwrap();
         self.history = self.history.after(outcome, started_at, now, DEFAULT_ALPHA);
         let attempt = AttemptNo(self.attempt);
-        let again = Again::AsUsual;
+        let again = RetryHint::ByPolicy;
         let ended = Ended { attempt, outcome, again, started_at, finished_at: now };
         match after_end(&self.definition, ended, 0.5) {
             Then::Retry { due } => {
                 self.attempt += 1;
                 self.retry_at = Some(due);
             }
-            Then::EndChain { next_at, .. } => {
+            Then::EndRun { next_at, .. } => {
                 (self.attempt, self.live) = (0, None);
                 self.next_at = next_at.unwrap_or(self.next_at);
             }

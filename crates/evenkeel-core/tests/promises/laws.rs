@@ -18,11 +18,11 @@ proptest! {
         let past = Past { reference: time.saturating_sub(ago), average };
         let window = job.window(time, &past);
         prop_assert!(window.can_start_by >= time);
-        prop_assert!(!job.blackouts().is_dark(window.can_start_by));
+        prop_assert!(!job.blackouts().is_in_blackout(window.can_start_by));
         // It is the first such moment, unless blackouts are to be avoided.
         if !job.avoid_blackout {
             let before = window.can_start_by.saturating_sub(TICK);
-            prop_assert!(window.can_start_by == time || job.blackouts().is_dark(before));
+            prop_assert!(window.can_start_by == time || job.blackouts().is_in_blackout(before));
         }
         let closes = job.may_start_until(window.can_start_by, average);
         prop_assert!(closes.is_none_or(|closes| closes >= window.can_start_by));
@@ -34,7 +34,7 @@ proptest! {
     ) {
         let start = job.next_start(time, average, now);
         prop_assert!(start >= time);
-        prop_assert!(!job.blackouts().is_dark(start));
+        prop_assert!(!job.blackouts().is_in_blackout(start));
         if start > now {
             prop_assert_eq!(start, job.may_start_from(time.max(now), average));
         } else {
@@ -47,13 +47,13 @@ proptest! {
     fn what_avoids_blackouts_does_not_meet_one_if_it_can_be_helped(
         job in definition(), time in moment(), average in minutes(0..1500),
     ) {
-        let Some(_) = job.blackouts().closing(time) else { return Ok(()) };
+        let Some(_) = job.blackouts().next_start(time) else { return Ok(()) };
         let job = Definition { avoid_blackout: true, ..job };
         let start = job.may_start_from(time, average);
         let longest = job.blackouts().longest_open().as_micros();
         let fits = average.as_micros() + 60_000_000 <= longest;
         // Whoever comes a second after a blackout's end can start before the next one's.
-        let opening = job.blackouts().opening(time).saturating_add(Span::from_secs(1));
+        let opening = job.blackouts().next_open(time).saturating_add(Span::from_secs(1));
         let soon = job.may_start_from(opening, average).since(opening);
         prop_assert!(soon <= Span::from_secs(2 * 86_400 + 7200));
         if longest > 60_000_000 {
@@ -67,10 +67,10 @@ proptest! {
             prop_assert!(in_time.into_iter().any(|in_time| in_time));
         }
         let over = start.saturating_add(average);
-        let closing = job.blackouts().closing(start).unwrap();
+        let closing = job.blackouts().next_start(start).unwrap();
         prop_assert!(!fits || over <= closing);
         if !fits {
-            prop_assert_eq!(start, job.blackouts().opening(time));
+            prop_assert_eq!(start, job.blackouts().next_open(time));
         }
     }
 

@@ -1,4 +1,5 @@
-//! Says how evenly load is spread: shows it, keeps it by the hour, and raises an alert when it falls.
+//! Measures how evenly load is spread: exports it, stores it hourly, and raises an alert when it
+//! falls.
 
 use std::sync::Arc;
 
@@ -14,26 +15,25 @@ use crate::cluster::node_context::NodeContext;
 use crate::cluster::store_health::log_trouble;
 
 const HOUR: Span = Span::from_secs(3600);
-/// So many rhythms are looked at where others would wait for it; more are looked at apart.
+/// Up to this many load profiles are computed on the loop's own thread.
 const FEW: usize = 500;
 
-/// Looks at load again and again. Every node shows it; one of all keeps it.
+/// Computes the balance score at an interval. Every node exports it; one node stores it.
 pub struct BalanceScore {
     store: Arc<dyn Store>,
     settings: BalanceSettings,
-    /// The last hour that was kept.
-    kept: Option<Timestamp>,
+    /// The last hour whose score was stored.
+    saved_hour: Option<Timestamp>,
 }
 
 impl BalanceScore {
-    /// Of the load of a store.
     pub fn new(store: Arc<dyn Store>, settings: BalanceSettings) -> Self {
         Self { store, settings, kept: None }
     }
 
-    /// Looks at load at `now`, shows it, and if it `keeps` scores, those of an hour that has none.
-    /// Says of how many tenants.
-    pub async fn run_once(&mut self, now: Timestamp, keeps: bool) -> Result<usize, StoreError> {
+    /// Exports the spread of load at `now`. If `saves` is true, also stores the scores of an hour
+    /// that has none. Returns for how many tenants.
+    pub async fn run_once(&mut self, now: Timestamp, saves: bool) -> Result<usize, StoreError> {
         let profiles = Arc::new(LoadProfiles::read(&*self.store).await?);
         let horizon = Horizon::new(&self.settings, now);
         show(&off_thread(&profiles, move |profiles| Shown::of(&profiles.loads(horizon))).await?);
@@ -48,7 +48,7 @@ impl BalanceScore {
                 move |profiles: &LoadProfiles| score(&profiles.loads_of(tenant, horizon), hour);
             let score = off_thread(&profiles, look).await?;
             let is_low = score.score < self.settings.alert_below;
-            // Read first: once the score is kept, nothing may fail that would lose the alert.
+            // Read first: once the score is stored, a failure would lose the alert.
             let before = if is_low { self.score_before(tenant, hour).await? } else { None };
             let was_low = before.is_some_and(|before| before < self.settings.alert_below);
             if self.store.save_score(tenant, score).await? && is_low && !was_low {
@@ -59,7 +59,6 @@ impl BalanceScore {
         Ok(tenants.len())
     }
 
-    /// The score of the hour before, if it is known.
     async fn score_before(
         &self,
         tenant: TenantNo,
@@ -70,7 +69,7 @@ impl BalanceScore {
         Ok(before.first().map(|before| before.score))
     }
 
-    /// Tells of a score that has fallen: it was good an hour before, or nobody knows.
+    /// Reports a score that fell below the threshold since the hour before.
     fn alert(&self, tenant: TenantNo, kept: SavedScore, before: Option<f64>, now: Timestamp) {
         let threshold = self.settings.alert_below;
         metrics::counter!("evenkeel_distribution_alerts_total").increment(1);
@@ -105,14 +104,14 @@ impl BalanceScore {
         let mut wait = ctx.settings.poll;
         while ctx.pause(wait).await {
             if let Err(error) = self.run_once(ctx.db_now(), ctx.is_housekeeper()).await {
-                log_trouble(&error, "the balance score was not computed; will retry");
+                log_trouble(&error, "computing the balance score failed; will retry");
             }
             wait = ctx.settings.score_every;
         }
     }
 }
 
-/// Looks at load, apart from all else if it is much.
+/// Runs `look` on a blocking thread if there are many profiles.
 async fn off_thread<T: Send + 'static>(
     profiles: &Arc<LoadProfiles>,
     look: impl FnOnce(&LoadProfiles) -> T + Send + 'static,
@@ -139,13 +138,11 @@ fn score(loads: &Loads, hour: Timestamp) -> SavedScore {
     }
 }
 
-/// When the hour of a moment began.
 fn beginning(now: Timestamp) -> Timestamp {
     let hour = HOUR.as_micros().cast_signed();
     Timestamp::from_micros(now.as_micros() - now.as_micros().rem_euclid(hour))
 }
 
-/// What is shown of everybody's load.
 struct Shown {
     score: f64,
     hours: [f64; 24],

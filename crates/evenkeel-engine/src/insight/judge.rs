@@ -1,8 +1,10 @@
-//! Judges jobs that something happened to: do they keep their promise?
+//! Computes the condition of jobs: OK, WARNING or ERROR, depending on their deadline.
 //!
-//! What is judged is on the store's watch list. The end of an attempt puts its job there by itself;
-//! what only a node can notice (a time that should have started, a run that goes on for long) is put
-//! there here.
+//! Only at-risk jobs are judged; the store holds the list. The end of an attempt adds its job in
+//! the
+//! same transaction. This loop adds jobs for what only a node notices: due times that did not
+//! start,
+//! and long runs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,32 +22,30 @@ use tracing::{info, warn};
 use crate::cluster::node_context::{Backoff, NodeContext};
 use crate::cluster::store_health::log_trouble;
 
-/// Between two passes, however much is noticed.
+/// Minimum time between two passes.
 const GAP: Duration = Duration::from_millis(100);
-/// The counts are looked at every so many polls.
-const POLLS_A_COUNT: u32 = 5;
-/// Batches judged in one pass: what is noticed meanwhile must not wait for ever.
-const BATCHES_A_PASS: usize = 100;
-/// Attempts in the queue that one pass looks at.
-const QUEUE_LOOKED_AT: u32 = 5000;
-/// Changes told in the log after each batch.
+/// Polls between two counts of conditions.
+const POLLS_PER_COUNT: u32 = 5;
+/// Batches per pass, so that newly noticed jobs do not wait long.
+const BATCHES_PER_PASS: usize = 100;
+/// Queued attempts checked per pass.
+const QUEUE_STEP: u32 = 5000;
+/// Changes logged per batch.
 const LOGGED_MAX: usize = 5;
 
-/// Keeps the watch list of this node's shards.
 pub struct Judge {
     ctx: Arc<NodeContext>,
-    /// Long runs that are on the list already.
+    /// Long runs that were already added to the list.
     long_runs: BTreeSet<AttemptKey>,
-    /// How far the queue has been looked through in this round.
+    /// How far the queue has been checked in this round.
     queue_seen_to: Option<AttemptKey>,
     counted_at: Option<Duration>,
-    /// Who shares the shards, and which of them are this node's.
+    /// Nodes that share the shards, and this node's shards.
     schedulers: Vec<NodeNo>,
     shards: Vec<Shard>,
 }
 
 impl Judge {
-    /// A judge of this incarnation.
     pub fn new(ctx: Arc<NodeContext>) -> Self {
         Self {
             ctx,
@@ -57,7 +57,7 @@ impl Judge {
         }
     }
 
-    /// Puts on the list what belongs there, and judges what is due. Says how many were judged.
+    /// Adds jobs to the list and judges those that are due. Returns how many were judged.
     pub async fn run_once(&mut self) -> Result<usize, StoreError> {
         let schedulers = self.ctx.schedulers(&self.ctx.members.borrow());
         if schedulers != self.schedulers {
@@ -126,7 +126,7 @@ impl Judge {
             let judgements: Vec<Judgement> =
                 due.jobs.iter().map(|job| self.judgement(job, due.now)).collect();
             let stored = ctx.store.judge(judgements.clone(), NodeContext::NOW).await;
-            // What surely was not stored is found again by the next pass, and told then.
+            // A judgement that was certainly not stored is repeated and reported by the next pass.
             if stored.as_ref().err().and_then(StoreError::unwritable).is_none() {
                 log_changes(&due.jobs, &judgements);
                 if ctx.events.has_listeners() {
@@ -144,7 +144,7 @@ impl Judge {
 
     fn judgement(&self, job: &JobToJudge, now: Timestamp) -> Judgement {
         let Ok(definition) = self.ctx.definitions.read(job.no, &job.definition) else {
-            // Nobody can run it until somebody changes it, which brings it back here.
+            // The job cannot run until it is changed, and a change adds it to the list again.
             let (reason, again_at) = (Reason::GivenUp, Some(Timestamp::MAX));
             return Judgement {
                 job: job.no,
@@ -174,8 +174,8 @@ impl Judge {
         }
     }
 
-    /// Shows how many jobs are in each condition.
-    async fn count(&mut self) -> Result<(), StoreError> {
+    /// Exports how many jobs are in each condition.
+    async fn export_counts(&mut self) -> Result<(), StoreError> {
         let now = self.ctx.clock.monotonic();
         let every = self.ctx.settings.poll * POLLS_A_COUNT;
         if self.counted_at.is_some_and(|then| now.saturating_sub(then) < every) {
@@ -195,7 +195,6 @@ impl Judge {
         Ok(())
     }
 
-    /// Runs until the node stops.
     pub async fn run(mut self) {
         let ctx = Arc::clone(&self.ctx);
         let mut stopping = ctx.stopping.subscribe();
@@ -208,7 +207,7 @@ impl Judge {
                 }
                 Err(error) => {
                     log_trouble(&error, "judging conditions failed; will retry");
-                    // What it could not judge is noticed again at once: the store comes first.
+                    // The failed jobs are at risk again at once, so wait for the store first.
                     ctx.pause(backoff.next()).await;
                     continue;
                 }
@@ -223,13 +222,13 @@ impl Judge {
     }
 }
 
-/// Waits until something is noticed, and a little longer: more may follow.
-async fn noticed(ctx: &NodeContext) {
+/// Waits until jobs are at risk, at least for [`GAP`].
+async fn jobs_at_risk(ctx: &NodeContext) {
     tokio::time::sleep(GAP).await;
     ctx.at_risk.news().await;
 }
 
-/// When a job turns, or turned, to ERROR, as far as can be told.
+/// Returns when the job turns, or turned, to ERROR.
 fn error_at(found: &Condition, job: &JobToJudge, now: Timestamp) -> Timestamp {
     match (found.level(), found.deadline) {
         (_, Some(deadline)) => deadline,
@@ -238,7 +237,7 @@ fn error_at(found: &Condition, job: &JobToJudge, now: Timestamp) -> Timestamp {
     }
 }
 
-/// Whose condition is another one now, for those who listen.
+/// Events for changed conditions.
 fn changes(
     jobs: &[JobToJudge],
     judgements: &[Judgement],
@@ -262,8 +261,8 @@ fn changes(
     })
 }
 
-/// Says in the log whose promise is broken and who is well again, but not for ever: a thousand jobs
-/// that wait for the same node are one piece of news.
+/// Logs jobs that turned to ERROR, up to a limit, and how many recovered. A thousand jobs may wait
+/// for the same node.
 fn log_changes(jobs: &[JobToJudge], judgements: &[Judgement]) {
     let (mut worse, mut better) = (0, 0);
     for (job, judgement) in jobs.iter().zip(judgements) {
@@ -272,16 +271,16 @@ fn log_changes(jobs: &[JobToJudge], judgements: &[Judgement]) {
             worse += 1;
             if worse <= LOGGED_MAX {
                 let reason = judgement.reason.as_str();
-                warn!(job.no = job.no.0, "job {} does not keep its promise: {reason}", job.no);
+                warn!(job.no = job.no.0, "job {} misses its deadline: {reason}", job.no);
             }
         }
         better += usize::from(before == Level::Error && after < before);
     }
     if worse > LOGGED_MAX {
         let more = worse - LOGGED_MAX;
-        warn!(jobs.count = more, "and {more} more jobs do not keep their promise");
+        warn!(jobs.count = more, "{more} more jobs miss their deadline");
     }
     if better > 0 {
-        info!(jobs.count = better, "{better} jobs keep their promise again");
+        info!(jobs.count = better, "{better} jobs meet their deadline again");
     }
 }

@@ -1,5 +1,5 @@
-//! Says in the log what happens to runs, with their jobs' ids, but not for ever: of thousands in a
-//! second a few are told and the others counted.
+//! Logs starts and ends of runs with their jobs' ids. Up to 20 lines per second are written;
+//! further ones are counted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,16 +14,15 @@ use tracing::{Level, error, info, warn};
 
 use crate::cluster::node_context::NodeContext;
 
-/// Lines in a second.
+/// Lines per second.
 const LINES: usize = 20;
-/// Of them, so many are left for what went wrong.
-const KEPT_FOR_TROUBLE: usize = 10;
-/// So much of an error is in the log.
+/// Of these lines, reserved for failures.
+const RESERVED_FOR_FAILURES: usize = 10;
+/// Logged characters of an error.
 const ERROR_CHARS: usize = 200;
-/// Lines that came together are written together, and what jobs are known by is asked for once.
+/// Interval of writing. Jobs' ids are read once per interval.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Something about a run that is worth a line.
 #[derive(Debug)]
 enum LogEntry {
     Started(AttemptKey),
@@ -43,7 +42,7 @@ impl LogEntry {
     }
 }
 
-/// Takes note of what happens to runs. It never keeps anybody waiting.
+/// Collects log lines of runs without ever blocking.
 pub struct RunLog {
     sender: mpsc::Sender<LogEntry>,
     receiver: Mutex<mpsc::Receiver<LogEntry>>,
@@ -60,12 +59,10 @@ impl Default for RunLog {
 }
 
 impl RunLog {
-    /// An attempt is about to start.
     pub fn started(&self, key: AttemptKey) {
         self.note_if_calm(|| LogEntry::Started(key));
     }
 
-    /// Attempts have ended.
     pub fn ended(&self, ends: &[Finish]) {
         for end in ends {
             let key = end.key;
@@ -89,7 +86,7 @@ impl RunLog {
         }
     }
 
-    /// An attempt of a lost node goes back into the queue; its lease is this old.
+    /// An attempt of a lost node is requeued; its lease is this old.
     pub fn taken_over(&self, key: AttemptKey, lock_age: Span) {
         self.note_trouble(|| LogEntry::TakenOver { key, lock_age });
     }
@@ -119,24 +116,22 @@ fn first_line(results: &Results) -> String {
     error.lines().next().unwrap_or_default().chars().take(ERROR_CHARS).collect()
 }
 
-/// Writes what was noted into the log.
 pub struct RunLogger {
     ctx: Arc<NodeContext>,
 }
 
 impl RunLogger {
-    /// A reporter of this incarnation.
     pub fn new(ctx: Arc<NodeContext>) -> Self {
         Self { ctx }
     }
 
-    /// Waits for something to report and writes it down.
+    /// Waits for lines and writes them.
     pub async fn run_once(&self) {
         let run_log = &self.ctx.run_log;
         let mut batch = Vec::with_capacity(LINES);
         run_log.receiver.lock().await.recv_many(&mut batch, LINES).await;
         let jobs: Vec<_> = batch.iter().map(|notice| notice.key().job_no).collect();
-        // The log must say something also while the store is silent.
+        // Without the store, lines are written with job numbers.
         let titles = self.ctx.store.job_titles(&jobs).await.unwrap_or_default();
         let titles = titles.into_iter().chain(std::iter::repeat(None));
         for (notice, title) in batch.iter().zip(titles) {
@@ -144,15 +139,15 @@ impl RunLogger {
         }
         let more = run_log.left_out.swap(0, Ordering::Relaxed);
         if more > 0 {
-            info!(run_log.count = more, "and {more} more starts and ends of runs");
+            info!(runs.count = more, "{more} more runs started or ended");
         }
         let more = run_log.failures_left_out.swap(0, Ordering::Relaxed);
         if more > 0 {
-            warn!(run_log.count = more, "and {more} more runs failed or were taken over");
+            warn!(runs.count = more, "{more} more runs failed or were taken over");
         }
     }
 
-    /// Runs until its task is ended.
+    /// Runs until its task is aborted.
     pub async fn run(self) {
         loop {
             self.run_once().await;
@@ -165,7 +160,6 @@ fn write(notice: &LogEntry, run: AttemptId, title: Option<JobTitle>) {
     let key = notice.key();
     let attempt = key.attempt.0;
     let (id, source_name) = title.map(|title| (title.id, title.source_name)).unzip();
-    // By number if its id can't be had.
     let job = id.map_or_else(|| key.job_no.to_string(), |id| id.to_string());
     let source_name = source_name.flatten();
     match notice {
@@ -180,7 +174,7 @@ fn write(notice: &LogEntry, run: AttemptId, title: Option<JobTitle>) {
             duration_ms = took.as_millis(),
             items_crawled = items,
             "{}",
-            if outcome.is_success() { "job completed" } else { "a run was ended" }
+            if outcome.is_success() { "job completed" } else { "run cancelled" }
         ),
         LogEntry::Failed { error, retry_in, .. } => error!(
             job_id = job,

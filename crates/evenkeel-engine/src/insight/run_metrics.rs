@@ -1,4 +1,5 @@
-//! What is measured at every start. Looked up once: a start must not pay for it.
+//! Metrics of starts and ends of runs. The handles are looked up once, because a start must be
+//! cheap.
 
 use std::time::Duration;
 
@@ -11,17 +12,16 @@ use evenkeel_core::{AttemptNo, Definition, Span, Timestamp};
 use evenkeel_store::{Finish, JobCounts};
 use metrics::{Counter, Histogram};
 
-/// The instruments of one life of a node.
 pub struct RunMetrics {
     lateness: Histogram,
     slack: Histogram,
     missed: Counter,
     retries: Counter,
-    /// Good ends of attempts that were not the first.
-    mended: Counter,
-    /// By the numbers of lanes.
+    /// Attempts after the first that succeeded.
+    recovered: Counter,
+    /// By lane.
     waited: [Histogram; Lane::ALL.len()],
-    /// By the numbers of outcomes.
+    /// By outcome.
     ended: [(Counter, Histogram); Outcome::ALL.len()],
 }
 
@@ -49,8 +49,8 @@ impl Default for RunMetrics {
 }
 
 impl RunMetrics {
-    /// A run of a job began at `now` that could from `can_start_by` on. What a blackout held beyond
-    /// its promise missed nothing that a worker could have kept: the job's condition says so.
+    /// Records a start at `now`. A run that a blackout held beyond its deadline does not count as
+    /// missed, because no worker could have met it; the job's condition reports it.
     pub fn started(&self, can_start_by: Timestamp, should_start_by: Timestamp, now: Timestamp) {
         self.lateness.record(Duration::from(now.since(can_start_by)));
         self.slack.record(Duration::from(should_start_by.since(now)));
@@ -59,12 +59,11 @@ impl RunMetrics {
         }
     }
 
-    /// A run of this lane began at `now` that could be claimed from `since` on.
+    /// Records how long a run waited since it could be claimed.
     pub fn waited(&self, lane: Lane, since: Timestamp, now: Timestamp) {
         self.waited[lane as usize].record(Duration::from(now.since(since)));
     }
 
-    /// Runs have ended.
     pub fn ended(&self, ends: &[Finish]) {
         for (outcome, (count, duration)) in Outcome::ALL.into_iter().zip(&self.ended) {
             let mut of = 0;
@@ -90,15 +89,15 @@ impl RunMetrics {
     }
 }
 
-/// Counts a run that was put on the dead-letter list. Few are, so this is looked up each time.
+/// Counts a dead letter. They are rare, so the handle is looked up each time.
 fn count_dead(end: &Finish) {
     if let Hook::DeadLetter(reason) = end.hook {
         metrics::counter!("evenkeel_dead_letters_total", "reason" => reason.as_str()).increment(1);
     }
 }
 
-/// Counts from zero what alerts look at: of a count that begins with its first event nobody sees
-/// that event.
+/// Registers counters with the value 0. An alert on an increase would miss the first event of a
+/// counter that starts with it.
 fn register_counters() {
     for reason in SkipReason::ALL {
         metrics::counter!("evenkeel_skipped_times_total", "reason" => reason.as_str()).increment(0);
@@ -108,7 +107,6 @@ fn register_counters() {
     }
 }
 
-/// Shows how many jobs are in which state.
 pub fn show_jobs_by_state(counts: &JobCounts) {
     let JobCounts { pending, scheduled, running, paused, completed, failed, cancelled, .. } =
         *counts;
@@ -125,7 +123,7 @@ pub fn show_jobs_by_state(counts: &JobCounts) {
     }
 }
 
-/// When the run for `scheduled` of a job could start.
+/// Returns the earliest time the run for `scheduled` may start.
 pub fn earliest_start(definition: &Definition, scheduled: Timestamp, average: Span) -> Timestamp {
     if definition.blackout_periods.is_empty() {
         return scheduled;
@@ -133,7 +131,7 @@ pub fn earliest_start(definition: &Definition, scheduled: Timestamp, average: Sp
     definition.may_start_from(scheduled, average)
 }
 
-/// Times of a job were recorded as skipped.
+/// Counts times that were recorded as skipped.
 pub fn count_skipped(skip: &SkippedTimes) {
     metrics::counter!("evenkeel_skipped_times_total", "reason" => skip.reason.as_str())
         .increment(skip.count);

@@ -1,7 +1,8 @@
-//! Adds up how runs end, for figures that people look at.
+//! Sums up how runs end, for statistics.
 //!
-//! Ends are added up in memory where they happen and written down now and then, so that firing and
-//! finishing pay nothing for it. What a crash loses is a few seconds of sums.
+//! Results are added up in memory and stored at an interval, so that firing and finishing do not
+//! wait
+//! for it. A crash loses the totals of a few seconds.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,17 +16,17 @@ use tracing::debug;
 
 use crate::cluster::node_context::NodeContext;
 
-/// Kinds of failures that one write may bring; further ones are left out until the next.
+/// Failure groups per write; further groups are not counted until the next write.
 const GROUPS_MAX: usize = 1_000;
-/// Of an error, so many characters are kept with its group.
+/// Stored characters of a group's error.
 const ERROR_CHARS_MAX: usize = 1_000;
-/// Attempts ended from afar that wait to be looked up, at most: about a megabyte. Further ones are
-/// left out of the sums.
-const SETTLED_MAX: usize = 20_000;
-/// With nothing to say, a node still shows that it is there.
-const SILENCE_MAX: Duration = Duration::from_secs(30);
+/// Attempts whose result another node has stored and that wait to be read, at most (about 1 MB).
+/// Further ones are not counted.
+const ENDED_ELSEWHERE_MAX: usize = 20_000;
+/// An idle node still writes at this interval.
+const WRITE_AT_LEAST_EVERY: Duration = Duration::from_secs(30);
 
-/// What has been added up and not yet written.
+/// Totals that are not stored yet.
 #[derive(Debug, Default)]
 pub struct PendingStats(Mutex<Sums>);
 
@@ -33,11 +34,10 @@ pub struct PendingStats(Mutex<Sums>);
 struct Sums {
     tenants: BTreeMap<TenantNo, RunStatsDelta>,
     failures: BTreeMap<(TenantNo, Fingerprint), FailureDelta>,
-    /// How these ended was told to the store by somebody else.
-    settled: Vec<(TenantNo, AttemptKey)>,
+    /// Attempts whose result was stored by another node.
+    ended_elsewhere: Vec<(TenantNo, AttemptKey)>,
 }
 
-/// How an attempt ended.
 struct End<'a> {
     tenant: TenantNo,
     key: AttemptKey,
@@ -48,7 +48,7 @@ struct End<'a> {
 }
 
 impl PendingStats {
-    /// Attempts have ended; only what the store took counts, and once.
+    /// Adds stored results; those that the store refused do not count.
     pub fn ended(&self, batch: &[Finish], results: &[FinishResult]) {
         let mut sums = self.lock();
         let taken = batch.iter().zip(results).filter(|(_, result)| **result == FinishResult::Done);
@@ -64,16 +64,16 @@ impl PendingStats {
         }
     }
 
-    /// An attempt has ended, and whoever was called has told the store how.
-    pub fn settled(&self, tenant: TenantNo, key: AttemptKey) {
+    /// Adds an attempt of this node whose result another node has stored.
+    pub fn ended_elsewhere(&self, tenant: TenantNo, key: AttemptKey) {
         let mut sums = self.lock();
         if sums.settled.len() < SETTLED_MAX {
             sums.settled.push((tenant, key));
         }
     }
 
-    /// An attempt was taken over from a lost node.
-    pub fn stolen(&self, tenant: TenantNo) {
+    /// Counts an attempt taken over from a lost node.
+    pub fn taken_over(&self, tenant: TenantNo) {
         self.lock().of(tenant).stolen += 1;
     }
 
@@ -81,7 +81,7 @@ impl PendingStats {
         std::mem::take(&mut self.lock())
     }
 
-    /// What could not be written waits for the next time.
+    /// Puts back totals that could not be stored.
     fn put_back(&self, earlier: Sums) {
         let mut sums = self.lock();
         for (tenant, tally) in earlier.tenants {
@@ -129,8 +129,8 @@ impl Sums {
 
     fn add_failure(&mut self, end: &End<'_>) {
         let error = end.error.unwrap_or(match end.outcome {
-            Outcome::TimedOut => "it took too long",
-            _ => "it failed without a word",
+            Outcome::TimedOut => "timed out",
+            _ => "failed without an error message",
         });
         let fingerprint = Fingerprint::of(error);
         let key = (end.tenant, fingerprint);
@@ -171,20 +171,18 @@ fn none_of(tenant: TenantNo) -> RunStatsDelta {
     }
 }
 
-/// Writes the sums down.
 pub struct RunStats {
     ctx: Arc<NodeContext>,
-    /// When it last wrote, and what ran then.
-    said: Option<(Duration, BTreeMap<TenantNo, u32>)>,
+    /// Time of the last write, and the running bodies by tenant then.
+    written: Option<(Duration, BTreeMap<TenantNo, u32>)>,
 }
 
 impl RunStats {
-    /// A tallier of this incarnation.
     pub fn new(ctx: Arc<NodeContext>) -> Self {
         Self { ctx, said: None }
     }
 
-    /// Writes down what was added up since the last time. Says whether there was anything.
+    /// Stores totals since the last write. Returns whether there were any.
     pub async fn run_once(&mut self) -> Result<bool, StoreError> {
         let ctx = Arc::clone(&self.ctx);
         let mut sums = ctx.worker.stats.take();
@@ -214,7 +212,7 @@ impl RunStats {
         Ok(true)
     }
 
-    /// Runs until its task is ended: bodies of a draining node end, too.
+    /// Runs until its task is aborted; bodies of a draining node end, too.
     pub async fn run(mut self) {
         loop {
             tokio::time::sleep(self.ctx.settings.metrics_interval).await;
@@ -222,25 +220,25 @@ impl RunStats {
         }
     }
 
-    /// The last words of a node.
+    /// Stores the last totals of a draining node.
     pub async fn run_last(mut self, within: Duration) {
         let _ = tokio::time::timeout(within, self.try_once()).await;
     }
 
     async fn try_once(&mut self) {
         if let Err(error) = self.run_once().await {
-            // The sums wait; a store that is away is told of by those who need it.
-            debug!(error = &error as &dyn std::error::Error, "sums over runs wait for the store");
+            // The totals are kept. Other loops log a store outage.
+            debug!(error = &error as &dyn std::error::Error, "storing run totals failed; will retry");
         }
     }
 }
 
-/// Adds what ended from afar. The node that ran it only knows that it is over.
+/// Reads results that other nodes have stored, and adds them.
 async fn look_up(ctx: &NodeContext, sums: &mut Sums) -> Result<(), StoreError> {
     while let Some((tenant, key)) = sums.settled.last().copied() {
         let scope = Scope { tenant, role: Role::Viewer };
         let run = ctx.store.get_attempt(&scope, key).await?;
-        // Only now: what could not be looked up is looked up the next time.
+        // Only after success, so that a failed read is repeated.
         sums.settled.pop();
         let Some(run) = run else { continue };
         let outcome = match run.status {
@@ -288,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_store_took_counts() {
+    fn only_stored_results_count() {
         let stats = PendingStats::default();
         let batch = [
             end(1, 0, Outcome::Completed, None),
@@ -307,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_failures_are_one_group_with_the_newest_of_them() {
+    fn similar_failures_form_one_group_with_the_newest_error() {
         let stats = PendingStats::default();
         let batch = [
             end(1, 0, Outcome::Failed, Some("no route to 10.0.0.1")),
@@ -321,11 +319,11 @@ mod tests {
             sums.failures.values().map(|group| (group.count, group.error.as_str())).collect();
         assert_eq!(groups.len(), 2);
         assert!(groups.contains(&(3, "no route to 10.0.0.2")));
-        assert!(groups.contains(&(1, "it took too long")));
+        assert!(groups.contains(&(1, "timed out")));
     }
 
     #[test]
-    fn what_could_not_be_written_is_not_lost() {
+    fn totals_survive_a_failed_write() {
         let stats = PendingStats::default();
         let failed = end(1, 0, Outcome::Failed, Some("oh"));
         stats.ended(std::slice::from_ref(&failed), &[FinishResult::Done]);
@@ -339,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn no_flood_of_errors_fills_the_memory() {
+    fn failure_groups_are_bounded() {
         let stats = PendingStats::default();
         fill(&stats, GROUPS_MAX + 100, 'x');
         let sums = stats.take();
@@ -347,7 +345,7 @@ mod tests {
         assert_eq!(sums.tenants[&TenantNo(1)].failed, GROUPS_MAX as u64 + 100);
     }
 
-    /// So many different errors, none of which looks like another.
+    /// Adds `count` different errors.
     fn fill(stats: &PendingStats, count: usize, prefix: char) {
         for n in 0..count {
             let message = |digit: u8| char::from(digit + b'a' - b'0');
@@ -359,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_back_keeps_within_the_bounds() {
+    fn totals_put_back_stay_within_the_bounds() {
         let stats = PendingStats::default();
         let key = AttemptKey::regular(JobNo(1), Timestamp::from_micros(1));
         fill(&stats, GROUPS_MAX, 'x');
@@ -379,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_error_the_beginning_is_kept() {
+    fn long_error_is_truncated() {
         let stats = PendingStats::default();
         let error = "é".repeat(ERROR_CHARS_MAX + 1);
         stats.ended(&[end(1, 0, Outcome::Failed, Some(&error))], &[FinishResult::Done]);
@@ -389,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn thousands_that_end_from_afar_between_two_writes_are_all_looked_up() {
+    fn thousands_of_results_stored_by_other_nodes_are_kept() {
         let stats = PendingStats::default();
         for n in 0..5_000 {
             stats.settled(TenantNo(1), AttemptKey::regular(JobNo(n), Timestamp::from_micros(1)));

@@ -5,20 +5,20 @@ mod starts;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use evenkeel_core::chain::Again;
+use evenkeel_core::after_attempt::RetryHint;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::executor::{ExecutorDeclaration, StartFields};
-use evenkeel_core::run::Outcome;
 use evenkeel_core::{JobNo, LogStream, Progress, TenantNo};
 use evenkeel_crawler::{
     CONFIG_FIELDS, CrawlConfig, Crawler, CrawlerSettings, Ended, Ending, Fault, Listener, Order,
-    PageKeeper, Tally,
+    PageArchive, Tally,
 };
 use evenkeel_outbound::Outbound;
 use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::{
-    CHECKPOINT_BYTES_MAX, CancelReason, ConfigFault, Executor, Invocation, Report, Wire,
+    CHECKPOINT_BYTES_MAX, CancelReason, ConfigFault, Executor, Invocation, LiveReport, Report,
     interrupted, tail,
 };
 
@@ -37,14 +37,14 @@ pub struct CrawlExecutor<L> {
 }
 
 /// Finds the place where a job's pages are kept.
-pub trait Library: Send + Sync + 'static {
+pub trait PageArchives: Send + Sync + 'static {
     /// The place for the pages of a job, which may take so many bytes together.
-    fn shelf(&self, tenant: TenantNo, job: JobNo, bytes_max: u64) -> Arc<dyn PageKeeper>;
+    fn for_job(&self, tenant: TenantNo, job: JobNo, bytes_max: u64) -> Arc<dyn PageArchive>;
 }
 
-impl Library for Arc<dyn Library> {
-    fn shelf(&self, tenant: TenantNo, job: JobNo, bytes_max: u64) -> Arc<dyn PageKeeper> {
-        (**self).shelf(tenant, job, bytes_max)
+impl PageArchives for Arc<dyn PageArchives> {
+    fn for_job(&self, tenant: TenantNo, job: JobNo, bytes_max: u64) -> Arc<dyn PageArchive> {
+        (**self).for_job(tenant, job, bytes_max)
     }
 }
 
@@ -54,7 +54,7 @@ pub static DECLARATION: ExecutorDeclaration = ExecutorDeclaration {
     ..ExecutorDeclaration::new("crawl", &CONFIG_FIELDS)
 };
 
-impl<L: Library> CrawlExecutor<L> {
+impl<L: PageArchives> CrawlExecutor<L> {
     /// Makes the executor. The client should unpack answers.
     pub fn new(outbound: Outbound, mut settings: CrawlerSettings, library: L) -> Self {
         settings.checkpoint_bytes_max = settings.checkpoint_bytes_max.min(CHECKPOINT_BYTES_MAX);
@@ -68,7 +68,7 @@ impl<L: Library> CrawlExecutor<L> {
             return Ok(place);
         }
         let message = Some("waiting for a free place".to_owned());
-        invocation.wire.progress(Progress { message, ..Progress::default() });
+        invocation.live.progress(Progress { message, ..Progress::default() });
         let mut lease = invocation.lease.clone();
         tokio::select! {
             biased;
@@ -85,7 +85,7 @@ impl<L: Library> CrawlExecutor<L> {
 }
 
 #[async_trait]
-impl<L: Library> Executor for CrawlExecutor<L> {
+impl<L: PageArchives> Executor for CrawlExecutor<L> {
     fn declaration(&self) -> &'static ExecutorDeclaration {
         &DECLARATION
     }
@@ -101,7 +101,7 @@ impl<L: Library> Executor for CrawlExecutor<L> {
         let config = match config {
             Ok(config) => config,
             Err(fault) => {
-                return Report { again: Again::Never, ..Report::failed(fault.to_string()) };
+                return Report { again: RetryHint::Never, ..Report::failed(fault.to_string()) };
             }
         };
         // What an earlier attempt has handed over stays where it is until there is a place.
@@ -109,13 +109,13 @@ impl<L: Library> Executor for CrawlExecutor<L> {
             Ok(place) => place,
             Err(reason) => return Report::cancelled(reason),
         };
-        let Invocation { key, id, tenant, checkpoint, cancel, mut lease, wire, definition, .. } =
+        let Invocation { key, id, tenant, checkpoint, cancel, mut lease, live, definition, .. } =
             invocation;
-        let listener = Arc::new(OnWire(wire.clone()));
+        let listener = Arc::new(OnWire(live.clone()));
         let mut crawl = self.crawler.begin(Order {
             job: key.job_no,
             export_name: id.run_id().to_string(),
-            keeper: self.library.shelf(tenant, key.job_no, config.store_bytes_max()),
+            archive: self.archives.for_job(tenant, key.job_no, config.store_bytes_max()),
             listener: Arc::clone(&listener) as Arc<dyn Listener>,
             checkpoint,
             config,
@@ -140,7 +140,7 @@ impl<L: Library> Executor for CrawlExecutor<L> {
         Report {
             items_crawled: i64::try_from(crawled).ok(),
             items_indexed: i64::try_from(indexed).ok(),
-            output: wire.log_so_far().map(|log| log.text(None)),
+            output: live.log_so_far().map(|log| log.text(None)),
             ..report
         }
     }
@@ -155,14 +155,14 @@ fn report(ending: Ending) -> Report {
             ..Report::completed()
         },
         Ending::Failed { error, hopeless } => {
-            let again = if hopeless { Again::Never } else { Again::AsUsual };
+            let again = if hopeless { RetryHint::Never } else { RetryHint::ByPolicy };
             Report { again, ..Report::failed(error) }
         }
     }
 }
 
 /// Passes news on.
-struct OnWire(Wire);
+struct OnWire(LiveReport);
 
 impl Listener for OnWire {
     fn progress(&self, progress: Progress) {

@@ -1,4 +1,4 @@
-//! The call a job's configuration describes.
+//! The call that a job's configuration describes.
 
 use evenkeel_outbound::reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use evenkeel_outbound::reqwest::{Method, StatusCode, Url};
@@ -10,9 +10,9 @@ use super::status::Statuses;
 use super::tls::TlsChoice;
 use super::url::UrlTemplate;
 use crate::config::{ConfigFault, Fields};
-use crate::template::{Escape, Room, Template, Values};
+use crate::template::{ByteBudget, Escape, Template, Values};
 
-/// What to call, and what its answers mean.
+/// A call with its templates, and the rules to judge the response.
 #[derive(Debug)]
 pub(super) struct Call<'a> {
     url: UrlTemplate,
@@ -21,15 +21,13 @@ pub(super) struct Call<'a> {
     body: Body<'a>,
     expected: Option<Statuses>,
     give_up_on: Option<Statuses>,
-    /// How many redirects are followed.
     pub(super) redirects: usize,
-    /// An answer is not read further than this.
     pub(super) max_response_bytes: u64,
-    /// TLS options of its own.
+    /// Set if the job has TLS options that the shared client does not have.
     pub(super) tls: Option<TlsChoice>,
 }
 
-/// A call with everything filled in.
+/// A call with all templates filled in.
 #[derive(Debug)]
 pub(super) struct Filled {
     pub(super) url: Url,
@@ -38,7 +36,7 @@ pub(super) struct Filled {
     pub(super) content: Option<Content>,
 }
 
-/// Headers a job may not set: ours, and those that say where a message ends.
+/// Headers that a job may not set: those of Evenkeel, and those that delimit messages.
 const RESERVED: [&str; 11] = [
     "idempotency-key",
     "webhook-id",
@@ -53,7 +51,7 @@ const RESERVED: [&str; 11] = [
     "upgrade",
 ];
 
-/// The job's own headers together; few servers take more.
+/// Limit for all headers of a job. Few servers accept more.
 const HEADER_BYTES_MAX: usize = 64 * 1024;
 
 const REDIRECTS_MAX: u64 = 10;
@@ -65,7 +63,7 @@ impl<'a> Call<'a> {
         let fields = Fields::read(config, &DECLARATION)?;
         let url = fields.text("url")?.ok_or_else(|| ConfigFault::new("url", "is required"))?;
         let method = parse_method(&fields)?;
-        // Asking twice does no harm; doing twice may.
+        // Repeating a GET is safe; repeating a POST may act twice.
         let usual = if matches!(method, Method::GET | Method::HEAD) { 5 } else { 0 };
         let redirects = number(&fields, "redirects", REDIRECTS_MAX)?.unwrap_or(usual);
         let tls = TlsChoice::parse(fields.get("tls"))?;
@@ -86,21 +84,20 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// Refuses a call that can't be made with this payload.
     pub(super) fn check(&self, payload: &Value) -> Result<(), ConfigFault> {
         self.url.check(payload).map_err(|message| ConfigFault::new("url", message))?;
-        // What a run brings is always legal, so any run will do to see the rest.
+        // The values of a run are always legal, so an example run is enough to check the rest.
         self.fill(&Values::example(payload)).map(drop)
     }
 
-    /// Fills everything in. The fault names the field that asks for what there is not.
+    /// Fills in all templates. An error names the field.
     pub(super) fn fill(&self, values: &Values<'_>) -> Result<Filled, ConfigFault> {
         let url = self.url.fill(values).map_err(|message| ConfigFault::new("url", message))?;
         let mut headers = HeaderMap::with_capacity(self.headers.len());
-        let mut room = Room::new(HEADER_BYTES_MAX);
+        let mut budget = ByteBudget::new(HEADER_BYTES_MAX);
         for (name, template) in &self.headers {
             let fault = |message| ConfigFault::new(&format!("headers.{name}"), message);
-            let text = template.fill_within(values, Escape::None, &mut room).map_err(fault)?;
+            let text = template.fill_within(values, Escape::None, &mut budget).map_err(fault)?;
             let value = HeaderValue::from_str(&text).map_err(|_| {
                 fault("is no header value: it holds a line break or the like".into())
             })?;
@@ -114,12 +111,12 @@ impl<'a> Call<'a> {
         self.expected.as_ref().map_or(status.is_success(), |good| good.contains(status))
     }
 
-    /// Does the job say by itself that this status is a good end?
+    /// True if `expected_status` lists the status itself, not only its class.
     pub(super) fn expects_by_name(&self, status: StatusCode) -> bool {
         self.expected.as_ref().is_some_and(|good| good.names(status))
     }
 
-    /// Is another try of no use after this answer?
+    /// True if a retry after this status would be useless.
     pub(super) fn gives_up_on(&self, status: StatusCode) -> bool {
         status == StatusCode::GONE
             || self.give_up_on.as_ref().is_some_and(|hopeless| hopeless.contains(status))

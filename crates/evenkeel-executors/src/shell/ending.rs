@@ -3,7 +3,7 @@
 use std::io;
 use std::process::ExitStatus;
 
-use evenkeel_core::run::Outcome;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::{LogStream, RunLog, Span};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::Child;
@@ -11,7 +11,7 @@ use tokio::process::Child;
 use super::exit_codes::ExitCodes;
 use super::output::Output;
 use crate::supervisor::{Ended, EndedBy, Group, Reply};
-use crate::{CancelReason, Report, Wire};
+use crate::{CancelReason, LiveReport, Report};
 
 /// So much of standard error is repeated in an error message; the log has all of it.
 const STDERR_BYTES_MAX: usize = 4 * 1024;
@@ -35,8 +35,8 @@ pub(super) struct Known {
 }
 
 impl Known {
-    pub(super) fn new(wire: Wire, group: Option<Group>) -> Self {
-        let output = Output::new(wire);
+    pub(super) fn new(live: LiveReport, group: Option<Group>) -> Self {
+        let output = Output::new(live);
         let (stop, supervisor, body, start_error, ended) = (None, None, None, None, None);
         Self { output, stop, supervisor, group, body, start_error, ended }
     }

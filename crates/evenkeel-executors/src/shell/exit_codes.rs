@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use evenkeel_core::chain::Again;
-use evenkeel_core::run::Outcome;
+use evenkeel_core::after_attempt::RetryHint;
+use evenkeel_core::attempt::Outcome;
 use serde_json::Value;
 
 use crate::config::{ConfigFault, Fields};
@@ -61,12 +61,12 @@ impl ExitCodes {
     }
 
     /// What an exit code means.
-    pub(super) fn meaning(&self, code: i32) -> (Outcome, Again) {
+    pub(super) fn meaning(&self, code: i32) -> (Outcome, RetryHint) {
         match u8::try_from(code).ok().and_then(|code| self.0.get(&code)) {
-            Some(Meaning::Ok) => (Outcome::Completed, Again::AsUsual),
-            Some(Meaning::PartlyFailed) => (Outcome::PartlyFailed, Again::AsUsual),
-            Some(Meaning::GiveUp) => (Outcome::Failed, Again::Never),
-            None => (Outcome::Failed, Again::AsUsual),
+            Some(Meaning::Ok) => (Outcome::Completed, RetryHint::ByPolicy),
+            Some(Meaning::PartlyFailed) => (Outcome::PartlyFailed, RetryHint::ByPolicy),
+            Some(Meaning::GiveUp) => (Outcome::Failed, RetryHint::Never),
+            None => (Outcome::Failed, RetryHint::ByPolicy),
         }
     }
 }
@@ -96,14 +96,14 @@ mod tests {
         let usual = parse(&Value::Null).unwrap();
         assert_eq!(usual.meaning(0).0, Outcome::Completed);
         assert_eq!(usual.meaning(100).0, Outcome::PartlyFailed);
-        assert_eq!(usual.meaning(102), (Outcome::Failed, Again::Never));
+        assert_eq!(usual.meaning(102), (Outcome::Failed, RetryHint::Never));
         for code in [1, 75, 101, 126, 127, 255, 256, -1] {
-            assert_eq!(usual.meaning(code), (Outcome::Failed, Again::AsUsual), "{code}");
+            assert_eq!(usual.meaning(code), (Outcome::Failed, RetryHint::ByPolicy), "{code}");
         }
         let own = parse(&json!({"ok": [0, 100], "give_up": [1, 78]})).unwrap();
         assert_eq!(own.meaning(100).0, Outcome::Completed);
-        assert_eq!(own.meaning(78), (Outcome::Failed, Again::Never));
-        assert_eq!(own.meaning(102), (Outcome::Failed, Again::AsUsual));
+        assert_eq!(own.meaning(78), (Outcome::Failed, RetryHint::Never));
+        assert_eq!(own.meaning(102), (Outcome::Failed, RetryHint::ByPolicy));
         assert_eq!(parse(&json!({"ok": null, "give_up": null})).unwrap(), usual);
         // The code 0 itself can be given another meaning.
         assert_eq!(

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use evenkeel_core::chain::Again;
+use evenkeel_core::after_attempt::RetryHint;
 use evenkeel_core::executor::{ConfigField, ExecutorDeclaration, FieldKind};
 use evenkeel_core::{Progress, TenantNo};
 use serde_json::Value;
@@ -210,7 +210,7 @@ impl ShellExecutor {
         }
         let say = |message: &str| {
             let message = Some(message.to_owned());
-            invocation.wire.progress(Progress { message, ..Progress::default() });
+            invocation.live.progress(Progress { message, ..Progress::default() });
         };
         say("waiting for a free place");
         let mut lease = invocation.lease.clone();
@@ -237,7 +237,7 @@ fn checkpoint(invocation: &Invocation) -> Option<String> {
 
 /// A run that can't be described can't be described better a minute later.
 fn pointless(fault: &ConfigFault) -> Report {
-    Report { again: Again::Never, ..Report::failed(fault.to_string()) }
+    Report { again: RetryHint::Never, ..Report::failed(fault.to_string()) }
 }
 
 #[async_trait]
@@ -287,7 +287,7 @@ impl Executor for ShellExecutor {
             codes: &config.exit_codes,
             cancel: &invocation.cancel,
             lease: invocation.lease,
-            wire: invocation.wire,
+            live: invocation.live,
         };
         // On the heap: there are thousands of these, and few are at their largest.
         Box::pin(session.run(terms)).await

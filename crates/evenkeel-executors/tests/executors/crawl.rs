@@ -9,13 +9,13 @@ use axum::Router;
 use axum::http::header;
 use axum::response::{Html, IntoResponse};
 use axum::routing::get;
-use evenkeel_core::chain::Again;
+use evenkeel_core::after_attempt::RetryHint;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::page::{Kept, KnownPage, PageContent};
-use evenkeel_core::run::Outcome;
 use evenkeel_core::{JobNo, PageId, Span, TenantNo};
 use evenkeel_executors::{
-    Cancel, CancelReason, CrawlExecutor, CrawlerSettings, Executor, KeeperError, Lease, Library,
-    PageKeeper, Wire, cancellation,
+    ArchiveError, Cancel, CancelReason, CrawlExecutor, CrawlerSettings, Executor, Lease,
+    LiveReport, PageArchive, PageArchives, cancellation,
 };
 use evenkeel_outbound::{Outbound, OutboundSettings};
 use serde_json::{Value, json};
@@ -34,20 +34,20 @@ impl Pages {
     }
 }
 
-impl Library for Pages {
-    fn shelf(&self, tenant: TenantNo, job: JobNo, bytes_max: u64) -> Arc<dyn PageKeeper> {
+impl PageArchives for Pages {
+    fn for_job(&self, tenant: TenantNo, job: JobNo, bytes_max: u64) -> Arc<dyn PageArchive> {
         assert_eq!((tenant, job, bytes_max), (TenantNo(1), JobNo(7), 50 * 1024 * 1024));
         Arc::new(self.clone())
     }
 }
 
 #[async_trait]
-impl PageKeeper for Pages {
-    async fn known(&self, _: &[PageId]) -> Result<Vec<KnownPage>, KeeperError> {
+impl PageArchive for Pages {
+    async fn known(&self, _: &[PageId]) -> Result<Vec<KnownPage>, ArchiveError> {
         Ok(Vec::new())
     }
 
-    async fn keep(&self, pages: Vec<PageContent>) -> Result<Vec<Kept>, KeeperError> {
+    async fn keep(&self, pages: Vec<PageContent>) -> Result<Vec<Kept>, ArchiveError> {
         let mut kept = self.0.lock().unwrap();
         Ok(pages
             .into_iter()
@@ -58,11 +58,11 @@ impl PageKeeper for Pages {
             .collect())
     }
 
-    async fn see(&self, _: &[PageId]) -> Result<(), KeeperError> {
+    async fn see(&self, _: &[PageId]) -> Result<(), ArchiveError> {
         Ok(())
     }
 
-    async fn forget(&self, _: &[PageId]) -> Result<(), KeeperError> {
+    async fn forget(&self, _: &[PageId]) -> Result<(), ArchiveError> {
         Ok(())
     }
 }
@@ -121,13 +121,13 @@ fn config(address: SocketAddr, path: &str, depth: u32) -> Value {
 async fn a_crawl_reports_what_it_did() {
     let (address, pages) = (site(&Arc::default()).await, Pages::default());
     let invocation = invocation("crawl", config(address, "/0", 2));
-    let wire = invocation.wire.clone();
+    let live = invocation.live.clone();
     let report = local(&pages).run(invocation).await;
     assert_eq!(report.outcome, Outcome::Completed, "{report:?}");
     assert_eq!((report.items_crawled, report.items_indexed), (Some(3), Some(3)));
     assert!(report.output.unwrap().contains("/2 new\n"));
     assert_eq!(pages.urls().len(), 3);
-    let progress = wire.progress_so_far();
+    let progress = live.progress_so_far();
     assert_eq!(progress.message.as_deref(), Some("3 pages done, 0 queued"));
 }
 
@@ -139,14 +139,14 @@ async fn a_crawl_that_gets_no_byte_for_its_timeout_is_timed_out_and_can_go_on() 
     let (address, pages) = (site(&gate).await, Pages::default());
     let hasty = |body| with(body, |definition| definition.timeout = Span::from_secs(1));
     let first = hasty(invocation("crawl", config(address, "/0", 9)));
-    let wire = first.wire.clone();
+    let live = first.live.clone();
     let report = local(&pages).run(first).await;
     assert_eq!(report.outcome, Outcome::TimedOut, "{report:?}");
     assert_eq!(report.error.as_deref(), Some("no site answered for 1s (timeout_sec)"));
     assert_eq!((report.items_crawled, pages.urls().len()), (Some(5), 5));
     gate.store(true, Ordering::SeqCst);
     let mut second = hasty(invocation("crawl", config(address, "/0", 9)));
-    second.checkpoint = wire.take_unstored();
+    second.checkpoint = live.take_unsaved_checkpoint();
     let report = local(&pages).run(second).await;
     assert_eq!((report.outcome, report.items_crawled), (Outcome::Completed, Some(6)), "{report:?}");
 }
@@ -180,15 +180,15 @@ async fn what_can_not_go_better_is_not_tried_again() {
     let (address, pages) = (site(&Arc::default()).await, Pages::default());
     let closed = invocation("crawl", config(address, "/closed", 1));
     let report = local(&pages).run(closed).await;
-    assert_eq!((report.outcome, report.again), (Outcome::Failed, Again::Never));
+    assert_eq!((report.outcome, report.again), (Outcome::Failed, RetryHint::Never));
     assert!(report.error.unwrap().contains("robots.txt does not allow it"));
     let inner = invocation("crawl", config(address, "/0", 1));
     let report = executor(&pages, &[]).run(inner).await;
-    assert_eq!((report.outcome, report.again), (Outcome::Failed, Again::Never));
+    assert_eq!((report.outcome, report.again), (Outcome::Failed, RetryHint::Never));
     assert!(report.error.unwrap().contains("not public"));
     let missing = invocation("crawl", config(address, "/none", 1));
     let report = local(&pages).run(missing).await;
-    assert_eq!((report.outcome, report.again), (Outcome::Failed, Again::AsUsual));
+    assert_eq!((report.outcome, report.again), (Outcome::Failed, RetryHint::ByPolicy));
 }
 
 #[tokio::test]
@@ -202,7 +202,7 @@ async fn a_crawl_that_is_interrupted_is_gone_on_with() {
         let (handle, cancel) = cancellation();
         let mut first = invocation("crawl", config(address, "/0", 9));
         first.cancel = cancel;
-        let (wire, executor) = (first.wire.clone(), local(&pages));
+        let (live, executor) = (first.live.clone(), local(&pages));
         let crawl = tokio::spawn(async move { executor.run(first).await });
         eventually("all but the slow page are kept", || pages.urls().len() == 5).await;
         handle.cancel(reason);
@@ -211,7 +211,7 @@ async fn a_crawl_that_is_interrupted_is_gone_on_with() {
         assert_eq!((report.items_crawled, report.items_indexed), (Some(5), Some(5)));
         gate.store(true, Ordering::SeqCst);
         let mut second = invocation("crawl", config(address, "/0", 9));
-        second.checkpoint = wire.take_unstored();
+        second.checkpoint = live.take_unsaved_checkpoint();
         let report = local(&pages).run(second).await;
         assert_eq!(report.outcome, Outcome::Completed, "{report:?}");
         assert_eq!((report.items_crawled, report.items_indexed), (Some(6), Some(6)));
@@ -242,17 +242,17 @@ async fn more_crawls_than_allowed_wait_and_can_be_cancelled() {
     let begin = |cancel: Option<Cancel>, path: &str| {
         let mut invocation = invocation("crawl", config(address, path, 0));
         invocation.cancel = cancel.unwrap_or(invocation.cancel);
-        let (executor, wire) = (Arc::clone(&executor), invocation.wire.clone());
-        (wire, tokio::spawn(async move { executor.run(invocation).await }))
+        let (executor, live) = (Arc::clone(&executor), invocation.live.clone());
+        (live, tokio::spawn(async move { executor.run(invocation).await }))
     };
-    let says = |wire: &Wire, text: &str| {
-        wire.progress_so_far().message.is_some_and(|message| message.contains(text))
+    let says = |live: &LiveReport, text: &str| {
+        live.progress_so_far().message.is_some_and(|message| message.contains(text))
     };
-    let (wire, first) = begin(None, "/5");
-    eventually("the first crawl has begun", || says(&wire, "1 queued")).await;
+    let (live, first) = begin(None, "/5");
+    eventually("the first crawl has begun", || says(&live, "1 queued")).await;
     let (handle, cancel) = cancellation();
-    let (wire, second) = begin(Some(cancel), "/0");
-    eventually("the second waits", || says(&wire, "waiting for a free place")).await;
+    let (live, second) = begin(Some(cancel), "/0");
+    eventually("the second waits", || says(&live, "waiting for a free place")).await;
     let (third_wire, third) = begin(None, "/1");
     eventually("the third waits", || says(&third_wire, "waiting for a free place")).await;
     handle.cancel(CancelReason::Requested);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::Span;
-use evenkeel_core::run::Outcome;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_executors::{
     CancelReason, CgroupUse, Containment, Executor, Invocation, Lease, ShellExecutor,
     ShellSettings, cancellation, try_wall,

@@ -9,7 +9,7 @@ use axum::extract::ConnectInfo;
 use axum::http::{StatusCode, header};
 use axum::routing::{get, post};
 use evenkeel_core::Span;
-use evenkeel_core::run::Outcome;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_executors::{
     CancelReason, Executor, Invocation, Registry, Report, TAIL_BYTES_MAX, cancellation,
 };

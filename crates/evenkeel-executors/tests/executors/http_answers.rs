@@ -1,8 +1,8 @@
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
-use evenkeel_core::chain::Again;
-use evenkeel_core::run::Outcome;
+use evenkeel_core::after_attempt::RetryHint;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::{AttemptTokens, Span};
 use evenkeel_executors::{Executor, HttpExecutor, HttpSettings, Report, WallClock};
 use serde_json::{Value, json};
@@ -26,12 +26,12 @@ async fn answered(status: u16, retry_after: &'static str, config: Value) -> Repo
 
 #[tokio::test]
 async fn a_busy_receiver_is_left_alone_for_as_long_as_it_asks() {
-    let wait = |secs| Again::NotBefore(Span::from_secs(secs));
+    let wait = |secs| RetryHint::NotBefore(Span::from_secs(secs));
     for (status, header, again) in [
         (429, "120", wait(120)),
         (503, "Sun, 15 Nov 2026 08:01:00 GMT", wait(60)),
         (404, "5", wait(5)),
-        (503, "whenever", Again::AsUsual),
+        (503, "whenever", RetryHint::ByPolicy),
     ] {
         let report = answered(status, header, json!({})).await;
         assert_eq!((report.outcome, report.again), (Outcome::Failed, again), "{status} {header}");
@@ -43,16 +43,16 @@ async fn a_busy_receiver_is_left_alone_for_as_long_as_it_asks() {
 async fn what_is_hopeless_is_not_tried_again() {
     let config = json!({"give_up_on": [400, "5xx"]});
     for (status, again) in [
-        (400, Again::Never),
-        (410, Again::Never),
-        (503, Again::Never),
-        (404, Again::NotBefore(Span::from_secs(9))),
+        (400, RetryHint::Never),
+        (410, RetryHint::Never),
+        (503, RetryHint::Never),
+        (404, RetryHint::NotBefore(Span::from_secs(9))),
     ] {
         let report = answered(status, "9", config.clone()).await;
         assert_eq!((report.outcome, report.again), (Outcome::Failed, again), "{status}");
     }
     let good = answered(410, "9", json!({"expected_status": 410})).await;
-    assert_eq!((good.outcome, good.again), (Outcome::Completed, Again::AsUsual));
+    assert_eq!((good.outcome, good.again), (Outcome::Completed, RetryHint::ByPolicy));
 }
 
 #[tokio::test]
@@ -77,7 +77,7 @@ async fn a_payload_that_lacks_what_is_asked_for_fails_the_run_by_name() {
     let config = json!({"url": "https://example.com/{{payload.x}}"});
     let report = local().run(invocation("http", config)).await;
     assert_eq!(report.outcome, Outcome::Failed);
-    assert_eq!(report.again, Again::Never);
+    assert_eq!(report.again, RetryHint::Never);
     let error = report.error.unwrap();
     assert_eq!(error, "executor_config.url: asks for payload.x, which the payload lacks");
 }
@@ -101,9 +101,9 @@ async fn breaking_off(head: &'static str) -> String {
 #[tokio::test]
 async fn the_head_of_an_answer_that_breaks_off_counts() {
     for (head, again) in [
-        ("503 Busy\r\nretry-after: 7", Again::NotBefore(Span::from_secs(7))),
-        ("410 Gone", Again::Never),
-        ("200 OK\r\nretry-after: 7", Again::AsUsual),
+        ("503 Busy\r\nretry-after: 7", RetryHint::NotBefore(Span::from_secs(7))),
+        ("410 Gone", RetryHint::Never),
+        ("200 OK\r\nretry-after: 7", RetryHint::ByPolicy),
     ] {
         let report = local().run(call(breaking_off(head).await)).await;
         assert_eq!((report.outcome, report.again), (Outcome::Failed, again), "{head}");
@@ -122,5 +122,7 @@ async fn accepted_work_is_waited_for_even_if_the_answer_breaks_off() {
     let body = with(call(breaking_off("202 Accepted").await), |d| d.timeout = Span::from_secs(2));
     let report = executor.run(body).await;
     assert_eq!((report.outcome, report.output.as_deref()), (Outcome::TimedOut, Some("said")));
-    assert!(report.error.unwrap().starts_with("accepted with 202 and not heard of for 2s"));
+    assert!(
+        report.error.unwrap().starts_with("accepted with 202 and not next_heartbeat of for 2s")
+    );
 }

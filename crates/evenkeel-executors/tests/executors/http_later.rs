@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::any;
-use evenkeel_core::run::Outcome;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::{AttemptTokens, Span};
 use evenkeel_executors::{
     CancelReason, Executor, HttpExecutor, HttpSettings, Invocation, Report, WallClock, cancellation,
@@ -32,7 +32,7 @@ fn hasty(url: &str) -> Invocation {
 #[tokio::test]
 async fn an_accepted_run_that_is_never_heard_of_again_times_out() {
     let report = reporting().run(hasty(&accepting().await)).await;
-    let error = "accepted with 202 and not heard of for 2s; if 202 is this receiver's last \
+    let error = "accepted with 202 and not next_heartbeat of for 2s; if 202 is this receiver's last \
                  word, list it in expected_status";
     let output = Some("in the queue".into());
     assert_eq!(report, Report { output, ..Report::timed_out(error) });
@@ -40,7 +40,7 @@ async fn an_accepted_run_that_is_never_heard_of_again_times_out() {
 
 #[tokio::test]
 async fn an_accepted_run_ends_when_its_end_is_reported() {
-    for reason in [CancelReason::Settled, CancelReason::Requested, CancelReason::LeaseLost] {
+    for reason in [CancelReason::EndReported, CancelReason::Requested, CancelReason::LeaseLost] {
         let (handle, cancel) = cancellation();
         // It asks what time it is when it has got the answer, and not before.
         let asked = Arc::new(AtomicUsize::new(0));

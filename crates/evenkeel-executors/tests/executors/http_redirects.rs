@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::IntoResponse;
 use axum::routing::any;
 use evenkeel_core::AttemptTokens;
-use evenkeel_core::run::Outcome;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_executors::{Executor, HttpExecutor, HttpSettings, SigningKeys};
 use serde_json::{Value, json};
 

@@ -9,7 +9,7 @@ use axum::body::Bytes;
 use axum::http::{HeaderMap, Method, Uri};
 use axum::routing::any;
 use evenkeel_core::TenantNo;
-use evenkeel_core::run::Outcome;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_executors::{Executor, HttpExecutor, HttpSettings, Invocation};
 use evenkeel_outbound::{Outbound, OutboundSettings};
 use serde_json::{Value, json};

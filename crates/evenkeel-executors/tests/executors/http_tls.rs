@@ -2,7 +2,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use evenkeel_core::TenantNo;
-use evenkeel_core::run::Outcome;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_executors::{Executor, HttpExecutor, HttpSettings, Identities, Invocation, Report};
 use evenkeel_outbound::Identity;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};

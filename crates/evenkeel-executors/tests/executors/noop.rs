@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_core::run::Outcome;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::{AttemptKey, AttemptNo, TenantNo, Timestamp};
 use evenkeel_executors::{
     CancelReason, Executor, Lease, NoopExecutor, Registry, Report, cancellation,

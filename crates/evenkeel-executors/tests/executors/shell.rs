@@ -1,7 +1,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use evenkeel_core::run::Outcome;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::{LogStream, RunLog, Span, TenantNo, Timestamp};
 use evenkeel_executors::{
     Executor, LOG_BYTES_DEFAULT, Report, ShellExecutor, ShellSettings, SupervisorCommand,
@@ -164,12 +164,12 @@ async fn a_long_output_keeps_its_beginning_and_its_end() {
         json!({"argv": ["sh", "-c",
         "echo begin; head -c 300000 /dev/zero | tr '\\0' x; echo done"]}),
     );
-    let wire = body.wire.clone();
+    let live = body.live.clone();
     let output = executor().run(body).await.output.unwrap();
     assert!(output.starts_with("begin\nxxx") && output.ends_with("xdone\n"));
     assert!(output.contains("x\n… ") && output.contains(" bytes left out\nx"));
     assert!(output.len() <= LOG_BYTES_DEFAULT + 100, "{}", output.len());
-    let log = RunLog::decode(&wire.take_log().unwrap());
+    let log = RunLog::decode(&live.take_log().unwrap());
     assert_eq!((log.total, log.text(None)), (300_011, output));
 }
 
@@ -180,9 +180,9 @@ async fn both_streams_are_logged_in_order() {
     let script = "echo one; sleep 0.1; echo two >&2; sleep 0.1; echo three; sleep 0.1; \
                   printf four >&2; sleep 0.1; echo five; sleep 0.1; echo ' more' >&2";
     let body = invocation("shell", json!({"argv": ["sh", "-c", script]}));
-    let wire = body.wire.clone();
+    let live = body.live.clone();
     assert_eq!(executor().run(body).await.outcome, Outcome::Completed);
-    let log = RunLog::decode(&wire.take_log().unwrap());
+    let log = RunLog::decode(&live.take_log().unwrap());
     let lines = log.lines(0, None).lines;
     let told: Vec<_> = lines.iter().map(|line| (line.stream, line.text.as_str())).collect();
     let (out, err) = (LogStream::Stdout, LogStream::Stderr);

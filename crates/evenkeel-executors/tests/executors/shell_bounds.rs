@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use evenkeel_core::TenantNo;
-use evenkeel_core::run::Outcome;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_executors::{
     CancelReason, Executor, Invocation, Report, ShellExecutor, ShellSettings, cancellation,
 };
@@ -86,9 +86,9 @@ async fn variables_are_inherited_by_name() {
 async fn a_jobs_variables_are_nothing_to_the_programs_before_it() {
     let config = json!({"argv": ["true"], "env": {"LD_PRELOAD": "/no/such/library.so"}});
     let body = invocation("shell", config);
-    let wire = body.wire.clone();
+    let live = body.live.clone();
     assert_eq!(executor().run(body).await.outcome, Outcome::Completed);
-    let log = wire.log_so_far().unwrap_or_default().text(None);
+    let log = live.log_so_far().unwrap_or_default().text(None);
     // The loader complains once for every program it starts; on musl it would end it.
     assert_eq!(log.matches("/no/such/library.so").count(), 1, "{log}");
 }
@@ -162,10 +162,10 @@ async fn a_body_of_another_user_still_ends_with_its_supervisor() {
         executor_with(ShellSettings { users, cgroup, ..ShellSettings::new(supervisor()) });
     let config = json!({"argv": ["sh", "-c", "echo $$; exec sleep 600"], "user": "nobody"});
     let body = invocation("shell", config);
-    let wire = body.wire.clone();
+    let live = body.live.clone();
     let run = tokio::spawn(async move { executor.run(body).await });
-    eventually("it has said who it is", || wire.log_so_far().is_some()).await;
-    let main: i32 = wire.log_so_far().unwrap().text(None).trim().parse().unwrap();
+    eventually("it has said who it is", || live.log_so_far().is_some()).await;
+    let main: i32 = live.log_so_far().unwrap().text(None).trim().parse().unwrap();
     let parent = rustix::process::Pid::from_raw(crate::support::parent_of(main)).unwrap();
     rustix::process::kill_process(parent, rustix::process::Signal::KILL).unwrap();
     run.await.unwrap();
@@ -181,22 +181,22 @@ async fn a_body_without_a_place_says_that_it_waits() {
         let config = json!({"argv": ["sh", "-c", script], "cwd": folder.path()});
         let (handle, cancel) = cancellation();
         let body = Invocation { cancel, ..invocation("shell", config) };
-        let (wire, executor) = (body.wire.clone(), std::sync::Arc::clone(&executor));
-        (handle, wire, tokio::spawn(async move { executor.run(body).await }))
+        let (live, executor) = (body.live.clone(), std::sync::Arc::clone(&executor));
+        (handle, live, tokio::spawn(async move { executor.run(body).await }))
     };
     let (_first, _, running) = start("echo $$ >main; while [ ! -e enough ]; do sleep 0.02; done");
     pid_in(&folder.path().join("main")).await;
-    let (_second, wire, waiting) = start("echo ran");
+    let (_second, live, waiting) = start("echo ran");
     let (third, third_wire, cancelled) = start("echo ran >third");
-    let waits = |wire: &evenkeel_executors::Wire| {
-        wire.progress_so_far().message.as_deref() == Some("waiting for a free place")
+    let waits = |live: &evenkeel_executors::LiveReport| {
+        live.progress_so_far().message.as_deref() == Some("waiting for a free place")
     };
-    eventually("both say that they wait", || waits(&wire) && waits(&third_wire)).await;
+    eventually("both say that they wait", || waits(&live) && waits(&third_wire)).await;
     third.cancel(CancelReason::Requested);
     assert_eq!(cancelled.await.unwrap().outcome, Outcome::Cancelled);
     std::fs::write(folder.path().join("enough"), "").unwrap();
     assert_eq!(waiting.await.unwrap().output.as_deref(), Some("ran\n"));
-    assert_eq!(wire.progress_so_far().message.as_deref(), Some(""));
+    assert_eq!(live.progress_so_far().message.as_deref(), Some(""));
     assert_eq!(running.await.unwrap().outcome, Outcome::Completed);
     assert!(!folder.path().join("third").exists());
 }

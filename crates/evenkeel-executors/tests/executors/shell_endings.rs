@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use evenkeel_core::Span;
-use evenkeel_core::run::Outcome;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_executors::{
     CancelReason, Executor, Invocation, Lease, Report, ShellSettings, cancellation,
 };

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use evenkeel_core::Span;
-use evenkeel_core::run::Outcome;
-use evenkeel_executors::{CgroupUse, Containment, Executor, ShellExecutor, ShellSettings, Wire};
+use evenkeel_core::attempt::Outcome;
+use evenkeel_executors::{
+    CgroupUse, Containment, Executor, LiveReport, ShellExecutor, ShellSettings,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -170,7 +172,7 @@ async fn groups_that_a_body_made_go_with_its_own() {
     let script = "echo $$ >main; while [ ! -e enough ]; do sleep 0.02; done";
     let config = json!({"argv": ["sh", "-c", script], "cwd": folder.path()});
     let body = invocation("shell", config);
-    let wire: Wire = body.wire.clone();
+    let live: LiveReport = body.live.clone();
     let run = tokio::spawn(async move { executor.run(body).await });
     let main = pid_in(&folder.path().join("main")).await;
     let inner = group_of(main, &parent).join("made-by-the-body");
@@ -178,5 +180,5 @@ async fn groups_that_a_body_made_go_with_its_own() {
     fs::write(folder.path().join("enough"), "").unwrap();
     assert_eq!(run.await.unwrap().outcome, Outcome::Completed);
     assert!(!inner.exists(), "groups inside are removed with it");
-    assert_eq!(wire.log_so_far(), None);
+    assert_eq!(live.log_so_far(), None);
 }

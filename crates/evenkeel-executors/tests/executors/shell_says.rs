@@ -1,8 +1,8 @@
 //! What bodies say while they run and when they end.
 
 use evenkeel_core::TenantNo;
-use evenkeel_core::chain::Again;
-use evenkeel_core::run::Outcome;
+use evenkeel_core::after_attempt::RetryHint;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_executors::{Executor, Invocation, Report};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -21,19 +21,19 @@ async fn what_a_body_says_is_no_part_of_its_output() {
         echo '@evenkeel {\"items\": {\"crawled\": 2}}'
         echo '@evenkeel {\"items\": {\"crawled\": 3, \"indexed\": 2}, \"checkpoint\": {\"at\": 7}}'
         echo two");
-    let wire = body.wire.clone();
+    let live = body.live.clone();
     let report = executor().run(body).await;
     assert_eq!(
         (report.outcome, report.output.as_deref()),
         (Outcome::Completed, Some("one\ntwo\n"))
     );
     assert_eq!((report.items_crawled, report.items_indexed), (Some(3), Some(2)));
-    let progress = wire.progress_so_far();
+    let progress = live.progress_so_far();
     assert_eq!((progress.done, progress.total), (Some(5), Some(20)));
     assert_eq!(progress.message.as_deref(), Some("pages"));
     assert_eq!((progress.items_crawled, progress.items_indexed), (Some(3), Some(2)));
-    assert_eq!(wire.take_unstored().as_deref(), Some(br#"{"at":7}"#.as_slice()));
-    assert_eq!(wire.log_so_far().unwrap().text(None), "one\ntwo\n");
+    assert_eq!(live.take_unsaved_checkpoint().as_deref(), Some(br#"{"at":7}"#.as_slice()));
+    assert_eq!(live.log_so_far().unwrap().text(None), "one\ntwo\n");
 }
 
 #[tokio::test]
@@ -46,11 +46,11 @@ async fn items_count_even_if_the_body_fails() {
 #[tokio::test]
 async fn what_cannot_be_understood_is_output_and_noted_once() {
     let body = sh("echo '@evenkeel {oops}'; echo '@evenkeel {\"item\": {}}'");
-    let wire = body.wire.clone();
+    let live = body.live.clone();
     let report = executor().run(body).await;
     let output = "@evenkeel {oops}\n@evenkeel {\"item\": {}}\n";
     assert_eq!(report.output.as_deref(), Some(output));
-    let log = wire.log_so_far().unwrap().text(None);
+    let log = live.log_so_far().unwrap().text(None);
     assert_eq!(log.matches("evenkeel: a line with @evenkeel is taken for output").count(), 1);
 }
 
@@ -61,12 +61,12 @@ async fn output_is_heard_while_the_body_runs() {
         while [ ! -e enough ]; do sleep 0.02; done; echo end";
     let config = json!({"argv": ["sh", "-c", script], "cwd": folder.path()});
     let body = invocation("shell", config);
-    let wire = body.wire.clone();
+    let live = body.live.clone();
     let run = tokio::spawn(async move { executor().run(body).await });
     let mut news = Vec::new();
-    eventually("both streams and the checkpoint are heard", || {
-        news.extend(wire.take_news());
-        let log = wire.log_so_far().unwrap_or_default().text(None);
+    eventually("both streams and the checkpoint are next_heartbeat", || {
+        news.extend(live.take_update());
+        let log = live.log_so_far().unwrap_or_default().text(None);
         log.contains("out\n")
             && log.contains("err\n")
             && news.iter().any(|n| n.checkpoint.is_some())
@@ -74,7 +74,7 @@ async fn output_is_heard_while_the_body_runs() {
     .await;
     std::fs::write(folder.path().join("enough"), "").unwrap();
     assert_eq!(run.await.unwrap().output.as_deref(), Some("out\nend\n"));
-    assert!(wire.log_so_far().unwrap().text(None).ends_with("end\n"));
+    assert!(live.log_so_far().unwrap().text(None).ends_with("end\n"));
 }
 
 #[tokio::test]
@@ -108,7 +108,7 @@ async fn exit_codes_are_outcomes() {
         (report.outcome, report.again, report.error)
     };
     let error = |text: &str| Some(format!("{text}: why"));
-    let (usual, never) = (Again::AsUsual, Again::Never);
+    let (usual, never) = (RetryHint::ByPolicy, RetryHint::Never);
     for (code, codes, expected) in [
         (0, Value::Null, (Outcome::Completed, usual, None)),
         (75, Value::Null, (Outcome::Failed, usual, error("exit code 75"))),
@@ -148,7 +148,7 @@ async fn a_text_is_passed_to_standard_input_as_it_is() {
 async fn a_job_that_wants_the_payload_filled_in_is_told_the_way_out_and_not_tried_again() {
     let body = invocation("shell", json!({"argv": ["sh", "-c", "echo {{payload.x}}"]}));
     let report = executor().run(with(body, |d| d.payload = json!({"x": "$(id)"}))).await;
-    assert_eq!((report.outcome, report.again), (Outcome::Failed, Again::Never));
+    assert_eq!((report.outcome, report.again), (Outcome::Failed, RetryHint::Never));
     let error = report.error.unwrap();
     assert!(error.starts_with("executor_config.argv[2]: has {{payload.x}}"), "{error}");
     assert!(error.contains("$EVENKEEL_PAYLOAD_customer"), "{error}");

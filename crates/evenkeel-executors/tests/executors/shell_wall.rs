@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use evenkeel_core::run::Outcome;
+use evenkeel_core::attempt::Outcome;
 use evenkeel_executors::{CgroupUse, Executor, ShellSettings, SupervisorCommand, try_wall};
 use serde_json::json;
 use tempfile::TempDir;

@@ -91,7 +91,8 @@ fn clocks_and_periods_count_too() {
     assert_eq!(hit, (0..7).map(|day| day * 96 + 84).collect::<Vec<_>>());
     assert_eq!(total(&loads, Measure::Next), 1.0);
     let period = Periodic::new(Span::from_secs(86_400), None).unwrap().period();
-    let often = LoadProfile { beat: Beat::Often(period), fixed: true, from: None, hours: None };
+    let often =
+        LoadProfile { recurrence: Recurrence::Often(period), fixed: true, from: None, hours: None };
     let loads = loads_of([(often, 96, MINUTE)]);
     assert!(loads.by_slot(Measure::Runs).iter().all(|runs| (runs - 1.0).abs() < 1e-9));
     assert!((total(&loads, Measure::Next) - 96.0).abs() < 1e-9);
@@ -113,7 +114,7 @@ fn rhythm() -> impl Strategy<Value = LoadProfile> {
             .prop_map(|(secs, offset)| every(secs, offset)),
         Just(nine()),
         (0_i32..3000).prop_map(|slot| LoadProfile {
-            beat: Beat::Once(Slot(Slot::of(NOON).0 + slot)),
+            recurrence: Recurrence::Once(Slot(Slot::of(NOON).0 + slot)),
             fixed: true,
             from: None,
             hours: None,

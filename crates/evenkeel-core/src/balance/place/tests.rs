@@ -13,13 +13,13 @@ fn settings(policy: Policy) -> BalanceSettings {
     BalanceSettings { policy, ..BalanceSettings::default() }
 }
 
-fn to_place(definition: &Definition, seed: u64) -> ToPlace<'_> {
-    ToPlace { definition, seed, cost: MINUTE, after: NOON }
+fn to_place(definition: &Definition, seed: u64) -> JobToPlace<'_> {
+    JobToPlace { definition, seed, cost: MINUTE, after: NOON }
 }
 
 fn place(policy: Policy, definition: &Definition, loads: &Loads) -> Timestamp {
     let job = to_place(definition, 77);
-    first_time(&settings(policy), job, loads, loads, Turn::ALONE).unwrap()
+    first_time(&settings(policy), job, loads, loads, NodeTurn::ALONE).unwrap()
 }
 
 fn slot_of(time: Timestamp) -> usize {
@@ -81,7 +81,7 @@ fn jobs_of_one_slot_have_seconds_far_apart_unless_they_are_to_be_exact() {
         // The same number for all: it decides nothing.
         let job = to_place(&day, 77);
         let policy = settings(BOTH[seed % 2]);
-        let time = first_time(&policy, job, &loads, &loads, Turn::ALONE).unwrap();
+        let time = first_time(&policy, job, &loads, &loads, NodeTurn::ALONE).unwrap();
         assert_eq!(slot_of(time), 12);
         loads.add(&LoadProfile::of(&day, time).unwrap(), 1, MINUTE);
         seconds.push(time.since(NOON).as_micros() / 1_000_000 % 900);
@@ -122,7 +122,7 @@ fn what_somebody_else_has_said_is_not_placed() {
     ] {
         assert!(!definition.is_placed());
         let job = to_place(&definition, 7);
-        let first = first_time(&settings(Policy::Next), job, &loads, &loads, Turn::ALONE);
+        let first = first_time(&settings(Policy::Next), job, &loads, &loads, NodeTurn::ALONE);
         assert_eq!(first, definition.timetable().first_after(NOON));
     }
 }
@@ -141,7 +141,7 @@ fn no_first_time_is_after_the_end() {
     for secs in [60, 86_400] {
         let over = ending(secs, Some(NOON));
         let job = to_place(&over, 7);
-        let first = first_time(&settings(Policy::Next), job, &loads, &loads, Turn::ALONE);
+        let first = first_time(&settings(Policy::Next), job, &loads, &loads, NodeTurn::ALONE);
         assert_eq!(first, None);
     }
 }
@@ -153,7 +153,7 @@ fn the_document_lets_it_wait_a_day() {
         BalanceSettings { search_window: SearchWindow::Document, ..settings(Policy::Next) };
     let half_hourly = interval(1800);
     let job = to_place(&half_hourly, 7);
-    let first = first_time(&document, job, &loads, &loads, Turn::ALONE).unwrap();
+    let first = first_time(&document, job, &loads, &loads, NodeTurn::ALONE).unwrap();
     assert_eq!(slot_of(first), 95);
     assert!(slot_of(place(Policy::Next, &half_hourly, &loads)) < 2);
 }
@@ -168,8 +168,8 @@ fn its_own_tenant_counts_first_then_everybody_then_its_turn() {
         let place = |turn| {
             slot_of(first_time(&settings(policy), to_place(&day, 7), &own, &all, turn).unwrap())
         };
-        assert_eq!(place(Turn::ALONE), 93);
-        let mut slots: Vec<usize> = (0..3).map(|mine| place(Turn { mine, of: 3 })).collect();
+        assert_eq!(place(NodeTurn::ALONE), 93);
+        let mut slots: Vec<usize> = (0..3).map(|mine| place(NodeTurn { mine, of: 3 })).collect();
         slots.sort_unstable();
         assert_eq!(slots, [93, 94, 95]);
     }
@@ -207,7 +207,8 @@ fn what_is_shorter_than_a_slot_keeps_its_own_rhythm() {
     let mut seconds = std::collections::BTreeSet::new();
     for seed in 0..50 {
         let job = to_place(&minute, seed * 60);
-        let first = first_time(&settings(Policy::Next), job, &loads, &loads, Turn::ALONE).unwrap();
+        let first =
+            first_time(&settings(Policy::Next), job, &loads, &loads, NodeTurn::ALONE).unwrap();
         loads.add(&LoadProfile::of(&minute, first).unwrap(), 1, MINUTE);
         let secs = first.since(NOON).as_micros() / 1_000_000;
         assert!((1..=60).contains(&secs));
@@ -224,8 +225,8 @@ fn monthly_jobs_are_spread_over_the_month() {
     for policy in BOTH {
         let mut loads = loads_of([]);
         for seed in 0..2880 {
-            let job = ToPlace { seed, ..to_place(&month, seed) };
-            let first = first_time(&settings(policy), job, &loads, &loads, Turn::ALONE);
+            let job = JobToPlace { seed, ..to_place(&month, seed) };
+            let first = first_time(&settings(policy), job, &loads, &loads, NodeTurn::ALONE);
             loads.add(&LoadProfile::of(&month, first.unwrap()).unwrap(), 1, MINUTE);
         }
         assert!(loads.far.next[1..2880].iter().all(|jobs| *jobs == 1), "{policy:?}");
@@ -239,7 +240,7 @@ fn slots_of_a_few_seconds_are_filled_evenly() {
     let ten = interval(10);
     for seed in 0..50 {
         let job = to_place(&ten, seed * 7919);
-        let first = first_time(&settings, job, &loads, &loads, Turn::ALONE).unwrap();
+        let first = first_time(&settings, job, &loads, &loads, NodeTurn::ALONE).unwrap();
         loads.add(&LoadProfile::of(&ten, first).unwrap(), 1, MINUTE);
     }
     assert!(loads.by_slot(Measure::Runs).iter().all(|runs| (*runs - 10.0).abs() < 1e-9));
@@ -275,8 +276,8 @@ proptest! {
     ) {
         let definition = interval(secs);
         let after = NOON.saturating_add(Span::from_micros(late));
-        let job = ToPlace { after, ..to_place(&definition, seed) };
-        let place = |policy| first_time(&settings(policy), job, &own, &all, Turn::ALONE).unwrap();
+        let job = JobToPlace { after, ..to_place(&definition, seed) };
+        let place = |policy| first_time(&settings(policy), job, &own, &all, NodeTurn::ALONE).unwrap();
         let candidates: Vec<Timestamp> = (0..=secs / 900 + 1)
             .map(|slot| NOON.as_micros() + (slot * 900 + (seed % 900) as i64) * 1_000_000)
             .map(Timestamp::from_micros)
@@ -330,9 +331,9 @@ proptest! {
         let mut loads = loads_with_slot(Span::from_secs(slot));
         loads.add(&every(3600, 77), 3, MINUTE);
         loads.add(&nine(), 3, MINUTE);
-        let job = ToPlace { after, ..to_place(&definition, seed) };
+        let job = JobToPlace { after, ..to_place(&definition, seed) };
         let settings = BalanceSettings { slot: Span::from_secs(slot), ..settings(policy) };
-        let first = first_time(&settings, job, &loads, &loads, Turn::ALONE).unwrap();
+        let first = first_time(&settings, job, &loads, &loads, NodeTurn::ALONE).unwrap();
         prop_assert!(first > after);
         prop_assert!(first.since(after) <= Span::from_secs(secs.unsigned_abs()));
         prop_assert_eq!(first.as_micros() % 1_000_000, 0, "a whole second");

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 use crate::balance::hits::{Grid, micros};
-use crate::balance::rhythm::{Beat, Hours, LoadProfile, LoadProfileKey};
+use crate::balance::load_profile::{Hours, LoadProfile, LoadProfileKey, Recurrence};
 use crate::blackout::Blackouts;
 use crate::time::{Span, Timestamp};
 
@@ -74,7 +74,7 @@ impl Classes {
     ) -> Self {
         let mut members: HashMap<String, Vec<(LoadProfileKey, &LoadProfile)>> = HashMap::new();
         for (key, rhythm) in rhythms {
-            let Beat::Every { .. } = rhythm.beat else { continue };
+            let Recurrence::Every { .. } = rhythm.recurrence else { continue };
             // All that is like it but for the phase.
             let name = rhythm.moved_to(Timestamp::MIN).text();
             members.entry(name).or_default().push((key, rhythm));
@@ -132,8 +132,8 @@ impl Class {
             |slot: u32| grid.start + i64::from(slot) * grid.slot >= quiet_until.as_micros();
         for phase in phases(every, grid) {
             slots.clear();
-            let beat = Beat::Every { every, phase };
-            grid.visit(&plain(beat), |hit| slots.push((hit.slot as u32, hit.times)));
+            let recurrence = Recurrence::Every { every, phase };
+            grid.visit(&plain(recurrence), |hit| slots.push((hit.slot as u32, hit.times)));
             if slots.is_empty() {
                 continue;
             }
@@ -160,7 +160,7 @@ impl Class {
     }
 
     fn cell_of(&self, rhythm: &LoadProfile) -> Option<u32> {
-        let Beat::Every { phase, .. } = rhythm.beat else { return None };
+        let Recurrence::Every { phase, .. } = rhythm.recurrence else { return None };
         let cell = self.cells.partition_point(|cell| cell.phases.end <= phase);
         let found = self.cells.get(cell).is_some_and(|cell| cell.phases.contains(&phase));
         found.then_some(cell as u32)
@@ -175,7 +175,10 @@ impl Class {
     /// The rhythm of a job in that cell, as load sees it.
     pub fn rhythm_of(&self, cell: u32) -> LoadProfile {
         let phase = self.cells[cell as usize].phases.start;
-        LoadProfile { beat: Beat::Every { every: self.every, phase }, ..self.rhythm.clone() }
+        LoadProfile {
+            recurrence: Recurrence::Every { every: self.every, phase },
+            ..self.rhythm.clone()
+        }
     }
 
     /// The rhythm of a job that runs at that time.
@@ -186,14 +189,14 @@ impl Class {
     /// The phase of a job that runs at that time.
     pub fn phase_at(&self, time: Timestamp) -> u32 {
         let rest = time.as_micros().rem_euclid(micros(self.every));
-        (rest / micros(Beat::step(self.every))) as u32
+        (rest / micros(Recurrence::step(self.every))) as u32
     }
 
     /// What times of a job in that cell leave when divided by the interval. Each job has its own
     /// second there.
     pub fn rest_in(&self, cell: u32, seed: u64) -> i64 {
         let phases = &self.cells[cell as usize].phases;
-        let step = micros(Beat::step(self.every));
+        let step = micros(Recurrence::step(self.every));
         let begin = i64::from(phases.start) * step;
         let end = (i64::from(phases.end) * step).min(micros(self.every));
         let seconds = ((end - begin) / SECOND).max(1);
@@ -202,9 +205,10 @@ impl Class {
 
     /// Tells `hit` of every slot that jobs of the cell hit, and how often.
     pub fn visit(&self, cell: usize, grid: Grid, mut hit: impl FnMut(usize, f64)) {
-        let beat = Beat::Every { every: self.every, phase: self.cells[cell].phases.start };
+        let recurrence =
+            Recurrence::Every { every: self.every, phase: self.cells[cell].phases.start };
         let share = 1.0 / grid.whole() as f64;
-        grid.visit(&plain(beat), |it| hit(it.slot, it.times as f64 * share));
+        grid.visit(&plain(recurrence), |it| hit(it.slot, it.times as f64 * share));
     }
 }
 
@@ -232,7 +236,7 @@ const CELLS_MAX: usize = 1_000_000;
 
 /// Which slots a job would rather not be in.
 struct Constraints {
-    is_dark: Vec<bool>,
+    is_in_blackout: Vec<bool>,
     is_disliked: Vec<bool>,
 }
 
@@ -243,29 +247,29 @@ impl Constraints {
         let middle = |slot| Timestamp::from_micros(grid.start + grid.slot * slot + grid.slot / 2);
         let slots = 0..grid.slots as i64;
         Self {
-            is_dark: slots.clone().map(|slot| dark.is_dark(middle(slot))).collect(),
+            is_in_blackout: slots.clone().map(|slot| dark.is_in_blackout(middle(slot))).collect(),
             is_disliked: slots
-                .map(|slot| !preferred.is_empty() && !preferred.is_dark(middle(slot)))
+                .map(|slot| !preferred.is_empty() && !preferred.is_in_blackout(middle(slot)))
                 .collect(),
         }
     }
 
     fn unwanted(&self, slots: &[(u32, i64)]) -> (u32, u32) {
         let count = |of: &[bool]| slots.iter().filter(|(slot, _)| of[*slot as usize]).count();
-        (count(&self.is_dark) as u32, count(&self.is_disliked) as u32)
+        (count(&self.is_in_blackout) as u32, count(&self.is_disliked) as u32)
     }
 }
 
 /// How many cells there are in a class at most, about.
 fn cells_about(every: Span, grid: Grid) -> usize {
-    let (every, step) = (micros(every), micros(Beat::step(every)));
+    let (every, step) = (micros(every), micros(Recurrence::step(every)));
     let width = if every % grid.slot == 0 { step.max(grid.slot) } else { step };
     (every.min(grid.end() - grid.start) / width + 1) as usize
 }
 
 /// The phases that there are, as far as they lie in the grid, in order.
 fn phases(every: Span, grid: Grid) -> Vec<u32> {
-    let step = micros(Beat::step(every));
+    let step = micros(Recurrence::step(every));
     let all = (micros(every) + step - 1) / step;
     let seen = (grid.end() - grid.start) / step + 2;
     if all <= seen {
@@ -278,13 +282,13 @@ fn phases(every: Span, grid: Grid) -> Vec<u32> {
 }
 
 fn interval(rhythm: &LoadProfile) -> Span {
-    match rhythm.beat {
-        Beat::Every { every, .. } => every,
+    match rhythm.recurrence {
+        Recurrence::Every { every, .. } => every,
         _ => Span::ZERO,
     }
 }
 
 /// A rhythm of which only the slots matter.
-fn plain(beat: Beat) -> LoadProfile {
-    LoadProfile { beat, fixed: false, from: None, hours: None }
+fn plain(recurrence: Recurrence) -> LoadProfile {
+    LoadProfile { recurrence, fixed: false, from: None, hours: None }
 }

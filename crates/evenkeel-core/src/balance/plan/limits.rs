@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::Wanted;
 use super::board::Board;
+use crate::balance::load_profile::LoadProfile;
 use crate::balance::loads::{Loads, Measure};
-use crate::balance::rhythm::LoadProfile;
-use crate::balance::spread::Grain;
+use crate::balance::spread::Granularity;
 use crate::time::Span;
 
 /// Scores are looked at so many times on the way.
@@ -144,7 +144,7 @@ pub(super) fn change_load(loads: &mut Loads, rhythm: &LoadProfile, jobs: i64, co
 
 impl Stop {
     fn at(steps: usize, loads: Loads) -> Self {
-        let score = |measure| loads.spread(measure, Grain::Slot).score;
+        let score = |measure| loads.spread(measure, Granularity::Slot).score;
         let (runs, cost) = (score(Measure::Runs), score(Measure::Cost));
         let week = evenness(&loads.by_slot(Measure::Runs));
         Self { steps, loads, runs, cost, week }

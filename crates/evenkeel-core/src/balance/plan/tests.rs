@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::samples::{DAY, HOUR, NOON, Sample, interval, placement};
 use super::*;
-use crate::balance::{Beat, decode_moves, encode_moves};
+use crate::balance::{Recurrence, decode_moves, encode_moves};
 use crate::blackout::LocalHours;
 use crate::job::{Bounds, Definition};
 use crate::schedule::{Cron, CronSchedule, Schedule};
@@ -22,9 +22,9 @@ fn check(sample: &Sample, plan: &Plan) {
         let is_same = after.iter().zip(&anew).all(|(one, two)| (one - two).abs() < 1e-3);
         assert!(is_same, "{measure:?}");
     }
-    let anew = recount.spread(Measure::Runs, Grain::Slot);
+    let anew = recount.spread(Measure::Runs, Granularity::Slot);
     assert!((plan.after.score - anew.score).abs() < 1e-9 && plan.after.peak_at == anew.peak_at);
-    assert_eq!(plan.before, sample.loads.spread(Measure::Runs, Grain::Slot));
+    assert_eq!(plan.before, sample.loads.spread(Measure::Runs, Granularity::Slot));
     assert!(plan.after.score >= plan.before.score, "{} {}", plan.before.score, plan.after.score);
     let soonest = NOON.saturating_add(sample.settings.protection);
     let mut seen = std::collections::BTreeSet::new();
@@ -38,7 +38,9 @@ fn check(sample: &Sample, plan: &Plan) {
         let rhythm = LoadProfile::of(definition, it.new_at).unwrap();
         assert_ne!(Some(&rhythm), LoadProfile::of(definition, it.old_at).as_ref());
         assert_eq!(plan.rhythms.get(&it.rhythm), Some(&rhythm.text()));
-        let Beat::Every { every, .. } = rhythm.beat else { panic!("{rhythm:?} was moved") };
+        let Recurrence::Every { every, .. } = rhythm.recurrence else {
+            panic!("{rhythm:?} was moved")
+        };
         let gap = it.new_at.since(job.last_fired_at.unwrap());
         assert!(gap.saturating_mul(2) >= every && gap < every.saturating_mul(2));
     }
@@ -46,7 +48,7 @@ fn check(sample: &Sample, plan: &Plan) {
 }
 
 fn score(loads: &Loads, measure: Measure) -> f64 {
-    loads.spread(measure, Grain::Slot).score
+    loads.spread(measure, Granularity::Slot).score
 }
 
 #[test]

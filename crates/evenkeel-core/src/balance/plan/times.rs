@@ -61,8 +61,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::balance::load_profile::LoadProfileKey;
     use crate::balance::plan::samples::{NOON, placement};
-    use crate::balance::rhythm::LoadProfileKey;
     use crate::ids::JobNo;
 
     fn after(secs: i64) -> Timestamp {

@@ -8,14 +8,14 @@ use crate::time::Span;
 const MINUTE: Span = Span::from_secs(60);
 
 fn score(loads: &Loads) -> f64 {
-    loads.spread(Measure::Runs, Grain::Slot).score
+    loads.spread(Measure::Runs, Granularity::Slot).score
 }
 
 #[test]
 fn nothing_is_even() {
     let loads = loads_of([]);
     for measure in [Measure::Next, Measure::Runs, Measure::Cost] {
-        for grain in [Grain::Slot, Grain::Hour] {
+        for grain in [Granularity::Slot, Granularity::Hour] {
             let spread = loads.spread(measure, grain);
             assert_eq!((spread.score, spread.peak, spread.mean), (1.0, 0.0, 0.0));
         }
@@ -27,7 +27,7 @@ fn an_even_spread_scores_one_however_many_there_are() {
     for jobs in [1, 40_000] {
         let loads = loads_of((0..96).map(|slot| (daily(slot), jobs, MINUTE.saturating_mul(jobs))));
         for measure in [Measure::Next, Measure::Runs, Measure::Cost] {
-            for grain in [Grain::Slot, Grain::Hour] {
+            for grain in [Granularity::Slot, Granularity::Hour] {
                 let spread = loads.spread(measure, grain);
                 assert!((spread.score - 1.0).abs() < 1e-9, "{measure:?} {grain:?}: {spread:?}");
                 assert!((spread.peak - spread.least_peak).abs() < 1e-6, "{spread:?}");
@@ -40,7 +40,7 @@ fn an_even_spread_scores_one_however_many_there_are() {
 fn three_jobs_in_one_slot_score_a_third() {
     let loads = loads_of([(daily(7), 3, MINUTE.saturating_mul(3))]);
     for measure in [Measure::Next, Measure::Runs, Measure::Cost] {
-        let spread = loads.spread(measure, Grain::Slot);
+        let spread = loads.spread(measure, Granularity::Slot);
         assert!((spread.score - 1.0 / 3.0).abs() < 1e-9, "{measure:?}: {spread:?}");
     }
     let apart = loads_of((0..3).map(|slot| (daily(slot * 30), 1, MINUTE)));
@@ -71,11 +71,11 @@ fn jobs_that_nobody_can_move_do_not_lower_it() {
 fn hourly_jobs_can_only_be_spread_within_their_hour() {
     let hourly = |quarter: i64| every(3600, quarter * 900);
     let even = loads_of((0..4).map(|quarter| (hourly(quarter), 24, MINUTE)));
-    assert_eq!(even.spread(Measure::Next, Grain::Slot).score, 1.0);
-    assert_eq!(even.spread(Measure::Next, Grain::Slot).least_peak, 24.0);
+    assert_eq!(even.spread(Measure::Next, Granularity::Slot).score, 1.0);
+    assert_eq!(even.spread(Measure::Next, Granularity::Slot).least_peak, 24.0);
     assert_eq!(score(&even), 1.0);
     let one = loads_of([(hourly(1), 96, MINUTE)]);
-    assert_eq!(one.spread(Measure::Next, Grain::Slot).score, 0.25);
+    assert_eq!(one.spread(Measure::Next, Granularity::Slot).score, 0.25);
     assert_eq!(score(&one), 0.25);
 }
 
@@ -84,12 +84,12 @@ fn the_heaviest_job_lies_somewhere() {
     let hour = Span::from_secs(3600);
     let mut loads = loads_of([(daily(5), 1, hour)]);
     (0..96).filter(|slot| *slot != 5).for_each(|slot| loads.add(&daily(slot), 1, MINUTE));
-    let spread = loads.spread(Measure::Cost, Grain::Slot);
+    let spread = loads.spread(Measure::Cost, Granularity::Slot);
     assert_eq!((spread.score, spread.peak, spread.least_peak), (1.0, 3600.0, 3600.0));
     assert_eq!(spread.peak_at, 48 + 5);
     // With another on top it is no longer even.
     loads.add(&daily(5), 1, Span::from_secs(1800));
-    assert!(loads.spread(Measure::Cost, Grain::Slot).score < 0.9);
+    assert!(loads.spread(Measure::Cost, Granularity::Slot).score < 0.9);
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn jobs_that_prefer_some_hours_are_even_within_them() {
     let nightly = |slot| LoadProfile { hours: Some(night.clone()), ..daily(slot) };
     let slots = (88..96).chain(0..8);
     let mut loads = loads_of(slots.map(|slot| (nightly(slot), 3, MINUTE)));
-    let spread = loads.spread(Measure::Runs, Grain::Slot);
+    let spread = loads.spread(Measure::Runs, Granularity::Slot);
     assert_eq!((spread.score, spread.least_peak), (1.0, 3.0));
     loads.remove(&nightly(88), 3, MINUTE);
     loads.add(&nightly(89), 3, MINUTE);
@@ -118,9 +118,9 @@ fn hours_are_those_of_the_clock() {
     let hours = loads.by_hour(Measure::Runs);
     assert_eq!(hours[9], 3.0);
     assert!((0..24).all(|hour| hour == 9 || hours[hour] == 1.0));
-    assert_eq!(loads.spread(Measure::Runs, Grain::Hour).peak_at, 9);
+    assert_eq!(loads.spread(Measure::Runs, Granularity::Hour).peak_at, 9);
     assert_eq!(loads.horizon().start, NOON);
-    assert_eq!(loads.spread(Measure::Runs, Grain::Slot).peak_at, 21 * 4);
+    assert_eq!(loads.spread(Measure::Runs, Granularity::Slot).peak_at, 21 * 4);
 }
 fn some() -> impl Strategy<Value = Vec<(LoadProfile, u64, Span)>> {
     let secs = prop::sample::select(vec![60, 900, 1200, 3600, 25_200, 86_400, 604_800]);
@@ -136,7 +136,7 @@ proptest! {
     fn it_is_a_share_and_no_peak_is_below_the_least(all in some()) {
         let loads = loads_of(all);
         for measure in [Measure::Next, Measure::Runs, Measure::Cost] {
-            for grain in [Grain::Slot, Grain::Hour] {
+            for grain in [Granularity::Slot, Granularity::Hour] {
                 let Spread { score, peak, mean, least_peak, .. } = loads.spread(measure, grain);
                 prop_assert!((0.0..=1.0).contains(&score));
                 prop_assert!(mean <= peak + 1e-9 && least_peak <= peak + 1e-9);
@@ -152,7 +152,7 @@ proptest! {
                 (rhythm.clone(), jobs * times, cost.saturating_mul(times))
             }))
         };
-        let score = |times: u64, measure| more(times).spread(measure, Grain::Slot).score;
+        let score = |times: u64, measure| more(times).spread(measure, Granularity::Slot).score;
         // A job is whole: where there are few, one more or less in a slot is forgiven.
         let (few, many) = (score(1000, Measure::Runs), score(1000 * times, Measure::Runs));
         prop_assert!((few - many).abs() < 0.01, "{few} {many}");
@@ -161,7 +161,7 @@ proptest! {
         let heavier = loads_of(all.iter().map(|(rhythm, jobs, cost)| {
             (rhythm.clone(), *jobs, cost.saturating_mul(times))
         }));
-        let heavier = heavier.spread(Measure::Cost, Grain::Slot).score;
+        let heavier = heavier.spread(Measure::Cost, Granularity::Slot).score;
         prop_assert!((heavier - score(1, Measure::Cost)).abs() < 1e-3);
     }
 }

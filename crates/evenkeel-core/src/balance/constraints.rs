@@ -46,8 +46,8 @@ impl Times {
         let until = last + (self.each - 1) * self.candidates.every;
         let mut spans = Vec::new();
         let mut moment = Timestamp::from_micros(self.candidates.first);
-        while let Some(start) = periods.closing(moment).filter(|it| it.as_micros() <= until) {
-            moment = periods.opening(start);
+        while let Some(start) = periods.next_start(moment).filter(|it| it.as_micros() <= until) {
+            moment = periods.next_open(start);
             spans.push((start.as_micros(), moment.as_micros()));
             if moment <= start {
                 break;

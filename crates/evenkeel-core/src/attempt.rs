@@ -36,7 +36,7 @@ impl Outcome {
     ];
 
     /// Did it do its work, if not for all of its items? Then it counts for the job's rhythm.
-    pub const fn is_good(self) -> bool {
+    pub const fn is_success(self) -> bool {
         matches!(self, Self::Completed | Self::PartlyFailed)
     }
 

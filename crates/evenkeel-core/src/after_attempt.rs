@@ -1,9 +1,9 @@
 //! What follows the end of an attempt.
 
+use crate::attempt::Outcome;
 use crate::ids::AttemptNo;
 use crate::job::{Definition, OnExhausted};
 use crate::retry::Verdict;
-use crate::run::Outcome;
 use crate::schedule::Schedule;
 use crate::time::{Span, Timestamp};
 
@@ -11,7 +11,7 @@ use crate::time::{Span, Timestamp};
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Then {
     /// The chain is over.
-    EndChain {
+    EndRun {
         /// The job gets no further regular time.
         stop_job: bool,
         /// Its next regular time, if that follows from this end.
@@ -26,10 +26,10 @@ pub enum Then {
 
 /// What the body of a failed attempt says about trying again.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-pub enum Again {
+pub enum RetryHint {
     /// Nothing: the job's retry policy decides.
     #[default]
-    AsUsual,
+    ByPolicy,
     /// Not sooner than after this wait.
     NotBefore(Span),
     /// It is of no use.
@@ -37,7 +37,7 @@ pub enum Again {
 }
 
 /// Nobody may put off a retry for longer than this.
-pub const PUT_OFF_MAX: Span = Span::from_secs(24 * 3600);
+pub const RETRY_DELAY_MAX: Span = Span::from_secs(24 * 3600);
 
 /// An attempt that is over.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -47,7 +47,7 @@ pub struct Ended {
     /// How.
     pub outcome: Outcome,
     /// What its body says about trying again.
-    pub again: Again,
+    pub again: RetryHint,
     /// When it began.
     pub started_at: Timestamp,
     /// When it ended.
@@ -60,12 +60,14 @@ pub fn after_end(definition: &Definition, ended: Ended, draw: f64) -> Then {
         return end(definition, ended.finished_at, Span::ZERO, false);
     }
     let wait = match (definition.retry.after_failure(ended.attempt, draw), ended.again) {
-        (Verdict::Exhausted, _) | (_, Again::Never) => {
+        (Verdict::Exhausted, _) | (_, RetryHint::Never) => {
             let pause = definition.retry.pause_after(ended.attempt);
-            return end_of_failed(definition, ended.finished_at, pause);
+            return after_final_failure(definition, ended.finished_at, pause);
         }
-        (Verdict::RetryAfter(wait), Again::AsUsual) => wait,
-        (Verdict::RetryAfter(wait), Again::NotBefore(asked)) => wait.max(asked.min(PUT_OFF_MAX)),
+        (Verdict::RetryAfter(wait), RetryHint::ByPolicy) => wait,
+        (Verdict::RetryAfter(wait), RetryHint::NotBefore(asked)) => {
+            wait.max(asked.min(RETRY_DELAY_MAX))
+        }
     };
     // What failed tells nothing about how long a good run takes; what was said about it does.
     let average = definition.average(None);
@@ -74,7 +76,7 @@ pub fn after_end(definition: &Definition, ended: Ended, draw: f64) -> Then {
 }
 
 /// What follows a failure without further retries, of a job that pauses at least for `pause`.
-pub fn end_of_failed(definition: &Definition, finished_at: Timestamp, pause: Span) -> Then {
+pub fn after_final_failure(definition: &Definition, finished_at: Timestamp, pause: Span) -> Then {
     let stop_job = definition.on_exhausted == OnExhausted::Stop;
     end(definition, finished_at, pause, stop_job)
 }
@@ -82,12 +84,12 @@ pub fn end_of_failed(definition: &Definition, finished_at: Timestamp, pause: Spa
 /// The chain is over. A job whose times follow from its ends gets its next one.
 fn end(definition: &Definition, finished_at: Timestamp, pause: Span, stop_job: bool) -> Then {
     let Schedule::Periodic(periodic) = &definition.schedule else {
-        return Then::EndChain { stop_job, next_at: None };
+        return Then::EndRun { stop_job, next_at: None };
     };
     let next = periodic.after_end(finished_at).max(finished_at.saturating_add(pause));
     let next = definition.may_start_from(next, definition.average(None));
     let over = definition.bounds.end_at.is_some_and(|end| next > end);
-    Then::EndChain { stop_job: stop_job || over, next_at: (!over).then_some(next) }
+    Then::EndRun { stop_job: stop_job || over, next_at: (!over).then_some(next) }
 }
 
 #[cfg(test)]
@@ -110,12 +112,12 @@ mod tests {
         }
     }
 
-    fn ended(outcome: Outcome, attempt: u16, again: Again) -> Ended {
+    fn ended(outcome: Outcome, attempt: u16, again: RetryHint) -> Ended {
         let attempt = AttemptNo(attempt);
         Ended { attempt, outcome, again, started_at: NOW, finished_at: NOW }
     }
 
-    fn after(outcome: Outcome, attempt: u16, again: Again) -> Then {
+    fn after(outcome: Outcome, attempt: u16, again: RetryHint) -> Then {
         after_end(&job(), ended(outcome, attempt, again), 0.5)
     }
 
@@ -129,15 +131,15 @@ mod tests {
             let expected = if outcome.is_failure() {
                 retry_in(60)
             } else {
-                Then::EndChain { stop_job: false, next_at: None }
+                Then::EndRun { stop_job: false, next_at: None }
             };
-            assert_eq!(after(outcome, 0, Again::AsUsual), expected, "{outcome:?}");
+            assert_eq!(after(outcome, 0, RetryHint::ByPolicy), expected, "{outcome:?}");
         }
     }
 
     #[test]
     fn a_body_may_put_a_retry_off_but_not_hasten_or_banish_it() {
-        let put_off = |secs| after(Outcome::Failed, 0, Again::NotBefore(Span::from_secs(secs)));
+        let put_off = |secs| after(Outcome::Failed, 0, RetryHint::NotBefore(Span::from_secs(secs)));
         assert_eq!(put_off(5), retry_in(60));
         assert_eq!(put_off(600), retry_in(600));
         assert_eq!(put_off(30 * 86_400), retry_in(86_400));
@@ -146,12 +148,12 @@ mod tests {
 
     #[test]
     fn no_retry_follows_the_last_or_one_that_is_of_no_use() {
-        let over = Then::EndChain { stop_job: false, next_at: None };
-        assert_eq!(after(Outcome::Failed, 2, Again::AsUsual), over);
-        assert_eq!(after(Outcome::Failed, 0, Again::Never), over);
+        let over = Then::EndRun { stop_job: false, next_at: None };
+        assert_eq!(after(Outcome::Failed, 2, RetryHint::ByPolicy), over);
+        assert_eq!(after(Outcome::Failed, 0, RetryHint::Never), over);
         let stops = Definition { on_exhausted: OnExhausted::Stop, ..job() };
-        let then = after_end(&stops, ended(Outcome::TimedOut, 0, Again::Never), 0.5);
-        assert_eq!(then, Then::EndChain { stop_job: true, next_at: None });
+        let then = after_end(&stops, ended(Outcome::TimedOut, 0, RetryHint::Never), 0.5);
+        assert_eq!(then, Then::EndRun { stop_job: true, next_at: None });
     }
 
     #[test]
@@ -164,10 +166,10 @@ mod tests {
         };
         let next = |outcome, attempt| match after_end(
             &job,
-            ended(outcome, attempt, Again::AsUsual),
+            ended(outcome, attempt, RetryHint::ByPolicy),
             0.5,
         ) {
-            Then::EndChain { next_at, .. } => next_at,
+            Then::EndRun { next_at, .. } => next_at,
             Then::Retry { .. } => None,
         };
         assert_eq!(next(Outcome::Completed, 0), Some(NOW.saturating_add(hours(1))));
@@ -182,7 +184,7 @@ mod tests {
         let hour = |hour| jiff::civil::time(hour, 0, 0, 0);
         let blackout = Blackout { start: hour(0), end: hour(1) };
         let job = Definition { blackout_periods: vec![blackout], ..job() };
-        let then = after_end(&job, ended(Outcome::Failed, 0, Again::AsUsual), 0.5);
+        let then = after_end(&job, ended(Outcome::Failed, 0, RetryHint::ByPolicy), 0.5);
         assert_eq!(then, Then::Retry { due: Timestamp::from_micros(3600 * 1_000_000) });
     }
 }

@@ -1,13 +1,13 @@
 //! Which next time a job gets when somebody sets it going again.
 
+use crate::attempt::Outcome;
 use crate::job::Definition;
-use crate::run::Outcome;
 use crate::schedule::Schedule;
 use crate::time::{Span, Timestamp};
 
 /// What has become of a job so far.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-pub struct SoFar {
+pub struct ScheduleState {
     /// How many of its regular times were fired.
     pub fired: u64,
     /// The last of them that was fired or skipped.
@@ -23,9 +23,9 @@ pub struct SoFar {
 /// The next regular time of a job that is resumed at `now`: placed afresh, so that what passed
 /// while it was paused is not missed. A job that runs once does so if it has not; one whose run the
 /// pause has withdrawn has not. `choose` says which time after a moment it is.
-pub fn resumed_at(
+pub fn next_after_resume(
     definition: &Definition,
-    so_far: SoFar,
+    so_far: ScheduleState,
     now: Timestamp,
     choose: impl FnOnce(Timestamp) -> Option<Timestamp>,
 ) -> Option<Timestamp> {
@@ -45,9 +45,9 @@ pub fn resumed_at(
 
 /// The next regular time of a job that is tried again at `now` after its failures had stopped it;
 /// `choose` says which time after a moment it is.
-pub fn revived_at(
+pub fn next_after_retry(
     definition: &Definition,
-    so_far: SoFar,
+    so_far: ScheduleState,
     now: Timestamp,
     choose: impl FnOnce(Timestamp) -> Option<Timestamp>,
 ) -> Option<Timestamp> {
@@ -59,9 +59,9 @@ pub fn revived_at(
 
 /// The next regular time of a job whose schedule has changed at `now`. A job that runs once does so
 /// again: its new time is another one. `choose` says which time after a moment it is.
-pub fn moved_to(
+pub fn next_after_change(
     definition: &Definition,
-    so_far: SoFar,
+    so_far: ScheduleState,
     now: Timestamp,
     choose: impl FnOnce(Timestamp) -> Option<Timestamp>,
 ) -> Option<Timestamp> {
@@ -70,7 +70,7 @@ pub fn moved_to(
 
 fn begun_anew(
     definition: &Definition,
-    so_far: SoFar,
+    so_far: ScheduleState,
     now: Timestamp,
     choose: impl FnOnce(Timestamp) -> Option<Timestamp>,
 ) -> Option<Timestamp> {
@@ -82,7 +82,7 @@ fn begun_anew(
 
 /// No time is fired twice, not even by a clock that was set back, nor by whoever chooses.
 fn chosen(
-    so_far: SoFar,
+    so_far: ScheduleState,
     now: Timestamp,
     choose: impl FnOnce(Timestamp) -> Option<Timestamp>,
 ) -> Option<Timestamp> {
@@ -94,20 +94,28 @@ fn chosen(
 
 #[cfg(test)]
 mod tests {
-    use super::{Definition, Outcome, Schedule, SoFar, Span, Timestamp};
+    use super::{Definition, Outcome, Schedule, ScheduleState, Span, Timestamp};
     use crate::job::Bounds;
     use crate::schedule::{Interval, Once};
 
     const NOW: Timestamp = Timestamp::from_micros(1_000_000_000);
 
-    fn resumed_at(definition: &Definition, so_far: SoFar, now: Timestamp) -> Option<Timestamp> {
-        super::resumed_at(definition, so_far, now, |after| {
+    fn next_after_resume(
+        definition: &Definition,
+        so_far: ScheduleState,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        super::next_after_resume(definition, so_far, now, |after| {
             definition.timetable().first_after(after)
         })
     }
 
-    fn revived_at(definition: &Definition, so_far: SoFar, now: Timestamp) -> Option<Timestamp> {
-        super::revived_at(definition, so_far, now, |after| {
+    fn next_after_retry(
+        definition: &Definition,
+        so_far: ScheduleState,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        super::next_after_retry(definition, so_far, now, |after| {
             definition.timetable().first_after(after)
         })
     }
@@ -120,20 +128,25 @@ mod tests {
     #[test]
     fn a_recurring_job_goes_on_after_now_and_after_what_it_has_fired() {
         let hour = Span::from_secs(3600);
-        assert_eq!(resumed_at(&hourly(), SoFar::default(), NOW), Some(NOW.saturating_add(hour)));
+        assert_eq!(
+            next_after_resume(&hourly(), ScheduleState::default(), NOW),
+            Some(NOW.saturating_add(hour))
+        );
         let ahead = NOW.saturating_add(Span::from_secs(10));
-        let fired = SoFar { fired: 1, last_fired_at: Some(ahead), ..SoFar::default() };
-        assert!(resumed_at(&hourly(), fired, NOW).unwrap() > ahead.saturating_add(hour));
+        let fired =
+            ScheduleState { fired: 1, last_fired_at: Some(ahead), ..ScheduleState::default() };
+        assert!(next_after_resume(&hourly(), fired, NOW).unwrap() > ahead.saturating_add(hour));
     }
 
     #[test]
     fn a_time_that_was_fired_is_not_chosen_whoever_chooses() {
-        let fired = SoFar { fired: 1, last_fired_at: Some(NOW), ..SoFar::default() };
+        let fired =
+            ScheduleState { fired: 1, last_fired_at: Some(NOW), ..ScheduleState::default() };
         for choice in [NOW, NOW.saturating_sub(Span::from_secs(1))] {
             for chosen in [
-                super::resumed_at(&hourly(), fired, NOW, |_| Some(choice)),
-                super::revived_at(&hourly(), fired, NOW, |_| Some(choice)),
-                super::moved_to(&hourly(), fired, NOW, |_| Some(choice)),
+                super::next_after_resume(&hourly(), fired, NOW, |_| Some(choice)),
+                super::next_after_retry(&hourly(), fired, NOW, |_| Some(choice)),
+                super::next_after_change(&hourly(), fired, NOW, |_| Some(choice)),
             ] {
                 assert_eq!(chosen, None);
             }
@@ -144,35 +157,42 @@ mod tests {
     fn a_job_that_has_had_all_its_runs_gets_no_more() {
         let bounds = Bounds { max_runs: Some(3), ..Bounds::default() };
         let limited = Definition { bounds, ..hourly() };
-        let so_far = SoFar { fired: 3, ..SoFar::default() };
-        assert_eq!(resumed_at(&limited, so_far, NOW), None);
-        assert_eq!(revived_at(&limited, so_far, NOW), None);
-        assert!(resumed_at(&limited, SoFar { fired: 2, ..so_far }, NOW).is_some());
+        let so_far = ScheduleState { fired: 3, ..ScheduleState::default() };
+        assert_eq!(next_after_resume(&limited, so_far, NOW), None);
+        assert_eq!(next_after_retry(&limited, so_far, NOW), None);
+        assert!(next_after_resume(&limited, ScheduleState { fired: 2, ..so_far }, NOW).is_some());
     }
 
     #[test]
     fn a_job_that_runs_once_does_so_once() {
         let once = Definition::noop(Schedule::Once(Once::NOW));
-        let fired = SoFar { fired: 1, ..SoFar::default() };
-        let after = |outcome| SoFar { last_outcome: Some(outcome), ..fired };
-        assert_eq!(resumed_at(&once, SoFar::default(), NOW), Some(NOW));
-        assert_eq!(resumed_at(&once, after(Outcome::Cancelled), NOW), Some(NOW));
-        let at_once = SoFar { last_fired_at: Some(NOW), ..after(Outcome::Cancelled) };
-        assert!(resumed_at(&once, at_once, NOW) > Some(NOW), "no time fires twice");
-        assert_eq!(resumed_at(&once, after(Outcome::Failed), NOW), None);
-        assert_eq!(resumed_at(&once, SoFar { live: 1, ..fired }, NOW), None);
-        assert_eq!(revived_at(&once, after(Outcome::Failed), NOW), None);
+        let fired = ScheduleState { fired: 1, ..ScheduleState::default() };
+        let after = |outcome| ScheduleState { last_outcome: Some(outcome), ..fired };
+        assert_eq!(next_after_resume(&once, ScheduleState::default(), NOW), Some(NOW));
+        assert_eq!(next_after_resume(&once, after(Outcome::Cancelled), NOW), Some(NOW));
+        let at_once = ScheduleState { last_fired_at: Some(NOW), ..after(Outcome::Cancelled) };
+        assert!(next_after_resume(&once, at_once, NOW) > Some(NOW), "no time fires twice");
+        assert_eq!(next_after_resume(&once, after(Outcome::Failed), NOW), None);
+        assert_eq!(next_after_resume(&once, ScheduleState { live: 1, ..fired }, NOW), None);
+        assert_eq!(next_after_retry(&once, after(Outcome::Failed), NOW), None);
         // To run once, now, instead of what it did before, is another run, too.
-        let ran = SoFar { last_fired_at: Some(NOW), ..after(Outcome::Completed) };
+        let ran = ScheduleState { last_fired_at: Some(NOW), ..after(Outcome::Completed) };
         let later = NOW.saturating_add(Span::from_secs(9));
-        assert_eq!(resumed_at(&once, SoFar { since: Some(NOW), ..ran }, later), None);
-        let changed = SoFar { since: Some(NOW.saturating_add(Span::from_micros(1))), ..ran };
-        assert_eq!(resumed_at(&once, changed, later), Some(later));
+        assert_eq!(
+            next_after_resume(&once, ScheduleState { since: Some(NOW), ..ran }, later),
+            None
+        );
+        let changed =
+            ScheduleState { since: Some(NOW.saturating_add(Span::from_micros(1))), ..ran };
+        assert_eq!(next_after_resume(&once, changed, later), Some(later));
         // Another time is another run.
         let later = NOW.saturating_add(Span::from_secs(60));
         let moved = Definition::noop(Schedule::Once(Once { at: Some(later), tolerance: None }));
-        let done = SoFar { last_fired_at: Some(NOW), ..after(Outcome::Completed) };
-        assert_eq!(resumed_at(&moved, done, NOW), Some(later));
-        assert_eq!(resumed_at(&moved, SoFar { last_fired_at: Some(later), ..done }, NOW), None);
+        let done = ScheduleState { last_fired_at: Some(NOW), ..after(Outcome::Completed) };
+        assert_eq!(next_after_resume(&moved, done, NOW), Some(later));
+        assert_eq!(
+            next_after_resume(&moved, ScheduleState { last_fired_at: Some(later), ..done }, NOW),
+            None
+        );
     }
 }

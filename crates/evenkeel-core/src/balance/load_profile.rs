@@ -19,7 +19,7 @@ pub struct LoadProfileKey(pub i64);
 pub struct LoadProfile {
     /// When.
     #[serde(flatten)]
-    pub beat: Beat,
+    pub recurrence: Recurrence,
     /// Nobody may move it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fixed: bool,
@@ -34,12 +34,12 @@ pub struct LoadProfile {
 /// When a job runs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Beat {
+pub enum Recurrence {
     /// A fixed time apart.
     Every {
         /// So far.
         every: Span,
-        /// Its times, divided by `every`, leave a rest of so many [`steps`](Beat::step).
+        /// Its times, divided by `every`, leave a rest of so many [`steps`](Recurrence::step).
         phase: u32,
     },
     /// When the clocks show something.
@@ -73,7 +73,7 @@ pub struct Hours {
     pub preferred: Option<LocalHours>,
 }
 
-impl Beat {
+impl Recurrence {
     /// How finely the phase of such an interval is kept. From an hour on, a quarter of one, if the
     /// interval is whole quarters: what lies in one slot is one. Otherwise finer, so that it is
     /// known which slot each of its times lies in.
@@ -93,11 +93,11 @@ impl LoadProfile {
     /// The rhythm of a job whose next regular time is `next_at`; `None` if it is in no plan: it
     /// runs once, as soon as it can.
     pub fn of(definition: &Definition, next_at: Timestamp) -> Option<Self> {
-        let beat = match &definition.schedule {
-            Schedule::Interval(interval) => Beat::every(interval.every(), next_at),
-            Schedule::Once(once) => Beat::Once(Slot::of(once.at?)),
-            Schedule::Periodic(periodic) => Beat::Often(periodic.period()),
-            Schedule::Calendar(_) | Schedule::Cron(_) => Beat::Clock {
+        let recurrence = match &definition.schedule {
+            Schedule::Interval(interval) => Recurrence::every(interval.every(), next_at),
+            Schedule::Once(once) => Recurrence::Once(Slot::of(once.at?)),
+            Schedule::Periodic(periodic) => Recurrence::Often(periodic.period()),
+            Schedule::Calendar(_) | Schedule::Cron(_) => Recurrence::Clock {
                 schedule: without_tolerance(&definition.schedule),
                 zone: definition.timezone.clone(),
                 dst: definition.dst,
@@ -114,17 +114,17 @@ impl LoadProfile {
             preferred: definition.prefer_window,
         });
         // Hours matter only to what can be moved.
-        Some(Self { beat, fixed, from: start, hours: hours.filter(|_| !fixed) })
+        Some(Self { recurrence, fixed, from: start, hours: hours.filter(|_| !fixed) })
     }
 
     /// The same, moved so that `time` is one of its times.
     #[must_use]
     pub fn moved_to(&self, time: Timestamp) -> Self {
-        let beat = match self.beat {
-            Beat::Every { every, .. } => Beat::every(every, time),
-            _ => self.beat.clone(),
+        let recurrence = match self.recurrence {
+            Recurrence::Every { every, .. } => Recurrence::every(every, time),
+            _ => self.recurrence.clone(),
         };
-        Self { beat, ..self.clone() }
+        Self { recurrence, ..self.clone() }
     }
 
     /// As it is stored.
@@ -133,7 +133,7 @@ impl LoadProfile {
     }
 }
 
-impl Beat {
+impl Recurrence {
     fn every(every: Span, time: Timestamp) -> Self {
         let rest = time.as_micros().rem_euclid(every.as_micros().cast_signed());
         let steps = rest / Self::step(every).as_micros().cast_signed();

@@ -1,0 +1,251 @@
+//! Ends runs early: what waits is withdrawn, what runs is asked to end.
+
+use evenkeel_core::attempt::{AttemptStatus, Outcome};
+use evenkeel_core::{AttemptKey, AttemptNo, JobNo, TenantNo, Timestamp};
+use evenkeel_store::{Now, RunCancelled, RunLink, attempt_key_from_columns};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::conditions;
+use crate::connection::clock::resolve;
+use crate::error::Answer;
+use crate::rows::{key_from, key_params, link, link_columns};
+use crate::schedules::fire_delayed::link_in;
+
+/// So many chains are searched for running attempts, however many the job says are live.
+const SEARCHED_MAX: u32 = 10_000;
+
+pub(crate) fn cancel_run(
+    connection: &Connection,
+    tenant: TenantNo,
+    key: AttemptKey,
+    now: Now,
+) -> Answer<RunCancelled> {
+    let (scheduled_at, job_no, sequence, _) = key_params(key);
+    let chain = params![scheduled_at, job_no, sequence, tenant.0];
+    let wake: Option<u16> = connection
+        .prepare_cached(sql!("cancel_run_delayed"))?
+        .query_row(chain, |row| row.get(0))
+        .optional()?;
+    let ready: Option<(u16, Option<i64>, Option<u32>)> = connection
+        .prepare_cached(sql!("cancel_run_ready"))?
+        .query_row(chain, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .optional()?;
+    let withdrawn = match (wake, ready) {
+        (Some(attempt), _) => {
+            let key = key.with_attempt(AttemptNo(attempt));
+            Some((key, link_in(connection, key)?))
+        }
+        (None, Some((attempt, prev_at, prev_sequence))) => {
+            let key = key.with_attempt(AttemptNo(attempt));
+            Some((key, link(prev_at, prev_sequence)))
+        }
+        (None, None) => None,
+    };
+    if let Some((key, prev)) = withdrawn {
+        record_withdrawn(connection, key, tenant, prev, Outcome::Cancelled, resolve(now))?;
+        connection
+            .prepare_cached(sql!("command_close_runs"))?
+            .query_row(params![job_no, 1, AttemptStatus::Cancelled.code()], |_| Ok(()))
+            .optional()?;
+        conditions::tell_of_end(connection, key.job_no)?;
+        return Ok(RunCancelled::Withdrawn(key));
+    }
+    let last: Option<(u16, i16, Option<i32>)> = connection
+        .prepare_cached(sql!("cancel_run_last"))?
+        .query_row(chain, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .optional()?;
+    match last {
+        None => Ok(RunCancelled::NotFound),
+        Some((attempt, status, Some(node))) if status == AttemptStatus::Running.code() => {
+            let key = key.with_attempt(AttemptNo(attempt));
+            ask_to_end(connection, node, key, false)?;
+            Ok(RunCancelled::Asked(key))
+        }
+        Some(_) => Ok(RunCancelled::Over),
+    }
+}
+
+/// Is the attempt to end? And if so, because it is superseded?
+pub(super) fn is_asked_to_end(
+    connection: &Connection,
+    node: i32,
+    key: AttemptKey,
+) -> Answer<Option<bool>> {
+    let (scheduled_at, job_no, sequence, attempt) = key_params(key);
+    Ok(connection
+        .prepare_cached(sql!("cancel_run_is_asked"))?
+        .query_row(params![node, scheduled_at, job_no, sequence, attempt], |row| row.get(0))
+        .optional()?)
+}
+
+/// Ends what goes on of a job for a newer time: what waits is recorded as superseded, what runs is
+/// asked to end. Says whether something waited.
+pub(crate) fn supersede_all(connection: &Connection, job: JobNo, now: Timestamp) -> Answer<bool> {
+    let withdrawn = withdraw(connection, job, Outcome::Superseded, now)?;
+    for (node, key) in find_running(connection, job, u32::MAX)? {
+        ask_to_end(connection, node, key, true)?;
+    }
+    Ok(!withdrawn.is_empty())
+}
+
+/// What waits of a job is recorded as `outcome`, and its chains are over. Says what.
+pub(crate) fn withdraw(
+    connection: &Connection,
+    job: JobNo,
+    outcome: Outcome,
+    now: Timestamp,
+) -> Answer<Vec<AttemptKey>> {
+    let mut withdrawn = withdraw_wakes(connection, job.0, outcome, now)?;
+    withdrawn.extend(withdraw_ready(connection, job.0, outcome, now)?);
+    withdrawn.sort_unstable();
+    connection
+        .prepare_cached(sql!("command_close_runs"))?
+        .query_row(params![job.0, withdrawn.len(), AttemptStatus::from(outcome).code()], |_| Ok(()))
+        .optional()?;
+    Ok(withdrawn)
+}
+
+/// Asks a running attempt to end. Whoever asked first has said why.
+pub(crate) fn ask_to_end(
+    connection: &Connection,
+    node: i32,
+    key: AttemptKey,
+    superseded: bool,
+) -> Answer<()> {
+    let (scheduled_at, job_no, sequence, attempt) = key_params(key);
+    connection.prepare_cached(sql!("command_cancel_running"))?.execute(params![
+        node,
+        scheduled_at,
+        job_no,
+        sequence,
+        attempt,
+        superseded
+    ])?;
+    Ok(())
+}
+
+/// Retries and triggers that waited for their time. Says which.
+fn withdraw_wakes(
+    connection: &Connection,
+    no: i64,
+    outcome: Outcome,
+    now: Timestamp,
+) -> Answer<Vec<AttemptKey>> {
+    let mut statement = connection.prepare_cached(sql!("command_withdraw_delayed"))?;
+    let mut rows = statement.query([no])?;
+    let mut keys = Vec::new();
+    while let Some(row) = rows.next()? {
+        keys.push((key_from(row)?, TenantNo(row.get("tenant_no")?)));
+    }
+    // Oldest first, so that the newest becomes the job's head.
+    keys.sort();
+    for (key, tenant) in &keys {
+        let prev = link_in(connection, *key)?;
+        record_withdrawn(connection, *key, *tenant, prev, outcome, now)?;
+    }
+    Ok(keys.into_iter().map(|(key, _)| key).collect())
+}
+
+/// Attempts that waited for a worker. Says which.
+fn withdraw_ready(
+    connection: &Connection,
+    no: i64,
+    outcome: Outcome,
+    now: Timestamp,
+) -> Answer<Vec<AttemptKey>> {
+    let mut statement = connection.prepare_cached(sql!("command_withdraw_ready"))?;
+    let mut rows = statement.query([no])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let prev = link(row.get("prev_at")?, row.get("prev_sequence")?);
+        found.push((key_from(row)?, TenantNo(row.get("tenant_no")?), prev));
+    }
+    for (key, tenant, prev) in &found {
+        record_withdrawn(connection, *key, *tenant, *prev, outcome, now)?;
+    }
+    Ok(found.into_iter().map(|(key, _, _)| key).collect())
+}
+
+pub(crate) fn record_withdrawn(
+    connection: &Connection,
+    key: AttemptKey,
+    tenant: TenantNo,
+    prev: Option<RunLink>,
+    outcome: Outcome,
+    now: Timestamp,
+) -> Answer<()> {
+    let (scheduled_at, job_no, sequence, attempt) = key_params(key);
+    let (prev_at, prev_sequence) = link_columns(prev);
+    connection.prepare_cached(sql!("command_record_withdrawn"))?.execute(params![
+        scheduled_at,
+        job_no,
+        sequence,
+        attempt,
+        tenant.0,
+        prev_at,
+        prev_sequence,
+        now.as_micros(),
+        AttemptStatus::from(outcome).code(),
+    ])?;
+    Ok(())
+}
+
+/// Follows the job's chains from the newest until `count` that run were found, or as many as are
+/// live.
+pub(crate) fn find_running(
+    connection: &Connection,
+    job: JobNo,
+    count: u32,
+) -> Answer<Vec<(i32, AttemptKey)>> {
+    let state = connection
+        .prepare_cached("SELECT live, head_at, head_sequence FROM job_state WHERE job_no = ?1")?
+        .query_row([job.0], |row| Ok((row.get::<_, u32>(0)?, link(row.get(1)?, row.get(2)?))))
+        .optional()?;
+    let Some((live, mut next)) = state else { return Ok(Vec::new()) };
+    let count = live.min(count) as usize;
+    let mut attempts = connection.prepare_cached(sql!("command_find_running"))?;
+    let (mut running, mut searched) = (Vec::new(), 0);
+    while let Some(chain) = next
+        && running.len() < count
+        && searched < SEARCHED_MAX
+    {
+        searched += 1;
+        next = None;
+        let (at, sequence) = (chain.scheduled_at.as_micros(), chain.sequence.bits());
+        let mut rows = attempts.query(params![at, job.0, sequence])?;
+        while let Some(row) = rows.next()? {
+            let attempt: i16 = row.get("attempt")?;
+            let node: Option<i32> = row.get("node_no")?;
+            if row.get::<_, i16>("status")? == AttemptStatus::Running.code()
+                && let Some(node) = node
+            {
+                let key = attempt_key_from_columns(at, job.0, sequence.cast_signed(), attempt)?;
+                running.push((node, key));
+            }
+            if attempt == AttemptNo::FIRST.0.cast_signed() {
+                next = next.or(link(row.get("prev_at")?, row.get("prev_sequence")?));
+            }
+        }
+    }
+    if running.len() < count {
+        add_long_runs(connection, job, &mut running)?;
+    }
+    Ok(running)
+}
+
+/// An attempt that has run for very long may lie behind chains that retention has cut away.
+fn add_long_runs(
+    connection: &Connection,
+    job: JobNo,
+    running: &mut Vec<(i32, AttemptKey)>,
+) -> Answer<()> {
+    let mut statement = connection.prepare_cached(sql!("command_find_long_runs"))?;
+    let mut rows = statement.query([job.0])?;
+    while let Some(row) = rows.next()? {
+        let found = (row.get("node_no")?, key_from(row)?);
+        if !running.contains(&found) {
+            running.push(found);
+        }
+    }
+    Ok(())
+}

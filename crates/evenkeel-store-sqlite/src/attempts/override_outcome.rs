@@ -1,0 +1,243 @@
+//! Ends a run as somebody says, or puts it back into the queue, under a higher fence.
+
+use async_trait::async_trait;
+use evenkeel_core::dedup::DedupPurpose;
+use evenkeel_core::lease::Fence;
+use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, NodeNo, TenantNo, Timestamp};
+use evenkeel_store::{
+    DedupClaim, Finish, FinishResult, LiveAttempt, LiveState, MessageKind, NodeMessage, Now,
+    OVERRIDE_ALPHA, OutcomeOverride, OverrideResult, OverrideStore, Requeue, RunLink, Scope,
+    Signal, StoreError,
+};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::cancel::{find_running, is_asked_to_end};
+use super::finish::{finish, is_stopped};
+use super::requeue::requeue;
+use crate::connection::urgency::Urgency::Command;
+use crate::error::Answer;
+use crate::jobs::read;
+use crate::jobs::register::mark_changed;
+use crate::notes::send_message;
+use crate::rows::{job_id, key_from, key_params, link, link_columns, priority_from};
+use crate::schedules::fire_delayed::link_in;
+use crate::{SqliteStore, dedup};
+
+#[async_trait]
+impl OverrideStore for SqliteStore {
+    async fn active_attempts(
+        &self,
+        scope: &Scope,
+        job: JobId,
+        limit: u32,
+    ) -> Result<Vec<LiveAttempt>, StoreError> {
+        let tenant = scope.tenant;
+        self.readers.read(move |db| active_attempts(db, tenant, job, limit)).await
+    }
+
+    async fn override_outcome(
+        &self,
+        scope: &Scope,
+        settle: OutcomeOverride,
+    ) -> Result<OverrideResult, StoreError> {
+        let tenant = scope.tenant;
+        let became = self
+            .writer
+            .write(Command, 4, move |session| settle_run(session.connection(), tenant, &settle))
+            .await?;
+        if became == OverrideResult::Done {
+            self.signals.send(Signal::Messages);
+        }
+        Ok(became)
+    }
+}
+
+fn active_attempts(
+    connection: &Connection,
+    tenant: TenantNo,
+    job: JobId,
+    limit: u32,
+) -> Answer<Vec<LiveAttempt>> {
+    let found: Option<i64> = connection
+        .prepare_cached(sql!("waiting_of_job"))?
+        .query_row(params![tenant.0, job.0.as_bytes().as_slice()], |row| row.get(0))
+        .optional()?;
+    let Some(no) = found.map(JobNo) else { return Ok(Vec::new()) };
+    let mut all = Vec::new();
+    let sql = sql!("active_attempts_waiting");
+    let mut waiting = connection.prepare_cached(sql)?;
+    let mut rows = waiting.query(params![no.0, limit])?;
+    while let Some(row) = rows.next()? {
+        let (key, priority) = (key_from(row)?, priority_from(row)?);
+        all.push(LiveAttempt { key, state: LiveState::Waiting, priority });
+    }
+    let sql = sql!("active_attempts_running");
+    let mut running = connection.prepare_cached(sql)?;
+    // What is live and does not wait, runs: once all that is found, no older chains are followed.
+    let live: u32 = connection
+        .prepare_cached("SELECT live FROM job_state WHERE job_no = ?1")?
+        .query_row([no.0], |row| row.get(0))
+        .optional()?
+        .unwrap_or(0);
+    let runs = live.saturating_sub(u32::try_from(all.len()).unwrap_or(u32::MAX));
+    for (_, key) in find_running(connection, no, runs)? {
+        let mut rows = running.query(key_params(key))?;
+        if let Some(row) = rows.next()? {
+            let fence = Fence(row.get("fence")?);
+            let started_at = Timestamp::from_micros(row.get("started_at")?);
+            let seen = LiveState::Running { fence, started_at };
+            all.push(LiveAttempt { key, state: seen, priority: priority_from(row)? });
+        }
+    }
+    all.sort_unstable_by_key(|one| one.key);
+    all.truncate(limit as usize);
+    Ok(all)
+}
+
+fn settle_run(
+    connection: &Connection,
+    tenant: TenantNo,
+    settle: &OutcomeOverride,
+) -> Answer<OverrideResult> {
+    let became = match settle.expected {
+        LiveState::Waiting => settle_waiting(connection, tenant, settle)?,
+        LiveState::Running { fence, .. } => settle_running(connection, tenant, settle, fence)?,
+    };
+    if became == OverrideResult::Done {
+        mark_changed(connection, settle.key.job_no)?;
+    }
+    Ok(became)
+}
+
+fn settle_running(
+    connection: &Connection,
+    tenant: TenantNo,
+    settle: &OutcomeOverride,
+    fence: Fence,
+) -> Answer<OverrideResult> {
+    let key = settle.key;
+    let (scheduled_at, job_no, sequence, attempt) = key_params(key);
+    let which = params![scheduled_at, job_no, sequence, attempt, tenant.0, fence.0];
+    let node_by = |sql: &'static str| -> Answer<Option<NodeNo>> {
+        let mut statement = connection.prepare_cached(sql)?;
+        Ok(statement.query_row(which, |row| row.get(0)).optional()?.map(NodeNo))
+    };
+    let (node, became) = if let Some(back) = settle.requeue(tenant) {
+        let node = node_by(sql!("override_node"))?;
+        let Some(node) = node else { return Ok(OverrideResult::Elsewhere) };
+        (node, go_back(connection, node, settle, back)?)
+    } else if let Some(end) = settle.finish(tenant, key, fence.next()) {
+        let node = node_by(sql!("override_running"))?;
+        let Some(node) = node else { return Ok(OverrideResult::Elsewhere) };
+        (node, record(connection, node, end)?)
+    } else {
+        return Ok(OverrideResult::Elsewhere);
+    };
+    if became == OverrideResult::Done {
+        send_message(connection, node, NodeMessage { key, fence, kind: MessageKind::Ended })?;
+    }
+    Ok(became)
+}
+
+/// Puts an attempt that runs back into the queue, if it may go there.
+fn go_back(
+    connection: &Connection,
+    node: NodeNo,
+    settle: &OutcomeOverride,
+    back: Requeue,
+) -> Answer<OverrideResult> {
+    let (no, tenant) = (settle.key.job_no, back.tenant);
+    let id: Vec<u8> =
+        connection.prepare_cached(sql!("override_job"))?.query_row([no.0], |row| row.get(0))?;
+    let is_over = is_stopped(connection, settle.key)?
+        || is_asked_to_end(connection, node.0, settle.key)?.is_some();
+    let job = read::get(connection, tenant, job_id(id)?)?.filter(|_| !is_over);
+    let Some(job) = job else { return Ok(OverrideResult::Stopped) };
+    let wanted = DedupClaim::by_run(&job, DedupPurpose::Requeue, settle.at);
+    if let Some(holder) = dedup::kept_out_by(connection, tenant, wanted.as_ref(), settle.at)? {
+        return Ok(OverrideResult::Duplicate(holder.id));
+    }
+    dedup::take(connection, tenant, wanted.as_ref(), no, settle.at)?;
+    let is_back = requeue(connection, node, &[back], Now::At(settle.at))? == [true];
+    Ok(if is_back { OverrideResult::Done } else { OverrideResult::Elsewhere })
+}
+
+/// An attempt that waits.
+struct Taken {
+    key: AttemptKey,
+    prev: Option<RunLink>,
+    fence: Fence,
+    crashes: u16,
+}
+
+fn settle_waiting(
+    connection: &Connection,
+    tenant: TenantNo,
+    settle: &OutcomeOverride,
+) -> Answer<OverrideResult> {
+    // Nothing is taken that has no end: what waits is in the queue already.
+    if settle.finish(tenant, settle.key, Fence::NONE).is_none() {
+        return Ok(OverrideResult::Elsewhere);
+    }
+    let Some(taken) = take(connection, tenant, settle.key)? else {
+        return Ok(OverrideResult::Elsewhere);
+    };
+    let Taken { key, prev, fence, crashes } = taken;
+    let Some(end) = settle.finish(tenant, key, fence.next()) else {
+        return Ok(OverrideResult::Elsewhere);
+    };
+    let (scheduled_at, job_no, sequence, attempt) = key_params(key);
+    let (prev_at, prev_sequence) = link_columns(prev);
+    let node = connection
+        .prepare_cached(sql!("override_begin"))?
+        .query_row(
+            params![
+                scheduled_at,
+                job_no,
+                sequence,
+                attempt,
+                tenant.0,
+                fence.next().0,
+                crashes,
+                prev_at,
+                prev_sequence,
+            ],
+            |row| row.get(0),
+        )
+        .map(NodeNo)?;
+    let became = record(connection, node, end)?;
+    connection.prepare_cached(sql!("override_unowned"))?.execute(key_params(key))?;
+    Ok(became)
+}
+
+/// Takes what waits of a run away.
+fn take(connection: &Connection, tenant: TenantNo, key: AttemptKey) -> Answer<Option<Taken>> {
+    let (scheduled_at, job_no, sequence, _) = key_params(key);
+    let chain = params![scheduled_at, job_no, sequence, tenant.0];
+    let wake: Option<u16> = connection
+        .prepare_cached(sql!("cancel_run_delayed"))?
+        .query_row(chain, |row| row.get(0))
+        .optional()?;
+    if let Some(attempt) = wake {
+        let key = key.with_attempt(AttemptNo(attempt));
+        let prev = link_in(connection, key)?;
+        return Ok(Some(Taken { key, prev, fence: Fence::NONE, crashes: 0 }));
+    }
+    let ready = connection
+        .prepare_cached(sql!("override_ready"))?
+        .query_row(chain, |row| {
+            Ok(Taken {
+                key: key.with_attempt(AttemptNo(row.get(0)?)),
+                prev: link(row.get(1)?, row.get(2)?),
+                fence: Fence(row.get(3)?),
+                crashes: row.get(4)?,
+            })
+        })
+        .optional()?;
+    Ok(ready)
+}
+
+fn record(connection: &Connection, node: NodeNo, end: Finish) -> Answer<OverrideResult> {
+    let is_done = finish(connection, node, &[end], OVERRIDE_ALPHA)? == [FinishResult::Done];
+    Ok(if is_done { OverrideResult::Done } else { OverrideResult::Elsewhere })
+}

@@ -1,0 +1,99 @@
+//! Who of those whose turn it is may start: limits of how many run at once.
+
+use std::collections::BTreeSet;
+
+use evenkeel_core::AttemptKey;
+use evenkeel_core::limit::{Admission, Limit, LimitKey, Limits, PermitCounts};
+use rusqlite::{Connection, params};
+
+use super::choose::Candidate;
+use crate::error::Answer;
+use crate::rows::key_params;
+
+/// The places that a claim gives out.
+pub(super) struct Places<'a> {
+    connection: &'a Connection,
+    limits: &'a Limits,
+    ledger: PermitCounts,
+    swept: BTreeSet<LimitKey>,
+}
+
+impl<'a> Places<'a> {
+    pub(super) fn new(connection: &'a Connection, limits: &'a Limits) -> Self {
+        Self { connection, limits, ledger: PermitCounts::default(), swept: BTreeSet::new() }
+    }
+
+    /// The limits that it is under, the narrowest first.
+    fn limits_on(&self, candidate: &Candidate) -> Vec<Limit> {
+        candidate.limits_under(self.limits)
+    }
+
+    /// Gives it a place of each of its limits, or parks it. Whoever has places must be started before
+    /// the next one asks.
+    pub(super) fn admit(&mut self, candidate: &Candidate) -> Answer<Option<Vec<LimitKey>>> {
+        let limits = self.limits_on(candidate);
+        for limit in &limits {
+            if !self.ledger.knows(limit.key) {
+                self.count(limit.key)?;
+            }
+        }
+        loop {
+            match self.ledger.admit(&limits) {
+                Admission::Start => break,
+                // Some may have ended, which nobody has noted.
+                Admission::Park(full) if self.swept.insert(full.key) => {
+                    self.connection
+                        .prepare_cached(sql!("claim_permit_sweep"))?
+                        .execute([full.key.as_bytes()])?;
+                    self.count(full.key)?;
+                }
+                Admission::Park(full) => {
+                    park(self.connection, candidate.key, full)?;
+                    return Ok(None);
+                }
+                // Nobody else claims meanwhile: all of them were counted.
+                Admission::Defer => return Ok(None),
+            }
+        }
+        let (scheduled_at, job_no, sequence, attempt) = key_params(candidate.key);
+        let mut take = self.connection.prepare_cached(sql!("claim_permit_take"))?;
+        for limit in &limits {
+            take.execute(params![limit.key.as_bytes(), scheduled_at, job_no, sequence, attempt])?;
+        }
+        Ok(Some(limits.into_iter().map(|limit| limit.key).collect()))
+    }
+
+    /// Parks those of these that could not start as things are.
+    pub(super) fn clear(&self, front: &[Candidate]) -> Answer<()> {
+        for candidate in front {
+            let is_full = |limit: &Limit| self.ledger.running(limit.key) >= Some(limit.most);
+            if let Some(full) = self.limits_on(candidate).into_iter().find(is_full) {
+                park(self.connection, candidate.key, full)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, key: LimitKey) -> Answer<()> {
+        let running = self
+            .connection
+            .prepare_cached(sql!("claim_permit_count"))?
+            .query_row([key.as_bytes()], |row| row.get(0))?;
+        self.ledger.note(key, Some(running));
+        Ok(())
+    }
+}
+
+/// Moves it into the waiting room.
+fn park(connection: &Connection, run: AttemptKey, full: Limit) -> Answer<()> {
+    let (scheduled_at, job_no, sequence, attempt) = key_params(run);
+    connection.prepare_cached(sql!("claim_park"))?.execute(params![
+        scheduled_at,
+        job_no,
+        sequence,
+        attempt,
+        full.key.queue_pool(),
+        full.most
+    ])?;
+    Ok(())
+}

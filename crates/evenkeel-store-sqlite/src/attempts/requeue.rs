@@ -1,0 +1,126 @@
+//! Takes attempts from their node: back into the queue under a higher fence, or as failed.
+
+use evenkeel_core::attempt::{AttemptStatus, Outcome};
+use evenkeel_core::{NodeNo, Timestamp};
+use evenkeel_store::{AfterLoss, FinishResult, Now, OVERRIDE_ALPHA, QueueEntry, Requeue};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::cancel::is_asked_to_end;
+use super::finish::{finish, is_stopped};
+use crate::conditions::tell_of_end;
+use crate::connection::clock::resolve;
+use crate::error::Answer;
+use crate::notes;
+use crate::rows::{ReadyRow, key_params};
+use crate::schedules::fire::by_job;
+
+pub(crate) fn requeue(
+    connection: &Connection,
+    node: NodeNo,
+    batch: &[Requeue],
+    now: Now,
+) -> Answer<Vec<bool>> {
+    let now = resolve(now);
+    let mut results = vec![false; batch.len()];
+    for index in by_job(batch, |requeue| requeue.key.job_no.0) {
+        let requeue = &batch[index];
+        results[index] = match &requeue.then {
+            AfterLoss::Queue(ticket) => requeue_one(connection, node, requeue, ticket, now)?,
+            AfterLoss::Fail(_) => fail_one(connection, node, requeue)?,
+        };
+    }
+    Ok(results)
+}
+
+/// Ends an attempt that its node lost, and counts the crash.
+fn fail_one(connection: &Connection, node: NodeNo, requeue: &Requeue) -> Answer<bool> {
+    let Some(end) = requeue.finish() else { return Ok(false) };
+    if finish(connection, node, &[end], OVERRIDE_ALPHA)? != [FinishResult::Done] {
+        return Ok(false);
+    }
+    if requeue.crashed {
+        let (scheduled_at, job_no, sequence, attempt) = key_params(requeue.key);
+        connection.prepare_cached(sql!("requeue_count_crash"))?.execute(params![
+            scheduled_at,
+            job_no,
+            sequence,
+            attempt
+        ])?;
+    }
+    Ok(true)
+}
+
+fn requeue_one(
+    connection: &Connection,
+    node: NodeNo,
+    requeue: &Requeue,
+    ticket: &QueueEntry,
+    now: Timestamp,
+) -> Answer<bool> {
+    let (scheduled_at, job_no, sequence, attempt) = key_params(requeue.key);
+    let asked_to_end = is_asked_to_end(connection, node.0, requeue.key)?;
+    if asked_to_end.is_some() || is_stopped(connection, requeue.key)? {
+        let superseded = asked_to_end == Some(true);
+        let outcome = if superseded { Outcome::Superseded } else { Outcome::Cancelled };
+        return withdraw(connection, node, requeue, outcome, now);
+    }
+    let taken = connection.prepare_cached(sql!("requeue_run"))?.execute(params![
+        scheduled_at,
+        job_no,
+        sequence,
+        attempt,
+        node.0,
+        requeue.fence.0,
+        requeue.crashed,
+    ])?;
+    if taken == 0 {
+        return Ok(false);
+    }
+    notes::forget(connection, requeue.key)?;
+    let crashes = connection
+        .prepare_cached(sql!("requeue_crashes"))?
+        .query_row(params![scheduled_at, job_no, sequence, attempt], |row| row.get(0))?;
+    let row = ReadyRow {
+        key: requeue.key,
+        tenant: requeue.tenant,
+        ticket,
+        fence: requeue.fence.next().0,
+        crashes,
+        // Its row in `run` has the link.
+        prev: None,
+    };
+    row.insert(connection)?;
+    Ok(true)
+}
+
+/// What is stopped goes no further, nor does a run that is to end: the attempt that would have to
+/// start again ends here.
+fn withdraw(
+    connection: &Connection,
+    node: NodeNo,
+    requeue: &Requeue,
+    outcome: Outcome,
+    now: Timestamp,
+) -> Answer<bool> {
+    let (scheduled_at, job_no, sequence, attempt) = key_params(requeue.key);
+    let ended = connection.prepare_cached(sql!("requeue_withdraw_run"))?.execute(params![
+        scheduled_at,
+        job_no,
+        sequence,
+        attempt,
+        node.0,
+        requeue.fence.0,
+        requeue.crashed,
+        now.as_micros(),
+        AttemptStatus::from(outcome).code(),
+    ])?;
+    connection
+        .prepare_cached(sql!("command_close_runs"))?
+        .query_row(params![job_no, ended, AttemptStatus::from(outcome).code()], |_| Ok(()))
+        .optional()?;
+    if ended == 1 {
+        notes::forget(connection, requeue.key)?;
+        tell_of_end(connection, requeue.key.job_no)?;
+    }
+    Ok(ended == 1)
+}

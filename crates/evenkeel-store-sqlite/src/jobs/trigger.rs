@@ -1,0 +1,90 @@
+//! Runs that somebody asks for.
+
+use evenkeel_core::dedup::DedupPurpose;
+use evenkeel_core::order::Priority;
+use evenkeel_core::status::Command;
+use evenkeel_core::{AttemptKey, JobId, JobNo, Origin, Sequence, Shard, Span, TenantNo, Timestamp};
+use evenkeel_store::{DedupClaim, Job, Now, StoreError, Trigger, Triggered};
+use rusqlite::{Connection, params};
+
+use super::read;
+use crate::connection::clock::resolve;
+use crate::error::Answer;
+use crate::{conditions, dedup};
+
+pub(crate) fn trigger(
+    connection: &Connection,
+    tenant: TenantNo,
+    id: JobId,
+    ask: Trigger,
+    now: Now,
+) -> Answer<Triggered> {
+    let Some(job) = read::get(connection, tenant, id)? else { return Ok(Triggered::NotFound) };
+    if let Err(refusal) = job.facts().apply(Command::Trigger) {
+        return Ok(Triggered::NotAllowed(refusal));
+    }
+    if ask.idle_only && job.live > 0 {
+        return Ok(Triggered::Busy);
+    }
+    let now = resolve(now);
+    let wanted = DedupClaim::by_run(&job, DedupPurpose::Run, now);
+    if let Some(holder) = dedup::kept_out_by(connection, tenant, wanted.as_ref(), now)? {
+        let run = dedup::run_instead(connection, holder.no)?;
+        return Ok(Triggered::Duplicate { job: holder.id, run });
+    }
+    if !job.definition.overlap.may_start(job.live) {
+        return Ok(Triggered::Busy);
+    }
+    dedup::take(connection, tenant, wanted.as_ref(), job.no, now)?;
+    let key = begin(connection, &job, Origin::Trigger, ask, now)?;
+    conditions::touch(connection, job.no)?;
+    Ok(Triggered::Accepted(key))
+}
+
+/// Opens a chain that waits to be fired now. Of a paused job it is for a moment after the pause,
+/// so that it is not stopped with what was before.
+pub(crate) fn begin(
+    connection: &Connection,
+    job: &Job,
+    origin: Origin,
+    ask: Trigger,
+    now: Timestamp,
+) -> Answer<AttemptKey> {
+    let tick = Span::from_micros(1);
+    let at = job.stopped_at.map_or(now, |stopped_at| now.max(stopped_at.saturating_add(tick)));
+    let sequence = free_sequence(connection, job.no, (origin, ask.n), at)?;
+    let key = AttemptKey { sequence, ..AttemptKey::regular(job.no, at) };
+    connection.prepare_cached(sql!("trigger_delayed"))?.execute(params![
+        Shard::of(job.no).0,
+        at.as_micros(),
+        at.as_micros(),
+        job.no.0,
+        sequence.bits(),
+        key.attempt.0,
+        job.tenant.0,
+        ask.priority.map(Priority::get),
+    ])?;
+    connection
+        .prepare_cached("UPDATE job_state SET live = live + 1 WHERE job_no = ?1")?
+        .execute([job.no.0])?;
+    Ok(key)
+}
+
+/// The number `n` of an origin in this microsecond, or the next one that nobody has.
+fn free_sequence(
+    connection: &Connection,
+    job: JobNo,
+    (origin, n): (Origin, u32),
+    now: Timestamp,
+) -> Answer<Sequence> {
+    let mut is_taken = connection.prepare_cached(sql!("trigger_is_taken"))?;
+    for step in 0..Sequence::NUMBERS {
+        let sequence = Sequence::new(origin, n.wrapping_add(step));
+        let taken: bool = is_taken
+            .query_row(params![now.as_micros(), job.0, sequence.bits()], |row| row.get(0))?;
+        if !taken {
+            return Ok(sequence);
+        }
+    }
+    Err(StoreError::Refused("every trigger number of this microsecond is taken".into()).into())
+}
