@@ -10,9 +10,9 @@ use rusqlite::{Connection, Row, params};
 use uuid::Uuid;
 
 use crate::SqliteStore;
-use crate::clock::resolve;
+use crate::connection::clock::resolve;
+use crate::connection::urgency::Urgency::{Batch, Command};
 use crate::error::Answer;
-use crate::queue::Urgency::{Batch, Command};
 use crate::rows::micros;
 
 /// The tenant of entries that are nobody's.

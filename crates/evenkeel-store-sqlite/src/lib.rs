@@ -9,45 +9,30 @@
 mod sql;
 
 mod access;
+mod attempts;
 mod balance;
-mod clock;
-mod dead;
+mod conditions;
+mod connection;
+mod dead_letters;
 mod dedup;
-mod depths;
-mod ends;
 mod error;
 mod events;
-mod fire;
 mod jobs;
 mod labels;
 mod limits;
 mod lists;
-mod log;
 mod migrate;
 mod nodes;
 mod notes;
-mod open;
-mod openings;
 mod options;
-mod orders;
 mod pages;
-mod purge;
 mod queue;
-mod readers;
 mod requests;
 mod rows;
-mod runs;
+mod run_stats;
 mod schedules;
 mod secrets;
-mod session;
-mod supersede;
-mod tally;
 mod targets;
-mod trigger;
-mod verbs;
-mod waiting;
-mod watch;
-mod writer;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -57,10 +42,11 @@ use evenkeel_core::{TenantNo, Timestamp};
 use evenkeel_store::{BatchSizing, Census, EventRing, Events, Signal, Signals, Store, StoreError};
 use rusqlite::{Connection, OptionalExtension};
 
+use crate::connection::clock::system_time;
+use crate::connection::readers::Readers;
+use crate::connection::urgency::Urgency;
+use crate::connection::writer::Writer;
 use crate::error::Answer;
-use crate::queue::Urgency;
-use crate::readers::Readers;
-use crate::writer::Writer;
 
 pub use error::OpenError;
 pub use options::SqliteOptions;
@@ -106,7 +92,7 @@ impl SqliteStore {
             engine_readers,
             signals: Signals::default(),
             events: Events::default(),
-            ring: Mutex::new(EventRing::new(clock::system_time())),
+            ring: Mutex::new(EventRing::new(system_time())),
             durability,
         })
     }
@@ -129,7 +115,7 @@ impl Store for SqliteStore {
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
-        Ok(clock::system_time())
+        Ok(system_time())
     }
 
     fn signals(&self) -> &Signals {

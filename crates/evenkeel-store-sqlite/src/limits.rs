@@ -211,7 +211,7 @@ fn look_around(
 }
 
 fn next_room(connection: &Connection, after: Option<LimitKey>) -> Answer<Option<LimitQueue>> {
-    let after = after.map_or_else(|| "~".to_owned(), LimitKey::room);
+    let after = after.map_or_else(|| "~".to_owned(), LimitKey::queue_pool);
     let next = connection
         .prepare_cached(sql!("release_queues"))?
         .query_row([&after], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))

@@ -1,16 +1,75 @@
 //! What nodes say about themselves and each other.
 
+use async_trait::async_trait;
 use evenkeel_core::{NodeNo, Span, Timestamp};
 use evenkeel_store::{
-    Joined, Member, NewNode, NodeState, Now, Ping, Pinged, Roles, StoreError, pools_from_text,
-    pools_text, sql_time,
+    Joined, Member, NewNode, NodeState, NodeStore, Now, Ping, Pinged, Roles, StoreError,
+    pools_from_text, pools_text, sql_time,
 };
 use rusqlite::{Connection, Row, params};
 
-use crate::clock::resolve;
+use crate::SqliteStore;
+use crate::connection::clock::{resolve, system_time};
+use crate::connection::session::Session;
+use crate::connection::urgency::Urgency::Command;
 use crate::error::Answer;
 use crate::rows::key_params;
-use crate::session::Session;
+
+#[async_trait]
+impl NodeStore for SqliteStore {
+    async fn join(&self, node: &NewNode, now: Now) -> Result<Joined, StoreError> {
+        let node = node.clone();
+        self.writer.write(Command, 1, move |session| join(session.connection(), &node, now)).await
+    }
+
+    async fn ping(&self, ping: &Ping, now: Now) -> Result<Pinged, StoreError> {
+        let ping = ping.clone();
+        // First in line: a node that cannot say that it lives must end what it runs.
+        self.writer
+            .write(Command, ping.long_runs.len() + 1, move |session| save_ping(session, &ping, now))
+            .await
+    }
+
+    async fn begin_steal(
+        &self,
+        victim: NodeNo,
+        silent_after: Span,
+        now: Now,
+    ) -> Result<bool, StoreError> {
+        self.writer
+            .write(Command, 1, move |session| {
+                begin_steal(session.connection(), victim, silent_after, now)
+            })
+            .await
+    }
+
+    async fn steal(
+        &self,
+        victim: NodeNo,
+        challenged_at: Timestamp,
+        grace: Span,
+        now: Now,
+    ) -> Result<bool, StoreError> {
+        self.writer
+            .write(Command, 1, move |session| {
+                steal(session.connection(), victim, challenged_at, grace, now)
+            })
+            .await
+    }
+
+    async fn drain(&self, node: NodeNo) -> Result<(), StoreError> {
+        self.writer.write(Command, 1, move |session| drain(session.connection(), node)).await
+    }
+
+    async fn retire(&self, node: NodeNo) -> Result<bool, StoreError> {
+        self.writer.write(Command, 1, move |session| retire(session, node)).await
+    }
+
+    async fn members(&self) -> Result<(Timestamp, Vec<Member>), StoreError> {
+        let members = self.engine_readers.read(members).await?;
+        Ok((system_time(), members))
+    }
+}
 
 fn roles_code(roles: Roles) -> i64 {
     i64::from(roles.api) | i64::from(roles.scheduler) << 1 | i64::from(roles.worker) << 2
@@ -20,7 +79,7 @@ fn roles_from(code: i64) -> Roles {
     Roles { api: code & 1 != 0, scheduler: code & 2 != 0, worker: code & 4 != 0 }
 }
 
-pub(crate) fn join(connection: &Connection, node: &NewNode, now: Now) -> Answer<Joined> {
+fn join(connection: &Connection, node: &NewNode, now: Now) -> Answer<Joined> {
     let now = resolve(now);
     let identity = node.identity.as_bytes().as_slice();
     let mut former = Vec::new();
@@ -44,7 +103,7 @@ pub(crate) fn join(connection: &Connection, node: &NewNode, now: Now) -> Answer<
     Ok(Joined { node: NodeNo(number), now, former })
 }
 
-pub(crate) fn ping(session: &mut Session, ping: &Ping, now: Now) -> Answer<Pinged> {
+fn save_ping(session: &mut Session, ping: &Ping, now: Now) -> Answer<Pinged> {
     let now = resolve(now);
     match session.node_state(ping.node)? {
         Some(NodeState::Live | NodeState::Draining) => {}
@@ -77,7 +136,7 @@ pub(crate) fn ping(session: &mut Session, ping: &Ping, now: Now) -> Answer<Pinge
     Ok(Pinged::Alive { now, members: members(connection)? })
 }
 
-pub(crate) fn begin_steal(
+fn begin_steal(
     connection: &Connection,
     victim: NodeNo,
     silent_after: Span,
@@ -93,7 +152,7 @@ pub(crate) fn begin_steal(
     Ok(connection.prepare_cached(sql!("begin_steal_check"))?.exists([victim.0])?)
 }
 
-pub(crate) fn steal(
+fn steal(
     connection: &Connection,
     victim: NodeNo,
     challenged_at: Timestamp,
@@ -111,21 +170,21 @@ pub(crate) fn steal(
         .exists([victim.0])?)
 }
 
-pub(crate) fn drain(connection: &Connection, node: NodeNo) -> Answer<()> {
+fn drain(connection: &Connection, node: NodeNo) -> Answer<()> {
     connection
         .prepare_cached("UPDATE node SET state = 1 WHERE node_no = ?1 AND state = 0")?
         .execute([node.0])?;
     Ok(())
 }
 
-pub(crate) fn retire(session: &mut Session, node: NodeNo) -> Answer<bool> {
+fn retire(session: &mut Session, node: NodeNo) -> Answer<bool> {
     match session.node_state(node)? {
         None => return Ok(false),
         Some(NodeState::Gone) => return Ok(true),
         Some(NodeState::Live | NodeState::Draining | NodeState::Dead) => {}
     }
     let connection = session.connection();
-    if !crate::runs::owned::all(connection, node, 1)?.is_empty() {
+    if !crate::attempts::owned::all(connection, node, 1)?.is_empty() {
         return Ok(false);
     }
     for sql in [
@@ -141,7 +200,7 @@ pub(crate) fn retire(session: &mut Session, node: NodeNo) -> Answer<bool> {
     Ok(true)
 }
 
-pub(crate) fn members(connection: &Connection) -> Answer<Vec<Member>> {
+fn members(connection: &Connection) -> Answer<Vec<Member>> {
     let mut statement = connection.prepare_cached(sql!("members"))?;
     let mut rows = statement.query([])?;
     let mut members = Vec::new();

@@ -10,12 +10,12 @@ use evenkeel_store::{
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::SqliteStore;
-use crate::clock::resolve;
+use crate::attempts::owned::owned_from;
+use crate::connection::clock::resolve;
+use crate::connection::urgency::Urgency::{Batch, Command};
+use crate::connection::urgency::weight;
 use crate::error::Answer;
-use crate::queue::Urgency::{Batch, Command};
-use crate::queue::weight;
 use crate::rows::{key_from, key_params};
-use crate::runs::owned::owned_from;
 
 #[async_trait]
 impl ProgressStore for SqliteStore {

@@ -6,9 +6,9 @@ use evenkeel_store::{Answered, Begun, KeyedRequest, Now, RequestStore, Scope, St
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::SqliteStore;
-use crate::clock::resolve;
+use crate::connection::clock::resolve;
+use crate::connection::urgency::Urgency::{Batch, Command};
 use crate::error::Answer;
-use crate::queue::Urgency::{Batch, Command};
 
 #[async_trait]
 impl RequestStore for SqliteStore {

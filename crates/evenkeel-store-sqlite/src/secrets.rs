@@ -9,9 +9,9 @@ use evenkeel_store::{
 use rusqlite::{Connection, Row, params};
 
 use crate::SqliteStore;
-use crate::clock::resolve;
+use crate::connection::clock::resolve;
+use crate::connection::urgency::Urgency::{Batch, Command};
 use crate::error::Answer;
-use crate::queue::Urgency::{Batch, Command};
 
 #[async_trait]
 impl SecretStore for SqliteStore {

@@ -11,9 +11,9 @@ use evenkeel_store::{
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::SqliteStore;
-use crate::clock::resolve;
+use crate::connection::clock::resolve;
+use crate::connection::urgency::Urgency::Command;
 use crate::error::Answer;
-use crate::queue::Urgency::Command;
 use crate::rows::job_id;
 
 #[async_trait]

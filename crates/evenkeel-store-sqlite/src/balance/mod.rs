@@ -1,10 +1,10 @@
 //! Counts of load, and moves.
 
-mod counts;
-mod forget;
+mod load_profiles;
 mod moves;
+mod prune;
 mod rebalances;
-mod recount_load;
+mod recount;
 
 use async_trait::async_trait;
 use evenkeel_core::balance::{LoadProfileKey, Placement};
@@ -16,10 +16,10 @@ use evenkeel_store::{
 use uuid::Uuid;
 
 use crate::SqliteStore;
-use crate::queue::Urgency::{Batch, Command};
-use crate::queue::weight;
+use crate::connection::urgency::Urgency::{Batch, Command};
+use crate::connection::urgency::weight;
 
-pub(crate) use counts::{Counted, Counts};
+pub(crate) use load_profiles::{Counted, Counts};
 
 #[async_trait]
 impl BalanceStore for SqliteStore {
@@ -28,7 +28,7 @@ impl BalanceStore for SqliteStore {
         after: Option<(TenantNo, LoadProfileKey)>,
         limit: u32,
     ) -> Result<Vec<LoadProfileCount>, StoreError> {
-        self.readers.read(move |db| counts::rhythms(db, after, limit)).await
+        self.readers.read(move |db| load_profiles::load_profiles(db, after, limit)).await
     }
 
     async fn tenant_load_profiles(
@@ -38,19 +38,18 @@ impl BalanceStore for SqliteStore {
         limit: u32,
     ) -> Result<Vec<LoadProfileCount>, StoreError> {
         let tenant = scope.tenant;
-        self.readers.read(move |db| counts::tenant_load_profiles(db, tenant, after, limit)).await
+        self.readers
+            .read(move |db| load_profiles::tenant_load_profiles(db, tenant, after, limit))
+            .await
     }
 
     async fn count_uncounted(&self, limit: u32) -> Result<u32, StoreError> {
         // Mostly there are none, and then the writer is left in peace.
-        let found =
-            self.engine_readers.read(move |db| recount_load::find_uncounted(db, limit)).await?;
+        let found = self.engine_readers.read(move |db| recount::find_uncounted(db, limit)).await?;
         let count = found.len();
         if count > 0 {
             self.writer
-                .write(Batch, count, move |session| {
-                    recount_load::count(session.connection(), &found)
-                })
+                .write(Batch, count, move |session| recount::count(session.connection(), &found))
                 .await?;
         }
         Ok(u32::try_from(count).unwrap_or(u32::MAX))
@@ -62,13 +61,13 @@ impl BalanceStore for SqliteStore {
         limit: u32,
     ) -> Result<Recounted, StoreError> {
         let (jobs, next) =
-            self.engine_readers.read(move |db| recount_load::look(db, after, limit)).await?;
+            self.engine_readers.read(move |db| recount::look(db, after, limit)).await?;
         if jobs.is_empty() {
             return Ok(Recounted { next, changed: 0 });
         }
         self.writer
             .write(Batch, jobs.len(), move |session| {
-                recount_load::recount_load(session.connection(), &jobs, next)
+                recount::recount_load(session.connection(), &jobs, next)
             })
             .await
     }
@@ -206,13 +205,13 @@ impl BalanceStore for SqliteStore {
     ) -> Result<u64, StoreError> {
         let look = self
             .engine_readers
-            .read(move |db| forget::is_anything_old(db, scores_before, plans_before));
+            .read(move |db| prune::is_anything_old(db, scores_before, plans_before));
         if !look.await? {
             return Ok(0);
         }
         self.writer
             .write(Batch, limit as usize, move |session| {
-                forget::forget(session.connection(), scores_before, plans_before, limit)
+                prune::prune(session.connection(), scores_before, plans_before, limit)
             })
             .await
     }

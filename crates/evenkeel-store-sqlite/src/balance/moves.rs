@@ -7,12 +7,12 @@ use evenkeel_core::{JobNo, Slot, Span, TenantNo, Timestamp};
 use evenkeel_store::{MoveBatch, Moved, Now, sql_time};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::counts::Counts;
-use crate::clock::resolve;
+use super::load_profiles::Counts;
+use crate::connection::clock::resolve;
 use crate::error::Answer;
-use crate::fire::by_job;
-use crate::jobs::tell_scheduler;
+use crate::jobs::register::tell_scheduler;
 use crate::rows::job_id;
+use crate::schedules::fire::by_job;
 
 pub(super) fn placements(
     db: &Connection,

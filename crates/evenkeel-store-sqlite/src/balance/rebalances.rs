@@ -8,7 +8,7 @@ use evenkeel_store::{
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use uuid::Uuid;
 
-use crate::clock::resolve;
+use crate::connection::clock::resolve;
 use crate::error::Answer;
 use crate::rows::micros;
 

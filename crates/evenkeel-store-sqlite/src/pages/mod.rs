@@ -1,9 +1,9 @@
 //! Pages that crawls keep, and the search in them.
 
-mod forget;
-mod keep;
 mod list;
 mod matching;
+mod prune;
+mod save;
 mod search;
 
 use async_trait::async_trait;
@@ -15,9 +15,9 @@ use evenkeel_store::{
 };
 
 use crate::SqliteStore;
-use crate::clock::resolve;
+use crate::connection::clock::resolve;
+use crate::connection::urgency::Urgency::Batch;
 use crate::error::unavailable;
-use crate::queue::Urgency::Batch;
 
 #[async_trait]
 impl PageStore for SqliteStore {
@@ -27,7 +27,7 @@ impl PageStore for SqliteStore {
         pages: &[PageId],
     ) -> Result<Vec<KnownPage>, StoreError> {
         let pages = pages.to_vec();
-        self.readers.read(move |db| keep::known(db, job, &pages)).await
+        self.readers.read(move |db| save::known(db, job, &pages)).await
     }
 
     async fn save_pages(
@@ -37,13 +37,13 @@ impl PageStore for SqliteStore {
         now: Now,
     ) -> Result<Vec<Kept>, StoreError> {
         // What takes long is done before the writer is asked: it has jobs to fire.
-        let prepare = move || pages.into_iter().map(keep::Prepared::new).collect::<Result<_, _>>();
-        let pages: Vec<keep::Prepared> =
+        let prepare = move || pages.into_iter().map(save::Prepared::new).collect::<Result<_, _>>();
+        let pages: Vec<save::Prepared> =
             tokio::task::spawn_blocking(prepare).await.map_err(unavailable)??;
-        let rows = pages.iter().map(keep::Prepared::rows).sum();
+        let rows = pages.iter().map(save::Prepared::rows).sum();
         self.writer
             .write(Batch, rows, move |session| {
-                keep::keep(session.connection(), shelf, &pages, resolve(now))
+                save::save(session.connection(), shelf, &pages, resolve(now))
             })
             .await
     }
@@ -52,7 +52,7 @@ impl PageStore for SqliteStore {
         let pages = pages.to_vec();
         self.writer
             .write(Batch, pages.len(), move |session| {
-                keep::see(session.connection(), job, &pages, resolve(now))
+                save::see(session.connection(), job, &pages, resolve(now))
             })
             .await
     }
@@ -60,8 +60,8 @@ impl PageStore for SqliteStore {
     async fn prune_pages(&self, job: JobNo, pages: &[PageId]) -> Result<u64, StoreError> {
         let pages = pages.to_vec();
         self.writer
-            .write(Batch, pages.len() * forget::ROWS, move |session| {
-                forget::forget(session.connection(), job, &pages)
+            .write(Batch, pages.len() * prune::ROWS, move |session| {
+                prune::prune(session.connection(), job, &pages)
             })
             .await
     }
@@ -70,15 +70,15 @@ impl PageStore for SqliteStore {
         let mut left = limit;
         while left > 0 {
             // Mostly there is nothing, and then the writer is left in peace.
-            let jobs = self.engine_readers.read(move |db| forget::deleted_jobs(db, left)).await?;
+            let jobs = self.engine_readers.read(move |db| prune::deleted_jobs(db, left)).await?;
             if jobs.is_empty() {
                 break;
             }
             // Every round that leaves room takes the shelves of these jobs away.
             left -= self
                 .writer
-                .write(Batch, left as usize * forget::ROWS, move |session| {
-                    forget::clear(session.connection(), &jobs, left)
+                .write(Batch, left as usize * prune::ROWS, move |session| {
+                    prune::clear(session.connection(), &jobs, left)
                 })
                 .await?;
         }

@@ -7,12 +7,12 @@ use evenkeel_core::order::Priority;
 use evenkeel_store::{Claim, Claimed, ClaimedAttempt, Now};
 use rusqlite::{Connection, params};
 
-use super::admit::Places;
 use super::choose::{Candidate, choose, front};
-use crate::clock::resolve;
+use super::permits::Places;
+use crate::connection::clock::resolve;
+use crate::connection::session::Session;
 use crate::error::Answer;
 use crate::rows::{key_params, link_columns};
-use crate::session::Session;
 
 /// So often others have their turn in the places of those that found none.
 const ROUNDS: usize = 3;

@@ -49,7 +49,7 @@ impl Log {
         }))?;
         let copied = Arc::new(AtomicI32::new(0));
         let (copier, orders) = sync_channel(1);
-        let connection = crate::open::log_copier(options)?;
+        let connection = crate::connection::open::log_copier(options)?;
         let report = Arc::clone(&copied);
         std::thread::Builder::new()
             .name("sqlite-log".into())
@@ -117,8 +117,8 @@ mod tests {
     fn the_thread_copies_what_the_writer_wrote() {
         let directory = tempfile::tempdir().expect("a directory");
         let options = SqliteOptions::new(directory.path().join("store"));
-        let writer = crate::open::writer(&options).expect("tables");
-        let copier = crate::open::log_copier(&options).expect("a connection");
+        let writer = crate::connection::open::writer(&options).expect("tables");
+        let copier = crate::connection::open::log_copier(&options).expect("a connection");
         writer.execute_batch("CREATE TABLE something (x)").expect("a change");
         assert!(copy(&copier) > 0, "nothing of the log was copied");
         assert_eq!(copy(&copier), copy(&writer));

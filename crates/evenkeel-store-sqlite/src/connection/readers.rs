@@ -45,7 +45,7 @@ impl Readers {
     ) -> Result<Self, OpenError> {
         let count = count.max(1);
         let idle: Result<Vec<Connection>, OpenError> =
-            (0..count).map(|_| crate::open::reader(options)).collect();
+            (0..count).map(|_| crate::connection::open::reader(options)).collect();
         let room = Arc::new(Semaphore::new(count));
         Ok(Self { idle: Arc::new(Mutex::new(idle?)), room, time_max })
     }

@@ -5,7 +5,7 @@ use evenkeel_core::{Definition, JobNo, Span, TenantNo, Timestamp};
 use evenkeel_store::Recounted;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::counts::{Counted, Counts};
+use super::load_profiles::{Counted, Counts};
 use crate::error::Answer;
 
 /// A job from before load was counted.

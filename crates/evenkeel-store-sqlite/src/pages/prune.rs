@@ -3,13 +3,13 @@
 use evenkeel_core::{JobNo, PageId};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{id_column, keep};
+use super::{id_column, save};
 use crate::error::Answer;
 
 /// A page that goes is as much work as so many rows of other verbs.
 pub(super) const ROWS: usize = 4;
 
-pub(super) fn forget(db: &Connection, job: JobNo, pages: &[PageId]) -> Answer<u64> {
+pub(super) fn prune(db: &Connection, job: JobNo, pages: &[PageId]) -> Answer<u64> {
     let mut numbers = Vec::with_capacity(pages.len());
     for id in pages {
         let found: Option<i64> = db
@@ -37,7 +37,7 @@ fn take_away(db: &Connection, job: JobNo, numbers: &[i64]) -> Answer<u32> {
         pages += 1;
     }
     if pages > 0 {
-        keep::count(db, job, -bytes, -i64::from(pages))?;
+        save::count(db, job, -bytes, -i64::from(pages))?;
     }
     Ok(pages)
 }

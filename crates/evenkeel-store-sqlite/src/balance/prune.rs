@@ -22,7 +22,7 @@ pub(super) fn is_anything_old(
 }
 
 /// Forgets batches first, and the rest once there are none left.
-pub(super) fn forget(
+pub(super) fn prune(
     connection: &Connection,
     scores_before: Timestamp,
     plans_before: Timestamp,

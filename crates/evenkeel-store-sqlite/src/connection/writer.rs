@@ -13,10 +13,10 @@ use rusqlite::wal::CheckpointMode;
 use tokio::sync::oneshot;
 use tracing::{debug, error, warn};
 
+use crate::connection::log::Log;
+use crate::connection::session::Session;
+use crate::connection::urgency::{Queue, Urgency};
 use crate::error::{Answer, unavailable, unwritable};
-use crate::log::Log;
-use crate::queue::{Queue, Urgency};
-use crate::session::Session;
 use crate::{OpenError, SqliteOptions};
 
 /// Why all requests of a commit were undone.
@@ -73,7 +73,7 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn start(options: &SqliteOptions) -> Result<Self, OpenError> {
-        let mut session = Session::new(crate::open::writer(options)?);
+        let mut session = Session::new(crate::connection::open::writer(options)?);
         let mut log = Log::start(options, session.connection_mut())?;
         let queue = Arc::new(Queue::new());
         let requests = Arc::clone(&queue);

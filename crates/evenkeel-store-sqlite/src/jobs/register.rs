@@ -1,17 +1,16 @@
 //! What users do with jobs: register and look.
 
-use std::collections::BTreeSet;
-
 use evenkeel_core::balance::Load;
 use evenkeel_core::{About, JobId, JobNo, Shard, Slot, TenantNo, Timestamp};
-use evenkeel_store::{DedupClaim, Job, JobCommand, NamedJob, NewJob, Now, Registered};
+use evenkeel_store::{DedupClaim, JobCommand, NewJob, Now, Registered};
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::commands;
 use crate::balance::{Counted, Counts};
-use crate::clock::resolve;
+use crate::connection::clock::resolve;
 use crate::error::Answer;
-use crate::rows::{job_from, job_id, json, micros};
-use crate::{dedup, labels, orders};
+use crate::rows::{job_id, json, micros};
+use crate::{dedup, labels};
 
 pub(crate) fn register(
     connection: &Connection,
@@ -58,7 +57,7 @@ pub(crate) fn register_paused(
     let answers = register(connection, tenant, std::slice::from_ref(job), &[None], now)?;
     let answer = answers.into_iter().next().ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     if matches!(answer, Registered::Created { .. }) {
-        orders::order(connection, tenant, &[JobCommand::pause(job.id)], now)?;
+        commands::apply_all(connection, tenant, &[JobCommand::pause(job.id)], now)?;
     }
     Ok(answer)
 }
@@ -150,50 +149,4 @@ pub(crate) fn find_namesake(
         .query_row(params![tenant.0, name, configuration, except.0], |row| row.get(0))
         .optional()?;
     Ok(found.map(job_id).transpose()?)
-}
-
-pub(crate) fn get(connection: &Connection, tenant: TenantNo, id: JobId) -> Answer<Option<Job>> {
-    let mut statement = connection.prepare_cached(sql!("get_job"))?;
-    let mut rows = statement.query(params![tenant.0, id.0.as_bytes().as_slice()])?;
-    rows.next()?.map(|row| job_from(connection, row)).transpose()
-}
-
-pub(crate) fn get_jobs(
-    connection: &Connection,
-    tenant: TenantNo,
-    ids: &[JobId],
-) -> Answer<Vec<Job>> {
-    let ids: BTreeSet<&JobId> = ids.iter().collect();
-    let found = ids.into_iter().map(|id| get(connection, tenant, *id));
-    found.filter_map(Result::transpose).collect()
-}
-
-pub(crate) fn jobs_named(
-    connection: &Connection,
-    tenant: TenantNo,
-    name: &str,
-    limit: u32,
-) -> Answer<Vec<NamedJob>> {
-    let mut statement = connection.prepare_cached(sql!("jobs_named"))?;
-    let mut rows = statement.query(params![tenant.0, name, limit])?;
-    let mut named = Vec::new();
-    while let Some(row) = rows.next()? {
-        named.push(NamedJob { id: job_id(row.get(0)?)?, configuration: row.get(1)? });
-    }
-    Ok(named)
-}
-
-pub(crate) fn ids_of_numbers(
-    connection: &Connection,
-    tenant: TenantNo,
-    numbers: &[i64],
-) -> Answer<Vec<Option<JobId>>> {
-    let mut statement = connection.prepare_cached(sql!("ids_of_numbers"))?;
-    numbers
-        .iter()
-        .map(|number| {
-            let mut rows = statement.query(params![tenant.0, number])?;
-            Ok(rows.next()?.map(|row| row.get(0)).transpose()?.map(job_id).transpose()?)
-        })
-        .collect()
 }

@@ -10,8 +10,8 @@ use evenkeel_store::{
 use rusqlite::{Connection, Row, params};
 
 use crate::SqliteStore;
+use crate::connection::urgency::Urgency::Batch;
 use crate::error::Answer;
-use crate::queue::Urgency::Batch;
 use crate::rows::{job_id, key_from, key_params};
 
 fn tally(

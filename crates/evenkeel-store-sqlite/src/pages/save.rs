@@ -8,8 +8,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 
 use super::id_column;
+use crate::connection::urgency::weight;
 use crate::error::Answer;
-use crate::queue::weight;
 
 /// A page with all that can be made ready without the database.
 pub(super) struct Prepared {
@@ -116,7 +116,7 @@ fn json<T: Serialize>(value: &T) -> Result<String, StoreError> {
     serde_json::to_string(value).map_err(|cause| StoreError::Refused(Box::new(cause)))
 }
 
-pub(super) fn keep(
+pub(super) fn save(
     db: &Connection,
     shelf: PageQuota,
     pages: &[Prepared],

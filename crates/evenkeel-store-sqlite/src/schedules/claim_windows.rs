@@ -1,7 +1,7 @@
 //! When what waits may be claimed, what is before it, and how much is to come.
 
-use evenkeel_core::{AttemptKey, Definition, JobNo, Shard, Slot, Span, TenantNo, Timestamp};
-use evenkeel_store::{ClaimWindow, ClosedAttempt, Postpone, SlotLoad, StoreError};
+use evenkeel_core::{AttemptKey, Definition, JobNo, Shard, Span, Timestamp};
+use evenkeel_store::{ClaimWindow, ClosedAttempt, StoreError};
 use rusqlite::{Connection, params};
 
 use crate::error::Answer;
@@ -68,37 +68,4 @@ pub(crate) fn open_anew(
         limit.map(|limit| limit.most),
     ])?;
     Ok(())
-}
-
-pub(crate) fn postpone(connection: &Connection, batch: &[Postpone]) -> Answer<()> {
-    let mut statement = connection.prepare_cached(sql!("postpone"))?;
-    for Postpone { due, key, until } in batch {
-        let (scheduled_at, job_no, sequence, attempt) = key_params(*key);
-        statement.execute(params![
-            Shard::of(key.job_no).0,
-            due.as_micros(),
-            scheduled_at,
-            job_no,
-            sequence,
-            attempt,
-            until.as_micros(),
-        ])?;
-    }
-    Ok(())
-}
-
-pub(crate) fn slot_loads(
-    connection: &Connection,
-    tenant: TenantNo,
-    slots: &[Slot],
-    limit: u32,
-) -> Answer<Vec<SlotLoad>> {
-    let mut statement = connection.prepare_cached(sql!("slot_loads"))?;
-    let mut loads = Vec::with_capacity(slots.len());
-    for slot in slots {
-        loads.push(statement.query_row(params![tenant.0, slot.0, limit], |row| {
-            Ok(SlotLoad { jobs: row.get("jobs")?, counted_all: row.get("counted_all")? })
-        })?);
-    }
-    Ok(loads)
 }

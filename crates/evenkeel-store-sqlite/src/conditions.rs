@@ -12,11 +12,11 @@ use evenkeel_store::{
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::SqliteStore;
-use crate::clock::resolve;
+use crate::connection::clock::resolve;
+use crate::connection::urgency::Urgency::Batch;
 use crate::error::Answer;
-use crate::openings::shard_list;
-use crate::queue::Urgency::Batch;
 use crate::rows::{history_from, job_id, key_from, key_params, micros, newest_running};
+use crate::schedules::claim_windows::shard_list;
 
 /// Puts a job on the list, to be judged at once, unless it is over.
 pub(crate) fn put(connection: &Connection, job: JobNo) -> Answer<()> {

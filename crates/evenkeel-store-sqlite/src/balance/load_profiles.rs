@@ -132,7 +132,7 @@ impl Counts {
     }
 }
 
-pub(super) fn rhythms(
+pub(super) fn load_profiles(
     db: &Connection,
     after: Option<(TenantNo, LoadProfileKey)>,
     limit: u32,

@@ -1,12 +1,11 @@
 //! What the scheduler looks at: due jobs, changed jobs, wakes.
 
-use evenkeel_core::order::Priority;
-use evenkeel_core::{AttemptKey, JobNo, Shard, Slot, Timestamp};
-use evenkeel_store::{DelayedAttempt, DueJob};
+use evenkeel_core::{JobNo, Shard, Slot};
+use evenkeel_store::DueJob;
 use rusqlite::{Connection, params};
 
 use crate::error::Answer;
-use crate::rows::{due_job_from, key_from, priority_from};
+use crate::rows::due_job_from;
 
 pub(crate) fn load_due(
     connection: &Connection,
@@ -34,40 +33,6 @@ pub(crate) fn load_jobs(connection: &Connection, jobs: &[JobNo]) -> Answer<Vec<D
         }
     }
     Ok(found)
-}
-
-/// Wakes of the shards due until then, oldest first.
-pub(crate) fn due_wakes(
-    connection: &Connection,
-    shards: &[Shard],
-    until: Timestamp,
-    limit: u32,
-) -> Answer<Vec<DelayedAttempt>> {
-    let mut statement = connection.prepare_cached(sql!("look_ahead_delayed"))?;
-    let mut found: Vec<(Timestamp, AttemptKey, bool, Option<Priority>)> = Vec::new();
-    for shard in shards {
-        let mut rows = statement.query(params![shard.0, until.as_micros(), limit])?;
-        while let Some(row) = rows.next()? {
-            let due = Timestamp::from_micros(row.get("due")?);
-            found.push((due, key_from(row)?, row.get("has_checkpoint")?, priority_from(row)?));
-        }
-    }
-    found.sort_unstable();
-    found.truncate(limit as usize);
-    let mut load = connection.prepare_cached(sql!("load_jobs"))?;
-    let mut wakes = Vec::with_capacity(found.len());
-    for (due, key, has_checkpoint, priority) in found {
-        if let Some(row) = load.query([key.job_no.0])?.next()? {
-            wakes.push(DelayedAttempt {
-                due,
-                key,
-                has_checkpoint,
-                priority,
-                job: due_job_from(row)?,
-            });
-        }
-    }
-    Ok(wakes)
 }
 
 /// Which jobs of the shards have changed, at most `limit`.

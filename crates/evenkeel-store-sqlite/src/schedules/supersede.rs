@@ -3,10 +3,10 @@
 use evenkeel_store::{Now, Supersede};
 use rusqlite::{Connection, params};
 
-use crate::clock::resolve;
-use crate::ends::supersede_all;
+use crate::attempts::cancel::supersede_all;
+use crate::conditions::tell_of_end;
+use crate::connection::clock::resolve;
 use crate::error::Answer;
-use crate::watch::tell_of_end;
 
 pub(crate) fn supersede(connection: &Connection, batch: &[Supersede], now: Now) -> Answer<()> {
     let now = resolve(now);

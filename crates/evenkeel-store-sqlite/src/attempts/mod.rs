@@ -1,0 +1,164 @@
+//! Attempts: claiming, finishing, cancelling, listing and pruning them.
+
+pub(crate) mod cancel;
+pub(crate) mod choose;
+mod claim;
+mod finish;
+mod list;
+mod override_outcome;
+pub(crate) mod owned;
+mod permits;
+mod prune;
+mod requeue;
+mod waiting;
+
+use async_trait::async_trait;
+use evenkeel_core::aging::{Aging, Rise};
+use evenkeel_core::{AttemptKey, JobId, NodeNo};
+use evenkeel_store::{
+    Attempt, AttemptFilter, AttemptStore, Cancellation, Claim, Claimed, Finish, FinishResult, Now,
+    OwnedAttempt, Page, PageRequest, Prune, Pruned, QueuePosition, Requeue, RunCancelled, Scope,
+    StoreError, WaitingAttempt,
+};
+use rusqlite::Connection;
+
+use crate::SqliteStore;
+use crate::connection::clock::resolve;
+use crate::connection::urgency::Urgency::{Batch, Command, End};
+
+#[async_trait]
+impl AttemptStore for SqliteStore {
+    async fn claim(&self, claim: &Claim, now: Now) -> Result<Claimed, StoreError> {
+        let claim = claim.clone();
+        self.writer
+            .write(Batch, claim.capacity, move |session| claim::claim(session, &claim, now))
+            .await
+    }
+
+    async fn finish(
+        &self,
+        node: NodeNo,
+        batch: Vec<Finish>,
+        alpha: f64,
+    ) -> Result<Vec<FinishResult>, StoreError> {
+        self.writer
+            .write(End, batch.iter().map(finish::rows).sum(), move |session| {
+                finish::finish(session.connection(), node, &batch, alpha)
+            })
+            .await
+    }
+
+    async fn requeue(
+        &self,
+        node: NodeNo,
+        batch: Vec<Requeue>,
+        now: Now,
+    ) -> Result<Vec<bool>, StoreError> {
+        self.writer
+            .write(Batch, batch.len(), move |session| {
+                requeue::requeue(session.connection(), node, &batch, now)
+            })
+            .await
+    }
+
+    async fn find_owned(
+        &self,
+        node: NodeNo,
+        keys: &[AttemptKey],
+    ) -> Result<Vec<OwnedAttempt>, StoreError> {
+        let keys = keys.to_vec();
+        self.engine_readers.read(move |db| owned::find(db, node, &keys)).await
+    }
+
+    async fn list_owned(&self, node: NodeNo, limit: u32) -> Result<Vec<OwnedAttempt>, StoreError> {
+        self.engine_readers.read(move |db| owned::all(db, node, limit)).await
+    }
+
+    async fn cancellations(&self, node: NodeNo) -> Result<Vec<Cancellation>, StoreError> {
+        self.writer
+            .write(Command, 1, move |session| owned::cancellations(session.connection(), node))
+            .await
+    }
+
+    async fn cancel_run(
+        &self,
+        scope: &Scope,
+        key: AttemptKey,
+        now: Now,
+    ) -> Result<RunCancelled, StoreError> {
+        let tenant = scope.tenant;
+        self.writer
+            .write(Command, 2, move |session| {
+                cancel::cancel_run(session.connection(), tenant, key, now)
+            })
+            .await
+    }
+
+    async fn waiting_attempts(
+        &self,
+        scope: &Scope,
+        job: JobId,
+        ahead: Option<Aging>,
+        now: Now,
+    ) -> Result<Vec<WaitingAttempt>, StoreError> {
+        let level = ahead.map(|aging| aging.risen(Rise(0), resolve(now)));
+        let tenant = scope.tenant;
+        self.readers.read(move |db| waiting::waiting_of(db, tenant, job, level)).await
+    }
+
+    async fn count_queued(&self, pools: &[String], limit: u32) -> Result<u32, StoreError> {
+        let pools = pools.to_vec();
+        self.engine_readers.read(move |db| owned::waiting(db, &pools, limit)).await
+    }
+
+    async fn count_queued_ahead(
+        &self,
+        pools: &[String],
+        place: QueuePosition,
+        limit: u32,
+        now: Now,
+    ) -> Result<u32, StoreError> {
+        let (pools, now) = (pools.to_vec(), resolve(now));
+        let ahead = move |db: &Connection| choose::waiting_ahead(db, &pools, place, limit, now);
+        self.engine_readers.read(ahead).await
+    }
+
+    async fn get_attempt(
+        &self,
+        scope: &Scope,
+        key: AttemptKey,
+    ) -> Result<Option<Attempt>, StoreError> {
+        let tenant = scope.tenant;
+        self.readers.read(move |db| list::get(db, tenant, key)).await
+    }
+
+    async fn list_attempts(
+        &self,
+        scope: &Scope,
+        filter: AttemptFilter,
+        page: PageRequest<AttemptKey>,
+    ) -> Result<Page<Attempt, AttemptKey>, StoreError> {
+        let tenant = scope.tenant;
+        self.readers
+            .read(move |db| match filter.job {
+                Some(job) => list::of_job(db, tenant, job, page),
+                None => list::of_all(db, tenant, page),
+            })
+            .await
+    }
+
+    async fn prune(&self, prune: Prune) -> Result<Pruned, StoreError> {
+        let looked = self.engine_readers.read(move |db| prune::look(db, prune)).await?;
+        let pruned = looked.pruned(0);
+        if looked.rows() == 0 {
+            return Ok(pruned);
+        }
+        let forgotten = self
+            .writer
+            .write(Batch, looked.rows(), move |session| {
+                prune::forget(session.connection(), &looked)
+            })
+            .await?;
+        Ok(Pruned { forgotten, ..pruned })
+    }
+}

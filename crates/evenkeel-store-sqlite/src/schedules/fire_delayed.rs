@@ -1,0 +1,159 @@
+//! Delayed attempts: retries and triggers that are due at a time of their own.
+
+use evenkeel_core::lease::Fence;
+use evenkeel_core::order::Priority;
+use evenkeel_core::{AttemptKey, AttemptNo, NodeNo, Shard, Timestamp};
+use evenkeel_store::{
+    DelayedAttempt, FireDelayed, FireResult, Fired, Now, Postpone, RunLink, Start,
+};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::fire::by_job;
+use crate::connection::clock::resolve;
+use crate::connection::session::Session;
+use crate::error::Answer;
+use crate::rows::{
+    ReadyRow, due_job_from, key_from, key_params, link, link_columns, priority_from,
+};
+
+/// Wakes of the shards due until then, oldest first.
+pub(crate) fn due_wakes(
+    connection: &Connection,
+    shards: &[Shard],
+    until: Timestamp,
+    limit: u32,
+) -> Answer<Vec<DelayedAttempt>> {
+    let mut statement = connection.prepare_cached(sql!("look_ahead_delayed"))?;
+    let mut found: Vec<(Timestamp, AttemptKey, bool, Option<Priority>)> = Vec::new();
+    for shard in shards {
+        let mut rows = statement.query(params![shard.0, until.as_micros(), limit])?;
+        while let Some(row) = rows.next()? {
+            let due = Timestamp::from_micros(row.get("due")?);
+            found.push((due, key_from(row)?, row.get("has_checkpoint")?, priority_from(row)?));
+        }
+    }
+    found.sort_unstable();
+    found.truncate(limit as usize);
+    let mut load = connection.prepare_cached(sql!("load_jobs"))?;
+    let mut wakes = Vec::with_capacity(found.len());
+    for (due, key, has_checkpoint, priority) in found {
+        if let Some(row) = load.query([key.job_no.0])?.next()? {
+            wakes.push(DelayedAttempt {
+                due,
+                key,
+                has_checkpoint,
+                priority,
+                job: due_job_from(row)?,
+            });
+        }
+    }
+    Ok(wakes)
+}
+
+pub(crate) fn fire_delayed(
+    session: &mut Session,
+    node: NodeNo,
+    batch: &[FireDelayed],
+    now: Now,
+) -> Answer<Fired> {
+    let now = resolve(now);
+    let mut results = vec![FireResult::Stale; batch.len()];
+    if !session.is_live(node)? {
+        return Ok(Fired { now, results });
+    }
+    let mut oldest: Option<Timestamp> = None;
+    for index in by_job(batch, |wake| wake.key.job_no.0) {
+        let wake = &batch[index];
+        results[index] = fire_wake(session.connection(), node, wake, now)?;
+        if let FireResult::Fired(Fence(1..)) = results[index] {
+            let at = wake.key.scheduled_at;
+            oldest = Some(oldest.map_or(at, |oldest| oldest.min(at)));
+        }
+    }
+    if let Some(oldest) = oldest {
+        session.lower_oldest_open(node, oldest)?;
+    }
+    Ok(Fired { now, results })
+}
+
+fn fire_wake(
+    connection: &Connection,
+    node: NodeNo,
+    wake: &FireDelayed,
+    now: Timestamp,
+) -> Answer<FireResult> {
+    let (scheduled_at, job_no, sequence, attempt) = key_params(wake.key);
+    let shard = Shard::of(wake.key.job_no).0;
+    let which = params![shard, wake.due.as_micros(), scheduled_at, job_no, sequence, attempt];
+    if wake.due > now {
+        let found = connection.prepare_cached(sql!("fire_delayed_classify"))?.exists(which)?;
+        return Ok(if found { FireResult::Early } else { FireResult::Stale });
+    }
+    let taken = connection
+        .prepare_cached(sql!("fire_delayed_take"))?
+        .query_row(which, |row| row.get::<_, Option<u8>>(0))
+        .optional()?;
+    let Some(given) = taken else { return Ok(FireResult::Stale) };
+    let prev = link_in(connection, wake.key)?;
+    match &wake.start {
+        Start::Claimed => {
+            connection.prepare_cached(sql!("claim_count_execution"))?.execute([job_no])?;
+            let (prev_at, prev_sequence) = link_columns(prev);
+            connection.prepare_cached(sql!("fire_run"))?.execute(params![
+                scheduled_at,
+                job_no,
+                sequence,
+                attempt,
+                wake.tenant.0,
+                node.0,
+                prev_at,
+                prev_sequence,
+                now.as_micros(),
+                given,
+            ])?;
+            Ok(FireResult::Fired(Fence::NONE.next()))
+        }
+        Start::Queued(ticket) => {
+            let (key, tenant) = (wake.key, wake.tenant);
+            let (fence, crashes) = (Fence::NONE.0, 0);
+            ReadyRow { key, tenant, ticket, fence, crashes, prev }.insert(connection)?;
+            Ok(FireResult::Fired(Fence::NONE))
+        }
+    }
+}
+
+/// Makes a first attempt's chain the newest of its job and says which was before. A later attempt
+/// belongs to a chain that is linked already.
+pub(crate) fn link_in(connection: &Connection, key: AttemptKey) -> Answer<Option<RunLink>> {
+    if key.attempt != AttemptNo::FIRST {
+        return Ok(None);
+    }
+    let before = connection
+        .prepare_cached(sql!("fire_delayed_head"))?
+        .query_row([key.job_no.0], |row| Ok(link(row.get(0)?, row.get(1)?)))
+        .optional()?
+        .flatten();
+    connection.prepare_cached(sql!("fire_delayed_link"))?.execute(params![
+        key.job_no.0,
+        key.scheduled_at.as_micros(),
+        key.sequence.bits(),
+    ])?;
+    Ok(before)
+}
+
+pub(crate) fn postpone(connection: &Connection, batch: &[Postpone]) -> Answer<()> {
+    let mut statement = connection.prepare_cached(sql!("postpone"))?;
+    for Postpone { due, key, until } in batch {
+        let (scheduled_at, job_no, sequence, attempt) = key_params(*key);
+        statement.execute(params![
+            Shard::of(key.job_no).0,
+            due.as_micros(),
+            scheduled_at,
+            job_no,
+            sequence,
+            attempt,
+            until.as_micros(),
+        ])?;
+    }
+    Ok(())
+}
