@@ -181,8 +181,8 @@ fn searched(items: Vec<Attempt>, next: Option<AttemptKey>) -> Page<Attempt, Atte
 
 fn add_to_group(groups: &mut BTreeMap<Fingerprint, FailureGroup>, run: &Attempt) {
     let what = match run.status {
-        AttemptStatus::Failed => "it failed without a word",
-        AttemptStatus::TimedOut => "it took too long",
+        AttemptStatus::Failed => "failed without an error message",
+        AttemptStatus::TimedOut => "timed out",
         _ => return,
     };
     let error = run.results.error.as_deref().unwrap_or(what);

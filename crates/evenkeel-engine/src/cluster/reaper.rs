@@ -101,10 +101,10 @@ impl Reaper {
             let given = from.give_back(&self.ctx, batch).await?;
             for requeue in &given.queued {
                 self.ctx.run_log.taken_over(requeue.key, lock_age);
-                self.ctx.worker.stats.stolen(requeue.tenant);
+                self.ctx.worker.stats.taken_over(requeue.tenant);
             }
             for end in &given.failed {
-                self.ctx.worker.stats.stolen(end.tenant);
+                self.ctx.worker.stats.taken_over(end.tenant);
             }
             let done = given.count();
             if done == 0 {

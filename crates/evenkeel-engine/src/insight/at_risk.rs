@@ -1,4 +1,4 @@
-//! Jobs that may not keep their promise, on their way to the judge.
+//! Collects jobs that may miss their deadline, for the judge.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,18 +6,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use evenkeel_core::JobNo;
 use tokio::sync::Notify;
 
-/// More wait where they were noticed.
+/// Further jobs stay with the loop that noticed them.
 const COUNT_MAX: usize = 100_000;
 
-/// Filled by whoever notices something, emptied by the judge.
 #[derive(Debug, Default)]
 pub struct AtRiskJobs {
     jobs: Mutex<BTreeSet<JobNo>>,
-    news: Notify,
+    added: Notify,
 }
 
 impl AtRiskJobs {
-    /// Takes jobs over, as many as there is room for; the others stay where they are.
+    /// Takes over jobs from `jobs` up to the limit; the others stay there.
     pub fn add(&self, jobs: &mut Vec<JobNo>) {
         if jobs.is_empty() {
             return;
@@ -30,17 +29,16 @@ impl AtRiskJobs {
                 known.insert(job);
             }
         }
-        self.news.notify_one();
+        self.added.notify_one();
     }
 
-    /// All that have come, for the judge.
     pub fn take(&self) -> Vec<JobNo> {
         std::mem::take(&mut *self.lock()).into_iter().collect()
     }
 
-    /// Waits until some have come since the last wait.
-    pub async fn news(&self) {
-        self.news.notified().await;
+    /// Waits until jobs were added since the last wait.
+    pub async fn added(&self) {
+        self.added.notified().await;
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeSet<JobNo>> {
@@ -53,11 +51,11 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_too_much_stays_where_it_was_noticed() {
+    async fn jobs_beyond_the_limit_stay_with_the_caller() {
         let at_risk = AtRiskJobs::default();
         let mut jobs: Vec<JobNo> = (0..COUNT_MAX as i64 + 10).map(JobNo).collect();
         at_risk.add(&mut jobs);
-        at_risk.news().await;
+        at_risk.added().await;
         assert_eq!(jobs.len(), 10);
         assert_eq!(at_risk.take().len(), COUNT_MAX);
         at_risk.add(&mut jobs);

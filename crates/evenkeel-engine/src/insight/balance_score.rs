@@ -28,7 +28,7 @@ pub struct BalanceScore {
 
 impl BalanceScore {
     pub fn new(store: Arc<dyn Store>, settings: BalanceSettings) -> Self {
-        Self { store, settings, kept: None }
+        Self { store, settings, saved_hour: None }
     }
 
     /// Exports the spread of load at `now`. If `saves` is true, also stores the scores of an hour
@@ -38,7 +38,7 @@ impl BalanceScore {
         let horizon = Horizon::new(&self.settings, now);
         show(&off_thread(&profiles, move |profiles| Shown::of(&profiles.loads(horizon))).await?);
         let hour = beginning(now);
-        if !keeps || self.kept == Some(hour) {
+        if !saves || self.saved_hour == Some(hour) {
             return Ok(0);
         }
         let tenants: Vec<TenantNo> = profiles.tenants().collect();
@@ -55,7 +55,7 @@ impl BalanceScore {
                 self.alert(tenant, score, before, now);
             }
         }
-        self.kept = Some(hour);
+        self.saved_hour = Some(hour);
         Ok(tenants.len())
     }
 
@@ -70,23 +70,23 @@ impl BalanceScore {
     }
 
     /// Reports a score that fell below the threshold since the hour before.
-    fn alert(&self, tenant: TenantNo, kept: SavedScore, before: Option<f64>, now: Timestamp) {
+    fn alert(&self, tenant: TenantNo, saved: SavedScore, before: Option<f64>, now: Timestamp) {
         let threshold = self.settings.alert_below;
         metrics::counter!("evenkeel_distribution_alerts_total").increment(1);
         warn!(
             tenant.no = tenant.0,
-            distribution_score = kept.score,
+            distribution_score = saved.score,
             alert_below = threshold,
             "distribution degraded, consider rebalancing"
         );
         if self.store.events().has_listeners() {
             let data = json!({
-                "distribution_score": kept.score,
+                "distribution_score": saved.score,
                 "before": before,
                 "alert_below": threshold,
-                "peak": kept.peak,
-                "mean": kept.mean,
-                "jobs": kept.jobs,
+                "peak": saved.peak,
+                "mean": saved.mean,
+                "jobs": saved.jobs,
             });
             self.store.events().emit([NewEvent {
                 kind: EventKind::DistributionDegraded,

@@ -1,4 +1,4 @@
-//! Passes on what this node has to tell, while somebody listens.
+//! Writes this node's events to the store while a client listens.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,31 +8,29 @@ use tracing::debug;
 
 use crate::cluster::node_context::{Backoff, NodeContext, signalled};
 
-/// Events written down at once.
+/// Events per batch.
 const BATCH: usize = 1000;
-/// Between two batches, so that what happens together is told together.
+/// Delay before a batch, so that events of the same moment are written together.
 const GAP: Duration = Duration::from_millis(20);
-/// What is left at the end has this long.
+/// Time limit for the remaining events of a draining node.
 const LAST: Duration = Duration::from_secs(1);
 
-/// Brings events to the store, and keeps an eye on whether anybody wants them.
 pub struct EventPublisher {
     ctx: Arc<NodeContext>,
     looked_at: Option<Duration>,
 }
 
 impl EventPublisher {
-    /// A relay of this incarnation.
     pub fn new(ctx: Arc<NodeContext>) -> Self {
         Self { ctx, looked_at: None }
     }
 
-    /// Looks whether anybody listens, if it is time to, and passes on one batch. Says whether more
-    /// waits.
+    /// Checks whether a client listens, if it is time to, and writes one batch. Returns whether
+    /// more events wait.
     pub async fn run_once(&mut self) -> Result<bool, StoreError> {
         let now = self.ctx.clock.monotonic();
         let poll = self.ctx.settings.poll;
-        // While nobody listens, whatever wakes it is worth a look.
+        // While no client listens, any signal is worth a check.
         let is_time = self.looked_at.is_none_or(|then| now.saturating_sub(then) >= poll);
         if is_time || !self.ctx.events.has_listeners() {
             let until = self.ctx.store.listened_until().await?;
@@ -42,7 +40,7 @@ impl EventPublisher {
         publish_batch(&self.ctx).await
     }
 
-    /// Runs until its task is ended: a draining node still has something to tell.
+    /// Runs until its task is aborted; a draining node emits events, too.
     pub async fn run(mut self) {
         let ctx = Arc::clone(&self.ctx);
         let mut signals = ctx.store.signals().subscribe();
@@ -54,7 +52,10 @@ impl EventPublisher {
                     if more { Duration::ZERO } else { ctx.settings.poll }
                 }
                 Err(error) => {
-                    debug!(error = &error as &dyn std::error::Error, "events wait for the store");
+                    debug!(
+                        error = &error as &dyn std::error::Error,
+                        "writing events failed; will retry"
+                    );
                     tokio::time::sleep(backoff.next()).await;
                     continue;
                 }
@@ -69,7 +70,7 @@ impl EventPublisher {
     }
 }
 
-/// Passes on one batch. Says whether more waits.
+/// Writes one batch. Returns whether more events wait.
 async fn publish_batch(ctx: &NodeContext) -> Result<bool, StoreError> {
     if !ctx.events.has_listeners() {
         return Ok(false);
@@ -80,14 +81,14 @@ async fn publish_batch(ctx: &NodeContext) -> Result<bool, StoreError> {
     }
     let is_full = batch.len() == BATCH;
     if let Err(error) = ctx.store.publish(batch, dropped).await {
-        // It may be there or not. Told twice would be worse than told to be missing.
+        // The batch may have been written or not. A reported gap is better than duplicate events.
         ctx.events.mark_gap();
         return Err(error);
     }
     Ok(is_full)
 }
 
-/// Passes on what is left when the node leaves.
+/// Writes the remaining events of a draining node.
 pub async fn publish_rest(ctx: &NodeContext) {
     let all = async { while let Ok(true) = publish_batch(ctx).await {} };
     let _ = tokio::time::timeout(LAST, all).await;

@@ -69,7 +69,7 @@ impl Judge {
             return Ok(0);
         }
         let judged = self.judge_due().await?;
-        self.count().await?;
+        self.export_counts().await?;
         Ok(judged)
     }
 
@@ -86,7 +86,7 @@ impl Judge {
         jobs.extend(long_runs.difference(&self.long_runs).map(|key| key.job_no));
         self.long_runs = long_runs;
         if !self.shards.is_empty() {
-            let (after, limit) = (self.queue_seen_to, QUEUE_LOOKED_AT);
+            let (after, limit) = (self.queue_seen_to, QUEUE_STEP);
             let store = &ctx.store;
             match store.overdue_in_queue(&self.shards, after, limit, NodeContext::NOW).await {
                 Ok(found) => {
@@ -116,7 +116,7 @@ impl Judge {
         let ctx = &self.ctx;
         let batch = ctx.store.batch_sizing().batch;
         let mut judged = 0;
-        for _ in 0..BATCHES_A_PASS {
+        for _ in 0..BATCHES_PER_PASS {
             let due = ctx.store.to_judge(&self.shards, batch as u32, NodeContext::NOW).await?;
             ctx.db_clock.observe(due.now);
             let count = due.jobs.len();
@@ -177,7 +177,7 @@ impl Judge {
     /// Exports how many jobs are in each condition.
     async fn export_counts(&mut self) -> Result<(), StoreError> {
         let now = self.ctx.clock.monotonic();
-        let every = self.ctx.settings.poll * POLLS_A_COUNT;
+        let every = self.ctx.settings.poll * POLLS_PER_COUNT;
         if self.counted_at.is_some_and(|then| now.saturating_sub(then) < every) {
             return Ok(());
         }
@@ -215,7 +215,7 @@ impl Judge {
             tokio::select! {
                 biased;
                 _ = stopping.changed() => {}
-                () = noticed(&ctx) => {}
+                () = jobs_at_risk(&ctx) => {}
                 () = tokio::time::sleep(wait) => {}
             }
         }
@@ -225,7 +225,7 @@ impl Judge {
 /// Waits until jobs are at risk, at least for [`GAP`].
 async fn jobs_at_risk(ctx: &NodeContext) {
     tokio::time::sleep(GAP).await;
-    ctx.at_risk.news().await;
+    ctx.at_risk.added().await;
 }
 
 /// Returns when the job turns, or turned, to ERROR.

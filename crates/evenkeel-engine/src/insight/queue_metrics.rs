@@ -1,7 +1,7 @@
-//! Shows how much waits and where nobody takes it, for those who look at metrics.
+//! Exports queue depth, age of queued attempts, and pools without workers.
 //!
-//! The queue is the same for all nodes, so the one that keeps house looks at it; what a node has in
-//! memory it shows itself. Nothing is decided by these figures, and no claim pays for them.
+//! One node reads the queue, which all nodes share; each node exports what it has in memory. No
+//! decision depends on these metrics.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use tracing::warn;
 
 use crate::cluster::node_context::NodeContext;
 
-/// Rows of the queue that one look counts, about; at worst it walks twice as many.
+/// Rows counted per pass, about; at worst twice as many are read.
 const ROWS_MAX: u32 = 200_000;
-/// Pools that have figures of their own: each is a label, which metrics keep for ever.
+/// Pools with metrics of their own. Each pool is a label, and metrics keep labels for ever.
 const POOLS_MAX: usize = 100;
-/// Where those beyond are added up. No pool can be called that.
+/// Label for further pools. No pool can have this name.
 const OTHER_POOLS: &str = "(others)";
 
 const DEPTH: &str = "evenkeel_queue_depth";
@@ -30,7 +30,7 @@ const POOL_WORKERS: &str = "evenkeel_pool_workers";
 const UNSERVED: &str = "evenkeel_pool_unserved";
 const PARKED: &str = "evenkeel_parked";
 
-/// Pools in which runs wait that no live worker takes, and how many.
+/// Returns pools with queued attempts that no live worker serves, with their number.
 pub fn unserved_pools(queue: &QueueDepths, members: &[Member]) -> BTreeMap<String, u64> {
     let mut unserved = BTreeMap::new();
     for depth in &queue.depths {
@@ -41,30 +41,28 @@ pub fn unserved_pools(queue: &QueueDepths, members: &[Member]) -> BTreeMap<Strin
     unserved
 }
 
-/// A figure's name and labels.
+/// A metric's name and labels.
 type Figure = (&'static str, Vec<(&'static str, String)>);
 
-/// Looks at the queue now and then.
 pub struct QueueMetrics {
     ctx: Arc<NodeContext>,
     cluster: ClusterFigures,
 }
 
-/// What the node that keeps house has shown.
+/// Metrics that the housekeeping node exports for the cluster.
 #[derive(Debug, Default)]
 struct ClusterFigures {
     shown: BTreeSet<Figure>,
-    /// Pools that have figures of their own.
+    /// Pools with metrics of their own.
     pools: BTreeSet<String>,
 }
 
 impl QueueMetrics {
-    /// A surveyor of this incarnation.
     pub fn new(ctx: Arc<NodeContext>) -> Self {
         Self { ctx, cluster: ClusterFigures::default() }
     }
 
-    /// Shows what waits and runs on this node, and what waits for all if it keeps house.
+    /// Exports metrics of this node, and those of the queue if it is the housekeeper.
     pub async fn run_once(&mut self) -> Result<(), StoreError> {
         let ctx = Arc::clone(&self.ctx);
         self.show_own();
@@ -97,29 +95,27 @@ impl QueueMetrics {
         }
     }
 
-    /// Runs until the node stops.
     pub async fn run(mut self) {
         let ctx = Arc::clone(&self.ctx);
-        // A first look as soon as it knows who takes part.
+        // The first pass follows as soon as the members are known.
         let mut wait = ctx.settings.poll;
         let mut was_seen = true;
         while ctx.pause(wait).await {
             wait = ctx.settings.survey_every;
             let looked = self.run_once().await;
-            // Once: the figures stay what they were until it can be seen again.
+            // Logged once per outage.
             if let Some(error) = looked.as_ref().err().filter(|_| was_seen) {
                 let error = error as &dyn std::error::Error;
-                warn!(error, "how much waits cannot be seen: its metrics are old from here on");
+                warn!(error, "reading the queue failed; its metrics are stale until it succeeds");
             }
             was_seen = looked.is_ok();
         }
-        // Whoever keeps house now shows them.
+        // Another node exports them now.
         self.cluster.show(BTreeMap::new());
     }
 }
 
 impl ClusterFigures {
-    /// All figures about the queue.
     fn figures(
         &mut self,
         queue: &QueueDepths,
@@ -168,7 +164,7 @@ impl ClusterFigures {
         figures
     }
 
-    /// Shows these; what was shown before and is not among them is nothing now.
+    /// Sets these metrics, and sets all others that were exported before to 0.
     fn show(&mut self, figures: BTreeMap<Figure, f64>) {
         for (name, labels) in self.shown.iter().filter(|figure| !figures.contains_key(*figure)) {
             metrics::gauge!(*name, labels).set(0.0);
@@ -192,7 +188,6 @@ fn in_lane(pool: Vec<(&'static str, String)>, lane: Lane) -> Vec<(&'static str, 
     [pool, vec![("lane", lane.as_str().to_owned())]].concat()
 }
 
-/// The priorities that are counted together.
 fn priority_range(ten: usize) -> String {
     let first = ten * 10;
     if first >= 100 { first.to_string() } else { format!("{first}-{}", first + 9) }

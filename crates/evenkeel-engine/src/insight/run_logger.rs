@@ -24,14 +24,14 @@ const ERROR_CHARS: usize = 200;
 const PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-enum LogEntry {
+enum RunLogEntry {
     Started(AttemptKey),
     Ended { key: AttemptKey, outcome: Outcome, took: Span, items: Option<i64> },
     Failed { key: AttemptKey, error: String, retry_in: Option<Span> },
     TakenOver { key: AttemptKey, lock_age: Span },
 }
 
-impl LogEntry {
+impl RunLogEntry {
     const fn key(&self) -> AttemptKey {
         match self {
             Self::Started(key)
@@ -44,8 +44,8 @@ impl LogEntry {
 
 /// Collects log lines of runs without ever blocking.
 pub struct RunLog {
-    sender: mpsc::Sender<LogEntry>,
-    receiver: Mutex<mpsc::Receiver<LogEntry>>,
+    sender: mpsc::Sender<RunLogEntry>,
+    receiver: Mutex<mpsc::Receiver<RunLogEntry>>,
     left_out: AtomicU64,
     failures_left_out: AtomicU64,
 }
@@ -60,14 +60,14 @@ impl Default for RunLog {
 
 impl RunLog {
     pub fn started(&self, key: AttemptKey) {
-        self.note_if_calm(|| LogEntry::Started(key));
+        self.log_if_idle(|| RunLogEntry::Started(key));
     }
 
     pub fn ended(&self, ends: &[Finish]) {
         for end in ends {
             let key = end.key;
             if end.outcome.is_failure() {
-                self.note_trouble(|| LogEntry::Failed {
+                self.log_failure(|| RunLogEntry::Failed {
                     key,
                     error: first_line(&end.results),
                     retry_in: match end.then {
@@ -76,7 +76,7 @@ impl RunLog {
                     },
                 });
             } else {
-                self.note_if_calm(|| LogEntry::Ended {
+                self.log_if_idle(|| RunLogEntry::Ended {
                     key,
                     outcome: end.outcome,
                     took: end.finished_at.since(end.started_at),
@@ -88,24 +88,24 @@ impl RunLog {
 
     /// An attempt of a lost node is requeued; its lease is this old.
     pub fn taken_over(&self, key: AttemptKey, lock_age: Span) {
-        self.note_trouble(|| LogEntry::TakenOver { key, lock_age });
+        self.log_failure(|| RunLogEntry::TakenOver { key, lock_age });
     }
 
-    fn note_if_calm(&self, notice: impl FnOnce() -> LogEntry) {
+    fn log_if_idle(&self, entry: impl FnOnce() -> RunLogEntry) {
         if !tracing::enabled!(Level::INFO) {
             return;
         }
-        let room = self.sender.capacity() > KEPT_FOR_TROUBLE;
-        if !room || self.sender.try_send(notice()).is_err() {
+        let has_capacity = self.sender.capacity() > RESERVED_FOR_FAILURES;
+        if !has_capacity || self.sender.try_send(entry()).is_err() {
             self.left_out.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    fn note_trouble(&self, notice: impl FnOnce() -> LogEntry) {
+    fn log_failure(&self, entry: impl FnOnce() -> RunLogEntry) {
         if !tracing::enabled!(Level::ERROR) {
             return;
         }
-        if self.sender.capacity() == 0 || self.sender.try_send(notice()).is_err() {
+        if self.sender.capacity() == 0 || self.sender.try_send(entry()).is_err() {
             self.failures_left_out.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -130,12 +130,12 @@ impl RunLogger {
         let run_log = &self.ctx.run_log;
         let mut batch = Vec::with_capacity(LINES);
         run_log.receiver.lock().await.recv_many(&mut batch, LINES).await;
-        let jobs: Vec<_> = batch.iter().map(|notice| notice.key().job_no).collect();
+        let jobs: Vec<_> = batch.iter().map(|entry| entry.key().job_no).collect();
         // Without the store, lines are written with job numbers.
         let titles = self.ctx.store.job_titles(&jobs).await.unwrap_or_default();
         let titles = titles.into_iter().chain(std::iter::repeat(None));
-        for (notice, title) in batch.iter().zip(titles) {
-            write(notice, self.ctx.run_ids.attempt_id(notice.key()), title);
+        for (entry, title) in batch.iter().zip(titles) {
+            write(entry, self.ctx.run_ids.attempt_id(entry.key()), title);
         }
         let more = run_log.left_out.swap(0, Ordering::Relaxed);
         if more > 0 {
@@ -156,17 +156,17 @@ impl RunLogger {
     }
 }
 
-fn write(notice: &LogEntry, run: AttemptId, title: Option<JobTitle>) {
-    let key = notice.key();
+fn write(entry: &RunLogEntry, run: AttemptId, title: Option<JobTitle>) {
+    let key = entry.key();
     let attempt = key.attempt.0;
     let (id, source_name) = title.map(|title| (title.id, title.source_name)).unzip();
     let job = id.map_or_else(|| key.job_no.to_string(), |id| id.to_string());
     let source_name = source_name.flatten();
-    match notice {
-        LogEntry::Started(_) => {
+    match entry {
+        RunLogEntry::Started(_) => {
             info!(job_id = job, source_name, run.id = %run, retry_attempt = attempt, "executing job");
         }
-        LogEntry::Ended { outcome, took, items, .. } => info!(
+        RunLogEntry::Ended { outcome, took, items, .. } => info!(
             job_id = job,
             source_name,
             run.id = %run,
@@ -176,7 +176,7 @@ fn write(notice: &LogEntry, run: AttemptId, title: Option<JobTitle>) {
             "{}",
             if outcome.is_success() { "job completed" } else { "run cancelled" }
         ),
-        LogEntry::Failed { error, retry_in, .. } => error!(
+        RunLogEntry::Failed { error, retry_in, .. } => error!(
             job_id = job,
             source_name,
             run.id = %run,
@@ -185,7 +185,7 @@ fn write(notice: &LogEntry, run: AttemptId, title: Option<JobTitle>) {
             retry_in_ms = retry_in.map(Span::as_millis),
             "job execution failed"
         ),
-        LogEntry::TakenOver { lock_age, .. } => warn!(
+        RunLogEntry::TakenOver { lock_age, .. } => warn!(
             job_id = job,
             source_name,
             run.id = %run,

@@ -33,7 +33,7 @@ impl Default for RunMetrics {
             slack: metrics::histogram!("evenkeel_slack_seconds"),
             missed: metrics::counter!("evenkeel_deadlines_missed_total"),
             retries: metrics::counter!("evenkeel_retries_total"),
-            mended: metrics::counter!("evenkeel_runs_succeeded_after_retry_total"),
+            recovered: metrics::counter!("evenkeel_runs_succeeded_after_retry_total"),
             waited: Lane::ALL.map(
                 |lane| metrics::histogram!("evenkeel_queue_wait_seconds", "lane" => lane.as_str()),
             ),
@@ -79,11 +79,11 @@ impl RunMetrics {
         if retried > 0 {
             self.retries.increment(retried as u64);
         }
-        let is_mended =
+        let has_recovered =
             |end: &&Finish| end.outcome.is_success() && end.key.attempt > AttemptNo::FIRST;
-        let mended = ends.iter().filter(is_mended).count();
-        if mended > 0 {
-            self.mended.increment(mended as u64);
+        let recovered = ends.iter().filter(has_recovered).count();
+        if recovered > 0 {
+            self.recovered.increment(recovered as u64);
         }
         ends.iter().for_each(count_dead);
     }

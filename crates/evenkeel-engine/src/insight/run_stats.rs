@@ -67,8 +67,8 @@ impl PendingStats {
     /// Adds an attempt of this node whose result another node has stored.
     pub fn ended_elsewhere(&self, tenant: TenantNo, key: AttemptKey) {
         let mut sums = self.lock();
-        if sums.settled.len() < SETTLED_MAX {
-            sums.settled.push((tenant, key));
+        if sums.ended_elsewhere.len() < ENDED_ELSEWHERE_MAX {
+            sums.ended_elsewhere.push((tenant, key));
         }
     }
 
@@ -87,8 +87,8 @@ impl PendingStats {
         for (tenant, tally) in earlier.tenants {
             sums.of(tenant).merge(&tally);
         }
-        let room = SETTLED_MAX.saturating_sub(sums.settled.len());
-        sums.settled.extend(earlier.settled.into_iter().take(room));
+        let room = ENDED_ELSEWHERE_MAX.saturating_sub(sums.ended_elsewhere.len());
+        sums.ended_elsewhere.extend(earlier.ended_elsewhere.into_iter().take(room));
         for (key, group) in earlier.failures {
             if sums.failures.len() >= GROUPS_MAX && !sums.failures.contains_key(&key) {
                 continue;
@@ -179,7 +179,7 @@ pub struct RunStats {
 
 impl RunStats {
     pub fn new(ctx: Arc<NodeContext>) -> Self {
-        Self { ctx, said: None }
+        Self { ctx, written: None }
     }
 
     /// Stores totals since the last write. Returns whether there were any.
@@ -193,8 +193,8 @@ impl RunStats {
         let running = ctx.worker.running_by_tenant();
         let now = ctx.clock.monotonic();
         let is_news = !sums.is_empty()
-            || self.said.as_ref().is_none_or(|(then, said)| {
-                *said != running || now.saturating_sub(*then) >= SILENCE_MAX
+            || self.written.as_ref().is_none_or(|(then, written)| {
+                *written != running || now.saturating_sub(*then) >= WRITE_AT_LEAST_EVERY
             });
         if !is_news {
             return Ok(false);
@@ -208,7 +208,7 @@ impl RunStats {
             ctx.worker.stats.put_back(sums);
             return Err(error);
         }
-        self.said = Some((now, running));
+        self.written = Some((now, running));
         Ok(true)
     }
 
@@ -228,18 +228,21 @@ impl RunStats {
     async fn try_once(&mut self) {
         if let Err(error) = self.run_once().await {
             // The totals are kept. Other loops log a store outage.
-            debug!(error = &error as &dyn std::error::Error, "storing run totals failed; will retry");
+            debug!(
+                error = &error as &dyn std::error::Error,
+                "storing run totals failed; will retry"
+            );
         }
     }
 }
 
 /// Reads results that other nodes have stored, and adds them.
 async fn look_up(ctx: &NodeContext, sums: &mut Sums) -> Result<(), StoreError> {
-    while let Some((tenant, key)) = sums.settled.last().copied() {
+    while let Some((tenant, key)) = sums.ended_elsewhere.last().copied() {
         let scope = Scope { tenant, role: Role::Viewer };
         let run = ctx.store.get_attempt(&scope, key).await?;
         // Only after success, so that a failed read is repeated.
-        sums.settled.pop();
+        sums.ended_elsewhere.pop();
         let Some(run) = run else { continue };
         let outcome = match run.status {
             AttemptStatus::Completed => Outcome::Completed,
@@ -361,18 +364,21 @@ mod tests {
         let stats = PendingStats::default();
         let key = AttemptKey::regular(JobNo(1), Timestamp::from_micros(1));
         fill(&stats, GROUPS_MAX, 'x');
-        for _ in 0..SETTLED_MAX + 5 {
-            stats.settled(TenantNo(1), key);
+        for _ in 0..ENDED_ELSEWHERE_MAX + 5 {
+            stats.ended_elsewhere(TenantNo(1), key);
         }
         let unwritten = stats.take();
-        assert_eq!(unwritten.settled.len(), SETTLED_MAX);
+        assert_eq!(unwritten.ended_elsewhere.len(), ENDED_ELSEWHERE_MAX);
         fill(&stats, 100, 'y');
         for _ in 0..5 {
-            stats.settled(TenantNo(1), key);
+            stats.ended_elsewhere(TenantNo(1), key);
         }
         stats.put_back(unwritten);
         let sums = stats.take();
-        assert_eq!((sums.failures.len(), sums.settled.len()), (GROUPS_MAX, SETTLED_MAX));
+        assert_eq!(
+            (sums.failures.len(), sums.ended_elsewhere.len()),
+            (GROUPS_MAX, ENDED_ELSEWHERE_MAX)
+        );
         assert_eq!(sums.tenants[&TenantNo(1)].failed, GROUPS_MAX as u64 + 100);
     }
 
@@ -390,8 +396,11 @@ mod tests {
     fn thousands_of_results_stored_by_other_nodes_are_kept() {
         let stats = PendingStats::default();
         for n in 0..5_000 {
-            stats.settled(TenantNo(1), AttemptKey::regular(JobNo(n), Timestamp::from_micros(1)));
+            stats.ended_elsewhere(
+                TenantNo(1),
+                AttemptKey::regular(JobNo(n), Timestamp::from_micros(1)),
+            );
         }
-        assert_eq!(stats.take().settled.len(), 5_000);
+        assert_eq!(stats.take().ended_elsewhere.len(), 5_000);
     }
 }

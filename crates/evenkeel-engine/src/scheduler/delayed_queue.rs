@@ -53,7 +53,7 @@ impl DelayedQueue {
         self.forget_order();
         self.has_more_due = !are_all && found.last().is_some_and(|last| last.due <= now);
         if are_all {
-            // A wake that is not found was withdrawn.
+            // An attempt that is missing was withdrawn.
             self.upcoming.clear();
             self.due.clear();
         }

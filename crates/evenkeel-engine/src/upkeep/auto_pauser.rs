@@ -1,10 +1,12 @@
-//! Pauses jobs of which too many runs have failed one after the other.
+//! Pauses jobs after too many failed runs in a row.
 //!
-//! An end that counts is counted by the store together with the end; the job is then one to be
-//! paused, and stays so until somebody has. So it does not matter who does it, nor when the node
-//! dies that noticed: the one that stored the end looks at once, and the one that keeps house looks
-//! now and then. Each pause holds only for the generation that was looked at, so that whoever
-//! resumed the job meanwhile has the last word.
+//! The store counts failures in the transaction that stores a result, and lists the jobs to be
+//! paused
+//! until they are. So any node may pause them: the node that stored the result checks at once, and
+//! the
+//! housekeeping node checks at an interval. A pause applies only to the generation that was read,
+//! so
+//! a job that was resumed meanwhile stays active.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,35 +23,33 @@ use tracing::warn;
 use crate::cluster::node_context::NodeContext;
 use crate::cluster::store_health::log_trouble;
 
-/// Jobs looked at in one pass.
+/// Jobs per pass.
 const BATCH: u32 = 100;
-/// The one that keeps house looks every so many polls.
-const POLLS_A_LOOK: u32 = 5;
-/// Who paused them, as the audit log calls it.
+/// The housekeeping node checks once per this many polls.
+const POLLS_PER_CHECK: u32 = 5;
+/// The audit log's subject for these pauses.
 const SUBJECT: &str = "evenkeel";
 
-/// Pauses what the store says is to be paused.
 pub struct AutoPauser {
     ctx: Arc<NodeContext>,
 }
 
-/// Does one of these ends count towards a pause?
+/// True if one of these results counts towards a pause.
 pub fn counts(ends: &[Finish]) -> bool {
     ends.iter().any(|end| matches!(end.hook, Hook::CountFailure { .. }))
 }
 
 impl AutoPauser {
-    /// A pauser of this incarnation.
     pub fn new(ctx: Arc<NodeContext>) -> Self {
         Self { ctx }
     }
 
-    /// Pauses the jobs that are due for it, a bounded number. Says whether there may be more.
+    /// Pauses one batch of listed jobs. Returns whether more may be listed.
     pub async fn run_once(&self) -> Result<bool, StoreError> {
         let failing = self.ctx.store.list_failing(BATCH).await?;
         let may_be_more = failing.len() == BATCH as usize;
         let mut of_tenants: BTreeMap<TenantNo, Vec<(FailingJob, String)>> = BTreeMap::new();
-        // Neither paused nor to be asked about again.
+        // Jobs to remove from the list without a pause.
         let mut spared = Vec::new();
         for job in failing {
             match self.note_of(&job) {
@@ -69,13 +69,13 @@ impl AutoPauser {
         Ok(may_be_more && changed)
     }
 
-    /// With what note a job is paused; `None` if it does not want to be, as it is now.
+    /// Returns the note for the pause; `None` if the job's settings do not pause it any more.
     fn note_of(&self, job: &FailingJob) -> Option<String> {
         let definition = self.ctx.definitions.read(job.no, &job.definition).ok()?;
         pause_note(&definition.on_failure, job.failures)
     }
 
-    /// Says whether any was paused; those that can't be are added to `spared`.
+    /// Returns whether any job was paused. Jobs that cannot be paused are added to `spared`.
     async fn pause(
         &self,
         tenant: TenantNo,
@@ -96,12 +96,12 @@ impl AutoPauser {
             match answer {
                 Applied::Done(done) => {
                     let at = self.ctx.db_now();
-                    self.tell(job, note, &done, at);
+                    self.report(job, note, &done, at);
                     entries.push(audit_entry(job, note, at));
                 }
-                // It is paused or over already, or no time of it is left.
+                // The job is already paused or finished.
                 Applied::NotFound | Applied::NotAllowed(_) => spared.push(job.no),
-                // Somebody was quicker: the next pass sees what became of it.
+                // The job was changed at the same time; the next pass reads it again.
                 Applied::Stale(_) | Applied::NameTaken(_) | Applied::Duplicate(_) => {}
             }
         }
@@ -112,7 +112,7 @@ impl AutoPauser {
         Ok(paused)
     }
 
-    fn tell(&self, job: &FailingJob, note: &str, done: &CommandEffect, at: Timestamp) {
+    fn report(&self, job: &FailingJob, note: &str, done: &CommandEffect, at: Timestamp) {
         metrics::counter!("evenkeel_jobs_paused_by_failures_total").increment(1);
         warn!(job.id = %job.id, job.failures = job.failures, "job {} is {note}", job.id);
         if self.ctx.events.has_listeners() {
@@ -131,18 +131,17 @@ impl AutoPauser {
         }
     }
 
-    /// Runs until the node stops.
     pub async fn run(self) {
         let ctx = Arc::clone(&self.ctx);
         let mut stopping = ctx.stopping.subscribe();
         while !*stopping.borrow_and_update() {
-            let looks = tokio::select! {
+            let check = tokio::select! {
                 biased;
                 _ = stopping.changed() => false,
                 () = ctx.failing.notified() => true,
-                () = tokio::time::sleep(ctx.settings.poll * POLLS_A_LOOK) => ctx.is_housekeeper(),
+                () = tokio::time::sleep(ctx.settings.poll * POLLS_PER_CHECK) => ctx.is_housekeeper(),
             };
-            let mut may_be_more = looks;
+            let mut may_be_more = check;
             while may_be_more && !*stopping.borrow() {
                 may_be_more = match self.run_once().await {
                     Ok(may_be_more) => may_be_more,

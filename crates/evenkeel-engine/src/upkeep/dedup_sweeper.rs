@@ -1,32 +1,31 @@
-//! Forgets keys that keep nobody out any more.
+//! Deletes deduplication keys that reject no job any more.
 
 use evenkeel_core::dedup::{DedupKey, LONGEST_WINDOW};
 use evenkeel_core::{Span, TenantNo, Timestamp};
 use evenkeel_store::{DedupStore, StoreError};
 
-/// Keys of jobs that are done are kept as long as any may count.
+/// Keys of finished jobs are kept for the longest window that a job can set.
 const KEYS_KEPT: Span = LONGEST_WINDOW;
 
-/// Goes round the keys of all tenants, a bounded part of them at a time: there may be as many as jobs
-/// were made in a year.
+/// Visits the keys of all tenants, a bounded number at a time: there may be as many keys as jobs
+/// were created in a year.
 #[derive(Debug)]
 pub struct DedupSweeper {
-    /// Keys looked at in one step.
     per_step: u32,
-    /// Steps of one round.
+    /// Steps per round.
     steps: u32,
-    /// Those that are left of it.
+    /// Steps left in this round.
     left: u32,
     at: Option<(TenantNo, DedupKey)>,
 }
 
 impl DedupSweeper {
-    /// Looks at `per_step` keys in a step, and makes up to `steps` of them in a round.
     pub const fn new(per_step: u32, steps: u32) -> Self {
         Self { per_step, steps, left: steps, at: None }
     }
 
-    /// Makes one step. Says whether the round goes on; the next one begins where it ended.
+    /// Visits `per_step` keys. Returns whether the round continues; the next round resumes where
+    /// this one ends.
     pub async fn step<S>(&mut self, store: &S, now: Timestamp) -> Result<bool, StoreError>
     where
         S: DedupStore + ?Sized,
@@ -56,7 +55,7 @@ mod tests {
 
     use super::*;
 
-    /// A job that is done, and has the key `n`.
+    /// A finished job with the key `n`.
     fn done(n: u8) -> NewJob {
         let dedup = Dedup { key: n.to_string(), by_target: false, scope: DedupScope::Pending };
         NewJob {
@@ -68,7 +67,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_round_looks_at_a_bounded_part_and_the_next_goes_on_there() {
+    async fn round_visits_a_bounded_part_and_the_next_resumes_there() {
         let store = ModelStore::new(Arc::new(|| START));
         let tenant = store.tenant("main").await.unwrap();
         let scope = Scope { tenant, role: Role::Operator };
@@ -92,7 +91,7 @@ mod tests {
         assert_eq!(left().await, 11);
         let mut sweeper = DedupSweeper::new(2, 2);
         let year = START.saturating_add(KEYS_KEPT);
-        // Within the year they stay.
+        // Within a year the keys are kept.
         let mut rounds = Vec::new();
         for now in [year, year.saturating_add(Span::from_secs(1))] {
             sweeper.at = None;

@@ -1,8 +1,10 @@
-//! Brings runs back into the queue that waited for a place under a limit.
+//! Requeues runs that wait for a permit under a concurrency limit.
 //!
-//! The node on which a limited run ended does that at once. The one that keeps house looks into all
-//! waiting rooms every second, so that nothing is lost with a node, a signal or an answer. Neither
-//! waits for the other.
+//! The node on which a limited run ends requeues a waiting run at once ([`LimitRelease`]). In
+//! addition,
+//! the housekeeping node checks all limit queues every second ([`LimitQueueSweeper`]), so that a
+//! lost
+//! node, signal or answer blocks no run. Neither waits for the other.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,17 +18,18 @@ use tracing::debug;
 
 use crate::cluster::node_context::NodeContext;
 
-/// Waiting rooms that are looked into in one step,
-const ROOMS: u32 = 500;
-/// and so many steps are made in one pass: the next one goes on from there.
+/// Limit queues checked per step.
+const QUEUES: u32 = 500;
+/// Steps per pass; the next pass resumes there.
 const STEPS: usize = 40;
-/// In one of so many walks those of a key go where their tenant or lane lets them wait. Whoever ends
-/// sees to that already, so only those are left that somebody forgot.
+/// In one of this many sweeps, runs that wait for a key move to the queue of their tenant or lane
+/// if that limit blocks them, too. The end of a run moves them at once, so a sweep finds only the
+/// missed ones.
 const TO_WIDER: u64 = 30;
-/// Places of ended runs that are looked for in one pass.
-const PLACES: u32 = 1_000;
+/// Permits of ended runs checked per pass.
+const PERMITS: u32 = 1_000;
 
-/// The places of this node's runs under limits. Runs without one cost a look at a flag.
+/// The permits of this node's attempts. An attempt without limits costs one atomic load.
 #[derive(Debug, Default)]
 pub struct HeldPermits {
     is_used: AtomicBool,
@@ -41,7 +44,6 @@ struct Known {
 }
 
 impl HeldPermits {
-    /// An attempt has these.
     pub fn take(&self, run: AttemptKey, limits: Vec<LimitKey>) {
         if !limits.is_empty() {
             self.is_used.store(true, Ordering::Release);
@@ -49,7 +51,7 @@ impl HeldPermits {
         }
     }
 
-    /// These attempts do not run here any more.
+    /// Records that these attempts do not run here any more.
     pub fn release(&self, runs: impl IntoIterator<Item = AttemptKey>) {
         if !self.is_used.load(Ordering::Acquire) {
             return;
@@ -74,13 +76,12 @@ impl HeldPermits {
     }
 }
 
-/// By what those in waiting rooms are judged.
 fn terms(ctx: &NodeContext) -> LimitTerms {
     LimitTerms { aging: ctx.settings.aging, limits: ctx.settings.limits.clone() }
 }
 
-/// Tells workers, here and elsewhere, if some are back in the queue.
-fn tell(ctx: &NodeContext, moved: u64) {
+/// Signals workers if runs were requeued.
+fn announce_requeued(ctx: &NodeContext, moved: u64) {
     if moved == 0 {
         return;
     }
@@ -89,30 +90,32 @@ fn tell(ctx: &NodeContext, moved: u64) {
     }
     let store = Arc::clone(&ctx.store);
     tokio::spawn(async move {
-        // A lost wake-up costs one poll.
+        // A lost signal delays them by one poll.
         let _ = store.announce(Signal::Ready).await;
     });
 }
 
-fn note(passed: Result<u64, StoreError>) {
+fn log_failure(passed: Result<u64, StoreError>) {
     if let Err(error) = passed {
-        // Others say it louder; the next look finds what this one did not bring back.
-        debug!(error = &error as &dyn std::error::Error, "waiting rooms wait for the store");
+        // Other loops log a store outage. The next pass finds the runs that this one missed.
+        debug!(
+            error = &error as &dyn std::error::Error,
+            "releasing limited runs failed; will retry"
+        );
     }
 }
 
-/// Brings others back for those that have ended on this node.
 pub struct LimitRelease {
     ctx: Arc<NodeContext>,
 }
 
 impl LimitRelease {
-    /// An unparker of this incarnation.
     pub fn new(ctx: Arc<NodeContext>) -> Self {
         Self { ctx }
     }
 
-    /// Sends back as many as have ended on this node since the last time. Says how many.
+    /// Requeues waiting runs for permits released on this node since the last call. Returns how
+    /// many.
     pub async fn run_once(&self) -> Result<u64, StoreError> {
         let ctx = &self.ctx;
         let ended = ctx.worker.permits.take_ended();
@@ -120,11 +123,10 @@ impl LimitRelease {
         for ended in ended.chunks(ctx.store.batch_sizing().batch) {
             moved += ctx.store.release_limited(ended, &terms(ctx), NodeContext::NOW).await?;
         }
-        tell(ctx, moved);
+        announce_requeued(ctx, moved);
         Ok(moved)
     }
 
-    /// Runs until the node stops.
     pub async fn run(self) {
         let ctx = Arc::clone(&self.ctx);
         let mut stopping = ctx.stopping.subscribe();
@@ -132,32 +134,32 @@ impl LimitRelease {
             tokio::select! {
                 biased;
                 _ = stopping.changed() => {}
-                () = ctx.worker.permits.released.notified() => note(self.run_once().await),
+                () = ctx.worker.permits.released.notified() => log_failure(self.run_once().await),
             }
         }
     }
 }
 
-/// Looks into all waiting rooms, if this node keeps house.
+/// Checks all limit queues, on the housekeeping node.
 pub struct LimitQueueSweeper {
     ctx: Arc<NodeContext>,
-    walk: SweepPosition,
-    walks: u64,
-    /// Where the search for places of ended runs goes on.
+    position: SweepPosition,
+    sweeps: u64,
+    /// Where the search for permits of ended runs resumes.
     at: Option<Permit>,
 }
 
-/// How far one has come on the way through all rooms.
+/// Position in a sweep of all limit queues.
 #[derive(Debug, Default)]
 struct SweepPosition {
-    /// The last one that was looked into; `None` at the beginning.
+    /// The last checked limit; `None` at the start.
     after: Option<LimitKey>,
-    /// In some of the rooms since the beginning there is more to do.
+    /// True if a queue of this sweep needs another check.
     again: bool,
 }
 
 impl SweepPosition {
-    /// A step was made. Is that enough?
+    /// Records a step. Returns whether the pass may end.
     fn advance(&mut self, step: Released) -> bool {
         self.again |= step.again;
         self.after = step.next;
@@ -166,41 +168,39 @@ impl SweepPosition {
 }
 
 impl LimitQueueSweeper {
-    /// One of this incarnation.
     pub fn new(ctx: Arc<NodeContext>) -> Self {
-        Self { ctx, walk: SweepPosition::default(), walks: 0, at: None }
+        Self { ctx, position: SweepPosition::default(), sweeps: 0, at: None }
     }
 
-    /// Sends back from all rooms whatever could start, and forgets places that nobody has. If there
-    /// is very much to do, the next pass goes on with it. Says how many were sent.
+    /// Requeues runs of all limit queues that could start, and deletes permits of ended runs.
+    /// Bounded; the next pass resumes. Returns how many runs were requeued.
     pub async fn run_once(&mut self) -> Result<u64, StoreError> {
         let (ctx, terms) = (Arc::clone(&self.ctx), terms(&self.ctx));
         let (mut moved, mut begins) = (0, false);
         for _ in 0..STEPS {
-            let (after, terms) = (self.walk.after, terms.clone());
+            let (after, terms) = (self.position.after, terms.clone());
             if after.is_none() && !std::mem::replace(&mut begins, true) {
-                self.walks += 1;
+                self.sweeps += 1;
             }
-            // All of a walk, however many passes it takes, so that every room has its turn.
-            let to_wider = self.walks % TO_WIDER == 1;
-            let rooms = ReleaseStep { after, limit: ROOMS, terms, to_wider };
+            // For a whole sweep, so that every queue is covered.
+            let to_wider = self.sweeps % TO_WIDER == 1;
+            let rooms = ReleaseStep { after, limit: QUEUES, terms, to_wider };
             let step = ctx.store.release_all_limited(rooms, NodeContext::NOW).await?;
-            tell(&ctx, step.moved);
+            announce_requeued(&ctx, step.moved);
             moved += step.moved;
-            if self.walk.advance(step) {
+            if self.position.advance(step) {
                 break;
             }
         }
-        self.at = ctx.store.prune_permits(self.at, PLACES).await?;
+        self.at = ctx.store.prune_permits(self.at, PERMITS).await?;
         Ok(moved)
     }
 
-    /// Runs until the node stops.
     pub async fn run(mut self) {
         let ctx = Arc::clone(&self.ctx);
         while ctx.pause(ctx.settings.poll).await {
             if ctx.is_housekeeper() {
-                note(self.run_once().await);
+                log_failure(self.run_once().await);
             }
         }
     }
@@ -213,30 +213,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_vacated_once() {
+    fn permit_is_released_once() {
         let run = |n| AttemptKey::regular(JobNo(n), Timestamp::from_micros(1));
         let limit = LimitKey::of_tenant(TenantNo(1));
-        let places = HeldPermits::default();
-        places.release([run(1)]);
-        places.take(run(1), vec![limit]);
-        places.take(run(2), vec![]);
-        places.release([run(1), run(2)]);
-        places.release([run(1)]);
-        assert_eq!(places.take_ended(), [Permit { limit, run: run(1) }]);
-        assert_eq!(places.take_ended(), []);
+        let permits = HeldPermits::default();
+        permits.release([run(1)]);
+        permits.take(run(1), vec![limit]);
+        permits.take(run(2), vec![]);
+        permits.release([run(1), run(2)]);
+        permits.release([run(1)]);
+        assert_eq!(permits.take_ended(), [Permit { limit, run: run(1) }]);
+        assert_eq!(permits.take_ended(), []);
     }
 
     #[test]
-    fn a_walk_goes_on_where_it_stopped_and_round_again_while_there_is_more() {
+    fn sweep_resumes_and_repeats_while_a_queue_needs_another_check() {
         let (first, second) = (LimitKey::of_tenant(TenantNo(1)), LimitKey::of_tenant(TenantNo(2)));
         let step = |next, again| Released { moved: 0, next, again };
-        let mut walk = SweepPosition::default();
-        assert!(!walk.advance(step(Some(first), true)));
-        assert_eq!(walk.after, Some(first));
-        assert!(!walk.advance(step(Some(second), false)));
-        // One of the rooms wants another look: all have their turn again.
-        assert!(!walk.advance(step(None, false)));
-        assert_eq!(walk.after, None);
-        assert!(walk.advance(step(None, false)));
+        let mut position = SweepPosition::default();
+        assert!(!position.advance(step(Some(first), true)));
+        assert_eq!(position.after, Some(first));
+        assert!(!position.advance(step(Some(second), false)));
+        // One of the queues needs another check, so the sweep repeats.
+        assert!(!position.advance(step(None, false)));
+        assert_eq!(position.after, None);
+        assert!(position.advance(step(None, false)));
     }
 }

@@ -1,4 +1,4 @@
-//! Forgets old history, a little at a time.
+//! Deletes old history in small steps.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,54 +11,47 @@ use crate::cluster::node_context::NodeContext;
 use crate::cluster::store_health::log_trouble;
 use crate::upkeep::dedup_sweeper::DedupSweeper;
 
-/// Between two steps, so that forgetting never keeps firing waiting.
+/// Delay between steps, so that firing never waits.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Pages forgotten in one step: they are larger than runs.
+/// Pages per step; they are larger than runs.
 const PAGES_STEP: u32 = 100;
 
-/// Answers of requests with a key are kept this long.
+/// Answers to requests with an idempotency key are kept for this long.
 const REQUESTS_KEPT: Span = Span::from_secs(24 * 3600);
 
-/// Scores of hours are kept this long.
 const SCORES_KEPT: Span = Span::from_secs(90 * 86_400);
-/// Plans that nobody acted on are kept this long: they are good for 15 minutes, and large.
+/// Rebalance plans that were not applied are kept for this long. They are valid for 15 minutes, and
+/// large.
 const PLANS_KEPT: Span = Span::from_secs(3600);
-/// Scores and rebalances forgotten in one step.
 const BALANCE_STEP: u32 = 500;
 
-/// Requests forgotten in one step: their answers may be long.
+/// Requests per step; their answers may be long.
 const REQUESTS_STEP: u32 = 100;
-/// Groups of failures forgotten in one step.
 const FAILURES_STEP: u32 = 500;
 
-/// Dead letters are kept this long.
-const LETTERS_AGE: Span = Span::from_secs(30 * 86_400);
-/// And so many of each tenant.
-const LETTERS_KEPT: u32 = 10_000;
-/// Dead letters forgotten in one step.
-const LETTERS_STEP: u32 = 500;
+const DEAD_LETTERS_AGE: Span = Span::from_secs(30 * 86_400);
+/// Dead letters kept per tenant.
+const DEAD_LETTERS_KEPT: u32 = 10_000;
+const DEAD_LETTERS_STEP: u32 = 500;
 
-/// Keys of jobs looked at in one step.
 const KEYS_STEP: u32 = 1000;
-/// Steps of that in one round: there may be ten million keys, and runs are forgotten meanwhile.
+/// Steps per round: there may be ten million keys, and pruning of runs must continue meanwhile.
 const KEYS_STEPS: u32 = 50;
 
-/// Goes round the history again and again.
 pub struct Pruner {
     ctx: Arc<NodeContext>,
     at: Option<AttemptKey>,
-    forgotten: u64,
+    deleted: u64,
     keys: DedupSweeper,
 }
 
 impl Pruner {
-    /// A pruner of this incarnation.
     pub fn new(ctx: Arc<NodeContext>) -> Self {
-        Self { ctx, at: None, forgotten: 0, keys: DedupSweeper::new(KEYS_STEP, KEYS_STEPS) }
+        Self { ctx, at: None, deleted: 0, keys: DedupSweeper::new(KEYS_STEP, KEYS_STEPS) }
     }
 
-    /// Looks at one bounded part of the history. Says whether the round is over.
+    /// Checks one bounded part of the history. Returns whether the round has ended.
     pub async fn run_once(&mut self) -> Result<bool, StoreError> {
         let retention = self.ctx.settings.retention;
         let prune = Prune {
@@ -68,7 +61,7 @@ impl Pruner {
             keep_since: self.ctx.db_now().saturating_sub(retention.age),
         };
         let pruned = self.ctx.store.prune(prune).await?;
-        self.forgotten += pruned.forgotten;
+        self.deleted += pruned.forgotten;
         metrics::counter!("evenkeel_runs_forgotten_total").increment(pruned.forgotten);
         self.at = pruned.next;
         let is_over = pruned.next.is_none();
@@ -83,7 +76,7 @@ impl Pruner {
         Ok(is_over)
     }
 
-    /// Forgets how requests with a key were answered, once nobody can be waiting for that.
+    /// Deletes answers to requests with an idempotency key.
     async fn prune_requests(&self) -> Result<(), StoreError> {
         loop {
             let before = self.ctx.db_now().saturating_sub(REQUESTS_KEPT);
@@ -95,7 +88,7 @@ impl Pruner {
         }
     }
 
-    /// Forgets what crawls of deleted jobs have kept.
+    /// Deletes crawled pages of deleted jobs.
     async fn clear_pages(&self) -> Result<(), StoreError> {
         loop {
             let cleared = self.ctx.store.clear_pages(PAGES_STEP).await?;
@@ -106,7 +99,7 @@ impl Pruner {
         }
     }
 
-    /// Forgets failures that have not happened again for as long as runs are kept.
+    /// Deletes failure groups that have not occurred again for as long as runs are kept.
     async fn prune_failures(&self) -> Result<(), StoreError> {
         let before = self.ctx.db_now().saturating_sub(self.ctx.settings.retention.age);
         loop {
@@ -117,7 +110,7 @@ impl Pruner {
         }
     }
 
-    /// Forgets how load was spread long ago, and who moved what.
+    /// Deletes old balance scores and rebalances.
     async fn prune_balance(&self) -> Result<(), StoreError> {
         loop {
             let now = self.ctx.db_now();
@@ -129,20 +122,19 @@ impl Pruner {
         }
     }
 
-    /// Forgets runs that failed for good long ago, and of each tenant those beyond its newest.
+    /// Deletes old dead letters, and those beyond the newest of each tenant.
     async fn prune_dead(&self) -> Result<(), StoreError> {
         loop {
-            let before = self.ctx.db_now().saturating_sub(LETTERS_AGE);
+            let before = self.ctx.db_now().saturating_sub(DEAD_LETTERS_AGE);
             let store = &self.ctx.store;
-            let forgotten = store.prune_dead(before, LETTERS_KEPT, LETTERS_STEP).await?;
+            let forgotten = store.prune_dead(before, DEAD_LETTERS_KEPT, DEAD_LETTERS_STEP).await?;
             metrics::counter!("evenkeel_dead_letters_forgotten_total").increment(forgotten);
-            if forgotten < u64::from(LETTERS_STEP) || !self.ctx.pause(PAUSE).await {
+            if forgotten < u64::from(DEAD_LETTERS_STEP) || !self.ctx.pause(PAUSE).await {
                 return Ok(());
             }
         }
     }
 
-    /// Forgets keys that keep nobody out any more.
     async fn prune_dedup(&mut self) -> Result<(), StoreError> {
         let ctx = Arc::clone(&self.ctx);
         while self.keys.step(&*ctx.store, ctx.db_now()).await? {
@@ -153,7 +145,6 @@ impl Pruner {
         Ok(())
     }
 
-    /// Runs until the node stops.
     pub async fn run(mut self) {
         let ctx = Arc::clone(&self.ctx);
         let mut wait = ctx.settings.retention.every;
@@ -161,9 +152,9 @@ impl Pruner {
             wait = match self.run_once().await {
                 Ok(false) => PAUSE,
                 Ok(true) => {
-                    let forgotten = std::mem::take(&mut self.forgotten);
+                    let forgotten = std::mem::take(&mut self.deleted);
                     if forgotten > 0 {
-                        info!(runs.count = forgotten, "forgot {forgotten} old runs");
+                        info!(runs.count = forgotten, "deleted {forgotten} old runs");
                     }
                     ctx.settings.retention.every
                 }

@@ -1,8 +1,9 @@
-//! Lets what waits already wait as this node's settings say, on one node of all.
+//! Recomputes the rank of queued attempts after the aging settings change, on one node of the
+//! cluster.
 //!
-//! Where an attempt stands among those that have waited is written down when it comes into the
-//! queue. Settings change when a node is started anew; so whenever members have come or gone, the
-//! queue is gone through once.
+//! The store computes when an attempt gains rank at the time it is queued. Settings change when a
+//! node
+//! restarts, so the queue is processed once whenever the members change.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,15 +16,14 @@ use tracing::info;
 use crate::cluster::node_context::NodeContext;
 use crate::cluster::store_health::log_trouble;
 
-/// Attempts that are looked at in one go.
+/// Attempts per step.
 const STEP: u32 = 1000;
-/// Between two steps that had something to change, so that claims never wait.
+/// Delay after a step that changed something, so that claims never wait.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Whether members have come or gone is looked at this often, in polls.
-const POLLS_A_LOOK: u32 = 10;
+/// Polls between two checks for changed members.
+const POLLS_PER_CHECK: u32 = 10;
 
-/// Goes through the queue.
 pub struct Reprioritizer {
     store: Arc<dyn Store>,
     aging: Aging,
@@ -33,12 +33,11 @@ pub struct Reprioritizer {
 }
 
 impl Reprioritizer {
-    /// Through the queue of a store.
     pub fn new(store: Arc<dyn Store>, aging: Aging) -> Self {
         Self { store, aging, at: None, changed: 0, missed: 0 }
     }
 
-    /// Goes one step further. Says whether the end was reached, with nothing left to do.
+    /// Processes the next attempts.
     pub async fn run_once(&mut self) -> Result<Step, StoreError> {
         let step = self.store.reprioritize(self.aging, self.at, STEP).await?;
         self.at = step.next;
@@ -49,19 +48,18 @@ impl Reprioritizer {
         }
         let changed = std::mem::take(&mut self.changed);
         if changed > 0 {
-            info!(runs.count = changed, "{changed} runs that wait rise as is set now");
+            info!(runs.count = changed, "recomputed the rank of {changed} queued attempts");
         }
         Ok(if std::mem::take(&mut self.missed) > 0 { Step::Missed } else { Step::Done })
     }
 
-    /// Runs until the node stops.
     pub async fn run(mut self, ctx: Arc<NodeContext>) {
         let mut done_for: Option<Vec<NodeNo>> = None;
         let mut wait = ctx.settings.poll;
         while ctx.pause(wait).await {
             let members: Vec<NodeNo> =
                 ctx.members.borrow().iter().map(|member| member.node).collect();
-            wait = ctx.settings.poll * POLLS_A_LOOK;
+            wait = ctx.settings.poll * POLLS_PER_CHECK;
             if done_for.as_ref() == Some(&members) {
                 continue;
             }
@@ -82,15 +80,14 @@ impl Reprioritizer {
     }
 }
 
-/// What a step did.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// All it looked at was as it should be; there is more.
+    /// All ranks were right; more attempts follow.
     Looked,
-    /// Something was changed; there is more.
+    /// Some ranks were changed; more attempts follow.
     Changed,
-    /// The end was reached, but somebody was busy with some: it begins anew.
+    /// All attempts are processed, but some were locked; start again.
     Missed,
-    /// The end was reached.
+    /// All attempts are processed.
     Done,
 }

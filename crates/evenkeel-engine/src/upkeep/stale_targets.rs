@@ -1,4 +1,5 @@
-//! Runs jobs for targets that have had no success for long, at times, on one node of all.
+//! Triggers jobs of targets that have had no success for a long time. Runs at an interval, on one
+//! node of the cluster.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,61 +17,57 @@ use crate::cluster::node_context::NodeContext;
 use crate::cluster::store_health::log_trouble;
 use crate::settings::Staleness;
 
-/// Targets that are looked at in one go.
+/// Targets per query.
 const STEP: u32 = 500;
-/// Runs that are asked for in one pass are at most so many times those of one tenant.
+/// Limit of triggered runs per pass, as a multiple of the limit per tenant.
 const TENANTS_SERVED: u32 = 10;
-/// The clock is looked at this often, at least: it may be set.
+/// The clock is read at least this often, because it may be set.
 const WAIT_MAX: Duration = Duration::from_secs(600);
 
-/// What a pass did.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct StalePass {
-    /// So many targets had no success for too long.
+    /// Targets without a recent success.
     pub stale: u32,
-    /// For so many of them a run was asked for.
+    /// Stale targets for which a run was triggered.
     pub triggered: u32,
-    /// For so many a run waits, goes on or is due anyway.
+    /// Stale targets with a run that is queued, active or due.
     pub busy: u32,
-    /// So many have no active job that could run.
+    /// Stale targets without an active job.
     pub without_job: u32,
-    /// It left some out because it had asked for as many runs as it may, in all or of a tenant; the
-    /// next one goes on from there.
+    /// True if a limit per pass or per tenant was reached; the next pass resumes there.
     pub is_cut: bool,
 }
 
-/// Looks for stale targets, again and again.
 pub struct StaleChecker {
     store: Arc<dyn Store>,
     chance: Arc<dyn Chance>,
     settings: Staleness,
-    /// Where the last pass was cut.
+    /// Where the last pass stopped.
     at: Option<(TenantNo, i64)>,
-    /// Tenants that have more than a pass asks for, and where the next one goes on with theirs.
+    /// Tenants that reached their limit, with the target where the next pass resumes.
     cut: BTreeMap<TenantNo, i64>,
 }
 
 impl StaleChecker {
-    /// Of the targets of a store.
     pub fn new(store: Arc<dyn Store>, chance: Arc<dyn Chance>, settings: Staleness) -> Self {
         Self { store, chance, settings, at: None, cut: BTreeMap::new() }
     }
 
-    /// Looks at all targets at `now`, from where the last pass was cut, and asks for a run for each
-    /// that has had no success for long and of which nothing waits or runs.
+    /// Checks all targets at `now` from where the last pass stopped. Triggers a run for each stale
+    /// target that has no queued or active run.
     pub async fn run_once(&mut self, now: Timestamp) -> Result<StalePass, StoreError> {
         let mut pass = StalePass::default();
         let Some(after) = self.settings.after else { return Ok(pass) };
         let passed = self.go_through(now, now.saturating_sub(after), &mut pass).await;
         if pass.triggered > 0 {
-            // They are found by polling if nobody hears it.
+            // Without the signal, schedulers find the runs by polling.
             let _ = self.store.announce(Signal::Jobs).await;
         }
         metrics::counter!("evenkeel_stale_targets_triggered_total")
             .increment(pass.triggered.into());
         passed?;
         metrics::gauge!("evenkeel_stale_targets").set(pass.stale);
-        tell(&pass);
+        log_pass(&pass);
         Ok(pass)
     }
 
@@ -81,7 +78,7 @@ impl StaleChecker {
         pass: &mut StalePass,
     ) -> Result<(), StoreError> {
         let in_all = self.settings.batch.saturating_mul(TENANTS_SERVED);
-        // Who is served, from where on, and how many runs were asked for.
+        // The current tenant, its first target in this pass, and the runs triggered for it.
         let mut tenant: Option<(TenantNo, i64, u32)> = None;
         'step: loop {
             let found = self.store.stale_targets(before, self.at, STEP).await?;
@@ -117,9 +114,9 @@ impl StaleChecker {
                         Triggered::Accepted(key) => {
                             pass.triggered += 1;
                             *asked += 1;
-                            self.tell_requested(of, job, key);
+                            self.emit_requested(of, job, key);
                         }
-                        // Somebody was quicker, or the job was stopped meanwhile.
+                        // Another request was faster, or the job was stopped meanwhile.
                         Triggered::Busy | Triggered::Duplicate { .. } => pass.busy += 1,
                         Triggered::NotFound | Triggered::NotAllowed(_) => pass.without_job += 1,
                     },
@@ -133,7 +130,7 @@ impl StaleChecker {
         }
     }
 
-    /// Asks for a run that lets others go first.
+    /// Triggers a run with the configured (low) priority.
     async fn trigger(
         &self,
         target: &StaleTarget,
@@ -146,8 +143,7 @@ impl StaleChecker {
         self.store.trigger(&scope, job, ask, Now::At(now)).await
     }
 
-    /// Tells those who listen, as of any run that somebody asks for.
-    fn tell_requested(&self, tenant: TenantNo, job: JobId, run: AttemptKey) {
+    fn emit_requested(&self, tenant: TenantNo, job: JobId, run: AttemptKey) {
         let events = self.store.events();
         if events.has_listeners() {
             let (kind, job, at) = (EventKind::RunRequested, EventJob::Id(job), run.scheduled_at);
@@ -155,8 +151,8 @@ impl StaleChecker {
         }
     }
 
-    /// Runs until the node stops. Passes are at whole multiples of the interval since 1970: neither a
-    /// restart nor another node that keeps house makes them more or fewer.
+    /// Passes happen at whole multiples of the interval since 1970, so neither a restart nor
+    /// another housekeeping node makes them more or fewer.
     pub async fn run(mut self, ctx: Arc<NodeContext>) {
         let every = self.settings.every.as_micros().max(1).cast_signed();
         let turn_of = |now: Timestamp| now.as_micros().div_euclid(every);
@@ -169,7 +165,7 @@ impl StaleChecker {
             }
             let now = ctx.db_now();
             if !ctx.is_housekeeper() {
-                // Whoever does says how many there are.
+                // The housekeeping node exports the number.
                 metrics::gauge!("evenkeel_stale_targets").set(0);
             }
             if turn_of(now) <= done {
@@ -178,7 +174,7 @@ impl StaleChecker {
             if ctx.is_housekeeper()
                 && let Err(error) = self.run_once(now).await
             {
-                log_trouble(&error, "the check for stale targets failed; will retry");
+                log_trouble(&error, "checking for stale targets failed; will retry");
                 continue;
             }
             done = turn_of(now);
@@ -186,7 +182,7 @@ impl StaleChecker {
     }
 }
 
-fn tell(pass: &StalePass) {
+fn log_pass(pass: &StalePass) {
     let StalePass { stale, triggered, busy, without_job, is_cut } = *pass;
     if stale == 0 {
         debug!("no target is stale");
@@ -198,7 +194,7 @@ fn tell(pass: &StalePass) {
         targets.busy = busy,
         targets.without_job = without_job,
         is_cut,
-        "{stale} targets had no success for long; asked for {triggered} runs"
+        "{stale} targets have no recent success; triggered {triggered} runs"
     );
 }
 

@@ -32,63 +32,63 @@ async fn crowded(jobs: u8) -> World {
 }
 
 impl World {
-    async fn kept(&self) -> Vec<SavedScore> {
+    async fn saved(&self) -> Vec<SavedScore> {
         self.store.scores(&self.scope, at(-7200), at(1_000_000), 100).await.unwrap()
     }
 
-    fn told(&self) -> Vec<NewEvent> {
+    fn events(&self) -> Vec<NewEvent> {
         self.store.events().take(100).0
     }
 }
 
 #[tokio::test]
-async fn the_score_of_each_hour_is_kept_once() {
+async fn score_of_each_hour_is_stored_once() {
     let mut world = crowded(10).await;
     let hour = beginning(START).saturating_add(HOUR);
     for (secs, tenants) in [(0, 1), (60, 0), (3500, 0), (3700, 1), (3760, 0)] {
         let now = hour.saturating_add(Span::from_secs(secs));
-        let looked = world.scorer.run_once(now, true).await.unwrap();
-        assert_eq!(looked, tenants, "after {secs} s");
+        let tenants_saved = world.scorer.run_once(now, true).await.unwrap();
+        assert_eq!(tenants_saved, tenants, "after {secs} s");
     }
-    let kept = world.kept().await;
-    assert_eq!(kept.len(), 2);
-    assert!(kept.iter().all(|kept| kept.jobs == 10 && kept.score < 0.5 && kept.peak >= 10.0));
+    let saved = world.saved().await;
+    assert_eq!(saved.len(), 2);
+    assert!(saved.iter().all(|saved| saved.jobs == 10 && saved.score < 0.5 && saved.peak >= 10.0));
 }
 
 #[tokio::test]
-async fn who_does_not_keep_house_keeps_no_scores() {
+async fn node_that_is_not_housekeeper_stores_no_scores() {
     let mut world = crowded(10).await;
     assert_eq!(world.scorer.run_once(START, false).await.unwrap(), 0);
-    assert_eq!(world.kept().await, []);
+    assert_eq!(world.saved().await, []);
 }
 
 #[tokio::test]
-async fn who_listens_is_told_when_a_score_falls_and_not_again_while_it_is_low() {
+async fn event_is_emitted_when_a_score_falls_and_not_again_while_it_is_low() {
     let mut world = crowded(10).await;
     world.store.events().set_has_listeners(true);
     for secs in [0, 3600, 7200] {
         world.scorer.run_once(at(secs), true).await.unwrap();
     }
-    let told = world.told();
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!((told[0].kind, told[0].job), (EventKind::DistributionDegraded, EventJob::None));
-    assert!(told[0].data.contains("\"alert_below\":0.7"), "{}", told[0].data);
+    let events = world.events();
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert_eq!((events[0].kind, events[0].job), (EventKind::DistributionDegraded, EventJob::None));
+    assert!(events[0].data.contains("\"alert_below\":0.7"), "{}", events[0].data);
 }
 
 #[tokio::test]
-async fn another_node_goes_on_where_the_last_one_stopped() {
+async fn another_node_stores_no_second_score() {
     let mut world = crowded(10).await;
     world.store.events().set_has_listeners(true);
     world.scorer.run_once(START, true).await.unwrap();
     let mut other = BalanceScore::new(Arc::new(world.store.clone()), BalanceSettings::default());
     other.run_once(START, true).await.unwrap();
-    assert_eq!((world.kept().await.len(), world.told().len()), (1, 1));
+    assert_eq!((world.saved().await.len(), world.events().len()), (1, 1));
 }
 
 #[tokio::test]
-async fn an_even_spread_is_no_news() {
+async fn even_spread_raises_no_alert() {
     let mut world = crowded(1).await;
     world.store.events().set_has_listeners(true);
     world.scorer.run_once(START, true).await.unwrap();
-    assert_eq!((world.kept().await[0].score, world.told().len()), (1.0, 0));
+    assert_eq!((world.saved().await[0].score, world.events().len()), (1.0, 0));
 }

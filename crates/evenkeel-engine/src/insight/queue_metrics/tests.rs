@@ -1,4 +1,4 @@
-//! What is shown of a queue.
+//! Metrics for example queues.
 
 use evenkeel_core::{NodeNo, Span};
 use evenkeel_store::{QueueDepth, Roles};
@@ -20,7 +20,7 @@ fn member(node: i32, pools: &[&str]) -> Member {
     }
 }
 
-/// So many of a priority, of which the oldest has waited for so many seconds.
+/// `waiting` attempts of a priority, the oldest of which has waited for `secs`.
 fn depth(pool: &str, lane: Lane, priority: u8, waiting: u64, secs: u64) -> QueueDepth {
     let mut depth = QueueDepth::none(pool.into(), lane);
     depth.add(priority, waiting, NOW.saturating_sub(Span::from_secs(secs)));
@@ -31,7 +31,7 @@ fn queue(depths: Vec<QueueDepth>) -> QueueDepths {
     QueueDepths { depths, ..QueueDepths::default() }
 }
 
-/// The figures of a name, with their labels in words.
+/// The metrics of a name, with the values of their labels.
 fn named(figures: &BTreeMap<Figure, f64>, name: &str) -> Vec<(String, f64)> {
     let of = figures.iter().filter(|((of, _), _)| *of == name);
     let words = |labels: &[(&str, String)]| {
@@ -45,7 +45,7 @@ fn shown(figures: &[(&str, f64)]) -> Vec<(String, f64)> {
 }
 
 #[test]
-fn what_waits_is_shown_by_pool_and_lane() {
+fn queue_depth_is_exported_by_pool_and_lane() {
     let queue = queue(vec![
         depth("default", Lane::Critical, 100, 2, 30),
         depth("default", Lane::Batch, 5, 7, 90),
@@ -97,7 +97,7 @@ fn only_live_workers_serve_a_pool() {
 }
 
 #[test]
-fn pools_beyond_a_hundred_are_added_up() {
+fn pools_beyond_a_hundred_share_a_label() {
     let pools = (0..130).map(|n| depth(&format!("pool-{n:03}"), Lane::Standard, 0, 1, n));
     let mut cluster = ClusterFigures::default();
     let figures = cluster.figures(&queue(pools.collect()), &[], NOW);
@@ -109,7 +109,7 @@ fn pools_beyond_a_hundred_are_added_up() {
 }
 
 #[test]
-fn what_waits_in_pools_beyond_the_bound_is_shown_as_others() {
+fn uncounted_pools_are_exported_as_others() {
     let queue = QueueDepths {
         depths: vec![depth("default", Lane::Batch, 5, 7, 90)],
         others: vec![depth("", Lane::Batch, 5, 40, 300)],
@@ -119,6 +119,6 @@ fn what_waits_in_pools_beyond_the_bound_is_shown_as_others() {
     assert_eq!(named(&figures, DEPTH), shown(&[("(others) batch", 40.0), ("default batch", 7.0)]));
     assert!(named(&figures, OLDEST).contains(&("(others) batch".into(), 300.0)));
     assert!(named(&figures, PRIORITY).contains(&("0-9".into(), 47.0)));
-    // Who serves them is not known, so nobody is alarmed.
+    // Their workers are not known, so they are not reported as unserved.
     assert_eq!(named(&figures, UNSERVED), shown(&[("default", 7.0)]));
 }

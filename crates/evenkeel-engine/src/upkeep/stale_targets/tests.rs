@@ -12,7 +12,6 @@ use super::*;
 
 const DAY: i64 = 86_400;
 
-/// Chance that always says the same.
 struct Always;
 
 impl Chance for Always {
@@ -38,7 +37,7 @@ impl World {
         Self { store, scope, checker }
     }
 
-    /// A target that is as old as the world.
+    /// Creates a target at `START`.
     async fn target(&self) -> i64 {
         let made = self.store.create_target(&self.scope, NewTarget::default(), Now::At(START));
         match made.await.unwrap() {
@@ -47,7 +46,7 @@ impl World {
         }
     }
 
-    /// A job that names it and has its next time so many days after the start.
+    /// Registers a job of the target that is due `days` after `START`.
     async fn job(&self, n: u8, target: i64, days: i64) -> JobId {
         let every = Interval::new(Span::from_secs(400 * 86_400), None).unwrap();
         let id = JobId::new(START, [n; 10]);
@@ -71,7 +70,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn a_stale_target_is_run_once_and_not_again_while_it_waits() {
+async fn stale_target_is_triggered_once_while_its_run_waits() {
     let mut world = World::new(500).await;
     let target = world.target().await;
     let job = world.job(1, target, 300).await;
@@ -85,7 +84,7 @@ async fn a_stale_target_is_run_once_and_not_again_while_it_waits() {
 }
 
 #[tokio::test]
-async fn what_is_due_anyway_is_not_asked_for() {
+async fn target_with_a_due_job_is_not_triggered() {
     let mut world = World::new(500).await;
     let target = world.target().await;
     let job = world.job(1, target, 31).await;
@@ -95,7 +94,7 @@ async fn what_is_due_anyway_is_not_asked_for() {
 }
 
 #[tokio::test]
-async fn a_target_without_an_active_job_is_counted_and_left_alone() {
+async fn target_without_an_active_job_is_counted_only() {
     let mut world = World::new(500).await;
     world.target().await;
     let target = world.target().await;
@@ -113,7 +112,7 @@ async fn a_target_without_an_active_job_is_counted_and_left_alone() {
 }
 
 #[tokio::test]
-async fn a_pass_asks_for_no_more_than_it_may_and_the_next_goes_on_from_there() {
+async fn pass_stops_at_its_limit_and_the_next_resumes_there() {
     let mut world = World::new(2).await;
     let mut jobs = Vec::new();
     for n in 0..5 {
@@ -133,7 +132,7 @@ async fn a_pass_asks_for_no_more_than_it_may_and_the_next_goes_on_from_there() {
 }
 
 #[tokio::test]
-async fn a_tenant_with_many_stale_targets_leaves_runs_for_the_others() {
+async fn tenant_with_many_stale_targets_leaves_runs_for_the_others() {
     let mut world = World::new(2).await;
     for n in 0..5 {
         let target = world.target().await;
@@ -155,7 +154,7 @@ async fn a_tenant_with_many_stale_targets_leaves_runs_for_the_others() {
 }
 
 #[tokio::test]
-async fn a_job_without_executor_is_not_run_again_and_again() {
+async fn job_without_executor_is_not_triggered() {
     let mut world = World::new(500).await;
     let target = world.target().await;
     let job = world.job(1, target, 300).await;
@@ -175,7 +174,7 @@ async fn a_job_without_executor_is_not_run_again_and_again() {
 }
 
 #[tokio::test]
-async fn many_targets_are_walked_in_steps() {
+async fn many_targets_are_read_in_steps() {
     let mut world = World::new(5_000).await;
     for _ in 0..STEP * 2 + 1 {
         world.target().await;
@@ -186,7 +185,7 @@ async fn many_targets_are_walked_in_steps() {
 }
 
 #[tokio::test]
-async fn without_a_limit_nothing_is_stale() {
+async fn no_target_is_stale_without_a_limit() {
     let mut world = World::new(500).await;
     world.checker.settings.after = None;
     let target = world.target().await;
