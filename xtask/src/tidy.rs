@@ -13,153 +13,11 @@ use std::path::{Path, PathBuf};
 const DOCUMENTS: [&str; 6] =
     ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "SECURITY.md"];
 
-/// The verbs of the port. A statement's file is called after the verb it serves, so that whoever
-/// knows it in one dialect finds its counterpart in the other.
-const VERBS: [&str; 136] = [
-    "all_condition_counts",
-    "all_job_counts",
-    "announce",
-    "are_dead",
-    "begin_rebalance",
-    "begin_request",
-    "begin_steal",
-    "cancel_run",
-    "cancellations",
-    "census",
-    "change_target",
-    "claim",
-    "clear_pages",
-    "close",
-    "closed",
-    "condition_counts",
-    "count_uncounted",
-    "delete_dead",
-    "delete_secret",
-    "delete_target",
-    "drain",
-    "end_rebalance",
-    "end_request",
-    "events_after",
-    "find_key",
-    "find_owned",
-    "find_running",
-    "finish",
-    "fire",
-    "fire_delayed",
-    "prune_audit",
-    "prune_balance",
-    "prune_dead",
-    "prune_dedup",
-    "prune_failing",
-    "prune_failures",
-    "prune_pages",
-    "prune_permits",
-    "prune_requests",
-    "get",
-    "get_dead",
-    "get_jobs",
-    "get_page",
-    "get_rebalance",
-    "get_run",
-    "get_secret",
-    "get_secrets",
-    "get_targets",
-    "get_with_now",
-    "active_attempts",
-    "ids_of_numbers",
-    "job_counts",
-    "job_titles",
-    "jobs_named",
-    "jobs_of_target",
-    "join",
-    "judge",
-    "save_pages",
-    "save_score",
-    "known_pages",
-    "list_at_risk",
-    "list_audit",
-    "list_dead",
-    "list_failing",
-    "list_failures",
-    "list_jobs",
-    "list_keys",
-    "list_pages",
-    "list_rebalances",
-    "list_runs",
-    "list_secrets",
-    "list_targets",
-    "listen",
-    "listened_until",
-    "load_due",
-    "load_jobs",
-    "look_ahead",
-    "create_key",
-    "create_target",
-    "members",
-    "move_jobs",
-    "newest_event",
-    "note",
-    "now",
-    "order",
-    "overdue_in_queue",
-    "tenant_load_profiles",
-    "owned",
-    "ping",
-    "placements",
-    "placements_of",
-    "plan_rebalance",
-    "postpone",
-    "prune",
-    "publish",
-    "purge",
-    "put_secret",
-    "queue_depths",
-    "queue_front",
-    "reprioritize",
-    "rebalance_part",
-    "record",
-    "redrive",
-    "register",
-    "register_paused",
-    "reopen",
-    "requeue",
-    "reseal_secrets",
-    "retire",
-    "revoke_key",
-    "rhythms",
-    "scores",
-    "see_pages",
-    "send_message",
-    "setting",
-    "settle",
-    "slot_loads",
-    "stale_secrets",
-    "stale_targets",
-    "steal",
-    "supersede",
-    "take_messages",
-    "run_totals",
-    "tally",
-    "target_urls",
-    "tenant",
-    "to_judge",
-    "trigger",
-    "release_limited",
-    "release_all_limited",
-    "use_keys",
-    "waiting",
-    "waiting_ahead",
-    "waiting_of",
-    "watch",
-    "recount_load",
-];
+/// The two stores. What one has in `queries` or `src`, the other has under the same name.
+const STORES: [&str; 2] = ["crates/evenkeel-store-sqlite", "crates/evenkeel-store-postgres"];
 
-/// What a store does before any verb.
-const BEFORE_VERBS: [&str; 2] = ["connect", "migrate"];
-
-/// The folders that hold the statements of a dialect.
-const QUERIES: [&str; 2] =
-    ["crates/evenkeel-store-sqlite/queries", "crates/evenkeel-store-postgres/queries"];
+/// Modules that only one store can have, since they deal with the database's connections.
+const OWN_MODULES: &str = "src/connection";
 
 /// What a rule has to say about the tree.
 #[derive(Debug, PartialEq, Eq)]
@@ -211,21 +69,23 @@ fn check(root: &Path, files: &BTreeSet<PathBuf>) -> Result<Vec<Finding>> {
     }
     let present = |document: &&str| files.contains(Path::new(document));
     findings.extend(rules::documents(&DOCUMENTS, present));
-    let beginnings = [&VERBS[..], &BEFORE_VERBS[..]].concat();
-    for folder in QUERIES {
-        findings.extend(rules::statements(folder, &statements(files, folder), &beginnings));
-    }
+    let [one, other] = STORES.map(|store| (store, twins(files, store)));
+    findings.extend(rules::same_tree(&one, &other));
     Ok(findings)
 }
 
-/// The `.sql` files below `folder`, relative to it.
-fn statements(files: &BTreeSet<PathBuf>, folder: &str) -> BTreeSet<String> {
-    files
-        .iter()
-        .filter_map(|file| file.strip_prefix(folder).ok())
-        .filter(|file| file.extension().is_some_and(|extension| extension == "sql"))
-        .map(|file| file.display().to_string())
-        .collect()
+/// The statement files and modules of a store, without extensions: a module may be a file in one store
+/// and a folder in the other.
+fn twins(files: &BTreeSet<PathBuf>, store: &str) -> BTreeSet<String> {
+    let in_store = files.iter().filter_map(|file| file.strip_prefix(store).ok());
+    let twins = in_store.filter(|file| {
+        (file.starts_with("queries") || file.starts_with("src")) && !file.starts_with(OWN_MODULES)
+    });
+    let name = |file: &Path| match file.file_stem() {
+        Some(stem) if stem == "mod" => file.parent().unwrap_or(file).display().to_string(),
+        _ => file.with_extension("").display().to_string(),
+    };
+    twins.map(name).collect()
 }
 
 #[cfg(test)]
@@ -248,23 +108,28 @@ mod tests {
         let tree = [
             ("crates/a/Cargo.toml", "[package]\nname = \"a\"\n[lints]\nworkspace = true\n"),
             ("crates/a/src/lib.rs", "//! Nothing.\n"),
-            ("crates/evenkeel-store-sqlite/queries/claim_take.sql", "SELECT 1"),
+            ("crates/evenkeel-store-sqlite/queries/claim.sql", "SELECT 1"),
+            ("crates/evenkeel-store-sqlite/src/claim.rs", ""),
+            ("crates/evenkeel-store-sqlite/src/connection/writer.rs", ""),
             ("crates/evenkeel-store-postgres/queries/claim.sql", "SELECT 1"),
-            ("crates/evenkeel-store-postgres/queries/migrate_lock.sql", "SELECT 1"),
+            ("crates/evenkeel-store-postgres/src/claim/mod.rs", ""),
+            ("crates/evenkeel-store-postgres/src/claim/choose.rs", ""),
         ];
         assert_eq!(check_tree(&tree), []);
     }
 
     #[test]
-    fn a_statement_of_no_verb_is_found_in_either_dialect() {
-        for store in ["sqlite", "postgres"] {
-            let lost = format!("crates/evenkeel-store-{store}/queries/renew.sql");
-            let other = format!("crates/evenkeel-store-{store}/src/notes.sql");
-            let findings = check_tree(&[(&lost, "SELECT 1"), (&other, "SELECT 1")]);
-            assert!(
-                matches!(&findings[..], [Finding::Wrong(text)] if text.contains(&lost)),
-                "{findings:?}"
-            );
+    fn a_file_that_only_one_store_has_is_found() {
+        for store in STORES {
+            for lost in ["queries/renew.sql", "src/renew.rs", "src/jobs/renew.rs"] {
+                let findings = check_tree(&[(&format!("{store}/{lost}"), "")]);
+                let name = lost.split('.').next().unwrap();
+                assert!(
+                    matches!(&findings[..], [Finding::Wrong(text)]
+                        if text.contains(store) && text.contains(name)),
+                    "{findings:?}"
+                );
+            }
         }
     }
 
@@ -287,22 +152,5 @@ mod tests {
                 "{document}"
             );
         }
-    }
-
-    #[test]
-    fn every_verb_of_the_port_is_known_and_no_other() {
-        let mut verbs = BTreeSet::new();
-        let source = workspace::root().join("crates/evenkeel-store/src");
-        for file in fs::read_dir(source).unwrap() {
-            let path = file.unwrap().path();
-            if path.extension().is_none_or(|extension| extension != "rs") {
-                continue;
-            }
-            let text = fs::read_to_string(path).unwrap();
-            let text = text.split("#[cfg(test)]").next().unwrap();
-            let signatures = text.lines().filter_map(|line| line.strip_prefix("    async fn "));
-            verbs.extend(signatures.map(|rest| rest.split('(').next().unwrap().to_owned()));
-        }
-        assert_eq!(verbs, VERBS.map(str::to_owned).into());
     }
 }
