@@ -34,7 +34,6 @@ pub(crate) struct PageQuery {
 }
 
 impl PageQuery {
-    /// Takes the parameters of a page.
     pub(crate) fn take<C: CursorKey>(params: &mut Params) -> PageRequest<C> {
         Self::take_by(params, LIMIT_DEFAULT)
     }

@@ -119,7 +119,7 @@ impl Params {
     }
 
     /// One of some words.
-    pub(crate) fn word<T: Copy>(&mut self, name: &'static str, words: &[(&str, T)]) -> Option<T> {
+    pub(crate) fn choice<T: Copy>(&mut self, name: &'static str, words: &[(&str, T)]) -> Option<T> {
         let text = self.text(name)?;
         let known = words.iter().find(|(word, _)| *word == text).map(|(_, meant)| *meant);
         if known.is_none() {

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use evenkeel_commands::{CommandError, Conflict, Fault, RebalanceConflict, state_word};
+use evenkeel_commands::{CommandError, Conflict, Fault, RebalanceConflict, state_name};
 use evenkeel_core::JobId;
 use evenkeel_core::status::JobStatus;
 use evenkeel_store::StoreError;
@@ -258,7 +258,7 @@ fn of_rebalance(conflict: RebalanceConflict, detail: String) -> Problem {
             (ProblemType::RebalanceUnderWay, RebalanceInTheWay { id: Some(id), ..none })
         }
         RebalanceConflict::State { state, .. } => {
-            let state = Some(state_word(state));
+            let state = Some(state_name(state));
             (ProblemType::RebalanceState, RebalanceInTheWay { state, ..none })
         }
         RebalanceConflict::PlanExpired { .. } => {

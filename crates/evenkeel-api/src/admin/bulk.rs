@@ -18,12 +18,12 @@ use crate::params::NoParams;
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
-/// Which jobs, and where their latest runs are to be.
+/// The jobs, and the status to set for their latest runs.
 #[derive(Clone, PartialEq, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"job_ids": [1, 2, 3, 4, 5], "status": "queued"}))]
 pub struct BulkStatusDocument {
-    /// Their numbers or UUIDs, at most 10,000.
+    /// Numbers or UUIDs of the jobs, at most 10,000.
     #[schema(value_type = Vec<Object>, max_items = 10_000)]
     pub job_ids: Vec<serde_json::Value>,
     /// `queued`, `crawling`, `success` or `failed`.
@@ -31,49 +31,49 @@ pub struct BulkStatusDocument {
     pub status: String,
 }
 
-/// Which jobs.
+/// The jobs to retry.
 #[derive(Clone, PartialEq, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"job_ids": [1, 2, 3, 4, 5]}))]
 pub struct BulkRetryDocument {
-    /// Their numbers or UUIDs, at most 10,000.
+    /// Numbers or UUIDs of the jobs, at most 10,000.
     #[schema(value_type = Vec<Object>, max_items = 10_000)]
     pub job_ids: Vec<serde_json::Value>,
 }
 
-/// What became of one job of many.
+/// The result for one job of a bulk request.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct AdminResultView {
-    /// Its number, if it is known.
+    /// The job's number, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<i64>,
-    /// Its UUID, if it is known.
+    /// The job's UUID, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<uuid::Uuid>)]
     pub uuid: Option<JobId>,
-    /// Was it done?
+    /// True if the change was applied.
     pub ok: bool,
-    /// Where its latest run is now, if it was.
+    /// Status of the job's latest run after the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub status: Option<&'static str>,
-    /// Why it was not.
+    /// The reason for the refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Problem>,
 }
 
-/// What became of many jobs.
+/// The results of a bulk request.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct AdminResultsView {
-    /// Each of them, in the order in which they were named, as often as they were.
+    /// One result for each entry of `job_ids`, in the same order; duplicates are repeated.
     pub results: Vec<AdminResultView>,
-    /// With how many it was done.
+    /// Number of jobs that were changed.
     pub updated: u64,
-    /// With how many it was not.
+    /// Number of jobs that were refused.
     pub failed: u64,
 }
 
-/// What became of jobs, and what of that is written into the audit log.
+/// The answer, and its summary for the audit log.
 type Answer = (Extension<Deed>, Json<AdminResultsView>);
 
 fn answer(asked: &[JobRef], each: EachJob, deed: &str) -> Answer {
@@ -109,8 +109,11 @@ fn answer(asked: &[JobRef], each: EachJob, deed: &str) -> Answer {
     (Extension(Deed(deed)), Json(AdminResultsView { results, updated, failed }))
 }
 
-/// Says where the latest runs of many jobs are, of each on its own. See the same for one job. It works
-/// for up to 20 seconds; with what is left then nothing is done, and its results say `timeout`.
+/// Overrides the status of the latest run of many jobs, each independently; see the endpoint for
+/// one job.
+///
+/// The request works for up to 20 seconds. Jobs not handled by then are left unchanged and their
+/// results have the type `timeout`.
 #[utoipa::path(
     put,
     path = "/api/admin/jobs/bulk/status",
@@ -118,7 +121,7 @@ fn answer(asked: &[JobRef], each: EachJob, deed: &str) -> Answer {
     tag = "admin",
     request_body(content = BulkStatusDocument,
         example = json!({"job_ids": [1, 2, 3, 4, 5], "status": "queued"})),
-    responses((status = 200, description = "What became of each", body = AdminResultsView)),
+    responses((status = 200, description = "The result for each item", body = AdminResultsView)),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn set_status_of_many(
@@ -133,15 +136,17 @@ pub(crate) async fn set_status_of_many(
     Ok(answer(&jobs, each, &format!("set to {}", status.as_str())))
 }
 
-/// Puts jobs whose latest runs failed back into the queue, each on its own. It works for up to 20
-/// seconds; with what is left then nothing is done, and its results say `timeout`.
+/// Queues a new run of each job whose latest run failed, each independently.
+///
+/// The request works for up to 20 seconds. Jobs not handled by then are left unchanged and their
+/// results have the type `timeout`.
 #[utoipa::path(
     post,
     path = "/api/admin/jobs/bulk/retry",
     operation_id = "admin_retry_jobs",
     tag = "admin",
     request_body(content = BulkRetryDocument, example = json!({"job_ids": [1, 2, 3, 4, 5]})),
-    responses((status = 200, description = "What became of each", body = AdminResultsView)),
+    responses((status = 200, description = "The result for each item", body = AdminResultsView)),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn retry_many(

@@ -13,40 +13,40 @@ use crate::params::{NoParams, Params};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A part of the list of jobs.
+/// One page of jobs.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct AdminJobList {
-    /// What is on it.
+    /// The jobs, oldest first.
     pub jobs: Vec<AdminJobView>,
-    /// How many there are on all pages.
+    /// Number of items on all pages together.
     pub total: u64,
-    /// Is that only roughly right?
+    /// True if `total` is an estimate.
     pub total_is_estimate: bool,
-    /// How many were asked for.
+    /// The page size: the `limit` of the request.
     #[schema(example = 100)]
     pub limit: u32,
-    /// How many were left out first.
+    /// Number of items skipped before this page: the `offset` of the request.
     pub offset: u32,
-    /// The `cursor` of the next page, if there is one.
+    /// The `cursor` that fetches the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
-/// How many jobs are where.
+/// Number of jobs by the status of their latest run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 #[schema(example = json!({"queued": 12, "running": 3, "failed": 1, "completed": 250,
     "is_estimate": false}))]
 pub struct AdminStatsView {
-    /// They wait.
+    /// Jobs with a run that waits for a worker, a retry or a permit.
     pub queued: u64,
-    /// A worker has them.
+    /// Jobs with a running attempt.
     pub running: u64,
-    /// Their latest run failed, took too long or was cancelled.
+    /// Jobs whose latest run failed, timed out or was cancelled.
     pub failed: u64,
-    /// Their latest run ended well.
+    /// Jobs whose latest run succeeded.
     pub completed: u64,
-    /// There are more than 10,000 jobs: what waits and runs is counted, as far as no more than 10,000
-    /// wait, or were begun since the oldest that runs, on all nodes together, and the rest estimated
-    /// from the first 10,000.
+    /// True if the tenant has more than 10,000 jobs. `failed` and `completed` are then extrapolated
+    /// from the first 10,000. `queued` and `running` are still counted, as long as no more than
+    /// 10,000 runs of all tenants are queued or were started since the oldest running one.
     pub is_estimate: bool,
 }
 
@@ -57,8 +57,9 @@ impl From<AdminStats> for AdminStatsView {
     }
 }
 
-/// How many jobs are queued, run, failed and completed. What is only scheduled for later and never
-/// ran is in none of these.
+/// Counts the jobs that are queued, running, failed and completed.
+///
+/// A job that is scheduled for later and never ran is in none of these.
 #[utoipa::path(
     get,
     path = "/api/admin/jobs/stats",
@@ -75,12 +76,12 @@ pub(crate) async fn stats(
     Ok(Json(app.jobs.admin_stats(&caller.scope).await?.into()))
 }
 
-/// The jobs whose latest run is in a state, or all, in the order of their creation.
+/// Lists jobs, optionally by the status of their latest run, oldest first.
 ///
-/// Up to 10,000 jobs are looked at one by one, and `total` is exact. Of more, those that wait or run
-/// are found by themselves; of the others a page may have fewer than were asked for, even none, and
-/// still a `next_cursor`. Then an `offset` together with a `status` leads no further than the 10,000
-/// jobs that are looked at for a page: what lies beyond is 422, and found by following `next_cursor`.
+/// With up to 10,000 jobs, `total` is exact. With more, queued and running jobs are found through
+/// the queue; for the other states, a page may have fewer jobs than `limit`, or none, and still a
+/// `next_cursor`. An `offset` combined with `status` then reaches only 10,000 jobs far: beyond that
+/// the answer is 422, so follow `next_cursor` instead.
 #[utoipa::path(
     get,
     path = "/api/admin/jobs",
@@ -88,11 +89,11 @@ pub(crate) async fn stats(
     tag = "admin",
     params(
         ("status" = Option<String>, Query, pattern = "^(queued|crawling|success|failed)$",
-         description = "Those whose latest run is queued, crawling, success or failed",
+         description = "Only jobs whose latest run is queued, crawling, success or failed",
          example = "queued"),
         AdminPageQuery,
     ),
-    responses((status = 200, description = "A part of the list", body = AdminJobList)),
+    responses((status = 200, description = "One page of the list", body = AdminJobList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn list(
@@ -100,7 +101,7 @@ pub(crate) async fn list(
     caller: Caller,
     mut params: Params,
 ) -> Result<Json<AdminJobList>, Problem> {
-    let status = params.word("status", &AdminStatus::words());
+    let status = params.choice("status", &AdminStatus::words());
     let request = AdminPageQuery::take(&mut params);
     params.finish()?;
     let page = app.jobs.admin_list(&caller.scope, status, request).await?;

@@ -1,5 +1,5 @@
-//! `/api/admin…`: the admin API of a crawl queue, in its own words and with its integer ids. It holds
-//! nothing of its own: its jobs are the jobs of `/api/v1`.
+//! `/api/admin…`: an admin API compatible with a crawl queue, with its status names and integer
+//! ids. It works on the same jobs as `/api/v1` and stores nothing of its own.
 
 mod bulk;
 mod jobs;
@@ -32,14 +32,13 @@ pub(crate) use scheduled::*;
 pub(crate) use scheduled_change::*;
 pub(crate) use status::*;
 
-/// The job that a path means, by its number or its id.
+/// Finds the job that a path names by its number or its UUID.
 async fn meant(app: &App, caller: &Caller, text: &str) -> Result<JobId, Problem> {
     let missing = || Problem::new(ProblemType::NotFound, "there is no such job");
     let asked = JobRef::from_text(text).ok_or_else(missing)?;
     Ok(app.jobs.id_of(&caller.scope, asked).await?)
 }
 
-/// A document that is wrong.
 fn wrong(faults: Vec<Fault>) -> Problem {
     Problem::of_fields(ProblemType::InvalidParameter, faults)
 }

@@ -14,27 +14,29 @@ use crate::params::{NoParams, PathId};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// Another priority.
+/// The new priority of a job.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"priority": 50}))]
 pub struct PriorityDocument {
-    /// From 0 to 100.
+    /// 0 (lowest) to 100 (highest).
     #[schema(minimum = 0, maximum = 100)]
     pub priority: u8,
 }
 
-/// By how much to raise a priority.
+/// How much to raise a job's priority.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"boost": 20}))]
 pub struct BoostDocument {
-    /// From 0 to 100.
+    /// 0 (lowest) to 100 (highest).
     #[schema(minimum = 0, maximum = 100)]
     pub boost: u8,
 }
 
-/// Gives a job another priority. What waits of it has that at once, and keeps what it has waited.
+/// Sets the priority of a job.
+///
+/// It applies to queued runs at once; the time they have already waited still counts.
 #[utoipa::path(
     put,
     path = "/api/admin/jobs/{id}/priority",
@@ -43,9 +45,9 @@ pub struct BoostDocument {
     params(("id" = String, Path, description = "The number of the job, or its UUID", example = "1")),
     request_body(content = PriorityDocument, example = json!({"priority": 50})),
     responses(
-        (status = 200, description = "The job as it is now", body = AdminJobView),
-        (status = 409, description = "The job was cancelled"),
-        (status = 412, description = "The job changed again and again meanwhile"),
+        (status = 200, description = "The job after the change", body = AdminJobView),
+        (status = 409, description = "The job is cancelled"),
+        (status = 412, description = "The job was changed concurrently several times; try again"),
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
@@ -63,7 +65,9 @@ pub(crate) async fn set_priority(
     Ok((Extension(deed), Json(app.jobs.admin_job(&caller.scope, id).await?.into())))
 }
 
-/// Raises the priority of a job, to 100 at most. Of two boosts at once both count.
+/// Raises the priority of a job, to at most 100.
+///
+/// Concurrent boosts add up.
 #[utoipa::path(
     post,
     path = "/api/admin/jobs/{id}/boost",
@@ -72,9 +76,9 @@ pub(crate) async fn set_priority(
     params(("id" = String, Path, description = "The number of the job, or its UUID", example = "1")),
     request_body(content = BoostDocument, example = json!({"boost": 20})),
     responses(
-        (status = 200, description = "The job as it is now", body = AdminJobView),
-        (status = 409, description = "The job was cancelled"),
-        (status = 412, description = "The job changed again and again meanwhile"),
+        (status = 200, description = "The job after the change", body = AdminJobView),
+        (status = 409, description = "The job is cancelled"),
+        (status = 412, description = "The job was changed concurrently several times; try again"),
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]

@@ -12,34 +12,35 @@ use crate::params::{NoParams, Params, PathId};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A part of the list of scheduled jobs.
+/// One page of scheduled jobs.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct ScheduledJobList {
-    /// What is on it.
+    /// The jobs, oldest first.
     pub scheduled_jobs: Vec<ScheduledJobView>,
-    /// How many there are on all pages.
+    /// Number of items on all pages together.
     pub total: u64,
-    /// Is that only roughly right?
+    /// True if `total` is an estimate.
     pub total_is_estimate: bool,
-    /// How many were asked for.
+    /// The page size: the `limit` of the request.
     #[schema(example = 100)]
     pub limit: u32,
-    /// How many were left out first.
+    /// Number of items skipped before this page: the `offset` of the request.
     pub offset: u32,
-    /// The `cursor` of the next page, if there is one.
+    /// The `cursor` that fetches the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
-/// The jobs that run by a cron expression or at an interval, in the order of their creation. Of more
-/// than 10,000 jobs `total` is an estimate, and a page may have fewer than were asked for and still
-/// a `next_cursor`.
+/// Lists the jobs that run by a cron expression or an interval, oldest first.
+///
+/// If the tenant has more than 10,000 jobs, `total` is an estimate, and a page may have fewer jobs
+/// than `limit` and still a `next_cursor`.
 #[utoipa::path(
     get,
     path = "/api/admin/scheduled-jobs",
     operation_id = "admin_list_scheduled_jobs",
     tag = "admin",
     params(AdminPageQuery),
-    responses((status = 200, description = "A part of the list", body = ScheduledJobList)),
+    responses((status = 200, description = "One page of the list", body = ScheduledJobList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn list_scheduled(
@@ -60,7 +61,7 @@ pub(crate) async fn list_scheduled(
     }))
 }
 
-/// One scheduled job.
+/// Returns a scheduled job.
 #[utoipa::path(
     get,
     path = "/api/admin/scheduled-jobs/{id}",

@@ -18,54 +18,56 @@ use crate::params::{NoParams, PathId};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A scheduled job to be made. Any other field of a job of `/api/v1/jobs` may be there as well.
+/// A new scheduled job. Every other field of a job of `/api/v1/jobs` is accepted as well.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, ToSchema)]
 #[schema(example = json!({"name": "daily-askreddit", "description": "Daily crawl of AskReddit",
     "subreddit_id": 1, "cron_expression": "@daily", "enabled": true, "priority": 10}))]
 pub struct ScheduledDocument {
-    /// Its name; no two jobs have the same.
+    /// Name, unique within the tenant.
     pub name: String,
-    /// For people.
+    /// Free text for humans.
     pub description: Option<String>,
-    /// The number of its target, which is made if there is none.
+    /// Number of the job's target. The target is created if it does not exist.
     #[schema(minimum = 1, maximum = 9_007_199_254_740_991_i64)]
     pub subreddit_id: Option<i64>,
-    /// When it runs: `@daily`, `@every 30m`, `0 9 * * 1-5`…
+    /// Schedule: a cron expression, `@daily`, `@every 30m`…
     pub cron_expression: String,
-    /// Does it run? True if it is left out.
+    /// False creates the job paused. Default: true.
     pub enabled: Option<bool>,
-    /// The priority of its runs, 0 to 100.
+    /// Priority of its runs, 0 to 100.
     #[schema(minimum = 0, maximum = 100)]
     pub priority: Option<u8>,
 }
 
-/// Whether a job runs.
+/// Whether a job is enabled.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"enabled": false}))]
 pub struct EnabledDocument {
-    /// Does it?
+    /// False pauses the job, true resumes it.
     pub enabled: bool,
 }
 
-/// A scheduled job that is gone.
+/// The deleted job.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct DeletedScheduledView {
-    /// Which one, by its number.
+    /// The job's number.
     pub id: i64,
-    /// By its UUID.
+    /// The job's UUID.
     #[schema(value_type = uuid::Uuid)]
     pub uuid: JobId,
     /// Always true.
     pub deleted: bool,
-    /// Executions that still run and were asked to end.
+    /// Executions that are still running and were asked to stop.
     #[schema(value_type = Vec<uuid::Uuid>)]
     pub still_running: Vec<AttemptId>,
 }
 
-/// Makes a scheduled job. Its target is made if there is none with that number; it crawls the
-/// address of that, unless `executor_type` and `executor_config` say otherwise. With `unique` or a
-/// `dedup_key`, the scheduled job that has the key is the answer instead.
+/// Creates a scheduled job.
+///
+/// A target with the given number is created if it does not exist. The job crawls the target's URL
+/// unless `executor_type` and `executor_config` name another executor. If `unique` or `dedup_key`
+/// is given and a scheduled job with the same key exists, that job is returned instead.
 #[utoipa::path(
     post,
     path = "/api/admin/scheduled-jobs",
@@ -76,12 +78,12 @@ pub struct DeletedScheduledView {
             "subreddit_id": 1, "cron_expression": "@daily", "enabled": true, "priority": 10})),
     responses(
         (status = 201, description = "The job", body = ScheduledJobView,
-         headers(("Location" = String, description = "Where it is"))),
-        (status = 200, description = "The scheduled job that has the same dedup_key, as it is; nothing \
-            was made, and `deduplicated` is true", body = ScheduledJobView,
-         headers(("Location" = String, description = "Where it is"))),
-        (status = 409, description = "Another job has the name, or one that is no scheduled job has the \
-            dedup_key"),
+         headers(("Location" = String, description = "Path of the new resource"))),
+        (status = 200, description = "A scheduled job with the same dedup_key exists and is returned; \
+            nothing was created, and `deduplicated` is true", body = ScheduledJobView,
+         headers(("Location" = String, description = "Path of the new resource"))),
+        (status = 409, description = "Another job has the name, or a job that is not a scheduled job has \
+            the dedup_key"),
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
@@ -91,33 +93,34 @@ pub(crate) async fn create_scheduled(
     _: NoParams,
     JsonBody(document): JsonBody,
 ) -> Result<impl IntoResponse, Problem> {
-    let (made, deduplicated) =
+    let (created, deduplicated) =
         app.jobs.create_scheduled(&caller.scope, &document, &caller.subject).await?;
-    let view = ScheduledJobView { deduplicated, ..ScheduledJobView::from(made) };
-    let is_there = deduplicated == Some(true);
-    let status = if is_there { StatusCode::OK } else { StatusCode::CREATED };
+    let view = ScheduledJobView { deduplicated, ..ScheduledJobView::from(created) };
+    let already_exists = deduplicated == Some(true);
+    let status = if already_exists { StatusCode::OK } else { StatusCode::CREATED };
     let place = HeaderValue::try_from(format!("/api/admin/scheduled-jobs/{}", view.id))
         .unwrap_or_else(|_| HeaderValue::from_static("/api/admin/scheduled-jobs"));
     Ok((status, [(header::LOCATION, place)], Json(view)))
 }
 
-/// Changes a scheduled job: what is left out stays. Another `cron_expression` gives it another next
-/// time.
+/// Changes a scheduled job; omitted fields stay as they are.
+///
+/// A new `cron_expression` also sets a new next run time.
 #[utoipa::path(
     put,
     path = "/api/admin/scheduled-jobs/{id}",
     operation_id = "admin_update_scheduled_job",
     tag = "admin",
     params(("id" = String, Path, description = "The number of the job, or its UUID", example = "1")),
-    request_body(content = Object, description = "Fields of a scheduled job, as they are shown or as \
-        in a new one",
+    request_body(content = Object, description = "The fields to change, as returned by GET or as in a \
+        new scheduled job",
         example = json!({"name": "hourly-worldnews", "description": "Hourly crawl of WorldNews",
             "cron_expression": "@hourly", "enabled": true, "priority": 20})),
     responses(
-        (status = 200, description = "The job as it is now", body = ScheduledJobView),
-        (status = 409, description = "Another job has the name or the dedup_key, or the job was \
-            cancelled; nothing is changed then"),
-        (status = 412, description = "The job changed again and again meanwhile"),
+        (status = 200, description = "The job after the change", body = ScheduledJobView),
+        (status = 409, description = "Another job has the name or the dedup_key, or the job is \
+            cancelled; nothing was changed"),
+        (status = 412, description = "The job was changed concurrently several times; try again"),
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
@@ -134,14 +137,16 @@ pub(crate) async fn update_scheduled(
     ))
 }
 
-/// Deletes a scheduled job. What waits of it is withdrawn, what runs is asked to end.
+/// Deletes a scheduled job.
+///
+/// Queued runs are withdrawn and running executions are asked to stop.
 #[utoipa::path(
     delete,
     path = "/api/admin/scheduled-jobs/{id}",
     operation_id = "admin_delete_scheduled_job",
     tag = "admin",
     params(("id" = String, Path, description = "The number of the job, or its UUID", example = "1")),
-    responses((status = 200, description = "It is gone", body = DeletedScheduledView)),
+    responses((status = 200, description = "The deleted job", body = DeletedScheduledView)),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn delete_scheduled(
@@ -157,7 +162,9 @@ pub(crate) async fn delete_scheduled(
     Ok(Json(DeletedScheduledView { id: job.number, uuid: job.id, deleted: true, still_running }))
 }
 
-/// Lets a scheduled job run, or not: then it is paused, and what waits of it is withdrawn.
+/// Enables or disables a scheduled job.
+///
+/// Disabling pauses the job and withdraws its queued runs.
 #[utoipa::path(
     post,
     path = "/api/admin/scheduled-jobs/{id}/toggle",
@@ -166,9 +173,9 @@ pub(crate) async fn delete_scheduled(
     params(("id" = String, Path, description = "The number of the job, or its UUID", example = "1")),
     request_body(content = EnabledDocument, example = json!({"enabled": false})),
     responses(
-        (status = 200, description = "The job as it is now", body = ScheduledJobView),
-        (status = 409, description = "The job is over, or another has its dedup_key"),
-        (status = 412, description = "The job changed again and again meanwhile"),
+        (status = 200, description = "The job after the change", body = ScheduledJobView),
+        (status = 409, description = "The job has ended, or another job has its dedup_key"),
+        (status = 412, description = "The job was changed concurrently several times; try again"),
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]

@@ -14,7 +14,7 @@ use crate::params::{NoParams, PathId};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// Where the latest run of a job is to be.
+/// The status to set for the latest run of a job.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"status": "queued"}))]
@@ -24,13 +24,14 @@ pub struct StatusDocument {
     pub status: String,
 }
 
-/// Says where the latest run of a job is.
+/// Overrides the status of the latest run of a job.
 ///
-/// `success` and `failed` end what waits or runs of it: its body is let go, whatever its worker says
-/// later is refused, and it is not tried again. `queued` puts what runs back into the queue, where a
-/// worker may take it five seconds later; it tries again what failed, and runs once more what was
-/// good. What is so already stays as it is. `crawling` is only for workers to say, and the end of a
-/// run that is over is not rewritten: both are 409.
+/// `success` and `failed` end a run that is queued or running: its body is stopped, later reports
+/// of its worker are rejected, and it is not retried. `queued` puts a running run back into the
+/// queue, where a worker may claim it after five seconds; a run that failed is retried, and one
+/// that succeeded is run again. Setting the present status changes nothing. `crawling` can only be
+/// set by workers, and the outcome of a run that has ended is not rewritten: both are answered with
+/// 409.
 #[utoipa::path(
     put,
     path = "/api/admin/jobs/{id}/status",
@@ -39,11 +40,11 @@ pub struct StatusDocument {
     params(("id" = String, Path, description = "The number of the job, or its UUID", example = "1")),
     request_body(content = StatusDocument, example = json!({"status": "queued"})),
     responses(
-        (status = 200, description = "The job as it is now", body = AdminJobView),
-        (status = 409, description = "Nothing of the job goes on that could be so, or it was \
-            cancelled; its run goes no further, because it was asked to end or the job was paused; \
-            another job has its dedup_key; or its time has come and no node is alive to begin it"),
-        (status = 412, description = "The job changed again and again meanwhile"),
+        (status = 200, description = "The job after the change", body = AdminJobView),
+        (status = 409, description = "The job has no run that can have this status, or the job is \
+            cancelled; its run is being cancelled or the job is paused; another job has its \
+            dedup_key; or the run is due but no node is alive to fire it"),
+        (status = 412, description = "The job was changed concurrently several times; try again"),
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
@@ -60,8 +61,9 @@ pub(crate) async fn set_status(
     Ok((Extension(Deed(format!("set to {}", status.as_str()))), Json(set.into())))
 }
 
-/// Puts a job whose latest run failed back into the queue, as a run of its own, whose retries count
-/// from 0.
+/// Queues a new run of a job whose latest run failed.
+///
+/// The retries of the new run count from 0.
 #[utoipa::path(
     post,
     path = "/api/admin/jobs/{id}/retry",
@@ -69,9 +71,9 @@ pub(crate) async fn set_status(
     tag = "admin",
     params(("id" = String, Path, description = "The number of the job, or its UUID", example = "1")),
     responses(
-        (status = 200, description = "The job as it is now", body = AdminJobView),
-        (status = 409, description = "Its latest run did not fail, or is not over"),
-        (status = 412, description = "The job changed again and again meanwhile"),
+        (status = 200, description = "The job after the change", body = AdminJobView),
+        (status = 409, description = "Its latest run did not fail or has not ended"),
+        (status = 412, description = "The job was changed concurrently several times; try again"),
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]

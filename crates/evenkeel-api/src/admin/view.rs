@@ -1,62 +1,62 @@
-//! Jobs as the admin API shows them.
+//! The jobs of the admin API.
 
 use evenkeel_commands::{AdminJob, AdminStatus, ScheduledJob};
 use evenkeel_core::{JobId, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// Whoever made a job is named in its metadata, if anybody is.
+/// Shown as the creator of a job whose metadata name none.
 const SYSTEM: &str = "system";
 
-/// A job, by where its latest run is.
+/// A job with the status of its latest run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct AdminJobView {
-    /// Its number within the tenant.
+    /// The job's number within the tenant.
     #[schema(example = 1)]
     pub id: i64,
-    /// Its id everywhere else.
+    /// The job's id in `/api/v1`.
     #[schema(value_type = uuid::Uuid)]
     pub uuid: JobId,
-    /// The number of its target.
+    /// Number of the job's target.
     #[schema(example = 1)]
     pub subreddit_id: Option<i64>,
-    /// `queued` (it waits for a worker or a retry, or its time has come), `crawling`, `success` or
-    /// `failed` (it failed, took too long or was cancelled); null if it is only scheduled and never
-    /// ran.
+    /// Status of the latest run: `queued` (waits for a worker or a retry, or is due), `crawling`
+    /// (running), `success`, or `failed` (failed, timed out or cancelled). Null if the job is
+    /// scheduled and never ran.
     #[schema(value_type = Option<String>, example = "queued")]
     pub status: Option<&'static str>,
-    /// Its priority, 0 to 100.
+    /// Priority, 0 to 100.
     #[schema(example = 50)]
     pub priority: u8,
-    /// What waiting has made of that. In a list, exact for the first 100 that wait and for those
-    /// whose time has just come.
+    /// Priority including the increase for waiting time. In a list it is exact for the first 100
+    /// queued jobs and for jobs that are just due.
     #[schema(example = 60)]
     pub effective_priority: u8,
-    /// The same as `retry_count`.
+    /// Same as `retry_count`.
     pub retries: u16,
-    /// How many retries the run has had that is not over.
+    /// Retries of the active run so far.
     pub retry_count: u16,
-    /// How many it may have.
+    /// Maximum number of retries of a run.
     #[schema(example = 3)]
     pub max_retries: u16,
-    /// When its latest attempt began.
+    /// Start of the latest attempt.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_attempt: Option<Timestamp>,
-    /// How long its last attempt took that is over.
+    /// Duration of the last finished attempt, in milliseconds.
     pub duration_ms: Option<u64>,
-    /// Who made it, if its metadata say so in `enqueued_by` or `created_by`; else `system`.
+    /// `enqueued_by` or `created_by` of the job's metadata; `system` if neither is set.
     #[schema(example = "system")]
     pub enqueued_by: String,
-    /// When it was created.
+    /// Creation time.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
-    /// When it was last changed, or an attempt of it last began or ended.
+    /// Time of the last change of the job, or of the last start or end of an attempt.
     #[schema(value_type = String, format = DateTime)]
     pub updated_at: Timestamp,
-    /// When a worker may take it; when it is next due, if nothing of it waits or runs.
+    /// When a worker may claim its queued run; otherwise its next run time.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub visible_at: Option<Timestamp>,
-    /// When it is tried again, if it waits for that.
+    /// Time of the next retry, if one is pending.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub next_retry_at: Option<Timestamp>,
 }
@@ -90,47 +90,48 @@ impl From<AdminJob> for AdminJobView {
     }
 }
 
-/// A job that runs by a cron expression or at an interval.
+/// A job with a cron expression or an interval.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct ScheduledJobView {
-    /// Its number within the tenant.
+    /// The job's number within the tenant.
     #[schema(example = 1)]
     pub id: i64,
-    /// Its id everywhere else.
+    /// The job's id in `/api/v1`.
     #[schema(value_type = uuid::Uuid)]
     pub uuid: JobId,
-    /// Its name.
+    /// Name of the job.
     #[schema(example = "daily-askreddit")]
     pub name: Option<String>,
-    /// For people.
+    /// Free text for humans.
     #[schema(example = "Daily crawl of AskReddit")]
     pub description: Option<String>,
-    /// The number of its target.
+    /// Number of the job's target.
     #[schema(example = 1)]
     pub subreddit_id: Option<i64>,
-    /// When it runs; at an interval, `@every` so long.
+    /// Cron expression; an interval is shown as `@every 30m`.
     #[schema(example = "@daily")]
     pub cron_expression: String,
-    /// Does it run? If not, it is paused or was cancelled.
+    /// False if the job is paused or cancelled.
     pub enabled: bool,
-    /// When its last execution began.
+    /// Start of the last execution.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_run_at: Option<Timestamp>,
-    /// When it runs next; null while it does not.
+    /// Next run time; null while the job is disabled.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub next_run_at: Option<Timestamp>,
-    /// The priority of its runs.
+    /// Priority of its runs, 0 to 100.
     #[schema(example = 10)]
     pub priority: u8,
-    /// When it was created.
+    /// Creation time.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// Time of the last change.
     #[schema(value_type = String, format = DateTime)]
     pub updated_at: Timestamp,
-    /// Who created it, if its metadata say so.
+    /// Creator, from the job's metadata.
     pub created_by: Option<String>,
-    /// It was there already, and nothing was made; only in the answer to a job with a `dedup_key`.
+    /// True if a job with the same `dedup_key` existed and nothing was created. Present only if the
+    /// request has a key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deduplicated: Option<bool>,
 }
@@ -139,8 +140,8 @@ impl From<ScheduledJob> for ScheduledJobView {
     fn from(scheduled: ScheduledJob) -> Self {
         let (enabled, created_by) = (scheduled.enabled(), scheduled.created_by().map(Into::into));
         let ScheduledJob { job, cron_expression } = scheduled;
-        // Without a current time: only the blackout at the regular time counts. A job that was held
-        // longer is due already, or will be soon.
+        // No current time is passed, so only a blackout at the regular time counts. A job held
+        // longer is due already or soon will be.
         let next_run_at = job.next_start(Timestamp::MIN);
         Self {
             id: job.number,

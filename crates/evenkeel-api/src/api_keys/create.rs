@@ -22,42 +22,42 @@ use crate::state::App;
 
 const FIELDS: [&str; 4] = ["name", "role", "expires_at", "expires_in"];
 
-/// An API key to be made.
+/// A new API key.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, ToSchema)]
 #[schema(example = json!({"name": "ci", "role": "operator", "expires_in": "90d"}))]
 pub struct ApiKeyDocument {
-    /// What people call it: 1 to 255 characters, unique among the tenant's keys.
+    /// Name of the key: 1 to 255 characters, unique within the tenant.
     pub name: String,
-    /// What its bearer may do: `viewer`, `operator` or `admin`.
+    /// Role of the key: `viewer`, `operator` or `admin`.
     pub role: String,
-    /// From when on it is worth nothing. Without this and `expires_in`, it is good until it is
-    /// revoked.
+    /// Expiry time. A key without `expires_at` and `expires_in` is valid until it is revoked.
     #[schema(format = DateTime)]
     pub expires_at: Option<String>,
-    /// For how long it is good, like `90d`. Not together with `expires_at`.
+    /// Lifetime of the key, like `90d`. Cannot be combined with `expires_at`.
     pub expires_in: Option<String>,
 }
 
-/// An API key that was made.
+/// A new API key, including the secret.
 #[derive(Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct MadeApiKeyView {
-    /// Its id.
+    /// Id of the key.
     pub id: Uuid,
-    /// What people call it.
+    /// Name of the key.
     pub name: String,
-    /// What its bearer may do.
+    /// Role of the key.
     #[schema(value_type = String, example = "operator")]
     pub role: Role,
-    /// From when on it is worth nothing.
+    /// Expiry time; null if it does not expire.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
-    /// The key itself, to be sent as `Authorization: Bearer ek_…`. Nobody can see it again.
+    /// The key, to be sent as `Authorization: Bearer ek_…`. It cannot be retrieved later.
     #[schema(example = "ek_0f3c…")]
     pub key: String,
 }
 
-/// Makes an API key of the caller's tenant. Only a hash of it is kept: the answer is the only place
-/// it is ever shown in.
+/// Creates an API key in the caller's tenant.
+///
+/// Only a hash is stored: this answer is the only place that shows the key.
 #[utoipa::path(
     post,
     path = "/api/v1/api-keys",
@@ -96,7 +96,7 @@ pub(crate) async fn create(
     Ok(answer)
 }
 
-/// What a document says, or all that is wrong with it.
+/// Reads the document; the error lists everything that is invalid.
 fn read(document: Value, now: Timestamp) -> Result<(String, Role, Option<Timestamp>), Problem> {
     let Value::Object(mut fields) = document else {
         return Err(Problem::parameter("", "the body must be an object"));
@@ -109,8 +109,8 @@ fn read(document: Value, now: Timestamp) -> Result<(String, Role, Option<Timesta
     if name.as_ref().is_none_or(|name| !is_name(name)) {
         faults.push(Fault::new("name", "give it 1 to 255 characters on one line"));
     }
-    let word = text(&mut fields, "role", &mut faults);
-    let role = Role::ALL.into_iter().find(|role| Some(role.as_str()) == word.as_deref());
+    let role_name = text(&mut fields, "role", &mut faults);
+    let role = Role::ALL.into_iter().find(|role| Some(role.as_str()) == role_name.as_deref());
     if role.is_none() {
         faults.push(Fault::new("role", "give it viewer, operator or admin"));
     }
@@ -135,9 +135,9 @@ fn read(document: Value, now: Timestamp) -> Result<(String, Role, Option<Timesta
         let field = if at.is_some() { "expires_at" } else { "expires_in" };
         faults.push(Fault::new(field, "must be in the future"));
     }
-    for stranger in fields.keys() {
+    for unknown in fields.keys() {
         let message = format!("is not known here; the fields are {}", FIELDS.join(", "));
-        faults.push(Fault::new(stranger.as_str(), message));
+        faults.push(Fault::new(unknown.as_str(), message));
     }
     match (name, role) {
         (Some(name), Some(role)) if faults.is_empty() => Ok((name, role, expires_at)),

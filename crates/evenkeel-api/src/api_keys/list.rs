@@ -14,31 +14,31 @@ use crate::params::Params;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A part of the list of API keys.
+/// One page of API keys.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct ApiKeyList {
-    /// What is on it, oldest first; those that were revoked, too.
+    /// The keys, oldest first, including revoked keys.
     pub api_keys: Vec<ApiKeyView>,
-    /// How many there are on all pages.
+    /// Number of items on all pages together.
     pub total: u64,
-    /// Is that only roughly right?
+    /// True if `total` is an estimate.
     pub total_is_estimate: bool,
-    /// How many were asked for.
+    /// The page size: the `limit` of the request.
     pub limit: u32,
-    /// How many were left out first.
+    /// Number of items skipped before this page: the `offset` of the request.
     pub offset: u32,
-    /// The `cursor` of the next page, if there is one.
+    /// The `cursor` that fetches the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
-/// The API keys of the caller's tenant, without the keys themselves.
+/// Lists the API keys of the caller's tenant, without the keys themselves.
 #[utoipa::path(
     get,
     path = "/api/v1/api-keys",
     operation_id = "list_api_keys",
     tag = "access",
     params(PageQuery),
-    responses((status = 200, description = "A part of the list", body = ApiKeyList)),
+    responses((status = 200, description = "One page of the list", body = ApiKeyList)),
     extensions(("x-required-role" = json!("admin"))),
 )]
 pub(crate) async fn list(

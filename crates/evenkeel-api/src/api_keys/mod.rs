@@ -1,4 +1,4 @@
-//! Keys for programs.
+//! `/api/v1/api-keys…`: keys for programs.
 
 mod create;
 mod list;
@@ -18,28 +18,28 @@ pub(crate) use create::*;
 pub(crate) use list::*;
 pub(crate) use revoke::*;
 
-/// An API key, without itself: that is shown once, when it is made.
+/// An API key without the secret, which is shown only once, on creation.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct ApiKeyView {
-    /// Its id.
+    /// Id of the key.
     pub id: Uuid,
-    /// What people call it. The audit log shows what it does as `key:` and this.
+    /// Name of the key. The audit log shows its actions as `key:` and this name.
     pub name: String,
-    /// What its bearer may do.
+    /// Role of the key: `viewer`, `operator` or `admin`.
     #[schema(value_type = String, example = "operator")]
     pub role: Role,
-    /// Who made it.
+    /// Subject that created the key.
     pub created_by: String,
-    /// When it was made.
+    /// Creation time.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
-    /// From when on it is worth nothing.
+    /// Expiry time; null if it does not expire.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
-    /// When it was taken back.
+    /// Time of the revocation.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub revoked_at: Option<Timestamp>,
-    /// When it was last used, to the minute or so.
+    /// Time of the last use, accurate to about a minute.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_used_at: Option<Timestamp>,
 }

@@ -13,25 +13,27 @@ use crate::params::{NoParams, PathId};
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
-/// A key that is worth nothing any more.
+/// A revoked API key.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct RevokedApiKeyView {
-    /// Which one.
+    /// Id of the key.
     pub id: Uuid,
     /// Always true.
     pub revoked: bool,
 }
 
-/// Takes an API key back for good. From then on it opens nothing, on any node.
+/// Revokes an API key for good.
+///
+/// All nodes reject it from then on.
 #[utoipa::path(
     delete,
     path = "/api/v1/api-keys/{id}",
     operation_id = "revoke_api_key",
     tag = "access",
-    params(("id" = uuid::Uuid, Path, description = "Which key")),
+    params(("id" = uuid::Uuid, Path, description = "Id of the key")),
     responses(
-        (status = 200, description = "It is worth nothing any more", body = RevokedApiKeyView),
-        (status = 404, description = "There is no such key, or it was revoked before"),
+        (status = 200, description = "The key is revoked", body = RevokedApiKeyView),
+        (status = 404, description = "Not found, or already revoked"),
     ),
     extensions(("x-required-role" = json!("admin"))),
 )]

@@ -14,32 +14,32 @@ use crate::params::Params;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// Something that was done, or was refused.
+/// A change that was made, or a request that was refused.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct AuditEntryView {
-    /// When.
+    /// Time of the request.
     #[schema(value_type = String, format = DateTime)]
     pub at: Timestamp,
-    /// Who: the subject of a token, or `key:` and the name of an API key; `unknown` if their
+    /// The caller: the subject of a token, or `key:` and the name of an API key; `unknown` if the
     /// credential was refused.
     pub subject: String,
-    /// What they may do, if that is known.
+    /// Role of the caller, if known.
     #[schema(value_type = Option<String>, example = "operator")]
     pub role: Option<Role>,
-    /// What they asked for: the `operationId` of this document.
+    /// The operation: its `operationId` in this document.
     #[schema(example = "create_job")]
     pub action: String,
-    /// What it is about: mostly an id.
+    /// The object of the request, usually its id.
     pub target: Option<String>,
-    /// The status of the answer.
+    /// HTTP status of the answer.
     pub status: u16,
-    /// Was it refused because they may not?
+    /// True if the request was refused for lack of permission.
     pub denied: bool,
-    /// Why it was refused, what went wrong, or what was done.
+    /// The reason for the refusal, the error, or a summary of the change.
     pub detail: Option<String>,
-    /// The address the request came from.
+    /// IP address of the client.
     pub remote: Option<String>,
-    /// The request's id, which its answer had as `X-Request-Id`.
+    /// Id of the request, which the answer carried as `X-Request-Id`.
     pub request_id: String,
 }
 
@@ -60,51 +60,52 @@ impl From<AuditEntry> for AuditEntryView {
     }
 }
 
-/// A part of the audit log.
+/// One page of the audit log.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct AuditList {
-    /// What is on it, newest first. A filter that few pass may leave it short although more follow:
-    /// go on with `next_cursor`.
+    /// The entries, newest first. With a filter the page may be short although more follow:
+    /// continue with `next_cursor`.
     pub entries: Vec<AuditEntryView>,
-    /// How many pass, of the 10,000 that are counted at most.
+    /// Number of matching entries, counted up to 10,000.
     pub total: u64,
-    /// Are there more than were counted?
+    /// True if there are more entries than were counted.
     pub total_is_estimate: bool,
-    /// How many were asked for.
+    /// The page size: the `limit` of the request.
     pub limit: u32,
-    /// How many were left out first.
+    /// Number of items skipped before this page: the `offset` of the request.
     pub offset: u32,
-    /// The `cursor` of the next page, if there is one.
+    /// The `cursor` that fetches the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
-/// Which entries to list.
+/// Filters of the audit log.
 #[derive(Clone, PartialEq, Eq, Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct AuditQuery {
-    /// Those of this subject.
+    /// Only entries of this subject.
     subject: Option<String>,
-    /// Those about this.
+    /// Only entries about this object.
     target: Option<String>,
-    /// Only refusals, or only what was done.
+    /// True: only refusals. False: only changes.
     denied: Option<bool>,
-    /// Those of this time or later.
+    /// Only entries at or after this time.
     #[param(value_type = Option<String>, format = DateTime)]
     from: Option<String>,
-    /// Those from before this time.
+    /// Only entries before this time.
     #[param(value_type = Option<String>, format = DateTime)]
     before: Option<String>,
 }
 
-/// What was changed and what was refused in the caller's tenant. Administrators of the tenant
-/// `default` also see the refusals of those whose credential was worth nothing.
+/// Lists the changes and refusals in the caller's tenant.
+///
+/// Administrators of the tenant `default` also see requests whose credential was invalid.
 #[utoipa::path(
     get,
     path = "/api/v1/audit",
     operation_id = "list_audit",
     tag = "access",
     params(PageQuery, AuditQuery),
-    responses((status = 200, description = "A part of the log", body = AuditList)),
+    responses((status = 200, description = "One page of the log", body = AuditList)),
     extensions(("x-required-role" = json!("admin"))),
 )]
 pub(crate) async fn list(

@@ -14,16 +14,16 @@ use crate::params::Params;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// How many jobs are in each condition.
+/// Number of jobs in each condition.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct ConditionCountsView {
-    /// They keep their promise, or have none to keep.
+    /// Jobs that keep their deadline promise or have none.
     pub ok: u64,
-    /// Something went wrong, or soon will; the promise is kept so far.
+    /// Jobs with a failure or a likely miss; the promise is still kept.
     pub warning: u64,
-    /// The promise is broken.
+    /// Jobs that missed their promise.
     pub error: u64,
-    /// Of these, the jobs whose promise a blackout alone has broken, counted up to 10,000.
+    /// Jobs that missed their promise only because of a blackout, counted up to 10,000.
     pub held_by_blackout: u64,
 }
 
@@ -35,23 +35,23 @@ impl From<ConditionCounts> for ConditionCountsView {
     }
 }
 
-/// A job that is not OK.
+/// A job whose condition is not OK.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct AtRiskView {
-    /// Which job.
+    /// Id of the job.
     #[schema(value_type = uuid::Uuid)]
     pub id: JobId,
-    /// Its name.
+    /// Name of the job.
     pub name: Option<String>,
     /// `WARNING` or `ERROR`.
     pub condition: &'static str,
-    /// Why: `last_run_failed`, `likely_violated_running`, `likely_violated_waiting`, `violated`,
+    /// Reason: `last_run_failed`, `likely_violated_running`, `likely_violated_waiting`, `violated`,
     /// `given_up` or `held_by_blackout`.
     pub reason: &'static str,
-    /// When it turns, or turned, to ERROR if nothing happens.
+    /// When the condition became ERROR, or will if nothing changes.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub error_at: Option<Timestamp>,
-    /// Since when it is in this condition.
+    /// Start of the present condition.
     #[schema(value_type = String, format = DateTime)]
     pub since: Timestamp,
 }
@@ -69,35 +69,35 @@ impl From<AtRisk> for AtRiskView {
     }
 }
 
-/// How many jobs are in each condition, and a part of the list of those that are not OK.
+/// Number of jobs in each condition, and one page of the jobs that are not OK.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct ConditionList {
-    /// Of all jobs of the tenant.
+    /// Counts over all jobs of the tenant.
     pub counts: ConditionCountsView,
-    /// Those that are not OK, soonest ERROR first.
+    /// Jobs that are not OK, earliest ERROR first.
     pub jobs: Vec<AtRiskView>,
-    /// How many there are on all pages.
+    /// Number of items on all pages together.
     pub total: u64,
-    /// Is that only roughly right?
+    /// True if `total` is an estimate.
     pub total_is_estimate: bool,
-    /// How many were asked for.
+    /// The page size: the `limit` of the request.
     pub limit: u32,
-    /// How many were left out first.
+    /// Number of items skipped before this page: the `offset` of the request.
     pub offset: u32,
-    /// The `cursor` of the next page, if there is one.
+    /// The `cursor` that fetches the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
-/// Which jobs.
+/// Filter of the list.
 #[derive(Clone, PartialEq, Eq, Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ConditionQuery {
-    /// Only those in this condition: `WARNING` or `ERROR`.
+    /// Only jobs in this condition: `WARNING` or `ERROR`.
     #[param(pattern = "^(WARNING|ERROR)$")]
     condition: Option<String>,
 }
 
-/// Which jobs do not keep their promises, as they were judged a moment ago.
+/// Lists the jobs that miss their deadline promise or may miss it, as last evaluated a moment ago.
 #[utoipa::path(
     get,
     path = "/api/v1/conditions",
@@ -105,7 +105,7 @@ pub(crate) struct ConditionQuery {
     tag = "conditions",
     params(PageQuery, ConditionQuery),
     responses(
-        (status = 200, description = "Counts, and a part of the list", body = ConditionList),
+        (status = 200, description = "Counts, and one page of the list", body = ConditionList),
     ),
     extensions(("x-required-role" = json!("viewer"))),
 )]
@@ -116,11 +116,11 @@ pub(crate) async fn list(
 ) -> Result<Json<ConditionList>, Problem> {
     let request: PageRequest<RiskCursor> = PageQuery::take(&mut params);
     let ConditionQuery { condition } = ConditionQuery { condition: params.text("condition") };
-    let level = condition.as_deref().and_then(|word| {
-        let level = read_level(word);
+    let level = condition.as_deref().and_then(|name| {
+        let level = read_level(name);
         if level.is_none() {
             let message = format!(
-                "{word:?} is not one of WARNING, ERROR; jobs that are OK are counted, not listed"
+                "{name:?} is not one of WARNING, ERROR; jobs that are OK are counted, not listed"
             );
             params.fault("condition", message);
         }
@@ -139,7 +139,7 @@ pub(crate) async fn list(
     }))
 }
 
-fn read_level(word: &str) -> Option<Level> {
+fn read_level(name: &str) -> Option<Level> {
     let known = [Level::Warning, Level::Error];
-    known.into_iter().find(|level| level.as_str().eq_ignore_ascii_case(word))
+    known.into_iter().find(|level| level.as_str().eq_ignore_ascii_case(name))
 }

@@ -13,24 +13,26 @@ use crate::params::{NoParams, PathId};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A letter that is gone.
+/// A deleted dead letter.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct DeletedLetterView {
-    /// Which one.
+    /// Id of the dead letter.
     #[schema(value_type = uuid::Uuid)]
     pub id: RunId,
     /// Always true.
     pub deleted: bool,
 }
 
-/// Throws a dead letter away; its executions stay in the history.
+/// Deletes a dead letter.
+///
+/// Its executions stay in the history.
 #[utoipa::path(
     delete,
     path = "/api/v1/dead-letters/{id}",
     operation_id = "delete_dead_letter",
     tag = "executions",
-    params(("id" = uuid::Uuid, Path, description = "The id of the letter, or of an execution of its run")),
-    responses((status = 200, description = "It is gone", body = DeletedLetterView)),
+    params(("id" = uuid::Uuid, Path, description = "Id of the dead letter, or of an execution of its run")),
+    responses((status = 200, description = "The deleted dead letter", body = DeletedLetterView)),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn delete(
@@ -40,7 +42,7 @@ pub(crate) async fn delete(
     _: NoParams,
     _: NoBody,
 ) -> Result<Json<DeletedLetterView>, Problem> {
-    let id = read_id(&id)?.key().run_id();
+    let id = read_id(&id)?;
     let there = app.runs.delete_dead(&caller.scope, &[id]).await?;
     if there == [true] { Ok(Json(DeletedLetterView { id, deleted: true })) } else { Err(missing()) }
 }

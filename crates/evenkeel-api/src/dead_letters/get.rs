@@ -10,14 +10,14 @@ use crate::params::{NoParams, PathId};
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
-/// One run that failed for good.
+/// Returns a dead letter: a run that failed and will not be retried.
 #[utoipa::path(
     get,
     path = "/api/v1/dead-letters/{id}",
     operation_id = "get_dead_letter",
     tag = "executions",
-    params(("id" = uuid::Uuid, Path, description = "The id of the letter, or of an execution of its run")),
-    responses((status = 200, description = "The letter", body = DeadLetterView)),
+    params(("id" = uuid::Uuid, Path, description = "Id of the dead letter, or of an execution of its run")),
+    responses((status = 200, description = "The dead letter", body = DeadLetterView)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn get(

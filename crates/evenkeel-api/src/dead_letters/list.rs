@@ -13,42 +13,44 @@ use crate::params::{Params, job_in_query};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A part of the list of dead letters.
+/// One page of dead letters.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct DeadLetterList {
-    /// What is on it, newest first.
+    /// The dead letters, newest first.
     pub dead_letters: Vec<DeadLetterView>,
-    /// How many there are on all pages, counted up to 10,000.
+    /// Number of dead letters on all pages, counted up to 10,000.
     pub total: u64,
-    /// Are there more than that?
+    /// True if there are more than 10,000.
     pub total_is_estimate: bool,
-    /// How many were asked for.
+    /// The page size: the `limit` of the request.
     pub limit: u32,
-    /// How many were left out first.
+    /// Number of items skipped before this page: the `offset` of the request.
     pub offset: u32,
-    /// The `cursor` of the next page, if there is one.
+    /// The `cursor` that fetches the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
-/// Which letters.
+/// Filters of the list.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct DeadLetterQuery {
-    /// Only those of this job (its id or name).
+    /// Only dead letters of this job (its id or name).
     job_id: Option<String>,
-    /// Only those that were taken up again, or only those that were not.
+    /// True: only redriven letters. False: only those not yet redriven.
     redriven: Option<bool>,
 }
 
-/// Runs that failed for good, of jobs with `"on_failure": {"action": "dead_letter"}`, newest first.
-/// They are kept for 30 days, and the newest 10,000 of each tenant.
+/// Lists dead letters, newest first: failed runs of jobs with `"on_failure": {"action":
+/// "dead_letter"}`.
+///
+/// They are kept for 30 days, and at most 10,000 per tenant.
 #[utoipa::path(
     get,
     path = "/api/v1/dead-letters",
     operation_id = "list_dead_letters",
     tag = "executions",
     params(PageQuery, DeadLetterQuery),
-    responses((status = 200, description = "A part of the list", body = DeadLetterList)),
+    responses((status = 200, description = "One page of the list", body = DeadLetterList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn list(

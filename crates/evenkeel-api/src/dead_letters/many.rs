@@ -1,4 +1,4 @@
-//! `POST /api/v1/dead-letters/redrive` and `…/delete`: many letters at once.
+//! `POST /api/v1/dead-letters/redrive` and `…/delete`: many dead letters at once.
 
 use axum::Json;
 use axum::extract::State;
@@ -15,51 +15,51 @@ use crate::params::NoParams;
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
-/// Which letters.
+/// The dead letters to handle.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LetterIdsDocument {
-    /// Their ids, at most 1000.
+    /// Ids of the dead letters, at most 1000.
     #[schema(value_type = Vec<uuid::Uuid>, max_items = 1000)]
     pub ids: Vec<RunId>,
 }
 
-/// What became of one letter of many.
+/// The result for one dead letter.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct LetterResultView {
-    /// Which one.
+    /// Id of the dead letter.
     #[schema(value_type = uuid::Uuid)]
     pub id: RunId,
-    /// Was it done?
+    /// True if it was redriven or deleted.
     pub ok: bool,
-    /// The run that it becomes, if it was taken up.
+    /// The new run, if it was redriven.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<uuid::Uuid>)]
     pub run_id: Option<RunId>,
-    /// Why it was not done.
+    /// The reason for the refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Problem>,
 }
 
-/// What became of letters that were to be taken up.
+/// The results of a bulk redrive.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct RedrivenLettersView {
-    /// How many were.
+    /// Number of dead letters handled.
     pub redriven: u64,
-    /// How many were not.
+    /// Number of dead letters refused.
     pub refused: u64,
-    /// Each of them, in order.
+    /// One result for each id, in the same order.
     pub results: Vec<LetterResultView>,
 }
 
-/// What became of letters that were to be thrown away.
+/// The results of a bulk delete.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct DeletedLettersView {
-    /// How many were.
+    /// Number of dead letters handled.
     pub deleted: u64,
-    /// How many were not there.
+    /// Number of dead letters not found.
     pub refused: u64,
-    /// Each of them, in order.
+    /// One result for each id, in the same order.
     pub results: Vec<LetterResultView>,
 }
 
@@ -74,8 +74,10 @@ fn count(results: &[LetterResultView]) -> (u64, u64) {
     (done, results.len() as u64 - done)
 }
 
-/// Takes many dead letters up, each on its own: their jobs run again, now. Of a job whose overlap
-/// policy allows one run at a time, one letter is taken up, and the others when that run is over.
+/// Redrives many dead letters, each independently: their jobs run again now.
+///
+/// If the overlap policy of a job allows one run at a time, one of its letters is redriven now and
+/// the others are refused until that run has ended.
 #[utoipa::path(
     post,
     path = "/api/v1/dead-letters/redrive",
@@ -83,7 +85,7 @@ fn count(results: &[LetterResultView]) -> (u64, u64) {
     tag = "executions",
     request_body(content = LetterIdsDocument,
         example = json!({"ids": ["0006442d-7b2b-8640-8000-000000040000"]})),
-    responses((status = 200, description = "What became of each", body = RedrivenLettersView)),
+    responses((status = 200, description = "The result for each item", body = RedrivenLettersView)),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn redrive_many(
@@ -115,7 +117,9 @@ pub(crate) async fn redrive_many(
     Ok(Json(RedrivenLettersView { redriven, refused, results }))
 }
 
-/// Throws many dead letters away; their executions stay in the history.
+/// Deletes many dead letters.
+///
+/// Their executions stay in the history.
 #[utoipa::path(
     post,
     path = "/api/v1/dead-letters/delete",
@@ -123,7 +127,7 @@ pub(crate) async fn redrive_many(
     tag = "executions",
     request_body(content = LetterIdsDocument,
         example = json!({"ids": ["0006442d-7b2b-8640-8000-000000040000"]})),
-    responses((status = 200, description = "What became of each", body = DeletedLettersView)),
+    responses((status = 200, description = "The result for each item", body = DeletedLettersView)),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn delete_many(
@@ -133,10 +137,10 @@ pub(crate) async fn delete_many(
     JsonBody(document): JsonBody,
 ) -> Result<Json<DeletedLettersView>, Problem> {
     let ids = read(&document)?;
-    let there = app.runs.delete_dead(&caller.scope, &ids).await?;
+    let found = app.runs.delete_dead(&caller.scope, &ids).await?;
     let results: Vec<LetterResultView> = ids
         .into_iter()
-        .zip(there)
+        .zip(found)
         .map(|(id, ok)| LetterResultView { id, ok, run_id: None, error: (!ok).then(missing) })
         .collect();
     let (deleted, refused) = count(&results);

@@ -14,29 +14,31 @@ use crate::params::{NoParams, PathId};
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
-/// A letter that was taken up.
+/// A redriven dead letter.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct RedrivenView {
-    /// Which one.
+    /// Id of the dead letter.
     #[schema(value_type = uuid::Uuid)]
     pub id: RunId,
-    /// The run that it becomes.
+    /// Id of the new run.
     #[schema(value_type = uuid::Uuid)]
     pub run_id: RunId,
 }
 
-/// Takes a dead letter up: its job runs again, now, beside its schedule. A letter is taken up once;
-/// if the new run dies as well, it has a letter of its own.
+/// Redrives a dead letter: its job runs again now, in addition to its schedule.
+///
+/// A letter can be redriven once. If the new run fails for good as well, it gets a dead letter of
+/// its own.
 #[utoipa::path(
     post,
     path = "/api/v1/dead-letters/{id}/redrive",
     operation_id = "redrive_dead_letter",
     tag = "executions",
-    params(("id" = uuid::Uuid, Path, description = "The id of the letter, or of an execution of its run")),
+    params(("id" = uuid::Uuid, Path, description = "Id of the dead letter, or of an execution of its run")),
     responses(
-        (status = 202, description = "It will run", body = RedrivenView),
-        (status = 409, description = "It was taken up before, a run of its job goes on, or the job is \
-         over"),
+        (status = 202, description = "The new run is queued", body = RedrivenView),
+        (status = 409, description = "It was already redriven, a run of its job is active, or the job has \
+         ended"),
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]

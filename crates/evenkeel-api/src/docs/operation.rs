@@ -1,4 +1,4 @@
-//! One operation: what it takes and what it answers.
+//! Renders one operation: its parameters, body and answers.
 
 use std::fmt::Write as _;
 
@@ -7,19 +7,17 @@ use serde_json::Value;
 use super::page::{escape, text};
 use super::schema;
 
-/// An operation of the document.
 pub(super) struct Operation<'a> {
     document: &'a Value,
     method: String,
     path: &'a str,
-    /// The group it is shown in.
     pub(super) tag: &'a str,
     id: &'a str,
     spec: &'a Value,
 }
 
 impl<'a> Operation<'a> {
-    /// All of them, in the order of their paths.
+    /// Returns all operations of the document, sorted by path.
     pub(super) fn all(document: &'a Value) -> Vec<Self> {
         let paths = document["paths"].as_object().into_iter().flatten();
         let of_path = |(path, item): (&'a String, &'a Value)| {
@@ -36,7 +34,7 @@ impl<'a> Operation<'a> {
         paths.flat_map(of_path).collect()
     }
 
-    /// Its line in the list of operations.
+    /// Writes the link to the operation for the table of contents.
     pub(super) fn write_link(&self, page: &mut String) {
         let _ = write!(
             page,
@@ -47,7 +45,7 @@ impl<'a> Operation<'a> {
         );
     }
 
-    /// All about it.
+    /// Writes the description of the operation.
     pub(super) fn write(&self, page: &mut String) {
         let _ = write!(
             page,
@@ -109,7 +107,7 @@ impl<'a> Operation<'a> {
         }
     }
 
-    /// A call as one types it.
+    /// Writes an example call with curl.
     fn write_call(&self, page: &mut String, name: &str, media_type: &str, example: &Value) {
         let body = match example {
             Value::String(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! The page around the operations.
+//! Renders the page around the operations.
 
 use std::fmt::Write as _;
 
@@ -9,22 +9,22 @@ use super::schema;
 
 const STYLE: &str = include_str!("style.css");
 
-/// The page of an OpenAPI document.
+/// Renders an OpenAPI document as an HTML page.
 pub(super) fn render(document: &Value) -> String {
     let info = &document["info"];
     let operations = Operation::all(document);
     let mut page = String::new();
     let title = escape(text(&info["title"]));
-    // Writing to a text cannot fail.
+    // Writing to a string cannot fail.
     let _ = write!(
         page,
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
          <title>{title} API</title><style>{STYLE}</style></head><body>\
-         <a class=\"skip\" href=\"#main\">To the operations</a>\
+         <a class=\"skip\" href=\"#main\">Skip to the operations</a>\
          <header><h1>{title} <small>API {}</small></h1><p>{}</p>\
-         <p>Every request but those for health needs <code>Authorization: Bearer TOKEN</code>; \
-         <code>evenkeel token create</code> makes one. The same in JSON: \
+         <p>Every request except health checks needs <code>Authorization: Bearer TOKEN</code>; \
+         <code>evenkeel token create</code> makes a token. This document as JSON: \
          <code>/api/openapi.json</code>.</p></header>",
         escape(text(&info["version"])),
         escape(text(&info["description"])),
@@ -54,12 +54,12 @@ pub(super) fn render(document: &Value) -> String {
     page
 }
 
-/// A text of the document; nothing if it is none.
+/// Returns a string of the document, or "" for any other value.
 pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// A text as HTML shows it.
+/// Escapes text for HTML.
 pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn every_operation_and_every_schema_has_its_place() {
+    fn page_shows_every_operation_and_schema_once() {
         let (document, page) = (document(), render(&document()));
         for (path, item) in document["paths"].as_object().unwrap() {
             for (method, operation) in item.as_object().unwrap() {
@@ -99,19 +99,19 @@ mod tests {
     }
 
     #[test]
-    fn every_link_of_the_page_leads_into_it() {
+    fn page_links_lead_into_the_page_itself() {
         let page = render(&document());
         let links: Vec<&str> =
             page.split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
         assert!(links.len() > 40);
         for link in links {
-            let id = link.strip_prefix('#').unwrap_or_else(|| panic!("{link} leads elsewhere"));
-            assert!(page.contains(&format!("id=\"{id}\"")), "{link} leads nowhere");
+            let id = link.strip_prefix('#').unwrap_or_else(|| panic!("{link} leads out of the page"));
+            assert!(page.contains(&format!("id=\"{id}\"")), "{link} has no target");
         }
     }
 
     #[test]
-    fn what_a_description_says_is_text() {
+    fn descriptions_are_escaped() {
         let document = json!({
             "info": {"title": "<b>", "version": "1", "description": "a & \"b\""}, "tags": [],
         });

@@ -1,4 +1,4 @@
-//! What documents are made of, in words.
+//! Renders the schemas and their fields.
 
 use std::fmt::Write as _;
 
@@ -8,13 +8,13 @@ use super::page::{escape, text};
 
 const SCHEMAS: &str = "#/components/schemas/";
 
-/// What a reference leads to, or the value itself.
+/// Follows a `$ref`; returns any other value itself.
 pub(super) fn followed<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     let pointer = value["$ref"].as_str().and_then(|to| to.strip_prefix('#'));
     pointer.and_then(|pointer| document.pointer(pointer)).unwrap_or(value)
 }
 
-/// All schemas, each with its fields.
+/// Writes all schemas with their fields.
 pub(super) fn write_all(page: &mut String, document: &Value) {
     page.push_str("<section id=\"schemas\"><h2>schemas</h2>");
     let schemas = document["components"]["schemas"].as_object().into_iter().flatten();
@@ -40,7 +40,7 @@ fn write_fields(page: &mut String, schema: &Value) {
         schema["required"].as_array().into_iter().flatten().map(text).collect();
     page.push_str("<table>");
     for (name, field) in fields {
-        let mark = if required.contains(&name.as_str()) { "" } else { ", may be left out" };
+        let mark = if required.contains(&name.as_str()) { "" } else { ", optional" };
         let _ = write!(
             page,
             "<tr><th scope=\"row\"><code>{}</code></th><td>{}{mark}</td><td>{}</td></tr>",
@@ -52,7 +52,7 @@ fn write_fields(page: &mut String, schema: &Value) {
     page.push_str("</table>");
 }
 
-/// The kind of value that a schema means, as HTML.
+/// Describes the type of a schema, as HTML.
 pub(super) fn kind(schema: &Value) -> String {
     if let Some(name) = schema["$ref"].as_str().and_then(|to| to.strip_prefix(SCHEMAS)) {
         let name = escape(name);
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kind_is_told_in_words() {
+    fn kind_describes_the_type_of_a_schema() {
         for (schema, words) in [
             (json!({"type": ["string", "null"], "format": "uuid"}), "string or null (uuid)"),
             (json!({"type": "array", "items": {"type": "integer"}}), "list of integer"),

@@ -1,5 +1,5 @@
-//! The page that `/api/docs` shows to a browser without a token. A browser sends no token by itself,
-//! so the page asks the user for one instead of answering 401.
+//! The page that `/api/docs` shows to a browser without a token. Browsers send no token on their
+//! own, so the page asks the user for one instead of answering 401.
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
@@ -10,16 +10,16 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
 
 const STYLE: &str = include_str!("style.css");
-/// Fetches the page with the token and shows it in place of the form. The token is kept in no
-/// storage and no address: it is gone with the page.
+/// Fetches the page with the token and shows it in place of the form. The token is kept in memory
+/// only and is lost when the page is closed.
 const SCRIPT: &str = include_str!("sign_in.js");
 
-/// Answers a browser that asks for the documentation without a token with a page that asks for one.
-/// It holds no data. Every other request passes.
+/// Answers a browser that requests the documentation without a token with a page that asks for one.
+/// That page contains no data. Every other request passes.
 pub(crate) async fn sign_in(request: Request, next: Next) -> Response {
-    let asks_for_docs = request.method() == Method::GET && request.uri().path() == "/api/docs";
+    let wants_docs = request.method() == Method::GET && request.uri().path() == "/api/docs";
     let headers = request.headers();
-    if !asks_for_docs || headers.contains_key(header::AUTHORIZATION) || !is_browser(headers) {
+    if !wants_docs || headers.contains_key(header::AUTHORIZATION) || !is_browser(headers) {
         return next.run(request).await;
     }
     let mut response = Html(page()).into_response();
@@ -29,7 +29,7 @@ pub(crate) async fn sign_in(request: Request, next: Next) -> Response {
     response
 }
 
-/// Programs ask for JSON or for anything; a browser asks for HTML by name.
+/// Browsers name `text/html` in `Accept`; other clients do not.
 fn is_browser(headers: &HeaderMap) -> bool {
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     accept.is_some_and(|accept| accept.contains("text/html"))
@@ -54,7 +54,7 @@ fn page() -> String {
     )
 }
 
-/// Only this script runs, and it reaches this server only. The page it then shows runs nothing.
+/// Allows only this script, which may connect to this server only.
 fn policy() -> String {
     let hash = STANDARD.encode(Sha256::digest(SCRIPT));
     format!(

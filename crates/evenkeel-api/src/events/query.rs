@@ -1,4 +1,4 @@
-//! Which events somebody wants to hear of, and from when on.
+//! The query of an event stream: which events, and where to start.
 
 use axum::http::HeaderMap;
 use evenkeel_store::{EventKind, EventNo};
@@ -6,20 +6,20 @@ use utoipa::IntoParams;
 
 use crate::params::Params;
 
-/// Which events.
+/// Filters of the event stream.
 #[derive(Clone, PartialEq, Eq, Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct EventQuery {
-    /// Only these kinds, separated by commas; `job.*` and `run.*` stand for all of a sort.
+    /// Only these kinds, separated by commas. `job.*` and `run.*` match all kinds with that prefix.
     #[param(example = "job.*,run.ended")]
     kinds: Option<String>,
-    /// Only those about this job (its id or name).
+    /// Only events about this job (its id or name).
     job_id: Option<String>,
-    /// Go on after the event with this id. The header `Last-Event-ID` does the same, and wins.
+    /// Resume after the event with this id. The header `Last-Event-ID` does the same and takes
+    /// precedence.
     after: Option<String>,
 }
 
-/// What a client wants to be sent.
 pub(crate) struct Wanted {
     pub(crate) kinds: Vec<EventKind>,
     pub(crate) job: Option<String>,
@@ -27,8 +27,8 @@ pub(crate) struct Wanted {
 }
 
 impl EventQuery {
-    /// Takes the parameters, and the place to go on from.
-    /// The job is as the client wrote it: looking it up needs the store.
+    /// Reads the parameters. The job stays as the client wrote it, because looking it up needs the
+    /// store.
     pub(crate) fn take(params: &mut Params, headers: &HeaderMap) -> Wanted {
         let query = Self {
             kinds: params.text("kinds"),
@@ -37,7 +37,8 @@ impl EventQuery {
         };
         let kinds = query.kinds.map(|text| read_kinds(&text, params)).unwrap_or_default();
         let after = query.after.and_then(|text| read_place("after", &text, params));
-        // A browser that comes back sends both: the address as it was, and how far it came.
+        // A browser that reconnects sends both: the original URL and the id of the last event it
+        // received.
         let last = headers.get("last-event-id").map(|value| value.to_str().unwrap_or("?"));
         let last = last.filter(|text| !text.is_empty());
         let last = last.and_then(|text| read_place("Last-Event-ID", text, params));
@@ -55,11 +56,11 @@ fn read_place(name: &str, text: &str, params: &mut Params) -> Option<EventNo> {
 
 fn read_kinds(text: &str, params: &mut Params) -> Vec<EventKind> {
     let mut kinds = Vec::new();
-    for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+    for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
         let before = kinds.len();
-        let sort = word.strip_suffix('*').filter(|sort| sort.ends_with('.'));
-        kinds.extend(EventKind::ALL.into_iter().filter(|kind| match sort {
-            Some(sort) => kind.as_str().starts_with(sort),
+        let prefix = name.strip_suffix('*').filter(|prefix| prefix.ends_with('.'));
+        kinds.extend(EventKind::ALL.into_iter().filter(|kind| match prefix {
+            kind.as_str().starts_with(sort) => Some(prefix) => kind.as_str().starts_with(prefix) => kind.as_str().starts_with(sort),
             None => kind.as_str() == word,
         }));
         if kinds.len() == before {

@@ -15,14 +15,15 @@ use crate::problem::Problem;
 use crate::state::App;
 use crate::streams::{Source, StreamEvent};
 
-/// What happens, as it happens: a stream of server-sent events.
+/// Streams events as they happen, as server-sent events.
 ///
-/// Each has an `id`, its kind as `event`, and an EventView as `data`. Whoever lost the stream goes on
-/// where it was with `Last-Event-ID`; the newest 10,000 events are kept while somebody listens and a
-/// minute longer. Where some may be missing there is an event `gap`: look at what you need to know
-/// anew. Without a place to go on from, the stream begins now; in a cluster the other nodes join in
-/// within a second. A comment every 15 seconds shows that the stream lives. It ends when the token
-/// does (half a minute after an API key is revoked), after an hour at the latest, or when the node stops: come back.
+/// Each event has an `id`, its kind as `event`, and an EventView as `data`. A client that
+/// reconnects with `Last-Event-ID` continues where it stopped; the newest 10,000 events are kept
+/// while any client listens and for one more minute. An event `gap` means that events may be
+/// missing: reload the state you need. Without a start position the stream begins now; in a cluster
+/// the other nodes join within a second. A comment every 15 seconds shows that the stream is alive.
+/// The stream ends when the token expires (30 seconds after an API key is revoked), after one hour,
+/// or when the node stops: reconnect.
 #[utoipa::path(
     get,
     path = "/api/v1/events",
@@ -31,7 +32,7 @@ use crate::streams::{Source, StreamEvent};
     params(
         EventQuery,
         ("Last-Event-ID" = Option<String>, Header,
-         description = "Go on after the event with this id"),
+         description = "Resume after the event with this id"),
     ),
     responses(
         (status = 200, description = "The stream", body = StreamEvent,
@@ -64,13 +65,13 @@ impl Source for Told {
         match self.listening.next().await {
             Ok(news) => Some(news.into_iter().map(|news| message(news, &self.run_ids)).collect()),
             Err(error) => {
-                tracing::error!(error = &error as &dyn std::error::Error, "a stream broke");
+                tracing::error!(error = &error as &dyn std::error::Error, "event stream failed; closing it");
                 None
             }
         }
     }
 
-    /// So a stream whose filter lets nothing pass can be gone on with, too.
+    /// The position lets a client resume a stream even if no event has passed its filter.
     fn greet(&self, event: Message) -> Message {
         event.id(self.listening.at().0.to_string())
     }
@@ -83,7 +84,7 @@ fn message(news: News, ids: &RunIds) -> Message {
             .data(r#"{"detail":"events before this one may be missing"}"#),
         News::Event(event) => {
             let message = Message::default().id(event.no.0.to_string()).event(event.kind.as_str());
-            // Strings and numbers can always be written; a newline in them is escaped.
+            // Serializing strings and numbers cannot fail, and newlines in them are escaped.
             let text = serde_json::to_string(&EventView::new(event, ids)).unwrap_or_default();
             message.data(text)
         }

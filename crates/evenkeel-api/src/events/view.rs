@@ -1,4 +1,4 @@
-//! An event as people see it.
+//! The view of an event.
 
 use evenkeel_core::{AttemptId, JobId, RunId, RunIds, Timestamp};
 use evenkeel_store::Event;
@@ -6,28 +6,29 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-/// Something that has happened: the `data` of a server-sent event.
+/// An event: the `data` of a server-sent event.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct EventView {
-    /// `job.created`, `job.updated`, `job.paused`, `job.resumed`, `job.cancelled`, `job.deleted`,
-    /// `job.condition`, `run.requested`, `run.started`, `run.ended`, `run.exhausted`, `run.dead`…
+    /// Kind of the event: `job.created`, `job.updated`, `job.paused`, `job.resumed`,
+    /// `job.cancelled`, `job.deleted`, `job.condition`, `run.requested`, `run.started`,
+    /// `run.ended`, `run.exhausted`, `run.dead`…
     pub kind: &'static str,
-    /// When.
+    /// Time of the event.
     #[schema(value_type = String, format = DateTime)]
     pub at: Timestamp,
-    /// The job it is about.
+    /// Id of the job.
     #[schema(value_type = Option<uuid::Uuid>)]
     pub job_id: Option<JobId>,
-    /// The name of that job when the event was written down, if it had one.
+    /// Name of the job at that time, if it had one.
     pub job_name: Option<String>,
-    /// The run it is about.
+    /// Id of the run.
     #[schema(value_type = Option<uuid::Uuid>)]
     pub run_id: Option<RunId>,
-    /// The execution it is about.
+    /// Id of the execution.
     #[schema(value_type = Option<uuid::Uuid>)]
     pub execution_id: Option<AttemptId>,
-    /// More about it. `run.started`: `node`, `scheduled_at`, `retry_attempt`. `run.ended`: `status`,
-    /// `duration_ms`, and if there are any `error_message`, `items_crawled`, `items_indexed`,
+    /// Further fields. `run.started`: `node`, `scheduled_at`, `retry_attempt`. `run.ended`:
+    /// `status`, `duration_ms`, and if present `error_message`, `items_crawled`, `items_indexed`,
     /// `retry_at`. `run.exhausted`: `status`, `attempts`, `error_message`. `job.condition`:
     /// `condition`, `before`, `reason`.
     #[schema(value_type = Object)]
@@ -43,7 +44,7 @@ impl EventView {
             job_name: event.job_name,
             run_id: event.run.map(|key| ids.run_id(key)),
             execution_id: event.run.map(|key| ids.attempt_id(key)),
-            // It was made by us, as an object.
+            // The server wrote it as an object.
             data: serde_json::from_str(&event.data).unwrap_or_default(),
         }
     }

@@ -15,26 +15,28 @@ use crate::params::{NoParams, PathId};
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
-/// A run that ends, or has not begun and never will.
+/// A cancelled run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct CancelledView {
-    /// The execution that was asked to end, or withdrawn.
+    /// The execution that was asked to stop, or withdrawn from the queue.
     #[schema(value_type = uuid::Uuid)]
     pub execution_id: AttemptId,
-    /// Does it still run? It ends within seconds then.
+    /// True if it is still running; it stops within seconds.
     pub running: bool,
 }
 
-/// Ends one run: what runs of it is stopped, what waits is withdrawn. Its job goes on.
+/// Cancels one run: a running execution is stopped, a queued one is withdrawn.
+///
+/// The job stays active.
 #[utoipa::path(
     post,
     path = "/api/v1/executions/{id}/cancel",
     operation_id = "cancel_execution",
     tag = "executions",
-    params(("id" = uuid::Uuid, Path, description = "The id of an execution or of a run")),
+    params(("id" = uuid::Uuid, Path, description = "Id of an execution, or of a run (its latest execution)")),
     responses(
-        (status = 202, description = "It ends", body = CancelledView),
-        (status = 409, description = "It has ended"),
+        (status = 202, description = "The run is being cancelled", body = CancelledView),
+        (status = 409, description = "The run has already ended"),
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]

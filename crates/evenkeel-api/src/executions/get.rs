@@ -9,13 +9,13 @@ use crate::params::{NoParams, PathId};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// One execution, or the latest execution of a run.
+/// Returns an execution, or the latest execution of a run.
 #[utoipa::path(
     get,
     path = "/api/v1/executions/{id}",
     operation_id = "get_execution",
     tag = "executions",
-    params(("id" = uuid::Uuid, Path, description = "The id of an execution or of a run")),
+    params(("id" = uuid::Uuid, Path, description = "Id of an execution, or of a run (its latest execution)")),
     responses((status = 200, description = "The execution", body = ExecutionView)),
     extensions(("x-required-role" = json!("viewer"))),
 )]

@@ -13,32 +13,32 @@ use crate::params::{Params, job_in_query};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// Executions that failed for the same reason, as far as their messages tell.
+/// A group of failed executions with similar error messages.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct FailureView {
-    /// What their messages have in common: numbers, ids and what stands in quotes do not count.
+    /// Identifies the group: a hash of the message without numbers, ids and quoted text.
     #[schema(value_type = String, example = "5f3c1a9be27d4410")]
     pub fingerprint: String,
-    /// How many there are.
+    /// Number of failed executions in the group.
     #[schema(example = 12)]
     pub count: u64,
-    /// What the newest said. Of a program that failed, the first line has the exit code and the last
-    /// line of its standard error.
+    /// Error of the newest one. For a program, the first line has the exit code and the last line
+    /// of standard error.
     #[schema(example = "connect to 10.0.0.7:443 failed: timed out")]
     pub error_message: String,
-    /// When the first was noticed.
+    /// End of the first failure.
     #[schema(value_type = String, format = DateTime)]
     pub first_at: Timestamp,
-    /// When the newest ended.
+    /// End of the newest failure.
     #[schema(value_type = String, format = DateTime)]
     pub last_at: Timestamp,
-    /// The newest one.
+    /// Id of the newest failed execution.
     #[schema(value_type = uuid::Uuid)]
     pub execution_id: AttemptId,
-    /// The job of the newest one, if it is still there.
+    /// Id of the newest failure's job, if it still exists.
     #[schema(value_type = Option<uuid::Uuid>)]
     pub job_id: Option<JobId>,
-    /// Its name, if it has one.
+    /// Name of that job.
     #[schema(example = "nightly-report")]
     pub job_name: Option<String>,
 }
@@ -58,41 +58,42 @@ impl FailureView {
     }
 }
 
-/// A part of the list of failures.
+/// One page of failure groups.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct FailureList {
-    /// What is on it, newest first.
+    /// The groups, newest first.
     pub failures: Vec<FailureView>,
-    /// How many groups there are on all pages.
+    /// Number of groups on all pages together.
     pub total: u64,
-    /// Is that only roughly right?
+    /// True if `total` is an estimate.
     pub total_is_estimate: bool,
-    /// How many were asked for.
+    /// The page size: the `limit` of the request.
     pub limit: u32,
-    /// How many were left out first.
+    /// Number of items skipped before this page: the `offset` of the request.
     pub offset: u32,
-    /// The `cursor` of the next page, if there is one.
+    /// The `cursor` that fetches the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
-/// Which failures.
+/// Filter of the list.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct FailureQuery {
-    /// Only those of this job (its id or name), among its executions that are kept (the newest 2,000
-    /// at most).
+    /// Only failures of this job (its id or name), among its stored executions (at most the newest
+    /// 2,000).
     job_id: Option<String>,
 }
 
-/// Failed executions, grouped by what their messages have in common, newest first. Groups are kept
-/// for as long as history is.
+/// Lists failed executions, grouped by similar error messages, newest first.
+///
+/// Groups are kept as long as the execution history.
 #[utoipa::path(
     get,
     path = "/api/v1/failures",
     operation_id = "list_failures",
     tag = "executions",
     params(PageQuery, FailureQuery),
-    responses((status = 200, description = "A part of the list", body = FailureList)),
+    responses((status = 200, description = "One page of the list", body = FailureList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn list(

@@ -1,4 +1,4 @@
-//! What commands on one job answer.
+//! Applies a command to one job and answers with the job.
 
 use axum::Json;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -17,26 +17,23 @@ use crate::state::App;
 /// A job after a command.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct CommandedView {
-    /// The job as it is now.
     #[serde(flatten)]
     pub job: JobView,
-    /// Executions of it that still run. If the job was cancelled, they were asked to end.
+    /// Executions that are still running. If the job was cancelled, they were asked to stop.
     #[schema(value_type = Vec<uuid::Uuid>)]
     pub still_running: Vec<AttemptId>,
-    /// The run that the command began.
+    /// Id of the run that the command created.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<uuid::Uuid>)]
     pub run_id: Option<RunId>,
-    /// When the blackout ends that holds that run.
+    /// End of the blackout that delays that run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub held_until: Option<Timestamp>,
 }
 
-/// The same with its tag.
 pub(super) type Commanded = ([(HeaderName, HeaderValue); 1], Json<CommandedView>);
 
-/// Has a job do what is asked, and shows it.
 pub(super) async fn command(
     app: &App,
     caller: &Caller,
@@ -44,7 +41,7 @@ pub(super) async fn command(
     ask: Ask,
     headers: &HeaderMap,
 ) -> Result<Commanded, Problem> {
-    // Asked for first: once the command is obeyed, nothing must go wrong any more.
+    // Read first: after the command is applied, nothing may fail any more.
     let now = app.jobs.now().await?;
     let done = app.jobs.ask_one(&caller.scope, id, ask, if_match(headers).as_deref()).await?;
     let view = view(app, caller, done, now).await?;

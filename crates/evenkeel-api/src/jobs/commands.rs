@@ -17,97 +17,98 @@ use crate::params::NoParams;
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
-/// A command for many jobs.
+/// A command for many jobs, selected by `ids` or `filter`.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BulkCommandDocument {
     /// `pause`, `resume`, `cancel`, `retry`, `delete` or `set_priority`.
     #[schema(pattern = "^(pause|resume|cancel|retry|delete|set_priority)$", example = "pause")]
     pub action: String,
-    /// For these jobs, at most 10,000.
+    /// Ids of the jobs, at most 10,000.
     #[schema(value_type = Option<Vec<uuid::Uuid>>, max_items = 10_000)]
     pub ids: Option<Vec<JobId>>,
-    /// For those that pass this; the empty one means all.
+    /// Selects jobs; an empty filter selects all jobs.
     pub filter: Option<FilterDocument>,
-    /// Only count what it would do.
+    /// True: only count what the command would do.
     #[schema(default = false)]
     pub dry_run: Option<bool>,
-    /// The weight in their lanes, for `set_priority`.
+    /// For `set_priority`: the new priority, 0 to 100.
     #[schema(maximum = 100)]
     pub priority: Option<u8>,
-    /// With a filter, goes on where another answer ended: its `next_cursor`.
+    /// With a filter: continue after another answer, its `next_cursor`.
     pub cursor: Option<String>,
 }
 
-/// Which jobs: those that pass all that is said.
+/// Selects the jobs that match all given conditions.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FilterDocument {
-    /// Those whose name starts with this.
+    /// Name starts with this.
     pub name_prefix: Option<String>,
-    /// Those about this source.
+    /// `source_id` equals this.
     pub source_id: Option<String>,
-    /// Those about a source whose id starts with this.
+    /// `source_id` starts with this.
     pub source_prefix: Option<String>,
-    /// Those that name the target with this number.
+    /// Number of the target.
     #[schema(minimum = 1)]
     pub target: Option<i64>,
-    /// Those in this state.
+    /// Status of the job.
     #[schema(
         pattern = "^(pending|scheduled|running|paused|completed|failed|cancelled)$",
         example = "scheduled"
     )]
     pub status: Option<String>,
-    /// Those in this condition.
+    /// Condition of the job.
     #[schema(pattern = "^(OK|WARNING|ERROR)$")]
     pub condition: Option<String>,
-    /// Those with this executor.
+    /// Executor of the job, like `http`.
     pub executor: Option<String>,
-    /// Those in this lane.
+    /// Lane of the job.
     #[schema(pattern = "^(critical|standard|batch)$")]
     pub lane: Option<String>,
-    /// Those whose metadata hold all of these at the top.
+    /// Top-level metadata contain all these values.
     #[schema(value_type = Option<Object>, example = json!({"category": "news"}))]
     pub metadata: Option<Value>,
-    /// Those whose next time is this or later.
+    /// Next run is at or after this time.
     #[schema(format = DateTime)]
     pub next_run_after: Option<String>,
-    /// Those whose next time is before this.
+    /// Next run is before this time.
     #[schema(format = DateTime)]
     pub next_run_before: Option<String>,
 }
 
-/// A job that did not obey.
+/// A job to which the command was not applied.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct RefusalView {
-    /// Which one.
+    /// Id of the job.
     #[schema(value_type = uuid::Uuid)]
     pub id: JobId,
-    /// Why, in a word: `not_found`, `changed_meanwhile`, `not_allowed_while_completed`…
+    /// Reason code: `not_found`, `changed_meanwhile`, `not_allowed_while_completed`…
     pub reason: String,
-    /// Why, in plain English.
+    /// Explanation of the reason.
     pub detail: String,
 }
 
-/// What a command for many jobs did, or would do.
+/// The result of a command for many jobs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct BulkOutcomeView {
-    /// Was it only counted?
+    /// True if nothing was changed.
     pub dry_run: bool,
-    /// How many were looked at.
+    /// Number of jobs selected.
     pub matched: u64,
-    /// How many obeyed, or would.
+    /// Number of jobs the command was applied to, or would be.
     pub done: u64,
-    /// How many did not, by reason.
+    /// Number of jobs refused, by reason code.
     pub refused: BTreeMap<String, u64>,
-    /// The first 100 of those.
+    /// The first 100 refused jobs.
     pub refusals: Vec<RefusalView>,
-    /// There was no time for all: send the same again with this as `cursor`.
+    /// Set if time ran out: repeat the request with this as `cursor`.
     pub next_cursor: Option<String>,
 }
 
-/// Has many jobs obey a command, each on its own; or counts, with `dry_run`, what that would do.
-/// By filter it works for up to 20 seconds and then answers with a cursor to go on from.
+/// Applies a command to many jobs, each independently, or counts with `dry_run` what it would do.
+///
+/// With a filter it works for up to 20 seconds and then answers with a cursor to continue.
 #[utoipa::path(
     post,
     path = "/api/v1/jobs/commands",
@@ -116,7 +117,7 @@ pub struct BulkOutcomeView {
     request_body(content = BulkCommandDocument, example = json!({
         "action": "pause", "filter": {"metadata": {"category": "news"}}, "dry_run": true,
     })),
-    responses((status = 200, description = "What was done", body = BulkOutcomeView)),
+    responses((status = 200, description = "The result", body = BulkOutcomeView)),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn commands(
@@ -130,25 +131,25 @@ pub(crate) async fn commands(
     let has_time = has_time(&app);
     let outcome = app.jobs.command_many(&caller.scope, &command, &has_time).await;
     let outcome = outcome.map_err(|error: CommandError| Problem::from(error))?;
-    let told = |Refusal { id, reason, detail }| RefusalView { id, reason, detail };
+    let refusal = |Refusal { id, reason, detail }| RefusalView { id, reason, detail };
     Ok(Json(BulkOutcomeView {
         dry_run: command.dry_run,
         matched: outcome.matched,
         done: outcome.done,
         refused: outcome.refused,
-        refusals: outcome.refusals.into_iter().map(told).collect(),
+        refusals: outcome.refusals.into_iter().map(refusal).collect(),
         next_cursor: app.cursor(outcome.next),
     }))
 }
 
-/// Whether a request that begins now has time for more.
+/// Returns a check whether a request that starts now has time for more work.
 pub(crate) fn has_time(app: &App) -> impl Fn() -> bool + Send + Sync + use<> {
     let until = (app.clock)().saturating_add(working_time(app.settings.request_timeout));
     let clock = app.clock.clone();
     move || clock() < until
 }
 
-/// Two thirds of the time that a request has: the last batch must end in time.
+/// Returns two thirds of the request timeout, so that the last batch ends in time.
 pub(crate) fn working_time(limit: std::time::Duration) -> Span {
     Span::from_micros(u64::try_from(limit.as_micros()).unwrap_or(u64::MAX) / 3 * 2)
 }

@@ -12,71 +12,71 @@ use crate::params::{NoParams, PathJob};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// What is remembered of a job's runs.
+/// History of a job's executions.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct HistoryView {
-    /// When its last execution started.
+    /// Start of the last execution.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_start_at: Option<Timestamp>,
-    /// When it ended.
+    /// End of the last execution.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_end_at: Option<Timestamp>,
-    /// When its last good execution started.
+    /// Start of the last successful execution.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_good_start_at: Option<Timestamp>,
-    /// When that ended.
+    /// End of the last successful execution.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_good_end_at: Option<Timestamp>,
-    /// Executions in a row that have failed since.
+    /// Failed executions since the last success.
     pub consecutive_failures: u32,
-    /// Moving average of the duration of good executions.
+    /// Moving average of the duration of successful executions, in milliseconds.
     pub average_duration_ms: Option<u64>,
-    /// Its standard deviation.
+    /// Standard deviation of that duration, in milliseconds.
     pub duration_deviation_ms: Option<u64>,
-    /// What is taken for the average instead.
+    /// Configured duration that replaces the average, in milliseconds.
     pub average_duration_override_ms: Option<u64>,
 }
 
-/// Whether a job keeps its promise.
+/// Whether a job keeps its deadline promise.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct ConditionView {
-    /// Which job.
+    /// Id of the job.
     #[schema(value_type = uuid::Uuid)]
     pub job_id: JobId,
-    /// Its name.
+    /// Name of the job.
     pub name: Option<String>,
     /// `OK`, `WARNING` or `ERROR`.
     pub condition: &'static str,
-    /// Why: `on_time`, `never_ran`, `paused`, `over`, `last_run_failed`,
+    /// Reason: `on_time`, `never_ran`, `paused`, `over`, `last_run_failed`,
     /// `likely_violated_running`, `likely_violated_waiting`, `violated`, `given_up`,
     /// `held_by_blackout` or `finished_failed`.
     pub reason: &'static str,
-    /// The same in words.
+    /// Explanation of the reason.
     pub explanation: String,
-    /// As of this moment.
+    /// Time of the evaluation.
     #[schema(value_type = String, format = DateTime)]
     pub as_of: Timestamp,
-    /// When it may start next. Retries, blackouts and pauses move it. Null for a periodic job while
-    /// it runs: that depends on when the run ends.
+    /// Earliest next start. Retries, blackouts and pauses move it. Null for a periodic job while it
+    /// runs, because it depends on the end of that run.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub can_start_by: Option<Timestamp>,
-    /// By when it must start, to keep its promise. Nothing but the schedule moves it.
+    /// Latest next start that keeps the promise. Only the schedule moves it.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub should_start_by: Option<Timestamp>,
-    /// By when a good run must be over; by when a job that runs once must have started; null if
-    /// nothing is promised.
+    /// When a successful run must have ended; for a job that runs once, when it must have started.
+    /// Null if nothing is promised.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub deadline: Option<Timestamp>,
-    /// When its condition becomes another one if nothing happens.
+    /// When the condition changes if nothing happens.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub changes_at: Option<Timestamp>,
-    /// With the reason `held_by_blackout`: when the blackout ends that broke the promise.
+    /// With the reason `held_by_blackout`: end of the blackout that caused the miss.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub blackout_ends_at: Option<Timestamp>,
-    /// Since when it runs, if it does.
+    /// Start of the running execution, if any.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub running_since: Option<Timestamp>,
-    /// What is remembered of its runs.
+    /// History of the job's executions.
     pub history: HistoryView,
 }
 
@@ -111,14 +111,14 @@ impl From<JobCondition> for ConditionView {
     }
 }
 
-/// Whether a job keeps its promise, judged now.
+/// Evaluates now whether a job keeps its deadline promise.
 #[utoipa::path(
     get,
     path = "/api/v1/jobs/{id}/condition",
     operation_id = "condition_of_job",
     tag = "conditions",
     params(("id" = String, Path, description = "The job's id or name")),
-    responses((status = 200, description = "Its condition", body = ConditionView)),
+    responses((status = 200, description = "The condition of the job", body = ConditionView)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn condition(

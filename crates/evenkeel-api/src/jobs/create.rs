@@ -14,7 +14,9 @@ use crate::params::NoParams;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// Creates a job. Without a schedule it runs once, now.
+/// Creates a job.
+///
+/// A job without a schedule runs once, now.
 #[utoipa::path(
     post,
     path = "/api/v1/jobs",
@@ -26,7 +28,7 @@ use crate::state::App;
             "interval_minutes": 30, "interval_type": "minutes", "schedule_enabled": true,
             "max_retries": 3, "retry_backoff_seconds": 60, "metadata": {"category": "news"},
         }))),
-        ("Call a service on working days at nine" = (value = json!({
+        ("Call a service on weekdays at 9:00" = (value = json!({
             "name": "report", "schedule": {"kind": "cron", "expression": "0 9 * * 1-5"},
             "timezone": "America/Toronto", "executor_type": "http",
             "executor_config": {"url": "https://example.com/report", "method": "POST"},
@@ -35,19 +37,19 @@ use crate::state::App;
             "source_id": "news-site", "source_name": "example.com", "url": "https://example.com",
             "schedule_enabled": false,
         }))),
-        ("Crawl now, unless that waits already" = (value = json!({
+        ("Crawl now, unless the same crawl is queued or running" = (value = json!({
             "source_id": "news-site", "source_name": "example.com", "url": "https://example.com",
             "schedule_enabled": false, "unique": true, "dedup_scope": "pending_or_running",
         }))),
     )),
     responses(
         (status = 201, description = "The job", body = JobView,
-         headers(("Location" = String, description = "Where it is"),
-                 ("ETag" = String, description = "Names this version of the job"))),
-        (status = 200, description = "The job that has the same dedup_key; nothing was created, and \
-         `deduplicated` is true", body = JobView,
-         headers(("Location" = String, description = "Where it is"),
-                 ("ETag" = String, description = "Names this version of the job"))),
+         headers(("Location" = String, description = "Path of the new resource"),
+                 ("ETag" = String, description = "Version of the job, for If-Match"))),
+        (status = 200, description = "A job with the same dedup_key exists and is returned; nothing was \
+         created, and `deduplicated` is true", body = JobView,
+         headers(("Location" = String, description = "Path of the new resource"),
+                 ("ETag" = String, description = "Version of the job, for If-Match"))),
         (status = 409, description = "Another job has the name"),
     ),
     extensions(("x-required-role" = json!("operator"))),
@@ -62,8 +64,8 @@ pub(crate) async fn create(
     let place = HeaderValue::try_from(format!("/api/v1/jobs/{}", job.id))
         .unwrap_or_else(|_| HeaderValue::from_static("/api/v1/jobs"));
     let headers = [(header::LOCATION, place), (header::ETAG, etag(job.generation))];
-    let is_there = deduplicated == Some(true);
-    let status = if is_there { StatusCode::OK } else { StatusCode::CREATED };
+    let already_exists = deduplicated == Some(true);
+    let status = if already_exists { StatusCode::OK } else { StatusCode::CREATED };
     let warnings = Some(warnings_of(&job)).filter(|warnings| !warnings.is_empty());
     let view = JobView::new(job, now, &app.run_ids);
     Ok((status, headers, Json(JobView { deduplicated, warnings, ..view })))

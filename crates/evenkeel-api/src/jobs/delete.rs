@@ -14,25 +14,27 @@ use crate::params::{Params, PathJob};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A job that is gone.
+/// A deleted job.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct DeletedView {
-    /// Which one.
+    /// Id of the job.
     #[schema(value_type = uuid::Uuid)]
     pub id: JobId,
     /// Always true.
     pub deleted: bool,
-    /// Executions that still run and were asked to end.
+    /// Executions that are still running and were asked to stop.
     #[schema(value_type = Vec<uuid::Uuid>)]
     pub still_running: Vec<AttemptId>,
-    /// So many executions and dead letters of its history were forgotten, if that was asked for.
+    /// Number of executions and dead letters deleted with it, if `purge` was set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub purged: Option<u64>,
 }
 
-/// Deletes a job. What waits of it is withdrawn, what runs is asked to end, its history stays until
-/// retention takes it. With `purge=true` it goes at once, but for runs that still go on; so does what
-/// is left of a job that was deleted before.
+/// Deletes a job.
+///
+/// Queued runs are withdrawn and running executions are asked to stop. The history stays until
+/// retention deletes it. `purge=true` deletes the history at once, except for active runs; it also
+/// works for a job that was deleted before.
 #[utoipa::path(
     delete,
     path = "/api/v1/jobs/{id}",
@@ -40,13 +42,13 @@ pub struct DeletedView {
     tag = "jobs",
     params(
         ("id" = String, Path, description = "The job's id or name"),
-        ("purge" = Option<bool>, Query, description = "Forget its history, too"),
+        ("purge" = Option<bool>, Query, description = "Delete its history, too"),
         ("If-Match" = Option<String>, Header,
-         description = "Only if the job has one of these ETags still; * for any"),
+         description = "Carry it out only if the job still has one of these ETags; * for any"),
     ),
     responses(
-        (status = 200, description = "It is gone", body = DeletedView),
-        (status = 412, description = "The job was changed meanwhile; its present ETag comes along"),
+        (status = 200, description = "The deleted job", body = DeletedView),
+        (status = 412, description = "The job was changed since; the header ETag has its version"),
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
@@ -60,8 +62,8 @@ pub(crate) async fn delete(
 ) -> Result<Json<DeletedView>, Problem> {
     let purges = params.flag("purge").unwrap_or(false);
     params.finish()?;
-    let meant = if_match(&headers);
-    let gone = app.jobs.delete(&caller.scope, id, purges, meant.as_deref()).await?;
+    let generations = if_match(&headers);
+    let gone = app.jobs.delete(&caller.scope, id, purges, generations.as_deref()).await?;
     let still_running = gone.running.into_iter().map(|key| app.run_ids.attempt_id(key)).collect();
     Ok(Json(DeletedView { id, deleted: true, still_running, purged: gone.purged }))
 }

@@ -17,85 +17,85 @@ use crate::params::{NoParams, PathJob};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A reason why a job does not run now, or that it does.
+/// A reason why a job does not run now, or that it runs.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, ToSchema)]
 pub struct ReasonView {
-    /// `running`, `not_due`, `cooling_down`, `after_this_run`, `blackout`, `retry_pending`,
-    /// `trigger_pending`, `waiting_in_queue`, `no_node_allowed`, `no_worker`,
-    /// `no_worker_for_pool`, `no_executor`, `no_capacity`, `previous_run_going_on`, `starting`, `paused`,
-    /// `cancelled`, `over`, `given_up` or `limited`.
+    /// Reason code: `running`, `not_due`, `cooling_down`, `after_this_run`, `blackout`,
+    /// `retry_pending`, `trigger_pending`, `waiting_in_queue`, `no_node_allowed`, `no_worker`,
+    /// `no_worker_for_pool`, `no_executor`, `no_capacity`, `previous_run_going_on`, `starting`,
+    /// `paused`, `cancelled`, `over`, `given_up` or `limited`.
     pub code: &'static str,
-    /// The same in words.
+    /// Explanation of the reason.
     pub message: String,
-    /// Until when it holds, at the latest, if that is known.
+    /// Latest end of the reason, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub until: Option<Timestamp>,
-    /// Since when it holds, if that matters.
+    /// Start of the reason, if relevant.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub since: Option<Timestamp>,
-    /// How many of your own runs are before it in the queue; 1000 stands for more, too.
+    /// Number of the tenant's own runs ahead in the queue, counted up to 1000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ahead: Option<u32>,
-    /// The priority of the run that waits.
+    /// Priority of the queued run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 100)]
     pub priority: Option<u8>,
-    /// What its waiting has made of that.
+    /// Priority including the increase for waiting time.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 100)]
     pub effective_priority: Option<u8>,
-    /// The time that the waiting run is for.
+    /// Scheduled time of the queued run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub scheduled_at: Option<Timestamp>,
-    /// Which retry it is, counted from 1.
+    /// Number of the retry, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<u16>,
-    /// The nodes it stays away from.
+    /// Nodes that must not run it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forbidden: Option<Vec<String>>,
-    /// The pool that nobody serves.
+    /// The pool without a worker.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
-    /// How long it pauses when the run that goes on has ended.
+    /// Pause after the active run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub cooldown: Option<Span>,
-    /// The policy that decides about a time that comes while an earlier run is not over.
+    /// Overlap policy for a time that comes while an earlier run is active.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub overlap: Option<OverlapPolicy>,
-    /// What that earlier run does: `goes_on`, `waits` or `is_retried`.
+    /// State of that earlier run: `goes_on` (runs), `waits` (is queued) or `is_retried` (waits for
+    /// a retry).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub earlier: Option<EarlierRun>,
-    /// What was left as a note for people, if it is paused because of its failures.
+    /// Note on a job that was paused because of failures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// What as many of run as may at once: those with a `key`, those of the `tenant`, or those in a
-    /// `lane`.
+    /// The limit that is reached: that of a concurrency `key`, of the `tenant`, or of a `lane`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub scope: Option<LimitScope>,
-    /// The `concurrency_key`, if the limit is of that.
+    /// The `concurrency_key`, if its limit is reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// The lane, if the limit is of that.
+    /// The lane, if its limit is reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub lane: Option<Lane>,
-    /// So many may run at once.
+    /// Maximum number of active runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
-    /// So many do; not told of a lane, which others use as well.
+    /// Number of active runs. Omitted for a lane, which other tenants share.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub running: Option<u32>,
 }
 
 impl ReasonView {
-    /// A pause, with the note that was left when it began.
+    /// Adds the note of a paused job.
     fn noted(self, note: Option<&str>) -> Self {
         match note.filter(|_| self.code == "paused") {
             Some(note) => Self {
@@ -169,26 +169,27 @@ impl From<Why> for ReasonView {
     }
 }
 
-/// Why a job does not run now, or that it does.
+/// Why a job does not run now, or that it runs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct ExplainView {
-    /// Which job.
+    /// Id of the job.
     #[schema(value_type = uuid::Uuid)]
     pub job_id: JobId,
-    /// Its name.
+    /// Name of the job.
     pub name: Option<String>,
-    /// `pending`, `scheduled`, `running`, `paused`, `completed`, `failed` or `cancelled`.
+    /// Status of the job: `pending`, `scheduled`, `running`, `paused`, `completed`, `failed` or
+    /// `cancelled`.
     #[schema(value_type = String)]
     pub status: JobStatus,
-    /// As of this moment.
+    /// Time of the evaluation.
     #[schema(value_type = String, format = DateTime)]
     pub as_of: Timestamp,
-    /// All reasons in words.
+    /// All reasons as text.
     pub summary: String,
-    /// All reasons, the one that matters most first.
+    /// All reasons, most important first.
     pub reasons: Vec<ReasonView>,
-    /// The first moment at which a run of it may start; null if none follows, or if nobody knows,
-    /// as while it waits for a worker or for the end of its own run.
+    /// Earliest start of the next run. Null if no run follows, or if it is unknown, as while the
+    /// job waits for a worker or for its active run.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub next_possible_start: Option<Timestamp>,
 }
@@ -204,12 +205,12 @@ impl From<JobExplanation> for ExplainView {
             .collect();
         let reasons: Vec<ReasonView> =
             reasons.into_iter().map(|reason| reason.noted(job.note.as_deref())).collect();
-        let words: Vec<&str> = reasons.iter().map(|reason| reason.message.as_str()).collect();
+        let messages: Vec<&str> = reasons.iter().map(|reason| reason.message.as_str()).collect();
         Self {
             job_id: job.id,
             status: job.status(now),
             as_of: now,
-            summary: words.join(" "),
+            summary: messages.join(" "),
             reasons,
             next_possible_start: explanation.next_possible_start,
             name: job.about.name.or(job.about.source_name),
@@ -217,14 +218,14 @@ impl From<JobExplanation> for ExplainView {
     }
 }
 
-/// Why a job does not run now, in words and in data.
+/// Explains why a job does not run now.
 #[utoipa::path(
     get,
     path = "/api/v1/jobs/{id}/explain",
     operation_id = "explain_job",
     tag = "jobs",
     params(("id" = String, Path, description = "The job's id or name")),
-    responses((status = 200, description = "Why", body = ExplainView)),
+    responses((status = 200, description = "The reasons", body = ExplainView)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn explain(

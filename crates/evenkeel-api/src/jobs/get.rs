@@ -12,7 +12,7 @@ use crate::params::{NoParams, PathJob};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// One job.
+/// Returns a job.
 #[utoipa::path(
     get,
     path = "/api/v1/jobs/{id}",
@@ -21,7 +21,7 @@ use crate::state::App;
     params(("id" = String, Path, description = "The job's id or name")),
     responses(
         (status = 200, description = "The job", body = JobView,
-         headers(("ETag" = String, description = "Names this version of the job"))),
+         headers(("ETag" = String, description = "Version of the job, for If-Match"))),
     ),
     extensions(("x-required-role" = json!("viewer"))),
 )]

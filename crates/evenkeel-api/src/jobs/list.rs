@@ -15,69 +15,69 @@ use crate::params::Params;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A part of the list of jobs.
+/// One page of jobs.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct JobList {
-    /// What is on it.
+    /// The jobs.
     pub jobs: Vec<JobView>,
-    /// How many there are on all pages.
+    /// Number of items on all pages together.
     pub total: u64,
-    /// Is that only roughly right?
+    /// True if `total` is an estimate.
     pub total_is_estimate: bool,
-    /// How many were asked for.
+    /// The page size: the `limit` of the request.
     pub limit: u32,
-    /// How many were left out first.
+    /// Number of items skipped before this page: the `offset` of the request.
     pub offset: u32,
-    /// The `cursor` of the next page, if there is one.
+    /// The `cursor` that fetches the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
-/// Which jobs to list, and in which order.
+/// Filters and order of the list.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "it describes the parameters, which are read by their names")]
+#[expect(dead_code, reason = "documents the parameters, which are read by name)]
 pub(crate) struct JobQuery {
-    /// Those in this state.
+    /// Only jobs with this status.
     #[param(
         pattern = "^(pending|scheduled|running|paused|completed|failed|cancelled)$",
         example = "running"
     )]
     status: Option<String>,
-    /// Those in this condition, as they were judged a moment ago.
+    /// Only jobs in this condition, as last evaluated.
     #[param(pattern = "^(OK|WARNING|ERROR)$", example = "ERROR")]
     condition: Option<String>,
-    /// Those with this executor.
+    /// Only jobs with this executor.
     #[param(example = "http")]
     executor: Option<String>,
-    /// Those in this lane.
+    /// Only jobs in this lane.
     #[param(pattern = "^(critical|standard|batch)$", example = "batch")]
     lane: Option<String>,
-    /// Those whose name starts with this.
+    /// Only jobs whose name starts with this.
     #[param(example = "news-")]
     name_prefix: Option<String>,
-    /// Those about this source.
+    /// Only jobs with this `source_id`.
     #[param(example = "news-site")]
     source_id: Option<String>,
-    /// Those about a source whose id starts with this.
+    /// Only jobs whose `source_id` starts with this.
     #[param(example = "news-")]
     source_prefix: Option<String>,
-    /// Those that name the target with this number.
+    /// Only jobs with this target number.
     #[param(minimum = 1, example = 40)]
     target: Option<i64>,
-    /// Those whose metadata have this value at the key `KEY`, for any key at their top: a text as
-    /// it is, a number or truth value as JSON writes it. May be given for several keys.
+    /// Only jobs whose metadata have this value at the top-level key `KEY`. Strings are written
+    /// without quotes, numbers and booleans as in JSON. Can be given for several keys.
     #[param(rename = "metadata.KEY", max_length = 255, example = "high")]
     metadata: Option<String>,
-    /// Those whose next run is at this moment or later.
+    /// Only jobs whose next run is at or after this time.
     #[param(format = DateTime, example = "2026-12-01T09:00:00Z")]
     next_run_after: Option<String>,
-    /// Those whose next run is before this moment.
+    /// Only jobs whose next run is before this time.
     #[param(format = DateTime, example = "2026-12-01T10:00:00Z")]
     next_run_before: Option<String>,
-    /// The tenant of the token, which is the only one there is.
+    /// The tenant of the token; other values are refused.
     tenant: Option<String>,
-    /// The order; with `-` before it, the largest first. By `name` or `next_run_at`, jobs without
-    /// one are left out.
+    /// Sort key; a leading `-` sorts descending. Sorting by `name` or `next_run_at` leaves out jobs
+    /// without that value.
     #[param(
         pattern = "^-?(created_at|updated_at|name|next_run_at)$",
         default = "created_at",
@@ -87,15 +87,14 @@ pub(crate) struct JobQuery {
 }
 
 impl JobQuery {
-    /// Takes filter and order.
     fn take(params: &mut Params, tenant: &str) -> (JobFilter, JobSort) {
         let mut filter = JobFilter::default();
-        let mut said: Vec<(String, String)> = Vec::new();
+        let mut given: Vec<(String, String)> = Vec::new();
         for name in FILTER_NAMES {
-            said.extend(params.text(name).map(|value| (name.to_owned(), value)));
+            given.extend(params.text(name).map(|value| (name.to_owned(), value)));
         }
-        said.extend(params.starting(METADATA_PREFIX, "metadata.KEY"));
-        for (name, value) in said {
+        given.extend(params.starting(METADATA_PREFIX, "metadata.KEY"));
+        for (name, value) in given {
             if let Err(fault) = read_filter(&mut filter, &name, &value) {
                 params.add_fault(fault);
             }
@@ -112,18 +111,18 @@ impl JobQuery {
     }
 }
 
-/// The jobs that pass all filters.
+/// Lists the jobs that match all filters.
 ///
-/// If an index leads to at most 10,000 jobs, `total` is exact; else it is an estimate, and a page may
-/// have fewer jobs than were asked for and still a `next_cursor`. Without filters `total` is a kept
-/// count. A cursor goes on in the list with the same filters and order.
+/// If an index narrows the list to at most 10,000 jobs, `total` is exact. Otherwise it is an
+/// estimate, and a page may have fewer jobs than `limit` and still a `next_cursor`. Without
+/// filters, `total` is a maintained count. A cursor is valid for the same filters and order only.
 #[utoipa::path(
     get,
     path = "/api/v1/jobs",
     operation_id = "list_jobs",
     tag = "jobs",
     params(PageQuery, JobQuery),
-    responses((status = 200, description = "A part of the list", body = JobList)),
+    responses((status = 200, description = "One page of the list", body = JobList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn list(

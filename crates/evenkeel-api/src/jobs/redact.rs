@@ -1,4 +1,4 @@
-//! What of a job's configuration viewers do not see.
+//! Hides credentials in a job's configuration from viewers.
 
 use evenkeel_core::executor::ExecutorCatalog;
 use evenkeel_core::redact;
@@ -7,8 +7,8 @@ use evenkeel_store::Role;
 use super::JobView;
 
 impl JobView {
-    /// As `role` may see it. Headers, variables, bodies, arguments, payloads and addresses often hold
-    /// credentials; a viewer, who may not change the job, need not know them.
+    /// Redacts what `role` may not see. Headers, variables, bodies, arguments, payloads and URLs
+    /// often contain credentials, which a viewer, who may not change the job, does not need.
     pub(crate) fn for_role(mut self, role: Role, executors: ExecutorCatalog) -> Self {
         if role >= Role::Operator {
             return self;

@@ -21,13 +21,13 @@ use crate::state::App;
     params(
         ("id" = String, Path, description = "The job's id or name"),
         ("If-Match" = Option<String>, Header,
-         description = "Only if the job has one of these ETags still; * for any"),
+         description = "Carry it out only if the job still has one of these ETags; * for any"),
     ),
     responses(
         (status = 200, description = "It will run", body = CommandedView,
-         headers(("ETag" = String, description = "Names this version of the job"))),
+         headers(("ETag" = String, description = "Version of the job, for If-Match"))),
         (status = 409, description = "Its last run did not fail, or one goes on"),
-        (status = 412, description = "The job was changed meanwhile; its present ETag comes along"),
+        (status = 412, description = "The job was changed since; the header ETag has its version"),
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]

@@ -1,55 +1,55 @@
-//! A job's schedule as people see it.
+//! The view of a job's schedule.
 
 use evenkeel_core::blackout::{Blackout, LocalHours};
 use evenkeel_core::{Schedule, Span, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// When a job runs, in its canonical form.
+/// Schedule of a job, in its canonical form.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ScheduleView {
-    /// Again and again, a fixed time, or days or months of the calendar, apart.
+    /// At a fixed interval, or every so many calendar days or months.
     Interval {
-        /// The time between two runs, like `30m` or `P1M`.
+        /// Time between two runs, like `30m` or `P1M`.
         #[schema(example = "30m")]
         every: String,
-        /// The time its rhythm is tied to, if it is.
+        /// Time the interval is aligned to, if any.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(value_type = Option<String>, format = DateTime)]
         anchor: Option<Timestamp>,
-        /// A run must be over this long after its time; left out: by its next time.
+        /// A run must have ended this long after its time. Default: by its next time.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(value_type = Option<String>, example = "10m")]
         tolerance: Option<Span>,
     },
-    /// Whenever the clocks of its zone show what an expression says.
+    /// At the local times that match a cron expression.
     Cron {
         /// Five fields, six with seconds first, or a name like `@daily`.
         #[schema(example = "0 9 * * 1-5")]
         expression: String,
-        /// A run must be over this long after its time; left out: by its next time.
+        /// A run must have ended this long after its time. Default: by its next time.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(value_type = Option<String>, example = "6h")]
         max_duration: Option<Span>,
     },
-    /// Often enough: at any moment, a good run began less than a period ago.
+    /// Often enough: at any time, a successful run started less than a period ago.
     Periodic {
-        /// How stale it may be.
+        /// Maximum age of the last successful start.
         #[schema(value_type = String, example = "24h")]
         period: Span,
-        /// The pause after each run; left out: half the period.
+        /// Pause after each run. Default: half the period.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(value_type = Option<String>, example = "1h")]
         cooldown: Option<Span>,
     },
-    /// One time.
+    /// Once.
     Once {
-        /// When; left out or past: as soon as the job exists.
+        /// Start time. Omitted or past: as soon as the job exists.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(value_type = Option<String>, format = DateTime)]
         at: Option<Timestamp>,
-        /// It must start within this time; left out: a minute.
+        /// It must start within this time. Default: one minute.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(value_type = Option<String>, example = "5m")]
         tolerance: Option<Span>,
@@ -81,7 +81,7 @@ impl From<&Schedule> for ScheduleView {
     }
 }
 
-/// A schedule, long or on one line.
+/// A schedule as an object or as a string.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum ScheduleForm {
@@ -92,13 +92,13 @@ pub enum ScheduleForm {
     Short(String),
 }
 
-/// Local hours in which a job neither starts nor runs; they may cross midnight.
+/// Local hours in which a job neither starts nor runs. They may cross midnight.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct BlackoutView {
-    /// From this time of day.
+    /// Start, as local time of day.
     #[schema(example = "22:00:00")]
     pub start: String,
-    /// Up to, and not including, this one.
+    /// End, as local time of day, exclusive.
     #[schema(example = "06:00:00")]
     pub end: String,
 }
@@ -109,13 +109,13 @@ impl From<&Blackout> for BlackoutView {
     }
 }
 
-/// Local hours in which a job would best run; they may cross midnight.
+/// Preferred local hours of a job. They may cross midnight.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct HoursView {
-    /// From this time of day.
+    /// Start, as local time of day.
     #[schema(example = "22:00:00")]
     pub start: String,
-    /// Up to, and not including, this one.
+    /// End, as local time of day, exclusive.
     #[schema(example = "06:00:00")]
     pub end: String,
 }
@@ -126,7 +126,7 @@ impl From<&LocalHours> for HoursView {
     }
 }
 
-/// The same schedule in the words of older documents, where they have some.
+/// The schedule in the fields of older formats, where they can express it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct OtherWords {
     pub interval: Option<(u64, &'static str)>,
@@ -143,7 +143,7 @@ impl From<&Schedule> for OtherWords {
         match schedule {
             Schedule::Interval(interval) => Self {
                 interval: in_units(interval.every()),
-                // An anchor says it all.
+                // An anchor already fixes the time.
                 exact: interval.anchor().is_none().then(|| interval.is_exact()),
                 ..none
             },
@@ -163,7 +163,7 @@ impl From<&Schedule> for OtherWords {
     }
 }
 
-/// A span as a whole number of the longest unit that fits.
+/// Converts a span to a whole number of the longest unit that fits.
 fn in_units(span: Span) -> Option<(u64, &'static str)> {
     [(86_400, "days"), (3600, "hours"), (60, "minutes")].into_iter().find_map(|(secs, name)| {
         let unit = Span::from_secs(secs).as_micros();
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interval_is_said_in_the_longest_unit_that_fits() {
+    fn interval_is_shown_in_the_longest_unit_that_fits() {
         for (secs, shown) in [
             (1800, Some((30, "minutes"))),
             (5400, Some((90, "minutes"))),

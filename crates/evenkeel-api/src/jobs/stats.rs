@@ -12,34 +12,35 @@ use crate::params::{NoParams, PathJob};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// How a job has done over its life.
+/// Statistics over the lifetime of a job.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct JobStats {
-    /// Executions that were started, retries among them.
+    /// Number of started executions, including retries.
     #[schema(example = 100)]
     pub total_executions: u64,
-    /// Those that ended well.
+    /// Number of successful executions.
     #[schema(example = 95)]
     pub successful_runs: u64,
-    /// Those that failed or took too long.
+    /// Number of executions that failed or timed out.
     #[schema(example = 5)]
     pub failed_runs: u64,
-    /// What a good one takes: a moving average, in which the newest weighs most.
+    /// Moving average of the duration of successful executions, in milliseconds.
     #[schema(example = 145_000)]
     pub average_duration_ms: Option<u64>,
-    /// When the last one started.
+    /// Start of the last execution.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_execution_at: Option<Timestamp>,
-    /// When the last good one ended.
+    /// End of the last successful execution.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_success_at: Option<Timestamp>,
-    /// The next regular time.
+    /// Next scheduled time.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub next_scheduled_at: Option<Timestamp>,
-    /// Of those that ended well or badly, the good ones: from 0 to 1, none if none has ended.
+    /// Share of successful executions among those that succeeded, failed or timed out, 0 to 1; null
+    /// if there are none.
     #[schema(example = 0.95)]
     pub success_rate: Option<f64>,
-    /// So many failed since the last good one.
+    /// Failed executions since the last success.
     #[schema(example = 0)]
     pub consecutive_failures: u32,
 }
@@ -63,20 +64,20 @@ impl From<&Job> for JobStats {
     }
 }
 
-/// The share of good ones.
+/// Returns the share of successes; `None` if there are no results.
 pub(crate) fn rate(good: u64, bad: u64) -> Option<f64> {
     let all = good + bad;
     (all > 0).then(|| good as f64 / all as f64)
 }
 
-/// How a job has done over its life.
+/// Statistics over the lifetime of a job.
 #[utoipa::path(
     get,
     path = "/api/v1/jobs/{id}/stats",
     operation_id = "get_job_stats",
     tag = "jobs",
     params(("id" = String, Path, description = "The job's id or name")),
-    responses((status = 200, description = "Its figures", body = JobStats)),
+    responses((status = 200, description = "The statistics", body = JobStats)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn stats(

@@ -14,41 +14,42 @@ use crate::params::{NoParams, PathJob};
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
-/// A run that was asked for. It starts as soon as a worker is free, or when `held_until` comes.
+/// A triggered run. It starts as soon as a worker is free, or at `held_until`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct TriggeredView {
-    /// The run. None if a paused job has the key of this one, and no run to show.
+    /// Id of the run. Null if a paused job with the same `dedup_key` has no run to show.
     #[schema(value_type = Option<uuid::Uuid>)]
     pub run_id: Option<RunId>,
-    /// Its first execution.
+    /// Id of its first execution.
     #[schema(value_type = Option<uuid::Uuid>)]
     pub execution_id: Option<AttemptId>,
-    /// Its job.
+    /// Id of its job.
     #[schema(value_type = uuid::Uuid)]
     pub job_id: JobId,
-    /// When it was asked for.
+    /// Time of the trigger.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub scheduled_at: Option<Timestamp>,
-    /// When the blackout ends that holds it; null if none does.
+    /// End of the blackout that delays it; null if none does.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub held_until: Option<Timestamp>,
-    /// The run was there already, and nothing was begun. It may be of another job, which has the same
-    /// `dedup_key`.
+    /// True if the run already existed and none was created. It may belong to another job with the
+    /// same `dedup_key`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deduplicated: Option<bool>,
 }
 
-/// What a run that is asked for is to be like.
+/// Options of the run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TriggerDocument {
-    /// Its priority, and its retries'; the job's if it is left out.
+    /// Priority of the run and its retries. Default: the job's.
     #[schema(maximum = 100)]
     pub priority: Option<u8>,
 }
 
-/// Runs a job now, beside its schedule, whose rhythm this does not disturb. Without a body the run has
-/// its job's priority.
+/// Runs a job now, in addition to its schedule, which stays unchanged.
+///
+/// Without a body the run has the priority of its job.
 #[utoipa::path(
     post,
     path = "/api/v1/jobs/{id}/trigger",
@@ -57,10 +58,10 @@ pub struct TriggerDocument {
     params(("id" = String, Path, description = "The job's id or name")),
     request_body(content = inline(Option<TriggerDocument>), example = json!({"priority": 90})),
     responses(
-        (status = 202, description = "It will run", body = TriggeredView),
-        (status = 200, description = "The job has a `dedup_key`, and this run is there already",
+        (status = 202, description = "The run is queued", body = TriggeredView),
+        (status = 200, description = "The job has a `dedup_key`, and this run already exists",
          body = TriggeredView),
-        (status = 409, description = "It is busy, or its state does not allow it"),
+        (status = 409, description = "A run is active, or the job's state does not allow it"),
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
@@ -78,7 +79,7 @@ pub(crate) async fn trigger(
         Asked::New(Accepted { job, key }) => (StatusCode::ACCEPTED, job, Some(key), None),
         Asked::There { job, key } => (StatusCode::OK, job, key, Some(true)),
     };
-    // It is done, whatever becomes of this.
+    // The run is accepted, so a failure here must not be reported.
     let held_until = match (key, deduplicated) {
         (Some(key), None) => app.jobs.held_until(&caller.scope, job_id, key).await.ok().flatten(),
         _ => None,

@@ -17,9 +17,11 @@ use crate::params::{NoParams, PathJob};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// Changes a job. Send what was shown, edited, or some fields of it: what is left out stays, null
-/// takes away, and what only the server can say is not heeded. Only another schedule gives the job
-/// another next time.
+/// Changes a job.
+///
+/// Send the job as returned by GET, edited, or only some fields. Omitted fields stay, null removes
+/// a value, and read-only fields are ignored. Only a change of the schedule sets a new next run
+/// time.
 #[utoipa::path(
     put,
     path = "/api/v1/jobs/{id}",
@@ -28,16 +30,16 @@ use crate::state::App;
     params(
         ("id" = String, Path, description = "The job's id or name"),
         ("If-Match" = Option<String>, Header,
-         description = "Only if the job has this ETag still; * for any"),
+         description = "Carry it out only if the job still has this ETag; * for any"),
     ),
-    request_body(content = Object, description = "Fields of a job, as they are shown or as in a \
+    request_body(content = Object, description = "The fields to change, as returned by GET or as in a \
         new job",
         example = json!({"max_retries": 5, "retry_backoff_seconds": 120})),
     responses(
-        (status = 200, description = "The job as it is now", body = JobView,
-         headers(("ETag" = String, description = "Names this version of the job"))),
-        (status = 409, description = "Another job has the name, or the job was cancelled"),
-        (status = 412, description = "The job was changed meanwhile; its present ETag comes along"),
+        (status = 200, description = "The job after the change", body = JobView,
+         headers(("ETag" = String, description = "Version of the job, for If-Match"))),
+        (status = 409, description = "Another job has the name, or the job is cancelled"),
+        (status = 412, description = "The job was changed since; the header ETag has its version"),
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
@@ -52,8 +54,10 @@ pub(crate) async fn put(
     update(&app, &caller, id, &headers, sent, Manner::Put).await
 }
 
-/// Changes some fields of a job, as JSON merge patches do (RFC 7396): null takes away, and objects
-/// like `metadata` are changed inside. Only another schedule gives the job another next time.
+/// Changes some fields of a job with a JSON merge patch (RFC 7396).
+///
+/// Null removes a value, and objects such as `metadata` are merged. Only a change of the schedule
+/// sets a new next run time.
 #[utoipa::path(
     patch,
     path = "/api/v1/jobs/{id}",
@@ -62,15 +66,15 @@ pub(crate) async fn put(
     params(
         ("id" = String, Path, description = "The job's id or name"),
         ("If-Match" = Option<String>, Header,
-         description = "Only if the job has this ETag still; * for any"),
+         description = "Carry it out only if the job still has this ETag; * for any"),
     ),
     request_body(content = Object, description = "The fields to change",
         example = json!({"priority": 50, "metadata": {"owner": "ann"}})),
     responses(
-        (status = 200, description = "The job as it is now", body = JobView,
-         headers(("ETag" = String, description = "Names this version of the job"))),
-        (status = 409, description = "Another job has the name, or the job was cancelled"),
-        (status = 412, description = "The job was changed meanwhile; its present ETag comes along"),
+        (status = 200, description = "The job after the change", body = JobView,
+         headers(("ETag" = String, description = "Version of the job, for If-Match"))),
+        (status = 409, description = "Another job has the name, or the job is cancelled"),
+        (status = 412, description = "The job was changed since; the header ETag has its version"),
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
@@ -96,7 +100,7 @@ async fn update(
     let edit = Edit { sent, manner, if_generation: if_match(headers) };
     let (job, now) = app.jobs.update(&caller.scope, id, &edit, &shown(&app.run_ids)).await?;
     let tag = etag(job.generation);
-    // It is done, whatever becomes of this.
+    // The change is stored, so a failure here must not be reported.
     let effective = app.jobs.effective_priority(&caller.scope, &job, now).await;
     let effective = effective.unwrap_or(job.definition.priority);
     let warnings = Some(warnings_of(&job)).filter(|warnings| !warnings.is_empty());
@@ -104,7 +108,7 @@ async fn update(
     Ok(([(header::ETAG, tag)], Json(view)))
 }
 
-/// What people see of a job.
+/// Returns the fields of a job as GET shows them.
 pub(crate) fn shown(ids: &RunIds) -> impl Fn(&Job, Timestamp) -> Map<String, Value> {
     |job, now| match serde_json::to_value(JobView::new(job.clone(), now, ids)) {
         Ok(Value::Object(shown)) => shown,

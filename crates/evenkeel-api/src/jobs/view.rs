@@ -1,6 +1,6 @@
 //! A job as the API shows it.
 
-use evenkeel_commands::{DedupWords, RetryWords, condition_of};
+use evenkeel_commands::{DedupFields, RetryFields, condition_of};
 use evenkeel_core::job::{OnExhausted, OnLostWorker};
 use evenkeel_core::misfire::MisfirePolicy;
 use evenkeel_core::on_failure::OnFailure;
@@ -338,9 +338,9 @@ view! {
         let Job { about, definition, history, .. } = job;
         let other = OtherWords::from(&definition.schedule);
         let (interval_minutes, interval_type) = other.interval.unzip();
-        let retry = RetryWords::of(&definition.retry);
+        let retry = RetryFields::of(&definition.retry);
         let concurrency = definition.key_limit().map(|limit| limit.most);
-        let dedup = DedupWords::of(about.dedup.as_ref());
+        let dedup = DedupFields::of(about.dedup.as_ref());
     }
 }
 

@@ -13,28 +13,28 @@ use crate::params::Params;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A process of the cluster.
+/// A node: one server process of the cluster.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct NodeView {
-    /// Its number; each start of a process gets another.
+    /// Number of the node; each start of a process gets a new one.
     #[schema(example = 7)]
     pub number: i32,
-    /// Its name, which `dont_run_on_nodes` means.
+    /// Name of the node, as used in `dont_run_on_nodes`.
     #[schema(example = "crawler-3")]
     pub name: String,
-    /// What it does: `api`, `scheduler`, `worker`.
+    /// Roles of the node: `api`, `scheduler`, `worker`.
     #[schema(example = json!(["scheduler", "worker"]))]
     pub roles: Vec<&'static str>,
-    /// The pools whose runs it takes; none if it is no worker.
+    /// Pools whose runs it claims; empty if it is not a worker.
     #[schema(example = json!(["default", "chrome"]))]
     pub pools: Vec<String>,
-    /// `live`, `draining` (it takes nothing more) or `dead` (others take over what it had).
+    /// `live`, `draining` (claims no new runs) or `dead` (other nodes take over its runs).
     #[schema(example = "live")]
     pub state: &'static str,
-    /// When it joined.
+    /// Time it joined the cluster.
     #[schema(value_type = String, format = DateTime)]
     pub joined_at: Timestamp,
-    /// When it last said that it lives.
+    /// Time of its last heartbeat.
     #[schema(value_type = String, format = DateTime)]
     pub last_ping_at: Timestamp,
 }
@@ -60,39 +60,39 @@ impl From<Member> for NodeView {
     }
 }
 
-/// The processes of the cluster.
+/// One page of nodes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct NodeList {
-    /// In the order in which they joined; those that have left are not there.
+    /// The nodes in the order in which they joined; nodes that left are not listed.
     pub nodes: Vec<NodeView>,
-    /// How many there are on all pages.
+    /// Number of items on all pages together.
     pub total: u64,
-    /// Is that only roughly right?
+    /// True if `total` is an estimate.
     pub total_is_estimate: bool,
-    /// How many were asked for.
+    /// The page size: the `limit` of the request.
     pub limit: u32,
-    /// How many were left out first.
+    /// Number of items skipped before this page: the `offset` of the request.
     pub offset: u32,
-    /// The `cursor` of the next page, if there is one.
+    /// The `cursor` that fetches the next page; null on the last page.
     pub next_cursor: Option<String>,
-    /// As of this moment.
+    /// Time of this snapshot.
     #[schema(value_type = String, format = DateTime)]
     pub as_of: Timestamp,
 }
 
-/// The nodes of the cluster: what each does, which pools it serves, and when it was last heard of.
+/// Lists the nodes of the cluster with their roles, pools and last heartbeat.
 #[utoipa::path(
     get,
     path = "/api/v1/nodes",
     operation_id = "list_nodes",
     tag = "operations",
     params(PageQuery),
-    responses((status = 200, description = "A part of the list", body = NodeList)),
+    responses((status = 200, description = "One page of the list", body = NodeList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn list(
     State(app): State<App>,
-    // Names of nodes are no secret: runs show them, and jobs name those they stay away from.
+    // Node names are not confidential: runs show them, and jobs can exclude nodes by name.
     _: Caller,
     mut params: Params,
 ) -> Result<Json<NodeList>, Problem> {
@@ -100,7 +100,7 @@ pub(crate) async fn list(
     params.finish()?;
     let (as_of, mut members) = app.jobs.nodes().await?;
     let total = members.len() as u64;
-    // Each that joins gets the next number.
+    // Numbers increase in the order of joining.
     members.sort_by_key(|member| member.node);
     members.retain(|member| page.after.is_none_or(|after| member.node > after));
     let (offset, limit) = (page.offset as usize, page.limit as usize);

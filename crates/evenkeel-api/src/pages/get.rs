@@ -13,48 +13,48 @@ use crate::params::{NoParams, PathId};
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
-/// A page as a crawl found it.
+/// A page stored by a crawl.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct PageView {
-    /// Its id.
+    /// Id of the page.
     #[schema(value_type = uuid::Uuid)]
     pub id: PageId,
-    /// The job that crawled it.
+    /// Id of the job that crawled it.
     #[schema(value_type = uuid::Uuid)]
     pub job_id: JobId,
-    /// Where it is.
+    /// URL of the page.
     pub url: String,
-    /// The status its server answered with.
+    /// HTTP status of the page.
     pub status: u16,
-    /// Its media type.
+    /// Media type.
     pub content_type: String,
-    /// How many links from the start.
+    /// Number of links from the start page.
     pub depth: u16,
-    /// Its title.
+    /// Title.
     pub title: Option<String>,
-    /// Its text, without markup.
+    /// Text without markup.
     pub text: String,
-    /// Where it links to.
+    /// URLs the page links to.
     pub links: Vec<String>,
-    /// What its head says of it.
+    /// Metadata from the page's head.
     #[schema(value_type = Object)]
     pub metadata: Value,
-    /// What the job's selectors found.
+    /// Values found by the job's selectors.
     #[schema(value_type = Object)]
     pub fields: Value,
-    /// SHA-256 of its content, in hexadecimal.
+    /// SHA-256 of the content, in hexadecimal.
     pub content_hash: String,
-    /// Its server's mark of this version.
+    /// `ETag` header of the page.
     pub etag: Option<String>,
-    /// When its server says it was changed.
+    /// `Last-Modified` header of the page.
     pub last_modified: Option<String>,
-    /// When it was first kept.
+    /// Time it was first stored.
     #[schema(value_type = String, format = DateTime)]
     pub first_seen_at: Timestamp,
-    /// When its content last changed.
+    /// Time its content last changed.
     #[schema(value_type = String, format = DateTime)]
     pub changed_at: Timestamp,
-    /// When a crawl last saw it.
+    /// Time a crawl last fetched it.
     #[schema(value_type = String, format = DateTime)]
     pub seen_at: Timestamp,
 }
@@ -84,13 +84,13 @@ impl From<StoredPage> for PageView {
     }
 }
 
-/// One page with all that was kept of it.
+/// Returns a page with all stored data.
 #[utoipa::path(
     get,
     path = "/api/v1/pages/{id}",
     operation_id = "get_page",
     tag = "pages",
-    params(("id" = uuid::Uuid, Path, description = "Which page")),
+    params(("id" = uuid::Uuid, Path, description = "Id of the page")),
     responses((status = 200, description = "The page", body = PageView)),
     extensions(("x-required-role" = json!("viewer"))),
 )]

@@ -14,25 +14,25 @@ use crate::params::{Params, job_in_query};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A page that was found.
+/// A page in a list or search result.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct PageHitView {
-    /// Its id.
+    /// Id of the page.
     #[schema(value_type = uuid::Uuid)]
     pub id: PageId,
-    /// The job that crawled it.
+    /// Id of the job that crawled it.
     #[schema(value_type = uuid::Uuid)]
     pub job_id: JobId,
-    /// Where it is.
+    /// URL of the page.
     pub url: String,
-    /// Its title.
+    /// Title.
     pub title: Option<String>,
-    /// A piece of its text as HTML; what was looked for stands in `<mark>`.
+    /// Excerpt as HTML; matches are in `<mark>`.
     pub snippet: String,
-    /// When its content last changed.
+    /// Time its content last changed.
     #[schema(value_type = String, format = DateTime)]
     pub changed_at: Timestamp,
-    /// When a crawl last saw it.
+    /// Time a crawl last fetched it.
     #[schema(value_type = String, format = DateTime)]
     pub seen_at: Timestamp,
 }
@@ -51,44 +51,43 @@ impl From<PageHit> for PageHitView {
     }
 }
 
-/// A part of the list of pages.
+/// One page of the list of crawled pages.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct PageList {
-    /// What is on it: best first if something was looked for, else oldest first.
+    /// The pages: best match first in a search, otherwise oldest first.
     pub pages: Vec<PageHitView>,
-    /// How many there are on all pages.
+    /// Number of items on all pages together.
     pub total: u64,
-    /// Is that only roughly right?
+    /// True if `total` is an estimate.
     pub total_is_estimate: bool,
-    /// How many were asked for.
+    /// The page size: the `limit` of the request.
     pub limit: u32,
-    /// How many were left out first.
+    /// Number of items skipped before this page: the `offset` of the request.
     pub offset: u32,
-    /// The `cursor` of the next page, if there is one. A search has none: it goes on by `offset`.
+    /// The `cursor` that fetches the next page; null on the last page and in searches.
     pub next_cursor: Option<String>,
 }
 
-/// Which pages to list.
+/// Filters of the list.
 #[derive(Clone, PartialEq, Eq, Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct PagesQuery {
-    /// Those with these words: `rust "job scheduler" sched* -python`. With it, `limit` is at most
-    /// 100.
+    /// Full-text search: `rust "job scheduler" sched* -python`. Limits `limit` to 100.
     q: Option<String>,
-    /// Those of this job (its id or name).
+    /// Only pages of this job (its id or name).
     job_id: Option<String>,
-    /// Those whose address starts with this.
+    /// Only pages whose URL starts with this.
     url_prefix: Option<String>,
 }
 
-/// The pages that crawls have kept, with a search over their titles and texts.
+/// Lists the pages stored by crawls, with full-text search over titles and texts.
 #[utoipa::path(
     get,
     path = "/api/v1/pages",
     operation_id = "list_pages",
     tag = "pages",
     params(PageQuery, PagesQuery),
-    responses((status = 200, description = "A part of the list", body = PageList)),
+    responses((status = 200, description = "One page of the list", body = PageList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn list(
@@ -139,5 +138,5 @@ fn read(query: PagesQuery, request: PageRequest<PageNo>, params: &mut Params) ->
     PageFilter { query: words, job: None, url_prefix }
 }
 
-/// Beyond this nobody looks, and every page of a search costs what all before it cost.
+/// Maximum offset of a search, since each page of results costs as much as all before it.
 const SEARCH_OFFSET_MAX: u32 = 10_000;

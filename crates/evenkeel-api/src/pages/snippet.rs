@@ -1,8 +1,8 @@
-//! A piece of a page's text, fit for a browser.
+//! Renders an excerpt of a page as HTML.
 
 use evenkeel_store::{MARK_END, MARK_START};
 
-/// The text as HTML: what was looked for between `<mark>` and `</mark>`, everything else escaped.
+/// Escapes the text and puts matches between `<mark>` and `</mark>`.
 pub(super) fn to_html(snippet: &str) -> String {
     let mut html = String::with_capacity(snippet.len() + 32);
     let mut open = false;
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_our_marks_are_markup() {
+    fn snippet_has_no_markup_but_marks() {
         let snippet = "<b>a</b> \u{2}x&y\u{3} <mark>";
         assert_eq!(to_html(snippet), "&lt;b&gt;a&lt;/b&gt; <mark>x&amp;y</mark> &lt;mark&gt;");
         assert_eq!(to_html("\u{3}a\u{2}\u{2}b"), "a<mark>b</mark>");

@@ -9,16 +9,16 @@ use crate::params::NoParams;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// Says that the work goes on, so that the job's time-out begins anew.
+/// Reports that the attempt is still running, which restarts the job's time-out.
 #[utoipa::path(
     post,
     path = "/api/v1/runs/{id}/heartbeat",
     operation_id = "heartbeat_run",
     tag = "callbacks",
-    params(("id" = uuid::Uuid, Path, description = "The id of the execution")),
+    params(("id" = uuid::Uuid, Path, description = "Id of the execution")),
     responses(
-        (status = 204, description = "It was heard"),
-        (status = 409, description = "It has ended, or was taken over: stop working on it"),
+        (status = 204, description = "The heartbeat was recorded"),
+        (status = 409, description = "The attempt has ended or was taken over: stop working on it"),
     ),
     security(("attempt" = [])),
     extensions(("x-required-role" = json!("none"))),

@@ -1,6 +1,6 @@
-//! `/api/v1/runs/{id}/…`: what those who were called say about their attempt. The token is the one
-//! that came with the call, so these routes stand outside the guard for users' tokens and check
-//! it themselves.
+//! `/api/v1/runs/{id}/…`: callbacks of HTTP receivers that answered 202. They authenticate with the
+//! token sent with the call, so these routes are outside the guard for user tokens and check the
+//! token themselves.
 
 mod complete;
 mod fail;
@@ -26,7 +26,7 @@ pub(crate) use fail::*;
 pub(crate) use heartbeat::*;
 pub(crate) use progress::*;
 
-/// An attempt and what claims to be its token.
+/// An attempt, and the token to check.
 pub(crate) struct AttemptCaller {
     id: AttemptId,
     token: String,
@@ -46,7 +46,7 @@ impl<S: Send + Sync> FromRequestParts<S> for AttemptCaller {
     }
 }
 
-/// The fields of a body, if it has any. All are optional, and none is ignored.
+/// The fields of an optional body. All fields are optional, and unknown fields are refused.
 struct Said(Map<String, Value>);
 
 impl Said {
@@ -65,7 +65,7 @@ impl Said {
     fn text(&mut self, name: &str) -> Result<Option<String>, Problem> {
         match self.value(name) {
             None => Ok(None),
-            // PostgreSQL keeps every character but this one.
+            // PostgreSQL cannot store NUL in text.
             Some(Value::String(text)) => Ok(Some(text.replace('\0', "\u{fffd}"))),
             Some(_) => Err(Problem::parameter(name, "must be a text")),
         }
@@ -100,7 +100,7 @@ impl Said {
     }
 }
 
-/// The end of a long text.
+/// Keeps the end of a long text.
 fn tail(text: String) -> String {
     const BYTES_MAX: usize = 64 * 1024;
     if text.len() <= BYTES_MAX {
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_text_keeps_its_end() {
+    fn long_text_keeps_its_end() {
         assert_eq!(tail("short".into()), "short");
         let long = tail("ü".repeat(64 * 1024));
         assert!(long.starts_with("… 65536 bytes left out\nü"));

@@ -13,39 +13,41 @@ use crate::params::NoParams;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// How far the work has come. Every field may be left out.
+/// Progress of an attempt. Every field is optional.
 #[derive(Clone, PartialEq, Debug, Deserialize, ToSchema)]
 pub struct ProgressDocument {
-    /// So much is done.
+    /// Units of work done.
     pub done: Option<i64>,
-    /// So much there is to do.
+    /// Units of work in total.
     pub total: Option<i64>,
-    /// Items that were found.
+    /// Items found.
     pub items_crawled: Option<i64>,
-    /// Items that were kept.
+    /// Items stored.
     pub items_indexed: Option<i64>,
-    /// What is being done, for people.
+    /// What is being done.
     pub message: Option<String>,
-    /// What the next attempt should know, if there is one: any JSON of up to 4 KiB. It comes with
-    /// that attempt's call in the header `X-Evenkeel-Checkpoint`.
+    /// Data for the next attempt, if there is one: any JSON of up to 4 KiB. It is sent with that
+    /// attempt's call in the header `X-Evenkeel-Checkpoint`.
     pub checkpoint: Option<Value>,
 }
 
-/// A header has to hold it.
+/// Limited because it is sent in a header.
 const CHECKPOINT_BYTES_MAX: usize = 4096;
 
-/// Says how far the work has come. Counts as a heartbeat.
+/// Reports the progress of an attempt.
+///
+/// Counts as a heartbeat.
 #[utoipa::path(
     post,
     path = "/api/v1/runs/{id}/progress",
     operation_id = "progress_run",
     tag = "callbacks",
-    params(("id" = uuid::Uuid, Path, description = "The id of the execution")),
+    params(("id" = uuid::Uuid, Path, description = "Id of the execution")),
     request_body(content = ProgressDocument,
         example = json!({"done": 25, "total": 100, "message": "a quarter"})),
     responses(
-        (status = 204, description = "It was noted"),
-        (status = 409, description = "It has ended, or was taken over: stop working on it"),
+        (status = 204, description = "The progress was recorded"),
+        (status = 409, description = "The attempt has ended or was taken over: stop working on it"),
     ),
     security(("attempt" = [])),
     extensions(("x-required-role" = json!("none"))),
@@ -81,7 +83,7 @@ fn read(mut said: Said) -> Result<(Progress, Option<Vec<u8>>), Problem> {
     Ok((progress, checkpoint))
 }
 
-/// As it will be sent: what is not ASCII is written as `\uxxxx`, twice for what is beyond.
+/// Returns the length when sent: non-ASCII characters become `\uxxxx`, twice beyond the BMP.
 fn length_in_header(json: &[u8]) -> usize {
     let text = String::from_utf8_lossy(json);
     text.chars().map(|c| if c.is_ascii() && c != '\x7f' { 1 } else { 6 * c.len_utf16() }).sum()

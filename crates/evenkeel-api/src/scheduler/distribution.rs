@@ -14,48 +14,47 @@ use crate::params::Params;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// What is counted, as it is written.
 const MEASURES: [(&str, Measure); 3] =
     [("runs", Measure::Runs), ("next", Measure::Next), ("cost", Measure::Cost)];
 
-/// What lies in an hour.
+/// Load of one hour of the day.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct HourView {
-    /// Which hour of the day, UTC.
+    /// Hour of the day in UTC, 0 to 23.
     #[schema(maximum = 23, example = 14)]
     pub hour: u8,
-    /// Runs that are expected in it; by `next`, jobs whose next run is in it.
+    /// Expected runs; with `by=next`, jobs whose next run is in it.
     #[schema(example = 8)]
     pub job_count: u64,
-    /// What those runs cost, in seconds of a worker.
+    /// Load of those runs, in worker seconds.
     #[schema(example = 480.0)]
     pub cost_seconds: f64,
 }
 
-/// What lies in a slot.
+/// Load of one slot.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct SlotView {
-    /// When it begins.
+    /// Start of the slot.
     #[schema(value_type = String, format = DateTime)]
     pub start: Timestamp,
-    /// Runs that are expected in it; by `next`, jobs whose next run is in it.
+    /// Expected runs; with `by=next`, jobs whose next run is in it.
     #[schema(example = 2)]
     pub job_count: u64,
-    /// What those runs cost, in seconds of a worker.
+    /// Load of those runs, in worker seconds.
     #[schema(example = 120.0)]
     pub cost_seconds: f64,
 }
 
-/// Scores by what is counted.
+/// Scores by measure.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct MeasuredScores {
-    /// By jobs, where their next run is.
+    /// By the next run of each job.
     #[schema(example = 0.91)]
     pub next: f64,
-    /// By runs.
+    /// By expected runs.
     #[schema(example = 0.85)]
     pub runs: f64,
-    /// By what runs cost.
+    /// By the load of runs.
     #[schema(example = 0.88)]
     pub cost: f64,
 }
@@ -70,29 +69,29 @@ impl From<Spreads> for MeasuredScores {
     }
 }
 
-/// Scores by what is compared and what is counted: 1 is as even as these jobs allow.
+/// Scores by period and measure: 1 is as even as these jobs allow.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct ScoresView {
-    /// Slots are compared.
+    /// Scores over slots.
     pub slots: MeasuredScores,
-    /// Hours are compared.
+    /// Scores over hours.
     pub hours: MeasuredScores,
 }
 
-/// How the runs of the next hour are spread over its seconds, of jobs with intervals of less than 15
-/// minutes: of others only the slot is counted.
+/// How the runs of the next hour are spread over its seconds. Counts jobs with intervals under 15
+/// minutes only; of others only the slot is known.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct SecondsView {
-    /// The share of these runs that start in a second where an even spread could have them.
+    /// Share of these runs that start in a second where an even spread could place them.
     #[schema(minimum = 0, maximum = 1, example = 0.74)]
     pub distribution_score: f64,
-    /// The most that start in one second.
+    /// Most starts in one second.
     #[schema(example = 3.0)]
     pub peak: f64,
-    /// Those that start in a second on average.
+    /// Average starts per second.
     #[schema(example = 0.83)]
     pub mean: f64,
-    /// No spread has a lower peak.
+    /// Lowest peak that any spread could have.
     #[schema(example = 1.0)]
     pub least_peak: f64,
 }
@@ -108,28 +107,28 @@ impl From<Spread> for SecondsView {
     }
 }
 
-/// What runs will cost, slot by slot: how many workers they keep busy.
+/// Load of runs by slot, as busy workers.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct ProjectedView {
-    /// How even it is.
+    /// Score of the load, 0 to 1.
     #[schema(example = 0.88)]
     pub distribution_score: f64,
-    /// When the heaviest slot begins.
+    /// Start of the slot with the highest load.
     #[schema(value_type = String, format = DateTime)]
     pub peak_slot: Timestamp,
-    /// What the runs of that slot cost, in seconds of a worker.
+    /// Load of that slot, in worker seconds.
     #[schema(example = 960.0)]
     pub peak_cost_seconds: f64,
-    /// What those of a slot cost on average.
+    /// Average load of a slot, in worker seconds.
     #[schema(example = 410.5)]
     pub mean_cost_seconds: f64,
-    /// The heaviest slot, as a multiple of the average; none if there are no runs.
+    /// Highest load divided by the average; null if there are no runs.
     #[schema(example = 2.34)]
     pub peak_to_mean: Option<f64>,
-    /// No spread of these jobs has a heaviest slot that is lighter.
+    /// Lowest peak load that any spread of these jobs could have, in worker seconds.
     #[schema(example = 420.0)]
     pub least_peak_cost_seconds: f64,
-    /// Workers that the runs of the heaviest slot keep busy on average.
+    /// Average number of workers busy in the slot with the highest load.
     #[schema(example = 1.07)]
     pub busy_workers_at_peak: f64,
 }
@@ -137,64 +136,63 @@ pub struct ProjectedView {
 /// How the load of the next 24 hours is spread.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct DistributionView {
-    /// When it was looked at.
+    /// Time of the evaluation.
     #[schema(value_type = String, format = DateTime)]
     pub as_of: Timestamp,
-    /// What is counted: `runs`, `next` or `cost`.
+    /// Measure: `runs`, `next` or `cost`.
     #[schema(pattern = "^(runs|next|cost)$", example = "runs")]
     pub by: &'static str,
-    /// So many hours are looked at.
+    /// Length of the period, in hours.
     #[schema(example = 24)]
     pub window_hours: u64,
-    /// How long a slot is, in minutes.
+    /// Length of a slot, in minutes.
     #[schema(value_type = f64, example = 15)]
     pub slot_minutes: serde_json::Number,
-    /// Jobs that have a time to come.
+    /// Number of jobs with a next run.
     #[schema(example = 42)]
     pub total_jobs: u64,
-    /// The hours of the day.
+    /// Load by hour of the day.
     #[schema(min_items = 24, max_items = 24)]
     pub hourly_distribution: Vec<HourView>,
-    /// How even the slots are: the share of the load that lies where an even spread could have it.
-    /// 1 is as even as these jobs allow.
+    /// Score of the slots: share of the load that lies where an even spread could place it. 1 is as
+    /// even as these jobs allow.
     #[schema(minimum = 0, maximum = 1, example = 0.85)]
     pub distribution_score: f64,
-    /// The hour that holds the most.
+    /// Hour of the day with the highest load, UTC.
     #[schema(maximum = 23, example = 14)]
     pub peak_hour: u8,
-    /// What it holds: the `job_count` of that hour.
+    /// `job_count` of that hour.
     #[schema(example = 8)]
     pub peak_count: u64,
-    /// What the fullest slot of `slot_minutes` holds (in seconds, by `cost`); a rebalance calls it `peak`.
+    /// Load of the fullest slot (in seconds with `by=cost`); rebalances call it `peak`.
     #[schema(example = 3.0)]
     pub peak_slot_count: f64,
-    /// What a rebalance would gain.
+    /// What a rebalance would achieve.
     #[schema(example = "A rebalance would raise the score from 0.85 to 0.97 by moving 6 jobs.")]
     pub suggestion: String,
-    /// The slots from now on, 96 of a quarter of an hour; several as one if there are more than 4,096.
+    /// The slots from now on, 96 of a quarter hour; merged if there would be more than 4,096.
     #[schema(max_items = 4096)]
     pub slots: Vec<SlotView>,
-    /// How much time each of `slots` covers, in minutes: `slot_minutes`, unless several are listed as
-    /// one.
+    /// Length of each entry of `slots`, in minutes; more than `slot_minutes` if slots are merged.
     #[schema(value_type = f64, example = 15)]
     pub listed_minutes: serde_json::Number,
     /// All scores.
     pub scores: ScoresView,
-    /// How even it is inside slots; none if no job has an interval of less than 15 minutes.
+    /// Spread within slots; null if no job has an interval under 15 minutes.
     #[schema(required)]
     pub seconds: Option<SecondsView>,
-    /// The fullest slot, as a multiple of the average; none if there is no load.
+    /// Load of the fullest slot divided by the average; null if there is no load.
     #[schema(example = 2.5)]
     pub peak_to_mean: Option<f64>,
-    /// No spread of these jobs has a fullest slot with less (in seconds, by `cost`).
+    /// Lowest peak per slot that any spread of these jobs could have (in seconds with `by=cost`).
     #[schema(example = 1.0)]
     pub least_peak: f64,
-    /// No spread of these jobs has a fullest hour with less (in seconds, by `cost`).
+    /// Lowest peak per hour that any spread of these jobs could have (in seconds with `by=cost`).
     #[schema(example = 3.0)]
     pub least_peak_hour: f64,
-    /// What runs will cost.
+    /// Load in worker seconds.
     pub projected: ProjectedView,
-    /// How new jobs are placed: `next` or `projected`.
+    /// Placement policy for new jobs: `next` or `projected`.
     #[schema(pattern = "^(next|projected)$", example = "projected")]
     pub policy: &'static str,
 }
@@ -257,7 +255,7 @@ impl DistributionView {
 
 const HOUR: Span = Span::from_secs(3600);
 
-/// The hour of the day that holds the most, the first of them.
+/// Returns the first hour of the day with the highest load.
 fn fullest(hours: &[Share; 24], measure: Measure) -> u8 {
     let mut best = (0, f64::MIN);
     for (hour, share) in (0_u8..).zip(hours) {
@@ -268,7 +266,7 @@ fn fullest(hours: &[Share; 24], measure: Measure) -> u8 {
     best.0
 }
 
-/// A whole number, if it is one.
+/// Returns the minutes, as an integer where possible.
 pub(super) fn minutes(slot: Span) -> serde_json::Number {
     let secs = slot.as_micros() / 1_000_000;
     let exact = || serde_json::Number::from_f64(secs as f64 / 60.0);
@@ -293,24 +291,23 @@ fn projected(found: &Distribution) -> ProjectedView {
     }
 }
 
-/// What to count.
 #[derive(Clone, PartialEq, Eq, Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct DistributionQuery {
-    /// `runs` that are expected, so that an hourly job counts in each hour; `next` runs only; or what
-    /// runs `cost`.
+    /// Measure: `runs` (expected runs: an hourly job counts in each hour), `next` (the next run of
+    /// each job) or `cost` (load of the runs).
     #[param(pattern = "^(runs|next|cost)$", default = "runs")]
     by: Option<String>,
 }
 
-/// How the load of the next 24 hours is spread, and what a rebalance would gain.
+/// Returns how the load of the next 24 hours is spread, and what a rebalance would achieve.
 #[utoipa::path(
     get,
     path = "/api/v1/scheduler/distribution",
     operation_id = "get_distribution",
     tag = "balance",
     params(DistributionQuery),
-    responses((status = 200, description = "The load of the tenant", body = DistributionView)),
+    responses((status = 200, description = "The load of the tenant's jobs", body = DistributionView)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn distribution(
@@ -318,8 +315,8 @@ pub(crate) async fn distribution(
     caller: Caller,
     mut params: Params,
 ) -> Result<Json<DistributionView>, Problem> {
-    let words = MEASURES.map(|(word, measure)| (word, (word, measure)));
-    let by = params.word("by", &words);
+    let names = MEASURES.map(|(name, measure)| (name, (name, measure)));
+    let by = params.choice("by", &names);
     params.finish()?;
     let (by, measure) = by.unwrap_or(MEASURES[0]);
     let found = app.balancing.distribution(&caller.scope).await?;

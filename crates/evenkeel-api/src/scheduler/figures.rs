@@ -1,11 +1,11 @@
-//! Numbers as they are told.
+//! Rounds numbers for answers.
 
-/// A count. What follows from its runs may be expected in parts of one.
+/// Rounds a count; expected runs can be fractions.
 pub(super) fn whole(count: f64) -> u64 {
     count.round().max(0.0) as u64
 }
 
-/// Four decimals tell everything that somebody could mean.
+/// Rounds to four decimals; not-a-number becomes 0.
 pub(super) fn rounded(value: f64) -> f64 {
     let rounded = (value * 1e4).round() / 1e4;
     if rounded.is_finite() { rounded } else { 0.0 }

@@ -14,90 +14,89 @@ use crate::params::Params;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A week.
+/// One week of hourly scores.
 const LIMIT_DEFAULT: u32 = 7 * 24;
 
-/// How even the load was in an hour.
+/// Scores of one hour.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct ScoreView {
-    /// When the hour began.
+    /// Start of the hour.
     #[schema(value_type = String, format = DateTime)]
     pub hour: Timestamp,
-    /// By runs, slot by slot.
+    /// Score by expected runs.
     #[schema(example = 0.93)]
     pub distribution_score: f64,
-    /// By jobs, where their next run was.
+    /// Score by the next run of each job.
     #[schema(example = 0.95)]
     pub next_score: f64,
-    /// By what runs cost.
+    /// Score by the load of runs.
     #[schema(example = 0.9)]
     pub cost_score: f64,
-    /// The most runs in one slot.
+    /// Most runs in one slot.
     #[schema(example = 12.0)]
     pub peak: f64,
-    /// Runs in a slot on average.
+    /// Average runs per slot.
     #[schema(example = 9.5)]
     pub mean: f64,
-    /// Jobs that had a time to come.
+    /// Number of jobs with a next run.
     #[schema(example = 42)]
     pub total_jobs: u64,
 }
 
 impl From<SavedScore> for ScoreView {
-    fn from(kept: SavedScore) -> Self {
+    fn from(saved: SavedScore) -> Self {
         Self {
-            hour: kept.hour,
-            distribution_score: rounded(kept.score),
-            next_score: rounded(kept.next_score),
-            cost_score: rounded(kept.cost_score),
-            peak: rounded(kept.peak),
-            mean: rounded(kept.mean),
-            total_jobs: kept.jobs,
+            hour: saved.hour,
+            distribution_score: rounded(saved.score),
+            next_score: rounded(saved.next_score),
+            cost_score: rounded(saved.cost_score),
+            peak: rounded(saved.peak),
+            mean: rounded(saved.mean),
+            total_jobs: saved.jobs,
         }
     }
 }
 
-/// How even the load was, hour by hour.
+/// Scores by hour.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct ScoreList {
-    /// From this hour on.
+    /// Start of the period.
     #[schema(value_type = String, format = DateTime)]
     pub from: Timestamp,
-    /// Before this moment.
+    /// End of the period, exclusive.
     #[schema(value_type = String, format = DateTime)]
     pub until: Timestamp,
-    /// How many were asked for.
+    /// The page size: the `limit` of the request.
     pub limit: u32,
-    /// The hours, by time; one in which no server ran is not among them.
+    /// Scores, oldest first. Hours without a running server are missing.
     pub scores: Vec<ScoreView>,
-    /// The `from` of what follows, if there was more than `limit`.
+    /// The `from` of the next page; null if there is none.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub next_from: Option<Timestamp>,
 }
 
-/// Which hours.
 #[derive(Clone, PartialEq, Eq, Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ScoreParams {
-    /// Those from this time on; else the seven days before `until`. Scores are kept for 90 days.
+    /// Start of the period. Default: seven days before `until`. Scores are kept for 90 days.
     #[param(value_type = Option<String>, format = DateTime)]
     from: Option<String>,
-    /// Those before this time; else all up to now.
+    /// End of the period, exclusive. Default: now.
     #[param(value_type = Option<String>, format = DateTime)]
     until: Option<String>,
-    /// At most this many.
+    /// Maximum number of hours.
     #[param(minimum = 1, maximum = 2160, default = 168)]
     limit: Option<u32>,
 }
 
-/// How even the load was, hour by hour, for up to 90 days.
+/// Returns the hourly distribution scores of up to 90 days.
 #[utoipa::path(
     get,
     path = "/api/v1/scheduler/distribution/history",
     operation_id = "list_distribution_history",
     tag = "balance",
     params(ScoreParams),
-    responses((status = 200, description = "The scores of the tenant", body = ScoreList)),
+    responses((status = 200, description = "The scores of the tenant's jobs", body = ScoreList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn history(

@@ -14,35 +14,34 @@ use crate::params::NoParams;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// Jobs by state.
+/// Number of jobs by status.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct JobFigures {
-    /// Waiting for their next time: what the others leave of the total.
+    /// Jobs that wait for their next time.
     #[schema(example = 25)]
     pub scheduled: u64,
-    /// With an execution that runs.
+    /// Jobs with a running execution.
     #[schema(example = 3)]
     pub running: u64,
-    /// Over, and the last run was good.
+    /// Ended jobs whose last run succeeded.
     #[schema(example = 1200)]
     pub completed: u64,
-    /// Over, and the last run was not good.
+    /// Ended jobs whose last run did not succeed.
     #[schema(example = 50)]
     pub failed: u64,
-    /// Ended by somebody.
+    /// Cancelled jobs.
     #[schema(example = 10)]
     pub cancelled: u64,
-    /// Waiting for a worker, or for the time of a retry.
+    /// Jobs that wait for a worker or a retry.
     #[schema(example = 2)]
     pub pending: u64,
-    /// Waiting to be resumed.
+    /// Paused jobs.
     #[schema(example = 1)]
     pub paused: u64,
-    /// All that are not deleted.
+    /// All jobs that are not deleted.
     #[schema(example = 1291)]
     pub total: u64,
-    /// Some states were counted only up to 10,000: there may be more in them, and fewer that are
-    /// scheduled.
+    /// True if some states were counted only up to 10,000; `scheduled` is then too high.
     pub is_estimate: bool,
 }
 
@@ -64,70 +63,71 @@ impl From<JobCounts> for JobFigures {
     }
 }
 
-/// Sums over all executions that have ended, those whose record is forgotten among them.
+/// Totals over all ended executions, including those deleted by retention.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct ExecutionFigures {
-    /// All of them.
+    /// Number of ended executions.
     #[schema(example = 1288)]
     pub total: u64,
-    /// What a good one takes on average.
+    /// Average duration of successful executions, in milliseconds.
     #[schema(example = 142_000)]
     pub average_duration_ms: Option<u64>,
-    /// Of those that ended well or badly, the good ones: from 0 to 1, none if none has ended.
+    /// Share of successful executions among those that succeeded, failed or timed out, 0 to 1; null
+    /// if there are none.
     #[schema(example = 0.96)]
     pub success_rate: Option<f64>,
-    /// Those that ended well.
+    /// Successful executions.
     #[schema(example = 1230)]
     pub completed: u64,
-    /// Those that failed.
+    /// Failed executions.
     #[schema(example = 48)]
     pub failed: u64,
-    /// Those that took too long.
+    /// Executions that timed out.
     #[schema(example = 2)]
     pub timed_out: u64,
-    /// Those that somebody ended, or that a newer time took the place of.
+    /// Executions that were cancelled or superseded by a newer run.
     #[schema(example = 8)]
     pub cancelled: u64,
-    /// Of all those, the retries.
+    /// How many of all executions were retries.
     #[schema(example = 31)]
     pub retries: u64,
-    /// Those that run right now, as nodes last said.
+    /// Running executions, as last reported by the nodes.
     #[schema(example = 3)]
     pub running: u64,
 }
 
 impl From<RunTotals> for ExecutionFigures {
-    fn from(sums: RunTotals) -> Self {
-        let bad = sums.failed + sums.timed_out;
+    fn from(totals: RunTotals) -> Self {
+        let failed = totals.failed + totals.timed_out;
         Self {
-            total: sums.completed + bad + sums.cancelled,
-            average_duration_ms: (sums.good_duration.as_micros() / 1_000)
-                .checked_div(sums.completed),
-            success_rate: rate(sums.completed, bad),
-            completed: sums.completed,
-            failed: sums.failed,
-            timed_out: sums.timed_out,
-            cancelled: sums.cancelled,
-            retries: sums.retries,
-            running: sums.running,
+            total: totals.completed + failed + totals.cancelled,
+            average_duration_ms: (totals.good_duration.as_micros() / 1_000)
+                .checked_div(totals.completed),
+            success_rate: rate(totals.completed, failed),
+            completed: totals.completed,
+            failed: totals.failed,
+            timed_out: totals.timed_out,
+            cancelled: totals.cancelled,
+            retries: totals.retries,
+            running: totals.running,
         }
     }
 }
 
-/// How it all goes.
+/// Key figures of the scheduler.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct SchedulerMetrics {
-    /// Jobs by state.
+    /// Number of jobs by status.
     pub jobs: JobFigures,
-    /// Sums over executions, written every few seconds.
+    /// Totals over executions, updated every few seconds.
     pub executions: ExecutionFigures,
-    /// When a scheduler last said that it is at work; none if none is.
+    /// Last heartbeat of a scheduler; null if none is running.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_check_at: Option<Timestamp>,
-    /// When the sums were last written.
+    /// Time of the last update of the totals.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_metrics_update: Option<Timestamp>,
-    /// Executions that were taken over from a node that was lost.
+    /// Executions taken over from lost nodes.
     #[schema(example = 5)]
     pub stale_locks_cleared: u64,
 }
@@ -145,7 +145,7 @@ impl From<Figures> for SchedulerMetrics {
     }
 }
 
-/// How it all goes: jobs by state, sums over executions, and whether a scheduler is at work.
+/// Returns jobs by status, totals over executions, and the last heartbeat of a scheduler.
 #[utoipa::path(
     get,
     path = "/api/v1/scheduler/metrics",

@@ -1,4 +1,4 @@
-//! `/api/v1/schedules…`, a file per endpoint.
+//! `/api/v1/schedules…`
 
 mod preview;
 

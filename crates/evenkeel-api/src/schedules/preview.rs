@@ -14,80 +14,80 @@ use crate::params::NoParams;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A schedule to look at: the fields of a job that say when it runs, and from when to look.
+/// A schedule to preview: the schedule fields of a job, and where to start.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PreviewDocument {
-    /// When it runs.
+    /// Schedule to preview.
     pub schedule: Option<ScheduleForm>,
-    /// As for a job.
+    /// As in a job.
     #[schema(minimum = 1)]
     pub interval_minutes: Option<u32>,
-    /// As for a job.
+    /// As in a job.
     #[schema(pattern = "^(minutes|hours|days)$")]
     pub interval_type: Option<String>,
-    /// As for a job.
+    /// As in a job.
     pub schedule_enabled: Option<bool>,
-    /// As for a job.
+    /// As in a job.
     pub schedule_time: Option<String>,
-    /// As for a job.
+    /// As in a job.
     pub cron_expression: Option<String>,
-    /// As for a job.
+    /// As in a job.
     pub cron_schedule: Option<String>,
-    /// As for a job.
+    /// As in a job.
     pub cron_max_schedule_duration: Option<String>,
-    /// As for a job.
+    /// As in a job.
     pub scheduling_period: Option<String>,
-    /// As for a job.
+    /// As in a job.
     pub cooldown_duration: Option<String>,
-    /// As for a job.
+    /// As in a job.
     #[schema(default = "UTC", example = "America/Toronto")]
     pub timezone: Option<String>,
-    /// As for a job.
+    /// As in a job.
     pub tz: Option<String>,
-    /// As for a job.
+    /// As in a job.
     #[schema(default = "shift", pattern = "^(shift|skip)$")]
     pub dst_gap: Option<String>,
-    /// As for a job.
+    /// As in a job.
     #[schema(default = "first", pattern = "^(first|last|both)$")]
     pub dst_overlap: Option<String>,
-    /// As for a job.
+    /// As in a job.
     pub exact: Option<bool>,
-    /// As for a job.
+    /// As in a job.
     #[schema(format = DateTime)]
     pub start_at: Option<String>,
-    /// As for a job.
+    /// As in a job.
     #[schema(format = DateTime)]
     pub end_at: Option<String>,
-    /// As for a job.
+    /// As in a job.
     #[schema(minimum = 1)]
     pub max_runs: Option<u64>,
-    /// As for a job.
+    /// As in a job.
     #[schema(max_items = 48)]
     pub blackout_periods: Option<Vec<BlackoutView>>,
-    /// As for a job.
+    /// As in a job.
     pub avoid_blackout: Option<bool>,
-    /// As for a job.
+    /// As in a job.
     pub prefer_window: Option<HoursView>,
-    /// As for a job.
+    /// As in a job.
     pub average_duration_override: Option<String>,
-    /// As if a job were created then; left out: now.
+    /// Preview as of this time. Default: now.
     #[schema(format = DateTime)]
     pub from: Option<String>,
-    /// So many times.
+    /// Number of times to return.
     #[schema(minimum = 1, maximum = 1000, default = 10)]
     pub count: Option<u32>,
 }
 
-/// How many jobs have their next time in a quarter of an hour.
+/// Number of jobs whose next run is in one quarter hour.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct SlotLoadView {
-    /// Its first moment.
+    /// Start of the quarter hour.
     #[schema(value_type = String, format = DateTime)]
     pub slot: Timestamp,
-    /// How many of your own, among those that were looked at.
+    /// Number of the tenant's own jobs among those examined.
     pub jobs: u32,
-    /// There may be more: so many jobs of all tenants were looked at.
+    /// Set if the count is incomplete: the number of jobs examined, over all tenants.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counted_up_to: Option<u32>,
 }
@@ -99,27 +99,28 @@ impl From<SlotLoad> for SlotLoadView {
     }
 }
 
-/// What a schedule would do.
+/// The preview of a schedule.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct PreviewView {
-    /// `once`, `interval`, `cron` or `periodic`.
+    /// Kind of schedule: `once`, `interval`, `cron` or `periodic`.
     pub kind: &'static str,
-    /// In plain English.
+    /// The schedule in plain English.
     pub description: String,
-    /// The zone its times are meant in.
+    /// IANA time zone of the schedule.
     pub timezone: String,
-    /// Its first times.
+    /// The first start times.
     pub times: Vec<NextTimeView>,
-    /// False if a job would have other times: a periodic one starts as soon as it may, and these are
-    /// the latest; with `H`, or if it is not `exact`, each job has times of its own; the first time of
-    /// an interval without an anchor is chosen when there is a job, and this is the latest.
+    /// False if a job's actual times would differ: a periodic job starts as soon as it may, and
+    /// these are the latest times; with `H`, or if it is not `exact`, each job gets its own times;
+    /// the first time of an interval without an anchor is chosen on creation, and this is the
+    /// latest.
     pub exact_times: bool,
-    /// How many jobs have their next time in the quarters of an hour that it would hit in the 24
-    /// hours from its first time on, up to 24 of these.
+    /// Load of the quarter hours (at most 24) that the schedule would hit in the 24 hours from its
+    /// first time.
     pub load: Vec<SlotLoadView>,
 }
 
-/// What a schedule would do; nothing is created.
+/// Previews the start times of a schedule. Nothing is created.
 #[utoipa::path(
     post,
     path = "/api/v1/schedules/preview",
@@ -128,7 +129,7 @@ pub struct PreviewView {
     request_body(content = PreviewDocument, example = json!({
         "schedule": "0 9 * * 1-5", "timezone": "America/Toronto",
     })),
-    responses((status = 200, description = "Its times", body = PreviewView)),
+    responses((status = 200, description = "The preview", body = PreviewView)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn preview(

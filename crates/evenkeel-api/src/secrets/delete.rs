@@ -12,24 +12,26 @@ use crate::params::{NoParams, PathId};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A secret that is gone.
+/// A deleted secret.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct DeletedSecretView {
-    /// Which one.
+    /// Name of the secret.
     pub name: String,
     /// Always true.
     pub deleted: bool,
 }
 
-/// Deletes a secret. Jobs that refer to it stay; their attempts fail with a message that names it
-/// until it is set again.
+/// Deletes a secret.
+///
+/// Jobs that refer to it stay; their attempts fail with an error that names the secret until it is
+/// set again.
 #[utoipa::path(
     delete,
     path = "/api/v1/secrets/{name}",
     operation_id = "delete_secret",
     tag = "access",
-    params(("name" = String, Path, description = "Which secret")),
-    responses((status = 200, description = "It is gone", body = DeletedSecretView)),
+    params(("name" = String, Path, description = "Name of the secret")),
+    responses((status = 200, description = "The deleted secret", body = DeletedSecretView)),
     extensions(("x-required-role" = json!("admin"))),
 )]
 pub(crate) async fn delete(

@@ -9,13 +9,13 @@ use crate::params::{NoParams, PathId};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// Shows what is known of a secret, but not its value.
+/// Returns a secret without its value.
 #[utoipa::path(
     get,
     path = "/api/v1/secrets/{name}",
     operation_id = "get_secret",
     tag = "access",
-    params(("name" = String, Path, description = "Which secret")),
+    params(("name" = String, Path, description = "Name of the secret")),
     responses((status = 200, description = "The secret, without its value", body = SecretView)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
@@ -25,7 +25,7 @@ pub(crate) async fn get(
     PathId(name): PathId,
     _: NoParams,
 ) -> Result<Json<SecretView>, Problem> {
-    // PostgreSQL takes every character but this one.
+    // PostgreSQL cannot compare text that contains NUL.
     if name.contains('\0') {
         return Err(missing());
     }

@@ -13,20 +13,20 @@ use crate::params::Params;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A part of the list of secrets.
+/// One page of secrets.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct SecretList {
-    /// The secrets of this page by name, without their values.
+    /// The secrets sorted by name, without their values.
     pub secrets: Vec<SecretView>,
-    /// How many there are on all pages.
+    /// Number of items on all pages together.
     pub total: u64,
-    /// Is that only roughly right?
+    /// True if `total` is an estimate.
     pub total_is_estimate: bool,
-    /// How many were asked for.
+    /// The page size: the `limit` of the request.
     pub limit: u32,
-    /// How many were left out first.
+    /// Number of items skipped before this page: the `offset` of the request.
     pub offset: u32,
-    /// The `cursor` of the next page, if there is one.
+    /// The `cursor` that fetches the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
@@ -37,7 +37,7 @@ pub struct SecretList {
     operation_id = "list_secrets",
     tag = "access",
     params(PageQuery),
-    responses((status = 200, description = "A part of the list", body = SecretList)),
+    responses((status = 200, description = "One page of the list", body = SecretList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn list(

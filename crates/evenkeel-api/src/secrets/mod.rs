@@ -1,4 +1,4 @@
-//! Named secrets. No answer ever holds a value.
+//! `/api/v1/secrets…`: named secrets. No answer ever contains a value.
 
 mod delete;
 mod get;
@@ -25,27 +25,27 @@ pub(crate) use list::*;
 pub(crate) use put::*;
 pub(crate) use rotate::*;
 
-/// A secret, without its value: that is never shown.
+/// A secret without its value, which is never shown.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct SecretView {
-    /// The name that jobs refer to it by.
+    /// Name that jobs refer to.
     #[schema(example = "api-token")]
     pub name: String,
-    /// Counted from 1, raised with every new value.
+    /// Version, counted from 1; increases with every new value.
     #[schema(example = 1)]
     pub version: i32,
-    /// The id of the key that its value is encrypted with.
+    /// Id of the key that encrypts the value.
     #[schema(example = "5f0c2a9be1d47380")]
     pub key_id: String,
-    /// When it was created.
+    /// Creation time.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
-    /// Who created it.
+    /// Subject that created it.
     pub created_by: String,
-    /// When it got its present value.
+    /// Time the present value was set.
     #[schema(value_type = String, format = DateTime)]
     pub updated_at: Timestamp,
-    /// Who set that.
+    /// Subject that set the present value.
     pub updated_by: String,
 }
 
@@ -67,7 +67,6 @@ fn missing() -> Problem {
     Problem::new(ProblemType::NotFound, "there is no such secret")
 }
 
-/// The name in a path.
 fn read_name(name: String) -> Result<String, Problem> {
     if secret::is_name(&name) {
         return Ok(name);

@@ -18,13 +18,14 @@ use crate::state::App;
 #[derive(Clone, PartialEq, Eq, Deserialize, ToSchema)]
 #[schema(example = json!({"value": "s3cr3t"}))]
 pub struct SecretDocument {
-    /// The value, 1 to 65,536 bytes in UTF-8. It is encrypted before it is stored and never shown
-    /// again.
+    /// Value, 1 to 65,536 bytes in UTF-8. It is stored encrypted and never shown again.
     #[schema(min_length = 1, max_length = 65536)]
     pub value: String,
 }
 
-/// Creates a secret or gives it another value. Attempts that start from now on get the new value.
+/// Creates a secret or sets a new value.
+///
+/// Attempts that start from now on get the new value.
 #[utoipa::path(
     put,
     path = "/api/v1/secrets/{name}",
@@ -35,8 +36,8 @@ pub struct SecretDocument {
                 letter or digit")),
     request_body(content = SecretDocument, example = json!({"value": "s3cr3t"})),
     responses(
-        (status = 201, description = "The secret is new", body = SecretView),
-        (status = 200, description = "The secret has another value now", body = SecretView),
+        (status = 201, description = "The secret was created", body = SecretView),
+        (status = 200, description = "The secret has a new value", body = SecretView),
         (status = 409, description = "The server has no key to encrypt secrets with"),
     ),
     extensions(("x-required-role" = json!("admin"))),
@@ -55,7 +56,7 @@ pub(crate) async fn put(
     Ok((status, Json(info.into())))
 }
 
-/// The value that a document holds. Messages never repeat it.
+/// Reads the value. Messages never repeat it.
 fn read(document: Value) -> Result<String, Problem> {
     let Value::Object(mut fields) = document else {
         return Err(Problem::parameter("", "the body must be an object like {\"value\": \"…\"}"));

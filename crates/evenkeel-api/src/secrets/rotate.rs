@@ -15,39 +15,40 @@ use crate::params::Params;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// What a rotation has done.
+/// The result of a rotation.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct RotatedView {
-    /// How many values were encrypted anew.
+    /// Number of values encrypted again.
     pub rotated: u64,
-    /// Secrets that stay under another key, because it is not here.
+    /// Secrets that could not be decrypted because their key is missing on this server.
     pub unreadable: Vec<UnreadableSecretView>,
-    /// The key that encrypts now.
+    /// Id of the key that encrypts from now on.
     pub key_id: Option<String>,
-    /// The `cursor` to go on with, if there may be more.
+    /// The `cursor` to continue with; null when done.
     pub next_cursor: Option<String>,
 }
 
-/// A secret that could not be encrypted anew.
+/// A secret that could not be encrypted again.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct UnreadableSecretView {
-    /// Its name.
+    /// Name of the secret.
     pub name: String,
-    /// Why it could not be read.
+    /// Why it could not be decrypted.
     pub message: String,
 }
 
-/// Encrypts secrets anew with the newest key of this server: those of the caller's tenant, or of all
-/// tenants for an administrator of the tenant `default`. Looks at no more than 1,000 of them; call it
-/// again with `next_cursor` until there is none.
+/// Encrypts secrets again with the newest key of this server.
+///
+/// It handles the secrets of the caller's tenant, or of all tenants for an administrator of the
+/// tenant `default`, up to 1,000 per call: repeat with `next_cursor` until it is null.
 #[utoipa::path(
     post,
     path = "/api/v1/secret-rotations",
     operation_id = "rotate_secrets",
     tag = "access",
-    params(("cursor" = Option<String>, Query, description = "Going on where another call ended")),
+    params(("cursor" = Option<String>, Query, description = "Continues after another call: its `next_cursor`")),
     responses(
-        (status = 200, description = "What was done", body = RotatedView),
+        (status = 200, description = "The result", body = RotatedView),
         (status = 409, description = "The server has no key to encrypt secrets with"),
     ),
     extensions(("x-required-role" = json!("admin"))),

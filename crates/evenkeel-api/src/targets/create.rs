@@ -14,7 +14,9 @@ use crate::params::NoParams;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// Makes a target: something that jobs are about. Nothing runs for it until a job names it.
+/// Creates a target: a site or system that jobs work on.
+///
+/// Nothing runs for it until a job refers to it.
 #[utoipa::path(
     post,
     path = "/api/v1/targets",
@@ -24,8 +26,8 @@ use crate::state::App;
         example = json!({"name": "AskReddit", "url": "https://example.com/r/AskReddit"})),
     responses(
         (status = 201, description = "The target", body = TargetView,
-         headers(("ETag" = String, description = "Names this version of the target"),
-                 ("Location" = String, description = "Where it is"))),
+         headers(("ETag" = String, description = "Version of the target, for If-Match"),
+                 ("Location" = String, description = "Path of the new resource"))),
         (status = 409, description = "Another target has the number or the source_id"),
     ),
     extensions(("x-required-role" = json!("operator"))),

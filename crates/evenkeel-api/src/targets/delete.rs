@@ -12,30 +12,32 @@ use crate::params::{Params, PathId};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A target that is gone.
+/// A deleted target.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct DeletedTargetView {
-    /// Which one.
+    /// Number of the target.
     pub number: i64,
     /// Always true.
     pub deleted: bool,
-    /// So many jobs named it, and name none now. What they run stays as it is.
+    /// Number of jobs that referred to it and now have no target. Their executor and URL stay.
     pub detached_jobs: u64,
 }
 
-/// Deletes a target. One that jobs name stays, unless `force` leaves those without one.
+/// Deletes a target.
+///
+/// A target that jobs refer to is deleted only with `force`, which detaches those jobs.
 #[utoipa::path(
     delete,
     path = "/api/v1/targets/{id}",
     operation_id = "delete_target",
     tag = "targets",
     params(
-        ("id" = i64, Path, description = "The number of the target"),
-        ("force" = Option<bool>, Query, description = "Even if jobs name it: they name none then"),
+        ("id" = i64, Path, description = "Number of the target"),
+        ("force" = Option<bool>, Query, description = "Delete it even if jobs refer to it, and detach them"),
     ),
     responses(
-        (status = 200, description = "It is gone", body = DeletedTargetView),
-        (status = 409, description = "Jobs name it; the detail says how many"),
+        (status = 200, description = "The deleted target", body = DeletedTargetView),
+        (status = 409, description = "Jobs refer to it; the detail says how many"),
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]

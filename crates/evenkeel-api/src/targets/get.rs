@@ -12,16 +12,16 @@ use crate::params::{NoParams, PathId};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// One target.
+/// Returns a target.
 #[utoipa::path(
     get,
     path = "/api/v1/targets/{id}",
     operation_id = "get_target",
     tag = "targets",
-    params(("id" = i64, Path, description = "The number of the target")),
+    params(("id" = i64, Path, description = "Number of the target")),
     responses(
         (status = 200, description = "The target", body = TargetView,
-         headers(("ETag" = String, description = "Names this version of the target"))),
+         headers(("ETag" = String, description = "Version of the target, for If-Match"))),
     ),
     extensions(("x-required-role" = json!("viewer"))),
 )]

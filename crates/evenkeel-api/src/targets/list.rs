@@ -13,31 +13,31 @@ use crate::params::Params;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A part of the list of targets.
+/// One page of targets.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct TargetList {
-    /// What is on it, by number.
+    /// The targets, sorted by number.
     pub targets: Vec<TargetView>,
-    /// How many there are on all pages.
+    /// Number of items on all pages together.
     pub total: u64,
-    /// Is that only roughly right?
+    /// True if `total` is an estimate.
     pub total_is_estimate: bool,
-    /// How many were asked for.
+    /// The page size: the `limit` of the request.
     pub limit: u32,
-    /// How many were left out first.
+    /// Number of items skipped before this page: the `offset` of the request.
     pub offset: u32,
-    /// The `cursor` of the next page, if there is one.
+    /// The `cursor` that fetches the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
-/// The targets of the caller's tenant.
+/// Lists the targets of the caller's tenant.
 #[utoipa::path(
     get,
     path = "/api/v1/targets",
     operation_id = "list_targets",
     tag = "targets",
     params(PageQuery),
-    responses((status = 200, description = "A part of the list", body = TargetList)),
+    responses((status = 200, description = "One page of the list", body = TargetList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn list(

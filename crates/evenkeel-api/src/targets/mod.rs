@@ -1,4 +1,4 @@
-//! Targets: what jobs are about.
+//! `/api/v1/targets…`: sites or systems that jobs work on.
 
 mod create;
 mod delete;
@@ -23,36 +23,36 @@ pub(crate) use get::*;
 pub(crate) use list::*;
 pub(crate) use update::*;
 
-/// A target to be made. What is left out is not known.
+/// A new target. Omitted fields are null.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"name": "AskReddit", "url": "https://example.com/r/AskReddit"}))]
 pub struct TargetDocument {
-    /// Its number; the tenant's next one if it is left out.
+    /// Number of the target. Default: the next number of the tenant.
     #[schema(minimum = 1, maximum = 9_007_199_254_740_991_i64)]
     pub number: Option<i64>,
-    /// What others call it; no two targets have the same.
+    /// Id in an external system, unique within the tenant.
     #[schema(max_length = 255)]
     pub source_id: Option<String>,
-    /// For people.
+    /// Free text for humans.
     #[schema(max_length = 255)]
     pub name: Option<String>,
-    /// Its address, http or https.
+    /// URL, http or https.
     #[schema(max_length = 2048)]
     pub url: Option<String>,
 }
 
-/// What is to be changed of a target. What is left out stays, null takes away.
+/// Changes of a target. Omitted fields stay, null removes a value.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize, ToSchema)]
 #[schema(example = json!({"url": "https://example.com/r/worldnews"}))]
 pub struct TargetChange {
-    /// What others call it; no two targets have the same.
+    /// Id in an external system, unique within the tenant.
     #[schema(max_length = 255)]
     pub source_id: Option<String>,
-    /// For people.
+    /// Free text for humans.
     #[schema(max_length = 255)]
     pub name: Option<String>,
-    /// Its address, http or https.
+    /// URL, http or https.
     #[schema(max_length = 2048)]
     pub url: Option<String>,
 }
@@ -60,31 +60,32 @@ pub struct TargetChange {
 /// A target.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct TargetView {
-    /// Its number: jobs name it as `target`.
+    /// Number, which jobs refer to as `target`.
     pub number: i64,
-    /// What others call it.
+    /// Id in an external system.
     pub source_id: Option<String>,
-    /// For people.
+    /// Free text for humans.
     pub name: Option<String>,
-    /// Its address. Jobs that name it, and neither a url nor an executor, crawl it.
+    /// URL. Jobs with this target and neither `url` nor `executor_type` crawl it.
     pub url: Option<String>,
-    /// When a job last ended well that named it then; jobs that are gone count as well.
+    /// End of the last successful run of a job that had this target at the time, including deleted
+    /// jobs.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_success_at: Option<Timestamp>,
-    /// How many jobs name it.
+    /// Number of jobs that refer to it.
     pub jobs: u64,
-    /// Raised by every change.
+    /// Version, increases with every change.
     pub generation: i32,
-    /// When it was made.
+    /// Creation time.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// Time of the last change.
     #[schema(value_type = String, format = DateTime)]
     pub updated_at: Timestamp,
 }
 
 impl TargetView {
-    /// As `role` may see it: viewers do not see values of its address's query.
+    /// Redacts what `role` may not see: viewers do not see values in the query of the URL.
     fn for_role(mut self, role: Role) -> Self {
         if role < Role::Operator {
             self.url = self.url.as_deref().map(redact::url);
@@ -109,7 +110,6 @@ impl From<Target> for TargetView {
     }
 }
 
-/// The number in a path.
 fn read_number(id: &str) -> Result<i64, Problem> {
     let number = id.parse().ok().filter(|number| *number > 0);
     number.ok_or_else(|| {

@@ -20,39 +20,41 @@ use crate::state::App;
 /// A target after a change.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct ChangedTargetView {
-    /// What it is now.
     #[serde(flatten)]
     pub target: TargetView,
-    /// So many jobs that follow it crawl another url from now on, or none.
+    /// Number of jobs that follow the target and now crawl the new URL, or none.
     pub followed_jobs: u64,
-    /// So many jobs that follow it keep what they had: their `executor_config` or `payload` does not
-    /// go with it, or another job holds the key that they would have.
+    /// Number of jobs that follow the target but keep their URL: their `executor_config` or
+    /// `payload` does not fit, or another job holds the resulting deduplication key.
     pub refused_jobs: u64,
-    /// More than the first 500 follow it: they are told now, and not counted here.
+    /// True if more than 500 jobs follow the target. The rest are updated in the background and not
+    /// counted here.
     pub goes_on: bool,
 }
 
-/// Changes a target. Send what was shown, edited, or some fields of it: what is left out stays, null
-/// takes away. Jobs that follow it, because they name neither a url nor an executor, crawl the new
-/// url from then on; when it is taken away, their runs fail with `no_executor`. They are told even if
-/// nothing is changed, so that whoever was interrupted can ask again.
+/// Changes a target.
+///
+/// Send the target as returned by GET, edited, or only some fields. Omitted fields stay, null
+/// removes a value. Jobs that follow the target (those with neither `url` nor `executor_type`)
+/// crawl the new URL from then on; if the URL is removed, their runs fail with `no_executor`. Jobs
+/// are updated even if nothing changes, so an interrupted request can be repeated.
 #[utoipa::path(
     put,
     path = "/api/v1/targets/{id}",
     operation_id = "update_target",
     tag = "targets",
     params(
-        ("id" = i64, Path, description = "The number of the target"),
+        ("id" = i64, Path, description = "Number of the target"),
         ("If-Match" = Option<String>, Header,
-         description = "Only if the target has this ETag still; * for any"),
+         description = "Carry it out only if the target still has this ETag; * for any"),
     ),
     request_body(content = TargetChange, description = "Fields of a target",
         example = json!({"url": "https://example.com/r/worldnews"})),
     responses(
-        (status = 200, description = "The target as it is now", body = ChangedTargetView,
-         headers(("ETag" = String, description = "Names this version of the target"))),
+        (status = 200, description = "The target after the change", body = ChangedTargetView,
+         headers(("ETag" = String, description = "Version of the target, for If-Match"))),
         (status = 409, description = "Another target has the source_id"),
-        (status = 412, description = "The target was changed meanwhile"),
+        (status = 412, description = "The target was changed since"),
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
@@ -67,25 +69,26 @@ pub(crate) async fn put(
     update(&app, &caller, &id, &headers, (&sent, Manner::Put)).await
 }
 
-/// Changes some fields of a target: what is left out stays, null takes away, as RFC 7396 has it. The
-/// same as `PUT`, but that fields which only the server can say are refused.
+/// Changes some fields of a target (RFC 7396).
+///
+/// Like `PUT`, but read-only fields are refused instead of ignored.
 #[utoipa::path(
     patch,
     path = "/api/v1/targets/{id}",
     operation_id = "patch_target",
     tag = "targets",
     params(
-        ("id" = i64, Path, description = "The number of the target"),
+        ("id" = i64, Path, description = "Number of the target"),
         ("If-Match" = Option<String>, Header,
-         description = "Only if the target has this ETag still; * for any"),
+         description = "Carry it out only if the target still has this ETag; * for any"),
     ),
     request_body(content = TargetChange, description = "The fields to change",
         example = json!({"name": "WorldNews"})),
     responses(
-        (status = 200, description = "The target as it is now", body = ChangedTargetView,
-         headers(("ETag" = String, description = "Names this version of the target"))),
+        (status = 200, description = "The target after the change", body = ChangedTargetView,
+         headers(("ETag" = String, description = "Version of the target, for If-Match"))),
         (status = 409, description = "Another target has the source_id"),
-        (status = 412, description = "The target was changed meanwhile"),
+        (status = 412, description = "The target was changed since"),
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
@@ -107,8 +110,8 @@ async fn update(
     headers: &HeaderMap,
     sent: (&Value, Manner),
 ) -> Result<impl IntoResponse + use<>, Problem> {
-    let (number, meant) = (read_number(id)?, if_match(headers));
-    let changed = app.jobs.update_target(&caller.scope, number, sent, meant.as_deref());
+    let (number, generations) = (read_number(id)?, if_match(headers));
+    let changed = app.jobs.update_target(&caller.scope, number, sent, generations.as_deref());
     let (target, Led { followed, refused, goes_on }) = changed.await?;
     let tag = etag(target.generation);
     let view = ChangedTargetView {

@@ -1,4 +1,4 @@
-//! A document of many jobs, cut into batches without being parsed.
+//! Splits a JSON document of many jobs into batches without parsing the jobs.
 
 use std::fmt;
 
@@ -13,21 +13,21 @@ use super::lines::{BATCH_BYTES_MAX, BATCH_WEIGHT_MAX};
 use crate::problem::{Problem, ProblemType};
 use crate::weight::{DEPTH_MAX, Weight};
 
-/// What the answer for one job takes.
+/// Memory for the answer to one job, in bytes.
 const ANSWER_BYTES: usize = 1024;
 
-/// The texts of some jobs, one after the other. The same body is always cut into the same batches.
+/// The JSON texts of consecutive jobs. The same body is always split into the same batches.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Documents {
-    /// Which of all jobs the first one is, counted from 1.
+    /// Position of the first job in the document, counted from 1.
     pub first: u64,
-    /// Parts of the body: nothing is copied.
+    /// Slices of the body; nothing is copied.
     pub texts: Vec<Bytes>,
-    /// What they take once they are parsed.
+    /// Estimated memory of the parsed jobs, in bytes.
     weight: usize,
 }
 
-/// The list of jobs, as it came: a pointer for each, and never more than are taken.
+/// The list of jobs as raw text, at most `BULK_JOBS_MAX`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Jobs<'a> {
@@ -35,7 +35,7 @@ struct Jobs<'a> {
     jobs: Vec<&'a RawValue>,
 }
 
-/// What is said of a list that is too long. It is not read any further, so nobody knows how long.
+/// The message for a list that is too long. Reading stops there, so the actual length is unknown.
 fn too_many() -> String {
     format!(
         "has more than {BULK_JOBS_MAX} jobs; at most {BULK_JOBS_MAX} are taken at once, and any \
@@ -68,9 +68,9 @@ fn at_most<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<&'de RawVal
     deserializer.deserialize_seq(AtMost)
 }
 
-/// Cuts the list into batches, having seen that all of the body is JSON.
+/// Checks that the body is JSON and splits the list into batches.
 pub(super) fn batches(body: &Bytes) -> Result<Vec<Documents>, Problem> {
-    // The parser passes over the jobs, and keeps a note for each level meanwhile.
+    // The parser skips over the jobs but keeps state for each nesting level.
     if Weight::of(body).depth > DEPTH_MAX + 2 {
         let detail = format!("lists and objects lie more than {DEPTH_MAX} levels deep");
         return Err(Problem::new(ProblemType::MalformedJson, detail));
@@ -99,8 +99,8 @@ pub(super) fn batches(body: &Bytes) -> Result<Vec<Documents>, Problem> {
     Ok(batches)
 }
 
-/// Memory that creating them takes on top of the body: the two batches that are there at once, since
-/// one is read while the other is stored, and all answers.
+/// Returns the memory needed to create the jobs in addition to the body: two batches, since one is
+/// read while the other is stored, and all answers.
 pub(super) fn memory(batches: &[Documents]) -> usize {
     let pairs = batches.windows(2).map(|pair| pair.iter().map(|batch| batch.weight).sum());
     let heaviest: usize = pairs.chain(batches.iter().map(|batch| batch.weight)).max().unwrap_or(0);
@@ -108,7 +108,7 @@ pub(super) fn memory(batches: &[Documents]) -> usize {
     heaviest + jobs * ANSWER_BYTES
 }
 
-/// Whether it is no JSON, or JSON of another shape, is for its sender to see.
+/// Tells malformed JSON from JSON of the wrong shape.
 fn refusal(error: serde_json::Error) -> Problem {
     let message = error.to_string();
     if error.classify() != serde_json::error::Category::Data {
@@ -129,16 +129,16 @@ mod tests {
         batches(&Bytes::copy_from_slice(body.as_bytes()))
     }
 
-    /// A list of this many jobs, followed by something.
+    /// Returns a list of `count` jobs that ends with `end`.
     fn list(count: usize, end: &str) -> String {
         format!("{{\"jobs\": [{}0{end}", "0,".repeat(count - 1))
     }
 
     #[test]
-    fn a_list_that_is_too_long_is_not_read_to_its_end() {
+    fn list_that_is_too_long_is_not_read_to_its_end() {
         let whole = cut(&list(BULK_JOBS_MAX, "]}")).unwrap();
         assert_eq!(whole.iter().map(|batch| batch.texts.len()).sum::<usize>(), BULK_JOBS_MAX);
-        // What comes after the first job too many is not looked at, or it would be the complaint.
+        // The rest is not read, or its syntax error would be reported instead.
         let problem = cut(&list(BULK_JOBS_MAX + 1, ", no JSON at all")).unwrap_err();
         assert_eq!(problem.kind, ProblemType::InvalidParameter);
         assert!(problem.detail.contains("more than 10000 jobs"), "{}", problem.detail);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_are_parts_of_the_body() {
+    fn jobs_are_slices_of_the_body() {
         let body = Bytes::from_static(b"{\"jobs\": [ {\"a\": 1} , [[]],7]}");
         let texts = &batches(&body).unwrap()[0].texts;
         assert_eq!(texts[..], [&b"{\"a\": 1}"[..], b"[[]]", b"7"]);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_memory_at_once_is_known_before_anything_is_created() {
+    fn memory_counts_two_batches_and_all_answers() {
         let of = |weight| Documents { weight, texts: vec![Bytes::new()], ..Documents::default() };
         assert_eq!(memory(&[]), 0);
         assert_eq!(memory(&[of(7)]), 7 + ANSWER_BYTES);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_of_brackets_is_refused_before_it_is_parsed() {
+    fn deep_nesting_is_refused_before_parsing() {
         let problem = cut(&format!("{{\"jobs\": [{}", "[".repeat(100_000))).unwrap_err();
         assert_eq!(problem.kind, ProblemType::MalformedJson);
         assert!(problem.detail.contains("levels deep"), "{}", problem.detail);

@@ -1,4 +1,4 @@
-//! A body cut into lines, and lines into batches.
+//! Splits a body into lines, and the lines into batches.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -11,32 +11,29 @@ use crate::body::BODY_BYTES_MAX;
 use crate::memory::{Held, Memory};
 use crate::weight::Weight;
 
-/// Bytes of a batch at most, or a batch of the longest lines would fill the memory.
+/// Maximum bytes of a batch, so that a batch of long lines does not fill the memory.
 pub(super) const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// What a batch takes at most once it is parsed, but for its last line.
+/// Maximum estimated memory of a parsed batch, not counting its last line.
 pub(super) const BATCH_WEIGHT_MAX: usize = 32 * 1024 * 1024;
-/// A stream waits this long for other requests to leave it memory.
+/// How long a stream waits for other requests to free memory.
 const MEMORY_PATIENCE: Duration = Duration::from_secs(10);
 
-/// A line of a batch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Line {
-    /// Which one of all, counted from 1.
+    /// Line number in the body, counted from 1.
     pub number: u64,
-    /// Where in the batch it is; `None` if it was too long to be kept.
+    /// Range in the batch; `None` if the line was too long.
     pub place: Option<Range<usize>>,
 }
 
-/// Some lines, one after the other. The same body is always cut into the same batches.
+/// Consecutive lines. The same body is always split into the same batches.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
-    /// Their bytes.
     pub bytes: Vec<u8>,
-    /// Where each is.
     pub lines: Vec<Line>,
-    /// What they take once they are parsed.
+    /// Estimated memory of the parsed lines, in bytes.
     weight: usize,
-    /// Memory that is reserved for as long as the batch is there.
+    /// Memory reserved while the batch exists.
     held: Option<Held>,
 }
 
@@ -48,31 +45,30 @@ impl Batch {
     }
 }
 
-/// Whoever sends nothing for so long has forgotten that it was sending.
+/// A stream without new bytes for this long is closed.
 pub(super) const IDLE_MAX: Duration = Duration::from_secs(30);
 
-/// Why a body has no more lines, although it has not ended.
+/// Why a body stopped before its end.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Broken {
-    /// It broke off, and nobody hears an answer.
+    /// The connection was lost, so no answer can be sent.
     Off,
-    /// Nothing more came, and from this line on nothing was taken.
+    /// No bytes arrived in time; this line and all after it were not handled.
     Idle {
-        /// The first line of the batch that was not completed.
+        /// The first line of the incomplete batch.
         line: u64,
     },
-    /// Other requests left no memory for it, and from this line on nothing was taken.
+    /// Other requests use all the memory; this line and all after it were not handled.
     Busy {
-        /// The first line of the batch that was not completed.
+        /// The first line of the incomplete batch.
         line: u64,
     },
 }
 
-/// Cuts a body into lines.
 pub(super) struct Lines {
     body: BodyDataStream,
     memory: Memory,
-    /// What was received and not yet looked at.
+    /// Received bytes that are not split yet.
     rest: Bytes,
     number: u64,
 }
@@ -82,15 +78,15 @@ impl Lines {
         Self { body: body.into_data_stream(), memory, rest: Bytes::new(), number: 0 }
     }
 
-    /// The next lines; none if the body has ended. Blank ones are counted and left out.
+    /// Returns the next batch, which is empty at the end of the body. Blank lines are counted but
+    /// left out.
     pub(super) async fn batch(&mut self) -> Result<Batch, Broken> {
         let mut batch = Batch::default();
         let mut held = self.memory.hold();
         let first = self.number + 1;
         let mut begin = 0;
         let mut too_long = false;
-        // A batch ends where a line does, or the network would say where: a line once begun is read
-        // to its end.
+        // A batch ends at the end of a line, so that batches do not depend on network packets.
         while !batch.is_full() || begin < batch.bytes.len() || too_long {
             if self.rest.is_empty() {
                 let piece = tokio::time::timeout(IDLE_MAX, self.body.next()).await;
@@ -98,7 +94,7 @@ impl Lines {
                     Some(Ok(bytes)) => self.rest = bytes,
                     Some(Err(_)) => return Err(Broken::Off),
                     None => {
-                        // The last line needs no end.
+                        // The last line needs no newline.
                         self.end_line(&mut batch, &mut begin, &mut too_long);
                         break;
                     }
@@ -150,7 +146,7 @@ mod tests {
 
     use super::*;
 
-    /// All batches of a body that comes in these pieces, as numbers and texts.
+    /// Splits a body that arrives in these pieces; returns line numbers and texts by batch.
     async fn cut(pieces: Vec<Vec<u8>>) -> Vec<Vec<(u64, Option<Vec<u8>>)>> {
         let pieces = pieces.into_iter().map(Ok::<_, std::io::Error>);
         let memory = Memory::new(256 * 1024 * 1024);
@@ -167,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lines_are_found_however_the_body_comes() {
+    async fn lines_do_not_depend_on_how_the_body_arrives() {
         let body = b"{\"a\": 1}\n\n  \r\n{\"b\": 2}\r\nlast";
         let expected = vec![vec![
             (1, Some(b"{\"a\": 1}".to_vec())),
@@ -179,7 +175,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_that_is_too_long_is_left_out_alone() {
+    async fn only_the_line_that_is_too_long_is_left_out() {
         let mut body = b"1\n".to_vec();
         body.extend(std::iter::repeat_n(b'x', BODY_BYTES_MAX + 1));
         body.extend(b"\n3\n");
@@ -191,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn batches_are_the_same_however_the_body_comes() {
+    async fn batches_do_not_depend_on_how_the_body_arrives() {
         let body: Vec<u8> = (0..6250).flat_map(|n| format!("{n}\n").into_bytes()).collect();
         let whole = cut(vec![body.clone()]).await;
         assert_eq!(whole.iter().map(Vec::len).collect::<Vec<_>>(), [2500, 2500, 1250]);
@@ -199,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_line_is_cut_where_a_batch_has_its_bytes() {
+    async fn batch_limit_in_bytes_splits_no_line() {
         // Lines of many lengths, one of blanks and one too long among them, in three batches.
         let mut body = Vec::new();
         for n in 0..60 {
@@ -223,13 +219,13 @@ mod tests {
         assert!(are_whole);
         for size in [777, 65_537, 1_000_003] {
             let pieces = body.chunks(size).map(<[u8]>::to_vec).collect();
-            // Not compared by assert_eq, which would print megabytes.
+            // assert_eq would print megabytes.
             assert!(cut(pieces).await == whole, "in pieces of {size}");
         }
     }
 
     #[tokio::test]
-    async fn a_body_that_breaks_off_gives_no_half_batch() {
+    async fn lost_connection_yields_no_partial_batch() {
         let pieces = [Ok(b"1\n2\n".to_vec()), Err(std::io::Error::other("gone"))];
         let body = Body::from_stream(stream::iter(pieces));
         let mut lines = Lines::new(body, Memory::new(1024 * 1024));
@@ -237,14 +233,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_batch_ends_where_its_lines_are_heavy() {
+    async fn batch_ends_at_its_memory_limit() {
         let line = format!("[{}0]\n", "{\"\":0},".repeat(20_000));
         let whole = cut(vec![line.repeat(5).into_bytes()]).await;
         assert_eq!(whole.iter().map(Vec::len).collect::<Vec<_>>(), [3, 2]);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stream_is_over_when_others_leave_it_no_memory() {
+    async fn stream_ends_if_other_requests_use_all_memory() {
         let memory = Memory::new(4 * 1024 * 1024);
         let mut others = memory.hold();
         others.grow_to(3 * 1024 * 1024).unwrap();

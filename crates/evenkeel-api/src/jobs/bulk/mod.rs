@@ -1,4 +1,4 @@
-//! `POST /api/v1/jobs/bulk`: many new jobs, in one document or as a stream of lines.
+//! `POST /api/v1/jobs/bulk`: creates many jobs, from one document or from a stream of lines.
 
 mod document;
 mod lines;
@@ -31,12 +31,12 @@ use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 use crate::weight::Weight;
 
-/// Of what is wrong with one job of many, so much is said.
+/// Maximum errors reported for one job.
 const FAULTS_SHOWN_MAX: usize = 5;
-/// And with so many characters each.
+/// Maximum characters of one error message.
 const FAULT_CHARS_MAX: usize = 300;
 
-/// Many jobs to be created.
+/// The jobs to create.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BulkDocument {
@@ -45,47 +45,48 @@ pub struct BulkDocument {
     pub jobs: Vec<JobDocument>,
 }
 
-/// What became of one job of many.
+/// The result for one job of a bulk request.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct BulkResultView {
-    /// Which one, counted from 1: its place in `jobs`, or its line.
+    /// Position in `jobs`, or line number, counted from 1.
     pub line: u64,
-    /// As if it had been created alone: 201, 200 if it was there already, 400, 409, 413, 422, or 503
-    /// if that is unknown. 408 if a stream did not go on, and 503 of the type `server-busy` if other
-    /// requests left no memory for it: neither this line nor any after it was created.
+    /// The HTTP status of creating this job alone: 201, 200 if it already exists, 400, 409, 413 or
+    /// 422; 503 if the outcome is unknown. In a stream, 408 means that no bytes arrived in time,
+    /// and 503 with the type `server-busy` that other requests use all the memory: this line and
+    /// all after it were not created.
     pub status: u16,
-    /// The job that was created, or was there already.
+    /// Id of the new or existing job.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<uuid::Uuid>)]
     pub id: Option<JobId>,
-    /// Why it was not.
+    /// The reason for the refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Problem>,
-    /// Of a job that is not to be there twice: was it there already?
+    /// For jobs with deduplication: true if the job already existed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deduplicated: Option<bool>,
 }
 
-/// What became of many jobs.
+/// The results of a bulk request.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct BulkView {
-    /// How many were created.
+    /// Number of jobs created.
     pub created: u64,
-    /// How many were there already, and are not to be there twice.
+    /// Number of jobs that already existed (same deduplication key).
     pub deduplicated: u64,
-    /// How many were neither created nor there.
+    /// Number of jobs refused.
     pub refused: u64,
-    /// Each of them, in order.
+    /// One result for each job, in the same order.
     pub results: Vec<BulkResultView>,
 }
 
-/// Creates many jobs; none keeps another from being created.
+/// Creates many jobs, each independently.
 ///
-/// As `application/json`: `{"jobs": […]}`, up to 10,000 of up to 1 MiB in 64 MiB, all answered at once.
-/// As `application/x-ndjson`: a job on each line, any number of lines of up to 1 MiB; they are created
-/// up to 2,500 at a time, and each is answered with a line as soon as it is: read the answer while
-/// you send. A stream of which nothing more comes for 30 seconds is over, and so is one for which other
-/// requests leave no memory; its last line says so. At most 5 errors are listed for each job.
+/// As `application/json`: `{"jobs": […]}` with up to 10,000 jobs of up to 1 MiB each and 64 MiB in
+/// total, all answered at once. As `application/x-ndjson`: one job per line, any number of lines of
+/// up to 1 MiB. Lines are created in batches of up to 2,500, and each is answered with one line:
+/// read the answer while you send. A stream ends if no bytes arrive for 30 seconds or if other
+/// requests use all the memory; its last line says so. At most 5 errors are listed for each job.
 #[utoipa::path(
     post,
     path = "/api/v1/jobs/bulk",
@@ -99,15 +100,15 @@ pub struct BulkView {
         (String = "application/x-ndjson"),
     )),
     responses(
-        (status = 200, description = "What became of each", content(
+        (status = 200, description = "The result for each item", content(
             (BulkView = "application/json"),
             (BulkResultView = "application/x-ndjson"),
         )),
-        (status = 409, description = "A request with the same Idempotency-Key is under way, or was \
-         done before and what was answered is not kept"),
-        (status = 422, description = "There is no list of jobs, or it is too long"),
-        (status = 503, description = "None is known to be created: the database does not answer, or \
-         there was no time left; sent again under the same Idempotency-Key, it is not done twice"),
+        (status = 409, description = "A request with the same Idempotency-Key is in progress, or was \
+         carried out before and its answer is not kept"),
+        (status = 422, description = "The list of jobs is missing or too long"),
+        (status = 503, description = "None is known to be created: the database is unavailable, or \
+         there was no time left. Repeating the request with the same Idempotency-Key is safe"),
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
@@ -131,52 +132,51 @@ pub(crate) async fn bulk(
     let body = receive(request.into_body(), &intake, BULK_BYTES_MAX).await?;
     let batches = off_the_async_threads(move || document::batches(&body)).await??;
     intake.reserve(document::memory(&batches))?;
-    // The whole request has the key itself.
+    // The key itself belongs to the whole request.
     let key = key.map(|key| format!("{key} jobs"));
     let stream = Stream { app, scope: caller.scope, key, uri };
     Ok(create_all(&stream, batches).await?.into_response())
 }
 
-/// A [`BulkView`] whose results are written.
+/// A [`BulkView`] with serialized results.
 #[derive(Default, Serialize)]
 struct Answers {
     created: u64,
     deduplicated: u64,
     refused: u64,
     results: Vec<Box<RawValue>>,
-    /// Some may be others when they are asked for again.
+    /// A repeated request may get other results.
     #[serde(skip)]
     is_unsettled: bool,
-    /// Why no more batches were begun.
+    /// Why no further batches were started.
     #[serde(skip)]
     halt: Option<Problem>,
-    /// Why the database took none of those that it might have, if it is known that it did not.
+    /// Set if the database refused the batch and certainly stored nothing of it.
     #[serde(skip)]
     unwritable: Option<Problem>,
-    /// Of some nobody knows whether they were created.
+    /// It is unknown whether some jobs were created.
     #[serde(skip)]
     is_doubtful: bool,
 }
 
-/// What counts of a result.
+/// The parts of a result that are counted.
 #[derive(Deserialize)]
-struct Told {
+struct ResultLine {
     status: u16,
-    error: Option<ToldError>,
+    error: Option<ResultError>,
 }
 
 #[derive(Deserialize)]
-struct ToldError {
+struct ResultError {
     #[serde(rename = "type")]
     kind: String,
     detail: String,
 }
 
 impl Answers {
-    /// Adds the lines of a batch.
     fn add(&mut self, lines: &[u8]) -> Result<(), serde_json::Error> {
         for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            let Told { status, error } = serde_json::from_slice(line)?;
+            let ResultLine { status, error } = serde_json::from_slice(line)?;
             self.created += u64::from(status == 201);
             self.deduplicated += u64::from(status == 200);
             self.refused += u64::from(!matches!(status, 200 | 201));
@@ -210,8 +210,8 @@ impl Answers {
     }
 }
 
-/// Creates all, batch by batch. With a key each batch has its own, as in a stream: what some of them
-/// could not do is done when the request is sent again, and what the others did is not done twice.
+/// Creates all jobs, batch by batch. With an Idempotency-Key each batch has its own key, as in a
+/// stream: a repeated request redoes the batches that failed and skips those that succeeded.
 async fn create_all(stream: &Stream, batches: Vec<Documents>) -> Result<Answers, Problem> {
     let app = &stream.app;
     let until = (app.clock)().saturating_add(keyed::WORKING_TIME);
@@ -223,7 +223,7 @@ async fn create_all(stream: &Stream, batches: Vec<Documents>) -> Result<Answers,
         if batch.lines.is_empty() {
             break;
         }
-        // The next ones are read while these are stored.
+        // The next batch is read while this one is stored.
         reading = stream.begin_reading(batches.next().unwrap_or_default());
         if answers.halt.is_none() && (app.clock)() >= until {
             let detail = "there was no time left for it, and it was not created; send it again";
@@ -242,18 +242,16 @@ async fn create_all(stream: &Stream, batches: Vec<Documents>) -> Result<Answers,
             }
         };
         answers.add(&lines).map_err(|error| {
-            tracing::error!(error = &error as &dyn std::error::Error, "a result can't be read");
+            tracing::error!(error = &error as &dyn std::error::Error, "cannot read the result of a batch; answering 500");
             Problem::new(ProblemType::Internal, "the log of the server says more")
         })?;
     }
     Ok(answers)
 }
 
-/// What was read of a document.
 type Read = Result<JobSpec, Problem>;
 
 impl Stream {
-    /// Reads the documents of a batch.
     fn begin_reading(&self, documents: Documents) -> JoinHandle<Prepared> {
         let (jobs, scope) = (self.app.jobs.clone(), self.scope);
         tokio::task::spawn_blocking(move || {
@@ -271,7 +269,6 @@ impl Stream {
     }
 }
 
-/// Reads one document.
 fn read(jobs: &evenkeel_commands::Jobs, scope: Scope, text: &[u8]) -> Read {
     if text.len() > BODY_BYTES_MAX {
         return Err(too_long());
@@ -280,7 +277,7 @@ fn read(jobs: &evenkeel_commands::Jobs, scope: Scope, text: &[u8]) -> Read {
     let document: Value = serde_json::from_slice(text)
         .map_err(|error| Problem::new(ProblemType::MalformedJson, error.to_string()))?;
     jobs.read(&scope, &document).map_err(|mut faults| {
-        // The answers for all jobs are in memory at once.
+        // The answers to all jobs are in memory at once.
         faults.truncate(FAULTS_SHOWN_MAX);
         for fault in &mut faults {
             if let Some((end, _)) = fault.message.char_indices().nth(FAULT_CHARS_MAX) {
@@ -292,13 +289,13 @@ fn read(jobs: &evenkeel_commands::Jobs, scope: Scope, text: &[u8]) -> Read {
     })
 }
 
-/// One job of many is as long as a request that brings a single one may be.
+/// A job in a bulk request may be as long as the body of a single request.
 fn too_long() -> Problem {
     let detail = format!("a job may have {BODY_BYTES_MAX} bytes at most");
     Problem::new(ProblemType::BodyTooLarge, detail)
 }
 
-/// Creates what could be read, and answers for all in order, each with its status.
+/// Creates the valid jobs; returns the status and result of each job in order.
 async fn create(
     app: &App,
     scope: Scope,
@@ -331,12 +328,12 @@ async fn create(
         .collect()
 }
 
-/// As if it had been created alone.
+/// Returns the status of creating this job alone.
 fn status_of(made: Registration) -> u16 {
     if made.deduplicated == Some(true) { 200 } else { 201 }
 }
 
-/// The store failed for all of a batch.
+/// Repeats an error of the store for every job of the batch.
 fn unknown(error: &StoreError, count: usize) -> Vec<Result<Registration, CommandError>> {
     (0..count).map(|_| Err(error.for_another().into())).collect()
 }
@@ -363,11 +360,10 @@ async fn off_the_async_threads<T: Send + 'static>(
 }
 
 fn panicked(panic: tokio::task::JoinError) -> Problem {
-    tracing::error!(error = &panic as &dyn std::error::Error, "reading jobs panicked");
+    tracing::error!(error = &panic as &dyn std::error::Error, "reading jobs panicked; answering 500");
     Problem::new(ProblemType::Internal, "the log of the server says more")
 }
 
-/// A body of lines.
 fn ndjson(body: Body) -> Response {
     ([(axum::http::header::CONTENT_TYPE, "application/x-ndjson")], body).into_response()
 }

@@ -1,4 +1,4 @@
-//! Jobs as a stream of lines, answered as a stream of lines.
+//! Creates jobs from a stream of lines and answers with a stream of lines.
 
 use std::convert::Infallible;
 
@@ -17,7 +17,7 @@ use crate::keyed::{self, Beginning};
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
-/// A request that is done batch by batch.
+/// A request that is handled batch by batch.
 pub(super) struct Stream {
     pub app: App,
     pub scope: Scope,
@@ -25,23 +25,22 @@ pub(super) struct Stream {
     pub uri: Uri,
 }
 
-/// A batch that was read.
+/// A batch whose documents are parsed.
 pub(super) struct Prepared {
     pub batch: Batch,
     pub reads: Vec<Read>,
 }
 
-/// What became of a batch that was to be stored.
+/// The result of storing a batch.
 struct Stored {
-    /// The answers.
     bytes: Bytes,
-    /// The store is out: the next batch would fare no better.
+    /// The store is unavailable, so the next batch would fail too.
     is_out: bool,
-    /// Something failed, and nothing was created: it can all be done again.
+    /// The batch failed and nothing was created, so it can be repeated.
     is_void: bool,
 }
 
-/// Answers line by line, as far as the sender reads.
+/// Answers line by line, at the speed of the reader.
 pub(super) fn answer(
     app: App,
     scope: Scope,
@@ -62,28 +61,29 @@ pub(super) fn answer(
 
 impl Stream {
     async fn work(self, lines: Lines, sender: mpsc::Sender<Bytes>) {
-        // The next batch is received and read while this one is stored.
+        // The next batch is received and parsed while this one is stored.
         let (ready, mut prepared) = mpsc::channel(1);
         let preparing = tokio::spawn(prepare(self.app.clone(), self.scope, lines, ready));
         let mut nth = 0;
         while let Some(Prepared { batch, reads }) = prepared.recv().await {
             nth += 1;
             let answered = self.batch(nth, &batch, reads).await;
-            let (bytes, goes_on) =
+            let (bytes, is_available) =
                 answered.unwrap_or_else(|problem| (refused(&batch, &problem), false));
-            if sender.send(bytes).await.is_err() || !goes_on {
+            if sender.send(bytes).await.is_err() || !is_available {
                 preparing.abort();
                 return;
             }
         }
         if let Ok(Some((line, problem))) = preparing.await.map(|broken| broken?.problem()) {
             let line = Line { number: line, place: None };
-            // A client that has gone away does not need it.
+            // The client may have disconnected.
             let _ = sender.send(written([(&line, Err(problem))].into_iter())).await;
         }
     }
 
-    /// The answers for a batch, and whether the store is well; fails if the key can't be had for it.
+    /// Returns the answers for a batch, and whether the store is available. Fails if the batch's
+    /// key cannot be claimed.
     pub(super) async fn batch(
         &self,
         nth: u64,
@@ -94,7 +94,7 @@ impl Stream {
             let stored = self.create(batch, reads).await;
             return Ok((stored.bytes, !stored.is_out));
         };
-        // No key of a client has a space in it.
+        // Keys of clients contain no spaces.
         let key = format!("{key} #{nth}");
         let claim = match keyed::begin(&self.app, self.scope, key, &self.uri, &batch.bytes).await? {
             Beginning::Ours(claim) => claim,
@@ -109,7 +109,7 @@ impl Stream {
             }
         };
         let Stored { bytes, is_out, is_void } = self.create(batch, reads).await;
-        // Whoever sends it again must not create again what was created.
+        // A repeated request must not create the same jobs again.
         let status = if is_void { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
         claim.end(keyed::kept(status, &HeaderMap::new(), &bytes, false)).await;
         Ok((bytes, !is_out))
@@ -126,7 +126,7 @@ impl Stream {
 }
 
 impl Broken {
-    /// What is said about it, and of which line; nothing if nobody hears it.
+    /// Returns the problem and its line; none if the connection is lost.
     fn problem(self) -> Option<(u64, Problem)> {
         let rest = "this line and all after it were not created; send them again";
         let (line, kind, why) = match self {
@@ -144,12 +144,12 @@ impl Broken {
     }
 }
 
-/// The same answer for each line of a batch.
+/// Repeats a problem for every line of a batch.
 pub(super) fn refused(batch: &Batch, problem: &Problem) -> Bytes {
     written(batch.lines.iter().map(|line| (line, Err(problem.clone()))))
 }
 
-/// Receives and reads batches, one ahead. Says why there are no more, unless the body has ended.
+/// Receives and parses batches, one ahead. Returns why the body stopped, unless it ended regularly.
 async fn prepare(
     app: App,
     scope: Scope,
@@ -176,12 +176,11 @@ async fn prepare(
     }
 }
 
-/// Answers as lines.
 fn written<'a>(answers: impl Iterator<Item = (&'a Line, Result<Registration, Problem>)>) -> Bytes {
     let mut text = Vec::new();
     for (line, answer) in answers {
         let view = BulkResultView::new(line.number, answer);
-        // It is made of plain texts and numbers, which can always be written.
+        // Serializing strings and numbers cannot fail.
         if serde_json::to_writer(&mut text, &view).is_ok() {
             text.push(b'\n');
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
-use evenkeel_commands::{Running, read_rebalance};
+use evenkeel_commands::{RunningRebalance, read_rebalance};
 use evenkeel_core::Timestamp;
 use evenkeel_store::RebalanceState;
 use serde::Serialize;
@@ -21,35 +21,35 @@ use crate::params::NoParams;
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
-/// Nobody waits longer for the end of a rebalance.
+/// Maximum time a request waits for a rebalance to end.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// Which rebalance: that of a plan, or one that is planned now; nothing means everything.
+/// The rebalance to start: a plan, or one that is planned now. All fields are optional.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RebalanceDocument {
-    /// Exactly what a preview has shown; goes with `wait` only.
+    /// Carry out exactly this plan of a preview. Can be combined with `wait` only.
     pub plan_id: Option<Uuid>,
-    /// Only jobs that pass this may be moved; the others stay and count.
+    /// Only matching jobs may be moved; the others stay and count as load.
     pub filter: Option<FilterDocument>,
-    /// At most so many moves, the best ones.
+    /// Maximum number of moves; the most effective ones are chosen.
     #[schema(minimum = 1, maximum = 1_000_000_000)]
     pub max_moves: Option<u64>,
-    /// As few moves as it takes to this score.
+    /// Stop planning moves once this score is reached.
     #[schema(minimum = 0, maximum = 1)]
     pub target_score: Option<f64>,
-    /// Answer when it is over, or after some 20 seconds with 202; else at once.
+    /// True: answer when it has ended, or with 202 after about 20 seconds. False: answer at once.
     #[schema(default = true)]
     pub wait: Option<bool>,
 }
 
-/// What is answered when something was begun: with 202 if it goes on.
+/// The answer of a started rebalance: 202 while it runs.
 pub(super) type Begun = (StatusCode, Extension<Target>, Extension<Deed>, Json<RebalancedView>);
 
-/// Moves jobs so that load is spread more evenly: as a plan says, or as is best now.
+/// Moves jobs to spread load more evenly, by a plan or as is best now.
 ///
-/// It goes on whether or not anybody waits for it; `GET …/rebalance/{id}` says how far it is. There is
-/// one at a time for each tenant.
+/// The rebalance continues if the client disconnects; `GET …/rebalance/{id}` shows its progress.
+/// Only one rebalance of a tenant runs at a time.
 #[utoipa::path(
     post,
     path = "/api/v1/scheduler/rebalance",
@@ -59,12 +59,12 @@ pub(super) type Begun = (StatusCode, Extension<Target>, Extension<Deed>, Json<Re
         "max_moves": 100, "target_score": 0.95, "wait": true,
     })),
     responses(
-        (status = 200, description = "It is over", body = RebalancedView),
-        (status = 202, description = "It goes on", body = RebalancedView),
-        (status = 404, description = "There is no such plan"),
-        (status = 409, description = "Another one goes on (`rebalance-under-way`), or the plan is too \
-         old (`plan-expired`), was acted on (`rebalance-state`), or its jobs have changed \
-         (`plan-changed`)"),
+        (status = 200, description = "The rebalance has ended", body = RebalancedView),
+        (status = 202, description = "The rebalance is running", body = RebalancedView),
+        (status = 404, description = "The plan does not exist"),
+        (status = 409, description = "Another rebalance is running (`rebalance-under-way`), or the plan \
+         has expired (`plan-expired`), was carried out (`rebalance-state`), or its jobs have \
+         changed (`plan-changed`)"),
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]
@@ -74,23 +74,23 @@ pub(crate) async fn rebalance(
     _: NoParams,
     MaybeJson(document): MaybeJson,
 ) -> Result<Begun, Problem> {
-    let order = read_rebalance(document.as_ref())
+    let command = read_rebalance(document.as_ref())
         .map_err(|faults| Problem::of_fields(ProblemType::InvalidParameter, faults))?;
     let until = wait_until(&app);
-    let running = app.balancing.begin(&caller.scope, &order.subject, &caller.subject).await?;
-    begun(&app, &caller, running, order.wait.then_some(until)).await
+    let running = app.balancing.begin(&caller.scope, &order.source, &caller.subject).await?;
+    begun(&app, &caller, running, command.wait.then_some(until)).await
 }
 
-/// Until when a request waits for the end of what it began.
+/// Returns until when a request waits for the rebalance to end.
 pub(super) fn wait_until(app: &App) -> Timestamp {
     (app.clock)().saturating_add(working_time(app.settings.request_timeout.min(WAIT_MAX)))
 }
 
-/// Waits for the end of what was begun, if anybody wants to, and tells how far it is.
+/// Waits until `until`, if given, for the rebalance to end, and reports its progress.
 pub(super) async fn begun(
     app: &App,
     caller: &Caller,
-    running: Running,
+    running: RunningRebalance,
     until: Option<Timestamp>,
 ) -> Result<Begun, Problem> {
     let id = running.id;
@@ -99,12 +99,12 @@ pub(super) async fn begun(
         running.wait(Duration::from_micros(left.as_micros())).await?;
     }
     let found = app.balancing.report(&caller.scope, id).await?;
-    let goes_on = found.rebalance.state == RebalanceState::Running;
-    let status = if goes_on { StatusCode::ACCEPTED } else { StatusCode::OK };
+    let is_running = found.rebalance.state == RebalanceState::Running;
+    let status = if is_running { StatusCode::ACCEPTED } else { StatusCode::OK };
     let view = RebalancedView::from(found);
     let (moved, planned) = (view.rebalance.moved_total, view.rebalance.planned_total);
     let skipped = view.rebalance.skipped_total;
-    let deed = if goes_on {
+    let deed = if is_running {
         format!("began to move {planned} jobs, {skipped} stay; {moved} moved so far")
     } else {
         format!("moved {moved} jobs, {skipped} stay")

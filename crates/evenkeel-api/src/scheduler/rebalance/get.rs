@@ -10,13 +10,13 @@ use crate::params::{NoParams, PathId};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// What has become of a rebalance or a plan, and how far it is.
+/// Returns a rebalance or plan with its progress.
 #[utoipa::path(
     get,
     path = "/api/v1/scheduler/rebalance/{id}",
     operation_id = "get_rebalance",
     tag = "balance",
-    params(("id" = uuid::Uuid, Path, description = "Which rebalance or plan")),
+    params(("id" = uuid::Uuid, Path, description = "Id of the rebalance or plan")),
     responses((status = 200, description = "The rebalance", body = RebalancedView)),
     extensions(("x-required-role" = json!("viewer"))),
 )]

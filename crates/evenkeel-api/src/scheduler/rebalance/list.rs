@@ -14,32 +14,31 @@ use crate::params::Params;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A part of the list of rebalances.
+/// One page of rebalances.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct RebalanceList {
-    /// What is on it, newest first.
+    /// The rebalances, newest first.
     pub rebalances: Vec<RebalanceView>,
-    /// How many there are.
+    /// Number of items on all pages together.
     pub total: u64,
-    /// Is that only roughly right?
+    /// True if `total` is an estimate.
     pub total_is_estimate: bool,
-    /// How many were asked for.
+    /// The page size: the `limit` of the request.
     pub limit: u32,
-    /// How many were left out first.
+    /// Number of items skipped before this page: the `offset` of the request.
     pub offset: u32,
-    /// The `cursor` of the next page, if there is one.
+    /// The `cursor` that fetches the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
-/// The rebalances that moved something or do, newest first. Plans that were only shown are not
-/// among them.
+/// Lists the rebalances that were started, newest first. Plans are not included.
 #[utoipa::path(
     get,
     path = "/api/v1/scheduler/rebalances",
     operation_id = "list_rebalances",
     tag = "balance",
     params(PageQuery),
-    responses((status = 200, description = "A part of the list", body = RebalanceList)),
+    responses((status = 200, description = "One page of the list", body = RebalanceList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn list_rebalances(

@@ -1,4 +1,4 @@
-//! `/api/v1/scheduler/rebalance…`, a file per endpoint.
+//! `/api/v1/scheduler/rebalance…`, one file per endpoint.
 
 mod act;
 mod get;
@@ -28,7 +28,6 @@ pub(crate) use preview::*;
 pub(crate) use stop::*;
 pub(crate) use undo::*;
 
-/// The id of a rebalance in a path. What can't be an id is the id of none.
 fn read_id(text: &str) -> Result<Uuid, Problem> {
     text.parse().map_err(|_| {
         let detail = "there is no such rebalance: the id in the path is not a UUID";

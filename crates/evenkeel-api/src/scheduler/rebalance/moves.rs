@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use evenkeel_commands::MoveShown;
+use evenkeel_commands::ListedMove;
 use evenkeel_core::{JobId, Timestamp};
 use evenkeel_store::PageRequest;
 use serde::Serialize;
@@ -18,51 +18,51 @@ use crate::state::App;
 /// A move of a rebalance.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct MoveView {
-    /// Which job.
+    /// Id of the job.
     #[schema(value_type = uuid::Uuid)]
     pub job_id: JobId,
-    /// Its next time before.
+    /// Next run time before the move.
     #[schema(value_type = String, format = DateTime)]
     pub old_time: Timestamp,
-    /// And with the move.
+    /// Next run time after the move.
     #[schema(value_type = String, format = DateTime)]
     pub new_time: Timestamp,
-    /// Was it made? Null until the rebalance comes to it.
+    /// True if the job was moved, false if it was skipped, null until the rebalance reaches it.
     pub made: Option<bool>,
 }
 
-impl From<MoveShown> for MoveView {
-    fn from(shown: MoveShown) -> Self {
-        let MoveShown { job, old_at, new_at, made, .. } = shown;
+impl From<ListedMove> for MoveView {
+    fn from(shown: ListedMove) -> Self {
+        let ListedMove { job, old_at, new_at, made, .. } = shown;
         Self { job_id: job, old_time: old_at, new_time: new_at, made }
     }
 }
 
-/// A part of the moves of a rebalance.
+/// One page of the moves of a rebalance.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct MoveList {
-    /// What is on it, in the order in which they are made.
+    /// The moves, in the order in which they are made.
     pub moves: Vec<MoveView>,
-    /// How many there are.
+    /// Number of items on all pages together.
     pub total: u64,
-    /// Is that only roughly right?
+    /// True if `total` is an estimate.
     pub total_is_estimate: bool,
-    /// How many were asked for.
+    /// The page size: the `limit` of the request.
     pub limit: u32,
-    /// How many were left out first.
+    /// Number of items skipped before this page: the `offset` of the request.
     pub offset: u32,
-    /// The `cursor` of the next page, if there is one.
+    /// The `cursor` that fetches the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
-/// All moves of a rebalance or a plan, a page at a time.
+/// Lists the moves of a rebalance or plan.
 #[utoipa::path(
     get,
     path = "/api/v1/scheduler/rebalance/{id}/moves",
     operation_id = "list_rebalance_moves",
     tag = "balance",
-    params(("id" = uuid::Uuid, Path, description = "Which rebalance or plan"), PageQuery),
-    responses((status = 200, description = "A part of the moves", body = MoveList)),
+    params(("id" = uuid::Uuid, Path, description = "Id of the rebalance or plan"), PageQuery),
+    responses((status = 200, description = "One page of the moves", body = MoveList)),
     extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn list_rebalance_moves(

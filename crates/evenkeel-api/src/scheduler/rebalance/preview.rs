@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::extract::State;
 use axum::{Extension, Json};
-use evenkeel_commands::{MoveShown, Previewed, read_plan_options};
+use evenkeel_commands::{ListedMove, PlanPreview, read_plan_options};
 use evenkeel_core::{JobId, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -20,16 +20,16 @@ use crate::params::NoParams;
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
-/// What a rebalance is to do; nothing means everything.
+/// Options of a rebalance. All fields are optional.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanDocument {
-    /// Only jobs that pass this may be moved; the others stay and count.
+    /// Only matching jobs may be moved; the others stay and count as load.
     pub filter: Option<FilterDocument>,
-    /// At most so many moves, the best ones.
+    /// Maximum number of moves; the most effective ones are chosen.
     #[schema(minimum = 1, maximum = 1_000_000_000)]
     pub max_moves: Option<u64>,
-    /// As few moves as it takes to this score.
+    /// Stop planning moves once this score is reached.
     #[schema(minimum = 0, maximum = 1)]
     pub target_score: Option<f64>,
 }
@@ -37,80 +37,80 @@ pub struct PlanDocument {
 /// A job that would be moved.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct PlannedMoveView {
-    /// Which.
+    /// Id of the job.
     #[schema(value_type = Uuid)]
     pub job_id: JobId,
-    /// Its name.
+    /// Name of the job.
     pub name: Option<String>,
-    /// Its next time now.
+    /// Present next run time.
     #[schema(value_type = String, format = DateTime)]
     pub current_time: Timestamp,
-    /// And with the rebalance.
+    /// Next run time after the rebalance.
     #[schema(value_type = String, format = DateTime)]
     pub proposed_time: Timestamp,
 }
 
-impl From<MoveShown> for PlannedMoveView {
-    fn from(shown: MoveShown) -> Self {
-        let MoveShown { job, name, old_at, new_at, .. } = shown;
+impl From<ListedMove> for PlannedMoveView {
+    fn from(shown: ListedMove) -> Self {
+        let ListedMove { job, name, old_at, new_at, .. } = shown;
         Self { job_id: job, name, current_time: old_at, proposed_time: new_at }
     }
 }
 
-/// What a rebalance would do.
+/// The plan of a rebalance.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct PreviewedView {
-    /// Acting on this does exactly what is shown here, or nothing.
+    /// Id of the plan. Carrying it out does exactly what is shown here, or nothing.
     pub plan_id: Uuid,
-    /// Until when it can be acted on.
+    /// When the plan expires.
     #[schema(value_type = String, format = DateTime)]
     pub expires_at: Timestamp,
-    /// Jobs that would be moved.
+    /// Number of jobs that would be moved.
     #[schema(example = 12)]
     pub would_move: u64,
-    /// Jobs that must stay.
+    /// Number of jobs that must stay.
     #[schema(example = 3)]
     pub would_skip: u64,
-    /// How even the load is.
+    /// Present score.
     #[schema(minimum = 0, maximum = 1, example = 0.65)]
     pub current_score: f64,
-    /// How even it would be.
+    /// Score after the rebalance.
     #[schema(minimum = 0, maximum = 1, example = 0.91)]
     pub projected_score: f64,
-    /// The first 1,000 moves; `GET …/rebalance/{plan_id}/moves` has them all.
+    /// The first 1,000 moves; `GET …/rebalance/{plan_id}/moves` lists all.
     #[schema(max_items = 1000)]
     pub preview: Vec<PlannedMoveView>,
     /// The first 1,000 jobs that must stay.
     #[schema(max_items = 1000)]
     pub skipped: Vec<SkippedJobView>,
-    /// How many must, by reason.
+    /// Number of jobs that must stay, by reason.
     pub skipped_by_reason: BTreeMap<String, u64>,
-    /// How runs are spread.
+    /// Present spread of runs.
     pub before: ShapeView,
-    /// How they would be spread.
+    /// Spread of runs after the rebalance.
     pub after: ShapeView,
 }
 
-impl From<Previewed> for PreviewedView {
-    fn from(previewed: Previewed) -> Self {
-        let Previewed { rebalance, outlook, moves, expires_at } = previewed;
+impl From<PlanPreview> for PreviewedView {
+    fn from(previewed: PlanPreview) -> Self {
+        let PlanPreview { rebalance, summary, moves, expires_at } = previewed;
         Self {
             plan_id: rebalance.id,
             expires_at,
             would_move: rebalance.planned,
             would_skip: rebalance.skipped,
-            current_score: rounded(outlook.before.score),
-            projected_score: rounded(outlook.after.score),
+            current_score: rounded(summary.before.score),
+            projected_score: rounded(summary.after.score),
             preview: moves.into_iter().map(PlannedMoveView::from).collect(),
-            before: (&outlook.before).into(),
-            after: (&outlook.after).into(),
-            skipped: outlook.skipped.into_iter().map(SkippedJobView::from).collect(),
-            skipped_by_reason: outlook.skipped_by_reason,
+            before: (&summary.before).into(),
+            after: (&summary.after).into(),
+            skipped: summary.skipped.into_iter().map(SkippedJobView::from).collect(),
+            skipped_by_reason: summary.skipped_by_reason,
         }
     }
 }
 
-/// Shows what a rebalance would do, and keeps it as a plan for 15 minutes. Nothing is moved.
+/// Plans a rebalance and stores the plan for 15 minutes. Nothing is moved.
 #[utoipa::path(
     post,
     path = "/api/v1/scheduler/rebalance/preview",
@@ -119,7 +119,7 @@ impl From<Previewed> for PreviewedView {
     request_body(content = inline(Option<PlanDocument>), example = json!({
         "filter": {"metadata": {"category": "news"}}, "max_moves": 100, "target_score": 0.95,
     })),
-    responses((status = 200, description = "What it would do", body = PreviewedView)),
+    responses((status = 200, description = "The plan", body = PreviewedView)),
     extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn preview_rebalance(

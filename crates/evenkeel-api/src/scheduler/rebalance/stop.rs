@@ -12,17 +12,19 @@ use crate::params::{NoParams, PathId};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// Stops a rebalance that goes on. Jobs that were moved stay where they are now, the others where they
-/// were; it can be undone, or gone on with by acting on its id again.
+/// Stops a running rebalance.
+///
+/// Jobs already moved stay moved. The rebalance can be undone, or resumed by starting it again with
+/// its id as `plan_id`.
 #[utoipa::path(
     post,
     path = "/api/v1/scheduler/rebalance/{id}/stop",
     operation_id = "stop_rebalance",
     tag = "balance",
-    params(("id" = uuid::Uuid, Path, description = "Which rebalance")),
+    params(("id" = uuid::Uuid, Path, description = "Id of the rebalance")),
     responses(
-        (status = 200, description = "It is stopped", body = RebalancedView),
-        (status = 409, description = "It does not go on (`rebalance-state`)"),
+        (status = 200, description = "The stopped rebalance", body = RebalancedView),
+        (status = 409, description = "The rebalance is not running (`rebalance-state`)"),
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]

@@ -12,30 +12,33 @@ use crate::params::{NoParams, PathId};
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
-/// How an undo is answered.
+/// Options of an undo.
 #[derive(Clone, PartialEq, Debug, serde::Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UndoDocument {
-    /// Answer when it is over, or after some 20 seconds with 202; else at once.
+    /// True: answer when it has ended, or with 202 after about 20 seconds. False: answer at once.
     #[schema(default = true)]
     pub wait: Option<bool>,
 }
 
-/// Takes a rebalance back, for 24 hours after its end: each job that still is on the rhythm it was
-/// given goes back to the one it had. What somebody has changed since stays. The answer is about the
-/// rebalance that does this, which has an id of its own.
+/// Undoes a rebalance, up to 24 hours after its end.
+///
+/// Each job that still has the times the rebalance gave it returns to its former times; jobs
+/// changed since then stay. The answer describes the new rebalance that does this, which has its
+/// own id.
 #[utoipa::path(
     post,
     path = "/api/v1/scheduler/rebalance/{id}/undo",
     operation_id = "undo_rebalance",
     tag = "balance",
-    params(("id" = uuid::Uuid, Path, description = "Which rebalance")),
+    params(("id" = uuid::Uuid, Path, description = "Id of the rebalance")),
     request_body(content = inline(Option<UndoDocument>), example = json!({"wait": true})),
     responses(
-        (status = 200, description = "It is taken back", body = RebalancedView),
-        (status = 202, description = "It is being taken back", body = RebalancedView),
-        (status = 409, description = "Another one goes on (`rebalance-under-way`), or it can't be \
-         taken back (`rebalance-state`): it was already, it moved nothing, or it is too long ago"),
+        (status = 200, description = "The rebalance is undone", body = RebalancedView),
+        (status = 202, description = "The rebalance is being undone", body = RebalancedView),
+        (status = 409, description = "Another rebalance is running (`rebalance-under-way`), or this one \
+         cannot be undone (`rebalance-state`): it was already undone, moved nothing, or ended more \
+         than 24 hours ago"),
     ),
     extensions(("x-required-role" = json!("operator"))),
 )]

@@ -1,9 +1,9 @@
-//! Rebalances as they are shown.
+//! The views of a rebalance.
 
 use std::collections::BTreeMap;
 
 use evenkeel_commands::{
-    MoveShown, Outlook, Rebalanced, Shape, SkippedJob, plan_expires_at, state_word, undo_until,
+    ListedMove, PlanSummary, RebalanceReport, Shape, SkippedJob, plan_expires_at, state_name, undo_until,
 };
 use evenkeel_core::{JobId, Timestamp};
 use evenkeel_store::{Rebalance, RebalanceState, StoreError};
@@ -16,39 +16,39 @@ use super::super::distribution::minutes;
 use super::super::figures::{rounded, whole};
 use crate::jobs::FilterDocument;
 
-/// What an hour holds.
+/// Load of one hour of the day.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct HourCount {
-    /// Which hour of the day, UTC.
+    /// Hour of the day in UTC, 0 to 23.
     #[schema(maximum = 23, example = 14)]
     pub hour: u8,
-    /// Runs that are expected in it.
+    /// Expected runs in this hour.
     #[schema(example = 8)]
     pub job_count: u64,
 }
 
-/// How runs are spread over 24 hours.
+/// Spread of runs over 24 hours.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct ShapeView {
-    /// How evenly.
+    /// Score of the spread, 0 to 1.
     #[schema(minimum = 0, maximum = 1, example = 0.65)]
     pub distribution_score: f64,
-    /// How long a slot is, in minutes.
+    /// Length of a slot, in minutes.
     #[schema(value_type = f64, example = 15)]
     pub slot_minutes: serde_json::Number,
-    /// The most in one slot.
+    /// Most runs in one slot.
     #[schema(example = 12.0)]
     pub peak: f64,
-    /// The most in one hour, which `peak_count` of a distribution is, too.
+    /// Most runs in one hour, like `peak_count` of a distribution.
     #[schema(example = 20)]
     pub peak_count: u64,
-    /// In a slot on average.
+    /// Average runs per slot.
     #[schema(example = 1.75)]
     pub mean: f64,
-    /// No spread of these jobs has a lower peak.
+    /// Lowest peak that any spread of these jobs could have.
     #[schema(example = 2.0)]
     pub least_peak: f64,
-    /// The hours of the day.
+    /// Runs by hour of the day.
     #[schema(min_items = 24, max_items = 24)]
     pub hourly_distribution: Vec<HourCount>,
 }
@@ -70,35 +70,35 @@ impl From<&Shape> for ShapeView {
     }
 }
 
-/// A job that was moved.
+/// A moved job.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct MovedView {
-    /// Which.
+    /// Id of the job.
     #[schema(value_type = Uuid)]
     pub job_id: JobId,
-    /// Its next time before.
+    /// Next run time before the move.
     #[schema(value_type = String, format = DateTime)]
     pub old_time: Timestamp,
-    /// And from then on.
+    /// Next run time after the move.
     #[schema(value_type = String, format = DateTime)]
     pub new_time: Timestamp,
 }
 
-impl From<MoveShown> for MovedView {
-    fn from(shown: MoveShown) -> Self {
+impl From<ListedMove> for MovedView {
+    fn from(shown: ListedMove) -> Self {
         Self { job_id: shown.job, old_time: shown.old_at, new_time: shown.new_at }
     }
 }
 
-/// A job that stays where it is.
+/// A job that was not moved.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct SkippedJobView {
-    /// Which.
+    /// Id of the job.
     #[schema(value_type = Uuid)]
     pub job_id: JobId,
-    /// Why: `job_running`, `protection_window` (it runs soon), `placement_cooldown` (it was placed a
-    /// short time ago), `not_movable` (its time is not chosen by load), or `changed` (since the plan
-    /// was made).
+    /// Reason: `job_running`, `protection_window` (it runs soon), `placement_cooldown` (it was
+    /// placed recently), `not_movable` (its time is not chosen by load), or `changed` (since the
+    /// plan was made).
     #[schema(example = "protection_window")]
     pub reason: String,
 }
@@ -109,67 +109,67 @@ impl From<SkippedJob> for SkippedJobView {
     }
 }
 
-/// A rebalance.
+/// A rebalance or plan.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct RebalanceView {
-    /// Its id.
+    /// Id of the rebalance.
     pub rebalance_id: Uuid,
-    /// `planned`, `running`, `done` or `stopped`.
+    /// State: `planned`, `running`, `done` or `stopped`.
     #[schema(pattern = "^(planned|running|done|stopped)$", example = "done")]
     pub state: &'static str,
-    /// Who asked for it.
+    /// Subject that created it.
     pub created_by: String,
-    /// When it was planned.
+    /// Time of planning.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
-    /// Until when it can be acted on, if it is a plan.
+    /// When a plan expires.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
-    /// When it last moved something.
+    /// Time of its last move.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub updated_at: Option<Timestamp>,
-    /// When it was over or stopped.
+    /// Time it ended or was stopped.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub ended_at: Option<Timestamp>,
-    /// How far it has come, from 0 to 1.
+    /// Progress, 0 to 1.
     #[schema(minimum = 0, maximum = 1)]
     pub progress: f64,
-    /// Moves that were planned.
+    /// Number of planned moves.
     pub planned_total: u64,
-    /// Jobs that were moved.
+    /// Number of jobs moved.
     pub moved_total: u64,
-    /// Jobs that were not, though they might have been.
+    /// Number of jobs that were not moved.
     pub skipped_total: u64,
-    /// How even the load was when it was planned.
+    /// Score when it was planned.
     #[schema(example = 0.65)]
     pub current_score: f64,
-    /// How even it would make it.
+    /// Score after all its moves.
     #[schema(example = 0.91)]
     pub projected_score: f64,
-    /// At most so many moves were asked for.
+    /// `max_moves` of the request.
     pub max_moves: Option<u64>,
-    /// No more than it takes to this score was asked for.
+    /// `target_score` of the request.
     pub target_score: Option<f64>,
-    /// Only these jobs might be moved.
+    /// `filter` of the request.
     #[schema(value_type = Option<FilterDocument>)]
     pub filter: Option<Value>,
-    /// It took this one back.
+    /// Id of the rebalance that this one undoes.
     pub undoes: Option<Uuid>,
-    /// This one took it back.
+    /// Id of the rebalance that undid this one.
     pub undone_by: Option<Uuid>,
-    /// Until when it can be taken back, if it can.
+    /// Until when it can be undone; null if it cannot be.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub undo_until: Option<Timestamp>,
 }
 
 impl RebalanceView {
-    pub(super) fn new(rebalance: &Rebalance, outlook: &Outlook) -> Self {
-        let is_over = matches!(rebalance.state, RebalanceState::Done | RebalanceState::Stopped);
-        let can_be_undone = is_over && rebalance.undone_by.is_none() && rebalance.moved > 0;
+    pub(super) fn new(rebalance: &Rebalance, summary: &PlanSummary) -> Self {
+        let has_ended = matches!(rebalance.state, RebalanceState::Done | RebalanceState::Stopped);
+        let can_be_undone = has_ended && rebalance.undone_by.is_none() && rebalance.moved > 0;
         let is_plan = rebalance.state == RebalanceState::Planned;
         Self {
             rebalance_id: rebalance.id,
-            state: state_word(rebalance.state),
+            state: state_name(rebalance.state),
             created_by: rebalance.created_by.clone(),
             created_at: rebalance.created_at,
             expires_at: is_plan.then(|| plan_expires_at(rebalance)),
@@ -179,11 +179,11 @@ impl RebalanceView {
             planned_total: rebalance.planned,
             moved_total: rebalance.moved,
             skipped_total: rebalance.skipped + rebalance.changed,
-            current_score: rounded(outlook.before.score),
-            projected_score: rounded(outlook.after.score),
-            max_moves: outlook.max_moves,
-            target_score: outlook.target_score,
-            filter: outlook.filter.clone(),
+            current_score: rounded(summary.before.score),
+            projected_score: rounded(summary.after.score),
+            max_moves: summary.max_moves,
+            target_score: summary.target_score,
+            filter: summary.filter.clone(),
             undoes: rebalance.undoes,
             undone_by: rebalance.undone_by,
             undo_until: can_be_undone.then(|| undo_until(rebalance)),
@@ -191,7 +191,7 @@ impl RebalanceView {
     }
 
     pub(super) fn of(rebalance: &Rebalance) -> Result<Self, StoreError> {
-        Ok(Self::new(rebalance, &Outlook::of(rebalance)?))
+        Ok(Self::new(rebalance, &PlanSummary::of(rebalance)?))
     }
 }
 
@@ -210,39 +210,38 @@ fn progress(rebalance: &Rebalance) -> f64 {
     }
 }
 
-/// A rebalance, and what became of it.
+/// A rebalance and its results.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct RebalancedView {
-    /// Itself.
     #[serde(flatten)]
     pub rebalance: RebalanceView,
-    /// The first 1,000 jobs that were moved; `…/moves` has them all.
+    /// The first 1,000 moved jobs; `…/moves` lists all.
     #[schema(max_items = 1000)]
     pub moved: Vec<MovedView>,
-    /// The first 1,000 that were not.
+    /// The first 1,000 jobs that were not moved.
     #[schema(max_items = 1000)]
     pub skipped: Vec<SkippedJobView>,
-    /// How many were not, by reason.
+    /// Number of jobs not moved, by reason.
     pub skipped_by_reason: BTreeMap<String, u64>,
-    /// How even the load is now.
+    /// Present score.
     #[schema(minimum = 0, maximum = 1, example = 0.91)]
     pub new_distribution_score: f64,
-    /// How runs were spread when it was planned.
+    /// Spread of runs when it was planned.
     pub before: ShapeView,
-    /// How they would be spread with all its moves.
+    /// Spread of runs after all its moves.
     pub after: ShapeView,
 }
 
-impl From<Rebalanced> for RebalancedView {
-    fn from(found: Rebalanced) -> Self {
+impl From<RebalanceReport> for RebalancedView {
+    fn from(found: RebalanceReport) -> Self {
         Self {
-            rebalance: RebalanceView::new(&found.rebalance, &found.outlook),
+            rebalance: RebalanceView::new(&found.rebalance, &found.summary),
             moved: found.moved.into_iter().map(MovedView::from).collect(),
             skipped: found.skipped.into_iter().map(SkippedJobView::from).collect(),
             skipped_by_reason: found.skipped_by_reason,
             new_distribution_score: rounded(found.score),
-            before: (&found.outlook.before).into(),
-            after: (&found.outlook.after).into(),
+            before: (&found.summary.before).into(),
+            after: (&found.summary.after).into(),
         }
     }
 }
