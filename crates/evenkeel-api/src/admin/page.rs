@@ -13,7 +13,7 @@ const LIMIT_DEFAULT: u32 = 100;
 /// The page to list.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "documents the parameters, which are read by name)]
+#[expect(dead_code, reason = "documents the parameters, which are read by name")]
 pub(crate) struct AdminPageQuery {
     /// Page size.
     #[param(minimum = 1, maximum = 1000, default = 100)]

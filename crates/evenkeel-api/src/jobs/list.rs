@@ -35,7 +35,7 @@ pub struct JobList {
 /// Filters and order of the list.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "documents the parameters, which are read by name)]
+#[expect(dead_code, reason = "documents the parameters, which are read by name")]
 pub(crate) struct JobQuery {
     /// Only jobs with this status.
     #[param(

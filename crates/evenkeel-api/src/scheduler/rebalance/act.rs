@@ -77,7 +77,7 @@ pub(crate) async fn rebalance(
     let command = read_rebalance(document.as_ref())
         .map_err(|faults| Problem::of_fields(ProblemType::InvalidParameter, faults))?;
     let until = wait_until(&app);
-    let running = app.balancing.begin(&caller.scope, &order.source, &caller.subject).await?;
+    let running = app.balancing.begin(&caller.scope, &command.source, &caller.subject).await?;
     begun(&app, &caller, running, command.wait.then_some(until)).await
 }
 
