@@ -21,9 +21,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::run::Outcome;
 use evenkeel_core::schedule::{Interval, Schedule};
 use evenkeel_core::{
     About, AttemptKey, Definition, JobId, JobNo, NodeNo, Sequence, Span, Timestamp,
@@ -233,10 +233,10 @@ async fn work(
             started_at: now,
             finished_at: now.saturating_add(Span::from_millis(5)),
             results: Results::default(),
-            then: Then::EndChain { stop_job: false, next_at: None },
+            then: Then::EndRun { stop_job: false, next_at: None },
             priority: None,
-            traces: Attachments::default(),
-            watch: false,
+            attachments: Attachments::default(),
+            judge: false,
             unstored_since: None,
             hook: evenkeel_store::Hook::None,
         });

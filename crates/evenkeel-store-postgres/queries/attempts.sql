@@ -10,7 +10,7 @@ SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, j.id, r.status, r.fence,
   FROM (SELECT scheduled_at, job_no, sequence, attempt, status, fence, crashes, node_no, number, started_at,
                finished_at, error, output, items_crawled, items_indexed, cpu_us, memory_kb,
                skipped_to, skipped_count, skip_reason, false AS waits
-          FROM run
+          FROM attempt
          WHERE scheduled_at = $2 AND job_no = $3 AND sequence = $4 AND (attempt = $5 OR $5 = 0)
          UNION ALL
         SELECT q.scheduled_at, q.job_no, q.sequence, q.attempt, 0::int2, q.fence, q.crashes, NULL::int4,
@@ -18,14 +18,14 @@ SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, j.id, r.status, r.fence,
                NULL::int8, NULL::int8, NULL::int8, NULL::int8, NULL::int2, false
           FROM ready q
          WHERE scheduled_at = $2 AND job_no = $3 AND sequence = $4 AND (attempt = $5 OR $5 = 0)
-           AND NOT EXISTS (SELECT FROM run e
+           AND NOT EXISTS (SELECT FROM attempt e
                             WHERE e.scheduled_at = $2 AND e.job_no = $3 AND e.sequence = $4
                               AND e.attempt = q.attempt)
          UNION ALL
         SELECT scheduled_at, job_no, sequence, attempt, 0::int2, 0::int4, 0::int2, NULL::int4,
                NULL::int8, NULL::int8, NULL::int8, NULL::text, NULL::text, NULL::int8, NULL::int8,
                NULL::int8, NULL::int8, NULL::int8, NULL::int8, NULL::int2, true
-          FROM wake
+          FROM delayed_attempt
          WHERE scheduled_at = $2 AND job_no = $3 AND sequence = $4 AND (attempt = $5 OR $5 = 0)) AS r
   JOIN job j USING (job_no) LEFT JOIN node n USING (node_no)
   LEFT JOIN note t ON t.scheduled_at = r.scheduled_at AND t.job_no = r.job_no AND t.sequence = r.sequence
@@ -41,7 +41,7 @@ SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, j.id, r.status, r.fence,
   FROM ((SELECT scheduled_at, job_no, sequence, attempt, status, fence, crashes, node_no, number, started_at,
                finished_at, error, output, items_crawled, items_indexed, cpu_us, memory_kb,
                skipped_to, skipped_count, skip_reason
-           FROM run
+           FROM attempt
           WHERE tenant_no = $1
             AND (scheduled_at, job_no, sequence, attempt) < ($2::int8, $3::int8, $4::int4, $5::int2)
           ORDER BY scheduled_at DESC, job_no DESC, sequence DESC, attempt DESC LIMIT $6)
@@ -52,7 +52,7 @@ SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, j.id, r.status, r.fence,
            FROM ready q
           WHERE tenant_no = $1
             AND (scheduled_at, job_no, sequence, attempt) < ($2::int8, $3::int8, $4::int4, $5::int2)
-            AND NOT EXISTS (SELECT FROM run e
+            AND NOT EXISTS (SELECT FROM attempt e
                              WHERE e.scheduled_at = q.scheduled_at AND e.job_no = q.job_no
                                AND e.sequence = q.sequence AND e.attempt = q.attempt)
           ORDER BY scheduled_at DESC, job_no DESC, sequence DESC, attempt DESC LIMIT $6)) AS r
@@ -61,10 +61,10 @@ SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, j.id, r.status, r.fence,
 
 -- :name list_attempts_count
 -- Counts a tenant's attempts, but not for ever.
-SELECT (SELECT count(*) FROM (SELECT FROM run WHERE tenant_no = $1 LIMIT $2) AS r)
+SELECT (SELECT count(*) FROM (SELECT FROM attempt WHERE tenant_no = $1 LIMIT $2) AS r)
      + (SELECT count(*) FROM (SELECT FROM ready q
                                WHERE tenant_no = $1
-                                 AND NOT EXISTS (SELECT FROM run e
+                                 AND NOT EXISTS (SELECT FROM attempt e
                                                   WHERE e.scheduled_at = q.scheduled_at
                                                     AND e.job_no = q.job_no
                                                     AND e.sequence = q.sequence
@@ -82,11 +82,11 @@ SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, j.id, r.status, r.fence,
        n.name, r.number, r.started_at, r.finished_at, r.error, left(r.output, 65536), r.items_crawled,
        r.items_indexed, r.cpu_us, r.memory_kb, r.skipped_to, r.skipped_count, r.skip_reason
   FROM job_state s
-  JOIN run r ON r.job_no = s.job_no
-            AND (r.scheduled_at = s.good_at AND r.status IN (2, 7)
+  JOIN attempt r ON r.job_no = s.job_no
+            AND (r.scheduled_at = s.succeeded_at AND r.status IN (2, 7)
                  OR r.scheduled_at = s.failed_at AND r.status IN (3, 5))
   JOIN job j ON j.job_no = s.job_no LEFT JOIN node n USING (node_no)
- WHERE s.job_no = $1 AND r.scheduled_at IN (s.good_at, s.failed_at) AND r.scheduled_at < $2
+ WHERE s.job_no = $1 AND r.scheduled_at IN (s.succeeded_at, s.failed_at) AND r.scheduled_at < $2
  ORDER BY r.scheduled_at DESC, r.sequence DESC, r.attempt DESC;
 
 -- :name list_attempts_of_job
@@ -98,7 +98,7 @@ WITH RECURSIVE chain AS (
      UNION ALL
     SELECT p.prev_at, p.prev_sequence, c.depth + 1
       FROM chain c
-     CROSS JOIN LATERAL (SELECT prev_at, prev_sequence FROM run
+     CROSS JOIN LATERAL (SELECT prev_at, prev_sequence FROM attempt
                           WHERE scheduled_at = c.at AND job_no = $1 AND sequence = c.sequence
                             AND attempt = 0
                           UNION
@@ -115,14 +115,14 @@ SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, j.id, r.status, r.fence,
         SELECT scheduled_at, job_no, sequence, attempt, status, fence, crashes, node_no, number, started_at,
                finished_at, error, output, items_crawled, items_indexed, cpu_us, memory_kb,
                skipped_to, skipped_count, skip_reason
-          FROM run WHERE scheduled_at = c.at AND job_no = $1 AND sequence = c.sequence
+          FROM attempt WHERE scheduled_at = c.at AND job_no = $1 AND sequence = c.sequence
          UNION ALL
         SELECT q.scheduled_at, q.job_no, q.sequence, q.attempt, 0::int2, q.fence, q.crashes, NULL::int4,
                NULL::int8, NULL::int8, NULL::int8, NULL::text, NULL::text, NULL::int8, NULL::int8,
                NULL::int8, NULL::int8, NULL::int8, NULL::int8, NULL::int2
           FROM ready q
          WHERE scheduled_at = c.at AND job_no = $1 AND sequence = c.sequence
-           AND NOT EXISTS (SELECT FROM run e
+           AND NOT EXISTS (SELECT FROM attempt e
                             WHERE e.scheduled_at = c.at AND e.job_no = $1
                               AND e.sequence = c.sequence AND e.attempt = q.attempt)) AS r
   JOIN job j USING (job_no) LEFT JOIN node n USING (node_no)

@@ -1,10 +1,10 @@
 -- Cancelling runs.
 
--- :name cancel_run_ask
+-- :name cancel_run_mark
 -- The mark on the run itself is seen by a finish or requeue that waits for this row; the
 -- cancellation is what its node reads.
 WITH running AS (
-    UPDATE run SET cancel_asked = true
+    UPDATE attempt SET cancel_requested = true
      WHERE scheduled_at = $1 AND job_no = $2 AND sequence = $3 AND tenant_no = $4 AND status = 1
  RETURNING node_no, scheduled_at, job_no, sequence, attempt
 ), asked AS (
@@ -21,17 +21,17 @@ WITH before AS MATERIALIZED (
        SET live = greatest(live - 1, 0),
            head_at = CASE WHEN $2 THEN $3 ELSE head_at END,
            head_sequence = CASE WHEN $2 THEN $4 ELSE head_sequence END,
-           last_status = 4, watched = stopped_at IS DISTINCT FROM 9223372036854775807
+           last_status = 4, has_condition = stopped_at IS DISTINCT FROM 9223372036854775807
      WHERE job_no = $1
- RETURNING shard, job_no, tenant_no, watched
+ RETURNING shard, job_no, tenant_no, has_condition
 ), touched AS (
-    INSERT INTO watch (job_no, tenant_no, shard, judge_at)
-    SELECT job_no, tenant_no, shard, 0 FROM closed WHERE watched
+    INSERT INTO job_condition (job_no, tenant_no, shard, judge_at)
+    SELECT job_no, tenant_no, shard, 0 FROM closed WHERE has_condition
         ON CONFLICT (job_no) DO UPDATE SET judge_at = 0, touched = excluded.touched
 ), changed AS (
     -- written even if it is there: whoever is just telling it read the job before this
     INSERT INTO changed_job (shard, job_no)
-    SELECT shard, job_no FROM closed WHERE watched
+    SELECT shard, job_no FROM closed WHERE has_condition
         ON CONFLICT (shard, job_no) DO UPDATE SET job_no = excluded.job_no
 )
 SELECT head_at, head_sequence,
@@ -41,7 +41,7 @@ SELECT head_at, head_sequence,
 -- :name cancel_run_is_there
 -- What still waits or runs moved between the looks.
 SELECT count(*) > 0, count(*) FILTER (WHERE status IN (0, 1)) > 0
-  FROM run WHERE scheduled_at = $1 AND job_no = $2 AND sequence = $3 AND tenant_no = $4;
+  FROM attempt WHERE scheduled_at = $1 AND job_no = $2 AND sequence = $3 AND tenant_no = $4;
 
 -- :name cancel_run_ready
 DELETE FROM ready WHERE scheduled_at = $1 AND job_no = $2 AND sequence = $3 AND tenant_no = $4
@@ -49,14 +49,14 @@ RETURNING scheduled_at, job_no, sequence, attempt, tenant_no, fence, crashes, pr
           prev_sequence;
 
 -- :name cancel_run_delayed
-DELETE FROM wake WHERE job_no = $2 AND scheduled_at = $1 AND sequence = $3 AND tenant_no = $4
+DELETE FROM delayed_attempt WHERE job_no = $2 AND scheduled_at = $1 AND sequence = $3 AND tenant_no = $4
 RETURNING scheduled_at, job_no, sequence, attempt, tenant_no;
 
 -- :name cancellations
 -- What has ended meanwhile needs no ending.
 WITH running AS MATERIALIZED (
     SELECT c.scheduled_at, c.job_no, c.sequence, c.attempt, r.superseded
-      FROM cancellation c JOIN run r USING (scheduled_at, job_no, sequence, attempt)
+      FROM cancellation c JOIN attempt r USING (scheduled_at, job_no, sequence, attempt)
      WHERE c.node_no = $1 AND r.node_no = $1 AND r.status = 1
 ), over AS (
     DELETE FROM cancellation c

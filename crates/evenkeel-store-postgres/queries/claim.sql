@@ -126,7 +126,7 @@ WITH clock AS MATERIALIZED (
       FROM (SELECT job_no, count(*) AS n FROM locked GROUP BY job_no ORDER BY job_no) AS l
      WHERE s.job_no = l.job_no
 ), started AS (
-    INSERT INTO run AS r (scheduled_at, job_no, sequence, attempt, tenant_no, status, crashes,
+    INSERT INTO attempt AS r (scheduled_at, job_no, sequence, attempt, tenant_no, status, crashes,
                           fence, node_no, prev_at, prev_sequence, number, started_at,
                           priority)
     SELECT scheduled_at, job_no, sequence, attempt, tenant_no, 1, crashes, fence + 1, $2, prev_at,
@@ -137,7 +137,7 @@ WITH clock AS MATERIALIZED (
            number = excluded.number, started_at = excluded.started_at,
            priority = excluded.priority
 ), reached AS (
-    UPDATE node SET oldest_open = least(oldest_open, earliest),
+    UPDATE node SET low_watermark = least(low_watermark, earliest),
                     reached_back_to = least(reached_back_to, earliest)
       FROM (SELECT min(scheduled_at) AS earliest FROM d) AS d
      WHERE node_no = $2

@@ -6,25 +6,25 @@ WITH closed AS (
     UPDATE job_state s
        SET live = d.live, head_at = d.head_at, head_sequence = d.head_sequence,
            last_status = $5,
-           watched = s.stopped_at IS DISTINCT FROM 9223372036854775807
+           has_condition = s.stopped_at IS DISTINCT FROM 9223372036854775807
       FROM unnest($1::int8[], $2::int4[], $3::int8[], $4::int4[])
            AS d(job_no, live, head_at, head_sequence)
      WHERE s.job_no = d.job_no
- RETURNING s.job_no, s.tenant_no, s.shard, s.watched
+ RETURNING s.job_no, s.tenant_no, s.shard, s.has_condition
 ), touched AS (
-    INSERT INTO watch (job_no, tenant_no, shard, judge_at)
-    SELECT job_no, tenant_no, shard, 0 FROM closed WHERE watched
+    INSERT INTO job_condition (job_no, tenant_no, shard, judge_at)
+    SELECT job_no, tenant_no, shard, 0 FROM closed WHERE has_condition
         ON CONFLICT (job_no) DO UPDATE SET judge_at = 0, touched = excluded.touched
 )
 -- written even if it is there: whoever is just telling it read the job before this
 INSERT INTO changed_job (shard, job_no)
-SELECT shard, job_no FROM closed WHERE watched
+SELECT shard, job_no FROM closed WHERE has_condition
     ON CONFLICT (shard, job_no) DO UPDATE SET job_no = excluded.job_no;
 
 -- :name command_count
 -- Last of all: whoever judges holds the rows of jobs while waiting for the tenant's.
 WITH unwatched AS (
-    DELETE FROM watch WHERE job_no = ANY ($1::int8[]) RETURNING level
+    DELETE FROM job_condition WHERE job_no = ANY ($1::int8[]) RETURNING level
 )
 UPDATE tenant
    SET job_count = job_count - $3, paused = paused + $4, cancelled = cancelled + $5,
@@ -47,7 +47,7 @@ WITH RECURSIVE busy AS MATERIALIZED (
       FROM chain c
      CROSS JOIN LATERAL (SELECT max(prev_at) AS prev_at, max(prev_sequence) AS prev_sequence,
                                 count(*) FILTER (WHERE status = 1) AS running
-                           FROM (SELECT prev_at, prev_sequence, status FROM run r
+                           FROM (SELECT prev_at, prev_sequence, status FROM attempt r
                                   WHERE r.scheduled_at = c.at AND r.job_no = c.job_no
                                     AND r.sequence = c.sequence
                                   UNION ALL
@@ -57,7 +57,7 @@ WITH RECURSIVE busy AS MATERIALIZED (
      WHERE p.prev_at IS NOT NULL AND c.running > p.running AND c.depth < 10000
 ), running AS (
     SELECT r.node_no, r.scheduled_at, r.job_no, r.sequence, r.attempt, c.ends
-      FROM chain c JOIN run r ON r.scheduled_at = c.at AND r.job_no = c.job_no
+      FROM chain c JOIN attempt r ON r.scheduled_at = c.at AND r.job_no = c.job_no
                              AND r.sequence = c.sequence
      WHERE r.status = 1
 ), asked AS (
@@ -88,11 +88,11 @@ UPDATE target t SET last_success_at = greatest(t.last_success_at, l.at)
   FROM locked l WHERE t.tenant_no = $1 AND t.number = l.number;
 
 -- :name command_drop_dedup
-DELETE FROM dedup WHERE tenant_no = $1 AND key = ANY ($2::uuid[]);
+DELETE FROM dedup_key WHERE tenant_no = $1 AND key = ANY ($2::uuid[]);
 
 -- :name command_lock_jobs
 SELECT job_no, id FROM job
- WHERE id = ANY ($1::uuid[]) AND tenant_no = $2 AND standing <> 3
+ WHERE id = ANY ($1::uuid[]) AND tenant_no = $2 AND state <> 3
  ORDER BY job_no FOR NO KEY UPDATE;
 
 -- :name command_lock_ready
@@ -108,18 +108,18 @@ SELECT FROM ready WHERE job_no = ANY ($1::int8[])
 WITH queue AS MATERIALIZED (
     SELECT FROM ready WHERE job_no = ANY ($1::int8[]) FOR UPDATE SKIP LOCKED
 ), wakes AS MATERIALIZED (
-    SELECT FROM wake WHERE job_no = ANY ($1::int8[]) FOR UPDATE SKIP LOCKED
+    SELECT FROM delayed_attempt WHERE job_no = ANY ($1::int8[]) FOR UPDATE SKIP LOCKED
 )
 SELECT (SELECT count(*) FROM queue) = (SELECT count(*) FROM ready WHERE job_no = ANY ($1::int8[]))
-   AND (SELECT count(*) FROM wakes) = (SELECT count(*) FROM wake WHERE job_no = ANY ($1::int8[]));
+   AND (SELECT count(*) FROM wakes) = (SELECT count(*) FROM delayed_attempt WHERE job_no = ANY ($1::int8[]));
 
 -- :name command_lock_states
-SELECT job_no, live, head_at, head_sequence, counted, rhythm, cost_us FROM job_state
+SELECT job_no, live, head_at, head_sequence, counted, load_profile, cost_us FROM job_state
  WHERE job_no = ANY ($1::int8[]) ORDER BY job_no FOR NO KEY UPDATE;
 
 -- :name command_lock_delayed
 -- As in order_lock_ready, for whoever fires a wake.
-SELECT FROM wake WHERE job_no = ANY ($1::int8[])
+SELECT FROM delayed_attempt WHERE job_no = ANY ($1::int8[])
  ORDER BY job_no, scheduled_at, sequence, attempt FOR UPDATE;
 
 -- :name command_mark_dedup
@@ -137,14 +137,14 @@ UPDATE ready q
        rise = CASE WHEN q.own_priority THEN q.rise ELSE q.rise + q.priority - d.priority END,
        priority = CASE WHEN q.own_priority THEN q.priority ELSE d.priority END,
        limit_key = d.limit_key, limit_max = d.limit_max,
-       pool = coalesce(q.home_pool, q.pool), home_pool = NULL, parked_max = NULL
+       pool = coalesce(q.home_pool, q.pool), home_pool = NULL, limited_by_max = NULL
   FROM unnest($1::int8[], $2::int8[], $3::int8[], $4::text[], $5::int2[], $6::bytea[], $7::int4[])
        AS d(job_no, open_from, open_until, forbidden_nodes, priority, limit_key, limit_max)
  WHERE q.job_no = d.job_no;
 
 -- :name command_record_withdrawn
 -- Attempts that waited are over. One that had been given back has a row already.
-INSERT INTO run (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence, crashes,
+INSERT INTO attempt (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence, crashes,
                  prev_at, prev_sequence, finished_at)
 SELECT d.scheduled_at, d.job_no, d.sequence, d.attempt, d.tenant_no, $1, d.fence, d.crashes,
        d.prev_at, d.prev_sequence, $2
@@ -156,7 +156,7 @@ SELECT d.scheduled_at, d.job_no, d.sequence, d.attempt, d.tenant_no, $1, d.fence
    SET status = excluded.status, finished_at = excluded.finished_at;
 
 -- :name command_delayed
-INSERT INTO wake (shard, due, scheduled_at, job_no, sequence, attempt, tenant_no)
+INSERT INTO delayed_attempt (shard, due, scheduled_at, job_no, sequence, attempt, tenant_no)
 SELECT (d.job_no & 255)::int2, d.at, d.at, d.job_no, d.sequence, 0, $1
   FROM unnest($2::int8[], $3::int8[], $4::int4[]) AS d(job_no, at, sequence);
 
@@ -166,50 +166,50 @@ RETURNING scheduled_at, job_no, sequence, attempt, tenant_no, fence, crashes, pr
           prev_sequence;
 
 -- :name command_withdraw_delayed
-DELETE FROM wake WHERE job_no = ANY ($1::int8[])
+DELETE FROM delayed_attempt WHERE job_no = ANY ($1::int8[])
 RETURNING scheduled_at, job_no, sequence, attempt, tenant_no;
 
 -- :name command_write_jobs
 -- Without another `about`, what people know of the job stays. A note stays as long as it stands so.
 UPDATE job j
-   SET standing = d.standing, updated_at = $1,
-       note = CASE WHEN j.standing = d.standing THEN j.note ELSE d.note END,
+   SET state = d.state, updated_at = $1,
+       note = CASE WHEN j.state = d.state THEN j.note ELSE d.note END,
        name = CASE WHEN d.about IS NULL THEN j.name ELSE d.name END,
        configuration = CASE WHEN d.about IS NULL THEN j.configuration ELSE d.configuration END,
        source_id = CASE WHEN d.about IS NULL THEN j.source_id ELSE d.source_id END,
-       target_no = CASE WHEN d.standing = 3 THEN NULL WHEN d.about IS NULL THEN j.target_no
+       target_no = CASE WHEN d.state = 3 THEN NULL WHEN d.about IS NULL THEN j.target_no
                         ELSE d.target_no END,
        target_since = CASE WHEN d.about IS NULL OR d.target_no IS NOT DISTINCT FROM j.target_no
                            THEN j.target_since ELSE $1 END,
        about = coalesce(d.about, j.about), definition = coalesce(d.definition, j.definition)
   FROM unnest($2::int8[], $3::int2[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
               $9::int8[], $10::text[])
-       AS d(job_no, standing, about, name, configuration, source_id, definition, target_no, note)
+       AS d(job_no, state, about, name, configuration, source_id, definition, target_no, note)
  WHERE j.job_no = d.job_no;
 
 -- :name command_write_states
 -- A job that stops has no next time, whatever it had, and one that is over is not watched.
 WITH changed AS (
     UPDATE job_state s
-       SET generation = s.generation + 1, active = d.standing = 0, stopped_at = d.stopped_at,
-           next_at = CASE WHEN d.standing <> 0 THEN NULL WHEN d.placed THEN d.next_at
+       SET generation = s.generation + 1, active = d.state = 0, stopped_at = d.stopped_at,
+           next_at = CASE WHEN d.state <> 0 THEN NULL WHEN d.placed THEN d.next_at
                           ELSE s.next_at END,
-           slot = CASE WHEN d.standing <> 0 THEN NULL WHEN d.placed THEN d.slot ELSE s.slot END,
+           slot = CASE WHEN d.state <> 0 THEN NULL WHEN d.placed THEN d.slot ELSE s.slot END,
            placed_at = CASE WHEN d.placed THEN $1::int8 ELSE s.placed_at END,
-           by_end = coalesce(d.by_end, s.by_end),
+           follows_end = coalesce(d.follows_end, s.follows_end),
            live = s.live + d.begins::int4,
-           watched = s.watched AND d.standing < 2,
-           rhythm = d.rhythm, cost_us = d.cost_us, cost_stated = d.cost_stated,
-           counted = d.rhythm <> 0
+           has_condition = s.has_condition AND d.state < 2,
+           load_profile = d.load_profile, cost_us = d.cost_us, cost_stated = d.cost_stated,
+           counted = d.load_profile <> 0
       FROM unnest($2::int8[], $3::int2[], $4::int8[], $5::bool[], $6::int8[], $7::int4[],
                   $8::bool[], $9::bool[], $10::int8[], $11::int8[], $12::bool[])
-           AS d(job_no, standing, stopped_at, placed, next_at, slot, by_end, begins, rhythm, cost_us,
+           AS d(job_no, state, stopped_at, placed, next_at, slot, follows_end, begins, load_profile, cost_us,
                 cost_stated)
      WHERE s.job_no = d.job_no
- RETURNING s.shard, s.job_no, s.tenant_no, s.slot, s.watched
+ RETURNING s.shard, s.job_no, s.tenant_no, s.slot, s.has_condition
 ), touched AS (
-    INSERT INTO watch (job_no, tenant_no, shard, judge_at)
-    SELECT job_no, tenant_no, shard, 0 FROM changed WHERE watched
+    INSERT INTO job_condition (job_no, tenant_no, shard, judge_at)
+    SELECT job_no, tenant_no, shard, 0 FROM changed WHERE has_condition
         ON CONFLICT (job_no) DO UPDATE SET judge_at = 0, touched = excluded.touched
 )
 -- written even if it is there: whoever is just telling it read the job before this

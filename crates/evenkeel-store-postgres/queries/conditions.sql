@@ -3,12 +3,12 @@
 -- :name all_condition_counts
 SELECT coalesce(sum(job_count), 0)::int8, coalesce(sum(warnings), 0)::int8,
        coalesce(sum(errors), 0)::int8,
-       (SELECT count(*) FROM (SELECT FROM watch WHERE reason = 9 LIMIT 10000) AS h)
+       (SELECT count(*) FROM (SELECT FROM job_condition WHERE reason = 9 LIMIT 10000) AS h)
   FROM tenant;
 
 -- :name condition_counts
 SELECT job_count, warnings, errors,
-       (SELECT count(*) FROM (SELECT FROM watch
+       (SELECT count(*) FROM (SELECT FROM job_condition
                                WHERE tenant_no = $1 AND reason = 9 LIMIT 10000) AS h)
   FROM tenant WHERE tenant_no = $1;
 
@@ -27,12 +27,12 @@ WITH clock AS MATERIALIZED (
 ), judged AS MATERIALIZED (
     SELECT l.*, w.tenant_no, w.shard, w.level AS level_before, w.since AS since_before
       FROM locked l
-     CROSS JOIN LATERAL (SELECT * FROM watch w
+     CROSS JOIN LATERAL (SELECT * FROM job_condition w
                           WHERE w.job_no = l.job_no AND w.touched = l.touched
                             FOR UPDATE) AS w
 ), kept AS (
     -- they are there, and locked; whoever else has read them judges what is no more
-    INSERT INTO watch (job_no, tenant_no, shard, judge_at, level, reason, error_at, since)
+    INSERT INTO job_condition (job_no, tenant_no, shard, judge_at, level, reason, error_at, since)
     SELECT job_no, tenant_no, shard, again_at, level, reason, error_at,
            CASE WHEN level = level_before THEN since_before ELSE (SELECT now FROM clock) END
       FROM judged WHERE again_at IS NOT NULL
@@ -40,11 +40,11 @@ WITH clock AS MATERIALIZED (
        SET judge_at = excluded.judge_at, touched = excluded.touched, level = excluded.level,
            reason = excluded.reason, error_at = excluded.error_at, since = excluded.since
 ), gone AS (
-    DELETE FROM watch
+    DELETE FROM job_condition
      WHERE job_no = ANY (ARRAY(SELECT job_no FROM judged WHERE again_at IS NULL))
  RETURNING job_no
 ), cleared AS (
-    UPDATE job_state s SET watched = false FROM gone g WHERE s.job_no = g.job_no
+    UPDATE job_state s SET has_condition = false FROM gone g WHERE s.job_no = g.job_no
 ), counted AS (
     SELECT tenant_no,
            count(*) FILTER (WHERE level = 1 AND again_at IS NOT NULL)
@@ -60,7 +60,7 @@ UPDATE tenant t SET warnings = t.warnings + c.warnings, errors = t.errors + c.er
 -- :name list_at_risk
 -- Found by watch_at_risk.
 SELECT w.job_no, j.id, coalesce(j.name, j.about::json ->> 'source_name'), w.reason, w.error_at, w.since
-  FROM watch w JOIN job j USING (job_no)
+  FROM job_condition w JOIN job j USING (job_no)
  WHERE w.tenant_no = $1 AND w.level > 0 AND (w.error_at, w.job_no) > ($2::int8, $3::int8)
    AND ($4::int2 IS NULL OR w.level = $4)
  ORDER BY w.error_at, w.job_no OFFSET $5 LIMIT $6;
@@ -81,7 +81,7 @@ SELECT l.scheduled_at, l.job_no, l.sequence, l.attempt, (SELECT count(*) FROM lo
               WHERE o.should_start_by < (SELECT now FROM clock)
                 AND (o.job_no & 255)::int2 = ANY ($2::int2[])
                 -- not a join, which a plan made for an empty queue might do the wrong way round
-                AND (SELECT NOT s.watched FROM job_state s WHERE s.job_no = o.job_no))
+                AND (SELECT NOT s.has_condition FROM job_state s WHERE s.job_no = o.job_no))
   FROM looked l
  ORDER BY l.scheduled_at DESC, l.job_no DESC, l.sequence DESC, l.attempt DESC
  LIMIT 1;
@@ -95,7 +95,7 @@ WITH clock AS MATERIALIZED (
 ), due AS MATERIALIZED (
     SELECT w.*
       FROM (SELECT DISTINCT shard FROM unnest($2::int2[]) AS d(shard)) AS d
-     CROSS JOIN LATERAL (SELECT * FROM watch
+     CROSS JOIN LATERAL (SELECT * FROM job_condition
                           WHERE shard = d.shard AND judge_at <= (SELECT now FROM clock)
                           ORDER BY judge_at LIMIT $3) AS w
      LIMIT $3
@@ -110,34 +110,34 @@ SELECT w.job_no, w.tenant_no, w.touched, w.level, s.active, s.next_at, s.last_fi
                SELECT p.prev_at, p.prev_sequence, n.depth + 1
                  FROM newest n
                 CROSS JOIN LATERAL (
-                      SELECT prev_at, prev_sequence FROM run r
+                      SELECT prev_at, prev_sequence FROM attempt r
                        WHERE r.scheduled_at = n.at AND r.job_no = s.job_no
                          AND r.sequence = n.sequence AND r.attempt = 0 AND r.status = 6
                        UNION ALL
                       SELECT prev_at, prev_sequence FROM ready q
                        WHERE q.scheduled_at = n.at AND q.job_no = s.job_no
                          AND q.sequence = n.sequence AND q.attempt = 0
-                         AND NOT EXISTS (SELECT FROM run r
+                         AND NOT EXISTS (SELECT FROM attempt r
                                           WHERE r.scheduled_at = n.at AND r.job_no = s.job_no
                                             AND r.sequence = n.sequence)) AS p
                 WHERE p.prev_at IS NOT NULL AND n.depth < 1000
            )
            SELECT r.started_at
              FROM (SELECT * FROM newest ORDER BY depth DESC LIMIT 1) AS n
-             JOIN run r ON r.scheduled_at = n.at AND r.job_no = s.job_no AND r.sequence = n.sequence
+             JOIN attempt r ON r.scheduled_at = n.at AND r.job_no = s.job_no AND r.sequence = n.sequence
             WHERE r.status = 1 LIMIT 1)
        END
   FROM due w JOIN job_state s USING (job_no) JOIN job j USING (job_no);
 
 -- :name watch
 WITH locked AS MATERIALIZED (
-    SELECT s.job_no, s.tenant_no, s.shard, s.watched
+    SELECT s.job_no, s.tenant_no, s.shard, s.has_condition
       FROM unnest($1::int8[]) AS d(job_no) JOIN job_state s USING (job_no)
      WHERE s.stopped_at IS DISTINCT FROM 9223372036854775807
        FOR NO KEY UPDATE OF s
 ), marked AS (
-    UPDATE job_state s SET watched = true FROM locked l WHERE s.job_no = l.job_no AND NOT l.watched
+    UPDATE job_state s SET has_condition = true FROM locked l WHERE s.job_no = l.job_no AND NOT l.has_condition
 )
-INSERT INTO watch (job_no, tenant_no, shard, judge_at)
+INSERT INTO job_condition (job_no, tenant_no, shard, judge_at)
 SELECT job_no, tenant_no, shard, 0 FROM locked
     ON CONFLICT (job_no) DO UPDATE SET judge_at = 0, touched = excluded.touched;

@@ -5,20 +5,20 @@
 -- see, or was taken too late for it, so it stays. The state is locked with the key: who just gives the
 -- job a time holds it, or has made another version of it, which is then looked at instead.
 WITH looked AS MATERIALIZED (
-    SELECT tenant_no, key FROM dedup
+    SELECT tenant_no, key FROM dedup_key
      WHERE (tenant_no, key) > ($1::int4, $2::uuid)
      ORDER BY tenant_no, key LIMIT $3
 ), gone AS MATERIALIZED (
     SELECT d.tenant_no, d.key
-      FROM looked JOIN dedup d USING (tenant_no, key)
+      FROM looked JOIN dedup_key d USING (tenant_no, key)
       JOIN job j ON j.id = d.job_id
       JOIN job_state s ON s.job_no = j.job_no
-     WHERE j.standing = 3 OR d.taken_at < $4::int8 AND s.next_at IS NULL AND s.live = 0
-                             AND j.standing <> 1
+     WHERE j.state = 3 OR d.taken_at < $4::int8 AND s.next_at IS NULL AND s.live = 0
+                             AND j.state <> 1
      ORDER BY d.tenant_no, d.key
        FOR UPDATE OF d SKIP LOCKED FOR NO KEY UPDATE OF s SKIP LOCKED
 ), forgotten AS (
-    DELETE FROM dedup d USING gone WHERE d.tenant_no = gone.tenant_no AND d.key = gone.key
+    DELETE FROM dedup_key d USING gone WHERE d.tenant_no = gone.tenant_no AND d.key = gone.key
  RETURNING 1
 )
 SELECT (SELECT count(*) FROM forgotten), (SELECT count(*) FROM looked), l.tenant_no, l.key

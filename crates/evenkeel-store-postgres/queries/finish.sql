@@ -6,7 +6,7 @@
 -- schedule). Each job is in the batch once. The arithmetic is that of core's History::after. What is
 -- stopped is not tried again, nor a run that somebody wants ended.
 WITH ended AS (
-    UPDATE run r
+    UPDATE attempt r
        SET status = d.status, finished_at = d.finished_at, error = d.error, output = d.output,
            items_crawled = d.items_crawled, items_indexed = d.items_indexed, cpu_us = d.cpu_us,
            memory_kb = d.memory_kb
@@ -21,8 +21,8 @@ WITH ended AS (
        AND r.attempt = d.attempt AND r.node_no = $1 AND r.fence = d.fence AND r.status = 1
  RETURNING r.job_no, r.scheduled_at, r.sequence, r.attempt, d.status, d.started_at, d.finished_at,
            greatest(d.finished_at - d.started_at, 0) AS took,
-           CASE WHEN NOT r.cancel_asked THEN d.retry_at END AS retry_at,
-           d.stop_job AND NOT r.cancel_asked AS stop_job, d.next_at, d.slot, d.watch, d.priority
+           CASE WHEN NOT r.cancel_requested THEN d.retry_at END AS retry_at,
+           d.stop_job AND NOT r.cancel_requested AS stop_job, d.next_at, d.slot, d.watch, d.priority
 ), told AS (
     UPDATE job_state s
        SET live = CASE WHEN e.retry_at IS NOT NULL AND (e.scheduled_at <= s.stopped_at) IS NOT TRUE
@@ -30,15 +30,15 @@ WITH ended AS (
                        ELSE greatest(s.live - 1, 0) END,
            next_at = CASE WHEN s.placed_at > e.started_at THEN s.next_at
                           WHEN e.stop_job THEN NULL
-                          WHEN s.by_end AND s.next_at IS NOT NULL
+                          WHEN s.follows_end AND s.next_at IS NOT NULL
                                AND e.next_at > coalesce(s.last_fired_at, e.next_at - 1)
                           THEN e.next_at ELSE s.next_at END,
            slot = CASE WHEN s.placed_at > e.started_at THEN s.slot
                        WHEN e.stop_job THEN NULL
-                       WHEN s.by_end AND s.active AND s.next_at IS NOT NULL
+                       WHEN s.follows_end AND s.active AND s.next_at IS NOT NULL
                             AND e.next_at > coalesce(s.last_fired_at, e.next_at - 1)
                        THEN e.slot ELSE s.slot END,
-           watched = (s.watched OR e.watch OR NOT e.good)
+           has_condition = (s.has_condition OR e.watch OR NOT e.good)
                      AND s.stopped_at IS DISTINCT FROM 9223372036854775807,
            last_status = e.status, last_start_at = e.started_at, last_end_at = e.finished_at,
            last_good_start_at = CASE WHEN e.good THEN e.started_at
@@ -55,27 +55,27 @@ WITH ended AS (
                            WHEN s.average_us IS NULL THEN (1 - $2::float8) * s.variance
                            ELSE (1 - $2::float8) * (s.variance + $2 * (e.took - s.average_us)::float8
                                                             * (e.took - s.average_us)::float8) END,
-           good_at = CASE WHEN e.good THEN e.scheduled_at
-                          ELSE s.good_at END,
+           succeeded_at = CASE WHEN e.good THEN e.scheduled_at
+                          ELSE s.succeeded_at END,
            failed_at = CASE WHEN e.failed THEN e.scheduled_at
                             ELSE s.failed_at END,
-           good_runs = s.good_runs + e.good::int4, bad_runs = s.bad_runs + e.failed::int4
+           succeeded_runs = s.succeeded_runs + e.good::int4, failed_runs = s.failed_runs + e.failed::int4
       FROM (SELECT *, status IN (2, 7) AS good, status IN (3, 5) AS failed FROM ended) AS e
      WHERE s.job_no = e.job_no
- RETURNING s.shard, s.tenant_no, e.job_no, e.scheduled_at, e.sequence, e.attempt, s.watched, e.priority,
+ RETURNING s.shard, s.tenant_no, e.job_no, e.scheduled_at, e.sequence, e.attempt, s.has_condition, e.priority,
            CASE WHEN (e.scheduled_at <= s.stopped_at) IS NOT TRUE THEN e.retry_at END AS retry_at,
            -- its time has moved, or its chain has not ended well
            s.stopped_at IS DISTINCT FROM 9223372036854775807
-           AND (s.by_end AND s.next_at = e.next_at
+           AND (s.follows_end AND s.next_at = e.next_at
                 OR NOT e.good AND (e.retry_at IS NULL OR e.scheduled_at <= s.stopped_at)) AS is_news
 ), waiting AS (
-    INSERT INTO wake (shard, due, scheduled_at, job_no, sequence, attempt, tenant_no,
+    INSERT INTO delayed_attempt (shard, due, scheduled_at, job_no, sequence, attempt, tenant_no,
                       priority)
     SELECT shard, retry_at, scheduled_at, job_no, sequence, attempt + 1, tenant_no, priority
       FROM told WHERE retry_at IS NOT NULL
 ), touched AS (
-    INSERT INTO watch (job_no, tenant_no, shard, judge_at)
-    SELECT job_no, tenant_no, shard, 0 FROM told WHERE watched
+    INSERT INTO job_condition (job_no, tenant_no, shard, judge_at)
+    SELECT job_no, tenant_no, shard, 0 FROM told WHERE has_condition
         ON CONFLICT (job_no) DO UPDATE SET judge_at = 0, touched = excluded.touched
 ), changed AS (
     -- written even if it is there: whoever is just telling it read the job before this
@@ -90,7 +90,7 @@ SELECT array_agg(job_no) FROM ended;
 SELECT r.job_no
   FROM unnest($2::int8[], $3::int8[], $4::int4[], $5::int2[], $6::int4[])
        AS d(job_no, scheduled_at, sequence, attempt, fence)
-  JOIN run r USING (scheduled_at, job_no, sequence, attempt)
+  JOIN attempt r USING (scheduled_at, job_no, sequence, attempt)
  WHERE r.node_no = $1 AND r.fence = d.fence AND r.status NOT IN (0, 1);
 
 -- :name finish_correct_skips
@@ -104,7 +104,7 @@ WITH RECURSIVE chain AS (
      UNION ALL
     SELECT c.job_no, c.since, p.prev_at, p.prev_sequence, c.depth + 1
       FROM chain c
-     CROSS JOIN LATERAL (SELECT prev_at, prev_sequence FROM run
+     CROSS JOIN LATERAL (SELECT prev_at, prev_sequence FROM attempt
                           WHERE scheduled_at = c.at AND job_no = c.job_no AND sequence = c.sequence
                             AND attempt = 0
                           UNION
@@ -113,7 +113,7 @@ WITH RECURSIVE chain AS (
                             AND attempt = 0) AS p
      WHERE p.prev_at >= c.since AND c.depth < 1000
 )
-UPDATE run r
+UPDATE attempt r
    SET skip_reason = $4
   FROM chain c
  WHERE r.scheduled_at = c.at AND r.job_no = c.job_no AND r.sequence = c.sequence AND r.attempt = 0
@@ -127,24 +127,24 @@ SELECT r.job_no, r.scheduled_at, r.sequence, r.attempt, r.tenant_no, r.finished_
        left(r.error, 4096)
   FROM unnest($1::int8[], $2::int8[], $3::int4[], $4::int2[], $5::int2[])
        AS d(job_no, scheduled_at, sequence, attempt, reason)
-  JOIN run r USING (scheduled_at, job_no, sequence, attempt)
- WHERE NOT r.cancel_asked
+  JOIN attempt r USING (scheduled_at, job_no, sequence, attempt)
+ WHERE NOT r.cancel_requested
     ON CONFLICT (job_no, scheduled_at, sequence) DO NOTHING;
 
 -- :name finish_failing
 -- Counts a failure of each job, whose row in job_state this transaction has locked. Each job is in the
 -- batch once.
-INSERT INTO failing AS f (job_no, runs, good_runs, is_due)
-SELECT s.job_no, 1, s.good_runs, d.pause_after <= 1
+INSERT INTO failing AS f (job_no, runs, succeeded_runs, is_due)
+SELECT s.job_no, 1, s.succeeded_runs, d.pause_after <= 1
   FROM unnest($1::int8[], $2::int8[], $3::int4[], $4::int2[], $5::int4[])
        AS d(job_no, scheduled_at, sequence, attempt, pause_after)
-  JOIN run r USING (scheduled_at, job_no, sequence, attempt)
+  JOIN attempt r USING (scheduled_at, job_no, sequence, attempt)
   JOIN job_state s USING (job_no)
- WHERE NOT r.cancel_asked AND s.stopped_at IS DISTINCT FROM 9223372036854775807
+ WHERE NOT r.cancel_requested AND s.stopped_at IS DISTINCT FROM 9223372036854775807
     ON CONFLICT (job_no) DO UPDATE
-   SET runs = CASE WHEN f.good_runs = excluded.good_runs THEN f.runs + 1 ELSE 1 END,
-       good_runs = excluded.good_runs,
-       is_due = CASE WHEN f.good_runs = excluded.good_runs THEN f.runs + 1 ELSE 1 END
+   SET runs = CASE WHEN f.succeeded_runs = excluded.succeeded_runs THEN f.runs + 1 ELSE 1 END,
+       succeeded_runs = excluded.succeeded_runs,
+       is_due = CASE WHEN f.succeeded_runs = excluded.succeeded_runs THEN f.runs + 1 ELSE 1 END
                 >= (SELECT d.pause_after
                       FROM unnest($1::int8[], $5::int4[]) AS d(job_no, pause_after)
                      WHERE d.job_no = f.job_no);
@@ -180,7 +180,7 @@ DELETE FROM note
 -- The common batch: chains end, all of them well, with no results to keep, no job to stop and no time to
 -- move. Each job is in the batch once. The arithmetic is that of core's History::after.
 WITH ended AS (
-    UPDATE run r SET status = d.status, finished_at = d.finished_at
+    UPDATE attempt r SET status = d.status, finished_at = d.finished_at
       FROM unnest($3::int8[], $4::int8[], $5::int4[], $6::int2[], $7::int4[], $8::int2[],
                   $9::int8[], $10::int8[])
            AS d(job_no, scheduled_at, sequence, attempt, fence, status, started_at, finished_at)
@@ -199,14 +199,14 @@ WITH ended AS (
            variance = CASE WHEN s.average_us IS NULL THEN (1 - $2::float8) * s.variance
                            ELSE (1 - $2::float8) * (s.variance + $2 * (e.took - s.average_us)::float8
                                                             * (e.took - s.average_us)::float8) END,
-           good_at = e.scheduled_at, good_runs = s.good_runs + 1
+           succeeded_at = e.scheduled_at, succeeded_runs = s.succeeded_runs + 1
       FROM ended e
      WHERE s.job_no = e.job_no
- RETURNING s.job_no, s.tenant_no, s.shard, s.watched
+ RETURNING s.job_no, s.tenant_no, s.shard, s.has_condition
 ), touched AS (
     -- mostly none
-    INSERT INTO watch (job_no, tenant_no, shard, judge_at)
-    SELECT job_no, tenant_no, shard, 0 FROM told WHERE watched
+    INSERT INTO job_condition (job_no, tenant_no, shard, judge_at)
+    SELECT job_no, tenant_no, shard, 0 FROM told WHERE has_condition
         ON CONFLICT (job_no) DO UPDATE SET judge_at = 0, touched = excluded.touched
 )
 SELECT array_agg(job_no) FROM ended;

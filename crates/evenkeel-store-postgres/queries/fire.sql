@@ -7,7 +7,7 @@
 WITH clock AS MATERIALIZED (
     SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
 ), alive AS MATERIALIZED (
-    SELECT oldest_open FROM node WHERE node_no = $2 AND state = 0 FOR KEY SHARE
+    SELECT low_watermark FROM node WHERE node_no = $2 AND state = 0 FOR KEY SHARE
 ), fired AS (
     UPDATE job_state s
        SET next_at = d.next_at, slot = d.slot,
@@ -33,20 +33,20 @@ WITH clock AS MATERIALIZED (
        AND s.head_sequence IS NOT DISTINCT FROM d.head_sequence
        AND (s.live = 0 OR NOT d.idle_only)
        AND greatest(d.due, d.start_at) <= (SELECT now FROM clock) AND EXISTS (SELECT FROM alive)
- RETURNING s.tenant_no, s.executions, s.rhythm, s.cost_us, d.*,
+ RETURNING s.tenant_no, s.executions, s.load_profile, s.cost_us, d.*,
            -- the chain before the started one: the skip record if there is one
            coalesce(d.skip_from, d.head_at) AS before_at,
            CASE WHEN d.skip_from IS NULL THEN d.head_sequence ELSE 0 END AS before_sequence
 ), uncounted AS (
     -- it had a next time, so that it was counted if it has a rhythm
-    INSERT INTO rhythm AS r (tenant_no, key, rhythm, jobs, cost_us)
-    SELECT tenant_no, rhythm, '', -count(*), -sum(cost_us)
-      FROM fired WHERE next_at IS NULL AND rhythm <> 0
-     GROUP BY tenant_no, rhythm ORDER BY tenant_no, rhythm
+    INSERT INTO load_profile AS r (tenant_no, key, profile, jobs, cost_us)
+    SELECT tenant_no, load_profile, '', -count(*), -sum(cost_us)
+      FROM fired WHERE next_at IS NULL AND load_profile <> 0
+     GROUP BY tenant_no, load_profile ORDER BY tenant_no, load_profile
         ON CONFLICT (tenant_no, key) DO UPDATE
        SET jobs = r.jobs + excluded.jobs, cost_us = r.cost_us + excluded.cost_us
 ), skipped AS (
-    INSERT INTO run (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence, prev_at,
+    INSERT INTO attempt (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence, prev_at,
                      prev_sequence, number, finished_at, skipped_to, skipped_count, skip_reason)
     SELECT skip_from, job_no, 0, 0, tenant_no, 6, 0, head_at, head_sequence,
            executions - (start_at IS NOT NULL AND pool IS NULL)::int4, (SELECT now FROM clock),
@@ -61,17 +61,17 @@ WITH clock AS MATERIALIZED (
            forbidden_nodes::jsonb, own_priority, rise, limit_max
       FROM fired WHERE start_at IS NOT NULL AND pool IS NOT NULL
 ), started AS (
-    INSERT INTO run (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence, node_no,
+    INSERT INTO attempt (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence, node_no,
                      prev_at, prev_sequence, number, started_at)
     SELECT start_at, job_no, 0, 0, tenant_no, 1, 1, $2, before_at, before_sequence, executions,
            (SELECT now FROM clock)
       FROM fired WHERE start_at IS NOT NULL AND pool IS NULL
 ), reached AS (
-    UPDATE node SET oldest_open = least(oldest_open, earliest),
+    UPDATE node SET low_watermark = least(low_watermark, earliest),
                     reached_back_to = least(reached_back_to, earliest)
       FROM (SELECT min(start_at) AS earliest FROM fired WHERE pool IS NULL) AS f
      WHERE node_no = $2
-       AND (oldest_open > earliest OR reached_back_to IS NULL OR reached_back_to > earliest)
+       AND (low_watermark > earliest OR reached_back_to IS NULL OR reached_back_to > earliest)
 )
 SELECT (SELECT now FROM clock), EXISTS (SELECT FROM alive), array_agg(job_no) FROM fired;
 
@@ -82,7 +82,7 @@ SELECT (SELECT now FROM clock), EXISTS (SELECT FROM alive), array_agg(job_no) FR
 WITH clock AS MATERIALIZED (
     SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
 ), alive AS MATERIALIZED (
-    SELECT oldest_open FROM node WHERE node_no = $2 AND state = 0 FOR KEY SHARE
+    SELECT low_watermark FROM node WHERE node_no = $2 AND state = 0 FOR KEY SHARE
 ), fired AS (
     UPDATE job_state s
        SET next_at = d.next_at, slot = d.slot, last_fired_at = greatest(s.last_fired_at, d.due),
@@ -98,17 +98,17 @@ WITH clock AS MATERIALIZED (
        AND d.due <= (SELECT now FROM clock) AND EXISTS (SELECT FROM alive)
  RETURNING s.job_no, s.tenant_no, s.executions, d.due, d.head_at, d.head_sequence
 ), started AS (
-    INSERT INTO run (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence, node_no,
+    INSERT INTO attempt (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence, node_no,
                      prev_at, prev_sequence, number, started_at)
     SELECT due, job_no, 0, 0, tenant_no, 1, 1, $2, head_at, head_sequence, executions,
            (SELECT now FROM clock)
       FROM fired
 ), reached AS (
-    UPDATE node SET oldest_open = least(oldest_open, earliest),
+    UPDATE node SET low_watermark = least(low_watermark, earliest),
                     reached_back_to = least(reached_back_to, earliest)
       FROM (SELECT min(due) AS earliest FROM fired) AS f
      WHERE node_no = $2
-       AND (oldest_open > earliest OR reached_back_to IS NULL OR reached_back_to > earliest)
+       AND (low_watermark > earliest OR reached_back_to IS NULL OR reached_back_to > earliest)
 )
 SELECT (SELECT now FROM clock), EXISTS (SELECT FROM alive), array_agg(job_no) FROM fired;
 
@@ -116,7 +116,7 @@ SELECT (SELECT now FROM clock), EXISTS (SELECT FROM alive), array_agg(job_no) FR
 -- Why jobs of a batch did not fire: what was decided on, is it still so, do they run, and does a
 -- retry of theirs wait for its time?
 SELECT s.job_no, s.live,
-       EXISTS (SELECT FROM wake w WHERE w.job_no = s.job_no AND w.attempt > 0) AS retry_pending
+       EXISTS (SELECT FROM delayed_attempt w WHERE w.job_no = s.job_no AND w.attempt > 0) AS retry_pending
   FROM unnest($1::int8[], $2::int4[], $3::int8[], $4::int8[], $5::int4[])
        AS d(job_no, generation, due, head_at, head_sequence)
   JOIN job_state s USING (job_no)

@@ -6,9 +6,9 @@
 WITH clock AS MATERIALIZED (
     SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
 ), alive AS MATERIALIZED (
-    SELECT oldest_open FROM node WHERE node_no = $2 AND state = 0 FOR KEY SHARE
+    SELECT low_watermark FROM node WHERE node_no = $2 AND state = 0 FOR KEY SHARE
 ), gone AS (
-    DELETE FROM wake w
+    DELETE FROM delayed_attempt w
      USING unnest($3::int8[], $4::int8[], $5::int8[], $6::int4[], $7::int2[], $8::text[],
                   $9::int2[], $10::int2[], $11::int8[], $12::bytea[], $13::int8[],
                   $14::int8[], $15::text[], $16::bool[], $17::int8[], $18::int8[], $19::int4[])
@@ -40,14 +40,14 @@ WITH clock AS MATERIALIZED (
            open_until, forbidden_nodes::jsonb, own_priority, rise, limit_max
       FROM locked WHERE pool IS NOT NULL
 ), started AS (
-    INSERT INTO run (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence, node_no,
+    INSERT INTO attempt (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence, node_no,
                      prev_at, prev_sequence, number, started_at, priority)
     SELECT scheduled_at, job_no, sequence, attempt, tenant_no, 1, 1, $2,
            CASE WHEN attempt = 0 THEN head_at END, CASE WHEN attempt = 0 THEN head_sequence END,
            executions, (SELECT now FROM clock), given
       FROM locked WHERE pool IS NULL
 ), reached AS (
-    UPDATE node SET oldest_open = least(oldest_open, earliest),
+    UPDATE node SET low_watermark = least(low_watermark, earliest),
                     reached_back_to = least(reached_back_to, earliest)
       FROM (SELECT min(scheduled_at) AS earliest FROM locked WHERE pool IS NULL) AS l
      WHERE node_no = $2 AND earliest IS NOT NULL
@@ -59,7 +59,7 @@ SELECT (SELECT now FROM clock), EXISTS (SELECT FROM alive), array_agg(job_no) FR
 SELECT w.job_no
   FROM unnest($1::int8[], $2::int8[], $3::int8[], $4::int4[], $5::int2[])
        AS d(job_no, due, scheduled_at, sequence, attempt)
-  JOIN wake w ON w.shard = (d.job_no & 255)::int2 AND w.due = d.due
+  JOIN delayed_attempt w ON w.shard = (d.job_no & 255)::int2 AND w.due = d.due
    AND w.scheduled_at = d.scheduled_at AND w.job_no = d.job_no AND w.sequence = d.sequence
    AND w.attempt = d.attempt;
 
@@ -72,13 +72,13 @@ SELECT s.job_no, s.tenant_no, CASE WHEN s.active THEN s.next_at END AS next_at, 
                 WHERE c.scheduled_at = w.scheduled_at AND c.job_no = w.job_no
                   AND c.sequence = w.sequence),
        w.priority
-  FROM (SELECT * FROM wake WHERE shard = ANY ($1::int2[]) AND due <= $2
+  FROM (SELECT * FROM delayed_attempt WHERE shard = ANY ($1::int2[]) AND due <= $2
          ORDER BY due, scheduled_at, job_no, sequence, attempt LIMIT $3) AS w
   JOIN job_state s USING (job_no) JOIN job j USING (job_no)
  ORDER BY w.due, w.scheduled_at, w.job_no, w.sequence, w.attempt;
 
 -- :name postpone
-UPDATE wake w SET due = d.until
+UPDATE delayed_attempt w SET due = d.until
   FROM unnest($1::int8[], $2::int8[], $3::int8[], $4::int4[], $5::int2[], $6::int8[])
        AS d(job_no, due, scheduled_at, sequence, attempt, until)
  WHERE w.shard = (d.job_no & 255)::int2 AND w.due = d.due AND w.scheduled_at = d.scheduled_at

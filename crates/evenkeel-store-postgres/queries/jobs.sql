@@ -3,10 +3,10 @@
 -- :name get_jobs
 -- Since when a job runs is told by its newest chain that has begun: a record of skipped times, or
 -- an attempt that waits for its first worker, leads to the one before.
-SELECT j.job_no, j.id, j.tenant_no, j.about, j.definition, j.standing, s.generation, j.created_at,
+SELECT j.job_no, j.id, j.tenant_no, j.about, j.definition, j.state, s.generation, j.created_at,
        j.updated_at, s.next_at, s.last_fired_at, s.live,
        CASE WHEN s.live > 0 THEN (SELECT count(*) FROM ready q WHERE q.job_no = j.job_no)
-                               + (SELECT count(*) FROM wake w WHERE w.job_no = j.job_no)
+                               + (SELECT count(*) FROM delayed_attempt w WHERE w.job_no = j.job_no)
             ELSE 0 END AS waiting,
        s.executions, s.last_status, s.last_start_at, s.last_end_at, s.last_good_start_at,
        s.last_good_end_at, s.failures, s.average_us, s.variance,
@@ -18,59 +18,59 @@ SELECT j.job_no, j.id, j.tenant_no, j.about, j.definition, j.standing, s.generat
                SELECT p.prev_at, p.prev_sequence, n.depth + 1
                  FROM newest n
                 CROSS JOIN LATERAL (
-                      SELECT prev_at, prev_sequence FROM run r
+                      SELECT prev_at, prev_sequence FROM attempt r
                        WHERE r.scheduled_at = n.at AND r.job_no = s.job_no
                          AND r.sequence = n.sequence AND r.attempt = 0 AND r.status = 6
                        UNION ALL
                       SELECT prev_at, prev_sequence FROM ready q
                        WHERE q.scheduled_at = n.at AND q.job_no = s.job_no
                          AND q.sequence = n.sequence AND q.attempt = 0
-                         AND NOT EXISTS (SELECT FROM run r
+                         AND NOT EXISTS (SELECT FROM attempt r
                                           WHERE r.scheduled_at = n.at AND r.job_no = s.job_no
                                             AND r.sequence = n.sequence)) AS p
                 WHERE p.prev_at IS NOT NULL AND n.depth < 1000
            )
            SELECT ARRAY[r.started_at, r.scheduled_at, r.sequence, r.attempt]
              FROM (SELECT * FROM newest ORDER BY depth DESC LIMIT 1) AS n
-             JOIN run r ON r.scheduled_at = n.at AND r.job_no = s.job_no AND r.sequence = n.sequence
+             JOIN attempt r ON r.scheduled_at = n.at AND r.job_no = s.job_no AND r.sequence = n.sequence
             WHERE r.status = 1 LIMIT 1)
        END AS running,
        CASE WHEN s.live > 0 THEN (
            SELECT ARRAY[scheduled_at, sequence, attempt]
              FROM (SELECT scheduled_at, sequence, attempt FROM ready q WHERE q.job_no = s.job_no
                     UNION ALL
-                   SELECT scheduled_at, sequence, attempt FROM wake w WHERE w.job_no = s.job_no) AS w
+                   SELECT scheduled_at, sequence, attempt FROM delayed_attempt w WHERE w.job_no = s.job_no) AS w
             ORDER BY scheduled_at DESC, sequence DESC, attempt DESC LIMIT 1)
        END AS newest_waiting,
-       s.stopped_at, s.good_runs, s.bad_runs,
+       s.stopped_at, s.succeeded_runs, s.failed_runs,
        CASE WHEN s.last_status IN (3, 5) THEN (
-           SELECT left(r.error, 4096) FROM run r
+           SELECT left(r.error, 4096) FROM attempt r
             WHERE r.scheduled_at = s.failed_at AND r.job_no = s.job_no AND r.status IN (3, 5)
             ORDER BY r.sequence DESC, r.attempt DESC LIMIT 1)
        END AS last_error, j.number, j.target_no, j.note
   FROM job j JOIN job_state s USING (job_no)
- WHERE j.id = ANY ($1::uuid[]) AND j.tenant_no = $2 AND j.standing <> 3;
+ WHERE j.id = ANY ($1::uuid[]) AND j.tenant_no = $2 AND j.state <> 3;
 
 -- :name get_with_now
 -- All there is to know of a job that neither waits nor runs nor has failed, as most jobs are most of
 -- the time; `is_all` says whether this is one. The columns are those of get_jobs, whose long way to
 -- the others costs as much to set up as all of this, even for a job that has none of them.
-SELECT j.job_no, j.id, j.tenant_no, j.about, j.definition, j.standing, s.generation, j.created_at,
+SELECT j.job_no, j.id, j.tenant_no, j.about, j.definition, j.state, s.generation, j.created_at,
        j.updated_at, s.next_at, s.last_fired_at, s.live, 0::int8 AS waiting,
        s.executions, s.last_status, s.last_start_at, s.last_end_at, s.last_good_start_at,
        s.last_good_end_at, s.failures, s.average_us, s.variance,
        coalesce(s.placed_at, j.created_at) AS since, s.fired,
        NULL::int8[] AS running, NULL::int8[] AS newest_waiting,
-       s.stopped_at, s.good_runs, s.bad_runs, NULL::text AS last_error, j.number, j.target_no, j.note,
+       s.stopped_at, s.succeeded_runs, s.failed_runs, NULL::text AS last_error, j.number, j.target_no, j.note,
        (extract(epoch FROM clock_timestamp()) * 1000000)::int8 AS now,
        s.live = 0 AND coalesce(s.last_status NOT IN (3, 5), true) AS is_all
   FROM job j JOIN job_state s USING (job_no)
- WHERE j.id = $1 AND j.tenant_no = $2 AND j.standing <> 3;
+ WHERE j.id = $1 AND j.tenant_no = $2 AND j.state <> 3;
 
 -- :name ids_of_numbers
 SELECT j.id
   FROM unnest($2::int8[]) WITH ORDINALITY AS d(number, nth)
-  LEFT JOIN job j ON j.tenant_no = $1 AND j.number = d.number AND j.standing <> 3
+  LEFT JOIN job j ON j.tenant_no = $1 AND j.number = d.number AND j.state <> 3
  ORDER BY d.nth;
 
 -- :name job_titles
@@ -81,7 +81,7 @@ ORDER BY wanted.place;
 
 -- :name jobs_named
 SELECT id, nullif(configuration, '') FROM job
- WHERE tenant_no = $1 AND name = $2 AND standing <> 3
+ WHERE tenant_no = $1 AND name = $2 AND state <> 3
  ORDER BY configuration
  LIMIT $3;
 

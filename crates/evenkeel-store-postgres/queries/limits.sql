@@ -12,31 +12,31 @@ WITH free AS MATERIALIZED (
               AND q.sequence = d.sequence AND q.attempt = d.attempt AND q.home_pool IS NULL
               FOR UPDATE SKIP LOCKED) AS q
 )
-UPDATE ready q SET home_pool = q.pool, pool = f.room, parked_max = f.most
+UPDATE ready q SET home_pool = q.pool, pool = f.room, limited_by_max = f.most
   FROM free f WHERE q.ctid = f.ctid;
 
 -- :name claim_permit_count
-SELECT k.nth, (SELECT count(*) FROM place p WHERE p.key = k.key)
+SELECT k.nth, (SELECT count(*) FROM permit p WHERE p.key = k.key)
   FROM unnest($1::bytea[]) WITH ORDINALITY AS k(key, nth);
 
 -- :name claim_permit_lock
 -- Who gives out places of a limit has its lock until the end of the transaction. Nobody waits for it,
 -- since they come in any order.
 SELECT k.nth, pg_try_advisory_xact_lock(hashtextextended(
-                  'evenkeel place ' || current_schema() || ' ' || encode(k.key, 'hex'), 0))
+                  'evenkeel permit ' || current_schema() || ' ' || encode(k.key, 'hex'), 0))
   FROM unnest($1::bytea[]) WITH ORDINALITY AS k(key, nth);
 
 -- :name claim_permit_sweep
 -- Places whose attempts do not run any more, or not yet again. The caller has the locks of the limits.
 -- The status is not looked up by a join, which a plan made while there were none might do the wrong
 -- way round.
-DELETE FROM place
+DELETE FROM permit
  WHERE ctid = ANY (ARRAY(
            SELECT p.ctid FROM unnest($1::bytea[]) AS k(key)
             CROSS JOIN LATERAL (
-                  SELECT p.ctid FROM place p
+                  SELECT p.ctid FROM permit p
                    WHERE p.key = k.key
-                     AND coalesce((SELECT r.status FROM run r
+                     AND coalesce((SELECT r.status FROM attempt r
                                     WHERE r.scheduled_at = p.scheduled_at AND r.job_no = p.job_no
                                       AND r.sequence = p.sequence AND r.attempt = p.attempt), 0)
                          <> 1
@@ -44,7 +44,7 @@ DELETE FROM place
 
 -- :name claim_permit_take
 -- One that was handed back may have its place still.
-INSERT INTO place (key, scheduled_at, job_no, sequence, attempt)
+INSERT INTO permit (key, scheduled_at, job_no, sequence, attempt)
 SELECT * FROM unnest($1::bytea[], $2::int8[], $3::int8[], $4::int4[], $5::int2[])
     ON CONFLICT DO NOTHING;
 
@@ -52,15 +52,15 @@ SELECT * FROM unnest($1::bytea[], $2::int8[], $3::int8[], $4::int4[], $5::int2[]
 -- One page of places, of which those go whose attempts have ended.
 WITH page AS MATERIALIZED (
     SELECT ctid, key, scheduled_at, job_no, sequence, attempt
-      FROM place
+      FROM permit
      WHERE (key, scheduled_at, job_no, sequence, attempt)
            > ($1::bytea, $2::int8, $3::int8, $4::int4, $5::int2)
      ORDER BY key, scheduled_at, job_no, sequence, attempt LIMIT $6
 ), gone AS (
-    DELETE FROM place
+    DELETE FROM permit
      WHERE ctid = ANY (ARRAY(
                SELECT p.ctid FROM page p
-                WHERE coalesce((SELECT r.status FROM run r
+                WHERE coalesce((SELECT r.status FROM attempt r
                                  WHERE r.scheduled_at = p.scheduled_at AND r.job_no = p.job_no
                                    AND r.sequence = p.sequence AND r.attempt = p.attempt), 2)
                       NOT IN (0, 1)))
@@ -84,7 +84,7 @@ WITH free AS MATERIALIZED (
 ), moved AS (
     UPDATE ready q
        SET pool = coalesce(f.room, q.home_pool),
-           home_pool = CASE WHEN f.room IS NOT NULL THEN q.home_pool END, parked_max = f.most
+           home_pool = CASE WHEN f.room IS NOT NULL THEN q.home_pool END, limited_by_max = f.most
       FROM free f WHERE q.ctid = f.ctid
     RETURNING f.room
 )
@@ -135,34 +135,34 @@ WITH RECURSIVE rooms AS (
      WHERE rooms.nth < $2::int8
 )
 SELECT r.pool,
-       (SELECT min(q.parked_max) FROM ready q WHERE q.home_pool IS NOT NULL AND q.pool = r.pool),
-       (SELECT max(q.parked_max) FROM ready q WHERE q.home_pool IS NOT NULL AND q.pool = r.pool),
-       (SELECT count(*) FROM place p WHERE p.key = decode(substr(r.pool, 2), 'hex'))
+       (SELECT min(q.limited_by_max) FROM ready q WHERE q.home_pool IS NOT NULL AND q.pool = r.pool),
+       (SELECT max(q.limited_by_max) FROM ready q WHERE q.home_pool IS NOT NULL AND q.pool = r.pool),
+       (SELECT count(*) FROM permit p WHERE p.key = decode(substr(r.pool, 2), 'hex'))
   FROM rooms r ORDER BY r.nth;
 
 -- :name release_running
 -- How many of those who have places really run.
-SELECT k.nth, (SELECT count(*) FROM place p
+SELECT k.nth, (SELECT count(*) FROM permit p
                 WHERE p.key = k.key
-                  AND (SELECT e.status FROM run e
+                  AND (SELECT e.status FROM attempt e
                         WHERE e.scheduled_at = p.scheduled_at AND e.job_no = p.job_no
                           AND e.sequence = p.sequence AND e.attempt = p.attempt) = 1)
   FROM unnest($1::bytea[]) WITH ORDINALITY AS k(key, nth);
 
 -- :name release_vacate
 -- An attempt that has ended never runs again, so nobody's lock is needed for its place.
-DELETE FROM place
+DELETE FROM permit
  WHERE ctid = ANY (ARRAY(
            SELECT p.ctid
              FROM unnest($1::bytea[], $2::int8[], $3::int8[], $4::int4[], $5::int2[])
                   AS d(key, scheduled_at, job_no, sequence, attempt)
             CROSS JOIN LATERAL (
-                  SELECT p.ctid FROM place p
+                  SELECT p.ctid FROM permit p
                    WHERE p.key = d.key AND p.scheduled_at = d.scheduled_at
                      AND p.job_no = d.job_no AND p.sequence = d.sequence
                      AND p.attempt = d.attempt
                      FOR UPDATE SKIP LOCKED) AS p
-            WHERE coalesce((SELECT r.status FROM run r
+            WHERE coalesce((SELECT r.status FROM attempt r
                              WHERE r.scheduled_at = d.scheduled_at AND r.job_no = d.job_no
                                AND r.sequence = d.sequence AND r.attempt = d.attempt), 2)
                   NOT IN (0, 1)));

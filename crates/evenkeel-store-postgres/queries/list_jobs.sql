@@ -2,10 +2,10 @@
 
 -- :name list_jobs
 -- Since when a job runs: as in get_job.
-SELECT j.job_no, j.id, j.tenant_no, j.about, j.definition, j.standing, s.generation, j.created_at,
+SELECT j.job_no, j.id, j.tenant_no, j.about, j.definition, j.state, s.generation, j.created_at,
        j.updated_at, s.next_at, s.last_fired_at, s.live,
        CASE WHEN s.live > 0 THEN (SELECT count(*) FROM ready q WHERE q.job_no = j.job_no)
-                               + (SELECT count(*) FROM wake w WHERE w.job_no = j.job_no)
+                               + (SELECT count(*) FROM delayed_attempt w WHERE w.job_no = j.job_no)
             ELSE 0 END AS waiting,
        s.executions, s.last_status, s.last_start_at, s.last_end_at, s.last_good_start_at,
        s.last_good_end_at, s.failures, s.average_us, s.variance,
@@ -17,42 +17,42 @@ SELECT j.job_no, j.id, j.tenant_no, j.about, j.definition, j.standing, s.generat
                SELECT p.prev_at, p.prev_sequence, n.depth + 1
                  FROM newest n
                 CROSS JOIN LATERAL (
-                      SELECT prev_at, prev_sequence FROM run r
+                      SELECT prev_at, prev_sequence FROM attempt r
                        WHERE r.scheduled_at = n.at AND r.job_no = s.job_no
                          AND r.sequence = n.sequence AND r.attempt = 0 AND r.status = 6
                        UNION ALL
                       SELECT prev_at, prev_sequence FROM ready q
                        WHERE q.scheduled_at = n.at AND q.job_no = s.job_no
                          AND q.sequence = n.sequence AND q.attempt = 0
-                         AND NOT EXISTS (SELECT FROM run r
+                         AND NOT EXISTS (SELECT FROM attempt r
                                           WHERE r.scheduled_at = n.at AND r.job_no = s.job_no
                                             AND r.sequence = n.sequence)) AS p
                 WHERE p.prev_at IS NOT NULL AND n.depth < 1000
            )
            SELECT ARRAY[r.started_at, r.scheduled_at, r.sequence, r.attempt]
              FROM (SELECT * FROM newest ORDER BY depth DESC LIMIT 1) AS n
-             JOIN run r ON r.scheduled_at = n.at AND r.job_no = s.job_no AND r.sequence = n.sequence
+             JOIN attempt r ON r.scheduled_at = n.at AND r.job_no = s.job_no AND r.sequence = n.sequence
             WHERE r.status = 1 LIMIT 1)
        END AS running,
        CASE WHEN s.live > 0 THEN (
            SELECT ARRAY[scheduled_at, sequence, attempt]
              FROM (SELECT scheduled_at, sequence, attempt FROM ready q WHERE q.job_no = s.job_no
                     UNION ALL
-                   SELECT scheduled_at, sequence, attempt FROM wake w WHERE w.job_no = s.job_no) AS w
+                   SELECT scheduled_at, sequence, attempt FROM delayed_attempt w WHERE w.job_no = s.job_no) AS w
             ORDER BY scheduled_at DESC, sequence DESC, attempt DESC LIMIT 1)
        END AS newest_waiting,
-       s.stopped_at, s.good_runs, s.bad_runs,
+       s.stopped_at, s.succeeded_runs, s.failed_runs,
        CASE WHEN s.last_status IN (3, 5) THEN (
-           SELECT left(r.error, 4096) FROM run r
+           SELECT left(r.error, 4096) FROM attempt r
             WHERE r.scheduled_at = s.failed_at AND r.job_no = s.job_no AND r.status IN (3, 5)
             ORDER BY r.sequence DESC, r.attempt DESC LIMIT 1)
        END AS last_error, j.number, j.target_no, j.note
   FROM job j JOIN job_state s USING (job_no)
- WHERE j.job_no = ANY ($1::int8[]) AND j.standing <> 3;
+ WHERE j.job_no = ANY ($1::int8[]) AND j.state <> 3;
 
 -- :name list_jobs_by_created
 SELECT job_no FROM job
- WHERE tenant_no = $1::int4 AND standing <> 3 AND job_no > $16::int8
+ WHERE tenant_no = $1::int4 AND state <> 3 AND job_no > $16::int8
  ORDER BY job_no ASC LIMIT $17::int8 OFFSET $18::int8
 
 -- :name list_jobs_by_label
@@ -62,17 +62,17 @@ ORDER BY job_no ASC LIMIT $17::int8 OFFSET $18::int8
 
 -- :name list_jobs_by_name
 SELECT job_no FROM job
- WHERE tenant_no = $1::int4 AND standing <> 3 AND (name, configuration) >= ($16::text, $19::text)
+ WHERE tenant_no = $1::int4 AND state <> 3 AND (name, configuration) >= ($16::text, $19::text)
  ORDER BY name ASC, configuration ASC LIMIT $17::int8 OFFSET $18::int8
 
 -- :name list_jobs_by_paused
 SELECT job_no FROM job
-WHERE tenant_no = $1::int4 AND standing = 1 AND job_no > $16::int8
+WHERE tenant_no = $1::int4 AND state = 1 AND job_no > $16::int8
 ORDER BY job_no ASC LIMIT $17::int8 OFFSET $18::int8
 
 -- :name list_jobs_by_source
 SELECT job_no FROM job
-WHERE tenant_no = $1::int4 AND standing <> 3 AND source_id IS NOT NULL AND source_id = $3 AND job_no > $16::int8
+WHERE tenant_no = $1::int4 AND state <> 3 AND source_id IS NOT NULL AND source_id = $3 AND job_no > $16::int8
 ORDER BY job_no ASC LIMIT $17::int8 OFFSET $18::int8
 
 -- :name list_jobs_by_target
@@ -82,18 +82,18 @@ ORDER BY job_no ASC LIMIT $17::int8 OFFSET $18::int8
 
 -- :name list_jobs_by_updated
 SELECT job_no FROM job
- WHERE tenant_no = $1::int4 AND standing <> 3 AND (updated_at, job_no) > ($19::int8, $16::int8)
+ WHERE tenant_no = $1::int4 AND state <> 3 AND (updated_at, job_no) > ($19::int8, $16::int8)
  ORDER BY updated_at ASC, job_no ASC LIMIT $17::int8 OFFSET $18::int8
 
 -- :name list_jobs_from_all
-SELECT job_no FROM job WHERE tenant_no = $1::int4 AND standing <> 3 LIMIT 10001
+SELECT job_no FROM job WHERE tenant_no = $1::int4 AND state <> 3 LIMIT 10001
 
 -- :name list_jobs_from_at_risk
-SELECT job_no FROM watch WHERE tenant_no = $1::int4 AND level > 0 LIMIT 10001
+SELECT job_no FROM job_condition WHERE tenant_no = $1::int4 AND level > 0 LIMIT 10001
 
 -- :name list_jobs_from_ended
 SELECT job_no
-  FROM (SELECT job_no FROM job WHERE tenant_no = $1::int4 AND standing = 2
+  FROM (SELECT job_no FROM job WHERE tenant_no = $1::int4 AND state = 2
          UNION ALL
         SELECT job_no FROM job_state WHERE tenant_no = $1::int4 AND slot IS NULL AND active) AS e
  LIMIT 10001
@@ -105,7 +105,7 @@ SELECT job_no FROM job_label
 -- :name list_jobs_from_name
 -- No text is above its prefix followed by the last character there is.
 SELECT job_no FROM job
- WHERE tenant_no = $1::int4 AND standing <> 3 AND name >= $2 AND name < $2 || U&'\+10FFFF' LIMIT 10001
+ WHERE tenant_no = $1::int4 AND state <> 3 AND name >= $2 AND name < $2 || U&'\+10FFFF' LIMIT 10001
 
 -- :name list_jobs_from_next_times
 SELECT job_no
@@ -120,7 +120,7 @@ SELECT job_no
  WHERE tenant_no = $1::int4
 
 -- :name list_jobs_from_paused
-SELECT job_no FROM job WHERE tenant_no = $1::int4 AND standing = 1 LIMIT 10001
+SELECT job_no FROM job WHERE tenant_no = $1::int4 AND state = 1 LIMIT 10001
 
 -- :name list_jobs_from_pending
 -- What waits, what is due by now, and what has no time and never ran. The due ones are among those of
@@ -128,7 +128,7 @@ SELECT job_no FROM job WHERE tenant_no = $1::int4 AND standing = 1 LIMIT 10001
 -- them are looked at than of the others.
 SELECT job_no FROM (SELECT job_no, tenant_no FROM ready LIMIT 10001) AS r WHERE tenant_no = $1::int4
  UNION
-SELECT job_no FROM (SELECT job_no, tenant_no FROM wake LIMIT 10001) AS w WHERE tenant_no = $1::int4
+SELECT job_no FROM (SELECT job_no, tenant_no FROM delayed_attempt LIMIT 10001) AS w WHERE tenant_no = $1::int4
  UNION
 SELECT job_no FROM (SELECT job_no FROM job_state
                      WHERE tenant_no = $1::int4 AND slot IS NULL AND active LIMIT 10001) AS s
@@ -147,23 +147,23 @@ SELECT job_no
 -- The newest runs of all tenants from where the oldest open one may be, and those that run for
 -- long. If the first are too many to look at, so is the whole.
 SELECT DISTINCT r.job_no
-  FROM (SELECT * FROM (SELECT job_no, tenant_no, status FROM run
-                        WHERE scheduled_at >= (SELECT min(oldest_open) FROM node WHERE state <> 3)
+  FROM (SELECT * FROM (SELECT job_no, tenant_no, status FROM attempt
+                        WHERE scheduled_at >= (SELECT min(low_watermark) FROM node WHERE state <> 3)
                         ORDER BY scheduled_at DESC LIMIT 10001) AS newest
          UNION ALL
         SELECT r.job_no, r.tenant_no, r.status
-          FROM long_run l
-         CROSS JOIN LATERAL (SELECT job_no, tenant_no, status FROM run r
+          FROM long_attempt l
+         CROSS JOIN LATERAL (SELECT job_no, tenant_no, status FROM attempt r
                               WHERE r.scheduled_at = l.scheduled_at AND r.job_no = l.job_no
                                 AND r.sequence = l.sequence AND r.attempt = l.attempt LIMIT 1) AS r) AS r
  WHERE r.tenant_no = $1::int4 AND r.status = 1
 
 -- :name list_jobs_from_source
-SELECT job_no FROM job WHERE tenant_no = $1::int4 AND standing <> 3 AND source_id = $3 LIMIT 10001
+SELECT job_no FROM job WHERE tenant_no = $1::int4 AND state <> 3 AND source_id = $3 LIMIT 10001
 
 -- :name list_jobs_from_source_prefix
 SELECT job_no FROM job
- WHERE tenant_no = $1::int4 AND standing <> 3 AND source_id IS NOT NULL
+ WHERE tenant_no = $1::int4 AND state <> 3 AND source_id IS NOT NULL
    AND source_id >= $4 AND source_id < $4 || U&'\+10FFFF' LIMIT 10001
 
 -- :name list_jobs_from_target
@@ -172,10 +172,10 @@ SELECT job_no FROM job WHERE tenant_no = $1::int4 AND target_no = $14::int8 LIMI
 -- :name list_jobs_from_waiting
 SELECT job_no FROM (SELECT job_no, tenant_no FROM ready LIMIT 10001) AS r WHERE tenant_no = $1::int4
  UNION
-SELECT job_no FROM (SELECT job_no, tenant_no FROM wake LIMIT 10001) AS w WHERE tenant_no = $1::int4
+SELECT job_no FROM (SELECT job_no, tenant_no FROM delayed_attempt LIMIT 10001) AS w WHERE tenant_no = $1::int4
 
 -- :name list_jobs_held
-j.standing = 0 AND s.live = 0 AND s.next_at <= {now}
+j.state = 0 AND s.live = 0 AND s.next_at <= {now}
      AND strpos(j.definition, '"blackout_periods"') > 0
 
 -- :name list_jobs_in_slot
@@ -200,7 +200,7 @@ SELECT count(*)
 -- :name list_jobs_looked_pending
 -- If not all of this slot can be looked at, nobody knows how many of them are due: too many.
 SELECT greatest((SELECT count(*) FROM (SELECT FROM ready LIMIT 10001) AS r),
-                (SELECT count(*) FROM (SELECT FROM wake LIMIT 10001) AS w),
+                (SELECT count(*) FROM (SELECT FROM delayed_attempt LIMIT 10001) AS w),
                 (SELECT count(*) FROM (SELECT FROM job_state
                                         WHERE tenant_no = $1::int4 AND slot IS NULL AND active
                                         LIMIT 10001) AS s),
@@ -216,12 +216,12 @@ SELECT greatest((SELECT count(*) FROM (SELECT FROM ready LIMIT 10001) AS r),
 
 -- :name list_jobs_looked_running
 SELECT count(*)
-  FROM (SELECT FROM run WHERE scheduled_at >= (SELECT min(oldest_open) FROM node WHERE state <> 3)
+  FROM (SELECT FROM attempt WHERE scheduled_at >= (SELECT min(low_watermark) FROM node WHERE state <> 3)
          ORDER BY scheduled_at DESC LIMIT 10001) AS r
 
 -- :name list_jobs_looked_waiting
 SELECT greatest((SELECT count(*) FROM (SELECT FROM ready LIMIT 10001) AS r),
-                (SELECT count(*) FROM (SELECT FROM wake LIMIT 10001) AS w))
+                (SELECT count(*) FROM (SELECT FROM delayed_attempt LIMIT 10001) AS w))
 
 -- :name list_jobs_name_of
 SELECT name, configuration FROM job WHERE tenant_no = $1 AND job_no = $2 AND name IS NOT NULL
@@ -249,7 +249,7 @@ SELECT j.job_no, j.updated_at, s.next_at, CASE WHEN $13::int2 = 2 THEN j.name EN
    AND ($4::text IS NULL OR starts_with(j.source_id, $4))
    AND ($5::int2 IS NULL OR CASE {status} WHEN $5 THEN true WHEN 7 THEN $5 IN (0, 1) ELSE false END)
    AND ($6::int2 IS NULL
-        OR $6 = coalesce((SELECT level FROM watch v WHERE v.job_no = j.job_no), 0))
+        OR $6 = coalesce((SELECT level FROM job_condition v WHERE v.job_no = j.job_no), 0))
    AND ($7::text IS NULL OR j.executor = $7)
    AND ($8::int2 IS NULL OR j.lane = $8)
    AND NOT EXISTS (SELECT FROM unnest($9::text[], $10::text[]) AS l(key, value)
@@ -262,14 +262,14 @@ SELECT j.job_no, j.updated_at, s.next_at, CASE WHEN $13::int2 = 2 THEN j.name EN
    AND ($15::int2 IS NULL
         OR s.live > 0 AND ($15 = 1) =
            (s.live > (SELECT count(*) FROM ready r WHERE r.job_no = j.job_no)
-                   + (SELECT count(*) FROM wake w WHERE w.job_no = j.job_no)))
+                   + (SELECT count(*) FROM delayed_attempt w WHERE w.job_no = j.job_no)))
    AND ($13::int2 <> 2 OR j.name IS NOT NULL)
    AND ($13::int2 <> 3 OR s.next_at IS NOT NULL) AS passes,
        CASE WHEN $5::int2 IN (0, 1) AND {held} THEN j.definition END, s.average_us, {now}
   FROM c
  CROSS JOIN LATERAL (SELECT * FROM job WHERE job.job_no = c.job_no LIMIT 1) AS j
  CROSS JOIN LATERAL (SELECT * FROM job_state WHERE job_state.job_no = c.job_no LIMIT 1) AS s
- WHERE j.tenant_no = $1::int4 AND j.standing <> 3
+ WHERE j.tenant_no = $1::int4 AND j.state <> 3
 
 -- :name list_jobs_slot_size
 SELECT count(*)
@@ -280,11 +280,11 @@ SELECT count(*)
          LIMIT 10001) AS s
 
 -- :name list_jobs_status
-CASE WHEN j.standing = 2 THEN 6
-     WHEN j.standing = 1 THEN 3
+CASE WHEN j.state = 2 THEN 6
+     WHEN j.state = 1 THEN 3
      WHEN s.live > 0 THEN
           CASE WHEN s.live > (SELECT count(*) FROM ready r WHERE r.job_no = j.job_no)
-                           + (SELECT count(*) FROM wake w WHERE w.job_no = j.job_no)
+                           + (SELECT count(*) FROM delayed_attempt w WHERE w.job_no = j.job_no)
                THEN 2 ELSE 0 END
      WHEN {held} THEN 7
      WHEN s.next_at <= {now} THEN 0

@@ -6,15 +6,15 @@
 -- the joins.
 SELECT s.job_no, s.tenant_no, s.next_at, s.average_us, j.definition
   FROM (SELECT job_no, tenant_no, next_at, average_us FROM job_state
-         WHERE rhythm IS NULL AND slot IS NOT NULL
+         WHERE load_profile IS NULL AND slot IS NOT NULL
          ORDER BY job_no LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED) AS s
  CROSS JOIN LATERAL (SELECT definition FROM job WHERE job_no = s.job_no OFFSET 0) AS j;
 
 -- :name count_uncounted_write
 UPDATE job_state s
-   SET rhythm = d.rhythm, cost_us = d.cost_us, cost_stated = d.cost_stated, counted = d.rhythm <> 0
+   SET load_profile = d.load_profile, cost_us = d.cost_us, cost_stated = d.cost_stated, counted = d.load_profile <> 0
   FROM unnest($1::int8[], $2::int8[], $3::int8[], $4::bool[])
-       AS d(job_no, rhythm, cost_us, cost_stated)
+       AS d(job_no, load_profile, cost_us, cost_stated)
  WHERE s.job_no = d.job_no;
 
 -- :name recount_load
@@ -32,18 +32,18 @@ SELECT max(job_no), count(*),
           FROM job_state WHERE job_no > $1 ORDER BY job_no LIMIT $2) AS s;
 
 -- :name load_profiles
-SELECT tenant_no, key, rhythm, jobs, least(cost_us, 9223372036854775807)::int8
-  FROM rhythm
+SELECT tenant_no, key, profile, jobs, least(cost_us, 9223372036854775807)::int8
+  FROM load_profile
  WHERE (tenant_no, key) > ($1, $2) AND jobs > 0
  ORDER BY tenant_no, key LIMIT $3;
 
 -- :name load_profiles_count
 -- Last in its transaction, and in the order in which everybody does it. Costs come as texts, because
 -- sums may be larger than any column of numbers that can be sent.
-INSERT INTO rhythm AS r (tenant_no, key, rhythm, jobs, cost_us)
-SELECT tenant_no, key, rhythm, jobs, cost_us::numeric
+INSERT INTO load_profile AS r (tenant_no, key, profile, jobs, cost_us)
+SELECT tenant_no, key, profile, jobs, cost_us::numeric
   FROM unnest($1::int4[], $2::int8[], $3::text[], $4::int8[], $5::text[])
-       AS d(tenant_no, key, rhythm, jobs, cost_us)
+       AS d(tenant_no, key, profile, jobs, cost_us)
  ORDER BY tenant_no, key
     ON CONFLICT (tenant_no, key) DO UPDATE
    SET jobs = r.jobs + excluded.jobs, cost_us = r.cost_us + excluded.cost_us;
@@ -52,21 +52,21 @@ SELECT tenant_no, key, rhythm, jobs, cost_us::numeric
 -- Of jobs whose rows this transaction has locked: those that have lost their next time count no
 -- more.
 WITH ended AS MATERIALIZED (
-    SELECT job_no, tenant_no, rhythm, cost_us FROM job_state
+    SELECT job_no, tenant_no, load_profile, cost_us FROM job_state
      WHERE job_no = ANY ($1::int8[]) AND counted AND slot IS NULL
      ORDER BY job_no FOR NO KEY UPDATE
 ), told AS (
     UPDATE job_state s SET counted = false FROM ended e WHERE s.job_no = e.job_no
 )
-INSERT INTO rhythm AS r (tenant_no, key, rhythm, jobs, cost_us)
-SELECT tenant_no, rhythm, '', -count(*), -sum(cost_us)
-  FROM ended GROUP BY tenant_no, rhythm ORDER BY tenant_no, rhythm
+INSERT INTO load_profile AS r (tenant_no, key, profile, jobs, cost_us)
+SELECT tenant_no, load_profile, '', -count(*), -sum(cost_us)
+  FROM ended GROUP BY tenant_no, load_profile ORDER BY tenant_no, load_profile
     ON CONFLICT (tenant_no, key) DO UPDATE
    SET jobs = r.jobs + excluded.jobs, cost_us = r.cost_us + excluded.cost_us;
 
 -- :name tenant_load_profiles
-SELECT tenant_no, key, rhythm, jobs, least(cost_us, 9223372036854775807)::int8
-  FROM rhythm
+SELECT tenant_no, key, profile, jobs, least(cost_us, 9223372036854775807)::int8
+  FROM load_profile
  WHERE tenant_no = $1 AND ($2::int8 IS NULL OR key > $2) AND jobs > 0
  ORDER BY key LIMIT $3;
 
@@ -76,7 +76,7 @@ SELECT tenant_no, key, rhythm, jobs, least(cost_us, 9223372036854775807)::int8
 WITH changing AS MATERIALIZED (
     SELECT s.*
       FROM unnest($1::int8[]) AS d(job_no)
-     CROSS JOIN LATERAL (SELECT job_no, tenant_no, rhythm, cost_us,
+     CROSS JOIN LATERAL (SELECT job_no, tenant_no, load_profile, cost_us,
                                 least(average_us, 2592000000000) AS takes_us
                            FROM job_state
                           WHERE job_no = d.job_no AND counted AND NOT cost_stated
@@ -85,21 +85,21 @@ WITH changing AS MATERIALIZED (
 ), changed AS (
     UPDATE job_state s SET cost_us = c.takes_us FROM changing c WHERE s.job_no = c.job_no
 )
-SELECT array_agg(tenant_no), array_agg(rhythm), array_agg(takes_us - cost_us) FROM changing;
+SELECT array_agg(tenant_no), array_agg(load_profile), array_agg(takes_us - cost_us) FROM changing;
 
 -- :name recount_load_end
 -- As in rhythms_count_ended, but these jobs are locked by nobody yet: what somebody else has locked is
 -- left to the next walk.
 WITH ended AS MATERIALIZED (
-    SELECT job_no, tenant_no, rhythm, cost_us FROM job_state
+    SELECT job_no, tenant_no, load_profile, cost_us FROM job_state
      WHERE job_no = ANY ($1::int8[]) AND counted AND slot IS NULL
      ORDER BY job_no FOR NO KEY UPDATE SKIP LOCKED
 ), told AS (
     UPDATE job_state s SET counted = false FROM ended e WHERE s.job_no = e.job_no
 ), uncounted AS (
-    INSERT INTO rhythm AS r (tenant_no, key, rhythm, jobs, cost_us)
-    SELECT tenant_no, rhythm, '', -count(*), -sum(cost_us)
-      FROM ended GROUP BY tenant_no, rhythm ORDER BY tenant_no, rhythm
+    INSERT INTO load_profile AS r (tenant_no, key, profile, jobs, cost_us)
+    SELECT tenant_no, load_profile, '', -count(*), -sum(cost_us)
+      FROM ended GROUP BY tenant_no, load_profile ORDER BY tenant_no, load_profile
         ON CONFLICT (tenant_no, key) DO UPDATE
        SET jobs = r.jobs + excluded.jobs, cost_us = r.cost_us + excluded.cost_us
 )
@@ -107,5 +107,5 @@ SELECT count(*) FROM ended;
 
 -- :name recount_load_delete
 -- Whoever is counting there needs the row.
-DELETE FROM rhythm
- WHERE ctid = ANY (ARRAY(SELECT ctid FROM rhythm WHERE jobs <= 0 LIMIT $1 FOR UPDATE SKIP LOCKED));
+DELETE FROM load_profile
+ WHERE ctid = ANY (ARRAY(SELECT ctid FROM load_profile WHERE jobs <= 0 LIMIT $1 FOR UPDATE SKIP LOCKED));

@@ -23,7 +23,7 @@ RETURNING n.node_no;
 SELECT pg_advisory_xact_lock(hashtextextended($1::text, 0));
 
 -- :name join_node
-INSERT INTO node (identity, name, roles, pools, joined_at, last_ping_at, oldest_open)
+INSERT INTO node (identity, name, roles, pools, joined_at, last_ping_at, low_watermark)
 SELECT $2, $3, $4, $5, now, now, now FROM (SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now) AS clock
 RETURNING node_no, joined_at;
 
@@ -37,25 +37,25 @@ WITH d AS MATERIALIZED (
     SELECT * FROM unnest($3::int8[], $4::int8[], $5::int4[], $6::int2[], $7::int4[], $8::int8[])
                   AS d(job_no, scheduled_at, sequence, attempt, fence, started_at)
 ), gone AS (
-    DELETE FROM long_run l
+    DELETE FROM long_attempt l
      WHERE node_no = $1
        AND NOT EXISTS (SELECT FROM d
                         WHERE d.scheduled_at = l.scheduled_at AND d.job_no = l.job_no
                           AND d.sequence = l.sequence AND d.attempt = l.attempt)
 )
-INSERT INTO long_run (node_no, scheduled_at, job_no, sequence, attempt, fence, started_at,
+INSERT INTO long_attempt (node_no, scheduled_at, job_no, sequence, attempt, fence, started_at,
                       last_ping_at)
 SELECT $1, scheduled_at, job_no, sequence, attempt, fence, started_at, $2 FROM d
     ON CONFLICT (node_no, scheduled_at, job_no, sequence, attempt) DO UPDATE
    SET fence = excluded.fence, started_at = excluded.started_at,
        last_ping_at = excluded.last_ping_at
- WHERE (long_run.fence, long_run.started_at)
+ WHERE (long_attempt.fence, long_attempt.started_at)
        IS DISTINCT FROM (excluded.fence, excluded.started_at);
 
 -- :name ping_node
 UPDATE node
    SET last_ping_at = now, steal_start_at = NULL,
-       oldest_open = CASE WHEN $3::int8 IS NULL THEN oldest_open
+       low_watermark = CASE WHEN $3::int8 IS NULL THEN low_watermark
                           ELSE least($3, reached_back_to) END,
        reached_back_to = CASE WHEN $3::int8 IS NULL THEN reached_back_to END
   FROM (SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now) AS clock
@@ -65,22 +65,22 @@ RETURNING now;
 -- :name retire
 UPDATE node n SET state = 3
  WHERE n.node_no = $1
-   AND NOT EXISTS (SELECT FROM run r
-                    WHERE r.scheduled_at >= n.oldest_open AND r.node_no = $1 AND r.status = 1)
-   AND NOT EXISTS (SELECT FROM long_run l JOIN run r USING (scheduled_at, job_no, sequence, attempt)
+   AND NOT EXISTS (SELECT FROM attempt r
+                    WHERE r.scheduled_at >= n.low_watermark AND r.node_no = $1 AND r.status = 1)
+   AND NOT EXISTS (SELECT FROM long_attempt l JOIN attempt r USING (scheduled_at, job_no, sequence, attempt)
                     WHERE l.node_no = $1 AND r.node_no = $1 AND r.status = 1);
 
 -- :name retire_delete_cancellations
 DELETE FROM cancellation WHERE node_no = $1;
 
 -- :name retire_prune_messages
-DELETE FROM letter WHERE node_no = $1;
+DELETE FROM node_message WHERE node_no = $1;
 
 -- :name retire_delete_long_runs
-DELETE FROM long_run WHERE node_no = $1;
+DELETE FROM long_attempt WHERE node_no = $1;
 
 -- :name retire_delete_sums
-DELETE FROM tally_running WHERE node_no = $1;
+DELETE FROM run_stats_running WHERE node_no = $1;
 
 -- :name retire_lock_node
 SELECT node_no FROM node WHERE node_no = $1 FOR UPDATE;

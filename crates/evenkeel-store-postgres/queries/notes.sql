@@ -3,7 +3,7 @@
 -- :name find_running
 SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, r.fence, r.tenant_no, r.started_at, r.crashes,
        j.definition, r.priority, r.node_no
-  FROM run r JOIN job j USING (job_no)
+  FROM attempt r JOIN job j USING (job_no)
  WHERE r.scheduled_at = $1 AND r.job_no = $2 AND r.sequence = $3 AND r.attempt = $4
    AND r.status = 1;
 
@@ -17,7 +17,7 @@ WITH clock AS MATERIALIZED (
       FROM unnest($3::int8[], $4::int8[], $5::int4[], $6::int2[], $7::int4[], $8::text[], $9::text[],
                   $10::bytea[])
            AS d(job_no, scheduled_at, sequence, attempt, fence, progress, log, checkpoint)
-      JOIN run r USING (scheduled_at, job_no, sequence, attempt)
+      JOIN attempt r USING (scheduled_at, job_no, sequence, attempt)
      WHERE r.node_no = $2 AND r.fence = d.fence AND r.status = 1
        FOR NO KEY UPDATE OF r
 ), said AS (
@@ -43,16 +43,16 @@ SELECT scheduled_at, job_no, sequence, attempt FROM running;
 WITH addressee AS MATERIALIZED (
     SELECT node_no FROM node WHERE node_no = $1 AND state <> 3 FOR KEY SHARE
 )
-INSERT INTO letter (node_no, scheduled_at, job_no, sequence, attempt, fence, word)
+INSERT INTO node_message (node_no, scheduled_at, job_no, sequence, attempt, fence, kind)
 SELECT node_no, $2, $3, $4, $5, $6, $7 FROM addressee
     ON CONFLICT DO NOTHING;
 
 -- :name take_messages
 -- Found once and deleted by their place, as in look_ahead_changed.
 WITH taken AS (
-    DELETE FROM letter
-     WHERE ctid = ANY (ARRAY(SELECT ctid FROM letter WHERE node_no = $1 ORDER BY letter_no
+    DELETE FROM node_message
+     WHERE ctid = ANY (ARRAY(SELECT ctid FROM node_message WHERE node_no = $1 ORDER BY message_no
                               LIMIT $2 FOR UPDATE SKIP LOCKED))
  RETURNING *
 )
-SELECT scheduled_at, job_no, sequence, attempt, fence, word FROM taken ORDER BY letter_no;
+SELECT scheduled_at, job_no, sequence, attempt, fence, kind FROM taken ORDER BY message_no;

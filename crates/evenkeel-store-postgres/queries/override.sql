@@ -7,7 +7,7 @@
 WITH RECURSIVE j AS MATERIALIZED (
     SELECT s.job_no, s.live, s.head_at, s.head_sequence
       FROM job JOIN job_state s USING (job_no)
-     WHERE job.id = $1 AND job.tenant_no = $2 AND job.standing <> 3
+     WHERE job.id = $1 AND job.tenant_no = $2 AND job.state <> 3
 ), waiting AS MATERIALIZED (
     SELECT w.*
       FROM j
@@ -17,7 +17,7 @@ WITH RECURSIVE j AS MATERIALIZED (
              FROM ready WHERE job_no = j.job_no
             UNION ALL
            SELECT scheduled_at, job_no, sequence, attempt, priority
-             FROM wake WHERE job_no = j.job_no) AS w
+             FROM delayed_attempt WHERE job_no = j.job_no) AS w
 ), chain AS (
     SELECT job_no, head_at AS at, head_sequence AS sequence, 0 AS depth,
            live - (SELECT count(*) FROM waiting) AS running
@@ -27,7 +27,7 @@ WITH RECURSIVE j AS MATERIALIZED (
       FROM chain c
      CROSS JOIN LATERAL (SELECT max(prev_at) AS prev_at, max(prev_sequence) AS prev_sequence,
                                 count(*) FILTER (WHERE status = 1) AS running
-                           FROM (SELECT prev_at, prev_sequence, status FROM run r
+                           FROM (SELECT prev_at, prev_sequence, status FROM attempt r
                                   WHERE r.scheduled_at = c.at AND r.job_no = c.job_no
                                     AND r.sequence = c.sequence
                                   UNION ALL
@@ -37,13 +37,13 @@ WITH RECURSIVE j AS MATERIALIZED (
      WHERE p.prev_at IS NOT NULL AND c.running > p.running AND c.depth < 10000
 ), found AS MATERIALIZED (
     SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, r.priority, r.fence, r.started_at
-      FROM chain c JOIN run r ON r.scheduled_at = c.at AND r.job_no = c.job_no
+      FROM chain c JOIN attempt r ON r.scheduled_at = c.at AND r.job_no = c.job_no
                              AND r.sequence = c.sequence
      WHERE r.status = 1
 ), long AS (
     SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, r.priority, r.fence, r.started_at
-      FROM j JOIN long_run l USING (job_no)
-      JOIN run r ON r.scheduled_at = l.scheduled_at AND r.job_no = l.job_no
+      FROM j JOIN long_attempt l USING (job_no)
+      JOIN attempt r ON r.scheduled_at = l.scheduled_at AND r.job_no = l.job_no
                 AND r.sequence = l.sequence AND r.attempt = l.attempt
      WHERE r.status = 1
        AND (SELECT count(*) FROM found) + (SELECT count(*) FROM waiting) < (SELECT live FROM j)
@@ -59,7 +59,7 @@ SELECT * FROM (SELECT * FROM found UNION SELECT * FROM long) AS running
 -- :name override_begin
 -- What waited runs for the moment until its end is recorded; nobody sees that. One that was handed
 -- back has a row, which goes on saying who had it.
-INSERT INTO run AS r (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence, crashes,
+INSERT INTO attempt AS r (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence, crashes,
                       node_no, prev_at, prev_sequence)
 VALUES ($1, $2, $3, $4, $5, 1, $6, $7, 0, $8, $9)
     ON CONFLICT (scheduled_at, job_no, sequence, attempt) DO UPDATE
@@ -85,19 +85,19 @@ WITH before AS MATERIALIZED (
 SELECT head_at, head_sequence FROM before;
 
 -- :name override_unowned
-UPDATE run SET node_no = NULL
+UPDATE attempt SET node_no = NULL
  WHERE scheduled_at = $1 AND job_no = $2 AND sequence = $3 AND attempt = $4 AND node_no = 0;
 
 -- :name override_node
 -- Locked before its job's state, as an end locks them.
-SELECT node_no, cancel_asked FROM run
+SELECT node_no, cancel_requested FROM attempt
  WHERE scheduled_at = $1 AND job_no = $2 AND sequence = $3 AND attempt = $4 AND tenant_no = $5
    AND fence = $6 AND status = 1
    FOR NO KEY UPDATE;
 
 -- :name override_running
 -- From here on its worker has no say in it.
-UPDATE run SET fence = fence + 1
+UPDATE attempt SET fence = fence + 1
  WHERE scheduled_at = $1 AND job_no = $2 AND sequence = $3 AND attempt = $4 AND tenant_no = $5
    AND fence = $6 AND status = 1
 RETURNING node_no;

@@ -12,25 +12,25 @@ SELECT count(*), coalesce(sum(bytes), 0)::int8 FROM gone;
 
 -- :name clear_pages_jobs
 -- Every job that has pages has a shelf, and shelves are few.
-SELECT s.job_no FROM page_shelf s JOIN job j USING (job_no)
- WHERE j.standing = 3 AND s.job_no > $1 ORDER BY s.job_no LIMIT $2;
+SELECT s.job_no FROM page_usage s JOIN job j USING (job_no)
+ WHERE j.state = 3 AND s.job_no > $1 ORDER BY s.job_no LIMIT $2;
 
 -- :name clear_pages_lock
 -- One that somebody else clears, or keeps pages on, is left to them.
-SELECT FROM page_shelf WHERE job_no = $1 FOR UPDATE SKIP LOCKED;
+SELECT FROM page_usage WHERE job_no = $1 FOR UPDATE SKIP LOCKED;
 
 -- :name clear_pages_shelf
-DELETE FROM page_shelf WHERE job_no = $1;
+DELETE FROM page_usage WHERE job_no = $1;
 
 -- :name prune_pages_lock
-SELECT FROM page_shelf WHERE job_no = $1 FOR UPDATE;
+SELECT FROM page_usage WHERE job_no = $1 FOR UPDATE;
 
 -- :name get_page
 SELECT p.id, j.id, p.url, p.title, p.status, p.content_type, p.depth, p.content_hash,
        p.first_seen_at, p.changed_at, p.seen_at, p.etag, p.last_modified,
        t.text, t.links, t.metadata, t.fields
   FROM page p JOIN job j USING (job_no) JOIN page_text t USING (page_no)
- WHERE p.id = $1 AND p.tenant_no = $2 AND j.standing <> 3;
+ WHERE p.id = $1 AND p.tenant_no = $2 AND j.state <> 3;
 
 -- :name save_pages_change
 WITH given AS (
@@ -53,7 +53,7 @@ UPDATE page_text t
   FROM changed c JOIN given g USING (id) WHERE t.page_no = c.page_no;
 
 -- :name save_pages_count
-UPDATE page_shelf SET bytes = bytes + $2, pages = pages + $3 WHERE job_no = $1;
+UPDATE page_usage SET bytes = bytes + $2, pages = pages + $3 WHERE job_no = $1;
 
 -- :name save_pages_find
 SELECT id, content_hash, bytes FROM page WHERE id = ANY($1) AND job_no = $2;
@@ -84,8 +84,8 @@ UPDATE page p SET seen_at = $1, etag = g.etag, last_modified = g.last_modified
 
 -- :name save_pages_shelf
 -- Locks the shelf, so that those who keep pages of one job at once do it one after the other.
-INSERT INTO page_shelf AS s (job_no)
-SELECT job_no FROM job WHERE job_no = $1 AND tenant_no = $2 AND standing <> 3
+INSERT INTO page_usage AS s (job_no)
+SELECT job_no FROM job WHERE job_no = $1 AND tenant_no = $2 AND state <> 3
     ON CONFLICT (job_no) DO UPDATE SET bytes = s.bytes
 RETURNING bytes, coalesce($3::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8);
 
@@ -97,7 +97,7 @@ SELECT p.id, p.etag, p.last_modified, p.content_hash, t.links
 -- :name list_pages
 SELECT p.page_no, p.id, j.id, p.url, p.title, p.changed_at, p.seen_at, left(t.text, $6)
   FROM page p JOIN job j USING (job_no) JOIN page_text t USING (page_no)
- WHERE p.tenant_no = $1 AND j.standing <> 3 AND p.page_no > $2
+ WHERE p.tenant_no = $1 AND j.state <> 3 AND p.page_no > $2
    AND ($3::text IS NULL OR starts_with(p.url, $3))
  ORDER BY p.page_no OFFSET $4 LIMIT $5;
 
@@ -105,7 +105,7 @@ SELECT p.page_no, p.id, j.id, p.url, p.title, p.changed_at, p.seen_at, left(t.te
 -- Counts the pages that fit, but not for ever.
 SELECT count(*)
   FROM (SELECT FROM page p JOIN job j USING (job_no)
-         WHERE p.tenant_no = $1 AND j.standing <> 3
+         WHERE p.tenant_no = $1 AND j.state <> 3
            AND ($2::text IS NULL OR starts_with(p.url, $2))
          LIMIT $3) AS p;
 
@@ -116,7 +116,7 @@ SELECT count(*)
          LIMIT $3) AS p;
 
 -- :name list_pages_job
-SELECT job_no FROM job WHERE id = $1 AND tenant_no = $2 AND standing <> 3;
+SELECT job_no FROM job WHERE id = $1 AND tenant_no = $2 AND state <> 3;
 
 -- :name list_pages_of_job
 -- A job's pages are its tenant's. They are asked for as a range of (job_no, page_no), in that
@@ -124,7 +124,7 @@ SELECT job_no FROM job WHERE id = $1 AND tenant_no = $2 AND standing <> 3;
 -- the pages of all jobs by their number, and a small job's come late.
 SELECT p.page_no, p.id, j.id, p.url, p.title, p.changed_at, p.seen_at, left(t.text, $6)
   FROM page p JOIN page_text t USING (page_no)
- CROSS JOIN (SELECT id FROM job WHERE job_no = $1 AND standing <> 3) AS j
+ CROSS JOIN (SELECT id FROM job WHERE job_no = $1 AND state <> 3) AS j
  WHERE (p.job_no, p.page_no) > ($1, $2) AND p.job_no <= $1
    AND ($3::text IS NULL OR starts_with(p.url, $3))
  ORDER BY p.job_no, p.page_no OFFSET $4 LIMIT $5;
@@ -135,7 +135,7 @@ WITH found AS MATERIALIZED (
     SELECT p.page_no, t.words @@ $2::text::tsquery AS in_title,
            ts_rank_cd('{0.1, 0.1, 0.1, 1.0}', t.words, $3::text::tsquery, 1) AS score
       FROM page_text t JOIN page p USING (page_no) JOIN job j USING (job_no)
-     WHERE t.words @@ $1::text::tsquery AND p.tenant_no = $4 AND j.standing <> 3
+     WHERE t.words @@ $1::text::tsquery AND p.tenant_no = $4 AND j.state <> 3
        AND ($5::text IS NULL OR starts_with(p.url, $5))
      LIMIT $6
 ), shown AS (

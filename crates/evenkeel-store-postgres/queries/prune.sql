@@ -6,23 +6,23 @@
 WITH seen AS MATERIALIZED (
     SELECT scheduled_at, job_no, sequence, attempt, status, number,
            finished_at
-      FROM run
+      FROM attempt
      WHERE (scheduled_at, job_no, sequence, attempt) > ($1::int8, $2::int8, $3::int4, $4::int2)
      ORDER BY scheduled_at, job_no, sequence, attempt
      LIMIT $5
 ), gone AS (
-    DELETE FROM run r
+    DELETE FROM attempt r
      USING seen n JOIN job_state s USING (job_no)
      WHERE r.scheduled_at = n.scheduled_at AND r.job_no = n.job_no AND r.sequence = n.sequence
        AND r.attempt = n.attempt AND r.status NOT IN (0, 1)
        AND (n.number <= s.executions - $6 OR n.finished_at < $7)
-       AND NOT (n.status IN (2, 7) AND n.scheduled_at = s.good_at
-                AND NOT EXISTS (SELECT FROM run l
+       AND NOT (n.status IN (2, 7) AND n.scheduled_at = s.succeeded_at
+                AND NOT EXISTS (SELECT FROM attempt l
                                  WHERE l.scheduled_at = n.scheduled_at AND l.job_no = n.job_no
                                    AND (l.sequence, l.attempt) > (n.sequence, n.attempt)
                                    AND l.status IN (2, 7)))
        AND NOT (n.status IN (3, 5) AND n.scheduled_at = s.failed_at
-                AND NOT EXISTS (SELECT FROM run l
+                AND NOT EXISTS (SELECT FROM attempt l
                                  WHERE l.scheduled_at = n.scheduled_at AND l.job_no = n.job_no
                                    AND (l.sequence, l.attempt) > (n.sequence, n.attempt)
                                    AND l.status IN (3, 5)))
@@ -47,14 +47,14 @@ WITH seen AS MATERIALIZED (
                       SELECT ctid FROM checkpoint c
                        WHERE c.scheduled_at = n.scheduled_at AND c.job_no = n.job_no
                          AND c.sequence = n.sequence
-                         AND NOT EXISTS (SELECT FROM run l
+                         AND NOT EXISTS (SELECT FROM attempt l
                                           WHERE l.scheduled_at = n.scheduled_at
                                             AND l.job_no = n.job_no AND l.sequence = n.sequence
                                             AND l.status IN (0, 1))
                          AND NOT EXISTS (SELECT FROM ready q
                                           WHERE q.scheduled_at = n.scheduled_at
                                             AND q.job_no = n.job_no AND q.sequence = n.sequence)
-                         AND NOT EXISTS (SELECT FROM wake w
+                         AND NOT EXISTS (SELECT FROM delayed_attempt w
                                           WHERE w.scheduled_at = n.scheduled_at
                                             AND w.job_no = n.job_no AND w.sequence = n.sequence)
                       OFFSET 0) AS c))
@@ -63,9 +63,9 @@ WITH seen AS MATERIALIZED (
     -- newest failed attempt are found without
     SELECT DISTINCT g.job_no
       FROM gone g JOIN job_state s USING (job_no)
-      JOIN run p ON p.scheduled_at = g.prev_at AND p.job_no = g.job_no
+      JOIN attempt p ON p.scheduled_at = g.prev_at AND p.job_no = g.job_no
                 AND p.sequence = g.prev_sequence AND p.attempt = 0
-     WHERE g.attempt = 0 AND p.scheduled_at IS DISTINCT FROM s.good_at
+     WHERE g.attempt = 0 AND p.scheduled_at IS DISTINCT FROM s.succeeded_at
        AND p.scheduled_at IS DISTINCT FROM s.failed_at
        AND NOT EXISTS (SELECT FROM gone o
                         WHERE o.scheduled_at = g.prev_at AND o.job_no = g.job_no
@@ -88,17 +88,17 @@ SELECT (SELECT count(*) FROM seen), (SELECT count(*) FROM gone),
 WITH RECURSIVE chain AS (
     SELECT r.scheduled_at, r.sequence, r.prev_at, r.prev_sequence, 0 AS depth
       FROM job_state s
-      JOIN run r ON r.scheduled_at = s.head_at AND r.job_no = s.job_no
+      JOIN attempt r ON r.scheduled_at = s.head_at AND r.job_no = s.job_no
                 AND r.sequence = s.head_sequence AND r.attempt = 0
      WHERE s.job_no = $1
      UNION ALL
     SELECT r.scheduled_at, r.sequence, r.prev_at, r.prev_sequence, c.depth + 1
       FROM chain c
-      JOIN run r ON r.scheduled_at = c.prev_at AND r.job_no = $1 AND r.sequence = c.prev_sequence
+      JOIN attempt r ON r.scheduled_at = c.prev_at AND r.job_no = $1 AND r.sequence = c.prev_sequence
                 AND r.attempt = 0
 )
 SELECT scheduled_at, sequence, prev_at, prev_sequence FROM chain ORDER BY depth DESC LIMIT 1;
 
 -- :name prune_relink
-UPDATE run SET prev_at = $4, prev_sequence = $5
+UPDATE attempt SET prev_at = $4, prev_sequence = $5
  WHERE scheduled_at = $2 AND job_no = $1 AND sequence = $3 AND attempt = 0;

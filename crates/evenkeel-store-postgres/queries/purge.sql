@@ -8,7 +8,7 @@ DELETE FROM dead_letter
 WITH d AS MATERIALIZED (
     SELECT * FROM unnest($2::int8[], $3::int4[]) AS d(at, sequence)
 ), gone AS (
-    DELETE FROM run r USING d
+    DELETE FROM attempt r USING d
      WHERE r.scheduled_at = d.at AND r.job_no = $1 AND r.sequence = d.sequence
  RETURNING r.job_no
 ), unsaid AS (
@@ -27,15 +27,15 @@ UPDATE job_state SET head_at = $2, head_sequence = $3 WHERE job_no = $1;
 -- What retention keeps of the past may be cut off from the chains before it.
 SELECT DISTINCT r.scheduled_at, r.sequence
   FROM job_state s
-  JOIN run r ON r.job_no = s.job_no AND r.scheduled_at IN (s.good_at, s.failed_at)
+  JOIN attempt r ON r.job_no = s.job_no AND r.scheduled_at IN (s.succeeded_at, s.failed_at)
  WHERE s.job_no = $1
-   AND NOT EXISTS (SELECT FROM run l
+   AND NOT EXISTS (SELECT FROM attempt l
                     WHERE l.scheduled_at = r.scheduled_at AND l.job_no = r.job_no
                       AND l.sequence = r.sequence AND l.status IN (0, 1));
 
 -- :name purge_lock
 SELECT s.job_no FROM job j JOIN job_state s USING (job_no)
- WHERE j.id = $1 AND j.tenant_no = $2 AND j.standing = 3
+ WHERE j.id = $1 AND j.tenant_no = $2 AND j.state = 3
    FOR NO KEY UPDATE OF s;
 
 -- :name purge_lock_runs
@@ -45,17 +45,17 @@ SELECT s.job_no FROM job j JOIN job_state s USING (job_no)
 WITH RECURSIVE chain AS (
     SELECT s.job_no, s.head_at AS at, s.head_sequence AS sequence, 0 AS depth
       FROM job j JOIN job_state s USING (job_no)
-     WHERE j.id = $1 AND j.tenant_no = $2 AND j.standing = 3 AND s.head_at IS NOT NULL
+     WHERE j.id = $1 AND j.tenant_no = $2 AND j.state = 3 AND s.head_at IS NOT NULL
      UNION ALL
     SELECT c.job_no, r.prev_at, r.prev_sequence, c.depth + 1
-      FROM chain c JOIN run r ON r.scheduled_at = c.at AND r.job_no = c.job_no
+      FROM chain c JOIN attempt r ON r.scheduled_at = c.at AND r.job_no = c.job_no
                              AND r.sequence = c.sequence AND r.attempt = 0
      WHERE r.prev_at IS NOT NULL AND c.depth < $3::int8
 )
 SELECT r.scheduled_at, r.sequence
-  FROM chain c JOIN run r ON r.scheduled_at = c.at AND r.job_no = c.job_no
+  FROM chain c JOIN attempt r ON r.scheduled_at = c.at AND r.job_no = c.job_no
                          AND r.sequence = c.sequence AND r.attempt = 0
- WHERE EXISTS (SELECT FROM run l
+ WHERE EXISTS (SELECT FROM attempt l
                 WHERE l.scheduled_at = c.at AND l.job_no = c.job_no AND l.sequence = c.sequence
                   AND l.status IN (0, 1))
  ORDER BY r.scheduled_at, r.sequence
@@ -68,7 +68,7 @@ WITH RECURSIVE chain AS (
       FROM job_state WHERE job_no = $1 AND head_at IS NOT NULL
      UNION ALL
     SELECT r.prev_at, r.prev_sequence, c.depth + 1
-      FROM chain c JOIN run r ON r.scheduled_at = c.at AND r.job_no = $1
+      FROM chain c JOIN attempt r ON r.scheduled_at = c.at AND r.job_no = $1
                              AND r.sequence = c.sequence AND r.attempt = 0
      WHERE r.prev_at IS NOT NULL AND c.depth < $2::int8
 )
@@ -76,7 +76,7 @@ SELECT c.at, c.sequence, a.attempts, a.open > 0
   FROM chain c
  CROSS JOIN LATERAL (SELECT count(*) AS attempts,
                             count(*) FILTER (WHERE status IN (0, 1)) AS open
-                       FROM run r
+                       FROM attempt r
                       WHERE r.scheduled_at = c.at AND r.job_no = $1
                         AND r.sequence = c.sequence) AS a
  ORDER BY c.depth;

@@ -117,19 +117,19 @@ WITH a AS MATERIALIZED (
      CROSS JOIN LATERAL (
            SELECT scheduled_at, job_no, sequence, attempt, NULL::int8 AS due, pool, lane,
                   greatest(priority, $4::int8 - rise) AS rank, should_start_by, since, open_from, open_until,
-                  CASE WHEN own_priority THEN priority END AS own, parked_max
+                  CASE WHEN own_priority THEN priority END AS own, limited_by_max
              FROM ready WHERE job_no = j.job_no
             UNION ALL
            SELECT scheduled_at, job_no, sequence, attempt, due, NULL, NULL, NULL, NULL, NULL, NULL,
                   NULL, priority, NULL
-             FROM wake WHERE job_no = j.job_no) AS w
-     WHERE j.id = $1 AND j.tenant_no = $2 AND j.standing <> 3
+             FROM delayed_attempt WHERE job_no = j.job_no) AS w
+     WHERE j.id = $1 AND j.tenant_no = $2 AND j.state <> 3
      ORDER BY w.scheduled_at, w.sequence, w.attempt
      LIMIT $3
 ), own AS MATERIALIZED (
     SELECT o.*
       FROM (SELECT DISTINCT pool FROM a
-             WHERE due IS NULL AND parked_max IS NULL AND $4::int8 IS NOT NULL) AS p
+             WHERE due IS NULL AND limited_by_max IS NULL AND $4::int8 IS NOT NULL) AS p
      CROSS JOIN LATERAL (
            SELECT f.*
              FROM (SELECT *
@@ -157,13 +157,13 @@ WITH a AS MATERIALIZED (
 ), rooms AS MATERIALIZED (
     -- How many run in a lane is nobody's business: they are all tenants'.
     SELECT d.pool,
-           (SELECT count(*) FROM place p
+           (SELECT count(*) FROM permit p
              WHERE p.key = decode(substr(d.pool, 2), 'hex')
-               AND (SELECT e.status FROM run e
+               AND (SELECT e.status FROM attempt e
                      WHERE e.scheduled_at = p.scheduled_at AND e.job_no = p.job_no
                        AND e.sequence = p.sequence AND e.attempt = p.attempt) = 1) AS running
       FROM (SELECT DISTINCT pool FROM a
-             WHERE parked_max IS NOT NULL AND substr(pool, 2, 2) <> '03'
+             WHERE limited_by_max IS NOT NULL AND substr(pool, 2, 2) <> '03'
                AND $4::int8 IS NOT NULL) AS d
 )
 SELECT a.scheduled_at, a.job_no, a.sequence, a.attempt, a.due, a.since, a.open_from,
@@ -173,7 +173,7 @@ SELECT a.scheduled_at, a.job_no, a.sequence, a.attempt, a.due, a.since, a.open_f
              WHERE o.pool = a.pool
                AND (o.lane, -o.rank, o.should_start_by, o.since, o.job_no)
                    < (a.lane, -a.rank, a.should_start_by, a.since, a.job_no))
-       END AS ahead, a.own, a.pool, a.parked_max,
+       END AS ahead, a.own, a.pool, a.limited_by_max,
        (SELECT r.running FROM rooms r WHERE r.pool = a.pool) AS running
   FROM a
  ORDER BY a.scheduled_at, a.sequence, a.attempt;

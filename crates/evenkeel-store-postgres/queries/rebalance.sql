@@ -83,10 +83,10 @@ SELECT count(*) FROM rebalance WHERE tenant_no = $1 AND state <> 0;
 -- then. What firing was quicker with stays as it is, and what is due is left to it. A job that nobody
 -- has counted yet is moved without its count.
 WITH locked AS MATERIALIZED (
-    SELECT s.job_no, s.shard, s.tenant_no, s.watched, s.counted, s.rhythm AS left_rhythm, s.cost_us,
-           d.new_at, d.slot, d.rhythm
+    SELECT s.job_no, s.shard, s.tenant_no, s.has_condition, s.counted, s.load_profile AS left_profile, s.cost_us,
+           d.new_at, d.slot, d.load_profile
       FROM unnest($4::int8[], $5::int4[], $6::int8[], $7::int8[], $8::int4[], $9::int8[])
-           AS d(job_no, generation, old_at, new_at, slot, rhythm)
+           AS d(job_no, generation, old_at, new_at, slot, load_profile)
       JOIN job_state s USING (job_no)
      WHERE s.tenant_no = $2 AND s.active AND s.generation = d.generation AND s.next_at = d.old_at
        AND (s.live = 0 OR $3) AND d.new_at > $1::int8 AND d.old_at > $1::int8
@@ -95,11 +95,11 @@ WITH locked AS MATERIALIZED (
 ), moved AS (
     UPDATE job_state s
        SET generation = s.generation + 1, next_at = l.new_at, slot = l.slot, placed_at = $1,
-           rhythm = CASE WHEN l.counted THEN l.rhythm ELSE s.rhythm END
+           load_profile = CASE WHEN l.counted THEN l.load_profile ELSE s.load_profile END
       FROM locked l WHERE s.job_no = l.job_no
 ), touched AS (
-    INSERT INTO watch (job_no, tenant_no, shard, judge_at)
-    SELECT job_no, tenant_no, shard, 0 FROM locked WHERE watched
+    INSERT INTO job_condition (job_no, tenant_no, shard, judge_at)
+    SELECT job_no, tenant_no, shard, 0 FROM locked WHERE has_condition
         ON CONFLICT (job_no) DO UPDATE SET judge_at = 0, touched = excluded.touched
 ), told AS (
     -- written even if it is there: whoever is just telling it read the job before this
@@ -107,7 +107,7 @@ WITH locked AS MATERIALIZED (
     SELECT shard, job_no FROM locked WHERE slot <= $1 / 900000000 + 1
         ON CONFLICT (shard, job_no) DO UPDATE SET job_no = excluded.job_no
 )
-SELECT array_agg(job_no), array_agg(CASE WHEN counted THEN left_rhythm END), array_agg(rhythm),
+SELECT array_agg(job_no), array_agg(CASE WHEN counted THEN left_profile END), array_agg(load_profile),
        array_agg(cost_us)
   FROM locked;
 
@@ -129,9 +129,9 @@ SELECT coalesce($4::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int
 -- :name placements
 -- Two stretches of two indexes, side by side; of the wide rows of jobs only the index is read.
 SELECT s.job_no, j.id, s.generation, s.next_at, s.last_fired_at,
-       coalesce(s.placed_at, j.created_at), s.live > 0, s.rhythm, s.cost_us
+       coalesce(s.placed_at, j.created_at), s.live > 0, s.load_profile, s.cost_us
   FROM job j JOIN job_state s USING (job_no)
- WHERE j.tenant_no = $1 AND j.standing <> 3
+ WHERE j.tenant_no = $1 AND j.state <> 3
    AND j.job_no BETWEEN $2 AND $3 AND s.job_no BETWEEN $2 AND $3
    AND s.active AND s.slot IS NOT NULL
  ORDER BY s.job_no;
@@ -140,11 +140,11 @@ SELECT s.job_no, j.id, s.generation, s.next_at, s.last_fired_at,
 -- Which jobs a page looks at: the first and the last, and how many. Only an index is read.
 SELECT min(job_no), max(job_no), count(*)
   FROM (SELECT job_no FROM job
-         WHERE tenant_no = $1 AND standing <> 3 AND job_no > $2 ORDER BY job_no LIMIT $3) AS j;
+         WHERE tenant_no = $1 AND state <> 3 AND job_no > $2 ORDER BY job_no LIMIT $3) AS j;
 
 -- :name placements_of
 SELECT s.job_no, j.id, s.generation, s.next_at, s.last_fired_at,
-       coalesce(s.placed_at, j.created_at), s.live > 0, s.rhythm, s.cost_us
+       coalesce(s.placed_at, j.created_at), s.live > 0, s.load_profile, s.cost_us
   FROM unnest($2::int8[]) WITH ORDINALITY AS d(job_no, nth)
   JOIN job_state s USING (job_no) JOIN job j USING (job_no)
  WHERE s.tenant_no = $1 AND s.active AND s.slot IS NOT NULL
@@ -154,12 +154,12 @@ SELECT s.job_no, j.id, s.generation, s.next_at, s.last_fired_at,
 -- As in placements, for a tenant whose jobs are few among those of others: each is looked up. OFFSET 0
 -- keeps the order of the joins.
 SELECT j.job_no, j.id, s.generation, s.next_at, s.last_fired_at,
-       coalesce(s.placed_at, j.created_at), s.live > 0, s.rhythm, s.cost_us
+       coalesce(s.placed_at, j.created_at), s.live > 0, s.load_profile, s.cost_us
   FROM job j
- CROSS JOIN LATERAL (SELECT generation, next_at, last_fired_at, placed_at, live, rhythm, cost_us
+ CROSS JOIN LATERAL (SELECT generation, next_at, last_fired_at, placed_at, live, load_profile, cost_us
                        FROM job_state
                       WHERE job_no = j.job_no AND active AND slot IS NOT NULL OFFSET 0) AS s
- WHERE j.tenant_no = $1 AND j.standing <> 3 AND j.job_no BETWEEN $2 AND $3
+ WHERE j.tenant_no = $1 AND j.state <> 3 AND j.job_no BETWEEN $2 AND $3
  ORDER BY j.job_no;
 
 -- :name plan_rebalance

@@ -23,20 +23,20 @@ WITH clock AS MATERIALIZED (
                    unnest($12::text[]) AS executor, unnest($13::int2[]) AS lane,
                    generate_subscripts($3::uuid[], 1) AS nth,
                    unnest($17::int8[]) AS target_no, unnest($18::uuid[]) AS dedup_key) AS d
-        ON CONFLICT (tenant_no, name, configuration) WHERE standing <> 3 DO NOTHING
+        ON CONFLICT (tenant_no, name, configuration) WHERE state <> 3 DO NOTHING
  RETURNING job_no, id, number
 ), first_times AS MATERIALIZED (
-    SELECT m.job_no, d.next_at, d.slot, d.by_end, d.rhythm, d.cost_us, d.cost_stated
+    SELECT m.job_no, d.next_at, d.slot, d.follows_end, d.load_profile, d.cost_us, d.cost_stated
       FROM made m
       JOIN (SELECT unnest($3::uuid[]) AS id, unnest($9::int8[]) AS next_at,
-                   unnest($10::int4[]) AS slot, unnest($11::bool[]) AS by_end,
-                   unnest($14::int8[]) AS rhythm, unnest($15::int8[]) AS cost_us,
+                   unnest($10::int4[]) AS slot, unnest($11::bool[]) AS follows_end,
+                   unnest($14::int8[]) AS load_profile, unnest($15::int8[]) AS cost_us,
                    unnest($16::bool[]) AS cost_stated) AS d USING (id)
 ), placed AS (
-    INSERT INTO job_state (job_no, tenant_no, shard, next_at, slot, by_end, rhythm, cost_us,
+    INSERT INTO job_state (job_no, tenant_no, shard, next_at, slot, follows_end, load_profile, cost_us,
                            cost_stated, counted)
-    SELECT job_no, $2, job_no & 255, next_at, slot, by_end, rhythm, cost_us, cost_stated,
-           rhythm <> 0
+    SELECT job_no, $2, job_no & 255, next_at, slot, follows_end, load_profile, cost_us, cost_stated,
+           load_profile <> 0
       FROM first_times
 ), told AS (
     INSERT INTO changed_job (shard, job_no)
@@ -52,7 +52,7 @@ SELECT id, job_no, number FROM made;
 SELECT d.nth::int8, j.id
   FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS d(name, configuration, nth)
   JOIN job j ON j.tenant_no = $1 AND j.name = d.name AND j.configuration = d.configuration
- WHERE j.standing <> 3;
+ WHERE j.state <> 3;
 
 -- :name register_delete_labels
 DELETE FROM job_label WHERE job_no = ANY ($1::int8[])
@@ -65,24 +65,24 @@ SELECT $1, * FROM unnest($2::text[], $3::text[], $4::int8[])
 -- :name register_lock_dedup
 -- Keys that nobody has are taken; the others are locked and left as they are, which is what a
 -- condition that never holds is for. In the order of the keys, as everybody does. Says which are new.
-INSERT INTO dedup (tenant_no, key, job_id, taken_at)
+INSERT INTO dedup_key (tenant_no, key, job_id, taken_at)
 SELECT $1, d.key, d.job_id,
        coalesce($4::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8)
   FROM unnest($2::uuid[], $3::uuid[]) AS d(key, job_id)
  ORDER BY d.key
-    ON CONFLICT (tenant_no, key) DO UPDATE SET taken_at = dedup.taken_at WHERE false
+    ON CONFLICT (tenant_no, key) DO UPDATE SET taken_at = dedup_key.taken_at WHERE false
 RETURNING key;
 
 -- :name register_look_dedup
-SELECT d.key, d.job_id, d.taken_at, j.standing, s.next_at, s.live,
+SELECT d.key, d.job_id, d.taken_at, j.state, s.next_at, s.live,
        (j.definition::json -> 'schedule' ->> 'kind') <> 'once' AS recurs,
        s.live > 0 AND (EXISTS (SELECT FROM ready q WHERE q.job_no = j.job_no)
-                    OR EXISTS (SELECT FROM wake w WHERE w.job_no = j.job_no)) AS waits
-  FROM dedup d JOIN job j ON j.id = d.job_id JOIN job_state s ON s.job_no = j.job_no
+                    OR EXISTS (SELECT FROM delayed_attempt w WHERE w.job_no = j.job_no)) AS waits
+  FROM dedup_key d JOIN job j ON j.id = d.job_id JOIN job_state s ON s.job_no = j.job_no
  WHERE d.tenant_no = $1 AND d.key = ANY ($2::uuid[]);
 
 -- :name register_take_dedup
-UPDATE dedup d SET job_id = t.job_id, taken_at = t.taken_at
+UPDATE dedup_key d SET job_id = t.job_id, taken_at = t.taken_at
   FROM unnest($2::uuid[], $3::uuid[], $4::int8[]) AS t(key, job_id, taken_at)
  WHERE d.tenant_no = $1 AND d.key = t.key;
 

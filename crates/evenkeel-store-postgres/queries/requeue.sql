@@ -17,16 +17,16 @@ WITH clock AS MATERIALIZED (
       JOIN job_state s USING (job_no)
        FOR NO KEY UPDATE OF s
 ), taken AS (
-    UPDATE run r
-       SET status = CASE WHEN r.superseded THEN 8 WHEN l.stopped OR r.cancel_asked THEN 4
+    UPDATE attempt r
+       SET status = CASE WHEN r.superseded THEN 8 WHEN l.stopped OR r.cancel_requested THEN 4
                          ELSE 0 END,
            fence = r.fence + 1,
            crashes = r.crashes + l.crashed::int4,
-           finished_at = CASE WHEN l.stopped OR r.cancel_asked THEN (SELECT now FROM clock) END
+           finished_at = CASE WHEN l.stopped OR r.cancel_requested THEN (SELECT now FROM clock) END
       FROM locked l
      WHERE r.scheduled_at = l.scheduled_at AND r.job_no = l.job_no AND r.sequence = l.sequence
        AND r.attempt = l.attempt AND r.node_no = $2 AND r.fence = l.fence AND r.status = 1
- RETURNING l.*, l.stopped OR r.cancel_asked AS is_over, r.status, r.fence AS new_fence, r.crashes, r.tenant_no, r.prev_at, r.prev_sequence
+ RETURNING l.*, l.stopped OR r.cancel_requested AS is_over, r.status, r.fence AS new_fence, r.crashes, r.tenant_no, r.prev_at, r.prev_sequence
 ), queued AS (
     INSERT INTO ready (pool, lane, priority, should_start_by, since, scheduled_at, job_no,
                        sequence, attempt, tenant_no, fence, crashes, prev_at, prev_sequence,
@@ -49,25 +49,25 @@ WITH clock AS MATERIALIZED (
 ), over AS (
     UPDATE job_state s
        SET live = greatest(s.live - t.chains, 0), last_status = t.status,
-           watched = s.stopped_at IS DISTINCT FROM 9223372036854775807
+           has_condition = s.stopped_at IS DISTINCT FROM 9223372036854775807
       FROM (SELECT job_no, count(*)::int4 AS chains, max(status) AS status FROM taken WHERE is_over GROUP BY job_no) AS t
      WHERE s.job_no = t.job_no
- RETURNING s.job_no, s.tenant_no, s.shard, s.watched
+ RETURNING s.job_no, s.tenant_no, s.shard, s.has_condition
 ), touched AS (
-    INSERT INTO watch (job_no, tenant_no, shard, judge_at)
-    SELECT job_no, tenant_no, shard, 0 FROM over WHERE watched
+    INSERT INTO job_condition (job_no, tenant_no, shard, judge_at)
+    SELECT job_no, tenant_no, shard, 0 FROM over WHERE has_condition
         ON CONFLICT (job_no) DO UPDATE SET judge_at = 0, touched = excluded.touched
 ), changed AS (
     -- written even if it is there: whoever is just telling it read the job before this
     INSERT INTO changed_job (shard, job_no)
-    SELECT shard, job_no FROM over WHERE watched
+    SELECT shard, job_no FROM over WHERE has_condition
         ON CONFLICT (shard, job_no) DO UPDATE SET job_no = excluded.job_no
 )
 SELECT scheduled_at, job_no, sequence, attempt FROM taken;
 
 -- :name requeue_count_crash
 -- Their rows are locked: they have just ended in this transaction.
-UPDATE run r
+UPDATE attempt r
    SET crashes = r.crashes + 1
   FROM unnest($1::int8[], $2::int8[], $3::int4[], $4::int2[])
        AS d(job_no, scheduled_at, sequence, attempt)

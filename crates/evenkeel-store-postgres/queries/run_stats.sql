@@ -3,7 +3,7 @@
 -- :name list_failures
 SELECT f.scheduled_at, f.job_no, f.sequence, f.attempt, f.fingerprint, f.count, f.first_at, f.last_at,
        f.error, j.id, j.name
-  FROM failure f LEFT JOIN job j ON j.job_no = f.job_no AND j.tenant_no = $1 AND j.standing <> 3
+  FROM failure f LEFT JOIN job j ON j.job_no = f.job_no AND j.tenant_no = $1 AND j.state <> 3
  WHERE f.tenant_no = $1 AND (f.last_at, f.fingerprint) < ($2::int8, $3::int8)
  ORDER BY f.last_at DESC, f.fingerprint DESC OFFSET $4 LIMIT $5;
 
@@ -20,16 +20,16 @@ DELETE FROM failure
 SELECT coalesce(sum(completed), 0)::int8, coalesce(sum(failed), 0)::int8,
        coalesce(sum(timed_out), 0)::int8, coalesce(sum(cancelled), 0)::int8,
        coalesce(sum(retries), 0)::int8, coalesce(sum(stolen), 0)::int8,
-       coalesce(sum(good_us), 0)::int8,
+       coalesce(sum(succeeded_us), 0)::int8,
        (SELECT coalesce(sum(r.running), 0)::int8
-          FROM node n JOIN tally_running r ON r.node_no = n.node_no AND r.tenant_no = $1
+          FROM node n JOIN run_stats_running r ON r.node_no = n.node_no AND r.tenant_no = $1
          WHERE n.state IN (0, 1)),
-       (SELECT max(said_at) FROM tally_node)
-  FROM tally WHERE tenant_no = $1;
+       (SELECT max(reported_at) FROM run_stats_node)
+  FROM run_totals WHERE tenant_no = $1;
 
 -- :name tally
 -- In the order of tenants, so that two nodes wait for each other only one way.
-INSERT INTO tally AS t (tenant_no, completed, failed, timed_out, cancelled, retries, stolen, good_us)
+INSERT INTO run_totals AS t (tenant_no, completed, failed, timed_out, cancelled, retries, stolen, succeeded_us)
 SELECT * FROM unnest($1::int4[], $2::int8[], $3::int8[], $4::int8[], $5::int8[], $6::int8[], $7::int8[],
                      $8::int8[]) AS d(tenant_no, a, b, c, d, e, f, g)
  ORDER BY tenant_no
@@ -37,7 +37,7 @@ SELECT * FROM unnest($1::int4[], $2::int8[], $3::int8[], $4::int8[], $5::int8[],
    SET completed = t.completed + excluded.completed, failed = t.failed + excluded.failed,
        timed_out = t.timed_out + excluded.timed_out, cancelled = t.cancelled + excluded.cancelled,
        retries = t.retries + excluded.retries, stolen = t.stolen + excluded.stolen,
-       good_us = t.good_us + excluded.good_us;
+       succeeded_us = t.succeeded_us + excluded.succeeded_us;
 
 -- :name tally_failure
 -- In the order of the key, so that two nodes wait for each other only one way.
@@ -58,13 +58,13 @@ SELECT tenant_no, fingerprint, count, $1::int8, last_at, scheduled_at, job_no, s
        error = CASE WHEN excluded.last_at >= f.last_at THEN excluded.error ELSE f.error END;
 
 -- :name tally_delete_running
-DELETE FROM tally_running WHERE node_no = $1 AND tenant_no <> ALL ($2::int4[]);
+DELETE FROM run_stats_running WHERE node_no = $1 AND tenant_no <> ALL ($2::int4[]);
 
 -- :name tally_running
-INSERT INTO tally_running (node_no, tenant_no, running)
+INSERT INTO run_stats_running (node_no, tenant_no, running)
 SELECT $1, * FROM unnest($2::int4[], $3::int4[])
     ON CONFLICT (node_no, tenant_no) DO UPDATE SET running = excluded.running;
 
 -- :name tally_reported
-INSERT INTO tally_node AS t (node_no, said_at) VALUES ($1, $2)
-    ON CONFLICT (node_no) DO UPDATE SET said_at = greatest(t.said_at, excluded.said_at);
+INSERT INTO run_stats_node AS t (node_no, reported_at) VALUES ($1, $2)
+    ON CONFLICT (node_no) DO UPDATE SET reported_at = greatest(t.reported_at, excluded.reported_at);

@@ -4,14 +4,14 @@
 SELECT pg_notify($1, $2);
 
 -- :name census
-SELECT (SELECT count(*) FROM job WHERE standing <> 3),
-       (SELECT count(*) FROM run),
-       (SELECT count(*) FROM run WHERE status = 1),
+SELECT (SELECT count(*) FROM job WHERE state <> 3),
+       (SELECT count(*) FROM attempt),
+       (SELECT count(*) FROM attempt WHERE status = 1),
        (SELECT count(*) FROM ready),
-       (SELECT count(*) FROM wake),
-       (SELECT coalesce(sum(skipped_count), 0)::int8 FROM run WHERE status = 6),
+       (SELECT count(*) FROM delayed_attempt),
+       (SELECT coalesce(sum(skipped_count), 0)::int8 FROM attempt WHERE status = 6),
        (SELECT coalesce(sum(live), 0)::int8 FROM job_state),
-       (SELECT count(*) FROM watch);
+       (SELECT count(*) FROM job_condition);
 
 -- :name connect_durability
 SELECT current_setting('fsync') = 'on', current_setting('synchronous_commit'),
@@ -21,20 +21,24 @@ SELECT current_setting('fsync') = 'on', current_setting('synchronous_commit'),
 SELECT gen_random_uuid()::text;
 
 -- :name migrate_create_table
-CREATE TABLE IF NOT EXISTS schema_migration (
+CREATE TABLE IF NOT EXISTS schema_version (
     version     int4 PRIMARY KEY,
     applied_at  timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
+-- :name migrate_is_unreleased
+-- Versions before the first release recorded their migrations in another table.
+SELECT to_regclass('schema_migration') IS NOT NULL;
+
 -- :name migrate_lock
--- Waits for its turn at most as long as lock_timeout says.
+-- One node at a time applies migrations. The others wait, at most for lock_timeout.
 SELECT pg_advisory_xact_lock($1, hashtext($2::text));
 
 -- :name migrate_newest
-SELECT coalesce(max(version), 0)::int4 FROM schema_migration;
+SELECT coalesce(max(version), 0)::int4 FROM schema_version;
 
 -- :name migrate_record
-INSERT INTO schema_migration (version) VALUES ($1);
+INSERT INTO schema_version (version) VALUES ($1);
 
 -- :name now
 SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8);

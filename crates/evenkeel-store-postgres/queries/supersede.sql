@@ -7,7 +7,7 @@
 WITH RECURSIVE busy AS MATERIALIZED (
     SELECT s.job_no, s.head_at, s.head_sequence, s.executions,
            s.live - (SELECT count(*) FROM ready q WHERE q.job_no = s.job_no)
-                  - (SELECT count(*) FROM wake w WHERE w.job_no = s.job_no) AS running
+                  - (SELECT count(*) FROM delayed_attempt w WHERE w.job_no = s.job_no) AS running
       FROM unnest($1::int8[], $2::int4[], $3::int8[]) AS d(job_no, generation, due)
       JOIN job_state s USING (job_no)
      WHERE s.generation = d.generation AND s.next_at = d.due
@@ -19,7 +19,7 @@ WITH RECURSIVE busy AS MATERIALIZED (
       FROM chain c
      CROSS JOIN LATERAL (SELECT max(prev_at) AS prev_at, max(prev_sequence) AS prev_sequence,
                                 count(*) FILTER (WHERE status = 1) AS running
-                           FROM (SELECT prev_at, prev_sequence, status FROM run r
+                           FROM (SELECT prev_at, prev_sequence, status FROM attempt r
                                   WHERE r.scheduled_at = c.at AND r.job_no = c.job_no
                                     AND r.sequence = c.sequence
                                   UNION ALL
@@ -28,10 +28,10 @@ WITH RECURSIVE busy AS MATERIALIZED (
                                     AND q.sequence = c.sequence) AS a) AS p
      WHERE p.prev_at IS NOT NULL AND c.running > p.running AND c.depth < 10000
 ), asked AS (
-    UPDATE run r SET cancel_asked = true, superseded = true
+    UPDATE attempt r SET cancel_requested = true, superseded = true
       FROM (SELECT * FROM chain ORDER BY job_no) AS c
      WHERE r.scheduled_at = c.at AND r.job_no = c.job_no AND r.sequence = c.sequence
-       AND r.status = 1 AND NOT r.cancel_asked
+       AND r.status = 1 AND NOT r.cancel_requested
  RETURNING r.node_no, r.scheduled_at, r.job_no, r.sequence, r.attempt
 ), told AS (
     INSERT INTO cancellation (node_no, scheduled_at, job_no, sequence, attempt)
@@ -49,7 +49,7 @@ SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int
 -- Has an attempt begun, or does one wait?
 SELECT s.job_no, s.executions,
        EXISTS (SELECT FROM ready q WHERE q.job_no = s.job_no)
-    OR EXISTS (SELECT FROM wake w WHERE w.job_no = s.job_no)
+    OR EXISTS (SELECT FROM delayed_attempt w WHERE w.job_no = s.job_no)
   FROM unnest($1::int8[], $2::int4[], $3::int8[]) AS d(job_no, generation, due)
   JOIN job_state s USING (job_no)
  WHERE s.generation = d.generation AND s.next_at = d.due;
@@ -65,7 +65,7 @@ RETURNING scheduled_at, job_no, sequence, attempt, tenant_no, fence, crashes, pr
           prev_sequence;
 
 -- :name supersede_withdraw_delayed
-DELETE FROM wake
+DELETE FROM delayed_attempt
  WHERE job_no = ANY (ARRAY(
            SELECT s.job_no
              FROM unnest($1::int8[], $2::int4[], $3::int8[]) AS d(job_no, generation, due)

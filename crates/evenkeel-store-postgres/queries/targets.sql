@@ -119,7 +119,7 @@ SELECT t.tenant_no, t.number, t.created_at,
  CROSS JOIN LATERAL (
        SELECT (array_agg(j.id ORDER BY j.job_no))[1] AS job, min(s.next_at) AS next_at
          FROM job j JOIN job_state s USING (job_no)
-        WHERE j.tenant_no = t.tenant_no AND j.target_no = t.number AND j.standing = 0
+        WHERE j.tenant_no = t.tenant_no AND j.target_no = t.number AND j.state = 0
           AND j.executor <> 'none') AS next
  ORDER BY t.tenant_no, t.number;
 

@@ -9,23 +9,23 @@ WITH clock AS MATERIALIZED (
 ), opened AS (
     UPDATE job_state s SET live = s.live + 1
       FROM job j, clock c
-     WHERE j.id = $2 AND j.tenant_no = $3 AND j.standing = 0 AND j.dedup_key IS NULL
+     WHERE j.id = $2 AND j.tenant_no = $3 AND j.state = 0 AND j.dedup_key IS NULL
        AND s.job_no = j.job_no
        AND s.live = 0 AND s.stopped_at IS NULL
        -- one NOT around them all: looked up one by one, never joined
-       AND NOT (EXISTS (SELECT FROM run r
+       AND NOT (EXISTS (SELECT FROM attempt r
                          WHERE r.scheduled_at = c.now AND r.job_no = s.job_no AND r.sequence = $4)
              OR EXISTS (SELECT FROM ready q
                          WHERE q.scheduled_at = c.now AND q.job_no = s.job_no AND q.sequence = $4)
-             OR EXISTS (SELECT FROM wake w
+             OR EXISTS (SELECT FROM delayed_attempt w
                          WHERE w.scheduled_at = c.now AND w.job_no = s.job_no AND w.sequence = $4))
- RETURNING s.shard, s.job_no, s.tenant_no, s.watched, c.now
+ RETURNING s.shard, s.job_no, s.tenant_no, s.has_condition, c.now
 ), waits AS (
-    INSERT INTO wake (shard, due, scheduled_at, job_no, sequence, attempt, tenant_no, priority)
+    INSERT INTO delayed_attempt (shard, due, scheduled_at, job_no, sequence, attempt, tenant_no, priority)
     SELECT shard, now, now, job_no, $4, 0, tenant_no, $5::int2 FROM opened
 ), touched AS (
-    INSERT INTO watch (job_no, tenant_no, shard, judge_at)
-    SELECT job_no, tenant_no, shard, 0 FROM opened WHERE watched
+    INSERT INTO job_condition (job_no, tenant_no, shard, judge_at)
+    SELECT job_no, tenant_no, shard, 0 FROM opened WHERE has_condition
         ON CONFLICT (job_no) DO UPDATE SET judge_at = 0, touched = excluded.touched
 )
 SELECT job_no, now FROM opened;
@@ -33,13 +33,13 @@ SELECT job_no, now FROM opened;
 -- :name trigger_open
 WITH opened AS (
     UPDATE job_state SET live = live + 1 WHERE job_no = $1
- RETURNING shard, job_no, tenant_no, watched
+ RETURNING shard, job_no, tenant_no, has_condition
 ), touched AS (
-    INSERT INTO watch (job_no, tenant_no, shard, judge_at)
-    SELECT job_no, tenant_no, shard, 0 FROM opened WHERE watched
+    INSERT INTO job_condition (job_no, tenant_no, shard, judge_at)
+    SELECT job_no, tenant_no, shard, 0 FROM opened WHERE has_condition
         ON CONFLICT (job_no) DO UPDATE SET judge_at = 0, touched = excluded.touched
 )
-INSERT INTO wake (shard, due, scheduled_at, job_no, sequence, attempt, tenant_no, priority)
+INSERT INTO delayed_attempt (shard, due, scheduled_at, job_no, sequence, attempt, tenant_no, priority)
 SELECT shard, $2, $2, job_no, $3, 0, tenant_no, $4::int2 FROM opened;
 
 -- :name trigger_run_instead
@@ -49,7 +49,7 @@ SELECT s.next_at, w.scheduled_at, w.sequence, s.head_at, s.head_sequence
   LEFT JOIN LATERAL (
        SELECT scheduled_at, sequence, attempt FROM ready q WHERE q.job_no = s.job_no
         UNION ALL
-       SELECT scheduled_at, sequence, attempt FROM wake w WHERE w.job_no = s.job_no
+       SELECT scheduled_at, sequence, attempt FROM delayed_attempt w WHERE w.job_no = s.job_no
         ORDER BY scheduled_at DESC, sequence DESC, attempt DESC LIMIT 1) AS w ON true
  WHERE s.job_no = $1;
 
@@ -57,8 +57,8 @@ SELECT s.next_at, w.scheduled_at, w.sequence, s.head_at, s.head_sequence
 WITH d AS MATERIALIZED (
     SELECT * FROM unnest($1::int8[], $2::int8[]) AS d(scheduled_at, job_no)
 )
-SELECT job_no, sequence FROM d JOIN run USING (scheduled_at, job_no)
+SELECT job_no, sequence FROM d JOIN attempt USING (scheduled_at, job_no)
  UNION
 SELECT job_no, sequence FROM d JOIN ready USING (scheduled_at, job_no)
  UNION
-SELECT job_no, sequence FROM d JOIN wake USING (scheduled_at, job_no);
+SELECT job_no, sequence FROM d JOIN delayed_attempt USING (scheduled_at, job_no);

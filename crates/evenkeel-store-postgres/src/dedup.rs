@@ -7,24 +7,26 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use async_trait::async_trait;
-use evenkeel_core::dedup::{DedupKey, Holder};
+use evenkeel_core::dedup::{DedupKey, KeyHolder};
 use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    DedupClaim, DedupStore, PrunedDedup, JobState, StoreError, attempt_key_from_columns,
+    DedupClaim, DedupStore, JobState, NewJob, PrunedDedup, Registered, StoreError,
+    attempt_key_from_columns,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::PostgresStore;
-use crate::columns::{count, get, maybe_time, time};
+use crate::connection::Connection;
 use crate::error::Tried;
-use crate::pool::Connection;
+use crate::jobs::{find_names, read_clock};
+use crate::rows::{count, get, maybe_time, time};
 
 /// A job that has a key.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Held {
     pub(crate) job: JobId,
-    holder: Holder,
+    holder: KeyHolder,
 }
 
 /// Keys, who has them, and what is to be written about that.
@@ -154,7 +156,7 @@ fn held(row: &Row) -> Tried<(DedupKey, Held)> {
     let state = *JobState::ALL
         .get(state)
         .ok_or_else(|| StoreError::corrupt(format_args!("job {job}"), "standing", "unknown"))?;
-    let holder = Holder {
+    let holder = KeyHolder {
         state,
         recurs: get(row, 6)?,
         next_at: maybe_time(row, 4)?,
@@ -213,4 +215,86 @@ impl DedupStore for PostgresStore {
             )
             .await
     }
+}
+
+/// What each job of a batch will be answered: `None` if it is to be made.
+pub(crate) type Fates = Vec<Option<Registered>>;
+
+/// Has one of them a key?
+pub(crate) fn are_keyed(jobs: &[NewJob]) -> bool {
+    jobs.iter().any(|job| job.about.dedup.is_some())
+}
+
+/// Who is kept out for certain, without a lock: however many ask for what is there, they wait for
+/// nobody.
+pub(crate) async fn kept_out(
+    connection: &Connection,
+    tenant: i32,
+    jobs: &[NewJob],
+    now: Option<i64>,
+) -> Tried<Fates> {
+    let now = clock(connection, now).await?;
+    let wanted = wanted(jobs, now);
+    let keys = wanted.iter().flatten().map(|wanted| wanted.key);
+    let keys = Keys::look(connection, tenant, keys).await?;
+    let fate = |wanted: &Option<DedupClaim>| {
+        let held = keys.kept_out_by(wanted.as_ref()?, now)?;
+        Some(Registered::Duplicate(held.job))
+    };
+    Ok(wanted.iter().map(fate).collect())
+}
+
+/// Locks the keys that jobs want and decides which are made, one after the other. Those that are
+/// have their keys then; that is to be written once they are made.
+pub(crate) async fn decide(
+    connection: &Connection,
+    tenant: i32,
+    jobs: &[NewJob],
+    now: Option<i64>,
+) -> Tried<(Fates, Keys)> {
+    let locked = wanted(jobs, Timestamp::from_micros(now.unwrap_or_default()));
+    let locked = locked.iter().flatten().map(|wanted| (wanted.key, wanted.job));
+    let mut keys = Keys::lock(connection, tenant, locked, now).await?;
+    let now = clock(connection, now).await?;
+    let mut names = find_names(connection, tenant, jobs).await?;
+    let mut fates = Vec::with_capacity(jobs.len());
+    for (job, wanted) in jobs.iter().zip(wanted(jobs, now)) {
+        let held = wanted.as_ref().and_then(|wanted| keys.kept_out_by(wanted, now));
+        if let Some(held) = held {
+            fates.push(Some(Registered::Duplicate(held.job)));
+            continue;
+        }
+        let name = name_of(job);
+        if let Some(other) = name.and_then(|name| names.get(&name)) {
+            fates.push(Some(Registered::NameTaken(*other)));
+            continue;
+        }
+        names.extend(name.map(|name| (name, job.id)));
+        wanted.iter().for_each(|wanted| keys.take(wanted));
+        fates.push(None);
+    }
+    Ok((fates, keys))
+}
+
+async fn clock(connection: &Connection, now: Option<i64>) -> Tried<Timestamp> {
+    let now = match now {
+        Some(now) => now,
+        None => read_clock(connection, None).await?,
+    };
+    Ok(Timestamp::from_micros(now))
+}
+
+/// A name and a configuration.
+pub(crate) type Name<'a> = (&'a str, &'a str);
+
+pub(crate) fn name_of(job: &NewJob) -> Option<Name<'_>> {
+    let configuration = job.about.configuration.as_deref().unwrap_or_default();
+    Some((job.about.name.as_deref()?, configuration))
+}
+
+/// Who has names.
+pub(crate) type Names<'a> = HashMap<Name<'a>, JobId>;
+
+fn wanted(jobs: &[NewJob], now: Timestamp) -> Vec<Option<DedupClaim>> {
+    jobs.iter().map(|job| DedupClaim::by_new(job, now)).collect()
 }

@@ -20,15 +20,16 @@ pub enum OpenError {
     Migration(#[source] Cause),
     /// A newer version of Evenkeel has used this database.
     #[error(
-        "the database has schema version {found}, but this program knows only up to {known}: \
-         use the newer program"
+        "the database has schema version {found}, but this program knows versions up to {known}: \
+         use the newer program, or restore a backup from before the upgrade"
     )]
-    NewerSchema {
-        /// What the database has.
-        found: i32,
-        /// What this program knows.
-        known: i32,
-    },
+    NewerSchema { found: i32, known: i32 },
+    /// The tables are older than the first release.
+    #[error(
+        "the database was made by an older, unreleased version of Evenkeel and cannot be upgraded: \
+         start with an empty database; nothing older was released"
+    )]
+    Unreleased,
 }
 
 impl OpenError {

@@ -12,9 +12,9 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::PostgresStore;
-use crate::columns::{attempt, get, key, maybe_time, sequence, time};
+use crate::connection::Connection;
 use crate::error::Tried;
-use crate::pool::Connection;
+use crate::rows::{attempt, get, key, maybe_time, sequence, time};
 
 /// The rows of processes that ended are forgotten after this time.
 const LISTENERS_KEPT: Span = Span::from_secs(3600);

@@ -1,44 +1,49 @@
 //! Evenkeel's store on PostgreSQL, for several nodes.
 //!
-//! Rows travel as arrays, and a verb of the hot path is one statement: one round trip, one
-//! transaction. Firing and what users ask have connections of their own, so that no crowd of
-//! users can keep a job from starting.
+//! Batches are sent as arrays, and a verb on the hot path (fire, claim, finish) is one statement: one
+//! round trip, one transaction. The hot path and the API have connections of their own, so that API
+//! traffic cannot delay a run.
+//!
+//! | module | what |
+//! |---|---|
+//! | `schedules` | loading due jobs, firing them, delayed attempts, claim windows |
+//! | `attempts` | claiming, finishing, requeueing, cancelling, listing and pruning attempts |
+//! | `jobs` | registering, reading, listing, triggering and changing jobs |
+//! | `limits`, `queue` | limit queues and permits; queue depths and aging |
+//! | `conditions`, `run_stats`, `dead_letters`, `events`, `notes` | what users see of runs |
+//! | `balance` | load profiles, rebalances, balance scores |
+//! | `pages`, `targets`, `secrets`, `access`, `requests`, `dedup`, `nodes` | one table or two each |
+//! | `connection` | pool, encryption, notifications between nodes |
+//! | `sql`, `rows`, `migrate`, `options`, `error` | statements, columns, tables, settings, faults |
 
 #[macro_use]
 mod sql;
 
 mod access;
+mod attempts;
 mod balance;
-mod columns;
-mod dead;
+mod conditions;
+mod connection;
+mod dead_letters;
 mod dedup;
-mod elsewhere;
 mod error;
 mod events;
 mod jobs;
 mod limits;
-mod listen;
 mod migrate;
 mod nodes;
 mod notes;
 mod options;
 mod pages;
-mod pool;
 mod queue;
 mod requests;
-mod rounds;
-mod runs;
+mod rows;
+mod run_stats;
 mod schedules;
 mod secrets;
-#[cfg(test)]
-mod statements_test;
-mod tally;
 mod targets;
-mod tls;
-mod watch;
-mod withdraw;
 
-pub use elsewhere::connect_elsewhere;
+pub use connection::connect_external;
 pub use error::OpenError;
 pub use options::PostgresOptions;
 
@@ -52,49 +57,46 @@ use evenkeel_store::{
 };
 use tokio::task::AbortHandle;
 
-use crate::columns::{count, get, time};
-use crate::listen::Announcer;
+use crate::connection::{Announcer, Connections, connector, listen};
 use crate::options::Purpose;
-use crate::pool::Connections;
+use crate::rows::{count, get, time};
 
-/// A PostgreSQL database. Dropping it closes its connections.
+/// A PostgreSQL database. Dropping the store closes its connections.
 #[derive(Debug)]
 pub struct PostgresStore {
     hot: Connections,
     api: Connections,
     signals: Signals,
     events: Events,
-    /// Events that were published since old ones were last taken away.
+    /// Number of events published since old ones were last deleted.
     untrimmed: AtomicUsize,
     announcer: Announcer,
     listener: AbortHandle,
-    /// Somebody else had the lock of a tenant's or lane's limit when this store last claimed.
+    /// Another node held the lock of a tenant's or lane's limit at this store's last claim.
     contended: Arc<AtomicBool>,
 }
 
-/// What of a commit survives a crash of the database's machine.
+/// The server settings that decide whether a commit survives a crash of its machine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Durability {
-    /// Does it wait for the disk?
     pub fsync: bool,
-    /// What a commit waits for.
     pub synchronous_commit: String,
-    /// Are pages that were half written repaired?
     pub full_page_writes: bool,
 }
 
 impl Durability {
-    /// Does all that was acknowledged survive?
+    /// True if every acknowledged commit survives a crash.
     pub fn is_full(&self) -> bool {
         self.fsync && self.full_page_writes && self.synchronous_commit != "off"
     }
 }
 
 impl PostgresStore {
-    /// Connects to a database and brings its tables up to date.
+    /// Connects to a database, and creates or upgrades its tables.
     ///
     /// # Errors
-    /// When the options make no sense, the database does not answer, or its tables are newer.
+    /// Fails if the options are invalid, the database is not reachable, or its tables are of a newer
+    /// or an unreleased version.
     pub async fn connect(options: PostgresOptions) -> Result<Self, OpenError> {
         options.validate()?;
         migrate::migrate(&options).await?;
@@ -104,9 +106,8 @@ impl PostgresStore {
             new_origin(&hot).await.map_err(|error| OpenError::Unavailable(error.into()))?;
         let signals = Signals::default();
         let config = options.config(Purpose::Listen)?;
-        let tls = tls::connector(config.get_ssl_mode())?;
-        let listen =
-            listen::listen(config, tls, options.channel(), origin.clone(), signals.clone());
+        let tls = connector(config.get_ssl_mode())?;
+        let listen = listen(config, tls, options.channel(), origin.clone(), signals.clone());
         let listener = tokio::spawn(listen).abort_handle();
         let announcer = Announcer::new(options.channel(), origin, hot.clone());
         Ok(Self {
@@ -121,10 +122,10 @@ impl PostgresStore {
         })
     }
 
-    /// What of a commit survives a crash of the database's machine.
+    /// Reads the server's durability settings.
     ///
     /// # Errors
-    /// When the database does not answer.
+    /// Fails if the database is not reachable.
     pub async fn durability(&self) -> Result<Durability, StoreError> {
         self.api
             .run((), |connection, _| async move {
@@ -145,7 +146,7 @@ impl Drop for PostgresStore {
     }
 }
 
-/// A word that tells this store's announcements from those of others.
+/// Returns an id that marks this store's notifications.
 async fn new_origin(connections: &Connections) -> Result<String, StoreError> {
     connections
         .run((), |connection, _| async move {
@@ -161,9 +162,9 @@ impl Store for PostgresStore {
         true
     }
 
-    /// From 500 rows on only the wait grows, and two connections keep two cores busy.
-    fn appetite(&self) -> BatchSizing {
-        BatchSizing { batch: 1000, side_by_side: 2 }
+    /// Throughput stops growing at 500 rows per batch; two connections keep two cores busy.
+    fn batch_sizing(&self) -> BatchSizing {
+        BatchSizing { batch: 1000, parallel_batches: 2 }
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
@@ -212,6 +213,10 @@ impl Store for PostgresStore {
             .await
     }
 
+    async fn close(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     async fn census(&self) -> Result<Census, StoreError> {
         self.api
             .run((), |connection, _| async move {
@@ -221,10 +226,10 @@ impl Store for PostgresStore {
                     runs: count(&row, 1)?,
                     running: count(&row, 2)?,
                     ready: count(&row, 3)?,
-                    wakes: count(&row, 4)?,
+                    delayed: count(&row, 4)?,
                     skipped_times: count(&row, 5)?,
                     live: count(&row, 6)?,
-                    watched: count(&row, 7)?,
+                    at_risk: count(&row, 7)?,
                 })
             })
             .await

@@ -1,45 +1,22 @@
-//! Brings the tables up to date: forward only, by one node at a time, safe to repeat.
+//! Creates and upgrades the tables. One node at a time applies the migrations that are missing.
 
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Transaction};
 
+use crate::connection::connector;
 use crate::error::{OpenError, is_outage};
 use crate::options::{CONNECT_TIMEOUT, PostgresOptions, Purpose};
-use crate::tls;
 
-/// Every step from an empty database to today's tables, oldest first.
-const STEPS: [&str; 23] = [
-    include_str!("../migrations/0001_init.sql"),
-    include_str!("../migrations/0002_notes.sql"),
-    include_str!("../migrations/0003_pages.sql"),
-    include_str!("../migrations/0004_cancel.sql"),
-    include_str!("../migrations/0005_schedules.sql"),
-    include_str!("../migrations/0006_control.sql"),
-    include_str!("../migrations/0007_lists.sql"),
-    include_str!("../migrations/0008_requests.sql"),
-    include_str!("../migrations/0009_access.sql"),
-    include_str!("../migrations/0010_events.sql"),
-    include_str!("../migrations/0011_no_tenant_check.sql"),
-    include_str!("../migrations/0012_balance.sql"),
-    include_str!("../migrations/0013_aging.sql"),
-    include_str!("../migrations/0014_pools.sql"),
-    include_str!("../migrations/0015_targets.sql"),
-    include_str!("../migrations/0016_dead.sql"),
-    include_str!("../migrations/0017_run_priority.sql"),
-    include_str!("../migrations/0018_limits.sql"),
-    include_str!("../migrations/0019_dedup.sql"),
-    include_str!("../migrations/0020_event_job_name.sql"),
-    include_str!("../migrations/0021_secrets.sql"),
-    include_str!("../migrations/0022_held.sql"),
-    include_str!("../migrations/0023_given_up.sql"),
-];
+/// All migrations, oldest first. A released migration never changes: a new one is added, with a case
+/// in `tests/upgrade.rs`.
+const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_init.sql")];
 
-/// Taken while the tables change, and given back with the transaction.
+/// First half of the advisory lock that a node holds while it migrates.
 const LOCK_CLASS: i32 = 0x45_4b_4d_47;
 
 pub(crate) async fn migrate(options: &PostgresOptions) -> Result<(), OpenError> {
     let config = options.config(Purpose::Migrate)?;
-    let tls = tls::connector(config.get_ssl_mode())?;
+    let tls = connector(config.get_ssl_mode())?;
     let connected = tokio::time::timeout(CONNECT_TIMEOUT * 2, config.connect(tls))
         .await
         .map_err(|elapsed| OpenError::Unavailable(elapsed.into()))?;
@@ -47,16 +24,16 @@ pub(crate) async fn migrate(options: &PostgresOptions) -> Result<(), OpenError> 
     let driver = tokio::spawn(connection);
     let migrated = run(&mut client, options.schema.as_deref()).await;
     drop(client);
-    // The driver ends with the client; how the connection closed is of no interest.
+    // The driver ends with the client; the result of closing the connection does not matter.
     drop(driver.await);
     migrated
 }
 
-/// Each step is a transaction of its own: the next one does not keep what the last one has locked.
+/// Each migration is a transaction of its own, so that its locks are released before the next.
 async fn run(client: &mut Client, schema: Option<&str>) -> Result<(), OpenError> {
     loop {
         let transaction = client.transaction().await.map_err(open_error)?;
-        let has_more = next_step(&transaction, schema).await?;
+        let has_more = apply_next(&transaction, schema).await?;
         transaction.commit().await.map_err(open_error)?;
         if !has_more {
             return Ok(());
@@ -64,35 +41,40 @@ async fn run(client: &mut Client, schema: Option<&str>) -> Result<(), OpenError>
     }
 }
 
-/// Takes the oldest step that is missing. Says whether there was one.
-async fn next_step(transaction: &Transaction<'_>, schema: Option<&str>) -> Result<bool, OpenError> {
-    let known = i32::try_from(STEPS.len()).unwrap_or(i32::MAX);
-    let lock = sql!("migrate_lock");
+/// Applies the oldest migration that is missing. Returns false if none is.
+async fn apply_next(
+    transaction: &Transaction<'_>,
+    schema: Option<&str>,
+) -> Result<bool, OpenError> {
+    let known = i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX);
     let name = schema.unwrap_or_default();
-    transaction.execute(lock, &[&LOCK_CLASS, &name]).await.map_err(open_error)?;
+    transaction.execute(sql!("migrate_lock"), &[&LOCK_CLASS, &name]).await.map_err(open_error)?;
     if let Some(schema) = schema {
         let create = format!("CREATE SCHEMA IF NOT EXISTS {schema}");
         transaction.batch_execute(&create).await.map_err(open_error)?;
     }
-    let create = sql!("migrate_create_table");
-    transaction.batch_execute(create).await.map_err(open_error)?;
-    let newest = sql!("migrate_newest");
-    let found: i32 = transaction.query_one(newest, &[]).await.map_err(open_error)?.get(0);
+    let is_unreleased = transaction.query_one(sql!("migrate_is_unreleased"), &[]).await;
+    if is_unreleased.map_err(open_error)?.get(0) {
+        return Err(OpenError::Unreleased);
+    }
+    transaction.batch_execute(sql!("migrate_create_table")).await.map_err(open_error)?;
+    let newest = transaction.query_one(sql!("migrate_newest"), &[]).await;
+    let found: i32 = newest.map_err(open_error)?.get(0);
     if found > known {
         return Err(OpenError::NewerSchema { found, known });
     }
-    let Some((version, step)) = (1..).zip(STEPS).find(|(version, _)| *version > found) else {
+    let Some((version, migration)) = (1..).zip(MIGRATIONS).find(|(version, _)| *version > found)
+    else {
         return Ok(false);
     };
-    transaction.batch_execute(step).await.map_err(open_error)?;
-    let record = sql!("migrate_record");
-    transaction.execute(record, &[&version]).await.map_err(open_error)?;
-    tracing::info!(schema.version = version, "brought the tables to version {version}");
+    transaction.batch_execute(migration).await.map_err(open_error)?;
+    transaction.execute(sql!("migrate_record"), &[&version]).await.map_err(open_error)?;
+    tracing::info!(schema.version = version, "migrated the database to schema version {version}");
     Ok(true)
 }
 
 fn open_error(error: tokio_postgres::Error) -> OpenError {
-    // 28 authorisation, 3D no such database.
+    // SQLSTATE classes: 28 is invalid authorization, 3D an unknown database.
     let refuses = |code: &SqlState| ["28", "3D"].iter().any(|class| code.code().starts_with(class));
     if is_outage(&error) {
         OpenError::Unavailable(error.into())

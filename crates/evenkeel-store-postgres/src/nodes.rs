@@ -10,9 +10,9 @@ use futures::future::{try_join, try_join4};
 use tokio_postgres::Row;
 
 use crate::PostgresStore;
-use crate::columns::{KeyColumns, fence, get, maybe_time, micros, span_micros, time};
+use crate::connection::Connection;
 use crate::error::Tried;
-use crate::pool::Connection;
+use crate::rows::{KeyColumns, fence, get, maybe_time, micros, span_micros, time};
 
 #[async_trait]
 impl NodeStore for PostgresStore {

@@ -6,16 +6,17 @@ use async_trait::async_trait;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{AttemptKey, NodeNo};
 use evenkeel_store::{
-    MessageKind, NodeMessage, Now, ProgressNote, ProgressStore, Running, Signal, Store as _,
-    StoreError,
+    CheckpointDisposition, Finish, FinishResult, MessageKind, NodeMessage, Now, ProgressNote,
+    ProgressStore, Running, Signal, Store as _, StoreError,
 };
+use futures::future::try_join3;
 use tokio_postgres::Row;
 
 use crate::PostgresStore;
-use crate::columns::{KeyColumns, attempt, fence, get, key, micros, sequence, text};
+use crate::attempts::owned::read_owned;
+use crate::connection::Connection;
 use crate::error::Tried;
-use crate::pool::Connection;
-use crate::runs::owned::read_owned;
+use crate::rows::{KeyColumns, attempt, fence, get, key, micros, sequence, text};
 
 #[async_trait]
 impl ProgressStore for PostgresStore {
@@ -132,4 +133,74 @@ fn read_letter(row: &Row) -> Tried<NodeMessage> {
         kind: word
             .ok_or_else(|| StoreError::corrupt("letter", "word", format!("{code} is unknown")))?,
     })
+}
+
+/// For those of a batch that took effect, in the transaction of their end. A statement is sent
+/// only if there is something for it to do: mostly there is not.
+pub(crate) async fn apply_attachments(
+    connection: &Connection,
+    batch: &[Finish],
+    results: &[FinishResult],
+) -> Tried<()> {
+    let is_done = |(_, result): &(&Finish, &FinishResult)| **result == FinishResult::Done;
+    let done = || batch.iter().zip(results).filter(is_done).map(|(finish, _)| finish);
+    let noted: KeyColumns =
+        done().filter(|finish| finish.attachments.has_notes).map(|finish| finish.key).collect();
+    let forgotten: KeyColumns = done()
+        .filter(|finish| finish.attachments.checkpoint == CheckpointDisposition::Forget)
+        .map(|finish| finish.key)
+        .collect();
+    let mut saved = SavedColumns::default();
+    for finish in done() {
+        if let CheckpointDisposition::Save(data) = &finish.attachments.checkpoint {
+            saved.keys.push(finish.key);
+            saved.saved_at.push(finish.finished_at.as_micros());
+            saved.data.push(data);
+        }
+    }
+    try_join3(
+        forget_notes(connection, &noted),
+        forget_checkpoints(connection, &forgotten),
+        saved.save(connection),
+    )
+    .await?;
+    Ok(())
+}
+
+async fn forget_notes(connection: &Connection, keys: &KeyColumns) -> Tried<()> {
+    let KeyColumns { job_no, scheduled_at, sequence, attempt } = keys;
+    if !job_no.is_empty() {
+        let sql = sql!("finish_delete_notes");
+        connection.change(sql, &[job_no, scheduled_at, sequence, attempt]).await?;
+    }
+    Ok(())
+}
+
+async fn forget_checkpoints(connection: &Connection, keys: &KeyColumns) -> Tried<()> {
+    let KeyColumns { job_no, scheduled_at, sequence, .. } = keys;
+    if !job_no.is_empty() {
+        let sql = sql!("finish_delete_checkpoints");
+        connection.change(sql, &[job_no, scheduled_at, sequence]).await?;
+    }
+    Ok(())
+}
+
+/// Checkpoints as arrays.
+#[derive(Default)]
+struct SavedColumns<'a> {
+    keys: KeyColumns,
+    saved_at: Vec<i64>,
+    data: Vec<&'a [u8]>,
+}
+
+impl SavedColumns<'_> {
+    async fn save(&self, connection: &Connection) -> Tried<()> {
+        let KeyColumns { job_no, scheduled_at, sequence, .. } = &self.keys;
+        if !job_no.is_empty() {
+            let sql = sql!("finish_save_checkpoints");
+            let Self { saved_at, data, .. } = self;
+            connection.change(sql, &[job_no, scheduled_at, sequence, saved_at, data]).await?;
+        }
+        Ok(())
+    }
 }

@@ -13,9 +13,9 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use crate::PostgresStore;
-use crate::columns::{KeyColumns, count, get, key, maybe_priority, time};
+use crate::connection::Connection;
 use crate::error::Tried;
-use crate::pool::Connection;
+use crate::rows::{KeyColumns, count, get, key, maybe_priority, time};
 
 #[async_trait]
 impl QueueStore for PostgresStore {
@@ -144,7 +144,7 @@ async fn parked(connection: &Connection, limit: u32) -> Tried<[u64; LimitScope::
     let sql = sql!("queue_depths_parked");
     let mut parked = [0; LimitScope::ALL.len()];
     for row in connection.rows(sql, &[&i64::from(limit)]).await? {
-        if let Some(scope) = LimitScope::of_room_sign(get(&row, 0)?) {
+        if let Some(scope) = LimitScope::of_queue_pool_code(get(&row, 0)?) {
             parked[scope as usize] = count(&row, 1)?;
         }
     }

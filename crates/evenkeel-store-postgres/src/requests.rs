@@ -5,9 +5,9 @@ use evenkeel_core::Timestamp;
 use evenkeel_store::{Answered, Begun, KeyedRequest, Now, RequestStore, Scope, StoreError};
 
 use crate::PostgresStore;
-use crate::columns::{get, micros, span_micros, time};
+use crate::connection::Connection;
 use crate::error::{Failure, Tried};
-use crate::pool::Connection;
+use crate::rows::{get, micros, span_micros, time};
 
 #[async_trait]
 impl RequestStore for PostgresStore {

@@ -10,8 +10,8 @@ use futures::future::try_join;
 use tokio_postgres::Row;
 
 use crate::PostgresStore;
-use crate::columns::{count, get, micros, time};
 use crate::error::Tried;
+use crate::rows::{count, get, micros, time};
 
 #[async_trait]
 impl SecretStore for PostgresStore {
@@ -26,7 +26,7 @@ impl SecretStore for PostgresStore {
                 let (tenant, NewSecret { name, sealed, by }, now) = &*args;
                 let Sealed { key_id, nonce, ciphertext } = sealed;
                 let sql = sql!("put_secret");
-                let values: crate::pool::Params<'_> =
+                let values: crate::connection::Params<'_> =
                     &[tenant, name, key_id, nonce, ciphertext, now, by];
                 read_info(&connection.row(sql, values).await?)
             })
@@ -112,7 +112,7 @@ impl SecretStore for PostgresStore {
                 |connection, args| async move {
                     let (tenant, key_id, after, limit) = &*args;
                     let sql = sql!("stale_secrets");
-                    let values: crate::pool::Params<'_> =
+                    let values: crate::connection::Params<'_> =
                         &[tenant, key_id, &after.0, &after.1, limit];
                     let rows = connection.rows(sql, values).await?;
                     rows.iter().map(read_sealed).collect()
@@ -141,7 +141,7 @@ impl SecretStore for PostgresStore {
                 let nonces: Vec<&[u8]> = sealed().map(|sealed| &sealed.nonce[..]).collect();
                 let texts: Vec<&[u8]> = sealed().map(|sealed| &sealed.ciphertext[..]).collect();
                 let sql = sql!("reseal_secrets");
-                let values: crate::pool::Params<'_> =
+                let values: crate::connection::Params<'_> =
                     &[tenant, &tenants, &names, &before, &keys, &nonces, &texts];
                 connection.change(sql, values).await
             })

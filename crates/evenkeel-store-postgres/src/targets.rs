@@ -12,9 +12,9 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::PostgresStore;
-use crate::columns::{count, get, maybe_time, micros, time};
+use crate::connection::Connection;
 use crate::error::{Failure, Tried};
-use crate::pool::Connection;
+use crate::rows::{count, get, maybe_time, micros, time};
 
 #[async_trait]
 impl TargetStore for PostgresStore {

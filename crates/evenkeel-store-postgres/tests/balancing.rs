@@ -8,8 +8,8 @@ mod rings;
 
 use std::sync::Arc;
 
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::balance::{COST_MAX, Load, LoadProfile, LoadProfileKey, Move, Placement};
-use evenkeel_core::run::Outcome;
 use evenkeel_core::{JobNo, Span};
 use evenkeel_store::{
     Action, Finish, Fire, FireResult, JobChange, LoadProfileCount, MoveBatch, Moved, NewJob,
@@ -97,10 +97,10 @@ async fn assert_counts_are_true(rig: &Rig, onlooker: &Client, options: &Postgres
     let schema = options.schema.as_deref().unwrap();
     let sql = format!(
         "SELECT (SELECT count(*) FROM {schema}.job_state
-                  WHERE counted <> (slot IS NOT NULL AND coalesce(rhythm, 0) <> 0)),
+                  WHERE counted <> (slot IS NOT NULL AND coalesce(load_profile, 0) <> 0)),
                 (SELECT count(*)
-                   FROM {schema}.rhythm r
-                   FULL JOIN (SELECT tenant_no, rhythm AS key, count(*) AS jobs,
+                   FROM {schema}.load_profile r
+                   FULL JOIN (SELECT tenant_no, load_profile AS key, count(*) AS jobs,
                                      sum(cost_us) AS cost_us
                                 FROM {schema}.job_state WHERE counted GROUP BY 1, 2) AS s
                   USING (tenant_no, key)
@@ -178,7 +178,7 @@ async fn fire_and_finish(rig: &Rig, worker: usize, jobs: &[JobNo]) {
 
 fn end_of(rig: &Rig, owned: &OwnedAttempt, round: i64) -> Finish {
     let held = Held { key: owned.key, fence: owned.fence };
-    let stop = Then::EndChain { stop_job: true, next_at: None };
+    let stop = Then::EndRun { stop_job: true, next_at: None };
     match (owned.key.job_no.0 + round) % 9 {
         0 => rig.end(held, Outcome::Failed, stop),
         _ => rig.end(held, Outcome::Completed, OVER),
@@ -323,12 +323,13 @@ async fn jobs_from_before_there_were_counts_are_counted_in_pages() {
     jobs.push(unnamed_job().periodic(3600, 60).build());
     jobs.push(unnamed_job().never().build());
     let jobs = rig.add_all(jobs).await;
-    let known = |store: Arc<dyn Store>| async move { store.load_profiles(None, 1000).await.unwrap() };
+    let known =
+        |store: Arc<dyn Store>| async move { store.load_profiles(None, 1000).await.unwrap() };
     let counted: Vec<LoadProfileCount> = known(Arc::clone(&rig.store)).await;
     let schema = options.schema.as_deref().unwrap();
     let forget = format!(
-        "UPDATE {schema}.job_state SET rhythm = NULL, cost_us = 0, counted = false;
-         DELETE FROM {schema}.rhythm"
+        "UPDATE {schema}.job_state SET load_profile = NULL, cost_us = 0, counted = false;
+         DELETE FROM {schema}.load_profile"
     );
     onlooker.batch_execute(&forget).await.unwrap();
     assert_eq!(known(Arc::clone(&rig.store)).await, []);
@@ -363,7 +364,7 @@ async fn what_cannot_be_read_does_not_keep_others_from_being_counted() {
     rig.add_all(vec![unnamed_job().build(), unnamed_job().build()]).await;
     let schema = options.schema.as_deref().unwrap();
     let spoil = format!(
-        "UPDATE {schema}.job_state SET rhythm = NULL, counted = false; DELETE FROM {schema}.rhythm;
+        "UPDATE {schema}.job_state SET load_profile = NULL, counted = false; DELETE FROM {schema}.load_profile;
          UPDATE {schema}.job SET definition = 'of another age' WHERE job_no = 1"
     );
     onlooker.batch_execute(&spoil).await.unwrap();
@@ -405,13 +406,13 @@ async fn a_walk_repairs_counts_of_jobs_that_have_no_next_time() {
     let schema = options.schema.as_deref().unwrap();
     let spoil = format!(
         "UPDATE {schema}.job_state SET slot = NULL, next_at = NULL WHERE job_no IN ({}, {});
-         INSERT INTO {schema}.rhythm SELECT tenant_no, 7, '', -1, -5 FROM {schema}.rhythm LIMIT 1",
+         INSERT INTO {schema}.load_profile SELECT tenant_no, 7, '', -1, -5 FROM {schema}.load_profile LIMIT 1",
         jobs[0].no.0, jobs[2].no.0
     );
     onlooker.batch_execute(&spoil).await.unwrap();
     assert_eq!(rig.store.recount_load(None, 10).await.unwrap().changed, 2);
     assert_counted(&*rig.store, &[rig.scope]).await;
-    let sql = format!("SELECT count(*), sum(jobs)::int8 FROM {schema}.rhythm");
+    let sql = format!("SELECT count(*), sum(jobs)::int8 FROM {schema}.load_profile");
     let left = onlooker.query_one(&sql, &[]).await.unwrap();
     assert_eq!((left.get::<_, i64>(0), left.get::<_, i64>(1)), (1, 1));
     assert_eq!(rig.store.recount_load(None, 10).await.unwrap().changed, 0);
@@ -424,7 +425,7 @@ async fn rhythms_that_no_job_has_leave_no_rows() {
     let job = rig.add(unnamed_job().build()).await;
     rig.store.delete(&rig.scope, job.id, now(0)).await.unwrap();
     let onlooker = common::onlooker(&options.url).await;
-    let sql = format!("SELECT count(*) FROM {}.rhythm", options.schema.as_deref().unwrap());
+    let sql = format!("SELECT count(*) FROM {}.load_profile", options.schema.as_deref().unwrap());
     let rows = async || onlooker.query_one(&sql, &[]).await.unwrap().get::<_, i64>(0);
     assert_eq!((rows().await, rig.store.load_profiles(None, 10).await.unwrap()), (1, Vec::new()));
     rig.store.recount_load(None, 10).await.unwrap();

@@ -6,11 +6,9 @@ mod common;
 
 use std::sync::Arc;
 
-use evenkeel_core::aging::Aging;
 use evenkeel_core::dedup::{Dedup, DedupScope};
-use evenkeel_core::order::Priority;
-use evenkeel_core::{JobNo, Progress, Shard, Span, Timestamp};
-use evenkeel_store::{FinishResult, ProgressNote, Prune, Registered, RunStatsDelta};
+use evenkeel_core::{Progress, Span};
+use evenkeel_store::{FinishResult, ProgressNote, Prune, RunStatsDelta};
 use evenkeel_store_postgres::{PostgresOptions, PostgresStore};
 use evenkeel_store_testkit::Opened;
 use evenkeel_store_testkit::fixtures::{at, new_job, now};
@@ -52,7 +50,7 @@ async fn what_a_deleted_job_left_is_forgotten_though_its_history_stays() {
     assert_eq!(done(deleted).running, []);
     assert_eq!(rig.store.prune(everything).await.unwrap().forgotten, 0);
     assert_eq!((count("note").await, count("checkpoint").await), (0, 0));
-    assert_eq!(count("run").await, 2);
+    assert_eq!(count("attempt").await, 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -75,70 +73,9 @@ async fn the_key_of_a_job_that_is_just_given_a_time_stays() {
     // What is not committed is not seen, but who does it is.
     assert_eq!(forget().await, 0);
     changer.batch_execute("COMMIT").await.unwrap();
-    assert_eq!((forget().await, rows(&options, "dedup").await), (0, 1));
+    assert_eq!((forget().await, rows(&options, "dedup_key").await), (0, 1));
     change("NULL").await;
-    assert_eq!((forget().await, rows(&options, "dedup").await), (1, 0));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn tables_of_the_first_version_are_brought_up_to_date() {
-    let options = common::fresh_options(common::url()).await;
-    let schema = options.schema.as_deref().unwrap();
-    let onlooker = common::onlooker(&options.url).await;
-    let begin = format!("CREATE SCHEMA {schema}; SET search_path = {schema}");
-    onlooker.batch_execute(&begin).await.unwrap();
-    for sql in [
-        include_str!("../migrations/0001_init.sql"),
-        sql!("migrate_create_table"),
-        "INSERT INTO schema_migration (version) VALUES (1)",
-        "INSERT INTO tenant (name) VALUES ('before'), ('main')",
-        "INSERT INTO job (id, tenant_no, about, definition, created_at, updated_at)
-         VALUES (gen_random_uuid(), 2, '{}', 'as it was', 7, 8),
-                (gen_random_uuid(), 2, '{}', 'has failed', 7, 8),
-                (gen_random_uuid(), 2, '{}', 'is gone', 7, 8)",
-        r#"INSERT INTO job (id, tenant_no, about, definition, created_at, updated_at)
-         VALUES (gen_random_uuid(), 2,
-                 '{"metadata":{"a\"b":5,"t":"x","yes":true,"no":null,"l":[1]}}',
-                 '{"executor":{"kind":"http"},"lane":"critical"}', 7, 8)"#,
-        "INSERT INTO job_state (job_no, tenant_no, shard, next_at, slot, failures, deleted)
-         VALUES (1, 2, 1, 60, 0, 0, false), (2, 2, 2, 60, 0, 3, false), (3, 2, 3, 60, 0, 3, true),
-                (4, 2, 4, 60, 0, 0, false)",
-        "INSERT INTO job (id, tenant_no, about, definition, created_at, updated_at)
-         VALUES (gen_random_uuid(), 1, '{}', 'of another', 7, 8)",
-        "INSERT INTO job_state (job_no, tenant_no, shard, next_at, slot, failures, deleted)
-         VALUES (5, 1, 5, 60, 0, 0, false)",
-        "INSERT INTO ready (pool, lane, priority, should_start_by, ready_at, scheduled_at, job_no,
-                            sequence, attempt, tenant_no)
-         VALUES ('default', 1, 30, 99, 5000000000, 60, 1, 0, 0, 2)",
-    ] {
-        onlooker.batch_execute(sql).await.unwrap();
-    }
-    let rig = rig(PostgresStore::connect(options.clone()).await.unwrap()).await;
-    assert_eq!(rig.scope.tenant.0, 2, "what was there is there");
-    assert_eq!((rows(&options, "note").await, rows(&options, "letter").await), (0, 0));
-    let loaded = rig.store.load_jobs(&[JobNo(1)]).await.unwrap();
-    assert_eq!((loaded[0].since, loaded[0].fired), (Timestamp::from_micros(7), 0));
-    assert_eq!(loaded[0].definition, "as it was");
-    assert_eq!(rows(&options, "job WHERE executor = 'http' AND lane = 0").await, 1);
-    let labels = r#"job_label WHERE job_no = 4
-                    AND (key, value) IN (('a"b', '5'), ('t', 'x'), ('yes', 'true'))"#;
-    assert_eq!((rows(&options, labels).await, rows(&options, "job_label").await), (3, 3));
-    let shards: Vec<Shard> = Shard::all().collect();
-    let watched = rig.store.to_judge(&shards, 10, now(0)).await.unwrap().jobs;
-    assert_eq!(watched.iter().map(|job| job.no).collect::<Vec<_>>(), [JobNo(2)]);
-    // What is on the list is marked so: a good end has it judged again, or it can leave.
-    rig.store.mark_at_risk(&[JobNo(2)]).await.unwrap();
-    assert_eq!(rows(&options, "job_state WHERE watched").await, 1);
-    assert_eq!(rows(&options, &format!("job_state WHERE stopped_at = {}", i64::MAX)).await, 1);
-    // Numbers are counted for each tenant, and go on.
-    let numbered = "job WHERE (job_no, number) IN ((1, 1), (2, 2), (3, 3), (4, 4), (5, 1))";
-    assert_eq!(rows(&options, numbered).await, 5);
-    let added = rig.register(vec![new_job("later").build()]).await;
-    assert!(matches!(added[..], [Registered::Created { number: 5, .. }]), "{added:?}");
-    // What waits rises as if it had come now.
-    let priority = Priority::try_from(30).unwrap();
-    let rise = Aging::default().rise(priority, Timestamp::from_micros(5_000_000_000)).0;
-    assert_eq!(rows(&options, &format!("ready WHERE rise = {rise}")).await, 1);
+    assert_eq!((forget().await, rows(&options, "dedup_key").await), (1, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -157,7 +94,7 @@ async fn no_index_holds_a_column_that_firing_writes_but_the_slot() {
     let table = format!("{}.job_state", options.schema.as_deref().unwrap());
     let rows = onlooker.query(sql, &[&table]).await.unwrap();
     let columns: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
-    assert_eq!(columns, ["active", "job_no", "rhythm", "shard", "slot", "tenant_no"]);
+    assert_eq!(columns, ["active", "job_no", "load_profile", "shard", "slot", "tenant_no"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -190,7 +127,7 @@ async fn a_tenants_counts_follow_each_order() {
 async fn what_a_node_said_that_runs_is_forgotten_when_it_retires() {
     let (store, options) = common::open().await;
     let rig = rig(store).await;
-    let count = async || rows(&options, "tally_running").await;
+    let count = async || rows(&options, "run_stats_running").await;
     let stays = rig.join("node-2", 1).await;
     let tally = RunStatsDelta {
         tenant: rig.scope.tenant,

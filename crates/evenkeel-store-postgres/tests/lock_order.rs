@@ -120,7 +120,7 @@ async fn whoever_cannot_give_out_places_leaves_the_queue_to_who_can() {
     let limit = LimitKey::of_tenant(rig.scope.tenant);
     let lock = format!(
         "SELECT pg_advisory_xact_lock(hashtextextended(
-             'evenkeel place ' || current_schema() || ' {limit}', 0))"
+             'evenkeel permit ' || current_schema() || ' {limit}', 0))"
     );
     holder.batch_execute(&lock).await.unwrap();
     let limits = Limits { tenants: [(rig.scope.tenant, 30)].into(), ..Limits::default() };

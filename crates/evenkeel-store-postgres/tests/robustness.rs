@@ -7,9 +7,9 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::run::Outcome;
 use evenkeel_core::schedule::{Interval, Schedule};
 use evenkeel_core::{About, AttemptKey, Definition, JobId, JobNo, NodeNo, Span, Timestamp};
 use evenkeel_private_postgres::{Options, PrivatePostgres};
@@ -88,10 +88,10 @@ fn finish(fire: &Fire) -> Finish {
         started_at: fire.due,
         finished_at: fire.due,
         results: Results::default(),
-        then: Then::EndChain { stop_job: false, next_at: None },
+        then: Then::EndRun { stop_job: false, next_at: None },
         priority: None,
-        traces: Attachments::default(),
-        watch: false,
+        attachments: Attachments::default(),
+        judge: false,
         unstored_since: None,
         hook: evenkeel_store::Hook::None,
     }
@@ -114,7 +114,7 @@ async fn a_trigger_that_waited_for_a_deletion_finds_no_job() {
         (common::onlooker(&options.url).await, common::onlooker(&options.url).await);
     let schema = options.schema.as_deref().unwrap();
     let delete = format!(
-        "BEGIN; UPDATE {schema}.job SET standing = 3 WHERE job_no = {no};
+        "BEGIN; UPDATE {schema}.job SET state = 3 WHERE job_no = {no};
          UPDATE {schema}.job_state SET stopped_at = {max}, active = false WHERE job_no = {no}",
         no = no.0,
         max = i64::MAX
@@ -133,7 +133,7 @@ async fn a_trigger_that_waited_for_a_deletion_finds_no_job() {
     deleter.batch_execute("COMMIT").await.unwrap();
     assert_eq!(asked.await.unwrap().unwrap(), Triggered::NotFound);
     let census = store.census().await.unwrap();
-    assert_eq!((census.wakes, census.live), (0, 0));
+    assert_eq!((census.delayed, census.live), (0, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -287,7 +287,7 @@ async fn a_purge_waits_for_what_ends_before_it_locks_the_job() {
     let schema = options.schema.clone().unwrap();
     finishing.batch_execute(&format!("SET search_path = {schema}")).await.unwrap();
     let finishing = finishing.transaction().await.unwrap();
-    finishing.execute("UPDATE run SET error = NULL WHERE job_no = $1", &[&no.0]).await.unwrap();
+    finishing.execute("UPDATE attempt SET error = NULL WHERE job_no = $1", &[&no.0]).await.unwrap();
     let purging = {
         let store = Arc::clone(&store);
         tokio::spawn(async move { store.purge(&scope, id, 10).await })
@@ -375,7 +375,7 @@ async fn many_nodes_may_start_at_once_on_an_empty_database() {
 async fn a_newer_schema_is_refused() {
     let (_store, options) = common::open().await;
     let schema = options.schema.clone().unwrap();
-    let sql = format!("INSERT INTO {schema}.schema_migration (version) VALUES (99)");
+    let sql = format!("INSERT INTO {schema}.schema_version (version) VALUES (99)");
     common::onlooker(&options.url).await.batch_execute(&sql).await.unwrap();
     let refused = PostgresStore::connect(options).await.unwrap_err();
     assert!(matches!(refused, OpenError::NewerSchema { found: 99, .. }), "{refused:?}");

@@ -6,8 +6,8 @@ mod common;
 
 use std::sync::Arc;
 
+use evenkeel_core::attempt::Outcome;
 use evenkeel_core::condition::Reason;
-use evenkeel_core::run::Outcome;
 use evenkeel_core::{JobNo, Shard, Timestamp};
 use evenkeel_store::{
     DueJob, Finish, FinishResult, Fire, Judgement, OwnedAttempt, Store, Supersede,
@@ -55,12 +55,12 @@ async fn contradictions(onlooker: &Client, options: &PostgresOptions) -> Vec<i64
         "SET search_path = {schema};
          CREATE TEMP VIEW wrong AS
          SELECT (SELECT count(*) FROM job_state s
-                  WHERE s.watched <> EXISTS (SELECT FROM watch w WHERE w.job_no = s.job_no)) AS one,
-                (SELECT count(*) FROM job_state s WHERE s.watched AND s.stopped_at = 9223372036854775807) AS two,
+                  WHERE s.has_condition <> EXISTS (SELECT FROM job_condition w WHERE w.job_no = s.job_no)) AS one,
+                (SELECT count(*) FROM job_state s WHERE s.has_condition AND s.stopped_at = 9223372036854775807) AS two,
                 (SELECT count(*) FROM tenant t
-                  WHERE t.warnings <> (SELECT count(*) FROM watch w
+                  WHERE t.warnings <> (SELECT count(*) FROM job_condition w
                                         WHERE w.tenant_no = t.tenant_no AND w.level = 1)
-                     OR t.errors <> (SELECT count(*) FROM watch w
+                     OR t.errors <> (SELECT count(*) FROM job_condition w
                                       WHERE w.tenant_no = t.tenant_no AND w.level = 2)) AS three"
     );
     onlooker.batch_execute(&sql).await.unwrap();
@@ -202,5 +202,5 @@ async fn the_list_stays_true_in_a_crowd_that_does_not_deadlock() {
     let counts = rig.store.condition_counts(&rig.scope).await.unwrap();
     assert_eq!(counts.jobs, 20);
     let census = rig.census().await;
-    assert_eq!(census.live, census.running + census.ready + census.wakes);
+    assert_eq!(census.live, census.running + census.ready + census.delayed);
 }

@@ -1,11 +1,10 @@
 //! Counts of load, and moves.
 
-mod counts;
+mod load_profiles;
 mod moves;
-mod placements;
+mod prune;
 mod rebalances;
-mod rhythms;
-mod scores;
+mod recount;
 
 use async_trait::async_trait;
 use evenkeel_core::balance::{LoadProfileKey, Placement};
@@ -14,11 +13,14 @@ use evenkeel_store::{
     BalanceStore, BeganRebalance, LoadProfileCount, MoveBatch, Moved, Now, Page, PageRequest,
     Rebalance, RebalancePart, RebalanceState, Recounted, SavedScore, Scope, StoreError,
 };
+use tokio_postgres::Row;
 use uuid::Uuid;
 
-pub(crate) use counts::{Counts, LoadColumns, count_ended};
+pub(crate) use load_profiles::{Counts, LoadColumns, count_ended};
 
 use crate::PostgresStore;
+use crate::error::Tried;
+use crate::rows::{count, get, time};
 
 #[async_trait]
 impl BalanceStore for PostgresStore {
@@ -27,7 +29,7 @@ impl BalanceStore for PostgresStore {
         after: Option<(TenantNo, LoadProfileKey)>,
         limit: u32,
     ) -> Result<Vec<LoadProfileCount>, StoreError> {
-        rhythms::rhythms(self, after, limit).await
+        load_profiles::load_profiles(self, after, limit).await
     }
 
     async fn tenant_load_profiles(
@@ -36,11 +38,11 @@ impl BalanceStore for PostgresStore {
         after: Option<LoadProfileKey>,
         limit: u32,
     ) -> Result<Vec<LoadProfileCount>, StoreError> {
-        rhythms::tenant_load_profiles(self, scope, after, limit).await
+        load_profiles::tenant_load_profiles(self, scope, after, limit).await
     }
 
     async fn count_uncounted(&self, limit: u32) -> Result<u32, StoreError> {
-        rhythms::count_uncounted(self, limit).await
+        recount::count_uncounted(self, limit).await
     }
 
     async fn recount_load(
@@ -48,7 +50,7 @@ impl BalanceStore for PostgresStore {
         after: Option<JobNo>,
         limit: u32,
     ) -> Result<Recounted, StoreError> {
-        rhythms::recount_load(self, after, limit).await
+        recount::recount_load(self, after, limit).await
     }
 
     async fn placements(
@@ -57,7 +59,7 @@ impl BalanceStore for PostgresStore {
         after: Option<JobNo>,
         limit: u32,
     ) -> Result<Vec<Placement>, StoreError> {
-        placements::placements(self, scope, after, limit).await
+        moves::placements(self, scope, after, limit).await
     }
 
     async fn placements_of(
@@ -65,7 +67,7 @@ impl BalanceStore for PostgresStore {
         scope: &Scope,
         jobs: &[JobNo],
     ) -> Result<Vec<Placement>, StoreError> {
-        placements::placements_of(self, scope, jobs).await
+        moves::placements_of(self, scope, jobs).await
     }
 
     async fn plan_rebalance(
@@ -132,7 +134,18 @@ impl BalanceStore for PostgresStore {
     }
 
     async fn save_score(&self, tenant: TenantNo, score: SavedScore) -> Result<bool, StoreError> {
-        scores::save_score(self, tenant, score).await
+        self.api
+            .run((tenant.0, score), |connection, args| async move {
+                let (tenant, score) = &*args;
+                let SavedScore { hour, score, next_score, cost_score, peak, mean, jobs } = score;
+                let (hour, jobs) = (hour.as_micros(), i64::try_from(*jobs).unwrap_or(i64::MAX));
+                let sql = sql!("save_score");
+                let kept = connection
+                    .change(sql, &[tenant, &hour, score, next_score, cost_score, peak, mean, &jobs])
+                    .await?;
+                Ok(kept == 1)
+            })
+            .await
     }
 
     async fn scores(
@@ -142,7 +155,19 @@ impl BalanceStore for PostgresStore {
         until: Timestamp,
         limit: u32,
     ) -> Result<Vec<SavedScore>, StoreError> {
-        scores::scores(self, scope, from, until, limit).await
+        let args = (scope.tenant.0, from.as_micros(), until.as_micros(), i64::from(limit));
+        self.api
+            .run(args, |connection, args| async move {
+                let (tenant, from, until, limit) = &*args;
+                let sql = sql!("scores");
+                connection
+                    .rows(sql, &[tenant, from, until, limit])
+                    .await?
+                    .iter()
+                    .map(read_score)
+                    .collect()
+            })
+            .await
     }
 
     async fn prune_balance(
@@ -151,6 +176,18 @@ impl BalanceStore for PostgresStore {
         plans_before: Timestamp,
         limit: u32,
     ) -> Result<u64, StoreError> {
-        scores::prune_balance(self, scores_before, plans_before, limit).await
+        prune::prune_balance(self, scores_before, plans_before, limit).await
     }
+}
+
+fn read_score(row: &Row) -> Tried<SavedScore> {
+    Ok(SavedScore {
+        hour: time(row, 0)?,
+        score: get(row, 1)?,
+        next_score: get(row, 2)?,
+        cost_score: get(row, 3)?,
+        peak: get(row, 4)?,
+        mean: get(row, 5)?,
+        jobs: count(row, 6)?,
+    })
 }

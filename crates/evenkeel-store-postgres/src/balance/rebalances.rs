@@ -10,9 +10,9 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::PostgresStore;
-use crate::columns::{count, get, maybe_time, micros, time};
+use crate::connection::Connection;
 use crate::error::Tried;
-use crate::pool::Connection;
+use crate::rows::{count, get, maybe_time, micros, time};
 
 /// So many batches of a plan are sent at once: about a megabyte and a half.
 const SENT_MAX: usize = 64;

@@ -1,16 +1,16 @@
 //! How many jobs are in which state.
 
 use evenkeel_core::status::JobStatus;
-use evenkeel_core::{Span, Timestamp};
-use evenkeel_store::{JobCounts, LIST_SCAN_MAX, Scope, StoreError, status_when_due};
+use evenkeel_core::{Slot, Span, Timestamp};
+use evenkeel_store::{JobCounts, LIST_SCAN_MAX, Scope, SlotLoad, StoreError, status_when_due};
 use tokio_postgres::Row;
 
 use super::list::kept_count;
 use super::list_statements::{counting, counting_due};
 use crate::PostgresStore;
-use crate::columns::{count, get};
+use crate::connection::Connection;
 use crate::error::Tried;
-use crate::pool::Connection;
+use crate::rows::{count, get};
 
 /// How many jobs are in which state. Those that only wait for their next time are what the others
 /// leave.
@@ -88,4 +88,27 @@ async fn all_due(connection: &Connection, bound: i64) -> Tried<(u64, u64)> {
         due += if get(row, 0)? && !is_held { jobs } else { 0 };
     }
     Ok((due, looked_at))
+}
+
+pub(super) async fn slot_loads(
+    store: &PostgresStore,
+    scope: &Scope,
+    slots: &[Slot],
+    limit: u32,
+) -> Result<Vec<SlotLoad>, StoreError> {
+    let slots: Vec<i32> = slots.iter().map(|slot| slot.0).collect();
+    store
+        .api
+        .run((scope.tenant.0, slots, i64::from(limit)), |connection, args| async move {
+            let (tenant, slots, limit) = &*args;
+            let sql = sql!("slot_loads");
+            let rows = connection.rows(sql, &[tenant, slots, limit]).await?;
+            rows.iter().map(read_load).collect()
+        })
+        .await
+}
+
+fn read_load(row: &Row) -> Tried<SlotLoad> {
+    let jobs = u32::try_from(count(row, 0)?).unwrap_or(u32::MAX);
+    Ok(SlotLoad { jobs, counted_all: get(row, 1)? })
 }

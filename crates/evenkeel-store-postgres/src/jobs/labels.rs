@@ -3,8 +3,8 @@
 use evenkeel_core::{About, JobNo};
 use evenkeel_store::{Job, JobChange, labels_of};
 
+use crate::connection::Connection;
 use crate::error::Tried;
-use crate::pool::Connection;
 
 /// Labels of jobs, as arrays.
 #[derive(Debug, Default)]

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use evenkeel_core::{JobNo, Shard, Slot, Timestamp};
 use evenkeel_store::{
-    IndexScan, Job, JobCursor, JobFilter, JobSort, LIST_SCAN_MAX, ListIndex, ListWalk, Page,
-    PageRequest, ListPosition, Scope, SlotPart, SortBy, StoreError, WalkPath,
+    IndexScan, Job, JobCursor, JobFilter, JobSort, LIST_SCAN_MAX, ListIndex, ListPosition,
+    ListWalk, Page, PageRequest, Scope, SlotPart, SortBy, StoreError, WalkPath,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -14,9 +14,9 @@ use super::counts::held_status;
 use super::list_statements::{gathering, turned, walked, walking};
 use super::read::read_job;
 use crate::PostgresStore;
-use crate::columns::{count, get, micros};
+use crate::connection::Connection;
 use crate::error::Tried;
-use crate::pool::Connection;
+use crate::rows::{count, get, micros};
 
 /// A filtered walk looks at so many jobs at a time.
 const STEP: i64 = 1_000;
@@ -150,7 +150,11 @@ impl List {
     }
 
     /// Where in the list a cursor stands.
-    async fn place_of(&self, connection: &Connection, cursor: JobCursor) -> Tried<Option<ListPosition>> {
+    async fn place_of(
+        &self,
+        connection: &Connection,
+        cursor: JobCursor,
+    ) -> Tried<Option<ListPosition>> {
         if self.sort.by != SortBy::Name {
             return Ok(Some(ListPosition { at: cursor.at, name: None, no: cursor.no }));
         }

@@ -1,16 +1,13 @@
 //! The verbs of users on jobs.
 
+mod commands;
 mod counts;
 mod labels;
 mod list;
 mod list_statements;
-mod loads;
-mod order;
-mod plan;
 mod purge;
 mod read;
 mod register;
-mod register_keyed;
 mod trigger;
 
 use async_trait::async_trait;
@@ -21,8 +18,9 @@ use evenkeel_store::{
 };
 use uuid::Uuid;
 
-pub(crate) use order::read_clock;
+pub(crate) use commands::read_clock;
 pub(crate) use read::{get_job, get_jobs};
+pub(crate) use register::find_names;
 pub(crate) use trigger::free_keys;
 
 use crate::PostgresStore;
@@ -81,7 +79,7 @@ impl JobStore for PostgresStore {
         orders: Vec<JobCommand>,
         now: Now,
     ) -> Result<Vec<Applied>, StoreError> {
-        order::order(self, scope, orders, now).await
+        commands::apply_commands(self, scope, orders, now).await
     }
 
     async fn purge(&self, scope: &Scope, id: JobId, limit: u32) -> Result<u64, StoreError> {
@@ -152,7 +150,7 @@ impl JobStore for PostgresStore {
         slots: &[Slot],
         limit: u32,
     ) -> Result<Vec<SlotLoad>, StoreError> {
-        loads::slot_loads(self, scope, slots, limit).await
+        counts::slot_loads(self, scope, slots, limit).await
     }
 }
 

@@ -8,9 +8,9 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::PostgresStore;
-use crate::columns::{count, get};
+use crate::connection::Connection;
 use crate::error::{Failure, Tried};
-use crate::pool::Connection;
+use crate::rows::{count, get};
 
 /// So many chains that still go on are passed over in one step.
 const PASSED_MAX: u32 = 1_000;

@@ -2,14 +2,14 @@
 
 use evenkeel_core::{About, AttemptKey, JobId, JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    Job, NamedJob, JobState, StoreError, attempt_key_from_columns, outcome_from_code,
+    Job, JobState, NamedJob, StoreError, attempt_key_from_columns, outcome_from_code,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use crate::columns::{count, get, history, maybe_time, time};
+use crate::connection::Connection;
 use crate::error::Tried;
-use crate::pool::Connection;
+use crate::rows::{count, get, history, maybe_time, time};
 
 pub(crate) async fn get_job(connection: &Connection, id: Uuid, tenant: i32) -> Tried<Option<Job>> {
     Ok(get_jobs(connection, &[id], tenant).await?.pop())

@@ -8,16 +8,16 @@ use evenkeel_core::{JobId, JobNo};
 use evenkeel_store::{Applied, JobCommand, NewJob, Now, Registered, Scope, StoreError};
 use uuid::Uuid;
 
+use super::commands;
 use super::definition_text;
 use super::labels::Labels;
-use super::order;
-use super::register_keyed::{Fates, Name, Names, are_keyed, decide, kept_out, name_of};
 use crate::PostgresStore;
 use crate::balance::{Counts, LoadColumns};
-use crate::columns::{get, micros, slot};
+use crate::connection::Connection;
 use crate::dedup::column;
+use crate::dedup::{Fates, Name, Names, are_keyed, decide, kept_out, name_of};
 use crate::error::{Failure, Tried};
-use crate::pool::Connection;
+use crate::rows::{get, micros, slot};
 
 struct Args {
     tenant: i32,
@@ -113,7 +113,7 @@ async fn run_paused(
     let made = made.into_iter().next().ok_or(Failure::Again)?;
     if matches!(made, Registered::Created { .. }) {
         let orders = vec![JobCommand::pause(jobs[0].id)];
-        let obeyed = order::run(connection, &order::Args { tenant, now, orders }).await?;
+        let obeyed = commands::run(connection, &commands::Args { tenant, now, orders }).await?;
         if !matches!(obeyed[..], [Applied::Done(_)]) {
             return Err(Failure::Again);
         }
@@ -188,7 +188,7 @@ async fn run_keyed(
 }
 
 /// Who has the names of these jobs?
-pub(super) async fn find_names<'a>(
+pub(crate) async fn find_names<'a>(
     connection: &Connection,
     tenant: i32,
     jobs: &'a [NewJob],

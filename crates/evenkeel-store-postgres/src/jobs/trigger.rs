@@ -2,19 +2,19 @@
 
 use std::collections::HashSet;
 
-use evenkeel_core::dedup::Wish;
+use evenkeel_core::dedup::DedupPurpose;
 use evenkeel_core::status::Command;
 use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, Origin, Sequence, Timestamp};
 use evenkeel_store::{DedupClaim, Job, Now, Scope, StoreError, Trigger, Triggered};
 use uuid::Uuid;
 
-use super::order::read_clock;
+use super::commands::read_clock;
 use super::read::get_job;
 use crate::PostgresStore;
-use crate::columns::{get, micros, priority, sequence};
+use crate::connection::Connection;
 use crate::dedup::{Held, Keys, run_instead};
 use crate::error::{Failure, Tried};
-use crate::pool::Connection;
+use crate::rows::{get, micros, priority, sequence};
 
 struct Args {
     tenant: i32,
@@ -76,14 +76,14 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Triggered> {
     let Some(job) = get_job(connection, args.id, args.tenant).await? else {
         return Ok(Triggered::NotFound);
     };
-    if let Err(refusal) = job.facts().obey(Command::Trigger) {
+    if let Err(refusal) = job.facts().apply(Command::Trigger) {
         return Ok(Triggered::NotAllowed(refusal));
     }
     if args.idle_only && job.live > 0 {
         return Ok(Triggered::Busy);
     }
     let is_busy = !job.definition.overlap.may_start(job.live);
-    if let Some(wanted) = DedupClaim::by_run(&job, Wish::Run, Timestamp::from_micros(now))
+    if let Some(wanted) = DedupClaim::by_run(&job, DedupPurpose::Run, Timestamp::from_micros(now))
         && let Some(held) = take_key(connection, args, &wanted, is_busy).await?
     {
         return instead(connection, args, held).await;

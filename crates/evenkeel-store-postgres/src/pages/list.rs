@@ -11,12 +11,12 @@ use serde::de::DeserializeOwned;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::lexemes::Home;
+use super::search::Home;
 use super::search::search;
 use crate::PostgresStore;
-use crate::columns::{count, get, time};
+use crate::connection::Connection;
 use crate::error::Tried;
-use crate::pool::Connection;
+use crate::rows::{count, get, time};
 
 /// A list is counted exactly, and ranked, up to here.
 pub(super) const COUNT_MAX: i64 = 10_000;
@@ -143,7 +143,7 @@ fn stored_page(row: &Row) -> Tried<StoredPage> {
             status: small(row, 4, id, "status")?,
             content_type: get(row, 5)?,
             depth: small(row, 6, id, "depth")?,
-            content_hash: super::keep::hash(get(row, 7)?)?,
+            content_hash: super::save::hash(get(row, 7)?)?,
             etag: get(row, 11)?,
             last_modified: get(row, 12)?,
             text: get(row, 13)?,

@@ -2,7 +2,7 @@
 
 use evenkeel_store::text::{Needle, Needles};
 
-use super::lexemes::Home;
+use super::search::Home;
 
 /// The texts of three `tsquery`s.
 pub(super) struct Matching {

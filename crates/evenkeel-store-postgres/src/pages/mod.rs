@@ -2,11 +2,10 @@
 //!
 //! They use the connections of users, not those that jobs are fired on.
 
-mod forget;
-mod keep;
-mod lexemes;
 mod list;
 mod matching;
+mod prune;
+mod save;
 mod search;
 
 use async_trait::async_trait;
@@ -27,7 +26,7 @@ impl PageStore for PostgresStore {
         job: JobNo,
         pages: &[PageId],
     ) -> Result<Vec<KnownPage>, StoreError> {
-        keep::known(self, job, pages).await
+        save::known(self, job, pages).await
     }
 
     async fn save_pages(
@@ -36,19 +35,19 @@ impl PageStore for PostgresStore {
         pages: Vec<PageContent>,
         now: Now,
     ) -> Result<Vec<Kept>, StoreError> {
-        keep::keep(self, shelf, pages, now).await
+        save::keep(self, shelf, pages, now).await
     }
 
     async fn see_pages(&self, job: JobNo, pages: &[PageId], now: Now) -> Result<(), StoreError> {
-        keep::see(self, job, pages, now).await
+        save::see(self, job, pages, now).await
     }
 
     async fn prune_pages(&self, job: JobNo, pages: &[PageId]) -> Result<u64, StoreError> {
-        forget::forget(self, job, pages).await
+        prune::forget(self, job, pages).await
     }
 
     async fn clear_pages(&self, limit: u32) -> Result<u64, StoreError> {
-        forget::clear(self, limit).await
+        prune::clear(self, limit).await
     }
 
     async fn list_pages(

@@ -8,9 +8,9 @@ use evenkeel_store::{Fire, FireResult, Fired, Now, Start, StoreError, skip_reaso
 use tokio_postgres::Row;
 
 use crate::PostgresStore;
-use crate::columns::{TicketColumns, get, micros, sequence, slot, ticket_of, time};
+use crate::connection::Connection;
 use crate::error::Tried;
-use crate::pool::Connection;
+use crate::rows::{TicketColumns, get, micros, sequence, slot, ticket_of, time};
 
 pub(super) async fn fire(
     store: &PostgresStore,

@@ -1,10 +1,10 @@
 //! The verbs of the scheduler.
 
+mod claim_windows;
+mod due_jobs;
 mod fire;
-mod load;
-mod openings;
+mod fire_delayed;
 mod supersede;
-mod wakes;
 
 use async_trait::async_trait;
 use evenkeel_core::{AttemptKey, JobNo, NodeNo, Shard, Slot, Timestamp};
@@ -24,11 +24,11 @@ impl ScheduleStore for PostgresStore {
         after: Option<JobNo>,
         limit: u32,
     ) -> Result<Vec<DueJob>, StoreError> {
-        load::load_due(self, shard, until, after, limit).await
+        due_jobs::load_due(self, shard, until, after, limit).await
     }
 
     async fn load_jobs(&self, jobs: &[JobNo]) -> Result<Vec<DueJob>, StoreError> {
-        load::load_jobs(self, jobs).await
+        due_jobs::load_jobs(self, jobs).await
     }
 
     async fn look_ahead(
@@ -38,7 +38,7 @@ impl ScheduleStore for PostgresStore {
         limit: u32,
         now: Now,
     ) -> Result<LookAhead, StoreError> {
-        load::look_ahead(self, shards, until, limit, now).await
+        due_jobs::look_ahead(self, shards, until, limit, now).await
     }
 
     async fn fire(&self, node: NodeNo, batch: Vec<Fire>, now: Now) -> Result<Fired, StoreError> {
@@ -51,7 +51,7 @@ impl ScheduleStore for PostgresStore {
         batch: Vec<FireDelayed>,
         now: Now,
     ) -> Result<Fired, StoreError> {
-        wakes::fire_delayed(self, node, batch, now).await
+        fire_delayed::fire_delayed(self, node, batch, now).await
     }
 
     async fn supersede(&self, batch: &[Supersede], now: Now) -> Result<(), StoreError> {
@@ -59,7 +59,7 @@ impl ScheduleStore for PostgresStore {
     }
 
     async fn postpone(&self, batch: &[Postpone]) -> Result<(), StoreError> {
-        wakes::postpone(self, batch).await
+        fire_delayed::postpone(self, batch).await
     }
 
     async fn find_closed_windows(
@@ -68,10 +68,13 @@ impl ScheduleStore for PostgresStore {
         limit: u32,
         now: Now,
     ) -> Result<Vec<ClosedAttempt>, StoreError> {
-        openings::closed(self, shards, limit, now).await
+        claim_windows::closed(self, shards, limit, now).await
     }
 
-    async fn set_claim_windows(&self, batch: &[(AttemptKey, ClaimWindow)]) -> Result<(), StoreError> {
-        openings::reopen(self, batch).await
+    async fn set_claim_windows(
+        &self,
+        batch: &[(AttemptKey, ClaimWindow)],
+    ) -> Result<(), StoreError> {
+        claim_windows::reopen(self, batch).await
     }
 }

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use evenkeel_core::JobNo;
-use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_store::{Now, StoreError, Supersede};
 
 use crate::PostgresStore;
-use crate::columns::{get, job_numbers, micros};
+use crate::attempts::{JobRuns, Withdrawn, close_runs};
+use crate::connection::Connection;
 use crate::error::Tried;
-use crate::pool::Connection;
-use crate::withdraw::{Chains, Withdrawn, close};
+use crate::rows::{get, job_numbers, micros};
 
 /// What changes its place between two looks is found by another, but not for ever: whoever wants a
 /// job replaced comes again as long as it is busy.
@@ -92,7 +92,7 @@ async fn run(connection: &Connection, decided: &Decided, now: Option<i64>) -> Tr
     }
     let sql = sql!("supersede_withdraw_delayed");
     for row in connection.rows(sql, &[jobs, generations, due]).await? {
-        withdrawn.push(Withdrawn::from_wake(&row)?);
+        withdrawn.push(Withdrawn::from_delayed(&row)?);
     }
     if !withdrawn.is_empty() {
         end(connection, withdrawn, now).await?;
@@ -124,9 +124,9 @@ async fn end(connection: &Connection, withdrawn: Vec<Withdrawn>, now: Option<i64
     let Some(first) = rows.first() else { return Ok(()) };
     let now: i64 = get(first, 0)?;
     let read = |row| {
-        Ok(Chains { job_no: get(row, 1)?, live: get(row, 2)?, head: (get(row, 3)?, get(row, 4)?) })
+        Ok(JobRuns { job_no: get(row, 1)?, live: get(row, 2)?, head: (get(row, 3)?, get(row, 4)?) })
     };
-    let mut chains = rows.iter().map(read).collect::<Tried<Vec<Chains>>>()?;
-    close(connection, &mut chains, withdrawn, AttemptStatus::Superseded, now).await?;
+    let mut chains = rows.iter().map(read).collect::<Tried<Vec<JobRuns>>>()?;
+    close_runs(connection, &mut chains, withdrawn, AttemptStatus::Superseded, now).await?;
     Ok(())
 }

@@ -18,7 +18,7 @@ pub(super) struct Table {
 impl Table {
     /// Begins to read `table` of the database at `url`, which is `shown` without its password.
     pub(super) async fn open(url: &str, shown: &str, table: &str) -> Result<Self, Failure> {
-        let client = evenkeel_store_postgres::connect_elsewhere(url, "evenkeel import")
+        let client = evenkeel_store_postgres::connect_external(url, "evenkeel import")
             .await
             .map_err(|error| {
                 let what = format!("{shown} can't be opened: {}", chain(&error));

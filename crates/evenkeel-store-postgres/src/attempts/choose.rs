@@ -1,0 +1,382 @@
+//! Chooses the attempts that a claim takes from the queue: the first by rank.
+//!
+//! The rank of an attempt changes with time, but it is always the higher of two numbers that do not
+//! change: its priority, and a rank that follows from how long it has waited. So the first attempts by
+//! rank are among the first of one of two orders, and each order has an index. The second order is read
+//! only if the first has filled the claim, and then only down to the rank of the last attempt found.
+
+use std::cmp::Reverse;
+use std::collections::HashSet;
+
+use evenkeel_core::aging::{Aging, Rank, Rise};
+use evenkeel_core::limit::{KeyDigest, KeyLimit, LimitKey};
+use evenkeel_core::order::{Lane, Priority};
+use evenkeel_core::{AttemptKey, Timestamp};
+use evenkeel_store::{Claim, StoreError};
+use futures::future::try_join;
+use tokio_postgres::Row;
+
+use super::permits::{Admitted, Permits};
+use crate::connection::Connection;
+use crate::error::Tried;
+use crate::rows::{get, key, maybe_priority, time};
+
+/// Rounds of one claim. Each round looks for attempts in place of those that got no permit.
+const ROUNDS: usize = 3;
+/// Attempts per lane and pool that are checked for full limits after a round.
+const CLEARED: i64 = 1_000;
+/// Attempts read without a lock first, if another node held a limit's lock at the last claim.
+const PEEKED: usize = 50;
+
+/// A row of the queue, locked.
+pub(crate) struct Candidate {
+    ctid: String,
+    pub(crate) lane: i16,
+    priority: Priority,
+    rank: Rank,
+    should_start_by: i64,
+    /// When the attempt could first have been claimed.
+    pub(super) since: Timestamp,
+    pub(crate) key: AttemptKey,
+    is_own_priority: bool,
+    pub(super) tenant: i32,
+    pub(super) fence: i32,
+    pub(super) crashes: i16,
+    pub(super) prev_at: Option<i64>,
+    pub(super) prev_sequence: Option<i32>,
+    /// The concurrency limit of its job.
+    pub(super) limit: Option<KeyLimit>,
+    /// The limits of which the attempt has a permit.
+    pub(super) permits: Vec<LimitKey>,
+}
+
+impl Candidate {
+    /// Returns the priority of the run itself, if it has one.
+    pub(super) fn own_priority(&self) -> Option<Priority> {
+        self.is_own_priority.then_some(self.priority)
+    }
+
+    /// Sort key of the dispatch order.
+    pub(crate) fn by_rank(&self) -> impl Ord + use<> {
+        let key = self.key;
+        (self.lane, Reverse(self.rank), self.should_start_by, self.since, key.job_no, key)
+    }
+
+    fn by_priority(&self) -> impl Ord + use<> {
+        let key = self.key;
+        (self.lane, Reverse(self.priority), self.should_start_by, self.since, key.job_no, key)
+    }
+}
+
+/// A claim while it reads the queue.
+struct Look<'a> {
+    connection: &'a Connection,
+    claim: &'a Claim,
+    pools: Vec<String>,
+    literal: Option<i64>,
+    now: Timestamp,
+    permits: Permits<'a>,
+    /// Attempts that the claim may still take.
+    capacity: usize,
+    guaranteed: [usize; Lane::ALL.len()],
+}
+
+/// The result of [`choose`].
+pub(super) struct Chosen {
+    /// In dispatch order.
+    pub(super) taken: Vec<Candidate>,
+    /// Limits blocked attempts, and the search ended before the claim was full.
+    pub(super) again: bool,
+    /// Another transaction was granting permits of a tenant or a lane.
+    pub(super) contended: bool,
+}
+
+/// Deletes from the queue the attempts that a worker gets: first the guaranteed number of each lane, then
+/// the first of all. With `peeks`, checks before it locks any row whether another transaction is granting
+/// permits to all of the first attempts.
+pub(super) async fn choose(
+    connection: &Connection,
+    claim: &Claim,
+    peeks: bool,
+    literal: Option<i64>,
+    now: Timestamp,
+) -> Tried<Chosen> {
+    let mut pools = claim.pools.clone();
+    pools.sort_unstable();
+    pools.dedup();
+    let permits = Permits::new(connection, &claim.limits);
+    let (capacity, guaranteed) = (claim.capacity, claim.guaranteed);
+    let mut look = Look { connection, claim, pools, literal, now, permits, capacity, guaranteed };
+    let mut taken = Vec::new();
+    let mut again = false;
+    if peeks && look.is_all_deferred().await? {
+        return Ok(Chosen { taken, again: true, contended: true });
+    }
+    for round in 0..ROUNDS {
+        let found = look.round().await?;
+        again = found.stopped > 0;
+        let goes_on = found.parked > 0 || found.may_be_others || !found.taken.is_empty();
+        for candidate in &found.taken {
+            let lane = usize::try_from(candidate.lane).unwrap_or_default();
+            look.guaranteed[lane] = look.guaranteed[lane].saturating_sub(1);
+        }
+        look.capacity -= found.taken.len();
+        taken.extend(found.taken);
+        if !again || look.capacity == 0 {
+            again = false;
+            break;
+        }
+        // The transaction that grants permits commits soon, and skips the rows that are locked here.
+        if !goes_on {
+            break;
+        }
+        if found.parked > 0 && round + 1 < ROUNDS {
+            look.clear_front().await?;
+        }
+    }
+    look.permits.write().await?;
+    taken.sort_unstable_by_key(Candidate::by_rank);
+    Ok(Chosen { taken, again, contended: look.permits.contended })
+}
+
+/// The result of a round.
+struct Round {
+    taken: Vec<Candidate>,
+    /// Number of attempts that did not get all their permits.
+    stopped: usize,
+    /// Number of those that moved to limit queues.
+    parked: usize,
+    /// Behind the others there may be attempts that could start.
+    may_be_others: bool,
+}
+
+impl Look<'_> {
+    /// Takes attempts up to the capacity that is left.
+    async fn round(&mut self) -> Tried<Round> {
+        let guaranteed = self.guaranteed().await?;
+        // Attempts with limits are taken later, together with others that need the same permits.
+        let (limited, mut taken): (Vec<_>, Vec<_>) =
+            guaranteed.into_iter().partition(|candidate| self.permits.is_limited(candidate));
+        let rest = self.capacity - taken.len();
+        if rest == limited.len() {
+            self.take(&taken).await?;
+            let mut round = self.admit(limited, rest).await?;
+            round.taken.extend(taken);
+            return Ok(round);
+        }
+        // Both are prepared first, so that they are sent together and in this order: the second does not
+        // find rows that the first has deleted.
+        self.connection.prepare_cached(sql!("claim_take")).await?;
+        self.connection.prepare_cached(sql!("claim_rest")).await?;
+        // Attempts that stay in the queue are found again.
+        let count = rest + self.permits.left.len();
+        let (_, first) = try_join(self.take(&taken), self.first(count)).await?;
+        let mut first = self.with_aged(first, count).await?;
+        if !limited.is_empty() || !self.permits.left.is_empty() {
+            let known: HashSet<AttemptKey> =
+                limited.iter().map(|candidate| candidate.key).collect();
+            first.retain(|candidate| {
+                !known.contains(&candidate.key) && !self.permits.left.contains(&candidate.key)
+            });
+            first.sort_unstable_by_key(Candidate::by_rank);
+            first.truncate(rest - limited.len());
+            first.extend(limited);
+        }
+        let round = self.admit(first, rest).await?;
+        taken.extend(round.taken);
+        Ok(Round { taken, ..round })
+    }
+
+    /// Takes the attempts that get a permit of each of their limits.
+    async fn admit(&mut self, mut found: Vec<Candidate>, capacity: usize) -> Tried<Round> {
+        if !found.iter().any(|candidate| self.permits.is_limited(candidate)) {
+            self.take(&found).await?;
+            return Ok(Round { taken: found, stopped: 0, parked: 0, may_be_others: false });
+        }
+        let asked = found.len();
+        found.sort_unstable_by_key(Candidate::by_rank);
+        found.truncate(capacity);
+        let Admitted { admitted: taken, parked, may_be_others } = self.permits.admit(found).await?;
+        self.take(&taken).await?;
+        Ok(Round { stopped: asked - taken.len(), taken, parked, may_be_others })
+    }
+
+    /// Moves blocked attempts out of the way: many may be in front of attempts that could start.
+    async fn clear_front(&mut self) -> Tried<()> {
+        let front = self.front(CLEARED).await?;
+        self.permits.clear(&front).await
+    }
+
+    /// True if another transaction is granting permits to all of the first attempts. Then this claim locks
+    /// no rows that the other may take.
+    async fn is_all_deferred(&mut self) -> Tried<bool> {
+        let count = self.capacity.max(PEEKED);
+        let mut front = self.front(sql_count(count)).await?;
+        front.sort_unstable_by_key(Candidate::by_rank);
+        front.truncate(count);
+        self.permits.prepare(&front[..front.len().min(self.capacity)]).await?;
+        let is_deferred = |candidate: &&Candidate| self.permits.is_deferred(candidate);
+        let left: Vec<AttemptKey> =
+            front.iter().filter(is_deferred).map(|candidate| candidate.key).collect();
+        let all = !front.is_empty() && left.len() == front.len();
+        // The first round skips them.
+        self.permits.left.extend(left);
+        Ok(all)
+    }
+
+    /// Reads the first of each lane of each pool, by priority and by waiting time, without locks.
+    async fn front(&self, count: i64) -> Tried<Vec<Candidate>> {
+        let sql = sql!("claim_front");
+        let Self { claim, pools, literal, .. } = self;
+        let rows = self.connection.rows(sql, &[pools, &count, literal, &claim.node_name]).await?;
+        let mut front = self.read(&rows)?;
+        let mut seen = HashSet::with_capacity(front.len());
+        front.retain(|candidate| seen.insert(candidate.key));
+        Ok(front)
+    }
+
+    /// Chooses the attempts for the guaranteed number of each lane.
+    async fn guaranteed(&self) -> Tried<Vec<Candidate>> {
+        let wanted = self.guaranteed.map(|guaranteed| guaranteed.min(self.capacity));
+        if wanted == [0; Lane::ALL.len()] {
+            return Ok(Vec::new());
+        }
+        let lanes = Lane::ALL.map(|lane| lane as i16).to_vec();
+        // Attempts that stay in the queue are found again.
+        let stays = self.permits.left.len();
+        let asked = wanted.map(|count| if count == 0 { 0 } else { count + stays });
+        let counts: Vec<i64> = asked.iter().map(|asked| sql_count(*asked)).collect();
+        let sql = sql!("claim_guaranteed");
+        let Self { claim, pools, literal, .. } = self;
+        let rows =
+            self.connection.rows(sql, &[pools, &lanes, &counts, literal, &claim.node_name]).await?;
+        let mut found = self.read(&rows)?;
+        found.sort_unstable_by_key(Candidate::by_priority);
+        let mut by_lane = Lane::ALL.map(|_| Vec::new());
+        for candidate in found {
+            let lane = usize::try_from(candidate.lane).unwrap_or_default();
+            if by_lane[lane].len() < asked[lane] {
+                by_lane[lane].push(candidate);
+            }
+        }
+        let full = by_lane.iter().zip(asked).filter(|(lane, asked)| lane.len() == *asked);
+        let aged = self.aged(full.map(|(lane, _)| lane.as_slice())).await?;
+        for candidate in aged {
+            by_lane[usize::try_from(candidate.lane).unwrap_or_default()].push(candidate);
+        }
+        for lane in &mut by_lane {
+            lane.retain(|candidate| !self.permits.left.contains(&candidate.key));
+        }
+        // Capacity that a lane does not use is left for the guarantees of later lanes.
+        let mut chosen = Vec::new();
+        for (lane, count) in by_lane.into_iter().zip(wanted) {
+            chosen.extend(first_by_rank(lane, count.min(self.capacity - chosen.len())));
+        }
+        Ok(chosen)
+    }
+
+    /// Reads and locks the first by lane and priority.
+    async fn first(&self, count: usize) -> Tried<Vec<Candidate>> {
+        let Self { claim, pools, literal, .. } = self;
+        let limit = sql_count(count);
+        let rows = self
+            .connection
+            .rows(sql!("claim_rest"), &[pools, &limit, literal, &claim.node_name])
+            .await?;
+        let mut found = self.read(&rows)?;
+        found.sort_unstable_by_key(Candidate::by_priority);
+        found.truncate(count);
+        Ok(found)
+    }
+
+    /// Replaces attempts of `found` by attempts that rank higher because of their waiting time. Only the
+    /// last lane can have more attempts than were found.
+    async fn with_aged(&self, found: Vec<Candidate>, count: usize) -> Tried<Vec<Candidate>> {
+        let Some(last) = found.last().filter(|_| found.len() == count) else { return Ok(found) };
+        let lane = last.lane;
+        let (mut earlier, mut last): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(|candidate| candidate.lane < lane);
+        let count = last.len();
+        let aged = self.aged(std::iter::once(last.as_slice())).await?;
+        last.extend(aged);
+        earlier.extend(first_by_rank(last, count));
+        Ok(earlier)
+    }
+
+    /// Reads of each lane the attempts whose waiting time ranks them before the last of `full`, at most as
+    /// many as `full` has.
+    async fn aged<'c>(&self, full: impl Iterator<Item = &'c [Candidate]>) -> Tried<Vec<Candidate>> {
+        let (mut lanes, mut counts, mut reach) = (Vec::new(), Vec::new(), Vec::new());
+        for found in full {
+            let Some(last) = found.last() else { continue };
+            let rank = Rank(i64::from(last.priority.get()));
+            lanes.push(last.lane);
+            counts.push(sql_count(found.len()));
+            reach.push(self.claim.aging.rise_of(rank, self.now).0);
+        }
+        if lanes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let sql = sql!("claim_aged");
+        let Self { claim, pools, literal, .. } = self;
+        let rows = self
+            .connection
+            .rows(sql, &[pools, &lanes, &counts, &reach, literal, &claim.node_name])
+            .await?;
+        self.read(&rows)
+    }
+
+    async fn take(&self, chosen: &[Candidate]) -> Tried<()> {
+        if chosen.is_empty() {
+            return Ok(());
+        }
+        let rows: Vec<&str> = chosen.iter().map(|candidate| candidate.ctid.as_str()).collect();
+        self.connection.change(sql!("claim_take"), &[&rows]).await?;
+        Ok(())
+    }
+
+    fn read(&self, rows: &[Row]) -> Tried<Vec<Candidate>> {
+        rows.iter().map(|row| Candidate::read(row, &self.claim.aging, self.now)).collect()
+    }
+}
+
+impl Candidate {
+    /// Reads the fragment `candidate_columns`, which must come first.
+    pub(crate) fn read(row: &Row, aging: &Aging, now: Timestamp) -> Tried<Self> {
+        let key = key(row, 6)?;
+        let priority =
+            maybe_priority(row, 2)?.ok_or_else(|| StoreError::corrupt(key, "priority", "none"))?;
+        let digest = get::<Option<&[u8]>>(row, 16)?.and_then(KeyDigest::from_bytes);
+        let most = get::<Option<i32>>(row, 17)?.map(i32::cast_unsigned);
+        Ok(Self {
+            ctid: get(row, 0)?,
+            lane: get(row, 1)?,
+            priority,
+            rank: aging.rank(priority, Rise(get(row, 3)?), now),
+            should_start_by: get(row, 4)?,
+            since: time(row, 5)?,
+            key,
+            is_own_priority: get(row, 10)?,
+            tenant: get(row, 11)?,
+            fence: get(row, 12)?,
+            crashes: get(row, 13)?,
+            prev_at: get(row, 14)?,
+            prev_sequence: get(row, 15)?,
+            limit: digest.zip(most).map(|(digest, most)| KeyLimit { digest, most }),
+            permits: Vec::new(),
+        })
+    }
+}
+
+/// The first of those that were found by either order, of one lane.
+fn first_by_rank(mut found: Vec<Candidate>, count: usize) -> Vec<Candidate> {
+    let mut seen = HashSet::with_capacity(found.len());
+    found.retain(|candidate| seen.insert(candidate.key));
+    found.sort_unstable_by_key(Candidate::by_rank);
+    found.truncate(count);
+    found
+}
+
+fn sql_count(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,209 @@
+//! Lists of attempts.
+
+use evenkeel_core::advance::SkippedTimes;
+use evenkeel_core::attempt::AttemptStatus;
+use evenkeel_core::lease::Fence;
+use evenkeel_core::{AttemptKey, JobId, NodeNo, Progress};
+use evenkeel_store::{
+    Attempt, AttemptFilter, Page, PageRequest, Results, Scope, StoreError, skip_reason_from_code,
+};
+use futures::future::try_join;
+use tokio_postgres::Row;
+
+use crate::PostgresStore;
+use crate::connection::Connection;
+use crate::error::Tried;
+use crate::rows::{attempt, count, get, key, maybe_time, sequence, span};
+
+/// A job's attempts are counted one by one up to here.
+const JOB_COUNT_MAX: i64 = 1_000;
+/// A tenant's attempts are counted one by one up to here.
+const TENANT_COUNT_MAX: i64 = 10_000;
+
+struct Args {
+    tenant: i32,
+    page: PageRequest<AttemptKey>,
+}
+
+impl Args {
+    /// Everything up to the end of the page, and one more that tells whether there is another.
+    fn reach(&self) -> i64 {
+        i64::from(self.page.offset) + i64::from(self.page.limit) + 1
+    }
+}
+
+pub(super) async fn list_runs(
+    store: &PostgresStore,
+    scope: &Scope,
+    filter: AttemptFilter,
+    page: PageRequest<AttemptKey>,
+) -> Result<Page<Attempt, AttemptKey>, StoreError> {
+    let args = (Args { tenant: scope.tenant.0, page }, filter.job);
+    store
+        .api
+        .run(args, |connection, args| async move {
+            match &*args {
+                (args, None) => of_tenant(&connection, args).await,
+                (args, Some(job)) => of_job(&connection, args, *job).await,
+            }
+        })
+        .await
+}
+
+async fn of_tenant(connection: &Connection, args: &Args) -> Tried<Page<Attempt, AttemptKey>> {
+    // Behind every key there is.
+    let (at, job, bits, nth) = args.page.after.map_or((i64::MAX, 0, 0, 0), |key| {
+        (key.scheduled_at.as_micros(), key.job_no.0, sequence(key.sequence), attempt(key))
+    });
+    let reach = args.reach();
+    let (rows, total) = try_join(
+        connection.rows(sql!("list_attempts"), &[&args.tenant, &at, &job, &bits, &nth, &reach]),
+        connection.row(sql!("list_attempts_count"), &[&args.tenant, &TENANT_COUNT_MAX]),
+    )
+    .await?;
+    let found = rows.iter().map(read_run).collect::<Tried<Vec<Attempt>>>()?;
+    let total = count(&total, 0)?;
+    Ok(cut(found, args, total, total >= TENANT_COUNT_MAX.cast_unsigned()))
+}
+
+async fn of_job(
+    connection: &Connection,
+    args: &Args,
+    job: JobId,
+) -> Tried<Page<Attempt, AttemptKey>> {
+    let sql = sql!("list_attempts_job");
+    let Some(row) = connection.maybe_row(sql, &[&job.0, &args.tenant]).await? else {
+        return Ok(cut(Vec::new(), args, 0, false));
+    };
+    let (job_no, executions): (i64, i64) = (get(&row, 0)?, get(&row, 1)?);
+    let found = walk(connection, job_no, args.page.after, args.reach()).await?;
+    if args.page.after.is_none() && usize::try_from(args.reach()).is_ok_and(|n| found.len() < n) {
+        let total = found.len() as u64;
+        return Ok(cut(found, args, total, false));
+    }
+    let counted = if executions <= JOB_COUNT_MAX {
+        walk(connection, job_no, None, JOB_COUNT_MAX + 1).await?.len() as u64
+    } else {
+        u64::MAX
+    };
+    let is_estimate = counted > JOB_COUNT_MAX.cast_unsigned();
+    let total = if is_estimate { executions.cast_unsigned() } else { counted };
+    Ok(cut(found, args, total, is_estimate))
+}
+
+/// A job's attempts after one of them, newest chain first.
+async fn walk(
+    connection: &Connection,
+    job_no: i64,
+    after: Option<AttemptKey>,
+    limit: i64,
+) -> Tried<Vec<Attempt>> {
+    let from_at = after.map(|key| key.scheduled_at.as_micros());
+    let from_sequence = after.map(|key| sequence(key.sequence));
+    let before_attempt = after.map_or(i16::MAX, attempt);
+    let sql = sql!("list_attempts_of_job");
+    let rows =
+        connection.rows(sql, &[&job_no, &from_at, &from_sequence, &before_attempt, &limit]).await?;
+    let mut found = rows.iter().map(read_run).collect::<Tried<Vec<Attempt>>>()?;
+    if usize::try_from(limit).is_ok_and(|limit| found.len() < limit) {
+        // The links end where history was forgotten, but for two attempts.
+        let oldest = found.iter().map(|run| run.key.scheduled_at.as_micros()).chain(from_at).min();
+        let sql = sql!("list_attempts_kept");
+        let kept = connection.rows(sql, &[&job_no, &oldest.unwrap_or(i64::MAX)]).await?;
+        for row in &kept {
+            found.push(read_run(row)?);
+        }
+    }
+    Ok(found)
+}
+
+fn cut(
+    found: Vec<Attempt>,
+    args: &Args,
+    total: u64,
+    is_estimate: bool,
+) -> Page<Attempt, AttemptKey> {
+    let mut rest = found.into_iter().skip(args.page.offset as usize);
+    let items: Vec<Attempt> = rest.by_ref().take(args.page.limit as usize).collect();
+    let next = rest.next().and_then(|_| items.last().map(|run| run.key));
+    Page { items, total, total_is_estimate: is_estimate, next }
+}
+
+pub(super) async fn get_run(
+    store: &PostgresStore,
+    scope: &Scope,
+    key: AttemptKey,
+) -> Result<Option<Attempt>, StoreError> {
+    store
+        .api
+        .run((scope.tenant.0, key), |connection, args| async move {
+            let (tenant, key) = &*args;
+            let row = connection
+                .maybe_row(
+                    sql!("get_attempt"),
+                    &[
+                        tenant,
+                        &key.scheduled_at.as_micros(),
+                        &key.job_no.0,
+                        &sequence(key.sequence),
+                        &attempt(*key),
+                    ],
+                )
+                .await?;
+            let Some(row) = row else { return Ok(None) };
+            Ok(Some(Attempt {
+                progress: read_progress(&row)?,
+                log: get(&row, 23)?,
+                ..read_run(&row)?
+            }))
+        })
+        .await
+}
+
+pub(super) fn read_run(row: &Row) -> Tried<Attempt> {
+    let key = key(row, 0)?;
+    let status: i16 = get(row, 5)?;
+    let node: Option<i32> = get(row, 8)?;
+    let node_name: Option<String> = get(row, 9)?;
+    Ok(Attempt {
+        key,
+        job: JobId(get(row, 4)?),
+        status: AttemptStatus::from_code(status)
+            .ok_or_else(|| StoreError::corrupt(key, "status", format!("{status} is unknown")))?,
+        fence: Fence(get::<i32>(row, 6)?.cast_unsigned()),
+        crashes: get::<i16>(row, 7)?.max(0).cast_unsigned(),
+        node: node.map(NodeNo).zip(node_name),
+        number: get::<Option<i64>>(row, 10)?.map(|number| number.max(0).cast_unsigned()),
+        started_at: maybe_time(row, 11)?,
+        finished_at: maybe_time(row, 12)?,
+        results: Results {
+            error: get(row, 13)?,
+            output: get(row, 14)?,
+            items_crawled: get(row, 15)?,
+            items_indexed: get(row, 16)?,
+            cpu_time: get::<Option<i64>>(row, 17)?.map(span),
+            memory_peak_kb: get(row, 18)?,
+        },
+        skipped: read_skipped(row, key)?,
+        progress: None,
+        log: None,
+    })
+}
+
+fn read_progress(row: &Row) -> Tried<Option<Progress>> {
+    let Some(text) = get::<Option<&str>>(row, 22)? else { return Ok(None) };
+    let key = key(row, 0)?;
+    let read = serde_json::from_str(text);
+    Ok(read.map_err(|cause| StoreError::corrupt(key, "progress", cause))?)
+}
+
+fn read_skipped(row: &Row, key: AttemptKey) -> Tried<Option<SkippedTimes>> {
+    let to = maybe_time(row, 19)?;
+    let count: Option<i64> = get(row, 20)?;
+    let reason: Option<i16> = get(row, 21)?;
+    let (Some(to), Some(count), Some(code)) = (to, count, reason) else { return Ok(None) };
+    let reason = skip_reason_from_code(code)
+        .ok_or_else(|| StoreError::corrupt(key, "skip_reason", format!("{code} is unknown")))?;
+    let count = count.max(0).cast_unsigned();
+    Ok(Some(SkippedTimes { from: key.scheduled_at, to, count, reason }))
+}

@@ -1,0 +1,72 @@
+//! What a node has, and what of it is to end.
+
+use evenkeel_core::lease::Fence;
+use evenkeel_core::{AttemptKey, NodeNo, TenantNo};
+use evenkeel_store::{Cancellation, OwnedAttempt, StoreError};
+use tokio_postgres::Row;
+
+use crate::PostgresStore;
+use crate::error::Tried;
+use crate::rows::{KeyColumns, get, key, maybe_priority, time};
+
+pub(super) async fn find_owned(
+    store: &PostgresStore,
+    node: NodeNo,
+    keys: &[AttemptKey],
+) -> Result<Vec<OwnedAttempt>, StoreError> {
+    let args = (node.0, keys.iter().copied().collect::<KeyColumns>());
+    store
+        .hot
+        .run(args, |connection, args| async move {
+            let (node, KeyColumns { job_no, scheduled_at, sequence, attempt }) = &*args;
+            let sql = sql!("find_owned");
+            let rows =
+                connection.rows(sql, &[node, job_no, scheduled_at, sequence, attempt]).await?;
+            rows.iter().map(read_owned).collect()
+        })
+        .await
+}
+
+pub(super) async fn owned(
+    store: &PostgresStore,
+    node: NodeNo,
+    limit: u32,
+) -> Result<Vec<OwnedAttempt>, StoreError> {
+    store
+        .hot
+        .run((node.0, i64::from(limit)), |connection, args| async move {
+            let (node, limit) = &*args;
+            let sql = sql!("owned");
+            let rows = connection.rows(sql, &[node, limit]).await?;
+            rows.iter().map(read_owned).collect()
+        })
+        .await
+}
+
+pub(super) async fn cancellations(
+    store: &PostgresStore,
+    node: NodeNo,
+) -> Result<Vec<Cancellation>, StoreError> {
+    store
+        .hot
+        .run(node.0, |connection, node| async move {
+            let sql = sql!("cancellations");
+            let rows = connection.rows(sql, &[&*node]).await?;
+            let read = |row| Ok(Cancellation { key: key(row, 0)?, superseded: get(row, 4)? });
+            rows.iter().map(read).collect()
+        })
+        .await
+}
+
+/// The attempt in the first ten columns.
+pub(crate) fn read_owned(row: &Row) -> Tried<OwnedAttempt> {
+    Ok(OwnedAttempt {
+        key: key(row, 0)?,
+        fence: Fence(get::<i32>(row, 4)?.cast_unsigned()),
+        tenant: TenantNo(get(row, 5)?),
+        started_at: time(row, 6)?,
+        crashes: get::<i16>(row, 7)?.max(0).cast_unsigned(),
+        definition: get(row, 8)?,
+        priority: maybe_priority(row, 9)?,
+    })
+}

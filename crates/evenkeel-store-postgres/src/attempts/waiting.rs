@@ -1,0 +1,116 @@
+//! What waits for its time or for a worker.
+
+use evenkeel_core::JobId;
+use evenkeel_core::aging::{Aging, Rise};
+use evenkeel_core::limit::{Limit, LimitKey};
+use evenkeel_store::{
+    ClaimWindow, Now, QueuePosition, Scope, StoreError, WaitingAttempt, WaitsFor,
+};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use crate::PostgresStore;
+use crate::error::Tried;
+use crate::rows::{get, key, maybe_priority, maybe_time, micros, time};
+
+/// So many attempts of a job are told.
+const TOLD_MAX: i64 = 100;
+
+pub(super) async fn waiting_of(
+    store: &PostgresStore,
+    scope: &Scope,
+    job: JobId,
+    ahead: Option<Aging>,
+    now: Now,
+) -> Result<Vec<WaitingAttempt>, StoreError> {
+    let args = (job.0, scope.tenant.0, ahead, micros(now.literal()));
+    store
+        .api
+        .run(args, |connection, args| async move {
+            let (job, tenant, ahead, now) = &*args;
+            let level = match ahead {
+                Some(aging) => {
+                    let sql = sql!("now");
+                    let clock = connection.row(sql, &[now]).await?;
+                    Some(aging.risen(Rise(0), time(&clock, 0)?).0)
+                }
+                None => None,
+            };
+            let sql = sql!("waiting_of");
+            let rows = connection.rows(sql, &[job, tenant, &TOLD_MAX, &level]).await?;
+            rows.iter().map(read_waiting).collect()
+        })
+        .await
+}
+
+fn read_waiting(row: &Row) -> Tried<WaitingAttempt> {
+    let room = get::<Option<&str>>(row, 10)?.and_then(LimitKey::of_queue_pool);
+    let waits_for = match (maybe_time(row, 4)?, room) {
+        (Some(due), _) => WaitsFor::Time(due),
+        (None, Some(key)) => WaitsFor::Permit {
+            since: time(row, 5)?,
+            limit: Limit { key, most: get::<Option<i32>>(row, 11)?.unwrap_or(0).cast_unsigned() },
+            running: maybe_count(row, 12)?,
+        },
+        (None, None) => WaitsFor::Worker {
+            since: time(row, 5)?,
+            ahead: maybe_count(row, 8)?,
+            opening: ClaimWindow { from: maybe_time(row, 6)?, until: maybe_time(row, 7)? },
+        },
+    };
+    Ok(WaitingAttempt { key: key(row, 0)?, priority: maybe_priority(row, 9)?, waits_for })
+}
+
+fn maybe_count(row: &Row, index: usize) -> Tried<Option<u32>> {
+    let counted: Option<i64> = get(row, index)?;
+    Ok(counted.map(|count| u32::try_from(count).unwrap_or(u32::MAX)))
+}
+
+pub(super) async fn waiting(
+    store: &PostgresStore,
+    pools: &[String],
+    limit: u32,
+) -> Result<u32, StoreError> {
+    store
+        .hot
+        .run((pools.to_vec(), i64::from(limit)), |connection, args| async move {
+            let sql = sql!("waiting");
+            let row = connection.row(sql, &[&args.0, &args.1]).await?;
+            Ok(u32::try_from(get::<i64>(&row, 0)?).unwrap_or(u32::MAX))
+        })
+        .await
+}
+
+/// What `waiting_ahead` is asked.
+struct Ahead {
+    pools: Vec<String>,
+    place: QueuePosition,
+    limit: i64,
+    now: Option<i64>,
+}
+
+pub(super) async fn waiting_ahead(
+    store: &PostgresStore,
+    pools: &[String],
+    place: QueuePosition,
+    limit: u32,
+    now: Now,
+) -> Result<u32, StoreError> {
+    let mut pools = pools.to_vec();
+    pools.sort_unstable();
+    pools.dedup();
+    let args = Ahead { pools, place, limit: i64::from(limit), now: micros(now.literal()) };
+    store
+        .hot
+        .run(args, |connection, args| async move {
+            let Ahead { pools, place, limit, now } = &*args;
+            let clock = connection.row(sql!("now"), &[now]).await?;
+            let rise = place.aging.rise_of(place.rank, time(&clock, 0)?);
+            let sql = sql!("waiting_ahead");
+            let asked: [&(dyn ToSql + Sync); 5] =
+                [pools, &(place.lane as i16), &place.rank.0, &rise.0, limit];
+            let row = connection.row(sql, &asked).await?;
+            Ok(u32::try_from(get::<i64>(&row, 0)?).unwrap_or(u32::MAX))
+        })
+        .await
+}

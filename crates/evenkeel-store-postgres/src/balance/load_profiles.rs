@@ -1,0 +1,149 @@
+//! How many jobs have which rhythm.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use evenkeel_core::TenantNo;
+use evenkeel_core::balance::{Load, LoadProfileKey};
+use evenkeel_store::{LoadProfileCount, Scope, StoreError};
+use tokio_postgres::Row;
+
+use crate::PostgresStore;
+use crate::connection::Connection;
+use crate::error::Tried;
+use crate::rows::{count, get, span, span_micros};
+
+pub(super) async fn load_profiles(
+    store: &PostgresStore,
+    after: Option<(TenantNo, LoadProfileKey)>,
+    limit: u32,
+) -> Result<Vec<LoadProfileCount>, StoreError> {
+    let (tenant, key) = after.map_or((i32::MIN, i64::MIN), |(tenant, key)| (tenant.0, key.0));
+    store
+        .api
+        .run((tenant, key, i64::from(limit)), |connection, args| async move {
+            let (tenant, key, limit) = &*args;
+            let sql = sql!("load_profiles");
+            connection.rows(sql, &[tenant, key, limit]).await?.iter().map(read_count).collect()
+        })
+        .await
+}
+
+pub(super) async fn tenant_load_profiles(
+    store: &PostgresStore,
+    scope: &Scope,
+    after: Option<LoadProfileKey>,
+    limit: u32,
+) -> Result<Vec<LoadProfileCount>, StoreError> {
+    let args = (scope.tenant.0, after.map(|key| key.0), i64::from(limit));
+    store
+        .api
+        .run(args, |connection, args| async move {
+            let (tenant, after, limit) = &*args;
+            let sql = sql!("tenant_load_profiles");
+            connection.rows(sql, &[tenant, after, limit]).await?.iter().map(read_count).collect()
+        })
+        .await
+}
+
+fn read_count(row: &Row) -> Tried<LoadProfileCount> {
+    Ok(LoadProfileCount {
+        tenant: TenantNo(get(row, 0)?),
+        key: LoadProfileKey(get(row, 1)?),
+        rhythm: get(row, 2)?,
+        jobs: count(row, 3)?,
+        cost: span(get(row, 4)?),
+    })
+}
+
+/// Changes of counts, added up.
+#[derive(Debug, Default)]
+pub(crate) struct Counts<'a> {
+    /// By tenant and key.
+    changes: BTreeMap<(i32, i64), Change<'a>>,
+}
+
+#[derive(Debug, Default)]
+struct Change<'a> {
+    /// Known if a job came to it.
+    rhythm: Cow<'a, str>,
+    jobs: i64,
+    cost: i128,
+}
+
+impl<'a> Counts<'a> {
+    /// A job counts for this.
+    pub(crate) fn add(&mut self, tenant: i32, load: &'a Load) {
+        self.come(tenant, load.key.0, &load.rhythm, span_micros(load.cost));
+    }
+
+    /// A job of this cost came to a rhythm.
+    pub(crate) fn come(&mut self, tenant: i32, key: i64, rhythm: &'a str, cost: i64) {
+        let change = self.changes.entry((tenant, key)).or_default();
+        change.rhythm = Cow::Borrowed(rhythm);
+        change.jobs += 1;
+        change.cost += i128::from(cost);
+    }
+
+    /// A job of this cost left a rhythm.
+    pub(crate) fn leave(&mut self, tenant: i32, key: i64, cost: i64) {
+        let change = self.changes.entry((tenant, key)).or_default();
+        change.jobs -= 1;
+        change.cost -= i128::from(cost);
+    }
+
+    /// A job of a rhythm costs so much more.
+    pub(crate) fn recount_load(&mut self, tenant: i32, key: i64, more: i64) {
+        self.changes.entry((tenant, key)).or_default().cost += i128::from(more);
+    }
+
+    /// Writes them down: the last thing in a transaction.
+    pub(crate) async fn write(&self, connection: &Connection) -> Tried<()> {
+        let changes = || {
+            let is_change = |change: &Change<'_>| change.jobs != 0 || change.cost != 0;
+            self.changes.iter().filter(move |(_, change)| is_change(change))
+        };
+        let tenants: Vec<i32> = changes().map(|((tenant, _), _)| *tenant).collect();
+        if tenants.is_empty() {
+            return Ok(());
+        }
+        let keys: Vec<i64> = changes().map(|((_, key), _)| *key).collect();
+        let rhythms: Vec<&str> = changes().map(|(_, change)| &*change.rhythm).collect();
+        let jobs: Vec<i64> = changes().map(|(_, change)| change.jobs).collect();
+        let costs: Vec<String> = changes().map(|(_, change)| change.cost.to_string()).collect();
+        let sql = sql!("load_profiles_count");
+        connection.change(sql, &[&tenants, &keys, &rhythms, &jobs, &costs]).await?;
+        Ok(())
+    }
+}
+
+/// What jobs count for, as arrays. One that counts for nothing has the rhythm 0.
+#[derive(Debug, Default)]
+pub(crate) struct LoadColumns {
+    pub(crate) rhythm: Vec<i64>,
+    pub(crate) cost_us: Vec<i64>,
+    pub(crate) cost_stated: Vec<bool>,
+}
+
+impl LoadColumns {
+    pub(crate) fn push(&mut self, load: Option<&Load>) {
+        self.rhythm.push(load.map_or(0, |load| load.key.0));
+        self.cost_us.push(load.map_or(0, |load| span_micros(load.cost)));
+        self.cost_stated.push(load.is_some_and(|load| load.is_stated));
+    }
+}
+
+impl<'a> FromIterator<Option<&'a Load>> for LoadColumns {
+    fn from_iter<I: IntoIterator<Item = Option<&'a Load>>>(loads: I) -> Self {
+        let mut columns = Self::default();
+        loads.into_iter().for_each(|load| columns.push(load));
+        columns
+    }
+}
+
+/// Those of these jobs that have lost their next time in this transaction count no more: its last
+/// statement.
+pub(crate) async fn count_ended(connection: &Connection, jobs: &[i64]) -> Tried<()> {
+    connection.change(sql!("load_profiles_count_ended"), &[&jobs]).await?;
+    Ok(())
+}

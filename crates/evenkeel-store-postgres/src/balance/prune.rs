@@ -1,0 +1,36 @@
+//! How even load was, hour by hour, and what is forgotten of the past.
+
+use evenkeel_core::Timestamp;
+use evenkeel_store::{PARTS_FORGOTTEN, REBALANCES_KEPT, StoreError};
+
+use crate::PostgresStore;
+use crate::rows::count;
+
+pub(super) async fn prune_balance(
+    store: &PostgresStore,
+    scores_before: Timestamp,
+    plans_before: Timestamp,
+    limit: u32,
+) -> Result<u64, StoreError> {
+    let rebalances_before = plans_before.saturating_sub(REBALANCES_KEPT);
+    let times = [scores_before, plans_before, rebalances_before].map(Timestamp::as_micros);
+    store
+        .api
+        .run((times, i64::from(limit)), |connection, args| async move {
+            let ([scores_before, plans_before, rebalances_before], limit) = &*args;
+            let sql = sql!("prune_balance_scores");
+            let scores = connection.change(sql, &[scores_before, limit]).await?;
+            let sql = sql!("prune_balance_parts");
+            let most = i64::from(PARTS_FORGOTTEN);
+            let parts = connection.change(sql, &[plans_before, rebalances_before, &most]).await?;
+            if parts >= u64::from(PARTS_FORGOTTEN) {
+                return Ok(scores + limit.unsigned_abs());
+            }
+            let sql = sql!("prune_balance_plans");
+            let plans = connection.change(sql, &[plans_before, limit]).await?;
+            let sql = sql!("prune_balance_rebalances");
+            let row = connection.row(sql, &[rebalances_before, limit]).await?;
+            Ok(scores + plans + count(&row, 0)?)
+        })
+        .await
+}

@@ -1,0 +1,105 @@
+//! Recounting the load that jobs add to their profiles.
+
+use evenkeel_core::balance::Load;
+use evenkeel_core::{Definition, JobNo};
+use evenkeel_store::{Recounted, StoreError};
+use tokio_postgres::Row;
+
+use super::load_profiles::{Counts, LoadColumns};
+use crate::PostgresStore;
+use crate::connection::Connection;
+use crate::error::Tried;
+use crate::rows::{count, get, span, time};
+
+/// So many rhythms that no job has are forgotten at once.
+const FORGOTTEN_MAX: i64 = 10_000;
+
+pub(super) async fn count_uncounted(store: &PostgresStore, limit: u32) -> Result<u32, StoreError> {
+    store
+        .api
+        .run(i64::from(limit), |connection, limit| async move {
+            connection.transaction(count_page(&connection, *limit)).await
+        })
+        .await
+}
+
+pub(super) async fn recount_load(
+    store: &PostgresStore,
+    after: Option<JobNo>,
+    limit: u32,
+) -> Result<Recounted, StoreError> {
+    let after = after.map_or(i64::MIN, |job| job.0);
+    store
+        .api
+        .run((after, i64::from(limit)), |connection, args| async move {
+            let (after, limit) = *args;
+            let row = connection.row(sql!("recount_load"), &[&after, &limit]).await?;
+            let last: Option<i64> = get(&row, 0)?;
+            let is_full = get::<i64>(&row, 1)? >= limit;
+            let next = last.filter(|_| is_full).map(JobNo);
+            let to_change: Vec<i64> = get::<Option<_>>(&row, 2)?.unwrap_or_default();
+            let to_end: Vec<i64> = get::<Option<_>>(&row, 3)?.unwrap_or_default();
+            let mut changed = match &to_change[..] {
+                [] => 0,
+                jobs => connection.transaction(change(&connection, jobs)).await?,
+            };
+            if !to_end.is_empty() {
+                let sql = sql!("recount_load_end");
+                let ended = count(&connection.row(sql, &[&to_end]).await?, 0)?;
+                changed += u32::try_from(ended).unwrap_or(u32::MAX);
+            }
+            if next.is_none() {
+                let sql = sql!("recount_load_delete");
+                connection.change(sql, &[&FORGOTTEN_MAX]).await?;
+            }
+            Ok(Recounted { next, changed })
+        })
+        .await
+}
+
+async fn count_page(connection: &Connection, limit: i64) -> Tried<u32> {
+    let rows = connection.rows(sql!("count_uncounted"), &[&limit]).await?;
+    if rows.is_empty() {
+        return Ok(0);
+    }
+    let read = |row: &Row| Ok((get(row, 0)?, get(row, 1)?, load_of(row)?));
+    let jobs = rows.iter().map(read).collect::<Tried<Vec<(i64, i32, Option<Load>)>>>()?;
+    let numbers: Vec<i64> = jobs.iter().map(|(no, _, _)| *no).collect();
+    let columns: LoadColumns = jobs.iter().map(|(_, _, load)| load.as_ref()).collect();
+    let LoadColumns { rhythm, cost_us, cost_stated } = &columns;
+    let sql = sql!("count_uncounted_write");
+    connection.change(sql, &[&numbers, rhythm, cost_us, cost_stated]).await?;
+    let mut counts = Counts::default();
+    for (_, tenant, load) in &jobs {
+        if let Some(load) = load {
+            counts.add(*tenant, load);
+        }
+    }
+    counts.write(connection).await?;
+    Ok(u32::try_from(rows.len()).unwrap_or(u32::MAX))
+}
+
+/// What an uncounted job counts for. One whose definition cannot be read counts for nothing: it must
+/// not keep the others from being counted.
+fn load_of(row: &Row) -> Tried<Option<Load>> {
+    let next_at = time(row, 2)?;
+    let average: Option<i64> = get(row, 3)?;
+    let Ok(definition) = serde_json::from_str::<Definition>(get(row, 4)?) else {
+        return Ok(None);
+    };
+    Ok(Load::of(&definition, average.map(span), next_at))
+}
+
+/// These jobs count for what their good runs take.
+async fn change(connection: &Connection, jobs: &[i64]) -> Tried<u32> {
+    let row = connection.row(sql!("recount_load_change"), &[&jobs]).await?;
+    let tenants: Vec<i32> = get::<Option<_>>(&row, 0)?.unwrap_or_default();
+    let rhythms: Vec<i64> = get::<Option<_>>(&row, 1)?.unwrap_or_default();
+    let more: Vec<i64> = get::<Option<_>>(&row, 2)?.unwrap_or_default();
+    let mut counts = Counts::default();
+    for ((tenant, rhythm), more) in tenants.iter().zip(&rhythms).zip(&more) {
+        counts.recount_load(*tenant, *rhythm, *more);
+    }
+    counts.write(connection).await?;
+    Ok(u32::try_from(tenants.len()).unwrap_or(u32::MAX))
+}

@@ -1,0 +1,15 @@
+//! Connections to the database: the pool, encryption, and notifications between nodes.
+
+mod external;
+mod listen;
+mod pool;
+mod rounds;
+#[cfg(test)]
+mod statements_test;
+mod tls;
+
+pub use external::connect_external;
+pub(crate) use listen::{Announcer, listen};
+pub(crate) use pool::{Connection, Connections, Params};
+pub(crate) use rounds::rounds;
+pub(crate) use tls::connector;

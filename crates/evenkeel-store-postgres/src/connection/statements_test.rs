@@ -1,0 +1,130 @@
+//! How many statements verbs take.
+
+use evenkeel_core::order::Lane;
+use evenkeel_core::schedule::{Interval, Schedule};
+use evenkeel_core::{About, Definition, JobId, Span, Timestamp};
+use evenkeel_private_postgres::{Options, PrivatePostgres};
+use evenkeel_store::{
+    Action, Applied, EVENTS_KEPT, EventJob, EventKind, EventStore as _, Job, JobChange, JobCommand,
+    JobStore, NewEvent, NewJob, Now, Role, Scope, Store,
+};
+
+use crate::PostgresStore;
+use crate::options::PostgresOptions;
+use crate::rows::get;
+
+const NOW: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
+
+struct Rig {
+    store: PostgresStore,
+    scope: Scope,
+    _server: PrivatePostgres,
+}
+
+impl Rig {
+    /// All users share one connection, which counts how often each statement was run.
+    async fn new() -> Self {
+        let server = PrivatePostgres::start(Options::unit_test()).unwrap();
+        let options = PostgresOptions::new(server.url().to_owned());
+        let options = PostgresOptions { api_connections: 1, ..options };
+        let store = PostgresStore::connect(options).await.unwrap();
+        let scope = Scope { tenant: store.tenant("test").await.unwrap(), role: Role::Admin };
+        Self { store, scope, _server: server }
+    }
+
+    /// How often statements like this were run.
+    async fn executed(&self, like: &'static str) -> i64 {
+        let sql = "SELECT coalesce(sum(generic_plans + custom_plans), 0)::int8
+                     FROM pg_prepared_statements WHERE statement LIKE $1";
+        let count = self.store.api.run((), move |connection, _| async move {
+            Ok(get(&connection.query_one(sql, &[&like]).await?, 0)?)
+        });
+        count.await.unwrap()
+    }
+
+    /// Jobs with labels whose last run failed.
+    async fn failed_jobs(&self, first: u8, count: u8) -> Vec<Job> {
+        let every = Interval::new(Span::from_secs(60), None).unwrap();
+        let metadata = serde_json::json!({"team": "news"});
+        let about = About { metadata, ..About::default() };
+        let new = |n: u8| NewJob {
+            id: JobId::new(NOW, [n; 10]),
+            about: about.clone(),
+            definition: Definition::noop(Schedule::Interval(every)),
+            next_at: Some(NOW),
+        };
+        let jobs: Vec<NewJob> = (first..first + count).map(new).collect();
+        let ids: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
+        self.store.register(&self.scope, jobs, Now::At(NOW)).await.unwrap();
+        let fail = self.store.api.run((), |connection, _| async move {
+            Ok(connection.batch_execute("UPDATE job_state SET last_status = 3").await?)
+        });
+        fail.await.unwrap();
+        self.store.get_jobs(&self.scope, &ids).await.unwrap()
+    }
+
+    /// The statements it takes to do this to all of these jobs.
+    async fn statements(&self, jobs: &[Job], action: impl Fn(&Job) -> Action) -> i64 {
+        let order = |job: &Job| JobCommand {
+            id: job.id,
+            if_generation: None,
+            if_fired: None,
+            action: action(job),
+        };
+        let orders = jobs.iter().map(order).collect();
+        let before = self.executed("%").await;
+        let answers = self.store.apply_commands(&self.scope, orders, Now::At(NOW)).await.unwrap();
+        assert_eq!(answers.len(), jobs.len());
+        assert!(answers.iter().all(|answer| matches!(answer, Applied::Done(_))), "{answers:?}");
+        self.executed("%").await - before
+    }
+
+    async fn assert_one_for_all(&self, first: u8, action: impl Fn(&Job) -> Action) {
+        let one = self.failed_jobs(first, 1).await;
+        let many = self.failed_jobs(first + 1, 30).await;
+        let of_one = self.statements(&one, &action).await;
+        assert_eq!(self.statements(&many, &action).await, of_one);
+    }
+}
+
+#[tokio::test]
+async fn many_orders_take_as_many_statements_as_one() {
+    let rig = Rig::new().await;
+    rig.assert_one_for_all(0, |_| Action::Retry { n: 0, next_at: None }).await;
+    rig.assert_one_for_all(40, |job| {
+        let definition = Definition { lane: Lane::Batch, ..job.definition.clone() };
+        let metadata = serde_json::json!({"team": "sport"});
+        let about = About { metadata, ..job.about.clone() };
+        Action::Change(Box::new(JobChange {
+            about: Some(about),
+            definition: Some(definition),
+            ..JobChange::default()
+        }))
+    })
+    .await;
+    rig.assert_one_for_all(80, |_| Action::Pause).await;
+    rig.assert_one_for_all(120, |_| Action::Cancel).await;
+    rig.assert_one_for_all(160, |_| Action::Delete).await;
+}
+
+#[tokio::test]
+async fn old_events_are_taken_away_now_and_then_only() {
+    let rig = Rig::new().await;
+    let event = || NewEvent {
+        kind: EventKind::JobCreated,
+        tenant: rig.scope.tenant,
+        job: EventJob::Id(JobId::new(NOW, [1; 10])),
+        run: None,
+        at: NOW,
+        data: "{}".into(),
+    };
+    for _ in 0..20 {
+        rig.store.publish(vec![event()], false).await.unwrap();
+    }
+    let trim = "DELETE FROM event WHERE%";
+    assert_eq!(rig.executed(trim).await, 1, "what others left is taken away at the beginning");
+    for _ in 0..4 {
+        rig.store.publish((0..EVENTS_KEPT / 20).map(|_| event()).collect(), false).await.unwrap();
+    }
+    assert_eq!(rig.executed(trim).await, 3);
+}

@@ -1,0 +1,416 @@
+//! What people ask of jobs that exist.
+//!
+//! Rows are locked in the order of everybody else: jobs, what waits of them, their states. Then
+//! nothing of them begins or ends until this is over, and what they are is read and decided on. What
+//! came to wait in between is locked too if it is free; if not, this lets go of all and begins anew.
+
+mod write;
+
+use std::collections::{HashMap, HashSet};
+
+use evenkeel_core::attempt::AttemptStatus;
+use evenkeel_core::balance::Load;
+use evenkeel_core::dedup::DedupKey;
+use evenkeel_core::status::{Command, Effect};
+use evenkeel_core::{AttemptKey, JobId, JobNo, Origin, Timestamp};
+use evenkeel_store::{
+    Action, Applied, ClaimWindow, CommandEffect, DedupClaim, Job, JobChange, JobCommand, JobState,
+    Now, Scope, StoreError,
+};
+use tokio_postgres::types::ToSql;
+use uuid::Uuid;
+
+use self::write::Plan;
+use super::labels::Anew;
+use super::read::get_jobs;
+use super::trigger::free_keys;
+use crate::PostgresStore;
+use crate::attempts::{JobRuns, close_runs, withdraw_pending};
+use crate::connection::Connection;
+use crate::dedup::{Keys, column};
+use crate::error::{Failure, Tried};
+use crate::rows::{get, key, micros, name_list};
+
+pub(super) struct Args {
+    pub(super) tenant: i32,
+    pub(super) now: Option<i64>,
+    pub(super) orders: Vec<JobCommand>,
+}
+
+pub(super) async fn apply_commands(
+    store: &PostgresStore,
+    scope: &Scope,
+    orders: Vec<JobCommand>,
+    now: Now,
+) -> Result<Vec<Applied>, StoreError> {
+    let args = Args { tenant: scope.tenant.0, now: micros(now.literal()), orders };
+    store
+        .api
+        .run(args, |connection, args| async move {
+            match connection.transaction(run(&connection, &args)).await {
+                // Somebody took a name after we had looked: look again.
+                Err(failure) if failure.is_taken() => Err(Failure::Again),
+                tried => tried,
+            }
+        })
+        .await
+}
+
+pub(super) async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Applied>> {
+    let ids: Vec<Uuid> = args.orders.iter().map(|order| order.id.0).collect();
+    let Locked { mut chains, counted } = lock(connection, args, &ids).await?;
+    let now = read_clock(connection, args.now).await?;
+    let jobs = get_jobs(connection, &ids, args.tenant).await?;
+    let jobs: HashMap<JobId, Job> = jobs.into_iter().map(|job| (job.id, job)).collect();
+    let mut keys = lock_keys(connection, args, &jobs, now).await?;
+    let holders = find_holders(connection, args).await?;
+    let mut names = HashMap::new();
+    let (mut answers, mut plans) = (Vec::with_capacity(ids.len()), Vec::new());
+    for order in &args.orders {
+        let decided = match jobs.get(&order.id) {
+            None => Err(Applied::NotFound),
+            Some(job) => decide(order, job, &holders, &mut names)
+                .and_then(|effect| take_key(order, job, keys.as_mut(), now).map(|()| effect))
+                .map(|effect| (job, effect)),
+        };
+        match decided {
+            Err(answer) => answers.push(Some(answer)),
+            Ok((job, effect)) => {
+                answers.push(None);
+                plans.push(Plan { order, job, effect, run: None });
+            }
+        }
+    }
+    begin(connection, &mut plans, now).await?;
+    let loads: Vec<Option<Load>> = plans.iter().map(Plan::load).collect();
+    if let Some(keys) = keys {
+        keys.write(connection).await?;
+        mark_keys(connection, &plans).await?;
+    }
+    write::write(connection, &plans, &loads, args.tenant, now).await?;
+    let withdrawn = end(connection, &plans, &mut chains, args.tenant, now).await?;
+    let mut attempts = Attempts { running: find_running(connection, &plans).await?, withdrawn };
+    write::count(connection, &plans, args.tenant).await?;
+    let answers = tell(connection, args.tenant, &plans, &mut attempts, answers).await?;
+    write::count_loads(connection, &plans, &loads, &counted).await?;
+    Ok(answers)
+}
+
+/// What is known of locked jobs that is not read anew afterwards.
+struct Locked {
+    chains: Vec<JobRuns>,
+    /// The rhythm and the cost of each job that counts.
+    counted: HashMap<JobNo, (i64, i64)>,
+}
+
+/// Locks all that the orders are about.
+async fn lock(connection: &Connection, args: &Args, ids: &[Uuid]) -> Tried<Locked> {
+    let sql = sql!("command_lock_jobs");
+    let rows = connection.rows(sql, &[&ids, &args.tenant]).await?;
+    let found = rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?)));
+    let found = found.collect::<Tried<Vec<(i64, Uuid)>>>()?;
+    let touched = args.orders.iter().filter(|order| touches_what_waits(&order.action));
+    let touched: HashSet<Uuid> = touched.map(|order| order.id.0).collect();
+    let touched = found.iter().filter(|(_, id)| touched.contains(id));
+    let touched: Vec<i64> = touched.map(|(no, _)| *no).collect();
+    if !touched.is_empty() {
+        connection.rows(sql!("command_lock_ready"), &[&touched]).await?;
+        connection.rows(sql!("command_lock_delayed"), &[&touched]).await?;
+    }
+    let numbers: Vec<i64> = found.into_iter().map(|(no, _)| no).collect();
+    let sql = sql!("command_lock_states");
+    let rows = connection.rows(sql, &[&numbers]).await?;
+    if !touched.is_empty() {
+        let sql = sql!("command_lock_rest");
+        let is_all: bool = get(&connection.row(sql, &[&touched]).await?, 0)?;
+        if !is_all {
+            // Somebody is just taking it: from the start, where they can be waited for.
+            return Err(Failure::Again);
+        }
+    }
+    let read = |row| {
+        Ok(JobRuns { job_no: get(row, 0)?, live: get(row, 1)?, head: (get(row, 2)?, get(row, 3)?) })
+    };
+    let chains = rows.iter().map(read).collect::<Tried<Vec<JobRuns>>>()?;
+    let mut counted = HashMap::new();
+    for row in &rows {
+        if get(row, 4)? {
+            counted.insert(JobNo(get(row, 0)?), (get(row, 5)?, get(row, 6)?));
+        }
+    }
+    Ok(Locked { chains, counted })
+}
+
+/// Does it withdraw_pending what waits, or give it another place or opening? Somebody may have such a row
+/// locked and yet not take it: claims look at more than they want.
+fn touches_what_waits(action: &Action) -> bool {
+    match action {
+        Action::Change(change) => change.definition.is_some(),
+        _ => matches!(action.command(), Command::Pause | Command::Cancel | Command::Delete),
+    }
+}
+
+/// Later than whatever was waited for.
+pub(crate) async fn read_clock(connection: &Connection, now: Option<i64>) -> Tried<i64> {
+    let row = connection.row(sql!("now"), &[&now]).await?;
+    Ok(get(&row, 0)?)
+}
+
+/// The names that changes want and another job has.
+async fn find_holders(
+    connection: &Connection,
+    args: &Args,
+) -> Tried<HashMap<(String, String), JobId>> {
+    let wanted: Vec<(String, String)> =
+        args.orders.iter().filter_map(|order| wanted_name(&order.action)).collect();
+    if wanted.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let (names, configurations): (Vec<String>, Vec<String>) = wanted.iter().cloned().unzip();
+    let sql = sql!("register_find_names");
+    let rows = connection.rows(sql, &[&args.tenant, &names, &configurations]).await?;
+    rows.iter()
+        .map(|row| {
+            let nth = usize::try_from(get::<i64>(row, 0)? - 1).unwrap_or(usize::MAX);
+            let name = wanted.get(nth).cloned().unwrap_or_default();
+            Ok((name, JobId(get(row, 1)?)))
+        })
+        .collect()
+}
+
+fn wanted_name(action: &Action) -> Option<(String, String)> {
+    let Action::Change(change) = action else { return None };
+    let about = change.about.as_ref()?;
+    Some((about.name.clone()?, about.configuration.clone().unwrap_or_default()))
+}
+
+/// What the order does, or why it does nothing.
+fn decide(
+    order: &JobCommand,
+    job: &Job,
+    holders: &HashMap<(String, String), JobId>,
+    names: &mut HashMap<(String, String), JobId>,
+) -> Result<Effect, Applied> {
+    let effect = job.facts().apply(order.action.command()).map_err(Applied::NotAllowed)?;
+    let is_other = order.if_generation.is_some_and(|expected| expected != job.generation)
+        || order.if_fired.is_some_and(|expected| expected != job.fired);
+    let goes_back = order.action.next_at().is_some_and(|at| Some(at) <= job.last_fired_at);
+    if is_other || goes_back {
+        return Err(Applied::Stale(Box::new(job.clone())));
+    }
+    if let Some(name) = wanted_name(&order.action) {
+        if let Some(holder) = holders.get(&name).filter(|holder| **holder != job.id) {
+            return Err(Applied::NameTaken(*holder));
+        }
+        if let Some(other) = names.insert(name, job.id) {
+            return Err(Applied::NameTaken(other));
+        }
+    }
+    Ok(effect)
+}
+
+/// Locks the keys that orders take or let go, if there are any: before names are taken, since those
+/// who register jobs hold keys while they wait for names.
+async fn lock_keys(
+    connection: &Connection,
+    args: &Args,
+    jobs: &HashMap<JobId, Job>,
+    now: i64,
+) -> Tried<Option<Keys>> {
+    let mut wanted: Vec<(DedupKey, JobId)> = Vec::new();
+    for order in &args.orders {
+        let Some(job) = jobs.get(&order.id) else { continue };
+        let new = DedupClaim::by_order(order, job, Timestamp::from_micros(now)).map(|it| it.key);
+        let keys = new.into_iter().chain(DedupClaim::let_go(order, job));
+        wanted.extend(keys.map(|key| (key, job.id)));
+    }
+    if wanted.is_empty() {
+        return Ok(None);
+    }
+    Keys::lock(connection, args.tenant, wanted.into_iter(), Some(now)).await.map(Some)
+}
+
+/// Gives a job the key it wants, and takes the one it has no more.
+fn take_key(
+    order: &JobCommand,
+    job: &Job,
+    keys: Option<&mut Keys>,
+    now: i64,
+) -> Result<(), Applied> {
+    let Some(keys) = keys else { return Ok(()) };
+    let now = Timestamp::from_micros(now);
+    let wanted = DedupClaim::by_order(order, job, now);
+    if let Some(held) = wanted.as_ref().and_then(|wanted| keys.kept_out_by(wanted, now)) {
+        return Err(Applied::Duplicate(held.job));
+    }
+    if let Some(old) = DedupClaim::let_go(order, job) {
+        keys.let_go(old, job.id);
+    }
+    if let Some(wanted) = &wanted {
+        keys.take(wanted);
+    }
+    Ok(())
+}
+
+/// Notes which jobs have another key.
+async fn mark_keys(connection: &Connection, plans: &[Plan<'_>]) -> Tried<()> {
+    let (mut numbers, mut keys) = (Vec::new(), Vec::new());
+    for plan in plans {
+        let Action::Change(change) = &plan.order.action else { continue };
+        let about = change.about.as_ref().unwrap_or(&plan.job.about);
+        let definition = change.definition.as_ref().unwrap_or(&plan.job.definition);
+        numbers.push(plan.job.no.0);
+        keys.push(DedupKey::of_job(about, definition).map(column));
+    }
+    if !numbers.is_empty() {
+        let sql = sql!("command_mark_dedup");
+        connection.change(sql, &[&numbers, &keys]).await?;
+    }
+    Ok(())
+}
+
+/// Finds free keys for the runs that begin.
+async fn begin(connection: &Connection, plans: &mut [Plan<'_>], now: i64) -> Tried<()> {
+    let number = |action: &Action| match action {
+        Action::Retry { n, .. } => Some(*n),
+        _ => None,
+    };
+    let begun = plans.iter().filter_map(|plan| Some((plan.job, number(&plan.order.action)?)));
+    let wanted: Vec<(&Job, u32)> = begun.collect();
+    let mut free = free_keys(connection, Origin::Trigger, &wanted, now).await?.into_iter();
+    for plan in plans.iter_mut().filter(|plan| number(&plan.order.action).is_some()) {
+        plan.run = free.next();
+    }
+    Ok(())
+}
+
+/// Attempts, by job.
+type OfJobs = HashMap<JobNo, Vec<AttemptKey>>;
+
+/// The attempts that orders are about.
+struct Attempts {
+    running: OfJobs,
+    withdrawn: OfJobs,
+}
+
+/// Takes away what waits of jobs that stop, and opens what waits of those that are redefined. Says
+/// what was taken away.
+async fn end(
+    connection: &Connection,
+    plans: &[Plan<'_>],
+    chains: &mut [JobRuns],
+    tenant: i32,
+    now: i64,
+) -> Tried<OfJobs> {
+    let mut taken = OfJobs::new();
+    let stopped = plans.iter().filter(|plan| plan.effect.withdraws);
+    let stopped: Vec<i64> = stopped.map(|plan| plan.job.no.0).collect();
+    if !stopped.is_empty() {
+        let withdrawn = withdraw_pending(connection, &stopped).await?;
+        for key in close_runs(connection, chains, withdrawn, AttemptStatus::Cancelled, now).await? {
+            taken.entry(key.job_no).or_default().push(key);
+        }
+    }
+    let (mut anew, mut openings) = (Anew::default(), OpeningColumns::default());
+    for plan in plans {
+        match &plan.order.action {
+            Action::Change(change) => {
+                if plan.job.waiting > 0 {
+                    openings.push(plan.job, change, now);
+                }
+                anew.push(plan.job, change);
+            }
+            Action::Delete => anew.forget(plan.job.no),
+            _ => {}
+        }
+    }
+    openings.write(connection).await?;
+    anew.write(connection, tenant).await?;
+    Ok(taken)
+}
+
+/// When and where what waits in the queue may be claimed, and how soon, as arrays.
+#[derive(Default)]
+struct OpeningColumns {
+    job_no: Vec<i64>,
+    from: Vec<Option<i64>>,
+    until: Vec<Option<i64>>,
+    forbidden: Vec<Option<String>>,
+    priority: Vec<i16>,
+    limit_key: Vec<Option<Vec<u8>>>,
+    limit_max: Vec<Option<i32>>,
+}
+
+impl OpeningColumns {
+    fn push(&mut self, job: &Job, change: &JobChange, now: i64) {
+        let Some(definition) = &change.definition else { return };
+        let average = definition.average(job.history.average_good_duration);
+        let opening = ClaimWindow::of(definition, average, Timestamp::from_micros(now));
+        self.job_no.push(job.no.0);
+        self.from.push(micros(opening.from));
+        self.until.push(micros(opening.until));
+        self.forbidden.push(name_list(&definition.dont_run_on_nodes));
+        self.priority.push(i16::from(definition.priority.get()));
+        let limit = definition.key_limit();
+        self.limit_key.push(limit.map(|limit| limit.digest.as_bytes().to_vec()));
+        self.limit_max.push(limit.map(|limit| limit.most.cast_signed()));
+    }
+
+    async fn write(&self, connection: &Connection) -> Tried<()> {
+        let Self { job_no, from, until, forbidden, priority, limit_key, limit_max } = self;
+        if !job_no.is_empty() {
+            let sql = sql!("command_open_ready");
+            let columns: [&(dyn ToSql + Sync); 7] =
+                [job_no, from, until, forbidden, priority, limit_key, limit_max];
+            connection.change(sql, &columns).await?;
+        }
+        Ok(())
+    }
+}
+
+/// What runs of the jobs. Of those that are over it is asked to end.
+async fn find_running(connection: &Connection, plans: &[Plan<'_>]) -> Tried<OfJobs> {
+    let (mut numbers, mut counts, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+    for plan in plans {
+        let running = plan.job.live.saturating_sub(plan.job.waiting);
+        if running > 0 {
+            numbers.push(plan.job.no.0);
+            counts.push(i64::from(running));
+            ends.push(plan.effect.ends_running);
+        }
+    }
+    let mut running = OfJobs::new();
+    if numbers.is_empty() {
+        return Ok(running);
+    }
+    let sql = sql!("command_find_running");
+    for row in connection.rows(sql, &[&numbers, &counts, &ends]).await? {
+        let key = key(&row, 0)?;
+        running.entry(key.job_no).or_default().push(key);
+    }
+    running.values_mut().for_each(|keys| keys.sort_unstable());
+    Ok(running)
+}
+
+/// Fills in the answers of orders that were obeyed.
+async fn tell(
+    connection: &Connection,
+    tenant: i32,
+    plans: &[Plan<'_>],
+    attempts: &mut Attempts,
+    answers: Vec<Option<Applied>>,
+) -> Tried<Vec<Applied>> {
+    let is_left = |plan: &&Plan<'_>| plan.effect.state != JobState::Deleted;
+    let left: Vec<Uuid> = plans.iter().filter(is_left).map(|plan| plan.job.id.0).collect();
+    let after =
+        if left.is_empty() { Vec::new() } else { get_jobs(connection, &left, tenant).await? };
+    let mut after: HashMap<JobNo, Job> = after.into_iter().map(|job| (job.no, job)).collect();
+    let mut done = plans.iter().map(|plan| {
+        let no = plan.job.no;
+        let running = attempts.running.remove(&no).unwrap_or_default();
+        let withdrawn = attempts.withdrawn.remove(&no).unwrap_or_default();
+        let job = after.remove(&no);
+        Applied::Done(Box::new(CommandEffect { job, running, withdrawn, run: plan.run }))
+    });
+    answers.into_iter().map(|answer| answer.or_else(|| done.next()).ok_or(Failure::Again)).collect()
+}

@@ -1,0 +1,247 @@
+//! Orders that are obeyed, as columns.
+
+use std::collections::HashMap;
+
+use evenkeel_core::balance::Load;
+use evenkeel_core::status::Effect;
+use evenkeel_core::{AttemptKey, Definition, JobNo, Timestamp};
+use evenkeel_store::{Action, Job, JobCommand, JobState, StoreError};
+
+use super::super::definition_text;
+use crate::balance::{Counts, LoadColumns};
+use crate::connection::Connection;
+use crate::error::Tried;
+use crate::rows::{KeyColumns, micros, slot};
+
+/// An order that is obeyed.
+pub(super) struct Plan<'a> {
+    pub(super) order: &'a JobCommand,
+    /// The job as it was.
+    pub(super) job: &'a Job,
+    pub(super) effect: Effect,
+    /// The run it begins.
+    pub(super) run: Option<AttemptKey>,
+}
+
+impl Plan<'_> {
+    fn stopped_at(&self, now: i64) -> Option<i64> {
+        match self.effect.state {
+            JobState::Active => None,
+            JobState::Paused => {
+                let stopped = self.job.stop_at(Timestamp::from_micros(now));
+                Some(micros(self.job.stopped_at).unwrap_or(stopped.as_micros()))
+            }
+            JobState::Cancelled | JobState::Deleted => Some(i64::MAX),
+        }
+    }
+
+    /// The next time it gives the job, or that it has none; `None` if that stays.
+    fn place(&self) -> Option<Option<Timestamp>> {
+        match &self.order.action {
+            // One that has no time left has none already, and nothing was decided anew.
+            Action::Resume { next_at } => next_at.is_some().then_some(*next_at),
+            Action::Retry { next_at, .. } => {
+                (self.job.next_at.is_none() && next_at.is_some()).then_some(*next_at)
+            }
+            Action::Change(change) => change.next_at,
+            Action::Pause | Action::Suspend { .. } | Action::Cancel | Action::Delete => None,
+        }
+    }
+
+    /// Does it take the job from its target?
+    fn leaves_target(&self) -> bool {
+        let target = self.job.about.target;
+        target.is_some()
+            && match &self.order.action {
+                Action::Delete => true,
+                Action::Change(change) => {
+                    change.about.as_ref().is_some_and(|about| about.target != target)
+                }
+                _ => false,
+            }
+    }
+
+    /// The definition it gives the job, if it does.
+    fn definition(&self) -> Option<&Definition> {
+        match &self.order.action {
+            Action::Change(change) => change.definition.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// What the job counts for from then on.
+    pub(super) fn load(&self) -> Option<Load> {
+        let is_active = self.effect.state == JobState::Active;
+        let next_at = self.place().unwrap_or(self.job.next_at).filter(|_| is_active)?;
+        let definition = self.definition().unwrap_or(&self.job.definition);
+        Load::of(definition, self.job.history.average_good_duration, next_at)
+    }
+}
+
+/// The rows of jobs, their states, and what begins.
+pub(super) async fn write(
+    connection: &Connection,
+    plans: &[Plan<'_>],
+    loads: &[Option<Load>],
+    tenant: i32,
+    now: i64,
+) -> Tried<()> {
+    if plans.is_empty() {
+        return Ok(());
+    }
+    let numbers: Vec<i64> = plans.iter().map(|plan| plan.job.no.0).collect();
+    let standings: Vec<i16> = plans.iter().map(|plan| plan.effect.state as i16).collect();
+    let left = plans.iter().filter(|plan| plan.leaves_target());
+    let left: Vec<i64> = left.map(|plan| plan.job.no.0).collect();
+    if !left.is_empty() {
+        let sql = sql!("command_leave_targets");
+        connection.change(sql, &[&tenant, &left]).await?;
+    }
+    write_jobs(connection, plans, &numbers, &standings, now).await?;
+    write_states(connection, plans, loads, &numbers, &standings, now).await?;
+    let begun: KeyColumns = plans.iter().filter_map(|plan| plan.run).collect();
+    if !begun.job_no.is_empty() {
+        let sql = sql!("command_delayed");
+        let KeyColumns { job_no, scheduled_at, sequence, .. } = &begun;
+        connection.change(sql, &[&tenant, job_no, scheduled_at, sequence]).await?;
+    }
+    Ok(())
+}
+
+async fn write_jobs(
+    connection: &Connection,
+    plans: &[Plan<'_>],
+    numbers: &[i64],
+    standings: &[i16],
+    now: i64,
+) -> Tried<()> {
+    let changes = || {
+        plans.iter().map(|plan| match &plan.order.action {
+            Action::Change(change) => Some(change),
+            _ => None,
+        })
+    };
+    let abouts = || changes().map(|change| change.and_then(|change| change.about.as_ref()));
+    let about = abouts().map(|about| about.map(serde_json::to_string).transpose());
+    let about = about
+        .collect::<Result<Vec<Option<String>>, _>>()
+        .map_err(|error| StoreError::Refused(error.into()))?;
+    let names: Vec<Option<&str>> = abouts().map(|about| about?.name.as_deref()).collect();
+    let configurations: Vec<Option<&str>> =
+        abouts().map(|about| Some(about?.configuration.as_deref().unwrap_or_default())).collect();
+    let sources: Vec<Option<&str>> = abouts().map(|about| about?.source_id.as_deref()).collect();
+    let targets: Vec<Option<i64>> = abouts().map(|about| about?.target).collect();
+    let definitions = changes()
+        .map(|change| {
+            change.and_then(|change| change.definition.as_ref()).map(definition_text).transpose()
+        })
+        .collect::<Result<Vec<Option<String>>, _>>()?;
+    let notes: Vec<Option<&str>> = plans.iter().map(|plan| plan.order.action.note()).collect();
+    connection
+        .change(
+            sql!("command_write_jobs"),
+            &[
+                &now,
+                &numbers,
+                &standings,
+                &about,
+                &names,
+                &configurations,
+                &sources,
+                &definitions,
+                &targets,
+                &notes,
+            ],
+        )
+        .await?;
+    Ok(())
+}
+
+async fn write_states(
+    connection: &Connection,
+    plans: &[Plan<'_>],
+    loads: &[Option<Load>],
+    numbers: &[i64],
+    standings: &[i16],
+    now: i64,
+) -> Tried<()> {
+    let stopped_at: Vec<Option<i64>> = plans.iter().map(|plan| plan.stopped_at(now)).collect();
+    let placed: Vec<bool> = plans.iter().map(|plan| plan.place().is_some()).collect();
+    let next_at = || plans.iter().map(|plan| plan.place().flatten());
+    let slots: Vec<Option<i32>> = next_at().map(slot).collect();
+    let next_at: Vec<Option<i64>> = next_at().map(micros).collect();
+    let by_end: Vec<Option<bool>> = plans
+        .iter()
+        .map(|plan| plan.definition().map(|definition| definition.schedule.follows_its_end()))
+        .collect();
+    let begins: Vec<bool> = plans.iter().map(|plan| plan.run.is_some()).collect();
+    let loads: LoadColumns = loads.iter().map(Option::as_ref).collect();
+    connection
+        .change(
+            sql!("command_write_states"),
+            &[
+                &now,
+                &numbers,
+                &standings,
+                &stopped_at,
+                &placed,
+                &next_at,
+                &slots,
+                &by_end,
+                &begins,
+                &loads.rhythm,
+                &loads.cost_us,
+                &loads.cost_stated,
+            ],
+        )
+        .await?;
+    Ok(())
+}
+
+/// Keeps the tenant's counts, and forgets what others were to be told of jobs that are over, and how
+/// many runs in a row have failed of jobs that stand otherwise now.
+pub(super) async fn count(connection: &Connection, plans: &[Plan<'_>], tenant: i32) -> Tried<()> {
+    let over = plans.iter().filter(|plan| plan.effect.ends_running);
+    let over: Vec<i64> = over.map(|plan| plan.job.no.0).collect();
+    if !over.is_empty() {
+        let sql = sql!("command_delete_changes");
+        connection.change(sql, &[&over]).await?;
+    }
+    let anew = plans.iter().filter(|plan| plan.effect.state != plan.job.state);
+    let anew: Vec<i64> = anew.map(|plan| plan.job.no.0).collect();
+    if !anew.is_empty() {
+        let sql = sql!("prune_failing");
+        connection.change(sql, &[&anew]).await?;
+    }
+    let more = |state: JobState| -> i64 {
+        let is = |other: JobState| i64::from(other == state);
+        plans.iter().map(|plan| is(plan.effect.state) - is(plan.job.state)).sum()
+    };
+    let (deleted, paused) = (more(JobState::Deleted), more(JobState::Paused));
+    let cancelled = more(JobState::Cancelled);
+    if !over.is_empty() || (deleted, paused, cancelled) != (0, 0, 0) {
+        let sql = sql!("command_count");
+        connection.change(sql, &[&over, &tenant, &deleted, &paused, &cancelled]).await?;
+    }
+    Ok(())
+}
+
+/// Keeps the counts of load, last of all; `counted` is what jobs counted for before.
+pub(super) async fn count_loads(
+    connection: &Connection,
+    plans: &[Plan<'_>],
+    loads: &[Option<Load>],
+    counted: &HashMap<JobNo, (i64, i64)>,
+) -> Tried<()> {
+    let mut counts = Counts::default();
+    for (plan, load) in plans.iter().zip(loads) {
+        let tenant = plan.job.tenant.0;
+        if let Some((rhythm, cost)) = counted.get(&plan.job.no) {
+            counts.leave(tenant, *rhythm, *cost);
+        }
+        if let Some(load) = load {
+            counts.add(tenant, load);
+        }
+    }
+    counts.write(connection).await
+}

@@ -1,0 +1,57 @@
+//! When what waits in the queue may be claimed.
+
+use std::collections::BTreeMap;
+
+use evenkeel_core::{AttemptKey, Shard};
+use evenkeel_store::{ClaimWindow, ClosedAttempt, Now, StoreError};
+use tokio_postgres::Row;
+
+use crate::PostgresStore;
+use crate::error::Tried;
+use crate::rows::{KeyColumns, get, key, micros, shards, span};
+
+pub(super) async fn closed(
+    store: &PostgresStore,
+    of: &[Shard],
+    limit: u32,
+    now: Now,
+) -> Result<Vec<ClosedAttempt>, StoreError> {
+    let args = (micros(now.literal()), shards(of), i64::from(limit));
+    store
+        .hot
+        .run(args, |connection, args| async move {
+            let (now, shards, limit) = &*args;
+            let sql = sql!("closed");
+            connection.rows(sql, &[now, shards, limit]).await?.iter().map(read_closed).collect()
+        })
+        .await
+}
+
+fn read_closed(row: &Row) -> Tried<ClosedAttempt> {
+    Ok(ClosedAttempt {
+        key: key(row, 0)?,
+        average_good_duration: get::<Option<i64>>(row, 4)?.map(span),
+        definition: get(row, 5)?,
+    })
+}
+
+pub(super) async fn reopen(
+    store: &PostgresStore,
+    batch: &[(AttemptKey, ClaimWindow)],
+) -> Result<(), StoreError> {
+    // In the order in which all lock rows; of two openings of one attempt the last counts.
+    let sorted: BTreeMap<_, _> =
+        batch.iter().map(|(key, opening)| ((key.job_no, *key), *opening)).collect();
+    let keys: KeyColumns = sorted.keys().map(|(_, key)| *key).collect();
+    let from: Vec<Option<i64>> = sorted.values().map(|opening| micros(opening.from)).collect();
+    let until: Vec<Option<i64>> = sorted.values().map(|opening| micros(opening.until)).collect();
+    store
+        .hot
+        .run((keys, from, until), |connection, args| async move {
+            let (KeyColumns { job_no, scheduled_at, sequence, attempt }, from, until) = &*args;
+            let sql = sql!("reopen");
+            connection.change(sql, &[job_no, scheduled_at, sequence, attempt, from, until]).await?;
+            Ok(())
+        })
+        .await
+}

@@ -1,0 +1,145 @@
+//! Firing of retries and triggers.
+
+use std::collections::HashSet;
+
+use evenkeel_core::lease::Fence;
+use evenkeel_core::{NodeNo, Timestamp};
+use evenkeel_store::{FireDelayed, FireResult, Fired, Now, Postpone, Start, StoreError};
+
+use crate::PostgresStore;
+use crate::connection::Connection;
+use crate::connection::rounds;
+use crate::error::Tried;
+use crate::rows::{KeyColumns, TicketColumns, get, micros, ticket_of, time};
+
+struct Args {
+    node: i32,
+    now: Option<i64>,
+    batch: Vec<FireDelayed>,
+}
+
+pub(super) async fn fire_delayed(
+    store: &PostgresStore,
+    node: NodeNo,
+    batch: Vec<FireDelayed>,
+    now: Now,
+) -> Result<Fired, StoreError> {
+    let args = Args { node: node.0, now: micros(now.literal()), batch };
+    store
+        .hot
+        .run(args, |connection, args| async move {
+            let rounds = rounds(&args.batch, |wake| wake.key.job_no);
+            match &rounds[..] {
+                // A lone statement is a transaction.
+                [] | [_] => run(&connection, &args, &rounds).await,
+                _ => connection.transaction(run(&connection, &args, &rounds)).await,
+            }
+        })
+        .await
+}
+
+async fn run(connection: &Connection, args: &Args, rounds: &[Vec<usize>]) -> Tried<Fired> {
+    let mut now = None;
+    let mut results = vec![FireResult::Stale; args.batch.len()];
+    for round in rounds {
+        // All rounds are judged by the first one's clock.
+        let literal = now.map(Timestamp::as_micros).or(args.now);
+        let fired_at = fire_round(connection, args, literal, round, &mut results).await?;
+        now.get_or_insert(fired_at);
+    }
+    match now {
+        Some(now) => Ok(Fired { now, results }),
+        None => {
+            let row = connection.row(sql!("now"), &[&args.now]).await?;
+            Ok(Fired { now: time(&row, 0)?, results })
+        }
+    }
+}
+
+async fn fire_round(
+    connection: &Connection,
+    args: &Args,
+    now: Option<i64>,
+    round: &[usize],
+    results: &mut [FireResult],
+) -> Tried<Timestamp> {
+    let wakes = || round.iter().map(|at| &args.batch[*at]);
+    let keys: KeyColumns = wakes().map(|wake| wake.key).collect();
+    let due: Vec<i64> = wakes().map(|wake| wake.due.as_micros()).collect();
+    let mut tickets = TicketColumns::default();
+    wakes().for_each(|wake| tickets.push(ticket_of(&wake.start)));
+    let row = connection
+        .row(
+            sql!("fire_delayed"),
+            &[
+                &now,
+                &args.node,
+                &keys.job_no,
+                &due,
+                &keys.scheduled_at,
+                &keys.sequence,
+                &keys.attempt,
+                &tickets.pool,
+                &tickets.lane,
+                &tickets.priority,
+                &tickets.should_start_by,
+                &tickets.limit_key,
+                &tickets.open_from,
+                &tickets.open_until,
+                &tickets.forbidden_nodes,
+                &tickets.own_priority,
+                &tickets.since,
+                &tickets.rise,
+                &tickets.limit_max,
+            ],
+        )
+        .await?;
+    let fired_at = time(&row, 0)?;
+    let alive: bool = get(&row, 1)?;
+    let fired: HashSet<i64> =
+        get::<Option<Vec<i64>>>(&row, 2)?.unwrap_or_default().into_iter().collect();
+    let mut there = HashSet::new();
+    if alive && fired.len() < round.len() {
+        let sql = sql!("fire_delayed_classify");
+        let rows = connection
+            .rows(sql, &[&keys.job_no, &due, &keys.scheduled_at, &keys.sequence, &keys.attempt])
+            .await?;
+        for row in rows {
+            there.insert(get::<i64>(&row, 0)?);
+        }
+    }
+    for at in round {
+        let wake = &args.batch[*at];
+        let job = wake.key.job_no.0;
+        results[*at] = if fired.contains(&job) {
+            FireResult::Fired(match wake.start {
+                Start::Claimed => Fence::NONE.next(),
+                Start::Queued(_) => Fence::NONE,
+            })
+        } else if there.contains(&job) && wake.due > fired_at {
+            FireResult::Early
+        } else {
+            FireResult::Stale
+        };
+    }
+    Ok(fired_at)
+}
+
+pub(super) async fn postpone(store: &PostgresStore, batch: &[Postpone]) -> Result<(), StoreError> {
+    // In the order in which all lock rows; of two for one wake, the first is not stale.
+    let mut sorted: Vec<&Postpone> = batch.iter().collect();
+    sorted.sort_by_key(|postpone| (postpone.key.job_no, postpone.key));
+    sorted.dedup_by_key(|postpone| postpone.key);
+    let keys: KeyColumns = sorted.iter().map(|postpone| postpone.key).collect();
+    let due: Vec<i64> = sorted.iter().map(|postpone| postpone.due.as_micros()).collect();
+    let until: Vec<i64> = sorted.iter().map(|postpone| postpone.until.as_micros()).collect();
+    store
+        .hot
+        .run((keys, due, until), |connection, args| async move {
+            let (KeyColumns { job_no, scheduled_at, sequence, attempt }, due, until) = &*args;
+            let sql = sql!("postpone");
+            connection.change(sql, &[job_no, due, scheduled_at, sequence, attempt, until]).await?;
+            Ok(())
+        })
+        .await
+}

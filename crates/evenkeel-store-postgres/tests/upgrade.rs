@@ -1,0 +1,96 @@
+//! Upgrades of a database that holds data, one case per migration after the first.
+//!
+//! To add a case for migration N:
+//! 1. Write an async function that gets the options of a new schema and a client whose search path
+//!    is that schema.
+//! 2. Call `database_at(&client, N - 1)`, which applies the migrations before N.
+//! 3. Insert rows with plain SQL into the tables as they were in version N - 1.
+//! 4. Open the store with `PostgresStore::connect`, which applies migration N and later ones.
+//! 5. Read the data back through the verbs of the store, and check every value that N changed.
+//! 6. Add the function, boxed, to [`CASES`].
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[expect(dead_code, reason = "shared with tests that open an empty store")]
+mod common;
+
+use std::path::PathBuf;
+
+use evenkeel_store_postgres::{OpenError, PostgresOptions, PostgresStore};
+use futures::future::BoxFuture;
+use tokio_postgres::Client;
+
+type Case = fn(PostgresOptions, Client) -> BoxFuture<'static, ()>;
+
+/// The case of migration 2 first.
+const CASES: [Case; 0] = [];
+
+fn migrations() -> Vec<PathBuf> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/migrations");
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+/// Returns the options of a new, empty schema and a client whose search path is that schema.
+async fn new_schema() -> (PostgresOptions, Client) {
+    let options = common::fresh_options(common::url()).await;
+    let client = common::onlooker(&options.url).await;
+    let schema = options.schema.as_deref().unwrap();
+    let create = format!("CREATE SCHEMA {schema}; SET search_path = {schema}");
+    client.batch_execute(&create).await.unwrap();
+    (options, client)
+}
+
+async fn database_at(client: &Client, version: usize) {
+    let create = "CREATE TABLE schema_version (
+                      version int4 PRIMARY KEY,
+                      applied_at timestamptz NOT NULL DEFAULT clock_timestamp())";
+    client.batch_execute(create).await.unwrap();
+    for (version, file) in (1..).zip(&migrations()[..version]) {
+        client.batch_execute(&std::fs::read_to_string(file).unwrap()).await.unwrap();
+        let record = "INSERT INTO schema_version (version) VALUES ($1)";
+        client.execute(record, &[&version]).await.unwrap();
+    }
+}
+
+#[test]
+fn every_migration_after_the_first_has_a_case() {
+    assert_eq!(CASES.len(), migrations().len() - 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn databases_of_earlier_versions_are_upgraded() {
+    for case in CASES {
+        let (options, client) = new_schema().await;
+        case(options, client).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_of_the_newest_version_is_opened_without_changes() {
+    let (options, client) = new_schema().await;
+    database_at(&client, migrations().len()).await;
+    let objects = async || -> i64 {
+        let sql =
+            "SELECT count(*) FROM pg_class WHERE relnamespace = current_schema()::regnamespace";
+        client.query_one(sql, &[]).await.unwrap().get(0)
+    };
+    let before = objects().await;
+    drop(PostgresStore::connect(options).await.unwrap());
+    assert_eq!(objects().await, before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_of_an_unreleased_version_is_refused_and_not_changed() {
+    let (options, client) = new_schema().await;
+    let old = "CREATE TABLE schema_migration (version int4 PRIMARY KEY);
+               INSERT INTO schema_migration VALUES (23); CREATE TABLE run (error text)";
+    client.batch_execute(old).await.unwrap();
+    let refused = PostgresStore::connect(options).await.unwrap_err();
+    assert!(matches!(refused, OpenError::Unreleased), "{refused}");
+    assert!(refused.to_string().contains("start with an empty database"), "{refused}");
+    let sql = "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()";
+    assert_eq!(client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0), 2);
+}
