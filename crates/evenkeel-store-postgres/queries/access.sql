@@ -1,9 +1,9 @@
 -- API keys and the audit log.
 
--- :name create_key
+-- :name create_key (id, tenant, name, role, hash, created_by, now, expires_at)
 INSERT INTO api_key (id, tenant_no, name, role, hash, created_by, created_at, expires_at)
-VALUES ($1, $2, $3, $4, $5, $6,
-        coalesce($7, (extract(epoch FROM clock_timestamp()) * 1000000)::int8), $8)
+VALUES (:id, :tenant, :name, :role, :hash, :created_by,
+        coalesce(:now, (extract(epoch FROM clock_timestamp()) * 1000000)::int8), :expires_at)
 ON CONFLICT DO NOTHING
 
 -- :name find_key
@@ -12,55 +12,57 @@ SELECT k.id, k.tenant_no, t.name AS tenant_name, k.name, k.role, k.created_by, k
 FROM api_key k JOIN tenant t ON t.tenant_no = k.tenant_no
 WHERE k.hash = $1
 
--- :name list_audit
+-- :name list_audit (tenant, other_tenant, before_at, before_no, from, limit)
 -- Two walks along one index, merged: an order over both tenants would sort them all.
 SELECT no, at, tenant_no, subject, role, action, target, status, denied, detail, remote, request_id FROM (
     (SELECT * FROM audit
-     WHERE tenant_no = $1 AND (at, no) < ($3, $4) AND at >= $5
-     ORDER BY at DESC, no DESC LIMIT $6)
+     WHERE tenant_no = :tenant AND (at, no) < (:before_at, :before_no) AND at >= :from
+     ORDER BY at DESC, no DESC LIMIT :limit)
     UNION ALL
     (SELECT * FROM audit
-     WHERE tenant_no = $2 AND (at, no) < ($3, $4) AND at >= $5
-     ORDER BY at DESC, no DESC LIMIT $6)
+     WHERE tenant_no = :other_tenant AND (at, no) < (:before_at, :before_no) AND at >= :from
+     ORDER BY at DESC, no DESC LIMIT :limit)
 ) both_walks
-ORDER BY at DESC, no DESC LIMIT $6
+ORDER BY at DESC, no DESC LIMIT :limit
 
--- :name list_audit_count
+-- :name list_audit_count (tenant, other_tenant, before, from, subject, target, denied, limit)
 -- Looks at a bounded number of entries, in no order: that would sort them all.
-SELECT count(*) FILTER (WHERE ($5::text IS NULL OR subject = $5) AND ($6::text IS NULL OR target = $6)
-                          AND ($7::bool IS NULL OR denied = $7)),
+SELECT count(*) FILTER (WHERE (:subject::text IS NULL OR subject = :subject) AND (:target::text IS NULL OR target = :target)
+                          AND (:denied::bool IS NULL OR denied = :denied)),
        count(*)
 FROM (SELECT subject, target, denied FROM audit
-      WHERE tenant_no IN ($1, $2) AND at < $3 AND at >= $4
-      LIMIT $8) looked_at
+      WHERE tenant_no IN (:tenant, :other_tenant) AND at < :before AND at >= :from
+      LIMIT :limit) looked_at
 
--- :name list_keys
+-- :name list_keys (tenant, after, limit, offset)
 SELECT k.id, k.tenant_no, t.name AS tenant_name, k.name, k.role, k.created_by, k.created_at,
        k.expires_at, k.revoked_at, k.last_used_at
 FROM api_key k JOIN tenant t ON t.tenant_no = k.tenant_no
-WHERE k.tenant_no = $1 AND k.id > $2
+WHERE k.tenant_no = :tenant AND k.id > :after
 ORDER BY k.id
-LIMIT $3 OFFSET $4
+LIMIT :limit OFFSET :offset
 
 -- :name list_keys_count
 SELECT count(*) FROM api_key WHERE tenant_no = $1
 
--- :name prune_audit
+-- :name prune_audit (before, limit)
 -- Entries are written about in the order of time, so the old ones are the first: no more than these
 -- are looked at, and no index is needed.
 DELETE FROM audit
-WHERE no IN (SELECT no FROM audit ORDER BY no LIMIT $2) AND at < $1
+WHERE no IN (SELECT no FROM audit ORDER BY no LIMIT :limit) AND at < :before
 
--- :name record
+-- :name record_audit (
+--   at, tenant, subject, role, action, target, status, denied, detail, remote, request_id
+-- )
 INSERT INTO audit (at, tenant_no, subject, role, action, target, status, denied, detail, remote,
                    request_id)
-SELECT * FROM unnest($1::int8[], $2::int4[], $3::text[], $4::int2[], $5::text[], $6::text[],
-                     $7::int2[], $8::bool[], $9::text[], $10::text[], $11::text[])
+SELECT * FROM unnest(:at::int8[], :tenant::int4[], :subject::text[], :role::int2[], :action::text[], :target::text[],
+                     :status::int2[], :denied::bool[], :detail::text[], :remote::text[], :request_id::text[])
 
--- :name revoke_key
-UPDATE api_key SET revoked_at = coalesce($3, (extract(epoch FROM clock_timestamp()) * 1000000)::int8)
-WHERE id = $2 AND tenant_no = $1 AND revoked_at IS NULL
+-- :name revoke_key (tenant, id, now)
+UPDATE api_key SET revoked_at = coalesce(:now, (extract(epoch FROM clock_timestamp()) * 1000000)::int8)
+WHERE id = :id AND tenant_no = :tenant AND revoked_at IS NULL
 
--- :name use_keys
-UPDATE api_key SET last_used_at = greatest(last_used_at, $2)
-WHERE id = ANY ($1)
+-- :name use_keys (ids, at)
+UPDATE api_key SET last_used_at = greatest(last_used_at, :at)
+WHERE id = ANY (:ids)

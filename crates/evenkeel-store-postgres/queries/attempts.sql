@@ -1,6 +1,6 @@
 -- Reading attempts and lists of attempts.
 
--- :name get_attempt
+-- :name get_attempt (tenant, scheduled_at, job_no, sequence, attempt)
 -- The attempt itself or, for attempt 0, the latest of its run; in the history or in the queue, or
 -- if it is in neither, waiting for its time.
 SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, j.id, r.status, r.fence, r.crashes, r.node_no,
@@ -11,29 +11,29 @@ SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, j.id, r.status, r.fence,
                finished_at, error, output, items_crawled, items_indexed, cpu_us, memory_kb,
                skipped_to, skipped_count, skip_reason, false AS waits
           FROM attempt
-         WHERE scheduled_at = $2 AND job_no = $3 AND sequence = $4 AND (attempt = $5 OR $5 = 0)
+         WHERE scheduled_at = :scheduled_at AND job_no = :job_no AND sequence = :sequence AND (attempt = :attempt OR :attempt = 0)
          UNION ALL
         SELECT q.scheduled_at, q.job_no, q.sequence, q.attempt, 0::int2, q.fence, q.crashes, NULL::int4,
                NULL::int8, NULL::int8, NULL::int8, NULL::text, NULL::text, NULL::int8, NULL::int8,
                NULL::int8, NULL::int8, NULL::int8, NULL::int8, NULL::int2, false
           FROM ready q
-         WHERE scheduled_at = $2 AND job_no = $3 AND sequence = $4 AND (attempt = $5 OR $5 = 0)
+         WHERE scheduled_at = :scheduled_at AND job_no = :job_no AND sequence = :sequence AND (attempt = :attempt OR :attempt = 0)
            AND NOT EXISTS (SELECT FROM attempt e
-                            WHERE e.scheduled_at = $2 AND e.job_no = $3 AND e.sequence = $4
+                            WHERE e.scheduled_at = :scheduled_at AND e.job_no = :job_no AND e.sequence = :sequence
                               AND e.attempt = q.attempt)
          UNION ALL
         SELECT scheduled_at, job_no, sequence, attempt, 0::int2, 0::int4, 0::int2, NULL::int4,
                NULL::int8, NULL::int8, NULL::int8, NULL::text, NULL::text, NULL::int8, NULL::int8,
                NULL::int8, NULL::int8, NULL::int8, NULL::int8, NULL::int2, true
           FROM delayed_attempt
-         WHERE scheduled_at = $2 AND job_no = $3 AND sequence = $4 AND (attempt = $5 OR $5 = 0)) AS r
+         WHERE scheduled_at = :scheduled_at AND job_no = :job_no AND sequence = :sequence AND (attempt = :attempt OR :attempt = 0)) AS r
   JOIN job j USING (job_no) LEFT JOIN node n USING (node_no)
   LEFT JOIN note t ON t.scheduled_at = r.scheduled_at AND t.job_no = r.job_no AND t.sequence = r.sequence
-                  AND t.attempt = r.attempt AND t.fence = r.fence AND r.status = 1
- WHERE j.tenant_no = $1
+                  AND t.attempt = r.attempt AND t.fence = r.fence AND r.status = {attempt.running}
+ WHERE j.tenant_no = :tenant
  ORDER BY r.waits, r.attempt DESC LIMIT 1;
 
--- :name list_attempts
+-- :name list_attempts (tenant, before_at, before_job_no, before_sequence, before_attempt, limit)
 -- All of a tenant's attempts before a key, newest first: the history merged with the queue.
 SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, j.id, r.status, r.fence, r.crashes, r.node_no,
        n.name, r.number, r.started_at, r.finished_at, r.error, left(r.output, 65536), r.items_crawled,
@@ -42,70 +42,70 @@ SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, j.id, r.status, r.fence,
                finished_at, error, output, items_crawled, items_indexed, cpu_us, memory_kb,
                skipped_to, skipped_count, skip_reason
            FROM attempt
-          WHERE tenant_no = $1
-            AND (scheduled_at, job_no, sequence, attempt) < ($2::int8, $3::int8, $4::int4, $5::int2)
-          ORDER BY scheduled_at DESC, job_no DESC, sequence DESC, attempt DESC LIMIT $6)
+          WHERE tenant_no = :tenant
+            AND (scheduled_at, job_no, sequence, attempt) < (:before_at::int8, :before_job_no::int8, :before_sequence::int4, :before_attempt::int2)
+          ORDER BY scheduled_at DESC, job_no DESC, sequence DESC, attempt DESC LIMIT :limit)
         UNION ALL
         (SELECT q.scheduled_at, q.job_no, q.sequence, q.attempt, 0::int2, q.fence, q.crashes, NULL::int4,
                NULL::int8, NULL::int8, NULL::int8, NULL::text, NULL::text, NULL::int8, NULL::int8,
                NULL::int8, NULL::int8, NULL::int8, NULL::int8, NULL::int2
            FROM ready q
-          WHERE tenant_no = $1
-            AND (scheduled_at, job_no, sequence, attempt) < ($2::int8, $3::int8, $4::int4, $5::int2)
+          WHERE tenant_no = :tenant
+            AND (scheduled_at, job_no, sequence, attempt) < (:before_at::int8, :before_job_no::int8, :before_sequence::int4, :before_attempt::int2)
             AND NOT EXISTS (SELECT FROM attempt e
                              WHERE e.scheduled_at = q.scheduled_at AND e.job_no = q.job_no
                                AND e.sequence = q.sequence AND e.attempt = q.attempt)
-          ORDER BY scheduled_at DESC, job_no DESC, sequence DESC, attempt DESC LIMIT $6)) AS r
+          ORDER BY scheduled_at DESC, job_no DESC, sequence DESC, attempt DESC LIMIT :limit)) AS r
   JOIN job j USING (job_no) LEFT JOIN node n USING (node_no)
- ORDER BY r.scheduled_at DESC, r.job_no DESC, r.sequence DESC, r.attempt DESC LIMIT $6;
+ ORDER BY r.scheduled_at DESC, r.job_no DESC, r.sequence DESC, r.attempt DESC LIMIT :limit;
 
--- :name list_attempts_count
+-- :name list_attempts_count (tenant, limit)
 -- Counts a tenant's attempts, but not for ever.
-SELECT (SELECT count(*) FROM (SELECT FROM attempt WHERE tenant_no = $1 LIMIT $2) AS r)
+SELECT (SELECT count(*) FROM (SELECT FROM attempt WHERE tenant_no = :tenant LIMIT :limit) AS r)
      + (SELECT count(*) FROM (SELECT FROM ready q
-                               WHERE tenant_no = $1
+                               WHERE tenant_no = :tenant
                                  AND NOT EXISTS (SELECT FROM attempt e
                                                   WHERE e.scheduled_at = q.scheduled_at
                                                     AND e.job_no = q.job_no
                                                     AND e.sequence = q.sequence
                                                     AND e.attempt = q.attempt)
-                               LIMIT $2) AS q);
+                               LIMIT :limit) AS q);
 
--- :name list_attempts_job
+-- :name list_attempts_job (id, tenant)
 -- A job of the tenant, deleted or not, and how many attempts it has had.
 SELECT j.job_no, s.executions FROM job j JOIN job_state s USING (job_no)
- WHERE j.id = $1 AND j.tenant_no = $2;
+ WHERE j.id = :id AND j.tenant_no = :tenant;
 
--- :name list_attempts_kept
+-- :name list_attempts_kept (job_no, before)
 -- A job's newest good and newest failed attempt, if what linked to them is forgotten.
 SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, j.id, r.status, r.fence, r.crashes, r.node_no,
        n.name, r.number, r.started_at, r.finished_at, r.error, left(r.output, 65536), r.items_crawled,
        r.items_indexed, r.cpu_us, r.memory_kb, r.skipped_to, r.skipped_count, r.skip_reason
   FROM job_state s
   JOIN attempt r ON r.job_no = s.job_no
-            AND (r.scheduled_at = s.succeeded_at AND r.status IN (2, 7)
-                 OR r.scheduled_at = s.failed_at AND r.status IN (3, 5))
+            AND (r.scheduled_at = s.succeeded_at AND r.status IN ({attempts.succeeded})
+                 OR r.scheduled_at = s.failed_at AND r.status IN ({attempts.failed}))
   JOIN job j ON j.job_no = s.job_no LEFT JOIN node n USING (node_no)
- WHERE s.job_no = $1 AND r.scheduled_at IN (s.succeeded_at, s.failed_at) AND r.scheduled_at < $2
+ WHERE s.job_no = :job_no AND r.scheduled_at IN (s.succeeded_at, s.failed_at) AND r.scheduled_at < :before
  ORDER BY r.scheduled_at DESC, r.sequence DESC, r.attempt DESC;
 
--- :name list_attempts_of_job
+-- :name list_attempts_of_job (job_no, from_at, from_sequence, before_attempt, limit)
 -- One job's attempts, along the links from each chain to the one before. A first attempt that was
 -- never claimed has its link in the queue. Starts at the newest chain, or at the given one.
 WITH RECURSIVE chain AS (
-    SELECT coalesce($2, head_at) AS at, coalesce($3, head_sequence) AS sequence, 0 AS depth
-      FROM job_state WHERE job_no = $1 AND coalesce($2, head_at) IS NOT NULL
+    SELECT coalesce(:from_at, head_at) AS at, coalesce(:from_sequence, head_sequence) AS sequence, 0 AS depth
+      FROM job_state WHERE job_no = :job_no AND coalesce(:from_at, head_at) IS NOT NULL
      UNION ALL
     SELECT p.prev_at, p.prev_sequence, c.depth + 1
       FROM chain c
      CROSS JOIN LATERAL (SELECT prev_at, prev_sequence FROM attempt
-                          WHERE scheduled_at = c.at AND job_no = $1 AND sequence = c.sequence
+                          WHERE scheduled_at = c.at AND job_no = :job_no AND sequence = c.sequence
                             AND attempt = 0
                           UNION
                          SELECT prev_at, prev_sequence FROM ready
-                          WHERE scheduled_at = c.at AND job_no = $1 AND sequence = c.sequence
+                          WHERE scheduled_at = c.at AND job_no = :job_no AND sequence = c.sequence
                             AND attempt = 0) AS p
-     WHERE p.prev_at IS NOT NULL AND c.depth < $5::int8
+     WHERE p.prev_at IS NOT NULL AND c.depth < :limit::int8
 )
 SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, j.id, r.status, r.fence, r.crashes, r.node_no,
        n.name, r.number, r.started_at, r.finished_at, r.error, left(r.output, 65536), r.items_crawled,
@@ -115,16 +115,16 @@ SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, j.id, r.status, r.fence,
         SELECT scheduled_at, job_no, sequence, attempt, status, fence, crashes, node_no, number, started_at,
                finished_at, error, output, items_crawled, items_indexed, cpu_us, memory_kb,
                skipped_to, skipped_count, skip_reason
-          FROM attempt WHERE scheduled_at = c.at AND job_no = $1 AND sequence = c.sequence
+          FROM attempt WHERE scheduled_at = c.at AND job_no = :job_no AND sequence = c.sequence
          UNION ALL
         SELECT q.scheduled_at, q.job_no, q.sequence, q.attempt, 0::int2, q.fence, q.crashes, NULL::int4,
                NULL::int8, NULL::int8, NULL::int8, NULL::text, NULL::text, NULL::int8, NULL::int8,
                NULL::int8, NULL::int8, NULL::int8, NULL::int8, NULL::int2
           FROM ready q
-         WHERE scheduled_at = c.at AND job_no = $1 AND sequence = c.sequence
+         WHERE scheduled_at = c.at AND job_no = :job_no AND sequence = c.sequence
            AND NOT EXISTS (SELECT FROM attempt e
-                            WHERE e.scheduled_at = c.at AND e.job_no = $1
+                            WHERE e.scheduled_at = c.at AND e.job_no = :job_no
                               AND e.sequence = c.sequence AND e.attempt = q.attempt)) AS r
   JOIN job j USING (job_no) LEFT JOIN node n USING (node_no)
- WHERE c.depth > 0 OR r.attempt < $4
- ORDER BY c.depth, r.attempt DESC LIMIT $5;
+ WHERE c.depth > 0 OR r.attempt < :before_attempt
+ ORDER BY c.depth, r.attempt DESC LIMIT :limit;

@@ -1,11 +1,11 @@
 -- Cancelling runs.
 
--- :name cancel_run_mark
+-- :name cancel_run_mark (scheduled_at, job_no, sequence, tenant)
 -- The mark on the run itself is seen by a finish or requeue that waits for this row; the
 -- cancellation is what its node reads.
 WITH running AS (
     UPDATE attempt SET cancel_requested = true
-     WHERE scheduled_at = $1 AND job_no = $2 AND sequence = $3 AND tenant_no = $4 AND status = 1
+     WHERE scheduled_at = :scheduled_at AND job_no = :job_no AND sequence = :sequence AND tenant_no = :tenant AND status = {attempt.running}
  RETURNING node_no, scheduled_at, job_no, sequence, attempt
 ), asked AS (
     INSERT INTO cancellation (node_no, scheduled_at, job_no, sequence, attempt)
@@ -13,16 +13,16 @@ WITH running AS (
 )
 SELECT scheduled_at, job_no, sequence, attempt FROM running;
 
--- :name cancel_run_close_runs
+-- :name cancel_run_close_runs (job_no, is_new, scheduled_at, sequence, now)
 WITH before AS MATERIALIZED (
-    SELECT head_at, head_sequence FROM job_state WHERE job_no = $1 FOR NO KEY UPDATE
+    SELECT head_at, head_sequence FROM job_state WHERE job_no = :job_no FOR NO KEY UPDATE
 ), closed AS (
     UPDATE job_state
        SET live = greatest(live - 1, 0),
-           head_at = CASE WHEN $2 THEN $3 ELSE head_at END,
-           head_sequence = CASE WHEN $2 THEN $4 ELSE head_sequence END,
-           last_status = 4, has_condition = stopped_at IS DISTINCT FROM 9223372036854775807
-     WHERE job_no = $1
+           head_at = CASE WHEN :is_new THEN :scheduled_at ELSE head_at END,
+           head_sequence = CASE WHEN :is_new THEN :sequence ELSE head_sequence END,
+           last_status = {attempt.cancelled}, has_condition = stopped_at IS DISTINCT FROM {stopped.for_good}
+     WHERE job_no = :job_no
  RETURNING shard, job_no, tenant_no, has_condition
 ), touched AS (
     INSERT INTO job_condition (job_no, tenant_no, shard, judge_at)
@@ -35,21 +35,21 @@ WITH before AS MATERIALIZED (
         ON CONFLICT (shard, job_no) DO UPDATE SET job_no = excluded.job_no
 )
 SELECT head_at, head_sequence,
-       coalesce($5::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8)
+       coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8)
   FROM before;
 
--- :name cancel_run_is_there
+-- :name cancel_run_find (scheduled_at, job_no, sequence, tenant)
 -- What still waits or runs moved between the looks.
-SELECT count(*) > 0, count(*) FILTER (WHERE status IN (0, 1)) > 0
-  FROM attempt WHERE scheduled_at = $1 AND job_no = $2 AND sequence = $3 AND tenant_no = $4;
+SELECT count(*) > 0, count(*) FILTER (WHERE status IN ({attempts.unfinished})) > 0
+  FROM attempt WHERE scheduled_at = :scheduled_at AND job_no = :job_no AND sequence = :sequence AND tenant_no = :tenant;
 
--- :name cancel_run_ready
-DELETE FROM ready WHERE scheduled_at = $1 AND job_no = $2 AND sequence = $3 AND tenant_no = $4
+-- :name cancel_run_ready (scheduled_at, job_no, sequence, tenant)
+DELETE FROM ready WHERE scheduled_at = :scheduled_at AND job_no = :job_no AND sequence = :sequence AND tenant_no = :tenant
 RETURNING scheduled_at, job_no, sequence, attempt, tenant_no, fence, crashes, prev_at,
           prev_sequence;
 
--- :name cancel_run_delayed
-DELETE FROM delayed_attempt WHERE job_no = $2 AND scheduled_at = $1 AND sequence = $3 AND tenant_no = $4
+-- :name cancel_run_delayed (scheduled_at, job_no, sequence, tenant)
+DELETE FROM delayed_attempt WHERE job_no = :job_no AND scheduled_at = :scheduled_at AND sequence = :sequence AND tenant_no = :tenant
 RETURNING scheduled_at, job_no, sequence, attempt, tenant_no;
 
 -- :name cancellations
@@ -57,7 +57,7 @@ RETURNING scheduled_at, job_no, sequence, attempt, tenant_no;
 WITH running AS MATERIALIZED (
     SELECT c.scheduled_at, c.job_no, c.sequence, c.attempt, r.superseded
       FROM cancellation c JOIN attempt r USING (scheduled_at, job_no, sequence, attempt)
-     WHERE c.node_no = $1 AND r.node_no = $1 AND r.status = 1
+     WHERE c.node_no = $1 AND r.node_no = $1 AND r.status = {attempt.running}
 ), over AS (
     DELETE FROM cancellation c
      WHERE node_no = $1

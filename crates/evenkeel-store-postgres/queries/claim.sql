@@ -1,120 +1,123 @@
 -- Claiming attempts from the queue.
 
--- :name claim_aged
+-- :name claim_aged (pools, lane, count, rise_max, now, node_name)
 -- The first of each lane by what they have waited, of each pool: those that reach the rank of the last
 -- that was found by priority. Seldom there are any.
 WITH clock AS MATERIALIZED (
-    SELECT coalesce($5::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+    SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
 )
 SELECT c.ctid::text, c.lane, c.priority, c.rise, c.should_start_by, c.since, c.scheduled_at,
        c.job_no, c.sequence, c.attempt, c.own_priority, c.tenant_no, c.fence, c.crashes, c.prev_at,
        c.prev_sequence, c.limit_key, c.limit_max
-  FROM unnest($2::int2[], $3::int8[], $4::int8[]) AS l(lane, places, rise_max)
- CROSS JOIN unnest($1::text[]) AS p(pool)
+  FROM unnest(:lane::int2[], :count::int8[], :rise_max::int8[]) AS l(lane, places, rise_max)
+ CROSS JOIN unnest(:pools::text[]) AS p(pool)
  CROSS JOIN LATERAL (SELECT ctid, * FROM ready
                       WHERE pool = p.pool AND lane = l.lane AND rise <= l.rise_max
                         AND (open_from IS NULL OR open_from <= (SELECT now FROM clock))
                         AND (open_until IS NULL OR open_until > (SELECT now FROM clock))
-                        AND (forbidden_nodes IS NULL OR NOT forbidden_nodes ? $6)
+                        AND (forbidden_nodes IS NULL OR NOT forbidden_nodes ? :node_name)
                       ORDER BY rise, should_start_by, since, job_no
                       LIMIT l.places FOR UPDATE SKIP LOCKED) AS c;
 
--- :name claim_front
+-- :name claim_front (pools, limit, now, node_name)
 -- The first of each lane by priority and by what they have waited, without taking anything: who of
 -- these finds no place is moved out of the way.
 WITH clock AS MATERIALIZED (
-    SELECT coalesce($3::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+    SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
 )
 SELECT c.ctid::text, c.lane, c.priority, c.rise, c.should_start_by, c.since, c.scheduled_at,
        c.job_no, c.sequence, c.attempt, c.own_priority, c.tenant_no, c.fence, c.crashes, c.prev_at,
        c.prev_sequence, c.limit_key, c.limit_max
-  FROM unnest($1::text[]) AS p(pool)
- CROSS JOIN unnest('{0,1,2}'::int2[]) AS l(lane)
+  FROM unnest(:pools::text[]) AS p(pool)
+ CROSS JOIN unnest('{{lanes.all}}'::int2[]) AS l(lane)
  CROSS JOIN LATERAL (SELECT ctid, * FROM ready
                       WHERE pool = p.pool AND lane = l.lane
                         AND (open_from IS NULL OR open_from <= (SELECT now FROM clock))
                         AND (open_until IS NULL OR open_until > (SELECT now FROM clock))
-                        AND (forbidden_nodes IS NULL OR NOT forbidden_nodes ? $4)
+                        AND (forbidden_nodes IS NULL OR NOT forbidden_nodes ? :node_name)
                       ORDER BY priority DESC, should_start_by, since, job_no
-                      LIMIT $2) AS c
+                      LIMIT :limit) AS c
  UNION ALL
 SELECT c.ctid::text, c.lane, c.priority, c.rise, c.should_start_by, c.since, c.scheduled_at,
        c.job_no, c.sequence, c.attempt, c.own_priority, c.tenant_no, c.fence, c.crashes, c.prev_at,
        c.prev_sequence, c.limit_key, c.limit_max
-  FROM unnest($1::text[]) AS p(pool)
- CROSS JOIN unnest('{0,1,2}'::int2[]) AS l(lane)
+  FROM unnest(:pools::text[]) AS p(pool)
+ CROSS JOIN unnest('{{lanes.all}}'::int2[]) AS l(lane)
  CROSS JOIN LATERAL (SELECT ctid, * FROM ready
                       WHERE pool = p.pool AND lane = l.lane
                         AND (open_from IS NULL OR open_from <= (SELECT now FROM clock))
                         AND (open_until IS NULL OR open_until > (SELECT now FROM clock))
-                        AND (forbidden_nodes IS NULL OR NOT forbidden_nodes ? $4)
+                        AND (forbidden_nodes IS NULL OR NOT forbidden_nodes ? :node_name)
                       ORDER BY rise, should_start_by, since, job_no
-                      LIMIT $2) AS c;
+                      LIMIT :limit) AS c;
 
--- :name claim_guaranteed
+-- :name claim_guaranteed (pools, lane, count, now, node_name)
 -- The first of each lane by priority, as many as it has places for itself, of each pool. A row that
 -- somebody else is taking is passed over, and so is one that may not be claimed now, or not by this
 -- node.
 WITH clock AS MATERIALIZED (
-    SELECT coalesce($4::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+    SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
 )
 SELECT c.ctid::text, c.lane, c.priority, c.rise, c.should_start_by, c.since, c.scheduled_at,
        c.job_no, c.sequence, c.attempt, c.own_priority, c.tenant_no, c.fence, c.crashes, c.prev_at,
        c.prev_sequence, c.limit_key, c.limit_max
-  FROM unnest($2::int2[], $3::int8[]) AS l(lane, places)
- CROSS JOIN unnest($1::text[]) AS p(pool)
+  FROM unnest(:lane::int2[], :count::int8[]) AS l(lane, places)
+ CROSS JOIN unnest(:pools::text[]) AS p(pool)
  CROSS JOIN LATERAL (SELECT ctid, * FROM ready
                       WHERE pool = p.pool AND lane = l.lane
                         AND (open_from IS NULL OR open_from <= (SELECT now FROM clock))
                         AND (open_until IS NULL OR open_until > (SELECT now FROM clock))
-                        AND (forbidden_nodes IS NULL OR NOT forbidden_nodes ? $5)
+                        AND (forbidden_nodes IS NULL OR NOT forbidden_nodes ? :node_name)
                       ORDER BY priority DESC, should_start_by, since, job_no
                       LIMIT l.places FOR UPDATE SKIP LOCKED) AS c;
 
--- :name claim_is_ready
+-- :name claim_is_ready (now, pools, node_name)
 -- Is there anything at all to claim? An empty queue is asked often, and so is one in which nothing
 -- may be claimed by this node for now.
 WITH clock AS MATERIALIZED (
-    SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+    SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
 )
 SELECT (SELECT now FROM clock),
        EXISTS (SELECT FROM ready
-                WHERE pool = ANY ($2::text[])
+                WHERE pool = ANY (:pools::text[])
                   AND (open_from IS NULL OR open_from <= (SELECT now FROM clock))
                   AND (open_until IS NULL OR open_until > (SELECT now FROM clock))
-                  AND (forbidden_nodes IS NULL OR NOT forbidden_nodes ? $3));
+                  AND (forbidden_nodes IS NULL OR NOT forbidden_nodes ? :node_name));
 
 -- :name claim_lock_node
 -- As in fire_claimed: nobody can declare the node dead before this transaction has ended.
-SELECT node_no FROM node WHERE node_no = $1 AND state = 0 FOR KEY SHARE;
+SELECT node_no FROM node WHERE node_no = $1 AND state = {node.live} FOR KEY SHARE;
 
--- :name claim_rest
+-- :name claim_rest (pools, limit, now, node_name)
 -- The first by lane and priority, of each pool. What may not be claimed now, or not by this node, is
 -- passed over.
 WITH clock AS MATERIALIZED (
-    SELECT coalesce($3::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+    SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
 )
 SELECT c.ctid::text, c.lane, c.priority, c.rise, c.should_start_by, c.since, c.scheduled_at,
        c.job_no, c.sequence, c.attempt, c.own_priority, c.tenant_no, c.fence, c.crashes, c.prev_at,
        c.prev_sequence, c.limit_key, c.limit_max
-  FROM unnest($1::text[]) AS p(pool)
+  FROM unnest(:pools::text[]) AS p(pool)
  CROSS JOIN LATERAL (SELECT ctid, * FROM ready
                       WHERE pool = p.pool
                         AND (open_from IS NULL OR open_from <= (SELECT now FROM clock))
                         AND (open_until IS NULL OR open_until > (SELECT now FROM clock))
-                        AND (forbidden_nodes IS NULL OR NOT forbidden_nodes ? $4)
+                        AND (forbidden_nodes IS NULL OR NOT forbidden_nodes ? :node_name)
                       ORDER BY lane, priority DESC, should_start_by, since, job_no
-                      LIMIT $2 FOR UPDATE SKIP LOCKED) AS c;
+                      LIMIT :limit FOR UPDATE SKIP LOCKED) AS c;
 
--- :name claim_start
+-- :name claim_start (
+--   now, node, job_no, scheduled_at, sequence, attempt, tenant, fence, crashes, prev_at,
+--   prev_sequence, priority
+-- )
 -- Attempts that were taken out of the queue begin. One that had been given back has a row.
 WITH clock AS MATERIALIZED (
-    SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+    SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
 ), d AS MATERIALIZED (
     SELECT *, row_number() OVER (PARTITION BY job_no ORDER BY scheduled_at, sequence, attempt)
               AS nth
-      FROM unnest($3::int8[], $4::int8[], $5::int4[], $6::int2[], $7::int4[], $8::int4[],
-                  $9::int2[], $10::int8[], $11::int4[], $12::int2[])
+      FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[], :tenant::int4[], :fence::int4[],
+                  :crashes::int2[], :prev_at::int8[], :prev_sequence::int4[], :priority::int2[])
            AS d(job_no, scheduled_at, sequence, attempt, tenant_no, fence, crashes, prev_at,
                 prev_sequence, priority)
 ), locked AS MATERIALIZED (
@@ -129,18 +132,18 @@ WITH clock AS MATERIALIZED (
     INSERT INTO attempt AS r (scheduled_at, job_no, sequence, attempt, tenant_no, status, crashes,
                           fence, node_no, prev_at, prev_sequence, number, started_at,
                           priority)
-    SELECT scheduled_at, job_no, sequence, attempt, tenant_no, 1, crashes, fence + 1, $2, prev_at,
+    SELECT scheduled_at, job_no, sequence, attempt, tenant_no, 1, crashes, fence + 1, :node, prev_at,
            prev_sequence, executions + nth, (SELECT now FROM clock), priority
       FROM locked
         ON CONFLICT (scheduled_at, job_no, sequence, attempt) DO UPDATE
-       SET status = 1, fence = excluded.fence, crashes = excluded.crashes, node_no = excluded.node_no,
+       SET status = {attempt.running}, fence = excluded.fence, crashes = excluded.crashes, node_no = excluded.node_no,
            number = excluded.number, started_at = excluded.started_at,
            priority = excluded.priority
 ), reached AS (
     UPDATE node SET low_watermark = least(low_watermark, earliest),
                     reached_back_to = least(reached_back_to, earliest)
       FROM (SELECT min(scheduled_at) AS earliest FROM d) AS d
-     WHERE node_no = $2
+     WHERE node_no = :node
 )
 SELECT (SELECT now FROM clock), d.scheduled_at, d.job_no, d.sequence, d.attempt, j.definition,
        -- not a join, which a plan made while there were none might do the wrong way round

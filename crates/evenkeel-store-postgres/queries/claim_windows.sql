@@ -1,24 +1,24 @@
 -- When a queued attempt may be claimed.
 
--- :name closed
+-- :name find_closed_windows (now, shards, limit)
 -- Found by ready_open_until, longest closed first.
 WITH clock AS MATERIALIZED (
-    SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+    SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
 )
 SELECT q.scheduled_at, q.job_no, q.sequence, q.attempt, s.average_us, j.definition
   FROM (SELECT * FROM ready
          WHERE open_until <= (SELECT now FROM clock)
-           AND (job_no & 255)::int2 = ANY ($2::int2[])
-         ORDER BY open_until LIMIT $3) AS q
+           AND (job_no & 255)::int2 = ANY (:shards::int2[])
+         ORDER BY open_until LIMIT :limit) AS q
   JOIN job_state s USING (job_no) JOIN job j USING (job_no);
 
--- :name reopen
+-- :name set_claim_windows (job_no, scheduled_at, sequence, attempt, open_from, open_until)
 -- From the batch to the rows, whatever the planner thinks of a queue that is empty most of the
 -- time. What somebody is claiming needs no opening.
 WITH waiting AS MATERIALIZED (
     SELECT q.pool, q.lane, q.priority, q.should_start_by, q.since, q.scheduled_at, q.job_no,
            q.sequence, q.attempt, q.tenant_no, d.open_from, d.open_until, q.rise
-      FROM unnest($1::int8[], $2::int8[], $3::int4[], $4::int2[], $5::int8[], $6::int8[])
+      FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[], :open_from::int8[], :open_until::int8[])
            AS d(job_no, scheduled_at, sequence, attempt, open_from, open_until)
      CROSS JOIN LATERAL (SELECT * FROM ready q
                           WHERE q.scheduled_at = d.scheduled_at AND q.job_no = d.job_no

@@ -1,13 +1,13 @@
 -- Commands on jobs: pause, resume, cancel, change, delete.
 
--- :name command_close_runs
+-- :name command_close_runs (job_no, live, head_at, head_sequence, last_status)
 -- Unless it is over, a job whose chains are withdrawn is judged, and its scheduler is told.
 WITH closed AS (
     UPDATE job_state s
        SET live = d.live, head_at = d.head_at, head_sequence = d.head_sequence,
-           last_status = $5,
-           has_condition = s.stopped_at IS DISTINCT FROM 9223372036854775807
-      FROM unnest($1::int8[], $2::int4[], $3::int8[], $4::int4[])
+           last_status = :last_status,
+           has_condition = s.stopped_at IS DISTINCT FROM {stopped.for_good}
+      FROM unnest(:job_no::int8[], :live::int4[], :head_at::int8[], :head_sequence::int4[])
            AS d(job_no, live, head_at, head_sequence)
      WHERE s.job_no = d.job_no
  RETURNING s.job_no, s.tenant_no, s.shard, s.has_condition
@@ -21,23 +21,23 @@ INSERT INTO changed_job (shard, job_no)
 SELECT shard, job_no FROM closed WHERE has_condition
     ON CONFLICT (shard, job_no) DO UPDATE SET job_no = excluded.job_no;
 
--- :name command_count
+-- :name command_count (ended_jobs, tenant, deleted, paused, cancelled)
 -- Last of all: whoever judges holds the rows of jobs while waiting for the tenant's.
 WITH unwatched AS (
-    DELETE FROM job_condition WHERE job_no = ANY ($1::int8[]) RETURNING level
+    DELETE FROM job_condition WHERE job_no = ANY (:ended_jobs::int8[]) RETURNING level
 )
 UPDATE tenant
-   SET job_count = job_count - $3, paused = paused + $4, cancelled = cancelled + $5,
-       warnings = warnings - (SELECT count(*) FROM unwatched WHERE level = 1),
-       errors = errors - (SELECT count(*) FROM unwatched WHERE level = 2)
- WHERE tenant_no = $2;
+   SET job_count = job_count - :deleted, paused = paused + :paused, cancelled = cancelled + :cancelled,
+       warnings = warnings - (SELECT count(*) FROM unwatched WHERE level = {condition.warning}),
+       errors = errors - (SELECT count(*) FROM unwatched WHERE level = {condition.error})
+ WHERE tenant_no = :tenant;
 
--- :name command_find_running
+-- :name command_find_running (job_no, running, ends)
 -- Finds what runs of jobs along the links of their chains, as far back as it has to and may (a first
 -- attempt that was never claimed has its link in the queue), and asks it to end where it is to.
 WITH RECURSIVE busy AS MATERIALIZED (
     SELECT d.job_no, d.running, d.ends, s.head_at, s.head_sequence
-      FROM unnest($1::int8[], $2::int8[], $3::bool[]) AS d(job_no, running, ends)
+      FROM unnest(:job_no::int8[], :running::int8[], :ends::bool[]) AS d(job_no, running, ends)
       JOIN job_state s USING (job_no)
 ), chain AS (
     SELECT job_no, head_at AS at, head_sequence AS sequence, 0 AS depth, running, ends
@@ -46,7 +46,7 @@ WITH RECURSIVE busy AS MATERIALIZED (
     SELECT c.job_no, p.prev_at, p.prev_sequence, c.depth + 1, c.running - p.running, c.ends
       FROM chain c
      CROSS JOIN LATERAL (SELECT max(prev_at) AS prev_at, max(prev_sequence) AS prev_sequence,
-                                count(*) FILTER (WHERE status = 1) AS running
+                                count(*) FILTER (WHERE status = {attempt.running}) AS running
                            FROM (SELECT prev_at, prev_sequence, status FROM attempt r
                                   WHERE r.scheduled_at = c.at AND r.job_no = c.job_no
                                     AND r.sequence = c.sequence
@@ -59,7 +59,7 @@ WITH RECURSIVE busy AS MATERIALIZED (
     SELECT r.node_no, r.scheduled_at, r.job_no, r.sequence, r.attempt, c.ends
       FROM chain c JOIN attempt r ON r.scheduled_at = c.at AND r.job_no = c.job_no
                              AND r.sequence = c.sequence
-     WHERE r.status = 1
+     WHERE r.status = {attempt.running}
 ), asked AS (
     INSERT INTO cancellation (node_no, scheduled_at, job_no, sequence, attempt)
     SELECT node_no, scheduled_at, job_no, sequence, attempt FROM running WHERE ends
@@ -71,28 +71,28 @@ SELECT scheduled_at, job_no, sequence, attempt FROM running;
 DELETE FROM changed_job c USING unnest($1::int8[]) AS d(job_no)
  WHERE c.shard = (d.job_no & 255)::int2 AND c.job_no = d.job_no;
 
--- :name command_leave_targets
+-- :name command_leave_targets (tenant, job_nos)
 -- Jobs of a tenant are about to name other targets, or none: what they ended well for these stays
 -- with them.
 WITH left_behind AS MATERIALIZED (
     SELECT j.target_no AS number, max(s.last_good_end_at) AS at
       FROM job j JOIN job_state s USING (job_no)
-     WHERE j.job_no = ANY ($2::int8[]) AND j.target_no IS NOT NULL
+     WHERE j.job_no = ANY (:job_nos::int8[]) AND j.target_no IS NOT NULL
        AND s.last_good_end_at > coalesce(j.target_since, 0)
      GROUP BY j.target_no
 ), locked AS MATERIALIZED (
     SELECT t.number, l.at FROM target t JOIN left_behind l USING (number)
-     WHERE t.tenant_no = $1 ORDER BY t.number FOR NO KEY UPDATE OF t
+     WHERE t.tenant_no = :tenant ORDER BY t.number FOR NO KEY UPDATE OF t
 )
 UPDATE target t SET last_success_at = greatest(t.last_success_at, l.at)
-  FROM locked l WHERE t.tenant_no = $1 AND t.number = l.number;
+  FROM locked l WHERE t.tenant_no = :tenant AND t.number = l.number;
 
--- :name command_drop_dedup
-DELETE FROM dedup_key WHERE tenant_no = $1 AND key = ANY ($2::uuid[]);
+-- :name command_drop_dedup (tenant, keys)
+DELETE FROM dedup_key WHERE tenant_no = :tenant AND key = ANY (:keys::uuid[]);
 
--- :name command_lock_jobs
+-- :name command_lock_jobs (ids, tenant)
 SELECT job_no, id FROM job
- WHERE id = ANY ($1::uuid[]) AND tenant_no = $2 AND state <> 3
+ WHERE id = ANY (:ids::uuid[]) AND tenant_no = :tenant AND state <> {job.deleted}
  ORDER BY job_no FOR NO KEY UPDATE;
 
 -- :name command_lock_ready
@@ -122,12 +122,14 @@ SELECT job_no, live, head_at, head_sequence, counted, load_profile, cost_us FROM
 SELECT FROM delayed_attempt WHERE job_no = ANY ($1::int8[])
  ORDER BY job_no, scheduled_at, sequence, attempt FOR UPDATE;
 
--- :name command_mark_dedup
+-- :name command_mark_dedup (job_no, key)
 UPDATE job j SET dedup_key = d.key
-  FROM unnest($1::int8[], $2::uuid[]) AS d(job_no, key)
+  FROM unnest(:job_no::int8[], :key::uuid[]) AS d(job_no, key)
  WHERE j.job_no = d.job_no;
 
--- :name command_open_ready
+-- :name command_open_ready (
+--   job_no, open_from, open_until, forbidden_nodes, priority, limit_key, limit_max
+-- )
 -- What waits for a place goes back into its pool: it may have another key now, or none.
 -- A priority that a run was given is its own; another one changes with its job, and what was
 -- waited stays. All that waits is locked already.
@@ -138,27 +140,30 @@ UPDATE ready q
        priority = CASE WHEN q.own_priority THEN q.priority ELSE d.priority END,
        limit_key = d.limit_key, limit_max = d.limit_max,
        pool = coalesce(q.home_pool, q.pool), home_pool = NULL, limited_by_max = NULL
-  FROM unnest($1::int8[], $2::int8[], $3::int8[], $4::text[], $5::int2[], $6::bytea[], $7::int4[])
+  FROM unnest(:job_no::int8[], :open_from::int8[], :open_until::int8[], :forbidden_nodes::text[], :priority::int2[], :limit_key::bytea[], :limit_max::int4[])
        AS d(job_no, open_from, open_until, forbidden_nodes, priority, limit_key, limit_max)
  WHERE q.job_no = d.job_no;
 
--- :name command_record_withdrawn
+-- :name command_record_withdrawn (
+--   status, now, job_no, scheduled_at, sequence, attempt, tenant, fence, crashes, prev_at,
+--   prev_sequence
+-- )
 -- Attempts that waited are over. One that had been given back has a row already.
 INSERT INTO attempt (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence, crashes,
                  prev_at, prev_sequence, finished_at)
-SELECT d.scheduled_at, d.job_no, d.sequence, d.attempt, d.tenant_no, $1, d.fence, d.crashes,
-       d.prev_at, d.prev_sequence, $2
-  FROM unnest($3::int8[], $4::int8[], $5::int4[], $6::int2[], $7::int4[], $8::int4[], $9::int2[],
-              $10::int8[], $11::int4[])
+SELECT d.scheduled_at, d.job_no, d.sequence, d.attempt, d.tenant_no, :status, d.fence, d.crashes,
+       d.prev_at, d.prev_sequence, :now
+  FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[], :tenant::int4[], :fence::int4[], :crashes::int2[],
+              :prev_at::int8[], :prev_sequence::int4[])
        AS d(job_no, scheduled_at, sequence, attempt, tenant_no, fence, crashes, prev_at,
             prev_sequence)
     ON CONFLICT (scheduled_at, job_no, sequence, attempt) DO UPDATE
    SET status = excluded.status, finished_at = excluded.finished_at;
 
--- :name command_delayed
+-- :name command_delayed (tenant, job_no, at, sequence)
 INSERT INTO delayed_attempt (shard, due, scheduled_at, job_no, sequence, attempt, tenant_no)
-SELECT (d.job_no & 255)::int2, d.at, d.at, d.job_no, d.sequence, 0, $1
-  FROM unnest($2::int8[], $3::int8[], $4::int4[]) AS d(job_no, at, sequence);
+SELECT (d.job_no & 255)::int2, d.at, d.at, d.job_no, d.sequence, 0, :tenant
+  FROM unnest(:job_no::int8[], :at::int8[], :sequence::int4[]) AS d(job_no, at, sequence);
 
 -- :name command_withdraw_ready
 DELETE FROM ready WHERE job_no = ANY ($1::int8[])
@@ -169,40 +174,45 @@ RETURNING scheduled_at, job_no, sequence, attempt, tenant_no, fence, crashes, pr
 DELETE FROM delayed_attempt WHERE job_no = ANY ($1::int8[])
 RETURNING scheduled_at, job_no, sequence, attempt, tenant_no;
 
--- :name command_write_jobs
+-- :name command_write_jobs (
+--   now, job_no, state, about, name, configuration, source_id, definition, target_no, note
+-- )
 -- Without another `about`, what people know of the job stays. A note stays as long as it stands so.
 UPDATE job j
-   SET state = d.state, updated_at = $1,
+   SET state = d.state, updated_at = :now,
        note = CASE WHEN j.state = d.state THEN j.note ELSE d.note END,
        name = CASE WHEN d.about IS NULL THEN j.name ELSE d.name END,
        configuration = CASE WHEN d.about IS NULL THEN j.configuration ELSE d.configuration END,
        source_id = CASE WHEN d.about IS NULL THEN j.source_id ELSE d.source_id END,
-       target_no = CASE WHEN d.state = 3 THEN NULL WHEN d.about IS NULL THEN j.target_no
+       target_no = CASE WHEN d.state = {job.deleted} THEN NULL WHEN d.about IS NULL THEN j.target_no
                         ELSE d.target_no END,
        target_since = CASE WHEN d.about IS NULL OR d.target_no IS NOT DISTINCT FROM j.target_no
-                           THEN j.target_since ELSE $1 END,
+                           THEN j.target_since ELSE :now END,
        about = coalesce(d.about, j.about), definition = coalesce(d.definition, j.definition)
-  FROM unnest($2::int8[], $3::int2[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-              $9::int8[], $10::text[])
+  FROM unnest(:job_no::int8[], :state::int2[], :about::text[], :name::text[], :configuration::text[], :source_id::text[], :definition::text[],
+              :target_no::int8[], :note::text[])
        AS d(job_no, state, about, name, configuration, source_id, definition, target_no, note)
  WHERE j.job_no = d.job_no;
 
--- :name command_write_states
+-- :name command_write_states (
+--   now, job_no, state, stopped_at, placed, next_at, slot, follows_end, begins, load_profile,
+--   cost_us, cost_stated
+-- )
 -- A job that stops has no next time, whatever it had, and one that is over is not watched.
 WITH changed AS (
     UPDATE job_state s
-       SET generation = s.generation + 1, active = d.state = 0, stopped_at = d.stopped_at,
-           next_at = CASE WHEN d.state <> 0 THEN NULL WHEN d.placed THEN d.next_at
+       SET generation = s.generation + 1, active = d.state = {job.active}, stopped_at = d.stopped_at,
+           next_at = CASE WHEN d.state <> {job.active} THEN NULL WHEN d.placed THEN d.next_at
                           ELSE s.next_at END,
-           slot = CASE WHEN d.state <> 0 THEN NULL WHEN d.placed THEN d.slot ELSE s.slot END,
-           placed_at = CASE WHEN d.placed THEN $1::int8 ELSE s.placed_at END,
+           slot = CASE WHEN d.state <> {job.active} THEN NULL WHEN d.placed THEN d.slot ELSE s.slot END,
+           placed_at = CASE WHEN d.placed THEN :now::int8 ELSE s.placed_at END,
            follows_end = coalesce(d.follows_end, s.follows_end),
            live = s.live + d.begins::int4,
-           has_condition = s.has_condition AND d.state < 2,
+           has_condition = s.has_condition AND d.state < {job.cancelled},
            load_profile = d.load_profile, cost_us = d.cost_us, cost_stated = d.cost_stated,
            counted = d.load_profile <> 0
-      FROM unnest($2::int8[], $3::int2[], $4::int8[], $5::bool[], $6::int8[], $7::int4[],
-                  $8::bool[], $9::bool[], $10::int8[], $11::int8[], $12::bool[])
+      FROM unnest(:job_no::int8[], :state::int2[], :stopped_at::int8[], :placed::bool[], :next_at::int8[], :slot::int4[],
+                  :follows_end::bool[], :begins::bool[], :load_profile::int8[], :cost_us::int8[], :cost_stated::bool[])
            AS d(job_no, state, stopped_at, placed, next_at, slot, follows_end, begins, load_profile, cost_us,
                 cost_stated)
      WHERE s.job_no = d.job_no
@@ -214,5 +224,5 @@ WITH changed AS (
 )
 -- written even if it is there: whoever is just telling it read the job before this
 INSERT INTO changed_job (shard, job_no)
-SELECT shard, job_no FROM changed WHERE slot <= $1::int8 / 900000000 + 1
+SELECT shard, job_no FROM changed WHERE slot <= :now::int8 / 900000000 + 1
     ON CONFLICT (shard, job_no) DO UPDATE SET job_no = excluded.job_no;

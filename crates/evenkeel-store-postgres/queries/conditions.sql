@@ -3,24 +3,24 @@
 -- :name all_condition_counts
 SELECT coalesce(sum(job_count), 0)::int8, coalesce(sum(warnings), 0)::int8,
        coalesce(sum(errors), 0)::int8,
-       (SELECT count(*) FROM (SELECT FROM job_condition WHERE reason = 9 LIMIT 10000) AS h)
+       (SELECT count(*) FROM (SELECT FROM job_condition WHERE reason = {reason.held_by_blackout} LIMIT 10000) AS h)
   FROM tenant;
 
 -- :name condition_counts
 SELECT job_count, warnings, errors,
        (SELECT count(*) FROM (SELECT FROM job_condition
-                               WHERE tenant_no = $1 AND reason = 9 LIMIT 10000) AS h)
+                               WHERE tenant_no = $1 AND reason = {reason.held_by_blackout} LIMIT 10000) AS h)
   FROM tenant WHERE tenant_no = $1;
 
--- :name judge
+-- :name judge (now, job_no, touched, level, reason, error_at, again_at)
 -- The rows of the jobs are locked first, as finish does, and then those of the list, as they are by
 -- then. What has been touched since it was judged is left alone. Nothing is joined with the list,
 -- which a plan made while it was empty would do the wrong way round.
 WITH clock AS MATERIALIZED (
-    SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+    SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
 ), locked AS MATERIALIZED (
     SELECT d.*
-      FROM unnest($2::int8[], $3::int4[], $4::int2[], $5::int2[], $6::int8[], $7::int8[])
+      FROM unnest(:job_no::int8[], :touched::int4[], :level::int2[], :reason::int2[], :error_at::int8[], :again_at::int8[])
            AS d(job_no, touched, level, reason, error_at, again_at)
       JOIN job_state s USING (job_no)
        FOR NO KEY UPDATE OF s
@@ -47,58 +47,60 @@ WITH clock AS MATERIALIZED (
     UPDATE job_state s SET has_condition = false FROM gone g WHERE s.job_no = g.job_no
 ), counted AS (
     SELECT tenant_no,
-           count(*) FILTER (WHERE level = 1 AND again_at IS NOT NULL)
-         - count(*) FILTER (WHERE level_before = 1) AS warnings,
-           count(*) FILTER (WHERE level = 2 AND again_at IS NOT NULL)
-         - count(*) FILTER (WHERE level_before = 2) AS errors
+           count(*) FILTER (WHERE level = {condition.warning} AND again_at IS NOT NULL)
+         - count(*) FILTER (WHERE level_before = {condition.warning}) AS warnings,
+           count(*) FILTER (WHERE level = {condition.error} AND again_at IS NOT NULL)
+         - count(*) FILTER (WHERE level_before = {condition.error}) AS errors
       FROM judged GROUP BY tenant_no
 )
 UPDATE tenant t SET warnings = t.warnings + c.warnings, errors = t.errors + c.errors
   FROM (SELECT * FROM counted WHERE warnings <> 0 OR errors <> 0 ORDER BY tenant_no) AS c
  WHERE t.tenant_no = c.tenant_no;
 
--- :name list_at_risk
+-- :name list_at_risk (tenant, after_error_at, after_job_no, level, offset, limit)
 -- Found by watch_at_risk.
 SELECT w.job_no, j.id, coalesce(j.name, j.about::json ->> 'source_name'), w.reason, w.error_at, w.since
   FROM job_condition w JOIN job j USING (job_no)
- WHERE w.tenant_no = $1 AND w.level > 0 AND (w.error_at, w.job_no) > ($2::int8, $3::int8)
-   AND ($4::int2 IS NULL OR w.level = $4)
- ORDER BY w.error_at, w.job_no OFFSET $5 LIMIT $6;
+ WHERE w.tenant_no = :tenant AND w.level > {condition.ok} AND (w.error_at, w.job_no) > (:after_error_at::int8, :after_job_no::int8)
+   AND (:level::int2 IS NULL OR w.level = :level)
+ ORDER BY w.error_at, w.job_no OFFSET :offset LIMIT :limit;
 
--- :name overdue_in_queue
--- The next $7 of the queue in the order of their keys are looked at: how many there were, which was
+-- :name overdue_in_queue (
+--   now, shards, after_at, after_job_no, after_sequence, after_attempt, limit
+-- )
+-- The next `limit` of the queue in the order of their keys are looked at: how many there were, which was
 -- the last, and which jobs of them are wanted.
 WITH clock AS MATERIALIZED (
-    SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+    SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
 ), looked AS MATERIALIZED (
     SELECT scheduled_at, job_no, sequence, attempt, should_start_by FROM ready
-     WHERE (scheduled_at, job_no, sequence, attempt) > ($3::int8, $4::int8, $5::int4, $6::int2)
+     WHERE (scheduled_at, job_no, sequence, attempt) > (:after_at::int8, :after_job_no::int8, :after_sequence::int4, :after_attempt::int2)
      ORDER BY scheduled_at, job_no, sequence, attempt
-     LIMIT $7
+     LIMIT :limit
 )
 SELECT l.scheduled_at, l.job_no, l.sequence, l.attempt, (SELECT count(*) FROM looked),
        ARRAY(SELECT DISTINCT o.job_no FROM looked o
               WHERE o.should_start_by < (SELECT now FROM clock)
-                AND (o.job_no & 255)::int2 = ANY ($2::int2[])
+                AND (o.job_no & 255)::int2 = ANY (:shards::int2[])
                 -- not a join, which a plan made for an empty queue might do the wrong way round
                 AND (SELECT NOT s.has_condition FROM job_state s WHERE s.job_no = o.job_no))
   FROM looked l
  ORDER BY l.scheduled_at DESC, l.job_no DESC, l.sequence DESC, l.attempt DESC
  LIMIT 1;
 
--- :name to_judge
+-- :name to_judge (now, shards, limit)
 -- Any that are due, one shard after the other until there are enough: no more rows are read than are
 -- told. For all shards at once (ANY), the planner would first gather whatever is due in a bitmap.
 -- Since when a job runs: as in get_job.
 WITH clock AS MATERIALIZED (
-    SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+    SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
 ), due AS MATERIALIZED (
     SELECT w.*
-      FROM (SELECT DISTINCT shard FROM unnest($2::int2[]) AS d(shard)) AS d
+      FROM (SELECT DISTINCT shard FROM unnest(:shards::int2[]) AS d(shard)) AS d
      CROSS JOIN LATERAL (SELECT * FROM job_condition
                           WHERE shard = d.shard AND judge_at <= (SELECT now FROM clock)
-                          ORDER BY judge_at LIMIT $3) AS w
-     LIMIT $3
+                          ORDER BY judge_at LIMIT :limit) AS w
+     LIMIT :limit
 )
 SELECT w.job_no, w.tenant_no, w.touched, w.level, s.active, s.next_at, s.last_fired_at, s.live > 0,
        s.last_start_at, s.last_end_at, s.last_good_start_at, s.last_good_end_at, s.failures,
@@ -112,7 +114,7 @@ SELECT w.job_no, w.tenant_no, w.touched, w.level, s.active, s.next_at, s.last_fi
                 CROSS JOIN LATERAL (
                       SELECT prev_at, prev_sequence FROM attempt r
                        WHERE r.scheduled_at = n.at AND r.job_no = s.job_no
-                         AND r.sequence = n.sequence AND r.attempt = 0 AND r.status = 6
+                         AND r.sequence = n.sequence AND r.attempt = 0 AND r.status = {attempt.skipped}
                        UNION ALL
                       SELECT prev_at, prev_sequence FROM ready q
                        WHERE q.scheduled_at = n.at AND q.job_no = s.job_no
@@ -125,15 +127,15 @@ SELECT w.job_no, w.tenant_no, w.touched, w.level, s.active, s.next_at, s.last_fi
            SELECT r.started_at
              FROM (SELECT * FROM newest ORDER BY depth DESC LIMIT 1) AS n
              JOIN attempt r ON r.scheduled_at = n.at AND r.job_no = s.job_no AND r.sequence = n.sequence
-            WHERE r.status = 1 LIMIT 1)
+            WHERE r.status = {attempt.running} LIMIT 1)
        END
   FROM due w JOIN job_state s USING (job_no) JOIN job j USING (job_no);
 
--- :name watch
+-- :name mark_at_risk
 WITH locked AS MATERIALIZED (
     SELECT s.job_no, s.tenant_no, s.shard, s.has_condition
       FROM unnest($1::int8[]) AS d(job_no) JOIN job_state s USING (job_no)
-     WHERE s.stopped_at IS DISTINCT FROM 9223372036854775807
+     WHERE s.stopped_at IS DISTINCT FROM {stopped.for_good}
        FOR NO KEY UPDATE OF s
 ), marked AS (
     UPDATE job_state s SET has_condition = true FROM locked l WHERE s.job_no = l.job_no AND NOT l.has_condition

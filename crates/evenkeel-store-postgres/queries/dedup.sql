@@ -1,20 +1,20 @@
 -- Deduplication keys.
 
--- :name prune_dedup
+-- :name prune_dedup (after_tenant, after_key, limit, before)
 -- Looks at so many keys after one. A key that somebody has just taken is of a job that this does not
 -- see, or was taken too late for it, so it stays. The state is locked with the key: who just gives the
 -- job a time holds it, or has made another version of it, which is then looked at instead.
 WITH looked AS MATERIALIZED (
     SELECT tenant_no, key FROM dedup_key
-     WHERE (tenant_no, key) > ($1::int4, $2::uuid)
-     ORDER BY tenant_no, key LIMIT $3
+     WHERE (tenant_no, key) > (:after_tenant::int4, :after_key::uuid)
+     ORDER BY tenant_no, key LIMIT :limit
 ), gone AS MATERIALIZED (
     SELECT d.tenant_no, d.key
       FROM looked JOIN dedup_key d USING (tenant_no, key)
       JOIN job j ON j.id = d.job_id
       JOIN job_state s ON s.job_no = j.job_no
-     WHERE j.state = 3 OR d.taken_at < $4::int8 AND s.next_at IS NULL AND s.live = 0
-                             AND j.state <> 1
+     WHERE j.state = {job.deleted} OR d.taken_at < :before::int8 AND s.next_at IS NULL AND s.live = 0
+                             AND j.state <> {job.paused}
      ORDER BY d.tenant_no, d.key
        FOR UPDATE OF d SKIP LOCKED FOR NO KEY UPDATE OF s SKIP LOCKED
 ), forgotten AS (

@@ -1,6 +1,6 @@
 -- Loading the jobs that are due soon.
 
--- :name load_due
+-- :name load_due (shard, until, after, limit)
 -- What is due is found first, by its index: asked for the first jobs in order, the planner would
 -- rather walk all jobs of the table in that order.
 WITH due AS MATERIALIZED (
@@ -8,13 +8,13 @@ WITH due AS MATERIALIZED (
            last_end_at, last_good_start_at, last_good_end_at, failures, average_us, variance,
            placed_at, fired
       FROM job_state
-     WHERE shard = $1 AND slot <= $2 AND active AND job_no > $3
+     WHERE shard = :shard AND slot <= :until AND active AND job_no > :after
 )
 SELECT s.job_no, s.tenant_no, s.next_at, s.generation, s.live, s.head_at, s.head_sequence,
        s.last_start_at, s.last_end_at, s.last_good_start_at,
        s.last_good_end_at, s.failures, s.average_us, s.variance,
        coalesce(s.placed_at, j.created_at) AS since, s.fired, j.definition
-  FROM (SELECT * FROM due ORDER BY job_no LIMIT $4) AS s JOIN job j USING (job_no)
+  FROM (SELECT * FROM due ORDER BY job_no LIMIT :limit) AS s JOIN job j USING (job_no)
  ORDER BY s.job_no;
 
 -- :name load_jobs
@@ -23,15 +23,15 @@ SELECT s.job_no, s.tenant_no, CASE WHEN s.active THEN s.next_at END AS next_at, 
        s.last_good_end_at, s.failures, s.average_us, s.variance,
        coalesce(s.placed_at, j.created_at) AS since, s.fired, j.definition
   FROM unnest($1::int8[]) AS d(job_no) JOIN job_state s USING (job_no) JOIN job j USING (job_no)
- WHERE s.stopped_at IS DISTINCT FROM 9223372036854775807;
+ WHERE s.stopped_at IS DISTINCT FROM {stopped.for_good};
 
--- :name look_ahead_changed
+-- :name look_ahead_changed (shards, limit)
 -- The rows are found once and deleted by their place, whatever the planner thinks of a table that
 -- is empty most of the time.
 WITH told AS (
     DELETE FROM changed_job
-     WHERE ctid = ANY (ARRAY(SELECT ctid FROM changed_job WHERE shard = ANY ($1::int2[])
-                              LIMIT $2 FOR UPDATE SKIP LOCKED))
+     WHERE ctid = ANY (ARRAY(SELECT ctid FROM changed_job WHERE shard = ANY (:shards::int2[])
+                              LIMIT :limit FOR UPDATE SKIP LOCKED))
  RETURNING job_no
 )
 SELECT s.job_no, s.tenant_no, CASE WHEN s.active THEN s.next_at END AS next_at, s.generation, s.live,
@@ -39,4 +39,4 @@ SELECT s.job_no, s.tenant_no, CASE WHEN s.active THEN s.next_at END AS next_at, 
        s.last_good_end_at, s.failures, s.average_us, s.variance,
        coalesce(s.placed_at, j.created_at) AS since, s.fired, j.definition
   FROM told JOIN job_state s USING (job_no) JOIN job j USING (job_no)
- WHERE s.stopped_at IS DISTINCT FROM 9223372036854775807;
+ WHERE s.stopped_at IS DISTINCT FROM {stopped.for_good};

@@ -1,23 +1,23 @@
 -- Events for listeners.
 
--- :name events_after
+-- :name events_after (tenant, after, limit)
 -- Others' events are looked at, and only their places told: up to here all was seen. The first column
 -- says whether anything at or before the place asked for is still there.
-WITH looked AS (SELECT * FROM event WHERE no > $2 ORDER BY no LIMIT $3)
-SELECT EXISTS (SELECT FROM event WHERE no <= $2),
+WITH looked AS (SELECT * FROM event WHERE no > :after ORDER BY no LIMIT :limit)
+SELECT EXISTS (SELECT FROM event WHERE no <= :after),
        no, tenant_no IS NULL, kind, job_id, scheduled_at, job_no, sequence, attempt, at, data,
        job_name
 FROM looked
-WHERE tenant_no = $1 OR tenant_no IS NULL
+WHERE tenant_no = :tenant OR tenant_no IS NULL
 UNION ALL
-SELECT EXISTS (SELECT FROM event WHERE no <= $2),
+SELECT EXISTS (SELECT FROM event WHERE no <= :after),
        max(no), false, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 FROM looked
 HAVING max(no) IS NOT NULL
 ORDER BY no, kind NULLS LAST;
 
--- :name listen
-INSERT INTO event_listener (node, until) VALUES ($1, $2)
+-- :name listen (node, until)
+INSERT INTO event_listener (node, until) VALUES (:node, :until)
 ON CONFLICT (node) DO UPDATE SET until = greatest(event_listener.until, excluded.until);
 
 -- :name listen_delete
@@ -30,7 +30,9 @@ SELECT max(until) FROM event_listener;
 -- :name newest_event
 SELECT coalesce(max(no), 0) FROM event;
 
--- :name publish
+-- :name publish (
+--   kind, tenant, job_id, by_no, scheduled_at, attempt_job_no, sequence, attempt, at, data
+-- )
 -- A row without a kind says that some before it were lost.
 WITH newest AS (
     SELECT greatest(coalesce(max(no), 0), (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS no
@@ -43,8 +45,8 @@ SELECT newest.no + new.place, new.kind, new.tenant_no, coalesce(new.job_id, numb
        coalesce(numbered.name, told.name)
 FROM newest
 CROSS JOIN unnest(
-    $1::int2[], $2::int4[], $3::uuid[], $4::int8[], $5::int8[], $6::int8[], $7::int4[], $8::int2[],
-    $9::int8[], $10::text[]
+    :kind::int2[], :tenant::int4[], :job_id::uuid[], :by_no::int8[], :scheduled_at::int8[], :attempt_job_no::int8[], :sequence::int4[], :attempt::int2[],
+    :at::int8[], :data::text[]
 ) WITH ORDINALITY AS new (
     kind, tenant_no, job_id, by_no, scheduled_at, run_job_no, sequence, attempt, at, data, place
 )

@@ -1,6 +1,10 @@
 -- Ends of attempts.
 
--- :name finish
+-- :name finish (
+--   node, alpha, job_no, scheduled_at, sequence, attempt, fence, status, started_at, finished_at,
+--   retry_at, stop_job, error, output, items_crawled, items_indexed, cpu_us, memory_kb, next_at,
+--   slot, judge, priority
+-- )
 -- Any batch: with failures, results, retries, jobs that stop or whose next time follows from the
 -- end (not if it got another time after the attempt began: that was decided under an older
 -- schedule). Each job is in the batch once. The arithmetic is that of core's History::after. What is
@@ -10,15 +14,15 @@ WITH ended AS (
        SET status = d.status, finished_at = d.finished_at, error = d.error, output = d.output,
            items_crawled = d.items_crawled, items_indexed = d.items_indexed, cpu_us = d.cpu_us,
            memory_kb = d.memory_kb
-      FROM unnest($3::int8[], $4::int8[], $5::int4[], $6::int2[], $7::int4[], $8::int2[],
-                  $9::int8[], $10::int8[], $11::int8[], $12::bool[], $13::text[], $14::text[],
-                  $15::int8[], $16::int8[], $17::int8[], $18::int8[], $19::int8[], $20::int4[],
-                  $21::bool[], $22::int2[])
+      FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[], :fence::int4[], :status::int2[],
+                  :started_at::int8[], :finished_at::int8[], :retry_at::int8[], :stop_job::bool[], :error::text[], :output::text[],
+                  :items_crawled::int8[], :items_indexed::int8[], :cpu_us::int8[], :memory_kb::int8[], :next_at::int8[], :slot::int4[],
+                  :judge::bool[], :priority::int2[])
            AS d(job_no, scheduled_at, sequence, attempt, fence, status, started_at, finished_at,
                 retry_at, stop_job, error, output, items_crawled, items_indexed, cpu_us, memory_kb,
                 next_at, slot, watch, priority)
      WHERE r.scheduled_at = d.scheduled_at AND r.job_no = d.job_no AND r.sequence = d.sequence
-       AND r.attempt = d.attempt AND r.node_no = $1 AND r.fence = d.fence AND r.status = 1
+       AND r.attempt = d.attempt AND r.node_no = :node AND r.fence = d.fence AND r.status = {attempt.running}
  RETURNING r.job_no, r.scheduled_at, r.sequence, r.attempt, d.status, d.started_at, d.finished_at,
            greatest(d.finished_at - d.started_at, 0) AS took,
            CASE WHEN NOT r.cancel_requested THEN d.retry_at END AS retry_at,
@@ -39,7 +43,7 @@ WITH ended AS (
                             AND e.next_at > coalesce(s.last_fired_at, e.next_at - 1)
                        THEN e.slot ELSE s.slot END,
            has_condition = (s.has_condition OR e.watch OR NOT e.good)
-                     AND s.stopped_at IS DISTINCT FROM 9223372036854775807,
+                     AND s.stopped_at IS DISTINCT FROM {stopped.for_good},
            last_status = e.status, last_start_at = e.started_at, last_end_at = e.finished_at,
            last_good_start_at = CASE WHEN e.good THEN e.started_at
                                      ELSE s.last_good_start_at END,
@@ -49,23 +53,23 @@ WITH ended AS (
                            ELSE s.failures END,
            -- half a microsecond is rounded up, where round() would look for an even number
            average_us = CASE WHEN NOT e.good THEN s.average_us
-                             WHEN s.average_us IS NULL AND $2::float8 > 0 THEN e.took
-                             ELSE floor(s.average_us + $2::float8 * (e.took - s.average_us) + 0.5)::int8 END,
+                             WHEN s.average_us IS NULL AND :alpha::float8 > 0 THEN e.took
+                             ELSE floor(s.average_us + :alpha::float8 * (e.took - s.average_us) + 0.5)::int8 END,
            variance = CASE WHEN NOT e.good THEN s.variance
-                           WHEN s.average_us IS NULL THEN (1 - $2::float8) * s.variance
-                           ELSE (1 - $2::float8) * (s.variance + $2 * (e.took - s.average_us)::float8
+                           WHEN s.average_us IS NULL THEN (1 - :alpha::float8) * s.variance
+                           ELSE (1 - :alpha::float8) * (s.variance + :alpha * (e.took - s.average_us)::float8
                                                             * (e.took - s.average_us)::float8) END,
            succeeded_at = CASE WHEN e.good THEN e.scheduled_at
                           ELSE s.succeeded_at END,
            failed_at = CASE WHEN e.failed THEN e.scheduled_at
                             ELSE s.failed_at END,
            succeeded_runs = s.succeeded_runs + e.good::int4, failed_runs = s.failed_runs + e.failed::int4
-      FROM (SELECT *, status IN (2, 7) AS good, status IN (3, 5) AS failed FROM ended) AS e
+      FROM (SELECT *, status IN ({attempts.succeeded}) AS good, status IN ({attempts.failed}) AS failed FROM ended) AS e
      WHERE s.job_no = e.job_no
  RETURNING s.shard, s.tenant_no, e.job_no, e.scheduled_at, e.sequence, e.attempt, s.has_condition, e.priority,
            CASE WHEN (e.scheduled_at <= s.stopped_at) IS NOT TRUE THEN e.retry_at END AS retry_at,
            -- its time has moved, or its chain has not ended well
-           s.stopped_at IS DISTINCT FROM 9223372036854775807
+           s.stopped_at IS DISTINCT FROM {stopped.for_good}
            AND (s.follows_end AND s.next_at = e.next_at
                 OR NOT e.good AND (e.retry_at IS NULL OR e.scheduled_at <= s.stopped_at)) AS is_news
 ), waiting AS (
@@ -85,21 +89,21 @@ WITH ended AS (
 )
 SELECT array_agg(job_no) FROM ended;
 
--- :name finish_classify
+-- :name finish_classify (node, job_no, scheduled_at, sequence, attempt, fence)
 -- Attempts that had been ended before by this very owner.
 SELECT r.job_no
-  FROM unnest($2::int8[], $3::int8[], $4::int4[], $5::int2[], $6::int4[])
+  FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[], :fence::int4[])
        AS d(job_no, scheduled_at, sequence, attempt, fence)
   JOIN attempt r USING (scheduled_at, job_no, sequence, attempt)
- WHERE r.node_no = $1 AND r.fence = d.fence AND r.status NOT IN (0, 1);
+ WHERE r.node_no = :node AND r.fence = d.fence AND r.status NOT IN ({attempts.unfinished});
 
--- :name finish_correct_skips
+-- :name finish_correct_skips (job_no, since, old_reason, new_reason)
 -- Times that were skipped while the ends of runs could not be stored: they are found along the links
 -- from each chain to the one before, back to the moment from which on that is so. A first attempt
 -- that was never claimed has its link in the queue.
 WITH RECURSIVE chain AS (
     SELECT d.job_no, d.since, s.head_at AS at, s.head_sequence AS sequence, 0 AS depth
-      FROM unnest($1::int8[], $2::int8[]) AS d(job_no, since) JOIN job_state s USING (job_no)
+      FROM unnest(:job_no::int8[], :since::int8[]) AS d(job_no, since) JOIN job_state s USING (job_no)
      WHERE s.head_at >= d.since
      UNION ALL
     SELECT c.job_no, c.since, p.prev_at, p.prev_sequence, c.depth + 1
@@ -114,61 +118,61 @@ WITH RECURSIVE chain AS (
      WHERE p.prev_at >= c.since AND c.depth < 1000
 )
 UPDATE attempt r
-   SET skip_reason = $4
+   SET skip_reason = :new_reason
   FROM chain c
  WHERE r.scheduled_at = c.at AND r.job_no = c.job_no AND r.sequence = c.sequence AND r.attempt = 0
-   AND r.status = 6 AND r.skip_reason = $3;
+   AND r.status = {attempt.skipped} AND r.skip_reason = :old_reason;
 
--- :name finish_dead
+-- :name finish_dead (job_no, scheduled_at, sequence, attempt, reason)
 -- Letters of runs that ended in this transaction, but for those that somebody wanted ended.
 INSERT INTO dead_letter (job_no, scheduled_at, sequence, attempt, tenant_no, died_at, reason, status,
                          error)
 SELECT r.job_no, r.scheduled_at, r.sequence, r.attempt, r.tenant_no, r.finished_at, d.reason, r.status,
        left(r.error, 4096)
-  FROM unnest($1::int8[], $2::int8[], $3::int4[], $4::int2[], $5::int2[])
+  FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[], :reason::int2[])
        AS d(job_no, scheduled_at, sequence, attempt, reason)
   JOIN attempt r USING (scheduled_at, job_no, sequence, attempt)
  WHERE NOT r.cancel_requested
     ON CONFLICT (job_no, scheduled_at, sequence) DO NOTHING;
 
--- :name finish_failing
+-- :name finish_failing (job_no, scheduled_at, sequence, attempt, pause_after)
 -- Counts a failure of each job, whose row in job_state this transaction has locked. Each job is in the
 -- batch once.
 INSERT INTO failing AS f (job_no, runs, succeeded_runs, is_due)
 SELECT s.job_no, 1, s.succeeded_runs, d.pause_after <= 1
-  FROM unnest($1::int8[], $2::int8[], $3::int4[], $4::int2[], $5::int4[])
+  FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[], :pause_after::int4[])
        AS d(job_no, scheduled_at, sequence, attempt, pause_after)
   JOIN attempt r USING (scheduled_at, job_no, sequence, attempt)
   JOIN job_state s USING (job_no)
- WHERE NOT r.cancel_requested AND s.stopped_at IS DISTINCT FROM 9223372036854775807
+ WHERE NOT r.cancel_requested AND s.stopped_at IS DISTINCT FROM {stopped.for_good}
     ON CONFLICT (job_no) DO UPDATE
    SET runs = CASE WHEN f.succeeded_runs = excluded.succeeded_runs THEN f.runs + 1 ELSE 1 END,
        succeeded_runs = excluded.succeeded_runs,
        is_due = CASE WHEN f.succeeded_runs = excluded.succeeded_runs THEN f.runs + 1 ELSE 1 END
                 >= (SELECT d.pause_after
-                      FROM unnest($1::int8[], $5::int4[]) AS d(job_no, pause_after)
+                      FROM unnest(:job_no::int8[], :pause_after::int4[]) AS d(job_no, pause_after)
                      WHERE d.job_no = f.job_no);
 
--- :name finish_delete_checkpoints
+-- :name finish_delete_checkpoints (job_no, scheduled_at, sequence)
 -- As in finish_forget_notes.
 DELETE FROM checkpoint
  WHERE ctid = ANY (ARRAY(
            SELECT c.ctid
-             FROM unnest($1::int8[], $2::int8[], $3::int4[]) AS d(job_no, scheduled_at, sequence)
+             FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[]) AS d(job_no, scheduled_at, sequence)
             CROSS JOIN LATERAL (
                   SELECT ctid FROM checkpoint c
                    WHERE c.scheduled_at = d.scheduled_at AND c.job_no = d.job_no
                      AND c.sequence = d.sequence
                   OFFSET 0) AS c));
 
--- :name finish_delete_notes
+-- :name finish_delete_notes (job_no, scheduled_at, sequence, attempt)
 -- From the batch to the rows, whatever the planner thinks of a table that is empty most of the time:
 -- OFFSET 0 keeps the order of the joins. A plan made while it was empty reads all of it for each
 -- attempt, and is not made anew when it has filled up.
 DELETE FROM note
  WHERE ctid = ANY (ARRAY(
            SELECT n.ctid
-             FROM unnest($1::int8[], $2::int8[], $3::int4[], $4::int2[])
+             FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[])
                   AS d(job_no, scheduled_at, sequence, attempt)
             CROSS JOIN LATERAL (
                   SELECT ctid FROM note n
@@ -176,16 +180,18 @@ DELETE FROM note
                      AND n.sequence = d.sequence AND n.attempt = d.attempt
                   OFFSET 0) AS n));
 
--- :name finish_plain
+-- :name finish_plain (
+--   node, alpha, job_no, scheduled_at, sequence, attempt, fence, status, started_at, finished_at
+-- )
 -- The common batch: chains end, all of them well, with no results to keep, no job to stop and no time to
 -- move. Each job is in the batch once. The arithmetic is that of core's History::after.
 WITH ended AS (
     UPDATE attempt r SET status = d.status, finished_at = d.finished_at
-      FROM unnest($3::int8[], $4::int8[], $5::int4[], $6::int2[], $7::int4[], $8::int2[],
-                  $9::int8[], $10::int8[])
+      FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[], :fence::int4[], :status::int2[],
+                  :started_at::int8[], :finished_at::int8[])
            AS d(job_no, scheduled_at, sequence, attempt, fence, status, started_at, finished_at)
      WHERE r.scheduled_at = d.scheduled_at AND r.job_no = d.job_no AND r.sequence = d.sequence
-       AND r.attempt = d.attempt AND r.node_no = $1 AND r.fence = d.fence AND r.status = 1
+       AND r.attempt = d.attempt AND r.node_no = :node AND r.fence = d.fence AND r.status = {attempt.running}
  RETURNING r.job_no, r.scheduled_at, d.status, d.started_at, d.finished_at,
            greatest(d.finished_at - d.started_at, 0) AS took
 ), told AS (
@@ -194,10 +200,10 @@ WITH ended AS (
            last_status = e.status, last_start_at = e.started_at, last_end_at = e.finished_at,
            last_good_start_at = e.started_at, last_good_end_at = e.finished_at, failures = 0,
            -- half a microsecond is rounded up, where round() would look for an even number
-           average_us = CASE WHEN s.average_us IS NULL AND $2::float8 > 0 THEN e.took
-                             ELSE floor(s.average_us + $2::float8 * (e.took - s.average_us) + 0.5)::int8 END,
-           variance = CASE WHEN s.average_us IS NULL THEN (1 - $2::float8) * s.variance
-                           ELSE (1 - $2::float8) * (s.variance + $2 * (e.took - s.average_us)::float8
+           average_us = CASE WHEN s.average_us IS NULL AND :alpha::float8 > 0 THEN e.took
+                             ELSE floor(s.average_us + :alpha::float8 * (e.took - s.average_us) + 0.5)::int8 END,
+           variance = CASE WHEN s.average_us IS NULL THEN (1 - :alpha::float8) * s.variance
+                           ELSE (1 - :alpha::float8) * (s.variance + :alpha * (e.took - s.average_us)::float8
                                                             * (e.took - s.average_us)::float8) END,
            succeeded_at = e.scheduled_at, succeeded_runs = s.succeeded_runs + 1
       FROM ended e
@@ -211,10 +217,10 @@ WITH ended AS (
 )
 SELECT array_agg(job_no) FROM ended;
 
--- :name finish_save_checkpoints
+-- :name finish_save_checkpoints (job_no, scheduled_at, sequence, saved_at, data)
 INSERT INTO checkpoint (scheduled_at, job_no, sequence, saved_at, data)
 SELECT scheduled_at, job_no, sequence, saved_at, data
-  FROM unnest($1::int8[], $2::int8[], $3::int4[], $4::int8[], $5::bytea[])
+  FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :saved_at::int8[], :data::bytea[])
        AS d(job_no, scheduled_at, sequence, saved_at, data)
     ON CONFLICT (scheduled_at, job_no, sequence) DO UPDATE
    SET saved_at = excluded.saved_at, data = excluded.data;

@@ -1,13 +1,17 @@
 -- Firing regular times.
 
--- :name fire
+-- :name fire (
+--   now, node, job_no, generation, due, head_at, head_sequence, next_at, slot, idle_only,
+--   start_at, skip_from, skip_to, skip_count, skip_reason, pool, lane, priority, should_start_by,
+--   limit_key, open_from, open_until, forbidden_nodes, own_priority, since, rise, limit_max
+-- )
 -- Any batch: jobs that start claimed, start queued, skip times, or skip and start. One that has no
 -- next time any more counts no more; those counts are written last, which of several statements is
 -- the one that stands first.
 WITH clock AS MATERIALIZED (
-    SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+    SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
 ), alive AS MATERIALIZED (
-    SELECT low_watermark FROM node WHERE node_no = $2 AND state = 0 FOR KEY SHARE
+    SELECT low_watermark FROM node WHERE node_no = :node AND state = {node.live} FOR KEY SHARE
 ), fired AS (
     UPDATE job_state s
        SET next_at = d.next_at, slot = d.slot,
@@ -19,11 +23,11 @@ WITH clock AS MATERIALIZED (
            executions = s.executions + (d.start_at IS NOT NULL AND d.pool IS NULL)::int4,
            fired = s.fired + (d.start_at IS NOT NULL)::int4,
            counted = s.counted AND d.next_at IS NOT NULL
-      FROM unnest($3::int8[], $4::int4[], $5::int8[], $6::int8[], $7::int4[], $8::int8[],
-                  $9::int4[], $10::bool[], $11::int8[], $12::int8[], $13::int8[], $14::int8[],
-                  $15::int2[], $16::text[], $17::int2[], $18::int2[], $19::int8[],
-                  $20::bytea[], $21::int8[], $22::int8[], $23::text[], $24::bool[],
-                  $25::int8[], $26::int8[], $27::int4[])
+      FROM unnest(:job_no::int8[], :generation::int4[], :due::int8[], :head_at::int8[], :head_sequence::int4[], :next_at::int8[],
+                  :slot::int4[], :idle_only::bool[], :start_at::int8[], :skip_from::int8[], :skip_to::int8[], :skip_count::int8[],
+                  :skip_reason::int2[], :pool::text[], :lane::int2[], :priority::int2[], :should_start_by::int8[],
+                  :limit_key::bytea[], :open_from::int8[], :open_until::int8[], :forbidden_nodes::text[], :own_priority::bool[],
+                  :since::int8[], :rise::int8[], :limit_max::int4[])
            AS d(job_no, generation, due, head_at, head_sequence, next_at, slot, idle_only,
                 start_at, skip_from, skip_to, skip_count, skip_reason, pool, lane, priority,
                 should_start_by, limit_key, open_from, open_until, forbidden_nodes,
@@ -63,33 +67,35 @@ WITH clock AS MATERIALIZED (
 ), started AS (
     INSERT INTO attempt (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence, node_no,
                      prev_at, prev_sequence, number, started_at)
-    SELECT start_at, job_no, 0, 0, tenant_no, 1, 1, $2, before_at, before_sequence, executions,
+    SELECT start_at, job_no, 0, 0, tenant_no, 1, 1, :node, before_at, before_sequence, executions,
            (SELECT now FROM clock)
       FROM fired WHERE start_at IS NOT NULL AND pool IS NULL
 ), reached AS (
     UPDATE node SET low_watermark = least(low_watermark, earliest),
                     reached_back_to = least(reached_back_to, earliest)
       FROM (SELECT min(start_at) AS earliest FROM fired WHERE pool IS NULL) AS f
-     WHERE node_no = $2
+     WHERE node_no = :node
        AND (low_watermark > earliest OR reached_back_to IS NULL OR reached_back_to > earliest)
 )
 SELECT (SELECT now FROM clock), EXISTS (SELECT FROM alive), array_agg(job_no) FROM fired;
 
--- :name fire_claimed
+-- :name fire_claimed (
+--   now, node, job_no, generation, due, head_at, head_sequence, next_at, slot, idle_only
+-- )
 -- The common batch: each job starts at the time it was due, claimed at once, and skips nothing.
 -- The node's row is locked against whoever would declare it dead, and against nobody else: what
 -- this commits is there before the search for a dead node's attempts begins.
 WITH clock AS MATERIALIZED (
-    SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+    SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
 ), alive AS MATERIALIZED (
-    SELECT low_watermark FROM node WHERE node_no = $2 AND state = 0 FOR KEY SHARE
+    SELECT low_watermark FROM node WHERE node_no = :node AND state = {node.live} FOR KEY SHARE
 ), fired AS (
     UPDATE job_state s
        SET next_at = d.next_at, slot = d.slot, last_fired_at = greatest(s.last_fired_at, d.due),
            head_at = d.due, head_sequence = 0, live = s.live + 1, executions = s.executions + 1,
            fired = s.fired + 1
-      FROM unnest($3::int8[], $4::int4[], $5::int8[], $6::int8[], $7::int4[], $8::int8[],
-                  $9::int4[], $10::bool[])
+      FROM unnest(:job_no::int8[], :generation::int4[], :due::int8[], :head_at::int8[], :head_sequence::int4[], :next_at::int8[],
+                  :slot::int4[], :idle_only::bool[])
            AS d(job_no, generation, due, head_at, head_sequence, next_at, slot, idle_only)
      WHERE s.job_no = d.job_no AND s.next_at = d.due AND s.generation = d.generation AND s.active
        AND s.head_at IS NOT DISTINCT FROM d.head_at
@@ -100,24 +106,24 @@ WITH clock AS MATERIALIZED (
 ), started AS (
     INSERT INTO attempt (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence, node_no,
                      prev_at, prev_sequence, number, started_at)
-    SELECT due, job_no, 0, 0, tenant_no, 1, 1, $2, head_at, head_sequence, executions,
+    SELECT due, job_no, 0, 0, tenant_no, 1, 1, :node, head_at, head_sequence, executions,
            (SELECT now FROM clock)
       FROM fired
 ), reached AS (
     UPDATE node SET low_watermark = least(low_watermark, earliest),
                     reached_back_to = least(reached_back_to, earliest)
       FROM (SELECT min(due) AS earliest FROM fired) AS f
-     WHERE node_no = $2
+     WHERE node_no = :node
        AND (low_watermark > earliest OR reached_back_to IS NULL OR reached_back_to > earliest)
 )
 SELECT (SELECT now FROM clock), EXISTS (SELECT FROM alive), array_agg(job_no) FROM fired;
 
--- :name fire_classify
+-- :name fire_classify (job_no, generation, due, head_at, head_sequence)
 -- Why jobs of a batch did not fire: what was decided on, is it still so, do they run, and does a
 -- retry of theirs wait for its time?
 SELECT s.job_no, s.live,
        EXISTS (SELECT FROM delayed_attempt w WHERE w.job_no = s.job_no AND w.attempt > 0) AS retry_pending
-  FROM unnest($1::int8[], $2::int4[], $3::int8[], $4::int8[], $5::int4[])
+  FROM unnest(:job_no::int8[], :generation::int4[], :due::int8[], :head_at::int8[], :head_sequence::int4[])
        AS d(job_no, generation, due, head_at, head_sequence)
   JOIN job_state s USING (job_no)
  WHERE s.next_at = d.due AND s.generation = d.generation AND s.active

@@ -6,11 +6,11 @@
 SELECT coalesce(sum(t.job_count), 0)::int8, coalesce(sum(t.paused), 0)::int8,
        coalesce(sum(t.cancelled), 0)::int8,
        (SELECT coalesce(sum(r.running), 0)::int8 FROM node n JOIN run_stats_running r USING (node_no)
-         WHERE n.state IN (0, 1)),
+         WHERE n.state IN ({nodes.in_cluster})),
        (SELECT count(*) FROM (SELECT FROM ready LIMIT $1) AS q)
            + (SELECT count(*) FROM (SELECT FROM delayed_attempt LIMIT $1) AS w),
-       (SELECT array[count(*) FILTER (WHERE e.live = 0 AND e.last_status IN (2, 7)),
-                     count(*) FILTER (WHERE e.live = 0 AND e.last_status IN (3, 5)),
+       (SELECT array[count(*) FILTER (WHERE e.live = 0 AND e.last_status IN ({attempts.succeeded})),
+                     count(*) FILTER (WHERE e.live = 0 AND e.last_status IN ({attempts.failed})),
                      count(*) FILTER (WHERE e.live = 0 AND e.last_status IN (4, 8)),
                      count(*) FILTER (WHERE e.live = 0 AND e.last_status IS NULL), count(*)]
           FROM (SELECT live, last_status FROM job_state WHERE slot IS NULL AND active LIMIT $1) AS e)
@@ -40,5 +40,5 @@ SELECT {status} AS status, count(*), CASE WHEN {held} THEN j.definition END,
   FROM c
  CROSS JOIN LATERAL (SELECT * FROM job WHERE job.job_no = c.job_no LIMIT 1) AS j
  CROSS JOIN LATERAL (SELECT * FROM job_state WHERE job_state.job_no = c.job_no LIMIT 1) AS s
- WHERE j.tenant_no = $1::int4 AND j.state <> 3
+ WHERE j.tenant_no = $1::int4 AND j.state <> {job.deleted}
  GROUP BY 1, 3, 4, 5, 6

@@ -1,10 +1,10 @@
 -- Concurrency limits: permits and limit queues.
 
--- :name claim_park
+-- :name claim_to_limit_queue (scheduled_at, job_no, sequence, attempt, queue, max)
 -- Into the waiting rooms. What this transaction has not locked itself, somebody else may be taking.
 WITH free AS MATERIALIZED (
     SELECT q.ctid, d.room, d.most
-      FROM unnest($1::int8[], $2::int8[], $3::int4[], $4::int2[], $5::text[], $6::int4[])
+      FROM unnest(:scheduled_at::int8[], :job_no::int8[], :sequence::int4[], :attempt::int2[], :queue::text[], :max::int4[])
            AS d(scheduled_at, job_no, sequence, attempt, room, most)
      CROSS JOIN LATERAL (
            SELECT q.ctid FROM ready q
@@ -42,20 +42,20 @@ DELETE FROM permit
                          <> 1
                      FOR UPDATE SKIP LOCKED) AS p));
 
--- :name claim_permit_take
+-- :name claim_permit_take (key, scheduled_at, job_no, sequence, attempt)
 -- One that was handed back may have its place still.
 INSERT INTO permit (key, scheduled_at, job_no, sequence, attempt)
-SELECT * FROM unnest($1::bytea[], $2::int8[], $3::int8[], $4::int4[], $5::int2[])
+SELECT * FROM unnest(:key::bytea[], :scheduled_at::int8[], :job_no::int8[], :sequence::int4[], :attempt::int2[])
     ON CONFLICT DO NOTHING;
 
--- :name prune_permits
+-- :name prune_permits (after_key, after_at, after_job_no, after_sequence, after_attempt, limit)
 -- One page of places, of which those go whose attempts have ended.
 WITH page AS MATERIALIZED (
     SELECT ctid, key, scheduled_at, job_no, sequence, attempt
       FROM permit
      WHERE (key, scheduled_at, job_no, sequence, attempt)
-           > ($1::bytea, $2::int8, $3::int8, $4::int4, $5::int2)
-     ORDER BY key, scheduled_at, job_no, sequence, attempt LIMIT $6
+           > (:after_key::bytea, :after_at::int8, :after_job_no::int8, :after_sequence::int4, :after_attempt::int2)
+     ORDER BY key, scheduled_at, job_no, sequence, attempt LIMIT :limit
 ), gone AS (
     DELETE FROM permit
      WHERE ctid = ANY (ARRAY(
@@ -68,12 +68,12 @@ WITH page AS MATERIALIZED (
 SELECT (SELECT count(*) FROM page), key, scheduled_at, job_no, sequence, attempt
   FROM page ORDER BY key DESC, scheduled_at DESC, job_no DESC, sequence DESC, attempt DESC LIMIT 1;
 
--- :name release_limited
+-- :name release_limited (scheduled_at, job_no, sequence, attempt, from_pool, to_pool, max)
 -- Out of the waiting rooms, each into its own pool, or into another waiting room. Who has left
 -- meanwhile, or is just being taken, is let be.
 WITH free AS MATERIALIZED (
     SELECT q.ctid, d.room, d.most
-      FROM unnest($1::int8[], $2::int8[], $3::int4[], $4::int2[], $5::text[], $6::text[], $7::int4[])
+      FROM unnest(:scheduled_at::int8[], :job_no::int8[], :sequence::int4[], :attempt::int2[], :from_pool::text[], :to_pool::text[], :max::int4[])
            AS d(scheduled_at, job_no, sequence, attempt, was_in, room, most)
      CROSS JOIN LATERAL (
            SELECT q.ctid FROM ready q
@@ -90,17 +90,17 @@ WITH free AS MATERIALIZED (
 )
 SELECT count(*) FILTER (WHERE room IS NULL) FROM moved;
 
--- :name release_find
+-- :name release_find (pool, count, now)
 -- The first of each lane of each waiting room, by priority and by what they have waited: those that
 -- rank highest are among them.
 WITH clock AS MATERIALIZED (
-    SELECT coalesce($3::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+    SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
 )
 SELECT c.ctid::text, c.lane, c.priority, c.rise, c.should_start_by, c.since, c.scheduled_at,
        c.job_no, c.sequence, c.attempt, c.own_priority, c.tenant_no, c.fence, c.crashes, c.prev_at,
        c.prev_sequence, c.limit_key, c.limit_max, d.nth, (SELECT now FROM clock)
-  FROM unnest($1::text[], $2::int8[]) WITH ORDINALITY AS d(pool, places, nth)
- CROSS JOIN unnest('{0,1,2}'::int2[]) AS l(lane)
+  FROM unnest(:pool::text[], :count::int8[]) WITH ORDINALITY AS d(pool, places, nth)
+ CROSS JOIN unnest('{{lanes.all}}'::int2[]) AS l(lane)
  CROSS JOIN LATERAL (SELECT ctid, * FROM ready
                       WHERE pool = d.pool AND lane = l.lane
                         AND (open_from IS NULL OR open_from <= (SELECT now FROM clock))
@@ -111,8 +111,8 @@ SELECT c.ctid::text, c.lane, c.priority, c.rise, c.should_start_by, c.since, c.s
 SELECT c.ctid::text, c.lane, c.priority, c.rise, c.should_start_by, c.since, c.scheduled_at,
        c.job_no, c.sequence, c.attempt, c.own_priority, c.tenant_no, c.fence, c.crashes, c.prev_at,
        c.prev_sequence, c.limit_key, c.limit_max, d.nth, (SELECT now FROM clock)
-  FROM unnest($1::text[], $2::int8[]) WITH ORDINALITY AS d(pool, places, nth)
- CROSS JOIN unnest('{0,1,2}'::int2[]) AS l(lane)
+  FROM unnest(:pool::text[], :count::int8[]) WITH ORDINALITY AS d(pool, places, nth)
+ CROSS JOIN unnest('{{lanes.all}}'::int2[]) AS l(lane)
  CROSS JOIN LATERAL (SELECT ctid, * FROM ready
                       WHERE pool = d.pool AND lane = l.lane
                         AND (open_from IS NULL OR open_from <= (SELECT now FROM clock))
@@ -120,11 +120,11 @@ SELECT c.ctid::text, c.lane, c.priority, c.rise, c.should_start_by, c.since, c.s
                       ORDER BY rise, should_start_by, since, job_no
                       LIMIT d.places) AS c;
 
--- :name release_queues
+-- :name release_queues (after_pool, limit)
 -- The next waiting rooms, one step along their index for each; the lowest and the highest limit in
 -- them, and how many have places, be it that some have ended.
 WITH RECURSIVE rooms AS (
-    (SELECT pool, 1 AS nth FROM ready WHERE home_pool IS NOT NULL AND pool > $1
+    (SELECT pool, 1 AS nth FROM ready WHERE home_pool IS NOT NULL AND pool > :after_pool
       ORDER BY pool LIMIT 1)
     UNION ALL
     SELECT next.pool, rooms.nth + 1
@@ -132,7 +132,7 @@ WITH RECURSIVE rooms AS (
      CROSS JOIN LATERAL (SELECT pool FROM ready
                           WHERE home_pool IS NOT NULL AND pool > rooms.pool
                           ORDER BY pool LIMIT 1) AS next
-     WHERE rooms.nth < $2::int8
+     WHERE rooms.nth < :limit::int8
 )
 SELECT r.pool,
        (SELECT min(q.limited_by_max) FROM ready q WHERE q.home_pool IS NOT NULL AND q.pool = r.pool),
@@ -149,12 +149,12 @@ SELECT k.nth, (SELECT count(*) FROM permit p
                           AND e.sequence = p.sequence AND e.attempt = p.attempt) = 1)
   FROM unnest($1::bytea[]) WITH ORDINALITY AS k(key, nth);
 
--- :name release_vacate
+-- :name release_delete_permits (key, scheduled_at, job_no, sequence, attempt)
 -- An attempt that has ended never runs again, so nobody's lock is needed for its place.
 DELETE FROM permit
  WHERE ctid = ANY (ARRAY(
            SELECT p.ctid
-             FROM unnest($1::bytea[], $2::int8[], $3::int8[], $4::int4[], $5::int2[])
+             FROM unnest(:key::bytea[], :scheduled_at::int8[], :job_no::int8[], :sequence::int4[], :attempt::int2[])
                   AS d(key, scheduled_at, job_no, sequence, attempt)
             CROSS JOIN LATERAL (
                   SELECT p.ctid FROM permit p

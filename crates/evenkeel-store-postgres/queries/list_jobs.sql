@@ -19,7 +19,7 @@ SELECT j.job_no, j.id, j.tenant_no, j.about, j.definition, j.state, s.generation
                 CROSS JOIN LATERAL (
                       SELECT prev_at, prev_sequence FROM attempt r
                        WHERE r.scheduled_at = n.at AND r.job_no = s.job_no
-                         AND r.sequence = n.sequence AND r.attempt = 0 AND r.status = 6
+                         AND r.sequence = n.sequence AND r.attempt = 0 AND r.status = {attempt.skipped}
                        UNION ALL
                       SELECT prev_at, prev_sequence FROM ready q
                        WHERE q.scheduled_at = n.at AND q.job_no = s.job_no
@@ -32,7 +32,7 @@ SELECT j.job_no, j.id, j.tenant_no, j.about, j.definition, j.state, s.generation
            SELECT ARRAY[r.started_at, r.scheduled_at, r.sequence, r.attempt]
              FROM (SELECT * FROM newest ORDER BY depth DESC LIMIT 1) AS n
              JOIN attempt r ON r.scheduled_at = n.at AND r.job_no = s.job_no AND r.sequence = n.sequence
-            WHERE r.status = 1 LIMIT 1)
+            WHERE r.status = {attempt.running} LIMIT 1)
        END AS running,
        CASE WHEN s.live > 0 THEN (
            SELECT ARRAY[scheduled_at, sequence, attempt]
@@ -42,17 +42,17 @@ SELECT j.job_no, j.id, j.tenant_no, j.about, j.definition, j.state, s.generation
             ORDER BY scheduled_at DESC, sequence DESC, attempt DESC LIMIT 1)
        END AS newest_waiting,
        s.stopped_at, s.succeeded_runs, s.failed_runs,
-       CASE WHEN s.last_status IN (3, 5) THEN (
+       CASE WHEN s.last_status IN ({attempts.failed}) THEN (
            SELECT left(r.error, 4096) FROM attempt r
-            WHERE r.scheduled_at = s.failed_at AND r.job_no = s.job_no AND r.status IN (3, 5)
+            WHERE r.scheduled_at = s.failed_at AND r.job_no = s.job_no AND r.status IN ({attempts.failed})
             ORDER BY r.sequence DESC, r.attempt DESC LIMIT 1)
        END AS last_error, j.number, j.target_no, j.note
   FROM job j JOIN job_state s USING (job_no)
- WHERE j.job_no = ANY ($1::int8[]) AND j.state <> 3;
+ WHERE j.job_no = ANY ($1::int8[]) AND j.state <> {job.deleted};
 
 -- :name list_jobs_by_created
 SELECT job_no FROM job
- WHERE tenant_no = $1::int4 AND state <> 3 AND job_no > $16::int8
+ WHERE tenant_no = $1::int4 AND state <> {job.deleted} AND job_no > $16::int8
  ORDER BY job_no ASC LIMIT $17::int8 OFFSET $18::int8
 
 -- :name list_jobs_by_label
@@ -62,17 +62,17 @@ ORDER BY job_no ASC LIMIT $17::int8 OFFSET $18::int8
 
 -- :name list_jobs_by_name
 SELECT job_no FROM job
- WHERE tenant_no = $1::int4 AND state <> 3 AND (name, configuration) >= ($16::text, $19::text)
+ WHERE tenant_no = $1::int4 AND state <> {job.deleted} AND (name, configuration) >= ($16::text, $19::text)
  ORDER BY name ASC, configuration ASC LIMIT $17::int8 OFFSET $18::int8
 
 -- :name list_jobs_by_paused
 SELECT job_no FROM job
-WHERE tenant_no = $1::int4 AND state = 1 AND job_no > $16::int8
+WHERE tenant_no = $1::int4 AND state = {job.paused} AND job_no > $16::int8
 ORDER BY job_no ASC LIMIT $17::int8 OFFSET $18::int8
 
 -- :name list_jobs_by_source
 SELECT job_no FROM job
-WHERE tenant_no = $1::int4 AND state <> 3 AND source_id IS NOT NULL AND source_id = $3 AND job_no > $16::int8
+WHERE tenant_no = $1::int4 AND state <> {job.deleted} AND source_id IS NOT NULL AND source_id = $3 AND job_no > $16::int8
 ORDER BY job_no ASC LIMIT $17::int8 OFFSET $18::int8
 
 -- :name list_jobs_by_target
@@ -82,18 +82,18 @@ ORDER BY job_no ASC LIMIT $17::int8 OFFSET $18::int8
 
 -- :name list_jobs_by_updated
 SELECT job_no FROM job
- WHERE tenant_no = $1::int4 AND state <> 3 AND (updated_at, job_no) > ($19::int8, $16::int8)
+ WHERE tenant_no = $1::int4 AND state <> {job.deleted} AND (updated_at, job_no) > ($19::int8, $16::int8)
  ORDER BY updated_at ASC, job_no ASC LIMIT $17::int8 OFFSET $18::int8
 
 -- :name list_jobs_from_all
-SELECT job_no FROM job WHERE tenant_no = $1::int4 AND state <> 3 LIMIT 10001
+SELECT job_no FROM job WHERE tenant_no = $1::int4 AND state <> {job.deleted} LIMIT 10001
 
 -- :name list_jobs_from_at_risk
-SELECT job_no FROM job_condition WHERE tenant_no = $1::int4 AND level > 0 LIMIT 10001
+SELECT job_no FROM job_condition WHERE tenant_no = $1::int4 AND level > {condition.ok} LIMIT 10001
 
 -- :name list_jobs_from_ended
 SELECT job_no
-  FROM (SELECT job_no FROM job WHERE tenant_no = $1::int4 AND state = 2
+  FROM (SELECT job_no FROM job WHERE tenant_no = $1::int4 AND state = {job.cancelled}
          UNION ALL
         SELECT job_no FROM job_state WHERE tenant_no = $1::int4 AND slot IS NULL AND active) AS e
  LIMIT 10001
@@ -105,7 +105,7 @@ SELECT job_no FROM job_label
 -- :name list_jobs_from_name
 -- No text is above its prefix followed by the last character there is.
 SELECT job_no FROM job
- WHERE tenant_no = $1::int4 AND state <> 3 AND name >= $2 AND name < $2 || U&'\+10FFFF' LIMIT 10001
+ WHERE tenant_no = $1::int4 AND state <> {job.deleted} AND name >= $2 AND name < $2 || U&'\+10FFFF' LIMIT 10001
 
 -- :name list_jobs_from_next_times
 SELECT job_no
@@ -120,7 +120,7 @@ SELECT job_no
  WHERE tenant_no = $1::int4
 
 -- :name list_jobs_from_paused
-SELECT job_no FROM job WHERE tenant_no = $1::int4 AND state = 1 LIMIT 10001
+SELECT job_no FROM job WHERE tenant_no = $1::int4 AND state = {job.paused} LIMIT 10001
 
 -- :name list_jobs_from_pending
 -- What waits, what is due by now, and what has no time and never ran. The due ones are among those of
@@ -148,7 +148,7 @@ SELECT job_no
 -- long. If the first are too many to look at, so is the whole.
 SELECT DISTINCT r.job_no
   FROM (SELECT * FROM (SELECT job_no, tenant_no, status FROM attempt
-                        WHERE scheduled_at >= (SELECT min(low_watermark) FROM node WHERE state <> 3)
+                        WHERE scheduled_at >= (SELECT min(low_watermark) FROM node WHERE state <> {node.gone})
                         ORDER BY scheduled_at DESC LIMIT 10001) AS newest
          UNION ALL
         SELECT r.job_no, r.tenant_no, r.status
@@ -156,14 +156,14 @@ SELECT DISTINCT r.job_no
          CROSS JOIN LATERAL (SELECT job_no, tenant_no, status FROM attempt r
                               WHERE r.scheduled_at = l.scheduled_at AND r.job_no = l.job_no
                                 AND r.sequence = l.sequence AND r.attempt = l.attempt LIMIT 1) AS r) AS r
- WHERE r.tenant_no = $1::int4 AND r.status = 1
+ WHERE r.tenant_no = $1::int4 AND r.status = {attempt.running}
 
 -- :name list_jobs_from_source
-SELECT job_no FROM job WHERE tenant_no = $1::int4 AND state <> 3 AND source_id = $3 LIMIT 10001
+SELECT job_no FROM job WHERE tenant_no = $1::int4 AND state <> {job.deleted} AND source_id = $3 LIMIT 10001
 
 -- :name list_jobs_from_source_prefix
 SELECT job_no FROM job
- WHERE tenant_no = $1::int4 AND state <> 3 AND source_id IS NOT NULL
+ WHERE tenant_no = $1::int4 AND state <> {job.deleted} AND source_id IS NOT NULL
    AND source_id >= $4 AND source_id < $4 || U&'\+10FFFF' LIMIT 10001
 
 -- :name list_jobs_from_target
@@ -175,7 +175,7 @@ SELECT job_no FROM (SELECT job_no, tenant_no FROM ready LIMIT 10001) AS r WHERE 
 SELECT job_no FROM (SELECT job_no, tenant_no FROM delayed_attempt LIMIT 10001) AS w WHERE tenant_no = $1::int4
 
 -- :name list_jobs_held
-j.state = 0 AND s.live = 0 AND s.next_at <= {now}
+j.state = {job.active} AND s.live = 0 AND s.next_at <= {now}
      AND strpos(j.definition, '"blackout_periods"') > 0
 
 -- :name list_jobs_in_slot
@@ -216,7 +216,7 @@ SELECT greatest((SELECT count(*) FROM (SELECT FROM ready LIMIT 10001) AS r),
 
 -- :name list_jobs_looked_running
 SELECT count(*)
-  FROM (SELECT FROM attempt WHERE scheduled_at >= (SELECT min(low_watermark) FROM node WHERE state <> 3)
+  FROM (SELECT FROM attempt WHERE scheduled_at >= (SELECT min(low_watermark) FROM node WHERE state <> {node.gone})
          ORDER BY scheduled_at DESC LIMIT 10001) AS r
 
 -- :name list_jobs_looked_waiting
@@ -269,7 +269,7 @@ SELECT j.job_no, j.updated_at, s.next_at, CASE WHEN $13::int2 = 2 THEN j.name EN
   FROM c
  CROSS JOIN LATERAL (SELECT * FROM job WHERE job.job_no = c.job_no LIMIT 1) AS j
  CROSS JOIN LATERAL (SELECT * FROM job_state WHERE job_state.job_no = c.job_no LIMIT 1) AS s
- WHERE j.tenant_no = $1::int4 AND j.state <> 3
+ WHERE j.tenant_no = $1::int4 AND j.state <> {job.deleted}
 
 -- :name list_jobs_slot_size
 SELECT count(*)
@@ -280,8 +280,8 @@ SELECT count(*)
          LIMIT 10001) AS s
 
 -- :name list_jobs_status
-CASE WHEN j.state = 2 THEN 6
-     WHEN j.state = 1 THEN 3
+CASE WHEN j.state = {job.cancelled} THEN 6
+     WHEN j.state = {job.paused} THEN 3
      WHEN s.live > 0 THEN
           CASE WHEN s.live > (SELECT count(*) FROM ready r WHERE r.job_no = j.job_no)
                            + (SELECT count(*) FROM delayed_attempt w WHERE w.job_no = j.job_no)
@@ -290,8 +290,8 @@ CASE WHEN j.state = 2 THEN 6
      WHEN s.next_at <= {now} THEN 0
      WHEN s.next_at IS NOT NULL THEN 1
      WHEN s.last_status IS NULL THEN 0
-     WHEN s.last_status IN (2, 7) THEN 4
-     WHEN s.last_status IN (3, 5) THEN 5
+     WHEN s.last_status IN ({attempts.succeeded}) THEN 4
+     WHEN s.last_status IN ({attempts.failed}) THEN 5
      ELSE 6 END
 
 -- :name list_jobs_total

@@ -10,14 +10,14 @@ SELECT s.job_no, s.tenant_no, s.next_at, s.average_us, j.definition
          ORDER BY job_no LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED) AS s
  CROSS JOIN LATERAL (SELECT definition FROM job WHERE job_no = s.job_no OFFSET 0) AS j;
 
--- :name count_uncounted_write
+-- :name count_uncounted_write (job_no, load_profile, cost_us, cost_stated)
 UPDATE job_state s
    SET load_profile = d.load_profile, cost_us = d.cost_us, cost_stated = d.cost_stated, counted = d.load_profile <> 0
-  FROM unnest($1::int8[], $2::int8[], $3::int8[], $4::bool[])
+  FROM unnest(:job_no::int8[], :load_profile::int8[], :cost_us::int8[], :cost_stated::bool[])
        AS d(job_no, load_profile, cost_us, cost_stated)
  WHERE s.job_no = d.job_no;
 
--- :name recount_load
+-- :name recount_load (after, limit)
 -- Most jobs count for what they should: nothing is locked to see that. No run counts for more than 30
 -- days. Jobs that count and have no next time should not be there; if some are, they count no more.
 SELECT max(job_no), count(*),
@@ -29,20 +29,20 @@ SELECT max(job_no), count(*),
                CASE WHEN NOT cost_stated THEN cost_us END AS cost_us,
                CASE WHEN average_us IS NOT NULL
                     THEN least(average_us, 2592000000000) END AS takes_us
-          FROM job_state WHERE job_no > $1 ORDER BY job_no LIMIT $2) AS s;
+          FROM job_state WHERE job_no > :after ORDER BY job_no LIMIT :limit) AS s;
 
--- :name load_profiles
+-- :name load_profiles (after_tenant, after_key, limit)
 SELECT tenant_no, key, profile, jobs, least(cost_us, 9223372036854775807)::int8
   FROM load_profile
- WHERE (tenant_no, key) > ($1, $2) AND jobs > 0
- ORDER BY tenant_no, key LIMIT $3;
+ WHERE (tenant_no, key) > (:after_tenant, :after_key) AND jobs > 0
+ ORDER BY tenant_no, key LIMIT :limit;
 
--- :name load_profiles_count
+-- :name load_profiles_count (tenant, key, profile, jobs, cost_us)
 -- Last in its transaction, and in the order in which everybody does it. Costs come as texts, because
 -- sums may be larger than any column of numbers that can be sent.
 INSERT INTO load_profile AS r (tenant_no, key, profile, jobs, cost_us)
 SELECT tenant_no, key, profile, jobs, cost_us::numeric
-  FROM unnest($1::int4[], $2::int8[], $3::text[], $4::int8[], $5::text[])
+  FROM unnest(:tenant::int4[], :key::int8[], :profile::text[], :jobs::int8[], :cost_us::text[])
        AS d(tenant_no, key, profile, jobs, cost_us)
  ORDER BY tenant_no, key
     ON CONFLICT (tenant_no, key) DO UPDATE
@@ -64,11 +64,11 @@ SELECT tenant_no, load_profile, '', -count(*), -sum(cost_us)
     ON CONFLICT (tenant_no, key) DO UPDATE
    SET jobs = r.jobs + excluded.jobs, cost_us = r.cost_us + excluded.cost_us;
 
--- :name tenant_load_profiles
+-- :name tenant_load_profiles (tenant, after, limit)
 SELECT tenant_no, key, profile, jobs, least(cost_us, 9223372036854775807)::int8
   FROM load_profile
- WHERE tenant_no = $1 AND ($2::int8 IS NULL OR key > $2) AND jobs > 0
- ORDER BY key LIMIT $3;
+ WHERE tenant_no = :tenant AND (:after::int8 IS NULL OR key > :after) AND jobs > 0
+ ORDER BY key LIMIT :limit;
 
 -- :name recount_load_change
 -- Those that do not are looked at again as they are locked; what somebody else has locked is left to

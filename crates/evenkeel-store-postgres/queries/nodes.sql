@@ -1,99 +1,99 @@
 -- Nodes: joining, heartbeats, and taking over from dead nodes.
 
--- :name begin_steal
+-- :name begin_steal (now, node, silent_us)
 UPDATE node
    SET steal_start_at = coalesce(steal_start_at, now)
-  FROM (SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now) AS clock
- WHERE node_no = $2 AND state IN (0, 1)
-   AND (steal_start_at IS NOT NULL OR now - last_ping_at >= $3);
+  FROM (SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now) AS clock
+ WHERE node_no = :node AND state IN ({nodes.in_cluster})
+   AND (steal_start_at IS NOT NULL OR now - last_ping_at >= :silent_us);
 
 -- :name drain
-UPDATE node SET state = 1 WHERE node_no = $1 AND state = 0;
+UPDATE node SET state = {node.draining} WHERE node_no = $1 AND state = {node.live};
 
--- :name join_bury_former
+-- :name join_mark_dead
 -- Former incarnations of an identity are dead, once what they are committing is committed.
 WITH former AS MATERIALIZED (
-    SELECT node_no FROM node WHERE identity = $1 AND state <> 3 ORDER BY node_no FOR UPDATE
+    SELECT node_no FROM node WHERE identity = $1 AND state <> {node.gone} ORDER BY node_no FOR UPDATE
 )
-UPDATE node n SET state = 2 FROM former f WHERE n.node_no = f.node_no
+UPDATE node n SET state = {node.dead} FROM former f WHERE n.node_no = f.node_no
 RETURNING n.node_no;
 
 -- :name join_lock
 -- Two processes that claim one identity join one after the other.
 SELECT pg_advisory_xact_lock(hashtextextended($1::text, 0));
 
--- :name join_node
+-- :name join_node (now, identity, name, roles, pools)
 INSERT INTO node (identity, name, roles, pools, joined_at, last_ping_at, low_watermark)
-SELECT $2, $3, $4, $5, now, now, now FROM (SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now) AS clock
+SELECT :identity, :name, :roles, :pools, now, now, now FROM (SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now) AS clock
 RETURNING node_no, joined_at;
 
 -- :name members
 SELECT node_no, name, roles, state, joined_at, last_ping_at, steal_start_at, pools
-  FROM node WHERE state <> 3 ORDER BY node_no;
+  FROM node WHERE state <> {node.gone} ORDER BY node_no;
 
--- :name ping_long_runs
+-- :name ping_long_attempts (node, now, job_no, scheduled_at, sequence, attempt, fence, started_at)
 -- Only what differs is written.
 WITH d AS MATERIALIZED (
-    SELECT * FROM unnest($3::int8[], $4::int8[], $5::int4[], $6::int2[], $7::int4[], $8::int8[])
+    SELECT * FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[], :fence::int4[], :started_at::int8[])
                   AS d(job_no, scheduled_at, sequence, attempt, fence, started_at)
 ), gone AS (
     DELETE FROM long_attempt l
-     WHERE node_no = $1
+     WHERE node_no = :node
        AND NOT EXISTS (SELECT FROM d
                         WHERE d.scheduled_at = l.scheduled_at AND d.job_no = l.job_no
                           AND d.sequence = l.sequence AND d.attempt = l.attempt)
 )
 INSERT INTO long_attempt (node_no, scheduled_at, job_no, sequence, attempt, fence, started_at,
                       last_ping_at)
-SELECT $1, scheduled_at, job_no, sequence, attempt, fence, started_at, $2 FROM d
+SELECT :node, scheduled_at, job_no, sequence, attempt, fence, started_at, :now FROM d
     ON CONFLICT (node_no, scheduled_at, job_no, sequence, attempt) DO UPDATE
    SET fence = excluded.fence, started_at = excluded.started_at,
        last_ping_at = excluded.last_ping_at
  WHERE (long_attempt.fence, long_attempt.started_at)
        IS DISTINCT FROM (excluded.fence, excluded.started_at);
 
--- :name ping_node
+-- :name ping_node (now, node, low_watermark)
 UPDATE node
    SET last_ping_at = now, steal_start_at = NULL,
-       low_watermark = CASE WHEN $3::int8 IS NULL THEN low_watermark
-                          ELSE least($3, reached_back_to) END,
-       reached_back_to = CASE WHEN $3::int8 IS NULL THEN reached_back_to END
-  FROM (SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now) AS clock
- WHERE node_no = $2 AND state IN (0, 1)
+       low_watermark = CASE WHEN :low_watermark::int8 IS NULL THEN low_watermark
+                          ELSE least(:low_watermark, reached_back_to) END,
+       reached_back_to = CASE WHEN :low_watermark::int8 IS NULL THEN reached_back_to END
+  FROM (SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now) AS clock
+ WHERE node_no = :node AND state IN ({nodes.in_cluster})
 RETURNING now;
 
 -- :name retire
-UPDATE node n SET state = 3
+UPDATE node n SET state = {node.gone}
  WHERE n.node_no = $1
    AND NOT EXISTS (SELECT FROM attempt r
-                    WHERE r.scheduled_at >= n.low_watermark AND r.node_no = $1 AND r.status = 1)
+                    WHERE r.scheduled_at >= n.low_watermark AND r.node_no = $1 AND r.status = {attempt.running})
    AND NOT EXISTS (SELECT FROM long_attempt l JOIN attempt r USING (scheduled_at, job_no, sequence, attempt)
-                    WHERE l.node_no = $1 AND r.node_no = $1 AND r.status = 1);
+                    WHERE l.node_no = $1 AND r.node_no = $1 AND r.status = {attempt.running});
 
 -- :name retire_delete_cancellations
 DELETE FROM cancellation WHERE node_no = $1;
 
--- :name retire_prune_messages
+-- :name retire_delete_messages
 DELETE FROM node_message WHERE node_no = $1;
 
--- :name retire_delete_long_runs
+-- :name retire_delete_long_attempts
 DELETE FROM long_attempt WHERE node_no = $1;
 
--- :name retire_delete_sums
+-- :name retire_delete_run_stats
 DELETE FROM run_stats_running WHERE node_no = $1;
 
 -- :name retire_lock_node
 SELECT node_no FROM node WHERE node_no = $1 FOR UPDATE;
 
--- :name steal_node
+-- :name steal_node (now, node, steal_start_at, grace_us)
 -- The lock waits for what the node is committing: after this the search for its attempts finds all.
 WITH victim AS MATERIALIZED (
-    SELECT node_no, state, steal_start_at FROM node WHERE node_no = $2 FOR UPDATE
+    SELECT node_no, state, steal_start_at FROM node WHERE node_no = :node FOR UPDATE
 ), stolen AS (
-    UPDATE node n SET state = 2
-      FROM victim v, (SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now) AS clock
-     WHERE n.node_no = v.node_no AND v.state IN (0, 1) AND v.steal_start_at = $3
-       AND now - $3 >= $4::int8
+    UPDATE node n SET state = {node.dead}
+      FROM victim v, (SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now) AS clock
+     WHERE n.node_no = v.node_no AND v.state IN ({nodes.in_cluster}) AND v.steal_start_at = :steal_start_at
+       AND now - :steal_start_at >= :grace_us::int8
  RETURNING n.node_no
 )
-SELECT EXISTS (SELECT FROM stolen) OR EXISTS (SELECT FROM victim WHERE state = 2);
+SELECT EXISTS (SELECT FROM stolen) OR EXISTS (SELECT FROM victim WHERE state = {node.dead});

@@ -1,24 +1,26 @@
 -- What running attempts report, and messages between nodes about them.
 
--- :name find_running
+-- :name find_running (scheduled_at, job_no, sequence, attempt)
 SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, r.fence, r.tenant_no, r.started_at, r.crashes,
        j.definition, r.priority, r.node_no
   FROM attempt r JOIN job j USING (job_no)
- WHERE r.scheduled_at = $1 AND r.job_no = $2 AND r.sequence = $3 AND r.attempt = $4
-   AND r.status = 1;
+ WHERE r.scheduled_at = :scheduled_at AND r.job_no = :job_no AND r.sequence = :sequence AND r.attempt = :attempt
+   AND r.status = {attempt.running};
 
--- :name note
+-- :name save_progress (
+--   now, node, job_no, scheduled_at, sequence, attempt, fence, progress, log, checkpoint
+-- )
 -- The lock makes an attempt say its last before it ends, or nothing any more. What is not said
 -- stays, unless it was said under another fence.
 WITH clock AS MATERIALIZED (
-    SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+    SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
 ), running AS MATERIALIZED (
     SELECT d.*
-      FROM unnest($3::int8[], $4::int8[], $5::int4[], $6::int2[], $7::int4[], $8::text[], $9::text[],
-                  $10::bytea[])
+      FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[], :fence::int4[], :progress::text[], :log::text[],
+                  :checkpoint::bytea[])
            AS d(job_no, scheduled_at, sequence, attempt, fence, progress, log, checkpoint)
       JOIN attempt r USING (scheduled_at, job_no, sequence, attempt)
-     WHERE r.node_no = $2 AND r.fence = d.fence AND r.status = 1
+     WHERE r.node_no = :node AND r.fence = d.fence AND r.status = {attempt.running}
        FOR NO KEY UPDATE OF r
 ), said AS (
     INSERT INTO note AS n (scheduled_at, job_no, sequence, attempt, fence, saved_at, progress, log)
@@ -38,21 +40,21 @@ WITH clock AS MATERIALIZED (
 )
 SELECT scheduled_at, job_no, sequence, attempt FROM running;
 
--- :name send_message
+-- :name send_message (node, scheduled_at, job_no, sequence, attempt, fence, kind)
 -- Nobody would read one to a node that is gone. The lock waits for one that is going.
 WITH addressee AS MATERIALIZED (
-    SELECT node_no FROM node WHERE node_no = $1 AND state <> 3 FOR KEY SHARE
+    SELECT node_no FROM node WHERE node_no = :node AND state <> {node.gone} FOR KEY SHARE
 )
 INSERT INTO node_message (node_no, scheduled_at, job_no, sequence, attempt, fence, kind)
-SELECT node_no, $2, $3, $4, $5, $6, $7 FROM addressee
+SELECT node_no, :scheduled_at, :job_no, :sequence, :attempt, :fence, :kind FROM addressee
     ON CONFLICT DO NOTHING;
 
--- :name take_messages
+-- :name take_messages (node, limit)
 -- Found once and deleted by their place, as in look_ahead_changed.
 WITH taken AS (
     DELETE FROM node_message
-     WHERE ctid = ANY (ARRAY(SELECT ctid FROM node_message WHERE node_no = $1 ORDER BY message_no
-                              LIMIT $2 FOR UPDATE SKIP LOCKED))
+     WHERE ctid = ANY (ARRAY(SELECT ctid FROM node_message WHERE node_no = :node ORDER BY message_no
+                              LIMIT :limit FOR UPDATE SKIP LOCKED))
  RETURNING *
 )
 SELECT scheduled_at, job_no, sequence, attempt, fence, kind FROM taken ORDER BY message_no;

@@ -1,31 +1,33 @@
 -- Pruning history.
 
--- :name prune
+-- :name prune (
+--   after_at, after_job_no, after_sequence, after_attempt, limit, keep_per_job, keep_since
+-- )
 -- Looks at the next rows in key order and forgets those that nobody is to see any more. A job's
 -- newest good and newest failed attempt stay.
 WITH seen AS MATERIALIZED (
     SELECT scheduled_at, job_no, sequence, attempt, status, number,
            finished_at
       FROM attempt
-     WHERE (scheduled_at, job_no, sequence, attempt) > ($1::int8, $2::int8, $3::int4, $4::int2)
+     WHERE (scheduled_at, job_no, sequence, attempt) > (:after_at::int8, :after_job_no::int8, :after_sequence::int4, :after_attempt::int2)
      ORDER BY scheduled_at, job_no, sequence, attempt
-     LIMIT $5
+     LIMIT :limit
 ), gone AS (
     DELETE FROM attempt r
      USING seen n JOIN job_state s USING (job_no)
      WHERE r.scheduled_at = n.scheduled_at AND r.job_no = n.job_no AND r.sequence = n.sequence
-       AND r.attempt = n.attempt AND r.status NOT IN (0, 1)
-       AND (n.number <= s.executions - $6 OR n.finished_at < $7)
-       AND NOT (n.status IN (2, 7) AND n.scheduled_at = s.succeeded_at
+       AND r.attempt = n.attempt AND r.status NOT IN ({attempts.unfinished})
+       AND (n.number <= s.executions - :keep_per_job OR n.finished_at < :keep_since)
+       AND NOT (n.status IN ({attempts.succeeded}) AND n.scheduled_at = s.succeeded_at
                 AND NOT EXISTS (SELECT FROM attempt l
                                  WHERE l.scheduled_at = n.scheduled_at AND l.job_no = n.job_no
                                    AND (l.sequence, l.attempt) > (n.sequence, n.attempt)
-                                   AND l.status IN (2, 7)))
-       AND NOT (n.status IN (3, 5) AND n.scheduled_at = s.failed_at
+                                   AND l.status IN ({attempts.succeeded})))
+       AND NOT (n.status IN ({attempts.failed}) AND n.scheduled_at = s.failed_at
                 AND NOT EXISTS (SELECT FROM attempt l
                                  WHERE l.scheduled_at = n.scheduled_at AND l.job_no = n.job_no
                                    AND (l.sequence, l.attempt) > (n.sequence, n.attempt)
-                                   AND l.status IN (3, 5)))
+                                   AND l.status IN ({attempts.failed})))
  RETURNING r.scheduled_at, r.job_no, r.sequence, r.attempt, r.prev_at, r.prev_sequence
 ), unsaid AS (
     -- an ended attempt needs no note (found as in finish_forget_notes),
@@ -37,7 +39,7 @@ WITH seen AS MATERIALIZED (
                        WHERE t.scheduled_at = n.scheduled_at AND t.job_no = n.job_no
                          AND t.sequence = n.sequence AND t.attempt = n.attempt
                       OFFSET 0) AS t
-                WHERE n.status NOT IN (0, 1)))
+                WHERE n.status NOT IN ({attempts.unfinished})))
 ), unsaved AS (
     -- and a run that is over no checkpoint
     DELETE FROM checkpoint
@@ -50,7 +52,7 @@ WITH seen AS MATERIALIZED (
                          AND NOT EXISTS (SELECT FROM attempt l
                                           WHERE l.scheduled_at = n.scheduled_at
                                             AND l.job_no = n.job_no AND l.sequence = n.sequence
-                                            AND l.status IN (0, 1))
+                                            AND l.status IN ({attempts.unfinished}))
                          AND NOT EXISTS (SELECT FROM ready q
                                           WHERE q.scheduled_at = n.scheduled_at
                                             AND q.job_no = n.job_no AND q.sequence = n.sequence)
@@ -99,6 +101,6 @@ WITH RECURSIVE chain AS (
 )
 SELECT scheduled_at, sequence, prev_at, prev_sequence FROM chain ORDER BY depth DESC LIMIT 1;
 
--- :name prune_relink
-UPDATE attempt SET prev_at = $4, prev_sequence = $5
- WHERE scheduled_at = $2 AND job_no = $1 AND sequence = $3 AND attempt = 0;
+-- :name prune_relink (job_no, scheduled_at, sequence, prev_at, prev_sequence)
+UPDATE attempt SET prev_at = :prev_at, prev_sequence = :prev_sequence
+ WHERE scheduled_at = :scheduled_at AND job_no = :job_no AND sequence = :sequence AND attempt = 0;

@@ -1,16 +1,16 @@
 -- Measuring and reprioritizing the queue.
 
--- :name queue_depths_count
+-- :name queue_depths_count (pool, lane, limit)
 -- The first of each lane of a pool, by priority. Counted along the order of the queue, all of whose
 -- columns are in its index.
 SELECT g.nth, c.priority, c.waiting, c.oldest
-  FROM unnest($1::text[], $2::int2[]) WITH ORDINALITY AS g(pool, lane, nth)
+  FROM unnest(:pool::text[], :lane::int2[]) WITH ORDINALITY AS g(pool, lane, nth)
  CROSS JOIN LATERAL (
     SELECT w.priority, count(*) AS waiting, min(w.since) AS oldest
       FROM (SELECT priority, since FROM ready
              WHERE pool = g.pool AND lane = g.lane
              ORDER BY priority DESC, should_start_by, since, job_no
-             LIMIT $3) AS w
+             LIMIT :limit) AS w
      GROUP BY w.priority) AS c;
 
 -- :name queue_depths_groups
@@ -30,48 +30,48 @@ WITH RECURSIVE found AS (
 SELECT pool, lane FROM found WHERE NOT starts_with(pool, '~')
  ORDER BY nth LIMIT $1;
 
--- :name queue_depths_parked
+-- :name queue_depths_limited
 -- What waits for a place, by the first byte of the limit, which is its scope.
 SELECT substr(pool, 2, 2), count(*)
   FROM (SELECT pool FROM ready WHERE home_pool IS NOT NULL LIMIT $1) AS parked
  GROUP BY 1;
 
--- :name queue_depths_rest
+-- :name queue_depths_rest (after_pool, after_lane, limit)
 -- What waits after a lane of a pool, by lane and priority; whether that is in waiting rooms.
 SELECT r.is_room, r.lane, r.priority, count(*), min(r.since)
   FROM (SELECT starts_with(pool, '~') AS is_room, lane, priority, since
           FROM ready
-         WHERE (pool, lane) > ($1::text, $2::int2)
+         WHERE (pool, lane) > (:after_pool::text, :after_lane::int2)
          ORDER BY pool, lane
-         LIMIT $3) AS r
+         LIMIT :limit) AS r
  GROUP BY r.is_room, r.lane, r.priority;
 
--- :name queue_front
+-- :name queue_front (pools, limit)
 -- Each part follows its index and ends at the limit. One that stands at both fronts counts twice.
 SELECT coalesce(sum(hashint8(front.job_no # front.scheduled_at # front.attempt::int8)), 0)::int8
-  FROM unnest($1::text[]) AS p(pool)
+  FROM unnest(:pools::text[]) AS p(pool)
  CROSS JOIN generate_series(0, 2) AS l(lane)
  CROSS JOIN LATERAL (
        (SELECT job_no, scheduled_at, attempt FROM ready
          WHERE pool = p.pool AND lane = l.lane::int2 AND open_from IS NULL
-         ORDER BY priority DESC, should_start_by, since, job_no LIMIT $2)
+         ORDER BY priority DESC, should_start_by, since, job_no LIMIT :limit)
        UNION ALL
        (SELECT job_no, scheduled_at, attempt FROM ready
          WHERE pool = p.pool AND lane = l.lane::int2 AND open_from IS NULL
-         ORDER BY rise, should_start_by, since, job_no LIMIT $2)) AS front;
+         ORDER BY rise, should_start_by, since, job_no LIMIT :limit)) AS front;
 
--- :name reprioritize_find
+-- :name reprioritize_find (after_at, after_job_no, after_sequence, after_attempt, limit)
 SELECT scheduled_at, job_no, sequence, attempt, priority, since, rise
   FROM ready
- WHERE (scheduled_at, job_no, sequence, attempt) > ($1::int8, $2::int8, $3::int4, $4::int2)
+ WHERE (scheduled_at, job_no, sequence, attempt) > (:after_at::int8, :after_job_no::int8, :after_sequence::int4, :after_attempt::int2)
  ORDER BY scheduled_at, job_no, sequence, attempt
- LIMIT $5;
+ LIMIT :limit;
 
--- :name reprioritize
+-- :name reprioritize (job_no, scheduled_at, sequence, attempt, old_rise, new_rise)
 -- Who has got another priority meanwhile has another place already, and is looked at again.
 WITH d AS MATERIALIZED (
     SELECT *
-      FROM unnest($1::int8[], $2::int8[], $3::int4[], $4::int2[], $5::int8[], $6::int8[])
+      FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[], :old_rise::int8[], :new_rise::int8[])
            AS d(job_no, scheduled_at, sequence, attempt, before, rise)
 ), locked AS MATERIALIZED (
     SELECT r.ctid AS place, d.rise
@@ -81,34 +81,34 @@ WITH d AS MATERIALIZED (
 )
 UPDATE ready r SET rise = l.rise FROM locked l WHERE r.ctid = l.place;
 
--- :name waiting
+-- :name waiting (pools, limit)
 -- What was not open when it came, or when it was opened again, is nobody's for now.
-SELECT count(*) FROM (SELECT FROM ready WHERE pool = ANY ($1::text[]) AND open_from IS NULL LIMIT $2) AS waiting;
+SELECT count(*) FROM (SELECT FROM ready WHERE pool = ANY (:pools::text[]) AND open_from IS NULL LIMIT :limit) AS waiting;
 
--- :name waiting_ahead
+-- :name waiting_ahead (pools, lane, rank, rise_max, limit)
 -- Of the lane those that rank as high by their priority, and those that do by what they have waited.
 -- Each part follows its index and ends at the limit. The last one looks at twice as many, since it
 -- meets those of the first again: if they are fewer than the limit, the others are all there or enough.
-SELECT least($5::int8,
-       (SELECT count(*) FROM unnest($1::text[]) AS p(pool)
+SELECT least(:limit::int8,
+       (SELECT count(*) FROM unnest(:pools::text[]) AS p(pool)
          CROSS JOIN LATERAL (
                SELECT FROM ready
-                WHERE pool = p.pool AND lane = $2::int2 AND priority >= $3::int8 AND open_from IS NULL
+                WHERE pool = p.pool AND lane = :lane::int2 AND priority >= :rank::int8 AND open_from IS NULL
                 ORDER BY priority DESC, should_start_by, since, job_no
-                LIMIT $5) AS higher)
-     + (SELECT count(*) FROM unnest($1::text[]) AS p(pool)
+                LIMIT :limit) AS higher)
+     + (SELECT count(*) FROM unnest(:pools::text[]) AS p(pool)
          CROSS JOIN LATERAL (
                SELECT priority FROM ready
-                WHERE pool = p.pool AND lane = $2 AND rise <= $4::int8 AND open_from IS NULL
+                WHERE pool = p.pool AND lane = :lane AND rise <= :rise_max::int8 AND open_from IS NULL
                 ORDER BY rise, should_start_by, since, job_no
-                LIMIT 2 * $5) AS risen
-         WHERE risen.priority < $3));
+                LIMIT 2 * :limit) AS risen
+         WHERE risen.priority < :rank));
 
--- :name waiting_of
+-- :name waiting_of (id, tenant, limit, level)
 -- What waits of a job. The front of its pools is looked at once for all its attempts: the first ten
 -- thousand by priority, and of each lane as many by what they have waited, of those that may have
 -- gained by it, whoever's they are (the limit comes before the tenant); and of them the tenant's own
--- first thousand by rank. $4 is what whoever began to wait at the epoch ranks at; without it nobody
+-- first thousand by rank. `level` is what whoever began to wait at the epoch ranks at; without it nobody
 -- asks what is before them, and neither the queue nor places are looked at. These limits are no
 -- parameters, so that the planner knows that it is to follow the indexes and not to sort the queue.
 WITH a AS MATERIALIZED (
@@ -116,24 +116,24 @@ WITH a AS MATERIALIZED (
       FROM job j
      CROSS JOIN LATERAL (
            SELECT scheduled_at, job_no, sequence, attempt, NULL::int8 AS due, pool, lane,
-                  greatest(priority, $4::int8 - rise) AS rank, should_start_by, since, open_from, open_until,
+                  greatest(priority, :level::int8 - rise) AS rank, should_start_by, since, open_from, open_until,
                   CASE WHEN own_priority THEN priority END AS own, limited_by_max
              FROM ready WHERE job_no = j.job_no
             UNION ALL
            SELECT scheduled_at, job_no, sequence, attempt, due, NULL, NULL, NULL, NULL, NULL, NULL,
                   NULL, priority, NULL
              FROM delayed_attempt WHERE job_no = j.job_no) AS w
-     WHERE j.id = $1 AND j.tenant_no = $2 AND j.state <> 3
+     WHERE j.id = :id AND j.tenant_no = :tenant AND j.state <> {job.deleted}
      ORDER BY w.scheduled_at, w.sequence, w.attempt
-     LIMIT $3
+     LIMIT :limit
 ), own AS MATERIALIZED (
     SELECT o.*
       FROM (SELECT DISTINCT pool FROM a
-             WHERE due IS NULL AND limited_by_max IS NULL AND $4::int8 IS NOT NULL) AS p
+             WHERE due IS NULL AND limited_by_max IS NULL AND :level::int8 IS NOT NULL) AS p
      CROSS JOIN LATERAL (
            SELECT f.*
              FROM (SELECT *
-                     FROM (SELECT pool, lane, greatest(priority, $4::int8 - rise) AS rank,
+                     FROM (SELECT pool, lane, greatest(priority, :level::int8 - rise) AS rank,
                                   should_start_by, since, job_no, scheduled_at, sequence, attempt,
                                   tenant_no
                              FROM ready
@@ -142,16 +142,16 @@ WITH a AS MATERIALIZED (
                             LIMIT 10000) AS high
                     UNION
                    SELECT r.*
-                     FROM unnest('{0,1,2}'::int2[]) AS l(lane)
+                     FROM unnest('{{lanes.all}}'::int2[]) AS l(lane)
                     CROSS JOIN LATERAL (
-                          SELECT pool, lane, greatest(priority, $4::int8 - rise) AS rank,
+                          SELECT pool, lane, greatest(priority, :level::int8 - rise) AS rank,
                                  should_start_by, since, job_no, scheduled_at, sequence, attempt,
                                  tenant_no
                             FROM ready
-                           WHERE pool = p.pool AND lane = l.lane AND rise < $4::int8
+                           WHERE pool = p.pool AND lane = l.lane AND rise < :level::int8
                            ORDER BY rise, should_start_by, since, job_no
                            LIMIT 10000) AS r) AS f
-            WHERE f.tenant_no = $2
+            WHERE f.tenant_no = :tenant
             ORDER BY f.lane, f.rank DESC, f.should_start_by, f.since, f.job_no
             LIMIT 1000) AS o
 ), rooms AS MATERIALIZED (
@@ -164,11 +164,11 @@ WITH a AS MATERIALIZED (
                        AND e.sequence = p.sequence AND e.attempt = p.attempt) = 1) AS running
       FROM (SELECT DISTINCT pool FROM a
              WHERE limited_by_max IS NOT NULL AND substr(pool, 2, 2) <> '03'
-               AND $4::int8 IS NOT NULL) AS d
+               AND :level::int8 IS NOT NULL) AS d
 )
 SELECT a.scheduled_at, a.job_no, a.sequence, a.attempt, a.due, a.since, a.open_from,
        a.open_until,
-       CASE WHEN a.due IS NULL AND $4::int8 IS NOT NULL THEN
+       CASE WHEN a.due IS NULL AND :level::int8 IS NOT NULL THEN
            (SELECT count(*) FROM own o
              WHERE o.pool = a.pool
                AND (o.lane, -o.rank, o.should_start_by, o.since, o.job_no)

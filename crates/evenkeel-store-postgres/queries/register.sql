@@ -1,41 +1,44 @@
 -- Registering jobs.
 
--- :name register
+-- :name register (
+--   now, tenant, id, name, configuration, source_id, about, definition, next_at, slot,
+--   follows_end, executor, lane, load_profile, cost_us, cost_stated, target_no, dedup_key
+-- )
 -- Arrays are unrolled where columns are listed, not in FROM: there, each would be written down as a
 -- whole before the first row is made. It also keeps the jobs in their order, in which they get their
 -- numbers, without sorting.
 WITH clock AS MATERIALIZED (
-    SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+    SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
 ), numbers AS (
-    INSERT INTO numbering (tenant_no, next_job) VALUES ($2, 1 + cardinality($3::uuid[]))
+    INSERT INTO numbering (tenant_no, next_job) VALUES (:tenant, 1 + cardinality(:id::uuid[]))
         ON CONFLICT (tenant_no)
-        DO UPDATE SET next_job = numbering.next_job + cardinality($3::uuid[])
- RETURNING next_job - cardinality($3::uuid[]) AS first
+        DO UPDATE SET next_job = numbering.next_job + cardinality(:id::uuid[])
+ RETURNING next_job - cardinality(:id::uuid[]) AS first
 ), made AS (
     INSERT INTO job (id, tenant_no, name, configuration, source_id, about, definition, created_at,
                      updated_at, executor, lane, number, target_no, dedup_key)
-    SELECT d.id, $2, d.name, d.configuration, d.source_id, d.about, d.definition,
+    SELECT d.id, :tenant, d.name, d.configuration, d.source_id, d.about, d.definition,
            (SELECT now FROM clock), (SELECT now FROM clock), d.executor, d.lane,
            (SELECT first FROM numbers) + d.nth - 1, d.target_no, d.dedup_key
-      FROM (SELECT unnest($3::uuid[]) AS id, unnest($4::text[]) AS name,
-                   unnest($5::text[]) AS configuration, unnest($6::text[]) AS source_id,
-                   unnest($7::text[]) AS about, unnest($8::text[]) AS definition,
-                   unnest($12::text[]) AS executor, unnest($13::int2[]) AS lane,
-                   generate_subscripts($3::uuid[], 1) AS nth,
-                   unnest($17::int8[]) AS target_no, unnest($18::uuid[]) AS dedup_key) AS d
-        ON CONFLICT (tenant_no, name, configuration) WHERE state <> 3 DO NOTHING
+      FROM (SELECT unnest(:id::uuid[]) AS id, unnest(:name::text[]) AS name,
+                   unnest(:configuration::text[]) AS configuration, unnest(:source_id::text[]) AS source_id,
+                   unnest(:about::text[]) AS about, unnest(:definition::text[]) AS definition,
+                   unnest(:executor::text[]) AS executor, unnest(:lane::int2[]) AS lane,
+                   generate_subscripts(:id::uuid[], 1) AS nth,
+                   unnest(:target_no::int8[]) AS target_no, unnest(:dedup_key::uuid[]) AS dedup_key) AS d
+        ON CONFLICT (tenant_no, name, configuration) WHERE state <> {job.deleted} DO NOTHING
  RETURNING job_no, id, number
 ), first_times AS MATERIALIZED (
     SELECT m.job_no, d.next_at, d.slot, d.follows_end, d.load_profile, d.cost_us, d.cost_stated
       FROM made m
-      JOIN (SELECT unnest($3::uuid[]) AS id, unnest($9::int8[]) AS next_at,
-                   unnest($10::int4[]) AS slot, unnest($11::bool[]) AS follows_end,
-                   unnest($14::int8[]) AS load_profile, unnest($15::int8[]) AS cost_us,
-                   unnest($16::bool[]) AS cost_stated) AS d USING (id)
+      JOIN (SELECT unnest(:id::uuid[]) AS id, unnest(:next_at::int8[]) AS next_at,
+                   unnest(:slot::int4[]) AS slot, unnest(:follows_end::bool[]) AS follows_end,
+                   unnest(:load_profile::int8[]) AS load_profile, unnest(:cost_us::int8[]) AS cost_us,
+                   unnest(:cost_stated::bool[]) AS cost_stated) AS d USING (id)
 ), placed AS (
     INSERT INTO job_state (job_no, tenant_no, shard, next_at, slot, follows_end, load_profile, cost_us,
                            cost_stated, counted)
-    SELECT job_no, $2, job_no & 255, next_at, slot, follows_end, load_profile, cost_us, cost_stated,
+    SELECT job_no, :tenant, job_no & 255, next_at, slot, follows_end, load_profile, cost_us, cost_stated,
            load_profile <> 0
       FROM first_times
 ), told AS (
@@ -44,49 +47,49 @@ WITH clock AS MATERIALIZED (
      WHERE slot <= (SELECT now FROM clock) / 900000000 + 1
         ON CONFLICT DO NOTHING
 ), counted AS (
-    UPDATE tenant SET job_count = job_count + (SELECT count(*) FROM made) WHERE tenant_no = $2
+    UPDATE tenant SET job_count = job_count + (SELECT count(*) FROM made) WHERE tenant_no = :tenant
 )
 SELECT id, job_no, number FROM made;
 
--- :name register_find_names
+-- :name register_find_names (tenant, name, configuration)
 SELECT d.nth::int8, j.id
-  FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS d(name, configuration, nth)
-  JOIN job j ON j.tenant_no = $1 AND j.name = d.name AND j.configuration = d.configuration
- WHERE j.state <> 3;
+  FROM unnest(:name::text[], :configuration::text[]) WITH ORDINALITY AS d(name, configuration, nth)
+  JOIN job j ON j.tenant_no = :tenant AND j.name = d.name AND j.configuration = d.configuration
+ WHERE j.state <> {job.deleted};
 
 -- :name register_delete_labels
 DELETE FROM job_label WHERE job_no = ANY ($1::int8[])
 
--- :name register_labels
+-- :name register_labels (tenant, key, value, job_no)
 INSERT INTO job_label (tenant_no, key, value, job_no)
-SELECT $1, * FROM unnest($2::text[], $3::text[], $4::int8[])
+SELECT :tenant, * FROM unnest(:key::text[], :value::text[], :job_no::int8[])
     ON CONFLICT DO NOTHING
 
--- :name register_lock_dedup
+-- :name register_lock_dedup (tenant, key, job_id, now)
 -- Keys that nobody has are taken; the others are locked and left as they are, which is what a
 -- condition that never holds is for. In the order of the keys, as everybody does. Says which are new.
 INSERT INTO dedup_key (tenant_no, key, job_id, taken_at)
-SELECT $1, d.key, d.job_id,
-       coalesce($4::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8)
-  FROM unnest($2::uuid[], $3::uuid[]) AS d(key, job_id)
+SELECT :tenant, d.key, d.job_id,
+       coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8)
+  FROM unnest(:key::uuid[], :job_id::uuid[]) AS d(key, job_id)
  ORDER BY d.key
     ON CONFLICT (tenant_no, key) DO UPDATE SET taken_at = dedup_key.taken_at WHERE false
 RETURNING key;
 
--- :name register_look_dedup
+-- :name register_look_dedup (tenant, keys)
 SELECT d.key, d.job_id, d.taken_at, j.state, s.next_at, s.live,
        (j.definition::json -> 'schedule' ->> 'kind') <> 'once' AS recurs,
        s.live > 0 AND (EXISTS (SELECT FROM ready q WHERE q.job_no = j.job_no)
                     OR EXISTS (SELECT FROM delayed_attempt w WHERE w.job_no = j.job_no)) AS waits
   FROM dedup_key d JOIN job j ON j.id = d.job_id JOIN job_state s ON s.job_no = j.job_no
- WHERE d.tenant_no = $1 AND d.key = ANY ($2::uuid[]);
+ WHERE d.tenant_no = :tenant AND d.key = ANY (:keys::uuid[]);
 
--- :name register_take_dedup
+-- :name register_take_dedup (tenant, key, job_id, taken_at)
 UPDATE dedup_key d SET job_id = t.job_id, taken_at = t.taken_at
-  FROM unnest($2::uuid[], $3::uuid[], $4::int8[]) AS t(key, job_id, taken_at)
- WHERE d.tenant_no = $1 AND d.key = t.key;
+  FROM unnest(:key::uuid[], :job_id::uuid[], :taken_at::int8[]) AS t(key, job_id, taken_at)
+ WHERE d.tenant_no = :tenant AND d.key = t.key;
 
--- :name register_details
+-- :name register_details (job_no, executor, lane)
 UPDATE job j SET executor = d.executor, lane = d.lane
-  FROM unnest($1::int8[], $2::text[], $3::int2[]) AS d(job_no, executor, lane)
+  FROM unnest(:job_no::int8[], :executor::text[], :lane::int2[]) AS d(job_no, executor, lane)
  WHERE j.job_no = d.job_no

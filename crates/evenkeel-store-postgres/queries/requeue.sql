@@ -1,16 +1,20 @@
 -- Returning attempts of lost workers to the queue.
 
--- :name requeue
+-- :name requeue (
+--   now, node, job_no, scheduled_at, sequence, attempt, fence, crashed, pool, lane, priority,
+--   should_start_by, limit_key, open_from, open_until, forbidden_nodes, own_priority, since,
+--   rise, limit_max
+-- )
 -- An attempt that is stopped is not started again, nor one that is to end: it is recorded as
 -- cancelled, or as superseded. Whether the job stops it is read from its locked row, so that who
 -- stops the job sees the place in the queue or this sees that it is stopped.
 WITH clock AS MATERIALIZED (
-    SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+    SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
 ), locked AS MATERIALIZED (
     SELECT d.*, coalesce(d.scheduled_at <= s.stopped_at, false) AS stopped
-      FROM unnest($3::int8[], $4::int8[], $5::int4[], $6::int2[], $7::int4[], $8::bool[],
-                  $9::text[], $10::int2[], $11::int2[], $12::int8[], $13::bytea[],
-                  $14::int8[], $15::int8[], $16::text[], $17::bool[], $18::int8[], $19::int8[], $20::int4[])
+      FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[], :fence::int4[], :crashed::bool[],
+                  :pool::text[], :lane::int2[], :priority::int2[], :should_start_by::int8[], :limit_key::bytea[],
+                  :open_from::int8[], :open_until::int8[], :forbidden_nodes::text[], :own_priority::bool[], :since::int8[], :rise::int8[], :limit_max::int4[])
            AS d(job_no, scheduled_at, sequence, attempt, fence, crashed, pool, lane, priority,
                 should_start_by, limit_key, open_from, open_until, forbidden_nodes,
                 own_priority, since, rise, limit_max)
@@ -25,7 +29,7 @@ WITH clock AS MATERIALIZED (
            finished_at = CASE WHEN l.stopped OR r.cancel_requested THEN (SELECT now FROM clock) END
       FROM locked l
      WHERE r.scheduled_at = l.scheduled_at AND r.job_no = l.job_no AND r.sequence = l.sequence
-       AND r.attempt = l.attempt AND r.node_no = $2 AND r.fence = l.fence AND r.status = 1
+       AND r.attempt = l.attempt AND r.node_no = :node AND r.fence = l.fence AND r.status = {attempt.running}
  RETURNING l.*, l.stopped OR r.cancel_requested AS is_over, r.status, r.fence AS new_fence, r.crashes, r.tenant_no, r.prev_at, r.prev_sequence
 ), queued AS (
     INSERT INTO ready (pool, lane, priority, should_start_by, since, scheduled_at, job_no,
@@ -49,7 +53,7 @@ WITH clock AS MATERIALIZED (
 ), over AS (
     UPDATE job_state s
        SET live = greatest(s.live - t.chains, 0), last_status = t.status,
-           has_condition = s.stopped_at IS DISTINCT FROM 9223372036854775807
+           has_condition = s.stopped_at IS DISTINCT FROM {stopped.for_good}
       FROM (SELECT job_no, count(*)::int4 AS chains, max(status) AS status FROM taken WHERE is_over GROUP BY job_no) AS t
      WHERE s.job_no = t.job_no
  RETURNING s.job_no, s.tenant_no, s.shard, s.has_condition
@@ -65,11 +69,11 @@ WITH clock AS MATERIALIZED (
 )
 SELECT scheduled_at, job_no, sequence, attempt FROM taken;
 
--- :name requeue_count_crash
+-- :name requeue_count_crash (job_no, scheduled_at, sequence, attempt)
 -- Their rows are locked: they have just ended in this transaction.
 UPDATE attempt r
    SET crashes = r.crashes + 1
-  FROM unnest($1::int8[], $2::int8[], $3::int4[], $4::int2[])
+  FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[])
        AS d(job_no, scheduled_at, sequence, attempt)
  WHERE r.scheduled_at = d.scheduled_at AND r.job_no = d.job_no AND r.sequence = d.sequence
    AND r.attempt = d.attempt;

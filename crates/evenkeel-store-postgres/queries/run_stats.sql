@@ -1,19 +1,19 @@
 -- Statistics of runs, and groups of equal failures.
 
--- :name list_failures
+-- :name list_failures (tenant, before_at, before_fingerprint, offset, limit)
 SELECT f.scheduled_at, f.job_no, f.sequence, f.attempt, f.fingerprint, f.count, f.first_at, f.last_at,
        f.error, j.id, j.name
-  FROM failure f LEFT JOIN job j ON j.job_no = f.job_no AND j.tenant_no = $1 AND j.state <> 3
- WHERE f.tenant_no = $1 AND (f.last_at, f.fingerprint) < ($2::int8, $3::int8)
- ORDER BY f.last_at DESC, f.fingerprint DESC OFFSET $4 LIMIT $5;
+  FROM failure f LEFT JOIN job j ON j.job_no = f.job_no AND j.tenant_no = :tenant AND j.state <> {job.deleted}
+ WHERE f.tenant_no = :tenant AND (f.last_at, f.fingerprint) < (:before_at::int8, :before_fingerprint::int8)
+ ORDER BY f.last_at DESC, f.fingerprint DESC OFFSET :offset LIMIT :limit;
 
--- :name list_failures_count
-SELECT count(*) FROM (SELECT FROM failure WHERE tenant_no = $1 LIMIT $2) AS f;
+-- :name list_failures_count (tenant, limit)
+SELECT count(*) FROM (SELECT FROM failure WHERE tenant_no = :tenant LIMIT :limit) AS f;
 
--- :name prune_failures
+-- :name prune_failures (before, limit)
 DELETE FROM failure
  WHERE (tenant_no, fingerprint) IN (
-       SELECT tenant_no, fingerprint FROM failure WHERE last_at < $1 ORDER BY last_at LIMIT $2
+       SELECT tenant_no, fingerprint FROM failure WHERE last_at < :before ORDER BY last_at LIMIT :limit
           FOR UPDATE SKIP LOCKED);
 
 -- :name run_totals
@@ -23,15 +23,17 @@ SELECT coalesce(sum(completed), 0)::int8, coalesce(sum(failed), 0)::int8,
        coalesce(sum(succeeded_us), 0)::int8,
        (SELECT coalesce(sum(r.running), 0)::int8
           FROM node n JOIN run_stats_running r ON r.node_no = n.node_no AND r.tenant_no = $1
-         WHERE n.state IN (0, 1)),
+         WHERE n.state IN ({nodes.in_cluster})),
        (SELECT max(reported_at) FROM run_stats_node)
   FROM run_totals WHERE tenant_no = $1;
 
--- :name tally
+-- :name add_run_totals (
+--   tenant, completed, failed, timed_out, cancelled, retries, stolen, succeeded_us
+-- )
 -- In the order of tenants, so that two nodes wait for each other only one way.
 INSERT INTO run_totals AS t (tenant_no, completed, failed, timed_out, cancelled, retries, stolen, succeeded_us)
-SELECT * FROM unnest($1::int4[], $2::int8[], $3::int8[], $4::int8[], $5::int8[], $6::int8[], $7::int8[],
-                     $8::int8[]) AS d(tenant_no, a, b, c, d, e, f, g)
+SELECT * FROM unnest(:tenant::int4[], :completed::int8[], :failed::int8[], :timed_out::int8[], :cancelled::int8[], :retries::int8[], :stolen::int8[],
+                     :succeeded_us::int8[]) AS d(tenant_no, a, b, c, d, e, f, g)
  ORDER BY tenant_no
     ON CONFLICT (tenant_no) DO UPDATE
    SET completed = t.completed + excluded.completed, failed = t.failed + excluded.failed,
@@ -39,13 +41,15 @@ SELECT * FROM unnest($1::int4[], $2::int8[], $3::int8[], $4::int8[], $5::int8[],
        retries = t.retries + excluded.retries, stolen = t.stolen + excluded.stolen,
        succeeded_us = t.succeeded_us + excluded.succeeded_us;
 
--- :name tally_failure
+-- :name add_failures (
+--   now, tenant, fingerprint, count, last_at, scheduled_at, job_no, sequence, attempt, error
+-- )
 -- In the order of the key, so that two nodes wait for each other only one way.
 INSERT INTO failure AS f (tenant_no, fingerprint, count, first_at, last_at, scheduled_at, job_no,
                           sequence, attempt, error)
-SELECT tenant_no, fingerprint, count, $1::int8, last_at, scheduled_at, job_no, sequence, attempt, error
-  FROM unnest($2::int4[], $3::int8[], $4::int8[], $5::int8[], $6::int8[], $7::int8[], $8::int4[],
-              $9::int2[], $10::text[])
+SELECT tenant_no, fingerprint, count, :now::int8, last_at, scheduled_at, job_no, sequence, attempt, error
+  FROM unnest(:tenant::int4[], :fingerprint::int8[], :count::int8[], :last_at::int8[], :scheduled_at::int8[], :job_no::int8[], :sequence::int4[],
+              :attempt::int2[], :error::text[])
        AS d(tenant_no, fingerprint, count, last_at, scheduled_at, job_no, sequence, attempt, error)
  ORDER BY tenant_no, fingerprint
     ON CONFLICT (tenant_no, fingerprint) DO UPDATE
@@ -57,14 +61,14 @@ SELECT tenant_no, fingerprint, count, $1::int8, last_at, scheduled_at, job_no, s
        attempt = CASE WHEN excluded.last_at >= f.last_at THEN excluded.attempt ELSE f.attempt END,
        error = CASE WHEN excluded.last_at >= f.last_at THEN excluded.error ELSE f.error END;
 
--- :name tally_delete_running
-DELETE FROM run_stats_running WHERE node_no = $1 AND tenant_no <> ALL ($2::int4[]);
+-- :name delete_running_counts (node, tenants)
+DELETE FROM run_stats_running WHERE node_no = :node AND tenant_no <> ALL (:tenants::int4[]);
 
--- :name tally_running
+-- :name set_running_counts (node, tenant, running)
 INSERT INTO run_stats_running (node_no, tenant_no, running)
-SELECT $1, * FROM unnest($2::int4[], $3::int4[])
+SELECT :node, * FROM unnest(:tenant::int4[], :running::int4[])
     ON CONFLICT (node_no, tenant_no) DO UPDATE SET running = excluded.running;
 
--- :name tally_reported
-INSERT INTO run_stats_node AS t (node_no, reported_at) VALUES ($1, $2)
+-- :name set_reported_at (node, reported_at)
+INSERT INTO run_stats_node AS t (node_no, reported_at) VALUES (:node, :reported_at)
     ON CONFLICT (node_no) DO UPDATE SET reported_at = greatest(t.reported_at, excluded.reported_at);

@@ -1,15 +1,15 @@
 -- The store itself: clock, tenants, settings, migrations.
 
--- :name announce
-SELECT pg_notify($1, $2);
+-- :name announce (channel, payload)
+SELECT pg_notify(:channel, :payload);
 
 -- :name census
-SELECT (SELECT count(*) FROM job WHERE state <> 3),
+SELECT (SELECT count(*) FROM job WHERE state <> {job.deleted}),
        (SELECT count(*) FROM attempt),
-       (SELECT count(*) FROM attempt WHERE status = 1),
+       (SELECT count(*) FROM attempt WHERE status = {attempt.running}),
        (SELECT count(*) FROM ready),
        (SELECT count(*) FROM delayed_attempt),
-       (SELECT coalesce(sum(skipped_count), 0)::int8 FROM attempt WHERE status = 6),
+       (SELECT coalesce(sum(skipped_count), 0)::int8 FROM attempt WHERE status = {attempt.skipped}),
        (SELECT coalesce(sum(live), 0)::int8 FROM job_state),
        (SELECT count(*) FROM job_condition);
 
@@ -30,9 +30,9 @@ CREATE TABLE IF NOT EXISTS schema_version (
 -- Versions before the first release recorded their migrations in another table.
 SELECT to_regclass('schema_migration') IS NOT NULL;
 
--- :name migrate_lock
+-- :name migrate_lock (class, schema)
 -- One node at a time applies migrations. The others wait, at most for lock_timeout.
-SELECT pg_advisory_xact_lock($1, hashtext($2::text));
+SELECT pg_advisory_xact_lock(:class, hashtext(:schema::text));
 
 -- :name migrate_newest
 SELECT coalesce(max(version), 0)::int4 FROM schema_version;
@@ -46,11 +46,11 @@ SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int
 -- :name setting_find
 SELECT value FROM setting WHERE key = $1;
 
--- :name setting_make
-INSERT INTO setting (key, value) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING;
+-- :name setting_create (key, value)
+INSERT INTO setting (key, value) VALUES (:key, :value) ON CONFLICT (key) DO NOTHING;
 
 -- :name tenant_find
 SELECT tenant_no FROM tenant WHERE name = $1;
 
--- :name tenant_make
+-- :name tenant_create
 INSERT INTO tenant (name) VALUES ($1) ON CONFLICT (name) DO NOTHING;

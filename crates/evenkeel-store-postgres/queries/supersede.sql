@@ -1,6 +1,6 @@
 -- Replacing an active run by a newer time of its job.
 
--- :name supersede_ask
+-- :name supersede_mark (job_no, generation, due)
 -- Asks what runs of jobs to end that are as decided (a deleted one has no next time). It is found along the links of their chains, as far back as it has
 -- to and may; a first attempt that was never claimed has its link in the queue. The mark on the run
 -- itself is seen by a finish or requeue that waits for this row.
@@ -8,7 +8,7 @@ WITH RECURSIVE busy AS MATERIALIZED (
     SELECT s.job_no, s.head_at, s.head_sequence, s.executions,
            s.live - (SELECT count(*) FROM ready q WHERE q.job_no = s.job_no)
                   - (SELECT count(*) FROM delayed_attempt w WHERE w.job_no = s.job_no) AS running
-      FROM unnest($1::int8[], $2::int4[], $3::int8[]) AS d(job_no, generation, due)
+      FROM unnest(:job_no::int8[], :generation::int4[], :due::int8[]) AS d(job_no, generation, due)
       JOIN job_state s USING (job_no)
      WHERE s.generation = d.generation AND s.next_at = d.due
 ), chain AS (
@@ -18,7 +18,7 @@ WITH RECURSIVE busy AS MATERIALIZED (
     SELECT c.job_no, p.prev_at, p.prev_sequence, c.depth + 1, c.running - p.running
       FROM chain c
      CROSS JOIN LATERAL (SELECT max(prev_at) AS prev_at, max(prev_sequence) AS prev_sequence,
-                                count(*) FILTER (WHERE status = 1) AS running
+                                count(*) FILTER (WHERE status = {attempt.running}) AS running
                            FROM (SELECT prev_at, prev_sequence, status FROM attempt r
                                   WHERE r.scheduled_at = c.at AND r.job_no = c.job_no
                                     AND r.sequence = c.sequence
@@ -31,7 +31,7 @@ WITH RECURSIVE busy AS MATERIALIZED (
     UPDATE attempt r SET cancel_requested = true, superseded = true
       FROM (SELECT * FROM chain ORDER BY job_no) AS c
      WHERE r.scheduled_at = c.at AND r.job_no = c.job_no AND r.sequence = c.sequence
-       AND r.status = 1 AND NOT r.cancel_requested
+       AND r.status = {attempt.running} AND NOT r.cancel_requested
  RETURNING r.node_no, r.scheduled_at, r.job_no, r.sequence, r.attempt
 ), told AS (
     INSERT INTO cancellation (node_no, scheduled_at, job_no, sequence, attempt)
@@ -39,36 +39,36 @@ WITH RECURSIVE busy AS MATERIALIZED (
 )
 SELECT job_no, executions FROM busy;
 
--- :name supersede_lock
-SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8),
+-- :name supersede_lock (now, job_no)
+SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8),
        s.job_no, s.live, s.head_at, s.head_sequence
-  FROM unnest($2::int8[]) AS d(job_no) JOIN job_state s USING (job_no)
+  FROM unnest(:job_no::int8[]) AS d(job_no) JOIN job_state s USING (job_no)
    FOR NO KEY UPDATE OF s;
 
--- :name supersede_find
+-- :name supersede_find (job_no, generation, due)
 -- Has an attempt begun, or does one wait?
 SELECT s.job_no, s.executions,
        EXISTS (SELECT FROM ready q WHERE q.job_no = s.job_no)
     OR EXISTS (SELECT FROM delayed_attempt w WHERE w.job_no = s.job_no)
-  FROM unnest($1::int8[], $2::int4[], $3::int8[]) AS d(job_no, generation, due)
+  FROM unnest(:job_no::int8[], :generation::int4[], :due::int8[]) AS d(job_no, generation, due)
   JOIN job_state s USING (job_no)
  WHERE s.generation = d.generation AND s.next_at = d.due;
 
--- :name supersede_withdraw_ready
+-- :name supersede_withdraw_ready (job_no, generation, due)
 DELETE FROM ready
  WHERE job_no = ANY (ARRAY(
            SELECT s.job_no
-             FROM unnest($1::int8[], $2::int4[], $3::int8[]) AS d(job_no, generation, due)
+             FROM unnest(:job_no::int8[], :generation::int4[], :due::int8[]) AS d(job_no, generation, due)
              JOIN job_state s USING (job_no)
             WHERE s.generation = d.generation AND s.next_at = d.due))
 RETURNING scheduled_at, job_no, sequence, attempt, tenant_no, fence, crashes, prev_at,
           prev_sequence;
 
--- :name supersede_withdraw_delayed
+-- :name supersede_withdraw_delayed (job_no, generation, due)
 DELETE FROM delayed_attempt
  WHERE job_no = ANY (ARRAY(
            SELECT s.job_no
-             FROM unnest($1::int8[], $2::int4[], $3::int8[]) AS d(job_no, generation, due)
+             FROM unnest(:job_no::int8[], :generation::int4[], :due::int8[]) AS d(job_no, generation, due)
              JOIN job_state s USING (job_no)
             WHERE s.generation = d.generation AND s.next_at = d.due))
 RETURNING scheduled_at, job_no, sequence, attempt, tenant_no;

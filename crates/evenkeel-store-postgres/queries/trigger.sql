@@ -1,28 +1,28 @@
 -- Triggering runs.
 
--- :name trigger
+-- :name trigger (now, id, tenant, sequence, priority)
 -- The common case in one statement: the job is active and idle, so it may start whatever its policy, it
 -- has no key that another may hold, and the number is free. Whoever opens another chain or stops the job locks its row in job_state; the
 -- conditions on that row are judged again once it is free.
 WITH clock AS MATERIALIZED (
-    SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+    SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
 ), opened AS (
     UPDATE job_state s SET live = s.live + 1
       FROM job j, clock c
-     WHERE j.id = $2 AND j.tenant_no = $3 AND j.state = 0 AND j.dedup_key IS NULL
+     WHERE j.id = :id AND j.tenant_no = :tenant AND j.state = {job.active} AND j.dedup_key IS NULL
        AND s.job_no = j.job_no
        AND s.live = 0 AND s.stopped_at IS NULL
        -- one NOT around them all: looked up one by one, never joined
        AND NOT (EXISTS (SELECT FROM attempt r
-                         WHERE r.scheduled_at = c.now AND r.job_no = s.job_no AND r.sequence = $4)
+                         WHERE r.scheduled_at = c.now AND r.job_no = s.job_no AND r.sequence = :sequence)
              OR EXISTS (SELECT FROM ready q
-                         WHERE q.scheduled_at = c.now AND q.job_no = s.job_no AND q.sequence = $4)
+                         WHERE q.scheduled_at = c.now AND q.job_no = s.job_no AND q.sequence = :sequence)
              OR EXISTS (SELECT FROM delayed_attempt w
-                         WHERE w.scheduled_at = c.now AND w.job_no = s.job_no AND w.sequence = $4))
+                         WHERE w.scheduled_at = c.now AND w.job_no = s.job_no AND w.sequence = :sequence))
  RETURNING s.shard, s.job_no, s.tenant_no, s.has_condition, c.now
 ), waits AS (
     INSERT INTO delayed_attempt (shard, due, scheduled_at, job_no, sequence, attempt, tenant_no, priority)
-    SELECT shard, now, now, job_no, $4, 0, tenant_no, $5::int2 FROM opened
+    SELECT shard, now, now, job_no, :sequence, 0, tenant_no, :priority::int2 FROM opened
 ), touched AS (
     INSERT INTO job_condition (job_no, tenant_no, shard, judge_at)
     SELECT job_no, tenant_no, shard, 0 FROM opened WHERE has_condition
@@ -30,9 +30,9 @@ WITH clock AS MATERIALIZED (
 )
 SELECT job_no, now FROM opened;
 
--- :name trigger_open
+-- :name trigger_open (job_no, at, sequence, priority)
 WITH opened AS (
-    UPDATE job_state SET live = live + 1 WHERE job_no = $1
+    UPDATE job_state SET live = live + 1 WHERE job_no = :job_no
  RETURNING shard, job_no, tenant_no, has_condition
 ), touched AS (
     INSERT INTO job_condition (job_no, tenant_no, shard, judge_at)
@@ -40,7 +40,7 @@ WITH opened AS (
         ON CONFLICT (job_no) DO UPDATE SET judge_at = 0, touched = excluded.touched
 )
 INSERT INTO delayed_attempt (shard, due, scheduled_at, job_no, sequence, attempt, tenant_no, priority)
-SELECT shard, $2, $2, job_no, $3, 0, tenant_no, $4::int2 FROM opened;
+SELECT shard, :at, :at, job_no, :sequence, 0, tenant_no, :priority::int2 FROM opened;
 
 -- :name trigger_run_instead
 -- What there is of a job in place of a run that is not to be: what waits of it, and its newest chain.
@@ -53,9 +53,9 @@ SELECT s.next_at, w.scheduled_at, w.sequence, s.head_at, s.head_sequence
         ORDER BY scheduled_at DESC, sequence DESC, attempt DESC LIMIT 1) AS w ON true
  WHERE s.job_no = $1;
 
--- :name trigger_sequences_at
+-- :name trigger_sequences_at (scheduled_at, job_no)
 WITH d AS MATERIALIZED (
-    SELECT * FROM unnest($1::int8[], $2::int8[]) AS d(scheduled_at, job_no)
+    SELECT * FROM unnest(:scheduled_at::int8[], :job_no::int8[]) AS d(scheduled_at, job_no)
 )
 SELECT job_no, sequence FROM d JOIN attempt USING (scheduled_at, job_no)
  UNION

@@ -126,7 +126,7 @@ impl AccessStore for PostgresStore {
                 let request: Vec<&str> = all().map(|entry| entry.request_id.as_str()).collect();
                 connection
                     .change(
-                        sql!("record"),
+                        sql!("record_audit"),
                         &[
                             &at, &tenant, &subject, &role, &action, &target, &status, &denied,
                             &detail, &remote, &request,

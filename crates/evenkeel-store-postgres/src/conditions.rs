@@ -23,7 +23,7 @@ impl AtRiskStore for PostgresStore {
     async fn mark_at_risk(&self, jobs: &[JobNo]) -> Result<(), StoreError> {
         self.hot
             .run(job_numbers(jobs), |connection, jobs| async move {
-                connection.change(sql!("watch"), &[&*jobs]).await?;
+                connection.change(sql!("mark_at_risk"), &[&*jobs]).await?;
                 Ok(())
             })
             .await

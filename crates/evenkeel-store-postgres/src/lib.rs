@@ -192,7 +192,7 @@ impl Store for PostgresStore {
                 if let Some(row) = connection.maybe_row(find, &[&*name]).await? {
                     return Ok(TenantNo(get(&row, 0)?));
                 }
-                connection.change(sql!("tenant_make"), &[&*name]).await?;
+                connection.change(sql!("tenant_create"), &[&*name]).await?;
                 Ok(TenantNo(get(&connection.row(find, &[&*name]).await?, 0)?))
             })
             .await
@@ -206,7 +206,7 @@ impl Store for PostgresStore {
                 if let Some(row) = connection.maybe_row(find, &[key]).await? {
                     return Ok(get(&row, 0)?);
                 }
-                let make = sql!("setting_make");
+                let make = sql!("setting_create");
                 connection.change(make, &[key, fresh]).await?;
                 Ok(get(&connection.row(find, &[key]).await?, 0)?)
             })

@@ -106,7 +106,7 @@ async fn vacate(connection: &Connection, ended: &[Permit]) -> Tried<()> {
     let limits: Vec<&[u8]> = ended.iter().map(|place| place.limit.as_bytes()).collect();
     let keys: KeyColumns = ended.iter().map(|place| place.run).collect();
     let KeyColumns { job_no, scheduled_at, sequence, attempt } = &keys;
-    let sql = sql!("release_vacate");
+    let sql = sql!("release_delete_permits");
     connection.change(sql, &[&limits, scheduled_at, job_no, sequence, attempt]).await?;
     Ok(())
 }

@@ -102,7 +102,7 @@ impl NodeStore for PostgresStore {
 async fn join(connection: &Connection, node: &NewNode, now: Option<i64>) -> Tried<Joined> {
     let identity = node.identity.to_string();
     connection.rows(sql!("join_lock"), &[&identity]).await?;
-    let bury = sql!("join_bury_former");
+    let bury = sql!("join_mark_dead");
     let former = connection.rows(bury, &[&node.identity]).await?;
     let mut former =
         former.iter().map(|row| Ok(NodeNo(get(row, 0)?))).collect::<Tried<Vec<NodeNo>>>()?;
@@ -124,7 +124,7 @@ async fn run_ping(connection: &Connection, ping: &Ping, now: Option<i64>) -> Tri
     let fences: Vec<i32> = ping.long_runs.iter().map(|run| fence(run.fence)).collect();
     let started_at: Vec<i64> =
         ping.long_runs.iter().map(|run| run.started_at.as_micros()).collect();
-    let replace = sql!("ping_long_runs");
+    let replace = sql!("ping_long_attempts");
     let KeyColumns { job_no, scheduled_at, sequence, attempt } = &keys;
     let (_, members) = try_join(
         connection.change(
@@ -143,10 +143,10 @@ async fn retire(connection: &Connection, node: i32) -> Tried<bool> {
     let retired = connection.change(sql!("retire"), &[&node]).await? > 0;
     if retired {
         try_join4(
-            connection.change(sql!("retire_delete_long_runs"), &[&node]),
+            connection.change(sql!("retire_delete_long_attempts"), &[&node]),
             connection.change(sql!("retire_delete_cancellations"), &[&node]),
-            connection.change(sql!("retire_prune_messages"), &[&node]),
-            connection.change(sql!("retire_delete_sums"), &[&node]),
+            connection.change(sql!("retire_delete_messages"), &[&node]),
+            connection.change(sql!("retire_delete_run_stats"), &[&node]),
         )
         .await?;
     }

@@ -104,7 +104,7 @@ async fn note(
     let checkpoint: Vec<Option<&[u8]>> = all().map(|note| note.checkpoint.as_deref()).collect();
     let rows = connection
         .rows(
-            sql!("note"),
+            sql!("save_progress"),
             &[
                 &now,
                 &node,

@@ -141,7 +141,7 @@ async fn count_rest(
 
 /// What waits for places, by scope.
 async fn parked(connection: &Connection, limit: u32) -> Tried<[u64; LimitScope::ALL.len()]> {
-    let sql = sql!("queue_depths_parked");
+    let sql = sql!("queue_depths_limited");
     let mut parked = [0; LimitScope::ALL.len()];
     for row in connection.rows(sql, &[&i64::from(limit)]).await? {
         if let Some(scope) = LimitScope::of_queue_pool_code(get(&row, 0)?) {

@@ -85,25 +85,25 @@ impl Args {
     }
 
     async fn write(&self, connection: &Connection) -> Tried<()> {
-        let sql = sql!("tally_reported");
+        let sql = sql!("set_reported_at");
         connection.change(sql, &[&self.node, &self.at]).await?;
         let (tenants, running) = &self.running;
-        let sql = sql!("tally_delete_running");
+        let sql = sql!("delete_running_counts");
         connection.change(sql, &[&self.node, tenants]).await?;
         if !tenants.is_empty() {
-            let sql = sql!("tally_running");
+            let sql = sql!("set_running_counts");
             connection.change(sql, &[&self.node, tenants, running]).await?;
         }
         if !self.sums.tenant.is_empty() {
             let [a, b, c, d, e, f, g] = &self.sums.counts;
-            let sql = sql!("tally");
+            let sql = sql!("add_run_totals");
             connection.change(sql, &[&self.sums.tenant, a, b, c, d, e, f, g]).await?;
         }
         let failures = &self.failures;
         if !failures.tenant.is_empty() {
             connection
                 .change(
-                    sql!("tally_failure"),
+                    sql!("add_failures"),
                     &[
                         &self.at,
                         &failures.tenant,

@@ -58,7 +58,7 @@ async fn run(connection: &Connection, args: &Args) -> Tried<RunCancelled> {
         }
     }
     let Args { scheduled_at, job_no, sequence, tenant, .. } = args;
-    let sql = sql!("cancel_run_is_there");
+    let sql = sql!("cancel_run_find");
     let row = connection.row(sql, &[scheduled_at, job_no, sequence, tenant]).await?;
     if get(&row, 1)? {
         return Err(Failure::Again);

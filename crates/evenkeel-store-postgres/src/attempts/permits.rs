@@ -192,7 +192,7 @@ impl<'a> Permits<'a> {
         let keys: KeyColumns = parked.iter().map(|(key, _)| *key).collect();
         let queues: Vec<String> = parked.iter().map(|(_, full)| full.key.queue_pool()).collect();
         let most: Vec<i32> = parked.iter().map(|(_, full)| full.most.cast_signed()).collect();
-        let sql = sql!("claim_park");
+        let sql = sql!("claim_to_limit_queue");
         let KeyColumns { job_no, scheduled_at, sequence, attempt } = &keys;
         self.connection
             .change(sql, &[scheduled_at, job_no, sequence, attempt, &queues, &most])

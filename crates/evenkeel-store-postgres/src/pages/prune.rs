@@ -91,7 +91,7 @@ async fn clear_one(connection: &Connection, job: i64, room: i64) -> Tried<u64> {
     let pages =
         give_room_back(connection, job, &connection.row(sql, &[&job, &room]).await?).await?;
     if pages.cast_signed() < room {
-        let sql = sql!("clear_pages_shelf");
+        let sql = sql!("clear_pages_usage");
         connection.change(sql, &[&job]).await?;
     }
     Ok(pages)

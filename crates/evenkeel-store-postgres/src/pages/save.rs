@@ -72,7 +72,7 @@ pub(super) async fn keep(
 
 async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Kept>> {
     let Args { shelf, pages, now } = args;
-    let sql = sql!("save_pages_shelf");
+    let sql = sql!("save_pages_usage");
     let Some(row) = connection.maybe_row(sql, &[&shelf.job.0, &shelf.tenant.0, now]).await? else {
         return Ok(vec![Kept::NoRoom; pages.len()]);
     };

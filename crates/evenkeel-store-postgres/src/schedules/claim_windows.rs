@@ -21,7 +21,7 @@ pub(super) async fn closed(
         .hot
         .run(args, |connection, args| async move {
             let (now, shards, limit) = &*args;
-            let sql = sql!("closed");
+            let sql = sql!("find_closed_windows");
             connection.rows(sql, &[now, shards, limit]).await?.iter().map(read_closed).collect()
         })
         .await
@@ -49,7 +49,7 @@ pub(super) async fn reopen(
         .hot
         .run((keys, from, until), |connection, args| async move {
             let (KeyColumns { job_no, scheduled_at, sequence, attempt }, from, until) = &*args;
-            let sql = sql!("reopen");
+            let sql = sql!("set_claim_windows");
             connection.change(sql, &[job_no, scheduled_at, sequence, attempt, from, until]).await?;
             Ok(())
         })

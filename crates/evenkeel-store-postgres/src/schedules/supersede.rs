@@ -112,7 +112,7 @@ async fn run(connection: &Connection, decided: &Decided, now: Option<i64>) -> Tr
 /// Asks what runs of the jobs to end, and tells how many attempts each has had so far.
 async fn ask(connection: &Connection, decided: &Decided) -> Tried<HashMap<i64, i64>> {
     let Decided { jobs, generations, due } = decided;
-    let sql = sql!("supersede_ask");
+    let sql = sql!("supersede_mark");
     let rows = connection.rows(sql, &[jobs, generations, due]).await?;
     rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?))).collect()
 }
