@@ -1,4 +1,4 @@
-//! Who asks, and whether they may.
+//! Authenticates the caller and checks the role.
 
 use std::net::IpAddr;
 
@@ -15,23 +15,22 @@ use crate::oversight::{ClientAddress, Guarded};
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
-/// Who asks, with a token that was checked.
+/// The authenticated caller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Caller {
-    /// Where, and what they may do there.
+    /// Tenant and role.
     pub scope: Scope,
-    /// The tenant's name.
     pub tenant: String,
-    /// Who, by the token.
+    /// Subject of the token.
     pub subject: String,
-    /// Until when the credential is good.
+    /// Expiry of the credential.
     pub expires_at: Option<Timestamp>,
-    /// The API key, if it is one: it may be taken back while an answer goes on.
+    /// The API key, if one was used: it may be revoked while a stream is open.
     pub key: Option<KeyHash>,
 }
 
-/// Lets only those pass whose credential allows what they ask for. It stands before every route that
-/// is not public, so that a new endpoint is closed unless somebody opens it.
+/// Refuses a request whose credential does not have the required role. The layer is around every
+/// route that is not public, so a new endpoint is closed unless it is declared public.
 pub(crate) async fn require_role(
     State(Guarded { app, rules }): State<Guarded>,
     mut request: Request,
@@ -47,14 +46,14 @@ pub(crate) async fn require_role(
             caller.scope.role.as_str(),
         );
         let refused = Problem::new(ProblemType::Forbidden, detail).into_response();
-        return Ok(remember(refused, caller));
+        return Ok(with_caller(refused, caller));
     }
     request.extensions_mut().insert(caller.clone());
-    Ok(remember(next.run(request).await, caller))
+    Ok(with_caller(next.run(request).await, caller))
 }
 
-/// Tells those who look at the answer who asked.
-fn remember(mut response: Response, caller: Caller) -> Response {
+/// Attaches the caller to the answer, for the audit log.
+fn with_caller(mut response: Response, caller: Caller) -> Response {
     response.extensions_mut().insert(caller);
     response
 }
@@ -75,13 +74,17 @@ async fn authenticate(
         }),
         Err(Refusal::Store(error)) => Err(error.into()),
         Err(refusal) => {
-            tracing::debug!(error = &refusal as &dyn std::error::Error, "a credential was refused");
+            tracing::debug!(
+                error = &refusal as &dyn std::error::Error,
+                "credential refused; answering 401"
+            );
             Err(Problem::new(ProblemType::Unauthorized, refusal.to_string()))
         }
     }
 }
 
-/// The token, from its header and from nowhere else: addresses end up in logs and histories.
+/// Returns the token of the `Authorization` header. No other place is read: URLs end up in logs and
+/// histories.
 pub(crate) fn bearer(headers: &HeaderMap) -> Result<&str, Problem> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else {
@@ -102,7 +105,7 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        // Only a route outside the guard lacks it; such a route must not open by accident.
+        // Only a route outside the guard has no caller; such a route must not open by accident.
         parts
             .extensions
             .get()

@@ -1,4 +1,4 @@
-//! Bodies of requests.
+//! Receives and parses request bodies.
 
 use std::time::Duration;
 
@@ -12,21 +12,21 @@ use crate::memory::Intake;
 use crate::problem::{Problem, ProblemType};
 use crate::weight::{DOCUMENT_WEIGHT_MAX, Weight};
 
-/// Bodies longer than this are not read.
+/// Maximum length of a body.
 pub const BODY_BYTES_MAX: usize = 1024 * 1024;
 
-/// Bodies with many jobs may be this long.
+/// Maximum length of a body with many jobs.
 pub const BULK_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// The route that takes many jobs.
+/// The route for many jobs.
 pub(crate) const BULK_PATH: &str = "/api/v1/jobs/bulk";
 
-/// How long the body of a request to a route may be.
+/// Returns the maximum body length of a route.
 pub(crate) fn body_limit(path: Option<&str>) -> usize {
     if path == Some(BULK_PATH) { BULK_BYTES_MAX } else { BODY_BYTES_MAX }
 }
 
-/// Any JSON, from a body that says it is JSON.
+/// A JSON body; the Content-Type must be JSON.
 pub(crate) struct JsonBody(pub(crate) Value);
 
 impl<S: Send + Sync> FromRequest<S> for JsonBody {
@@ -43,7 +43,7 @@ impl<S: Send + Sync> FromRequest<S> for JsonBody {
     }
 }
 
-/// JSON, or nothing at all.
+/// An optional JSON body.
 pub(crate) struct MaybeJson(pub(crate) Option<Value>);
 
 impl<S: Send + Sync> FromRequest<S> for MaybeJson {
@@ -55,7 +55,7 @@ impl<S: Send + Sync> FromRequest<S> for MaybeJson {
         let bytes = receive(request.into_body(), &intake, BODY_BYTES_MAX).await?;
         match bytes.trim_ascii() {
             b"" => return Ok(Self(None)),
-            // Some clients can't help sending an empty object, whatever they call it.
+            // Some clients always send an empty object, with any Content-Type.
             b"{}" if !says_json => return Ok(Self(None)),
             _ => {}
         }
@@ -67,7 +67,7 @@ impl<S: Send + Sync> FromRequest<S> for MaybeJson {
     }
 }
 
-/// No body, or an empty object, which some clients can't help sending.
+/// No body, or an empty object, which some clients always send.
 pub(crate) struct NoBody;
 
 impl<S: Send + Sync> FromRequest<S> for NoBody {
@@ -78,8 +78,8 @@ impl<S: Send + Sync> FromRequest<S> for NoBody {
         let bytes = receive(request.into_body(), &intake, BODY_BYTES_MAX).await?;
         match bytes.trim_ascii() {
             b"" | b"{}" => Ok(Self),
-            // What is sent and not heeded would be found out much later.
-            _ => Err(Problem::parameter("", "this takes no body; send none")),
+            // An ignored body would hide a mistake of the client.
+            _ => Err(Problem::parameter("", "this operation takes no body; send none")),
         }
     }
 }
@@ -91,13 +91,13 @@ pub(crate) fn says_json(headers: &HeaderMap) -> bool {
     })
 }
 
-/// What a body is said to be, without parameters.
+/// Returns the Content-Type without its parameters.
 fn essence(headers: &HeaderMap) -> Option<String> {
     let value = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
     value.split(';').next().map(|text| text.trim().to_ascii_lowercase())
 }
 
-/// A body that is one JSON document after the other, each on a line.
+/// True if the Content-Type is newline-delimited JSON.
 pub(crate) fn says_ndjson(headers: &HeaderMap) -> bool {
     essence(headers).is_some_and(|essence| {
         ["application/x-ndjson", "application/ndjson", "application/jsonl"]
@@ -106,28 +106,28 @@ pub(crate) fn says_ndjson(headers: &HeaderMap) -> bool {
 }
 
 pub(crate) fn too_large(limit: usize) -> Problem {
-    Problem::new(ProblemType::BodyTooLarge, format!("at most {limit} bytes are read"))
+    Problem::new(ProblemType::BodyTooLarge, format!("the body may have at most {limit} bytes"))
 }
 
-/// Receives a body of at most `limit` bytes, in time, and reserves memory for it as it comes.
+/// Receives a body of at most `limit` bytes within the time limits, and reserves memory for it.
 pub(crate) async fn receive(body: Body, intake: &Intake, limit: usize) -> Result<Bytes, Problem> {
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if announced > limit {
         return Err(too_large(limit));
     }
-    // All that is announced, at once: of several large bodies some come in, instead of all getting
-    // stuck half-way.
+    // The announced length is reserved at once: of several large bodies some are received
+    // completely, instead of all being stuck half-way.
     if !intake.is_received {
         intake.reserve(announced)?;
     }
     let receiving = collect(body, intake, announced, limit);
     match tokio::time::timeout(intake.total, receiving).await {
         Ok(received) => received,
-        Err(_) => Err(too_slow(intake.total, "was not there")),
+        Err(_) => Err(too_slow(intake.total, "did not arrive")),
     }
 }
 
-/// Receives a body for `announced` bytes of which memory is reserved.
+/// Receives a body; memory for `announced` bytes is already reserved.
 async fn collect(
     body: Body,
     intake: &Intake,
@@ -139,10 +139,10 @@ async fn collect(
     let mut joined = Vec::new();
     loop {
         let piece = tokio::time::timeout(intake.idle, pieces.next()).await;
-        let piece = match piece.map_err(|_| too_slow(intake.idle, "did not go on"))? {
+        let piece = match piece.map_err(|_| too_slow(intake.idle, "stalled"))? {
             Some(Ok(piece)) => piece,
             Some(Err(_)) => {
-                let detail = "the body could not be read to its end";
+                let detail = "the body ended early";
                 return Err(Problem::new(ProblemType::MalformedJson, detail));
             }
             None if joined.is_empty() => return Ok(whole),
@@ -155,7 +155,7 @@ async fn collect(
         if !intake.is_received && received > announced {
             intake.reserve(piece.len())?;
         }
-        // Most bodies come in one piece, which need not be copied.
+        // Most bodies arrive in one piece, which need not be copied.
         if whole.is_empty() && joined.is_empty() {
             whole = piece;
             continue;
@@ -166,30 +166,30 @@ async fn collect(
 }
 
 fn too_slow(limit: Duration, what: &str) -> Problem {
-    let detail = format!("the body {what} after {} s; nothing was done", limit.as_secs_f64());
+    let detail = format!("the body {what} within {} s; nothing was changed", limit.as_secs_f64());
     Problem::new(ProblemType::RequestTimeout, detail)
 }
 
-/// Parses a body, with memory reserved for what it becomes.
+/// Parses a body and reserves memory for the parsed value.
 fn parse(bytes: &[u8], intake: &Intake) -> Result<Value, Problem> {
     let weight = Weight::of(bytes);
     check_weight(weight)?;
     intake.reserve(weight.bytes)?;
     serde_json::from_slice(bytes).map_err(|error| {
-        // serde_json says the line and the column.
+        // The message of serde_json has line and column.
         Problem::new(ProblemType::MalformedJson, error.to_string())
     })
 }
 
-/// Refuses a document that takes too much memory, before it is parsed.
+/// Refuses a document that would take too much memory, before parsing it.
 pub(crate) fn check_weight(weight: Weight) -> Result<(), Problem> {
     const MIB: usize = 1024 * 1024;
     if weight.bytes <= DOCUMENT_WEIGHT_MAX {
         return Ok(());
     }
     let detail = format!(
-        "it holds so many values that they take about {} MiB of memory; at most {} MiB are taken \
-         for one document: send fewer or larger values",
+        "the document has so many values that it takes about {} MiB of memory; the limit is {} MiB: \
+         send fewer or larger values",
         weight.bytes.div_ceil(MIB),
         DOCUMENT_WEIGHT_MAX / MIB
     );

@@ -1,14 +1,14 @@
-//! `ETag` and `If-Match`: which version of a job is meant.
+//! `ETag` and `If-Match`: versions of jobs and targets.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
-/// The tag of a job's generation.
+/// Returns the `ETag` of a generation.
 pub(crate) fn etag(generation: i32) -> HeaderValue {
     HeaderValue::try_from(format!("\"g{generation}\""))
         .unwrap_or_else(|_| HeaderValue::from_static("\"\""))
 }
 
-/// The generations that a request is meant for; `None` if it does not mind.
+/// Returns the generations in `If-Match`; `None` if any will do.
 pub(crate) fn if_match(headers: &HeaderMap) -> Option<Vec<i32>> {
     let mut wanted = None;
     for value in headers.get_all(header::IF_MATCH) {
@@ -17,7 +17,7 @@ pub(crate) fn if_match(headers: &HeaderMap) -> Option<Vec<i32>> {
             if tag == "*" {
                 return None;
             }
-            // What is no tag of ours is that of no job: it matches nothing.
+            // An unknown tag matches nothing.
             let number = tag.strip_prefix("\"g").and_then(|tag| tag.strip_suffix('"'));
             wanted.extend(number.and_then(|number| number.parse::<i32>().ok()));
         }
@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_read_wherever_they_stand() {
+    fn if_match_reads_all_tags_of_all_headers() {
         assert_eq!(read(&[]), None);
         assert_eq!(read(&["*"]), None);
         assert_eq!(read(&["\"g7\""]), Some(vec![7]));
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_tag_of_ours_matches_nothing() {
+    fn unknown_tags_match_nothing() {
         for text in ["W/\"g7\"", "g7", "\"7\"", "\"g\"", ""] {
             assert_eq!(read(&[text]), Some(vec![]), "{text}");
         }

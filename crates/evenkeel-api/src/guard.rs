@@ -1,4 +1,4 @@
-//! What holds for every answer.
+//! Layers around every route: time limit, safe headers, panics, unknown paths.
 
 use std::any::Any;
 
@@ -11,17 +11,17 @@ use axum::response::{IntoResponse, Response};
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
-/// What a browser may load for an answer that is no page: nothing.
+/// Content-Security-Policy of answers that are not pages: load nothing.
 const POLICY: &str = "default-src 'none'; frame-ancestors 'none'";
 
-/// Gives up on what takes too long.
+/// Answers 503 if a request takes too long.
 pub(crate) async fn in_time(State(app): State<App>, request: Request, next: Next) -> Response {
     let limit = app.settings.request_timeout;
     match tokio::time::timeout(limit, next.run(request)).await {
         Ok(response) => response,
         Err(_) => {
             let detail = format!(
-                "it was given up after {} s; whether it took effect is unknown",
+                "the request was cancelled after {} s; whether it took effect is unknown",
                 limit.as_secs(),
             );
             Problem::new(ProblemType::Timeout, detail).into_response()
@@ -29,8 +29,8 @@ pub(crate) async fn in_time(State(app): State<App>, request: Request, next: Next
     }
 }
 
-/// Adds to every answer of a router what keeps browsers and caches from misusing it: no cache keeps
-/// the answer, no browser takes it for another type or shows it inside another page.
+/// Adds headers that protect answers from misuse by browsers and caches: no cache stores the
+/// answer, no browser guesses its type or shows it inside another page.
 pub fn with_safe_headers(router: Router) -> Router {
     router.layer(middleware::from_fn(safe_headers))
 }
@@ -46,29 +46,27 @@ async fn safe_headers(request: Request, next: Next) -> Response {
     ] {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    // A page that needs more than nothing says so itself.
+    // A page with its own policy keeps it.
     headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(POLICY));
     response
 }
 
-/// A fault of ours must not look like a broken connection.
+/// Answers 500 after a panic instead of closing the connection.
 pub(crate) fn panicked(panic: Box<dyn Any + Send + 'static>) -> Response {
     let message = panic
         .downcast_ref::<String>()
         .map(String::as_str)
         .or_else(|| panic.downcast_ref::<&str>().copied())
         .unwrap_or("no message");
-    tracing::error!(panic.message = message, "a handler panicked");
+    tracing::error!(panic.message = message, "a handler panicked; answering 500");
     Problem::new(ProblemType::Internal, "the log of the server says more").into_response()
 }
 
-/// There is nothing at this path.
 pub(crate) async fn no_such_path(uri: Uri) -> Problem {
-    Problem::new(ProblemType::NotFound, format!("there is nothing at {}", uri.path()))
+    Problem::new(ProblemType::NotFound, format!("no endpoint at {}", uri.path()))
 }
 
-/// There is something at this path, but not with this method.
 pub(crate) async fn no_such_method(method: Method, uri: Uri) -> Problem {
-    let detail = format!("{} has no method {method}", uri.path());
+    let detail = format!("{} does not support the method {method}", uri.path());
     Problem::new(ProblemType::MethodNotAllowed, detail)
 }

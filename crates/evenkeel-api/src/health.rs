@@ -1,4 +1,4 @@
-//! `GET /healthz` and `GET /readyz`, for those who start and stop the process.
+//! `GET /healthz` and `GET /readyz`, for process managers and load balancers.
 
 use std::time::Duration;
 
@@ -12,39 +12,39 @@ use utoipa::ToSchema;
 
 use crate::state::App;
 
-/// One thing that must be well.
+/// One readiness check.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct Check {
-    /// What.
+    /// Name of the check.
     pub name: String,
-    /// Is it well?
+    /// True if it passed.
     pub ok: bool,
-    /// In words. Anybody can read them, so they name no hosts and no users.
+    /// Explanation. It is public, so it names no hosts or users.
     pub detail: String,
 }
 
-/// Says how the rest of the process is.
+/// Checks the rest of the process.
 #[async_trait]
 pub trait Readiness: Send + Sync {
-    /// All that must be well before requests are sent here.
+    /// Returns the checks that must pass before the node gets requests.
     async fn checks(&self) -> Vec<Check>;
 }
 
-/// Whether requests should be sent here.
+/// Whether the node is ready for requests.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct ReadyView {
     /// `ready` or `not_ready`.
     pub status: &'static str,
-    /// All that was looked at.
+    /// All checks.
     pub checks: Vec<Check>,
 }
 
-/// The process answers.
+/// Returns 200 while the process is alive.
 #[utoipa::path(
     get,
     path = "/healthz",
     tag = "operations",
-    responses((status = 200, description = "It lives", body = String, content_type = "text/plain")),
+    responses((status = 200, description = "The process is alive", body = String, content_type = "text/plain")),
     security(()),
     extensions(("x-required-role" = json!("none"))),
 )]
@@ -52,14 +52,14 @@ pub(crate) async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// The process can do its work: the store answers and the engine runs.
+/// Returns whether the node is ready: the store is available and the engine runs.
 #[utoipa::path(
     get,
     path = "/readyz",
     tag = "operations",
     responses(
-        (status = 200, description = "Send requests", body = ReadyView),
-        (status = 503, description = "Send none", body = ReadyView),
+        (status = 200, description = "Ready for requests", body = ReadyView),
+        (status = 503, description = "Not ready", body = ReadyView),
     ),
     security(()),
     extensions(("x-required-role" = json!("none"))),

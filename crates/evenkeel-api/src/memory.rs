@@ -1,8 +1,8 @@
-//! The memory of all requests in flight, bounded.
+//! Limits the memory of all requests in flight.
 //!
-//! Every request reserves what its body takes, as received and as parsed, until it is answered. When
-//! nothing is left, the next one is refused before its body is read any further. A part of the
-//! memory is kept for small requests, so that large ones can't shut everybody out.
+//! Every request reserves the memory for its body, as received and as parsed, until it is answered.
+//! A request that cannot reserve is refused before more of its body is read. A share is set aside
+//! for small requests, so that large ones cannot block them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,34 +15,33 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::problem::{Problem, ProblemType};
 use crate::state::{App, Settings};
 
-/// A request that takes no more than this is a small one.
+/// Largest request that counts as small, in bytes.
 const SMALL_MAX: usize = 256 * 1024;
-/// One part in this many is kept for small requests.
+/// One part in this many is set aside for small requests.
 const SMALL_SHARE: usize = 4;
 
-/// The memory that all requests may take together.
+/// The memory for all requests together.
 #[derive(Clone, Debug)]
 pub(crate) struct Memory {
-    /// Kept for small requests.
+    /// Set aside for small requests.
     small: Arc<Semaphore>,
-    /// For all.
+    /// For all requests.
     shared: Arc<Semaphore>,
 }
 
-/// Too much is in flight.
+/// No memory is left.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Busy;
 
 impl From<Busy> for Problem {
     fn from(Busy: Busy) -> Self {
-        let detail = "other requests take up all the memory there is for requests; nothing was done, \
-                      send it again";
+        let detail =
+            "other requests use all the memory; nothing was changed, send the request again";
         Self::new(ProblemType::ServerBusy, detail)
     }
 }
 
 impl Memory {
-    /// For requests that take this many bytes together.
     pub(crate) fn new(bytes: usize) -> Self {
         let small = bytes / SMALL_SHARE;
         Self {
@@ -51,19 +50,18 @@ impl Memory {
         }
     }
 
-    /// Nothing yet.
+    /// Returns an empty reservation.
     pub(crate) fn hold(&self) -> Held {
         Held { memory: self.clone(), small: None, shared: None }
     }
 
-    /// Bytes that are not reserved.
     #[cfg(test)]
     fn free(&self) -> usize {
         self.small.available_permits() + self.shared.available_permits()
     }
 }
 
-/// Reserved memory. It is given back when this is dropped.
+/// Reserved memory, released on drop.
 #[derive(Debug)]
 pub(crate) struct Held {
     memory: Memory,
@@ -72,12 +70,11 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Bytes that are reserved.
     fn bytes(&self) -> usize {
         size(self.small.as_ref()) + size(self.shared.as_ref())
     }
 
-    /// Reserves `bytes` in all, if there are so many. What was reserved stays so in any case.
+    /// Grows the reservation to `bytes`. On failure it stays as it was.
     pub(crate) fn grow_to(&mut self, bytes: usize) -> Result<(), Busy> {
         let Some(missing) = bytes.checked_sub(self.bytes()).filter(|more| *more > 0) else {
             return Ok(());
@@ -96,7 +93,7 @@ impl Held {
         Ok(())
     }
 
-    /// The same, waiting for others to end, but no longer than `patience`.
+    /// Grows the reservation to `bytes`, waiting up to `patience` for other requests to end.
     pub(crate) async fn wait_to_grow_to(
         &mut self,
         bytes: usize,
@@ -116,7 +113,7 @@ impl Held {
         }
     }
 
-    /// A request that is no longer small leaves the share of the small ones.
+    /// Moves a request that is no longer small out of the share for small requests.
     fn move_to_shared(&mut self, permit: OwnedSemaphorePermit) {
         merge(&mut self.shared, permit);
         self.small = None;
@@ -127,7 +124,7 @@ fn size(permit: Option<&OwnedSemaphorePermit>) -> usize {
     permit.map_or(0, OwnedSemaphorePermit::num_permits)
 }
 
-/// No request may take 4 GiB, so a number that does not fit stands for one that is never free.
+/// `u32::MAX` stands for 4 GiB or more, which is never free.
 fn permits(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
@@ -139,15 +136,15 @@ fn merge(all: &mut Option<OwnedSemaphorePermit>, more: OwnedSemaphorePermit) {
     }
 }
 
-/// How the body of one request is received: what it reserves, and how long it may take.
+/// How the body of one request is received: its reservation and time limits.
 #[derive(Clone)]
 pub(crate) struct Intake {
     held: Arc<Mutex<Held>>,
-    /// The body was received and reserved by a layer before.
+    /// True if an outer layer already received and reserved the body.
     pub(crate) is_received: bool,
-    /// The longest wait for the next piece.
+    /// Longest wait for the next bytes.
     pub(crate) idle: Duration,
-    /// The longest wait for all of it.
+    /// Longest wait for the whole body.
     pub(crate) total: Duration,
 }
 
@@ -161,15 +158,15 @@ impl Intake {
         }
     }
 
-    /// The intake of a request. Every route has one.
+    /// Returns the intake of a request, which the layer [`hold`] adds.
     pub(crate) fn of(request: &Request) -> Result<Self, Problem> {
         request.extensions().get().cloned().ok_or_else(|| {
-            tracing::error!("a route without the layer that bounds memory");
+            tracing::error!("a route lacks the memory layer; answering 500");
             Problem::new(ProblemType::Internal, "the log of the server says more")
         })
     }
 
-    /// Reserves this much more, until the request is answered.
+    /// Reserves `bytes` more, until the request is answered.
     pub(crate) fn reserve(&self, bytes: usize) -> Result<(), Problem> {
         let mut held = self.lock();
         let bytes = held.bytes().saturating_add(bytes);
@@ -181,7 +178,7 @@ impl Intake {
     }
 }
 
-/// Gives every request an intake, and keeps what it reserves until it is answered.
+/// Adds an [`Intake`] to every request and holds its reservation until the answer.
 pub(crate) async fn hold(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let intake = Intake::new(app.memory(), &app.settings);
     request.extensions_mut().insert(intake.clone());
@@ -197,7 +194,7 @@ mod tests {
     const MIB: usize = 1024 * 1024;
 
     #[test]
-    fn reserved_memory_is_bounded_and_given_back() {
+    fn reserved_memory_is_bounded_and_released() {
         let memory = Memory::new(64 * MIB);
         let mut first = memory.hold();
         first.grow_to(40 * MIB).unwrap();
@@ -212,10 +209,10 @@ mod tests {
     }
 
     #[test]
-    fn small_requests_have_a_share_that_large_ones_can_not_take() {
+    fn large_requests_cannot_take_the_share_of_small_ones() {
         let memory = Memory::new(64 * MIB);
         let mut large = memory.hold();
-        // It comes in pieces, and so begins as a small one.
+        // It arrives in pieces, so it starts as a small request.
         for bytes in (0..=48 * MIB).step_by(SMALL_MAX) {
             large.grow_to(bytes).unwrap();
         }
@@ -227,21 +224,21 @@ mod tests {
         assert_eq!(memory.free(), 0);
         assert_eq!(memory.hold().grow_to(1), Err(Busy));
         drop(large);
-        // With their share taken, small ones use what all may use.
+        // Small requests may use the shared part once their own share is used up.
         memory.hold().grow_to(1).unwrap();
         drop(small);
         assert_eq!(memory.free(), 64 * MIB);
     }
 
     #[test]
-    fn more_than_there_ever_is_is_refused() {
+    fn reservation_larger_than_the_total_is_refused() {
         let memory = Memory::new(64 * MIB);
         assert_eq!(memory.hold().grow_to(usize::MAX), Err(Busy));
         assert_eq!(memory.free(), 64 * MIB);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stream_waits_for_others_to_end() {
+    async fn stream_waits_for_other_requests_to_end() {
         let memory = Memory::new(64 * MIB);
         let mut first = memory.hold();
         first.grow_to(48 * MIB).unwrap();

@@ -10,8 +10,9 @@ use crate::auth::Caller;
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
-/// All metrics of this node as Prometheus text. They are about the jobs of all tenants, so only
-/// a token of the tenant `default` opens them.
+/// Returns all metrics of this node as Prometheus text.
+///
+/// They cover all tenants, so they require a token of the tenant `default`.
 #[utoipa::path(
     get,
     path = "/metrics",
@@ -22,15 +23,15 @@ use crate::state::App;
 )]
 pub(crate) async fn metrics(
     State(app): State<App>,
-    // Nobody, if the operator has opened it to everybody.
+    // `None` if the server serves metrics without a token.
     caller: Option<Extension<Caller>>,
 ) -> Result<impl IntoResponse, Problem> {
     if let Some(Extension(caller)) = caller
         && caller.tenant != DEFAULT_TENANT
     {
         let detail = format!(
-            "metrics are about the jobs of all tenants: this needs a token of the tenant \
-             {DEFAULT_TENANT}, or a server with open_metrics"
+            "metrics cover all tenants: use a token of the tenant {DEFAULT_TENANT}, or set \
+             open_metrics on the server"
         );
         return Err(Problem::new(ProblemType::Forbidden, detail));
     }

@@ -1,5 +1,5 @@
-//! A span, two metrics and a line of log for every request. No header, query or body is in them:
-//! those hold secrets.
+//! Adds a span, two metrics and a log line to every request. None of them contains headers, queries
+//! or bodies, which may hold secrets.
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::Method;
@@ -10,15 +10,12 @@ use tracing::Instrument as _;
 
 use crate::state::App;
 
-/// Requests answered, by method, path template and status.
 const REQUESTS: &str = "evenkeel_http_requests_total";
-/// How long they took, by method and path template.
 const SECONDS: &str = "evenkeel_http_request_duration_seconds";
 
-/// Watches a request.
 pub(crate) async fn observe(State(app): State<App>, request: Request, next: Next) -> Response {
     let method = method_label(request.method());
-    // The template, not the path: ids would make a series each.
+    // The path template, because ids would create one time series each.
     let path = request
         .extensions()
         .get::<MatchedPath>()
@@ -38,13 +35,13 @@ pub(crate) async fn observe(State(app): State<App>, request: Request, next: Next
         tracing::debug!(
             http.status = status.as_u16(),
             http.duration_ms = took.as_millis(),
-            "answered with {status}",
+            "request answered",
         );
     });
     response
 }
 
-/// Clients can invent methods; the number of series must not grow with their fantasy.
+/// Clients can send any method, which must not create new time series.
 fn method_label(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",

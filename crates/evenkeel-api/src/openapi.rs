@@ -166,7 +166,7 @@ fn add_ambiguity(operation: &mut Operation) {
     }
 }
 
-/// Documents the header `Idempotency-Key` and its refusals, see `keyed`.
+/// Documents the header `Idempotency-Key` and its refusals, see `idempotency`.
 fn add_idempotency_key(operation: &mut Operation) {
     let schema = ObjectBuilder::new()
         .schema_type(Type::String)

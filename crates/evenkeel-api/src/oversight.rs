@@ -1,4 +1,4 @@
-//! Watches over all requests: who asks too often in vain, what was changed, what was refused.
+//! Watches all requests: limits repeated authentication failures and writes the audit log.
 
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
@@ -18,62 +18,58 @@ use crate::problem::{Problem, ProblemType, Refused};
 use crate::roles::{Rule, Rules};
 use crate::state::App;
 
-/// The id of a request, in both directions.
+/// The request id, in requests and answers.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Tries that were turned away because too many before had failed.
 const LIMITED: &str = "evenkeel_login_limited_total";
 
-/// Where a request comes from: whoever accepts connections says so.
+/// Address of the client, set by the code that accepts connections.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ClientAddress(pub IpAddr);
 
-/// What an answer is about, where neither its path nor its `Location` says so: handlers add it to
-/// the answer for the audit log.
+/// The object of a request for the audit log, where neither the path nor `Location` names it.
+/// Handlers add it to the answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target(pub String);
 
-/// What was done, in a few words, where the answer's status does not say it: handlers add it to the
-/// answer for the audit log.
+/// A summary of the change for the audit log. Handlers add it to the answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Deed(pub(crate) String);
+pub(crate) struct AuditSummary(pub(crate) String);
 
-/// The id of what a path names in another way. An extractor that looks it up notes it here, so that
-/// the audit log has the id and not a name that can become another job's.
+/// The id of an object that the path names differently. The extractor that looks it up stores the
+/// id here, because a name in the audit log could later belong to another job.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Meant(Arc<OnceLock<String>>);
+pub(crate) struct ResolvedId(Arc<OnceLock<String>>);
 
-impl Meant {
-    /// Notes the id.
+impl ResolvedId {
     pub(crate) fn set(&self, id: String) {
-        // A path names one thing, so a second one is the same.
+        // A path names one object, so a second id is the same.
         let _ = self.0.set(id);
     }
 }
 
-/// The id of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct RequestId(String);
 
-/// What guards need.
+/// State of the layers that authenticate and audit.
 #[derive(Clone)]
 pub(crate) struct Guarded {
     pub(crate) app: App,
     pub(crate) rules: Arc<Rules>,
 }
 
-/// Gives every request an id, its own if it brings a decent one, and repeats it in the answer.
+/// Gives every request an id, the client's if it is valid, and repeats it in the answer.
 pub(crate) async fn name_request(
     State(app): State<App>,
     mut request: Request,
     next: Next,
 ) -> Response {
     let own = request.headers().get(&REQUEST_ID).and_then(|value| value.to_str().ok());
-    let is_decent = |id: &&str| {
+    let is_valid = |id: &&str| {
         let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         (1..=64).contains(&id.len()) && id.bytes().all(legal)
     };
-    let id = own.filter(is_decent).map(String::from);
+    let id = own.filter(is_valid).map(String::from);
     let id = id.unwrap_or_else(|| app.access.request_id((app.clock)()));
     request.extensions_mut().insert(RequestId(id.clone()));
     let mut response = next.run(request).await;
@@ -83,48 +79,49 @@ pub(crate) async fn name_request(
     response
 }
 
-/// Watches over a request to a route.
+/// Audits a request to a route.
 pub(crate) async fn oversee(
     State(guarded): State<Guarded>,
     path: Result<RawPathParams, RawPathParamsRejection>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    // The handler has its own word for a path that is not readable.
+    // The handler reports an unreadable path.
     let target = path.ok().and_then(|path| path.iter().map(|(_, id)| id.to_owned()).next());
-    let asked = Asked::new(&guarded, target, &request);
-    request.extensions_mut().insert(asked.meant.clone());
-    if !asked.changes {
+    let audited = AuditedRequest::new(&guarded, target, &request);
+    request.extensions_mut().insert(audited.resolved.clone());
+    if !audited.changes {
         let response = next.run(request).await;
-        return asked.judge(&guarded.app, response).await;
+        return audited.judge(&guarded.app, response).await;
     }
-    // In a task of its own: if whoever asked goes away in the middle, what is done is done, and is
-    // written down all the same.
+    // Runs as its own task, so that a change is audited even if the client disconnects.
     let task = async move {
         let response = next.run(request).await;
-        asked.judge(&guarded.app, response).await
+        audited.judge(&guarded.app, response).await
     };
     match tokio::spawn(task.in_current_span()).await {
         Ok(response) => response,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => Problem::new(ProblemType::Internal, "it was given up").into_response(),
+            Err(_) => {
+                Problem::new(ProblemType::Internal, "the request was cancelled").into_response()
+            }
         },
     }
 }
 
-/// What is to be remembered of a request.
-struct Asked {
+/// The facts of a request for the audit log.
+struct AuditedRequest {
     rule: Rule,
     changes: bool,
     target: Option<String>,
-    meant: Meant,
+    resolved: ResolvedId,
     from: Option<IpAddr>,
     request_id: String,
     showed_credential: bool,
 }
 
-impl Asked {
+impl AuditedRequest {
     fn new(guarded: &Guarded, target: Option<String>, request: &Request) -> Self {
         let rule = guarded.rules.find(request.method(), request.extensions());
         let method: &Method = request.method();
@@ -132,7 +129,7 @@ impl Asked {
             changes: rule.changes(method),
             rule,
             target,
-            meant: Meant::default(),
+            resolved: ResolvedId::default(),
             from: request.extensions().get::<ClientAddress>().map(|from| from.0),
             request_id: request
                 .extensions()
@@ -154,7 +151,7 @@ impl Asked {
             }
             return response;
         }
-        // A server error may come after the deed, unless it says that it did not.
+        // A server error may follow the change, unless its type says that nothing changed.
         let kind = response.extensions().get::<ProblemType>();
         let changed_nothing = kind.is_some_and(|kind| kind.changed_nothing());
         let may_have = status.is_success() || status.is_server_error() && !changed_nothing;
@@ -167,14 +164,14 @@ impl Asked {
         Problem::new(ProblemType::StoreUnavailable, detail).into_response()
     }
 
-    /// Whoever has no credential and asks without end must not fill the log.
+    /// Limits the entries for requests without a credential, so that they cannot fill the log.
     fn is_worth_an_entry(&self, app: &App) -> bool {
         let now = (app.clock)();
         let verdict = self.from.map(|from| app.access.strangers.failed(from, now));
         !matches!(verdict, Some(Verdict::Shut(_)))
     }
 
-    /// A credential was refused.
+    /// Counts a refused credential; answers 429 after too many.
     fn count_failure(self, app: &App, response: Response) -> Response {
         let now = (app.clock)();
         let verdict =
@@ -189,7 +186,7 @@ impl Asked {
         };
         metrics::counter!(LIMITED).increment(1);
         let limited = too_many(wait);
-        // One entry says that others were turned away: whoever fails without end must not fill the log.
+        // Only the first such refusal is logged, so that endless failures cannot fill the log.
         if is_first {
             app.access.audit.record_refusal(self.entry(app, &limited, true));
         }
@@ -197,14 +194,14 @@ impl Asked {
     }
 
     fn target(&self, response: &Response) -> Option<String> {
-        let in_path = || self.meant.0.get().or(self.target.as_ref()).cloned();
+        let in_path = || self.resolved.0.get().or(self.target.as_ref()).cloned();
         in_path().or_else(|| target_of(response))
     }
 
     fn entry(&self, app: &App, response: &Response, denied: bool) -> AuditEntry {
         let caller = response.extensions().get::<Caller>();
         let refused = response.extensions().get::<Refused>().map(|refused| refused.0.clone());
-        let deed = || response.extensions().get::<Deed>().map(|deed| deed.0.clone());
+        let deed = || response.extensions().get::<AuditSummary>().map(|deed| deed.0.clone());
         AuditEntry {
             at: (app.clock)(),
             tenant: caller.map(|caller| caller.scope.tenant),
@@ -221,7 +218,7 @@ impl Asked {
     }
 }
 
-/// What an answer is about, as it says itself.
+/// Returns the object that the answer names.
 fn target_of(response: &Response) -> Option<String> {
     let said = response.extensions().get::<Target>().map(|target| target.0.clone());
     said.or_else(|| location(response.headers()))
@@ -235,8 +232,8 @@ fn location(headers: &HeaderMap) -> Option<String> {
 fn too_many(wait: Span) -> Response {
     let secs = wait.as_micros().div_ceil(1_000_000).max(1);
     let detail = format!(
-        "too many credentials from this address were refused; those that are good still pass, others \
-         are not looked at for {secs} s"
+        "too many invalid credentials from this address; valid ones are still accepted, others are \
+         not checked for {secs} s"
     );
     let mut response = Problem::new(ProblemType::TooManyFailures, detail).into_response();
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(secs));

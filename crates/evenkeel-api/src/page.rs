@@ -1,4 +1,4 @@
-//! Lists, a page at a time.
+//! Paging of lists, and cursors.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,24 +12,24 @@ use utoipa::IntoParams;
 
 use crate::params::Params;
 
-/// How much is listed unless the request says.
+/// Default page size.
 pub const LIMIT_DEFAULT: u32 = 50;
-/// How much is listed at most.
+/// Maximum page size.
 pub const LIMIT_MAX: u32 = 1000;
-/// How far an offset goes; a cursor goes further, and faster.
+/// Maximum offset; a cursor reaches further, and faster.
 pub const OFFSET_MAX: u32 = 1_000_000;
 
-/// Which part of a list.
+/// The page to list.
 #[derive(Clone, PartialEq, Eq, Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct PageQuery {
-    /// At most this many.
+    /// Page size.
     #[param(minimum = 1, maximum = 1000, default = 50)]
     limit: Option<u32>,
-    /// Leaving out this many first.
+    /// Number of items to skip.
     #[param(maximum = 1_000_000, default = 0)]
     offset: Option<u32>,
-    /// Going on where another page ended: its `next_cursor`. Not together with `offset`.
+    /// Continues after another page: its `next_cursor`. Cannot be combined with `offset`.
     cursor: Option<String>,
 }
 
@@ -38,7 +38,7 @@ impl PageQuery {
         Self::take_by(params, LIMIT_DEFAULT)
     }
 
-    /// The same, with so many on a page unless the request says.
+    /// Reads the parameters of a page, with another default size.
     pub(crate) fn take_by<C: CursorKey>(params: &mut Params, by_default: u32) -> PageRequest<C> {
         let query = Self {
             limit: params.number("limit", 1..=LIMIT_MAX),
@@ -48,13 +48,13 @@ impl PageQuery {
         let after = query.cursor.as_deref().and_then(|cursor| {
             let key = decode(cursor, &params.run_ids);
             if key.is_none() {
-                let message = "is not a cursor; send a next_cursor as it was, to the same list";
+                let message = "is not a cursor of this list; send a next_cursor unchanged";
                 params.fault("cursor", message);
             }
             key
         });
         if query.cursor.is_some() && query.offset.is_some_and(|offset| offset > 0) {
-            params.fault("offset", "goes with no cursor; leave one of them out");
+            params.fault("offset", "cannot be combined with cursor; remove one of them");
         }
         PageRequest {
             limit: query.limit.unwrap_or(by_default),
@@ -64,16 +64,14 @@ impl PageQuery {
     }
 }
 
-/// What a list is ordered by.
+/// A position in a list.
 pub(crate) trait CursorKey: Sized {
-    /// Tells cursors of different lists apart.
+    /// Distinguishes the cursors of different lists.
     const TAG: u8;
-    /// As 16 bytes.
     fn bits(self, ids: &RunIds) -> u128;
-    /// From them, if they are such a key.
     fn from_bits(bits: u128, ids: &RunIds) -> Option<Self>;
 
-    /// As a text that nobody but its list reads.
+    /// Encodes the position as an opaque text.
     fn to_text(self, ids: &RunIds) -> String {
         let mut bytes = [0; 17];
         bytes[0] = Self::TAG;
@@ -81,7 +79,6 @@ pub(crate) trait CursorKey: Sized {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// From that.
     fn from_text(text: &str, ids: &RunIds) -> Option<Self> {
         let bytes: [u8; 17] = URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()?;
         let [tag, bits @ ..] = bytes;
@@ -127,7 +124,7 @@ impl CursorKey for PageNo {
     }
 }
 
-/// Targets are ordered by their numbers.
+/// Targets are sorted by number.
 impl CursorKey for i64 {
     const TAG: u8 = b't';
 
@@ -208,7 +205,7 @@ impl CursorKey for uuid::Uuid {
     }
 }
 
-/// A place in a list of secrets: its names do not fit into 16 bytes.
+/// A position in a list of secrets; names do not fit into 16 bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct SecretName(pub(crate) String);
 
@@ -235,7 +232,7 @@ impl CursorKey for SecretName {
     }
 }
 
-/// A place among the secrets of all tenants.
+/// A position among the secrets of all tenants.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct SecretPlace(pub(crate) TenantNo, pub(crate) String);
 
@@ -265,7 +262,7 @@ impl CursorKey for SecretPlace {
     }
 }
 
-/// A place in a list of rebalances.
+/// A position in a list of rebalances.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct RebalanceCursor(pub(crate) uuid::Uuid);
 
@@ -281,7 +278,7 @@ impl CursorKey for RebalanceCursor {
     }
 }
 
-/// A place among the moves of a rebalance, counted from 0.
+/// A position among the moves of a rebalance, counted from 0.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct MovePlace(pub(crate) u64);
 
@@ -297,7 +294,7 @@ impl CursorKey for MovePlace {
     }
 }
 
-/// A moment and a run do not fit into 16 bytes: the moment goes before them.
+/// A time and an attempt do not fit into 16 bytes, so the time precedes them.
 impl CursorKey for DeadCursor {
     const TAG: u8 = b'd';
 
@@ -327,12 +324,12 @@ impl CursorKey for DeadCursor {
     }
 }
 
-/// A cursor that goes on after `key`.
+/// Encodes a cursor that continues after `key`.
 pub(crate) fn encode<C: CursorKey>(key: C, ids: &RunIds) -> String {
     key.to_text(ids)
 }
 
-/// The key that a cursor goes on after, if it is one of this list.
+/// Decodes a cursor; `None` if it does not belong to this list.
 pub(crate) fn decode<C: CursorKey>(cursor: &str, ids: &RunIds) -> Option<C> {
     C::from_text(cursor, ids)
 }
@@ -346,7 +343,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_cursor_is_read_back_by_its_own_list_only(
+        fn cursor_is_valid_for_its_own_list_only(
             job in 0_i64..1 << 40, time in 0_i64..1 << 52, n in any::<u32>(), attempt in 0_u16..1024,
         ) {
             let ids = RunIds::new(b"test");
@@ -380,7 +377,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_breaks_the_cursor_reader(text in any::<String>()) {
+        fn cursor_reader_accepts_any_text(text in any::<String>()) {
             let ids = RunIds::new(b"test");
             prop_assert!(decode::<JobCursor>(&text, &ids).is_none_or(|key| encode(key, &ids) == text));
         }

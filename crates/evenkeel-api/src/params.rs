@@ -1,4 +1,4 @@
-//! Parameters of a query, none of them ignored.
+//! Path and query parameters. Unknown query parameters are refused.
 
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
@@ -6,11 +6,11 @@ use evenkeel_commands::{Fault, read_time};
 use evenkeel_core::{JobId, RunIds, Timestamp};
 
 use crate::auth::Caller;
-use crate::oversight::Meant;
+use crate::oversight::ResolvedId;
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
-/// The id in a path, as it is written there.
+/// The id in a path, as text.
 pub(crate) struct PathId(pub(crate) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for PathId {
@@ -20,14 +20,14 @@ impl<S: Send + Sync> FromRequestParts<S> for PathId {
         match Path::<String>::from_request_parts(parts, state).await {
             Ok(Path(id)) => Ok(Self(id)),
             Err(_) => {
-                let detail = "there is no such thing: the id in the path is not readable";
+                let detail = "not found: the id in the path is not readable";
                 Err(Problem::new(ProblemType::NotFound, detail))
             }
         }
     }
 }
 
-/// The job in a path, by its id or its name.
+/// The job that a path names by id or name.
 pub(crate) struct PathJob(pub(crate) JobId);
 
 impl FromRequestParts<App> for PathJob {
@@ -36,22 +36,22 @@ impl FromRequestParts<App> for PathJob {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let PathId(text) = PathId::from_request_parts(parts, app).await?;
         let caller = Caller::from_request_parts(parts, app).await?;
-        let id = app.jobs.id_meant(&caller.scope, &text).await?;
-        if let Some(meant) = parts.extensions.get::<Meant>() {
-            meant.set(id.to_string());
+        let id = app.jobs.resolve_id(&caller.scope, &text).await?;
+        if let Some(resolved) = parts.extensions.get::<ResolvedId>() {
+            resolved.set(id.to_string());
         }
         Ok(Self(id))
     }
 }
 
-/// The job in a query, by its id or its name, if there is one.
+/// Finds the job that a query names by id or name, if it does.
 pub(crate) async fn job_in_query(
     app: &App,
     caller: &Caller,
     text: Option<String>,
 ) -> Result<Option<JobId>, Problem> {
     match text {
-        Some(text) => Ok(Some(app.jobs.id_meant(&caller.scope, &text).await?)),
+        Some(text) => Ok(Some(app.jobs.resolve_id(&caller.scope, &text).await?)),
         None => Ok(None),
     }
 }
@@ -68,7 +68,7 @@ impl FromRequestParts<App> for NoParams {
     }
 }
 
-/// The parameters of a query, taken one by one.
+/// The query parameters, read one by one.
 pub(crate) struct Params {
     left: Vec<(String, String)>,
     known: Vec<&'static str>,
@@ -87,24 +87,23 @@ impl FromRequestParts<App> for Params {
                 let run_ids = state.run_ids;
                 Ok(Self { left, known: Vec::new(), faults: Vec::new(), run_ids })
             }
-            Err(_) => Err(Problem::parameter("", "the query of the address is not readable")),
+            Err(_) => Err(Problem::parameter("", "the query is not readable")),
         }
     }
 }
 
 impl Params {
-    /// A text.
     pub(crate) fn text(&mut self, name: &'static str) -> Option<String> {
         self.known.push(name);
         let place = self.left.iter().position(|(key, _)| key == name)?;
         let value = self.left.swap_remove(place).1;
         if value.contains('\0') {
-            self.fault(name, "holds a NUL character; take it out");
+            self.fault(name, "holds a NUL character; remove it");
         }
         Some(value)
     }
 
-    /// All parameters whose names start with `prefix`.
+    /// Takes all parameters whose names start with `prefix`.
     pub(crate) fn starting(
         &mut self,
         prefix: &str,
@@ -118,18 +117,17 @@ impl Params {
         taken
     }
 
-    /// One of some words.
-    pub(crate) fn choice<T: Copy>(&mut self, name: &'static str, words: &[(&str, T)]) -> Option<T> {
+    /// Reads one of several names.
+    pub(crate) fn choice<T: Copy>(&mut self, name: &'static str, names: &[(&str, T)]) -> Option<T> {
         let text = self.text(name)?;
-        let known = words.iter().find(|(word, _)| *word == text).map(|(_, meant)| *meant);
+        let known = names.iter().find(|(name, _)| *name == text).map(|(_, value)| *value);
         if known.is_none() {
-            let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-            self.fault(name, format!("{text:?} is not one of {}", words.join(", ")));
+            let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
+            self.fault(name, format!("{text:?} is not one of {}", names.join(", ")));
         }
         known
     }
 
-    /// A moment.
     pub(crate) fn time(&mut self, name: &'static str) -> Option<Timestamp> {
         let text = self.text(name)?;
         match read_time(&text) {
@@ -141,12 +139,10 @@ impl Params {
         }
     }
 
-    /// Notes a fault that was found elsewhere.
     pub(crate) fn add_fault(&mut self, fault: Fault) {
         self.faults.push(fault);
     }
 
-    /// A whole number in a range.
     pub(crate) fn number(
         &mut self,
         name: &'static str,
@@ -161,7 +157,6 @@ impl Params {
         number
     }
 
-    /// `true` or `false`.
     pub(crate) fn flag(&mut self, name: &'static str) -> Option<bool> {
         let text = self.text(name)?;
         let flag = text.parse().ok();
@@ -171,18 +166,17 @@ impl Params {
         flag
     }
 
-    /// Notes what is wrong with a parameter.
     pub(crate) fn fault(&mut self, name: &str, message: impl Into<String>) {
         self.faults.push(Fault::new(name, message));
     }
 
-    /// Every parameter must have been asked for, and once.
+    /// Fails if a parameter is invalid, unknown or repeated.
     pub(crate) fn finish(mut self) -> Result<(), Problem> {
         for (name, _) in std::mem::take(&mut self.left) {
             let message = if self.known.contains(&name.as_str()) {
-                "is there twice; give it once".into()
+                "is given twice; give it once".into()
             } else if self.known.is_empty() {
-                "is not known here; this takes no parameters".into()
+                "is not known here; this operation has no parameters".into()
             } else {
                 format!("is not known here; the parameters are {}", self.known.join(", "))
             };

@@ -1,4 +1,4 @@
-//! Refusals, as RFC 9457 problem details.
+//! Errors as RFC 9457 problem details.
 
 use axum::Json;
 use axum::http::{HeaderValue, header};
@@ -16,99 +16,97 @@ mod kind;
 
 pub use kind::ProblemType;
 
-/// One thing that is wrong with a request.
+/// One error in a request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct FieldError {
-    /// The field or parameter to blame.
+    /// The invalid field or parameter.
     pub field: String,
-    /// What is wrong with it, and what would be right.
+    /// What is wrong, and what is allowed.
     pub message: String,
-    /// The character of its text that the fault begins at, counted from 0, if it is known.
+    /// Position of the error in the value, in characters from 0, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<u32>,
 }
 
-/// A job that is not what it was when a rebalance was planned.
+/// A job that has changed since a rebalance was planned.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct ChangedJobView {
-    /// Which.
+    /// Id of the job.
     #[schema(value_type = uuid::Uuid)]
     pub job_id: JobId,
-    /// Why: `not_active` (paused, cancelled, deleted or over), `changed`, `ran`, `job_running`, or
-    /// `too_late` (its new time has passed).
+    /// Reason: `not_active` (paused, cancelled, deleted or ended), `changed`, `ran`, `job_running`,
+    /// or `too_late` (its new time has passed).
     #[schema(value_type = String)]
     pub reason: &'static str,
 }
 
-/// What of a rebalance is in the way.
+/// The rebalance that conflicts with the request.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, ToSchema)]
 pub struct RebalanceInTheWay {
-    /// The one that goes on.
+    /// Id of the running rebalance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<uuid::Uuid>,
-    /// The state that does not allow it.
+    /// The state that does not allow the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub state: Option<&'static str>,
-    /// How many jobs have changed.
+    /// Number of jobs that have changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changed_total: Option<u64>,
-    /// The first 100 of them.
+    /// The first 100 of these jobs.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_items = 100)]
     pub changed: Option<Vec<ChangedJobView>>,
 }
 
-/// A refusal.
+/// An error as RFC 9457 problem details.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct Problem {
-    /// What kind of problem it is.
+    /// The type of the problem.
     #[serde(rename = "type")]
     pub kind: ProblemType,
-    /// The same words for every problem of the type.
+    /// The same title for every problem of the type.
     pub title: &'static str,
-    /// The HTTP status.
+    /// HTTP status.
     pub status: u16,
-    /// What it is this time.
+    /// Explanation of this occurrence.
     #[schema(value_type = String)]
     pub detail: Box<str>,
-    /// The first field or parameter to blame, if one is.
+    /// The first invalid field or parameter.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub field: Option<Box<str>>,
-    /// The character of its text that the fault begins at, counted from 0, if it is known.
+    /// Position of the error in the value, in characters from 0, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<u32>,
-    /// All that is wrong with the request.
+    /// All errors in the request.
     #[serde(skip_serializing_if = "is_none")]
     #[schema(required = false, value_type = Vec<FieldError>)]
     pub errors: Box<[FieldError]>,
-    /// The job that is in the way, if one is.
+    /// Id of the conflicting job.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<uuid::Uuid>)]
     pub existing_id: Option<Box<JobId>>,
-    /// The version the job has now, if another was meant.
+    /// Present version of the object, if another was expected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generation: Option<i32>,
-    /// The state of the job, if that is in the way.
+    /// Status of the job, if it conflicts.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub job_status: Option<JobStatus>,
-    /// What the job would allow instead.
+    /// Commands that the status of the job allows.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<String>>)]
     pub allowed: Option<Box<[&'static str]>>,
-    /// What of a rebalance is in the way, if something is.
+    /// The conflicting rebalance.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<RebalanceInTheWay>)]
     pub rebalance: Option<Box<RebalanceInTheWay>>,
 }
 
 impl Problem {
-    /// How long to wait before trying again.
     const RETRY_AFTER_SECONDS: &'static str = "2";
 
-    /// A problem of a type.
     pub fn new(kind: ProblemType, detail: impl Into<String>) -> Self {
         Self {
             kind,
@@ -126,7 +124,7 @@ impl Problem {
         }
     }
 
-    /// A problem with fields to blame, the first of which is named at the top as well.
+    /// Creates a problem with invalid fields; the first is also named at the top level.
     pub fn of_fields(kind: ProblemType, faults: Vec<Fault>) -> Self {
         let detail = match &faults[..] {
             [] => String::new(),
@@ -148,7 +146,6 @@ impl Problem {
         }
     }
 
-    /// A parameter that is wrong.
     pub(crate) fn parameter(name: &str, message: impl Into<String>) -> Self {
         Self::of_fields(ProblemType::InvalidParameter, vec![Fault::new(name, message)])
     }
@@ -164,22 +161,24 @@ fn place(fault: &Fault) -> Option<u32> {
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
-        // What the database said is for the log: it may name tables, hosts and users.
+        // The database's message goes to the log only: it may name tables, hosts and users.
         let source = &error as &dyn std::error::Error;
         if let Some(why) = error.unwritable() {
-            // The server's log has a line for all of them.
-            tracing::debug!(error = source, "the store takes no changes");
-            let detail =
-                format!("{why}: nothing was changed; {}, then send it again", why.way_out());
+            // The engine logs this state once for all requests.
+            tracing::debug!(error = source, "store is not writable; answering 503");
+            let detail = format!(
+                "{why}: nothing was changed; {}, then send the request again",
+                why.way_out()
+            );
             Self::new(ProblemType::StoreNotWritable, detail)
         } else if error.is_outage() {
-            tracing::warn!(error = source, "the store does not answer");
+            tracing::warn!(error = source, "store is unavailable; answering 503");
             Self::new(
                 ProblemType::StoreUnavailable,
-                "whether the request took effect is unknown; look before repeating it",
+                "whether the request took effect is unknown; check before repeating it",
             )
         } else {
-            tracing::error!(error = source, "the store failed");
+            tracing::error!(error = source, "store failed; answering 500");
             Self::new(ProblemType::Internal, "the log of the server says more")
         }
     }
@@ -208,7 +207,7 @@ impl From<CommandError> for Problem {
             CommandError::InvalidSchedule(faults) => {
                 Self::of_fields(ProblemType::InvalidSchedule, faults)
             }
-            CommandError::TooFar => Self {
+            CommandError::OffsetTooLarge => Self {
                 field: Some("offset".into()),
                 ..Self::new(ProblemType::InvalidParameter, detail)
             },
@@ -235,14 +234,14 @@ impl From<CommandError> for Problem {
                 Self::new(ProblemType::LetterRedriven, detail)
             }
             CommandError::Conflict(
-                Conflict::JobGone
-                | Conflict::NotSo { .. }
-                | Conflict::GoesNoFurther
-                | Conflict::NobodyFires,
+                Conflict::JobDeleted
+                | Conflict::WrongStatus { .. }
+                | Conflict::CannotRequeue
+                | Conflict::NoLiveNode,
             ) => Self::new(ProblemType::JobState, detail),
-            CommandError::Conflict(Conflict::NotRunning | Conflict::TakenOver | Conflict::Over) => {
-                Self::new(ProblemType::RunOver, detail)
-            }
+            CommandError::Conflict(
+                Conflict::NotRunning | Conflict::TakenOver | Conflict::RunEnded,
+            ) => Self::new(ProblemType::RunOver, detail),
             CommandError::Rebalance(conflict) => of_rebalance(conflict, detail),
             CommandError::BadAttemptToken => Self::new(ProblemType::Unauthorized, detail),
             CommandError::OutOfTime => Self::new(ProblemType::Timeout, detail),
@@ -274,7 +273,7 @@ fn of_rebalance(conflict: RebalanceConflict, detail: String) -> Problem {
     Problem { rebalance: Some(Box::new(what)), ..Problem::new(kind, detail) }
 }
 
-/// Why a request was refused, left in the answer for the audit log.
+/// The detail of a refusal, attached to the answer for the audit log.
 #[derive(Clone)]
 pub(crate) struct Refused(pub(crate) String);
 
@@ -293,7 +292,7 @@ impl IntoResponse for Problem {
             ProblemType::JobChanged => {
                 headers.extend(generation.map(|generation| (header::ETAG, etag(generation))));
             }
-            // The rest of such a body is of no use to anybody.
+            // The rest of the body is not read.
             ProblemType::RequestTimeout => {
                 headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
             }

@@ -1,5 +1,5 @@
-//! What each operation asks of those who want it: the document says so, and the guard reads it
-//! there, so that the two can't differ.
+//! The role that each operation requires. It is read from the OpenAPI document, so that the
+//! document and the check cannot differ.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,31 +10,31 @@ use evenkeel_store::Role;
 use utoipa::openapi::OpenApi;
 use utoipa::openapi::path::Operation;
 
-/// The extension of an operation that names the role: `viewer`, `operator`, `admin`, or `none` if
-/// everybody may, or another kind of token is asked for.
+/// The extension that names the role: `viewer`, `operator`, `admin`, or `none` if no token or
+/// another kind of token is required.
 pub(crate) const EXTENSION: &str = "x-required-role";
 
-/// What an operation asks for.
+/// The requirement of an operation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Rule {
-    /// Its name.
+    /// `operationId` of the operation.
     pub(crate) operation: Arc<str>,
-    /// Who may; anybody if it is none.
+    /// Lowest role that may call it; `None` if no role is required.
     pub(crate) role: Option<Role>,
 }
 
 impl Rule {
-    /// Does it change something, for a user?
+    /// True if the operation changes something.
     pub(crate) fn changes(&self, method: &Method) -> bool {
         !matches!(*method, Method::GET | Method::HEAD) && self.role >= Some(Role::Operator)
     }
 }
 
-/// What each operation asks for.
+/// The requirements of all operations.
 pub(crate) struct Rules(HashMap<String, Vec<(Method, Rule)>>);
 
 impl Rules {
-    /// As the document says. Where it says nothing, only administrators may.
+    /// Reads the requirements from the document. Operations without one require `admin`.
     pub(crate) fn of(document: &OpenApi) -> Self {
         let mut rules: HashMap<String, Vec<(Method, Rule)>> = HashMap::new();
         for (path, item) in &document.paths.paths {
@@ -53,9 +53,9 @@ impl Rules {
         Self(rules)
     }
 
-    /// What is asked of a request.
+    /// Returns the requirement of a request.
     pub(crate) fn find(&self, method: &Method, extensions: &Extensions) -> Rule {
-        // Whoever may have the whole may have its head.
+        // HEAD requires the same role as GET.
         let method = if *method == Method::HEAD { &Method::GET } else { method };
         let path = extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
         let found = self.0.get(path).and_then(|rules| rules.iter().find(|(own, _)| own == method));
@@ -65,12 +65,11 @@ impl Rules {
 }
 
 fn rule_of(operation: &Operation) -> Rule {
-    let said = operation.extensions.as_ref().and_then(|extensions| extensions.get(EXTENSION));
-    let said = said.and_then(|value| value.as_str());
-    let role = match said {
+    let role = operation.extensions.as_ref().and_then(|extensions| extensions.get(EXTENSION));
+    let role = match role.and_then(|value| value.as_str()) {
         Some("none") => None,
-        said => {
-            let known = Role::ALL.into_iter().find(|role| Some(role.as_str()) == said);
+        name => {
+            let known = Role::ALL.into_iter().find(|role| Some(role.as_str()) == name);
             Some(known.unwrap_or(Role::Admin))
         }
     };

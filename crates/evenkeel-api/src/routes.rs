@@ -1,4 +1,4 @@
-//! Which path leads where, and what stands before it.
+//! The routes and the layers around them. A new endpoint is one `routes!` line here.
 
 use std::sync::Arc;
 
@@ -15,24 +15,24 @@ use crate::roles::Rules;
 use crate::state::{App, AppParts, Settings};
 use crate::{
     admin, api_keys, audit, auth, conditions, dead_letters, docs, events, executions, failures,
-    guard, health, jobs, keyed, memory, metrics, nodes, observe, oversight, pages, runs, scheduler,
-    schedules, secrets, targets,
+    guard, health, idempotency, jobs, memory, metrics, nodes, observe, oversight, pages, runs,
+    scheduler, schedules, secrets, targets,
 };
 
-/// All of the HTTP interface.
+/// Builds the HTTP interface.
 pub fn router(app: AppParts) -> Router {
     let app = App::new(app);
     let (public, closed, openapi) = parts(&app.settings);
     let page = DocsPage::new(&openapi);
     let document = Document(to_text(&openapi).into());
     let guarded = Guarded { app: app.clone(), rules: Arc::new(Rules::of(&openapi)) };
-    let once = middleware::from_fn_with_state(app.clone(), keyed::once);
+    let once = middleware::from_fn_with_state(app.clone(), idempotency::once);
     let role = middleware::from_fn_with_state(guarded.clone(), auth::require_role);
     let oversight = middleware::from_fn_with_state(guarded, oversight::oversee);
     let sign_in = middleware::from_fn(docs::sign_in);
     let hold = middleware::from_fn_with_state(app.clone(), memory::hold);
-    // From the inside out; what is added last sees a request first. Nobody reserves memory without a
-    // credential, and what is reserved is kept for as long as the task that oversight starts.
+    // Layers are added from the inside out: the last one sees a request first. Memory is reserved
+    // only for authenticated requests, and held as long as the task that `oversight` starts.
     let closed = closed.route_layer(once).route_layer(hold.clone()).route_layer(role);
     let router = Router::new()
         .merge(closed.route_layer(oversight.clone()).route_layer(sign_in))
@@ -49,17 +49,17 @@ pub fn router(app: AppParts) -> Router {
     guard::with_safe_headers(router)
 }
 
-/// The OpenAPI document of the HTTP interface.
+/// Builds the OpenAPI document.
 pub fn openapi() -> OpenApi {
     parts(&Settings::default()).2
 }
 
-/// The routes anybody may use, those that need a token, and the document of both.
+/// Returns the public routes, the routes that require a token, and the document of both.
 fn parts(settings: &Settings) -> (Router<App>, Router<App>, OpenApi) {
     let mut public = OpenApiRouter::new()
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
-        // These check a token of their own.
+        // Callbacks check the token of the attempt themselves.
         .routes(routes!(runs::complete))
         .routes(routes!(runs::fail))
         .routes(routes!(runs::heartbeat))
@@ -143,6 +143,6 @@ fn parts(settings: &Settings) -> (Router<App>, Router<App>, OpenApi) {
 }
 
 fn to_text(openapi: &OpenApi) -> String {
-    // It is made of plain maps and texts, which can always be written.
+    // Serializing plain maps and strings cannot fail.
     openapi.to_json().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What the handlers share.
+//! State shared by all handlers.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::memory::Memory;
 use crate::page::{CursorKey, encode};
 use crate::streams::Streams;
 
-/// Says what time it is, to judge tokens and measure requests by.
+/// Clock for checking tokens and measuring requests.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// Writes all metrics as Prometheus text.
+/// Renders all metrics as Prometheus text.
 pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
 
-/// All that the handlers need, for each of them: every layer that a request passes takes one along.
+/// The shared state, cheap to clone: every layer takes a copy.
 #[derive(Clone)]
 pub(crate) struct App(Arc<(AppParts, Memory)>);
 
@@ -36,7 +36,6 @@ impl App {
         next.map(|key| encode(key, &self.run_ids))
     }
 
-    /// The memory that all requests may take together.
     pub(crate) fn memory(&self) -> &Memory {
         &self.0.1
     }
@@ -50,55 +49,48 @@ impl Deref for App {
     }
 }
 
-/// All that the handlers need.
+/// The parts of the shared state.
 pub struct AppParts {
-    /// To ask whether it answers.
     pub store: Arc<dyn Store>,
-    /// Commands on jobs.
     pub jobs: Jobs,
-    /// Where load lies; places the jobs that commands create.
+    /// Places new jobs by load.
     pub balance: Arc<Balance>,
-    /// How load is spread, and moving it.
+    /// Distribution and rebalancing.
     pub balancing: Balancing,
-    /// Questions about runs.
     pub runs: Runs,
-    /// Words from those who were called.
+    /// Callbacks of HTTP receivers.
     pub callbacks: Callbacks,
     pub run_ids: RunIds,
-    /// Questions about crawled pages.
     pub pages: Pages,
-    /// What happens, for those who listen.
+    /// Events for listening clients.
     pub feed: Feed,
-    /// Answers that go on.
+    /// Open server-sent event streams.
     pub streams: Streams,
-    /// Who may come in, and who did what.
+    /// Authentication and the audit log.
     pub access: Arc<Access>,
-    /// Named secrets.
     pub secrets: Arc<Secrets>,
-    /// The time.
     pub clock: Clock,
-    /// The metrics.
     pub metrics: RenderMetrics,
-    /// How the rest of the process is.
+    /// Readiness of the rest of the process.
     pub ready: Arc<dyn Readiness>,
-    /// What the operator chose.
+    /// Settings of the HTTP interface.
     pub settings: Settings,
 }
 
-/// What the operator chose.
+/// Settings of the HTTP interface.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Settings {
-    /// May metrics be read without a token?
+    /// Serve metrics without a token.
     pub open_metrics: bool,
-    /// May the OpenAPI document be read without a token?
+    /// Serve the OpenAPI document without a token.
     pub open_openapi: bool,
-    /// A request that takes longer is given up.
+    /// Maximum duration of a request.
     pub request_timeout: Duration,
-    /// A body of which nothing more comes for this long is given up.
+    /// Maximum time without new bytes of a body.
     pub body_idle: Duration,
-    /// A body that is not there after this time is given up, a stream of lines excepted.
+    /// Maximum time to receive a body, except a stream of lines.
     pub body_total: Duration,
-    /// Bytes that all requests in flight may take together, as received and as parsed.
+    /// Memory for all requests in flight, as received and as parsed, in bytes.
     pub request_memory: usize,
 }
 

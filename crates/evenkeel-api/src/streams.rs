@@ -1,4 +1,4 @@
-//! Answers that go on: server-sent events, as many at once as there is room for.
+//! Server-sent event streams, with a limit on how many are open.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
@@ -20,42 +20,42 @@ use crate::auth::Caller;
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
-/// Nobody must take a silent stream for a dead one, and a dead one must be noticed.
+/// Interval of comments that show a stream is alive and detect a lost client.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// After this time a client shows its token again.
-const LASTS_MAX: Duration = Duration::from_secs(3600);
-/// So often a key is looked up again, which may have been revoked.
+/// Maximum duration of a stream; the client then reconnects with its token.
+const DURATION_MAX: Duration = Duration::from_secs(3600);
+/// How often the API key is checked for revocation.
 const CHECK_KEY_EVERY: Duration = Duration::from_secs(30);
-/// Clients that lost the stream come back after this time.
-const COME_BACK_AFTER: Duration = Duration::from_secs(2);
+/// Reconnection delay sent to clients.
+const RECONNECT_AFTER: Duration = Duration::from_secs(2);
 
-/// Streams on this node.
+/// Maximum number of open streams on this node.
 pub const STREAMS_MAX: usize = 256;
-/// Streams of one tenant on this node, so that nobody takes all the room.
+/// Maximum number of open streams of one tenant on this node.
 pub const STREAMS_MAX_PER_TENANT: usize = 64;
 
-/// One event of a stream, as servers send them.
+/// One server-sent event.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct StreamEvent {
-    /// What kind it is of.
+    /// Kind of the event.
     pub event: Option<String>,
-    /// Where it stands, to go on from.
+    /// Position, for resuming after it.
     pub id: Option<String>,
-    /// More about it: a JSON object.
+    /// Data of the event: a JSON object.
     pub data: Option<String>,
-    /// How long to wait before coming back, in milliseconds.
+    /// Reconnection delay, in milliseconds.
     pub retry: Option<u32>,
 }
 
-/// Answers that go on.
+/// The open streams.
 #[derive(Clone)]
 pub struct Streams {
     open: Arc<Mutex<BTreeMap<TenantNo, usize>>>,
     stopping: watch::Receiver<bool>,
 }
 
-/// A stream's place among those that are open.
-pub(crate) struct Place {
+/// A slot for one open stream, released on drop.
+pub(crate) struct StreamSlot {
     open: Arc<Mutex<BTreeMap<TenantNo, usize>>>,
     tenant: TenantNo,
 }
@@ -64,7 +64,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Drop for Place {
+impl Drop for StreamSlot {
     fn drop(&mut self) {
         let mut open = lock(&self.open);
         let left = open.get(&self.tenant).map_or(0, |count| count - 1);
@@ -82,81 +82,81 @@ fn show(open: &BTreeMap<TenantNo, usize>) {
 }
 
 impl Default for Streams {
-    /// On a node that never stops.
+    /// For a node that never stops.
     fn default() -> Self {
         Self::new(watch::channel(false).1)
     }
 }
 
 impl Streams {
-    /// None yet. All end when `stopping` says so.
+    /// All streams end when `stopping` becomes true.
     pub fn new(stopping: watch::Receiver<bool>) -> Self {
         Self { open: Arc::default(), stopping }
     }
 
-    /// A place for one more.
-    pub(crate) fn enter(&self, tenant: TenantNo) -> Result<Place, Problem> {
+    /// Takes a slot for a new stream.
+    pub(crate) fn enter(&self, tenant: TenantNo) -> Result<StreamSlot, Problem> {
         let mut open = lock(&self.open);
         let own = open.get(&tenant).copied().unwrap_or(0);
         if own >= STREAMS_MAX_PER_TENANT || open.values().sum::<usize>() >= STREAMS_MAX {
             let detail = format!(
-                "at most {STREAMS_MAX_PER_TENANT} streams of a tenant and {STREAMS_MAX} in all are \
-                 open at once on a node; close one, or come back later"
+                "a node has at most {STREAMS_MAX_PER_TENANT} open streams per tenant and {STREAMS_MAX} in \
+                 total; close one, or try again later"
             );
             return Err(Problem::new(ProblemType::TooManyStreams, detail));
         }
         open.insert(tenant, own + 1);
         show(&open);
-        Ok(Place { open: Arc::clone(&self.open), tenant })
+        Ok(StreamSlot { open: Arc::clone(&self.open), tenant })
     }
 
-    /// Answers with what `source` brings, until it ends, the node stops, or the caller's token does.
+    /// Streams the events of `source` until it ends, the node stops, or the credential expires.
     pub(crate) fn answer(
         &self,
         app: &App,
-        place: Place,
+        slot: StreamSlot,
         caller: &Caller,
         source: impl Source + 'static,
     ) -> Response {
         let now = (app.clock)();
         let credential_lasts =
-            caller.expires_at.map_or(LASTS_MAX, |expires_at| expires_at.since(now).into());
+            caller.expires_at.map_or(DURATION_MAX, |expires_at| expires_at.since(now).into());
         #[expect(clippy::disallowed_methods, reason = "tokio's own clock, which a test can hold")]
         let began = Instant::now();
         let mut heartbeat = tokio::time::interval_at(began + HEARTBEAT, HEARTBEAT);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut check_key = tokio::time::interval_at(began + CHECK_KEY_EVERY, CHECK_KEY_EVERY);
         check_key.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let greeting = Event::default().comment("listening").retry(COME_BACK_AFTER);
+        let greeting = Event::default().comment("listening").retry(RECONNECT_AFTER);
         let open = Open {
             ready: VecDeque::from([source.greet(greeting)]),
             source,
             heartbeat,
             check_key,
             key: caller.key.map(|key| (app.clone(), key)),
-            ends_at: began + LASTS_MAX.min(credential_lasts),
+            ends_at: began + DURATION_MAX.min(credential_lasts),
             stopping: self.stopping.clone(),
-            is_over: false,
-            _place: place,
+            has_ended: false,
+            _slot: slot,
         };
         let events = stream::unfold(open, |mut open| async move {
             let event = open.next().await?;
             Some((Ok::<_, Infallible>(event), open))
         });
         let mut response = Sse::new(events).into_response();
-        // Else a proxy may keep events back to send more of them at once.
+        // Keeps proxies from buffering events.
         let unbuffered = axum::http::HeaderValue::from_static("no");
         response.headers_mut().insert("x-accel-buffering", unbuffered);
         response
     }
 }
 
-/// Where the events of a stream come from.
+/// The source of a stream's events.
 pub(crate) trait Source: Send {
-    /// Waits for more; `None` when no more can come. It may be given up at any moment.
+    /// Waits for more events; `None` at the end. Must be cancel-safe.
     fn next(&mut self) -> impl Future<Output = Option<Vec<Event>>> + Send;
 
-    /// Adds to the first event, or to one that only says that the stream lives, how far it is.
+    /// Adds the position to the first event or to a heartbeat.
     fn greet(&self, event: Event) -> Event {
         event
     }
@@ -167,12 +167,12 @@ struct Open<S> {
     ready: VecDeque<Event>,
     heartbeat: Interval,
     check_key: Interval,
-    /// The API key it was opened with, and who knows whether that is good.
+    /// The API key to check for revocation.
     key: Option<(App, KeyHash)>,
     ends_at: Instant,
     stopping: watch::Receiver<bool>,
-    is_over: bool,
-    _place: Place,
+    has_ended: bool,
+    _slot: StreamSlot,
 }
 
 impl<S: Source> Open<S> {
@@ -181,33 +181,34 @@ impl<S: Source> Open<S> {
             if let Some(event) = self.ready.pop_front() {
                 return Some(event);
             }
-            if self.is_over {
+            if self.has_ended {
                 return None;
             }
             let mut is_check_due = false;
             tokio::select! {
                 biased;
-                // Without anybody who could say so, it never stops.
-                Ok(_) = self.stopping.wait_for(|stop| *stop) => self.is_over = true,
-                () = tokio::time::sleep_until(self.ends_at) => self.is_over = true,
+                // If the sender is gone, the node never stops.
+                Ok(_) = self.stopping.wait_for(|stop| *stop) => self.has_ended = true,
+                () = tokio::time::sleep_until(self.ends_at) => self.has_ended = true,
                 _ = self.check_key.tick(), if self.key.is_some() => is_check_due = true,
                 more = self.source.next() => match more {
                     Some(events) => self.ready.extend(events),
-                    None => self.is_over = true,
+                    None => self.has_ended = true,
                 },
                 _ = self.heartbeat.tick() => {
                     self.ready.push_back(self.source.greet(Event::default().comment("alive")));
                 }
             }
             if is_check_due {
-                self.is_over = is_locked_out(self.key.as_ref()).await;
+                self.has_ended = is_revoked(self.key.as_ref()).await;
             }
         }
     }
 }
 
-/// Was the key taken back? While the store is silent nobody knows, and nothing new is told.
-async fn is_locked_out(key: Option<&(App, KeyHash)>) -> bool {
+/// True if the key was revoked. While the store is unavailable the stream stays open, since it
+/// sends nothing new.
+async fn is_revoked(key: Option<&(App, KeyHash)>) -> bool {
     let Some((app, key)) = key else { return false };
     match app.access.door.check_key(key, (app.clock)()).await {
         Ok(()) | Err(Refusal::Store(_)) => false,

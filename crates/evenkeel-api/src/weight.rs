@@ -1,35 +1,35 @@
-//! How much memory a JSON text takes once it is parsed, estimated from the text alone.
+//! Estimates the memory that a JSON text takes once parsed, from the text alone.
 //!
-//! A parsed value can be a hundred times as large as its text: `{"":0}` is 6 bytes of text and
-//! 632 bytes of memory. Limits on the length of a body therefore don't bound memory; this does.
+//! A parsed value can be a hundred times as large as its text: `{"":0}` is 6 bytes of text and 632
+//! bytes of memory. A limit on the length of a body therefore does not limit memory; this does.
 
-/// Memory that one document may take once it is parsed.
+/// Maximum memory of one parsed document.
 pub(crate) const DOCUMENT_WEIGHT_MAX: usize = 16 * 1024 * 1024;
-/// Lists and objects may lie this deep in each other. The parser itself refuses more.
+/// Maximum nesting of lists and objects, as in the parser.
 pub(crate) const DEPTH_MAX: usize = 128;
 
-/// The first node of a map: room for eleven entries, also if there is only one.
+/// The first node of a map: space for eleven entries, even if there is one.
 const OBJECT: usize = 640;
-/// The least room of a list that is not empty: four values.
+/// The smallest non-empty list: space for four values.
 const LIST: usize = 128;
-/// A value, in a list that doubled its room to hold it.
+/// A value, in a list that doubled its capacity.
 const ITEM: usize = 64;
-/// An entry of a map whose nodes are half full, on top of its value.
+/// An entry of a half-full map, in addition to its value.
 const ENTRY: usize = 64;
-/// The least allocation of a text.
+/// The smallest allocation of a string.
 const TEXT: usize = 32;
 
-/// What a text of JSON becomes.
+/// The estimated size of a parsed JSON text.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Weight {
-    /// Bytes of memory, about, and rather too many than too few.
+    /// Bytes of memory, estimated upwards.
     pub bytes: usize,
-    /// How deep lists and objects lie in each other.
+    /// Nesting depth of lists and objects.
     pub depth: usize,
 }
 
 impl Weight {
-    /// Weighs a text, which need not be valid JSON, in one pass and without allocating.
+    /// Estimates a text, which need not be valid JSON, in one pass without allocating.
     pub(crate) fn of(text: &[u8]) -> Self {
         let (mut bytes, mut depth, mut deepest) = (text.len(), 0_usize, 0);
         let mut before = b' ';
@@ -46,7 +46,7 @@ impl Weight {
                     deepest = deepest.max(depth);
                 }
                 b'}' | b']' => {
-                    // Empty ones allocate nothing.
+                    // Empty lists and objects allocate nothing.
                     match before {
                         b'{' => bytes -= OBJECT,
                         b'[' => bytes -= LIST,
@@ -65,13 +65,13 @@ impl Weight {
         Self { bytes, depth: deepest }
     }
 
-    /// Memory to reserve for a document: none if it is refused for its weight.
+    /// Returns the memory to reserve: none if the document is too large and will be refused.
     pub(crate) const fn reserved(self) -> usize {
         if self.bytes > DOCUMENT_WEIGHT_MAX { 0 } else { self.bytes }
     }
 }
 
-/// Skips the rest of a text, up to and with its closing quote.
+/// Skips the rest of a string and its closing quote.
 fn skip_text(rest: &mut std::slice::Iter<'_, u8>) {
     while let Some(byte) = rest.next() {
         match byte {
@@ -90,24 +90,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn weight_tells_dense_texts_from_plain_ones() {
-        let recount_load = |text: &str| Weight::of(text.as_bytes()).bytes;
-        assert_eq!(recount_load("\"{[,:\\\"{[\""), 10 + TEXT, "what is quoted is text");
-        assert_eq!(recount_load("[ ]"), 3, "empty lists allocate nothing");
-        assert_eq!(recount_load("{\"a\":{}}"), 8 + TEXT + OBJECT + ENTRY);
+    fn weight_distinguishes_dense_from_plain_texts() {
+        let bytes = |text: &str| Weight::of(text.as_bytes()).bytes;
+        assert_eq!(bytes("\"{[,:\\\"{[\""), 10 + TEXT, "what is quoted is text");
+        assert_eq!(bytes("[ ]"), 3, "empty lists allocate nothing");
+        assert_eq!(bytes("{\"a\":{}}"), 8 + TEXT + OBJECT + ENTRY);
         let plain = format!("\"{}\"", "x".repeat(1_000_000));
-        assert!(recount_load(&plain) < 1_100_000);
+        assert!(bytes(&plain) < 1_100_000);
         let dense = format!("[{}0]", "{\"\":0},".repeat(100_000));
-        assert!(recount_load(&dense) > 64_000_000);
+        assert!(bytes(&dense) > 64_000_000);
     }
 
     #[test]
-    fn weight_knows_the_depth() {
+    fn weight_measures_the_nesting_depth() {
         assert_eq!(Weight::of(b"[{\"a\": [1]}, [[]]]").depth, 3);
         assert_eq!(Weight::of(b"]]]][").depth, 1, "also of what is not JSON");
     }
 
-    /// The bytes that a value allocates, counted from the sizes of its parts.
+    /// Counts the bytes that a value allocates.
     fn allocated(value: &Value) -> usize {
         match value {
             Value::String(text) => text.len(),
@@ -121,7 +121,7 @@ mod tests {
     }
 
     fn map_bytes(map: &Map<String, Value>) -> usize {
-        // Each node but the root has at least five entries and room for eleven.
+        // Each node except the root has at least five entries and space for eleven.
         let nodes = if map.is_empty() { 0 } else { 1 + map.len() / 6 };
         let node = 11 * (size_of::<String>() + size_of::<Value>()) + 16;
         let inner = map.iter().map(|(key, value)| key.len() + allocated(value));
@@ -145,7 +145,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn weight_is_never_less_than_what_is_allocated(value in values()) {
+        fn weight_is_an_upper_bound_of_the_allocated_memory(value in values()) {
             let text = value.to_string();
             let parsed: Value = serde_json::from_str(&text).unwrap();
             prop_assert!(Weight::of(text.as_bytes()).bytes >= allocated(&parsed));

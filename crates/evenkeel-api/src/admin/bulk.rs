@@ -13,7 +13,7 @@ use super::wrong;
 use crate::auth::Caller;
 use crate::body::JsonBody;
 use crate::jobs::has_time;
-use crate::oversight::Deed;
+use crate::oversight::AuditSummary;
 use crate::params::NoParams;
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
@@ -74,7 +74,7 @@ pub struct AdminResultsView {
 }
 
 /// The answer, and its summary for the audit log.
-type Answer = (Extension<Deed>, Json<AdminResultsView>);
+type Answer = (Extension<AuditSummary>, Json<AdminResultsView>);
 
 fn answer(asked: &[JobRef], each: EachJob, deed: &str) -> Answer {
     let results: Vec<AdminResultView> = asked
@@ -106,7 +106,7 @@ fn answer(asked: &[JobRef], each: EachJob, deed: &str) -> Answer {
     let updated = results.iter().filter(|result| result.ok).count() as u64;
     let failed = results.len() as u64 - updated;
     let deed = format!("{deed}: {updated} of {}", results.len());
-    (Extension(Deed(deed)), Json(AdminResultsView { results, updated, failed }))
+    (Extension(AuditSummary(deed)), Json(AdminResultsView { results, updated, failed }))
 }
 
 /// Overrides the status of the latest run of many jobs, each independently; see the endpoint for

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use super::{AdminJobView, meant, wrong};
 use crate::auth::Caller;
 use crate::body::JsonBody;
-use crate::oversight::Deed;
+use crate::oversight::AuditSummary;
 use crate::params::{NoParams, PathId};
 use crate::problem::Problem;
 use crate::state::App;
@@ -57,11 +57,11 @@ pub(crate) async fn set_priority(
     PathId(id): PathId,
     _: NoParams,
     JsonBody(document): JsonBody,
-) -> Result<(Extension<Deed>, Json<AdminJobView>), Problem> {
+) -> Result<(Extension<AuditSummary>, Json<AdminJobView>), Problem> {
     let priority = read_new_priority(&document).map_err(wrong)?;
     let id = meant(&app, &caller, &id).await?;
     app.jobs.set_priority(&caller.scope, id, priority).await?;
-    let deed = Deed(format!("priority set to {}", priority.get()));
+    let deed = AuditSummary(format!("priority set to {}", priority.get()));
     Ok((Extension(deed), Json(app.jobs.admin_job(&caller.scope, id).await?.into())))
 }
 
@@ -88,11 +88,11 @@ pub(crate) async fn boost(
     PathId(id): PathId,
     _: NoParams,
     JsonBody(document): JsonBody,
-) -> Result<(Extension<Deed>, Json<AdminJobView>), Problem> {
+) -> Result<(Extension<AuditSummary>, Json<AdminJobView>), Problem> {
     let by = read_boost(&document).map_err(wrong)?;
     let id = meant(&app, &caller, &id).await?;
     app.jobs.boost(&caller.scope, id, by).await?;
     let view = AdminJobView::from(app.jobs.admin_job(&caller.scope, id).await?);
-    let deed = Deed(format!("priority raised by {by} to {}", view.priority));
+    let deed = AuditSummary(format!("priority raised by {by} to {}", view.priority));
     Ok((Extension(deed), Json(view)))
 }

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use super::{AdminJobView, meant, wrong};
 use crate::auth::Caller;
 use crate::body::{JsonBody, NoBody};
-use crate::oversight::Deed;
+use crate::oversight::AuditSummary;
 use crate::params::{NoParams, PathId};
 use crate::problem::Problem;
 use crate::state::App;
@@ -54,11 +54,11 @@ pub(crate) async fn set_status(
     PathId(id): PathId,
     _: NoParams,
     JsonBody(document): JsonBody,
-) -> Result<(Extension<Deed>, Json<AdminJobView>), Problem> {
+) -> Result<(Extension<AuditSummary>, Json<AdminJobView>), Problem> {
     let status = read_status(&document).map_err(wrong)?;
     let id = meant(&app, &caller, &id).await?;
     let set = app.jobs.set_status(&caller.scope, id, status).await?;
-    Ok((Extension(Deed(format!("set to {}", status.as_str()))), Json(set.into())))
+    Ok((Extension(AuditSummary(format!("set to {}", status.as_str()))), Json(set.into())))
 }
 
 /// Queues a new run of a job whose latest run failed.

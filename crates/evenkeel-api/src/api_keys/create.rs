@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::auth::Caller;
 use crate::body::JsonBody;
-use crate::keyed::ShownOnce;
+use crate::idempotency::ShownOnce;
 use crate::oversight::Target;
 use crate::params::NoParams;
 use crate::problem::{Problem, ProblemType};

@@ -1,7 +1,7 @@
 //! The view of a dead letter.
 
-use evenkeel_core::on_failure::DeathReason;
 use evenkeel_core::attempt::AttemptStatus;
+use evenkeel_core::on_failure::DeathReason;
 use evenkeel_core::{AttemptId, JobId, RunId, RunIds, Timestamp};
 use evenkeel_store::DeadLetter;
 use serde::Serialize;

@@ -105,7 +105,8 @@ mod tests {
             page.split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
         assert!(links.len() > 40);
         for link in links {
-            let id = link.strip_prefix('#').unwrap_or_else(|| panic!("{link} leads out of the page"));
+            let id =
+                link.strip_prefix('#').unwrap_or_else(|| panic!("{link} leads out of the page"));
             assert!(page.contains(&format!("id=\"{id}\"")), "{link} has no target");
         }
     }

@@ -60,12 +60,12 @@ fn read_kinds(text: &str, params: &mut Params) -> Vec<EventKind> {
         let before = kinds.len();
         let prefix = name.strip_suffix('*').filter(|prefix| prefix.ends_with('.'));
         kinds.extend(EventKind::ALL.into_iter().filter(|kind| match prefix {
-            kind.as_str().starts_with(sort) => Some(prefix) => kind.as_str().starts_with(prefix) => kind.as_str().starts_with(sort),
-            None => kind.as_str() == word,
+            Some(prefix) => kind.as_str().starts_with(prefix),
+            None => kind.as_str() == name,
         }));
         if kinds.len() == before {
             let known = EventKind::ALL.map(EventKind::as_str).join(", ");
-            params.fault("kinds", format!("{word:?} is no kind of event; there are {known}"));
+            params.fault("kinds", format!("{name:?} is not an event kind; the kinds are {known}"));
         }
     }
     kinds

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::response::sse::Event as Message;
-use evenkeel_commands::{EventFilter, Listening, News};
+use evenkeel_commands::{EventFilter, EventSubscription, FeedItem};
 use evenkeel_core::RunIds;
 
 use super::EventView;
@@ -50,22 +50,25 @@ pub(crate) async fn stream(
     params.finish()?;
     let job = job_in_query(&app, &caller, wanted.job).await?;
     let filter = EventFilter { kinds: wanted.kinds, job };
-    let place = app.streams.enter(caller.scope.tenant)?;
+    let slot = app.streams.enter(caller.scope.tenant)?;
     let listening = app.feed.listen(&caller.scope, filter, wanted.after).await?;
-    Ok(app.streams.answer(&app, place, &caller, Told { listening, run_ids: app.run_ids }))
+    Ok(app.streams.answer(&app, slot, &caller, EventSource { listening, run_ids: app.run_ids }))
 }
 
-struct Told {
-    listening: Listening,
+struct EventSource {
+    listening: EventSubscription,
     run_ids: RunIds,
 }
 
-impl Source for Told {
+impl Source for EventSource {
     async fn next(&mut self) -> Option<Vec<Message>> {
         match self.listening.next().await {
             Ok(news) => Some(news.into_iter().map(|news| message(news, &self.run_ids)).collect()),
             Err(error) => {
-                tracing::error!(error = &error as &dyn std::error::Error, "event stream failed; closing it");
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "event stream failed; closing it"
+                );
                 None
             }
         }
@@ -77,12 +80,12 @@ impl Source for Told {
     }
 }
 
-fn message(news: News, ids: &RunIds) -> Message {
+fn message(news: FeedItem, ids: &RunIds) -> Message {
     match news {
-        News::Gap => Message::default()
+        FeedItem::Gap => Message::default()
             .event("gap")
             .data(r#"{"detail":"events before this one may be missing"}"#),
-        News::Event(event) => {
+        FeedItem::Event(event) => {
             let message = Message::default().id(event.no.0.to_string()).event(event.kind.as_str());
             // Serializing strings and numbers cannot fail, and newlines in them are escaped.
             let text = serde_json::to_string(&EventView::new(event, ids)).unwrap_or_default();

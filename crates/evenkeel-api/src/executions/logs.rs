@@ -8,8 +8,8 @@ use axum::http::HeaderMap;
 use axum::response::sse::Event as Message;
 use axum::response::{IntoResponse as _, Response};
 use evenkeel_commands::{CommandError, Runs};
-use evenkeel_core::lease::Fence;
 use evenkeel_core::attempt::AttemptStatus;
+use evenkeel_core::lease::Fence;
 use evenkeel_core::{AttemptId, LogLine, LogLines, LogStream, RunIds, RunLog, Timestamp};
 use evenkeel_store::{Attempt, Scope};
 use serde::Serialize;
@@ -169,7 +169,7 @@ pub(crate) async fn logs(
     if !follow {
         return Ok(Json(LogView::new(&run, wanted, &app.run_ids)).into_response());
     }
-    let place = app.streams.enter(caller.scope.tenant)?;
+    let slot = app.streams.enter(caller.scope.tenant)?;
     let following = Following {
         runs: app.runs.clone(),
         run_ids: app.run_ids,
@@ -181,7 +181,7 @@ pub(crate) async fn logs(
         polled: false,
         is_over: false,
     };
-    Ok(app.streams.answer(&app, place, &caller, following))
+    Ok(app.streams.answer(&app, slot, &caller, following))
 }
 
 /// Reads how far a reconnecting client has followed the log.

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use evenkeel_commands::Figures;
+use evenkeel_commands::TenantStats;
 use evenkeel_core::Timestamp;
 use evenkeel_store::{JobCounts, RunTotals};
 use serde::Serialize;
@@ -132,9 +132,9 @@ pub struct SchedulerMetrics {
     pub stale_locks_cleared: u64,
 }
 
-impl From<Figures> for SchedulerMetrics {
-    fn from(figures: Figures) -> Self {
-        let Figures { jobs, runs, last_check_at } = figures;
+impl From<TenantStats> for SchedulerMetrics {
+    fn from(stats: TenantStats) -> Self {
+        let TenantStats { jobs, runs, last_check_at } = stats;
         Self {
             jobs: jobs.into(),
             executions: runs.into(),
@@ -159,5 +159,5 @@ pub(crate) async fn metrics(
     caller: Caller,
     _: NoParams,
 ) -> Result<Json<SchedulerMetrics>, Problem> {
-    Ok(Json(app.jobs.figures(&caller.scope).await?.into()))
+    Ok(Json(app.jobs.tenant_stats(&caller.scope).await?.into()))
 }

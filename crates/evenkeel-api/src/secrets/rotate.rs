@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use crate::auth::Caller;
 use crate::body::NoBody;
-use crate::oversight::Deed;
+use crate::oversight::AuditSummary;
 use crate::page::{SecretPlace, decode};
 use crate::params::Params;
 use crate::problem::Problem;
@@ -58,7 +58,7 @@ pub(crate) async fn rotate(
     caller: Caller,
     mut params: Params,
     _: NoBody,
-) -> Result<(Extension<Deed>, Json<RotatedView>), Problem> {
+) -> Result<(Extension<AuditSummary>, Json<RotatedView>), Problem> {
     let after = params.text("cursor").and_then(|cursor| {
         let place = decode::<SecretPlace>(&cursor, &params.run_ids);
         if place.is_none() {
@@ -71,7 +71,7 @@ pub(crate) async fn rotate(
     let reach = if all { SecretReach::AllTenants } else { SecretReach::OwnTenant };
     let after = after.map(|SecretPlace(tenant, name)| (tenant, name));
     let done = app.secrets.rotate(&caller.scope, reach, after).await?;
-    let deed = Deed(format!("{} encrypted anew", done.resealed));
+    let deed = AuditSummary(format!("{} encrypted anew", done.resealed));
     let unreadable = done.unreadable.into_iter().map(|(name, error)| {
         let message = error.to_string();
         UnreadableSecretView { name, message }

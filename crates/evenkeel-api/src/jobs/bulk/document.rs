@@ -38,8 +38,8 @@ struct Jobs<'a> {
 /// The message for a list that is too long. Reading stops there, so the actual length is unknown.
 fn too_many() -> String {
     format!(
-        "has more than {BULK_JOBS_MAX} jobs; at most {BULK_JOBS_MAX} are taken at once, and any \
-         number as application/x-ndjson"
+        "has more than {BULK_JOBS_MAX} jobs; send at most {BULK_JOBS_MAX} at once, or any number \
+         as application/x-ndjson"
     )
 }
 
@@ -72,7 +72,7 @@ fn at_most<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<&'de RawVal
 pub(super) fn batches(body: &Bytes) -> Result<Vec<Documents>, Problem> {
     // The parser skips over the jobs but keeps state for each nesting level.
     if Weight::of(body).depth > DEPTH_MAX + 2 {
-        let detail = format!("lists and objects lie more than {DEPTH_MAX} levels deep");
+        let detail = format!("lists and objects are nested more than {DEPTH_MAX} levels deep");
         return Err(Problem::new(ProblemType::MalformedJson, detail));
     }
     let Jobs { jobs } = serde_json::from_slice(body).map_err(refusal)?;

@@ -24,7 +24,7 @@ use self::stream::{Prepared, Stream};
 use super::JobDocument;
 use crate::auth::Caller;
 use crate::body::{BODY_BYTES_MAX, BULK_BYTES_MAX, check_weight, receive, says_json, says_ndjson};
-use crate::keyed;
+use crate::idempotency;
 use crate::memory::Intake;
 use crate::params::NoParams;
 use crate::problem::{Problem, ProblemType};
@@ -120,7 +120,7 @@ pub(crate) async fn bulk(
     uri: Uri,
     request: Request,
 ) -> Result<Response, Problem> {
-    let key = keyed::read_key(&headers)?;
+    let key = idempotency::read_key(&headers)?;
     if says_ndjson(&headers) {
         return Ok(stream::answer(app, caller.scope, key, uri, request.into_body()));
     }
@@ -147,7 +147,7 @@ struct Answers {
     results: Vec<Box<RawValue>>,
     /// A repeated request may get other results.
     #[serde(skip)]
-    is_unsettled: bool,
+    is_not_final: bool,
     /// Why no further batches were started.
     #[serde(skip)]
     halt: Option<Problem>,
@@ -180,7 +180,7 @@ impl Answers {
             self.created += u64::from(status == 201);
             self.deduplicated += u64::from(status == 200);
             self.refused += u64::from(!matches!(status, 200 | 201));
-            self.is_unsettled |= status == 503;
+            self.is_not_final |= status == 503;
             match error.filter(|_| status == 503) {
                 Some(error) if error.kind == "/problems/store-not-writable" => {
                     let problem = || Problem::new(ProblemType::StoreNotWritable, error.detail);
@@ -194,16 +194,17 @@ impl Answers {
     }
 
     fn into_response(self) -> Response {
-        if !self.is_unsettled {
+        if !self.is_not_final {
             return Json(self).into_response();
         }
-        let marked = Extension(keyed::Unsettled);
+        let marked = Extension(idempotency::NotFinal);
         if self.created + self.deduplicated > 0 {
             return (marked, Json(self)).into_response();
         }
         let unwritable = self.unwritable.filter(|_| !self.is_doubtful);
         let problem = self.halt.or(unwritable).unwrap_or_else(|| {
-            let detail = "whether any job was created is unknown; look before repeating it";
+            let detail =
+                "whether any job was created is unknown; check before repeating the request";
             Problem::new(ProblemType::StoreUnavailable, detail)
         });
         (marked, problem).into_response()
@@ -214,7 +215,7 @@ impl Answers {
 /// stream: a repeated request redoes the batches that failed and skips those that succeeded.
 async fn create_all(stream: &Stream, batches: Vec<Documents>) -> Result<Answers, Problem> {
     let app = &stream.app;
-    let until = (app.clock)().saturating_add(keyed::WORKING_TIME);
+    let until = (app.clock)().saturating_add(idempotency::WORKING_TIME);
     let mut batches = batches.into_iter();
     let mut answers = Answers::default();
     let mut reading = stream.begin_reading(batches.next().unwrap_or_default());
@@ -226,7 +227,7 @@ async fn create_all(stream: &Stream, batches: Vec<Documents>) -> Result<Answers,
         // The next batch is read while this one is stored.
         reading = stream.begin_reading(batches.next().unwrap_or_default());
         if answers.halt.is_none() && (app.clock)() >= until {
-            let detail = "there was no time left for it, and it was not created; send it again";
+            let detail = "no time was left, so this job was not created; send it again";
             answers.halt = Some(Problem::new(ProblemType::Timeout, detail));
         }
         let answered = match answers.halt.take() {
@@ -237,12 +238,15 @@ async fn create_all(stream: &Stream, batches: Vec<Documents>) -> Result<Answers,
             Ok((lines, _)) => lines,
             Err(problem) => {
                 let lines = stream::refused(&batch, &problem);
-                (answers.is_unsettled, answers.halt) = (true, Some(problem));
+                (answers.is_not_final, answers.halt) = (true, Some(problem));
                 lines
             }
         };
         answers.add(&lines).map_err(|error| {
-            tracing::error!(error = &error as &dyn std::error::Error, "cannot read the result of a batch; answering 500");
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "cannot read the result of a batch; answering 500"
+            );
             Problem::new(ProblemType::Internal, "the log of the server says more")
         })?;
     }
@@ -291,7 +295,7 @@ fn read(jobs: &evenkeel_commands::Jobs, scope: Scope, text: &[u8]) -> Read {
 
 /// A job in a bulk request may be as long as the body of a single request.
 fn too_long() -> Problem {
-    let detail = format!("a job may have {BODY_BYTES_MAX} bytes at most");
+    let detail = format!("a job may have at most {BODY_BYTES_MAX} bytes");
     Problem::new(ProblemType::BodyTooLarge, detail)
 }
 
@@ -316,7 +320,7 @@ async fn create(
     let answers = answers.into_iter().map(|read| match read {
         Ok(()) => match created.next() {
             Some(created) => created.map_err(Problem::from),
-            None => Err(Problem::new(ProblemType::Internal, "the store gave no answer")),
+            None => Err(Problem::new(ProblemType::Internal, "the store returned no result")),
         },
         Err(problem) => Err(problem),
     });
@@ -360,7 +364,10 @@ async fn off_the_async_threads<T: Send + 'static>(
 }
 
 fn panicked(panic: tokio::task::JoinError) -> Problem {
-    tracing::error!(error = &panic as &dyn std::error::Error, "reading jobs panicked; answering 500");
+    tracing::error!(
+        error = &panic as &dyn std::error::Error,
+        "reading jobs panicked; answering 500"
+    );
     Problem::new(ProblemType::Internal, "the log of the server says more")
 }
 

@@ -13,7 +13,7 @@ use tracing::Instrument as _;
 
 use super::lines::{Batch, Broken, IDLE_MAX, Line, Lines};
 use super::{BulkResultView, Read, create, ndjson, off_the_async_threads, read, too_long};
-use crate::keyed::{self, Beginning};
+use crate::idempotency::{self, Beginning};
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
@@ -96,14 +96,16 @@ impl Stream {
         };
         // Keys of clients contain no spaces.
         let key = format!("{key} #{nth}");
-        let claim = match keyed::begin(&self.app, self.scope, key, &self.uri, &batch.bytes).await? {
-            Beginning::Ours(claim) => claim,
-            Beginning::Theirs(answer) if answer.status == StatusCode::OK => {
+        let claim = match idempotency::begin(&self.app, self.scope, key, &self.uri, &batch.bytes)
+            .await?
+        {
+            Beginning::New(claim) => claim,
+            Beginning::Repeated(answer) if answer.status == StatusCode::OK => {
                 return Ok((Bytes::from(answer.body), true));
             }
-            Beginning::Theirs(_) => {
-                let detail = "this line was done when it was first sent; what was answered to its \
-                              batch was too long to be kept";
+            Beginning::Repeated(_) => {
+                let detail = "this line was handled when it was first sent; the answer to its batch \
+                              was too long to be stored";
                 let problem = Problem::new(ProblemType::AnswerNotKept, detail);
                 return Ok((refused(batch, &problem), true));
             }
@@ -111,7 +113,7 @@ impl Stream {
         let Stored { bytes, is_out, is_void } = self.create(batch, reads).await;
         // A repeated request must not create the same jobs again.
         let status = if is_void { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
-        claim.end(keyed::kept(status, &HeaderMap::new(), &bytes, false)).await;
+        claim.end(idempotency::stored_answer(status, &HeaderMap::new(), &bytes, false)).await;
         Ok((bytes, !is_out))
     }
 
@@ -132,11 +134,11 @@ impl Broken {
         let (line, kind, why) = match self {
             Self::Off => return None,
             Self::Idle { line } => {
-                let why = format!("nothing came for {} seconds", IDLE_MAX.as_secs());
+                let why = format!("no bytes arrived for {} seconds", IDLE_MAX.as_secs());
                 (line, ProblemType::RequestTimeout, why)
             }
             Self::Busy { line } => {
-                let why = "other requests take up all the memory there is for requests".into();
+                let why = "other requests use all the memory".into();
                 (line, ProblemType::ServerBusy, why)
             }
         };

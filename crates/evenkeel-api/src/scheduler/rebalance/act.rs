@@ -16,7 +16,7 @@ use super::view::RebalancedView;
 use crate::auth::Caller;
 use crate::body::MaybeJson;
 use crate::jobs::{FilterDocument, working_time};
-use crate::oversight::{Deed, Target};
+use crate::oversight::{AuditSummary, Target};
 use crate::params::NoParams;
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
@@ -44,7 +44,8 @@ pub struct RebalanceDocument {
 }
 
 /// The answer of a started rebalance: 202 while it runs.
-pub(super) type Begun = (StatusCode, Extension<Target>, Extension<Deed>, Json<RebalancedView>);
+pub(super) type Begun =
+    (StatusCode, Extension<Target>, Extension<AuditSummary>, Json<RebalancedView>);
 
 /// Moves jobs to spread load more evenly, by a plan or as is best now.
 ///
@@ -109,5 +110,5 @@ pub(super) async fn begun(
     } else {
         format!("moved {moved} jobs, {skipped} stay")
     };
-    Ok((status, Extension(Target(id.to_string())), Extension(Deed(deed)), Json(view)))
+    Ok((status, Extension(Target(id.to_string())), Extension(AuditSummary(deed)), Json(view)))
 }

@@ -15,7 +15,7 @@ use super::view::{ShapeView, SkippedJobView};
 use crate::auth::Caller;
 use crate::body::MaybeJson;
 use crate::jobs::FilterDocument;
-use crate::oversight::{Deed, Target};
+use crate::oversight::{AuditSummary, Target};
 use crate::params::NoParams;
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
@@ -127,11 +127,11 @@ pub(crate) async fn preview_rebalance(
     caller: Caller,
     _: NoParams,
     MaybeJson(document): MaybeJson,
-) -> Result<(Extension<Target>, Extension<Deed>, Json<PreviewedView>), Problem> {
+) -> Result<(Extension<Target>, Extension<AuditSummary>, Json<PreviewedView>), Problem> {
     let options = read_plan_options(document.as_ref())
         .map_err(|faults| Problem::of_fields(ProblemType::InvalidParameter, faults))?;
     let view: PreviewedView =
         app.balancing.preview(&caller.scope, &options, &caller.subject).await?.into();
     let deed = format!("would move {} jobs, {} stay", view.would_move, view.would_skip);
-    Ok((Extension(Target(view.plan_id.to_string())), Extension(Deed(deed)), Json(view)))
+    Ok((Extension(Target(view.plan_id.to_string())), Extension(AuditSummary(deed)), Json(view)))
 }

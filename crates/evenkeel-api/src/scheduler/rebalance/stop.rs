@@ -7,7 +7,7 @@ use super::read_id;
 use super::view::RebalancedView;
 use crate::auth::Caller;
 use crate::body::NoBody;
-use crate::oversight::Deed;
+use crate::oversight::AuditSummary;
 use crate::params::{NoParams, PathId};
 use crate::problem::Problem;
 use crate::state::App;
@@ -34,11 +34,11 @@ pub(crate) async fn stop_rebalance(
     PathId(id): PathId,
     _: NoParams,
     NoBody: NoBody,
-) -> Result<(Extension<Deed>, Json<RebalancedView>), Problem> {
+) -> Result<(Extension<AuditSummary>, Json<RebalancedView>), Problem> {
     let id = read_id(&id)?;
     app.balancing.stop(&caller.scope, id).await?;
     let view = RebalancedView::from(app.balancing.report(&caller.scope, id).await?);
     let (moved, planned) = (view.rebalance.moved_total, view.rebalance.planned_total);
     let deed = format!("stopped after {moved} of {planned} moves");
-    Ok((Extension(Deed(deed)), Json(view)))
+    Ok((Extension(AuditSummary(deed)), Json(view)))
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use evenkeel_commands::{
-    ListedMove, PlanSummary, RebalanceReport, Shape, SkippedJob, plan_expires_at, state_name, undo_until,
+    ListedMove, PlanSummary, RebalanceReport, Shape, SkippedJob, plan_expires_at, state_name,
+    undo_until,
 };
 use evenkeel_core::{JobId, Timestamp};
 use evenkeel_store::{Rebalance, RebalanceState, StoreError};

@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: a POST that is sent twice is done once.
+//! `Idempotency-Key`: a POST that is sent twice with the same key is carried out once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,43 +19,42 @@ use crate::memory::Intake;
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
-/// The header a client names a request with.
+/// The header with the key.
 pub(crate) const KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// Says that an answer is the one of an earlier sending.
+/// Marks the stored answer of an earlier request.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
-/// Characters of a key at most.
+/// Maximum length of a key, in characters.
 const KEY_CHARS_MAX: usize = 255;
-/// Longer answers are not kept.
+/// Longer answers are not stored.
 const KEPT_BYTES_MAX: usize = 1024 * 1024;
-/// Nothing is under way for longer: whoever began it has crashed.
+/// A request in progress for longer than this is abandoned: its node has crashed.
 const PATIENCE: Span = Span::from_secs(120);
-/// Whoever does many things in one request begins none of them later than this, so as to be done
-/// before patience ends.
+/// A request with many items starts none later than this, so that it ends before [`PATIENCE`].
 pub(crate) const WORKING_TIME: Span = Span::from_secs(90);
 
-/// Marks an answer that holds a secret and must not be kept: it is shown once.
+/// Marks an answer with a secret, which is shown once and must not be stored.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct ShownOnce;
 
-/// Marks an answer that may be another when it is asked for again, and so is not kept.
+/// Marks an answer that is not stored, because repeating the request may give another.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Unsettled;
+pub(crate) struct NotFinal;
 
-/// Does what has a key once, and answers the same again.
+/// Carries out a request with a key once and repeats its answer.
 pub(crate) async fn once(
     State(app): State<App>,
     request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
     let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
-    // A stream of jobs has a key for each batch; its handler sees to that.
+    // The handler of a stream claims a key for each batch.
     let is_stream = path == Some(BULK_PATH) && says_ndjson(request.headers());
     if *request.method() != Method::POST || is_stream {
         return Ok(next.run(request).await);
     }
     let limit = body_limit(path);
     let Some(key) = read_key(request.headers())? else { return Ok(next.run(request).await) };
-    // Only a route outside the guard lacks it.
+    // Only a route outside the guard has no caller.
     let Some(scope) = request.extensions().get::<Caller>().map(|caller| caller.scope) else {
         return Err(Problem::new(ProblemType::Unauthorized, "no token was checked"));
     };
@@ -65,31 +64,35 @@ pub(crate) async fn once(
     intake.is_received = true;
     parts.extensions.insert(intake.clone());
     let claim = match begin(&app, scope, key, &parts.uri, &body).await? {
-        Beginning::Ours(claim) => claim,
-        Beginning::Theirs(answer) => return Ok(replay(answer)),
+        Beginning::New(claim) => claim,
+        Beginning::Repeated(answer) => return Ok(replay(answer)),
     };
     let request = Request::from_parts(parts, Body::from(body));
-    // Whoever goes away in the middle comes back and asks how it ended: so it must end.
+    // Runs to the end even if the client disconnects, because the client may ask for the answer
+    // later.
     let work = async move {
         let response = next.run(request).await;
         drop(intake);
-        claim.keep(response).await
+        claim.store_answer(response).await
     };
     tokio::spawn(work.instrument(tracing::Span::current())).await.map_err(|panic| {
-        tracing::error!(error = &panic as &dyn std::error::Error, "a handler panicked");
+        tracing::error!(
+            error = &panic as &dyn std::error::Error,
+            "a handler panicked; answering 500"
+        );
         Problem::new(ProblemType::Internal, "the log of the server says more")
     })
 }
 
-/// What has become of a request that somebody named.
+/// The state of a key.
 pub(crate) enum Beginning {
-    /// It is to be done now.
-    Ours(Claim),
-    /// It was done.
-    Theirs(Answered),
+    /// The key is new: carry out the request.
+    New(Claim),
+    /// The request was carried out before.
+    Repeated(Answered),
 }
 
-/// The right and the duty to end a request.
+/// A claimed key. It must be ended; dropping it frees the key.
 pub(crate) struct Claim {
     store: Arc<dyn Store>,
     scope: Scope,
@@ -98,7 +101,7 @@ pub(crate) struct Claim {
     is_ended: bool,
 }
 
-/// Begins a request, or says how it was answered.
+/// Claims a key, or returns the stored answer.
 pub(crate) async fn begin(
     app: &App,
     scope: Scope,
@@ -117,15 +120,15 @@ pub(crate) async fn begin(
         Begun::Fresh(begun_at) => {
             let KeyedRequest { key, .. } = request;
             let store = Arc::clone(&app.store);
-            Ok(Beginning::Ours(Claim { store, scope, key, begun_at, is_ended: false }))
+            Ok(Beginning::New(Claim { store, scope, key, begun_at, is_ended: false }))
         }
-        Begun::Ended(answer) => Ok(Beginning::Theirs(answer)),
+        Begun::Ended(answer) => Ok(Beginning::Repeated(answer)),
         Begun::UnderWay => Err(Problem::new(
             ProblemType::RequestUnderWay,
-            "a request with this Idempotency-Key is under way; ask again in a moment",
+            "a request with this Idempotency-Key is in progress; try again in a moment",
         )),
         Begun::Other => {
-            let detail = "another request had this Idempotency-Key; a key names one request, with \
+            let detail = "another request had this Idempotency-Key; a key belongs to one request: \
                           its method, path, query and body";
             Err(Problem::new(ProblemType::IdempotencyKeyReused, detail))
         }
@@ -133,36 +136,37 @@ pub(crate) async fn begin(
 }
 
 impl Claim {
-    /// Keeps an answer, and gives it back to be sent.
-    async fn keep(self, response: Response) -> Response {
+    /// Stores an answer and returns it.
+    async fn store_answer(self, response: Response) -> Response {
         let (parts, body) = response.into_parts();
         let Ok(body) = to_bytes(body, usize::MAX).await else {
             self.end(None).await;
-            return Problem::new(ProblemType::Internal, "the answer broke off").into_response();
+            return Problem::new(ProblemType::Internal, "the answer could not be read")
+                .into_response();
         };
         let secret = parts.extensions.get::<ShownOnce>().is_some();
-        let is_settled = parts.extensions.get::<Unsettled>().is_none();
-        let answer = kept(parts.status, &parts.headers, &body, secret);
-        self.end(answer.filter(|_| is_settled)).await;
+        let is_final = parts.extensions.get::<NotFinal>().is_none();
+        let answer = stored_answer(parts.status, &parts.headers, &body, secret);
+        self.end(answer.filter(|_| is_final)).await;
         Response::from_parts(parts, Body::from(body))
     }
 
-    /// Ends the request with what later senders are to be told; nothing lets them begin anew.
+    /// Ends the request with the answer to repeat; `None` frees the key.
     pub(crate) async fn end(mut self, answer: Option<Answered>) {
         self.is_ended = true;
         let ended = self.store.end_request(&self.scope, &self.key, self.begun_at, answer).await;
         if let Err(error) = ended {
-            // It was done, and its sender is told so; only who asks again must wait.
+            // The request itself succeeded; only repetitions have to wait for the key to expire.
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
-                "the answer of a request with a key was not kept"
+                "cannot store the answer of an idempotent request; repetitions wait until its key expires"
             );
         }
     }
 }
 
 impl Drop for Claim {
-    /// A handler that panicked changed nothing that anybody knows of: its key is free again.
+    /// Frees the key after a panic.
     fn drop(&mut self) {
         if self.is_ended {
             return;
@@ -177,9 +181,9 @@ impl Drop for Claim {
     }
 }
 
-/// What is kept of an answer: nothing of a failure, which may be over next time; of what is too
-/// long or secret, that it was done.
-pub(crate) fn kept(
+/// Returns what to store of an answer: nothing for server errors, so that the request can be
+/// repeated; only the fact that it was carried out if the answer is secret or too long.
+pub(crate) fn stored_answer(
     status: StatusCode,
     headers: &HeaderMap,
     body: &Bytes,
@@ -189,8 +193,8 @@ pub(crate) fn kept(
         return None;
     }
     if secret || body.len() > KEPT_BYTES_MAX {
-        let why = if secret { "is shown once" } else { "was too long to be kept" };
-        let detail = format!("this request was done, with status {status}; its answer {why}");
+        let why = if secret { "is shown only once" } else { "was too long to be stored" };
+        let detail = format!("this request was carried out with status {status}; its answer {why}");
         let problem = Problem::new(ProblemType::AnswerNotKept, detail);
         let headers = [("content-type", "application/problem+json")];
         return Some(Answered {
@@ -199,8 +203,8 @@ pub(crate) fn kept(
             body: serde_json::to_vec(&problem).unwrap_or_default(),
         });
     }
-    let worth = [header::CONTENT_TYPE, header::LOCATION, header::ETAG];
-    let headers: BTreeMap<&str, &str> = worth
+    let stored_headers = [header::CONTENT_TYPE, header::LOCATION, header::ETAG];
+    let headers: BTreeMap<&str, &str> = stored_headers
         .iter()
         .filter_map(|name| Some((name.as_str(), headers.get(name)?.to_str().ok()?)))
         .collect();
@@ -225,7 +229,7 @@ fn replay(answer: Answered) -> Response {
     response
 }
 
-/// The key of a request, if it has one.
+/// Reads the key of a request, if there is one.
 pub(crate) fn read_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let mut values = headers.get_all(KEY).iter();
     let Some(value) = values.next() else { return Ok(None) };
@@ -236,8 +240,7 @@ pub(crate) fn read_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
         (Some(key), None) => Ok(Some(key.into())),
         _ => Err(Problem::parameter(
             "Idempotency-Key",
-            "is not one key of 1 to 255 visible characters without spaces; a random UUID is a good \
-             one",
+            "is not one key of 1 to 255 visible ASCII characters without spaces; use a random UUID",
         )),
     }
 }
