@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::config::{CrawlConfig, Fault};
 use crate::crawl::Crawl;
 use crate::hosts::Hosts;
-use crate::keeper::{Listener, PageKeeper};
+use crate::archive::{Listener, PageArchive};
 use crate::settings::CrawlerSettings;
 use crate::silence::Silence;
 
@@ -30,7 +30,7 @@ pub struct Order {
     /// What its file is called, if it writes one: letters, digits and dashes.
     pub export_name: String,
     /// Where pages go.
-    pub keeper: Arc<dyn PageKeeper>,
+    pub archive: Arc<dyn PageArchive>,
     /// Who hears of it.
     pub listener: Arc<dyn Listener>,
     /// What an earlier crawl left behind.

@@ -2,7 +2,7 @@
 //!
 //! A [`Crawler`] is shared by all crawls of a node, because manners are owed by all of them
 //! together: connections to a host, the time between requests, what its robots.txt says. A
-//! [`Crawl`] is one of them. It knows no store and no scheduler: pages go to a [`PageKeeper`], news
+//! [`Crawl`] is one of them. It knows no store and no scheduler: pages go to a [`PageArchive`], news
 //! to a [`Listener`], and every request through an
 //! [`Outbound`](evenkeel_outbound::Outbound), which keeps it away from inner addresses.
 //!
@@ -27,7 +27,7 @@ mod frontier;
 mod glob;
 mod host_robots;
 mod hosts;
-mod keeper;
+mod archive;
 mod normal_url;
 mod robots;
 mod scope;
@@ -41,7 +41,7 @@ pub use config::{CONFIG_FIELDS, CrawlConfig, Fault};
 pub use crawl::Crawl;
 pub use crawler::{Crawler, Order};
 pub use ending::{Ended, Ending};
-pub use keeper::{KeeperError, Listener, PageKeeper};
+pub use archive::{ArchiveError, Listener, PageArchive};
 pub use scope::Reach;
 pub use settings::CrawlerSettings;
 pub use tally::Tally;

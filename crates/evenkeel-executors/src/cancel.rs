@@ -1,42 +1,42 @@
-//! Telling a body to stop.
+//! Cancelling a running attempt.
 
 use tokio::sync::watch;
 
-/// Why a body has to stop.
+/// Why an attempt has to stop.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum CancelReason {
-    /// Somebody asked for it.
+    /// A client cancelled the run.
     Requested,
-    /// The node may no longer run it.
+    /// The node's lease ran out.
     LeaseLost,
-    /// The node is going away and hands it back.
+    /// The node is shutting down. Another node runs the attempt again.
     ShuttingDown,
-    /// It went on for longer than the job allows.
+    /// The attempt ran longer than `max_allowed_duration`.
     TooLong,
-    /// A blackout of its job has begun.
+    /// A blackout of the job has begun.
     Blackout,
-    /// A newer time of its job takes its place.
+    /// A newer run replaces this one (`overlap: replace`).
     Superseded,
-    /// Whoever was called has reported its end, and the store knows.
-    Settled,
+    /// The receiver of a call has reported the end of the attempt, and the store has it.
+    EndReported,
 }
 
-/// The ear of a cancellation. Cheap to clone.
+/// The receiving side of a cancellation. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Cancel(Option<watch::Receiver<Option<CancelReason>>>);
 
-/// The voice of a cancellation. Dropping it cancels nothing.
+/// The sending side of a cancellation. Dropping it cancels nothing.
 #[derive(Debug)]
 pub struct CancelHandle(watch::Sender<Option<CancelReason>>);
 
-/// A cancellation that has not happened yet.
+/// Returns the two sides of a cancellation that has not happened yet.
 pub fn cancellation() -> (CancelHandle, Cancel) {
     let (sender, receiver) = watch::channel(None);
     (CancelHandle(sender), Cancel(Some(receiver)))
 }
 
 impl CancelHandle {
-    /// Tells the body to stop. The first reason stays.
+    /// Cancels the attempt. Later calls do not change the reason.
     pub fn cancel(&self, reason: CancelReason) {
         self.0.send_if_modified(|current| {
             let first = current.is_none();
@@ -45,24 +45,24 @@ impl CancelHandle {
         });
     }
 
-    /// The reason, if it has happened.
+    /// Returns the reason once the attempt is cancelled.
     pub fn reason(&self) -> Option<CancelReason> {
         *self.0.borrow()
     }
 }
 
 impl Cancel {
-    /// One that never happens.
+    /// A cancellation that never happens.
     pub const fn none() -> Self {
         Self(None)
     }
 
-    /// The reason, if it has happened.
+    /// Returns the reason once the attempt is cancelled.
     pub fn reason(&self) -> Option<CancelReason> {
         self.0.as_ref().and_then(|receiver| *receiver.borrow())
     }
 
-    /// Waits until it happens, forever if need be.
+    /// Completes when the attempt is cancelled; never, if it is not.
     pub async fn cancelled(&self) -> CancelReason {
         if let Some(receiver) = &self.0 {
             let mut receiver = receiver.clone();
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_first_reason_stays() {
+    async fn first_reason_of_a_cancellation_stays() {
         let (handle, cancel) = cancellation();
         assert_eq!(cancel.reason(), None);
         handle.cancel(CancelReason::ShuttingDown);

@@ -1,20 +1,19 @@
-//! Reading an executor's configuration, with the blame on the right field.
+//! Readers of `executor_config` whose errors name the field.
 
 use evenkeel_core::executor::ExecutorDeclaration;
 use serde_json::{Map, Value};
 
-/// A configuration an executor does not accept.
+/// An error in `executor_config`.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{field}: {message}")]
 pub struct ConfigFault {
-    /// The field to blame, like `executor_config.url`.
+    /// The path of the field, such as `executor_config.url`.
     pub field: String,
-    /// What is wrong with it.
     pub message: String,
 }
 
 impl ConfigFault {
-    /// A fault of the field `name` of the configuration; of the whole of it, if that is empty.
+    /// Makes a fault of the field `name`, or of the whole configuration if `name` is empty.
     pub(crate) fn new(name: &str, message: impl Into<String>) -> Self {
         let dot = if name.is_empty() { "" } else { "." };
         Self { field: format!("executor_config{dot}{name}"), message: message.into() }
@@ -36,27 +35,26 @@ impl<'a> Fields<'a> {
             Value::Object(fields) => Some(fields),
             _ => return Err(ConfigFault::new("", "must be an object")),
         };
-        let stranger = fields.and_then(|f| f.keys().find(|key| !known.contains(&key.as_str())));
-        match stranger {
-            // A misspelt field that is silently ignored is found out in production.
+        let unknown = fields.and_then(|f| f.keys().find(|key| !known.contains(&key.as_str())));
+        match unknown {
+            // Ignoring a misspelt field would hide the mistake until production.
             Some(key) => Err(ConfigFault::new(key, format!("is not one of {}", known.join(", ")))),
             None => Ok(Self(fields)),
         }
     }
 
-    /// A field, if it is there and not null.
+    /// Returns a field that is set and not null.
     pub(crate) fn get(&self, name: &str) -> Option<&'a Value> {
         self.0.and_then(|fields| fields.get(name)).filter(|value| !value.is_null())
     }
 
-    /// A text, if it is there.
     pub(crate) fn text(&self, name: &str) -> Result<Option<&'a str>, ConfigFault> {
         self.get(name)
             .map(|value| value.as_str().ok_or_else(|| ConfigFault::new(name, "must be a string")))
             .transpose()
     }
 
-    /// A map of names to texts; empty if it is not there.
+    /// Reads an object of strings; an absent field counts as empty.
     pub(crate) fn texts(&self, name: &str) -> Result<Vec<(&'a str, &'a str)>, ConfigFault> {
         let Some(value) = self.get(name) else { return Ok(Vec::new()) };
         let map = value

@@ -1,16 +1,15 @@
-//! Until when the node may run a body.
+//! The lease under which a node may run an attempt.
 
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Until when the node's lease covers a body. All bodies of a node share one channel, so a renewal
-/// costs one write however many there are.
+/// The lease of the node. All attempts of a node share one channel, so a renewal is one write.
 #[derive(Clone, Debug)]
 pub struct Lease(Option<watch::Receiver<Instant>>);
 
-/// Further away than any process lives; timers and `Instant` can still hold it.
+/// Longer than any process lives; timers and `Instant` can still represent it.
 const ENDLESS: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
 #[expect(clippy::disallowed_methods, reason = "lease ends are Instants of this very clock")]
@@ -19,27 +18,27 @@ fn now() -> Instant {
 }
 
 impl Lease {
-    /// A lease that ends when the channel says, renewed by sending a later end.
+    /// A lease that ends when the channel says; sending a later end renews it.
     pub const fn new(until: watch::Receiver<Instant>) -> Self {
         Self(Some(until))
     }
 
-    /// A lease that never ends, for tests and single nodes without one.
+    /// A lease that never ends, for tests.
     pub const fn endless() -> Self {
         Self(None)
     }
 
-    /// When it ends, unless renewed.
+    /// Returns when the lease ends unless it is renewed.
     pub fn until(&self) -> Instant {
         self.0.as_ref().map_or_else(|| now() + ENDLESS, |until| *until.borrow())
     }
 
-    /// How much of it is left; `None` if it is endless.
+    /// Returns the remaining time; `None` if the lease never ends.
     pub fn remaining(&self) -> Option<Duration> {
         self.0.as_ref().map(|until| until.borrow().saturating_duration_since(now()))
     }
 
-    /// Waits for a new end. Forever, if nobody can send one any more.
+    /// Completes at the next renewal; never, if the sender is gone.
     pub async fn renewed(&mut self) {
         if let Some(until) = &mut self.0
             && until.changed().await.is_ok()
@@ -49,7 +48,7 @@ impl Lease {
         std::future::pending::<()>().await;
     }
 
-    /// Waits until it has ended unrenewed.
+    /// Completes when the lease has ended without a renewal.
     pub async fn expired(&mut self) {
         if self.0.is_none() {
             return std::future::pending().await;
@@ -73,7 +72,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_lease_ends_unless_it_is_renewed() {
+    async fn lease_ends_unless_it_is_renewed() {
         let start = now();
         let (sender, receiver) = watch::channel(start + Duration::from_secs(5));
         let mut lease = Lease::new(receiver);
@@ -87,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_lease_has_no_end_in_sight() {
+    fn endless_lease_has_no_end() {
         let lease = Lease::endless();
         assert!(lease.until() > now() + Duration::from_secs(1_000_000));
         assert_eq!(lease.remaining(), None);

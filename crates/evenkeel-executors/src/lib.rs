@@ -1,26 +1,41 @@
-//! What Evenkeel does when a run starts.
+//! Executors: what a job can do when it runs.
 //!
-//! The engine hands an [`Executor`] an [`Invocation`] and gets a [`Report`] back. An executor knows
-//! nothing of the store: what it may do, and for how long, is in the invocation.
+//! The engine gives an [`Executor`] an [`Invocation`] (one attempt) and gets a [`Report`] back.
+//! Executors do not
+//! use the store. All they need, and how long they may run, is in the invocation.
 //!
-//! | kind | does |
-//! |---|---|
-//! | `noop` | nothing, at once or as told; see [`NoopExecutor`] |
-//! | `http`, also `http_callback` | one HTTP call; see [`HttpExecutor`] |
-//! | `crawl` | crawls a site; see [`CrawlExecutor`] |
-//! | `shell` | one program under a [`supervisor`]; see [`ShellExecutor`] |
+//! | executor | folder | does |
+//! |---|---|---|
+//! | [`HttpExecutor`] | `http` | makes one HTTP call |
+//! | [`CrawlExecutor`] | `crawl` | crawls a web site |
+//! | [`ShellExecutor`] | `shell`, [`supervisor`] | runs one program under a supervisor process |
+//! | [`NoopExecutor`] | `noop` | does nothing, or sleeps and fails as configured |
+//! | [`NoExecutor`] | `none` | fails jobs that have nothing to run |
 //!
-//! Effects are at-least-once under crashes, so every executor passes the run's id, the attempt and
-//! the fence on to what it calls.
+//! Each executor declares its name, aliases, configuration fields and what viewers may see of them
+//! in an [`ExecutorDeclaration`] next to its code; [`CATALOG`] lists the declarations. The
+//! [`Registry`] has the executors that a node has enabled.
+//!
+//! Shared parts: [`LiveReport`] carries progress, log and checkpoints from a running attempt to the
+//! engine;
+//! [`Cancel`] and [`Lease`] end it early; `template` fills in `{{payload.x}}`; [`WithSecrets`]
+//! fills in secrets and masks
+//! them in the output.
+//!
+//! An attempt may run twice after a crash. So every executor passes the run's id, the attempt
+//! number
+//! and the fence to what it calls, and receivers can recognise the repetition.
 
 mod cancel;
 mod config;
 mod crawl;
 mod http;
 mod lease;
+mod live_report;
 mod log_buffer;
 mod none;
 mod noop;
+mod permit;
 mod registry;
 mod report;
 mod secrets;
@@ -28,7 +43,6 @@ mod shell;
 pub mod supervisor;
 mod tail;
 mod template;
-mod wire;
 
 use std::sync::Arc;
 
@@ -37,11 +51,12 @@ use evenkeel_core::executor::ExecutorCatalog;
 
 pub use cancel::{Cancel, CancelHandle, CancelReason, cancellation};
 pub use config::ConfigFault;
-pub use crawl::{CrawlExecutor, Library};
+pub use crawl::{CrawlExecutor, PageArchives};
 pub use evenkeel_core::executor::ExecutorDeclaration;
-pub use evenkeel_crawler::{CrawlerSettings, KeeperError, PageKeeper};
+pub use evenkeel_crawler::{ArchiveError, CrawlerSettings, PageArchive};
 pub use http::{HttpExecutor, HttpSettings, Identities, SigningKeys, WallClock};
 pub use lease::Lease;
+pub use live_report::{CHECKPOINT_BYTES_MAX, CheckpointTooLarge, LiveReport, LiveUpdate};
 pub use log_buffer::LOG_BYTES_DEFAULT;
 pub use none::NoExecutor;
 pub use noop::{DECLARATION as NOOP, NoopExecutor};
@@ -49,11 +64,10 @@ pub use registry::Registry;
 pub use report::Report;
 pub use secrets::WithSecrets;
 pub use shell::{
-    CgroupUse, Containment, NoCgroup, NoWall, ShellExecutor, ShellSettings, SupervisorCommand,
-    Tenants, WallSettings, is_root, is_user, nobody, try_wall,
+    CgroupUse, Containment, NoCgroup, NoSandbox, SandboxSettings, ShellExecutor, ShellSettings,
+    SupervisorCommand, Tenants, is_root, is_user, nobody, try_sandbox,
 };
 pub use tail::TAIL_BYTES_MAX;
-pub use wire::{CHECKPOINT_BYTES_MAX, CheckpointTooLarge, News, Wire};
 
 /// All executors of the program, one line each. The server decides which of them are enabled.
 pub static CATALOG: ExecutorCatalog = ExecutorCatalog::new(&[
@@ -63,10 +77,9 @@ pub static CATALOG: ExecutorCatalog = ExecutorCatalog::new(&[
     &shell::DECLARATION,
 ]);
 
-/// Something that can run a job.
+/// Runs the attempts of jobs of one kind.
 #[async_trait]
 pub trait Executor: Send + Sync + 'static {
-    /// Returns what the executor declares about itself.
     fn declaration(&self) -> &'static ExecutorDeclaration;
 
     /// Refuses a bad configuration when a job of `tenant` is created or changed. Templates in the
@@ -78,44 +91,39 @@ pub trait Executor: Send + Sync + 'static {
         payload: &serde_json::Value,
     ) -> Result<(), ConfigFault>;
 
-    /// Runs one attempt to its end. It ends early, and the body with it, when the invocation is
-    /// cancelled or its lease runs out, and also if the future is dropped.
+    /// Runs one attempt to its end. Ends the attempt early if it is cancelled, if its lease runs
+    /// out, or if the future is dropped.
     async fn run(&self, invocation: Invocation) -> Report;
 }
 
-/// One attempt to run, and the right to run it.
+/// One attempt to run, with everything the executor may use.
 #[derive(Clone, Debug)]
 pub struct Invocation {
-    /// Which attempt of which run: the ids and the scheduled time come from it.
+    /// The attempt: its job, scheduled time and number.
     pub key: evenkeel_core::AttemptKey,
     /// The id of `key`, for the body and the receivers of its calls.
     pub id: evenkeel_core::AttemptId,
-    /// The right to write results, for those the body talks to.
+    /// The fence of the attempt. Receivers refuse messages with an older fence.
     pub fence: evenkeel_core::lease::Fence,
-    /// Whose it is.
     pub tenant: evenkeel_core::TenantNo,
-    /// When it was claimed.
+    /// When the node claimed the attempt.
     pub started_at: evenkeel_core::Timestamp,
-    /// What to run.
     pub definition: Arc<evenkeel_core::Definition>,
-    /// What an earlier attempt left behind.
+    /// The checkpoint that an earlier attempt of the run has saved.
     pub checkpoint: Option<Vec<u8>>,
-    /// Says when to stop.
     pub cancel: Cancel,
-    /// Says until when this node may run it.
     pub lease: Lease,
-    /// Takes what the body says while it runs.
-    pub wire: Wire,
+    pub live: LiveReport,
 }
 
 impl Invocation {
-    /// When it will be ended if it is not done by then, if ever.
+    /// Returns when the engine will cancel the attempt, if the job has `max_allowed_duration`.
     pub fn deadline(&self) -> Option<evenkeel_core::Timestamp> {
         self.definition.max_allowed_duration.map(|allowed| self.started_at.saturating_add(allowed))
     }
 }
 
-/// Resolves when a body has to end although it isn't done, with the reason.
+/// Completes with the reason when the attempt is cancelled or its lease runs out.
 async fn interrupted(cancel: &Cancel, lease: &mut Lease) -> CancelReason {
     tokio::select! {
         reason = cancel.cancelled() => reason,

@@ -1,23 +1,24 @@
-//! The beginning and the end of what a body prints, however much that is.
+//! Keeps the beginning and the end of an attempt's log within a byte limit.
 
 use std::collections::VecDeque;
 
 use evenkeel_core::secret::Masks;
 use evenkeel_core::{LogChunk, LogStream, RunLog, Span, Timestamp};
 
-/// So much of a log is kept if nothing else is set.
+/// The size of a log, unless the server sets another.
 pub const LOG_BYTES_DEFAULT: usize = 256 * 1024;
 
-/// What arrives on one stream within this time counts as having arrived at once.
+/// Output of one stream within this time becomes one chunk.
 const TOGETHER: Span = Span::from_millis(10);
 
-/// A chunk does not grow beyond this, so that dropping the oldest one frees memory.
+/// Chunks stay this small, so that dropping the oldest chunk frees memory.
 const CHUNK_BYTES_MAX: usize = 8 * 1024;
 
-/// What a chunk costs beside its text. A body that prints single bytes must not fill the memory.
+/// What a chunk costs besides its text. Without it, a program that prints single bytes could fill
+/// the memory.
 const CHUNK_COST: usize = 32;
 
-/// A log that is being written.
+/// The log of a running attempt.
 pub(crate) struct LogBuffer {
     limit: usize,
     head: VecDeque<LogChunk>,
@@ -32,7 +33,8 @@ pub(crate) struct LogBuffer {
 }
 
 impl LogBuffer {
-    /// An empty one that keeps about `limit` bytes: a quarter of the beginning, the rest of the end.
+    /// Makes an empty log that keeps about `limit` bytes: a quarter for the beginning, the rest for
+    /// the end.
     pub(crate) const fn new(limit: usize) -> Self {
         Self {
             limit,
@@ -47,8 +49,8 @@ impl LogBuffer {
         }
     }
 
-    /// Takes in what arrived at `at`. Values of secrets are masked before anything is cut, so that
-    /// neither a value that arrives in pieces nor a part of one is kept.
+    /// Appends what arrived at `at`. Secrets are masked before the log is cut, so that no part of a
+    /// secret stays, even if it arrives in pieces.
     pub(crate) fn push(&mut self, stream: LogStream, at: Timestamp, bytes: &[u8], masks: &Masks) {
         let mut text = self.decoders[stream as usize].decode(bytes);
         if !masks.is_empty() {
@@ -59,7 +61,7 @@ impl LogBuffer {
         self.push_text(stream, at, &text);
     }
 
-    /// Nothing more comes: a character that was begun stays broken.
+    /// Flushes text that was held back. An incomplete character becomes U+FFFD.
     pub(crate) fn finish(&mut self, at: Timestamp, masks: &Masks) {
         for stream in LogStream::ALL {
             let mut text = std::mem::take(&mut self.held[stream as usize]);
@@ -79,8 +81,8 @@ impl LogBuffer {
 
     fn push_piece(&mut self, stream: LogStream, at: Timestamp, mut piece: &str) {
         if !self.is_head_full {
-            let room = (self.limit / 4).saturating_sub(self.head_cost + CHUNK_COST);
-            let (fits, rest) = piece.split_at(boundary(piece, room));
+            let available = (self.limit / 4).saturating_sub(self.head_cost + CHUNK_COST);
+            let (fits, rest) = piece.split_at(boundary(piece, available));
             self.is_head_full = !rest.is_empty();
             self.head_cost += self.append(true, stream, at, fits);
             piece = rest;
@@ -93,7 +95,7 @@ impl LogBuffer {
         }
     }
 
-    /// Adds to one of the ends. Returns what that costs.
+    /// Appends to the beginning or the end, and returns the cost.
     fn append(&mut self, is_head: bool, stream: LogStream, at: Timestamp, text: &str) -> usize {
         if text.is_empty() {
             return 0;
@@ -113,39 +115,39 @@ impl LogBuffer {
         text.len() + CHUNK_COST
     }
 
-    /// Several chunks fit into either end of a small log, too.
+    /// Limits chunks so that several fit into either end of a small log.
     fn chunk_max(&self) -> usize {
         (self.limit / 8).clamp(4, CHUNK_BYTES_MAX)
     }
 
-    /// Was nothing printed?
+    /// True if nothing was printed.
     pub(crate) const fn is_empty(&self) -> bool {
         self.total == 0
     }
 
-    /// The log so far, in at most about `limit` bytes.
+    /// Returns the log so far in about `limit` bytes.
     pub(crate) fn snapshot(&self, limit: usize) -> RunLog {
         let all = || self.head.iter().chain(&self.tail);
         if limit >= self.limit || self.head_cost + self.tail_cost <= limit {
             return RunLog { chunks: all().cloned().collect(), total: self.total };
         }
         let mut chunks: Vec<LogChunk> = Vec::new();
-        let mut room = limit / 4;
+        let mut available = limit / 4;
         for chunk in all() {
-            let keep = boundary(&chunk.text, room.saturating_sub(CHUNK_COST));
+            let keep = boundary(&chunk.text, available.saturating_sub(CHUNK_COST));
             if keep > 0 {
                 chunks.push(LogChunk { text: chunk.text[..keep].to_owned(), ..chunk.clone() });
             }
             if keep < chunk.text.len() {
                 break;
             }
-            room -= cost(chunk);
+            available -= cost(chunk);
         }
         let shown = chunks.last().map_or(0, LogChunk::end);
         let mut end = Vec::new();
-        let mut room = limit - limit / 4;
+        let mut available = limit - limit / 4;
         for chunk in all().rev() {
-            let keep = chunk.text.len().min(room.saturating_sub(CHUNK_COST));
+            let keep = chunk.text.len().min(available.saturating_sub(CHUNK_COST));
             let known = shown.saturating_sub(chunk.offset) as usize;
             let from = ceiling(&chunk.text, (chunk.text.len() - keep).max(known));
             if from < chunk.text.len() {
@@ -155,7 +157,7 @@ impl LogBuffer {
             if from > 0 {
                 break;
             }
-            room -= cost(chunk);
+            available -= cost(chunk);
         }
         chunks.extend(end.into_iter().rev());
         RunLog { chunks, total: self.total }
@@ -166,30 +168,30 @@ fn cost(chunk: &LogChunk) -> usize {
     chunk.text.len() + CHUNK_COST
 }
 
-/// The largest boundary between characters that is not after `at`.
+/// Returns the last character boundary up to `at`.
 fn boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
-/// The smallest boundary between characters that is not before `at`.
+/// Returns the first character boundary from `at` on.
 fn ceiling(text: &str, at: usize) -> usize {
     (at..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
 }
 
-/// Makes text of bytes that may be cut anywhere. PostgreSQL takes neither NUL nor invalid UTF-8 in a
-/// text: both become U+FFFD.
+/// Decodes bytes that may be cut anywhere. NUL and invalid UTF-8, which PostgreSQL refuses, become
+/// U+FFFD.
 struct Decoder {
-    /// The beginning of a character.
-    begun: Vec<u8>,
+    /// The first bytes of an incomplete character.
+    incomplete: Vec<u8>,
 }
 
 impl Decoder {
     const fn new() -> Self {
-        Self { begun: Vec::new() }
+        Self { incomplete: Vec::new() }
     }
 
     fn decode(&mut self, bytes: &[u8]) -> String {
-        let mut all = std::mem::take(&mut self.begun);
+        let mut all = std::mem::take(&mut self.incomplete);
         all.extend_from_slice(bytes);
         let mut text = String::with_capacity(all.len());
         let mut chunks = all.utf8_chunks().peekable();
@@ -199,10 +201,10 @@ impl Decoder {
                 c => c,
             }));
             let invalid = chunk.invalid();
-            let is_begun = chunks.peek().is_none()
+            let is_incomplete = chunks.peek().is_none()
                 && std::str::from_utf8(invalid).is_err_and(|error| error.error_len().is_none());
-            if is_begun {
-                self.begun = invalid.to_vec();
+            if is_incomplete {
+                self.incomplete = invalid.to_vec();
             } else if !invalid.is_empty() {
                 text.push(char::REPLACEMENT_CHARACTER);
             }
@@ -211,7 +213,7 @@ impl Decoder {
     }
 
     fn finish(&mut self) -> &'static str {
-        if std::mem::take(&mut self.begun).is_empty() { "" } else { "\u{fffd}" }
+        if std::mem::take(&mut self.incomplete).is_empty() { "" } else { "\u{fffd}" }
     }
 }
 
@@ -235,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn both_streams_are_kept_in_order_with_their_times() {
+    fn log_keeps_both_streams_in_order_with_times() {
         let pieces: [(_, _, &[u8]); 5] = [
             (Stdout, 0, b"a\n"),
             (Stdout, 5, b"b\n"),
@@ -246,14 +248,14 @@ mod tests {
         let log = buffer(LOG_BYTES_DEFAULT, &pieces).snapshot(LOG_BYTES_DEFAULT);
         let chunks: Vec<_> =
             log.chunks.iter().map(|c| (c.stream, c.at.unwrap(), c.text.as_str())).collect();
-        // What arrives at once, and what belongs to one line, is one chunk.
+        // Output of the same moment, or of the same line, is one chunk.
         let expected =
             [(Stdout, at(0), "a\nb\n"), (Stderr, at(6), "x\n"), (Stdout, at(30), "cc\n")];
         assert_eq!(chunks, expected);
     }
 
     #[test]
-    fn a_long_log_keeps_its_beginning_and_its_end() {
+    fn long_log_keeps_its_beginning_and_end() {
         let mut long = LogBuffer::new(4000);
         (0..1000).for_each(|n| {
             long.push(Stdout, at(0), format!("line {n}\n").as_bytes(), &Masks::default());
@@ -268,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_character_that_arrives_in_two_pieces_is_one() {
+    fn log_joins_a_character_that_arrives_in_two_pieces() {
         let whole = buffer(1000, &[(Stdout, 0, &[0xc3]), (Stderr, 0, b"x"), (Stdout, 0, &[0xbc])]);
         assert_eq!(whole.snapshot(1000).text(Some(Stdout)), "ü");
         let mut broken = buffer(1000, &[(Stdout, 0, b"a\0b\xff\xc3"), (Stdout, 0, b"c\xe2\x82")]);
@@ -277,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn the_value_of_a_secret_is_masked_where_the_log_is_cut() {
+    fn log_masks_secrets_before_it_is_cut() {
         let masks = Masks::new(["hunter22"]);
         let mut cut = LogBuffer::new(400);
         for n in 0..200 {
@@ -293,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_prints_single_bytes_does_not_fill_the_memory() {
+    fn log_of_single_bytes_does_not_fill_the_memory() {
         let mut buffer = LogBuffer::new(10_000);
         (0..100_000).for_each(|n| {
             buffer.push(
@@ -308,9 +310,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is kept stands at the place at which it was printed.
+        /// Kept text is found at its offset in the printed text.
         #[test]
-        fn what_is_kept_is_what_was_printed(
+        fn log_keeps_what_was_printed(
             pieces in prop::collection::vec((any::<bool>(), "[a-cü\n]{1,40}", 0_i64..30), 0..40),
             limit in 200_usize..2000,
             smaller in 150_usize..2000,
@@ -330,7 +332,7 @@ mod tests {
                     prop_assert_eq!(&printed[from..from + chunk.text.len()], &chunk.text);
                     expected = chunk.end();
                 }
-                prop_assert_eq!(expected, log.total, "the end is always there");
+                prop_assert_eq!(expected, log.total, "the end is always kept");
                 prop_assert_eq!(&RunLog::decode(&log.encode()).text(None), &log.text(None));
             }
             if printed.len() + pieces.len() * CHUNK_COST <= limit / 4 {

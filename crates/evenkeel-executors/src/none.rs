@@ -1,16 +1,15 @@
-//! The executor of jobs that have none.
+//! The executor of jobs that have nothing to run yet.
 
 use async_trait::async_trait;
 use evenkeel_core::TenantNo;
-use evenkeel_core::chain::Again;
 use evenkeel_core::executor::ExecutorDeclaration;
 use evenkeel_core::job::ExecutorSpec;
 use serde_json::Value;
 
 use crate::{ConfigFault, Executor, Invocation, Report};
 
-/// Fails, for good: there is nothing to run. Jobs have it that name a target of which nobody knows
-/// the address; no job can ask for it.
+/// Fails every attempt without retries. A job gets this executor if it names a target that has no
+/// `url`; `executor_type` cannot name it.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct NoExecutor;
 
@@ -31,9 +30,9 @@ impl Executor for NoExecutor {
 
     async fn run(&self, _invocation: Invocation) -> Report {
         let error = format!(
-            "{}: the job names no executor_type and no target with a url; give it one of them",
+            "{}: the job has no executor_type and its target has no url; set one of them",
             ExecutorSpec::NO_EXECUTOR
         );
-        Report { again: Again::Never, ..Report::failed(error) }
+        Report::failed_for_good(error)
     }
 }

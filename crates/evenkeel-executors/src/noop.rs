@@ -1,4 +1,4 @@
-//! The executor that does nothing.
+//! The executor that does nothing, for benchmarks, rehearsals and tests.
 
 use std::time::Duration;
 
@@ -10,19 +10,12 @@ use serde_json::Value;
 use crate::config::Fields;
 use crate::{ConfigFault, Executor, Invocation, Report, interrupted};
 
-/// Does nothing, at once: for measuring, for rehearsals, for tests.
+/// Sleeps and fails as configured. `docs/executors.md` describes the fields.
 ///
-/// | field | |
-/// |---|---|
-/// | `sleep_ms` | takes that long, a day at most |
-/// | `jitter_ms` | and up to that much longer |
-/// | `fail` | fails with this message |
-/// | `fail_rate` | only so many of its attempts fail, from 0 for none to 1 for all |
-///
-/// It is silent while it sleeps: an attempt that sleeps longer than the job's timeout is timed out then.
-///
-/// Which attempts fail, and how much longer each takes, follows from the run and the attempt
-/// alone: a rehearsal can be repeated.
+/// The executor sends no heartbeats while it sleeps, so an attempt that sleeps longer than the
+/// job's timeout times out.
+/// The jitter and the failures depend only on the run and the attempt number, so a rehearsal can be
+/// repeated.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct NoopExecutor;
 
@@ -84,7 +77,7 @@ impl<'a> NoopConfig<'a> {
 
     fn report(&self, key: AttemptKey) -> Report {
         if self.fail_rate > 0.0 && unit(key, "fail") < self.fail_rate {
-            Report::failed(self.fail.unwrap_or("failed, as fail_rate wants some to"))
+            Report::failed(self.fail.unwrap_or("failed on purpose, because of fail_rate"))
         } else {
             Report::completed()
         }
@@ -98,7 +91,7 @@ fn millis(fields: &Fields<'_>, name: &str) -> Result<u64, ConfigFault> {
     })
 }
 
-/// A number from 0 up to 1 that looks random but follows from the attempt and the purpose alone.
+/// Returns a pseudo-random number in `0.0..1.0` that depends only on the attempt and `purpose`.
 fn unit(key: AttemptKey, purpose: &str) -> f64 {
     let numbers = [
         key.scheduled_at.as_micros() as u64,
@@ -111,7 +104,7 @@ fn unit(key: AttemptKey, purpose: &str) -> f64 {
     (mixed >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// Spreads any change of `x` over all its bits (the finisher of SplitMix64).
+/// Spreads any change of `x` over all bits (the finalizer of SplitMix64).
 const fn mix(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -141,7 +134,7 @@ impl Executor for NoopExecutor {
                 () = tokio::time::sleep(sleep.min(silence)) => {
                     if sleep > silence {
                         let silence = invocation.definition.timeout;
-                        return Report::timed_out(format!("it slept for {silence} (timeout_sec)"));
+                        return Report::timed_out(format!("slept longer than {silence} (timeout_sec)"));
                     }
                 }
                 reason = interrupted(&invocation.cancel, &mut invocation.lease) => {

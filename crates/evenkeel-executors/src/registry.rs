@@ -1,4 +1,4 @@
-//! The executors of a node.
+//! The executors that a node has enabled.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,24 +8,23 @@ use evenkeel_core::secret::SecretSource;
 
 use crate::{Executor, WithSecrets};
 
-/// The executors of a node, by kind.
+/// The enabled executors by name.
 #[derive(Clone, Default)]
 pub struct Registry(BTreeMap<&'static str, Arc<dyn Executor>>);
 
 impl Registry {
-    /// One without any.
     pub const fn new() -> Self {
         Self(BTreeMap::new())
     }
 
-    /// This one with `executor` as well; it replaces another of its kind.
+    /// Adds `executor`, which replaces another with the same name.
     #[must_use]
     pub fn with(mut self, executor: Arc<dyn Executor>) -> Self {
         self.0.insert(executor.declaration().kind, executor);
         self
     }
 
-    /// This one with values of secrets for all executors that take any.
+    /// Lets all executors that resolve secrets look them up in `source`.
     #[must_use]
     pub fn with_secrets(self, source: &Arc<dyn SecretSource>) -> Self {
         let wrap = |(kind, executor): (&'static str, Arc<dyn Executor>)| {
@@ -44,7 +43,7 @@ impl Registry {
         self.0.get(kind).or_else(|| self.0.values().find(has_alias))
     }
 
-    /// The kinds that jobs may name, in alphabetical order, without other words for them.
+    /// Returns the names that jobs may use as `executor_type`, sorted, without aliases.
     pub fn kinds(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.0.keys().copied().filter(|kind| *kind != ExecutorSpec::NONE)
     }

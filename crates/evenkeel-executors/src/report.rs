@@ -41,10 +41,10 @@ impl Report {
     pub fn timed_out(error: impl Into<String>) -> Self {
         Self::new(Outcome::TimedOut, Some(tail::clean(error.into())))
     }
-/// The attempt failed, and the job's retries would fail alike.
-pub fn failed_for_good(error: impl Into<String>) -> Self {
-    Self { again: RetryHint::Never, ..Self::failed(error) }
-}
+    /// The attempt failed, and the job's retries would fail alike.
+    pub fn failed_for_good(error: impl Into<String>) -> Self {
+        Self { again: RetryHint::Never, ..Self::failed(error) }
+    }
 
     /// The attempt was cancelled for `reason`.
     pub fn cancelled(reason: CancelReason) -> Self {
@@ -53,7 +53,7 @@ pub fn failed_for_good(error: impl Into<String>) -> Self {
             CancelReason::LeaseLost => (Outcome::Cancelled, "the node lost its lease"),
             CancelReason::ShuttingDown => (Outcome::Cancelled, "the node is shutting down"),
             CancelReason::EndReported => {
-            (Outcome::Cancelled, "the receiver reported the end of the attempt")
+                (Outcome::Cancelled, "the receiver reported the end of the attempt")
             }
             CancelReason::TooLong => (Outcome::TimedOut, "ran longer than max_allowed_duration"),
             CancelReason::Blackout => (Outcome::Failed, "ended by a blackout of the job"),

@@ -26,7 +26,11 @@ impl WithSecrets {
 
     /// Returns the configuration and payload with placeholders for secrets, or an error if a field
     /// that takes no secrets refers to one.
-    fn with_placeholders(&self, config: &Value, payload: &Value) -> Result<(Value, Value), ConfigFault> {
+    fn with_placeholders(
+        &self,
+        config: &Value,
+        payload: &Value,
+    ) -> Result<(Value, Value), ConfigFault> {
         let ExecutorDeclaration { kind, fields, .. } = self.declaration();
         let Some(wrong) = secret::misplaced(config, payload, fields) else {
             return Ok(secret::placeholders(config, payload, fields));

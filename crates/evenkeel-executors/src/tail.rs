@@ -1,11 +1,11 @@
-//! The end of a long output, fit for the store.
+//! The last bytes of a long text, in a form that both stores accept.
 
 use std::collections::VecDeque;
 
-/// At most so many bytes of an answer or an error are kept, not counting the mark of what was cut.
+/// At most this many bytes of a response or an error are kept, besides the note about what was cut.
 pub const TAIL_BYTES_MAX: usize = 64 * 1024;
 
-/// The last bytes of a stream, however long it is.
+/// Keeps the last bytes of a stream.
 #[derive(Default)]
 pub(crate) struct Tail {
     kept: VecDeque<u8>,
@@ -13,7 +13,6 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    /// Takes in the next bytes.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         let useful = &bytes[bytes.len().saturating_sub(TAIL_BYTES_MAX)..];
         let excess = (self.kept.len() + useful.len()).saturating_sub(TAIL_BYTES_MAX);
@@ -22,25 +21,25 @@ impl Tail {
         self.left_out += (bytes.len() - useful.len() + excess) as u64;
     }
 
-    /// What was kept, as text; `None` if there was nothing.
+    /// Returns the kept bytes as text; `None` if the stream was empty.
     pub(crate) fn into_text(mut self) -> Option<String> {
         let bytes = self.kept.make_contiguous();
         (!bytes.is_empty()).then(|| text(bytes, self.left_out))
     }
 }
 
-/// A text fit for the store.
+/// Returns `text` in a form that both stores accept.
 pub(crate) fn clean(text: String) -> String {
     let fits = text.len() <= TAIL_BYTES_MAX && !text.contains('\0');
     if fits { text } else { self::text(text.as_bytes(), 0) }
 }
 
-/// PostgreSQL takes neither NUL nor invalid UTF-8 in a text: both become U+FFFD. That makes a text
-/// longer, so it is cut once more.
+/// Decodes the bytes. NUL and invalid UTF-8, which PostgreSQL refuses, become U+FFFD. Replacements
+/// are longer, so the text is cut again.
 fn text(bytes: &[u8], mut left_out: u64) -> String {
     let mut start = 0;
     if left_out > 0 {
-        // The cut may have gone through a character; its rest means nothing.
+        // Skip the rest of a character that was cut.
         start = bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();
     }
     let mut excess = pieces(&bytes[start..])
@@ -63,7 +62,7 @@ fn text(bytes: &[u8], mut left_out: u64) -> String {
     text
 }
 
-/// The characters to show, each with the number of bytes it stands for.
+/// Returns the decoded characters, each with the number of bytes it was decoded from.
 fn pieces(bytes: &[u8]) -> impl Iterator<Item = (usize, char)> + '_ {
     bytes.utf8_chunks().flat_map(|chunk| {
         let valid = chunk.valid().chars().map(|c| match c {
@@ -87,13 +86,13 @@ mod tests {
     }
 
     #[test]
-    fn a_short_output_is_kept_as_it_is() {
+    fn tail_keeps_a_short_output() {
         assert_eq!(tail_of(&[b"one ", "zwei ü".as_bytes()]).as_deref(), Some("one zwei ü"));
         assert_eq!(tail_of(&[]), None);
     }
 
     #[test]
-    fn a_long_output_keeps_its_end_and_says_what_is_missing() {
+    fn tail_of_a_long_output_notes_what_is_missing() {
         let text = tail_of(&[&[b'a'; 1000], &[b'b'; TAIL_BYTES_MAX - 1], b"c"]).unwrap();
         let rest = text.strip_prefix("… 1000 bytes left out\n").unwrap();
         assert_eq!(rest.len(), TAIL_BYTES_MAX);
@@ -101,25 +100,25 @@ mod tests {
     }
 
     #[test]
-    fn one_huge_chunk_is_cut_too() {
+    fn tail_cuts_one_huge_chunk() {
         let text = tail_of(&[b"x", &vec![b'y'; 10 * TAIL_BYTES_MAX]]).unwrap();
         let missing = 9 * TAIL_BYTES_MAX + 1;
         assert!(text.starts_with(&format!("… {missing} bytes left out\n")));
     }
 
     #[test]
-    fn nul_and_broken_characters_are_replaced() {
+    fn tail_replaces_nul_and_broken_characters() {
         assert_eq!(tail_of(&[b"a\0b\xffc"]).as_deref(), Some("a\u{fffd}b\u{fffd}c"));
     }
 
     #[test]
-    fn a_cut_character_leaves_no_trace() {
+    fn tail_skips_a_cut_character() {
         let text = tail_of(&["ü".repeat(TAIL_BYTES_MAX / 2).as_bytes(), b"!"]).unwrap();
         assert!(text.starts_with("… 2 bytes left out\nü"), "{}", &text[..40]);
     }
 
     #[test]
-    fn replacements_do_not_make_it_longer_than_allowed() {
+    fn tail_stays_within_its_limit_despite_replacements() {
         let text = tail_of(&[&[0; TAIL_BYTES_MAX]]).unwrap();
         assert!(text.len() <= TAIL_BYTES_MAX + 40, "{}", text.len());
         let kept = TAIL_BYTES_MAX / 3;

@@ -1,13 +1,12 @@
-//! Values in a job's configuration that are filled in when it runs.
+//! Templates in a job's configuration, filled in when an attempt starts.
 
 use evenkeel_core::{AttemptId, AttemptKey, JobNo, RunIds, Timestamp, lease::Fence};
 use serde_json::Value;
 
-/// A text with places to be filled in: `{{run_id}}`, `{{execution_id}}`, `{{attempt}}`, `{{fence}}`,
-/// `{{scheduled_at}}`, and `{{payload.a.0.b}}` for what the payload holds there. Texts go in as
-/// they are, everything else as JSON. `{{"text"}}`, a JSON text, stands for that text and is not read
-/// again: values of secrets come like that, and `{{` can be written so. Nothing else is special, so
-/// `{` alone is only that.
+/// A text with variables: `{{run_id}}`, `{{execution_id}}`, `{{attempt}}`, `{{fence}}`,
+/// `{{scheduled_at}}`, and `{{payload.a.0.b}}` for a value inside the payload. Strings are inserted
+/// as text, other values as JSON. `{{"text"}}`, a JSON string, inserts that text without reading it
+/// again; secrets are inserted this way, and `{{` can be written so. A single `{` has no meaning.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Template(Vec<Piece>);
 
@@ -23,18 +22,17 @@ enum Piece {
     Literal(String),
 }
 
-/// No text becomes longer than this by being filled in: a payload can be asked for many times.
+/// Limit for a filled-in text, because a template may refer to a large payload many times.
 pub(crate) const FILLED_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// How long texts may become by being filled in, all together.
+/// The bytes that several filled-in texts may have together.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct ByteBudget {
     max: usize,
     left: usize,
 }
 
-impl Room {
-    /// For so many bytes.
+impl ByteBudget {
     pub(crate) const fn new(max: usize) -> Self {
         Self { max, left: max }
     }
@@ -43,8 +41,8 @@ impl Room {
         if text.len() <= self.left {
             return Ok(());
         }
-        let beside = if self.left < self.max { ", with what comes before it," } else { "" };
-        Err(format!("is longer than {} bytes{beside} once filled in", self.max))
+        let shared = if self.left < self.max { ", with what comes before it," } else { "" };
+        Err(format!("is longer than {} bytes{shared} once filled in", self.max))
     }
 
     fn take(&mut self, text: &str) -> Result<(), String> {
@@ -54,7 +52,7 @@ impl Room {
     }
 }
 
-/// What templates are filled with.
+/// The values of the variables.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Values<'a> {
     pub(crate) id: AttemptId,
@@ -63,24 +61,24 @@ pub(crate) struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// Values of an arbitrary run, to check a configuration before the first run.
+    /// Returns the values of an example run, to check a configuration before the first run.
     pub(crate) fn example(payload: &'a Value) -> Self {
         let key = AttemptKey::regular(JobNo(1), Timestamp::MIN);
         Self { id: RunIds::new(b"example").attempt_id(key), fence: Fence(1), payload }
     }
 }
 
-/// What is done to values so that they can't change the meaning of what is around them.
+/// How values are escaped, so that they cannot change the meaning of the text around them.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Escape {
-    /// Nothing: the text has no syntax.
+    /// No escaping: the text has no syntax.
     None,
-    /// They become one part of a URL's path or query.
+    /// Percent-encoding, for one part of a URL's path or query.
     Url,
 }
 
 impl Template {
-    /// Reads a template. The message says what is wrong.
+    /// Parses a template. An error says what is wrong.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut pieces = Vec::new();
         let mut rest = text;
@@ -100,9 +98,9 @@ impl Template {
         Ok(Self(pieces))
     }
 
-    /// Reads a text into which only values of the run are filled: their form is fixed, so no program
-    /// can take them for anything else. The payload is refused, because a program that is an
-    /// interpreter could run it. All other braces are text.
+    /// Parses an argument or environment variable of a program. Only variables of the run are
+    /// filled in: their format is fixed, so no program can misread them. The payload is refused,
+    /// because an interpreter could execute it. Other braces are plain text.
     pub(crate) fn of_run(text: &str) -> Result<Self, String> {
         let mut pieces = Vec::new();
         let mut rest = text;
@@ -126,7 +124,7 @@ impl Template {
                     let before = (&rest[..start], Some(piece));
                     (before, &rest[start + 2 + name.len() + 2..])
                 }
-                // Only the first brace, so that in `{{{attempt}}` the second pair is seen.
+                // Skip only the first brace, so that `{{{attempt}}` finds the variable.
                 None => ((&rest[..=start], None), &rest[start + 1..]),
             };
             push_text(&mut pieces, before.0);
@@ -137,7 +135,7 @@ impl Template {
         Ok(Self(pieces))
     }
 
-    /// Refuses a template that asks for what the payload does not have.
+    /// Refuses a template that refers to a value that the payload does not have.
     pub(crate) fn check(&self, payload: &Value) -> Result<(), String> {
         self.0.iter().try_for_each(|piece| match piece {
             Piece::Payload(path) => find(payload, path).map(drop),
@@ -145,7 +143,7 @@ impl Template {
         })
     }
 
-    /// The text itself, if there is nothing to be filled in.
+    /// Returns the text if it has no variables.
     pub(crate) fn plain(&self) -> Option<&str> {
         match &self.0[..] {
             [] => Some(""),
@@ -154,13 +152,13 @@ impl Template {
         }
     }
 
-    /// Has it no place to be filled in?
+    /// True if the text has no variables.
     pub(crate) fn is_plain(&self) -> bool {
         self.0.iter().all(|piece| matches!(piece, Piece::Text(_)))
     }
 
-    /// The value of the payload that a template of one such place alone stands for, as it is:
-    /// where JSON is made, a number stays a number.
+    /// Returns the JSON value if the template is a single `{{payload…}}`: in a JSON body, a number
+    /// then stays a number.
     pub(crate) fn whole<'v>(&self, values: &Values<'v>) -> Option<Result<&'v Value, String>> {
         match &self.0[..] {
             [Piece::Payload(path)] => Some(find(values.payload, path)),
@@ -168,17 +166,16 @@ impl Template {
         }
     }
 
-    /// The text with everything filled in.
     pub(crate) fn fill(&self, values: &Values<'_>, escape: Escape) -> Result<String, String> {
-        self.fill_within(values, escape, &mut Room::new(FILLED_BYTES_MAX))
+        self.fill_within(values, escape, &mut ByteBudget::new(FILLED_BYTES_MAX))
     }
 
-    /// The same, for one of several texts that share some room.
+    /// Like [`fill`](Self::fill), for one of several texts with a common limit.
     pub(crate) fn fill_within(
         &self,
         values: &Values<'_>,
         escape: Escape,
-        room: &mut Room,
+        budget: &mut ByteBudget,
     ) -> Result<String, String> {
         let mut text = String::new();
         for piece in &self.0 {
@@ -202,9 +199,9 @@ impl Template {
                 Escape::None => text.push_str(&value),
                 Escape::Url => push_escaped(&mut text, &value),
             }
-            room.check(&text)?;
+            budget.check(&text)?;
         }
-        room.take(&text)?;
+        budget.take(&text)?;
         Ok(text)
     }
 }
@@ -252,7 +249,7 @@ fn find<'a>(payload: &'a Value, path: &[String]) -> Result<&'a Value, String> {
         .ok_or_else(|| format!("asks for payload.{}, which the payload lacks", path.join(".")))
 }
 
-/// All but the characters that mean nothing anywhere in a URL are written as `%xx`.
+/// Percent-encodes all characters except those that are never special in a URL.
 fn push_escaped(text: &mut String, value: &str) {
     for byte in value.bytes() {
         match byte {
@@ -289,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_filled_in() {
+    fn variables_are_filled_in() {
         let payload = json!({"a": {"b": [10, "x y"]}, "list": [1, {"c": null}]});
         let filled = |text: &str| fill(text, &payload, Escape::None).unwrap();
         assert_eq!(filled("{ {{attempt}} } {{ fence }}}"), "{ 3 } 5}");
@@ -301,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_literal_is_not_read_again() {
+    fn literal_is_not_read_again() {
         let payload = json!({"x": 1});
         let literal = r#"a {{ "{{payload.x\u007d\u007d \"" }} b"#;
         assert_eq!(fill(literal, &payload, Escape::None).unwrap(), "a {{payload.x}} \" b");
@@ -311,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_line_is_filled_with_values_of_the_run_alone() {
+    fn command_line_takes_variables_of_the_run_only() {
         let key = AttemptKey::regular(JobNo(7), "2026-12-01T09:00:00Z".parse().unwrap());
         let id = RunIds::new(b"test").attempt_id(key);
         let values = Values { id, fence: Fence(5), payload: &json!({"x": "$(id)"}) };
@@ -332,14 +329,14 @@ mod tests {
     }
 
     #[test]
-    fn a_value_cannot_leave_its_part_of_a_url() {
+    fn value_cannot_leave_its_part_of_a_url() {
         let payload = json!({"x": "../a?b=c&d#é"});
         let url = fill("https://e.com/{{payload.x}}/y", &payload, Escape::Url).unwrap();
         assert_eq!(url, "https://e.com/..%2Fa%3Fb%3Dc%26d%23%C3%A9/y");
     }
 
     #[test]
-    fn a_single_place_stands_for_the_value_itself() {
+    fn single_payload_variable_keeps_its_json_type() {
         let payload = json!({"n": 5});
         let key = AttemptKey::regular(JobNo(7), "2026-12-01T09:00:00Z".parse().unwrap());
         let id = RunIds::new(b"test").attempt_id(key);
@@ -352,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_does_not_grow_without_bound() {
+    fn filled_in_text_has_a_size_limit() {
         let payload = json!("x".repeat(1024 * 1024));
         assert!(fill_only(&"{{payload}}".repeat(8), &payload).is_ok());
         let message = fill_only(&"{{payload}}".repeat(9), &payload).unwrap_err();
@@ -366,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_filled_in_is_refused_by_name() {
+    fn invalid_variables_are_refused_by_name() {
         for (text, part) in [
             ("{{run_id", "without }}"),
             ("{{job}}", "{{job}}"),

@@ -23,7 +23,7 @@ use crate::ending::{Ended, Ending, Losses, judge};
 use crate::entry::{Entry, Lookup};
 use crate::export::Export;
 use crate::frontier::Frontier;
-use crate::keeper::{KeeperError, Listener, PageKeeper};
+use crate::archive::{ArchiveError, Listener, PageArchive};
 use crate::tally::Tally;
 use crate::visit::{Visit, visit};
 use pending::Pending;
@@ -39,7 +39,7 @@ const BATCH: usize = 32;
 /// can go on from.
 pub struct Crawl {
     shared: Arc<Shared>,
-    keeper: Arc<dyn PageKeeper>,
+    archive: Arc<dyn PageArchive>,
     listener: Arc<dyn Listener>,
     job: JobNo,
     export_name: String,
@@ -71,7 +71,7 @@ impl std::fmt::Debug for Crawl {
 #[derive(Debug, thiserror::Error)]
 enum Stuck {
     #[error("pages can't be kept: {0}")]
-    Keeper(#[from] KeeperError),
+    Keeper(#[from] ArchiveError),
     #[error("the crawler broke: {0}")]
     Broken(#[from] tokio::task::JoinError),
     #[error("the export can't be written: {0}")]
@@ -80,12 +80,12 @@ enum Stuck {
 
 impl Crawl {
     pub(crate) fn new(shared: Arc<Shared>, order: Order) -> Self {
-        let Order { job, export_name, keeper, listener, checkpoint, .. } = order;
+        let Order { job, export_name, archive, listener, checkpoint, .. } = order;
         let queue_max = shared.config.queue_max();
         let mut crawl = Self {
             frontier: Frontier::new(queue_max),
             shared,
-            keeper,
+            archive,
             listener,
             job,
             export_name,
@@ -224,8 +224,8 @@ impl Crawl {
         let first = self.open.get(&no).map(id);
         let next = self.frontier.not_looked_up(BATCH - 1).into_iter().map(|entry| id(entry));
         let ids: Vec<PageId> = first.into_iter().chain(next).collect();
-        let keeper = Arc::clone(&self.keeper);
-        let known = pending::insist(|| keeper.known(&ids)).await?;
+        let archive = Arc::clone(&self.archive);
+        let known = pending::insist(|| archive.known(&ids)).await?;
         let mut known: BTreeMap<PageId, _> =
             known.into_iter().map(|page| (page.id, Arc::new(page))).collect();
         // Nothing was queued in the meantime, so these are the same.

@@ -1,4 +1,4 @@
-//! What waits to be told to the keeper.
+//! What waits to be told to the archive.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use evenkeel_core::page::{Kept, PageContent};
 
 use super::line::Line;
 use super::{BATCH, Crawl, Stuck};
-use crate::keeper::KeeperError;
+use crate::archive::ArchiveError;
 
 /// Bytes of pages that wait at most, and one page more.
 const BYTES_MAX: u64 = 256 * 1024;
-/// Tries of a call to a keeper that may succeed later, a second apart.
+/// Tries of a call to a archive that may succeed later, a second apart.
 const TRIES: u32 = 10;
 const TRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// What waits to be told to the keeper, in the order in which it is.
+/// What waits to be told to the archive, in the order in which it is.
 #[derive(Default)]
 pub(super) struct Pending {
     pages: Vec<(u64, PageContent, Line)>,
@@ -67,24 +67,24 @@ impl Pending {
 }
 
 impl Crawl {
-    /// Tells the keeper all that waits. What it has taken is settled, and only that.
+    /// Tells the archive all that waits. What it has taken is settled, and only that.
     pub(super) async fn flush(&mut self) -> Result<(), Stuck> {
-        let keeper = Arc::clone(&self.keeper);
+        let archive = Arc::clone(&self.archive);
         if !self.pending.pages.is_empty() {
             let contents = || self.pending.pages.iter().map(|(_, page, _)| page.clone()).collect();
-            let kept = insist(|| keeper.keep(contents())).await?;
+            let kept = insist(|| archive.keep(contents())).await?;
             self.settle_kept(&kept).await?;
         }
         if !self.pending.seen.is_empty() {
             let ids: Vec<PageId> = self.pending.seen.iter().map(|(_, id)| *id).collect();
-            insist(|| keeper.see(&ids)).await?;
+            insist(|| archive.see(&ids)).await?;
             for (no, _) in std::mem::take(&mut self.pending.seen) {
                 self.close(no, Disposition::Crawled);
             }
         }
         while !self.pending.forgotten.is_empty() {
             let count = self.pending.forgotten.len().min(BATCH);
-            insist(|| keeper.forget(&self.pending.forgotten[..count])).await?;
+            insist(|| archive.forget(&self.pending.forgotten[..count])).await?;
             self.pending.forgotten.drain(..count);
         }
         Ok(())
@@ -124,10 +124,10 @@ fn is_news(kept: Kept) -> bool {
     matches!(kept, Kept::New | Kept::Changed)
 }
 
-/// Calls a keeper until it answers, for a while. All its verbs can be repeated.
-pub(super) async fn insist<T, F>(call: impl Fn() -> F) -> Result<T, KeeperError>
+/// Calls a archive until it answers, for a while. All its verbs can be repeated.
+pub(super) async fn insist<T, F>(call: impl Fn() -> F) -> Result<T, ArchiveError>
 where
-    F: Future<Output = Result<T, KeeperError>>,
+    F: Future<Output = Result<T, ArchiveError>>,
 {
     for _ in 1..TRIES {
         match call().await {

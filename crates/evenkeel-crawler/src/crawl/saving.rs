@@ -75,7 +75,7 @@ impl Crawl {
     }
 
     /// The same for a crawl that was ended in the middle: what is read already is kept first, if
-    /// the keeper is quick about it.
+    /// the archive is quick about it.
     pub async fn wind_up(&mut self) -> Vec<u8> {
         // If it is not, those pages are in the checkpoint, and will be read again.
         let _ = tokio::time::timeout(WIND_UP_MAX, self.flush()).await;

@@ -115,7 +115,7 @@ impl Crawl {
         };
         links.truncate(links.iter().take_while(fits).count());
         if entry.known.page().is_some_and(|k| k.content_hash == hash && k.links != links) {
-            // The keeper keeps the links it has. Without validators the page is read in full the
+            // The archive keeps the links it has. Without validators the page is read in full the
             // next time, and its new links are followed again.
             (etag, last_modified) = (None, None);
         }
@@ -176,7 +176,7 @@ impl Crawl {
         self.close(no, Disposition::Crawled);
     }
 
-    /// Should the crawl end before the keeper is told, the next one finds the same.
+    /// Should the crawl end before the archive is told, the next one finds the same.
     fn forget_known(&mut self, entry: &Entry) {
         if let Some(known) = entry.known.page() {
             self.pending.forget(known.id);

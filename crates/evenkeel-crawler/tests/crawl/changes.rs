@@ -37,9 +37,9 @@ async fn a_second_crawl_of_an_unchanged_site_indexes_nothing() {
         assert_eq!((first.crawled, first.indexed), (10, 10));
         let second = rig.crawl(&site.url("/0"), json!({})).await.tally;
         assert_eq!((second.crawled, second.indexed), (10, 0), "{with_etags}");
-        let seen = rig.keeper.seen.lock().unwrap().len();
+        let seen = rig.archive.seen.lock().unwrap().len();
         assert_eq!(seen, if with_etags { 10 } else { 0 });
-        assert_eq!(rig.keeper.pages.lock().unwrap().len(), 10);
+        assert_eq!(rig.archive.pages.lock().unwrap().len(), 10);
     }
 }
 
@@ -57,9 +57,9 @@ async fn a_changed_page_is_found_and_a_removed_one_forgotten() {
         let ended = rig.crawl(&site.url("/0"), json!({})).await;
         assert_eq!(ended.ending, Ending::Completed);
         assert_eq!(ended.tally.indexed, 1);
-        assert_eq!(rig.keeper.page("/3").text, "news");
+        assert_eq!(rig.archive.page("/3").text, "news");
         // Page 0 may be unchanged by its etag and still names page 9, which is gone.
-        let paths = rig.keeper.paths();
+        let paths = rig.archive.paths();
         assert_eq!(paths.len(), if with_etags { 9 } else { 10 }, "{paths:?}");
     }
 }
@@ -74,7 +74,7 @@ async fn pages_are_read_again_when_other_fields_are_asked_for() {
         assert_eq!(ended.tally.indexed, indexed, "{fields}");
     }
     rig.crawl(&site.url("/0"), json!({"fields": {"t": "p"}})).await;
-    assert_eq!(rig.keeper.page("/3").fields, json!({"t": "text 3"}));
+    assert_eq!(rig.archive.page("/3").fields, json!({"t": "text 3"}));
 }
 
 #[tokio::test]
@@ -93,10 +93,10 @@ async fn a_page_that_is_gone_is_forgotten_when_it_is_asked_for() {
     .await;
     let rig = Rig::new();
     rig.crawl(&site.url("/"), json!({})).await;
-    assert_eq!(rig.keeper.paths(), ["/", "/a", "/b", "/c"]);
+    assert_eq!(rig.archive.paths(), ["/", "/a", "/b", "/c"]);
     there.store(0, Ordering::SeqCst);
     let tally = rig.crawl(&site.url("/"), json!({})).await.tally;
-    assert_eq!(rig.keeper.paths(), ["/", "/d"]);
+    assert_eq!(rig.archive.paths(), ["/", "/d"]);
     assert_eq!((tally.gone, tally.indexed), (1, 1));
 }
 
@@ -122,12 +122,12 @@ async fn new_links_on_a_page_with_the_same_text_are_followed_even_after_a_304() 
     let settings = CrawlerSettings { trouble_pause: Default::default(), ..settings() };
     let rig = Rig::with(settings);
     rig.crawl(&site.url("/"), json!({})).await;
-    assert_eq!(rig.keeper.paths(), ["/", "/0"]);
+    assert_eq!(rig.archive.paths(), ["/", "/0"]);
     version.store(2, Ordering::SeqCst);
     assert_eq!(rig.crawl(&site.url("/"), json!({"max_pages": 1})).await.tally.indexed, 0);
-    // The keeper still has the old links; the third crawl must not rely on them.
+    // The archive still has the old links; the third crawl must not rely on them.
     rig.crawl(&site.url("/"), json!({})).await;
-    assert_eq!(rig.keeper.paths(), ["/", "/0", "/1"]);
+    assert_eq!(rig.archive.paths(), ["/", "/0", "/1"]);
 }
 
 #[tokio::test]
@@ -141,7 +141,7 @@ async fn copies_are_counted_and_kept_once_whatever_comes_first() {
         .await;
         let rig = Rig::new();
         let first = rig.crawl(&site.url("/"), json!({"connections": 1})).await.tally;
-        assert_eq!(rig.keeper.paths(), ["/", "/b"], "{order:?}");
+        assert_eq!(rig.archive.paths(), ["/", "/b"], "{order:?}");
         assert_eq!((first.crawled, first.indexed, first.copies), (3, 2, 1));
         let second = rig.crawl(&site.url("/"), json!({})).await.tally;
         assert_eq!((second.crawled, second.indexed), (3, 0));
@@ -163,8 +163,8 @@ async fn a_copy_that_was_kept_in_an_earlier_batch_gives_way() {
     let rig = Rig::new();
     let tally = rig.crawl(&site.url("/"), json!({"connections": 1})).await.tally;
     assert!(rig.ear.has("/much-longer new"));
-    assert!(!rig.keeper.paths().contains(&"/much-longer".to_string()));
-    assert_eq!(tally.indexed as usize, rig.keeper.paths().len());
+    assert!(!rig.archive.paths().contains(&"/much-longer".to_string()));
+    assert_eq!(tally.indexed as usize, rig.archive.paths().len());
 }
 
 #[tokio::test]
@@ -182,7 +182,7 @@ async fn a_page_that_names_its_original_is_not_kept() {
     .await;
     let rig = Rig::new();
     let tally = rig.crawl(&site.url("/"), json!({"connections": 1})).await.tally;
-    assert_eq!(rig.keeper.paths(), ["/", "/a", "/foreign", "/y"]);
+    assert_eq!(rig.archive.paths(), ["/", "/a", "/foreign", "/y"]);
     assert_eq!(tally.copies, 2);
 }
 
@@ -202,13 +202,13 @@ async fn what_is_found_is_kept_in_bounded_batches_and_told() {
     let rig = Rig::with(slow);
     let ended = rig.crawl(&site.url("/"), json!({"fields": {"n": ".n"}})).await;
     assert_eq!(ended.tally.indexed, 101);
-    let page = rig.keeper.page("/42");
+    let page = rig.archive.page("/42");
     assert_eq!((page.status, page.content_type.as_str(), page.depth), (200, "text/html", 1));
     assert_eq!(page.fields, json!({"n": "/42"}));
     assert_eq!(page.metadata, json!({"description": "about"}));
     assert_eq!(page.last_modified.as_deref(), Some("Sun, 06 Nov 1994 08:49:37 GMT"));
     // 25 KB a page: a batch is full by its bytes.
-    let batches = rig.keeper.batches.lock().unwrap();
+    let batches = rig.archive.batches.lock().unwrap();
     assert!(batches.iter().all(|count| *count <= 11), "{batches:?}");
     let progress = rig.ear.progress.lock().unwrap().clone();
     assert_eq!((progress.done, progress.total), (Some(101), Some(101)));
@@ -220,8 +220,8 @@ async fn what_is_found_is_kept_in_bounded_batches_and_told() {
 async fn a_job_without_room_goes_on_and_says_so() {
     let (site, _) = ten_pages(false).await;
     let mut rig = Rig::new();
-    let keeper = crate::support::MemoryKeeper { pages_max: Some(4), ..Default::default() };
-    rig.keeper = Arc::new(keeper);
+    let archive = crate::support::MemoryArchive { pages_max: Some(4), ..Default::default() };
+    rig.archive = Arc::new(archive);
     let Ended { ending, tally } = rig.crawl(&site.url("/0"), json!({})).await;
     assert_eq!((tally.crawled, tally.indexed, tally.no_room), (10, 4, 6));
     let Ending::PartlyFailed(text) = ending else { panic!("{ending:?}") };

@@ -23,7 +23,7 @@ async fn robots_rules_are_obeyed() {
     .await;
     let rig = Rig::new();
     let ended = rig.crawl(&site.url("/"), json!({})).await;
-    assert_eq!(rig.keeper.paths(), ["/", "/b", "/private/open"]);
+    assert_eq!(rig.archive.paths(), ["/", "/b", "/private/open"]);
     assert_eq!(site.times_asked("/private/a") + site.times_asked("/private/b"), 0);
     assert_eq!(site.times_asked("/robots.txt"), 1);
     assert_eq!(ended.tally.skipped, 2);
@@ -42,7 +42,7 @@ async fn robots_can_be_ignored_where_the_server_allows_it() {
     let settings = evenkeel_crawler::CrawlerSettings { may_ignore_robots: true, ..settings() };
     let rig = Rig::with(settings);
     rig.crawl(&site.url("/"), json!({"obey_robots": false})).await;
-    assert_eq!(rig.keeper.paths(), ["/"]);
+    assert_eq!(rig.archive.paths(), ["/"]);
     assert_eq!(site.times_asked("/robots.txt"), 0);
 }
 
@@ -92,7 +92,7 @@ async fn a_bad_answer_to_robots_is_waited_out_and_costs_no_page() {
     let rig = Rig::new();
     let ended = rig.crawl(&site.url("/"), json!({})).await;
     assert_eq!(ended.ending, Ending::Completed);
-    assert_eq!(rig.keeper.paths(), ["/", "/a"]);
+    assert_eq!(rig.archive.paths(), ["/", "/a"]);
     assert_eq!((ended.tally.failed, ended.tally.requests), (0, 2));
     assert_eq!(site.times_asked("/robots.txt"), 3);
 }
@@ -154,7 +154,7 @@ async fn robots_are_found_behind_redirects() {
     .await;
     let rig = Rig::new();
     rig.crawl(&site.url("/"), json!({})).await;
-    assert_eq!(rig.keeper.paths(), ["/", "/yes"]);
+    assert_eq!(rig.archive.paths(), ["/", "/yes"]);
 }
 
 #[tokio::test]
@@ -261,7 +261,7 @@ async fn nofollow_and_noindex_are_heard() {
     .await;
     let rig = Rig::new();
     rig.crawl(&site.url("/"), json!({})).await;
-    assert_eq!(rig.keeper.paths(), ["/", "/found", "/nofollow"]);
+    assert_eq!(rig.archive.paths(), ["/", "/found", "/nofollow"]);
     assert!(site.asked().iter().all(|path| !path.starts_with("/hidden")));
 }
 
@@ -298,7 +298,7 @@ async fn a_crawl_says_who_it_is() {
     .await;
     let rig = Rig::new();
     rig.crawl(&site.url("/"), json!({"sitemaps": false})).await;
-    assert!(rig.keeper.page("/").text.starts_with("evenkeel/"));
+    assert!(rig.archive.page("/").text.starts_with("evenkeel/"));
     rig.crawl(&site.url("/"), json!({"sitemaps": false, "user_agent": "mybot/1 (+x)"})).await;
-    assert_eq!(rig.keeper.page("/").text, "mybot/1 (+x)");
+    assert_eq!(rig.archive.page("/").text, "mybot/1 (+x)");
 }

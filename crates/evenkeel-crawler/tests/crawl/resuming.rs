@@ -53,7 +53,7 @@ async fn a_crawl_that_is_dropped_goes_on_from_its_checkpoint_and_covers_all() {
     assert_eq!(lives, 8);
     assert_eq!(ended.ending, Ending::Completed);
     assert_eq!((ended.tally.visited, ended.tally.crawled), (PAGES as u64, PAGES as u64));
-    assert_eq!(rig.keeper.paths().len(), PAGES);
+    assert_eq!(rig.archive.paths().len(), PAGES);
     // A page may be fetched twice, if it was under way or not yet in a checkpoint.
     let mut times: BTreeMap<String, usize> = BTreeMap::new();
     site.asked().into_iter().for_each(|path| *times.entry(path).or_default() += 1);
@@ -88,18 +88,18 @@ async fn a_crawl_that_is_dropped_asks_no_more() {
 async fn a_slow_keeper_does_not_hold_up_the_end() {
     let site = tree().await;
     let rig = Rig::new();
-    rig.keeper.is_slow.store(true, Ordering::SeqCst);
+    rig.archive.is_slow.store(true, Ordering::SeqCst);
     let mut crawl = rig.begin(&site.url("/0"), json!({}), None);
     tokio::select! {
         ended = crawl.run() => panic!("{ended:?}"),
-        () = until("a page is to be kept", || rig.keeper.keeps.load(Ordering::SeqCst) > 0) => {}
+        () = until("a page is to be kept", || rig.archive.keeps.load(Ordering::SeqCst) > 0) => {}
     }
     let saved = tokio::time::timeout(Duration::from_secs(20), crawl.wind_up()).await.unwrap();
-    assert!(rig.keeper.paths().is_empty());
-    rig.keeper.is_slow.store(false, Ordering::SeqCst);
+    assert!(rig.archive.paths().is_empty());
+    rig.archive.is_slow.store(false, Ordering::SeqCst);
     let mut crawl = rig.begin(&site.url("/0"), json!({}), Some(saved));
     assert_eq!(crawl.run().await.tally.crawled, PAGES as u64);
-    assert_eq!(rig.keeper.paths().len(), PAGES);
+    assert_eq!(rig.archive.paths().len(), PAGES);
 }
 
 #[tokio::test]
@@ -127,7 +127,7 @@ async fn a_crawl_that_is_dropped_while_it_reads_sitemaps_reads_them_later() {
     let saved = tokio::time::timeout(Duration::from_secs(20), crawl.wind_up()).await.unwrap();
     let mut crawl = rig.begin(&site.url("/"), json!({}), Some(saved));
     assert_eq!(crawl.run().await.ending, Ending::Completed);
-    assert_eq!(rig.keeper.paths(), ["/", "/only-there"]);
+    assert_eq!(rig.archive.paths(), ["/", "/only-there"]);
 }
 
 #[tokio::test]
@@ -148,16 +148,16 @@ async fn a_checkpoint_of_another_crawl_is_ignored() {
 async fn pages_are_kept_before_a_checkpoint_leaves_them_out() {
     let site = tree().await;
     let rig = Rig::new();
-    *rig.ear.watched.lock().unwrap() = Some(Arc::clone(&rig.keeper));
+    *rig.ear.watched.lock().unwrap() = Some(Arc::clone(&rig.archive));
     rig.crawl(&site.url("/0"), json!({})).await;
     let remains = std::mem::take(&mut *rig.ear.remains.lock().unwrap());
     assert!(remains.len() > 50, "{}", remains.len());
     for Remains { checkpoint, pages } in remains.into_iter().step_by(13) {
         let rig = Rig::new();
-        *rig.keeper.pages.lock().unwrap() = pages;
+        *rig.archive.pages.lock().unwrap() = pages;
         let mut crawl = rig.begin(&site.url("/0"), json!({}), Some(checkpoint));
         assert_eq!(crawl.run().await.tally.visited, PAGES as u64);
-        assert_eq!(rig.keeper.paths().len(), PAGES);
+        assert_eq!(rig.archive.paths().len(), PAGES);
     }
 }
 
@@ -184,11 +184,11 @@ async fn a_failed_crawl_begins_anew() {
 async fn without_its_keeper_a_crawl_stops_and_can_go_on() {
     let site = tree().await;
     let rig = Rig::with(CrawlerSettings { checkpoint_every: Duration::ZERO, ..settings() });
-    rig.keeper.is_down.store(true, Ordering::SeqCst);
+    rig.archive.is_down.store(true, Ordering::SeqCst);
     let ended = rig.crawl(&site.url("/0"), json!({})).await;
     let Ending::Failed { error, hopeless: false } = ended.ending else { panic!("{ended:?}") };
     assert!(error.contains("the store is away"), "{error}");
-    rig.keeper.is_down.store(false, Ordering::SeqCst);
+    rig.archive.is_down.store(false, Ordering::SeqCst);
     let mut crawl = rig.begin(&site.url("/0"), json!({}), rig.ear.last_checkpoint());
     assert_eq!(crawl.run().await.tally.crawled, PAGES as u64);
 }

@@ -37,13 +37,13 @@ async fn pages_of_sitemaps_are_crawled() {
     .await;
     let rig = Rig::new();
     rig.crawl(&site.url("/"), json!({})).await;
-    assert_eq!(rig.keeper.paths(), ["/", "/a?x=1&y=2", "/b"]);
-    assert_eq!(rig.keeper.page("/b").depth, 1);
+    assert_eq!(rig.archive.paths(), ["/", "/a?x=1&y=2", "/b"]);
+    assert_eq!(rig.archive.page("/b").depth, 1);
     assert_eq!(site.times_asked("/index.xml"), 1);
     let rig = Rig::new();
     site.forget_asked();
     rig.crawl(&site.url("/"), json!({"sitemaps": false})).await;
-    assert_eq!(rig.keeper.paths(), ["/"]);
+    assert_eq!(rig.archive.paths(), ["/"]);
     assert_eq!(site.times_asked("/sitemap.xml"), 0);
 }
 
@@ -65,7 +65,7 @@ async fn endless_sitemaps_end() {
     .await;
     let rig = Rig::new();
     rig.crawl(&site.url("/"), json!({})).await;
-    assert_eq!(rig.keeper.paths(), ["/", "/a"]);
+    assert_eq!(rig.archive.paths(), ["/", "/a"]);
     assert_eq!(site.asked().iter().filter(|path| path.ends_with(".xml")).count(), 49);
 }
 
@@ -130,6 +130,6 @@ async fn slow_sitemaps_are_left_out_in_the_end() {
     let rig = Rig::with(CrawlerSettings { sitemaps_time_max: time_max, ..settings() });
     let ended = rig.crawl(&site.url("/"), json!({})).await;
     assert_eq!(ended.ending, Ending::Completed);
-    assert_eq!(rig.keeper.paths(), ["/", "/a"]);
+    assert_eq!(rig.archive.paths(), ["/", "/a"]);
     assert!(rig.ear.has("sitemaps left out: not all were read"));
 }

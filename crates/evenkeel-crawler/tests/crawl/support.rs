@@ -1,4 +1,4 @@
-//! A site on this machine, and a keeper in memory.
+//! A site on this machine, and a archive in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use axum::http::{HeaderMap, Response};
 use evenkeel_core::page::{Kept, KnownPage, PageContent};
 use evenkeel_core::{JobNo, PageId, Progress};
 use evenkeel_crawler::{
-    Crawl, Crawler, CrawlerSettings, Ended, KeeperError, Listener, Order, PageKeeper,
+    Crawl, Crawler, CrawlerSettings, Ended, ArchiveError, Listener, Order, PageArchive,
 };
 use evenkeel_outbound::{Outbound, OutboundSettings};
 use serde_json::{Value, json};
@@ -134,7 +134,7 @@ impl Site {
 
 /// Keeps pages in memory as a store would.
 #[derive(Default)]
-pub struct MemoryKeeper {
+pub struct MemoryArchive {
     pub pages: Mutex<BTreeMap<PageId, PageContent>>,
     pub seen: Mutex<BTreeSet<PageId>>,
     pub pages_max: Option<usize>,
@@ -147,7 +147,7 @@ pub struct MemoryKeeper {
     pub keeps: AtomicUsize,
 }
 
-impl MemoryKeeper {
+impl MemoryArchive {
     /// The paths of all pages.
     pub fn paths(&self) -> Vec<String> {
         let pages = self.pages.lock().unwrap();
@@ -163,17 +163,17 @@ impl MemoryKeeper {
         found.unwrap_or_else(|| panic!("{path} was not kept")).clone()
     }
 
-    fn up(&self) -> Result<(), KeeperError> {
+    fn up(&self) -> Result<(), ArchiveError> {
         if self.is_down.load(Ordering::SeqCst) {
-            return Err(KeeperError { message: "the store is away".into(), passes: false });
+            return Err(ArchiveError { message: "the store is away".into(), passes: false });
         }
         Ok(())
     }
 }
 
 #[async_trait]
-impl PageKeeper for MemoryKeeper {
-    async fn known(&self, ids: &[PageId]) -> Result<Vec<KnownPage>, KeeperError> {
+impl PageArchive for MemoryArchive {
+    async fn known(&self, ids: &[PageId]) -> Result<Vec<KnownPage>, ArchiveError> {
         self.up()?;
         assert!(ids.len() <= 32);
         let pages = self.pages.lock().unwrap();
@@ -187,7 +187,7 @@ impl PageKeeper for MemoryKeeper {
         Ok(known.collect())
     }
 
-    async fn keep(&self, batch: Vec<PageContent>) -> Result<Vec<Kept>, KeeperError> {
+    async fn keep(&self, batch: Vec<PageContent>) -> Result<Vec<Kept>, ArchiveError> {
         self.up()?;
         assert!(!batch.is_empty() && batch.len() <= 32);
         self.keeps.fetch_add(1, Ordering::SeqCst);
@@ -219,13 +219,13 @@ impl PageKeeper for MemoryKeeper {
         Ok(kept)
     }
 
-    async fn see(&self, ids: &[PageId]) -> Result<(), KeeperError> {
+    async fn see(&self, ids: &[PageId]) -> Result<(), ArchiveError> {
         self.up()?;
         self.seen.lock().unwrap().extend(ids);
         Ok(())
     }
 
-    async fn forget(&self, ids: &[PageId]) -> Result<(), KeeperError> {
+    async fn forget(&self, ids: &[PageId]) -> Result<(), ArchiveError> {
         self.up()?;
         let mut pages = self.pages.lock().unwrap();
         ids.iter().for_each(|id| drop(pages.remove(id)));
@@ -242,7 +242,7 @@ pub struct Ear {
     pub times_told: AtomicUsize,
     pub checkpoints: Mutex<Vec<Vec<u8>>>,
     /// What is copied with each checkpoint, if anything.
-    pub watched: Mutex<Option<Arc<MemoryKeeper>>>,
+    pub watched: Mutex<Option<Arc<MemoryArchive>>>,
     pub remains: Mutex<Vec<Remains>>,
 }
 
@@ -273,8 +273,8 @@ impl Listener for Ear {
     }
 
     fn checkpoint(&self, data: Vec<u8>) {
-        if let Some(keeper) = &*self.watched.lock().unwrap() {
-            let pages = keeper.pages.lock().unwrap().clone();
+        if let Some(archive) = &*self.watched.lock().unwrap() {
+            let pages = archive.pages.lock().unwrap().clone();
             self.remains.lock().unwrap().push(Remains { checkpoint: data.clone(), pages });
         }
         self.checkpoints.lock().unwrap().push(data);
@@ -297,10 +297,10 @@ pub fn now() -> tokio::time::Instant {
     tokio::time::Instant::now()
 }
 
-/// A crawler with a keeper and an ear.
+/// A crawler with a archive and an ear.
 pub struct Rig {
     pub crawler: Crawler,
-    pub keeper: Arc<MemoryKeeper>,
+    pub archive: Arc<MemoryArchive>,
     pub ear: Arc<Ear>,
 }
 
@@ -328,7 +328,7 @@ impl Rig {
 
     pub fn with(settings: CrawlerSettings) -> Self {
         let crawler = Crawler::new(outbound(&["127.0.0.1/32"]), settings);
-        Self { crawler, keeper: Arc::default(), ear: Arc::default() }
+        Self { crawler, archive: Arc::default(), ear: Arc::default() }
     }
 
     /// A crawl; what the test says of it goes before quick defaults.
@@ -341,7 +341,7 @@ impl Rig {
             config: self.crawler.read_config(&config).unwrap(),
             job: JobNo(7),
             export_name: "run-1".into(),
-            keeper: Arc::clone(&self.keeper) as Arc<dyn PageKeeper>,
+            archive: Arc::clone(&self.archive) as Arc<dyn PageArchive>,
             listener: Arc::clone(&self.ear) as Arc<dyn Listener>,
             checkpoint,
         })

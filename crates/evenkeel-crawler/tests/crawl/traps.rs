@@ -48,10 +48,10 @@ async fn depth_is_counted_in_links() {
     let rig = Rig::new();
     rig.crawl(&site.url("/"), json!({"depth": 2})).await;
     assert_eq!(site.asked(), ["/", "/1", "/1/2"]);
-    assert_eq!(rig.keeper.page("/1/2").depth, 2);
+    assert_eq!(rig.archive.page("/1/2").depth, 2);
     let rig = Rig::new();
     rig.crawl(&site.url("/"), json!({"depth": 0})).await;
-    assert_eq!(rig.keeper.paths(), ["/"]);
+    assert_eq!(rig.archive.paths(), ["/"]);
 }
 
 #[tokio::test]
@@ -70,7 +70,7 @@ async fn loops_and_circles_are_walked_once() {
     let rig = Rig::new();
     let ended = rig.crawl(&site.url("/"), json!({"connections": 1})).await;
     assert_eq!(ended.ending, Ending::Completed);
-    assert_eq!(rig.keeper.paths(), ["/", "/a", "/b", "/x/", "/x/x/", "/x/x/x/"]);
+    assert_eq!(rig.archive.paths(), ["/", "/a", "/b", "/x/", "/x/x/", "/x/x/x/"]);
     let mut asked = site.asked();
     asked.sort();
     let once = asked.len();
@@ -128,7 +128,7 @@ async fn redirects_are_judged_hop_by_hop() {
     let rig = Rig::new();
     let ended = rig.crawl(&site.url("/"), json!({})).await;
     assert_eq!(ended.ending, Ending::Completed);
-    assert_eq!(rig.keeper.paths(), ["/", "/new?x"]);
+    assert_eq!(rig.archive.paths(), ["/", "/new?x"]);
     assert!(inner.asked().is_empty());
     assert!(rig.ear.has("169.254.169.254/latest/meta-data/, out of scope"));
     assert!(rig.ear.has("it redirects too often"));
@@ -183,8 +183,8 @@ async fn huge_pages_and_bombs_are_left_out() {
     let rig = Rig::new();
     let ended = rig.crawl(&site.url("/"), json!({"max_page_bytes": 90_000})).await;
     assert_eq!(ended.ending, Ending::Completed);
-    assert_eq!(rig.keeper.paths(), ["/", "/last", "/text"]);
-    assert_eq!(rig.keeper.page("/text").text, "a <b> c");
+    assert_eq!(rig.archive.paths(), ["/", "/last", "/text"]);
+    assert_eq!(rig.archive.page("/text").text, "a <b> c");
     assert_eq!((ended.tally.visited, ended.tally.skipped), (7, 4));
     assert!(rig.ear.has("larger than 90000 bytes") && rig.ear.has("image/png is not read"));
 }
@@ -251,14 +251,14 @@ async fn bad_pages_are_read_as_well_as_can_be() {
     let ended = rig.crawl(&site.url("/"), fields).await;
     assert_eq!(ended.ending, Ending::Completed);
     assert_eq!(ended.tally.crawled, 9);
-    assert_eq!(rig.keeper.page("/broken").text, "one\ntwo\nthree<");
-    assert_eq!(rig.keeper.page("/deep").text, "deep");
-    assert_eq!(rig.keeper.page("/deep").fields["inner"], "deep");
-    assert_eq!(rig.keeper.page("/latin").text, "grün");
-    assert_eq!(rig.keeper.page("/wrong").text, "grün!");
-    assert_eq!(rig.keeper.page("/koi8").text, "Привет");
-    assert_eq!(rig.keeper.page("/nul").text, "abc\u{fffd}");
-    assert_eq!(rig.keeper.page("/found").title.as_deref(), Some("found"));
+    assert_eq!(rig.archive.page("/broken").text, "one\ntwo\nthree<");
+    assert_eq!(rig.archive.page("/deep").text, "deep");
+    assert_eq!(rig.archive.page("/deep").fields["inner"], "deep");
+    assert_eq!(rig.archive.page("/latin").text, "grün");
+    assert_eq!(rig.archive.page("/wrong").text, "grün!");
+    assert_eq!(rig.archive.page("/koi8").text, "Привет");
+    assert_eq!(rig.archive.page("/nul").text, "abc\u{fffd}");
+    assert_eq!(rig.archive.page("/found").title.as_deref(), Some("found"));
 }
 
 #[tokio::test]
@@ -276,7 +276,7 @@ async fn packed_pages_are_unpacked() {
     .await;
     let rig = Rig::new();
     rig.crawl(&site.url("/"), json!({})).await;
-    assert_eq!(rig.keeper.page("/").text, "unpacked");
+    assert_eq!(rig.archive.page("/").text, "unpacked");
 }
 
 #[tokio::test]
@@ -303,9 +303,9 @@ async fn only_what_is_in_scope_and_wanted_is_crawled() {
     let rig = Rig::new();
     let config = json!({"scope": "prefix", "exclude": ["*.pdf", "/docs/private/*"]});
     rig.crawl(&site.url("/docs/"), config).await;
-    assert_eq!(rig.keeper.paths(), ["/docs/", "/docs/a"]);
+    assert_eq!(rig.archive.paths(), ["/docs/", "/docs/a"]);
     assert!(other.asked().is_empty());
     let rig = Rig::new();
     rig.crawl(&site.url("/docs/"), json!({"include": ["/blog/*"]})).await;
-    assert_eq!(rig.keeper.paths(), ["/blog/1", "/docs/"]);
+    assert_eq!(rig.archive.paths(), ["/blog/1", "/docs/"]);
 }

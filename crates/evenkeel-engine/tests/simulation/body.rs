@@ -1,60 +1,55 @@
-//! Bodies that write down what they did, apart from the product.
+//! The executor of the simulation. Its bodies record what they did, independently of the engine.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use evenkeel_core::chance::Chance;
 use evenkeel_core::attempt::Outcome;
+use evenkeel_core::chance::Chance;
 use evenkeel_core::{AttemptKey, RunIds, TenantNo, Timestamp};
 use evenkeel_executors::{ConfigFault, Executor, ExecutorDeclaration, Invocation, NOOP, Report};
 use serde_json::Value;
 use tokio::sync::watch;
 
-/// What one body did.
 #[derive(Copy, Clone, Debug)]
-pub struct Lived {
-    /// Which attempt.
+pub struct BodyRecord {
     pub key: AttemptKey,
-    /// With which fence.
     pub fence: u32,
-    /// On which process.
+    /// Counts process starts over all nodes.
     pub process: u32,
-    /// Of which node.
     pub node: usize,
-    /// What the database's clock said when it began.
+    /// Start on the database's clock.
     pub began_db: Timestamp,
-    /// True time of its beginning, since the simulation began.
+    /// Start in true time since the simulation began.
     pub began: Duration,
-    /// True time of its end.
+    /// End in true time.
     pub ended: Duration,
-    /// What the database's clock said at its end.
+    /// End on the database's clock.
     pub ended_db: Timestamp,
-    /// How it ended, if it did by itself.
+    /// Set if the body ended without being cancelled.
     pub outcome: Option<Outcome>,
-    /// Whose checkpoint it was given: the attempt and its fence.
+    /// The attempt and fence whose checkpoint it received.
     pub given: Option<(AttemptKey, u32)>,
 }
 
-/// The book that all bodies of all nodes write in.
-pub type Book = Arc<Mutex<Vec<Lived>>>;
+/// Records of all bodies on all nodes.
+pub type BodyRecords = Arc<Mutex<Vec<BodyRecord>>>;
 
-/// True time and the database's.
 pub trait Time: Send + Sync {
-    /// Since the simulation began.
-    fn truth(&self) -> Duration;
-    /// What the database's clock says.
+    /// Time since the simulation began.
+    fn true_time(&self) -> Duration;
+    /// Time of the database's clock.
     fn db(&self) -> Timestamp;
 }
 
-/// Runs bodies of one process.
+/// Runs the bodies of one process.
 pub struct SimExecutor {
-    pub book: Book,
+    pub records: BodyRecords,
     pub time: Arc<dyn Time>,
     pub chance: Arc<dyn Chance>,
     pub process: u32,
     pub node: usize,
-    /// Falls when the process dies.
+    /// False once the process has died.
     pub alive: watch::Receiver<bool>,
 }
 
@@ -71,7 +66,7 @@ impl Executor for SimExecutor {
     async fn run(&self, invocation: Invocation) -> Report {
         let mut alive = self.alive.clone();
         if !*alive.borrow() {
-            // The process is dead: its remaining tasks only exist in the simulation.
+            // The process has died; its remaining tasks exist only in the simulation.
             return std::future::pending().await;
         }
         let config = &invocation.definition.executor.config;
@@ -80,34 +75,34 @@ impl Executor for SimExecutor {
         let length = Duration::from_millis(self.chance.bits() % longest + 1);
         let fail = self.chance.bits() % 100 < fails;
         let place = {
-            let mut book = self.book.lock().unwrap();
-            book.push(Lived {
+            let mut records = self.records.lock().unwrap();
+            records.push(BodyRecord {
                 key: invocation.key,
                 fence: invocation.fence.0,
                 process: self.process,
                 node: self.node,
                 began_db: self.time.db(),
-                began: self.time.truth(),
+                began: self.time.true_time(),
                 ended: Duration::MAX,
                 ended_db: Timestamp::MAX,
                 outcome: None,
                 given: invocation.checkpoint.as_deref().map(read_checkpoint),
             });
-            book.len() - 1
+            records.len() - 1
         };
         let mine = format!("{} {}", invocation.id, invocation.fence.0);
         invocation.live.checkpoint(mine.into_bytes()).unwrap();
-        // However it ends, also when its process does: the book says when.
+        // Records the end even if the process dies.
         let mut end = End { executor: self, place, outcome: None };
         let mut lease = invocation.lease.clone();
         let report = tokio::select! {
             biased;
             _ = alive.wait_for(|alive| !alive) => None,
             reason = invocation.cancel.cancelled() => Some(Report::cancelled(reason)),
-            // What the supervisor does for a shell body.
+            // As the supervisor of a shell body does.
             () = lease.expired() => Some(Report::cancelled(evenkeel_executors::CancelReason::LeaseLost)),
             () = tokio::time::sleep(length) => Some(match fail {
-                true => Report::failed("as it was told to"),
+                true => Report::failed("simulated failure"),
                 false => Report::completed(),
             }),
         };
@@ -136,9 +131,9 @@ struct End<'a> {
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
-        let mut book = self.executor.book.lock().unwrap();
-        book[self.place].ended = self.executor.time.truth();
-        book[self.place].ended_db = self.executor.time.db();
-        book[self.place].outcome = self.outcome;
+        let mut records = self.executor.records.lock().unwrap();
+        records[self.place].ended = self.executor.time.true_time();
+        records[self.place].ended_db = self.executor.time.db();
+        records[self.place].outcome = self.outcome;
     }
 }

@@ -1,4 +1,4 @@
-//! What happens when nobody was there for a month, and how soon a job runs again.
+//! The cluster is down for a month, then recovers.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::schedule::{Cron, CronSchedule, Interval, Periodic, Schedule};
 use evenkeel_core::{Definition, JobNo, Span, Timestamp};
 
-use crate::calm::{Calm, job, play};
+use crate::small_cluster::{SmallCluster, job, run_paused};
 
 const MONTH: Duration = Duration::from_secs(30 * 86_400);
 const POLL: Duration = Duration::from_secs(1);
 
 #[test]
-fn after_a_month_of_downtime_nothing_floods() {
-    play(async {
-        let calm = Calm::new(POLL);
+fn month_of_downtime_causes_no_flood_of_runs() {
+    run_paused(async {
+        let cluster = SmallCluster::new(POLL);
         let minutely = || Schedule::Interval(Interval::new(Span::from_secs(60), None).unwrap());
         let cron = || {
             let cron = Cron::parse("* * * * *").unwrap();
@@ -32,22 +32,22 @@ fn after_a_month_of_downtime_nothing_floods() {
             ] {
                 for overlap in [OverlapPolicy::Skip, OverlapPolicy::Queue, OverlapPolicy::Replace] {
                     let definition = Definition { misfire, overlap, ..job(schedule.clone(), 100) };
-                    most.insert(calm.register(definition).await, made_up + 12);
+                    most.insert(cluster.register(definition).await, made_up + 12);
                 }
             }
         }
-        most.insert(calm.register(job(Schedule::Periodic(periodic), 100)).await, 13);
-        let node = calm.start("node", 64).await;
+        most.insert(cluster.register(job(Schedule::Periodic(periodic), 100)).await, 13);
+        let node = cluster.start("node", 64).await;
         tokio::time::sleep(Duration::from_secs(600)).await;
         drop(node);
         tokio::time::sleep(MONTH).await;
-        let before = calm.seen.lock().unwrap().runs;
+        let before = cluster.seen.lock().unwrap().runs;
         assert!(before >= 150, "{before}");
-        calm.seen.lock().unwrap().starts = Some(Vec::new());
-        let _node = calm.start("node", 64).await;
+        cluster.seen.lock().unwrap().starts = Some(Vec::new());
+        let _node = cluster.start("node", 64).await;
         tokio::time::sleep(Duration::from_secs(600)).await;
         let mut counts: BTreeMap<JobNo, usize> = BTreeMap::new();
-        let seen = calm.seen.lock().unwrap();
+        let seen = cluster.seen.lock().unwrap();
         for (key, _) in seen.starts.as_ref().unwrap() {
             *counts.entry(key.job_no).or_default() += 1;
         }
@@ -60,21 +60,21 @@ fn after_a_month_of_downtime_nothing_floods() {
 }
 
 #[test]
-fn a_job_that_follows_its_end_starts_milliseconds_after_its_pause() {
-    play(async {
-        // The next poll would be far too late.
-        let calm = Calm::new(Duration::from_secs(600));
+fn periodic_job_starts_milliseconds_after_its_pause() {
+    run_paused(async {
+        // The next poll would be too late.
+        let cluster = SmallCluster::new(Duration::from_secs(600));
         let pause = Span::from_secs(20);
         let periodic = Periodic::new(Span::from_secs(300), Some(pause)).unwrap();
-        let _node = calm.start("node", 4).await;
-        calm.seen.lock().unwrap().starts = Some(Vec::new());
-        calm.register(job(Schedule::Periodic(periodic), 1_000)).await;
+        let _node = cluster.start("node", 4).await;
+        cluster.seen.lock().unwrap().starts = Some(Vec::new());
+        cluster.register(job(Schedule::Periodic(periodic), 1_000)).await;
         tokio::time::sleep(Duration::from_secs(3600)).await;
-        let seen = calm.seen.lock().unwrap();
+        let seen = cluster.seen.lock().unwrap();
         let starts: &Vec<(_, Timestamp)> = seen.starts.as_ref().unwrap();
         assert!(starts.len() > 150, "{}", starts.len());
         for pair in starts.windows(2) {
-            // Bodies take half a second to one and a half.
+            // Bodies take 0.5 s to 1.5 s.
             let gap = pair[1].1.since(pair[0].1).as_millis();
             assert!((20_500..21_520).contains(&gap), "{gap} ms from {:?}", pair[0]);
             let late = pair[1].1.since(pair[1].0.scheduled_at).as_millis();

@@ -1,4 +1,4 @@
-//! Several pools: what is for the workers of one does not wait for those of another.
+//! Several pools: jobs for one pool do not wait for workers of another.
 
 use std::time::Duration;
 
@@ -10,20 +10,26 @@ use evenkeel_engine::Engine;
 use evenkeel_store::{AttemptStore, EventStore, JobStore, Now, Roles, Signal, Store, Trigger};
 
 use crate::body::Time as _;
-use crate::calm::{Calm, job, play};
+use crate::small_cluster::{SmallCluster, job, run_paused};
 
 const SCHEDULER: Roles = Roles { worker: false, ..Roles::ALL };
 const WORKER: Roles = Roles { api: false, scheduler: false, worker: true };
 
-fn calm() -> Calm {
-    let calm = Calm::new(Duration::from_secs(1));
-    calm.seen.lock().unwrap().starts = Some(Vec::new());
-    calm
+fn cluster() -> SmallCluster {
+    let cluster = SmallCluster::new(Duration::from_secs(1));
+    cluster.seen.lock().unwrap().starts = Some(Vec::new());
+    cluster
 }
 
-async fn start(calm: &mut Calm, name: &str, roles: Roles, pool: &str, workers: usize) -> Engine {
-    (calm.roles, calm.pools) = (roles, vec![pool.into()]);
-    calm.start(name, workers).await
+async fn start(
+    cluster: &mut SmallCluster,
+    name: &str,
+    roles: Roles,
+    pool: &str,
+    workers: usize,
+) -> Engine {
+    (cluster.roles, cluster.pools) = (roles, vec![pool.into()]);
+    cluster.start(name, workers).await
 }
 
 fn in_pool(pool: &str, priority: u8, definition: Definition) -> Definition {
@@ -31,9 +37,9 @@ fn in_pool(pool: &str, priority: u8, definition: Definition) -> Definition {
     Definition { pool: pool.into(), priority, ..definition }
 }
 
-/// Once, so many seconds from now.
-fn once(calm: &Calm, secs: u64) -> Schedule {
-    let at = calm.time.db().saturating_add(Span::from_secs(secs));
+/// A one-time schedule `secs` from now.
+fn once(cluster: &SmallCluster, secs: u64) -> Schedule {
+    let at = cluster.time.db().saturating_add(Span::from_secs(secs));
     Schedule::Once(Once { at: Some(at), tolerance: None })
 }
 
@@ -41,15 +47,15 @@ fn every(secs: u64) -> Schedule {
     Schedule::Interval(Interval::new(Span::from_secs(secs), None).unwrap())
 }
 
-async fn trigger(calm: &Calm, no: JobNo) {
-    let title = calm.model.job_titles(&[no]).await.unwrap().remove(0).unwrap();
+async fn trigger(cluster: &SmallCluster, no: JobNo) {
+    let title = cluster.model.job_titles(&[no]).await.unwrap().remove(0).unwrap();
     let ask = Trigger { n: 0, priority: None, idle_only: false };
-    calm.model.trigger(&calm.scope().await, title.id, ask, Now::Database).await.unwrap();
+    cluster.model.trigger(&cluster.scope().await, title.id, ask, Now::Database).await.unwrap();
 }
 
-/// When a job was first started.
-fn started(calm: &Calm, job: JobNo) -> Option<Timestamp> {
-    let seen = calm.seen.lock().unwrap();
+/// Returns the first start of a job.
+fn started(cluster: &SmallCluster, job: JobNo) -> Option<Timestamp> {
+    let seen = cluster.seen.lock().unwrap();
     seen.starts.iter().flatten().find(|(key, _)| key.job_no == job).map(|(_, at)| *at)
 }
 
@@ -57,87 +63,87 @@ async fn pass(secs: u64) {
     tokio::time::sleep(Duration::from_secs(secs)).await;
 }
 
-async fn waiting(calm: &Calm, pool: &str) -> u32 {
-    calm.model.count_queued(&[pool.into()], 100_000).await.unwrap()
+async fn waiting(cluster: &SmallCluster, pool: &str) -> u32 {
+    cluster.model.count_queued(&[pool.into()], 100_000).await.unwrap()
 }
 
 #[test]
-fn a_due_job_of_another_pool_does_not_wait_for_room_here() {
-    play(async {
-        let mut calm = calm();
-        let _home = start(&mut calm, "home", Roles::ALL, DEFAULT_POOL, 1).await;
-        let _browsers = start(&mut calm, "browsers", WORKER, "chrome", 1).await;
-        // Twice as much as there is room for, without an end.
+fn due_job_of_another_pool_does_not_wait_for_local_slots() {
+    run_paused(async {
+        let mut cluster = cluster();
+        let _home = start(&mut cluster, "home", Roles::ALL, DEFAULT_POOL, 1).await;
+        let _browsers = start(&mut cluster, "browsers", WORKER, "chrome", 1).await;
+        // A continuous load of twice the capacity.
         for _ in 0..20 {
-            calm.register(in_pool(DEFAULT_POOL, 100, job(every(10), 1_000))).await;
+            cluster.register(in_pool(DEFAULT_POOL, 100, job(every(10), 1_000))).await;
         }
         pass(60).await;
-        let due = calm.time.db().saturating_add(Span::from_secs(5));
-        let lowest = calm.register(in_pool("chrome", 0, job(once(&calm, 5), 1_000))).await;
-        // Nobody serves this pool; it is in nobody's way.
-        calm.register(in_pool("nobody", 100, job(once(&calm, 4), 1_000))).await;
-        // This one may run on a node that is not there, and nowhere else.
+        let due = cluster.time.db().saturating_add(Span::from_secs(5));
+        let lowest = cluster.register(in_pool("chrome", 0, job(once(&cluster, 5), 1_000))).await;
+        // No worker serves this pool; it must not block others.
+        cluster.register(in_pool("nobody", 100, job(once(&cluster, 4), 1_000))).await;
+        // This job may run only on a node that has not joined.
         let banned = Definition {
             dont_run_on_nodes: vec!["home".into()],
-            ..in_pool(DEFAULT_POOL, 0, job(once(&calm, 5), 1_000))
+            ..in_pool(DEFAULT_POOL, 0, job(once(&cluster, 5), 1_000))
         };
-        let banned = calm.register(banned).await;
+        let banned = cluster.register(banned).await;
         pass(10).await;
-        let at = started(&calm, lowest).expect("workers of its pool are idle");
+        let at = started(&cluster, lowest).expect("workers of its pool are idle");
         assert!(at.since(due) <= Span::from_secs(1), "{}", at.since(due));
-        assert_eq!(waiting(&calm, "nobody").await, 1);
-        assert_eq!(started(&calm, banned), None);
-        let _guest = start(&mut calm, "guest", WORKER, DEFAULT_POOL, 30).await;
+        assert_eq!(waiting(&cluster, "nobody").await, 1);
+        assert_eq!(started(&cluster, banned), None);
+        let _guest = start(&mut cluster, "guest", WORKER, DEFAULT_POOL, 30).await;
         pass(10).await;
-        assert!(started(&calm, banned).is_some());
+        assert!(started(&cluster, banned).is_some());
     });
 }
 
 #[test]
-fn a_trigger_of_another_pool_does_not_wait_for_room_here() {
-    play(async {
-        let mut calm = calm();
-        let _home = start(&mut calm, "home", Roles::ALL, DEFAULT_POOL, 1).await;
-        let _browsers = start(&mut calm, "browsers", WORKER, "chrome", 1).await;
+fn trigger_of_another_pool_does_not_wait_for_local_slots() {
+    run_paused(async {
+        let mut cluster = cluster();
+        let _home = start(&mut cluster, "home", Roles::ALL, DEFAULT_POOL, 1).await;
+        let _browsers = start(&mut cluster, "browsers", WORKER, "chrome", 1).await;
         let mut own = Vec::new();
         for _ in 0..1_000 {
-            let later = once(&calm, 1_000_000);
-            own.push(calm.register(in_pool(DEFAULT_POOL, 100, job(later, 1_000))).await);
+            let later = once(&cluster, 1_000_000);
+            own.push(cluster.register(in_pool(DEFAULT_POOL, 100, job(later, 1_000))).await);
         }
-        let later = once(&calm, 1_000_000);
-        let lowest = calm.register(in_pool("chrome", 0, job(later, 1_000))).await;
+        let later = once(&cluster, 1_000_000);
+        let lowest = cluster.register(in_pool("chrome", 0, job(later, 1_000))).await;
         pass(5).await;
         for no in own {
-            trigger(&calm, no).await;
+            trigger(&cluster, no).await;
         }
-        calm.model.announce(Signal::Jobs).await.unwrap();
+        cluster.model.announce(Signal::Jobs).await.unwrap();
         pass(5).await;
-        let asked = calm.time.db();
-        trigger(&calm, lowest).await;
-        calm.model.announce(Signal::Jobs).await.unwrap();
+        let asked = cluster.time.db();
+        trigger(&cluster, lowest).await;
+        cluster.model.announce(Signal::Jobs).await.unwrap();
         pass(10).await;
-        let at = started(&calm, lowest).expect("workers of its pool are idle");
+        let at = started(&cluster, lowest).expect("workers of its pool are idle");
         assert!(at.since(asked) <= Span::from_secs(2), "{}", at.since(asked));
     });
 }
 
 #[test]
-fn a_queue_that_others_empty_is_not_flooded() {
-    play(async {
-        let mut calm = calm();
-        let _scheduler = start(&mut calm, "scheduler", SCHEDULER, DEFAULT_POOL, 1).await;
-        let workers = start(&mut calm, "workers", WORKER, DEFAULT_POOL, 4).await;
+fn queue_served_by_other_nodes_is_not_flooded() {
+    run_paused(async {
+        let mut cluster = cluster();
+        let _scheduler = start(&mut cluster, "scheduler", SCHEDULER, DEFAULT_POOL, 1).await;
+        let workers = start(&mut cluster, "workers", WORKER, DEFAULT_POOL, 4).await;
         for _ in 0..12_000 {
-            calm.register(in_pool(DEFAULT_POOL, 0, job(once(&calm, 5), 1_000))).await;
+            cluster.register(in_pool(DEFAULT_POOL, 0, job(once(&cluster, 5), 1_000))).await;
         }
         pass(60).await;
-        let in_queue = waiting(&calm, DEFAULT_POOL).await;
+        let in_queue = waiting(&cluster, DEFAULT_POOL).await;
         assert!((3_000..=4_000).contains(&in_queue), "{in_queue}");
-        let so_far = calm.seen.lock().unwrap().runs;
+        let so_far = cluster.seen.lock().unwrap().runs;
         assert!(so_far > 100, "{so_far}");
-        // Nobody takes from it any more: perhaps others could take what stands behind.
+        // No worker claims any more. Others may be able to claim what is behind the first.
         workers.drain(Duration::from_secs(5)).await;
         pass(60).await;
-        assert!(waiting(&calm, DEFAULT_POOL).await > 11_000);
+        assert!(waiting(&cluster, DEFAULT_POOL).await > 11_000);
     });
 }

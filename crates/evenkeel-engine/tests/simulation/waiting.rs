@@ -1,4 +1,4 @@
-//! More is due than can run: who goes first, wherever it waits.
+//! More runs are due than can start: which start first, in memory and in the queue.
 
 use std::time::Duration;
 
@@ -12,53 +12,53 @@ use evenkeel_store::{
 };
 
 use crate::body::Time as _;
-use crate::calm::{Calm, job, play};
+use crate::small_cluster::{SmallCluster, job, run_paused};
 
 const POLL: Duration = Duration::from_secs(1);
 const HOUR: u64 = 3600;
 
-fn calm() -> Calm {
-    let calm = Calm::new(POLL);
-    calm.seen.lock().unwrap().starts = Some(Vec::new());
-    calm
+fn cluster() -> SmallCluster {
+    let cluster = SmallCluster::new(POLL);
+    cluster.seen.lock().unwrap().starts = Some(Vec::new());
+    cluster
 }
 
 fn weighing(priority: u8, definition: Definition) -> Definition {
     Definition { priority: Priority::try_from(priority).unwrap(), ..definition }
 }
 
-/// Once, so many seconds from now.
-fn once(calm: &Calm, secs: u64) -> Schedule {
-    let at = calm.time.db().saturating_add(Span::from_secs(secs));
+/// A one-time schedule `secs` from now.
+fn once(cluster: &SmallCluster, secs: u64) -> Schedule {
+    let at = cluster.time.db().saturating_add(Span::from_secs(secs));
     Schedule::Once(Once { at: Some(at), tolerance: None })
 }
 
-/// Once, when nobody looks any more.
-fn never(calm: &Calm) -> Schedule {
-    once(calm, 1_000 * HOUR)
+/// A one-time schedule after the end of the test.
+fn never(cluster: &SmallCluster) -> Schedule {
+    once(cluster, 1_000 * HOUR)
 }
 
 fn every(secs: u64) -> Schedule {
     Schedule::Interval(Interval::new(Span::from_secs(secs), None).unwrap())
 }
 
-async fn trigger(calm: &Calm, no: JobNo, priority: Option<u8>) {
-    let title = calm.model.job_titles(&[no]).await.unwrap().remove(0).unwrap();
+async fn trigger(cluster: &SmallCluster, no: JobNo, priority: Option<u8>) {
+    let title = cluster.model.job_titles(&[no]).await.unwrap().remove(0).unwrap();
     let priority = priority.and_then(|number| Priority::try_from(number).ok());
     let ask = Trigger { n: 0, priority, idle_only: false };
-    let asked = calm.model.trigger(&calm.scope().await, title.id, ask, Now::Database).await;
+    let asked = cluster.model.trigger(&cluster.scope().await, title.id, ask, Now::Database).await;
     assert!(matches!(asked, Ok(Triggered::Accepted(_))), "{asked:?}");
 }
 
-/// The jobs that were started, in order, and when.
-fn starts(calm: &Calm) -> Vec<(JobNo, Timestamp)> {
-    let seen = calm.seen.lock().unwrap();
+/// Returns the started jobs in order, with their start.
+fn starts(cluster: &SmallCluster) -> Vec<(JobNo, Timestamp)> {
+    let seen = cluster.seen.lock().unwrap();
     seen.starts.iter().flatten().map(|(key, at)| (key.job_no, *at)).collect()
 }
 
-/// How many were started before the first run of a job.
-fn before(calm: &Calm, job: JobNo) -> Option<usize> {
-    starts(calm).iter().position(|(no, _)| *no == job)
+/// Returns how many runs started before the first run of a job.
+fn before(cluster: &SmallCluster, job: JobNo) -> Option<usize> {
+    starts(cluster).iter().position(|(no, _)| *no == job)
 }
 
 async fn pass(secs: u64) {
@@ -66,22 +66,22 @@ async fn pass(secs: u64) {
 }
 
 #[test]
-fn in_an_endless_stream_of_higher_priorities_the_lowest_starts_in_time() {
-    play(async {
-        let calm = calm();
-        let _node = calm.start("node", 1).await;
-        // Twice as much as there is room for.
+fn lowest_priority_starts_in_time_in_an_endless_stream_of_higher_ones() {
+    run_paused(async {
+        let cluster = cluster();
+        let _node = cluster.start("node", 1).await;
+        // A load of twice the capacity.
         for _ in 0..20 {
-            calm.register(weighing(100, job(every(10), 1_000))).await;
+            cluster.register(weighing(100, job(every(10), 1_000))).await;
         }
         pass(60).await;
-        let came = calm.time.db().saturating_add(Span::from_secs(5));
-        let lowest = calm.register(weighing(0, job(once(&calm, 5), 1_000))).await;
+        let came = cluster.time.db().saturating_add(Span::from_secs(5));
+        let lowest = cluster.register(weighing(0, job(once(&cluster, 5), 1_000))).await;
         pass(3 * HOUR).await;
-        let started = starts(&calm).into_iter().find(|(no, _)| *no == lowest).unwrap().1;
+        let started = starts(&cluster).into_iter().find(|(no, _)| *no == lowest).unwrap().1;
         let waited = started.since(came);
-        // After an hour it gains ten within five minutes, and nine times more every five; by the next
-        // time, at the latest, it is before all others.
+        // After an hour the job gains 10 within five minutes, and nine times more every five
+        // minutes. Then it outranks all others.
         let hour = Span::from_secs(HOUR);
         let step = Span::from_secs(300);
         assert!(waited > hour.saturating_add(step.saturating_mul(9)), "{waited}");
@@ -92,80 +92,80 @@ fn in_an_endless_stream_of_higher_priorities_the_lowest_starts_in_time() {
 }
 
 #[test]
-fn a_trigger_of_high_priority_gets_ahead_of_any_number_of_others() {
-    play(async {
-        let calm = calm();
+fn trigger_of_high_priority_overtakes_thousands_of_others() {
+    run_paused(async {
+        let cluster = cluster();
         let mut others = Vec::new();
         for _ in 0..12_000 {
-            others.push(calm.register(weighing(0, job(never(&calm), 1_000))).await);
+            others.push(cluster.register(weighing(0, job(never(&cluster), 1_000))).await);
         }
         for no in others {
-            trigger(&calm, no, None).await;
+            trigger(&cluster, no, None).await;
         }
-        let (own, jobs) = (never(&calm), never(&calm));
-        let own = calm.register(weighing(0, job(own, 1_000))).await;
-        let jobs = calm.register(weighing(100, job(jobs, 1_000))).await;
+        let (own, jobs) = (never(&cluster), never(&cluster));
+        let own = cluster.register(weighing(0, job(own, 1_000))).await;
+        let jobs = cluster.register(weighing(100, job(jobs, 1_000))).await;
         pass(10).await;
-        let _node = calm.start("node", 4).await;
+        let _node = cluster.start("node", 4).await;
         pass(20).await;
-        let so_far = starts(&calm).len();
+        let so_far = starts(&cluster).len();
         assert!(so_far > 20, "{so_far}");
-        trigger(&calm, own, Some(100)).await;
-        trigger(&calm, jobs, None).await;
-        calm.model.announce(Signal::Jobs).await.unwrap();
+        trigger(&cluster, own, Some(100)).await;
+        trigger(&cluster, jobs, None).await;
+        cluster.model.announce(Signal::Jobs).await.unwrap();
         pass(10).await;
         for job in [own, jobs] {
-            let before = before(&calm, job).unwrap();
+            let before = before(&cluster, job).unwrap();
             assert!(before < so_far + 16, "{before} of {so_far}");
         }
     });
 }
 
 #[test]
-fn a_regular_time_of_high_priority_gets_ahead_of_a_full_queue() {
-    play(async {
-        let calm = calm();
+fn regular_time_of_high_priority_overtakes_a_full_queue() {
+    run_paused(async {
+        let cluster = cluster();
         for _ in 0..12_000 {
-            let no = calm.register(weighing(10, job(never(&calm), 1_000))).await;
-            trigger(&calm, no, None).await;
+            let no = cluster.register(weighing(10, job(never(&cluster), 1_000))).await;
+            trigger(&cluster, no, None).await;
         }
-        let _node = calm.start("node", 4).await;
+        let _node = cluster.start("node", 4).await;
         pass(20).await;
-        assert!(calm.model.count_queued(&["default".into()], 20_000).await.unwrap() > 11_000);
-        let low = calm.register(weighing(0, job(once(&calm, 1), 1_000))).await;
-        let high = calm.register(weighing(50, job(once(&calm, 2), 1_000))).await;
-        let so_far = starts(&calm).len();
+        assert!(cluster.model.count_queued(&["default".into()], 20_000).await.unwrap() > 11_000);
+        let low = cluster.register(weighing(0, job(once(&cluster, 1), 1_000))).await;
+        let high = cluster.register(weighing(50, job(once(&cluster, 2), 1_000))).await;
+        let so_far = starts(&cluster).len();
         pass(12).await;
-        let before_high = before(&calm, high).unwrap();
+        let before_high = before(&cluster, high).unwrap();
         assert!(before_high < so_far + 24, "{before_high} of {so_far}");
-        // The other one waits in memory, or behind all of them.
-        assert_eq!(before(&calm, low), None);
+        // The other job waits in memory, or at the end of the queue.
+        assert_eq!(before(&cluster, low), None);
     });
 }
 
 #[test]
-fn a_run_keeps_its_own_priority_when_its_node_is_lost() {
-    play(async {
-        let calm = calm();
-        let own = calm.register(weighing(0, job(never(&calm), 60_000))).await;
-        let doomed = calm.start("doomed", 1).await;
+fn run_keeps_its_own_priority_when_its_node_is_lost() {
+    run_paused(async {
+        let cluster = cluster();
+        let own = cluster.register(weighing(0, job(never(&cluster), 60_000))).await;
+        let doomed = cluster.start("doomed", 1).await;
         pass(3).await;
-        trigger(&calm, own, Some(90)).await;
-        calm.model.announce(Signal::Jobs).await.unwrap();
+        trigger(&cluster, own, Some(90)).await;
+        cluster.model.announce(Signal::Jobs).await.unwrap();
         pass(5).await;
-        assert_eq!(before(&calm, own), Some(0));
+        assert_eq!(before(&cluster, own), Some(0));
         for _ in 0..5 {
-            let definition = weighing(50, job(once(&calm, 1), 60_000));
+            let definition = weighing(50, job(once(&cluster, 1), 60_000));
             let definition = Definition { overlap: OverlapPolicy::Queue, ..definition };
-            calm.register(definition).await;
+            cluster.register(definition).await;
         }
         pass(3).await;
         drop(doomed);
-        // Until it is known to be lost, the others come first.
-        let _heir = calm.start("heir", 1).await;
+        // Until the node is known to be lost, other runs start first.
+        let _heir = cluster.start("heir", 1).await;
         pass(20 * 60).await;
         let again: Vec<usize> = (0..)
-            .zip(starts(&calm))
+            .zip(starts(&cluster))
             .filter(|(_, (no, _))| *no == own)
             .map(|(nth, _)| nth)
             .collect();
@@ -174,22 +174,22 @@ fn a_run_keeps_its_own_priority_when_its_node_is_lost() {
 }
 
 #[test]
-fn other_aging_numbers_reach_what_waits_already() {
-    play(async {
-        let mut calm = calm();
-        let before = calm.start("before", 1).await;
+fn changed_aging_settings_apply_to_queued_attempts() {
+    run_paused(async {
+        let mut cluster = cluster();
+        let before = cluster.start("before", 1).await;
         for _ in 0..50 {
-            let no = calm.register(weighing(10, job(never(&calm), 600_000))).await;
-            trigger(&calm, no, None).await;
+            let no = cluster.register(weighing(10, job(never(&cluster), 600_000))).await;
+            trigger(&cluster, no, None).await;
         }
-        calm.model.announce(Signal::Jobs).await.unwrap();
+        cluster.model.announce(Signal::Jobs).await.unwrap();
         pass(60).await;
-        assert!(calm.model.count_queued(&["default".into()], 100).await.unwrap() > 40);
+        assert!(cluster.model.count_queued(&["default".into()], 100).await.unwrap() > 40);
         before.drain(Duration::from_secs(1)).await;
-        calm.aging = Aging { every: Span::from_secs(60), after: Span::ZERO, ..Aging::default() };
-        let _after = calm.start("after", 1).await;
+        cluster.aging = Aging { every: Span::from_secs(60), after: Span::ZERO, ..Aging::default() };
+        let _after = cluster.start("after", 1).await;
         pass(30).await;
-        let left = calm.model.reprioritize(calm.aging, None, 1_000).await.unwrap();
+        let left = cluster.model.reprioritize(cluster.aging, None, 1_000).await.unwrap();
         assert_eq!((left.changed, left.next), (0, None));
     });
 }

@@ -1,5 +1,5 @@
-//! A year of a thousand schedules of all kinds on two nodes. For one day a third of the places is
-//! lost: schedules fall behind, and get well again by themselves.
+//! A year of a thousand schedules of all kinds on two nodes. For one day a third of the slots is
+//! lost: schedules fall behind, and must recover.
 
 use std::time::Duration;
 
@@ -19,15 +19,15 @@ use evenkeel_store::{
 use serde_json::json;
 
 use crate::body::Time;
-use crate::calm::{Calm, play};
+use crate::small_cluster::{SmallCluster, run_paused};
 
 const SEED: u64 = 2030;
 const JOBS: u64 = 1000;
 const DAYS: u64 = 365;
 const LOST_ON_DAY: u64 = 180;
-/// The places of the two nodes; the second is lost for a day.
-const PLACES: [usize; 2] = [6, 3];
-/// How much of all places is in use, in percent, when all is well.
+/// Slots of the two nodes; the second node is lost for a day.
+const SLOTS: [usize; 2] = [6, 3];
+/// Used slots in percent while both nodes run.
 const LOAD_PERCENT: u64 = 88;
 const POLL: Duration = Duration::from_secs(600);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -37,8 +37,8 @@ fn hours(count: u64) -> Span {
     Span::from_secs(count * 3600)
 }
 
-/// A schedule of some kind whose runs must be over `slack` hours after their time, and how often it
-/// runs in ten days.
+/// Returns a schedule whose runs must end `slack` hours after their time, and how often it runs in
+/// ten days.
 fn schedule(draw: &impl Fn(u64) -> u64, slack: u64) -> (Schedule, u64) {
     match draw(10) {
         0..4 => {
@@ -76,19 +76,20 @@ fn plan() -> Vec<Definition> {
     let mut load = 0;
     let mut plan: Vec<Definition> = (0..JOBS)
         .map(|index| {
-            let in_the_dark = index % 8 == 0;
-            // Some must wait for two hours in the dark.
-            let slack = if in_the_dark { 6 } else { 2 + draw(3) };
+            let in_blackout = index % 8 == 0;
+            // Some must wait for two hours in a blackout.
+            let slack = if in_blackout { 6 } else { 2 + draw(3) };
             let (schedule, times) = schedule(&draw, slack);
             load += times;
-            let dark = |hour: u64| jiff::civil::time((hour % 24) as i8, 0, 0, 0);
+            let blackout = |hour: u64| jiff::civil::time((hour % 24) as i8, 0, 0, 0);
             let dark_from = draw(24);
-            let blackouts = vec![Blackout { start: dark(dark_from), end: dark(dark_from + 2) }];
+            let blackouts =
+                vec![Blackout { start: blackout(dark_from), end: blackout(dark_from + 2) }];
             let zones = ["UTC", "Europe/Berlin", "America/Toronto"];
-            let zone = if in_the_dark { "UTC" } else { zones[draw(3) as usize] };
+            let zone = if in_blackout { "UTC" } else { zones[draw(3) as usize] };
             Definition {
                 timezone: Zone::get(zone).unwrap(),
-                blackout_periods: if in_the_dark { blackouts } else { Vec::new() },
+                blackout_periods: if in_blackout { blackouts } else { Vec::new() },
                 avoid_blackout: index % 16 == 0,
                 priority: Priority::try_from(if index % 11 == 0 { 50 } else { 0 }).unwrap(),
                 retry: RetryPolicy {
@@ -100,7 +101,7 @@ fn plan() -> Vec<Definition> {
             }
         })
         .collect();
-    let places = PLACES.iter().sum::<usize>() as u64;
+    let places = SLOTS.iter().sum::<usize>() as u64;
     let mean_ms = places * 10 * DAY_SECS * 1000 * LOAD_PERCENT / 100 / load;
     for (index, definition) in plan.iter_mut().enumerate() {
         let fails_permille = if index % 10 == 3 { 20 } else { 0 };
@@ -110,17 +111,16 @@ fn plan() -> Vec<Definition> {
     plan
 }
 
-/// What the year was like.
 #[derive(Debug, Default)]
 struct Year {
     runs: u64,
-    /// Of all hours before and of those while places were lost, the one with the most jobs that
-    /// were not OK: which hour, and how many were in WARNING and in ERROR.
+    /// The hour with the most jobs that were not OK, with their numbers in WARNING and ERROR:
+    /// before the loss, and during it.
     worst_before: (u64, u64, u64),
     worst_while_lost: (u64, u64, u64),
-    /// The first hour after the loss in which all were OK.
+    /// The first hour after the loss in which all jobs were OK.
     all_ok_again: Option<u64>,
-    /// The last hour in which all were OK.
+    /// The last hour in which all jobs were OK.
     all_ok_last: u64,
     violations: Vec<String>,
 }
@@ -131,18 +131,19 @@ fn worse(worst: &mut (u64, u64, u64), hour: u64, now: ConditionCounts) {
     }
 }
 
-/// Every promise that was broken an hour ago is known to be.
-async fn broken_promises_are_known(
-    calm: &Calm,
+/// Every deadline missed for more than an hour is reported.
+async fn missed_deadlines_are_reported(
+    cluster: &SmallCluster,
     scope: &Scope,
     ids: &[JobId],
-    bad: &mut Vec<String>,
+    violations: &mut Vec<String>,
 ) {
-    let now = calm.time.db();
+    let now = cluster.time.db();
     let page = PageRequest::first(JOBS as u32);
-    let listed = calm.model.list_at_risk(scope, RiskFilter::default(), page).await.unwrap().items;
+    let listed =
+        cluster.model.list_at_risk(scope, RiskFilter::default(), page).await.unwrap().items;
     for id in ids {
-        let job = calm.model.get(scope, *id).await.unwrap().unwrap();
+        let job = cluster.model.get(scope, *id).await.unwrap().unwrap();
         let facts = Facts {
             definition: &job.definition,
             history: &job.history,
@@ -161,21 +162,24 @@ async fn broken_promises_are_known(
             .iter()
             .any(|at_risk| at_risk.no == job.no && at_risk.reason.level() == Level::Error);
         if broken && !known {
-            bad.push(format!("at {now} nobody knows that job {} is {:?}", job.no, found.reason));
+            violations.push(format!(
+                "at {now} the condition of job {} does not show {:?}",
+                job.no, found.reason
+            ));
         }
     }
 }
 
 async fn live() -> Year {
-    let calm = Calm::new(POLL);
-    let scope = Scope { tenant: calm.model.tenant("year").await.unwrap(), role: Role::Admin };
+    let cluster = SmallCluster::new(POLL);
+    let scope = Scope { tenant: cluster.model.tenant("year").await.unwrap(), role: Role::Admin };
     let chance = RandomChance::from_seed(SEED + 1);
-    let now = calm.time.db();
+    let now = cluster.time.db();
     let jobs: Vec<NewJob> = plan()
         .into_iter()
         .map(|definition| {
             let first = definition.timetable().first_after(now).unwrap();
-            // Spread, as placement would.
+            // Spread over the interval, as placement does.
             let spread = match &definition.schedule {
                 Schedule::Interval(every) => chance.bits() % every.every().as_micros(),
                 Schedule::Periodic(every) => chance.bits() % every.period().as_micros(),
@@ -190,22 +194,22 @@ async fn live() -> Year {
         })
         .collect();
     let ids: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
-    calm.model.register(&scope, jobs, Now::Database).await.unwrap();
-    let _first = calm.start("first", PLACES[0]).await;
-    let mut second = Some(calm.start("second", PLACES[1]).await);
+    cluster.model.register(&scope, jobs, Now::Database).await.unwrap();
+    let _first = cluster.start("first", SLOTS[0]).await;
+    let mut second = Some(cluster.start("second", SLOTS[1]).await);
     let mut year = Year::default();
     for hour in 0..DAYS * 24 {
         if hour == LOST_ON_DAY * 24 {
             second = None;
         }
         if hour == (LOST_ON_DAY + 1) * 24 {
-            second = Some(calm.start("second", PLACES[1]).await);
+            second = Some(cluster.start("second", SLOTS[1]).await);
         }
         tokio::time::sleep(HOUR).await;
-        let counts = calm.model.all_condition_counts().await.unwrap();
+        let counts = cluster.model.all_condition_counts().await.unwrap();
         let all_ok = counts.warning + counts.error == 0;
         match hour / 24 {
-            // In the first days there is no average yet.
+            // In the first days there are no averages yet.
             0..3 => {}
             day if day < LOST_ON_DAY => worse(&mut year.worst_before, hour, counts),
             LOST_ON_DAY => worse(&mut year.worst_while_lost, hour, counts),
@@ -217,24 +221,24 @@ async fn live() -> Year {
             year.all_ok_last = hour;
         }
         if hour % 24 == 23 {
-            broken_promises_are_known(&calm, &scope, &ids, &mut year.violations).await;
+            missed_deadlines_are_reported(&cluster, &scope, &ids, &mut year.violations).await;
         }
     }
     drop(second);
-    let mut seen = calm.seen.lock().unwrap();
+    let mut seen = cluster.seen.lock().unwrap();
     year.runs = seen.runs;
     year.violations.append(&mut seen.violations);
     year
 }
 
 #[test]
-fn a_year_with_a_day_of_too_few_workers_ends_well() {
-    let year = play(live());
+fn year_recovers_from_a_day_with_too_few_workers() {
+    let year = run_paused(live());
     eprintln!("{year:?}");
     let of_loss = |hour: u64| hour - LOST_ON_DAY * 24;
     let (hour, warning, error) = year.worst_while_lost;
     eprintln!(
-        "{} runs; at worst, {} h after a third of the places was lost, {warning} jobs in WARNING \
+        "{} runs; at worst, {} h after a third of the slots was lost, {warning} jobs in WARNING \
          and {error} in ERROR; all OK again {:?} h after the loss",
         year.runs,
         of_loss(hour),

@@ -1,7 +1,7 @@
 //! The supervisor as a program of its own, for this crate's tests.
 //!
-//! With the arguments `node <executor_config> <bodies_lock> <auto|off|wall>` it is a node instead, one
-//! that runs a single body and knows of nothing else, to be killed. With `wall` it makes no control
+//! With the arguments `node <executor_config> <bodies_lock> <auto|off|sandbox>` it is a node instead, one
+//! that runs a single body and knows of nothing else, to be killed. With `sandbox` it makes no control
 //! groups, and hides the folder `hidden` beside the lock; as root, its body is nobody's.
 
 use std::path::Path;
@@ -12,8 +12,8 @@ use evenkeel_core::lease::Fence;
 use evenkeel_core::schedule::Once;
 use evenkeel_core::{AttemptKey, Definition, JobNo, RunIds, Schedule, TenantNo, Timestamp};
 use evenkeel_executors::{
-    Cancel, CgroupUse, Executor, Invocation, Lease, ShellExecutor, ShellSettings,
-    SupervisorCommand, WallSettings, Wire, supervisor,
+    Cancel, CgroupUse, Executor, Invocation, Lease, LiveReport, SandboxSettings, ShellExecutor,
+    ShellSettings, SupervisorCommand, supervisor,
 };
 
 fn main() -> ExitCode {
@@ -32,13 +32,13 @@ fn node(config: &str, lock: &str, cgroup: &str) -> Result<(), Box<dyn std::error
     definition.executor.kind = "shell".into();
     definition.executor.config = serde_json::from_str(config)?;
     let program = std::env::current_exe()?;
-    let is_walled = cgroup == "wall";
+    let is_sandboxed = cgroup == "sandbox";
     let hidden = || vec![Path::new(lock).with_file_name("hidden")];
     let executor = ShellExecutor::new(ShellSettings {
         bodies_lock: Some(lock.into()),
         cgroup: if cgroup == "auto" { CgroupUse::Auto } else { CgroupUse::Off },
-        wall: is_walled.then(|| WallSettings { hidden: hidden() }),
-        user: (is_walled && rustix::process::geteuid().is_root()).then(|| "nobody".into()),
+        sandbox: is_sandboxed.then(|| SandboxSettings { hidden: hidden() }),
+        user: (is_sandboxed && rustix::process::geteuid().is_root()).then(|| "nobody".into()),
         ..ShellSettings::new(SupervisorCommand { program, args: Vec::new() })
     })?;
     let key = AttemptKey::regular(JobNo(7), Timestamp::MIN);
@@ -52,7 +52,7 @@ fn node(config: &str, lock: &str, cgroup: &str) -> Result<(), Box<dyn std::error
         checkpoint: None,
         cancel: Cancel::none(),
         lease: Lease::endless(),
-        wire: Wire::default(),
+        live: LiveReport::default(),
     };
     tokio::runtime::Runtime::new()?.block_on(executor.run(invocation));
     Ok(())

@@ -1,4 +1,4 @@
-//! The executor that crawls a site.
+//! The executor that crawls a web site. The crawler itself is in `evenkeel-crawler`.
 
 mod starts;
 
@@ -15,30 +15,31 @@ use evenkeel_crawler::{
 };
 use evenkeel_outbound::Outbound;
 use serde_json::Value;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::Semaphore;
 
 use crate::{
-    CHECKPOINT_BYTES_MAX, CancelReason, ConfigFault, Executor, Invocation, LiveReport, Report,
-    interrupted, tail,
+    CHECKPOINT_BYTES_MAX, ConfigFault, Executor, Invocation, LiveReport, Report, interrupted,
+    permit, tail,
 };
 
-/// Crawls a site and keeps its pages; what a job can say of it is in [`CrawlConfig`].
+/// Crawls a web site and saves its pages. [`CrawlConfig`] describes the configuration.
 ///
-/// `url` and `start_urls` may hold templates. A crawl that is interrupted hands over a checkpoint,
-/// from which the next attempt goes on. The job's timeout is the longest time without a byte from any
-/// site while it waits for an answer; its own waits between requests do not count. It fails if no start could be read, for good if robots.txt
-/// or the guard against inner addresses forbids that, and has partly failed if more than one page in
-/// ten could not be got or pages found no room. Of more crawls than `crawls_max`, some wait.
+/// - An interrupted crawl saves a checkpoint, and the next attempt continues from it.
+/// - The job's timeout limits the time without a byte from any site while requests are open. The
+/// crawler's own waits between requests do not count.
+/// - The attempt fails if no start page could be read; without retries if robots.txt or the address
+/// guard forbids it. It fails partly if more than one page in ten could not be fetched, or if pages
+/// did not fit into `max_store_mb`.
 #[derive(Debug)]
-pub struct CrawlExecutor<L> {
+pub struct CrawlExecutor<A> {
     crawler: Crawler,
-    library: L,
-    places: Semaphore,
+    archives: A,
+    permits: Semaphore,
 }
 
-/// Finds the place where a job's pages are kept.
+/// Returns the place where a job's pages are saved.
 pub trait PageArchives: Send + Sync + 'static {
-    /// The place for the pages of a job, which may take so many bytes together.
+    /// Returns the archive of a job. Its pages may have `bytes_max` bytes together.
     fn for_job(&self, tenant: TenantNo, job: JobNo, bytes_max: u64) -> Arc<dyn PageArchive>;
 }
 
@@ -54,28 +55,12 @@ pub static DECLARATION: ExecutorDeclaration = ExecutorDeclaration {
     ..ExecutorDeclaration::new("crawl", &CONFIG_FIELDS)
 };
 
-impl<L: PageArchives> CrawlExecutor<L> {
-    /// Makes the executor. The client should unpack answers.
-    pub fn new(outbound: Outbound, mut settings: CrawlerSettings, library: L) -> Self {
+impl<A: PageArchives> CrawlExecutor<A> {
+    /// Makes the executor. `outbound` should decompress responses.
+    pub fn new(outbound: Outbound, mut settings: CrawlerSettings, archives: A) -> Self {
         settings.checkpoint_bytes_max = settings.checkpoint_bytes_max.min(CHECKPOINT_BYTES_MAX);
-        let places = Semaphore::new(settings.crawls_max.clamp(1, Semaphore::MAX_PERMITS));
-        Self { crawler: Crawler::new(outbound, settings), library, places }
-    }
-
-    /// Waits for one of the places, and says so.
-    async fn place(&self, invocation: &Invocation) -> Result<SemaphorePermit<'_>, CancelReason> {
-        if let Ok(place) = self.places.try_acquire() {
-            return Ok(place);
-        }
-        let message = Some("waiting for a free place".to_owned());
-        invocation.live.progress(Progress { message, ..Progress::default() });
-        let mut lease = invocation.lease.clone();
-        tokio::select! {
-            biased;
-            reason = interrupted(&invocation.cancel, &mut lease) => Err(reason),
-            // Nobody closes the semaphore.
-            place = self.places.acquire() => place.map_err(|_| CancelReason::ShuttingDown),
-        }
+        let permits = Semaphore::new(settings.crawls_max.clamp(1, Semaphore::MAX_PERMITS));
+        Self { crawler: Crawler::new(outbound, settings), archives, permits }
     }
 
     fn read(&self, config: &Value) -> Result<CrawlConfig, ConfigFault> {
@@ -85,13 +70,13 @@ impl<L: PageArchives> CrawlExecutor<L> {
 }
 
 #[async_trait]
-impl<L: PageArchives> Executor for CrawlExecutor<L> {
+impl<A: PageArchives> Executor for CrawlExecutor<A> {
     fn declaration(&self) -> &'static ExecutorDeclaration {
         &DECLARATION
     }
 
     fn check(&self, _: TenantNo, config: &Value, payload: &Value) -> Result<(), ConfigFault> {
-        let config = starts::rehearse(config, payload)?;
+        let config = starts::fill_example(config, payload)?;
         starts::refuse_credentials(&config)?;
         self.read(&config).map(drop)
     }
@@ -100,18 +85,17 @@ impl<L: PageArchives> Executor for CrawlExecutor<L> {
         let config = starts::fill(&invocation).and_then(|config| self.read(&config));
         let config = match config {
             Ok(config) => config,
-            Err(fault) => {
-                return Report { again: RetryHint::Never, ..Report::failed(fault.to_string()) };
-            }
+            Err(fault) => return Report::failed_for_good(fault.to_string()),
         };
-        // What an earlier attempt has handed over stays where it is until there is a place.
-        let _place = match self.place(&invocation).await {
-            Ok(place) => place,
+        // The checkpoint of an earlier attempt stays untouched while this attempt waits.
+        let waiting = "waiting: the node runs as many crawls as it may";
+        let _permit = match permit::acquire(&self.permits, &invocation, waiting).await {
+            Ok(permit) => permit,
             Err(reason) => return Report::cancelled(reason),
         };
         let Invocation { key, id, tenant, checkpoint, cancel, mut lease, live, definition, .. } =
             invocation;
-        let listener = Arc::new(OnWire(live.clone()));
+        let listener = Arc::new(LiveListener(live.clone()));
         let mut crawl = self.crawler.begin(Order {
             job: key.job_no,
             export_name: id.run_id().to_string(),
@@ -161,10 +145,10 @@ fn report(ending: Ending) -> Report {
     }
 }
 
-/// Passes news on.
-struct OnWire(LiveReport);
+/// Passes the crawler's progress to the live report.
+struct LiveListener(LiveReport);
 
-impl Listener for OnWire {
+impl Listener for LiveListener {
     fn progress(&self, progress: Progress) {
         self.0.progress(progress);
     }

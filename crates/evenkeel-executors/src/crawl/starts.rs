@@ -1,4 +1,4 @@
-//! Templates in the places where a crawl starts.
+//! Templates in the start URLs of a crawl.
 
 use evenkeel_outbound::reqwest::Url;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::template::{Escape, Template, Values};
 use crate::{ConfigFault, Invocation};
 
-/// The configuration of a run, with its values filled in.
+/// Returns the configuration with the templates filled in.
 pub(super) fn fill(invocation: &Invocation) -> Result<Value, ConfigFault> {
     let definition = &invocation.definition;
     let values =
@@ -14,13 +14,12 @@ pub(super) fn fill(invocation: &Invocation) -> Result<Value, ConfigFault> {
     fill_with(&definition.executor.config, &values)
 }
 
-/// The same as it could be for some run, to be checked.
-pub(super) fn rehearse(config: &Value, payload: &Value) -> Result<Value, ConfigFault> {
+/// Fills the templates with the values of an example run, to check the configuration.
+pub(super) fn fill_example(config: &Value, payload: &Value) -> Result<Value, ConfigFault> {
     fill_with(config, &Values::example(payload))
 }
 
-/// Refuses a user or password in the place where a crawl starts. A crawl sends neither, and both
-/// would be shown with the job. Jobs that have one from earlier still run.
+/// Refuses start URLs with credentials. A crawl would not send them, and the job would show them.
 pub(super) fn refuse_credentials(config: &Value) -> Result<(), ConfigFault> {
     let url = config.get("url").map(|url| ("url".to_owned(), url));
     let starts = config.get("start_urls").and_then(Value::as_array).into_iter().flatten();
@@ -65,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_or_password_is_refused_wherever_a_crawl_starts() {
+    fn credentials_are_refused_in_every_start_url() {
         let field = |config: Value| refuse_credentials(&config).err().map(|fault| fault.field);
         let (bad, good) = ("https://ann:pw@e.com/", "https://e.com/?x=a@b");
         assert_eq!(field(json!({"url": bad})).as_deref(), Some("executor_config.url"));

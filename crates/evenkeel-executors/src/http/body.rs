@@ -1,4 +1,4 @@
-//! What a call says.
+//! The request body.
 
 use bytes::Bytes;
 use evenkeel_outbound::reqwest::header::HeaderValue;
@@ -7,18 +7,17 @@ use serde_json::Value;
 use crate::config::{ConfigFault, Fields};
 use crate::template::{Escape, FILLED_BYTES_MAX, Template, Values};
 
-/// Where the body of a call comes from.
+/// The source of the request body.
 #[derive(Debug)]
 pub(super) enum Body<'a> {
-    /// The payload, as JSON, unless it is null.
+    /// The payload as JSON; no body if it is null.
     Payload,
-    /// JSON whose texts are templates.
+    /// JSON whose strings are templates.
     Json(&'a Value),
-    /// A text as it is.
     Text(Template),
 }
 
-/// A body, and what it says it is unless the job knows better.
+/// A request body with its default `Content-Type`.
 #[derive(Clone, Debug)]
 pub(super) struct Content {
     pub(super) bytes: Bytes,
@@ -65,7 +64,7 @@ impl<'a> Body<'a> {
     }
 }
 
-/// What is wrong, and where in the value.
+/// An error with the path of the value that has it.
 struct Fault {
     path: String,
     message: String,
@@ -84,7 +83,7 @@ impl From<String> for Fault {
     }
 }
 
-/// Writes `value` as JSON with its texts filled in. What is filled in stays one JSON value,
+/// Writes `value` as JSON with its templates filled in. A filled-in value stays one JSON value,
 /// whatever it holds.
 fn write(value: &Value, values: &Values<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
     match value {
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_filled_in_without_breaking() {
+    fn filled_in_body_stays_valid_json() {
         let payload = json!({"q": "\"},{\"admin\": true, \\", "n": [1, {"a": null}]});
         let body = json!({
             "text": "say {{payload.q}}", "whole": "{{payload.q}}", "number": "{{payload.n.0}}",
@@ -156,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_is_found_where_it_is() {
+    fn fault_in_a_body_names_its_path() {
         let fault = fill(json!({"a": [1, {"b": "{{payload.x}}"}]}), &json!({})).unwrap_err();
         assert_eq!(fault.field, "executor_config.body.a.1.b");
         let fault = fill(json!("{{nonsense}}"), &json!({})).unwrap_err();
@@ -164,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_does_not_grow_without_bound() {
+    fn filled_in_body_has_a_size_limit() {
         let payload = json!("x".repeat(1024 * 1024));
         let fault = fill(json!(vec!["{{payload}}"; 9]), &payload).unwrap_err();
         assert!(fault.message.contains("longer than"), "{fault}");

@@ -10,13 +10,13 @@ fn check(config: &Value, payload: &Value) -> Result<(), ConfigFault> {
     Call::parse(config)?.check(payload)
 }
 
-/// A configuration of one field besides the URL.
+/// A configuration with one field besides the URL.
 fn with(field: &str, value: Value) -> Value {
     json!({"url": URL, field: value})
 }
 
 #[test]
-fn a_bad_configuration_names_the_field_to_blame() {
+fn bad_configuration_is_refused_with_its_field() {
     for (config, field) in [
         (json!({}), ".url"),
         (json!(null), ".url"),
@@ -64,7 +64,7 @@ fn a_bad_configuration_names_the_field_to_blame() {
 }
 
 #[test]
-fn by_default_it_posts_and_takes_any_success() {
+fn call_posts_and_accepts_any_2xx_by_default() {
     let config = json!({"url": URL});
     let call = Call::parse(&config).unwrap();
     assert_eq!((&call.method, call.redirects), (&Method::POST, 0));
@@ -75,7 +75,7 @@ fn by_default_it_posts_and_takes_any_success() {
 }
 
 #[test]
-fn only_the_expected_statuses_are_good() {
+fn only_expected_statuses_succeed() {
     let config = json!({"url": URL, "expected_status": [404, "3xx"], "give_up_on": [400, "5xx"]});
     let call = Call::parse(&config).unwrap();
     assert!(call.is_expected(StatusCode::NOT_FOUND) && call.is_expected(StatusCode::FOUND));
@@ -87,7 +87,7 @@ fn only_the_expected_statuses_are_good() {
 }
 
 #[test]
-fn everything_is_filled_in() {
+fn templates_are_filled_in_everywhere() {
     let config = json!({
         "url": "https://example.com/{{payload.id}}?at={{scheduled_at}}",
         "headers": {"X-Id": "<{{payload.id}}>"},
@@ -108,7 +108,7 @@ fn everything_is_filled_in() {
 }
 
 #[test]
-fn headers_have_a_bound_together() {
+fn headers_share_one_size_limit() {
     let config = with("headers", json!({"a": "{{payload}}", "b": "{{payload}}"}));
     assert_eq!(check(&config, &json!("x".repeat(HEADER_BYTES_MAX / 2))), Ok(()));
     let fault = check(&config, &json!("x".repeat(HEADER_BYTES_MAX / 2 + 1))).unwrap_err();
@@ -116,7 +116,7 @@ fn headers_have_a_bound_together() {
 }
 
 #[test]
-fn options_that_change_nothing_are_none() {
+fn tls_options_equal_to_the_defaults_are_ignored() {
     for (tls, is_own) in [
         (json!({}), false),
         (json!({"verify": true, "min_version": "1.2", "ca_pem": null}), false),

@@ -1,12 +1,13 @@
-//! The executor that makes HTTP calls.
+//! The executor that makes HTTP calls. `docs/executors.md` describes its configuration, what it
+//! sends and how it judges responses.
 
-mod answer;
+mod attempt_headers;
 mod body;
 mod call;
-mod journey;
+mod redirects;
+mod response;
 mod settings;
 mod sign;
-mod stamp;
 mod status;
 mod tls;
 mod url;
@@ -14,7 +15,6 @@ mod url;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use evenkeel_core::chain::Again;
 use evenkeel_core::executor::{ConfigField, ExecutorDeclaration, FieldKind};
 use evenkeel_core::{Definition, TenantNo};
 use evenkeel_outbound::Outbound;
@@ -23,52 +23,22 @@ use serde_json::Value;
 
 use crate::template::Values;
 use crate::{CancelReason, ConfigFault, Executor, Invocation, Report, interrupted};
-use answer::Answered;
 use call::{Call, Filled};
-use journey::Journey;
+use redirects::RedirectedCall;
+use response::CallResult;
 pub use settings::{HttpSettings, Identities, WallClock};
 pub use sign::SigningKeys;
 use tls::Clients;
 
 /// Makes one HTTP call.
 ///
-/// | field | default | |
-/// |---|---|---|
-/// | `url` | | may hold places like `{{payload.id}}`, but not in its scheme or host |
-/// | `method` | `POST` | |
-/// | `headers` | none | values may hold places |
-/// | `body` | the payload | JSON whose texts may hold places; one that is nothing but `{{payload.x}}` becomes that very value |
-/// | `body_text` | | instead: a text with places, sent as it is; an empty one is no body |
-/// | `expected_status` | any 2xx | a status, a class like `"2xx"`, or a list |
-/// | `give_up_on` | none | the same; after these there is no retry, nor after 410 |
-/// | `redirects` | 5 for `GET` and `HEAD`, else 0 | how many are followed, 10 at most |
-/// | `max_response_bytes` | 64 MiB | an answer is not read further; its status counts all the same |
-/// | `tls.ca_pem` | | certificates to trust besides the machine's |
-/// | `tls.min_version` | `"1.2"` | or `"1.3"` |
-/// | `tls.identity` | | the name of a client certificate that the server's configuration holds |
-/// | `tls.verify` | `true` | `false` only where the server's configuration allows it |
-///
-/// **Sent along** are `Idempotency-Key` (the run's id, the same for all attempts) and
-/// `X-Evenkeel-Run-Id`, `-Execution-Id`, `-Attempt`, `-Fence` and `-Scheduled-At`; with signing
-/// keys, `webhook-id` (the run's id, so that a retry counts as the same message), `webhook-timestamp` and `webhook-signature` of Standard
-/// Webhooks; with attempt tokens, `X-Evenkeel-Callback-Token` and `-Callback-Url`; and what an earlier
-/// attempt's receiver left, as `X-Evenkeel-Checkpoint`, if that is not longer than 4 KiB there.
-///
-/// **A redirect** to another origin is followed without the job's headers (but `Accept`,
-/// `Accept-Language`, `Content-Type` and `User-Agent`), TLS options, signature and token. None is
-/// followed from https to http, and none whose status is expected. An answer 301, 302 or 303 turns
-/// `POST` into `GET`. The body goes along after 307 and 308, but not with a `GET` or `HEAD` to
-/// another origin.
-///
-/// **202** means that the end comes later: the receiver reports it with the token, and the job's
-/// timeout is the longest silence until then. It is an end like any other if `expected_status`
-/// names 202 itself, or if no token was sent. The first 1 KiB of such an answer is kept.
-///
-/// **`Retry-After`** of an answer that is not expected puts the next attempt off.
-///
-/// The job's timeout is the longest wait for an answer's head, and then for each further piece of
-/// it. Only public addresses are called, unless the settings allow more, and no proxy is used: a
-/// proxy would look names up where no guard sees it.
+/// - The job's timeout limits the wait for the response head, and then for each further piece of
+/// the body.
+/// - A response 202 means that the receiver reports the end later, with the token of the call. The
+/// timeout then limits the time between heartbeats.
+/// - A redirect to another origin loses the job's headers, TLS options, signature and token.
+/// - Calls go to public addresses only, unless the settings allow more. No proxy is used, because a
+/// proxy would resolve names where the guard cannot check the address.
 #[derive(Debug)]
 pub struct HttpExecutor {
     settings: HttpSettings,
@@ -90,14 +60,13 @@ pub static DECLARATION: ExecutorDeclaration = ExecutorDeclaration {
             ConfigField::public("give_up_on"),
             ConfigField::public("redirects"),
             ConfigField::public("max_response_bytes"),
-            // Certificates and names of client certificates; private keys are not in jobs.
+            // Trusted certificates and the name of a client certificate. Jobs hold no private keys.
             ConfigField::public("tls"),
         ],
     )
 };
 
 impl HttpExecutor {
-    /// Makes the executor.
     pub fn new(settings: HttpSettings) -> Self {
         let clients = Clients::new(
             settings.outbound.clone(),
@@ -107,27 +76,27 @@ impl HttpExecutor {
         Self { settings, clients }
     }
 
-    async fn call(&self, invocation: &Invocation) -> Answered {
+    async fn call(&self, invocation: &Invocation) -> CallResult {
         let definition = &*invocation.definition;
         let values =
             Values { id: invocation.id, fence: invocation.fence, payload: &definition.payload };
         let read = Call::parse(&definition.executor.config)
             .and_then(|call| call.fill(&values).map(|filled| (call, filled)));
-        let answered = match read {
-            Ok((call, filled)) => self.travel(invocation, &call, filled).await,
-            // A call that can't be described can't be described better a minute later.
-            Err(fault) => Err(Report { again: Again::Never, ..Report::failed(fault.to_string()) }),
+        let result = match read {
+            Ok((call, filled)) => self.follow_redirects(invocation, &call, filled).await,
+            // The next attempt would get the same configuration.
+            Err(fault) => Err(Report::failed_for_good(fault.to_string())),
         };
-        answered.unwrap_or_else(Answered::Ended)
+        result.unwrap_or_else(CallResult::Ended)
     }
 
-    /// Calls, and calls again where redirects lead.
-    async fn travel(
+    /// Calls the URL, and then each URL that a redirect names.
+    async fn follow_redirects(
         &self,
         invocation: &Invocation,
         call: &Call<'_>,
         filled: Filled,
-    ) -> Result<Answered, Report> {
+    ) -> Result<CallResult, Report> {
         let definition = &*invocation.definition;
         let own = match &call.tls {
             Some(choice) => {
@@ -135,26 +104,32 @@ impl HttpExecutor {
             }
             None => None,
         };
-        let mut journey = Journey::new(filled);
+        let mut request = RedirectedCall::new(filled);
         loop {
-            let mut headers = stamp::ids(invocation);
+            let mut headers = attempt_headers::ids(invocation);
             let mut client = self.clients.shared();
-            if journey.at_home() {
-                stamp::proofs(&self.settings, invocation, journey.body(), &mut headers);
+            if request.is_first_origin() {
+                attempt_headers::credentials(
+                    &self.settings,
+                    invocation,
+                    request.body(),
+                    &mut headers,
+                );
                 client = own.as_ref().unwrap_or(client);
             }
-            let response = send(client, &journey, headers, definition).await?;
+            let response = send(client, &request, headers, definition).await?;
             let status = response.status();
-            // A redirect that the job expects is the answer it wants.
+            // A redirect whose status the job expects is a success.
             let redirected = call.redirects > 0
                 && !call.is_expected(status)
-                && journey
+                && request
                     .follow(status, response.headers(), call.redirects)
                     .map_err(Report::failed)?;
             if !redirected {
-                let may_end_later = journey.at_home() && self.settings.attempt_tokens.is_some();
+                let may_end_later =
+                    request.is_first_origin() && self.settings.attempt_tokens.is_some();
                 let now = self.settings.clock.now();
-                return Ok(answer::judge(call, response, definition, now, may_end_later).await);
+                return Ok(response::judge(call, response, definition, now, may_end_later).await);
             }
         }
     }
@@ -162,18 +137,18 @@ impl HttpExecutor {
 
 async fn send(
     client: &Outbound,
-    journey: &Journey,
+    request: &RedirectedCall,
     headers: HeaderMap,
     definition: &Definition,
 ) -> Result<Response, Report> {
-    let sent = client.send(journey.request(headers));
+    let sent = client.send(request.request(headers));
     match tokio::time::timeout(definition.timeout.into(), sent).await {
         Ok(Ok(response)) => Ok(response),
-        Ok(Err(error)) => Err(Report::failed(match journey.after_redirects() {
+        Ok(Err(error)) => Err(Report::failed(match request.after_redirects() {
             Some(hop) => format!("after a redirect to {hop}: {error}"),
             None => error.to_string(),
         })),
-        Err(_) => Err(answer::no_answer(definition)),
+        Err(_) => Err(response::no_response(definition)),
     }
 }
 
@@ -192,55 +167,58 @@ impl Executor for HttpExecutor {
     async fn run(&self, mut invocation: Invocation) -> Report {
         let cancel = invocation.cancel.clone();
         let mut lease = invocation.lease.clone();
-        let answered = {
-            // In a box of its own: what follows a 202 must not hold room for it.
+        let result = {
+            // Boxed, so that the long wait after a 202 does not keep the memory of the call.
             let mut call = Box::pin(self.call(&invocation));
             tokio::select! {
-                answered = &mut call => answered,
-                reason = interrupted(&cancel, &mut lease) => match last_answer(reason, call).await {
-                    Some(answered) => answered,
+                result = &mut call => result,
+                reason = interrupted(&cancel, &mut lease) => match last_response(reason, call).await {
+                    Some(result) => result,
                     None => return Report::cancelled(reason),
                 },
             }
         };
-        // It was sent with the call, and a run may wait for long.
+        // The call has sent it, and the wait for the receiver may be long.
         invocation.checkpoint = None;
-        match answered {
-            Answered::Ended(report) => report,
-            Answered::Accepted(output) => Report { output, ..wait(invocation).await },
+        match result {
+            CallResult::Ended(report) => report,
+            CallResult::Accepted(output) => Report { output, ..wait_for_end(invocation).await },
         }
     }
 }
 
-/// An answer that came while this process was frozen is here, and only has to be read.
-const LAST_ANSWER: Duration = Duration::from_millis(250);
+/// How long an interrupted call may still read a response that has arrived already.
+const LAST_RESPONSE: Duration = Duration::from_millis(250);
 
-/// What the receiver has answered to a call that is interrupted because the lease ran out. The call
-/// is given up after that: another node may start it soon.
-async fn last_answer(
+/// Reads the response of a call that a lost lease has interrupted. A frozen process finds its lease
+/// lost and the response already received. Waits no longer than [`LAST_RESPONSE`], because another
+/// node may make the call soon.
+async fn last_response(
     reason: CancelReason,
-    call: impl Future<Output = Answered>,
-) -> Option<Answered> {
-    let is_late = reason == CancelReason::LeaseLost;
-    let answered = async { tokio::time::timeout(LAST_ANSWER, call).await.ok() };
-    if is_late { answered.await } else { None }
+    call: impl Future<Output = CallResult>,
+) -> Option<CallResult> {
+    match reason {
+        CancelReason::LeaseLost => tokio::time::timeout(LAST_RESPONSE, call).await.ok(),
+        _ => None,
+    }
 }
 
-/// Waits for the end of a run that was accepted. Whoever reports it has it stored and settles the
-/// run; any other sign of life starts the silence anew.
-async fn wait(mut invocation: Invocation) -> Report {
-    let silence = invocation.definition.timeout;
+/// Waits for the end of an attempt that the receiver has accepted. The API stores the end that the
+/// receiver reports, and cancels this wait with [`CancelReason::EndReported`]. Each heartbeat
+/// restarts the timeout.
+async fn wait_for_end(mut invocation: Invocation) -> Report {
+    let timeout = invocation.definition.timeout;
     loop {
         tokio::select! {
             biased;
             reason = interrupted(&invocation.cancel, &mut invocation.lease) => {
                 return Report::cancelled(reason);
             }
-            () = invocation.wire.heard() => {}
-            () = tokio::time::sleep(silence.into()) => {
+            () = invocation.live.next_heartbeat() => {}
+            () = tokio::time::sleep(timeout.into()) => {
                 return Report::timed_out(format!(
-                    "accepted with 202 and not heard of for {silence}; if 202 is this receiver's \
-                     last word, list it in expected_status"
+                    "the receiver accepted with 202 and sent no heartbeat for {timeout}; if its 202 means \
+                     success, list 202 in expected_status"
                 ));
             }
         }
@@ -256,9 +234,9 @@ mod tests {
     use evenkeel_core::{AttemptKey, JobNo, RunIds, Schedule, Span, TenantNo, Timestamp};
 
     use super::*;
-    use crate::{Cancel, Lease, Wire, cancellation};
+    use crate::{Cancel, Lease, LiveReport, cancellation};
 
-    fn accepted(cancel: Cancel, wire: Wire) -> Invocation {
+    fn accepted(cancel: Cancel, live: LiveReport) -> Invocation {
         let definition = Definition {
             timeout: Span::from_secs(300),
             ..Definition::noop(Schedule::Once(Once::NOW))
@@ -274,49 +252,49 @@ mod tests {
             checkpoint: None,
             cancel,
             lease: Lease::endless(),
-            wire,
+            live,
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_that_is_here_when_the_lease_ends_is_read() {
-        let call = |answered_after| async move {
-            tokio::time::sleep(Duration::from_millis(answered_after)).await;
-            Answered::Ended(Report::completed())
+    async fn lost_lease_still_reads_a_response_that_has_arrived() {
+        let call = |after_ms| async move {
+            tokio::time::sleep(Duration::from_millis(after_ms)).await;
+            CallResult::Ended(Report::completed())
         };
-        for (reason, answered_after, is_read) in [
+        for (reason, after_ms, is_read) in [
             (CancelReason::LeaseLost, 0, true),
             (CancelReason::LeaseLost, 100, true),
             (CancelReason::LeaseLost, 300, false),
             (CancelReason::Requested, 0, false),
             (CancelReason::ShuttingDown, 0, false),
         ] {
-            let answered = last_answer(reason, call(answered_after)).await;
-            assert_eq!(answered.is_some(), is_read, "{reason:?} {answered_after}");
+            let result = last_response(reason, call(after_ms)).await;
+            assert_eq!(result.is_some(), is_read, "{reason:?} {after_ms}");
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn every_sign_of_life_starts_the_silence_anew() {
-        let wire = Wire::default();
+    async fn every_heartbeat_restarts_the_timeout() {
+        let live = LiveReport::default();
         let (handle, cancel) = cancellation();
         let receiver = async {
             for _ in 0..10 {
                 tokio::time::sleep(Duration::from_secs(299)).await;
-                wire.sign_of_life();
+                live.heartbeat();
             }
             tokio::time::sleep(Duration::from_secs(299)).await;
-            handle.cancel(CancelReason::Settled);
+            handle.cancel(CancelReason::EndReported);
         };
-        let (report, ()) = tokio::join!(wait(accepted(cancel, wire.clone())), receiver);
-        assert_eq!(report, Report::cancelled(CancelReason::Settled));
+        let (report, ()) = tokio::join!(wait_for_end(accepted(cancel, live.clone())), receiver);
+        assert_eq!(report, Report::cancelled(CancelReason::EndReported));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn silence_ends_an_accepted_run() {
-        let wire = Wire::default();
-        wire.sign_of_life();
-        let report = wait(accepted(Cancel::none(), wire)).await;
-        assert!(report.error.unwrap().contains("not heard of for 5m; "));
+    async fn accepted_attempt_without_heartbeats_times_out() {
+        let live = LiveReport::default();
+        live.heartbeat();
+        let report = wait_for_end(accepted(Cancel::none(), live)).await;
+        assert!(report.error.unwrap().contains("no heartbeat for 5m; "));
     }
 }

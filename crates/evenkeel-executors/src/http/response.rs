@@ -37,7 +37,7 @@ pub(super) async fn judge(
     let accepted = status == StatusCode::ACCEPTED && may_end_later;
     if accepted && !call.expects_by_name(status) {
         // The head decides. The receiver works on it, even if the rest of the response is lost.
-            return CallResult::Accepted(read.output.map(shortened));
+        return CallResult::Accepted(read.output.map(shortened));
     }
     let is_expected = call.is_expected(status);
     let again = match retry_after {
@@ -48,9 +48,9 @@ pub(super) async fn judge(
     };
     let report = match read.end {
         End::Cut(cause) => Report::failed(format!("the answer ({status}) broke off: {cause}")),
-            End::TimedOut => no_response(definition),
+        End::TimedOut => no_response(definition),
         End::Complete if is_expected => Report::completed(),
-            End::Complete => Report::failed(format!("the answer was {status}")),
+        End::Complete => Report::failed(format!("the answer was {status}")),
     };
     CallResult::Ended(Report { output: read.output, again, ..report })
 }
@@ -63,11 +63,11 @@ struct Read {
 
 enum End {
     /// The body ended, or reached the limit.
-        Complete,
-        /// The connection failed.
-        Cut(String),
-        /// No byte was received within the timeout.
-        TimedOut,
+    Complete,
+    /// The connection failed.
+    Cut(String),
+    /// No byte was received within the timeout.
+    TimedOut,
 }
 
 /// Reads the body to its end, so that the connection can be reused, or to the limit.

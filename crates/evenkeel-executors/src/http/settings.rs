@@ -1,4 +1,4 @@
-//! What an operator decides about HTTP jobs.
+//! The server's settings for HTTP jobs.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -9,31 +9,30 @@ use evenkeel_outbound::{Identity, Outbound};
 
 use super::sign::SigningKeys;
 
-/// What an operator decides about HTTP jobs.
 #[derive(Clone, Debug)]
 pub struct HttpSettings {
-    /// Makes the calls, and guards them.
+    /// Makes the calls and refuses forbidden addresses.
     pub outbound: Outbound,
-    /// What calls are signed with. By default they are not signed.
+    /// The keys that sign calls. Default: calls are not signed.
     pub signing: Option<SigningKeys>,
-    /// Makes the tokens by which receivers report how a run goes. By default there are none; then
-    /// 202 is an answer like any other.
+    /// Makes the tokens with which receivers report progress and the end of an attempt. Default:
+    /// none, and a response 202 is final.
     pub attempt_tokens: Option<AttemptTokens>,
-    /// Where receivers reach this server's API, once that is known, without a slash at its end.
+    /// The base URL of this server's API for receivers, without a trailing slash. Empty until it is
+    /// known.
     pub public_url: Arc<OnceLock<String>>,
-    /// Client certificates that jobs of their tenant may name. By default none.
+    /// Client certificates that jobs of a tenant may name. Default: none.
     pub identities: Identities,
-    /// May jobs go without verifying servers? By default not.
+    /// True if jobs may disable the verification of server certificates. Default: false.
     pub allow_unverified_tls: bool,
-    /// The time of day, for signatures and for `Retry-After`. By default the machine's.
+    /// The clock for signatures and `Retry-After`. Default: the machine's.
     pub clock: WallClock,
 }
 
-/// Client certificates by the tenant whose jobs may show them, and by name.
+/// Client certificates by tenant and name.
 pub type Identities = BTreeMap<(TenantNo, String), Identity>;
 
 impl HttpSettings {
-    /// The defaults, with calls made by `outbound`.
     pub fn new(outbound: Outbound) -> Self {
         Self {
             outbound,
@@ -47,12 +46,11 @@ impl HttpSettings {
     }
 }
 
-/// Says what time of day it is.
+/// A source of the current time.
 #[derive(Clone)]
 pub struct WallClock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
 
 impl WallClock {
-    /// One that asks `now`.
     pub fn new(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
     }
@@ -64,7 +62,7 @@ impl WallClock {
 
 impl Default for WallClock {
     fn default() -> Self {
-        #[expect(clippy::disallowed_methods, reason = "the default for those who inject no clock")]
+        #[expect(clippy::disallowed_methods, reason = "the default if no clock is injected")]
         Self::new(|| timestamp(SystemTime::now()))
     }
 }
@@ -75,7 +73,7 @@ impl std::fmt::Debug for WallClock {
     }
 }
 
-/// The same moment; the epoch, if it is before that.
+/// Converts a time; times before the epoch become the epoch.
 pub(super) fn timestamp(time: SystemTime) -> Timestamp {
     let since_epoch = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_micros(i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX))

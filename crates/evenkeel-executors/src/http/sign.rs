@@ -1,4 +1,4 @@
-//! Signatures by which a receiver knows that a call comes from here: Standard Webhooks.
+//! Signs calls as Standard Webhooks defines, so that receivers can verify the sender.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,36 +6,35 @@ use evenkeel_core::TenantNo;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// What calls are signed with. Every tenant has a key of its own, derived from the secret of all
-/// nodes, so that one tenant's receivers can't forge calls to another's. While the secret is
-/// changed there are two, and calls carry a signature by each.
+/// The keys that sign calls. Each tenant has its own key, derived from the secret of the
+/// installation, so that a tenant's receivers cannot forge calls to another tenant. During a
+/// rotation there are two secrets, and each call has two signatures.
 #[derive(Clone)]
 pub struct SigningKeys {
     current: Hmac<Sha256>,
     previous: Option<Hmac<Sha256>>,
 }
 
-/// Tells this use of a secret from its other uses.
+/// Separates this use of the secret from its other uses.
 const PURPOSE: &[u8] = b"evenkeel webhook key 1";
 
 impl SigningKeys {
-    /// Keys of this secret.
     pub fn new(secret: &[u8]) -> Self {
         Self { current: hmac(secret), previous: None }
     }
 
-    /// These, and those of an older secret that receivers may still know.
+    /// Adds the keys of the previous secret, which receivers may still use.
     #[must_use]
     pub fn with_previous(self, secret: &[u8]) -> Self {
         Self { previous: Some(hmac(secret)), ..self }
     }
 
-    /// What a tenant's receivers are configured with: `whsec_` and the key in Base64.
+    /// Returns the secret to configure in a tenant's receivers: `whsec_` and the key in Base64.
     pub fn receiver_secret(&self, tenant: TenantNo) -> String {
         format!("whsec_{}", STANDARD.encode(key_of(&self.current, tenant)))
     }
 
-    /// The value of `webhook-signature`: one signature for each key, the current one's first.
+    /// Returns the value of `webhook-signature`: one signature per key, the current key first.
     pub fn sign(&self, tenant: TenantNo, id: &str, seconds: i64, body: &[u8]) -> String {
         let mut signatures = signature(&key_of(&self.current, tenant), id, seconds, body);
         if let Some(previous) = &self.previous {
@@ -53,7 +52,7 @@ impl std::fmt::Debug for SigningKeys {
 }
 
 fn hmac(key: &[u8]) -> Hmac<Sha256> {
-    // HMAC takes keys of any length.
+    // HMAC accepts keys of any length.
     Hmac::new_from_slice(key).unwrap_or_else(|_| Hmac::new(&Default::default()))
 }
 
@@ -77,7 +76,7 @@ mod tests {
 
     /// The example that Standard Webhooks publishes with its libraries.
     #[test]
-    fn it_signs_as_the_standard_does() {
+    fn signature_matches_the_example_of_standard_webhooks() {
         let key = STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
         let id = "msg_p5jXN8AQM9LWM0D4loKWxJek";
         let body = br#"{"test": 2432232314}"#;
@@ -88,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_verifies_with_what_it_was_given() {
+    fn receiver_verifies_with_its_secret() {
         let keys = SigningKeys::new(b"secret");
         let given = keys.receiver_secret(TenantNo(7));
         let key = STANDARD.decode(given.strip_prefix("whsec_").unwrap()).unwrap();
@@ -97,14 +96,14 @@ mod tests {
     }
 
     #[test]
-    fn tenants_have_keys_of_their_own() {
+    fn tenants_have_different_keys() {
         let keys = SigningKeys::new(b"secret");
         assert_ne!(keys.receiver_secret(TenantNo(7)), keys.receiver_secret(TenantNo(8)));
         assert_ne!(keys.sign(TenantNo(7), "id", 5, b"x"), keys.sign(TenantNo(8), "id", 5, b"x"));
     }
 
     #[test]
-    fn two_keys_in_rotation_both_sign() {
+    fn both_keys_sign_during_a_rotation() {
         let (old, new) = (SigningKeys::new(b"old"), SigningKeys::new(b"new"));
         let both = new.clone().with_previous(b"old");
         let sign = |keys: &SigningKeys| keys.sign(TenantNo(7), "id", 5, b"x");

@@ -1,23 +1,23 @@
-//! Statuses that a job names.
+//! Lists of HTTP statuses in a job's configuration.
 
 use evenkeel_outbound::reqwest::StatusCode;
 use serde_json::Value;
 
 use crate::config::{ConfigFault, Fields};
 
-/// Some statuses: single ones, and whole classes written like `"2xx"`.
+/// Statuses and classes of statuses, such as `"2xx"`.
 #[derive(Debug)]
 pub(super) struct Statuses(Vec<Pick>);
 
 #[derive(Debug)]
 enum Pick {
     One(u16),
-    /// By the first digit.
+    /// The first digit.
     Class(u16),
 }
 
 impl Statuses {
-    /// The field `name`: one status, or a list of them; `None` if it is not there.
+    /// Reads the field `name`: one status or class, or a list of them.
     pub(super) fn parse(fields: &Fields<'_>, name: &str) -> Result<Option<Self>, ConfigFault> {
         let picks = match fields.get(name) {
             None => return Ok(None),
@@ -33,7 +33,6 @@ impl Statuses {
         }
     }
 
-    /// Is it among them?
     pub(super) fn contains(&self, status: StatusCode) -> bool {
         self.0.iter().any(|pick| match pick {
             Pick::One(one) => *one == status.as_u16(),
@@ -41,7 +40,7 @@ impl Statuses {
         })
     }
 
-    /// Is it among them by itself, not only by its class?
+    /// True if the status itself is listed, not only its class.
     pub(super) fn names(&self, status: StatusCode) -> bool {
         self.0.iter().any(|pick| matches!(pick, Pick::One(one) if *one == status.as_u16()))
     }

@@ -1,4 +1,4 @@
-//! Clients for jobs with TLS options of their own.
+//! HTTP clients of jobs with TLS options.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +16,7 @@ use crate::config::ConfigFault;
 pub(super) struct TlsChoice {
     ca_pem: Option<String>,
     only_tls13: bool,
-    /// The name of a client certificate that the node's settings hold.
+    /// The name of a client certificate in the server's configuration.
     identity: Option<String>,
     verify: bool,
 }
@@ -27,10 +27,10 @@ impl Default for TlsChoice {
     }
 }
 
-/// A job's certificates may be this long together.
+/// Limit for the certificates of a job.
 const CA_PEM_BYTES_MAX: usize = 64 * 1024;
 
-/// Clients kept, and with each its idle connections.
+/// How many clients are cached. Each has its own idle connections.
 const CLIENTS_MAX: usize = 64;
 
 impl TlsChoice {
@@ -63,48 +63,48 @@ impl TlsChoice {
         Ok(Some(choice))
     }
 
-    /// Does it ask for anything that the shared client does not do?
+    /// True if the options differ from those of the shared client.
     pub(super) fn matters(&self) -> bool {
         *self != Self::default()
     }
 }
 
-/// The node's clients: one that most jobs share, and a bounded number of others by their options.
-/// All have the same guard.
+/// The HTTP clients of the node: a shared one, and a bounded cache of clients with other TLS
+/// options. All refuse forbidden addresses alike.
 #[derive(Debug)]
 pub(super) struct Clients {
     shared: Outbound,
     identities: Identities,
     allow_unverified: bool,
-    made: Mutex<Made>,
+    cache: Mutex<Cache>,
 }
 
 #[derive(Debug, Default)]
-struct Made {
-    /// A client that shows a certificate is its tenant's alone.
-    clients: HashMap<(Option<TenantNo>, TlsChoice), Kept>,
-    /// Counts uses, to know which client was not used for longest.
+struct Cache {
+    /// Clients with a client certificate belong to one tenant.
+    clients: HashMap<(Option<TenantNo>, TlsChoice), CachedClient>,
+    /// Counts uses, to find the least recently used client.
     uses: u64,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct CachedClient {
     client: Arc<OnceCell<Outbound>>,
     last_use: u64,
 }
 
 impl Clients {
     pub(super) fn new(shared: Outbound, identities: Identities, allow_unverified: bool) -> Self {
-        Self { shared, identities, allow_unverified, made: Mutex::default() }
+        Self { shared, identities, allow_unverified, cache: Mutex::default() }
     }
 
-    /// The one that most jobs share.
+    /// Returns the client of jobs without TLS options.
     pub(super) const fn shared(&self) -> &Outbound {
         &self.shared
     }
 
-    /// What a choice of a job of `tenant` means on this node; refused if it may not be made. Without
-    /// a tenant, somebody must be allowed to make it.
+    /// Resolves the options of a job of `tenant`, or refuses options that the server does not
+    /// allow.
     pub(super) fn options(
         &self,
         choice: &TlsChoice,
@@ -130,17 +130,17 @@ impl Clients {
         })
     }
 
-    /// The client of a choice that a job of `tenant` made, made if need be.
+    /// Returns the client with the options of a job of `tenant`, and makes it if needed.
     pub(super) async fn of(
         &self,
         choice: &TlsChoice,
         tenant: TenantNo,
     ) -> Result<Outbound, String> {
-        let client = self.kept(choice, tenant);
+        let client = self.cached(choice, tenant);
         let made = client.get_or_try_init(|| async {
             let options = self.options(choice, tenant).map_err(|fault| fault.to_string())?;
             let shared = self.shared.clone();
-            // It reads the machine's certificates from files.
+            // This reads the machine's certificates from files.
             let built = tokio::task::spawn_blocking(move || shared.with_tls(&options)).await;
             built
                 .map_err(|error| error.to_string())?
@@ -149,23 +149,24 @@ impl Clients {
         made.await.cloned()
     }
 
-    /// The place of a choice's client. The one not used for longest makes way; calls that are
-    /// under way with it go on.
-    fn kept(&self, choice: &TlsChoice, tenant: TenantNo) -> Arc<OnceCell<Outbound>> {
+    /// Returns the cache entry for these options. If the cache is full, the least recently used
+    /// client is dropped; its calls continue.
+    fn cached(&self, choice: &TlsChoice, tenant: TenantNo) -> Arc<OnceCell<Outbound>> {
         let key = (choice.identity.is_some().then_some(tenant), choice.clone());
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        made.uses += 1;
-        let now = made.uses;
-        if !made.clients.contains_key(&key) && made.clients.len() >= CLIENTS_MAX {
-            let oldest = made.clients.iter().min_by_key(|(_, kept)| kept.last_use);
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.uses += 1;
+        let now = cache.uses;
+        if !cache.clients.contains_key(&key) && cache.clients.len() >= CLIENTS_MAX {
+            let oldest = cache.clients.iter().min_by_key(|(_, cached)| cached.last_use);
             if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
-                made.clients.remove(&oldest);
+                cache.clients.remove(&oldest);
             }
         }
-        let kept = made.clients.entry(key);
-        let kept = kept.or_insert_with(|| Kept { client: Arc::default(), last_use: now });
-        kept.last_use = now;
-        Arc::clone(&kept.client)
+        let cached = cache.clients.entry(key);
+        let cached =
+            cached.or_insert_with(|| CachedClient { client: Arc::default(), last_use: now });
+        cached.last_use = now;
+        Arc::clone(&cached.client)
     }
 }
 
@@ -186,18 +187,18 @@ mod tests {
     }
 
     #[test]
-    fn the_client_not_used_for_longest_makes_way() {
+    fn least_recently_used_client_is_dropped() {
         let outbound = Outbound::new(OutboundSettings::default()).unwrap();
         let clients = Clients::new(outbound, Identities::new(), false);
-        let first = clients.kept(&named(0), TenantNo(1));
-        let second = clients.kept(&named(1), TenantNo(1));
+        let first = clients.cached(&named(0), TenantNo(1));
+        let second = clients.cached(&named(1), TenantNo(1));
         for n in 2..CLIENTS_MAX {
-            clients.kept(&named(n), TenantNo(1));
+            clients.cached(&named(n), TenantNo(1));
         }
-        assert!(Arc::ptr_eq(&first, &clients.kept(&named(0), TenantNo(1))));
-        clients.kept(&named(CLIENTS_MAX), TenantNo(1));
-        assert_eq!(clients.made.lock().unwrap().clients.len(), CLIENTS_MAX);
-        assert!(Arc::ptr_eq(&first, &clients.kept(&named(0), TenantNo(1))));
-        assert!(!Arc::ptr_eq(&second, &clients.kept(&named(1), TenantNo(1))));
+        assert!(Arc::ptr_eq(&first, &clients.cached(&named(0), TenantNo(1))));
+        clients.cached(&named(CLIENTS_MAX), TenantNo(1));
+        assert_eq!(clients.cache.lock().unwrap().clients.len(), CLIENTS_MAX);
+        assert!(Arc::ptr_eq(&first, &clients.cached(&named(0), TenantNo(1))));
+        assert!(!Arc::ptr_eq(&second, &clients.cached(&named(1), TenantNo(1))));
     }
 }

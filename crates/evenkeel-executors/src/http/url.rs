@@ -1,21 +1,21 @@
-//! A URL with places to be filled in after its host.
+//! URLs with templates in their path and query.
 
 use evenkeel_outbound::reqwest::Url;
 use serde_json::Value;
 
 use crate::template::{Escape, Template, Values};
 
-/// Where to call. What is filled in can choose neither scheme nor host, nor leave its part of the
-/// path: whoever only supplies a payload must not choose whom this node calls.
+/// The URL of a call. Filled-in values cannot change the scheme or host, and cannot leave their
+/// part of the path: a client that supplies only a payload must not choose which server the node
+/// calls.
 #[derive(Debug)]
 pub(super) enum UrlTemplate {
     Plain(Url),
-    /// With the beginning that does not change.
+    /// The template, and its fixed beginning.
     Filled(Template, Url),
 }
 
 impl UrlTemplate {
-    /// Reads one. The message says what is wrong.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let template = Template::parse(text)?;
         if template.is_plain() {
@@ -37,7 +37,6 @@ impl UrlTemplate {
         Ok(Self::Filled(template, parse(fixed)?))
     }
 
-    /// Refuses one that asks for what the payload does not have.
     pub(super) fn check(&self, payload: &Value) -> Result<(), String> {
         match self {
             Self::Plain(_) => Ok(()),
@@ -45,20 +44,19 @@ impl UrlTemplate {
         }
     }
 
-    /// The URL with everything filled in.
     pub(super) fn fill(&self, values: &Values<'_>) -> Result<Url, String> {
         let (template, fixed) = match self {
             Self::Plain(url) => return Ok(url.clone()),
             Self::Filled(template, fixed) => (template, fixed),
         };
         let text = template.fill(values, Escape::Url)?;
-        // Dots can't be escaped: `%2e%2e` climbs as `..` does.
+        // Escaping dots does not help: servers treat `%2e%2e` like `..`.
         let path = text.split(['?', '#']).next().unwrap_or_default();
         if path.split(['/', '\\']).any(climbs) {
             return Err("has a step like .. in its path once filled in".into());
         }
         let url = parse(&text)?;
-        // Holds by construction; this is what all the rest is for.
+        // The checks in `parse` already imply this; it is the property that matters.
         if url.origin() != fixed.origin() {
             return Err("would call another host once filled in".into());
         }
@@ -90,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn no_place_can_be_in_the_scheme_or_host() {
+    fn templates_in_the_scheme_or_host_are_refused() {
         for text in [
             "{{payload.x}}",
             "{{payload.x}}://e.com/",
@@ -115,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_stays_in_its_part() {
+    fn filled_in_value_stays_in_its_part_of_the_url() {
         let nasty = "/../@evil.com:80\\?a=b&c#d\r\n";
         let filled = fill("https://e.com/a/{{payload.x}}/z?q={{payload.x}}&r=1", nasty).unwrap();
         let encoded = "%2F..%2F%40evil.com%3A80%5C%3Fa%3Db%26c%23d%0D%0A";
@@ -125,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_cannot_climb_the_path() {
+    fn filled_in_value_cannot_climb_the_path() {
         for (text, x) in [
             ("https://e.com/a/{{payload.x}}", ".."),
             ("https://e.com/a/{{payload.x}}/b", "."),

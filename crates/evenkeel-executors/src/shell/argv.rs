@@ -1,19 +1,20 @@
-//! The command line and the variables of a body.
+//! The command line and the environment variables of a program.
 //!
-//! They are the job's own words: only values of the run (`{{scheduled_at}}` and the like) are filled
-//! in. The payload never is. A program that is an interpreter, or that starts one, would run what is
-//! filled in, and no list of such programs is ever complete. So the payload comes by standard input,
-//! and in variables whose names the job can't choose.
+//! Only variables of the run, such as `{{scheduled_at}}`, are filled in. The payload is not: an
+//! interpreter, or a program that
+//! starts one, would execute it, and no list of interpreters is complete. The program gets the
+//! payload
+//! on standard input, and in variables whose names the job cannot choose.
 
 use serde_json::Value;
 
 use crate::config::{ConfigFault, Fields};
 use crate::template::Template;
 
-/// What the names of all variables begin with that hold a field of the payload.
+/// Prefix of the variables that hold fields of the payload.
 pub(super) const PAYLOAD_PREFIX: &str = "EVENKEEL_PAYLOAD_";
 
-/// What the body relies on to tell attempts apart.
+/// Variables with which programs tell attempts apart.
 const RESERVED: [&str; 6] = [
     "EVENKEEL_RUN_ID",
     "EVENKEEL_EXECUTION_ID",
@@ -23,13 +24,13 @@ const RESERVED: [&str; 6] = [
     "EVENKEEL_CHECKPOINT",
 ];
 
-/// A longer value is only in the payload itself: a program's environment has little room.
+/// Longer values are not passed as variables, because the environment of a process is small.
 const VALUE_BYTES_MAX: usize = 8 * 1024;
 
-/// The variables of the payload together.
+/// Limit for all variables of the payload.
 const VALUES_BYTES_MAX: usize = 128 * 1024;
 
-/// Reads `argv`: the program, which is fixed, and its arguments.
+/// Reads `argv`: the program, which must not contain variables, and its arguments.
 pub(super) fn parse(fields: &Fields<'_>) -> Result<Vec<Template>, ConfigFault> {
     let fault = || ConfigFault::new("argv", "must be a list of strings, the program first");
     let value = fields.get("argv").ok_or_else(|| ConfigFault::new("argv", "is required"))?;
@@ -57,7 +58,6 @@ pub(super) fn parse(fields: &Fields<'_>) -> Result<Vec<Template>, ConfigFault> {
     Ok(argv)
 }
 
-/// Reads `env`.
 pub(super) fn parse_env(fields: &Fields<'_>) -> Result<Vec<(String, Template)>, ConfigFault> {
     let mut env = Vec::new();
     for (name, value) in fields.texts("env")? {
@@ -76,10 +76,11 @@ pub(super) fn parse_env(fields: &Fields<'_>) -> Result<Vec<(String, Template)>, 
     Ok(env)
 }
 
-/// The payload's own texts, numbers and truth values as variables, as far as they can be ones.
+/// Returns the strings, numbers and booleans of the payload as variables, if their names and sizes
+/// allow it.
 pub(super) fn payload_variables(payload: &Value) -> impl Iterator<Item = (String, String)> {
     let fields = payload.as_object().into_iter().flatten();
-    let mut room = VALUES_BYTES_MAX;
+    let mut available = VALUES_BYTES_MAX;
     fields.filter_map(move |(name, value)| {
         let is_name = (1..=64).contains(&name.len())
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
@@ -88,11 +89,11 @@ pub(super) fn payload_variables(payload: &Value) -> impl Iterator<Item = (String
             Value::Number(_) | Value::Bool(_) => value.to_string(),
             Value::Null | Value::Array(_) | Value::Object(_) => return None,
         };
-        let fits = value.len() <= VALUE_BYTES_MAX.min(room) && !value.contains('\0');
+        let fits = value.len() <= VALUE_BYTES_MAX.min(available) && !value.contains('\0');
         if !is_name || !fits {
             return None;
         }
-        room -= value.len();
+        available -= value.len();
         Some((format!("{PAYLOAD_PREFIX}{name}"), value))
     })
 }
@@ -103,9 +104,9 @@ mod tests {
 
     use super::*;
 
-    /// Each of these ran the payload, or let it choose what is run, while it could be filled in.
+    /// Each of these programs would execute the payload, or let it choose the program.
     #[test]
-    fn the_payload_is_filled_in_nowhere() {
+    fn payload_is_refused_in_arguments_and_variables() {
         for (config, field) in [
             (json!({"argv": ["sh", "-c", "echo {{payload.x}}"]}), "argv[2]"),
             (json!({"argv": ["xargs", "-I{}", "sh", "-c", "{{payload.x}}"]}), "argv[4]"),
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payloads_own_values_are_variables_with_a_fixed_prefix() {
+    fn payload_fields_become_variables_with_a_fixed_prefix() {
         let payload = json!({
             "customer": "c 17", "n": 5, "full": true, "BASH_ENV": "/tmp/x", "none": null,
             "list": [1], "in": {"a": 1}, "not a name": 1, "x=y": 1, "": 1, "nul": "a\0b",

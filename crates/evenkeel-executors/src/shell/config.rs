@@ -1,4 +1,4 @@
-//! The program a job's configuration describes.
+//! The configuration of a program.
 
 use std::path::{Path, PathBuf};
 
@@ -11,18 +11,15 @@ use crate::config::{ConfigFault, Fields};
 use crate::supervisor::{HOME, Limits};
 use crate::template::{Escape, Template, Values};
 
-/// What the program reads from its standard input.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Stdin {
     /// The payload as JSON.
     Payload,
-    /// The payload, which is a string, as it is.
+    /// The payload, which must be a string, as text.
     Text,
-    /// Nothing.
     None,
 }
 
-/// What to run, where, as whom and within which bounds.
 #[derive(Debug)]
 pub(super) struct ShellConfig {
     pub(super) argv: Vec<Template>,
@@ -34,10 +31,10 @@ pub(super) struct ShellConfig {
     pub(super) exit_codes: ExitCodes,
 }
 
-/// Below this, a program's own code hardly fits.
+/// Less memory hardly fits the code of a program.
 const MEMORY_MB_MIN: u64 = 16;
 
-/// Its three standard streams, and a few to work with.
+/// The three standard streams, and a few more files.
 const OPEN_FILES_MIN: u64 = 8;
 
 impl ShellConfig {
@@ -54,12 +51,12 @@ impl ShellConfig {
         })
     }
 
-    /// The program, as the job names it.
+    /// Returns the program as the job names it.
     pub(super) fn program(&self) -> &str {
         self.argv.first().and_then(Template::plain).unwrap_or_default()
     }
 
-    /// Refuses a payload that the program can't get.
+    /// Refuses a payload that does not fit `stdin`.
     pub(super) fn check(&self, payload: &Value) -> Result<(), ConfigFault> {
         match (self.stdin, payload) {
             (Stdin::Text, Value::String(_) | Value::Null) | (Stdin::Payload | Stdin::None, _) => {
@@ -73,7 +70,7 @@ impl ShellConfig {
         }
     }
 
-    /// What the program reads from its standard input.
+    /// Returns the standard input of the program.
     pub(super) fn input(&self, payload: &Value) -> Option<String> {
         match (self.stdin, payload) {
             (Stdin::None, _) | (_, Value::Null) => None,
@@ -82,8 +79,8 @@ impl ShellConfig {
         }
     }
 
-    /// The arguments and the variables with the run's values filled in. Both are at most a few times
-    /// as long as the configuration, which is short.
+    /// Fills in arguments and variables. The result is at most a few times as long as the
+    /// configuration, which is short.
     pub(super) fn fill(&self, values: &Values<'_>) -> Result<Filled, ConfigFault> {
         let fill = |field: String, template: &Template| {
             template.fill(values, Escape::None).map_err(|message| ConfigFault::new(&field, message))
@@ -98,7 +95,6 @@ impl ShellConfig {
     }
 }
 
-/// Arguments and variables as the body gets them.
 pub(super) struct Filled {
     pub(super) argv: Vec<String>,
     pub(super) env: Vec<(String, String)>,
@@ -158,7 +154,7 @@ fn parse_limits(fields: &Fields<'_>) -> Result<Limits, ConfigFault> {
         if value.is_null() {
             continue;
         }
-        // What a 32-bit number does not hold is no limit.
+        // The kernel's limits are 32-bit numbers.
         let number = value.as_u64().filter(|n| (least..=u32::MAX.into()).contains(n));
         *limit = Some(number.ok_or_else(|| {
             let message = format!("is {value}; it must be a whole number, at least {least}");
@@ -175,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bad_configuration_names_the_field_to_blame() {
+    fn bad_configuration_is_refused_with_its_field() {
         for (config, field) in [
             (json!(null), "executor_config.argv"),
             (json!("true"), "executor_config"),
@@ -221,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_configuration_is_read() {
+    fn good_configuration_is_read() {
         let config = json!({
             "argv": ["a", ""], "cwd": "/tmp", "env": {"EVENKEEL_URL": "u"}, "user": 1000,
             "limits": {"cpu_seconds": 5, "processes": 20, "memory_mb": null}, "stdin": "none",
@@ -237,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_for_standard_input_must_be_one() {
+    fn stdin_text_needs_a_string_payload() {
         let config = ShellConfig::parse(&json!({"argv": ["cat"], "stdin": "text"})).unwrap();
         assert_eq!(config.check(&json!({"x": 1})).unwrap_err().field, "executor_config.stdin");
         for (payload, input) in [(json!("a\nb"), Some("a\nb")), (json!(null), None)] {

@@ -1,4 +1,4 @@
-//! Where bodies get control groups of their own.
+//! Finds out whether programs can have control groups (cgroup v2), and cleans up old groups.
 
 use std::fmt;
 use std::fs;
@@ -15,31 +15,31 @@ use rustix::process::getpid;
 use super::settings::{CgroupUse, ShellSettings};
 use crate::supervisor::{Group, GroupSpec, millis, monotonic_ms};
 
-/// How all groups are named that we make.
+/// The name of every control group begins with this.
 const NAME: &str = "evenkeel-";
 
-/// The group the node itself moves to, because a group that has processes of its own can't limit
-/// the groups inside it.
+/// The group that the node itself moves to, because the kernel does not limit the children of a
+/// group that has processes.
 const NODE: &str = "evenkeel-node";
 
-/// How long the processes of a former life may take to die.
+/// How long processes of an earlier start may take to die.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What keeps a body's processes together.
+/// How the processes of a program are kept together.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Containment {
-    /// Each body has a control group of its own, below this one.
+    /// Each program has its own control group below `parent`.
     Cgroup {
-        /// The group that the node makes groups in.
+        /// The group in which the node makes groups.
         parent: PathBuf,
-        /// Does `limits.memory_mb` bind a body's processes together?
+        /// True if `limits.memory_mb` applies to all processes together.
         memory: bool,
-        /// Does `limits.processes`?
+        /// True if `limits.processes` applies to all processes together.
         processes: bool,
     },
-    /// Each body has a supervisor that knows its descendants, and no more.
+    /// Each program has a supervisor that knows its descendants, and no control group.
     ProcessTree {
-        /// Why there are no control groups.
+        /// Why there is no control group.
         reason: String,
     },
 }
@@ -63,15 +63,14 @@ impl fmt::Display for Containment {
     }
 }
 
-/// `cgroup` is [`CgroupUse::Required`], and there is none to be had.
+/// Control groups are [`CgroupUse::Required`], but not available.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("programs can't have control groups of their own, as is required: {reason}")]
 pub struct NoCgroup {
-    /// Why not.
     pub reason: String,
 }
 
-/// Makes names for groups.
+/// Names the control groups of programs.
 #[derive(Debug)]
 pub(super) struct Groups {
     containment: Containment,
@@ -81,7 +80,8 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// Looks for a place for groups, and ends what a former life of this node has left in it.
+    /// Looks for a place for groups, and ends programs that an earlier start of this node left
+    /// there.
     pub(super) fn find(settings: &ShellSettings) -> Result<Self, NoCgroup> {
         let prefix = prefix(settings.bodies_lock.as_deref());
         let found = match settings.cgroup {
@@ -98,7 +98,7 @@ impl Groups {
         };
         if let (Containment::Cgroup { parent, .. }, Some(_)) = (&containment, &settings.bodies_lock)
         {
-            // Supervisors that outlived the node are about to end their bodies; let them.
+            // Supervisors that outlived the node are about to end their programs; wait for them.
             end_leftovers(parent, &prefix, settings.kill_grace + Duration::from_millis(500));
         }
         Ok(Self { containment, required, prefix, made: AtomicU64::new(0) })
@@ -108,7 +108,7 @@ impl Groups {
         &self.containment
     }
 
-    /// A group for a body, to be made.
+    /// Returns the name of a new group for a program.
     pub(super) fn next(&self, execution: &impl fmt::Display) -> Option<GroupSpec> {
         let Containment::Cgroup { parent, .. } = &self.containment else { return None };
         let n = self.made.fetch_add(1, Ordering::Relaxed);
@@ -117,7 +117,7 @@ impl Groups {
     }
 }
 
-/// What the names of this node's groups begin with, in all its lives.
+/// Returns the prefix of this node's groups, which is the same after every restart.
 fn prefix(bodies_lock: Option<&Path>) -> String {
     static NAMELESS: AtomicU64 = AtomicU64::new(0);
     let folder = bodies_lock.and_then(Path::parent).and_then(|folder| {
@@ -130,7 +130,7 @@ fn prefix(bodies_lock: Option<&Path>) -> String {
             let name = fnv([path, &dev.to_le_bytes(), &ino.to_le_bytes()].concat());
             format!("{NAME}{name:016x}-")
         }
-        // Without a folder of its own, a life has no successor.
+        // Without a directory, no later start of the node cleans up.
         None => {
             let n = NAMELESS.fetch_add(1, Ordering::Relaxed);
             format!("{NAME}p{}.{n}-", getpid().as_raw_nonzero())
@@ -138,14 +138,15 @@ fn prefix(bodies_lock: Option<&Path>) -> String {
     }
 }
 
-/// FNV-1a: the next life, perhaps of a newer version, must come to the same name.
+/// FNV-1a. The result must not change between versions, because the next start cleans up by this
+/// name.
 fn fnv(bytes: Vec<u8>) -> u64 {
     bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
-/// The folder of the group this process is in.
+/// Returns the directory of the group that this process is in.
 fn own_group() -> Result<PathBuf, String> {
     let read = |file: &str| fs::read_to_string(file).map_err(|error| format!("{file}: {error}"));
     let own = read("/proc/self/cgroup")?;
@@ -156,12 +157,12 @@ fn own_group() -> Result<PathBuf, String> {
     let mounts = read("/proc/self/mountinfo")?;
     let folder =
         folder_of(own, &mounts).ok_or("cgroup v2 is not mounted where this node sees it")?;
-    // This process may have moved there before, in this life.
+    // The process has moved already if an executor was made before.
     let is_moved = folder.file_name().is_some_and(|name| name == NODE);
     Ok(if is_moved { folder.parent().map(Path::to_owned).unwrap_or(folder) } else { folder })
 }
 
-/// Where a group is mounted.
+/// Returns the directory at which a group is mounted.
 fn folder_of(group: &str, mounts: &str) -> Option<PathBuf> {
     if group.split('/').any(|step| step == "..") {
         return None;
@@ -171,18 +172,18 @@ fn folder_of(group: &str, mounts: &str) -> Option<PathBuf> {
         let mut words = mount.split(' ').skip(3);
         let (root, point) = (words.next()?, words.next()?);
         let inside = Path::new(group).strip_prefix(root).ok()?;
-        // Joined by steps, so that the root group's path gets no slash at its end.
+        // Joined by components, so that the path of the root group has no trailing slash.
         kind.starts_with("cgroup2 ")
             .then(|| Path::new(point).components().chain(inside.components()).collect())
     })
 }
 
-/// Tries whether groups can be made in this one, and takes the means to limit them.
+/// Checks whether groups can be made below `parent`, and enables their limits.
 fn usable(parent: PathBuf, prefix: &str) -> Result<Containment, String> {
     let may_write = |path: &Path| {
         access(path, Access::WRITE_OK).map_err(|error| format!("{}: {error}", path.display()))
     };
-    // Whoever moves a process must be allowed to change the group that holds both ends.
+    // Moving a process needs write access to the group that contains both groups.
     may_write(&parent.join("cgroup.procs"))?;
     take_controllers(&parent);
     let path = parent.join(format!("{prefix}probe"));
@@ -196,9 +197,9 @@ fn usable(parent: PathBuf, prefix: &str) -> Result<Containment, String> {
     checked.map(|(memory, processes)| Containment::Cgroup { parent, memory, processes })
 }
 
-/// Lets groups in `parent` be limited, if nobody else is affected by that.
+/// Enables limits for groups below `parent`, unless other processes would be affected.
 fn take_controllers(parent: &Path) {
-    // The system's own root group has no type. What is in it is not ours to change.
+    // The root group of the system has no type, and belongs to the system.
     if !parent.join("cgroup.type").exists() {
         return;
     }
@@ -213,19 +214,19 @@ fn take_controllers(parent: &Path) {
             continue;
         }
         let take = || write(parent.join("cgroup.subtree_control"), &format!("+{name}"));
-        // It fails while the group has processes of its own. If that is this one alone, as when a
-        // service manager made the group for it, it can move.
+        // This fails while the group has processes. If this process is the only one, as in a group
+        // that a service manager made, it can move.
         let own = getpid().as_raw_nonzero().to_string();
         if take().is_err() && read("cgroup.procs").trim() == own {
             let node = parent.join(NODE);
             let _ = fs::create_dir(&node);
-            // Where that is not allowed, there are no such limits, and `Containment` says so.
+            // If this is not permitted, there are no such limits, and `Containment` says so.
             let _ = write(node.join("cgroup.procs"), "0").and_then(|()| take());
         }
     }
 }
 
-/// Ends what is in groups of this node's earlier lives, and removes them.
+/// Ends programs in groups of earlier starts of this node, and removes the groups.
 fn end_leftovers(parent: &Path, prefix: &str, grace: Duration) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     let deadline = monotonic_ms().saturating_add(millis(grace));
@@ -237,13 +238,13 @@ fn end_leftovers(parent: &Path, prefix: &str, grace: Duration) {
     for group in &leftovers {
         let left = deadline.saturating_sub(monotonic_ms());
         if !group.wait_until_empty(Duration::from_millis(left)) {
-            // It fails if it has been removed in this moment.
+            // This fails if the group was just removed.
             let _ = group.kill();
         }
     }
     let deadline = monotonic_ms().saturating_add(millis(PATIENCE));
     for group in leftovers {
-        // What can't be ended holds the lock of bodies, and the node waits for that.
+        // A process that cannot be killed holds the lock file, and the node waits for the lock.
         group.end(Duration::from_millis(deadline.saturating_sub(monotonic_ms())));
     }
 }
@@ -257,7 +258,7 @@ mod tests {
         31 24 0:27 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw\n";
 
     #[test]
-    fn the_own_group_is_found_below_its_mount() {
+    fn own_group_is_found_below_its_mount() {
         let folder = |group, mounts: &str| folder_of(group, mounts);
         let unified = Path::new("/sys/fs/cgroup/unified");
         assert_eq!(folder("/", MOUNTS), Some(unified.to_owned()));
@@ -270,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_names_its_groups_alike_in_all_its_lives() {
+    fn group_names_of_a_node_survive_restarts() {
         let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let name = |folder: &tempfile::TempDir| prefix(Some(&folder.path().join("bodies.lock")));
         assert_eq!(name(&one), name(&one));

@@ -1,4 +1,4 @@
-//! What became known of a body, and the report that makes of it.
+//! Collects what becomes known about a program, and turns it into a report.
 
 use std::io;
 use std::process::ExitStatus;
@@ -13,18 +13,18 @@ use super::output::Output;
 use crate::supervisor::{Ended, EndedBy, Group, Reply};
 use crate::{CancelReason, LiveReport, Report};
 
-/// So much of standard error is repeated in an error message; the log has all of it.
+/// How much of standard error the error message repeats. The log has all of it.
 const STDERR_BYTES_MAX: usize = 4 * 1024;
 
-/// Why a body was told to stop.
+/// Why the node stops a program.
 #[derive(Copy, Clone)]
 pub(super) enum Stop {
     Cancelled(CancelReason),
     Silent,
 }
 
-/// What became known of a body so far.
-pub(super) struct Known {
+/// What is known about a program so far.
+pub(super) struct BodyState {
     pub(super) output: Output,
     pub(super) stop: Option<Stop>,
     pub(super) supervisor: Option<io::Result<ExitStatus>>,
@@ -34,15 +34,15 @@ pub(super) struct Known {
     ended: Option<Ended>,
 }
 
-impl Known {
+impl BodyState {
     pub(super) fn new(live: LiveReport, group: Option<Group>) -> Self {
         let output = Output::new(live);
         let (stop, supervisor, body, start_error, ended) = (None, None, None, None, None);
         Self { output, stop, supervisor, group, body, start_error, ended }
     }
 
-    /// Takes in an answer; says whether the supervisor waits for the word to start.
-    pub(super) fn learn(&mut self, line: &str) -> bool {
+    /// Takes a reply of the supervisor. Returns true if the supervisor waits for the command `go`.
+    pub(super) fn take_reply(&mut self, line: &str) -> bool {
         match serde_json::from_str(line) {
             Ok(Reply::Ready) => return self.stop.is_none(),
             Ok(Reply::Started { pid }) => self.body = pid.and_then(Pid::from_raw),
@@ -53,23 +53,23 @@ impl Known {
         false
     }
 
-    /// Did the supervisor say that nothing of the body is left?
+    /// True if the supervisor has reported that no process of the program is left.
     pub(super) const fn is_over(&self) -> bool {
         self.ended.is_some() || self.start_error.is_some()
     }
 
-    /// Ends a supervisor that does not end by itself.
+    /// Kills a supervisor that does not end in time.
     pub(super) fn kill(&self, child: &mut Child) {
         let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         if let Some(leader) = leader {
             let _ = kill_process_group(leader, Signal::KILL);
         }
-        // It may not lead a group yet.
+        // The supervisor may not lead a process group yet.
         let _ = child.start_kill();
         self.kill_body();
     }
 
-    /// Ends what can be found of the body without its supervisor.
+    /// Kills the processes that can be found without the supervisor.
     pub(super) fn kill_body(&self) {
         if let Some(group) = &self.group {
             let _ = group.kill();
@@ -82,7 +82,7 @@ impl Known {
     pub(super) fn report(self, silence: Span, codes: &ExitCodes) -> Report {
         let by = self.ended.map(|ended| ended.by);
         let mut report = match (self.stop, by) {
-            // It came to its own end while it was being told to stop.
+            // The program ended on its own while the node was stopping it.
             (_, Some(EndedBy::Itself)) | (None, Some(EndedBy::Stop)) => self.own_end(codes),
             (Some(Stop::Cancelled(reason)), _) => Report::cancelled(reason),
             (Some(Stop::Silent), _) => Report::timed_out(format!("no output for {silence}")),
@@ -119,12 +119,12 @@ impl Known {
                 Report { outcome, again, ..Report::failed(error) }
             }
             (None, Some(signal)) => Report::failed(signal_text(signal)),
-            (None, None) => Report::failed("it ended in an unknown way"),
+            (None, None) => Report::failed("the program ended in an unknown way"),
         };
         if self.ended.is_some_and(|ended| ended.out_of_memory)
             && let Some(error) = &mut report.error
         {
-            error.push_str("; it used more than limits.memory_mb allows");
+            error.push_str("; it used more memory than limits.memory_mb");
         }
         report
     }
@@ -134,15 +134,15 @@ impl Known {
             return Report::failed(error.clone());
         }
         match &self.supervisor {
-            Some(Ok(status)) => Report::failed(format!("its supervisor was ended: {status}")),
-            Some(Err(error)) => Report::failed(format!("its supervisor was lost: {error}")),
-            None => Report::failed("its supervisor was lost"),
+            Some(Ok(status)) => Report::failed(format!("the supervisor ended: {status}")),
+            Some(Err(error)) => Report::failed(format!("the supervisor was lost: {error}")),
+            None => Report::failed("the supervisor was lost"),
         }
     }
 }
 
-/// Adds what the body wrote to standard error: its last line to the first line of the message, since
-/// that is what tells failures apart, and if there are more, the last of them below.
+/// Adds standard error to the error message: the last line to the first line of the message,
+/// because it distinguishes failures best, and below it the end of the rest.
 fn add_cause(error: &mut String, log: &RunLog) {
     let Some(cause) = log.last_line(LogStream::Stderr) else { return };
     error.push_str(": ");
@@ -155,7 +155,7 @@ fn add_cause(error: &mut String, log: &RunLog) {
     let from = text.len().saturating_sub(STDERR_BYTES_MAX);
     let shown = match text.as_bytes().get(from.wrapping_sub(1)) {
         None | Some(b'\n') => &text[from..],
-        // Not the middle of a line, unless there is no other.
+        // Start at a whole line, unless there is only one.
         Some(_) => {
             let from = (from..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(from);
             text[from..].split_once('\n').map_or(&text[from..], |(_, rest)| rest)
@@ -165,11 +165,11 @@ fn add_cause(error: &mut String, log: &RunLog) {
     error.push_str(shown);
 }
 
-/// Signals that only a limit sends say which.
+/// Describes a signal. Some signals are sent only because of a limit.
 fn signal_text(signal: i32) -> String {
     let why = match signal {
-        _ if signal == Signal::XCPU.as_raw() => ": it used more than limits.cpu_seconds allows",
-        _ if signal == Signal::XFSZ.as_raw() => ": it wrote more than limits.file_size_mb allows",
+        _ if signal == Signal::XCPU.as_raw() => ": it used more CPU time than limits.cpu_seconds",
+        _ if signal == Signal::XFSZ.as_raw() => ": it wrote a larger file than limits.file_size_mb",
         _ => "",
     };
     format!("ended by signal {signal}{why}")

@@ -1,4 +1,4 @@
-//! What a body says by its exit code.
+//! The meaning of exit codes.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::config::{ConfigFault, Fields};
 
-/// The lists a job can give, what they mean, and what is in them if it does not. Not 101, by which
-/// programs in Rust panic.
+/// The lists that a job can set, and their default codes. 101 is not used, because panics of Rust
+/// programs exit with it.
 const LISTS: [(&str, Meaning, u8); 3] = [
     ("ok", Meaning::Ok, 0),
     ("partly_failed", Meaning::PartlyFailed, 100),
@@ -23,9 +23,9 @@ enum Meaning {
     GiveUp,
 }
 
-/// Which exit codes mean what. All others, 75 (`EX_TEMPFAIL`) among them, are failures that are
-/// tried again as the job says. So are 126 and 127, a program that can't be started: it may be on
-/// another node, or be there again in a minute, when an update is through.
+/// The exit codes with a meaning. All others are failures with retries, such as 75 (`EX_TEMPFAIL`),
+/// and also 126 and 127, for a program that cannot be started: another node may have it, or an
+/// update may be in progress.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct ExitCodes(BTreeMap<u8, Meaning>);
 
@@ -41,7 +41,8 @@ impl ExitCodes {
             let message = "is not one of ok, partly_failed, give_up";
             return Err(ConfigFault::new(&format!("exit_codes.{name}"), message));
         }
-        // A list that is given takes the place of its default, and codes in it that of others'.
+        // A list replaces its default. A code in a list also replaces the default meaning of that
+        // code.
         let list = |name: &str| given.get(name).filter(|list| !list.is_null());
         let by_default = LISTS.iter().filter(|(name, ..)| list(name).is_none());
         let mut codes: BTreeMap<u8, Meaning> =
@@ -60,7 +61,6 @@ impl ExitCodes {
         Ok(Self(codes))
     }
 
-    /// What an exit code means.
     pub(super) fn meaning(&self, code: i32) -> (Outcome, RetryHint) {
         match u8::try_from(code).ok().and_then(|code| self.0.get(&code)) {
             Some(Meaning::Ok) => (Outcome::Completed, RetryHint::ByPolicy),
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_mean_what_the_job_says() {
+    fn exit_codes_mean_what_the_job_says() {
         let usual = parse(&Value::Null).unwrap();
         assert_eq!(usual.meaning(0).0, Outcome::Completed);
         assert_eq!(usual.meaning(100).0, Outcome::PartlyFailed);
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(own.meaning(78), (Outcome::Failed, RetryHint::Never));
         assert_eq!(own.meaning(102), (Outcome::Failed, RetryHint::ByPolicy));
         assert_eq!(parse(&json!({"ok": null, "give_up": null})).unwrap(), usual);
-        // The code 0 itself can be given another meaning.
+        // Even the code 0 can have another meaning.
         assert_eq!(
             parse(&json!({"partly_failed": [0]})).unwrap().meaning(0).0,
             Outcome::PartlyFailed
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_codes_are_refused_by_name() {
+    fn bad_exit_codes_are_refused_with_their_field() {
         for (codes, field) in [
             (json!([0]), "exit_codes"),
             (json!({"okay": [0]}), "exit_codes.okay"),

@@ -1,55 +1,51 @@
-//! What a body says on its standard output besides its output.
-//!
-//! What the lines look like is told to users at [`ShellExecutor`](super::ShellExecutor). Here they
-//! are told from output, whatever pieces the pipe delivers.
+//! Finds the lines for Evenkeel (`@evenkeel {…}`) in the standard output of a program.
+//! `docs/executors.md` describes them.
 
 use evenkeel_core::Progress;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// How a line for Evenkeel begins.
+/// A line for Evenkeel begins with this.
 const MARK: &[u8] = b"@evenkeel ";
 
-/// At most so many bytes of JSON in a checkpoint of a body: it has to fit into a variable.
+/// Limit for the JSON of a checkpoint, because it has to fit into an environment variable.
 pub(super) const CHECKPOINT_TEXT_MAX: usize = 64 * 1024;
 
-/// A longer line is output, whatever it begins with. There is room for a checkpoint whose JSON is
-/// not written in the shortest way.
+/// A longer line is output, whatever it begins with. The limit leaves space for JSON that is not
+/// compact.
 const LINE_BYTES_MAX: usize = 2 * CHECKPOINT_TEXT_MAX;
 
-/// Tells lines for Evenkeel from output, however they are cut into pieces.
+/// Separates lines for Evenkeel from output, however the output is split into chunks.
 #[derive(Default)]
 pub(super) struct Lines {
-    /// The beginning of a line that is for Evenkeel or may turn out to be.
+    /// The beginning of a line that is for Evenkeel, or may be.
     held: Vec<u8>,
-    /// Is this line output?
+    /// True if the current line is output.
     is_output: bool,
 }
 
-/// A piece of what a body has written.
+/// A piece of the standard output.
 #[derive(PartialEq, Debug)]
 pub(super) enum Piece<'a> {
-    /// Output.
     Output(&'a [u8]),
-    /// A line for Evenkeel.
-    Said(Said),
-    /// A line that looks like one, and what is wrong with it. It comes as output, too.
-    Garbled(String),
+    Message(Message),
+    /// A line for Evenkeel that cannot be read, with the error. It is passed on as output, too.
+    Invalid(String),
 }
 
-/// What one line says.
+/// What one line for Evenkeel holds.
 #[derive(PartialEq, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Said {
-    progress: Option<SaidProgress>,
-    items: Option<SaidItems>,
-    /// JSON, not longer than [`CHECKPOINT_TEXT_MAX`] as text.
+pub(super) struct Message {
+    progress: Option<MessageProgress>,
+    items: Option<MessageItems>,
+    /// At most [`CHECKPOINT_TEXT_MAX`] bytes as text.
     checkpoint: Option<Value>,
 }
 
 #[derive(PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SaidProgress {
+struct MessageProgress {
     done: Option<u64>,
     total: Option<u64>,
     message: Option<String>,
@@ -57,26 +53,26 @@ struct SaidProgress {
 
 #[derive(PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SaidItems {
+struct MessageItems {
     crawled: Option<u32>,
     indexed: Option<u32>,
 }
 
-impl Said {
+impl Message {
     fn parse(json: &[u8]) -> Result<Self, String> {
-        let said: Self = serde_json::from_slice(json).map_err(|error| error.to_string())?;
-        if said == Self::default() {
-            return Err("it says nothing".into());
+        let message: Self = serde_json::from_slice(json).map_err(|error| error.to_string())?;
+        if message == Self::default() {
+            return Err("it is empty".into());
         }
-        match said.checkpoint() {
+        match message.checkpoint() {
             Some(text) if text.len() > CHECKPOINT_TEXT_MAX => {
                 Err(format!("a checkpoint of {} bytes is too large", text.len()))
             }
-            _ => Ok(said),
+            _ => Ok(message),
         }
     }
 
-    /// How far it has come, with its items; `None` if it does not say.
+    /// Returns the progress with the item counts, if the line has either.
     pub(super) fn progress(&self) -> Option<Progress> {
         if self.progress.is_none() && self.items.is_none() {
             return None;
@@ -91,16 +87,15 @@ impl Said {
         })
     }
 
-    /// What the next attempt is to be given.
+    /// Returns the checkpoint for the next attempt.
     pub(super) fn checkpoint(&self) -> Option<String> {
         self.checkpoint.as_ref().map(Value::to_string)
     }
 }
 
 impl Lines {
-    /// Takes in what comes next.
-    pub(super) fn push(&mut self, bytes: &[u8], hear: &mut impl FnMut(Piece<'_>)) {
-        // Lines of plain output in a row are passed on together.
+    pub(super) fn push(&mut self, bytes: &[u8], emit: &mut impl FnMut(Piece<'_>)) {
+        // Consecutive lines of output are emitted together.
         let mut output_from = 0;
         let mut at = 0;
         while at < bytes.len() {
@@ -116,48 +111,48 @@ impl Lines {
                 continue;
             }
             if output_from < from {
-                hear(Piece::Output(&bytes[output_from..from]));
+                emit(Piece::Output(&bytes[output_from..from]));
             }
             output_from = at;
             self.held.extend_from_slice(part);
             let is_too_long = self.held.len() > LINE_BYTES_MAX;
             if is_too_long || !may_be_marked(&self.held) {
                 if is_too_long {
-                    hear(Piece::Garbled(format!("it is longer than {LINE_BYTES_MAX} bytes")));
+                    emit(Piece::Invalid(format!("it is longer than {LINE_BYTES_MAX} bytes")));
                 }
-                hear(Piece::Output(&self.held));
+                emit(Piece::Output(&self.held));
                 self.held = Vec::new();
                 self.is_output = !ends;
             } else if ends {
-                self.end_line(hear);
+                self.end_line(emit);
             }
         }
         if output_from < bytes.len() {
-            hear(Piece::Output(&bytes[output_from..]));
+            emit(Piece::Output(&bytes[output_from..]));
         }
     }
 
-    /// Nothing more comes: the last line may lack its end.
-    pub(super) fn finish(&mut self, hear: &mut impl FnMut(Piece<'_>)) {
+    /// Emits the last line, which may have no line break.
+    pub(super) fn finish(&mut self, emit: &mut impl FnMut(Piece<'_>)) {
         if !self.held.is_empty() {
-            self.end_line(hear);
+            self.end_line(emit);
         }
     }
 
-    fn end_line(&mut self, hear: &mut impl FnMut(Piece<'_>)) {
+    fn end_line(&mut self, emit: &mut impl FnMut(Piece<'_>)) {
         let line = std::mem::take(&mut self.held);
-        match line.strip_prefix(MARK).map(Said::parse) {
-            Some(Ok(said)) => hear(Piece::Said(said)),
-            Some(Err(message)) => {
-                hear(Piece::Garbled(message));
-                hear(Piece::Output(&line));
+        match line.strip_prefix(MARK).map(Message::parse) {
+            Some(Ok(message)) => emit(Piece::Message(message)),
+            Some(Err(error)) => {
+                emit(Piece::Invalid(error));
+                emit(Piece::Output(&line));
             }
-            None => hear(Piece::Output(&line)),
+            None => emit(Piece::Output(&line)),
         }
     }
 }
 
-/// Does a line that begins like this begin with the mark, as far as it goes?
+/// True if a line that begins with `line` may begin with the mark.
 fn may_be_marked(line: &[u8]) -> bool {
     line.iter().zip(MARK).all(|(byte, mark)| byte == mark)
 }
@@ -166,18 +161,18 @@ fn may_be_marked(line: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// All output, all that was said, and the number of garbled lines.
-    fn read(chunks: &[&[u8]]) -> (String, Vec<Said>, usize) {
-        let (mut output, mut said, mut garbled) = (Vec::new(), Vec::new(), 0);
-        let mut hear = |piece: Piece<'_>| match piece {
+    /// Returns the output, the messages, and the number of invalid lines.
+    fn read(chunks: &[&[u8]]) -> (String, Vec<Message>, usize) {
+        let (mut output, mut messages, mut invalid) = (Vec::new(), Vec::new(), 0);
+        let mut emit = |piece: Piece<'_>| match piece {
             Piece::Output(bytes) => output.extend_from_slice(bytes),
-            Piece::Said(words) => said.push(words),
-            Piece::Garbled(_) => garbled += 1,
+            Piece::Message(message) => messages.push(message),
+            Piece::Invalid(_) => invalid += 1,
         };
         let mut lines = Lines::default();
-        chunks.iter().for_each(|chunk| lines.push(chunk, &mut hear));
-        lines.finish(&mut hear);
-        (String::from_utf8(output).unwrap(), said, garbled)
+        chunks.iter().for_each(|chunk| lines.push(chunk, &mut emit));
+        lines.finish(&mut emit);
+        (String::from_utf8(output).unwrap(), messages, invalid)
     }
 
     const TEXT: &str = "one\n@evenkeel {\"progress\": {\"done\": 5, \"message\": \"é\"}}\n\n\
@@ -185,17 +180,17 @@ mod tests {
         @evenkeel {\"items\": {\"crawled\": 3, \"indexed\": 2}}";
 
     #[test]
-    fn lines_are_told_apart_however_they_are_cut() {
-        let (output, said, garbled) = read(&[TEXT.as_bytes()]);
+    fn messages_are_found_however_the_output_is_split() {
+        let (output, messages, invalid) = read(&[TEXT.as_bytes()]);
         assert_eq!(output, "one\n\nx @evenkeel {\"items\": {}}\n@even\n@evenkeel\n");
-        assert_eq!(said.len(), 3);
-        assert_eq!(garbled, 0);
-        let progress = said[0].progress().unwrap();
+        assert_eq!(messages.len(), 3);
+        assert_eq!(invalid, 0);
+        let progress = messages[0].progress().unwrap();
         assert_eq!((progress.done, progress.total), (Some(5), None));
         assert_eq!(progress.message.as_deref(), Some("é"));
-        assert_eq!(said[1].checkpoint().as_deref(), Some("[1,{}]"));
-        assert_eq!(said[1].progress(), None);
-        let items = said[2].progress().unwrap();
+        assert_eq!(messages[1].checkpoint().as_deref(), Some("[1,{}]"));
+        assert_eq!(messages[1].progress(), None);
+        let items = messages[2].progress().unwrap();
         assert_eq!((items.items_crawled, items.items_indexed), (Some(3), Some(2)));
         for size in 1..TEXT.len() {
             let chunks: Vec<&[u8]> = TEXT.as_bytes().chunks(size).collect();
@@ -204,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_cannot_be_read_stays_in_the_output() {
+    fn invalid_message_stays_in_the_output() {
         for line in [
             "@evenkeel progress\n",
             "@evenkeel {}\n",
@@ -219,13 +214,13 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_has_a_bound_and_so_has_a_line() {
+    fn checkpoints_and_lines_have_a_size_limit() {
         let fits = "x".repeat(CHECKPOINT_TEXT_MAX - 2);
         let line = |text: &str| format!("@evenkeel {{\"checkpoint\": \"{text}\"}}\n");
         assert_eq!(read(&[line(&fits).as_bytes()]).1[0].checkpoint().unwrap().len(), 64 * 1024);
         let larger = line(&format!("{fits}x"));
         assert_eq!(read(&[larger.as_bytes()]), (larger.clone(), Vec::new(), 1));
-        // Not even looked at, but noted.
+        // A longer line is not parsed, but counted as invalid.
         let endless = format!("{}after\n", line(&"x".repeat(LINE_BYTES_MAX)));
         let chunks: Vec<&[u8]> = endless.as_bytes().chunks(1000).collect();
         assert_eq!(read(&chunks), (endless.clone(), Vec::new(), 1));

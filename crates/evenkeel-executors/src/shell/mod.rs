@@ -1,4 +1,5 @@
-//! The executor that runs a program.
+//! The executor that runs a program. `docs/executors.md` describes its configuration, the lines
+//! that a program can print for Evenkeel, and the meaning of exit codes.
 
 mod argv;
 mod config;
@@ -15,91 +16,42 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use evenkeel_core::after_attempt::RetryHint;
+use evenkeel_core::TenantNo;
 use evenkeel_core::executor::{ConfigField, ExecutorDeclaration, FieldKind};
-use evenkeel_core::{Progress, TenantNo};
 use serde_json::Value;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::Semaphore;
 
 use crate::supervisor::{Spec, millis, monotonic_ms};
 use crate::template::Values;
-use crate::{CancelReason, ConfigFault, Executor, Invocation, Report, interrupted};
+use crate::{ConfigFault, Executor, Invocation, Report, permit};
 use config::ShellConfig;
 use containment::Groups;
 pub use containment::{Containment, NoCgroup};
-pub use rights::{NoWall, is_root, is_user, nobody, try_wall};
+pub use rights::{NoSandbox, is_root, is_user, nobody, try_sandbox};
 use rights::{Rights, listed_program};
-use session::{Session, Terms};
-pub use settings::{CgroupUse, ShellSettings, SupervisorCommand, Tenants, WallSettings};
+use session::{Session, SessionOptions};
+pub use settings::{CgroupUse, SandboxSettings, ShellSettings, SupervisorCommand, Tenants};
 
-/// Runs a program under a [supervisor](crate::supervisor), which ends it when this node can't.
+/// Runs a program under a [supervisor](crate::supervisor), which ends all its processes if the node
+/// cannot.
 ///
-/// # Configuration
-///
-/// ```json
-/// {"argv": ["/opt/report", "--day", "{{scheduled_at}}"],
-///  "cwd": "/var/lib/reports", "env": {"MODE": "full"}, "user": "reports",
-///  "limits": {"cpu_seconds": 600, "memory_mb": 512, "open_files": 1024, "processes": 50,
-///             "file_size_mb": 100},
-///  "stdin": "payload", "exit_codes": {"ok": [0], "partly_failed": [100], "give_up": [102]}}
-/// ```
-///
-/// Only `argv` is required. The program is looked for in PATH and started as it is: no shell reads
-/// the arguments. Values of the run are filled in, the payload never is: an interpreter could run it.
-/// `cwd` is `/` by default, and `"~"` is the home of the user that the body runs as. `user` needs a
-/// node that runs as root and lists that user in its settings.
-///
-/// Limits hold for each process by itself, but `memory_mb` and `processes` for all together where
-/// the body has a control group that can limit them; see [`Containment`]. Without one, `memory_mb`
-/// is each process's private memory, and `processes` counts all that its user has, and root is free
-/// of it.
-///
-/// # What the body gets
-///
-/// The payload as JSON on standard input (nothing if that is null, or if `stdin` is `none`; with
-/// `text`, a payload that is a string as it is), and an environment of what
-/// [`ShellSettings::env_allow`] lets through, what `env` adds, `EVENKEEL_RUN_ID`,
-/// `EVENKEEL_EXECUTION_ID`, `EVENKEEL_ATTEMPT`, `EVENKEEL_FENCE`, `EVENKEEL_SCHEDULED_AT`;
-/// `EVENKEEL_CHECKPOINT`, the JSON that an earlier attempt has saved, if one has;
-/// `EVENKEEL_PAYLOAD_<name>` for each text, number and truth value of the payload's own fields; and
-/// `HOME`, `USER` and `LOGNAME` of the user it runs as, if they are not given.
-///
-/// # What it can't reach
-///
-/// With [`ShellSettings::wall`] a body has mount and PID namespaces of its own (and a user namespace,
-/// if the node is not root): it sees no process but its own, and finds the hidden paths empty.
-///
-/// # What it says
-///
-/// A line on standard output that begins with `@evenkeel ` and goes on with a JSON object is for
-/// Evenkeel, and no part of the output:
-///
-/// | line | says |
-/// |---|---|
-/// | `@evenkeel {"progress": {"done": 5, "total": 20, "message": "pages"}}` | how far it has come; each of the three may be left out |
-/// | `@evenkeel {"items": {"crawled": 3, "indexed": 2}}` | how many items it has looked at and kept so far, in all; either may be left out |
-/// | `@evenkeel {"checkpoint": …}` | what the next attempt gets: any JSON but `null`, up to 64 KiB |
-///
-/// One line may say several of these; the last word counts. A program that buffers its output has
-/// to flush it after such a line. One that can't be read is output, and the log says so once.
-///
-/// | exit code | outcome |
-/// |---|---|
-/// | 0 | completed |
-/// | 100 | partly failed: it did its work, but for some of its items |
-/// | 102 | failed, and not tried again |
-/// | any other; by convention 75 | failed, and tried again as the job says |
-///
-/// Both streams go to the log in the order in which they arrive. A failure's error is the exit code, or
-/// the signal, and the last line that it wrote to standard error; if it wrote more, the end of that
-/// follows. The job's timeout is the longest time without a byte on either stream.
+/// - No shell reads the arguments. Variables of the run are filled in; the payload is not, because
+/// an interpreter could execute it. The program gets the payload on standard input and in
+/// variables.
+/// - The program inherits only the variables in [`ShellSettings::env_allow`].
+/// - Limits apply to each process. `memory_mb` and `processes` apply to all processes together if
+/// the program has a control group that supports it; see [`Containment`].
+/// - With [`ShellSettings::sandbox`], the program runs in its own mount and PID namespaces (and
+/// user namespace, if the node is not root): it sees only its own processes, and hidden paths are
+/// empty.
+/// - The job's timeout limits the time without output on either stream.
 #[derive(Debug)]
 pub struct ShellExecutor {
     settings: ShellSettings,
     rights: Rights,
     inherited: Vec<(String, String)>,
     groups: Groups,
-    places: Semaphore,
+    permits: Semaphore,
 }
 
 pub static DECLARATION: ExecutorDeclaration = ExecutorDeclaration {
@@ -118,17 +70,18 @@ pub static DECLARATION: ExecutorDeclaration = ExecutorDeclaration {
     )
 };
 
-/// With a control group, the node itself can end all of a body: it need not wait for long.
+/// How long a supervisor may be late to stop. With a control group, the node can kill all processes
+/// without it.
 const SUPERVISOR_LATE: Duration = Duration::from_millis(500);
 
-/// Without, only the supervisor knows all of it, and is given more time to come round.
+/// The same without a control group: only the supervisor knows all processes.
 const SUPERVISOR_LATE_ALONE: Duration = Duration::from_secs(1);
 
 impl ShellExecutor {
-    /// Makes the executor, and ends what may be left of a former life's bodies. Bodies get those
-    /// variables that this process has now.
+    /// Makes the executor and ends programs that an earlier start of this node has left behind.
+    /// Programs inherit the variables that this process has now.
     pub fn new(settings: ShellSettings) -> Result<Self, NoCgroup> {
-        // Not settings, so not the config's: they are passed on, never looked at.
+        // These are not settings of Evenkeel: they are only passed on.
         let variable = |name: &String| {
             let value = std::env::var_os(name)?;
             Some((name.clone(), value.to_string_lossy().into_owned()))
@@ -137,17 +90,17 @@ impl ShellExecutor {
             inherited: settings.env_allow.iter().filter_map(variable).collect(),
             groups: Groups::find(&settings)?,
             rights: Rights::new(&settings),
-            places: Semaphore::new(settings.bodies_max),
+            permits: Semaphore::new(settings.bodies_max),
             settings,
         })
     }
 
-    /// What keeps a body's processes together here, for the log.
+    /// Returns how the processes of a program are kept together, for the log.
     pub const fn containment(&self) -> &Containment {
         self.groups.containment()
     }
 
-    /// The same, for jobs of these tenants alone, some of them as users of their own.
+    /// Restricts the executor to jobs of these tenants, some with a user of their own.
     #[must_use]
     pub fn for_tenants(
         mut self,
@@ -183,7 +136,7 @@ impl ShellExecutor {
         );
         env.extend(checkpoint(invocation).map(|text| ("EVENKEEL_CHECKPOINT".into(), text)));
         let user = Rights::user(&self.settings, invocation.tenant, config);
-        // Before the lease is looked at: see `lease_line`.
+        // Read the clock before the lease; see `lease_line`.
         let sent_ms = monotonic_ms();
         Ok(Spec {
             argv: filled.argv,
@@ -199,45 +152,15 @@ impl ShellExecutor {
             limits: config.limits,
         })
     }
-
-    /// Waits for one of the places, and says so.
-    async fn place(&self, invocation: &Invocation) -> Result<SemaphorePermit<'_>, CancelReason> {
-        if let Some(reason) = invocation.cancel.reason() {
-            return Err(reason);
-        }
-        if let Ok(place) = self.places.try_acquire() {
-            return Ok(place);
-        }
-        let say = |message: &str| {
-            let message = Some(message.to_owned());
-            invocation.live.progress(Progress { message, ..Progress::default() });
-        };
-        say("waiting for a free place");
-        let mut lease = invocation.lease.clone();
-        tokio::select! {
-            biased;
-            reason = interrupted(&invocation.cancel, &mut lease) => Err(reason),
-            place = self.places.acquire() => {
-                say("");
-                // Nobody closes the semaphore.
-                place.map_err(|_| CancelReason::ShuttingDown)
-            }
-        }
-    }
 }
 
-/// What an earlier attempt has saved, if a body can be given it: the job may have had another
-/// executor then, whose notes are its own.
+/// Returns the checkpoint of an earlier attempt as text, if it is JSON that fits into a variable.
+/// Another executor of the job may have saved something else.
 fn checkpoint(invocation: &Invocation) -> Option<String> {
     let text = String::from_utf8(invocation.checkpoint.clone()?).ok()?;
     let fits = text.len() <= lines::CHECKPOINT_TEXT_MAX && !text.contains('\0');
     let is_json = || serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
     (fits && is_json()).then_some(text)
-}
-
-/// A run that can't be described can't be described better a minute later.
-fn pointless(fault: &ConfigFault) -> Report {
-    Report { again: RetryHint::Never, ..Report::failed(fault.to_string()) }
 }
 
 #[async_trait]
@@ -255,41 +178,42 @@ impl Executor for ShellExecutor {
     async fn run(&self, invocation: Invocation) -> Report {
         let config = match ShellConfig::parse(&invocation.definition.executor.config) {
             Ok(config) => config,
-            Err(fault) => return pointless(&fault),
+            Err(fault) => return Report::failed_for_good(fault.to_string()),
         };
-        // Another node may have other settings, so it may be tried again.
+        // Another node may have other settings, so retries are allowed.
         if let Err(fault) = self.rights.check(&self.settings, invocation.tenant, &config) {
             return Report::failed(fault.to_string());
         }
-        let _place = match self.place(&invocation).await {
-            Ok(place) => place,
+        let waiting = "waiting: the node runs as many programs as it may";
+        let _permit = match permit::acquire(&self.permits, &invocation, waiting).await {
+            Ok(permit) => permit,
             Err(reason) => return Report::cancelled(reason),
         };
         let mut spec = match self.spec(&config, &invocation) {
             Ok(spec) => spec,
-            Err(fault) => return pointless(&fault),
+            Err(fault) => return Report::failed_for_good(fault.to_string()),
         };
-        let wall = self.rights.wall(&self.settings, spec.user.as_deref());
-        if wall.is_some() {
-            // It holds the lock in place of the supervisor, which can't see it.
+        let sandbox = self.rights.sandbox(&self.settings, spec.user.as_deref());
+        if sandbox.is_some() {
+            // The sandbox holds the lock, because the supervisor inside cannot see the file.
             spec.bodies_lock = None;
         }
-        let session = match Session::open(&self.settings.supervisor, &spec, wall.as_ref()) {
+        let session = match Session::open(&self.settings.supervisor, &spec, sandbox.as_ref()) {
             Ok(session) => session,
             Err(error) => {
                 return Report::failed(format!("the supervisor can't be started: {error}"));
             }
         };
         let late = if spec.group.is_some() { SUPERVISOR_LATE } else { SUPERVISOR_LATE_ALONE };
-        let terms = Terms {
-            silence: invocation.definition.timeout,
-            stopping: self.settings.kill_grace + late,
+        let options = SessionOptions {
+            timeout: invocation.definition.timeout,
+            stop_timeout: self.settings.kill_grace + late,
             codes: &config.exit_codes,
             cancel: &invocation.cancel,
             lease: invocation.lease,
             live: invocation.live,
         };
-        // On the heap: there are thousands of these, and few are at their largest.
-        Box::pin(session.run(terms)).await
+        // Boxed, because thousands of sessions may run and few need their largest size.
+        Box::pin(session.run(options)).await
     }
 }

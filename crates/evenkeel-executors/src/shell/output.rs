@@ -1,68 +1,65 @@
-//! What a body writes, sorted while it comes.
+//! Sends the output of a program to the live report.
 
 use evenkeel_core::{LogStream, Progress, RunLog};
 
 use super::lines::{Lines, Piece};
-use crate::Wire;
+use crate::LiveReport;
 
-/// Sorts what a body writes. Everything but lines for Evenkeel goes to the log as it comes.
+/// Sends output to the log, and messages for Evenkeel to the live report.
 pub(super) struct Output {
-    wire: Wire,
+    live: LiveReport,
     lines: Lines,
-    sorted: Sorted,
+    messages: Messages,
 }
 
 #[derive(Default)]
-struct Sorted {
+struct Messages {
     items: Progress,
-    has_complained: bool,
+    has_warned: bool,
 }
 
 impl Output {
-    pub(super) fn new(wire: Wire) -> Self {
-        Self { wire, lines: Lines::default(), sorted: Sorted::default() }
+    pub(super) fn new(live: LiveReport) -> Self {
+        Self { live, lines: Lines::default(), messages: Messages::default() }
     }
 
-    /// Takes in standard output.
-    pub(super) fn out(&mut self, bytes: &[u8]) {
-        let Self { wire, lines, sorted, .. } = self;
-        lines.push(bytes, &mut |piece| sorted.hear(piece, wire));
+    pub(super) fn push(&mut self, stream: LogStream, bytes: &[u8]) {
+        let Self { live, lines, messages } = self;
+        match stream {
+            LogStream::Stdout => lines.push(bytes, &mut |piece| messages.take(piece, live)),
+            LogStream::Stderr => live.log(stream, bytes),
+        }
     }
 
-    /// Takes in standard error.
-    pub(super) fn err(&mut self, bytes: &[u8]) {
-        self.wire.log(LogStream::Stderr, bytes);
-    }
-
-    /// Nothing more comes. Returns the log of both streams, and the items it spoke of.
+    /// Flushes the last line. Returns the log of both streams and the item counts.
     pub(super) fn finish(mut self) -> (Option<RunLog>, Progress) {
-        let Self { wire, lines, sorted, .. } = &mut self;
-        lines.finish(&mut |piece| sorted.hear(piece, wire));
-        (self.wire.log_so_far(), self.sorted.items)
+        let Self { live, lines, messages } = &mut self;
+        lines.finish(&mut |piece| messages.take(piece, live));
+        (self.live.log_so_far(), self.messages.items)
     }
 }
 
-impl Sorted {
-    fn hear(&mut self, piece: Piece<'_>, wire: &Wire) {
+impl Messages {
+    fn take(&mut self, piece: Piece<'_>, live: &LiveReport) {
         match piece {
-            Piece::Output(bytes) => wire.log(LogStream::Stdout, bytes),
-            Piece::Said(said) => {
-                if let Some(progress) = said.progress() {
+            Piece::Output(bytes) => live.log(LogStream::Stdout, bytes),
+            Piece::Message(message) => {
+                if let Some(progress) = message.progress() {
                     self.items.update(progress.clone());
-                    wire.progress(progress);
+                    live.progress(progress);
                 }
-                if let Some(text) = said.checkpoint() {
-                    // A line has room for far less than a checkpoint may have.
-                    let _ = wire.checkpoint(text.into_bytes());
+                if let Some(text) = message.checkpoint() {
+                    // A line is shorter than the limit of checkpoints.
+                    let _ = live.checkpoint(text.into_bytes());
                 }
             }
-            Piece::Garbled(message) => {
-                if !std::mem::replace(&mut self.has_complained, true) {
+            Piece::Invalid(error) => {
+                if !std::mem::replace(&mut self.has_warned, true) {
                     let note = format!(
-                        "evenkeel: a line with @evenkeel is taken for output, as all like it: \
-                         {message}\n"
+                        "evenkeel: a line that begins with @evenkeel is invalid and stays in the output \
+                         (reported once): {error}\n"
                     );
-                    wire.log(LogStream::Stderr, note.as_bytes());
+                    live.log(LogStream::Stderr, note.as_bytes());
                 }
             }
         }

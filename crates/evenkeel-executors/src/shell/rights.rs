@@ -1,4 +1,5 @@
-//! What a node lets jobs do: which tenants, as which user, which programs, behind which wall.
+//! What a node lets shell jobs do: which tenants, users and programs are allowed, and in which
+//! sandbox.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,27 +10,29 @@ use nix::unistd::User;
 use rustix::process::geteuid;
 
 use super::config::ShellConfig;
-use super::settings::{ShellSettings, SupervisorCommand, WallSettings};
+use super::settings::{SandboxSettings, ShellSettings, SupervisorCommand};
 use crate::ConfigFault;
-use crate::supervisor::{EXIT_ABANDONED, WALL, Wall};
+use crate::supervisor::{EXIT_ABANDONED, SANDBOX, Sandbox};
 
-/// There is no wall to be had on this machine.
+/// This machine cannot set up a sandbox.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{reason}")]
-pub struct NoWall {
-    /// Why not.
+pub struct NoSandbox {
     pub reason: String,
 }
 
-/// Builds a wall with nothing behind it, to see whether that can be done here.
-pub fn try_wall(supervisor: &SupervisorCommand, wall: &WallSettings) -> Result<(), NoWall> {
-    let refused = |reason: String| NoWall { reason };
-    let wall = Wall { hidden: wall.hidden.clone(), bodies_lock: None };
-    let wall = serde_json::to_string(&wall).map_err(|error| refused(error.to_string()))?;
-    // The supervisor has no node to talk to, and says so once the wall is there.
+/// Sets up an empty sandbox, to find out whether this machine supports it.
+pub fn try_sandbox(
+    supervisor: &SupervisorCommand,
+    sandbox: &SandboxSettings,
+) -> Result<(), NoSandbox> {
+    let refused = |reason: String| NoSandbox { reason };
+    let sandbox = Sandbox { hidden: sandbox.hidden.clone(), bodies_lock: None };
+    let sandbox = serde_json::to_string(&sandbox).map_err(|error| refused(error.to_string()))?;
+    // The supervisor finds no node to talk to, and exits with this code once the sandbox is set up.
     let tried = Command::new(&supervisor.program)
         .args(&supervisor.args)
-        .args([WALL, &wall])
+        .args([SANDBOX, &sandbox])
         .env_clear()
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -38,22 +41,22 @@ pub fn try_wall(supervisor: &SupervisorCommand, wall: &WallSettings) -> Result<(
     if tried.status.code() == Some(EXIT_ABANDONED.into()) {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&tried.stderr);
-    let said = said.trim().trim_start_matches("evenkeel: ");
-    Err(refused(if said.is_empty() { tried.status.to_string() } else { said.to_owned() }))
+    let message = String::from_utf8_lossy(&tried.stderr);
+    let message = message.trim().trim_start_matches("evenkeel: ");
+    Err(refused(if message.is_empty() { tried.status.to_string() } else { message.to_owned() }))
 }
 
-/// Is there such a user? A number is one, whether or not it has a name.
+/// True if the user exists. A number counts, whether or not it has a name.
 pub fn is_user(name: &str) -> bool {
     uid_of(name).is_some()
 }
 
-/// Is it root, under whatever name?
+/// True if the user is root, under any name.
 pub fn is_root(name: &str) -> bool {
     uid_of(name) == Some(0)
 }
 
-/// The user that may do the least: `nobody`, or the number that most systems give it.
+/// Returns the user with the least rights: `nobody`, or the number that most systems give it.
 pub fn nobody() -> String {
     let name = "nobody";
     if is_user(name) { name.into() } else { "65534".into() }
@@ -67,7 +70,7 @@ fn uid_of(name: &str) -> Option<u32> {
 /// What the settings allow.
 #[derive(Debug)]
 pub(super) struct Rights {
-    /// Those of the users in the settings that are root, under whatever name.
+    /// The users in the settings that are root under any name.
     roots: BTreeSet<String>,
 }
 
@@ -78,7 +81,7 @@ impl Rights {
         Self { roots: roots.cloned().collect() }
     }
 
-    /// Refuses a job that this node may not run for this tenant.
+    /// Refuses a job that this node may not run for the tenant.
     pub(super) fn check(
         &self,
         settings: &ShellSettings,
@@ -90,7 +93,7 @@ impl Rights {
         check_program(settings, config)
     }
 
-    /// The user that a body runs as; the node's own if `None`.
+    /// Returns the user that a program runs as; `None` is the user of the node.
     pub(super) fn user(
         settings: &ShellSettings,
         tenant: TenantNo,
@@ -99,14 +102,14 @@ impl Rights {
         config.user.clone().or_else(|| given_user(settings, tenant).map(String::from))
     }
 
-    /// The wall that a body of this user is put behind.
-    pub(super) fn wall(&self, settings: &ShellSettings, user: Option<&str>) -> Option<Wall> {
+    /// Returns the sandbox for a program of this user.
+    pub(super) fn sandbox(&self, settings: &ShellSettings, user: Option<&str>) -> Option<Sandbox> {
         let runs_as_root = match user {
             Some(user) => self.roots.contains(user),
             None => geteuid().is_root(),
         };
-        let wall = settings.wall.as_ref().filter(|_| !runs_as_root)?;
-        Some(Wall { hidden: wall.hidden.clone(), bodies_lock: settings.bodies_lock.clone() })
+        let sandbox = settings.sandbox.as_ref().filter(|_| !runs_as_root)?;
+        Some(Sandbox { hidden: sandbox.hidden.clone(), bodies_lock: settings.bodies_lock.clone() })
     }
 }
 
@@ -123,7 +126,7 @@ fn check_tenant(settings: &ShellSettings, tenant: TenantNo) -> Result<(), Config
     Err(ConfigFault { field: "executor_type".into(), message: message.into() })
 }
 
-/// Refuses a user that this node can't or may not become.
+/// Refuses a user that the node cannot or may not switch to.
 fn check_user(
     settings: &ShellSettings,
     tenant: TenantNo,
@@ -137,19 +140,19 @@ fn check_user(
                 "is {user:?}; jobs run as {given:?} here, and --shell-users of the server does not \
                  list another; leave it out"
             ),
-            None => format!("is {user:?}, whom --shell-users of the server does not list"),
+            None => format!("is {user:?}, which --shell-users of the server does not list"),
         };
         return Err(ConfigFault::new("user", message));
     }
     if !geteuid().is_root() {
-        let message = format!("is {user:?}; only a server that runs as root can become others");
+        let message = format!("is {user:?}; only a server that runs as root can switch users");
         return Err(ConfigFault::new("user", message));
     }
     Ok(())
 }
 
-/// With a list of programs, a job names one of them, as it is listed or by its last part, and sets
-/// only variables that the server knows: others can make a program run another one.
+/// If programs are listed, a job must name one of them, by path or by file name, and may set only
+/// variables that the server knows: others can make a program run another one.
 fn check_program(settings: &ShellSettings, config: &ShellConfig) -> Result<(), ConfigFault> {
     if settings.programs.is_empty() {
         return Ok(());
@@ -175,8 +178,8 @@ fn check_program(settings: &ShellSettings, config: &ShellConfig) -> Result<(), C
     }
 }
 
-/// The path to start for a name, if there is a list. Always the listed path: a job can't point at it
-/// through a link or a `PATH` of its own.
+/// Returns the listed path for a program name, if programs are listed. A job cannot redirect it
+/// with a link or its own `PATH`.
 pub(super) fn listed_program<'a>(settings: &'a ShellSettings, name: &str) -> Option<&'a Path> {
     let mut listed = settings.programs.iter().map(|path| path.as_path());
     listed.find(|path| *path == Path::new(name) || path.file_name().is_some_and(|it| it == name))
@@ -201,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_without_shell_is_told_how_to_get_it() {
+    fn tenant_without_shell_gets_an_error_with_the_flag() {
         let tenants = Tenants::Only(BTreeSet::from([TenantNo(1)]));
         let settings = ShellSettings { tenants, ..settings() };
         assert_eq!(fault(&settings, 1, &json!({"argv": ["true"]})), None);
@@ -211,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_cannot_choose_another_user_than_the_operators() {
+    fn job_cannot_choose_a_user_that_the_operator_does_not_allow() {
         let tenant_users = [(TenantNo(2), "acme".to_owned())].into();
         let settings = ShellSettings { user: Some("nobody".into()), tenant_users, ..settings() };
         let user = |name: &str| json!({"argv": ["true"], "user": name});
@@ -224,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn only_listed_programs_are_run_and_only_by_their_listed_path() {
+    fn only_listed_programs_run_and_only_by_their_listed_path() {
         let programs = vec!["/usr/bin/find".into(), "/opt/report".into()];
         let settings = ShellSettings { programs, ..settings() };
         for (argv0, listed) in [
@@ -249,13 +252,13 @@ mod tests {
     }
 
     #[test]
-    fn root_is_never_behind_a_wall() {
-        let wall = Some(WallSettings { hidden: vec!["/data".into()] });
+    fn root_is_never_in_a_sandbox() {
+        let sandbox = Some(SandboxSettings { hidden: vec!["/data".into()] });
         let users = ["root", "0", "nobody"].map(String::from).to_vec();
-        let settings = ShellSettings { wall, users, ..settings() };
+        let settings = ShellSettings { sandbox, users, ..settings() };
         let rights = Rights::new(&settings);
-        for (user, walled) in [("root", false), ("0", false), ("nobody", true)] {
-            assert_eq!(rights.wall(&settings, Some(user)).is_some(), walled, "{user}");
+        for (user, sandboxed) in [("root", false), ("0", false), ("nobody", true)] {
+            assert_eq!(rights.sandbox(&settings, Some(user)).is_some(), sandboxed, "{user}");
         }
     }
 }

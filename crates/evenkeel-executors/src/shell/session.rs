@@ -1,84 +1,104 @@
-//! One conversation with one supervisor.
+//! The node's side of a running program: talks to its supervisor until all processes have ended.
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
-use std::pin::{Pin, pin};
-use std::process::Stdio;
+use std::pin::Pin;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use evenkeel_core::Span;
+use bytes::BytesMut;
+use evenkeel_core::{LogStream, Span};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::{Child, Command};
-use tokio::sync::mpsc;
 use tokio::time::{Sleep, sleep, sleep_until};
 
 use super::SupervisorCommand;
-use super::ending::{Known, Stop};
+use super::ending::{BodyState, Stop};
 use super::exit_codes::ExitCodes;
-use crate::supervisor::{Group, Spec, WALL, Wall, lease_line, monotonic_ms};
-use crate::{Cancel, CancelReason, Lease, Report, Wire};
+use crate::supervisor::{Group, SANDBOX, Sandbox, Spec, lease_line, monotonic_ms};
+use crate::{Cancel, CancelReason, Lease, LiveReport, Report};
 
-/// A supervisor that has ended has said everything, and it only has to arrive.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long replies of an ended supervisor may take to arrive.
+const LAST_REPLIES: Duration = Duration::from_secs(1);
 
-/// How long the kernel may take to end what a killed supervisor has left behind.
+/// How long the kernel may take to end the processes of a killed supervisor.
 const GROUP_END: Duration = Duration::from_secs(2);
 
-/// So many bytes are read at once.
 const CHUNK_BYTES: usize = 8 * 1024;
 
-/// No pipe holds more than this, unless root made it larger.
+/// No pipe holds more than this, unless root enlarged it.
 const PIPE_BYTES_MAX: usize = 1024 * 1024;
 
-/// What a session goes by.
-pub(super) struct Terms<'a> {
-    /// The longest time without a byte from the body.
-    pub(super) silence: Span,
-    /// From the order to stop to the supervisor's end.
-    pub(super) stopping: Duration,
-    /// What the body's exit code means.
+/// What limits a session, and where its output goes.
+pub(super) struct SessionOptions<'a> {
+    /// The program is stopped after this time without output.
+    pub(super) timeout: Span,
+    /// The time between the command `stop` and the end of the supervisor.
+    pub(super) stop_timeout: Duration,
     pub(super) codes: &'a ExitCodes,
-    /// Says when to stop.
     pub(super) cancel: &'a Cancel,
-    /// Says until when this node may run it.
     pub(super) lease: Lease,
-    /// Takes what the body says while it runs.
-    pub(super) wire: Wire,
+    pub(super) live: LiveReport,
 }
 
-/// A supervisor and the pipes to it. Dropping it closes the control socket, and that ends the body.
+/// A supervisor and the pipes to it. Dropping the session closes the control socket, and the
+/// supervisor then ends the program.
 pub(super) struct Session {
     child: Child,
     replies: Lines<BufReader<OwnedReadHalf>>,
-    orders: OwnedWriteHalf,
-    stdout: pipe::Receiver,
-    stderr: pipe::Receiver,
-    first: Vec<u8>,
+    commands: Commands,
+    stdout: Option<pipe::Receiver>,
+    stderr: Option<pipe::Receiver>,
     group: Option<Group>,
 }
 
+/// The writing half of the control socket. Commands are queued, so that a supervisor that does not
+/// read cannot keep the node from killing it.
+struct Commands {
+    socket: OwnedWriteHalf,
+    queue: BytesMut,
+    is_broken: bool,
+}
+
+impl Commands {
+    fn send(&mut self, line: &str) {
+        if !self.is_broken {
+            self.queue.extend_from_slice(line.as_bytes());
+        }
+    }
+
+    /// Writes a part of the queue. After an error, nothing more is written: reading from the
+    /// supervisor shows that it is gone.
+    async fn write_some(&mut self) {
+        if self.socket.write_buf(&mut self.queue).await.is_err() {
+            self.is_broken = true;
+            self.queue.clear();
+        }
+    }
+}
+
 impl Session {
-    /// Starts a supervisor, behind a wall if there is to be one. It waits for its spec.
+    /// Starts a supervisor, inside a sandbox if one is given. The supervisor waits for `spec`.
     pub(super) fn open(
         supervisor: &SupervisorCommand,
         spec: &Spec,
-        wall: Option<&Wall>,
+        sandbox: Option<&Sandbox>,
     ) -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
         let theirs = theirs.into_std()?;
         theirs.set_nonblocking(false)?;
         let (to_stdout, stdout) = pipe::pipe()?;
         let (to_stderr, stderr) = pipe::pipe()?;
-        // By absolute path and without a step of ours in between, so that it takes no copy of this
-        // process, which may be large.
+        // An absolute path and no hook before `exec` let the standard library start the process
+        // without copying this one, which may be large.
         let mut command = Command::new(&supervisor.program);
         command.args(&supervisor.args);
-        if let Some(wall) = wall {
-            command.arg(WALL).arg(serde_json::to_string(wall)?);
+        if let Some(sandbox) = sandbox {
+            command.arg(SANDBOX).arg(serde_json::to_string(sandbox)?);
         }
         let child = command
             // The node's environment holds its secrets.
@@ -87,125 +107,172 @@ impl Session {
             .stdout(Stdio::from(to_stdout.into_blocking_fd()?))
             .stderr(Stdio::from(to_stderr.into_blocking_fd()?))
             .spawn()?;
-        let (replies, orders) = ours.into_split();
-        let replies = BufReader::new(replies).lines();
-        let mut first = serde_json::to_vec(spec)?;
-        first.push(b'\n');
-        let group = spec.group.as_ref().map(|group| Group::at(group.path.clone()));
-        Ok(Self { child, replies, orders, stdout, stderr, first, group })
+        let (replies, socket) = ours.into_split();
+        let mut queue = BytesMut::from(&serde_json::to_vec(spec)?[..]);
+        queue.extend_from_slice(b"\n");
+        Ok(Self {
+            child,
+            replies: BufReader::new(replies).lines(),
+            commands: Commands { socket, queue, is_broken: false },
+            stdout: Some(stdout),
+            stderr: Some(stderr),
+            group: spec.group.as_ref().map(|group| Group::at(group.path.clone())),
+        })
     }
 
-    /// Talks to the supervisor until the body and everything below it is gone.
-    pub(super) async fn run(self, terms: Terms<'_>) -> Report {
-        let Self { mut child, mut replies, mut orders, stdout, stderr, first, group } = self;
-        let Terms { silence: longest_silence, stopping, codes, cancel, mut lease, wire } = terms;
-        let (mut stdout, mut stderr) = (Some(stdout), Some(stderr));
-        let mut known = Known::new(wire, group);
-        let (say, mut said) = mpsc::unbounded_channel::<String>();
-        // Beside everything else: a supervisor that does not read must not stop us from ending it.
-        let mut writing = pin!(async {
-            let mut result = orders.write_all(&first).await;
-            while let Some(line) = said.recv().await {
-                if result.is_ok() {
-                    result = orders.write_all(line.as_bytes()).await;
-                }
-            }
-            std::future::pending::<()>().await;
-        });
-        let say = |line: String| drop(say.send(line));
-        let mut cancelled = pin!(cancel.cancelled());
-        let mut silence = pin!(sleep(longest_silence.into()));
-        let mut patience: Pin<&mut Sleep> = pin!(sleep(Duration::ZERO));
-        let (mut out, mut err) = (Vec::new(), Vec::new());
-        let mut listening = true;
-
-        while known.supervisor.is_none() || listening {
-            let until = lease.until();
-            let running = known.stop.is_none() && known.supervisor.is_none();
-            let stop = tokio::select! {
-                reason = &mut cancelled, if running => Stop::Cancelled(reason),
-                () = lease.renewed(), if running => {
-                    let sent_ms = monotonic_ms();
-                    say(lease_line(sent_ms, lease.remaining().unwrap_or(Duration::MAX)));
-                    continue;
-                }
-                () = sleep_until(until), if running => {
-                    if lease.until() > until {
-                        continue;
-                    }
-                    Stop::Cancelled(CancelReason::LeaseLost)
-                }
-                () = &mut silence, if running => Stop::Silent,
-                () = patience.as_mut(), if !running => {
-                    if known.supervisor.is_some() {
-                        break;
-                    }
-                    known.kill(&mut child);
-                    patience.set(sleep(stopping));
-                    continue;
-                }
-                () = &mut writing => continue,
-                reply = replies.next_line(), if listening => {
-                    listening = matches!(&reply, Ok(Some(_)));
-                    if let Ok(Some(line)) = reply && known.learn(&line) {
-                        say("go\n".into());
-                    }
-                    continue;
-                }
-                heard = hear(&mut stdout, &mut out), if stdout.is_some() => {
-                    if heard {
-                        known.output.out(&out);
-                        silence.set(sleep(longest_silence.into()));
-                    }
-                    continue;
-                }
-                heard = hear(&mut stderr, &mut err), if stderr.is_some() => {
-                    if heard {
-                        known.output.err(&err);
-                        silence.set(sleep(longest_silence.into()));
-                    }
-                    continue;
-                }
-                status = child.wait(), if known.supervisor.is_none() => {
-                    if status.as_ref().is_ok_and(|status| status.signal().is_some()) {
-                        // Killed: the kernel has ended the body's main process, and only that.
-                        known.kill_body();
-                    }
-                    known.supervisor = Some(status);
-                    patience.set(sleep(LAST_WORDS));
-                    continue;
-                }
-            };
-            known.stop = Some(stop);
-            patience.set(sleep(stopping));
-            say("stop\n".into());
-        }
-        if !known.is_over()
-            && let Some(group) = known.group.clone()
-        {
-            // If this node ends before that is done, its next life will do it.
-            let _ = tokio::task::spawn_blocking(move || group.end(GROUP_END)).await;
-        }
-        drain(stdout, |bytes| known.output.out(bytes));
-        drain(stderr, |bytes| known.output.err(bytes));
-        known.report(longest_silence, codes)
+    /// Runs the program until it and all its descendants have ended.
+    pub(super) async fn run(mut self, options: SessionOptions<'_>) -> Report {
+        let state = BodyState::new(options.live.clone(), self.group.take());
+        let running = RunningSession {
+            session: self,
+            state,
+            silence: Box::pin(sleep(options.timeout.into())),
+            stopping: Box::pin(sleep(Duration::ZERO)),
+            buffers: [Vec::new(), Vec::new()],
+            is_listening: true,
+            options,
+        };
+        running.run().await
     }
 }
 
-/// Waits for what comes next; `false` at the end, after which there is nothing to listen to.
-async fn hear(pipe: &mut Option<pipe::Receiver>, buffer: &mut Vec<u8>) -> bool {
+/// Something that happened while a program runs.
+enum Event {
+    Stop(Stop),
+    LeaseRenewed,
+    /// The supervisor did not end in time, or its last replies did not arrive in time.
+    StopTimeout,
+    /// A reply of the supervisor; `None` after the last one.
+    Reply(Option<String>),
+    Output(LogStream),
+    SupervisorEnded(io::Result<ExitStatus>),
+    Nothing,
+}
+
+struct RunningSession<'a> {
+    session: Session,
+    options: SessionOptions<'a>,
+    state: BodyState,
+    /// Elapses if the program prints nothing for the timeout.
+    silence: Pin<Box<Sleep>>,
+    /// Elapses if the supervisor takes too long to stop.
+    stopping: Pin<Box<Sleep>>,
+    /// What was read last from standard output and standard error.
+    buffers: [Vec<u8>; 2],
+    /// False once the supervisor has closed the control socket.
+    is_listening: bool,
+}
+
+impl RunningSession<'_> {
+    async fn run(mut self) -> Report {
+        while self.state.supervisor.is_none() || self.is_listening {
+            match self.next_event().await {
+                Event::Stop(stop) => self.stop(stop),
+                Event::LeaseRenewed => {
+                    let sent_ms = monotonic_ms();
+                    let remaining = self.options.lease.remaining().unwrap_or(Duration::MAX);
+                    self.session.commands.send(&lease_line(sent_ms, remaining));
+                }
+                Event::StopTimeout if self.state.supervisor.is_some() => break,
+                Event::StopTimeout => {
+                    self.state.kill(&mut self.session.child);
+                    self.stopping.set(sleep(self.options.stop_timeout));
+                }
+                Event::Reply(Some(line)) => {
+                    if self.state.take_reply(&line) {
+                        self.session.commands.send("go\n");
+                    }
+                }
+                Event::Reply(None) => self.is_listening = false,
+                Event::Output(stream) => {
+                    self.state.output.push(stream, &self.buffers[stream as usize]);
+                    self.silence.set(sleep(self.options.timeout.into()));
+                }
+                Event::SupervisorEnded(status) => {
+                    if status.as_ref().is_ok_and(|status| status.signal().is_some()) {
+                        // The kernel ends the main process of a killed supervisor, and no other.
+                        self.state.kill_body();
+                    }
+                    self.state.supervisor = Some(status);
+                    self.stopping.set(sleep(LAST_REPLIES));
+                }
+                Event::Nothing => {}
+            }
+        }
+        self.finish().await
+    }
+
+    fn stop(&mut self, stop: Stop) {
+        self.state.stop = Some(stop);
+        self.stopping.set(sleep(self.options.stop_timeout));
+        self.session.commands.send("stop\n");
+    }
+
+    async fn next_event(&mut self) -> Event {
+        let Session { child, replies, commands, stdout, stderr, .. } = &mut self.session;
+        let SessionOptions { cancel, lease, .. } = &mut self.options;
+        let has_supervisor = self.state.supervisor.is_none();
+        let is_running = self.state.stop.is_none() && has_supervisor;
+        let until = lease.until();
+        let [out, err] = &mut self.buffers;
+        tokio::select! {
+            reason = cancel.cancelled(), if is_running => Event::Stop(Stop::Cancelled(reason)),
+            () = lease.renewed(), if is_running => Event::LeaseRenewed,
+            () = sleep_until(until), if is_running => {
+                let is_renewed = lease.until() > until;
+                if is_renewed {
+                    Event::Nothing
+                } else {
+                    Event::Stop(Stop::Cancelled(CancelReason::LeaseLost))
+                }
+            }
+            () = &mut self.silence, if is_running => Event::Stop(Stop::Silent),
+            () = &mut self.stopping, if !is_running => Event::StopTimeout,
+            () = commands.write_some(), if !commands.queue.is_empty() => Event::Nothing,
+            reply = replies.next_line(), if self.is_listening => {
+                Event::Reply(reply.ok().flatten())
+            }
+            is_open = read(stdout, out), if stdout.is_some() => {
+                if is_open { Event::Output(LogStream::Stdout) } else { Event::Nothing }
+            }
+            is_open = read(stderr, err), if stderr.is_some() => {
+                if is_open { Event::Output(LogStream::Stderr) } else { Event::Nothing }
+            }
+            status = child.wait(), if has_supervisor => Event::SupervisorEnded(status),
+        }
+    }
+
+    async fn finish(mut self) -> Report {
+        if !self.state.is_over()
+            && let Some(group) = self.state.group.clone()
+        {
+            // If the node ends before this is done, the next start of the node does it.
+            let _ = tokio::task::spawn_blocking(move || group.end(GROUP_END)).await;
+        }
+        for (stream, pipe) in [
+            (LogStream::Stdout, self.session.stdout.take()),
+            (LogStream::Stderr, self.session.stderr.take()),
+        ] {
+            drain(pipe, |bytes| self.state.output.push(stream, bytes));
+        }
+        self.state.report(self.options.timeout, self.options.codes)
+    }
+}
+
+/// Reads into `buffer`. Returns false, and closes the pipe, at its end.
+async fn read(pipe: &mut Option<pipe::Receiver>, buffer: &mut Vec<u8>) -> bool {
     let Some(reader) = pipe else { return false };
     buffer.clear();
     buffer.reserve(CHUNK_BYTES);
-    let heard = matches!(reader.read_buf(buffer).await, Ok(n) if n > 0);
-    if !heard {
+    let is_open = matches!(reader.read_buf(buffer).await, Ok(n) if n > 0);
+    if !is_open {
         *pipe = None;
     }
-    heard
+    is_open
 }
 
-/// Takes what is in a pipe now. The body has written all it will ever write; but somebody it gave
-/// the pipe to may hold it open for ever, and is not waited for.
+/// Reads what is in a pipe now. The program has ended. A process outside its tree may still hold
+/// the pipe open, so this does not wait for the end of the pipe.
 fn drain(pipe: Option<pipe::Receiver>, mut take: impl FnMut(&[u8])) {
     let Some(pipe) = pipe.and_then(|pipe| pipe.into_nonblocking_fd().ok()) else { return };
     let mut buffer = [0; CHUNK_BYTES];

@@ -1,4 +1,4 @@
-//! How a node runs programs.
+//! The server's settings for programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -7,42 +7,38 @@ use std::time::Duration;
 use evenkeel_core::TenantNo;
 use serde::{Deserialize, Serialize};
 
-/// How programs are run.
 #[derive(Clone, Debug)]
 pub struct ShellSettings {
-    /// What starts a supervisor.
     pub supervisor: SupervisorCommand,
-    /// The file supervisors hold a shared lock on while their bodies run. Default: none. Its folder
-    /// is also what a restarted node knows its former life's control groups by.
+    /// Supervisors hold a shared lock on this file while their programs run. A restarted node also
+    /// finds its old control groups by the directory of this file. Default: none.
     pub bodies_lock: Option<PathBuf>,
-    /// Between the SIGTERM that asks a body to end and the SIGKILL that ends it. Default: 1 s.
+    /// The time between SIGTERM and SIGKILL. Default: 1 s.
     pub kill_grace: Duration,
-    /// So many programs run at once; more wait. A program costs far more than a call. Default: 256.
+    /// How many programs run at once; others wait. Default: 256.
     pub bodies_max: usize,
-    /// The variables of the node's own environment that bodies inherit, if they are set. Default:
-    /// `PATH`, `LANG`, `LC_ALL`, `TZ`. Everything else of the node's environment, secrets above all,
-    /// is kept from them.
+    /// The environment variables of the node that programs inherit. All others, which may hold
+    /// secrets, are withheld. Default: `PATH`, `LANG`, `LC_ALL`, `TZ`.
     pub env_allow: Vec<String>,
-    /// The user, by name or number, that bodies run as. Default: the node's own. It takes a node
-    /// that runs as root.
+    /// The user, by name or number, that programs run as; needs a node that runs as root. Default:
+    /// the user of the node.
     pub user: Option<String>,
-    /// The same for jobs of single tenants.
+    /// The user of single tenants' jobs.
     pub tenant_users: BTreeMap<TenantNo, String>,
-    /// Other users that jobs may name as theirs. Default: none, so that no job can choose.
+    /// Other users that jobs may name. Default: none.
     pub users: Vec<String>,
     /// The tenants whose jobs may run programs. Default: all.
     pub tenants: Tenants,
-    /// The only programs that may be run, by absolute path. Default: none, which is all.
+    /// The absolute paths of the programs that jobs may run. Default: empty, which allows all.
     pub programs: Vec<PathBuf>,
-    /// What bodies are kept from by namespaces of their own. Default: nothing. A body that runs as
-    /// root is never behind a wall: it could climb over it.
-    pub wall: Option<WallSettings>,
-    /// Whether bodies get control groups of their own. Default: where that is possible.
+    /// Hides paths and processes from programs. Programs that run as root get no sandbox, because
+    /// they could leave it. Default: none.
+    pub sandbox: Option<SandboxSettings>,
+    /// Whether programs get their own control groups. Default: if possible.
     pub cgroup: CgroupUse,
 }
 
 impl ShellSettings {
-    /// The defaults.
     pub fn new(supervisor: SupervisorCommand) -> Self {
         Self {
             supervisor,
@@ -55,23 +51,20 @@ impl ShellSettings {
             users: Vec::new(),
             tenants: Tenants::All,
             programs: Vec::new(),
-            wall: None,
+            sandbox: None,
             cgroup: CgroupUse::Auto,
         }
     }
 }
 
-/// Whose jobs may run programs.
+/// The tenants whose jobs may run programs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Tenants {
-    /// Those of all tenants.
     All,
-    /// Those of these.
     Only(BTreeSet<TenantNo>),
 }
 
 impl Tenants {
-    /// Is this tenant one of them?
     pub fn contains(&self, tenant: TenantNo) -> bool {
         match self {
             Self::All => true,
@@ -80,32 +73,31 @@ impl Tenants {
     }
 }
 
-/// What bodies are kept from.
 #[derive(Clone, Debug)]
-pub struct WallSettings {
-    /// Directories and files that bodies find empty: the node's data, its configuration, its keys.
-    /// The first is a directory.
+pub struct SandboxSettings {
+    /// Directories and files that programs see empty: the node's data, configuration and keys. The
+    /// first must be a directory.
     pub hidden: Vec<PathBuf>,
 }
 
-/// A command line that ends up in [`supervisor::main`](crate::supervisor::main).
+/// A command line that runs [`supervisor::main`](crate::supervisor::main).
 #[derive(Clone, Debug)]
 pub struct SupervisorCommand {
-    /// The program: `evenkeel` itself.
+    /// `evenkeel` itself.
     pub program: PathBuf,
-    /// Its arguments: `__supervise`.
+    /// `__supervise`.
     pub args: Vec<String>,
 }
 
-/// Whether bodies get control groups (cgroup v2) of their own.
+/// Whether programs get their own control groups (cgroup v2).
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CgroupUse {
-    /// Where the node may make them; see [`ShellExecutor::containment`](super::ShellExecutor::containment).
+    /// If the node may make them; see
+    /// [`ShellExecutor::containment`](super::ShellExecutor::containment).
     #[default]
     Auto,
-    /// Never.
     Off,
-    /// Always: where they can't be made, the executor refuses to start.
+    /// The executor refuses to start without them.
     Required,
 }

@@ -1,4 +1,4 @@
-//! Starting a body.
+//! Starts a body.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -11,33 +11,32 @@ use rustix::fs::{FlockOperation, MemfdFlags, flock, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, getpid};
 
-use super::exec::{EXEC, Prelude, complain, veiled};
+use super::exec::{EXEC, Prelude, prefixed, print_error};
 use super::group::Group;
 use super::protocol::Spec;
 
-/// A running body.
 pub(super) struct Body {
-    /// Its main process, which leads a group of its own.
+    /// The main process, which leads a process group.
     pub(super) pid: Pid,
-    /// The control group of all its processes, if it has one.
+    /// The control group of all processes.
     pub(super) group: Option<Group>,
 }
 
 impl Body {
-    /// Starts it. Must be called on a thread that lives as long as the body may: the kernel ends
-    /// the body with the *thread* that started it.
+    /// Starts the body. The calling thread must live as long as the body: the kernel ends the body
+    /// with the *thread* that started it.
     pub(super) fn start(spec: &Spec, own_args: Vec<OsString>) -> io::Result<Self> {
         let group = match &spec.group {
             None => None,
             Some(wanted) => match Group::create(&wanted.path) {
                 Ok(group) => Some(group),
                 Err(error) if wanted.required => {
-                    let message = format!("its control group can't be made: {error}");
+                    let message = format!("the control group can't be made: {error}");
                     return Err(io::Error::new(error.kind(), message));
                 }
                 Err(error) => {
-                    complain(&format!(
-                        "it runs without a control group, none can be made: {error}"
+                    print_error(&format!(
+                        "running without a control group, which can't be made: {error}"
                     ));
                     None
                 }
@@ -64,22 +63,22 @@ impl Body {
 }
 
 fn spawn(spec: &Spec, own_args: Vec<OsString>, prelude: &Prelude) -> io::Result<Pid> {
-    // Not the path of this program, which an update may have replaced.
+    // Not by path: an update may have replaced the file.
     let mut command = Command::new("/proc/self/exe");
     command
         .args(own_args)
         .args([EXEC, &serde_json::to_string(prelude)?, "--"])
         .args(&spec.argv)
         .env_clear()
-        .envs(spec.env.iter().map(|(name, value)| (veiled(name), value)))
+        .envs(spec.env.iter().map(|(name, value)| (prefixed(name), value)))
         .stdin(payload(spec.payload.as_deref())?)
         .process_group(0);
     let child = command.spawn()?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    pid.ok_or_else(|| io::Error::other("it has no process id"))
+    pid.ok_or_else(|| io::Error::other("the process has no id"))
 }
 
-/// A file in memory needs nobody to feed it, as a pipe would.
+/// Returns the standard input. Unlike a pipe, a file in memory needs no process that writes to it.
 fn payload(payload: Option<&str>) -> io::Result<Stdio> {
     let Some(payload) = payload else { return Ok(Stdio::null()) };
     let mut file = File::from(memfd_create("payload", MemfdFlags::CLOEXEC)?);
@@ -88,18 +87,18 @@ fn payload(payload: Option<&str>) -> io::Result<Stdio> {
     Ok(Stdio::from(file))
 }
 
-/// The shared lock that says that bodies run.
+/// The shared lock that is held while bodies run.
 pub(super) struct BodiesLock {
     _own: File,
     _inherited: File,
 }
 
 impl BodiesLock {
-    /// Takes it, at once or not at all. Bodies inherit a second hold on it, so that it outlasts a
-    /// supervisor that was killed before its body's descendants were.
+    /// Takes the lock, or fails at once. Bodies inherit a second lock, which outlasts a supervisor
+    /// that was killed before its body's descendants.
     pub(super) fn hold(path: &Path) -> io::Result<Self> {
         let own = File::options().create(true).read(true).append(true).open(path)?;
-        // Only to be read: it is in the hands of bodies, which may be other users'.
+        // Read-only, because bodies of other users hold it.
         let inherited = File::open(path)?;
         for file in [&own, &inherited] {
             flock(file, FlockOperation::NonBlockingLockShared)?;

@@ -1,24 +1,24 @@
-//! Finding and signalling everything below the supervisor.
+//! Finds and signals all descendants of the supervisor.
 
 use std::collections::HashSet;
 use std::fs;
 
 use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group};
 
-/// So often the tree is searched for processes that were started while it was being stopped. More
-/// come to light in the caller's next round.
+/// How often the tree is searched for processes that started during the search. The caller repeats
+/// the whole, and so finds the rest.
 const SEARCHES_MAX: usize = 100;
 
-/// So many are asked to end before they are killed.
+/// Limit for processes that get SIGTERM before SIGKILL.
 const ASKED_MAX: usize = 10_000;
 
-/// Sends SIGKILL to every process below this one.
+/// Sends SIGKILL to all descendants.
 ///
-/// They are stopped first, all of them, until a search finds none that is not: what is stopped
-/// can't fork, so that a body which starts processes as fast as they are killed gains nothing.
+/// Sends SIGSTOP first, until a search finds no new process. A stopped process cannot fork, so a
+/// body cannot outrun the search by starting processes.
 ///
-/// A process that is just being made may still be missed: the caller repeats until nothing is
-/// left. Whatever dies hands its children to this process, so nothing gets lost in between.
+/// A process that is just being made may be missed; the caller repeats until nothing is left.
+/// Orphans become children of this process, so no descendant is lost in between.
 pub(super) fn kill_all() {
     if signal_namespace(Signal::KILL) {
         return;
@@ -30,7 +30,7 @@ pub(super) fn kill_all() {
         below = vec![getpid()];
         let mut searched = 0;
         while let Some(pid) = below.get(searched).copied() {
-            // It may be gone already, or belong to another user: neither can be helped.
+            // This fails for a process that has ended or belongs to another user.
             if searched > 0 && stopped.insert(pid) {
                 let _ = kill_process(pid, Signal::STOP);
             }
@@ -41,14 +41,14 @@ pub(super) fn kill_all() {
             break;
         }
     }
-    // Only what the last search has found: the number of one that is gone may be a stranger's now.
+    // Only processes of the last search: the number of an ended process may be in use again.
     for pid in below.into_iter().skip(1) {
         let _ = kill_process(pid, Signal::KILL);
     }
 }
 
-/// Asks every process below this one to end, once.
-pub(super) fn ask_all_to_end() {
+/// Sends SIGTERM to all descendants once.
+pub(super) fn terminate_all() {
     if signal_namespace(Signal::TERM) {
         return;
     }
@@ -58,7 +58,7 @@ pub(super) fn ask_all_to_end() {
         if searched > 0 {
             let _ = kill_process(pid, Signal::TERM);
         }
-        // A body that forks as fast as it is searched must not make this endless.
+        // Limits the search in a body that forks quickly.
         if below.len() < ASKED_MAX {
             below.extend(children_of(pid));
         }
@@ -66,12 +66,12 @@ pub(super) fn ask_all_to_end() {
     }
 }
 
-/// Signals every other process of the PID namespace at once, if this process is its first and all of
-/// them are therefore the body's; says whether it is.
+/// Signals all other processes of the PID namespace at once, if this process is its first process
+/// and so all others belong to the body. Returns false otherwise.
 fn signal_namespace(signal: Signal) -> bool {
     let is_first = getpid().is_init();
     if is_first {
-        // "Group 1" is -1 for the kernel: everything but the caller. It fails if nothing is left.
+        // Group 1 becomes -1 for the kernel: every process but the caller. Fails if there is none.
         let _ = kill_process_group(Pid::INIT, signal);
     }
     is_first
@@ -93,7 +93,7 @@ fn children_of(pid: Pid) -> Vec<Pid> {
     children
 }
 
-/// Looks at every process there is.
+/// Searches all processes of the system.
 fn children_by_search(parent: Pid) -> Vec<Pid> {
     let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
     processes
@@ -105,7 +105,7 @@ fn children_by_search(parent: Pid) -> Vec<Pid> {
 
 fn parent_of(pid: Pid) -> Option<Pid> {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-    // The name before it is in parentheses and may hold anything, parentheses too.
+    // The process name before it is in parentheses, and may contain parentheses itself.
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_ascii_whitespace().nth(1).and_then(parse_pid)
 }
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ways_find_the_same_children() {
+    fn both_searches_find_the_same_children() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let pid = parse_pid(&child.id().to_string()).unwrap();
         assert!(children_of(getpid()).contains(&pid));

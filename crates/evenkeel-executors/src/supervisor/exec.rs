@@ -1,4 +1,4 @@
-//! The last steps before a process is the body: all that only the process itself can do.
+//! The last steps before a process becomes the body, which only the process itself can do.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io::{self, Write};
@@ -21,78 +21,77 @@ use super::{EXIT_ABANDONED, EXIT_BROKEN};
 /// Marks the command line of a process that is about to become a body.
 pub(super) const EXEC: &str = "--exec";
 
-/// The body's variables carry this before their names until the body is there: some of them would
-/// change what this program does, and it may still be root.
+/// Prefix of the body's variables until the body runs. Some of them would change what this program
+/// does, and it may still be root.
 const VARIABLE: &str = "EVENKEEL_BODY_ENV:";
 
-/// A `cwd` that is the home of the user the body runs as, or `/` if there is no such folder.
+/// As `cwd`: the home directory of the body's user, or `/` if it does not exist.
 pub(crate) const HOME: &str = "~";
 
-/// What to do before the body's program takes over.
+/// What to do before the body's program starts.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Prelude {
-    /// The process to end with.
+    /// The process that must stay the parent.
     pub(super) supervisor: i32,
-    /// The group to join.
     pub(super) group: Option<GroupSpec>,
-    /// Whom to become: a name or a number.
+    /// A name or a number.
     pub(super) user: Option<String>,
-    /// Where it starts: an absolute path or [`HOME`]; `/` if `None`.
+    /// An absolute path or [`HOME`]; `/` if `None`.
     pub(super) cwd: Option<PathBuf>,
-    /// What it may use, besides what its group is bound to.
+    /// Limits that the control group does not enforce.
     pub(super) limits: Limits,
-    /// What it may use if it has no group after all.
+    /// All limits, if the process cannot join its group.
     pub(super) limits_alone: Limits,
 }
 
-/// A variable of the body, for the environment of the process that becomes it.
-pub(super) fn veiled(name: &str) -> String {
+/// Returns the prefixed name of a variable of the body.
+pub(super) fn prefixed(name: &str) -> String {
     format!("{VARIABLE}{name}")
 }
 
-fn unveiled(name: &OsStr) -> Option<OsString> {
+fn unprefixed(name: &OsStr) -> Option<OsString> {
     let name = name.as_bytes().strip_prefix(VARIABLE.as_bytes())?;
     Some(OsString::from_vec(name.to_vec()))
 }
 
-/// What follows the mark on a command line, if it is there: the prelude, `--`, the argv.
+/// Returns what follows the mark on a command line: the prelude, `--` and the argv.
 pub(super) fn exec_arguments(args: &[OsString]) -> Option<&[OsString]> {
     let mark = args.iter().position(|arg| arg == EXEC)?;
     Some(&args[mark + 1..])
 }
 
-/// Becomes the body's program; returns an exit code only if that fails.
+/// Becomes the body's program. Returns an exit code if that fails.
 pub(super) fn become_body(args: &[OsString]) -> u8 {
     let [prelude, _dashes, program, args @ ..] = args else {
-        complain("the command line of a body is incomplete");
+        print_error("the command line of a body is incomplete");
         return EXIT_BROKEN;
     };
     let prelude: Prelude = match serde_json::from_slice(prelude.as_bytes()) {
         Ok(prelude) => prelude,
         Err(error) => {
-            complain(&format!("the command line of a body can't be read: {error}"));
+            print_error(&format!("the command line of a body can't be read: {error}"));
             return EXIT_BROKEN;
         }
     };
     let mut command = Command::new(program);
     command.args(args).env_clear();
-    command.envs(std::env::vars_os().filter_map(|(name, value)| Some((unveiled(&name)?, value))));
-    match prelude.act(&mut command) {
+    command.envs(std::env::vars_os().filter_map(|(name, value)| Some((unprefixed(&name)?, value))));
+    match prelude.apply(&mut command) {
         Ok(true) => {}
         Ok(false) => return EXIT_ABANDONED,
         Err(message) => {
-            complain(&message);
+            print_error(&message);
             return EXIT_BROKEN;
         }
     }
     let error = command.exec();
-    complain(&format!("{} can't be started: {error}", program.to_string_lossy()));
+    print_error(&format!("{} can't be started: {error}", program.to_string_lossy()));
     if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }
 }
 
 impl Prelude {
-    /// Does it; `false` if the supervisor is gone.
-    fn act(&self, command: &mut Command) -> Result<bool, String> {
+    /// Applies all steps; returns false if the supervisor is gone.
+    fn apply(&self, command: &mut Command) -> Result<bool, String> {
         if !self.end_with_supervisor()? {
             return Ok(false);
         }
@@ -101,15 +100,17 @@ impl Prelude {
             && let Err(error) = Group::at(group.path.clone()).join()
         {
             if group.required {
-                return Err(format!("its control group can't be joined: {error}"));
+                return Err(format!("the control group can't be joined: {error}"));
             }
-            complain(&format!("it runs without a control group, its own can't be joined: {error}"));
+            print_error(&format!(
+                "running without a control group, which can't be joined: {error}"
+            ));
             limits = self.limits_alone;
         }
         let user = match &self.user {
             Some(user) => {
                 let known = become_user(user).map_err(|error| format!("user {user}: {error}"))?;
-                // The kernel forgets that wish when a process changes its user.
+                // The kernel clears the setting when a process changes its user.
                 if !self.end_with_supervisor()? {
                     return Ok(false);
                 }
@@ -117,17 +118,18 @@ impl Prelude {
             }
             None => User::from_uid(Uid::effective()).ok().flatten(),
         };
-        // As the user it runs as, who may not be let in everywhere.
+        // As the body's user, which may have no access.
         let cwd = self.folder(user.as_ref());
         chdir(cwd).map_err(|error| format!("cwd {} can't be entered: {error}", cwd.display()))?;
         if let Some(user) = user {
-            introduce(user, command);
+            set_login_variables(user, command);
         }
-        limits.apply().map_err(|error| format!("its limits can't be set: {error}"))?;
+        limits.apply().map_err(|error| format!("the limits can't be set: {error}"))?;
         Ok(true)
     }
 
-    /// Where the body starts: never where the server was started, which may be anywhere.
+    /// Returns the working directory of the body. The server's own directory could be anything, so
+    /// it is never used.
     fn folder<'a>(&'a self, user: Option<&'a User>) -> &'a Path {
         const ROOT: &str = "/";
         match self.cwd.as_deref() {
@@ -140,18 +142,19 @@ impl Prelude {
         }
     }
 
-    /// Asks the kernel to end this process with its supervisor; `false` if that is gone already.
+    /// Asks the kernel to kill this process with its supervisor. Returns false if the supervisor is
+    /// gone already.
     fn end_with_supervisor(&self) -> Result<bool, String> {
         set_parent_process_death_signal(Some(Signal::KILL))
-            .map_err(|error| format!("the kernel does not tie it to its supervisor: {error}"))?;
+            .map_err(|error| format!("the process can't be tied to its supervisor: {error}"))?;
         Ok(getppid() == Pid::from_raw(self.supervisor))
     }
 }
 
-/// Gives up everything that is not this user's: groups first, for it takes root to do so.
-/// Returns what is known of the user.
+/// Switches to a user and gives up all other rights. Groups come first, because changing them needs
+/// root. Returns the user's entry, if it has one.
 fn become_user(name: &str) -> io::Result<Option<User>> {
-    // The largest number means "nobody else" to the kernel, and would leave this process root.
+    // The kernel takes the largest number for "no change", which would leave this process root.
     let number = name.parse().ok().filter(|uid| *uid != u32::MAX).map(Uid::from_raw);
     let known = match number {
         Some(uid) => User::from_uid(uid)?,
@@ -162,14 +165,14 @@ fn become_user(name: &str) -> io::Result<Option<User>> {
             let login = CString::new(user.name.as_str())?;
             (user.uid, user.gid, getgrouplist(&login, user.gid)?)
         }
-        // A number that nobody has a name for, as in many containers.
+        // A number without a name, as in many containers.
         (None, Some(uid)) => (uid, Gid::from_raw(uid.as_raw()), Vec::new()),
         (None, None) => {
             return Err(io::Error::new(io::ErrorKind::NotFound, "there is no such user"));
         }
     };
-    // So that the body can open /dev/stdout and /dev/stderr. They may be something that can't be
-    // given away, and then it can't.
+    // Lets the body open /dev/stdout and /dev/stderr. The owner of some files cannot be changed;
+    // the body then cannot open them.
     for pipe in [stdout(), stderr()] {
         let _ = fchown(pipe, Some(rustix::process::Uid::from_raw(uid.as_raw())), None);
     }
@@ -179,8 +182,8 @@ fn become_user(name: &str) -> io::Result<Option<User>> {
     Ok(known)
 }
 
-/// Sets the variables that say whose process it is, unless the job has set them.
-fn introduce(user: User, command: &mut Command) {
+/// Sets `HOME`, `USER` and `LOGNAME`, unless the job has set them.
+fn set_login_variables(user: User, command: &mut Command) {
     let home = user.dir.into_os_string();
     let login = OsString::from(user.name);
     for (name, value) in [("HOME", home), ("USER", login.clone()), ("LOGNAME", login)] {
@@ -190,7 +193,7 @@ fn introduce(user: User, command: &mut Command) {
     }
 }
 
-/// Says what is wrong where the body's own complaints go.
-pub(super) fn complain(message: &str) {
+/// Prints to standard error of the body.
+pub(super) fn print_error(message: &str) {
     let _ = writeln!(io::stderr(), "evenkeel: {message}");
 }

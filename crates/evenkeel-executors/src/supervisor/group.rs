@@ -1,4 +1,5 @@
-//! A control group (cgroup v2) of a body's own: whatever it starts is in it, wherever it flees to.
+//! The control group (cgroup v2) of a body. All its processes are in the group, even if they leave
+//! the process tree.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -10,20 +11,19 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::limits::Limits;
 use super::protocol::{millis, monotonic_ms};
 
-/// The kernel says when a group is empty; it is also asked this often, so that a lost word costs
-/// little.
+/// How often to check whether a group is empty, besides the kernel's notification.
 const LOOK_AGAIN_MS: u64 = 20;
 
-/// A body that may make groups inside its own can't make removing them endless.
+/// Limits the recursion in groups that a body made inside its own.
 const DEPTH_MAX: usize = 16;
 
-/// A group, which need not exist any more.
+/// A control group, which may be removed already.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
     path: PathBuf,
 }
 
-/// What a group's processes have used, as far as the kernel counts it there.
+/// What the processes of a group have used, if the kernel counts it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct GroupUsage {
     pub(super) cpu_us: Option<u64>,
@@ -32,26 +32,23 @@ pub(super) struct GroupUsage {
 }
 
 impl Group {
-    /// The group at this path.
     pub(crate) const fn at(path: PathBuf) -> Self {
         Self { path }
     }
 
-    /// Makes a new group.
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
         fs::create_dir(path)?;
         Ok(Self::at(path.to_owned()))
     }
 
-    /// Binds all processes of the group together to those limits that the kernel can apply to a
-    /// group here, and returns the others.
+    /// Sets the limits that the kernel can apply to the group as a whole, and returns the others.
     pub(super) fn limit(&self, mut limits: Limits) -> Limits {
         if let Some(mb) = limits.memory_mb
             && self.write("memory.max", &mb.saturating_mul(1024 * 1024).to_string()).is_ok()
         {
             limits.memory_mb = None;
-            // No way out into swap; and if one has to go, all go: half a body is of no use. Both
-            // files are missing where the kernel has no such thing.
+            // No swap; and kill all processes together, since a part of a body is useless. Kernels
+            // without the feature have no such file.
             let _ = self.write("memory.swap.max", "0");
             let _ = self.write("memory.oom.group", "1");
         }
@@ -63,24 +60,23 @@ impl Group {
         limits
     }
 
-    /// Moves the calling process into the group.
     pub(super) fn join(&self) -> io::Result<()> {
         self.write("cgroup.procs", "0")
     }
 
-    /// Sends SIGKILL to all that is in it and below, at once: none of them can fork away.
+    /// Sends SIGKILL to all processes in the group at once, so that none can escape by forking.
     pub(crate) fn kill(&self) -> io::Result<()> {
         self.write("cgroup.kill", "1")
     }
 
-    /// Is nothing in it, or is it gone?
+    /// True if the group has no process, or does not exist.
     pub(crate) fn is_empty(&self) -> bool {
         self.wait_until_empty(Duration::ZERO)
     }
 
-    /// Waits for the last process in it to be gone, but not longer than `patience`.
-    pub(crate) fn wait_until_empty(&self, patience: Duration) -> bool {
-        let deadline = monotonic_ms().saturating_add(millis(patience));
+    /// Waits until the group is empty. Returns false after `timeout`.
+    pub(crate) fn wait_until_empty(&self, timeout: Duration) -> bool {
+        let deadline = monotonic_ms().saturating_add(millis(timeout));
         let Ok(mut events) = File::open(self.path.join("cgroup.events")) else { return true };
         loop {
             if !is_populated(&mut events) {
@@ -92,28 +88,29 @@ impl Group {
             }
             let millis = i64::try_from(left.min(LOOK_AGAIN_MS)).unwrap_or(1);
             let wait = Timespec { tv_sec: 0, tv_nsec: millis * 1_000_000 };
-            // Whatever it says, the next look decides.
+            // The next check decides, whatever poll returns.
             let _ = poll(&mut [PollFd::new(&events, PollFlags::PRI)], Some(&wait));
         }
     }
 
-    /// Kills what is in it, waits for that, and removes it. Says whether it is gone.
-    pub(crate) fn end(&self, patience: Duration) -> bool {
+    /// Kills all processes, waits up to `timeout` and removes the group. Returns true if the group
+    /// is gone.
+    pub(crate) fn end(&self, timeout: Duration) -> bool {
         if !self.is_empty() {
-            // It fails for a group that has just been removed.
+            // This fails if the group was just removed.
             let _ = self.kill();
-            self.wait_until_empty(patience);
+            self.wait_until_empty(timeout);
         }
         self.remove();
         !self.path.exists()
     }
 
-    /// Removes it, with the groups the body may have made in it. It stays if it is not empty.
+    /// Removes the group and the groups that the body made in it. A group with processes stays.
     pub(crate) fn remove(&self) {
         remove(&self.path, DEPTH_MAX);
     }
 
-    /// What its processes have used, those that are gone included.
+    /// Returns what all processes have used, including ended ones.
     pub(super) fn usage(&self) -> GroupUsage {
         let number = |text: String| text.trim().parse::<u64>().ok();
         let memory = self.read("memory.peak").and_then(number);
@@ -146,19 +143,19 @@ fn remove(path: &Path, depth: usize) {
             remove(&entry.path(), depth - 1);
         }
     }
-    // What remains is found by the next start of the node.
+    // The next start of the node removes the rest.
     let _ = fs::remove_dir(path);
 }
 
 fn is_populated(events: &mut File) -> bool {
     let mut text = String::new();
-    // It can't be read once the group is removed, and then nothing is in it.
+    // Reading fails once the group is removed, and then it is empty.
     events.rewind().is_ok()
         && events.read_to_string(&mut text).is_ok()
         && entry(&text, "populated") == Some(1)
 }
 
-/// The number after a name in one of the kernel's lists.
+/// Returns the number after a name in a list of the kernel.
 fn entry(list: &str, name: &str) -> Option<u64> {
     list.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
 }
@@ -167,7 +164,7 @@ fn entry(list: &str, name: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// A folder with the files a group has; the kernel's side is played by hand.
+    /// A directory with the files of a group; the test plays the kernel.
     fn group(files: &[(&str, &str)]) -> (tempfile::TempDir, Group) {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in files {
@@ -181,7 +178,7 @@ mod tests {
         Limits { memory_mb: Some(64), processes: Some(10), cpu_seconds: Some(5), ..Limits::NONE };
 
     #[test]
-    fn a_group_takes_over_the_limits_it_can_enforce() {
+    fn group_takes_over_the_limits_it_can_enforce() {
         let (folder, all) =
             group(&[("memory.max", ""), ("memory.oom.group", ""), ("pids.max", "")]);
         assert_eq!(all.limit(LIMITS), Limits { cpu_seconds: Some(5), ..Limits::NONE });
@@ -194,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn usage_is_what_the_kernel_counted() {
+    fn group_usage_is_read_from_the_kernel_files() {
         let (_folder, counted) = group(&[
             ("cpu.stat", "usage_usec 1234\nuser_usec 1000\nsystem_usec 234\n"),
             ("memory.peak", "2097152\n"),
@@ -207,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_is_not_there_is_empty() {
+    fn missing_group_counts_as_empty() {
         let (folder, full) = group(&[("cgroup.events", "populated 1\nfrozen 0\n")]);
         assert!(!full.wait_until_empty(Duration::from_millis(50)));
         fs::write(folder.path().join("cgroup.events"), "populated 0\nfrozen 0\n").unwrap();

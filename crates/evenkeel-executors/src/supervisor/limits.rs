@@ -1,32 +1,30 @@
-//! What a body may use.
+//! Resource limits of a body.
 
 use std::io;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
-/// Between the signal that tells a process that it has used up its processor time, and the one
-/// that ends it.
+/// The time between the signal for used-up CPU time and the kill.
 const CPU_GRACE_SECONDS: u64 = 1;
 
-/// What a body may use; `None` is whatever the node itself may.
+/// Limits of a body; `None` inherits the limit of the node.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Limits {
-    /// Processor time of each process.
+    /// CPU time of each process.
     pub(crate) cpu_seconds: Option<u64>,
-    /// Memory: of the whole tree in a group, else private memory of each process.
+    /// Of all processes in a control group; otherwise private memory of each process.
     pub(crate) memory_mb: Option<u64>,
-    /// Open files of each process.
+    /// Of each process.
     pub(crate) open_files: Option<u64>,
-    /// Processes and threads: of the tree in a group, else of its user.
+    /// Processes and threads: of the control group, otherwise of the user.
     pub(crate) processes: Option<u64>,
-    /// The largest file it may write.
+    /// The largest file that the body may write.
     pub(crate) file_size_mb: Option<u64>,
 }
 
 impl Limits {
-    /// No limits.
     #[cfg(test)]
     pub(crate) const NONE: Self = Self {
         cpu_seconds: None,
@@ -36,20 +34,20 @@ impl Limits {
         file_size_mb: None,
     };
 
-    /// Binds the calling process, and what it starts. Call it last: with little memory, nothing
-    /// else may be possible afterwards.
+    /// Limits this process and its descendants. Call it last: with little memory, other steps may
+    /// fail.
     pub(super) fn apply(&self) -> io::Result<()> {
         const MB: u64 = 1024 * 1024;
         set(Resource::Nofile, self.open_files, 0)?;
         set(Resource::Fsize, self.file_size_mb.map(|mb| mb.saturating_mul(MB)), 0)?;
         set(Resource::Nproc, self.processes, 0)?;
         set(Resource::Cpu, self.cpu_seconds, CPU_GRACE_SECONDS)?;
-        // Not the address space, of which many runtimes reserve far more than they use.
+        // Not the address space: many runtimes reserve far more than they use.
         set(Resource::Data, self.memory_mb.map(|mb| mb.saturating_mul(MB)), 0)
     }
 }
 
-/// Nobody but root may raise what the node itself is bound to, and nobody should.
+/// Sets a limit, but no higher than that of the node.
 fn set(resource: Resource, limit: Option<u64>, grace: u64) -> io::Result<()> {
     let Some(limit) = limit else { return Ok(()) };
     let bound = getrlimit(resource).maximum.unwrap_or(u64::MAX);

@@ -1,52 +1,65 @@
-//! The process that stands between a node and a shell body.
+//! The supervisor: a small process between the node and a program.
 //!
-//! A node can be killed or frozen at any moment, and then can't end what it started. So every body
-//! runs under a small process of its own, which ends it when the node no longer can.
+//! A node can be killed or frozen at any moment, and then cannot end the programs it started. So
+//! each
+//! program (the *body* of an attempt) has a supervisor process, which ends it if the node cannot.
 //!
 //! # Guarantees
 //!
-//! - The body and all its descendants end when the node says so, when the node is gone (even by
-//!   `kill -9`), and when the node's lease runs out unrenewed (the node is frozen, or cut off from
-//!   the store). Descendants that left the process group or the session end too, because the
-//!   supervisor is their subreaper: whatever loses its parent becomes its child.
-//! - Where the node may make control groups (cgroup v2), every body has one of its own, and its end
-//!   is the kernel's: all that is in the group is killed at once, whoever it became meanwhile.
-//! - The order is SIGTERM to the body's process group, `kill_grace`, then SIGKILL to the control
-//!   group and every descendant, repeated until there is none. So a body may outlive its lease by
-//!   `kill_grace`: the node must claim that much less than it has.
-//! - What a body leaves behind when its main process exits gets SIGTERM, half a second (or
-//!   `kill_grace`, if that is less), and SIGKILL.
-//! - A body starts only while its node lives and the lease lasts.
-//! - From before the body starts until its last descendant is gone, a shared lock is held on
-//!   `bodies_lock`. A restarted node that gets the exclusive lock knows that its former life's
-//!   bodies are gone and that none will start: it must let go before it starts bodies of its own,
-//!   and a supervisor that finds it taken refuses to start.
-//! - If the supervisor itself is killed, the kernel kills the body's main process, and a living node
-//!   kills its control group. Without one it kills the process group: descendants that left that
-//!   may survive, and keep the lock. If the node was killed too, its next life kills the control
-//!   group when it starts.
+//! - The body and all its descendants end when the node commands it, when the node is gone (even by
+//!   `kill -9`), and when the node's lease runs out (the node is frozen, or cut off from the
+//! store).
+//!   Descendants that left the process group or session end, too: the supervisor is their
+//!   subreaper, so orphans become its children.
+//! - If the node may make control groups (cgroup v2), each body has its own, and the kernel kills
+//! all
+//!   processes in it at once, even if they have changed their user.
+//! - The supervisor sends SIGTERM to the process group, waits for `kill_grace`, and then sends
+//! SIGKILL to the
+//!   control group and to every descendant until none is left. A body may outlive its lease by
+//!   `kill_grace`, so the node must count its lease as that much shorter.
+//! - Processes that remain when the main process exits get SIGTERM, and after half a second (or
+//!   `kill_grace`, if that is shorter) SIGKILL.
+//! - A body starts only while its node is alive and the lease is valid.
+//! - A shared lock on `bodies_lock` is held from before the body starts until its last descendant
+//! has ended.
+//!   A restarted node that gets the exclusive lock knows that all bodies of its earlier start have
+//! ended
+//!   and that none will start. It must release the lock before it starts bodies; a supervisor that
+//! finds the
+//!   lock taken refuses to start.
+//! - If the supervisor is killed, the kernel kills the main process of the body, and the node
+//!   kills the control group. Without a control group the node kills the process group; descendants
+//! that left it may
+//!   survive, and keep the lock. If the node was killed, too, its next start kills the control
+//! group.
+//! - In a [sandbox](sandbox), the supervisor is process 1 of a PID namespace. The kernel ends the
+//! whole
+//!   body when the supervisor or its parent ends for any reason.
 //!
-//! - Behind a [wall](wall), the supervisor is process 1 of a PID namespace of its own. The kernel
-//!   ends all of the body when the supervisor or the process above it ends, however that comes about.
-//!
-//! What it can't do: end a process stuck in the kernel; without a control group and a wall, one that
-//! became another user; and anything that the body asked another service to start, like `at` or a
-//! container service. A body that runs as root or as the node's user can leave its control group, but
+//! The supervisor cannot end a process that is stuck in the kernel; a process that changed its
+//! user,
+//! without a control group and a sandbox; and anything that another service started for the body,
+//! such as `at` or a
+//! container service. A body that runs as root or as the node's user can leave its control group,
+//! but
 //! not its supervisor.
 //!
 //! # Protocol
 //!
-//! Standard input is a socket to the node. The node sends one line of JSON, the `Spec`, and
-//! after the answer `ready` the line `go`; then `lease <ms>` with what remains at each renewal
-//! (and, to be exact, the reading of the monotonic clock in milliseconds at which it was true), or
-//! `stop`. Answers are lines of JSON, see `Reply`. Standard output and error are the body's.
+//! Standard input is a socket to the node. The node sends the `Spec` as one line of JSON, and
+//! after the reply `ready` the line `go`. At each renewal it sends `lease <ms> <sent_ms>`: the
+//! remaining
+//! time, and the monotonic clock at which it was measured. `stop` ends the body. Replies are lines
+//! of JSON, see
+//! `Reply`. Standard output and error belong to the body.
 //!
-//! The exit code is the body's, 128 + n if signal n ended it, [`EXIT_ABANDONED`] if the node or
-//! its lease was gone, 126 or 127 if it could not start.
+//! The exit code is that of the body, 128 + n after signal n, [`EXIT_ABANDONED`] if the node or
+//! its lease was gone, and 126 or 127 if the body could not start.
 //!
-//! The body's program is started by way of this program (`… --exec <prelude> -- argv…`), because
-//! some things have to be done by the process itself: asking the kernel to end it with its parent,
-//! joining a group, giving up rights.
+//! This program also starts the body (`… --exec <prelude> -- argv…`), because
+//! only the process itself can ask the kernel to end it with its parent, join a group and give up
+//! rights.
 
 mod body;
 mod descendants;
@@ -54,7 +67,7 @@ mod exec;
 mod group;
 mod limits;
 mod protocol;
-mod wall;
+mod sandbox;
 mod watch;
 
 use std::fs::File;
@@ -71,61 +84,60 @@ use protocol::Command;
 pub(crate) use protocol::{
     Ended, EndedBy, GroupSpec, Reply, Spec, lease_line, millis, monotonic_ms,
 };
-pub(crate) use wall::{WALL, Wall};
+pub(crate) use sandbox::{SANDBOX, Sandbox};
 use watch::Watch;
 
-/// The supervisor's exit code when it ended a body because the node or its lease was gone.
+/// The exit code after the supervisor ended a body because the node or its lease was gone.
 pub const EXIT_ABANDONED: u8 = 198;
 
-/// The exit code when the supervisor itself could not do its work.
+/// The exit code if the supervisor itself failed.
 const EXIT_BROKEN: u8 = 125;
 
-/// Runs the supervisor; the program's `__supervise` command is this and nothing else.
+/// Runs the supervisor. The command `__supervise` of the program does nothing else.
 ///
-/// Call it before anything else when the first argument says so, whatever follows it: the arguments
-/// are the supervisor's own. It starts no runtime and reads no configuration.
+/// Call it first, before a runtime or a configuration is loaded. It reads all arguments itself.
 pub fn main() -> ExitCode {
     let args: Vec<_> = std::env::args_os().skip(1).collect();
     if let Some(exec) = exec::exec_arguments(&args) {
         return ExitCode::from(exec::become_body(exec));
     }
-    if args.last().is_none_or(|arg| arg != wall::INSIDE) {
+    if args.last().is_none_or(|arg| arg != sandbox::INSIDE) {
         close_inherited();
     }
-    if let Some((own_args, wall)) = wall::wall_argument(&args) {
-        return ExitCode::from(wall::build_and_wait(own_args, wall));
+    if let Some((own_args, sandbox)) = sandbox::sandbox_argument(&args) {
+        return ExitCode::from(sandbox::build_and_wait(own_args, sandbox));
     }
     match supervise(args) {
         Ok(code) => ExitCode::from(code),
-        // The node is gone or talks nonsense, so there is nobody to tell but the log.
+        // The node is gone or sent nonsense, so only standard error is left.
         Err(error) => {
-            exec::complain(&format!("the supervisor failed: {error}"));
+            exec::print_error(&format!("the supervisor failed: {error}"));
             ExitCode::from(EXIT_BROKEN)
         }
     }
 }
 
-/// Closes all but the standard streams: what the node was started with and never knew of must not
-/// reach bodies. Call it before anything is opened.
+/// Closes all files but the standard streams, so that bodies do not inherit files that the node was
+/// started with. Call it before anything is opened.
 fn close_inherited() {
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let open: Vec<i32> = numbers.filter(|number| *number > 2).collect();
     for number in open {
-        // It fails for the one that the list was read from.
+        // This fails for the directory that the list was read from.
         let _ = nix::unistd::close(number);
     }
 }
 
 fn supervise(mut own_args: Vec<std::ffi::OsString>) -> std::io::Result<u8> {
-    if own_args.last().is_some_and(|arg| arg == wall::INSIDE) {
+    if own_args.last().is_some_and(|arg| arg == sandbox::INSIDE) {
         own_args.pop();
-        if let Err(error) = wall::settle_inside() {
-            return Ok(wall::refuse(&format!("the wall around it can't be built: {error}")));
+        if let Err(error) = sandbox::prepare_inside() {
+            return Ok(sandbox::refuse(&format!("the sandbox can't be set up: {error}")));
         }
     }
-    // Out of the terminal's reach: its signals are for the node, which decides what they mean for
-    // bodies. It fails only for a leader of a group, and then there is no terminal above it.
+    // Leaves the terminal: its signals are for the node, which decides what to do with bodies. This
+    // fails only for a process group leader, which has no terminal above it.
     let _ = setsid();
     set_child_subreaper(Some(getpid()))?;
     let control = File::from(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?);
@@ -136,12 +148,13 @@ fn supervise(mut own_args: Vec<std::ffi::OsString>) -> std::io::Result<u8> {
     let lock = match spec.bodies_lock.as_deref().map(BodiesLock::hold).transpose() {
         Ok(lock) => lock,
         Err(error) => {
-            Reply::Failed { error: format!("the lock of bodies: {error}") }.send(&mut replies);
+            Reply::Failed { error: format!("the lock file of programs: {error}") }
+                .send(&mut replies);
             return Ok(EXIT_BROKEN);
         }
     };
-    // The node answers after the lock is held. Were it gone before that, a restarted one could
-    // already have found the lock free.
+    // The node replies only now that the lock is held. A node that died before could have been
+    // restarted already, and could have found the lock free.
     Reply::Ready.send(&mut replies);
     let Some(lease) = await_go(&mut commands, spec.lease())? else { return Ok(EXIT_ABANDONED) };
 
@@ -149,14 +162,15 @@ fn supervise(mut own_args: Vec<std::ffi::OsString>) -> std::io::Result<u8> {
         Ok(body) => body,
         Err(error) => {
             let missing = error.kind() == std::io::ErrorKind::NotFound;
-            Reply::Failed { error: format!("it can't be started: {error}") }.send(&mut replies);
+            Reply::Failed { error: format!("the program can't be started: {error}") }
+                .send(&mut replies);
             return Ok(if missing { 127 } else { 126 });
         }
     };
-    // Behind a wall the number means nothing to the node, or another process.
+    // In a sandbox, the number means nothing to the node, or another process.
     let pid = (!getpid().is_init()).then(|| body.pid.as_raw_nonzero().get());
     Reply::Started { pid }.send(&mut replies);
-    let ended = Watch::new(body, lease, spec.kill_grace(), commands).until_all_is_over();
+    let ended = Watch::new(body, lease, spec.kill_grace(), commands).wait_until_all_ended();
     drop(lock);
     let code = match ended.by {
         EndedBy::Lease | EndedBy::NodeGone => EXIT_ABANDONED,
@@ -174,8 +188,8 @@ fn read_spec(commands: &mut impl BufRead) -> std::io::Result<Option<Spec>> {
     Ok(Some(serde_json::from_str(&line)?))
 }
 
-/// Waits for the word to start, and says until when the lease then lasts. `None` if there is no
-/// node, no lease or no wish any more.
+/// Waits for the command `go`. Returns the end of the lease, or `None` if the node is gone, the
+/// lease has ended or the node commands `stop`.
 fn await_go(
     commands: &mut impl BufRead,
     mut lease_until_ms: Option<u64>,

@@ -1,4 +1,4 @@
-//! Watching a body until nothing of it is left.
+//! Watches a body until all its processes have ended.
 
 use std::io::BufRead;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -15,21 +15,20 @@ use super::descendants;
 use super::group::Group;
 use super::protocol::{Command, Ended, EndedBy, millis, monotonic_ms};
 
-/// Between two rounds of SIGKILL: a killed process needs a moment, its orphans come to light then.
+/// The time between two rounds of SIGKILL, in which killed processes end and their orphans appear.
 const KILL_AGAIN_AFTER: Duration = Duration::from_millis(20);
 
-/// What a body leaves behind when it ends by itself has so long to clear up: nobody waits for it.
+/// How long the remaining processes of a body that has exited may take to end after SIGTERM.
 const LEFTOVERS_GRACE: Duration = Duration::from_millis(500);
 
 enum Event {
-    Told(Command),
+    Command(Command),
     NodeGone,
     Reaped(Pid, WaitStatus),
-    /// No child is left, so no descendant is: orphans would be children.
+    /// No child is left. Orphans become children, so no descendant is left either.
     AllGone,
 }
 
-/// Watches one body.
 pub(super) struct Watch {
     body: Body,
     lease_until_ms: Option<u64>,
@@ -40,7 +39,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Starts to listen to the node and to wait for children.
+    /// Starts to read commands and to reap children.
     pub(super) fn new(
         body: Body,
         lease_until_ms: Option<u64>,
@@ -54,37 +53,37 @@ impl Watch {
         Self { body, lease_until_ms, kill_grace, events, status: None, all_gone: false }
     }
 
-    /// Waits for the body's end, or brings it about, and clears up what it leaves behind.
-    pub(super) fn until_all_is_over(mut self) -> Ended {
-        let by = self.until_an_end();
+    /// Waits for the end of the body or causes it, and ends the remaining processes.
+    pub(super) fn wait_until_all_ended(mut self) -> Ended {
+        let by = self.wait_for_end();
         if by != EndedBy::Itself && !self.all_gone {
             self.signal_group(Signal::TERM);
-            self.settle(self.kill_grace);
+            self.wait(self.kill_grace);
         }
-        // Usually nothing is left, and the reaper says so within microseconds.
-        self.settle(Duration::from_millis(1));
+        // Usually nothing is left, and the reaper reports it within microseconds.
+        self.wait(Duration::from_millis(1));
         if by == EndedBy::Itself && !self.all_gone {
-            descendants::ask_all_to_end();
-            self.settle(self.kill_grace.min(LEFTOVERS_GRACE));
+            descendants::terminate_all();
+            self.wait(self.kill_grace.min(LEFTOVERS_GRACE));
         }
         while !self.all_gone {
             self.signal_group(Signal::KILL);
             if let Some(group) = &self.body.group {
-                // It fails if the body had the right to remove its own group, and did.
+                // This fails if the body removed its own group.
                 let _ = group.kill();
             }
             descendants::kill_all();
-            self.settle(KILL_AGAIN_AFTER);
+            self.wait(KILL_AGAIN_AFTER);
         }
         let ended = self.ended(by);
         if let Some(group) = &self.body.group {
-            // Usually it is empty now. Who was moved into it from elsewhere belongs to the body.
+            // Usually the group is empty. Processes that were moved into it belong to the body.
             while !group.end(KILL_AGAIN_AFTER) && !group.is_empty() {}
         }
         ended
     }
 
-    fn until_an_end(&mut self) -> EndedBy {
+    fn wait_for_end(&mut self) -> EndedBy {
         loop {
             let event = match self.lease_until_ms {
                 None => self.events.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -94,18 +93,18 @@ impl Watch {
                 }
             };
             match event {
-                Ok(Event::Told(Command::Stop)) => return EndedBy::Stop,
+                Ok(Event::Command(Command::Stop)) => return EndedBy::Stop,
                 Ok(Event::NodeGone) => return EndedBy::NodeGone,
-                Ok(Event::Told(Command::Lease { until_ms })) => {
-                    // What a frozen node sends when it thaws must not revive what it lost.
+                Ok(Event::Command(Command::Lease { until_ms })) => {
+                    // A renewal that a frozen node sends late must not revive an ended lease.
                     if self.lease_until_ms.is_some_and(|until| until <= monotonic_ms()) {
                         return EndedBy::Lease;
                     }
                     self.lease_until_ms = Some(until_ms);
                 }
-                Ok(Event::Told(Command::Go)) => {}
+                Ok(Event::Command(Command::Go)) => {}
                 Ok(event @ (Event::Reaped(..) | Event::AllGone)) => {
-                    self.note(&event);
+                    self.record(&event);
                     if self.status.is_some() || self.all_gone {
                         return EndedBy::Itself;
                     }
@@ -116,28 +115,28 @@ impl Watch {
         }
     }
 
-    /// Waits for all to be gone, but not longer than `patience`.
-    fn settle(&mut self, patience: Duration) {
-        let deadline = monotonic_ms().saturating_add(millis(patience));
+    /// Waits until all processes have ended, up to `timeout`.
+    fn wait(&mut self, timeout: Duration) {
+        let deadline = monotonic_ms().saturating_add(millis(timeout));
         while !self.all_gone {
             let left = deadline.saturating_sub(monotonic_ms());
             match self.events.recv_timeout(Duration::from_millis(left)) {
-                Ok(event) => self.note(&event),
+                Ok(event) => self.record(&event),
                 Err(_) => return,
             }
         }
     }
 
-    fn note(&mut self, event: &Event) {
+    fn record(&mut self, event: &Event) {
         match event {
             Event::Reaped(pid, status) if *pid == self.body.pid => self.status = Some(*status),
             Event::AllGone => self.all_gone = true,
-            Event::Reaped(..) | Event::Told(_) | Event::NodeGone => {}
+            Event::Reaped(..) | Event::Command(_) | Event::NodeGone => {}
         }
     }
 
-    /// How the body ended, and what it has used. A group counts also those whose parents never
-    /// asked how they ended.
+    /// Returns how the body ended and what it has used. A control group also counts processes that
+    /// their parents never reaped.
     fn ended(&self, by: EndedBy) -> Ended {
         let (cpu_us, memory_kb) = usage_of_reaped();
         let group = self.body.group.as_ref().map(Group::usage).unwrap_or_default();
@@ -152,11 +151,11 @@ impl Watch {
     }
 
     fn signal_group(&self, signal: Signal) {
-        // Once its leader is reaped, the number may be a stranger's.
+        // The number of a reaped leader may be in use again.
         if self.status.is_some() {
             return;
         }
-        // It fails when the group is empty, which is what is wanted.
+        // This fails if the process group is empty.
         let _ = kill_process_group(self.body.pid, signal);
     }
 }
@@ -165,7 +164,7 @@ fn listen(commands: impl BufRead, events: &Sender<Event>) {
     for line in commands.lines() {
         let Ok(line) = line else { break };
         if let Some(command) = Command::parse(&line, monotonic_ms())
-            && events.send(Event::Told(command)).is_err()
+            && events.send(Event::Command(command)).is_err()
         {
             return;
         }
@@ -187,7 +186,7 @@ fn reap(events: &Sender<Event>) {
     }
 }
 
-/// Processor time in microseconds and peak memory in kilobytes of all that was reaped.
+/// Returns the CPU time in microseconds and the peak memory in kilobytes of all reaped processes.
 fn usage_of_reaped() -> (u64, i64) {
     let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) else { return (0, 0) };
     let cpu_us = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();

@@ -252,9 +252,15 @@ async fn more_crawls_than_allowed_wait_and_can_be_cancelled() {
     eventually("the first crawl has begun", || says(&live, "1 queued")).await;
     let (handle, cancel) = cancellation();
     let (live, second) = begin(Some(cancel), "/0");
-    eventually("the second waits", || says(&live, "waiting for a free place")).await;
+    eventually("the second waits", || {
+        says(&live, "waiting: the node runs as many crawls as it may")
+    })
+    .await;
     let (third_wire, third) = begin(None, "/1");
-    eventually("the third waits", || says(&third_wire, "waiting for a free place")).await;
+    eventually("the third waits", || {
+        says(&third_wire, "waiting: the node runs as many crawls as it may")
+    })
+    .await;
     handle.cancel(CancelReason::Requested);
     let report = tokio::time::timeout(Duration::from_secs(10), second).await.unwrap().unwrap();
     assert_eq!(report.outcome, Outcome::Cancelled);

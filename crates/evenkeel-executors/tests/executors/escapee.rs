@@ -152,7 +152,7 @@ impl Escapee {
     pub fn new(n: usize, of: &str) -> Self {
         let (kind, script) = KINDS[n];
         let folder = TempDir::with_prefix("escapee-").unwrap();
-        // Behind a wall, a body of a root node is another user's.
+        // Behind a sandbox, a body of a root node is another user's.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
         fs::create_dir(folder.path().join("hidden")).unwrap();
         let mark = format!("{}-{of}-{n}", folder.path().file_name().unwrap().to_string_lossy());

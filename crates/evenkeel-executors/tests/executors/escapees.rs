@@ -1,6 +1,6 @@
 //! Bodies that try to outlive their run. None of their processes may.
 //!
-//! Every kind of body meets every way to end: in a control group, behind a wall, and with neither.
+//! Every kind of body meets every way to end: in a control group, behind a sandbox, and with neither.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -11,7 +11,7 @@ use evenkeel_core::Span;
 use evenkeel_core::attempt::Outcome;
 use evenkeel_executors::{
     CancelReason, CgroupUse, Containment, Executor, Invocation, Lease, ShellExecutor,
-    ShellSettings, cancellation, try_wall,
+    ShellSettings, cancellation, try_sandbox,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::escapee::{Escapee, KINDS};
-use crate::shell::{behind_a_wall, executor_with, supervisor};
+use crate::shell::{executor_with, in_a_sandbox, supervisor};
 use crate::support::{eventually, invocation, parent_of, pid_in, with};
 
 fn settings(cgroup: CgroupUse) -> ShellSettings {
@@ -33,7 +33,7 @@ fn settings(cgroup: CgroupUse) -> ShellSettings {
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Kept {
     Group,
-    Wall,
+    Sandbox,
     Neither,
 }
 
@@ -41,7 +41,7 @@ impl Kept {
     const fn words(self) -> &'static str {
         match self {
             Self::Group => "in a group",
-            Self::Wall => "behind a wall",
+            Self::Sandbox => "behind a sandbox",
             Self::Neither => "without a group",
         }
     }
@@ -50,21 +50,21 @@ impl Kept {
     const fn argument(self) -> &'static str {
         match self {
             Self::Group => "auto",
-            Self::Wall => "wall",
+            Self::Sandbox => "sandbox",
             Self::Neither => "off",
         }
     }
 }
 
-/// An executor of each kind, as far as this machine allows, and the folder that the wall hides.
+/// An executor of each kind, as far as this machine allows, and the folder that the sandbox hides.
 fn executors() -> (Vec<(Kept, Arc<ShellExecutor>)>, TempDir) {
     let hidden = TempDir::new().unwrap();
-    let walled = behind_a_wall(settings(CgroupUse::Off), hidden.path());
+    let sandboxed = in_a_sandbox(settings(CgroupUse::Off), hidden.path());
     let grouped = executor_with(settings(CgroupUse::Auto));
     let mut executors = vec![(Kept::Neither, executor_with(settings(CgroupUse::Off)))];
-    match try_wall(&walled.supervisor, walled.wall.as_ref().unwrap()) {
-        Ok(()) => executors.push((Kept::Wall, executor_with(walled))),
-        Err(error) => println!("skipped behind a wall: {error}"),
+    match try_sandbox(&sandboxed.supervisor, sandboxed.sandbox.as_ref().unwrap()) {
+        Ok(()) => executors.push((Kept::Sandbox, executor_with(sandboxed))),
+        Err(error) => println!("skipped behind a sandbox: {error}"),
     }
     match grouped.containment() {
         Containment::Cgroup { .. } => executors.push((Kept::Group, grouped)),
@@ -215,7 +215,7 @@ async fn nothing_in_a_group_or_behind_a_wall_survives_a_killed_supervisor() {
         let main = escapee.ready().await;
         kill_process(Pid::from_raw(parent_of(main)).unwrap(), Signal::KILL).unwrap();
         let report = run.await.unwrap();
-        assert!(report.error.unwrap().starts_with("its supervisor was ended: signal: 9"));
+        assert!(report.error.unwrap().starts_with("the supervisor ended: signal: 9"));
         escapee.has_no_survivors(&format!("its supervisor {how}"));
     })
     .await;

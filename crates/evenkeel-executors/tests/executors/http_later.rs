@@ -32,8 +32,8 @@ fn hasty(url: &str) -> Invocation {
 #[tokio::test]
 async fn an_accepted_run_that_is_never_heard_of_again_times_out() {
     let report = reporting().run(hasty(&accepting().await)).await;
-    let error = "accepted with 202 and not next_heartbeat of for 2s; if 202 is this receiver's last \
-                 word, list it in expected_status";
+    let error = "the receiver accepted with 202 and sent no heartbeat for 2s; if its 202 means \
+                 success, list 202 in expected_status";
     let output = Some("in the queue".into());
     assert_eq!(report, Report { output, ..Report::timed_out(error) });
 }

@@ -150,7 +150,7 @@ async fn a_circle_ends_at_the_limit_and_is_described_without_secrets() {
     // Paths may be secrets, too.
     let hop = format!("http://{here}");
     let hops = [hop.as_str(); 5].join(" -> ");
-    let error = format!("it was redirected more often than 3 times: {hops}");
+    let error = format!("more than 3 redirects: {hops}");
     assert_eq!(report.error.unwrap(), error);
 }
 

@@ -214,7 +214,7 @@ async fn https_is_never_left_by_a_redirect() {
     let url = format!("{}?http://{plain}/", server.url());
     let report = get(&local(), &url, json!({"ca_pem": authority.pem()})).await;
     let origin = server.url().trim_end_matches('/').to_owned();
-    let error = format!("{origin} redirects to http://{plain}, out of https");
+    let error = format!("{origin} redirects from https to http://{plain}");
     assert_eq!(report.error, Some(error));
     assert_eq!(calls.load(std::sync::atomic::Ordering::SeqCst), 0);
 }

@@ -38,9 +38,9 @@ mod shell_endings;
 #[cfg(test)]
 mod shell_groups;
 #[cfg(test)]
-mod shell_says;
+mod shell_sandbox;
 #[cfg(test)]
-mod shell_wall;
+mod shell_says;
 #[cfg(test)]
 mod supervisor;
 #[cfg(test)]

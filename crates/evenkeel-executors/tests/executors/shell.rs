@@ -4,8 +4,8 @@ use std::time::Duration;
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::{LogStream, RunLog, Span, TenantNo, Timestamp};
 use evenkeel_executors::{
-    Executor, LOG_BYTES_DEFAULT, Report, ShellExecutor, ShellSettings, SupervisorCommand,
-    WallSettings,
+    Executor, LOG_BYTES_DEFAULT, Report, SandboxSettings, ShellExecutor, ShellSettings,
+    SupervisorCommand,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -28,11 +28,11 @@ pub fn executor_with(settings: ShellSettings) -> ShellExecutor {
     ShellExecutor::new(settings).unwrap()
 }
 
-/// The same settings with a wall that hides a folder; as root, bodies are nobody's.
-pub fn behind_a_wall(settings: ShellSettings, hidden: &Path) -> ShellSettings {
-    let wall = Some(WallSettings { hidden: vec![hidden.to_owned()] });
+/// The same settings with a sandbox that hides a folder; as root, bodies are nobody's.
+pub fn in_a_sandbox(settings: ShellSettings, hidden: &Path) -> ShellSettings {
+    let sandbox = Some(SandboxSettings { hidden: vec![hidden.to_owned()] });
     let user = rustix::process::geteuid().is_root().then(|| "nobody".to_owned());
-    ShellSettings { wall, user, ..settings }
+    ShellSettings { sandbox, user, ..settings }
 }
 
 async fn run(argv: &[&str]) -> Report {

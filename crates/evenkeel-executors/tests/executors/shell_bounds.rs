@@ -37,7 +37,7 @@ async fn a_body_that_computes_for_too_long_is_ended() {
     let report = limited(json!({"cpu_seconds": 1}), &["sh", "-c", script]).await;
     assert_eq!(report.outcome, Outcome::Failed);
     let error = report.error.unwrap();
-    assert_eq!(error, "ended by signal 24: it used more than limits.cpu_seconds allows");
+    assert_eq!(error, "ended by signal 24: it used more CPU time than limits.cpu_seconds");
 }
 
 #[tokio::test]
@@ -58,7 +58,7 @@ async fn a_file_that_grows_too_large_ends_the_body() {
         "cwd": folder.path(), "limits": {"file_size_mb": 1}});
     let report = executor().run(invocation("shell", config)).await;
     let error = report.error.unwrap();
-    assert_eq!(error, "ended by signal 25: it wrote more than limits.file_size_mb allows");
+    assert_eq!(error, "ended by signal 25: it wrote a larger file than limits.file_size_mb");
     assert_eq!(std::fs::metadata(folder.path().join("file")).unwrap().len(), 1024 * 1024);
 }
 
@@ -189,7 +189,8 @@ async fn a_body_without_a_place_says_that_it_waits() {
     let (_second, live, waiting) = start("echo ran");
     let (third, third_wire, cancelled) = start("echo ran >third");
     let waits = |live: &evenkeel_executors::LiveReport| {
-        live.progress_so_far().message.as_deref() == Some("waiting for a free place")
+        live.progress_so_far().message.as_deref()
+            == Some("waiting: the node runs as many programs as it may")
     };
     eventually("both say that they wait", || waits(&live) && waits(&third_wire)).await;
     third.cancel(CancelReason::Requested);

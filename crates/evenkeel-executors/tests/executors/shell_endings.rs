@@ -200,7 +200,7 @@ async fn a_killed_supervisor_takes_the_body_with_it() {
     kill_process(supervisor, Signal::KILL).unwrap();
     let report = run.await.unwrap();
     assert_eq!(report.outcome, Outcome::Failed);
-    assert!(report.error.unwrap().starts_with("its supervisor was ended: signal: 9"));
+    assert!(report.error.unwrap().starts_with("the supervisor ended: signal: 9"));
     eventually("the body is gone", || !pids.iter().any(|pid| is_alive(*pid))).await;
 }
 

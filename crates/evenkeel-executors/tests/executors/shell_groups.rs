@@ -109,7 +109,7 @@ async fn a_killed_supervisor_leaves_nothing_behind() {
     let group = group_of(main, &parent);
     kill(parent_of(main));
     let report = run.await.unwrap();
-    assert!(report.error.unwrap().starts_with("its supervisor was ended: signal: 9"));
+    assert!(report.error.unwrap().starts_with("the supervisor ended: signal: 9"));
     // Not eventually: the report says that it is over.
     assert!(!is_alive(main) && !is_alive(escaped) && !group.exists());
 }

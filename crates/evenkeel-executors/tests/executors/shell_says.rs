@@ -51,7 +51,7 @@ async fn what_cannot_be_understood_is_output_and_noted_once() {
     let output = "@evenkeel {oops}\n@evenkeel {\"item\": {}}\n";
     assert_eq!(report.output.as_deref(), Some(output));
     let log = live.log_so_far().unwrap().text(None);
-    assert_eq!(log.matches("evenkeel: a line with @evenkeel is taken for output").count(), 1);
+    assert_eq!(log.matches("evenkeel: a line that begins with @evenkeel is invalid").count(), 1);
 }
 
 #[tokio::test]
@@ -64,7 +64,7 @@ async fn output_is_heard_while_the_body_runs() {
     let live = body.live.clone();
     let run = tokio::spawn(async move { executor().run(body).await });
     let mut news = Vec::new();
-    eventually("both streams and the checkpoint are next_heartbeat", || {
+    eventually("both streams and the checkpoint are reported", || {
         news.extend(live.take_update());
         let log = live.log_so_far().unwrap_or_default().text(None);
         log.contains("out\n")

@@ -184,7 +184,7 @@ async fn nothing_starts_while_a_restarted_node_looks_for_bodies() {
     flock(&lock, FlockOperation::NonBlockingLockExclusive).unwrap();
     let mut node = Node::new(&spec(folder.path(), None));
     let error = node.hear()["failed"]["error"].as_str().unwrap().to_owned();
-    assert!(error.starts_with("the lock of bodies: "), "{error}");
+    assert!(error.starts_with("the lock file of programs: "), "{error}");
     assert_ne!(node.exit_code(), Some(0));
     assert!(!folder.path().join("main").exists());
 }
@@ -225,7 +225,7 @@ fn a_body_that_cannot_join_its_group_is_bound_all_the_same() {
     };
     let output = become_body(false);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "33\n", "{output:?}");
-    let complaint = "evenkeel: it runs without a control group, its own can't be joined: ";
+    let complaint = "evenkeel: running without a control group, which can't be joined: ";
     assert!(String::from_utf8_lossy(&output.stderr).starts_with(complaint), "{output:?}");
     assert!(!become_body(true).status.success());
 }
@@ -243,5 +243,8 @@ async fn a_body_without_its_group_says_so() {
     assert_eq!(fs::read_to_string(folder.path().join("limit")).unwrap(), "33\n");
     let mut said = String::new();
     node.supervisor.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    assert!(said.starts_with("evenkeel: it runs without a control group, none can be"), "{said}");
+    assert!(
+        said.starts_with("evenkeel: running without a control group, which can't be"),
+        "{said}"
+    );
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::schedule::Once;
 use evenkeel_core::{AttemptKey, AttemptNo, Definition, JobNo, RunIds, Schedule, Span, TenantNo};
-use evenkeel_executors::{Cancel, Invocation, Lease, Wire};
+use evenkeel_executors::{Cancel, Invocation, Lease, LiveReport};
 use serde_json::Value;
 
 /// Third attempt of a run of job 7, with the fence 5.
@@ -28,7 +28,7 @@ pub fn invocation(kind: &str, config: Value) -> Invocation {
         checkpoint: None,
         cancel: Cancel::none(),
         lease: Lease::endless(),
-        wire: Wire::default(),
+        live: LiveReport::default(),
     }
 }
 

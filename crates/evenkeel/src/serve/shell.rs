@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use evenkeel_executors::{
-    Containment, ShellExecutor, ShellSettings, Tenants, WallSettings, is_root, is_user, nobody,
-    try_wall,
+    Containment, ShellExecutor, ShellSettings, Tenants, SandboxSettings, is_root, is_user, nobody,
+    try_sandbox,
 };
 use evenkeel_store::Store;
 use rustix::process::{DumpableBehavior, geteuid, set_dumpable_behavior};
@@ -39,7 +39,7 @@ pub fn executor(config: &ServeConfig, dir: &DataDir) -> Result<Option<ShellExecu
         kill_grace: half_grace.min(Duration::from_secs(1)),
         bodies_max: shell.workers,
         env_allow,
-        wall: wall(config, dir, user.as_deref(), &defaults)?,
+        sandbox: sandbox(config, dir, user.as_deref(), &defaults)?,
         user,
         users: shell.users.clone(),
         programs: shell.programs.clone(),
@@ -108,12 +108,12 @@ fn user(shell: &ShellConfig) -> Result<Option<String>, Failure> {
 }
 
 /// What programs are put behind. Refuses to serve where that is needed and can't be had.
-fn wall(
+fn sandbox(
     config: &ServeConfig,
     dir: &DataDir,
     user: Option<&str>,
     settings: &ShellSettings,
-) -> Result<Option<WallSettings>, Failure> {
+) -> Result<Option<SandboxSettings>, Failure> {
     let shell = &config.shell;
     let as_root = user.map_or_else(|| geteuid().is_root(), is_root);
     if shell.unconfined || as_root {
@@ -126,13 +126,13 @@ fn wall(
     if shell.unconfined || !config.roles.worker {
         return Ok(None);
     }
-    let wall = WallSettings { hidden: hidden(config, dir) };
-    let Err(error) = try_wall(&settings.supervisor, &wall) else { return Ok(Some(wall)) };
+    let sandbox = SandboxSettings { hidden: hidden(config, dir) };
+    let Err(error) = try_sandbox(&settings.supervisor, &sandbox) else { return Ok(Some(sandbox)) };
     // The user alone keeps the server apart, but not one tenant's programs from another's.
     let is_one_tenants = matches!(&shell.enabled, EnableShell::Tenants(names) if names.len() == 1);
     if geteuid().is_root() && (is_one_tenants || as_root) {
         if !as_root {
-            must_be_private(&wall.hidden)?;
+            must_be_private(&sandbox.hidden)?;
         }
         tracing::warn!(
             "programs see each other's processes, because they can't have namespaces here: {error}"

@@ -1,4 +1,4 @@
-//! What people do to jobs that exist.
+//! Clients send commands to existing jobs.
 
 use evenkeel_core::chance::Chance;
 use evenkeel_core::next_time::{ScheduleState, next_after_change, next_after_resume};
@@ -8,23 +8,23 @@ use evenkeel_core::{Definition, Span, Timestamp};
 use evenkeel_store::{Action, Applied, Job, JobChange, JobCommand, JobState, JobStore, Now, Scope};
 
 use super::World;
-use super::jobs::Planned;
+use super::jobs::PlannedJob;
 use crate::body::Time as _;
 
-/// A command that was acknowledged, and what it does to the times of its job.
+/// The effect of an acknowledged command on the times of a job.
 #[derive(Copy, Clone, Debug)]
-pub enum Turn {
-    /// It was paused, or cancelled; its next time would have been this.
-    Stops { at: Timestamp, next_at: Option<Timestamp>, for_good: bool },
-    /// It goes on from this time.
-    Goes { at: Timestamp, first: Timestamp, every: Span },
-    /// It has other times from here on; its next one would have been the former.
-    Moves { next_at: Option<Timestamp>, first: Timestamp, every: Span },
+pub enum ScheduleChange {
+    /// Paused or cancelled; `next_at` would have been the next time.
+    Stopped { at: Timestamp, next_at: Option<Timestamp>, for_good: bool },
+    /// Resumed; `first` is the next time.
+    Resumed { at: Timestamp, first: Timestamp, every: Span },
+    /// Rescheduled; `next_at` would have been the next time, `first` is now.
+    Moved { next_at: Option<Timestamp>, first: Timestamp, every: Span },
 }
 
-impl Planned {
-    /// Only where the times are simple can they be told without the product.
-    pub(super) fn takes_commands(&self) -> bool {
+impl PlannedJob {
+    /// Commands are sent only to jobs whose expected times are computed easily.
+    pub(super) fn accepts_commands(&self) -> bool {
         let Definition { schedule, bounds, overlap, .. } = &self.definition;
         matches!(schedule, Schedule::Interval(_))
             && bounds.max_runs.is_none()
@@ -33,20 +33,20 @@ impl Planned {
 }
 
 impl World {
-    /// Pauses, resumes, changes or cancels a job, in the middle of it all.
-    pub(super) async fn somebody_commands(&mut self, scope: &Scope) {
+    /// Pauses, resumes, changes or cancels a random job.
+    pub(super) async fn send_command(&mut self, scope: &Scope) {
         let index = self.chance.bits() as usize % self.plan.len();
-        if !self.plan[index].takes_commands() {
+        if !self.plan[index].accepts_commands() {
             return;
         }
         let id = self.plan[index].id;
         let Some(job) = self.model.get(scope, id).await.unwrap() else { return };
-        let (action, turn) = match (job.state, self.chance.bits() % 8) {
+        let (action, change) = match (job.state, self.chance.bits() % 8) {
             (JobState::Cancelled | JobState::Deleted, _) => return,
             (JobState::Active, 0..4) => self.stop(&job, Action::Pause),
             (JobState::Active, 4..7) => self.change(&job),
             (JobState::Paused, 0..7) => self.resume(&job),
-            // Not too many, or nothing is left to go wrong.
+            // Not all, or no job would be left to test.
             (JobState::Active | JobState::Paused, _) if index.is_multiple_of(3) => {
                 self.stop(&job, Action::Cancel)
             }
@@ -55,25 +55,25 @@ impl World {
         let order = JobCommand { id, if_generation: Some(job.generation), if_fired: None, action };
         let answers = self.model.apply_commands(scope, vec![order], Now::Database).await.unwrap();
         assert!(matches!(answers[..], [Applied::Done(_)]), "{answers:?}");
-        self.plan[index].turns.push(turn);
+        self.plan[index].changes.push(change);
     }
 
-    fn stop(&self, job: &Job, action: Action) -> (Action, Turn) {
+    fn stop(&self, job: &Job, action: Action) -> (Action, ScheduleChange) {
         let for_good = action == Action::Cancel;
-        let turn = Turn::Stops { at: self.time.db(), next_at: job.next_at, for_good };
-        (action, turn)
+        let change = ScheduleChange::Stopped { at: self.time.db(), next_at: job.next_at, for_good };
+        (action, change)
     }
 
-    fn resume(&self, job: &Job) -> (Action, Turn) {
+    fn resume(&self, job: &Job) -> (Action, ScheduleChange) {
         let at = self.time.db();
         let next_at = next_after_resume(&job.definition, so_far(job), at, |after| {
             job.definition.timetable().first_after(after)
         });
         let (first, every) = (next_at.unwrap(), every(&job.definition));
-        (Action::Resume { next_at }, Turn::Goes { at, first, every })
+        (Action::Resume { next_at }, ScheduleChange::Resumed { at, first, every })
     }
 
-    fn change(&self, job: &Job) -> (Action, Turn) {
+    fn change(&self, job: &Job) -> (Action, ScheduleChange) {
         let shortest = self.scenario.shortest;
         let secs = shortest * [2, 5, 10, 30][self.chance.bits() as usize % 4];
         let every = Span::from_secs(secs);
@@ -82,10 +82,10 @@ impl World {
         let next_at = next_after_change(&definition, so_far(job), self.time.db(), |after| {
             definition.timetable().first_after(after)
         });
-        let turn = Turn::Moves { next_at: job.next_at, first: next_at.unwrap(), every };
+        let change = ScheduleChange::Moved { next_at: job.next_at, first: next_at.unwrap(), every };
         let definition = Some(definition);
         let change = JobChange { definition, next_at: Some(next_at), ..JobChange::default() };
-        (Action::Change(Box::new(change)), turn)
+        (Action::Change(Box::new(change)), change)
     }
 }
 
@@ -102,6 +102,6 @@ fn so_far(job: &Job) -> ScheduleState {
 fn every(definition: &Definition) -> Span {
     match &definition.schedule {
         Schedule::Interval(interval) => interval.every(),
-        other => panic!("{other:?} takes no commands"),
+        other => panic!("{other:?} accepts no commands"),
     }
 }

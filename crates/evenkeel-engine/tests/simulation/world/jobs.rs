@@ -1,4 +1,4 @@
-//! Jobs of all kinds. What times they must have is said by arithmetic, not by the product.
+//! Jobs of all kinds. Their expected times are computed here, without code of the engine.
 
 use evenkeel_core::blackout::Blackout;
 use evenkeel_core::chance::Chance;
@@ -13,40 +13,34 @@ use evenkeel_store::{JobStore, NewJob, Now, Registered, Scope};
 use serde_json::json;
 
 use super::World;
-use super::commands::Turn;
+use super::commands::ScheduleChange;
 use crate::body::Time;
 
-/// What times a job must have.
+/// The expected times of a job.
 #[derive(Copy, Clone, Debug)]
-pub enum Rhythm {
-    /// These.
-    Even {
-        /// The first.
-        first: Timestamp,
-        /// The others follow it this far apart.
-        every: Span,
-    },
-    /// They follow from its ends, after this pause.
+pub enum Timing {
+    /// `first`, and every `every` after it.
+    Fixed { first: Timestamp, every: Span },
+    /// Each time follows from the end of the run before, after this pause.
     AfterEnds(Span),
 }
 
-/// A job and what its times must be.
+/// A job and its expected times.
 #[derive(Clone, Debug)]
-pub struct Planned {
+pub struct PlannedJob {
     pub job: JobNo,
     pub id: JobId,
-    pub rhythm: Rhythm,
-    /// It never fails by itself.
-    pub is_sound: bool,
+    pub timing: Timing,
+    pub never_fails: bool,
     pub definition: Definition,
-    /// What people did to it, in order.
-    pub turns: Vec<Turn>,
+    /// Effects of acknowledged commands, in order.
+    pub changes: Vec<ScheduleChange>,
 }
 
 const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400;
 
-/// Cron expressions whose times are even, and how far apart those are, in seconds.
+/// Cron expressions with equal distances between times, in seconds.
 const CRONS: [(&str, u64); 9] = [
     ("*/10 * * * * *", 10),
     ("*/20 * * * * *", 20),
@@ -60,7 +54,7 @@ const CRONS: [(&str, u64); 9] = [
 ];
 
 impl World {
-    /// Registers a job of some kind.
+    /// Registers a job of a random kind.
     pub(super) async fn register(&mut self, scope: &Scope, index: usize) {
         let now = self.time.db();
         let draw = |below: u64| self.chance.bits() % below;
@@ -68,11 +62,11 @@ impl World {
         let secs = shortest * [1, 2, 5, 10, 30, 60][draw(6) as usize];
         let kind = draw(10);
         let mut definition = self.plain(secs, index);
-        let mut rhythm = {
+        let mut timing = {
             let every = Span::from_secs(secs);
             let soon = now.saturating_add(Span::from_secs(2));
             let first = soon.saturating_add(Span::from_micros(draw(every.as_micros())));
-            Rhythm::Even { first, every }
+            Timing::Fixed { first, every }
         };
         match kind {
             5 => {
@@ -83,25 +77,25 @@ impl World {
                 let (expression, every) = *fit[draw(fit.len() as u64) as usize];
                 let cron = Cron::parse(expression).unwrap();
                 definition.schedule = Schedule::Cron(CronSchedule { cron, max_duration: None });
-                rhythm = on_the_grid(now, every, 0);
+                timing = on_the_grid(now, every, 0);
             }
             6 => {
                 let pause = Span::from_secs(secs.max(4) / 2);
                 let periodic = Periodic::new(Span::from_secs(secs.max(4)), Some(pause)).unwrap();
                 definition.schedule = Schedule::Periodic(periodic);
                 definition.executor.config["ms"] = json!(1 + draw(secs.min(10) * 100));
-                rhythm = Rhythm::AfterEnds(pause);
+                timing = Timing::AfterEnds(pause);
             }
             7 => {
                 let starts = 60 * (5 + draw(15) as i64) * (shortest as i64).min(24);
                 let length = 60 * (2 + draw(8) as i64) * (shortest as i64).min(24);
-                let dark = seconds_of(now) + starts;
+                let blackout = seconds_of(now) + starts;
                 definition.blackout_periods =
-                    vec![Blackout { start: clock(dark), end: clock(dark + length) }];
+                    vec![Blackout { start: clock(blackout), end: clock(blackout + length) }];
                 definition.avoid_blackout = draw(3) == 0;
             }
             8 => {
-                // Often longer than the time between two of them.
+                // Often longer than the interval.
                 definition.overlap = OverlapPolicy::Replace;
                 definition.executor.config["ms"] = json!(secs * 2_000);
             }
@@ -117,7 +111,7 @@ impl World {
                 };
                 definition.schedule = Schedule::Calendar(every);
                 definition.dont_run_on_nodes = vec!["node-0".into()];
-                rhythm = on_the_grid(now, DAY as u64, anchor.as_micros().rem_euclid(DAY * SECOND));
+                timing = on_the_grid(now, DAY as u64, anchor.as_micros().rem_euclid(DAY * SECOND));
             }
             _ => {}
         }
@@ -132,12 +126,12 @@ impl World {
             definition.dont_run_on_nodes = vec![format!("node-{}", draw(3))];
         }
         if self.scenario.nodes == 1 {
-            // There is no other node that could run it.
+            // No other node could run it.
             definition.dont_run_on_nodes.clear();
         }
-        let next_at = match rhythm {
-            Rhythm::Even { first, .. } => first,
-            Rhythm::AfterEnds(_) => now,
+        let next_at = match timing {
+            Timing::Fixed { first, .. } => first,
+            Timing::AfterEnds(_) => now,
         };
         let id = JobId::new(now, self.chance.ten_bytes());
         let job = NewJob {
@@ -148,15 +142,22 @@ impl World {
         };
         let answers = self.model.register(scope, vec![job], Now::Database).await.unwrap();
         let Registered::Created { no: job, .. } = answers[0] else { panic!("{answers:?}") };
-        let is_sound = definition.executor.config["fails_percent"] == 0;
-        self.plan.push(Planned { job, id, rhythm, is_sound, definition, turns: Vec::new() });
+        let never_fails = definition.executor.config["fails_percent"] == 0;
+        self.plan.push(PlannedJob {
+            job,
+            id,
+            timing,
+            never_fails,
+            definition,
+            changes: Vec::new(),
+        });
     }
 
-    /// An interval job, as most are.
+    /// An interval job, the most frequent kind.
     fn plain(&self, secs: u64, index: usize) -> Definition {
         let draw = |below: u64| self.chance.bits() % below;
         let fails_percent = if index.is_multiple_of(4) { 30 } else { 0 };
-        // Some run for so long that they are written down as long runs.
+        // Some run for so long that pings report them as long.
         let longest = if secs >= 60 { 40_000 } else { (secs * 400).min(3_000) };
         let every = Interval::new(Span::from_secs(secs), None).unwrap();
         Definition {
@@ -165,7 +166,7 @@ impl World {
                 kind: "noop".into(),
                 config: json!({ "ms": 1 + draw(longest), "fails_percent": fails_percent }),
             },
-            // What must all run can only keep up if it is not always busy.
+            // `Queue` and `All` can catch up only if the job is not always busy.
             overlap: match draw(3) {
                 0 if (10..60).contains(&secs) => OverlapPolicy::Queue,
                 _ => OverlapPolicy::Skip,
@@ -185,19 +186,19 @@ impl World {
     }
 }
 
-/// The times after `now` that are `phase` microseconds past a whole number of `every` seconds.
-fn on_the_grid(now: Timestamp, every: u64, phase: i64) -> Rhythm {
+/// Times after `now` that are `phase` microseconds past a multiple of `every` seconds.
+fn on_the_grid(now: Timestamp, every: u64, phase: i64) -> Timing {
     let step = every as i64 * SECOND;
     let past = (now.as_micros() - phase).div_euclid(step);
     let first = Timestamp::from_micros((past + 1) * step + phase);
-    Rhythm::Even { first, every: Span::from_secs(every) }
+    Timing::Fixed { first, every: Span::from_secs(every) }
 }
 
 fn seconds_of(moment: Timestamp) -> i64 {
     moment.as_micros() / SECOND
 }
 
-/// What clocks in UTC show.
+/// The time of day in UTC.
 fn clock(secs: i64) -> jiff::civil::Time {
     let of_day = secs.rem_euclid(DAY);
     let part = |unit: i64, count: i64| (of_day / unit % count) as i8;

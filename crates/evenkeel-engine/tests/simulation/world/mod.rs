@@ -1,11 +1,11 @@
-//! A cluster, its jobs, and what happens to it.
+//! The simulated cluster with its jobs, clients and faults.
 
 mod commands;
+mod faults;
 mod jobs;
-mod misfortune;
+mod overrides;
 mod scenario;
 mod time;
-mod words;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -21,16 +21,16 @@ use evenkeel_store_testkit::model::ModelStore;
 use tokio::sync::watch;
 use uuid::Uuid;
 
-pub use commands::Turn;
-pub use jobs::{Planned, Rhythm};
+pub use commands::ScheduleChange;
+pub use jobs::{PlannedJob, Timing};
+pub use overrides::Override;
 pub use scenario::{Faults, Outcome, Scenario};
 pub use time::{NodeClock, SimTime};
-pub use words::Word;
 
-use crate::body::{Book, SimExecutor, Time};
+use crate::body::{BodyRecords, SimExecutor, Time};
 use crate::checker;
 use crate::faulty::{FaultyStore, Link};
-use crate::limits;
+use crate::limit_checks;
 
 struct SimNode {
     identity: Uuid,
@@ -44,18 +44,18 @@ struct World {
     chance: Arc<RandomChance>,
     time: Arc<SimTime>,
     model: ModelStore,
-    book: Book,
-    plan: Vec<Planned>,
+    records: BodyRecords,
+    plan: Vec<PlannedJob>,
     triggered: Vec<AttemptKey>,
-    words: Vec<Word>,
+    overrides: Vec<Override>,
     nodes: Vec<SimNode>,
     faults: u64,
     processes: u32,
-    /// What was tried too often.
-    too_eager: Vec<String>,
+    /// Faults during which loops retried too often.
+    retry_violations: Vec<String>,
 }
 
-/// Plays a life.
+/// Runs a scenario and checks the invariants.
 pub fn run(scenario: Scenario) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -64,7 +64,7 @@ pub fn run(scenario: Scenario) -> Outcome {
         .unwrap();
     runtime.block_on(async {
         let mut world = World::new(scenario);
-        world.play().await
+        world.run_paused().await
     })
 }
 
@@ -76,19 +76,19 @@ impl World {
             chance: Arc::new(RandomChance::from_seed(scenario.seed)),
             model: ModelStore::new(Arc::new(move || clock.db())),
             time,
-            book: Arc::new(Mutex::new(Vec::new())),
+            records: Arc::new(Mutex::new(Vec::new())),
             plan: Vec::new(),
             triggered: Vec::new(),
-            words: Vec::new(),
+            overrides: Vec::new(),
             nodes: Vec::new(),
             faults: 0,
             processes: 0,
-            too_eager: Vec::new(),
+            retry_violations: Vec::new(),
             scenario,
         }
     }
 
-    async fn play(&mut self) -> Outcome {
+    async fn run_paused(&mut self) -> Outcome {
         let tenant = self.model.tenant("sim").await.unwrap();
         let scope = Scope { tenant, role: Role::Admin };
         for index in 0..self.scenario.nodes {
@@ -104,43 +104,47 @@ impl World {
         for index in 0..self.scenario.jobs {
             self.register(&scope, index).await;
         }
-        let idle_places = Arc::new(Mutex::new(Vec::new()));
+        let idle_permits = Arc::new(Mutex::new(Vec::new()));
         let faults = self.scenario.faults;
         if self.scenario.limits && !(faults.crashes || faults.store || faults.time) {
             let (model, limits) = (self.model.clone(), self.scenario.limits());
-            tokio::spawn(limits::watch_places(model, limits, Arc::clone(&idle_places)));
+            tokio::spawn(limit_checks::watch_idle_permits(
+                model,
+                limits,
+                Arc::clone(&idle_permits),
+            ));
         }
         let end = Duration::from_secs(self.scenario.hours * 3600);
-        while self.time.truth() < end {
+        while self.time.true_time() < end {
             let wait = self.chance.bits() % (2 * self.scenario.fault_every) + 1;
             tokio::time::sleep(Duration::from_secs(wait)).await;
-            self.misfortune(&scope).await;
-            self.somebody_comes(&scope).await;
+            self.inject_fault(&scope).await;
+            self.create_jobs_and_triggers(&scope).await;
             if self.scenario.commands {
-                self.somebody_commands(&scope).await;
+                self.send_command(&scope).await;
             }
-            if self.scenario.words {
-                self.somebody_says(&scope).await;
+            if self.scenario.overrides {
+                self.override_outcomes(&scope).await;
             }
         }
-        let idle_places = std::mem::take(&mut *idle_places.lock().unwrap());
+        let idle_permits = std::mem::take(&mut *idle_permits.lock().unwrap());
         self.heal().await;
-        let book = self.book.lock().unwrap().clone();
+        let records = self.records.lock().unwrap().clone();
         let mut outcome = checker::check(&checker::Evidence {
             scenario: &self.scenario,
             model: &self.model,
             scope,
             plan: &self.plan,
             triggered: &self.triggered,
-            words: &self.words,
-            book: &book,
+            overrides: &self.overrides,
+            records: &records,
             until: self.time.db(),
             faults: self.faults
                 + self.nodes.iter().map(|n| n.link.faults.load(Ordering::Relaxed)).sum::<u64>(),
         })
         .await;
-        outcome.violations.extend(idle_places);
-        outcome.violations.append(&mut self.too_eager);
+        outcome.violations.extend(idle_permits);
+        outcome.violations.append(&mut self.retry_violations);
         outcome
     }
 
@@ -152,14 +156,14 @@ impl World {
         let seed = self.chance.bits();
         let chance: Arc<dyn Chance> = Arc::new(RandomChance::from_seed(seed));
         let executor = SimExecutor {
-            book: Arc::clone(&self.book),
+            records: Arc::clone(&self.records),
             time: Arc::clone(&self.time) as Arc<dyn Time>,
             chance: Arc::clone(&chance),
             process: self.processes,
             node: index,
             alive: listen,
         };
-        // One as on SQLite, or two as on PostgreSQL.
+        // One as with SQLite, or two as with PostgreSQL.
         let parallel_batches = 1 + (self.scenario.seed % 2) as usize;
         let model = self.model.clone().with_parallel_batches(parallel_batches);
         let chance_of_faults = RandomChance::from_seed(seed ^ 1);
@@ -183,7 +187,7 @@ impl World {
             chance,
             run_ids: RunIds::new(b"test"),
         };
-        // A node that cannot join now tries again, as its supervisor would.
+        // A node that cannot join retries, as its process supervisor would restart it.
         for _ in 0..1_000 {
             if let Ok(engine) = Engine::start(parts.clone()).await {
                 node.engine = Some(engine);
@@ -194,16 +198,15 @@ impl World {
         panic!("node {index} never joins");
     }
 
-    /// The process dies between two instructions.
+    /// The process dies at once.
     fn kill(&mut self, index: usize) {
         let node = &mut self.nodes[index];
         node.engine = None;
         node.alive.send_replace(false);
     }
 
-    /// Somebody creates a job or asks for a run, in the middle of it all. One in two wake-ups for it
-    /// is lost.
-    async fn somebody_comes(&mut self, scope: &Scope) {
+    /// Creates and triggers jobs at random. Half of the signals are lost.
+    async fn create_jobs_and_triggers(&mut self, scope: &Scope) {
         if self.plan.len() < 2 * self.scenario.jobs && self.chance.bits().is_multiple_of(4) {
             self.register(scope, self.plan.len()).await;
         }
@@ -219,11 +222,11 @@ impl World {
         }
     }
 
-    /// All faults end, and time passes until everything can have recovered.
+    /// Waits without faults until the cluster must have recovered, then drains all nodes.
     async fn heal(&mut self) {
         let leases = self.scenario.leases;
-        let calm = Duration::from(leases.silent_after) * 2 + Duration::from(leases.grace) * 2;
-        tokio::time::sleep(calm + Duration::from_secs(90)).await;
+        let recovery = Duration::from(leases.silent_after) * 2 + Duration::from(leases.grace) * 2;
+        tokio::time::sleep(recovery + Duration::from_secs(90)).await;
         for node in &mut self.nodes {
             if let Some(engine) = node.engine.take() {
                 engine.drain(Duration::from_secs(20)).await;

@@ -1,4 +1,4 @@
-//! Lives to play, and what came of them.
+//! Parameters and results of a simulation.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use evenkeel_core::Span;
 use evenkeel_core::lease::LeaseTimings;
 use evenkeel_core::limit::Limits;
 
-/// What may go wrong.
+/// Kinds of faults.
 #[derive(Copy, Clone, Debug)]
 pub struct Faults {
     pub crashes: bool,
     pub store: bool,
     pub time: bool,
-    /// Disks that are full.
+    /// Full disks.
     pub full: bool,
 }
 
@@ -24,40 +24,39 @@ impl Faults {
     pub const FULL: Self = Self { full: true, ..Self::NONE };
     pub const ALL: Self = Self { crashes: true, store: true, time: true, full: false };
 
-    /// Can a change that a node wants to store be refused or lost?
+    /// True if a write of a node can be refused or lost.
     pub const fn delay_changes(self) -> bool {
         self.store || self.full
     }
 }
 
-/// One life to play.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     pub seed: u64,
     pub hours: u64,
     pub nodes: usize,
-    /// How many bodies run at once on each node.
+    /// Slots per node.
     pub workers: usize,
     pub jobs: usize,
-    /// The shortest interval, in seconds; the longest is sixty times that.
+    /// The shortest interval in seconds; the longest is sixty times as long.
     pub shortest: u64,
     pub faults: Faults,
-    /// Do people pause, resume, change and cancel jobs?
+    /// Clients pause, resume, change and cancel jobs.
     pub commands: bool,
-    /// Seconds between faults, on average.
+    /// Average seconds between faults.
     pub fault_every: u64,
     pub leases: LeaseTimings,
     pub poll: Duration,
-    /// Do people say how runs ended, and send them back?
-    pub words: bool,
-    /// Have some of the jobs keys of which only a few may run?
+    /// Clients override outcomes and requeue attempts.
+    pub overrides: bool,
+    /// Some jobs have a concurrency key.
     pub limits: bool,
-    /// So many may run at once, and so many in the lane of them all.
+    /// Limits of active runs for the tenant and for its lane.
     pub shared_limits: Option<(u32, u32)>,
 }
 
 impl Scenario {
-    /// Much happens in short time, with the timings of production.
+    /// One hour with many events and default timings.
     pub fn dense(seed: u64, faults: Faults) -> Self {
         Self {
             seed,
@@ -71,13 +70,13 @@ impl Scenario {
             fault_every: 90,
             leases: LeaseTimings::default(),
             poll: Duration::from_secs(1),
-            words: false,
+            overrides: false,
             limits: false,
             shared_limits: None,
         }
     }
 
-    /// Long lives with slow leases, as the documents have them.
+    /// 40 hours with long leases.
     pub fn long(seed: u64, faults: Faults) -> Self {
         Self {
             hours: 40,
@@ -96,14 +95,12 @@ impl Scenario {
 }
 
 impl Scenario {
-    /// What operators say of tenants and lanes.
     pub fn limits(&self) -> Limits {
         let (tenant, lane) = self.shared_limits.unzip();
         Limits { tenant, lanes: [None, lane, None], ..Limits::default() }
     }
 }
 
-/// What came of it.
 #[derive(Debug, Default)]
 pub struct Outcome {
     pub simulated_hours: u64,

@@ -1,4 +1,4 @@
-//! Time, held by the simulation.
+//! Simulated time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -10,39 +10,38 @@ use tokio::time::Instant;
 
 use crate::body::Time;
 
-/// True time, and a database clock that can be set wrong.
+/// True time, and a database clock that can be set.
 pub struct SimTime {
     began: Instant,
-    /// How wrong the database's clock is, in microseconds.
+    /// Deviation of the database's clock from true time, in microseconds.
     pub db_offset: AtomicI64,
 }
 
 impl SimTime {
-    /// Begins now.
     pub fn begin() -> Arc<Self> {
         Arc::new(Self { began: instant(), db_offset: AtomicI64::new(0) })
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "tokio's clock, which stands still until all wait")]
+#[expect(clippy::disallowed_methods, reason = "Tokio's clock is paused in the simulation")]
 fn instant() -> Instant {
     Instant::now()
 }
 
-const DAWN: i64 = 1_900_000_000_000_000;
+const START: i64 = 1_900_000_000_000_000;
 
 impl Time for SimTime {
-    fn truth(&self) -> Duration {
+    fn true_time(&self) -> Duration {
         instant() - self.began
     }
 
     fn db(&self) -> Timestamp {
-        let truth = self.truth().as_micros() as i64;
-        Timestamp::from_micros(DAWN + truth + self.db_offset.load(Ordering::Relaxed))
+        let true_time = self.true_time().as_micros() as i64;
+        Timestamp::from_micros(START + true_time + self.db_offset.load(Ordering::Relaxed))
     }
 }
 
-/// A node's clocks, which are right.
+/// A node's clock, which shows true time.
 pub struct NodeClock(pub Arc<SimTime>);
 
 impl Clock for NodeClock {
@@ -51,6 +50,6 @@ impl Clock for NodeClock {
     }
 
     fn monotonic(&self) -> Duration {
-        self.0.truth()
+        self.0.true_time()
     }
 }

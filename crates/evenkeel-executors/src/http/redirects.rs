@@ -1,4 +1,4 @@
-//! A call and where redirects lead it.
+//! Follows redirects.
 
 use evenkeel_outbound::reqwest::header::{
     ACCEPT, ACCEPT_LANGUAGE, CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, USER_AGENT,
@@ -7,40 +7,40 @@ use evenkeel_outbound::reqwest::{Method, Request, StatusCode, Url};
 
 use super::call::Filled;
 
-/// A call on its way: the next request to make.
-pub(super) struct Journey {
+/// A call that follows redirects: the next request, and where the earlier ones went.
+pub(super) struct RedirectedCall {
     next: Filled,
-    /// The origins so far are all the one that the job names. Once left, for good.
-    at_home: bool,
-    /// Where it has been, fit to be shown.
+    /// True until a redirect leads to another origin, and false from then on.
+    is_first_origin: bool,
+    /// The origins called so far, for error messages.
     hops: Vec<String>,
 }
 
-/// What of the job's own headers others may see too; any other may hold a secret.
-const FOR_OTHERS: [HeaderName; 4] = [ACCEPT, ACCEPT_LANGUAGE, CONTENT_TYPE, USER_AGENT];
+/// Headers of the job that other origins may see. Any other header may hold a secret.
+const FOR_OTHER_ORIGINS: [HeaderName; 4] = [ACCEPT, ACCEPT_LANGUAGE, CONTENT_TYPE, USER_AGENT];
 
-impl Journey {
+impl RedirectedCall {
     pub(super) fn new(call: Filled) -> Self {
         let hops = vec![shown(&call.url)];
-        Self { next: call, at_home: true, hops }
+        Self { next: call, is_first_origin: true, hops }
     }
 
-    /// Is the next request for the origin that the job names, and only that one was called so far?
-    pub(super) const fn at_home(&self) -> bool {
-        self.at_home
+    /// True if all requests so far, and the next one, go to the origin that the job names.
+    pub(super) const fn is_first_origin(&self) -> bool {
+        self.is_first_origin
     }
 
-    /// The body of the next request.
+    /// Returns the body of the next request.
     pub(super) fn body(&self) -> &[u8] {
         self.next.content.as_ref().map_or(&[], |content| &content.bytes)
     }
 
-    /// The next request, with `headers` besides the job's own.
+    /// Returns the next request, with `headers` besides those of the job.
     pub(super) fn request(&self, mut headers: HeaderMap) -> Request {
         let Filled { url, method, headers: own, content } = &self.next;
         let mut request = Request::new(method.clone(), url.clone());
         if let Some(content) = content {
-            // Before the job's own, which may know better.
+            // The job's own `Content-Type` replaces it below.
             headers.insert(CONTENT_TYPE, content.kind.clone());
             *request.body_mut() = Some(content.bytes.clone().into());
         }
@@ -49,13 +49,13 @@ impl Journey {
         request
     }
 
-    /// Where it got to, if that is not where it started.
+    /// Returns the current origin if at least one redirect was followed.
     pub(super) fn after_redirects(&self) -> Option<&str> {
         (self.hops.len() > 1).then(|| self.hops.last().map(String::as_str)).flatten()
     }
 
-    /// Goes where an answer says, if it is a redirect, and says whether it was one. The message
-    /// says why it may not be followed.
+    /// Prepares the request that a redirect asks for, and returns true. Returns false if the
+    /// response is not a redirect, and an error if the redirect must not be followed.
     pub(super) fn follow(
         &mut self,
         status: StatusCode,
@@ -67,33 +67,33 @@ impl Journey {
         };
         let here = shown(&self.next.url);
         let unreadable = || format!("{here} redirects to what is not a URL");
-        // Some servers send UTF-8 as it is.
+        // Some servers send UTF-8 without escaping it.
         let location = std::str::from_utf8(location.as_bytes()).map_err(|_| unreadable())?;
         let mut url = self.next.url.join(location).map_err(|_| unreadable())?;
         match (self.next.url.scheme(), url.scheme()) {
             (_, "https") | ("http", "http") => {}
             ("https", "http") => {
-                return Err(format!("{here} redirects to {}, out of https", shown(&url)));
+                return Err(format!("{here} redirects from https to {}", shown(&url)));
             }
             (_, other) => return Err(format!("{here} redirects to a {other}: URL")),
         }
         self.hops.push(shown(&url));
         if self.hops.len() > limit + 1 {
             let hops = self.hops.join(" -> ");
-            return Err(format!("it was redirected more often than {limit} times: {hops}"));
+            return Err(format!("more than {limit} redirects: {hops}"));
         }
         self.change_method(status);
         if url.origin() == self.next.url.origin() {
             give_credentials(&mut url, self.next.url.username(), self.next.url.password());
         } else {
             give_credentials(&mut url, "", None);
-            self.at_home = false;
-            // Nobody expects one with a fetch, and the job did not mean it for a stranger.
+            self.is_first_origin = false;
+            // A GET needs no body, and the job did not address the other origin.
             if matches!(self.next.method, Method::GET | Method::HEAD) {
                 self.drop_content();
             }
             let mut kept = HeaderMap::new();
-            for name in FOR_OTHERS {
+            for name in FOR_OTHER_ORIGINS {
                 if let Some(value) = self.next.headers.remove(&name) {
                     kept.insert(name, value);
                 }
@@ -104,7 +104,8 @@ impl Journey {
         Ok(true)
     }
 
-    /// As browsers do: what was posted is fetched, after 303 whatever was done.
+    /// Changes the method as browsers do: after 303 every method but HEAD becomes GET, after 301
+    /// and 302 POST becomes GET.
     fn change_method(&mut self, status: StatusCode) {
         let fetch = match status {
             StatusCode::SEE_OTHER => self.next.method != Method::HEAD,
@@ -127,14 +128,14 @@ fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
-/// The job's credentials stay; those that a redirect brings along are not used.
+/// Sets the credentials of the job. Those in a redirect's URL are never used.
 fn give_credentials(url: &mut Url, username: &str, password: Option<&str>) {
-    // Fails only for URLs without a host, which have none.
+    // Fails only for URLs without a host, which have no credentials.
     let _ = url.set_username(username);
     let _ = url.set_password(password);
 }
 
-/// A URL without what may be secret: credentials, query, and also the path, as that of a web hook.
+/// Returns the origin. Credentials, path and query may be secret, as in the URL of a web hook.
 fn shown(url: &Url) -> String {
     url.origin().ascii_serialization()
 }

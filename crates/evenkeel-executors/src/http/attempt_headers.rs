@@ -1,11 +1,12 @@
-//! What every call carries besides the job's own.
+//! The headers that Evenkeel adds to each call.
 
 use evenkeel_outbound::reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::settings::HttpSettings;
 use crate::Invocation;
 
-/// What the called side can tell a repeated call by. Harmless in the hands of others.
+/// Returns the headers that identify the attempt. They hold nothing secret, so other origins get
+/// them, too.
 pub(super) fn ids(invocation: &Invocation) -> HeaderMap {
     let (key, id) = (invocation.key, invocation.id);
     let run_id = id.run_id().to_string();
@@ -19,9 +20,10 @@ pub(super) fn ids(invocation: &Invocation) -> HeaderMap {
     headers
 }
 
-/// Proofs and rights, for the job's own receiver alone: the signature of Standard Webhooks, whose
-/// id is the same for all attempts of a run, and the token to report back with.
-pub(super) fn proofs(
+/// Adds the headers for the job's own receiver: the signature of Standard Webhooks, the checkpoint,
+/// and the token for callbacks. The message id of the signature is the run's id, so retries count
+/// as the same message.
+pub(super) fn credentials(
     settings: &HttpSettings,
     invocation: &Invocation,
     body: &[u8],
@@ -49,9 +51,9 @@ pub(super) fn proofs(
     }
 }
 
-/// JSON as a header can hold it: what is not printable ASCII is written as `\uxxxx`, line breaks
-/// between its parts as blanks. `None` if it is no JSON, or too long for what servers take as a
-/// header.
+/// Encodes JSON for a header: characters other than printable ASCII become `\uxxxx`, line breaks
+/// become spaces. `None` if the checkpoint is not JSON, or longer than 4 KiB, which not all servers
+/// accept.
 fn header_json(checkpoint: &[u8]) -> Option<String> {
     const BYTES_MAX: usize = 4096;
     let text = std::str::from_utf8(checkpoint).ok().filter(|text| text.len() <= BYTES_MAX)?;
@@ -60,7 +62,7 @@ fn header_json(checkpoint: &[u8]) -> Option<String> {
     for c in text.chars() {
         match c {
             ' '..='~' => header.push(c),
-            // JSON has none inside its texts.
+            // JSON strings cannot contain these, so they only separate tokens.
             '\t' | '\n' | '\r' => header.push(' '),
             _ => {
                 let mut units = [0; 2];
@@ -74,7 +76,7 @@ fn header_json(checkpoint: &[u8]) -> Option<String> {
 }
 
 fn put(headers: &mut HeaderMap, name: &'static str, text: String) {
-    // Ids, numbers, times, Base64 and URLs are always legal in a header.
+    // Ids, numbers, times, Base64 and URLs are always legal header values.
     if let Ok(value) = HeaderValue::try_from(text) {
         headers.insert(HeaderName::from_static(name), value);
     }
@@ -85,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_checkpoint_fits_into_a_header_and_reads_back() {
+    fn checkpoint_survives_the_encoding_as_a_header() {
         let text = "{\"name\":\"grüße 😀 \u{7f}\",\r\n\t\"n\":[1,null]}";
         let header = header_json(text.as_bytes()).unwrap();
         assert!(header.is_ascii() && HeaderValue::from_str(&header).is_ok(), "{header}");
@@ -93,7 +95,7 @@ mod tests {
         assert_eq!(read, serde_json::from_str::<serde_json::Value>(text).unwrap());
         assert_eq!(header_json(b"not json"), None);
         assert_eq!(header_json(&[b'1'; 5000]), None);
-        // What counts is its length in the header.
+        // The limit applies to the encoded length.
         let text = |n: usize| format!("\"{}\"", "ü".repeat(n));
         assert_eq!(header_json(text(682).as_bytes()).unwrap().len(), 4094);
         assert_eq!(header_json(text(683).as_bytes()), None);

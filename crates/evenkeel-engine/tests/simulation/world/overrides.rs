@@ -1,11 +1,11 @@
-//! What people say about runs that have not ended.
+//! Clients override the outcome of active attempts.
 
 use std::time::Duration;
 
+use evenkeel_core::after_attempt::{Ended, RetryHint, after_end};
 use evenkeel_core::aging::Aging;
-use evenkeel_core::after_attempt::{RetryHint, Ended, after_end};
-use evenkeel_core::chance::Chance;
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
+use evenkeel_core::chance::Chance;
 use evenkeel_core::{AttemptKey, Span};
 use evenkeel_store::{
     AttemptStore, Job, JobStore, LiveAttempt, LiveState, OutcomeOverride, OverrideAction,
@@ -15,35 +15,34 @@ use evenkeel_store::{
 use super::World;
 use crate::body::Time as _;
 
-/// What was said about a run, and was acknowledged.
+/// An acknowledged override.
 #[derive(Copy, Clone, Debug)]
-pub struct Word {
-    /// About this attempt.
+pub struct Override {
     pub key: AttemptKey,
-    /// True time of the answer.
+    /// True time of the acknowledgement.
     pub at: Duration,
-    /// The right that its worker has no more, if it had one.
-    pub lost: Option<u32>,
-    /// How it ended by that word, and under which fence; it went back into the queue if it did not.
+    /// The fence that the override ended, if the attempt was running.
+    pub ended_fence: Option<u32>,
+    /// The new status and fence; `None` if the attempt was requeued.
     pub end: Option<(AttemptStatus, u32)>,
 }
 
-/// The body of an attempt that goes back has so long to end before another begins.
-const LET_GO: Span = Span::from_secs(5);
+/// Time for the body of a requeued attempt to end before the next may start.
+const OLD_BODY_ENDS_WITHIN: Span = Span::from_secs(5);
 
 impl World {
-    /// Says how runs of a job ended, or sends them back, in the middle of it all.
-    pub(super) async fn somebody_says(&mut self, scope: &Scope) {
+    /// Overrides the outcomes of the active attempts of a random job, or requeues them.
+    pub(super) async fn override_outcomes(&mut self, scope: &Scope) {
         for _ in 0..self.plan.len() {
             let index = self.chance.bits() as usize % self.plan.len();
-            if !self.plan[index].takes_commands() {
+            if !self.plan[index].accepts_commands() {
                 continue;
             }
             let id = self.plan[index].id;
             let Some(job) = self.model.get(scope, id).await.unwrap() else { continue };
             let all = self.model.active_attempts(scope, id, 100).await.unwrap();
             for one in &all {
-                self.say(scope, &job, *one).await;
+                self.override_one(scope, &job, *one).await;
             }
             if !all.is_empty() {
                 break;
@@ -54,24 +53,24 @@ impl World {
         }
     }
 
-    async fn say(&mut self, scope: &Scope, job: &Job, one: LiveAttempt) {
+    async fn override_one(&mut self, scope: &Scope, job: &Job, one: LiveAttempt) {
         let LiveAttempt { key, state: seen, priority } = one;
         let now = self.time.db();
         let runs = matches!(seen, LiveState::Running { .. });
         let verdict = match self.chance.bits() % 4 {
             0 | 1 if runs => {
-                let from = now.saturating_add(LET_GO);
+                let from = now.saturating_add(OLD_BODY_ENDS_WITHIN);
                 let waited =
                     QueueWait { since: key.scheduled_at, priority, aging: &Aging::default() };
                 let definition = &job.definition;
                 let average = definition.average(None);
-                let ticket = QueueEntry::new(definition, key.scheduled_at, average, from, waited);
-                let open_from = ticket.open_from.or(Some(from));
-                OverrideAction::Queued(Box::new(QueueEntry { open_from, ..ticket }))
+                let entry = QueueEntry::new(definition, key.scheduled_at, average, from, waited);
+                let open_from = entry.open_from.or(Some(from));
+                OverrideAction::Queued(Box::new(QueueEntry { open_from, ..entry }))
             }
             n => {
                 let outcome = if n % 2 == 0 { Outcome::Completed } else { Outcome::Failed };
-                let error = outcome.is_failure().then(|| "somebody says so".to_owned());
+                let error = outcome.is_failure().then(|| "overridden by the simulation".to_owned());
                 let ended = Ended {
                     attempt: key.attempt,
                     outcome: Outcome::Cancelled,
@@ -87,18 +86,18 @@ impl World {
             }
         };
         let is_end = matches!(verdict, OverrideAction::Ended { .. });
-        let settle = OutcomeOverride { key, expected: seen, at: now, action: verdict };
-        match self.model.override_outcome(scope, settle).await.unwrap() {
+        let change = OutcomeOverride { key, expected: seen, at: now, action: verdict };
+        match self.model.override_outcome(scope, change).await.unwrap() {
             OverrideResult::Done => {}
             OverrideResult::Stopped if !is_end => return,
             other => panic!("{key:?} was seen a moment ago: {other:?}"),
         }
-        let lost = match seen {
+        let ended_fence = match seen {
             LiveState::Waiting => None,
             LiveState::Running { fence, .. } => Some(fence.0),
         };
         let run = self.model.get_attempt(scope, key).await.unwrap().unwrap();
         let end = is_end.then_some((run.status, run.fence.0));
-        self.words.push(Word { key, at: self.time.truth(), lost, end });
+        self.overrides.push(Override { key, at: self.time.true_time(), ended_fence, end });
     }
 }

@@ -1,4 +1,4 @@
-//! A small cluster on a store without faults, whose bodies only count.
+//! A small cluster on a store without faults, whose bodies only count their runs.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -23,28 +23,27 @@ use uuid::Uuid;
 
 use crate::body::Time;
 use crate::faulty::{FaultyStore, Link};
-use crate::policies::dark_time;
+use crate::policies::blackout_overlap;
 use crate::world::{NodeClock, SimTime};
 
-/// What bodies saw.
+/// What the bodies recorded.
 #[derive(Default)]
 pub struct Seen {
     pub runs: u64,
-    /// The scheduled and the true start of each, if they are to be remembered.
+    /// Attempts with their start on the database's clock, if recorded.
     pub starts: Option<Vec<(AttemptKey, Timestamp)>>,
-    /// Bodies of each job that run now.
     running: BTreeMap<JobNo, u32>,
     pub violations: Vec<String>,
 }
 
-/// Runs bodies as long as their definition says, give or take, and fails some.
-struct CalmExecutor {
+/// Runs bodies for the configured duration, plus or minus half of it, and fails some.
+struct CountingExecutor {
     time: Arc<SimTime>,
     seen: Arc<Mutex<Seen>>,
 }
 
 struct Body<'a> {
-    executor: &'a CalmExecutor,
+    executor: &'a CountingExecutor,
     definition: &'a Definition,
     key: AttemptKey,
     began: Timestamp,
@@ -56,15 +55,15 @@ impl Drop for Body<'_> {
         let mut seen = self.executor.seen.lock().unwrap();
         *seen.running.entry(self.key.job_no).or_default() -= 1;
         for period in &self.definition.blackout_periods {
-            let dark = dark_time(period, self.began.as_micros(), ended.as_micros());
-            if dark > 100_000 {
-                seen.violations.push(format!("{:?} ran in a blackout for {dark} us", self.key));
+            let blackout = blackout_overlap(period, self.began.as_micros(), ended.as_micros());
+            if blackout > 100_000 {
+                seen.violations.push(format!("{:?} ran in a blackout for {blackout} us", self.key));
             }
         }
     }
 }
 
-/// A number that is the same for the same attempt.
+/// Returns a number that depends only on the attempt and `salt`.
 fn drawn(key: AttemptKey, salt: u64) -> u64 {
     let mixed = key.scheduled_at.as_micros() as u64 ^ (key.job_no.0 as u64) << 40;
     let mixed = (mixed ^ u64::from(key.attempt.0) << 32 ^ salt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -72,7 +71,7 @@ fn drawn(key: AttemptKey, salt: u64) -> u64 {
 }
 
 #[async_trait]
-impl Executor for CalmExecutor {
+impl Executor for CountingExecutor {
     fn declaration(&self) -> &'static ExecutorDeclaration {
         &NOOP
     }
@@ -107,34 +106,32 @@ impl Executor for CalmExecutor {
             biased;
             reason = invocation.cancel.cancelled() => Report::cancelled(reason),
             () = tokio::time::sleep(length) => match fails {
-                true => Report::failed("as it was told to"),
+                true => Report::failed("simulated failure"),
                 false => Report::completed(),
             },
         }
     }
 }
 
-/// The cluster.
-pub struct Calm {
+pub struct SmallCluster {
     pub time: Arc<SimTime>,
     pub model: ModelStore,
     pub seen: Arc<Mutex<Seen>>,
-    /// How long a lost wake-up costs, and what else follows from that.
+    /// Poll interval; leases and other intervals are multiples of it.
     pub poll: Duration,
-    /// How waiting counts for nodes that are started from now on.
+    /// Aging of nodes started from now on.
     pub aging: Aging,
-    /// What such nodes do.
+    /// Roles of nodes started from now on.
     pub roles: Roles,
-    /// The pools they work for.
+    /// Pools of nodes started from now on.
     pub pools: Vec<String>,
-    /// How many schedulers they have. If it is said, calls of the store take time, and some wake-ups
-    /// are lost.
+    /// Schedulers per node. If set, store calls take time and some signals are lost.
     pub schedulers: Option<usize>,
-    /// Their way to the store, if it can have faults.
+    /// The connection to the store, if it can have faults.
     pub link: Option<Arc<Link>>,
 }
 
-impl Calm {
+impl SmallCluster {
     pub fn new(poll: Duration) -> Self {
         let time = SimTime::begin();
         let clock = Arc::clone(&time);
@@ -162,7 +159,7 @@ impl Calm {
         FaultyStore::wrap(inner, self.link.clone().unwrap_or_default(), chance)
     }
 
-    /// Starts a node with so many places for bodies.
+    /// Starts a node with `workers` slots.
     pub async fn start(&self, name: &str, workers: usize) -> Engine {
         let span = |times: u32| Span::from(self.poll * times);
         let leases = LeaseTimings { ping: span(1), silent_after: span(3), grace: span(3) };
@@ -188,7 +185,8 @@ impl Calm {
             },
             ..Settings::new(name, identity)
         };
-        let executor = CalmExecutor { time: Arc::clone(&self.time), seen: Arc::clone(&self.seen) };
+        let executor =
+            CountingExecutor { time: Arc::clone(&self.time), seen: Arc::clone(&self.seen) };
         let parts = EngineParts {
             store: self.store(identity),
             registry: Arc::new(Registry::new().with(Arc::new(executor))),
@@ -201,13 +199,11 @@ impl Calm {
     }
 }
 
-impl Calm {
-    /// Who registers jobs.
+impl SmallCluster {
     pub async fn scope(&self) -> Scope {
         Scope { tenant: self.model.tenant("sim").await.unwrap(), role: Role::Admin }
     }
 
-    /// Registers a job, as the API does.
     pub async fn register(&self, definition: Definition) -> JobNo {
         let (scope, now) = (self.scope().await, self.time.db());
         let mut bytes = [0; 10];
@@ -225,7 +221,7 @@ impl Calm {
     }
 }
 
-/// A job whose runs take `mean_ms`, give or take a half.
+/// A job whose runs take `mean_ms`, plus or minus half of it.
 pub fn job(schedule: Schedule, mean_ms: u64) -> Definition {
     let config = json!({ "mean_ms": mean_ms });
     Definition {
@@ -234,12 +230,12 @@ pub fn job(schedule: Schedule, mean_ms: u64) -> Definition {
     }
 }
 
-/// Runs `life` with time that stands still while somebody works.
-pub fn play<T>(life: impl Future<Output = T>) -> T {
+/// Runs `scenario` with Tokio's clock paused, so time passes only while all tasks wait.
+pub fn run_paused<T>(scenario: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
         .unwrap();
-    runtime.block_on(life)
+    runtime.block_on(scenario)
 }

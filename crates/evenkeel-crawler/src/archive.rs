@@ -7,7 +7,7 @@ use evenkeel_core::{PageId, Progress};
 /// Pages that can't be kept or looked up.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
-pub struct KeeperError {
+pub struct ArchiveError {
     /// What happened, with its causes.
     pub message: String,
     /// May the same call succeed a little later?
@@ -16,18 +16,18 @@ pub struct KeeperError {
 
 /// Keeps the pages of one job. Calls come one at a time, with at most 32 pages.
 #[async_trait]
-pub trait PageKeeper: Send + Sync {
+pub trait PageArchive: Send + Sync {
     /// What is known of these pages, in any order; of those that are not known, nothing.
-    async fn known(&self, pages: &[PageId]) -> Result<Vec<KnownPage>, KeeperError>;
+    async fn known(&self, pages: &[PageId]) -> Result<Vec<KnownPage>, ArchiveError>;
 
     /// Keeps pages, all or none. Answers are in the order given; a page is in a batch once.
-    async fn keep(&self, pages: Vec<PageContent>) -> Result<Vec<Kept>, KeeperError>;
+    async fn keep(&self, pages: Vec<PageContent>) -> Result<Vec<Kept>, ArchiveError>;
 
     /// Notes that pages were seen and have not changed.
-    async fn see(&self, pages: &[PageId]) -> Result<(), KeeperError>;
+    async fn see(&self, pages: &[PageId]) -> Result<(), ArchiveError>;
 
     /// Forgets pages.
-    async fn forget(&self, pages: &[PageId]) -> Result<(), KeeperError>;
+    async fn forget(&self, pages: &[PageId]) -> Result<(), ArchiveError>;
 }
 
 /// Hears what a crawl has to say while it goes on. Nothing here may wait.

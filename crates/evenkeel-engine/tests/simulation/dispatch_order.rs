@@ -1,5 +1,5 @@
-//! While workers are scarce, a run of a lower priority does not start before one of a higher priority
-//! that waits: not on one node, however many schedulers it has, and not on several.
+//! While workers are scarce, no run starts before a waiting run of a higher priority: not on one
+//! node with several schedulers, and not on several nodes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,16 +9,15 @@ use evenkeel_core::schedule::{Once, Schedule};
 use evenkeel_core::{AttemptKey, Definition, JobNo, Span, Timestamp};
 use evenkeel_store::{EventStore, JobStore, Now, Signal, Store, Trigger, Triggered};
 
-use crate::body::{Lived, Time as _};
-use crate::calm::{Calm, job, play};
+use crate::body::{BodyRecord, Time as _};
 use crate::checker::{Evidence, is_punctual};
+use crate::small_cluster::{SmallCluster, job, run_paused};
 use crate::world::{self, Faults, Scenario};
 
 const POLL: Duration = Duration::from_secs(1);
-/// A node learns of what others put into the queue by a signal, or at its next poll.
-const UNDER_WAY: Span = Span::from_millis(1_500);
+/// Delay until a node learns of attempts that another node queued: a signal, or its next poll.
+const LEARN_DELAY: Span = Span::from_millis(1_500);
 
-/// One run: how important, since when it waits, and when it started.
 #[derive(Copy, Clone, Debug)]
 struct Started {
     priority: u8,
@@ -26,9 +25,9 @@ struct Started {
     at: Timestamp,
 }
 
-/// The runs that started while more than `workers` of a higher priority, due for longer than
-/// `under_way`, were waiting. `starts` are in the order in which they started.
-fn overtaking(starts: &[Started], workers: usize, under_way: Span) -> Vec<Started> {
+/// Returns the runs that started while more than `workers` runs of a higher priority, due for
+/// longer than `learn_delay`, were waiting. `starts` are in order of their start.
+fn overtaking(starts: &[Started], workers: usize, learn_delay: Span) -> Vec<Started> {
     let mut by_priority: BTreeMap<u8, Vec<(usize, Timestamp)>> = BTreeMap::new();
     for (nth, one) in starts.iter().enumerate() {
         by_priority.entry(one.priority).or_default().push((nth, one.due));
@@ -37,7 +36,7 @@ fn overtaking(starts: &[Started], workers: usize, under_way: Span) -> Vec<Starte
         by_priority
             .range(one.priority + 1..)
             .flat_map(|(_, runs)| &runs[runs.partition_point(|(later, _)| *later <= nth)..])
-            .filter(|(_, due)| due.saturating_add(under_way) <= one.at)
+            .filter(|(_, due)| due.saturating_add(learn_delay) <= one.at)
             .take(workers + 1)
             .count()
     };
@@ -46,55 +45,56 @@ fn overtaking(starts: &[Started], workers: usize, under_way: Span) -> Vec<Starte
     starts.iter().enumerate().filter_map(overtakes).collect()
 }
 
-/// The checker's part: regular times of jobs that wait for nothing but a worker.
-pub fn higher_priorities_start_first(evidence: &Evidence<'_>, bad: &mut Vec<String>) {
+/// Checks regular times of jobs that wait for nothing but a worker.
+pub fn higher_ranks_start_first(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     let Faults { crashes, store, time, full } = evidence.scenario.faults;
     if crashes || store || time || full || evidence.scenario.limits {
         return;
     }
     let before_the_end = Duration::from_secs(evidence.scenario.hours * 3600);
-    let priority = |lived: &Lived| {
-        let planned = evidence.plan.iter().find(|planned| planned.job == lived.key.job_no)?;
-        let regular = lived.key == AttemptKey::regular(lived.key.job_no, lived.key.scheduled_at);
-        let counts = regular && lived.began < before_the_end && is_punctual(planned);
+    let priority = |body: &BodyRecord| {
+        let planned = evidence.plan.iter().find(|planned| planned.job == body.key.job_no)?;
+        let regular = body.key == AttemptKey::regular(body.key.job_no, body.key.scheduled_at);
+        let counts = regular && body.began < before_the_end && is_punctual(planned);
         counts.then(|| planned.definition.priority.get())
     };
     let mut starts: Vec<Started> = evidence
-        .book
+        .records
         .iter()
-        .filter_map(|lived| {
-            let priority = priority(lived)?;
-            Some(Started { priority, due: lived.key.scheduled_at, at: lived.began_db })
+        .filter_map(|body| {
+            let priority = priority(body)?;
+            Some(Started { priority, due: body.key.scheduled_at, at: body.began_db })
         })
         .collect();
     starts.sort_by_key(|one| one.at);
     let workers = evidence.scenario.workers * evidence.scenario.nodes;
-    for one in overtaking(&starts, workers, UNDER_WAY) {
-        bad.push(format!("order: {one:?} started before more than {workers} that go first"));
+    for one in overtaking(&starts, workers, LEARN_DELAY) {
+        violations.push(format!(
+            "order: {one:?} started before more than {workers} waiting runs of higher priority"
+        ));
     }
 }
 
 #[test]
-fn a_cluster_with_too_few_workers_keeps_the_order() {
+fn cluster_with_too_few_workers_keeps_the_dispatch_order() {
     let mut late = 0;
     for seed in 700..702 {
         let scenario = Scenario { workers: 3, ..Scenario::dense(seed, Faults::NONE) };
         let outcome = world::run(scenario);
-        // Lateness is promised only while there are workers.
+        // The limit of lateness (I5) holds only while there are enough workers.
         let (of_lateness, others): (Vec<_>, Vec<_>) =
             outcome.violations.into_iter().partition(|broken| broken.starts_with("I5: "));
         assert!(others.is_empty(), "seed {seed}: {others:?}");
         late += of_lateness.len();
     }
-    assert!(late > 0, "no run has waited for a worker: there was nothing to order");
+    assert!(late > 0, "no run waited for a worker, so the order was not tested");
 }
 
-/// A cluster of which each node has so many schedulers.
-fn calm(schedulers: usize) -> Calm {
-    let mut calm = Calm::new(POLL);
-    calm.schedulers = Some(schedulers);
-    calm.seen.lock().unwrap().starts = Some(Vec::new());
-    calm
+fn cluster(schedulers: usize) -> SmallCluster {
+    let mut cluster = SmallCluster::new(POLL);
+    cluster.schedulers = Some(schedulers);
+    cluster.seen.lock().unwrap().starts = Some(Vec::new());
+    cluster
 }
 
 fn once(at: Timestamp, priority: u8, mean_ms: u64) -> Definition {
@@ -103,15 +103,15 @@ fn once(at: Timestamp, priority: u8, mean_ms: u64) -> Definition {
     Definition { priority, ..job(schedule, mean_ms) }
 }
 
-async fn trigger(calm: &Calm, no: JobNo) {
-    let title = calm.model.job_titles(&[no]).await.unwrap().remove(0).unwrap();
+async fn trigger(cluster: &SmallCluster, no: JobNo) {
+    let title = cluster.model.job_titles(&[no]).await.unwrap().remove(0).unwrap();
     let ask = Trigger { n: 0, priority: None, idle_only: false };
-    let asked = calm.model.trigger(&calm.scope().await, title.id, ask, Now::Database).await;
+    let asked = cluster.model.trigger(&cluster.scope().await, title.id, ask, Now::Database).await;
     assert!(matches!(asked, Ok(Triggered::Accepted(_))), "{asked:?}");
 }
 
-/// 2,000 one-off jobs, due at one instant, with the priority that `priority` gives the nth of them.
-/// Says what started, in order.
+/// Registers 2,000 one-time jobs, due at one instant, with priorities by `priority`. Returns the
+/// starts in order.
 fn burst(
     nodes: usize,
     schedulers: usize,
@@ -119,20 +119,20 @@ fn burst(
     priority: impl Fn(usize) -> u8,
 ) -> Vec<Started> {
     const JOBS: usize = 2_000;
-    play(async {
-        let calm = calm(schedulers);
+    run_paused(async {
+        let cluster = cluster(schedulers);
         let mut engines = Vec::new();
         for node in 0..nodes {
-            engines.push(calm.start(&format!("node-{node}"), 2).await);
+            engines.push(cluster.start(&format!("node-{node}"), 2).await);
         }
-        let due = calm.time.db().saturating_add(Span::from_secs(30));
+        let due = cluster.time.db().saturating_add(Span::from_secs(30));
         let mut priorities = BTreeMap::new();
         for nth in 0..JOBS {
-            let no = calm.register(once(due, priority(nth), mean_ms)).await;
+            let no = cluster.register(once(due, priority(nth), mean_ms)).await;
             priorities.insert(no, priority(nth));
         }
         tokio::time::sleep(Duration::from_secs(30 + 2 * JOBS as u64 * mean_ms / 1_000)).await;
-        let seen = calm.seen.lock().unwrap();
+        let seen = cluster.seen.lock().unwrap();
         let starts: Vec<Started> = (seen.starts.iter().flatten())
             .map(|(key, at)| Started { priority: priorities[&key.job_no], due, at: *at })
             .collect();
@@ -141,7 +141,7 @@ fn burst(
     })
 }
 
-/// By turns, at random, and such that each scheduler has the jobs of one priority only.
+/// Priorities alternate, are random, or are constant per scheduler.
 const SPREADS: [fn(usize) -> u8; 3] = [
     |nth| [10, 40, 70, 90][nth / 7 % 4],
     |nth| [10, 40, 70, 90][((nth * 2_654_435_761 % 4_294_967_296) >> 20) & 3],
@@ -149,69 +149,80 @@ const SPREADS: [fn(usize) -> u8; 3] = [
 ];
 
 #[test]
-fn one_node_starts_nothing_before_a_higher_priority_however_many_schedulers_it_has() {
+fn one_node_starts_higher_priorities_first_with_any_number_of_schedulers() {
     for schedulers in [1, 2, 3] {
         for spread in SPREADS {
-            // Short bodies start without the queue; while long ones run, what is due goes into it.
+            // Short bodies start without the queue; long bodies make due jobs queue.
             for mean_ms in [10, 150] {
                 let starts = burst(1, schedulers, mean_ms, spread);
-                let bad = overtaking(&starts, 2, Span::ZERO);
-                assert!(bad.is_empty(), "{schedulers}, {mean_ms} ms: {} {:?}", bad.len(), bad[0]);
+                let violations = overtaking(&starts, 2, Span::ZERO);
+                assert!(
+                    violations.is_empty(),
+                    "{schedulers}, {mean_ms} ms: {} {:?}",
+                    violations.len(),
+                    violations[0]
+                );
             }
         }
     }
 }
 
 #[test]
-fn two_nodes_start_nothing_before_a_higher_priority_but_what_is_under_way() {
+fn two_nodes_start_higher_priorities_first_within_the_learn_delay() {
     for spread in SPREADS {
         for mean_ms in [10, 150] {
             let starts = burst(2, 2, mean_ms, spread);
-            let bad = overtaking(&starts, 4, UNDER_WAY);
-            assert!(bad.is_empty(), "{mean_ms} ms: {} {:?}", bad.len(), bad[0]);
+            let violations = overtaking(&starts, 4, LEARN_DELAY);
+            assert!(
+                violations.is_empty(),
+                "{mean_ms} ms: {} {:?}",
+                violations.len(),
+                violations[0]
+            );
         }
     }
 }
 
 #[test]
-fn triggers_have_one_order_with_regular_times() {
-    play(async {
-        let calm = calm(2);
-        let _node = calm.start("node", 2).await;
-        let due = calm.time.db().saturating_add(Span::from_secs(30));
+fn triggers_and_regular_times_share_one_order() {
+    run_paused(async {
+        let cluster = cluster(2);
+        let _node = cluster.start("node", 2).await;
+        let due = cluster.time.db().saturating_add(Span::from_secs(30));
         let far = due.saturating_add(Span::from_secs(1_000_000));
         let mut priorities = BTreeMap::new();
         let mut triggered = Vec::new();
         for nth in 0..400 {
             let priority = [10, 90, 40, 70][nth % 4];
-            let no = calm.register(once(if nth < 200 { due } else { far }, priority, 100)).await;
+            let no = cluster.register(once(if nth < 200 { due } else { far }, priority, 100)).await;
             priorities.insert(no, priority);
             triggered.extend((nth >= 200).then_some(no));
         }
         tokio::time::sleep(Duration::from_secs(29)).await;
         for no in triggered {
-            trigger(&calm, no).await;
+            trigger(&cluster, no).await;
         }
-        calm.model.announce(Signal::Jobs).await.unwrap();
+        cluster.model.announce(Signal::Jobs).await.unwrap();
         tokio::time::sleep(Duration::from_secs(120)).await;
-        let seen = calm.seen.lock().unwrap();
+        let seen = cluster.seen.lock().unwrap();
         let starts: Vec<Started> = (seen.starts.iter().flatten())
             .map(|(key, at)| Started { priority: priorities[&key.job_no], due, at: *at })
             .collect();
         assert_eq!(starts.len(), 400);
-        // The triggers are in the queue when the regular times come due, and claims go on meanwhile.
-        let bad = overtaking(&starts, 2, Span::from_millis(50));
-        assert!(bad.is_empty(), "{} {:?}", bad.len(), bad[0]);
+        // The triggers are queued when the regular times become due, and claims continue meanwhile.
+        let violations = overtaking(&starts, 2, Span::from_millis(50));
+        assert!(violations.is_empty(), "{} {:?}", violations.len(), violations[0]);
     });
 }
 
 #[test]
-fn the_checker_sees_a_run_that_overtakes() {
+fn checker_detects_an_overtaking_run() {
     let at = |secs: i64| Timestamp::from_micros(secs * 1_000_000);
     let run = |priority, due, start| Started { priority, due: at(due), at: at(start) };
     let starts = [run(90, 0, 1), run(10, 0, 2), run(90, 0, 3), run(90, 1, 4), run(40, 0, 5)];
-    let found = |workers, under_way| overtaking(&starts, workers, Span::from_secs(under_way)).len();
+    let found =
+        |workers, learn_delay| overtaking(&starts, workers, Span::from_secs(learn_delay)).len();
     assert_eq!((found(1, 0), found(2, 0), found(3, 0)), (1, 1, 0));
-    // One of those that go first was due for a second only.
+    // One of the runs of higher priority was due for a second only.
     assert_eq!((found(1, 2), found(2, 2)), (1, 0));
 }

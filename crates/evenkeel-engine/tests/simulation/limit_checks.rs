@@ -1,4 +1,4 @@
-//! No more run at once than may, and no place stands idle that somebody waits for.
+//! Limits are kept, and no permit stays idle while a run waits for it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -10,27 +10,27 @@ use evenkeel_store_testkit::model::ModelStore;
 
 use crate::checker::Evidence;
 
-/// Places are looked at this often,
-const LOOK: Duration = Duration::from_millis(100);
-/// and so many looks in a row, somebody who could start may be found waiting: two seconds and a bit.
-const LOOKS: u32 = 25;
+/// Interval of checking permits.
+const CHECK_EVERY: Duration = Duration::from_millis(100);
+/// A run that could start may be found waiting this many times in a row (2.5 s).
+const CHECKS_MAX: u32 = 25;
 
-/// Writes down who waits for places that are there.
-pub async fn watch_places(model: ModelStore, limits: Limits, idle: Arc<Mutex<Vec<String>>>) {
+/// Records runs that wait although a permit is free.
+pub async fn watch_idle_permits(model: ModelStore, limits: Limits, idle: Arc<Mutex<Vec<String>>>) {
     let mut seen: BTreeMap<AttemptKey, u32> = BTreeMap::new();
     loop {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(CHECK_EVERY).await;
         let waiting = model.held_up_by_nothing(&limits);
         let again = waiting.into_iter().map(|run| (run, 1 + seen.get(&run).copied().unwrap_or(0)));
         seen = again.collect();
-        let late = seen.iter().filter(|(_, looks)| **looks == LOOKS);
-        let told = late.map(|(run, _)| format!("{run:?} waits for a place while there are some"));
-        idle.lock().unwrap().extend(told);
+        let late = seen.iter().filter(|(_, checks)| **checks == CHECKS_MAX);
+        let messages = late.map(|(run, _)| format!("{run:?} waits although a permit is free"));
+        idle.lock().unwrap().extend(messages);
     }
 }
 
-/// Counts the bodies of each key, of the tenant and of the lane, as they began and ended in true time.
-pub fn no_limit_is_exceeded(evidence: &Evidence<'_>, bad: &mut Vec<String>) {
+/// Counts the bodies of each key, of the tenant and of the lane over true time.
+pub fn limits_are_kept(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     let mut under: BTreeMap<JobNo, Vec<(&str, i64)>> = BTreeMap::new();
     for planned in evidence.plan {
         let definition = &planned.definition;
@@ -42,12 +42,12 @@ pub fn no_limit_is_exceeded(evidence: &Evidence<'_>, bad: &mut Vec<String>) {
         let all = of_key.into_iter().chain(shared.into_iter().flatten());
         under.insert(planned.job, all.collect());
     }
-    // An end comes before a beginning at the same moment.
+    // At the same moment, ends are counted before starts.
     let mut moments: Vec<(Duration, i64, &str, i64)> = Vec::new();
-    for lived in evidence.book {
-        for (key, most) in under.get(&lived.key.job_no).into_iter().flatten() {
-            moments.push((lived.began, 1, key, *most));
-            moments.push((lived.ended, -1, key, *most));
+    for body in evidence.records {
+        for (key, most) in under.get(&body.key.job_no).into_iter().flatten() {
+            moments.push((body.began, 1, key, *most));
+            moments.push((body.ended, -1, key, *most));
         }
     }
     moments.sort_unstable();
@@ -56,7 +56,7 @@ pub fn no_limit_is_exceeded(evidence: &Evidence<'_>, bad: &mut Vec<String>) {
         let running = running.entry(key).or_default();
         *running += change;
         if change > 0 && *running > most {
-            bad.push(format!("{running} of {key} run at {at:?}, and {most} may"));
+            violations.push(format!("{running} runs of {key} at {at:?}, the limit is {most}"));
         }
     }
 }

@@ -1,17 +1,17 @@
-//! Bodies behind a wall: what they can't see, and whom they can't touch.
+//! Bodies behind a sandbox: what they can't see, and whom they can't touch.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use evenkeel_core::attempt::Outcome;
-use evenkeel_executors::{CgroupUse, Executor, ShellSettings, SupervisorCommand, try_wall};
+use evenkeel_executors::{CgroupUse, Executor, ShellSettings, SupervisorCommand, try_sandbox};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::shell::{behind_a_wall, executor_with, supervisor};
+use crate::shell::{executor_with, in_a_sandbox, supervisor};
 use crate::support::invocation;
 
-/// A folder with a secret in it that everybody may read, so that only the wall is in the way.
+/// A folder with a secret in it that everybody may read, so that only the sandbox is in the way.
 fn secret() -> TempDir {
     let folder = TempDir::new().unwrap();
     let open = |mode| fs::Permissions::from_mode(mode);
@@ -26,18 +26,18 @@ fn secret() -> TempDir {
 }
 
 /// Settings that hide the data and the configuration; says so and returns nothing where there is no
-/// wall to be had.
-fn walled(folder: &TempDir) -> Option<ShellSettings> {
+/// sandbox to be had.
+fn sandboxed(folder: &TempDir) -> Option<ShellSettings> {
     let settings = ShellSettings {
         cgroup: CgroupUse::Off,
         bodies_lock: Some(folder.path().join("data/bodies.lock")),
         ..ShellSettings::new(supervisor())
     };
-    let mut settings = behind_a_wall(settings, &folder.path().join("data"));
-    let wall = settings.wall.as_mut().unwrap();
-    wall.hidden.push(folder.path().join("config.toml"));
-    wall.hidden.push(folder.path().join("missing"));
-    match try_wall(&settings.supervisor, settings.wall.as_ref().unwrap()) {
+    let mut settings = in_a_sandbox(settings, &folder.path().join("data"));
+    let sandbox = settings.sandbox.as_mut().unwrap();
+    sandbox.hidden.push(folder.path().join("config.toml"));
+    sandbox.hidden.push(folder.path().join("missing"));
+    match try_sandbox(&settings.supervisor, settings.sandbox.as_ref().unwrap()) {
         Ok(()) => Some(settings),
         Err(error) => {
             println!("skipped: {error}");
@@ -56,7 +56,7 @@ async fn output(settings: ShellSettings, folder: &TempDir, script: &str) -> Stri
 #[tokio::test]
 async fn what_is_hidden_is_empty_and_everything_else_is_there() {
     let folder = secret();
-    let Some(settings) = walled(&folder) else { return };
+    let Some(settings) = sandboxed(&folder) else { return };
     let script = "cat other; echo; ls data | grep -v hidden; cat data/token config.toml; \
                   touch data/x config.toml; echo new >made; true";
     assert_eq!(output(settings, &folder, script).await, "secret of other\n");
@@ -72,7 +72,7 @@ async fn what_is_hidden_is_empty_and_everything_else_is_there() {
 #[tokio::test]
 async fn a_body_cannot_take_the_covers_off() {
     let folder = secret();
-    let Some(settings) = walled(&folder) else { return };
+    let Some(settings) = sandboxed(&folder) else { return };
     let script = "umount data; umount -l data; umount /proc; umount config.toml; mkdir -m 777 copy
         unshare -Urm sh -c 'umount data; umount -l data; umount config.toml; umount /proc
             mount --bind . copy; mount --rbind . copy; cat copy/data/token copy/config.toml'
@@ -84,7 +84,7 @@ async fn a_body_cannot_take_the_covers_off() {
 #[tokio::test]
 async fn a_body_sees_no_process_but_its_own() {
     let folder = secret();
-    let Some(settings) = walled(&folder) else { return };
+    let Some(settings) = sandboxed(&folder) else { return };
     let own = std::process::id();
     let script = format!(
         "ls -d /proc/[0-9]* | wc -l; kill -0 {own} 2>&1 | tr -d '\\n' | tail -c 16
@@ -102,7 +102,7 @@ async fn a_body_sees_no_process_but_its_own() {
 #[tokio::test]
 async fn a_body_inherits_no_descriptor_that_leads_anywhere() {
     let folder = secret();
-    let Some(settings) = walled(&folder) else { return };
+    let Some(settings) = sandboxed(&folder) else { return };
     let script = "for fd in /proc/self/fd/*; do readlink $fd; done; true";
     let seen = output(settings, &folder, script).await;
     let is_expected = |line: &&str| {
@@ -118,11 +118,11 @@ fn a_machine_without_namespaces_says_why_there_is_no_wall() {
     let folder = secret();
     let program = "/no/such/supervisor".into();
     let missing = SupervisorCommand { program, args: Vec::new() };
-    let settings = behind_a_wall(ShellSettings::new(missing), folder.path());
-    let error = try_wall(&settings.supervisor, settings.wall.as_ref().unwrap()).unwrap_err();
+    let settings = in_a_sandbox(ShellSettings::new(missing), folder.path());
+    let error = try_sandbox(&settings.supervisor, settings.sandbox.as_ref().unwrap()).unwrap_err();
     assert!(error.to_string().contains("the supervisor can't be started"), "{error}");
     // What is to be hidden is not there.
-    let nowhere = behind_a_wall(ShellSettings::new(supervisor()), &folder.path().join("none"));
-    let error = try_wall(&nowhere.supervisor, nowhere.wall.as_ref().unwrap()).unwrap_err();
-    assert!(error.to_string().starts_with("the wall around it can't be built: "), "{error}");
+    let nowhere = in_a_sandbox(ShellSettings::new(supervisor()), &folder.path().join("none"));
+    let error = try_sandbox(&nowhere.supervisor, nowhere.sandbox.as_ref().unwrap()).unwrap_err();
+    assert!(error.to_string().starts_with("the sandbox can't be set up: "), "{error}");
 }

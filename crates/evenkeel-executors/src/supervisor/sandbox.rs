@@ -1,17 +1,19 @@
-//! The wall around a body: namespaces in which it sees neither the server's files nor any process
-//! but its own.
+//! The sandbox of a body: namespaces in which it sees neither the server's files nor other
+//! processes.
 //!
-//! Only a process that starts in a new PID namespace belongs to it, so there are two processes. The
-//! *builder* holds the lock of bodies, makes the namespaces and covers the hidden paths; then it
-//! starts the supervisor, which is process 1 of the new PID namespace, and waits for it. When
-//! process 1 ends, the kernel kills all other processes of the namespace, whoever their user is.
+//! Only a process that starts in a new PID namespace belongs to it, so a sandbox needs two
+//! processes. The
+//! *builder* holds the lock of bodies, makes the namespaces and covers the hidden paths. Then it
+//! starts the supervisor, which is process 1 of the PID namespace, and waits for it. When
+//! process 1 ends, the kernel kills all other processes of the namespace, whatever their user.
 //!
 //! - A server that runs as root makes a mount and a PID namespace. Its bodies run as another user.
-//! - Any other server needs a user namespace to be allowed that. Its bodies keep the server's user,
-//!   so the covers and the PID namespace are what separates them from the server.
+//! - Any other server also needs a user namespace. Its bodies keep the server's user, so only the
+//!   covers and the PID namespace separate them from the server.
 //!
-//! A body can't undo the covers: it has no capability in the namespace that owns them, and the kernel
-//! locks them in every namespace that the body makes for itself.
+//! A body cannot remove the covers: it has no capability in the namespace that owns them, and the
+//! kernel
+//! locks them in every namespace that the body makes.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -36,61 +38,63 @@ use serde::{Deserialize, Serialize};
 
 use super::EXIT_BROKEN;
 use super::body::BodiesLock;
-use super::exec::complain;
+use super::exec::print_error;
 use super::protocol::Reply;
 
-/// Marks the command line of a builder; the [`Wall`] as JSON follows.
-pub(crate) const WALL: &str = "--wall";
+/// Marks the command line of a builder. The [`Sandbox`] follows as JSON.
+pub(crate) const SANDBOX: &str = "--sandbox";
 
 /// Marks the command line of a supervisor that a builder has started.
 pub(super) const INSIDE: &str = "--inside";
 
-/// What a body is kept from.
+/// What a body must not see.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Wall {
-    /// Directories and files that are covered. The first is a directory; those that do not exist
-    /// are passed over.
+pub(crate) struct Sandbox {
+    /// Directories and files to cover. The first is a directory. Missing files are skipped.
     pub(crate) hidden: Vec<PathBuf>,
-    /// The file to hold a shared lock on. The supervisor inside can't see it.
+    /// The lock file, which the supervisor inside cannot see.
     pub(crate) bodies_lock: Option<PathBuf>,
 }
 
-/// Splits a command line into what comes before the mark and the wall, if the mark is there.
-pub(super) fn wall_argument(args: &[OsString]) -> Option<(&[OsString], &OsString)> {
-    let mark = args.iter().position(|arg| arg == WALL)?;
+/// Returns the arguments before the mark, and the sandbox after it.
+pub(super) fn sandbox_argument(args: &[OsString]) -> Option<(&[OsString], &OsString)> {
+    let mark = args.iter().position(|arg| arg == SANDBOX)?;
     Some((&args[..mark], args.get(mark + 1)?))
 }
 
-/// Builds the wall, starts the supervisor behind it and returns its exit code.
-pub(super) fn build_and_wait(own_args: &[OsString], wall: &OsString) -> u8 {
-    match start_inside(own_args, wall) {
+/// Sets up the sandbox, runs the supervisor in it and returns its exit code.
+pub(super) fn build_and_wait(own_args: &[OsString], sandbox: &OsString) -> u8 {
+    match start_inside(own_args, sandbox) {
         Ok((mut child, _lock)) => match child.wait().map(|status| status.code()) {
             Ok(Some(code)) => u8::try_from(code).unwrap_or(EXIT_BROKEN),
-            // The node has to see a supervisor that was killed as one.
+            // Ends by SIGKILL like the supervisor, so that the node sees the same status.
             Ok(None) => {
                 let _ = kill_process(getpid(), Signal::KILL);
                 EXIT_BROKEN
             }
-            Err(error) => refuse(&format!("its supervisor was lost: {error}")),
+            Err(error) => refuse(&format!("the supervisor was lost: {error}")),
         },
-        Err(error) => refuse(&format!("the wall around it can't be built: {error}")),
+        Err(error) => refuse(&format!("the sandbox can't be set up: {error}")),
     }
 }
 
-/// The supervisor, and the lock to hold until it has ended. The supervisor and the body inherit a
-/// second hold on the lock.
-fn start_inside(own_args: &[OsString], wall: &OsString) -> io::Result<(Child, Option<BodiesLock>)> {
-    // As in a supervisor: out of the terminal's reach.
+/// Starts the supervisor. Returns it with the lock to hold until it ends; the supervisor and the
+/// body inherit a second lock.
+fn start_inside(
+    own_args: &[OsString],
+    sandbox: &OsString,
+) -> io::Result<(Child, Option<BodiesLock>)> {
+    // Leaves the terminal, like a supervisor without a sandbox.
     let _ = setsid();
-    let wall: Wall = serde_json::from_slice(wall.as_encoded_bytes())?;
-    // A process that stays in a directory sees what a cover hides there.
+    let sandbox: Sandbox = serde_json::from_slice(sandbox.as_encoded_bytes())?;
+    // A process in a directory would still see what a cover hides there.
     chdir("/")?;
-    let lock = wall.bodies_lock.as_deref().map(BodiesLock::hold).transpose();
-    let lock = lock.map_err(|error| told("the lock of bodies", &error))?;
+    let lock = sandbox.bodies_lock.as_deref().map(BodiesLock::hold).transpose();
+    let lock = lock.map_err(|error| with_context("the lock of bodies", &error))?;
     enter_namespaces()?;
-    hide(&wall.hidden)?;
+    hide(&sandbox.hidden)?;
     let child = Command::new("/proc/self/exe").args(own_args).arg(INSIDE).env_clear().spawn()?;
-    // Not before: the files by which a user namespace is described belong to root then.
+    // Not earlier: the files that describe a user namespace would then belong to root.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     Ok((child, lock))
 }
@@ -101,27 +105,27 @@ fn enter_namespaces() -> io::Result<()> {
     if !uid.is_root() {
         spaces |= CloneFlags::CLONE_NEWUSER;
     }
-    unshare(spaces).map_err(|error| told("namespaces", &error.into()))?;
+    unshare(spaces).map_err(|error| with_context("namespaces", &error.into()))?;
     if !uid.is_root() {
-        // Everybody keeps the number they have outside; nobody else exists inside.
+        // The user and group keep their numbers; no others exist inside.
         let one = |id: u32| format!("{id} {id} 1");
         for (file, text) in [
             ("/proc/self/setgroups", "deny".to_owned()),
             ("/proc/self/uid_map", one(uid.as_raw())),
             ("/proc/self/gid_map", one(gid.as_raw())),
         ] {
-            fs::write(file, text).map_err(|error| told(file, &error))?;
+            fs::write(file, text).map_err(|error| with_context(file, &error))?;
         }
         keep_for_the_supervisor(CapabilitySet::SYS_ADMIN)
-            .map_err(|error| told("its capability", &error))?;
+            .map_err(|error| with_context("its capability", &error))?;
     }
-    // What is mounted outside later appears inside; nothing that is mounted inside appears outside.
+    // Later mounts of the host appear inside; mounts inside never appear on the host.
     let downstream = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
-    mount_change("/", downstream).map_err(|error| told("the mounts", &error.into()))
+    mount_change("/", downstream).map_err(|error| with_context("the mounts", &error.into()))
 }
 
-/// Without this, a user other than root has no capability after the next `exec`. The supervisor
-/// needs one to mount `/proc`, and gives it up then.
+/// Keeps a capability over the next `exec`, which otherwise drops it for users other than root. The
+/// supervisor needs it to mount `/proc`, and then gives it up.
 fn keep_for_the_supervisor(capability: CapabilitySet) -> io::Result<()> {
     let own = capabilities(None)?;
     set_capabilities(None, CapabilitySets { inheritable: capability, ..own })?;
@@ -131,7 +135,7 @@ fn keep_for_the_supervisor(capability: CapabilitySet) -> io::Result<()> {
 /// Covers each path with the same empty, read-only file system.
 fn hide(paths: &[PathBuf]) -> io::Result<()> {
     let Some((first, others)) = paths.split_first() else { return Ok(()) };
-    let failed = |path: &Path, error: io::Error| told(&path.display().to_string(), &error);
+    let failed = |path: &Path, error: io::Error| with_context(&path.display().to_string(), &error);
     let harmless = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("none", first, "tmpfs", harmless, Some(c"size=4k,nr_inodes=4,mode=0555"))
         .map_err(|error| failed(first, error.into()))?;
@@ -141,7 +145,7 @@ fn hide(paths: &[PathBuf]) -> io::Result<()> {
         let cover = match fs::metadata(path) {
             Ok(found) if found.is_dir() => first,
             Ok(_) => &nothing,
-            // It is not there, or inside a directory that is covered, or nothing to this user.
+            // Missing, inside a covered directory, or not accessible.
             Err(_) => continue,
         };
         mount_bind(cover, path).map_err(|error| failed(path, error.into()))?;
@@ -150,11 +154,12 @@ fn hide(paths: &[PathBuf]) -> io::Result<()> {
         .map_err(|error| failed(first, error.into()))
 }
 
-/// What the supervisor does first behind the wall. Afterwards it has no capability, unless it is
-/// root, and nobody but root can look into it.
-pub(super) fn settle_inside() -> io::Result<()> {
+/// The first steps of the supervisor inside the sandbox. Afterwards it has no capability, unless it
+/// is root, and only root can inspect it.
+pub(super) fn prepare_inside() -> io::Result<()> {
     let harmless = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    mount("proc", "/proc", "proc", harmless, None).map_err(|error| told("/proc", &error.into()))?;
+    mount("proc", "/proc", "proc", harmless, None)
+        .map_err(|error| with_context("/proc", &error.into()))?;
     if !geteuid().is_root() {
         clear_ambient_capability_set()?;
         let none = CapabilitySet::empty();
@@ -164,16 +169,16 @@ pub(super) fn settle_inside() -> io::Result<()> {
         )?;
     }
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-    // If the builder is gone already, the node is told of that, and closes the control socket.
+    // If the builder has ended already, the node sees that and closes the control socket.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     Ok(())
 }
 
-fn told(what: &str, error: &io::Error) -> io::Error {
+fn with_context(what: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{what}: {error}"))
 }
 
-/// Tells the node, or standard error if there is no node to talk to.
+/// Reports an error to the node, or to standard error if there is no node.
 pub(super) fn refuse(error: &str) -> u8 {
     let node = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).map(File::from);
     let line = serde_json::to_vec(&Reply::Failed { error: error.to_owned() });
@@ -182,7 +187,7 @@ pub(super) fn refuse(error: &str) -> u8 {
         node.write_all(&line).is_ok()
     });
     if !sent {
-        complain(error);
+        print_error(error);
     }
     EXIT_BROKEN
 }

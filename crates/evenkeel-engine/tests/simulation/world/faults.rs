@@ -1,4 +1,4 @@
-//! What goes wrong.
+//! Injects faults.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,15 +10,15 @@ use evenkeel_store::Scope;
 use super::World;
 use crate::body::Time as _;
 
-/// While something is wrong, this often.
-const SAID_EVERY: Duration = Duration::from_secs(1);
+/// Interval of overrides during a fault.
+const OVERRIDE_EVERY: Duration = Duration::from_secs(1);
 
-/// Changes that all loops of a node together may try while the disk is full.
-const TRIES_A_SECOND_MAX: u64 = 20;
+/// Writes that all loops of a node together may try per second while the disk is full.
+const TRIES_PER_SECOND_MAX: u64 = 20;
 
 impl World {
-    /// One fault, of a kind that the scenario has.
-    pub(super) async fn misfortune(&mut self, scope: &Scope) {
+    /// Injects one fault of a kind that the scenario has, and waits for its end.
+    pub(super) async fn inject_fault(&mut self, scope: &Scope) {
         let mut kinds = Vec::new();
         if self.scenario.faults.crashes {
             kinds.extend(["crash", "restart", "drain"]);
@@ -41,7 +41,7 @@ impl World {
         match kinds[self.chance.bits() as usize % kinds.len()] {
             "crash" => {
                 self.kill(index);
-                self.meanwhile(scope, long).await;
+                self.wait_with_overrides(scope, long).await;
                 self.start(index).await;
             }
             "restart" => {
@@ -59,7 +59,7 @@ impl World {
                 for node in &self.nodes {
                     node.link.down.store(true, Ordering::Relaxed);
                 }
-                self.meanwhile(scope, long).await;
+                self.wait_with_overrides(scope, long).await;
                 for node in &self.nodes {
                     node.link.down.store(false, Ordering::Relaxed);
                 }
@@ -67,7 +67,7 @@ impl World {
             "full" => self.full_disk(scope, long).await,
             "partition" => {
                 self.nodes[index].link.down.store(true, Ordering::Relaxed);
-                self.meanwhile(scope, long).await;
+                self.wait_with_overrides(scope, long).await;
                 self.nodes[index].link.down.store(false, Ordering::Relaxed);
             }
             "flaky" => {
@@ -77,14 +77,14 @@ impl World {
                 {
                     rate.store(value, Ordering::Relaxed);
                 }
-                self.meanwhile(scope, long).await;
+                self.wait_with_overrides(scope, long).await;
                 for rate in [&link.fail, &link.lose_answer, &link.late_commit] {
                     rate.store(0, Ordering::Relaxed);
                 }
             }
             "freeze" => {
                 self.nodes[index].link.frozen.store(true, Ordering::Relaxed);
-                self.meanwhile(scope, long).await;
+                self.wait_with_overrides(scope, long).await;
                 self.nodes[index].link.thaw();
             }
             "clock" => {
@@ -95,7 +95,7 @@ impl World {
         }
     }
 
-    /// The disk of the database is full. Loops try again, but not all the time.
+    /// Fills the database's disk. Loops must retry with a backoff.
     async fn full_disk(&mut self, scope: &Scope, long: Duration) {
         let refused = |world: &Self| -> u64 {
             world.nodes.iter().map(|node| node.link.refused.load(Ordering::Relaxed)).sum()
@@ -105,23 +105,23 @@ impl World {
         };
         let before = refused(self);
         set(self, true);
-        self.meanwhile(scope, long).await;
+        self.wait_with_overrides(scope, long).await;
         set(self, false);
         let tries = refused(self) - before;
-        let most = TRIES_A_SECOND_MAX * (long.as_secs() + 2) * self.nodes.len() as u64;
+        let most = TRIES_PER_SECOND_MAX * (long.as_secs() + 2) * self.nodes.len() as u64;
         if tries > most {
-            let words = format!("{tries} changes were tried on a full disk in {long:?}");
-            self.too_eager.push(words);
+            let violation = format!("{tries} writes were tried on a full disk in {long:?}");
+            self.retry_violations.push(violation);
         }
     }
 
-    /// Time passes while something is wrong, and people say things about runs.
-    async fn meanwhile(&mut self, scope: &Scope, long: Duration) {
-        let until = self.time.truth() + long;
-        while self.scenario.words && self.time.truth() + SAID_EVERY < until {
-            tokio::time::sleep(SAID_EVERY).await;
-            self.somebody_says(scope).await;
+    /// Waits while a fault lasts; meanwhile, clients override outcomes.
+    async fn wait_with_overrides(&mut self, scope: &Scope, long: Duration) {
+        let until = self.time.true_time() + long;
+        while self.scenario.overrides && self.time.true_time() + OVERRIDE_EVERY < until {
+            tokio::time::sleep(OVERRIDE_EVERY).await;
+            self.override_outcomes(scope).await;
         }
-        tokio::time::sleep(until.saturating_sub(self.time.truth())).await;
+        tokio::time::sleep(until.saturating_sub(self.time.true_time())).await;
     }
 }

@@ -1,0 +1,213 @@
+//! Checks `on_lost_worker: fail`, and skips recorded while the end of a run could not be stored.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use evenkeel_core::advance::SkipReason;
+use evenkeel_core::attempt::{AttemptStatus, Outcome as Ended};
+use evenkeel_core::job::OnLostWorker;
+use evenkeel_core::misfire::MisfirePolicy;
+use evenkeel_core::overlap::OverlapPolicy;
+use evenkeel_core::schedule::{Interval, Once};
+use evenkeel_core::{AttemptKey, Definition, JobNo, Schedule, Span, Timestamp};
+use evenkeel_engine::Engine;
+use evenkeel_store::{Attempt, AttemptFilter, AttemptStore, PageRequest};
+
+use crate::body::BodyRecord;
+use crate::checker::Evidence;
+use crate::faulty::Link;
+use crate::small_cluster::{SmallCluster, job, run_paused};
+
+/// A result stored within this time counts as stored at once.
+const AT_ONCE: Span = Span::from_millis(1_200);
+
+/// With `on_lost_worker: fail`, a run has a second body only if the first failed without being
+/// cancelled, and a run whose body was cut off has ended. Runs requeued by an override are not
+/// checked.
+pub fn at_most_once_attempts_run_once(
+    evidence: &Evidence<'_>,
+    runs: &[Attempt],
+    violations: &mut Vec<String>,
+) {
+    let fails = |job: &JobNo| {
+        let planned = evidence.plan.iter().find(|planned| planned.job == *job);
+        planned.is_some_and(|planned| planned.definition.on_lost_worker == OnLostWorker::Fail)
+    };
+    let said: BTreeSet<AttemptKey> =
+        evidence.overrides.iter().map(|change| change.key.first_attempt()).collect();
+    let mut bodies: BTreeMap<AttemptKey, Vec<&BodyRecord>> = BTreeMap::new();
+    for body in evidence.records.iter().filter(|body| fails(&body.key.job_no)) {
+        bodies.entry(body.key.first_attempt()).or_default().push(body);
+    }
+    bodies.retain(|run, _| !said.contains(run));
+    let stored: BTreeMap<AttemptKey, AttemptStatus> =
+        runs.iter().map(|run| (run.key, run.status)).collect();
+    for mut bodies in bodies.into_values() {
+        bodies.sort_by_key(|body| body.began);
+        for pair in bodies.windows(2) {
+            let failed = pair[0].outcome.is_some_and(Ended::is_failure);
+            if !failed || pair[0].key == pair[1].key {
+                violations.push(format!("a run that may start once started again: {pair:?}"));
+            }
+        }
+        let cut_off = bodies.last().filter(|body| body.outcome.is_none());
+        let status = cut_off.and_then(|body| stored.get(&body.key));
+        if status.is_some_and(|status| *status == AttemptStatus::Pending) {
+            violations.push(format!("a run that may start once waits to start again: {bodies:?}"));
+        }
+    }
+}
+
+/// Times skipped as overlapping had an active earlier run. With store faults, a result may be
+/// stored between the decision to skip and its record; a separate test covers that case.
+pub fn skipped_times_overlapped(
+    evidence: &Evidence<'_>,
+    runs: &[Attempt],
+    violations: &mut Vec<String>,
+) {
+    // With clock steps and overrides, stored times do not show when a body ended.
+    let faults = evidence.scenario.faults;
+    if faults.time || faults.delay_changes() || evidence.scenario.overrides {
+        return;
+    }
+    // For times that waited for a run, only the store knows about the overlap.
+    let skips = |definition: &Definition| {
+        definition.overlap == OverlapPolicy::Skip && definition.misfire != MisfirePolicy::All
+    };
+    let plan = evidence.plan.iter().filter(|planned| skips(&planned.definition));
+    overlaps_are_true(runs, &plan.map(|planned| planned.job).collect(), violations);
+}
+
+/// For each skip record with reason `overlap`, a run was active between the skipped times and the
+/// decision, or ended a moment before.
+fn overlaps_are_true(runs: &[Attempt], judged: &BTreeSet<JobNo>, violations: &mut Vec<String>) {
+    // The scheduled time of each run and until when it was active, according to the store.
+    let mut active: BTreeMap<JobNo, BTreeMap<AttemptKey, (Timestamp, Timestamp)>> = BTreeMap::new();
+    for run in runs.iter().filter(|run| run.skipped.is_none()) {
+        let ended = run.finished_at.unwrap_or(Timestamp::MAX);
+        let of_job = active.entry(run.key.job_no).or_default();
+        let known = of_job.entry(run.key.first_attempt()).or_insert((run.key.scheduled_at, ended));
+        known.1 = known.1.max(ended);
+    }
+    for run in runs.iter().filter(|run| judged.contains(&run.key.job_no)) {
+        let Some(skip) = run.skipped.filter(|skip| skip.reason == SkipReason::Overlap) else {
+            continue;
+        };
+        let decided_at = run.finished_at.unwrap_or(skip.to);
+        let stands_in_the_way = |(scheduled_at, ended): &(Timestamp, Timestamp)| {
+            *scheduled_at <= decided_at && ended.saturating_add(AT_ONCE) >= skip.from
+        };
+        let others = active.get(&run.key.job_no);
+        if !others.is_some_and(|others| others.values().any(stands_in_the_way)) {
+            violations.push(format!(
+                "{:?} was skipped as overlapping, but no run was active: {skip:?}",
+                run.key
+            ));
+        }
+    }
+}
+
+#[test]
+fn due_time_does_not_overlap_a_run_whose_end_could_not_be_stored() {
+    for half_seconds in 0..10 {
+        run_paused(async {
+            let link = Arc::new(Link::default());
+            let cluster = SmallCluster {
+                link: Some(Arc::clone(&link)),
+                ..SmallCluster::new(Duration::from_secs(1))
+            };
+            let every = Schedule::Interval(Interval::new(Span::from_secs(5), None).unwrap());
+            let no = cluster.register(job(every, 1_000)).await;
+            let _one = cluster.start("one", 4).await;
+            tokio::time::sleep(Duration::from_millis(60_000 + half_seconds * 500)).await;
+            link.down.store(true, Ordering::Relaxed);
+            tokio::time::sleep(Duration::from_secs(20)).await;
+            link.down.store(false, Ordering::Relaxed);
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            let (scope, page) = (cluster.scope().await, PageRequest::first(1000));
+            let listed =
+                cluster.model.list_attempts(&scope, AttemptFilter::default(), page).await.unwrap();
+            let mut violations = Vec::new();
+            overlaps_are_true(&listed.items, &BTreeSet::from([no]), &mut violations);
+            assert!(violations.is_empty(), "{half_seconds}: {violations:?}");
+        });
+    }
+}
+
+/// Starts a run of about an hour that may start once, and would be retried after a failure.
+async fn begin(cluster: &SmallCluster) -> (Engine, AttemptKey) {
+    let hour = job(Schedule::Once(Once::NOW), 3_600_000);
+    cluster.register(Definition { on_lost_worker: OnLostWorker::Fail, ..hour }).await;
+    let engine = cluster.start("one", 4).await;
+    let node = engine.context().unwrap().node;
+    loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        if let Some(owned) = cluster.model.list_owned(node, 9).await.unwrap().first() {
+            return (engine, owned.key);
+        }
+    }
+}
+
+/// Asserts half a day later that the run failed for this reason and did not start again.
+async fn failed(cluster: &SmallCluster, key: AttemptKey, error: &str, crashes: u16) {
+    tokio::time::sleep(Duration::from_secs(12 * 3600)).await;
+    let run = cluster.model.get_attempt(&cluster.scope().await, key).await.unwrap().unwrap();
+    assert_eq!((run.status, run.crashes), (AttemptStatus::Failed, crashes), "{run:?}");
+    assert_eq!(run.results.error.as_deref(), Some(error));
+    assert_eq!(run.key.attempt, evenkeel_core::AttemptNo::FIRST);
+    assert_eq!(cluster.seen.lock().unwrap().runs, 1);
+}
+
+#[test]
+fn at_most_once_run_fails_when_its_node_drains() {
+    run_paused(async {
+        let cluster = SmallCluster::new(Duration::from_secs(1));
+        let (one, key) = begin(&cluster).await;
+        let _two = cluster.start("two", 4).await;
+        one.drain(Duration::from_secs(2)).await;
+        failed(&cluster, key, "node one shut down before its body ended", 0).await;
+    });
+}
+
+#[test]
+fn at_most_once_run_fails_when_its_node_dies() {
+    run_paused(async {
+        let cluster = SmallCluster::new(Duration::from_secs(1));
+        let (one, key) = begin(&cluster).await;
+        drop(one);
+        let _two = cluster.start("two", 4).await;
+        failed(&cluster, key, "node one died while it ran; 1 node lost in all", 1).await;
+    });
+}
+
+#[test]
+fn at_most_once_run_fails_when_its_node_restarts() {
+    run_paused(async {
+        let cluster = SmallCluster::new(Duration::from_secs(1));
+        let (one, key) = begin(&cluster).await;
+        drop(one);
+        let _again = cluster.start("one", 4).await;
+        failed(&cluster, key, "node one died while it ran; 1 node lost in all", 1).await;
+    });
+}
+
+#[test]
+fn at_most_once_run_fails_when_its_node_loses_the_store() {
+    for lasts in [10, 600] {
+        run_paused(async {
+            let link = Arc::new(Link::default());
+            let cluster = SmallCluster {
+                link: Some(Arc::clone(&link)),
+                ..SmallCluster::new(Duration::from_secs(1))
+            };
+            let (_one, key) = begin(&cluster).await;
+            link.down.store(true, Ordering::Relaxed);
+            tokio::time::sleep(Duration::from_secs(lasts)).await;
+            link.down.store(false, Ordering::Relaxed);
+            failed(&cluster, key, "node one lost contact with the store and ended its body", 0)
+                .await;
+        });
+    }
+}
