@@ -20,13 +20,13 @@ SELECT coalesce(sum(t.job_count), 0)::int8, coalesce(sum(t.paused), 0)::int8,
 -- The jobs of all tenants in this slot and the slots before it, up to a bound: how many are due, how many
 -- are not, and of due ones with blackouts what decides whether those hold them.
 SELECT s.is_due, count(*), CASE WHEN s.held THEN s.definition END,
-       CASE WHEN s.held THEN s.average_us END, {now}, CASE WHEN s.held THEN s.next_at END
+       CASE WHEN s.held THEN s.average_us END, {statement_time}, CASE WHEN s.held THEN s.next_at END
   FROM (SELECT d.*, j.definition,
                coalesce(d.is_due AND strpos(j.definition, '"blackout_periods"') > 0, false) AS held
-          FROM (SELECT s.*, s.live = 0 AND s.next_at <= {now} AS is_due
+          FROM (SELECT s.*, s.live = 0 AND s.next_at <= {statement_time} AS is_due
                   FROM generate_series(0, 255) AS h(shard)
                  CROSS JOIN LATERAL (SELECT job_no, live, next_at, average_us FROM job_state
-                                      WHERE shard = h.shard AND slot <= ({now} / 900000000)::int4
+                                      WHERE shard = h.shard AND slot <= ({statement_time} / 900000000)::int4
                                       LIMIT $1) AS s
                  LIMIT $1) AS d
           LEFT JOIN LATERAL (SELECT definition FROM job
@@ -35,10 +35,10 @@ SELECT s.is_due, count(*), CASE WHEN s.held THEN s.definition END,
 
 -- :name job_counts
 -- How many of the jobs of `c` are in which state. Due ones with blackouts (7) come with what decides it.
-SELECT {status} AS status, count(*), CASE WHEN {held} THEN j.definition END,
-       CASE WHEN {held} THEN s.average_us END, {now}, CASE WHEN {held} THEN s.next_at END
+SELECT {list_jobs_status} AS status, count(*), CASE WHEN {list_jobs_held} THEN j.definition END,
+       CASE WHEN {list_jobs_held} THEN s.average_us END, {statement_time}, CASE WHEN {list_jobs_held} THEN s.next_at END
   FROM c
  CROSS JOIN LATERAL (SELECT * FROM job WHERE job.job_no = c.job_no LIMIT 1) AS j
  CROSS JOIN LATERAL (SELECT * FROM job_state WHERE job_state.job_no = c.job_no LIMIT 1) AS s
- WHERE j.tenant_no = $1::int4 AND j.state <> {job.deleted}
+ WHERE j.tenant_no = :tenant::int8::int4 AND j.state <> {job.deleted}
  GROUP BY 1, 3, 4, 5, 6

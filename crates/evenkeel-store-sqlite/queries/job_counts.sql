@@ -1,25 +1,25 @@
 -- Counts of jobs by state.
 
 -- :name all_job_counts
--- Kept counts of all tenants; what runs, as the nodes said last; and what waits or is over, counted
--- up to a bound.
+-- The stored counts of all tenants; the running attempts that the nodes reported last; and the jobs
+-- that wait or have ended, counted up to a limit.
 SELECT coalesce(sum(t.job_count), 0), coalesce(sum(t.paused), 0), coalesce(sum(t.cancelled), 0),
        (SELECT coalesce(sum(r.running), 0) FROM node n CROSS JOIN run_stats_running r
-        ON r.node_no = n.node_no WHERE n.state IN (0, 1)),
+        ON r.node_no = n.node_no WHERE n.state IN ({nodes.in_cluster})),
        (SELECT count(*) FROM (SELECT 1 FROM ready LIMIT ?1))
            + (SELECT count(*) FROM (SELECT 1 FROM delayed_attempt LIMIT ?1)),
        e.completed, e.failed, e.cancelled, e.unborn, e.looked_at
 FROM tenant t, (
-    SELECT count(*) FILTER (WHERE live = 0 AND last_status IN (2, 7)) AS completed,
-           count(*) FILTER (WHERE live = 0 AND last_status IN (3, 5)) AS failed,
-           count(*) FILTER (WHERE live = 0 AND last_status IN (4, 8)) AS cancelled,
+    SELECT count(*) FILTER (WHERE live = 0 AND last_status IN ({attempts.succeeded})) AS completed,
+           count(*) FILTER (WHERE live = 0 AND last_status IN ({attempts.failed})) AS failed,
+           count(*) FILTER (WHERE live = 0 AND last_status IN ({attempt.cancelled}, {attempt.superseded})) AS cancelled,
            count(*) FILTER (WHERE live = 0 AND last_status IS NULL) AS unborn,
            count(*) AS looked_at
     FROM (SELECT live, last_status FROM job_state WHERE slot IS NULL AND active = 1 LIMIT ?1)) e
 
 -- :name all_job_counts_due
--- The jobs of all tenants in this slot (?2 is now) and the slots before it, up to a bound: how many are
--- due, how many are not, and of due ones with blackouts what decides whether those hold them.
+-- The jobs of all tenants in this slot (?2 is now) and in earlier slots, up to a limit, grouped by whether
+-- they are due. For due jobs with blackouts it returns what decides whether a blackout holds them.
 SELECT s.live = 0 AND s.next_at <= ?2 AS is_due, CASE WHEN s.held THEN s.definition END AS held,
        CASE WHEN s.held THEN s.next_at END AS next_at,
        CASE WHEN s.held THEN s.average_us END AS average_us, count(*) AS jobs
@@ -35,10 +35,11 @@ FROM (
 GROUP BY 1, 2, 3, 4
 
 -- :name job_counts
--- How many of the jobs of `c` are in which state. Due ones with blackouts (7) come with what decides it.
-SELECT {status} AS status, CASE WHEN {held} THEN j.definition END AS held,
-       CASE WHEN {held} THEN s.next_at END AS next_at,
-       CASE WHEN {held} THEN s.average_us END AS average_us, count(*) AS jobs
+-- Counts the jobs of `c` by status. For due jobs with blackouts (status 7) it returns what decides whether
+-- a blackout holds them.
+SELECT {list_jobs_status} AS status, CASE WHEN {list_jobs_held} THEN j.definition END AS held,
+       CASE WHEN {list_jobs_held} THEN s.next_at END AS next_at,
+       CASE WHEN {list_jobs_held} THEN s.average_us END AS average_us, count(*) AS jobs
 FROM c CROSS JOIN job j ON j.job_no = c.job_no CROSS JOIN job_state s ON s.job_no = c.job_no
-WHERE j.tenant_no = ?1 AND j.state <> 3
+WHERE j.tenant_no = :tenant AND j.state <> {job.deleted}
 GROUP BY 1, 2, 3, 4

@@ -3,13 +3,16 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Returns the names in all `sql!("name")` in the sources of the crate in `folder`.
+use evenkeel_store::LIST_SECTIONS;
+
+/// Returns the names in all `sql!("name")` in the sources of the crate in `folder`, and those of the
+/// sections that job lists use.
 ///
 /// # Panics
 ///
 /// Panics if the sources can't be read.
 pub fn used_statements(folder: &str) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
+    let mut names: BTreeSet<String> = LIST_SECTIONS.map(str::to_owned).into();
     collect(&Path::new(folder).join("src"), &mut names);
     names
 }

@@ -21,7 +21,6 @@ mod event_ring;
 mod events;
 mod jobs;
 mod limits;
-mod listing;
 mod lists;
 mod load_profiles;
 mod nodes;
@@ -84,12 +83,11 @@ pub use limits::{
     LimitQueue, LimitStore, LimitTerms, Permit, RELEASE_SCAN_MAX, RELEASED_MAX, ReleaseStep,
     Released,
 };
-pub use listing::{
-    IndexScan, LABEL_BYTES_MAX, LABELS_MAX, ListIndex, ListPosition, ListWalk, SlotPart, WalkPath,
-    labels_of, status_when_due,
-};
 pub use lists::{
-    Activity, COUNTED_MAX, JobCounts, JobCursor, JobFilter, JobSort, LIST_SCAN_MAX, SortBy,
+    Activity, COUNTED_MAX, FindSection, HeldJob, IndexScan, JobCounts, JobCursor, JobFilter,
+    JobSort, LABEL_BYTES_MAX, LABELS_MAX, LIST_SCAN_MAX, LIST_SECTIONS, ListIndex, ListPosition,
+    ListProbe, ListQuery, ListRow, ListValue, ListedJob, SlotPart, SortBy, labels_of, list_jobs,
+    passing_statement, without_waiting,
 };
 pub use load_profiles::{LoadProfiles, ProfileLoad};
 pub use nodes::{Joined, Member, NewNode, NodeState, NodeStore, Ping, Pinged, Roles};

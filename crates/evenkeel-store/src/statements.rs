@@ -49,7 +49,7 @@ impl Statements {
         let mut included: HashMap<&str, String> =
             constants.iter().map(|(name, value)| (*name, value.clone())).collect();
         for fragment in sections.iter().filter(|section| section.is_fragment) {
-            let text = include(fragment.text.trim_end(), &included);
+            let text = include(without_comment(fragment.text).trim_end(), &included);
             assert!(included.insert(fragment.name, text).is_none(), "{} twice", fragment.name);
         }
         let mut statements = HashMap::new();
@@ -109,6 +109,14 @@ fn section_of(text: &'static str) -> Section {
     Section { name, parameters, text: body, is_fragment }
 }
 
+/// Removes the comment lines at the start of a fragment.
+fn without_comment(mut text: &str) -> &str {
+    while text.starts_with("--") {
+        text = text.split_once('\n').map_or("", |(_, rest)| rest);
+    }
+    text
+}
+
 fn include(text: &str, included: &HashMap<&str, String>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -140,7 +148,6 @@ fn is_code_name(text: &str) -> bool {
     name.split_once('.').is_some_and(|(kind, code)| is_word(kind) && is_word(code))
 }
 
-/// Replaces `:name` by the number of that parameter. Casts (`::int8`) and comments stay as they are.
 fn number_parameters(section: &Section, text: &str, placeholder: Placeholder) -> String {
     if section.parameters.is_empty() {
         return text.to_owned();
@@ -149,6 +156,32 @@ fn number_parameters(section: &Section, text: &str, placeholder: Placeholder) ->
         Placeholder::Dollar => '$',
         Placeholder::Question => '?',
     };
+    replace_parameters(text, |name| {
+        let number = section.parameters.iter().position(|known| *known == name);
+        let number = number.unwrap_or_else(|| {
+            panic!("statement {} does not list its parameter {name}", section.name)
+        });
+        format!("{mark}{}", number + 1)
+    })
+}
+
+/// Numbers the parameters of a statement that was put together from sections without lists: `$1` is
+/// the first name that occurs, and so on. Also returns the names in this order.
+pub fn number_by_occurrence(text: &str) -> (String, Vec<String>) {
+    let mut names: Vec<String> = Vec::new();
+    let numbered = replace_parameters(text, |name| {
+        let known = names.iter().position(|known| known == name);
+        let number = known.unwrap_or_else(|| {
+            names.push(name.to_owned());
+            names.len() - 1
+        });
+        format!("${}", number + 1)
+    });
+    (numbered, names)
+}
+
+/// Replaces each `:name`. Casts (`::int8`) and comments stay as they are.
+fn replace_parameters(text: &str, mut replacement: impl FnMut(&str) -> String) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
         let (code, comment) = line.split_at(line.find("--").unwrap_or(line.len()));
@@ -165,13 +198,7 @@ fn number_parameters(section: &Section, text: &str, placeholder: Placeholder) ->
                 out.push(':');
                 rest = after;
             } else {
-                let name = &after[..length];
-                let number = section.parameters.iter().position(|known| *known == name);
-                let number = number.unwrap_or_else(|| {
-                    panic!("statement {} does not list its parameter {name}", section.name)
-                });
-                out.push(mark);
-                out.push_str(&(number + 1).to_string());
+                out.push_str(&replacement(&after[..length]));
                 rest = &after[length..];
             }
         }
@@ -186,7 +213,7 @@ mod tests {
     use super::*;
 
     const FILE: &str = "-- Everything about jobs.\n\n\
-        -- :fragment columns\njob_no, name\n\n\
+        -- :fragment columns\n-- Of one job.\njob_no, name\n\n\
         -- :name get (tenant, id)\n-- Finds one: by its id.\n\
         SELECT {columns}, '12:30' FROM job WHERE t = :tenant::int4 AND id = :id AND s = {deleted};\n\n\
         -- :name change (\n--   id, name,\n--   note\n-- )\nUPDATE job SET name = :name, note = :note WHERE id = :id;\n\n\
@@ -228,5 +255,12 @@ mod tests {
     #[should_panic(expected = "does not list its parameter b")]
     fn an_unlisted_parameter_is_refused() {
         Statements::read(&["-- :name x (a)\nSELECT :a, :b;\n"], Placeholder::Dollar, &[]);
+    }
+
+    #[test]
+    fn parameters_without_a_list_are_numbered_by_occurrence() {
+        let (text, names) = number_by_occurrence("SELECT :b::int8, :a -- not :c\n, :b, '12:30';");
+        assert_eq!(text, "SELECT $1::int8, $2 -- not :c\n, $1, '12:30';");
+        assert_eq!(names, ["b", "a"]);
     }
 }

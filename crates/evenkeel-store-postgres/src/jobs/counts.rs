@@ -1,36 +1,41 @@
-//! How many jobs are in which state.
+//! Counts of jobs by status.
 
+use evenkeel_core::Slot;
 use evenkeel_core::status::JobStatus;
-use evenkeel_core::{Slot, Span, Timestamp};
-use evenkeel_store::{JobCounts, LIST_SCAN_MAX, Scope, SlotLoad, StoreError, status_when_due};
+use evenkeel_store::{
+    JobCounts, JobFilter, JobSort, LIST_SCAN_MAX, ListIndex, Scope, SlotLoad, StoreError,
+};
 use tokio_postgres::Row;
 
-use super::list::kept_count;
-use super::list_statements::{counting, counting_due};
+use super::list::{List, held_job, total};
 use crate::PostgresStore;
 use crate::connection::Connection;
 use crate::error::Tried;
 use crate::rows::{count, get};
+use crate::sql::statement;
 
-/// How many jobs are in which state. Those that only wait for their next time are what the others
-/// leave.
+/// Counts the jobs of a tenant. Jobs that wait for their next time are the total without all others.
 pub(super) async fn job_counts(
     store: &PostgresStore,
     scope: &Scope,
 ) -> Result<JobCounts, StoreError> {
     store
         .api
-        .run(scope.tenant.0, |connection, tenant| async move {
-            let total = kept_count(&connection, *tenant).await?;
+        .run(scope.tenant, |connection, tenant| async move {
+            let (tenant, filter) = (*tenant, JobFilter::default());
+            let sort = JobSort::default();
+            let list = List { connection: &connection, tenant, filter: &filter, sort };
+            let total = total(&connection, tenant).await?;
             let mut counts = JobCounts { total, ..JobCounts::default() };
-            let rows = connection.rows(&counting(), &[&*tenant]).await?;
+            let rows = list.run(&counting_statement(), &[]).await?;
             let mut others = 0;
             for row in &rows {
                 counts.is_estimate |= get::<bool>(row, 0)?;
                 // Without a job in any of these states there is only the first column.
                 let Some(status) = get::<Option<i32>>(row, 1)? else { continue };
                 let known = usize::try_from(status).ok().and_then(|code| JobStatus::ALL.get(code));
-                let status = held_status(row, 3, 6)?.or(known.copied());
+                let held = held_job(row, 3, 6)?.map(|held| held.status());
+                let status = held.or(known.copied());
                 let Some(status) = status.filter(|status| *status != JobStatus::Scheduled) else {
                     continue;
                 };
@@ -43,22 +48,30 @@ pub(super) async fn job_counts(
         .await
 }
 
-/// The state of a due job with blackouts, if the row is about one: its definition, average and the
-/// time it is are in the columns from `first` on.
-pub(super) fn held_status(row: &Row, first: usize, next_at: usize) -> Tried<Option<JobStatus>> {
-    let Some(definition) = get::<Option<String>>(row, first)? else { return Ok(None) };
-    let seen: Option<i64> = get(row, first + 1)?;
-    let seen = seen.map(|micros| Span::from_micros(micros.unsigned_abs()));
-    let now = Timestamp::from_micros(get(row, first + 2)?);
-    let next_at = Timestamp::from_micros(get(row, next_at)?);
-    Ok(Some(status_when_due(&definition, next_at, seen, now)))
+/// Returns the statement that counts the jobs in each state but `scheduled`. Its columns: whether there
+/// may be more jobs than were read, the state, the count, and the rest for [`held_job`].
+fn counting_statement() -> String {
+    let indexes = [ListIndex::Running, ListIndex::Pending, ListIndex::Paused, ListIndex::Ended];
+    let jobs =
+        indexes.map(|index| format!("SELECT job_no FROM (\n{}) AS f", index.jobs(statement)));
+    let scanned = indexes.map(|index| match index.scanned(statement) {
+        Some(scanned) => format!("(\n{scanned})"),
+        None => format!("(SELECT count(*) FROM (\n{}) AS f)", index.jobs(statement)),
+    });
+    let counts = sql!("job_counts");
+    format!(
+        "WITH scanned (n) AS MATERIALIZED (SELECT greatest({})), c AS MATERIALIZED (\n{})
+         SELECT l.n > {LIST_SCAN_MAX}, p.* FROM scanned l LEFT JOIN (\n{counts}) AS p ON true",
+        scanned.join(", "),
+        jobs.join(" UNION "),
+    )
 }
 
 pub(super) async fn all_job_counts(store: &PostgresStore) -> Result<JobCounts, StoreError> {
     store
         .api
         .run(i64::from(LIST_SCAN_MAX) + 1, |connection, bound| async move {
-            let (due, looked_at) = all_due(&connection, *bound).await?;
+            let (due, scanned) = all_due(&connection, *bound).await?;
             let sql = sql!("all_job_counts");
             let row = connection.row(sql, &[&*bound]).await?;
             let over: Vec<i64> = get(&row, 5)?;
@@ -73,21 +86,22 @@ pub(super) async fn all_job_counts(store: &PostgresStore) -> Result<JobCounts, S
                 failed: over(1),
                 ..JobCounts::default()
             };
-            Ok(counts.with_rest(over(4).max(looked_at)))
+            Ok(counts.with_rest(over(4).max(scanned)))
         })
         .await
 }
 
-/// How many jobs of all tenants are due, and how many were looked at for that.
+/// Counts the due jobs of all tenants, and the jobs that were read for this.
 async fn all_due(connection: &Connection, bound: i64) -> Tried<(u64, u64)> {
-    let (mut due, mut looked_at) = (0, 0);
-    for row in &connection.rows(&counting_due(), &[&bound]).await? {
+    let (mut due, mut scanned) = (0, 0);
+    for row in &connection.rows(sql!("all_job_counts_due"), &[&bound]).await? {
         let jobs = count(row, 1)?;
-        let is_held = held_status(row, 2, 5)? == Some(JobStatus::Scheduled);
-        looked_at += jobs;
+        let is_held =
+            held_job(row, 2, 5)?.is_some_and(|held| held.status() == JobStatus::Scheduled);
+        scanned += jobs;
         due += if get(row, 0)? && !is_held { jobs } else { 0 };
     }
-    Ok((due, looked_at))
+    Ok((due, scanned))
 }
 
 pub(super) async fn slot_loads(

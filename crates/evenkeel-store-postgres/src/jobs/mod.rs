@@ -4,7 +4,6 @@ mod commands;
 mod counts;
 mod labels;
 mod list;
-mod list_statements;
 mod purge;
 mod read;
 mod register;

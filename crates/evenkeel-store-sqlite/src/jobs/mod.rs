@@ -1,6 +1,9 @@
 //! Jobs: registering, reading, listing, and commands on them.
 
 pub(crate) mod commands;
+mod counts;
+mod labels;
+mod list;
 mod purge;
 pub(crate) mod read;
 pub(crate) mod register;
@@ -14,9 +17,9 @@ use evenkeel_store::{
     Now, Page, PageRequest, Registered, Scope, SlotLoad, StoreError, Trigger, Triggered,
 };
 
+use crate::SqliteStore;
 use crate::connection::clock::system_time;
 use crate::connection::urgency::Urgency::{Batch, Command};
-use crate::{SqliteStore, lists};
 
 #[async_trait]
 impl JobStore for SqliteStore {
@@ -74,7 +77,7 @@ impl JobStore for SqliteStore {
         page: PageRequest<JobCursor>,
     ) -> Result<Page<Job, JobCursor>, StoreError> {
         let (tenant, filter) = (scope.tenant, filter.clone());
-        self.readers.read(move |db| lists::list(db, tenant, &filter, sort, page)).await
+        self.readers.read(move |db| list::list(db, tenant, &filter, sort, page)).await
     }
 
     async fn apply_commands(
@@ -126,11 +129,11 @@ impl JobStore for SqliteStore {
 
     async fn job_counts(&self, scope: &Scope) -> Result<JobCounts, StoreError> {
         let tenant = scope.tenant;
-        self.readers.read(move |db| lists::job_counts(db, tenant)).await
+        self.readers.read(move |db| counts::job_counts(db, tenant)).await
     }
 
     async fn all_job_counts(&self) -> Result<JobCounts, StoreError> {
-        self.engine_readers.read(lists::all_job_counts).await
+        self.engine_readers.read(counts::all_job_counts).await
     }
 
     async fn trigger(

@@ -3,8 +3,8 @@
 use evenkeel_core::Timestamp;
 use evenkeel_core::condition::Level;
 use evenkeel_store::{
-    Activity, Job, JobCounts, JobCursor, JobFilter, JobSort, ListPosition, Page, PageRequest,
-    Scope, SortBy, labels_of,
+    Job, JobCounts, JobCursor, JobFilter, JobSort, ListPosition, ListedJob, Page, PageRequest,
+    Scope, SortBy,
 };
 
 use super::data::{Data, count};
@@ -52,32 +52,8 @@ impl Data {
     }
 
     fn passes(&self, job: &Job, filter: &JobFilter, now: Timestamp) -> bool {
-        let is = |wanted: &Option<String>, found: Option<&str>| {
-            wanted.is_none() || wanted.as_deref() == found
-        };
-        let starts = |prefix: &Option<String>, found: Option<&str>| match (prefix, found) {
-            (Some(prefix), Some(text)) => text.starts_with(prefix),
-            (prefix, None) => prefix.is_none(),
-            (None, Some(_)) => true,
-        };
-        let about = &job.about;
-        let labels = labels_of(about);
-        let level = self.watch.level(job.no).unwrap_or(Level::Ok);
-        starts(&filter.name_prefix, about.name.as_deref())
-            && is(&filter.source_id, about.source_id.as_deref())
-            && starts(&filter.source_prefix, about.source_id.as_deref())
-            && filter.status.is_none_or(|status| status == job.status(now))
-            && filter.condition.is_none_or(|wanted| wanted == level)
-            && is(&filter.executor, Some(&job.definition.executor.kind))
-            && filter.lane.is_none_or(|lane| lane == job.definition.lane)
-            && filter.metadata.iter().all(|label| labels.contains(label))
-            && (filter.target.is_none() || filter.target == about.target)
-            && filter.active_attempts.is_none_or(|wanted| match wanted {
-                Activity::Waits => job.live > 0 && job.facts().running == 0,
-                Activity::Runs => job.facts().running > 0,
-            })
-            && filter.next_from.is_none_or(|from| job.next_at.is_some_and(|at| at >= from))
-            && filter.next_before.is_none_or(|before| job.next_at.is_some_and(|at| at < before))
+        let condition = self.watch.level(job.no).unwrap_or(Level::Ok);
+        filter.passes(&ListedJob { job, condition, now })
     }
 
     pub fn job_counts(&self, scope: &Scope, now: Timestamp) -> JobCounts {

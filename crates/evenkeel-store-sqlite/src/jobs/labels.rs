@@ -32,7 +32,7 @@ pub(crate) fn write(
 ) -> Answer<()> {
     for (key, value) in labels_of(about) {
         connection
-            .prepare_cached(sql!("register_label"))?
+            .prepare_cached(sql!("register_labels"))?
             .execute(params![tenant.0, key, value, job.0])?;
     }
     Ok(())

@@ -1,0 +1,177 @@
+//! The statements of job lists. [`evenkeel_store::list_jobs`] decides which of them run.
+
+use evenkeel_core::{JobNo, Span, TenantNo, Timestamp};
+use evenkeel_store::{
+    FindSection, HeldJob, IndexScan, Job, JobCursor, JobFilter, JobSort, ListIndex, ListPosition,
+    ListProbe, ListQuery, ListRow, ListValue, Page, PageRequest, SlotPart, passing_statement,
+    without_waiting,
+};
+use rusqlite::types::Value;
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, params};
+
+use crate::connection::clock::system_time;
+use crate::error::{Answer, Failure};
+use crate::rows::job_from;
+use crate::sql::statement;
+
+pub(crate) fn list(
+    connection: &Connection,
+    tenant: TenantNo,
+    filter: &JobFilter,
+    sort: JobSort,
+    page: PageRequest<JobCursor>,
+) -> Answer<Page<Job, JobCursor>> {
+    let query = ListQuery { tenant, filter, sort, now: system_time() };
+    without_waiting(evenkeel_store::list_jobs(&List { connection, query }, page))
+}
+
+/// Returns the stored number of jobs of a tenant.
+pub(super) fn total(connection: &Connection, tenant: TenantNo) -> Answer<u64> {
+    let count: Option<i64> = connection
+        .prepare_cached(sql!("list_jobs_total"))?
+        .query_row([tenant.0], |row| row.get(0))
+        .optional()?;
+    Ok(count.unwrap_or(0).unsigned_abs())
+}
+
+pub(super) struct List<'a> {
+    pub(super) connection: &'a Connection,
+    pub(super) query: ListQuery<'a>,
+}
+
+impl List<'_> {
+    /// Prepares a statement and binds its named parameters.
+    pub(super) fn prepare(
+        &self,
+        sql: &str,
+        step: &[(&str, ListValue)],
+    ) -> Answer<CachedStatement<'_>> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        for number in 1..=statement.parameter_count() {
+            let name = statement.parameter_name(number).unwrap_or_default();
+            let value = self.query.value(name.trim_start_matches(':'), step);
+            let value = match value {
+                ListValue::Int(value) => Value::from(value),
+                ListValue::Text(value) => Value::from(value),
+                ListValue::Texts(values) => Value::from(serde_json::json!(values).to_string()),
+            };
+            statement.raw_bind_parameter(number, value)?;
+        }
+        Ok(statement)
+    }
+
+    /// Counts the rows that a scan along an index reads, up to one more than allowed.
+    pub(super) fn scanned(&self, index: ListIndex) -> Answer<u64> {
+        let jobs = || format!("SELECT count(*) FROM ({})", index.jobs(statement));
+        let sql = index.scanned(statement).map_or_else(jobs, str::to_owned);
+        let mut statement = self.prepare(&sql, &[])?;
+        let mut rows = statement.raw_query();
+        let count: i64 = rows.next()?.map_or(Ok(0), |row| row.get(0))?;
+        Ok(count.unsigned_abs())
+    }
+
+    fn read_rows(
+        &self,
+        jobs: &str,
+        step: &[(&str, ListValue)],
+    ) -> Answer<Vec<(ListPosition, bool)>> {
+        let mut statement = self.prepare(&passing_statement(statement, jobs), step)?;
+        let mut rows = statement.raw_query();
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            found.push(list_row(row, self.query.now)?.listed(&self.query));
+        }
+        Ok(found)
+    }
+}
+
+fn list_row(row: &Row<'_>, now: Timestamp) -> Answer<ListRow> {
+    let name: Option<String> = row.get("name")?;
+    let name = name.map(|name| Ok::<_, rusqlite::Error>((name, row.get("configuration")?)));
+    Ok(ListRow {
+        no: JobNo(row.get("job_no")?),
+        updated_at: row.get("updated_at")?,
+        next_at: row.get("next_at")?,
+        name: name.transpose()?,
+        passes: row.get::<_, Option<bool>>("passes")? == Some(true),
+        held: held_job(row, now)?,
+    })
+}
+
+/// Reads a due job with blackouts, if the row is about one.
+pub(super) fn held_job(row: &Row<'_>, now: Timestamp) -> Answer<Option<HeldJob>> {
+    let Some(definition) = row.get::<_, Option<String>>("held")? else { return Ok(None) };
+    let average: Option<i64> = row.get("average_us")?;
+    Ok(Some(HeldJob {
+        definition,
+        next_at: Timestamp::from_micros(row.get("next_at")?),
+        average: average.map(|micros| Span::from_micros(micros.unsigned_abs())),
+        now,
+    }))
+}
+
+impl ListProbe for List<'_> {
+    type Error = Failure;
+
+    fn query(&self) -> ListQuery<'_> {
+        self.query
+    }
+
+    fn find_section(&self) -> FindSection {
+        statement
+    }
+
+    async fn total(&self) -> Answer<u64> {
+        total(self.connection, self.query.tenant)
+    }
+
+    async fn name_of(&self, job: JobNo) -> Answer<Option<(String, String)>> {
+        let mut statement = self.connection.prepare_cached(sql!("list_jobs_name_of"))?;
+        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        Ok(statement.query_row(params![self.query.tenant.0, job.0], read).optional()?)
+    }
+
+    async fn scan(&self, index: ListIndex, max: u32) -> Answer<IndexScan> {
+        let scanned = self.scanned(index)?;
+        if scanned > u64::from(max) {
+            return Ok(IndexScan::TooMany(scanned));
+        }
+        let found = self.read_rows(index.jobs(statement), &[])?.into_iter();
+        let passing = found.filter(|(_, passes)| *passes).map(|(position, _)| position);
+        Ok(IndexScan::All(passing.collect()))
+    }
+
+    async fn rows(
+        &self,
+        jobs: &str,
+        step: &[(&str, ListValue)],
+    ) -> Answer<Vec<(ListPosition, bool)>> {
+        self.read_rows(jobs, step)
+    }
+
+    async fn next_slot(&self, from: i32) -> Answer<Option<i32>> {
+        let sql = match self.query.sort.descending {
+            false => sql!("list_jobs_next_slot"),
+            true => sql!("list_jobs_next_slot_back"),
+        };
+        Ok(self.connection.prepare_cached(sql)?.query_row([from], |row| row.get(0))?)
+    }
+
+    async fn slot_size(&self, part: SlotPart) -> Answer<u64> {
+        let mut statement = self.connection.prepare_cached(sql!("list_jobs_slot_size"))?;
+        let shard = part.shard.map(|shard| shard.0);
+        let count: i64 = statement.query_row(params![part.slot.0, shard], |row| row.get(0))?;
+        Ok(count.unsigned_abs())
+    }
+
+    async fn load(&self, positions: &[ListPosition]) -> Answer<Vec<Job>> {
+        let mut statement = self.connection.prepare_cached(sql!("list_jobs"))?;
+        let mut jobs = Vec::with_capacity(positions.len());
+        for position in positions {
+            if let Some(row) = statement.query([position.no.0])?.next()? {
+                jobs.push(job_from(self.connection, row)?);
+            }
+        }
+        Ok(jobs)
+    }
+}

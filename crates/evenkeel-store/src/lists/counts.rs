@@ -1,0 +1,53 @@
+//! How many jobs have which status.
+
+use evenkeel_core::status::JobStatus;
+
+use super::LIST_SCAN_MAX;
+
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct JobCounts {
+    /// All jobs that are not deleted. The store keeps this count.
+    pub total: u64,
+    /// Jobs whose time has come and that no worker has claimed.
+    pub pending: u64,
+    /// Jobs that wait for their next time: the total without all others.
+    pub scheduled: u64,
+    pub running: u64,
+    /// The store keeps this count.
+    pub paused: u64,
+    /// Jobs without a next time whose last run succeeded.
+    pub completed: u64,
+    /// Jobs without a next time whose last run failed.
+    pub failed: u64,
+    pub cancelled: u64,
+    /// Some states were counted only up to a bound: they may have more jobs, and `scheduled` fewer.
+    pub is_estimate: bool,
+}
+
+impl JobCounts {
+    /// Counts all other jobs as scheduled. `scanned` is the number of ended or due jobs that were read,
+    /// whichever is higher.
+    #[must_use]
+    pub fn with_rest(self, scanned: u64) -> Self {
+        let others =
+            [self.pending, self.running, self.paused, self.completed, self.failed, self.cancelled];
+        let bound = u64::from(LIST_SCAN_MAX);
+        Self {
+            scheduled: self.total.saturating_sub(others.iter().sum()),
+            is_estimate: scanned > bound || self.pending > bound,
+            ..self
+        }
+    }
+
+    pub fn of_mut(&mut self, status: JobStatus) -> &mut u64 {
+        match status {
+            JobStatus::Pending => &mut self.pending,
+            JobStatus::Scheduled => &mut self.scheduled,
+            JobStatus::Running => &mut self.running,
+            JobStatus::Paused => &mut self.paused,
+            JobStatus::Completed => &mut self.completed,
+            JobStatus::Failed => &mut self.failed,
+            JobStatus::Cancelled => &mut self.cancelled,
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! The filters of job lists, each defined once.
+//!
+//! A filter needs an entry in [`job_filters!`], a condition in the section `list_jobs_passes` of both
+//! stores, and conformance cases. If an index leads to the jobs that pass, the filter also needs a
+//! [`ListIndex`](crate::ListIndex).
+
+use evenkeel_core::condition::Level;
+use evenkeel_core::order::Lane;
+use evenkeel_core::status::JobStatus;
+use evenkeel_core::{About, TenantNo, Timestamp};
+use serde_json::Value;
+
+use super::JobSort;
+use crate::Job;
+
+/// The number of metadata values of a job that filters can find.
+pub const LABELS_MAX: usize = 64;
+
+/// Filters cannot find keys and values of metadata that are longer than this.
+pub const LABEL_BYTES_MAX: usize = 255;
+
+/// Returns the labels of a job: the texts, numbers and booleans at the top level of its metadata.
+/// Numbers and booleans are written as in JSON.
+pub fn labels_of(about: &About) -> Vec<(String, String)> {
+    let Value::Object(metadata) = &about.metadata else { return Vec::new() };
+    let label = |(key, value): (&String, &Value)| {
+        let value = match value {
+            Value::String(text) => text.clone(),
+            Value::Number(_) | Value::Bool(_) => value.to_string(),
+            Value::Null | Value::Array(_) | Value::Object(_) => return None,
+        };
+        let fits = |text: &str| text.len() <= LABEL_BYTES_MAX && !text.contains('\0');
+        (fits(key) && fits(&value)).then(|| (key.clone(), value))
+    };
+    metadata.iter().filter_map(label).take(LABELS_MAX).collect()
+}
+
+/// Whether a job has active attempts. The job itself may be paused or cancelled.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Activity {
+    /// An attempt waits, for a worker or for its time, and none runs.
+    Waits,
+    /// An attempt runs.
+    Runs,
+}
+
+/// A job as a filter sees it.
+#[derive(Copy, Clone, Debug)]
+pub struct ListedJob<'a> {
+    pub job: &'a Job,
+    pub condition: Level,
+    pub now: Timestamp,
+}
+
+impl ListedJob<'_> {
+    fn name(&self) -> Option<&str> {
+        self.job.about.name.as_deref()
+    }
+
+    fn source_id(&self) -> Option<&str> {
+        self.job.about.source_id.as_deref()
+    }
+}
+
+/// A parameter of a list statement.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ListValue {
+    Int(Option<i64>),
+    Text(Option<String>),
+    Texts(Vec<String>),
+}
+
+impl From<Option<i64>> for ListValue {
+    fn from(value: Option<i64>) -> Self {
+        Self::Int(value)
+    }
+}
+
+impl From<Option<String>> for ListValue {
+    fn from(value: Option<String>) -> Self {
+        Self::Text(value)
+    }
+}
+
+/// Defines [`JobFilter`]: for each filter its name and type, the value of the statement parameter with
+/// this name, and whether a job passes.
+macro_rules! job_filters {
+    ($($(#[$about:meta])* $name:ident: $of:ty, $value:expr, $passes:expr;)*) => {
+        /// Which jobs to list: those that pass all filters that are set.
+        #[derive(Clone, PartialEq, Eq, Debug, Default)]
+        pub struct JobFilter {
+            $($(#[$about])* pub $name: Option<$of>,)*
+            /// The job has all of these [labels](labels_of).
+            pub metadata: Vec<(String, String)>,
+        }
+
+        impl JobFilter {
+            /// Returns true if the job passes. The in-memory model and tests use this; the databases
+            /// decide in SQL.
+            pub fn passes(&self, listed: &ListedJob<'_>) -> bool {
+                let labels = labels_of(&listed.job.about);
+                $(self.$name.as_ref().is_none_or(|wanted| {
+                    let passes: fn(&$of, &ListedJob<'_>) -> bool = $passes;
+                    passes(wanted, listed)
+                }) &&)*
+                self.metadata.iter().all(|label| labels.contains(label))
+            }
+
+            fn value(&self, name: &str) -> Option<ListValue> {
+                match name {
+                    $(stringify!($name) => Some(self.$name.as_ref().map($value).into()),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+job_filters! {
+    /// The name starts with this.
+    name_prefix: String, String::clone,
+        |prefix, listed| listed.name().is_some_and(|name| name.starts_with(prefix));
+    /// The job is about this source.
+    source_id: String, String::clone,
+        |id, listed| listed.source_id() == Some(id);
+    /// The job is about a source whose id starts with this.
+    source_prefix: String, String::clone,
+        |prefix, listed| listed.source_id().is_some_and(|id| id.starts_with(prefix));
+    /// The job has this status by the store's clock. For jobs that run or wait for a worker, the
+    /// status is that of the moment when the list was read.
+    status: JobStatus, |status| *status as i64,
+        |status, listed| listed.job.status(listed.now) == *status;
+    /// The last judgement of the job was this.
+    condition: Level, |level| *level as i64,
+        |level, listed| listed.condition == *level;
+    executor: String, String::clone,
+        |kind, listed| listed.job.definition.executor.kind == *kind;
+    lane: Lane, |lane| *lane as i64,
+        |lane, listed| listed.job.definition.lane == *lane;
+    /// The next time is this or later.
+    next_from: Timestamp, |at| at.as_micros(),
+        |from, listed| listed.job.next_at.is_some_and(|at| at >= *from);
+    /// The next time is before this.
+    next_before: Timestamp, |at| at.as_micros(),
+        |before, listed| listed.job.next_at.is_some_and(|at| at < *before);
+    /// The number of the target that the job names.
+    target: i64, |number| *number,
+        |number, listed| listed.job.about.target == Some(*number);
+    /// The job has active attempts, whatever its own state. As with `status`, this is what was true
+    /// when the list was read.
+    active_attempts: Activity, |activity| *activity as i64,
+        |activity, listed| {
+            let runs = listed.job.facts().running > 0;
+            match activity {
+                Activity::Waits => listed.job.live > 0 && !runs,
+                Activity::Runs => runs,
+            }
+        };
+}
+
+/// Which list of jobs is read. Each `:name` in a list statement is one of its values.
+#[derive(Copy, Clone, Debug)]
+pub struct ListQuery<'a> {
+    pub tenant: TenantNo,
+    pub filter: &'a JobFilter,
+    pub sort: JobSort,
+    /// The time, for stores that pass it to their statements.
+    pub now: Timestamp,
+}
+
+impl ListQuery<'_> {
+    /// Returns the value of a parameter: one of the filter, one of `step`, or one that all list
+    /// statements share.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is no such parameter. The conformance cases run all list statements.
+    pub fn value(&self, name: &str, step: &[(&str, ListValue)]) -> ListValue {
+        let labels = &self.filter.metadata;
+        match name {
+            "tenant" => ListValue::Int(Some(self.tenant.0.into())),
+            "now" => ListValue::Int(Some(self.now.as_micros())),
+            "sort_by" => ListValue::Int(Some(self.sort.by as i64)),
+            "labels" => {
+                ListValue::Text((!labels.is_empty()).then(|| serde_json::json!(labels).to_string()))
+            }
+            "label_keys" => ListValue::Texts(labels.iter().map(|(key, _)| key.clone()).collect()),
+            "label_values" => {
+                ListValue::Texts(labels.iter().map(|(_, value)| value.clone()).collect())
+            }
+            _ => {
+                let of_step = step.iter().find(|(known, _)| *known == name);
+                let value = of_step.map(|(_, value)| value.clone());
+                value
+                    .or_else(|| self.filter.value(name))
+                    .unwrap_or_else(|| panic!("list statements have no parameter :{name}"))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_the_scalars_at_the_top_level_of_metadata() {
+        let metadata = serde_json::json!({
+            "text": "a b", "number": 1.5, "yes": true, "none": null, "list": [1], "map": {"x": 1},
+            "long": "x".repeat(LABEL_BYTES_MAX + 1), "nul": "\u{0}",
+        });
+        let mut labels = labels_of(&About { metadata, ..About::default() });
+        labels.sort();
+        let expected = [("number", "1.5"), ("text", "a b"), ("yes", "true")];
+        assert_eq!(labels, expected.map(|(key, value)| (key.to_owned(), value.to_owned())));
+    }
+
+    #[test]
+    fn parameters_have_the_names_of_filters() {
+        let filter = JobFilter {
+            lane: Some(Lane::Batch),
+            executor: Some("http".into()),
+            metadata: vec![("a".into(), "b".into())],
+            ..JobFilter::default()
+        };
+        let (tenant, sort) = (TenantNo(7), JobSort::default());
+        let query = ListQuery { tenant, filter: &filter, sort, now: Timestamp::from_micros(9) };
+        let step = [("limit", ListValue::Int(Some(3)))];
+        for (name, value) in [
+            ("tenant", ListValue::Int(Some(7))),
+            ("now", ListValue::Int(Some(9))),
+            ("lane", ListValue::Int(Some(Lane::Batch as i64))),
+            ("executor", ListValue::Text(Some("http".into()))),
+            ("status", ListValue::Int(None)),
+            ("labels", ListValue::Text(Some(r#"[["a","b"]]"#.into()))),
+            ("label_values", ListValue::Texts(vec!["b".into()])),
+            ("limit", ListValue::Int(Some(3))),
+        ] {
+            assert_eq!(query.value(name, &step), value, "{name}");
+        }
+    }
+}

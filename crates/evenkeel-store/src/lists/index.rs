@@ -1,0 +1,196 @@
+//! The indexes that lead to the jobs of a list, and the statements that read along them.
+
+use evenkeel_core::condition::Level;
+use evenkeel_core::status::JobStatus;
+
+use super::{Activity, JobFilter, JobSort, LIST_SCAN_MAX, SortBy};
+
+/// An index that leads to some jobs of a tenant, among them all that pass a filter.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum ListIndex {
+    /// Jobs with a running attempt.
+    Running,
+    /// Jobs with a waiting attempt, due jobs, and jobs that never ran and have no next time.
+    Pending,
+    /// Jobs with a waiting attempt.
+    Waiting,
+    /// Jobs whose condition is not OK.
+    AtRisk,
+    /// Jobs with the first label of the filter.
+    Label,
+    Source,
+    Target,
+    Paused,
+    /// Jobs without a next time, and cancelled jobs.
+    Ended,
+    /// Jobs with a next time in the range.
+    NextTimes,
+    /// Jobs whose name starts with the prefix.
+    Name,
+    SourcePrefix,
+    /// All jobs of the tenant.
+    All,
+}
+
+/// If an index leads to the jobs in the order of the list, no more jobs than this are sorted instead.
+const SORTED_MAX: u32 = 1_000;
+
+impl JobFilter {
+    /// Returns the indexes that lead to the jobs that pass, the most selective first.
+    pub fn indexes(&self) -> Vec<ListIndex> {
+        let by_status = match self.status {
+            Some(JobStatus::Running) => Some(ListIndex::Running),
+            Some(JobStatus::Pending) => Some(ListIndex::Pending),
+            Some(JobStatus::Paused) => Some(ListIndex::Paused),
+            Some(JobStatus::Completed | JobStatus::Failed | JobStatus::Cancelled) => {
+                Some(ListIndex::Ended)
+            }
+            Some(JobStatus::Scheduled) | None => None,
+        };
+        let by_activity = self.active_attempts.map(|activity| match activity {
+            Activity::Waits => ListIndex::Waiting,
+            Activity::Runs => ListIndex::Running,
+        });
+        let at_risk = self.condition.is_some_and(|level| level != Level::Ok);
+        let in_range = self.next_from.is_some() || self.next_before.is_some();
+        let indexes = [
+            by_status,
+            by_activity,
+            at_risk.then_some(ListIndex::AtRisk),
+            (!self.metadata.is_empty()).then_some(ListIndex::Label),
+            self.target.is_some().then_some(ListIndex::Target),
+            self.source_id.is_some().then_some(ListIndex::Source),
+            in_range.then_some(ListIndex::NextTimes),
+            self.name_prefix.is_some().then_some(ListIndex::Name),
+            self.source_prefix.is_some().then_some(ListIndex::SourcePrefix),
+            Some(ListIndex::All),
+        ];
+        indexes.into_iter().flatten().collect()
+    }
+
+    /// Returns an index that leads to jobs that pass in the order of the list.
+    pub(super) fn ordered_index(&self, sort: JobSort) -> Option<ListIndex> {
+        let indexes = self.indexes().into_iter();
+        let mut ordered = indexes.filter(|index| {
+            matches!(
+                index,
+                ListIndex::Label | ListIndex::Source | ListIndex::Target | ListIndex::Paused
+            )
+        });
+        ordered.next().filter(|_| sort.by == SortBy::Created)
+    }
+
+    /// Returns the number of jobs up to which an index is used and all its jobs are sorted.
+    pub fn sorted_max(&self, sort: JobSort) -> u32 {
+        if self.ordered_index(sort).is_some() { SORTED_MAX } else { LIST_SCAN_MAX }
+    }
+
+    /// Returns true if all jobs that the index leads to pass.
+    pub(super) fn is_only(&self, index: ListIndex) -> bool {
+        let mut rest = self.clone();
+        match index {
+            ListIndex::Label if rest.metadata.len() == 1 => rest.metadata.clear(),
+            ListIndex::Source => rest.source_id = None,
+            ListIndex::Target => rest.target = None,
+            ListIndex::Paused => rest.status = None,
+            _ => {}
+        }
+        rest.is_open()
+    }
+
+    /// Returns true if every job passes.
+    pub fn is_open(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The sections of SQL that list statements are made of. Both stores have all of them, with `:name`
+/// for the parameters of [`ListQuery`](super::ListQuery).
+pub const LIST_SECTIONS: [&str; 26] = [
+    "list_jobs_by_created",
+    "list_jobs_by_label",
+    "list_jobs_by_name",
+    "list_jobs_by_paused",
+    "list_jobs_by_source",
+    "list_jobs_by_target",
+    "list_jobs_by_updated",
+    "list_jobs_from_all",
+    "list_jobs_from_at_risk",
+    "list_jobs_from_ended",
+    "list_jobs_from_label",
+    "list_jobs_from_name",
+    "list_jobs_from_next_times",
+    "list_jobs_from_paused",
+    "list_jobs_from_pending",
+    "list_jobs_from_running",
+    "list_jobs_from_source",
+    "list_jobs_from_source_prefix",
+    "list_jobs_from_target",
+    "list_jobs_from_waiting",
+    "list_jobs_in_slot",
+    "list_jobs_passes",
+    "list_jobs_scanned_next_times",
+    "list_jobs_scanned_pending",
+    "list_jobs_scanned_running",
+    "list_jobs_scanned_waiting",
+];
+
+/// Finds a section of SQL by its name.
+pub type FindSection = fn(&str) -> &'static str;
+
+impl ListIndex {
+    /// The statement that leads to the jobs.
+    pub fn jobs(self, find: FindSection) -> &'static str {
+        find(match self {
+            Self::Running => "list_jobs_from_running",
+            Self::Pending => "list_jobs_from_pending",
+            Self::Waiting => "list_jobs_from_waiting",
+            Self::AtRisk => "list_jobs_from_at_risk",
+            Self::Label => "list_jobs_from_label",
+            Self::Source => "list_jobs_from_source",
+            Self::Target => "list_jobs_from_target",
+            Self::Paused => "list_jobs_from_paused",
+            Self::Ended => "list_jobs_from_ended",
+            Self::NextTimes => "list_jobs_from_next_times",
+            Self::Name => "list_jobs_from_name",
+            Self::SourcePrefix => "list_jobs_from_source_prefix",
+            Self::All => "list_jobs_from_all",
+        })
+    }
+
+    /// The statement that counts the rows which [`jobs`](Self::jobs) reads, if it reads more rows than
+    /// it leads to jobs.
+    pub fn scanned(self, find: FindSection) -> Option<&'static str> {
+        match self {
+            Self::Running => Some(find("list_jobs_scanned_running")),
+            Self::Pending => Some(find("list_jobs_scanned_pending")),
+            Self::Waiting => Some(find("list_jobs_scanned_waiting")),
+            Self::NextTimes => Some(find("list_jobs_scanned_next_times")),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the statement that reads the next jobs in the order of a list: along `index`, or along the
+/// index of that order.
+pub(super) fn walk_statement(find: FindSection, sort: JobSort, index: Option<ListIndex>) -> String {
+    let jobs = find(match (sort.by, index) {
+        (_, Some(ListIndex::Label)) => "list_jobs_by_label",
+        (_, Some(ListIndex::Source)) => "list_jobs_by_source",
+        (_, Some(ListIndex::Target)) => "list_jobs_by_target",
+        (_, Some(ListIndex::Paused)) => "list_jobs_by_paused",
+        (SortBy::Updated, _) => "list_jobs_by_updated",
+        (SortBy::Name, _) => "list_jobs_by_name",
+        (SortBy::Created | SortBy::NextRun, _) => "list_jobs_by_created",
+    });
+    if sort.descending {
+        jobs.replace(" > ", " < ").replace(" >= ", " <= ").replace(" ASC", " DESC")
+    } else {
+        jobs.to_owned()
+    }
+}
+
+/// Returns the statement that reads the jobs which `jobs` leads to, and whether each passes.
+pub fn passing_statement(find: FindSection, jobs: &str) -> String {
+    format!("WITH c AS MATERIALIZED (\n{jobs})\n{}", find("list_jobs_passes"))
+}

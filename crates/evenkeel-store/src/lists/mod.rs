@@ -1,0 +1,390 @@
+//! Lists of jobs: filters, orders, and the algorithm that reads a page, once for all databases.
+//!
+//! If an index leads to few enough jobs, all of them are read, filtered, sorted and counted. If every
+//! index leads to too many, the list is walked in its order and jobs that do not pass are skipped.
+//! Many jobs pass in that case, so the walk soon has a page.
+
+mod counts;
+mod filter;
+mod index;
+mod walk;
+
+pub use counts::JobCounts;
+pub use filter::{
+    Activity, JobFilter, LABEL_BYTES_MAX, LABELS_MAX, ListQuery, ListValue, ListedJob, labels_of,
+};
+pub use index::{FindSection, LIST_SECTIONS, ListIndex, passing_statement};
+pub use walk::{ListPosition, SlotPart};
+
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use evenkeel_core::status::JobStatus;
+use evenkeel_core::{Definition, JobNo, Shard, Slot, Span, Timestamp};
+
+use crate::{Job, Page, PageRequest};
+use index::walk_statement;
+use walk::{ListWalk, WalkPath};
+
+/// The number of jobs that a page scans at most if no index leads to those that pass.
+pub const LIST_SCAN_MAX: u32 = 10_000;
+
+/// Jobs and dead letters of a kind are counted one by one up to this number.
+pub const COUNTED_MAX: u32 = 10_000;
+
+/// The number of jobs that one step of a filtered walk reads.
+const STEP: u32 = 1_000;
+
+/// The number of slots, or parts of slots, that a walk by next times reads for a page.
+const SLOT_PARTS_MAX: u32 = 64;
+
+/// A text that starts with a prefix is not above the prefix followed by this.
+const LAST_CHARACTER: char = char::MAX;
+
+/// What a list of jobs is ordered by.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub enum SortBy {
+    #[default]
+    Created,
+    /// When a command last changed the job.
+    Updated,
+    /// Jobs without a name are not listed.
+    Name,
+    /// Jobs without a next time are not listed.
+    NextRun,
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct JobSort {
+    pub by: SortBy,
+    pub descending: bool,
+}
+
+/// The start of a page in a list of jobs.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct JobCursor {
+    /// The time that the list is ordered by, or 0.
+    pub at: i64,
+    /// The last job of the page before. In a list by name, the name of this job says where the list
+    /// continues; if the job has lost its name, the list ends.
+    pub no: JobNo,
+}
+
+/// A due job whose definition has blackouts, which the database cannot evaluate.
+#[derive(Clone, Debug)]
+pub struct HeldJob {
+    pub definition: String,
+    pub next_at: Timestamp,
+    /// The average duration of its successful runs.
+    pub average: Option<Span>,
+    pub now: Timestamp,
+}
+
+impl HeldJob {
+    /// Returns the status of the job, which has no active attempts. A definition that cannot be read
+    /// holds nothing back.
+    pub fn status(&self) -> JobStatus {
+        let definition = serde_json::from_str::<Definition>(&self.definition);
+        let is_held = definition.is_ok_and(|definition| {
+            let average = definition.average(self.average);
+            definition.next_start(self.next_at, average, self.now) > self.now
+        });
+        if is_held { JobStatus::Scheduled } else { JobStatus::Pending }
+    }
+}
+
+/// A row that the section `list_jobs_passes` returns.
+#[derive(Debug)]
+pub struct ListRow {
+    pub no: JobNo,
+    pub updated_at: i64,
+    pub next_at: Option<i64>,
+    /// Name and configuration; stores may leave them out if the list is not ordered by name.
+    pub name: Option<(String, String)>,
+    /// What the database decided.
+    pub passes: bool,
+    /// Set if the status of the job also depends on its blackouts.
+    pub held: Option<HeldJob>,
+}
+
+impl ListRow {
+    /// Returns the position of the job in the list, and whether the job passes.
+    pub fn listed(self, query: &ListQuery<'_>) -> (ListPosition, bool) {
+        let is_in_status = self.held.is_none_or(|held| Some(held.status()) == query.filter.status);
+        let at = match query.sort.by {
+            SortBy::Updated => self.updated_at,
+            SortBy::NextRun => self.next_at.unwrap_or(0),
+            SortBy::Created | SortBy::Name => 0,
+        };
+        let name = self.name.filter(|_| query.sort.by == SortBy::Name);
+        (ListPosition { at, name, no: self.no }, self.passes && is_in_status)
+    }
+}
+
+/// The jobs that pass, found along one index.
+#[derive(Debug)]
+pub enum IndexScan {
+    All(Vec<ListPosition>),
+    /// The index leads to more rows than allowed: this many, counted up to [`LIST_SCAN_MAX`] + 1.
+    TooMany(u64),
+}
+
+/// The statements that a store runs for a list. All but [`scan`](Self::scan) take their parameters by
+/// name from [`ListQuery::value`].
+pub trait ListProbe {
+    type Error;
+
+    fn query(&self) -> ListQuery<'_>;
+
+    fn find_section(&self) -> FindSection;
+
+    /// Returns the stored number of jobs of the tenant.
+    fn total(&self) -> impl Future<Output = Result<u64, Self::Error>>;
+
+    /// Returns the name and the configuration of a job of the tenant that has a name.
+    fn name_of(
+        &self,
+        job: JobNo,
+    ) -> impl Future<Output = Result<Option<(String, String)>, Self::Error>>;
+
+    /// Reads all jobs along an index, unless that takes more than `max` rows.
+    fn scan(
+        &self,
+        index: ListIndex,
+        max: u32,
+    ) -> impl Future<Output = Result<IndexScan, Self::Error>>;
+
+    /// Runs [`passing_statement`] on the jobs that `jobs` leads to. The order does not matter.
+    fn rows(
+        &self,
+        jobs: &str,
+        step: &[(&str, ListValue)],
+    ) -> impl Future<Output = Result<Vec<(ListPosition, bool)>, Self::Error>>;
+
+    /// Returns the first slot from `from` on in which a job of any tenant has its next time, or the
+    /// last slot up to `from` if the list is descending.
+    fn next_slot(&self, from: i32) -> impl Future<Output = Result<Option<i32>, Self::Error>>;
+
+    /// Counts the jobs of all tenants in a part of a slot, up to [`LIST_SCAN_MAX`] + 1.
+    fn slot_size(&self, part: SlotPart) -> impl Future<Output = Result<u64, Self::Error>>;
+
+    /// Reads jobs in the order of their positions, without those that were deleted meanwhile.
+    fn load(
+        &self,
+        positions: &[ListPosition],
+    ) -> impl Future<Output = Result<Vec<Job>, Self::Error>>;
+}
+
+/// Reads a page of a list. See [`JobStore::list_jobs`](crate::JobStore::list_jobs).
+pub async fn list_jobs<P: ListProbe>(
+    probe: &P,
+    page: PageRequest<JobCursor>,
+) -> Result<Page<Job, JobCursor>, P::Error> {
+    let ListQuery { filter, sort, .. } = probe.query();
+    let all = probe.total().await?;
+    let mut after = page.after.map(ListPosition::from);
+    if let Some(position) = &mut after
+        && sort.by == SortBy::Name
+    {
+        position.name = probe.name_of(position.no).await?;
+        if position.name.is_none() {
+            let items = Vec::new();
+            return Ok(Page { items, total: all, total_is_estimate: true, next: None });
+        }
+    }
+    let mut path = WalkPath::all(filter, sort, all);
+    if !path.all_pass {
+        match scan_indexes(probe, all).await? {
+            Ok(passing) => {
+                let total = passing.len() as u64;
+                let (positions, next) = sort.cut(passing, after.as_ref(), page);
+                let items = probe.load(&positions).await?;
+                return Ok(Page { items, total, total_is_estimate: false, next });
+            }
+            Err(counts) => path.choose(filter, sort, &counts),
+        }
+    }
+    let (walk, is_at_end) = match sort.by {
+        SortBy::NextRun => walk_by_next_time(probe, page).await?,
+        SortBy::Created | SortBy::Updated | SortBy::Name => {
+            walk_by_index(probe, page, after, path).await?
+        }
+    };
+    let (total, total_is_estimate) = path.total(&walk);
+    let items = probe.load(&walk.items).await?;
+    Ok(Page { items, total, total_is_estimate, next: walk.next(is_at_end) })
+}
+
+/// Returns all jobs that pass if an index leads to few enough, else the rows along each index.
+async fn scan_indexes<P: ListProbe>(
+    probe: &P,
+    all: u64,
+) -> Result<Result<Vec<ListPosition>, Vec<(ListIndex, u64)>>, P::Error> {
+    let ListQuery { filter, sort, .. } = probe.query();
+    let max = filter.sorted_max(sort);
+    let mut counts = Vec::new();
+    for index in filter.indexes() {
+        if index == ListIndex::All && all > u64::from(max) {
+            continue;
+        }
+        match probe.scan(index, max).await? {
+            IndexScan::All(passing) => return Ok(Ok(passing)),
+            IndexScan::TooMany(count) => counts.push((index, count)),
+        }
+    }
+    Ok(Err(counts))
+}
+
+/// Walks along an index that has the order of the list. Also returns whether the list ended.
+async fn walk_by_index<P: ListProbe>(
+    probe: &P,
+    page: PageRequest<JobCursor>,
+    mut after: Option<ListPosition>,
+    path: WalkPath,
+) -> Result<(ListWalk, bool), P::Error> {
+    let query = probe.query();
+    let jobs = walk_statement(probe.find_section(), query.sort, path.index);
+    // If all jobs pass, the database can skip those before the offset.
+    let (mut skipped, offset) = if path.all_pass { (page.offset, 0) } else { (0, page.offset) };
+    let mut walk = ListWalk::new(PageRequest { offset, ..page });
+    let step = if path.all_pass { page.limit + 1 } else { STEP };
+    for _ in 0..LIST_SCAN_MAX / STEP {
+        let start = walk_start(&query, after.as_ref(), step + 1, skipped);
+        let found = probe.rows(&jobs, &start).await?;
+        let is_at_end = found.len() <= step as usize;
+        let found = in_order(found, query.sort, after.as_ref());
+        after = found.last().map(|(position, _)| position.clone()).or(after);
+        for (position, passes) in found {
+            if is_beyond(query.filter, &position) {
+                return Ok((walk, true));
+            }
+            walk.push(position, passes);
+        }
+        if walk.is_full() || is_at_end {
+            return Ok((walk, is_at_end));
+        }
+        skipped = 0;
+    }
+    Ok((walk, false))
+}
+
+fn in_order(
+    mut found: Vec<(ListPosition, bool)>,
+    sort: JobSort,
+    after: Option<&ListPosition>,
+) -> Vec<(ListPosition, bool)> {
+    found.retain(|(position, _)| after.is_none_or(|after| sort.compare(position, after).is_gt()));
+    found.sort_unstable_by(|(one, _), (other, _)| sort.compare(one, other));
+    found
+}
+
+/// Returns true if the job and all that follow in a list by name lack the prefix of the filter.
+fn is_beyond(filter: &JobFilter, position: &ListPosition) -> bool {
+    match (&filter.name_prefix, &position.name) {
+        (Some(prefix), Some((name, _))) => !name.starts_with(prefix),
+        _ => false,
+    }
+}
+
+/// Returns the parameters of a step of a walk: where it starts and how many jobs it reads.
+fn walk_start(
+    query: &ListQuery<'_>,
+    after: Option<&ListPosition>,
+    limit: u32,
+    offset: u32,
+) -> [(&'static str, ListValue); 6] {
+    let descending = query.sort.descending;
+    let first = if descending { i64::MAX } else { i64::MIN };
+    let (at, no) = after.map_or((first, first), |position| (position.at, position.no.0));
+    let prefix = query.filter.name_prefix.clone().unwrap_or_default();
+    let first = if descending {
+        (format!("{prefix}{LAST_CHARACTER}"), LAST_CHARACTER.to_string())
+    } else {
+        (prefix, String::new())
+    };
+    let (name, configuration) = after.and_then(|position| position.name.clone()).unwrap_or(first);
+    [
+        ("after_at", ListValue::Int(Some(at))),
+        ("after_no", ListValue::Int(Some(no))),
+        ("after_name", ListValue::Text(Some(name))),
+        ("after_configuration", ListValue::Text(Some(configuration))),
+        ("limit", ListValue::Int(Some(limit.into()))),
+        ("offset", ListValue::Int(Some(offset.into()))),
+    ]
+}
+
+/// Walks slot by slot. Also returns whether the list ended.
+async fn walk_by_next_time<P: ListProbe>(
+    probe: &P,
+    page: PageRequest<JobCursor>,
+) -> Result<(ListWalk, bool), P::Error> {
+    let sort = probe.query().sort;
+    let jobs = probe.find_section()("list_jobs_in_slot");
+    let mut walk = ListWalk::new(page);
+    let (mut scanned, mut cursor) = (0, page.after);
+    for _ in 0..SLOT_PARTS_MAX {
+        let Some(part) = next_part(probe, cursor).await? else { return Ok((walk, true)) };
+        let step = [
+            ("slot", ListValue::Int(Some(part.slot.0.into()))),
+            ("shard", ListValue::Int(part.shard.map(|shard| shard.0.into()))),
+        ];
+        let found = probe.rows(jobs, &step).await?;
+        let after = cursor.filter(|cursor| part.holds(*cursor)).map(ListPosition::from);
+        for (position, passes) in in_order(found, sort, after.as_ref()) {
+            walk.push(position, passes);
+        }
+        let end = part.end(sort.descending);
+        walk.advance(end);
+        scanned += probe.slot_size(part).await?;
+        if walk.is_full() || scanned >= u64::from(LIST_SCAN_MAX) {
+            break;
+        }
+        cursor = Some(end);
+    }
+    Ok((walk, false))
+}
+
+/// Returns what a walk by next times reads after `cursor`.
+async fn next_part<P: ListProbe>(
+    probe: &P,
+    cursor: Option<JobCursor>,
+) -> Result<Option<SlotPart>, P::Error> {
+    let ListQuery { filter, sort: JobSort { descending, .. }, .. } = probe.query();
+    if let Some(cursor) = cursor {
+        let is_crowded = is_crowded(probe, cursor.slot()).await?;
+        if let Some(rest) = SlotPart::rest_of_slot(cursor, is_crowded, descending) {
+            return Ok(Some(rest));
+        }
+    }
+    let bound = |at: Option<Timestamp>, open: i32| at.map_or(open, |at| Slot::of(at).0);
+    let first = bound(filter.next_from, i32::MIN);
+    let last = bound(filter.next_before, i32::MAX);
+    let from = match (cursor, descending) {
+        (None, false) => first,
+        (None, true) => last,
+        (Some(cursor), false) => cursor.slot().0.saturating_add(1).max(first),
+        (Some(cursor), true) => cursor.slot().0.saturating_sub(1).min(last),
+    };
+    let slot = probe.next_slot(from).await?.filter(|slot| (first..=last).contains(slot));
+    let Some(slot) = slot.map(Slot) else { return Ok(None) };
+    let is_crowded = is_crowded(probe, slot).await?;
+    let shard = is_crowded.then_some(Shard(if descending { u8::MAX } else { 0 }));
+    Ok(Some(SlotPart { slot, shard }))
+}
+
+/// Returns true if the slot has too many jobs to be read at once.
+async fn is_crowded<P: ListProbe>(probe: &P, slot: Slot) -> Result<bool, P::Error> {
+    Ok(probe.slot_size(SlotPart { slot, shard: None }).await? > u64::from(LIST_SCAN_MAX))
+}
+
+/// Returns the result of a future that never waits, such as a list of a store whose statements block.
+///
+/// # Panics
+///
+/// Panics if the future waits.
+pub fn without_waiting<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => panic!("a future that never waits has waited"),
+    }
+}
