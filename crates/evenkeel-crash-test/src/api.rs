@@ -1,4 +1,4 @@
-//! Asks a server, without any client library.
+//! A minimal HTTP client for the servers' API, without any library.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -9,21 +9,18 @@ use serde_json::Value;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How to reach a server.
 #[derive(Clone, Debug)]
 pub struct Api {
-    /// Like `127.0.0.1:8060`.
+    /// Host and port, such as `127.0.0.1:8060`.
     pub address: String,
     pub token: String,
 }
 
 impl Api {
-    /// Asks for something.
     pub fn get(&self, path: &str) -> Result<Value> {
         self.send("GET", path, "")
     }
 
-    /// Sends something.
     pub fn post(&self, path: &str, body: &Value) -> Result<Value> {
         self.send("POST", path, &body.to_string())
     }
@@ -49,7 +46,8 @@ impl Api {
         )?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
-        let (head, body) = answer.split_once("\r\n\r\n").context("the answer has no end")?;
+        let (head, body) =
+            answer.split_once("\r\n\r\n").context("the answer has no end of its head")?;
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
         Ok((status.context("the answer has no status")?, body.to_owned()))
     }

@@ -11,12 +11,11 @@ use rustix::process::Signal;
 use crate::node::Node;
 use crate::plan::Fault;
 
-/// Where the servers keep their jobs.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
 pub enum StoreKind {
-    /// A PostgreSQL server that all share.
+    /// One PostgreSQL server, shared by all.
     Postgres,
-    /// A file of the only server.
+    /// One file, used by one server.
     Sqlite,
 }
 
@@ -29,10 +28,9 @@ impl fmt::Display for StoreKind {
     }
 }
 
-/// Everything that can be killed.
 pub struct Cluster {
     pub nodes: Vec<Node>,
-    /// After the servers, so that they go first.
+    // Declared after the servers, so that it is dropped last.
     postgres: Option<PrivatePostgres>,
     folder: PathBuf,
     program: PathBuf,
@@ -40,12 +38,12 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts the database and the servers, whose files are all in `folder`.
+    /// Starts the database and the servers. All their files are in `folder`.
     pub fn start(kind: StoreKind, count: usize, program: &Path, folder: &Path) -> Result<Self> {
         Self::start_with(kind, count, program, folder, &[])
     }
 
-    /// The same, with these flags for each server.
+    /// Like [`Cluster::start`], with additional flags for each server.
     pub fn start_with(
         kind: StoreKind,
         count: usize,
@@ -71,7 +69,7 @@ impl Cluster {
         Ok(Self { nodes, postgres, folder: folder.to_owned(), program: program.to_owned(), store })
     }
 
-    /// Makes something go wrong.
+    /// Begins a fault.
     pub fn begin(&mut self, fault: Fault, number: usize) -> Result<()> {
         match fault {
             Fault::Kill => self.node(number)?.kill(),
@@ -80,7 +78,7 @@ impl Cluster {
         }
     }
 
-    /// Makes it well again.
+    /// Ends a fault.
     pub fn end(&mut self, fault: Fault, number: usize) -> Result<()> {
         match fault {
             Fault::Kill => self.node(number)?.start(),
@@ -89,8 +87,8 @@ impl Cluster {
         }
     }
 
-    /// A server that answers questions and runs nothing, for when the others have ended. On
-    /// SQLite there is no such role: that one may fire, but works for a pool that has no jobs.
+    /// Starts a server that only answers API requests, after the others have drained. SQLite has no
+    /// such role, so that server fires jobs but serves an empty pool.
     pub fn start_reader(&self) -> Result<Node> {
         let roles: &[&str] = match self.postgres {
             Some(_) => &["--roles", "api"],
@@ -111,7 +109,7 @@ impl Cluster {
 }
 
 fn start_postgres() -> Result<PrivatePostgres> {
-    // What was committed must survive the crash: `unit_test` would not even write it down.
+    // Committed data must survive a crash; `Options::unit_test` does not sync.
     let options = Options { shared_buffers_mb: 128, ..Options::benchmark() };
     PrivatePostgres::start(options).context("the database can't be started")
 }

@@ -1,4 +1,4 @@
-//! Everything the judge gets to see.
+//! The evidence: everything the checks use.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -10,11 +10,11 @@ use serde_json::Value;
 use crate::api::Api;
 use crate::clock::Moment;
 use crate::jobs::Job;
-use crate::moment;
 use crate::plan::Fault;
 use crate::record::Record;
+use crate::timestamp;
 
-/// A stretch of time, on the wall clock.
+/// A range of wall-clock time.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Window {
     pub from_us: i64,
@@ -22,84 +22,80 @@ pub struct Window {
 }
 
 impl Window {
-    /// Do both hold a common moment?
-    pub fn touches(self, other: Self) -> bool {
+    pub fn overlaps_with(self, other: Self) -> bool {
         self.from_us <= other.to_us && other.from_us <= self.to_us
     }
 }
 
-/// A fault as it happened.
+/// A fault that was injected.
 #[derive(Clone, Debug)]
-pub struct Happened {
+pub struct InjectedFault {
     pub fault: Fault,
-    /// The server it hit, and its process then. None for the database.
+    /// Name and process id of the server; `None` for the database.
     pub victim: Option<(String, u32)>,
     pub from: Moment,
     pub to: Moment,
 }
 
-impl Happened {
-    /// From its begin to its end.
+impl InjectedFault {
     pub fn window(&self) -> Window {
         Window { from_us: self.from.wall_us, to_us: self.to.wall_us }
     }
 }
 
-/// Times that were skipped, as the API tells.
+/// A skip record of the API.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Skipped {
-    #[serde(rename = "from", deserialize_with = "moment::deserialize")]
+    #[serde(rename = "from", deserialize_with = "timestamp::deserialize")]
     pub from_us: i64,
-    #[serde(rename = "to", deserialize_with = "moment::deserialize")]
+    #[serde(rename = "to", deserialize_with = "timestamp::deserialize")]
     pub to_us: i64,
     pub count: u64,
     pub reason: String,
 }
 
-/// One attempt, as the API tells.
+/// An attempt, as returned by the API.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Execution {
-    /// The job's name; the API gives its id.
+    /// The job's name; the API returns its id.
     #[serde(skip)]
     pub job: String,
     #[serde(rename = "run_id")]
     pub run: String,
     pub status: String,
-    #[serde(rename = "scheduled_at", deserialize_with = "moment::deserialize")]
+    #[serde(rename = "scheduled_at", deserialize_with = "timestamp::deserialize")]
     pub scheduled_us: i64,
     pub attempt: u32,
     pub fence: u32,
-    #[serde(rename = "completed_at", deserialize_with = "moment::deserialize_some")]
+    #[serde(rename = "completed_at", deserialize_with = "timestamp::deserialize_some")]
     pub finished_us: Option<i64>,
     pub error_message: Option<String>,
     pub skipped: Option<Skipped>,
 }
 
 impl Execution {
-    /// What a body calls it.
     pub fn key(&self) -> (&str, u32, u32) {
         (&self.run, self.attempt, self.fence)
     }
 }
 
-/// Everything the judge gets to see.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     pub jobs: Vec<Job>,
     pub records: Vec<Record>,
     pub executions: Vec<Execution>,
-    pub faults: Vec<Happened>,
-    /// When the machine was too busy.
+    pub faults: Vec<InjectedFault>,
+    /// Windows in which the machine was overloaded.
     pub busy: Vec<Window>,
-    /// Between these, every scheduled time must be accounted for. The end lies a little before the
-    /// servers were told to stop.
-    pub judged: Option<Window>,
-    /// What went wrong beside: panics, servers that ended by themselves or did not end.
+    /// The window in which every scheduled time is checked. It ends a little before the servers
+    /// drain.
+    pub checked: Option<Window>,
+    /// Panics, servers that ended unexpectedly or did not end, and similar.
     pub incidents: Vec<String>,
 }
 
-/// All executions of a job, page by page. The answers are also kept as they are in `log`, for
-/// whoever looks into what went wrong.
+/// Reads all attempts of a job, page by page. Also writes the answers to `log`, for an analysis of
+/// violations.
 pub fn executions(api: &Api, job: &Job, log: &mut File) -> Result<Vec<Execution>> {
     let mut all = Vec::new();
     let mut cursor = String::new();

@@ -1,4 +1,4 @@
-//! The jobs that run while everything breaks.
+//! The jobs of the crash test.
 
 use std::path::{Path, PathBuf};
 
@@ -7,93 +7,88 @@ use serde_json::{Value, json};
 
 use crate::api::Api;
 use crate::cluster::StoreKind;
-use crate::moment;
+use crate::timestamp;
 
-/// What a job does.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Body {
-    /// Runs the probe for a moment.
+    /// Runs the probe for 50 to 200 ms.
     Shell,
-    /// Runs the probe for longer than a steal takes, so that a body that outlives its lease meets
-    /// its successor.
+    /// Runs the probe for longer than a takeover takes, so that a body that outlives its lease
+    /// overlaps with its successor.
     Long,
     /// Calls the receiver.
     Http,
 }
 
-/// A job that was created.
 #[derive(Clone, Debug)]
 pub struct Job {
     pub name: String,
     pub id: String,
     pub body: Body,
     pub every_us: i64,
-    /// The first time it is due, as the API said.
+    /// The first due time, as returned by the API.
     pub first_us: i64,
-    /// What the job wants done with times that a fault hits.
     pub policy: Policy,
 }
 
-/// What a job wants done with times that a fault hits.
+/// How a job handles times hit by a fault.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Policy {
-    /// Nothing excuses a time that did not run: missed times wait for each other.
-    Must,
-    /// Times may be skipped while an earlier one runs.
-    May,
-    /// As above, and a body that was started never starts again: its run fails with its server.
-    Once,
+    /// Every time must run; missed times run one after the other.
+    MustRun,
+    /// Times may be skipped while an earlier run is active.
+    MaySkip,
+    /// Like `MaySkip`, and a started body never starts again: its run fails with its server.
+    AtMostOnce,
 }
 
-/// Where bodies write.
+/// Files of the bodies, and the receiver's address.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct Paths {
     pub probe: PathBuf,
     pub folder: PathBuf,
     pub receiver: String,
 }
 
-impl Places {
-    /// The log of a job's bodies.
+impl Paths {
     pub fn log(&self, job: &str) -> PathBuf {
         self.folder.join(format!("{job}.jsonl"))
     }
 
-    /// The lock of a job's living body.
+    /// The file that a running body of the job locks.
     pub fn lock(&self, job: &str) -> PathBuf {
         self.folder.join(format!("{job}.lock"))
     }
 
-    /// Long bodies end when it exists.
+    /// Long bodies end when this file exists.
     pub fn stop(&self) -> PathBuf {
         self.folder.join("stop")
     }
 }
 
-/// How many of which: (body, seconds between two times, policy, how many).
+/// Body, interval in seconds, policy and count of the jobs.
 fn wanted(store: StoreKind) -> Vec<(Body, i64, Policy, usize)> {
     let long = if store == StoreKind::Postgres { 3 } else { 1 };
     vec![
-        (Body::Shell, 1, Policy::Must, 4),
-        (Body::Shell, 2, Policy::Must, 2),
-        (Body::Shell, 3, Policy::Must, 1),
-        (Body::Shell, 1, Policy::May, 2),
-        (Body::Shell, 1, Policy::Once, 1),
-        (Body::Http, 1, Policy::Must, 2),
-        (Body::Http, 2, Policy::May, 1),
-        (Body::Http, 1, Policy::Once, 1),
-        (Body::Long, 10, Policy::May, long),
-        (Body::Long, 10, Policy::Once, 1),
+        (Body::Shell, 1, Policy::MustRun, 4),
+        (Body::Shell, 2, Policy::MustRun, 2),
+        (Body::Shell, 3, Policy::MustRun, 1),
+        (Body::Shell, 1, Policy::MaySkip, 2),
+        (Body::Shell, 1, Policy::AtMostOnce, 1),
+        (Body::Http, 1, Policy::MustRun, 2),
+        (Body::Http, 2, Policy::MaySkip, 1),
+        (Body::Http, 1, Policy::AtMostOnce, 1),
+        (Body::Long, 10, Policy::MaySkip, long),
+        (Body::Long, 10, Policy::AtMostOnce, 1),
     ]
 }
 
-/// Creates all of them.
-pub fn create(api: &Api, store: StoreKind, places: &Places) -> Result<Vec<Job>> {
+pub fn create(api: &Api, store: StoreKind, paths: &Paths) -> Result<Vec<Job>> {
     let mut jobs = Vec::new();
     for (body, seconds, policy, count) in wanted(store) {
         for number in 1..=count {
             let name = format!("{body:?}-{policy:?}-{seconds}s-{number}").to_lowercase();
-            let document = document(&name, body, seconds, policy, places);
+            let document = document(&name, body, seconds, policy, paths);
             let answer = api.post("/api/v1/jobs", &document)?;
             jobs.push(read(&answer, name, body, seconds, policy)?);
         }
@@ -101,13 +96,13 @@ pub fn create(api: &Api, store: StoreKind, places: &Places) -> Result<Vec<Job>> 
     Ok(jobs)
 }
 
-fn document(name: &str, body: Body, seconds: i64, policy: Policy, places: &Places) -> Value {
+fn document(name: &str, body: Body, seconds: i64, policy: Policy, paths: &Paths) -> Value {
     let (executor, config) = match body {
         Body::Http => {
-            ("http", json!({"url": format!("http://{}/{name}", places.receiver), "method": "POST"}))
+            ("http", json!({"url": format!("http://{}/{name}", paths.receiver), "method": "POST"}))
         }
-        Body::Shell => ("shell", probe(name, 50, 200, places)),
-        Body::Long => ("shell", probe(name, 25_000, 25_000, places)),
+        Body::Shell => ("shell", probe(name, 50, 200, paths)),
+        Body::Long => ("shell", probe(name, 25_000, 25_000, paths)),
     };
     let mut document = json!({
         "name": name,
@@ -115,41 +110,41 @@ fn document(name: &str, body: Body, seconds: i64, policy: Policy, places: &Place
         "executor_type": executor,
         "executor_config": config,
         "timeout_sec": 60,
-        // Bodies do not fail, and being killed is no failure. Should one fail all the same, the
-        // report is not to wait for its retry for a minute.
+        // Bodies do not fail, and being killed is not a failure. If one fails nevertheless, its
+        // retry must follow soon.
         "max_retries": 5,
         "retry_backoff": "fixed",
         "retry_backoff_seconds": 1,
         "retry_jitter_percent": 0,
     });
-    if policy != Policy::Once {
+    if policy != Policy::AtMostOnce {
         document["max_crashes"] = 100.into();
     }
     match policy {
-        Policy::Must => {
-            // Whatever is late runs, one after the other.
+        Policy::MustRun => {
+            // Late times run one after the other.
             document["overlap"] = "queue".into();
             document["misfire"] = "all".into();
             document["misfire_after"] = "1s".into();
         }
-        Policy::May => {}
-        Policy::Once => document["on_lost_worker"] = "fail".into(),
+        Policy::MaySkip => {}
+        Policy::AtMostOnce => document["on_lost_worker"] = "fail".into(),
     }
     document
 }
 
-fn probe(name: &str, least_ms: u64, most_ms: u64, places: &Places) -> Value {
+fn probe(name: &str, min_ms: u64, max_ms: u64, paths: &Paths) -> Value {
     let text = |path: &Path| path.display().to_string();
     json!({"argv": [
-        text(&places.probe), name, text(&places.log(name)), text(&places.lock(name)),
-        least_ms.to_string(), most_ms.to_string(), text(&places.stop()),
+        text(&paths.probe), name, text(&paths.log(name)), text(&paths.lock(name)),
+        min_ms.to_string(), max_ms.to_string(), text(&paths.stop()),
     ]})
 }
 
 fn read(answer: &Value, name: String, body: Body, seconds: i64, policy: Policy) -> Result<Job> {
     let text = |field: &str| answer[field].as_str().with_context(|| format!("no {field}"));
-    let first_us = moment::parse(text("next_run_at")?).context("next_run_at is no time")?;
-    let created_us = moment::parse(text("created_at")?).context("created_at is no time")?;
+    let first_us = timestamp::parse(text("next_run_at")?).context("next_run_at is not a time")?;
+    let created_us = timestamp::parse(text("created_at")?).context("created_at is not a time")?;
     let every_us = seconds * 1_000_000;
     let wait = first_us - created_us;
     ensure!(

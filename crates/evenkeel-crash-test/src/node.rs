@@ -12,12 +12,12 @@ use serde_json::Value;
 use crate::api::Api;
 use crate::clock::wait_for;
 
-/// For a server to come up on a busy machine.
+/// Time for a server to start on a busy machine.
 const START_LIMIT: Duration = Duration::from_secs(60);
-/// For a server to end after being asked to: more than its own bound of 25 seconds.
+/// Time for a server to drain: more than its own limit of 25 s.
 const STOP_LIMIT: Duration = Duration::from_secs(40);
 
-/// A server with its folder. Dropping it kills the process.
+/// A server with its data directory. Dropping it kills the process.
 #[derive(Debug)]
 pub struct Node {
     pub name: String,
@@ -29,14 +29,13 @@ pub struct Node {
 }
 
 impl Node {
-    /// A server that is not started yet. It keeps everything in `folder`.
     pub fn new(name: &str, program: &Path, folder: &Path, store: &str, roles: &[&str]) -> Self {
         let data_dir = folder.join(name);
         let mut arguments: Vec<String> = ["serve", "--listen", "127.0.0.1:0", "--enable-shell"]
             .into_iter()
-            // Bodies write their logs into a folder of this process's own user.
+            // Bodies write into a folder that belongs to this process's user.
             .chain(["--shell-unconfined"])
-            // The default keeps too little for a judge: the whole history is evidence.
+            // The checks need the whole history.
             .chain(["--allow-network", "127.0.0.0/8", "--retention-per-job", "1000000"])
             .chain(["--node-name", name, "--store", store, "--data-dir"])
             .map(str::to_owned)
@@ -53,7 +52,7 @@ impl Node {
         }
     }
 
-    /// Starts it and waits until it says where it is.
+    /// Starts the server and waits until it has written `server.json`.
     pub fn start(&mut self) -> Result<()> {
         let log = File::options().create(true).append(true).open(&self.log)?;
         let mut command = Command::new(&self.program);
@@ -61,7 +60,7 @@ impl Node {
         if let Some(path) = std::env::var_os("PATH") {
             command.env("PATH", path);
         }
-        let child = command.stderr(log).spawn().context("the server can't be started")?;
+        let child = command.stderr(log).spawn().context("the server cannot be started")?;
         let pid = child.id();
         self.child = Some(child);
         let up = wait_for(START_LIMIT, || match self.ended() {
@@ -75,17 +74,16 @@ impl Node {
         }
     }
 
-    /// Its process, while it should run.
     pub fn pid(&self) -> Option<u32> {
         self.child.as_ref().map(Child::id)
     }
 
-    /// How it ended, if it did so by itself.
+    /// Returns the exit status if the server has ended.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.as_mut().and_then(|child| child.try_wait().ok().flatten())
     }
 
-    /// Ends it as a crash would.
+    /// Kills the server with SIGKILL.
     pub fn kill(&mut self) -> Result<()> {
         if let Some(mut child) = self.child.take() {
             child.kill()?;
@@ -94,25 +92,22 @@ impl Node {
         Ok(())
     }
 
-    /// Sends it a signal.
     pub fn signal(&self, signal: Signal) -> Result<()> {
         let child = self.child.as_ref().context("the server does not run")?;
         kill_process(Pid::from_child(child), signal)?;
         Ok(())
     }
 
-    /// Waits for its end, and says how it ended.
     pub fn wait(&mut self) -> Result<ExitStatus> {
         let Some(status) = wait_for(STOP_LIMIT, || self.ended()) else {
-            bail!("server {} was still there {STOP_LIMIT:?} after SIGTERM", self.name)
+            bail!("server {} still ran {STOP_LIMIT:?} after SIGTERM", self.name)
         };
         self.child = None;
         Ok(status)
     }
 
-    /// How to ask it.
     pub fn api(&self) -> Result<Api> {
-        let json = self.server_json().context("the server does not say where it is")?;
+        let json = self.server_json().context("the server has no server.json")?;
         let url = json["url"].as_str().context("server.json has no url")?;
         let address = url.strip_prefix("http://").context("the url is not http")?.to_owned();
         let token = std::fs::read_to_string(self.data_dir.join("token"))?.trim().to_owned();
@@ -124,7 +119,7 @@ impl Node {
         serde_json::from_str(&text).ok()
     }
 
-    /// The lines of its log that tell of a panic.
+    /// Returns the lines of the server's log about panics.
     pub fn panics(&self) -> Vec<String> {
         let text = std::fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);

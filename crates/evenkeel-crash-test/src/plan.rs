@@ -1,18 +1,17 @@
-//! Which faults there will be, drawn from a seed.
+//! Plans which faults happen when, from a seed.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::cluster::StoreKind;
 
-/// Something that goes wrong.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Fault {
-    /// A server gets SIGKILL, and is started again after a while.
+    /// A server gets SIGKILL and is started again later.
     Kill,
-    /// A server gets SIGSTOP, and SIGCONT after more than its lease lasts.
+    /// A server gets SIGSTOP, and SIGCONT after its lease has ended.
     Freeze,
-    /// The database crashes, and is started again after a while.
+    /// The database crashes and is started again later.
     Database,
 }
 
@@ -26,107 +25,99 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Whom it hits.
+/// The server that a fault hits.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Target {
-    /// The server with this number.
     Node(usize),
-    /// The server that has the youngest of the long bodies: what is lost with it must neither
-    /// live on nor be forgotten. If there is none, the server with this number.
-    Holder(usize),
+    /// The server that runs the youngest long body, which must neither survive nor be forgotten.
+    /// Without a long body, the server with this number.
+    LongBodyOwner(usize),
 }
 
 impl Target {
-    /// The server it means if nobody has a long body.
+    /// The server if no long body runs.
     pub(crate) fn number(self) -> usize {
         match self {
-            Self::Node(number) | Self::Holder(number) => number,
+            Self::Node(number) | Self::LongBodyOwner(number) => number,
         }
     }
 }
 
-/// A fault that is to come.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Planned {
-    /// So long after the one before is over.
+pub struct PlannedFault {
+    /// Delay after the end of the fault before.
     pub after: Duration,
-    /// Then so many milliseconds after the next time most jobs are due, or before it if negative:
-    /// between firing, starting and reporting is where a crash hurts.
-    pub aim_ms: Option<i64>,
-    /// What happens.
+    /// Then waits until this many milliseconds after (or before, if negative) most jobs are due. A
+    /// crash between firing, starting and reporting is the hardest case.
+    pub offset_ms: Option<i64>,
     pub fault: Fault,
-    /// To whom.
     pub target: Target,
-    /// For how long.
     pub lasts: Duration,
 }
 
-/// All faults of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
-    /// What they were drawn from.
     pub seed: u64,
-    /// In their order.
-    pub faults: Vec<Planned>,
-    /// How long nothing happens after the last one.
-    pub calm: Duration,
+    pub faults: Vec<PlannedFault>,
+    /// Time without faults after the last one.
+    pub quiet_after: Duration,
 }
 
-/// After a fault is over, this long is allowed to catch up; then all must be well again.
+/// Time to recover after a fault. Then all invariants must hold again.
 pub(crate) const RECOVERY: Duration = Duration::from_secs(15);
 
 impl Plan {
-    /// Two kills, a freeze and a crash of the database: what fits into a test of 85 seconds.
+    /// Two kills, a freeze and a database crash: a test of 85 s.
     #[must_use]
     pub fn short_on_postgres(seed: u64) -> Self {
-        let mut dice = Dice(seed);
-        let planned = |after, fault, target, lasts_ms| Planned {
+        let mut rng = Rng(seed);
+        let planned = |after, fault, target, lasts_ms| PlannedFault {
             after: Duration::from_secs(after),
-            aim_ms: None,
+            offset_ms: None,
             fault,
             target,
             lasts: Duration::from_millis(lasts_ms),
         };
-        // The first kill is long enough for others to take over, the second is not. The database
-        // is away for longer than leases last, so that servers have to end what they run.
+        // The first kill is long enough for a takeover, the second is not. The database is down for
+        // longer than a lease, so servers must cancel their bodies.
         let faults = vec![
-            planned(8, Fault::Kill, Target::Holder(0), dice.between(13_500, 14_500)),
-            planned(5, Fault::Freeze, Target::Holder(1), dice.between(12_500, 13_500)),
-            planned(5, Fault::Database, Target::Node(0), dice.between(8_000, 9_000)),
-            planned(6, Fault::Kill, Target::Node(dice.below(3)), dice.between(500, 4_000)),
+            planned(8, Fault::Kill, Target::LongBodyOwner(0), rng.between(13_500, 14_500)),
+            planned(5, Fault::Freeze, Target::LongBodyOwner(1), rng.between(12_500, 13_500)),
+            planned(5, Fault::Database, Target::Node(0), rng.between(8_000, 9_000)),
+            planned(6, Fault::Kill, Target::Node(rng.below(3)), rng.between(500, 4_000)),
         ];
-        let aimed = |each: Planned| Planned { aim_ms: Some(dice.aim()), ..each };
-        let faults = faults.into_iter().map(aimed).collect();
-        Self { seed, faults, calm: RECOVERY + Duration::from_secs(4) }
+        let with_offset =
+            |each: PlannedFault| PlannedFault { offset_ms: Some(rng.offset_ms()), ..each };
+        let faults = faults.into_iter().map(with_offset).collect();
+        Self { seed, faults, quiet_after: RECOVERY + Duration::from_secs(4) }
     }
 
-    /// Three kills of the only server.
     #[must_use]
     pub fn short_on_sqlite(seed: u64) -> Self {
-        let mut dice = Dice(seed);
-        let faults = [6_000, 6_500, 3_000].map(|after| Planned {
+        let mut rng = Rng(seed);
+        let faults = [6_000, 6_500, 3_000].map(|after| PlannedFault {
             after: Duration::from_millis(after),
-            aim_ms: Some(dice.aim()),
+            offset_ms: Some(rng.offset_ms()),
             fault: Fault::Kill,
             target: Target::Node(0),
-            lasts: Duration::from_millis(dice.between(SHORTEST_KILL_MS, 2_000)),
+            lasts: Duration::from_millis(rng.between(SHORTEST_KILL_MS, 2_000)),
         });
-        Self { seed, faults: faults.to_vec(), calm: RECOVERY + Duration::from_secs(4) }
+        Self { seed, faults: faults.to_vec(), quiet_after: RECOVERY + Duration::from_secs(4) }
     }
 
-    /// Faults for so long, with calm in between now and then.
+    /// Faults for `length`, some of them with a full recovery in between.
     #[must_use]
     pub fn long(seed: u64, length: Duration, store: StoreKind, nodes: usize) -> Self {
-        let mut dice = Dice(seed);
-        let calm = RECOVERY + Duration::from_secs(10);
-        let mut left = length.saturating_sub(calm);
+        let mut rng = Rng(seed);
+        let quiet_after = RECOVERY + Duration::from_secs(10);
+        let mut left = length.saturating_sub(quiet_after);
         let mut faults = Vec::new();
         loop {
-            let planned = draw(&mut dice, store, nodes);
-            // Aiming takes up to a second.
+            let planned = draw(&mut rng, store, nodes);
+            // Waiting for the due time takes up to a second.
             let takes = planned.after + Duration::from_secs(1) + planned.lasts;
             if takes > left {
-                return Self { seed, faults, calm };
+                return Self { seed, faults, quiet_after };
             }
             left -= takes;
             faults.push(planned);
@@ -134,41 +125,42 @@ impl Plan {
     }
 }
 
-/// A receiver's work (at most 120 ms) is over before the next server could send it again.
+/// A call (at most 120 ms) ends before the restarted server could repeat it.
 const SHORTEST_KILL_MS: u64 = 300;
 
-fn draw(dice: &mut Dice, store: StoreKind, nodes: usize) -> Planned {
-    // Half of the faults come while the last one is being recovered from, half after a calm in
-    // which everything has to be on time.
+fn draw(rng: &mut Rng, store: StoreKind, nodes: usize) -> PlannedFault {
+    // Half of the faults follow during the recovery from the last one, half after a time in which
+    // all runs must be punctual.
     let after_ms =
-        if dice.below(2) == 0 { dice.between(500, 6_000) } else { dice.between(20_000, 30_000) };
-    let fault = match (store, dice.below(10)) {
+        if rng.below(2) == 0 { rng.between(500, 6_000) } else { rng.between(20_000, 30_000) };
+    let fault = match (store, rng.below(10)) {
         (StoreKind::Sqlite, _) | (StoreKind::Postgres, 0..5) => Fault::Kill,
         (StoreKind::Postgres, 5..8) => Fault::Freeze,
         (StoreKind::Postgres, _) => Fault::Database,
     };
     let lasts_ms = match fault {
-        Fault::Kill if nodes > 1 && dice.below(2) == 0 => dice.between(11_000, 20_000),
-        Fault::Kill => dice.between(SHORTEST_KILL_MS, 5_000),
-        Fault::Freeze => dice.between(12_000, 20_000),
-        Fault::Database => dice.between(500, 12_000),
+        Fault::Kill if nodes > 1 && rng.below(2) == 0 => rng.between(11_000, 20_000),
+        Fault::Kill => rng.between(SHORTEST_KILL_MS, 5_000),
+        Fault::Freeze => rng.between(12_000, 20_000),
+        Fault::Database => rng.between(500, 12_000),
     };
-    let number = dice.below(nodes);
-    let target = if dice.below(2) == 0 { Target::Holder(number) } else { Target::Node(number) };
-    Planned {
+    let number = rng.below(nodes);
+    let target =
+        if rng.below(2) == 0 { Target::LongBodyOwner(number) } else { Target::Node(number) };
+    PlannedFault {
         after: Duration::from_millis(after_ms),
-        aim_ms: (dice.below(2) == 0).then(|| dice.aim()),
+        offset_ms: (rng.below(2) == 0).then(|| rng.offset_ms()),
         fault,
         target,
         lasts: Duration::from_millis(lasts_ms),
     }
 }
 
-/// A small generator (splitmix64): the same faults from the same seed, with any version of any
+/// A small generator (splitmix64), so that a seed gives the same faults with any version of any
 /// library.
-struct Dice(u64);
+struct Rng(u64);
 
-impl Dice {
+impl Rng {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -181,8 +173,8 @@ impl Dice {
         least + self.next() % (most - least + 1)
     }
 
-    /// Around the time jobs are due: before they are fired, or while their bodies run.
-    fn aim(&mut self) -> i64 {
+    /// An offset around the due time: before jobs fire, or while their bodies run.
+    fn offset_ms(&mut self) -> i64 {
         i64::try_from(self.between(0, 150)).unwrap_or(0) - 50
     }
 
@@ -199,14 +191,14 @@ mod tests {
     const HOUR: Duration = Duration::from_secs(3600);
 
     #[test]
-    fn the_same_seed_gives_the_same_faults_and_another_gives_others() {
+    fn same_seed_gives_the_same_faults() {
         let plan = |seed| Plan::long(seed, HOUR, StoreKind::Postgres, 3);
         assert_eq!(plan(7), plan(7));
         assert_ne!(plan(7).faults, plan(8).faults);
     }
 
     #[test]
-    fn a_long_plan_has_every_fault_and_hits_every_server() {
+    fn long_plan_has_every_fault_and_hits_every_server() {
         let plan = Plan::long(1, HOUR, StoreKind::Postgres, 3);
         for fault in [Fault::Kill, Fault::Freeze, Fault::Database] {
             assert!(plan.faults.iter().filter(|planned| planned.fault == fault).count() > 5);
@@ -215,11 +207,11 @@ mod tests {
             assert!(plan.faults.iter().any(|planned| planned.target == Target::Node(number)));
         }
         let total: Duration = plan.faults.iter().map(|each| each.after + each.lasts).sum();
-        assert!(total + plan.calm <= HOUR);
+        assert!(total + plan.quiet_after <= HOUR);
     }
 
     #[test]
-    fn the_only_server_on_sqlite_is_only_killed() {
+    fn sqlite_server_is_only_killed() {
         let plan = Plan::long(1, HOUR, StoreKind::Sqlite, 1);
         assert!(plan.faults.iter().all(|planned| planned.fault == Fault::Kill));
     }

@@ -1,31 +1,28 @@
-//! Where the programs are that take part.
+//! Finds the programs of the test.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// The server, and the body of its jobs.
 #[derive(Clone, Debug)]
 pub struct Programs {
-    /// `evenkeel`.
     pub server: PathBuf,
-    /// `evenkeel-crash-probe`.
     pub probe: PathBuf,
 }
 
 impl Programs {
-    /// Those beside this process's own program, which cargo put there. The server belongs to
-    /// another package, so it is built if it is missing.
+    /// Finds the programs beside this process's own, where cargo puts them. The server belongs to
+    /// another package, so it is built if missing.
     ///
     /// # Errors
-    /// When they are not there, and can't be built.
+    /// If the programs are missing and cannot be built.
     pub fn find() -> Result<Self> {
-        let own = std::env::current_exe().context("this process does not know its program")?;
-        let folder = own.parent().context("a program is in a folder")?;
-        // Tests lie one level deeper.
+        let own = std::env::current_exe().context("the path of this program is unknown")?;
+        let folder = own.parent().context("this program is in no folder")?;
+        // Tests are in the subfolder `deps`.
         let folder = match folder.file_name().and_then(|name| name.to_str()) {
-            Some("deps") => folder.parent().context("deps is in a folder")?,
+            Some("deps") => folder.parent().context("deps is in no folder")?,
             _ => folder,
         };
         let programs =
@@ -37,7 +34,7 @@ impl Programs {
         Ok(programs)
     }
 
-    /// Copies in `folder`, which a build that goes on meanwhile does not touch.
+    /// Copies the programs to `folder`, so that a concurrent build does not replace them.
     pub(crate) fn copy_to(&self, folder: &Path) -> Result<Self> {
         let copy = |program: &Path, name: &str| -> Result<PathBuf> {
             let place = folder.join(name);
@@ -57,13 +54,13 @@ fn build(folder: &Path) -> Result<()> {
     if folder.ends_with("release") {
         cargo.arg("--release");
     }
-    // The folder of the profile is in the target folder.
+    // The profile's folder is in the target folder.
     if let Some(target) = folder.parent() {
         cargo.arg("--target-dir").arg(target);
     }
     let status = cargo.status().context("cannot run cargo")?;
     if !status.success() {
-        bail!("the server can't be built: {status}");
+        bail!("the server cannot be built: {status}");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What bodies wrote down.
+//! Records of bodies.
 
 use std::path::Path;
 
@@ -6,54 +6,49 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 
 use crate::clock::Moment;
-use crate::moment;
+use crate::timestamp;
 
-/// What a body did.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// It began.
     Start,
-    /// It came to its end, of its own accord.
+    /// The body ended without being killed.
     End,
-    /// It found another body of the same job still going on, and did nothing.
+    /// Another body of the job held the lock, so this one did nothing.
     Overlap,
-    /// The receiver of a call had seen a higher fence, and did nothing.
+    /// The receiver had seen a higher fence, and refused the call.
     Refused,
 }
 
-/// One line of a body's log.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Record {
     pub kind: Kind,
-    /// The job's name.
     pub job: String,
     pub run: String,
-    /// Counted from 0.
     pub attempt: u32,
     pub fence: u32,
-    #[serde(rename = "scheduled_at", deserialize_with = "moment::deserialize")]
+    #[serde(rename = "scheduled_at", deserialize_with = "timestamp::deserialize")]
     pub scheduled_us: i64,
-    /// The server process that started it; 0 where a body can't know.
+    /// Process id of the server; 0 if unknown.
     pub node_pid: u32,
     #[serde(flatten)]
     pub at: Moment,
 }
 
 impl Record {
-    /// What nobody may have twice.
+    /// Run, attempt and fence, which must be unique among starts.
     pub fn key(&self) -> (&str, u32, u32) {
         (&self.run, self.attempt, self.fence)
     }
 }
 
-/// Everything in one log. There is none before the first body ran.
+/// Reads a log; empty if no body has run yet.
 pub fn read(file: &Path) -> Result<Vec<Record>> {
     if !file.exists() {
         return Ok(Vec::new());
     }
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {file:?}"))?;
-    // A line is written at once, but may be looked at before it is all there.
+    // A line may be read before it is completely written.
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let parse = |line| serde_json::from_str(line).with_context(|| format!("{file:?}: {line}"));
     whole.lines().map(parse).collect()

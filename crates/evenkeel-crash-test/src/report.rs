@@ -1,4 +1,4 @@
-//! What the judge has to say.
+//! The report.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,116 +6,105 @@ use std::time::Duration;
 
 use crate::plan::Fault;
 
-/// What can be wrong.
+/// A kind of violation, with the invariant.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Wrong {
-    /// A time that neither ran nor was skipped by right (I1).
+pub enum ViolationKind {
+    /// A due time that neither ran nor was skipped for a reason (I1).
     Lost,
-    /// A chain that ended without its body ever coming to its end (I1).
+    /// A run that ended without success (I1).
     Failed,
-    /// A time with two chains, two completions or a skip besides, or an attempt started twice (I2).
-    Doubled,
-    /// Two bodies of one job at once (I3).
+    /// A due time with two runs, two completions, or a run and a skip; or an attempt started twice
+    /// (I2).
+    Duplicate,
     Overlapping,
-    /// A body that went on after its server's work was no longer its own (I3).
-    Survived,
-    /// A completion that no body with its fence reported (I4).
+    /// A body that continued after its server had lost the attempt (I3).
+    OutlivedServer,
+    /// A completion that no body with this fence reported (I4).
     Stale,
-    /// A start more than a second late while all was well (I5).
+    /// A start more than a second late without a fault (I5).
     Late,
-    /// A start before its time (I6).
+    /// A start before the scheduled time (I6).
     Early,
-    /// An attempt that is still going on, or waiting, after the end (I7).
+    /// An attempt that is running or pending after the end (I7).
     Unfinished,
-    /// A time that is not one of its job's (I11).
-    OffRhythm,
-    /// Work of a lost server that waited too long for another.
+    /// A run at a time that is not one of its job's (I11).
+    WrongTime,
+    /// Attempts of a lost server that waited too long for another.
     SlowTakeover,
-    /// A panic, a server that ended by itself or did not end, and the like.
+    /// A panic, a server that ended unexpectedly or did not end, and similar.
     Incident,
 }
 
-impl Wrong {
-    /// All of them, with the words the report has for them.
+impl ViolationKind {
+    /// All kinds, with their names in the report.
     pub(crate) const ALL: [(Self, &str); 12] = [
         (Self::Lost, "lost"),
         (Self::Failed, "failed"),
-        (Self::Doubled, "doubled"),
+        (Self::Duplicate, "doubled"),
         (Self::Overlapping, "overlapping"),
-        (Self::Survived, "outlived their server"),
+        (Self::OutlivedServer, "outlived their server"),
         (Self::Stale, "stale completions"),
         (Self::Late, "late while healthy"),
         (Self::Early, "early"),
         (Self::Unfinished, "unfinished"),
-        (Self::OffRhythm, "off rhythm"),
+        (Self::WrongTime, "at wrong times"),
         (Self::SlowTakeover, "slow takeovers"),
         (Self::Incident, "incidents"),
     ];
 }
 
-/// A broken promise, with what shows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
-    /// Which promise.
-    pub wrong: Wrong,
-    /// What shows it.
+    pub kind: ViolationKind,
     pub detail: String,
 }
 
-/// The verdict, with figures.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// How many servers on which store.
     pub title: String,
-    /// What the faults were drawn from.
     pub seed: u64,
-    /// Between the first and the last time that were judged.
-    pub judged: Duration,
-    /// Scheduled times that had to be accounted for.
+    /// Length of the checked window.
+    pub checked: Duration,
+    /// Due times that were checked.
     pub expected: u64,
-    /// Of those, the ones that ran.
+    /// Due times that ran.
     pub executed: u64,
-    /// Of those, the ones that were recorded as skipped.
+    /// Due times that were recorded as skipped.
     pub skipped: u64,
-    /// Of those, the ones that failed with their server because their job runs once at most.
-    pub given_up: u64,
+    /// Due times that failed with their server, because their job may start once.
+    pub failed_with_server: u64,
     /// Bodies that started.
     pub starts: u64,
-    /// Of those, the ones that repeated what a lost server had begun.
+    /// Starts that repeated an attempt of a lost server.
     pub repeats: u64,
-    /// Calls with an old fence that the receiver refused.
     pub refused: u64,
-    /// Faults by kind.
     pub faults: BTreeMap<Fault, u64>,
-    /// How long the machine was too busy to judge lateness.
+    /// How long the machine was overloaded, so that lateness was not checked.
     pub busy: Duration,
-    /// Starts whose lateness was judged.
-    pub judged_for_lateness: u64,
-    /// The latest of those.
+    /// Starts whose lateness was checked.
+    pub checked_for_lateness: u64,
+    /// The largest lateness.
     pub latest: Duration,
-    /// From the loss of a server until its work ran elsewhere, in order of size.
+    /// Times from the loss of a server until its attempts ran elsewhere, sorted.
     pub takeovers: Vec<Duration>,
-    /// From the return of the database until a body started, in order of size.
+    /// Times from the restart of the database until a body started, sorted.
     pub recoveries: Vec<Duration>,
-    /// What is wrong.
     pub violations: Vec<Violation>,
 }
 
 impl Report {
-    /// Is nothing wrong?
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.violations.is_empty()
     }
 
-    /// How often a promise was broken.
     #[must_use]
-    pub fn count(&self, wrong: Wrong) -> usize {
-        self.violations.iter().filter(|violation| violation.wrong == wrong).count()
+    pub fn count(&self, kind: ViolationKind) -> usize {
+        self.violations.iter().filter(|violation| violation.kind == kind).count()
     }
 }
 
-/// So many violations of each kind are shown in full.
+/// Violations of each kind that are shown in detail.
 const SHOWN: usize = 10;
 
 impl fmt::Display for Report {
@@ -123,33 +112,37 @@ impl fmt::Display for Report {
         writeln!(f, "crash test: {}, seed {}", self.title, self.seed)?;
         let faults: Vec<String> =
             self.faults.iter().map(|(fault, count)| format!("{fault} {count}")).collect();
-        writeln!(f, "  judged                {:.1} s", self.judged.as_secs_f64())?;
+        writeln!(f, "  checked               {:.1} s", self.checked.as_secs_f64())?;
         writeln!(f, "  faults                {}", faults.join(", "))?;
-        writeln!(f, "  slots expected        {}", self.expected)?;
+        writeln!(f, "  due times             {}", self.expected)?;
         writeln!(f, "  executed              {}", self.executed)?;
-        writeln!(f, "  skipped by right      {}", self.skipped)?;
-        writeln!(f, "  failed with a server  {}", self.given_up)?;
+        writeln!(f, "  skipped               {}", self.skipped)?;
+        writeln!(f, "  failed with a server  {}", self.failed_with_server)?;
         writeln!(f, "  bodies started        {}, {} of them again", self.starts, self.repeats)?;
         writeln!(f, "  stale calls refused   {}", self.refused)?;
         writeln!(
             f,
             "  latest while healthy  {:.3} s of {} starts; machine too busy for {:.1} s",
             self.latest.as_secs_f64(),
-            self.judged_for_lateness,
+            self.checked_for_lateness,
             self.busy.as_secs_f64()
         )?;
         writeln!(f, "  takeover              {}", spread(&self.takeovers))?;
         writeln!(f, "  database back         {}", spread(&self.recoveries))?;
-        for (wrong, words) in Wrong::ALL {
-            writeln!(f, "  {words:<22}{}", self.count(wrong))?;
+        for (kind, name) in ViolationKind::ALL {
+            writeln!(f, "  {name:<22}{}", self.count(kind))?;
         }
-        for (wrong, words) in Wrong::ALL {
-            let all = self.violations.iter().filter(|violation| violation.wrong == wrong);
+        for (kind, name) in ViolationKind::ALL {
+            let all = self.violations.iter().filter(|violation| violation.kind == kind);
             for violation in all.take(SHOWN) {
-                writeln!(f, "  {words}: {}", violation.detail)?;
+                writeln!(f, "  {name}: {}", violation.detail)?;
             }
         }
-        write!(f, "  {}", if self.is_clean() { "all promises kept" } else { "PROMISES BROKEN" })
+        write!(
+            f,
+            "  {}",
+            if self.is_clean() { "all invariants hold" } else { "INVARIANTS VIOLATED" }
+        )
     }
 }
 

@@ -1,4 +1,4 @@
-//! From the start of the servers to the verdict.
+//! Runs the crash test, from the start of the servers to the report.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -7,53 +7,46 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use rustix::process::Signal;
 
-use crate::canary::Canary;
 use crate::check;
 use crate::clock::{Moment, mono_ns, ns, pass, wait_for};
 use crate::cluster::{Cluster, StoreKind};
-use crate::evidence::{self, Evidence, Happened, Window};
-use crate::jobs::{self, Body, Job, Places};
-use crate::plan::{Fault, Plan, Planned, Target};
+use crate::evidence::{self, Evidence, InjectedFault, Window};
+use crate::jobs::{self, Body, Job, Paths};
+use crate::load_monitor::LoadMonitor;
+use crate::plan::{Fault, Plan, PlannedFault, Target};
 use crate::programs::Programs;
+use crate::receiver::Receiver;
 use crate::record::{self, Kind, Record};
 use crate::report::Report;
-use crate::sink::Sink;
 
-/// What is done to whom.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where the servers keep their jobs.
     pub store: StoreKind,
-    /// How many servers there are.
     pub nodes: usize,
-    /// What goes wrong.
     pub plan: Plan,
-    /// What takes part.
     pub programs: Programs,
 }
 
-/// How it went.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The verdict.
     pub report: Report,
-    /// Where the logs are, if something is wrong.
+    /// The folder with the logs, if there are violations.
     pub logs: Option<PathBuf>,
 }
 
-/// Times younger than this when the servers are told to stop are not judged.
+/// Times in the last seconds before the end are not checked.
 const TAIL: Duration = Duration::from_secs(5);
 
-/// Runs jobs through all faults of the plan, and judges.
+/// Runs jobs through all faults of the plan, and checks the invariants.
 ///
 /// # Errors
-/// When the test itself can't go on: a program is missing, or a server does not start again.
+/// If the test cannot continue: a program is missing, or a server does not start again.
 pub fn run(settings: &Settings) -> Result<Outcome> {
     let folder = tempfile::Builder::new().prefix("evenkeel-crash-").tempdir()?;
     match gather(settings, folder.path()) {
         Ok(evidence) => {
             let title = format!("{} on {}", count(settings.nodes, "server"), settings.store);
-            let report = check::judge(&evidence, &title, settings.plan.seed);
+            let report = check::check_all(&evidence, &title, settings.plan.seed);
             let logs = (!report.is_clean()).then(|| folder.keep());
             Ok(Outcome { report, logs })
         }
@@ -62,29 +55,29 @@ pub fn run(settings: &Settings) -> Result<Outcome> {
 }
 
 fn gather(settings: &Settings, folder: &Path) -> Result<Evidence> {
-    let sink = Sink::start()?;
+    let receiver = Receiver::start()?;
     let programs = settings.programs.copy_to(folder)?;
     let cluster = Cluster::start(settings.store, settings.nodes, &programs.server, folder)?;
-    let places = Places {
+    let paths = Paths {
         probe: programs.probe.clone(),
         folder: folder.to_owned(),
-        receiver: sink.address.to_string(),
+        receiver: receiver.address.to_string(),
     };
     let first = cluster.nodes.first().context("there is no server")?;
-    let jobs = jobs::create(&first.api()?, settings.store, &places)?;
+    let jobs = jobs::create(&first.api()?, settings.store, &paths)?;
     let evidence = Evidence { jobs, ..Evidence::default() };
-    let mut test = Test { cluster, sink, places, evidence };
+    let mut test = Test { cluster, receiver, paths, evidence };
     let began = Moment::now();
-    let canary = Canary::start(programs.probe);
+    let load_monitor = LoadMonitor::start(programs.probe);
     for planned in &settings.plan.faults {
         test.idle(planned.after)?;
-        test.suffer(planned)?;
+        test.inject(planned)?;
     }
-    test.idle(settings.plan.calm)?;
+    test.idle(settings.plan.quiet_after)?;
     let ended = Moment::now();
-    test.evidence.busy = canary.stop();
+    test.evidence.busy = load_monitor.stop();
     let tail_us = i64::try_from(TAIL.as_micros())?;
-    test.evidence.judged = Some(Window { from_us: began.wall_us, to_us: ended.wall_us - tail_us });
+    test.evidence.checked = Some(Window { from_us: began.wall_us, to_us: ended.wall_us - tail_us });
     test.drain()?;
     test.collect()?;
     Ok(test.evidence)
@@ -92,20 +85,20 @@ fn gather(settings: &Settings, folder: &Path) -> Result<Evidence> {
 
 struct Test {
     cluster: Cluster,
-    sink: Sink,
-    places: Places,
+    receiver: Receiver,
+    paths: Paths,
     evidence: Evidence,
 }
 
 impl Test {
-    /// Lets time pass, and notices servers that end by themselves.
+    /// Waits, and restarts servers that end unexpectedly.
     fn idle(&mut self, time: Duration) -> Result<()> {
         let until = mono_ns() + ns(time);
         while mono_ns() < until {
             pass(Duration::from_millis(50).min(Duration::from_nanos(until - mono_ns().min(until))));
             for node in &mut self.cluster.nodes {
                 if let Some(status) = node.ended() {
-                    let incident = format!("{} ended by itself: {status}", node.name);
+                    let incident = format!("{} ended unexpectedly: {status}", node.name);
                     self.evidence.incidents.push(incident);
                     node.start()?;
                 }
@@ -114,39 +107,39 @@ impl Test {
         Ok(())
     }
 
-    fn suffer(&mut self, planned: &Planned) -> Result<()> {
-        if let Some(aim_ms) = planned.aim_ms {
-            self.idle(self.until_due(aim_ms))?;
+    fn inject(&mut self, planned: &PlannedFault) -> Result<()> {
+        if let Some(offset_ms) = planned.offset_ms {
+            self.idle(self.until_due(offset_ms))?;
         }
         let number = self.number(planned.target)?;
         let victim = self.cluster.nodes.get(number).filter(|_| planned.fault != Fault::Database);
         let victim = victim.and_then(|node| Some((node.name.clone(), node.pid()?)));
-        let whom = victim.as_ref().map_or("", |(name, _)| name);
-        eprintln!("{} {whom} for {:.1} s", planned.fault, planned.lasts.as_secs_f64());
+        let name = victim.as_ref().map_or("", |(name, _)| name);
+        eprintln!("{} {name} for {:.1} s", planned.fault, planned.lasts.as_secs_f64());
         let from = Moment::now();
         self.cluster.begin(planned.fault, number)?;
         self.idle(planned.lasts)?;
         self.cluster.end(planned.fault, number)?;
         let to = Moment::now();
-        self.evidence.faults.push(Happened { fault: planned.fault, victim, from, to });
+        self.evidence.faults.push(InjectedFault { fault: planned.fault, victim, from, to });
         Ok(())
     }
 
-    /// How long it is until the next full second after the first job's first time, which is when
-    /// most jobs are due, and so many milliseconds more.
-    fn until_due(&self, aim_ms: i64) -> Duration {
+    /// Returns the time until most jobs are due next (whole seconds after the first job's first
+    /// time), plus `offset_ms`.
+    fn until_due(&self, offset_ms: i64) -> Duration {
         let first_us = self.evidence.jobs.first().map_or(0, |job| job.first_us);
-        let left_us = (first_us + aim_ms * 1000 - Moment::now().wall_us).rem_euclid(1_000_000);
+        let left_us = (first_us + offset_ms * 1000 - Moment::now().wall_us).rem_euclid(1_000_000);
         Duration::from_micros(left_us.unsigned_abs())
     }
 
-    /// The server a target means now.
+    /// Returns the server that a target means now.
     fn number(&self, target: Target) -> Result<usize> {
         let fallback = target.number() % self.cluster.nodes.len().max(1);
-        let Target::Holder(_) = target else { return Ok(fallback) };
+        let Target::LongBodyOwner(_) = target else { return Ok(fallback) };
         let mut youngest: Option<Record> = None;
         for job in self.evidence.jobs.iter().filter(|job| job.body == Body::Long) {
-            let last = record::read(&self.places.log(&job.name))?.pop();
+            let last = record::read(&self.paths.log(&job.name))?.pop();
             let running = last.filter(|record| record.kind == Kind::Start);
             youngest = [youngest, running].into_iter().flatten().max_by_key(|one| one.at.mono_ns);
         }
@@ -155,9 +148,9 @@ impl Test {
         Ok(holder.unwrap_or(fallback))
     }
 
-    /// Lets the servers end in good order, after which nothing may move.
+    /// Drains the servers. After that, no body may run.
     fn drain(&mut self) -> Result<()> {
-        File::create(self.places.stop())?;
+        File::create(self.paths.stop())?;
         self.idle(Duration::from_secs(1))?;
         for node in &self.cluster.nodes {
             node.signal(Signal::TERM)?;
@@ -169,7 +162,7 @@ impl Test {
             }
         }
         let held = |job: &&Job| {
-            let lock = File::options().create(true).append(true).open(self.places.lock(&job.name));
+            let lock = File::options().create(true).append(true).open(self.paths.lock(&job.name));
             !lock.is_ok_and(|lock| lock.try_lock().is_ok())
         };
         for job in self.evidence.jobs.iter().filter(|job| job.body != Body::Http) {
@@ -186,30 +179,30 @@ impl Test {
         Ok(())
     }
 
-    /// Asks the API for what became of everything.
+    /// Reads all attempts from the API, and all records.
     fn collect(&mut self) -> Result<()> {
         let mut reader = self.cluster.start_reader()?;
         let api = reader.api()?;
-        let mut log = File::create(self.places.folder.join("executions.jsonl"))?;
+        let mut log = File::create(self.paths.folder.join("executions.jsonl"))?;
         for job in &self.evidence.jobs {
             self.evidence.executions.extend(evidence::executions(&api, job, &mut log)?);
         }
         reader.signal(Signal::TERM)?;
         reader.wait()?;
         self.evidence.records = self.records()?;
-        self.evidence.incidents.extend(self.sink.seen().1);
+        self.evidence.incidents.extend(self.receiver.received().1);
         for node in self.cluster.nodes.iter().chain([&reader]) {
-            let tell = |line| format!("{} panicked: {line}", node.name);
-            self.evidence.incidents.extend(node.panics().into_iter().map(tell));
+            let describe = |line| format!("{} panicked: {line}", node.name);
+            self.evidence.incidents.extend(node.panics().into_iter().map(describe));
         }
         Ok(())
     }
 
-    /// What all bodies wrote so far.
+    /// Returns the records of all bodies so far.
     fn records(&self) -> Result<Vec<Record>> {
-        let mut records = self.sink.seen().0;
+        let mut records = self.receiver.received().0;
         for job in &self.evidence.jobs {
-            records.extend(record::read(&self.places.log(&job.name))?);
+            records.extend(record::read(&self.paths.log(&job.name))?);
         }
         Ok(records)
     }

@@ -1,9 +1,9 @@
-//! The crash test, short enough for every change. `cargo xtask crash` is the long one.
+//! The short crash test. `cargo xtask crash` runs the long one.
 
 use anyhow::Result;
 use evenkeel_crash_test::{Plan, Programs, Settings, StoreKind, run};
 
-/// Other faults would be as good, but a failure should come again.
+/// Fixed, so that a failure can be repeated.
 const SEED: u64 = 20_261;
 
 fn expect_clean(store: StoreKind, nodes: usize, plan: Plan) -> Result<()> {
@@ -13,10 +13,10 @@ fn expect_clean(store: StoreKind, nodes: usize, plan: Plan) -> Result<()> {
     let report = &outcome.report;
     eprintln!("{report}");
     assert!(report.is_clean(), "{report}\nthe logs are in {:?}", outcome.logs);
-    // Had nothing happened, nothing could have gone wrong.
+    // Without faults, the test would prove nothing.
     assert_eq!(report.faults.values().sum::<u64>(), faults as u64);
     assert!(report.executed > 200, "{report}");
-    assert!(report.repeats > 0, "no work was lost and made up for: {report}");
+    assert!(report.repeats > 0, "no attempt was lost and repeated: {report}");
     assert!(!report.takeovers.is_empty(), "{report}");
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! The long crash test; `cargo xtask crash` builds everything and runs it.
-#![expect(clippy::print_stdout, reason = "a command-line tool speaks on its standard output")]
+//! The long crash test. `cargo xtask crash` builds everything and runs it.
+#![expect(clippy::print_stdout, reason = "a command-line tool writes to standard output")]
 
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -7,28 +7,29 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::Result;
 use clap::Parser;
 use evenkeel_crash_test::{
-    Outcome, Plan, Programs, RebalanceSettings, Settings, StoreKind, rebalance_under_fire, run,
+    Outcome, Plan, Programs, RebalanceSettings, Settings, StoreKind, rebalance_while_firing, run,
 };
 
-/// Kills, freezes and restarts servers while jobs run, and judges what they did.
+/// Kills, freezes and restarts servers while jobs run, and checks that no run is lost or
+/// duplicated.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// How long to go on
+    /// Duration of the test in minutes
     #[arg(long, default_value_t = 10)]
     minutes: u64,
-    /// Repeats the faults of an earlier run [default: others each time]
+    /// Seed of an earlier run, to repeat its faults [default: random]
     #[arg(long)]
     seed: Option<u64>,
-    /// Where the servers keep their jobs
+    /// Store of the servers
     #[arg(long, value_enum, default_value = "postgres")]
     store: StoreKind,
-    /// How many servers; always one on SQLite
+    /// Number of servers; always 1 with SQLite
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=26))]
     nodes: u64,
-    /// Move jobs to other times and back while they fire, instead of breaking anything; PostgreSQL
+    /// Rebalance jobs and undo it while they fire, instead of injecting faults; PostgreSQL only
     #[arg(long)]
     rebalance: bool,
-    /// With --rebalance: how many jobs
+    /// With --rebalance: number of jobs
     #[arg(long, default_value_t = 10_000, requires = "rebalance")]
     jobs: usize,
 }
@@ -53,12 +54,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// Seconds between two times of a job.
+/// Interval of the jobs in seconds.
 const REBALANCE_EVERY: u32 = 6;
 
 fn rebalance(arguments: &Arguments) -> ExitCode {
     let run = |programs| {
-        rebalance_under_fire(&RebalanceSettings {
+        rebalance_while_firing(&RebalanceSettings {
             nodes: usize::try_from(arguments.nodes)?,
             jobs: arguments.jobs,
             every: REBALANCE_EVERY,
@@ -91,7 +92,7 @@ fn test(arguments: &Arguments) -> Result<Outcome> {
     run(&Settings { store: arguments.store, nodes, plan, programs })
 }
 
-#[expect(clippy::disallowed_methods, reason = "different each time is all it has to be")]
+#[expect(clippy::disallowed_methods, reason = "a seed must only differ between runs")]
 fn any_seed() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     since.as_secs() % 1_000_000

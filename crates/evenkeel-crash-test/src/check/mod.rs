@@ -1,4 +1,4 @@
-//! The judge. It decides from evidence alone, by rules of its own.
+//! The checks. They use the evidence only, and share no code with the product.
 
 mod bodies;
 mod loss;
@@ -11,19 +11,18 @@ use std::time::Duration;
 use crate::evidence::{Evidence, Window};
 use crate::plan::RECOVERY;
 use crate::record::Kind;
-use crate::report::{Report, Violation, Wrong};
+use crate::report::{Report, Violation, ViolationKind};
 
-/// Judges everything.
-pub fn judge(evidence: &Evidence, title: &str, seed: u64) -> Report {
+pub fn check_all(evidence: &Evidence, title: &str, seed: u64) -> Report {
     let mut report = Report { title: title.to_owned(), seed, ..Report::default() };
-    if let Some(judged) = evidence.judged {
-        report.judged = length(judged);
-        slots::judge(evidence, judged, &mut report);
-        bodies::judge(evidence, judged, &mut report);
+    if let Some(checked) = evidence.checked {
+        report.checked = length(checked);
+        slots::check(evidence, checked, &mut report);
+        bodies::check(evidence, checked, &mut report);
     } else {
-        report.wrong(Wrong::Incident, "there is nothing to judge".to_owned());
+        report.add(ViolationKind::Incident, "there is no evidence to check".to_owned());
     }
-    loss::judge(evidence, &mut report);
+    loss::check(evidence, &mut report);
     for fault in &evidence.faults {
         *report.faults.entry(fault.fault).or_default() += 1;
     }
@@ -32,19 +31,20 @@ pub fn judge(evidence: &Evidence, title: &str, seed: u64) -> Report {
     report.refused = count(Kind::Refused);
     report.busy = evidence.busy.iter().map(|window| length(*window)).sum();
     for incident in &evidence.incidents {
-        report.wrong(Wrong::Incident, incident.clone());
+        report.add(ViolationKind::Incident, incident.clone());
     }
     report
 }
 
 impl Report {
-    fn wrong(&mut self, wrong: Wrong, detail: String) {
-        self.violations.push(Violation { wrong, detail });
+    fn add(&mut self, kind: ViolationKind, detail: String) {
+        self.violations.push(Violation { kind, detail });
     }
 }
 
-/// When nobody can be blamed for being late: faults with their aftermath, and a busy machine.
-fn excuses(evidence: &Evidence) -> Vec<Window> {
+/// Windows in which lateness and repetitions are allowed: faults with the recovery after them, and
+/// an overloaded machine.
+fn excused_windows(evidence: &Evidence) -> Vec<Window> {
     let aftermath = i64::try_from(RECOVERY.as_micros()).unwrap_or(i64::MAX);
     let faults = evidence.faults.iter().map(|fault| {
         let window = fault.window();

@@ -1,17 +1,17 @@
-//! Is every scheduled time accounted for, once? (I1, I2, I4, I7, I11)
+//! Checks that every scheduled time has exactly one run or skip (I1, I2, I4, I7, I11).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::excuses;
+use super::excused_windows;
 use crate::evidence::{Evidence, Execution, Skipped, Window};
 use crate::jobs::{Job, Policy};
 use crate::record::{Kind, Record};
-use crate::report::{Report, Wrong};
+use crate::report::{Report, ViolationKind};
 
-/// From the end of a body to its report being stored.
+/// Time limit from the end of a body until its result is stored.
 const REPORT_US: i64 = 500_000;
 
-pub(super) fn judge(evidence: &Evidence, judged: Window, report: &mut Report) {
+pub(super) fn check(evidence: &Evidence, checked: Window, report: &mut Report) {
     let ended: HashSet<(&str, u32, u32)> = evidence
         .records
         .iter()
@@ -20,77 +20,78 @@ pub(super) fn judge(evidence: &Evidence, judged: Window, report: &mut Report) {
         .collect();
     for execution in &evidence.executions {
         let key = execution.key();
-        // A row that somebody still owns after all servers have ended belongs to nobody.
+        // After all servers have drained, no attempt may be owned.
         if execution.status == "running" {
-            let detail = format!("{} {key:?} still runs", execution.job);
-            report.wrong(Wrong::Unfinished, detail);
+            let detail = format!("{} {key:?} is still running", execution.job);
+            report.add(ViolationKind::Unfinished, detail);
         }
         if execution.status == "completed" && !ended.contains(&key) {
-            let detail = format!("{} {key:?} was completed by no body", execution.job);
-            report.wrong(Wrong::Stale, detail);
+            let detail =
+                format!("{} {key:?} is completed, but no body ended with its fence", execution.job);
+            report.add(ViolationKind::Stale, detail);
         }
     }
-    let excuses = excuses(evidence);
+    let excused_windows = excused_windows(evidence);
     for job in &evidence.jobs {
-        judge_job(evidence, job, judged.to_us, &excuses, report);
+        check_job(evidence, job, checked.to_us, &excused_windows, report);
     }
 }
 
-fn judge_job(
+fn check_job(
     evidence: &Evidence,
     job: &Job,
     until_us: i64,
-    excuses: &[Window],
+    excused_windows: &[Window],
     report: &mut Report,
 ) {
-    let mut chains: BTreeMap<i64, Vec<&Execution>> = BTreeMap::new();
+    let mut runs_by_time: BTreeMap<i64, Vec<&Execution>> = BTreeMap::new();
     let mut skips: Vec<&Skipped> = Vec::new();
     for execution in evidence.executions.iter().filter(|each| each.job == job.name) {
         match &execution.skipped {
             Some(skip) => skips.push(skip),
-            None => chains.entry(execution.scheduled_us).or_default().push(execution),
+            None => runs_by_time.entry(execution.scheduled_us).or_default().push(execution),
         }
     }
     let skipped = count_skips(job, &skips, report);
     let mut reasons = busy_times(evidence, job);
-    reasons.extend(excuses);
+    reasons.extend(excused_windows);
     let mut slot = job.first_us;
     while slot <= until_us {
         report.expected += 1;
-        let attempts = chains.get(&slot).map_or(&[][..], Vec::as_slice);
+        let attempts = runs_by_time.get(&slot).map_or(&[][..], Vec::as_slice);
         let skips = skipped.get(&slot).copied().unwrap_or(0);
         let at = Window { from_us: slot, to_us: slot };
         let may_skip =
-            job.policy != Policy::Must && reasons.iter().any(|reason| reason.touches(at));
-        if job.policy == Policy::Once && was_lost(attempts, excuses) {
-            report.given_up += 1;
+            job.policy != Policy::MustRun && reasons.iter().any(|reason| reason.overlaps_with(at));
+        if job.policy == Policy::AtMostOnce && failed_with_its_server(attempts, excused_windows) {
+            report.failed_with_server += 1;
         } else {
-            judge_slot(&job.name, slot, attempts, (skips, may_skip), report);
+            check_slot(&job.name, slot, attempts, (skips, may_skip), report);
         }
         slot += job.every_us;
     }
     let off = |time: i64| time < job.first_us || (time - job.first_us) % job.every_us != 0;
     let bodies = evidence.records.iter().filter(|record| record.job == job.name);
     let times: BTreeSet<i64> =
-        chains.into_keys().chain(bodies.map(|record| record.scheduled_us)).collect();
+        runs_by_time.into_keys().chain(bodies.map(|record| record.scheduled_us)).collect();
     for time in times.into_iter().filter(|time| off(*time)) {
-        let detail = format!("{} ran for {time}, which is no time of it", job.name);
-        report.wrong(Wrong::OffRhythm, detail);
+        let detail = format!("{} ran for {time}, which is not one of its times", job.name);
+        report.add(ViolationKind::WrongTime, detail);
     }
 }
 
-/// Did the only attempt of a run fail with its server, while a fault excuses that, and say so?
-fn was_lost(attempts: &[&Execution], excuses: &[Window]) -> bool {
+/// True if the only attempt failed with its server during a fault, and its error names the reason.
+fn failed_with_its_server(attempts: &[&Execution], excused_windows: &[Window]) -> bool {
     let [attempt] = attempts else { return false };
-    let says_why = attempt.error_message.as_deref().is_some_and(|why| why.starts_with("node "));
-    // It may have run for long before the fault came.
+    let names_reason = attempt.error_message.as_deref().is_some_and(|why| why.starts_with("node "));
+    // The body may have started long before the fault.
     let ran = Window { from_us: attempt.scheduled_us, to_us: attempt.finished_us.unwrap_or(0) };
-    let excused = excuses.iter().any(|excuse| excuse.touches(ran));
-    attempt.status == "failed" && says_why && excused
+    let excused = excused_windows.iter().any(|excuse| excuse.overlaps_with(ran));
+    attempt.status == "failed" && names_reason && excused
 }
 
-/// When a time may be skipped: while a body of the job goes on, and a moment longer because its end
-/// has to be reported. One without an end went on until the next fault, which ended it.
+/// Windows in which times may be skipped: while a body of the job runs, and until its result is
+/// stored. A body without a recorded end ran until the next fault.
 fn busy_times(evidence: &Evidence, job: &Job) -> Vec<Window> {
     let own = |kind: Kind| {
         let records = evidence.records.iter().filter(|record| record.job == job.name);
@@ -108,8 +109,8 @@ fn busy_times(evidence: &Evidence, job: &Job) -> Vec<Window> {
     own(Kind::Start).map(window).collect()
 }
 
-/// How often each time is covered by a skip. A record whose count differs from its range is worth
-/// nothing.
+/// Counts how often each time is covered by a skip record. A record whose count contradicts its
+/// range is a violation and ignored.
 fn count_skips(job: &Job, skips: &[&Skipped], report: &mut Report) -> BTreeMap<i64, u32> {
     let mut covered = BTreeMap::new();
     for skip in skips {
@@ -119,7 +120,7 @@ fn count_skips(job: &Job, skips: &[&Skipped], report: &mut Report) -> BTreeMap<i
         if !whole || from_us > to_us || u64::try_from(times) != Ok(*count) {
             let detail =
                 format!("{} skipped {from_us} to {to_us} ({reason}) as {count} times", job.name);
-            report.wrong(Wrong::OffRhythm, detail);
+            report.add(ViolationKind::WrongTime, detail);
             continue;
         }
         for number in 0..times {
@@ -129,7 +130,7 @@ fn count_skips(job: &Job, skips: &[&Skipped], report: &mut Report) -> BTreeMap<i
     covered
 }
 
-fn judge_slot(
+fn check_slot(
     name: &str,
     slot: i64,
     attempts: &[&Execution],
@@ -141,16 +142,19 @@ fn judge_slot(
     let accounts = runs.len() + usize::try_from(skips).unwrap_or(usize::MAX);
     if accounts > 1 || completed > 1 {
         let detail = format!(
-            "{name} at {slot}: {} chains, {completed} completions, {skips} skips",
+            "{name} at {slot}: {} runs, {completed} completions, {skips} skips",
             runs.len()
         );
-        report.wrong(Wrong::Doubled, detail);
+        report.add(ViolationKind::Duplicate, detail);
     }
     let Some(last) = attempts.iter().max_by_key(|attempt| attempt.attempt) else {
         if skips == 0 {
-            report.wrong(Wrong::Lost, format!("{name} at {slot}: neither run nor skip"));
+            report.add(ViolationKind::Lost, format!("{name} at {slot}: neither run nor skip"));
         } else if !may_skip {
-            report.wrong(Wrong::Lost, format!("{name} at {slot}: skipped without a reason"));
+            report.add(
+                ViolationKind::Lost,
+                format!("{name} at {slot}: skipped, but neither a run nor a fault explains it"),
+            );
         } else {
             report.skipped += 1;
         }
@@ -158,9 +162,11 @@ fn judge_slot(
     };
     match last.status.as_str() {
         "completed" => report.executed += 1,
-        // Said already.
+        // Reported above.
         "running" => {}
-        "pending" => report.wrong(Wrong::Unfinished, format!("{name} at {slot}: still pending")),
-        status => report.wrong(Wrong::Failed, format!("{name} at {slot}: {status}")),
+        "pending" => {
+            report.add(ViolationKind::Unfinished, format!("{name} at {slot}: still pending"))
+        }
+        status => report.add(ViolationKind::Failed, format!("{name} at {slot}: {status}")),
     }
 }

@@ -1,23 +1,23 @@
-//! A check that can't fail is worth nothing: each promise is broken here, in made-up evidence.
+//! Violates each invariant in made-up evidence: a check that never fails is worthless.
 
 use std::time::Duration;
 
-use super::judge;
+use super::check_all;
 use crate::clock::Moment;
-use crate::evidence::{Evidence, Execution, Happened, Skipped, Window};
+use crate::evidence::{Evidence, Execution, InjectedFault, Skipped, Window};
 use crate::jobs::{Body, Job, Policy};
 use crate::plan::Fault;
 use crate::record::{Kind, Record};
-use crate::report::{Report, Wrong};
+use crate::report::{Report, ViolationKind};
 
 const SECOND: i64 = 1_000_000;
-/// When everything begins, on the wall clock; the other clock counts from there.
+/// Start on the wall clock; the monotonic clock starts at 0.
 const BEGIN: i64 = 1_800_000_000 * SECOND;
-/// The process of the first server, and that of the second.
+/// Process ids of the first and the second server.
 const ONE: u32 = 11;
 const TWO: u32 = 12;
 
-fn moment(us: i64) -> Moment {
+fn timestamp(us: i64) -> Moment {
     Moment { mono_ns: us.unsigned_abs() * 1000, wall_us: BEGIN + us }
 }
 
@@ -28,7 +28,7 @@ fn job(must_run: bool) -> Job {
         body: Body::Shell,
         every_us: SECOND,
         first_us: BEGIN,
-        policy: if must_run { Policy::Must } else { Policy::May },
+        policy: if must_run { Policy::MustRun } else { Policy::MaySkip },
     }
 }
 
@@ -41,7 +41,7 @@ fn record(kind: Kind, second: i64, fence: u32, us: i64) -> Record {
         fence,
         scheduled_us: BEGIN + second * SECOND,
         node_pid: if second % 2 == 0 { ONE } else { TWO },
-        at: moment(us),
+        at: timestamp(us),
     }
 }
 
@@ -65,7 +65,7 @@ fn skip(from: i64, to: i64, count: u64) -> Execution {
     Execution { skipped: Some(skipped), ..execution(from, "skipped", 0) }
 }
 
-/// Thirty seconds of a job that runs every second for a tenth of one, 20 ms late, without a flaw.
+/// Evidence without violations: 30 s of a job that runs every second for 100 ms, 20 ms late.
 fn clean() -> Evidence {
     let (mut records, mut executions) = (Vec::new(), Vec::new());
     for second in 0..=30 {
@@ -74,29 +74,29 @@ fn clean() -> Evidence {
         records.push(record(Kind::End, second, 1, begin + 100_000));
         executions.push(execution(second, "completed", 1));
     }
-    let judged = Some(Window { from_us: BEGIN, to_us: BEGIN + 30 * SECOND });
-    Evidence { jobs: vec![job(true)], records, executions, judged, ..Evidence::default() }
+    let checked = Some(Window { from_us: BEGIN, to_us: BEGIN + 30 * SECOND });
+    Evidence { jobs: vec![job(true)], records, executions, checked, ..Evidence::default() }
 }
 
-fn database_crash(from: i64, to: i64) -> Happened {
-    Happened {
+fn database_crash(from: i64, to: i64) -> InjectedFault {
+    InjectedFault {
         fault: Fault::Database,
         victim: None,
-        from: moment(from * SECOND),
-        to: moment(to * SECOND),
+        from: timestamp(from * SECOND),
+        to: timestamp(to * SECOND),
     }
 }
 
 fn report(evidence: &Evidence) -> Report {
-    judge(evidence, "made up", 0)
+    check_all(evidence, "made up", 0)
 }
 
-/// The flaw is noticed, and nothing else is.
+/// Asserts that this kind of violation is found, and no other.
 #[track_caller]
-fn expect(evidence: &Evidence, wrong: Wrong) {
+fn expect(evidence: &Evidence, kind: ViolationKind) {
     let report = report(evidence);
-    assert!(report.count(wrong) > 0, "{report}");
-    assert_eq!(report.count(wrong), report.violations.len(), "{report}");
+    assert!(report.count(kind) > 0, "{report}");
+    assert_eq!(report.count(kind), report.violations.len(), "{report}");
 }
 
 fn position(evidence: &Evidence, kind: Kind, second: i64) -> usize {
@@ -106,40 +106,40 @@ fn position(evidence: &Evidence, kind: Kind, second: i64) -> usize {
 }
 
 #[test]
-fn flawless_evidence_is_clean() {
+fn evidence_without_violations_is_clean() {
     let report = report(&clean());
     assert!(report.is_clean(), "{report}");
     assert_eq!((report.expected, report.executed, report.starts, report.repeats), (31, 31, 31, 0));
     assert_eq!(report.latest, Duration::from_millis(20));
-    assert_eq!(report.judged_for_lateness, 31);
+    assert_eq!(report.checked_for_lateness, 31);
 }
 
 #[test]
 fn no_evidence_is_not_clean() {
-    expect(&Evidence::default(), Wrong::Incident);
-    let judged = clean().judged;
-    let silent = Evidence { jobs: vec![job(true)], judged, ..Evidence::default() };
-    assert_eq!(report(&silent).count(Wrong::Lost), 31);
+    expect(&Evidence::default(), ViolationKind::Incident);
+    let checked = clean().checked;
+    let silent = Evidence { jobs: vec![job(true)], checked, ..Evidence::default() };
+    assert_eq!(report(&silent).count(ViolationKind::Lost), 31);
 }
 
 #[test]
-fn a_time_that_never_ran_is_lost() {
+fn time_that_never_ran_is_lost() {
     let mut evidence = clean();
     evidence.executions.retain(|each| each.run != "run-7");
     evidence.records.retain(|each| each.run != "run-7");
-    expect(&evidence, Wrong::Lost);
+    expect(&evidence, ViolationKind::Lost);
 }
 
 #[test]
-fn a_skip_excuses_only_a_job_that_may_skip() {
+fn skip_is_allowed_only_for_a_job_that_may_skip() {
     let mut evidence = clean();
     evidence.executions.retain(|each| !["run-7", "run-8"].contains(&each.run.as_str()));
     evidence.records.retain(|each| !["run-7", "run-8"].contains(&each.run.as_str()));
     evidence.executions.push(skip(7, 8, 2));
-    // The body of second 6 goes on.
+    // The body of second 6 still runs.
     let end = position(&evidence, Kind::End, 6);
-    evidence.records[end].at = moment(8_700_000);
-    expect(&evidence, Wrong::Lost);
+    evidence.records[end].at = timestamp(8_700_000);
+    expect(&evidence, ViolationKind::Lost);
     evidence.jobs = vec![job(false)];
     let report = report(&evidence);
     assert!(report.is_clean(), "{report}");
@@ -147,15 +147,15 @@ fn a_skip_excuses_only_a_job_that_may_skip() {
 }
 
 #[test]
-fn a_skip_needs_a_body_that_stands_in_the_way_or_a_fault() {
+fn skip_needs_a_running_body_or_a_fault() {
     let mut evidence = Evidence { jobs: vec![job(false)], ..clean() };
     evidence.executions.retain(|each| each.run != "run-7");
     evidence.records.retain(|each| each.run != "run-7");
     evidence.executions.push(skip(7, 7, 1));
-    expect(&evidence, Wrong::Lost);
+    expect(&evidence, ViolationKind::Lost);
     let shaken = Evidence { faults: vec![database_crash(5, 6)], ..evidence.clone() };
     assert!(report(&shaken).is_clean());
-    // The body of second 6 went on until it was killed, which is made up for later.
+    // The body of second 6 ran until it was killed, and its run is repeated later.
     evidence.records.retain(|each| each.run != "run-6" || each.kind == Kind::Start);
     evidence.records.push(record(Kind::Start, 6, 2, 8_500_000));
     evidence.records.push(record(Kind::End, 6, 2, 8_600_000));
@@ -165,57 +165,57 @@ fn a_skip_needs_a_body_that_stands_in_the_way_or_a_fault() {
 }
 
 #[test]
-fn a_skip_that_miscounts_its_times_is_noticed() {
+fn skip_with_a_wrong_count_is_detected() {
     let mut evidence = clean();
     evidence.executions.push(skip(40, 42, 2));
-    expect(&evidence, Wrong::OffRhythm);
+    expect(&evidence, ViolationKind::WrongTime);
 }
 
 #[test]
-fn a_time_that_ran_and_was_skipped_is_doubled() {
+fn time_with_a_run_and_a_skip_is_a_duplicate() {
     let mut evidence = Evidence { faults: vec![database_crash(5, 6)], ..clean() };
     evidence.executions.push(skip(7, 7, 1));
-    expect(&evidence, Wrong::Doubled);
+    expect(&evidence, ViolationKind::Duplicate);
 }
 
 #[test]
-fn a_time_with_two_chains_is_doubled() {
+fn time_with_two_runs_is_a_duplicate() {
     let mut evidence = clean();
     let again = Execution { run: "other".into(), ..execution(7, "completed", 1) };
     let copy = |kind, us| Record { run: "other".into(), ..record(kind, 7, 1, us) };
     evidence.executions.push(again);
     evidence.records.push(copy(Kind::Start, 7_500_000));
     evidence.records.push(copy(Kind::End, 7_600_000));
-    expect(&evidence, Wrong::Doubled);
+    expect(&evidence, ViolationKind::Duplicate);
 }
 
 #[test]
-fn a_time_that_was_completed_twice_is_doubled() {
+fn time_completed_twice_is_a_duplicate() {
     let mut evidence = clean();
     evidence.executions.push(Execution { attempt: 1, ..execution(7, "completed", 1) });
     for (kind, us) in [(Kind::Start, 7_500_000), (Kind::End, 7_600_000)] {
         evidence.records.push(Record { attempt: 1, ..record(kind, 7, 1, us) });
     }
-    expect(&evidence, Wrong::Doubled);
+    expect(&evidence, ViolationKind::Duplicate);
 }
 
 #[test]
-fn an_attempt_that_started_twice_with_one_fence_is_doubled() {
+fn attempt_started_twice_with_one_fence_is_a_duplicate() {
     let mut evidence = clean();
     evidence.records.push(record(Kind::Start, 7, 1, 7_500_000));
     evidence.faults = vec![database_crash(6, 7)];
-    expect(&evidence, Wrong::Doubled);
+    expect(&evidence, ViolationKind::Duplicate);
 }
 
 #[test]
-fn an_attempt_that_starts_again_after_a_fault_with_a_higher_fence_is_none() {
+fn attempt_started_again_after_a_fault_is_no_duplicate() {
     let mut evidence = clean();
     let end = position(&evidence, Kind::End, 7);
     evidence.records.remove(end);
     evidence.records.push(record(Kind::Start, 7, 2, 7_500_000));
     evidence.records.push(record(Kind::End, 7, 2, 7_600_000));
     evidence.executions[7].fence = 2;
-    expect(&evidence, Wrong::Doubled);
+    expect(&evidence, ViolationKind::Duplicate);
     evidence.faults = vec![database_crash(6, 7)];
     let report = report(&evidence);
     assert!(report.is_clean(), "{report}");
@@ -223,11 +223,11 @@ fn an_attempt_that_starts_again_after_a_fault_with_a_higher_fence_is_none() {
 }
 
 fn runs_once() -> Vec<Job> {
-    vec![Job { policy: Policy::Once, ..job(false) }]
+    vec![Job { policy: Policy::AtMostOnce, ..job(false) }]
 }
 
 #[test]
-fn a_job_that_runs_once_may_not_repeat_whatever_happened() {
+fn at_most_once_job_may_never_start_again() {
     let mut evidence = Evidence { jobs: runs_once(), ..clean() };
     let end = position(&evidence, Kind::End, 7);
     evidence.records.remove(end);
@@ -235,79 +235,79 @@ fn a_job_that_runs_once_may_not_repeat_whatever_happened() {
     evidence.records.push(record(Kind::End, 7, 2, 7_600_000));
     evidence.executions[7].fence = 2;
     evidence.faults = vec![database_crash(6, 7)];
-    expect(&evidence, Wrong::Doubled);
+    expect(&evidence, ViolationKind::Duplicate);
 }
 
 #[test]
-fn a_job_that_runs_once_may_fail_with_its_server_if_it_says_why() {
+fn at_most_once_job_may_fail_with_its_server_if_the_error_names_it() {
     let mut evidence = Evidence { jobs: runs_once(), ..clean() };
     let end = position(&evidence, Kind::End, 7);
     evidence.records.remove(end);
     evidence.executions[7].status = "failed".into();
     evidence.executions[7].error_message = Some("node n1 died while it ran".into());
-    expect(&evidence, Wrong::Failed);
+    expect(&evidence, ViolationKind::Failed);
     evidence.faults = vec![database_crash(7, 8)];
     assert!(report(&evidence).is_clean());
-    assert_eq!(report(&evidence).given_up, 1);
+    assert_eq!(report(&evidence).failed_with_server, 1);
     let other = Evidence { jobs: vec![job(false)], ..evidence.clone() };
-    expect(&other, Wrong::Failed);
+    expect(&other, ViolationKind::Failed);
     evidence.executions[7].error_message = None;
-    expect(&evidence, Wrong::Failed);
+    expect(&evidence, ViolationKind::Failed);
 }
 
 #[test]
-fn bodies_that_overlap_are_noticed() {
+fn overlapping_bodies_are_detected() {
     let mut evidence = clean();
     let end = position(&evidence, Kind::End, 7);
-    evidence.records[end].at = moment(8_050_000);
-    expect(&evidence, Wrong::Overlapping);
+    evidence.records[end].at = timestamp(8_050_000);
+    expect(&evidence, ViolationKind::Overlapping);
 }
 
 #[test]
-fn a_body_within_a_longer_one_that_began_earlier_is_noticed() {
+fn body_within_a_longer_earlier_body_is_detected() {
     let mut evidence = clean();
     let end = position(&evidence, Kind::End, 7);
-    evidence.records[end].at = moment(9_500_000);
-    assert_eq!(report(&evidence).count(Wrong::Overlapping), 2);
+    evidence.records[end].at = timestamp(9_500_000);
+    assert_eq!(report(&evidence).count(ViolationKind::Overlapping), 2);
 }
 
 #[test]
-fn a_body_that_met_another_one_is_noticed_although_that_one_wrote_no_end() {
+fn overlap_with_a_killed_body_is_detected() {
     let mut evidence = clean();
     evidence.records.push(record(Kind::Overlap, 7, 2, 7_500_000));
-    expect(&evidence, Wrong::Overlapping);
+    expect(&evidence, ViolationKind::Overlapping);
 }
 
 #[test]
-fn a_start_before_its_time_is_early_if_only_by_two_milliseconds() {
+fn start_two_milliseconds_before_its_time_is_early() {
     let mut evidence = clean();
     let start = position(&evidence, Kind::Start, 7);
-    evidence.records[start].at = moment(6_998_000);
-    expect(&evidence, Wrong::Early);
+    evidence.records[start].at = timestamp(6_998_000);
+    expect(&evidence, ViolationKind::Early);
 }
 
 #[test]
-fn a_completion_with_a_fence_of_which_no_body_ended_is_stale() {
+fn completion_with_a_fence_without_an_ended_body_is_stale() {
     let mut evidence = clean();
     evidence.executions[7].fence = 2;
-    expect(&evidence, Wrong::Stale);
+    expect(&evidence, ViolationKind::Stale);
 }
 
 #[test]
-fn a_completion_of_a_body_that_never_ended_is_stale() {
+fn completion_of_a_body_that_never_ended_is_stale() {
     let mut evidence = clean();
     let end = position(&evidence, Kind::End, 7);
     evidence.records.remove(end);
-    expect(&evidence, Wrong::Stale);
+    expect(&evidence, ViolationKind::Stale);
 }
 
 #[test]
-fn a_start_more_than_a_second_late_is_noticed_unless_there_is_an_excuse() {
+fn start_more_than_a_second_late_is_detected_unless_excused() {
     let mut evidence = clean();
     let (start, end) = (position(&evidence, Kind::Start, 30), position(&evidence, Kind::End, 30));
-    evidence.records[start].at = moment(31_001_000);
-    evidence.records[end].at = moment(31_101_000);
-    expect(&evidence, Wrong::Late);
+    evidence.records[start].at = timestamp(31_001_000);
+    evidence.records[end].at = timestamp(31_101_000);
+    expect(&evidence, ViolationKind::Late);
 
     let window = |from, to| Window { from_us: BEGIN + from * SECOND, to_us: BEGIN + to * SECOND };
     let busy = Evidence { busy: vec![window(31, 32)], ..evidence.clone() };
@@ -315,32 +315,32 @@ fn a_start_more_than_a_second_late_is_noticed_unless_there_is_an_excuse() {
     let recovering = Evidence { faults: vec![database_crash(10, 16)], ..evidence.clone() };
     assert!(report(&recovering).is_clean());
     let long_ago = Evidence { faults: vec![database_crash(10, 14)], ..evidence };
-    expect(&long_ago, Wrong::Late);
+    expect(&long_ago, ViolationKind::Late);
 }
 
 #[test]
-fn what_never_ended_is_unfinished() {
+fn attempt_that_never_ended_is_unfinished() {
     for status in ["pending", "running"] {
         let mut evidence = clean();
         evidence.executions[7].status = status.into();
-        expect(&evidence, Wrong::Unfinished);
+        expect(&evidence, ViolationKind::Unfinished);
     }
-    // What came up after the judged time may wait for the next start, but nobody may own it.
+    // A time after the checked window may still be pending, but must not be owned.
     let mut evidence = clean();
     evidence.executions.push(execution(31, "pending", 0));
     assert!(report(&evidence).is_clean());
     evidence.executions[31].status = "running".into();
-    expect(&evidence, Wrong::Unfinished);
+    expect(&evidence, ViolationKind::Unfinished);
 }
 
 #[test]
-fn a_chain_that_ended_badly_is_noticed() {
+fn failed_run_is_detected() {
     let mut evidence = clean();
     evidence.executions[7].status = "failed".into();
-    expect(&evidence, Wrong::Failed);
+    expect(&evidence, ViolationKind::Failed);
     let end = position(&evidence, Kind::End, 7);
     evidence.records.remove(end);
-    // A later attempt made up for it.
+    // A later attempt succeeded.
     for (kind, us) in [(Kind::Start, 7_500_000), (Kind::End, 7_600_000)] {
         evidence.records.push(Record { attempt: 1, ..record(kind, 7, 1, us) });
     }
@@ -349,17 +349,17 @@ fn a_chain_that_ended_badly_is_noticed() {
 }
 
 #[test]
-fn a_time_between_two_times_is_off_rhythm() {
+fn run_between_two_times_is_detected() {
     let mut evidence = clean();
     let off = BEGIN + 7_250_000;
     let run = "other".to_owned();
     let body = |kind, us| Record { scheduled_us: off, run: run.clone(), ..record(kind, 7, 1, us) };
     evidence.records.push(body(Kind::Start, 7_250_000));
     evidence.records.push(body(Kind::End, 7_300_000));
-    expect(&evidence, Wrong::OffRhythm);
+    expect(&evidence, ViolationKind::WrongTime);
 }
 
-/// From second 10 on the first server is dead, and nothing runs until `until`.
+/// Evidence in which the first server is lost from second 10 on, and no body runs until `until`.
 fn after_a_loss(fault: Fault, until: i64) -> Evidence {
     let mut evidence = clean();
     for record in &mut evidence.records {
@@ -367,41 +367,41 @@ fn after_a_loss(fault: Fault, until: i64) -> Evidence {
         record.node_pid = if second <= 10 { ONE } else { TWO };
         if (11..=until).contains(&second) {
             let add = until * SECOND - second * SECOND + (second - 11) * 30_000;
-            record.at = moment(record.at.wall_us - BEGIN + add);
+            record.at = timestamp(record.at.wall_us - BEGIN + add);
         }
     }
     for record in evidence.records.iter_mut().filter(|each| each.kind == Kind::End) {
-        record.at = moment(record.at.wall_us - BEGIN - 80_000);
+        record.at = timestamp(record.at.wall_us - BEGIN - 80_000);
     }
-    evidence.faults = vec![Happened {
+    evidence.faults = vec![InjectedFault {
         fault,
         victim: Some(("node-a".into(), ONE)),
-        from: moment(10_500_000),
-        to: moment(24_500_000),
+        from: timestamp(10_500_000),
+        to: timestamp(24_500_000),
     }];
     evidence
 }
 
 #[test]
-fn a_takeover_is_measured_and_must_not_take_too_long() {
+fn slow_takeover_is_detected() {
     let fast = report(&after_a_loss(Fault::Kill, 22));
     assert!(fast.is_clean(), "{fast}");
     assert_eq!(fast.takeovers, [Duration::from_millis(11_520)]);
-    expect(&after_a_loss(Fault::Kill, 27), Wrong::SlowTakeover);
+    expect(&after_a_loss(Fault::Kill, 27), ViolationKind::SlowTakeover);
 }
 
 #[test]
-fn a_body_that_outlives_its_server_is_noticed() {
+fn body_that_outlives_its_server_is_detected() {
     for (fault, end) in [(Fault::Kill, 12_500_000), (Fault::Freeze, 21_900_000)] {
         let mut evidence = after_a_loss(fault, 22);
         let last = position(&evidence, Kind::End, 10);
-        evidence.records[last].at = moment(end);
-        expect(&evidence, Wrong::Survived);
+        evidence.records[last].at = timestamp(end);
+        expect(&evidence, ViolationKind::OutlivedServer);
     }
 }
 
 #[test]
-fn an_incident_is_a_violation() {
+fn incident_is_a_violation() {
     let incidents = vec!["node-a panicked".to_owned()];
-    expect(&Evidence { incidents, ..clean() }, Wrong::Incident);
+    expect(&Evidence { incidents, ..clean() }, ViolationKind::Incident);
 }

@@ -1,39 +1,37 @@
-//! Do the calls fit the moves?
+//! Checks that the received calls match the moves.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::RebalanceReport;
 use crate::record::{Kind, Record};
 
-/// A move that was made, as the servers told it.
+/// A move, as reported by the API.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct ToldMove {
+pub struct ReportedMove {
     pub old_us: i64,
     pub new_us: i64,
 }
 
-/// A job and what should become of it.
 #[derive(Clone, Debug)]
 pub struct MovedJob {
     pub name: String,
     pub every_us: i64,
-    /// Its next time when watching it began.
+    /// The next time when the test began.
     pub first_us: i64,
-    /// Its moves, in the order in which they were made.
-    pub moves: Vec<ToldMove>,
+    pub moves: Vec<ReportedMove>,
 }
 
 impl MovedJob {
-    /// The times it should have up to `until_us`: each is an interval after the one before, unless
-    /// a move has put another in its place.
+    /// Returns the expected times up to `until_us`: each one interval after the one before, or
+    /// where a move puts it.
     pub fn times(&self, until_us: i64) -> BTreeSet<i64> {
         let mut times = BTreeSet::new();
         let mut moves = self.moves.iter().peekable();
         let mut next = self.first_us;
         loop {
-            // Also beyond the end: the way back may lead before it.
-            while let Some(told) = moves.next_if(|told| told.old_us == next) {
-                next = told.new_us;
+            // Also for times after the end, because a move may lead back before it.
+            while let Some(change) = moves.next_if(|change| change.old_us == next) {
+                next = change.new_us;
             }
             if next > until_us {
                 return times;
@@ -44,8 +42,8 @@ impl MovedJob {
     }
 }
 
-/// Compares what was called with what should have been. Says which times of which job nobody
-/// called for: whether they were skipped, the servers must say.
+/// Compares the calls with the expected times. Returns the times without a call; the servers must
+/// have recorded them as skipped.
 pub fn check(
     jobs: &[MovedJob],
     records: &[Record],
@@ -60,7 +58,7 @@ pub fn check(
     for job in jobs {
         let records = called.remove(job.name.as_str()).unwrap_or_default();
         let mut due = job.times(until_us);
-        // Watching may begin with a move to before what was its next time.
+        // The first move may lead before the first known time.
         let from_us = due.first().copied().unwrap_or(job.first_us).min(job.first_us);
         report.times += due.len() as u64;
         let mut seen = BTreeSet::new();
@@ -75,7 +73,10 @@ pub fn check(
                 report.executed += 1;
             } else {
                 let last = job.moves.last();
-                let fault = format!("{} was called for {time}, no time of it; {last:?}", job.name);
+                let fault = format!(
+                    "{} was called for {time}, which is not one of its times; last move {last:?}",
+                    job.name
+                );
                 report.faults.push(fault);
             }
             if start.at.wall_us < time {
@@ -90,7 +91,7 @@ pub fn check(
     missing
 }
 
-/// No two calls of a job may be under way at once.
+/// Calls of one job must not overlap.
 fn overlaps(job: &str, records: &[&Record], report: &mut RebalanceReport) {
     let mut ordered: Vec<&Record> = records.to_vec();
     ordered.sort_by_key(|record| record.at.mono_ns);
@@ -99,7 +100,7 @@ fn overlaps(job: &str, records: &[&Record], report: &mut RebalanceReport) {
         match record.kind {
             Kind::Start => {
                 if let Some(run) = open.filter(|run| *run != record.run) {
-                    let message = format!("{job}: {} began while {run} went on", record.run);
+                    let message = format!("{job}: {} began while {run} was active", record.run);
                     report.faults.push(message);
                 }
                 open = Some(&record.run);
@@ -116,8 +117,8 @@ mod tests {
     use crate::clock::Moment;
 
     fn job(moves: &[(i64, i64)]) -> MovedJob {
-        let told = |&(old_us, new_us): &(i64, i64)| ToldMove { old_us, new_us };
-        let moves = moves.iter().map(told).collect();
+        let change = |&(old_us, new_us): &(i64, i64)| ReportedMove { old_us, new_us };
+        let moves = moves.iter().map(change).collect();
         MovedJob { name: "job".into(), every_us: 10, first_us: 10, moves }
     }
 
@@ -142,7 +143,7 @@ mod tests {
         times.iter().flat_map(both).collect()
     }
 
-    fn judged(job: MovedJob, records: &[Record]) -> (RebalanceReport, usize) {
+    fn checked(job: MovedJob, records: &[Record]) -> (RebalanceReport, usize) {
         let mut report = RebalanceReport::default();
         let missing = check(&[job], records, 45, &mut report);
         (report, missing.len())
@@ -159,29 +160,29 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_no_fault() {
-        let (report, missing) = judged(job(&[(20, 23)]), &calls(&[10, 23, 33, 43]));
+    fn matching_calls_are_clean() {
+        let (report, missing) = checked(job(&[(20, 23)]), &calls(&[10, 23, 33, 43]));
         assert!(report.is_clean() && missing == 0, "{report}");
         assert_eq!(report.executed, 4);
-        let (report, missing) = judged(job(&[(10, 7)]), &calls(&[7, 17, 27, 37]));
+        let (report, missing) = checked(job(&[(10, 7)]), &calls(&[7, 17, 27, 37]));
         assert!(report.is_clean() && missing == 0, "{report}");
         assert_eq!(report.executed, 4);
     }
 
     #[test]
-    fn what_is_lost_doubled_early_or_side_by_side_is_found() {
-        let (report, missing) = judged(job(&[]), &calls(&[10, 20, 40]));
+    fn lost_duplicate_early_and_overlapping_calls_are_detected() {
+        let (report, missing) = checked(job(&[]), &calls(&[10, 20, 40]));
         assert!(report.is_clean() && missing == 1, "lost: {report}");
-        // It ran at its old time, although it was moved.
-        let (report, _) = judged(job(&[(20, 23)]), &calls(&[10, 20, 23, 33, 43]));
+        // The job ran at its old time although it was moved.
+        let (report, _) = checked(job(&[(20, 23)]), &calls(&[10, 20, 23, 33, 43]));
         assert_eq!(report.faults.len(), 1, "{report}");
-        let (report, _) = judged(job(&[]), &calls(&[10, 20, 20, 30, 40]));
+        let (report, _) = checked(job(&[]), &calls(&[10, 20, 20, 30, 40]));
         assert_eq!(report.faults.len(), 1, "{report}");
         let mut early = calls(&[10, 20, 30]);
         early.extend([call(40, Kind::Start, 39), call(40, Kind::End, 41)]);
-        assert_eq!(judged(job(&[]), &early).0.faults.len(), 1);
+        assert_eq!(checked(job(&[]), &early).0.faults.len(), 1);
         let mut beside = calls(&[20, 30, 40]);
         beside.extend([call(10, Kind::Start, 10), call(10, Kind::End, 25)]);
-        assert_eq!(judged(job(&[]), &beside).0.faults.len(), 1);
+        assert_eq!(checked(job(&[]), &beside).0.faults.len(), 1);
     }
 }

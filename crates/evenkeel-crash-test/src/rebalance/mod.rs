@@ -1,8 +1,8 @@
-//! Rebalances and their undoing while jobs fire, judged from outside.
+//! Rebalances jobs and undoes it while they fire, checked from outside.
 //!
-//! Thousands of jobs call a receiver every few seconds, and all the while they are moved to other
-//! seconds and back. What the receiver wrote down, and the moves that the servers told, must fit
-//! together time by time.
+//! Thousands of jobs call a receiver every few seconds, while they are moved to other times and
+//! back.
+//! Each call must match the moves that the servers reported.
 
 mod check;
 mod run;
@@ -12,46 +12,37 @@ use std::time::Duration;
 
 use crate::programs::Programs;
 
-pub use run::rebalance_under_fire;
+pub use run::rebalance_while_firing;
 
-/// How many jobs are moved how often.
 #[derive(Clone, Debug)]
 pub struct RebalanceSettings {
-    /// How many servers there are.
     pub nodes: usize,
-    /// How many jobs are left to be moved.
     pub jobs: usize,
-    /// Seconds between two times of each; even.
+    /// Interval of the jobs in seconds; even.
     pub every: u32,
-    /// For how long.
     pub length: Duration,
-    /// What takes part.
     pub programs: Programs,
 }
 
-/// How it went.
 #[derive(Clone, Debug, Default)]
 pub struct RebalanceReport {
-    /// Rebalances that were made.
     pub rebalances: u64,
-    /// Rebalances that were undone.
     pub undone: u64,
-    /// Moves that were made by both.
+    /// Moves applied by rebalances and undos.
     pub moves: u64,
     /// Moves that came too late.
     pub missed_moves: u64,
-    /// Times that came due while they were watched.
+    /// Due times during the test.
     pub times: u64,
-    /// Those that ran, once each.
+    /// Due times with exactly one call.
     pub executed: u64,
-    /// Those that the servers say were skipped, by reason.
+    /// Due times that the servers recorded as skipped.
     pub skipped: u64,
-    /// What must not be.
+    /// Violations.
     pub faults: Vec<String>,
 }
 
 impl RebalanceReport {
-    /// Is nothing wrong?
     pub fn is_clean(&self) -> bool {
         self.faults.is_empty()
     }
@@ -73,7 +64,7 @@ impl fmt::Display for RebalanceReport {
             writeln!(f, "  FAULT {fault}")?;
         }
         match self.faults.len() {
-            0 => write!(f, "nothing lost, nothing doubled, nothing overlapped"),
+            0 => write!(f, "no run lost, duplicated or overlapping"),
             count => write!(f, "{count} faults"),
         }
     }

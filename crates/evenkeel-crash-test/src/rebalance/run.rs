@@ -1,4 +1,4 @@
-//! From the start of the servers to the verdict.
+//! Runs the rebalance test, from the start of the servers to the report.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
@@ -9,34 +9,34 @@ use anyhow::{Context, Result, bail, ensure};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::check::{MovedJob, ToldMove, check};
+use super::check::{MovedJob, ReportedMove, check};
 use super::{RebalanceReport, RebalanceSettings};
 use crate::api::Api;
 use crate::clock::{Moment, mono_ns, ns, pass};
 use crate::cluster::{Cluster, StoreKind};
 use crate::evidence;
 use crate::jobs::{Body, Job, Policy};
-use crate::moment;
-use crate::sink::Sink;
+use crate::receiver::Receiver;
+use crate::timestamp;
 
-/// What may be moved is moved, however soon it is due and however short its interval is.
-const EAGER: [&str; 6] =
+/// Lets a rebalance move jobs that are due soon or have short intervals.
+const MOVE_EVERYTHING: [&str; 6] =
     ["--balance-slot", "1s", "--balance-protection", "0s", "--balance-cooldown", "0s"];
 
-/// Jobs in one request.
+/// Jobs per request.
 const TOGETHER: usize = 5000;
 
-/// A call takes this long.
+/// Duration of a call.
 const CALL: Duration = Duration::from_millis(20);
 
-/// Times younger than this when the servers are told to stop are not judged.
+/// Times in the last seconds before the end are not checked.
 const TAIL: Duration = Duration::from_secs(5);
 
-/// Moves jobs to other times and back while they fire, and judges.
+/// Rebalances jobs and undoes it while they fire, and checks the calls.
 ///
 /// # Errors
-/// When the test itself can't go on: a program is missing, or a server does not answer.
-pub fn rebalance_under_fire(settings: &RebalanceSettings) -> Result<RebalanceReport> {
+/// If the test cannot continue: a program is missing, or a server does not answer.
+pub fn rebalance_while_firing(settings: &RebalanceSettings) -> Result<RebalanceReport> {
     let folder = tempfile::Builder::new().prefix("evenkeel-rebalance-").tempdir()?;
     match watch(settings, folder.path()) {
         Ok(report) if report.is_clean() => Ok(report),
@@ -49,17 +49,18 @@ pub fn rebalance_under_fire(settings: &RebalanceSettings) -> Result<RebalanceRep
 }
 
 fn watch(settings: &RebalanceSettings, folder: &Path) -> Result<RebalanceReport> {
-    let sink = Sink::start_with(CALL)?;
+    let receiver = Receiver::start_with(CALL)?;
     let programs = settings.programs.copy_to(folder)?;
     let store = StoreKind::Postgres;
-    let mut cluster = Cluster::start_with(store, settings.nodes, &programs.server, folder, &EAGER)?;
+    let mut cluster =
+        Cluster::start_with(store, settings.nodes, &programs.server, folder, &MOVE_EVERYTHING)?;
     let apis: Vec<Api> = cluster.nodes.iter().map(|node| node.api()).collect::<Result<_>>()?;
     let first = apis.first().context("there is no server")?;
-    create(first, settings, &sink)?;
-    let mut jobs = unevenly_left(first, settings)?;
+    create(first, settings, &receiver)?;
+    let mut jobs = delete_half(first, settings)?;
     let mut report = RebalanceReport::default();
     let until = mono_ns() + ns(settings.length);
-    // Each server in turn: a plan that one has made another may undo.
+    // Each server in turn, because one server may undo the rebalance of another.
     for api in apis.iter().cycle() {
         if mono_ns() >= until {
             break;
@@ -67,15 +68,15 @@ fn watch(settings: &RebalanceSettings, folder: &Path) -> Result<RebalanceReport>
         let rebalanced = api.post("/api/v1/scheduler/rebalance", &json!({}))?;
         let id = finished(api, &rebalanced)?;
         report.rebalances += 1;
-        if note_moves(api, &id, &mut jobs, &mut report)?.made == 0 {
+        if record_moves(api, &id, &mut jobs, &mut report)?.made == 0 {
             continue;
         }
-        // Jobs that are due just then are left: they are asked for again.
+        // A move of a job that is just due is left out, so the undo is repeated.
         loop {
             let undone = api.post(&format!("/api/v1/scheduler/rebalance/{id}/undo"), &json!({}))?;
             let undo = finished(api, &undone)?;
             report.undone += 1;
-            let missed = note_moves(api, &undo, &mut jobs, &mut report)?.missed;
+            let missed = record_moves(api, &undo, &mut jobs, &mut report)?.missed;
             if missed == 0 || mono_ns() >= until {
                 break;
             }
@@ -86,16 +87,16 @@ fn watch(settings: &RebalanceSettings, folder: &Path) -> Result<RebalanceReport>
     let until_us = Moment::now().wall_us - i64::try_from(TAIL.as_micros())?;
     pass(Duration::from_secs(1));
     drain(&mut cluster, &mut report)?;
-    let (records, faults) = sink.seen();
+    let (records, faults) = receiver.received();
     report.faults.extend(faults);
     let moved: Vec<MovedJob> = jobs.values().cloned().collect();
     let missing = check(&moved, &records, until_us, &mut report);
-    account_for(&missing, &jobs, &cluster, folder, &mut report)?;
+    check_skipped(&missing, &jobs, &cluster, folder, &mut report)?;
     Ok(report)
 }
 
-/// Twice as many jobs as are wanted: half of them go again.
-fn create(api: &Api, settings: &RebalanceSettings, sink: &Sink) -> Result<()> {
+/// Creates twice as many jobs as needed; half of them are deleted again.
+fn create(api: &Api, settings: &RebalanceSettings, receiver: &Receiver) -> Result<()> {
     let count = settings.jobs * 2;
     for begin in (0..count).step_by(TOGETHER) {
         let document = |number: usize| {
@@ -104,7 +105,7 @@ fn create(api: &Api, settings: &RebalanceSettings, sink: &Sink) -> Result<()> {
                 "schedule": {"kind": "interval", "every": format!("{}s", settings.every)},
                 "executor_type": "http",
                 "executor_config": {
-                    "url": format!("http://{}/job-{number}", sink.address), "method": "POST",
+                    "url": format!("http://{}/job-{number}", receiver.address), "method": "POST",
                 },
                 "max_retries": 0,
             })
@@ -117,9 +118,9 @@ fn create(api: &Api, settings: &RebalanceSettings, sink: &Sink) -> Result<()> {
     Ok(())
 }
 
-/// Deletes the jobs of one half of the interval, so that a rebalance has something to do, and says
-/// what is left.
-fn unevenly_left(api: &Api, settings: &RebalanceSettings) -> Result<HashMap<String, MovedJob>> {
+/// Deletes the jobs in one half of the interval, so that a rebalance has something to move. Returns
+/// the others.
+fn delete_half(api: &Api, settings: &RebalanceSettings) -> Result<HashMap<String, MovedJob>> {
     let every_us = i64::from(settings.every) * 1_000_000;
     let is_left = |next_us: i64| next_us.rem_euclid(every_us) < every_us / 2;
     let gone: Vec<String> = all_jobs(api)?
@@ -136,18 +137,19 @@ fn unevenly_left(api: &Api, settings: &RebalanceSettings) -> Result<HashMap<Stri
     Ok(left.collect())
 }
 
-/// Id, name and next time of every job.
+/// Returns id, name and next time of every job.
 fn all_jobs(api: &Api) -> Result<Vec<(String, String, i64)>> {
     let mut jobs = Vec::new();
     for job in pages(api, "/api/v1/jobs", "jobs")? {
         let text = |field: &str| job[field].as_str().with_context(|| format!("no {field}"));
-        let next_us = moment::parse(text("next_run_at")?).context("next_run_at is no time")?;
+        let next_us =
+            timestamp::parse(text("next_run_at")?).context("next_run_at is not a time")?;
         jobs.push((text("id")?.to_owned(), text("name")?.to_owned(), next_us));
     }
     Ok(jobs)
 }
 
-/// Everything on a list.
+/// Returns all items of a list.
 fn pages(api: &Api, path: &str, field: &str) -> Result<Vec<Value>> {
     let (mut all, mut cursor) = (Vec::new(), String::new());
     loop {
@@ -162,7 +164,7 @@ fn pages(api: &Api, path: &str, field: &str) -> Result<Vec<Value>> {
     }
 }
 
-/// Waits for its end.
+/// Waits until the rebalance has ended. Returns its id.
 fn finished(api: &Api, answer: &Value) -> Result<String> {
     let id = answer["rebalance_id"].as_str().context("there is no rebalance_id")?.to_owned();
     let mut state = answer["state"].clone();
@@ -176,32 +178,32 @@ fn finished(api: &Api, answer: &Value) -> Result<String> {
     Ok(id)
 }
 
-/// How many moves of one rebalance were made, and how many came too late.
+/// Applied and late moves of one rebalance.
 #[derive(Default)]
 struct Moved {
     made: u64,
     missed: u64,
 }
 
-fn note_moves(
+fn record_moves(
     api: &Api,
     id: &str,
     jobs: &mut HashMap<String, MovedJob>,
     report: &mut RebalanceReport,
 ) -> Result<Moved> {
     let mut moved = Moved::default();
-    for told in pages(api, &format!("/api/v1/scheduler/rebalance/{id}/moves"), "moves")? {
-        if told["made"] != true {
+    for change in pages(api, &format!("/api/v1/scheduler/rebalance/{id}/moves"), "moves")? {
+        if change["made"] != true {
             moved.missed += 1;
             continue;
         }
         moved.made += 1;
         let time = |field: &str| {
-            told[field].as_str().and_then(moment::parse).with_context(|| format!("no {field}"))
+            change[field].as_str().and_then(timestamp::parse).with_context(|| format!("no {field}"))
         };
-        let told_move = ToldMove { old_us: time("old_time")?, new_us: time("new_time")? };
-        let job = told["job_id"].as_str().and_then(|id| jobs.get_mut(id));
-        job.context("a job was moved that is not there")?.moves.push(told_move);
+        let change_made = ReportedMove { old_us: time("old_time")?, new_us: time("new_time")? };
+        let job = change["job_id"].as_str().and_then(|id| jobs.get_mut(id));
+        job.context("an unknown job was moved")?.moves.push(change_made);
     }
     report.moves += moved.made;
     report.missed_moves += moved.missed;
@@ -217,14 +219,14 @@ fn drain(cluster: &mut Cluster, report: &mut RebalanceReport) -> Result<()> {
         if !status.success() {
             report.faults.push(format!("{} did not drain: {status}", node.name));
         }
-        let tell = |line| format!("{} panicked: {line}", node.name);
-        report.faults.extend(node.panics().into_iter().map(tell));
+        let describe = |line| format!("{} panicked: {line}", node.name);
+        report.faults.extend(node.panics().into_iter().map(describe));
     }
     Ok(())
 }
 
-/// Times for which nobody was called must be recorded as skipped, with a reason.
-fn account_for(
+/// Times without a call must be recorded as skipped, with a reason.
+fn check_skipped(
     missing: &BTreeMap<String, BTreeSet<i64>>,
     jobs: &HashMap<String, MovedJob>,
     cluster: &Cluster,
@@ -245,11 +247,11 @@ fn account_for(
             body: Body::Http,
             every_us: moved.every_us,
             first_us: moved.first_us,
-            policy: Policy::May,
+            policy: Policy::MaySkip,
         };
-        let told = evidence::executions(&api, &job, &mut log)?;
+        let attempts = evidence::executions(&api, &job, &mut log)?;
         for time in times {
-            let is_skipped = told
+            let is_skipped = attempts
                 .iter()
                 .filter_map(|each| each.skipped.as_ref())
                 .any(|skip| (skip.from_us..=skip.to_us).contains(time) && !skip.reason.is_empty());

@@ -1,7 +1,8 @@
-//! The receiver of HTTP jobs: it writes down every call, and refuses those with an old fence.
+//! The receiver of HTTP jobs. It records every call, and refuses calls with an old fence.
 //!
-//! Only a receiver can do that: a server that was frozen with a call half sent will send the rest
-//! when it thaws. So a refused call counts as no start, as it would at a real receiver.
+//! Only a receiver can refuse them: a server that was frozen in the middle of a call sends the rest
+//! when
+//! it thaws. So a refused call does not count as a start.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -13,14 +14,14 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::clock::{Moment, pass};
-use crate::moment;
 use crate::record::{Kind, Record};
+use crate::timestamp;
 
-/// Takes calls until the process ends.
+/// Accepts calls until the process ends.
 #[derive(Clone, Debug)]
-pub struct Sink {
+pub struct Receiver {
     pub address: SocketAddr,
-    /// How long a call takes; else some differ from others.
+    /// Duration of each call; random without.
     takes: Option<Duration>,
     seen: Arc<Mutex<Seen>>,
 }
@@ -28,38 +29,36 @@ pub struct Sink {
 #[derive(Debug, Default)]
 struct Seen {
     records: Vec<Record>,
-    /// The highest fence of each attempt of a run.
     fences: HashMap<(String, u32), u32>,
-    /// Calls that do not say what they must.
+    /// Calls with missing or wrong headers.
     faults: Vec<String>,
 }
 
-impl Sink {
-    /// Listens on a free port.
+impl Receiver {
     pub fn start() -> Result<Self> {
         Self::listen(None)
     }
 
-    /// The same, and each call takes this long.
+    /// Like [`Receiver::start`], with a fixed duration of each call.
     pub fn start_with(takes: Duration) -> Result<Self> {
         Self::listen(Some(takes))
     }
 
     fn listen(takes: Option<Duration>) -> Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").context("the receiver can't listen")?;
-        let sink = Self { address: listener.local_addr()?, takes, seen: Arc::default() };
-        let taking = sink.clone();
+        let listener = TcpListener::bind("127.0.0.1:0").context("the receiver cannot listen")?;
+        let receiver = Self { address: listener.local_addr()?, takes, seen: Arc::default() };
+        let taking = receiver.clone();
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let sink = taking.clone();
-                thread::spawn(move || sink.talk(stream));
+                let receiver = taking.clone();
+                thread::spawn(move || receiver.serve(stream));
             }
         });
-        Ok(sink)
+        Ok(receiver)
     }
 
-    /// What was received so far, and what was wrong with it.
-    pub fn seen(&self) -> (Vec<Record>, Vec<String>) {
+    /// Returns the records and the faulty calls so far.
+    pub fn received(&self) -> (Vec<Record>, Vec<String>) {
         let seen = self.lock();
         (seen.records.clone(), seen.faults.clone())
     }
@@ -68,12 +67,12 @@ impl Sink {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Answers call after call on one connection. A caller that goes away is nothing special.
-    fn talk(&self, stream: TcpStream) {
+    /// Answers the calls of one connection, until the client closes it.
+    fn serve(&self, stream: TcpStream) {
         let mut stream = BufReader::new(stream);
         while let Ok(Some(head)) = read_call(&mut stream) {
             let status = match read_record(&head) {
-                Ok(record) => self.work(record),
+                Ok(record) => self.handle(record),
                 Err(error) => {
                     self.lock().faults.push(format!("a call was not readable: {error:#}"));
                     "400 Bad Request"
@@ -86,7 +85,7 @@ impl Sink {
         }
     }
 
-    fn work(&self, start: Record) -> &'static str {
+    fn handle(&self, start: Record) -> &'static str {
         let varied = || Duration::from_millis(40 + start.at.mono_ns / 1000 % 80);
         let took = self.takes.unwrap_or_else(varied);
         {
@@ -105,7 +104,7 @@ impl Sink {
     }
 }
 
-/// The lines of a call's head, in lower case; `None` at the end of the connection.
+/// Reads the head of a call; `None` at the end of the connection.
 fn read_call(stream: &mut BufReader<TcpStream>) -> Result<Option<Vec<String>>> {
     let mut head = Vec::new();
     loop {
@@ -127,19 +126,19 @@ fn read_call(stream: &mut BufReader<TcpStream>) -> Result<Option<Vec<String>>> {
 fn read_record(head: &[String]) -> Result<Record> {
     let at = Moment::now();
     let path = head.first().and_then(|line| line.split(' ').nth(1)).unwrap_or_default();
-    let told = |name| header(head, name).with_context(|| format!("there is no {name}"));
-    let run = told("x-evenkeel-run-id")?;
-    if told("idempotency-key")? != run {
+    let required = |name| header(head, name).with_context(|| format!("there is no {name}"));
+    let run = required("x-evenkeel-run-id")?;
+    if required("idempotency-key")? != run {
         bail!("the idempotency key is not the run's id");
     }
-    let scheduled = told("x-evenkeel-scheduled-at")?;
+    let scheduled = required("x-evenkeel-scheduled-at")?;
     Ok(Record {
         kind: Kind::Start,
         job: path.trim_start_matches('/').to_owned(),
         run: run.to_owned(),
-        attempt: told("x-evenkeel-attempt")?.parse()?,
-        fence: told("x-evenkeel-fence")?.parse()?,
-        scheduled_us: moment::parse(scheduled).context("the scheduled time is no time")?,
+        attempt: required("x-evenkeel-attempt")?.parse()?,
+        fence: required("x-evenkeel-fence")?.parse()?,
+        scheduled_us: timestamp::parse(scheduled).context("the scheduled time is not a time")?,
         node_pid: 0,
         at,
     })
@@ -171,12 +170,12 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_written_down_and_one_with_an_old_fence_is_refused() {
-        let sink = Sink::start().unwrap();
-        let mut stream = TcpStream::connect(sink.address).unwrap();
+    fn call_is_recorded_and_a_call_with_an_old_fence_is_refused() {
+        let receiver = Receiver::start().unwrap();
+        let mut stream = TcpStream::connect(receiver.address).unwrap();
         assert!(call(&mut stream, 2).ends_with("200"));
         assert!(call(&mut stream, 1).ends_with("409"));
-        let (records, faults) = sink.seen();
+        let (records, faults) = receiver.received();
         let kinds: Vec<Kind> = records.iter().map(|record| record.kind).collect();
         assert_eq!(kinds, [Kind::Start, Kind::End, Kind::Refused]);
         assert_eq!(records[0].job, "job");
@@ -184,12 +183,12 @@ mod tests {
     }
 
     #[test]
-    fn a_call_without_its_headers_is_a_fault() {
-        let sink = Sink::start().unwrap();
-        let mut stream = TcpStream::connect(sink.address).unwrap();
+    fn call_without_headers_is_a_fault() {
+        let receiver = Receiver::start().unwrap();
+        let mut stream = TcpStream::connect(receiver.address).unwrap();
         write!(stream, "POST /job HTTP/1.1\r\n\r\n").unwrap();
         let mut answer = [0; 12];
         stream.read_exact(&mut answer).unwrap();
-        assert_eq!(sink.seen().1.len(), 1);
+        assert_eq!(receiver.received().1.len(), 1);
     }
 }

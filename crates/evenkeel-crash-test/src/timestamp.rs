@@ -1,8 +1,8 @@
-//! Reads the times the product writes, with arithmetic of its own.
+//! Parses the product's timestamps, without code of the product.
 
 use serde::{Deserialize, Deserializer, de::Error};
 
-/// Microseconds since 1970 of a time like `2026-12-01T09:00:00.000001Z`.
+/// Returns the microseconds since 1970 of a time such as `2026-12-01T09:00:00.000001Z`.
 pub fn parse(text: &str) -> Option<i64> {
     let text = text.strip_suffix('Z')?;
     let (date, time) = text.split_once('T')?;
@@ -17,21 +17,19 @@ pub fn parse(text: &str) -> Option<i64> {
     Some(seconds * 1_000_000 + micros)
 }
 
-/// Counts days in years that begin in March, so that the leap day is the last one.
+// Years begin in March here, so that the leap day is the last day.
 fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let leap_days = year / 4 - year / 100 + year / 400;
-    // From the first of March of year 0 to 1970.
+    // Days from 1 March of year 0 to 1970.
     365 * year + leap_days + (153 * month + 2) / 5 + day - 1 - 719_468
 }
 
-/// For fields that hold such a time.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
     let text = String::deserialize(deserializer)?;
     parse(&text).ok_or_else(|| D::Error::custom(format!("{text:?} is not a time")))
 }
 
-/// For fields that hold such a time or nothing.
 pub fn deserialize_some<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
     let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
     parse(&text).map(Some).ok_or_else(|| D::Error::custom(format!("{text:?} is not a time")))
@@ -42,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_times_are_read() {
+    fn known_times_are_parsed() {
         for (text, micros) in [
             ("1970-01-01T00:00:00Z", 0),
             ("2000-02-29T12:00:00Z", 951_825_600_000_000),

@@ -1,8 +1,10 @@
-//! Notices when the machine is too busy for anybody to be on time.
+//! Detects when the machine is overloaded.
 //!
-//! The promise of at most a second of lateness holds "while there is capacity". Four times a second
-//! the canary starts a small program, as the server does for a shell job. While that is slow, no
-//! lateness is blamed on the server, and the report says for how long that was.
+//! The limit of one second of lateness (I5) holds only while there is capacity. The monitor starts
+//! a
+//! small program four times a second, as the server does for a shell job. While that is slow,
+//! lateness
+//! is not checked, and the report shows for how long.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -15,19 +17,18 @@ use crate::clock::{Moment, ns, pass};
 use crate::evidence::Window;
 
 const EVERY: Duration = Duration::from_millis(250);
-/// A program that does nothing takes a few milliseconds.
+/// Normally the program takes a few milliseconds.
 const SLOW: Duration = Duration::from_millis(150);
-/// How far around a slow moment others may have been slow.
+/// Lateness is not checked this long before and after a slow start.
 const AROUND_US: i64 = 1_000_000;
 
-/// Measures until it is stopped.
-pub struct Canary {
+pub struct LoadMonitor {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Vec<Window>>,
 }
 
-impl Canary {
-    /// Begins to measure with `program`, which must end at once.
+impl LoadMonitor {
+    /// Starts measuring with `program`, which must end at once.
     pub fn start(program: PathBuf) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
@@ -51,7 +52,7 @@ impl Canary {
         Self { stop, thread }
     }
 
-    /// When the machine was too busy.
+    /// Stops, and returns the windows of overload.
     pub fn stop(self) -> Vec<Window> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_default()
