@@ -1,67 +1,63 @@
-//! What a schedule would do, before there is a job with it.
+//! Previews a schedule without a job.
 
 use evenkeel_core::{Definition, JobId, Schedule, Slot, Span, Timestamp, Zone};
 use serde_json::Value;
 
 use crate::Fault;
-use crate::balance::is_chosen;
+use crate::balance::has_chosen_times;
 use crate::describe::describe;
 use crate::fault::{Faults, shown};
 use crate::read::{Fields, Timing, read_timing};
 use crate::starts::{NextTime, Starts};
 
-/// How many times the server tells at once.
+/// The largest number of times in a response of the server.
 pub const PREVIEW_TIMES_MAX: u64 = 1000;
-/// How many times are told at once where no server is needed.
+/// The largest number of times on the command line.
 pub const NEXT_TIMES_MAX: u64 = 10_000;
 const TIMES_DEFAULT: u64 = 10;
 
-/// Load is looked at for this long.
+/// The period of the load preview.
 const DAY: Span = Span::from_secs(86_400);
-/// In no more slots than this, as each of them costs a count.
+/// The largest number of slots, because each costs a count.
 const SLOTS_MAX: usize = 24;
 
-/// What a schedule would do.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Preview {
     /// `once`, `interval`, `cron` or `periodic`.
     pub kind: &'static str,
-    /// In plain English.
     pub description: String,
-    /// The zone its times are meant in.
     pub timezone: Zone,
-    /// The first times.
     pub times: Vec<NextTime>,
-    /// Are these the very times a job would have? Otherwise they are the latest there can be, or
-    /// each job has times of its own.
+    /// True if a job would have exactly these times. Otherwise they are the latest possible, or
+    /// each job has its own times.
     pub exact_times: bool,
-    /// The slots with a start in the day from its first one on, up to 24 of them.
+    /// Up to 24 slots with a start in the day after the first time.
     pub slots: Vec<Slot>,
 }
 
-/// What the schedule that `document` describes would do, from its `from` on, or from `now` on.
-/// At most `most` times may be asked for.
-pub fn preview(document: &Value, now: Timestamp, most: u64) -> Result<Preview, Vec<Fault>> {
+/// Previews the schedule that `document` describes, from its `from` on or from `now` on. Its
+/// `count` is at most `times_max`.
+pub fn preview(document: &Value, now: Timestamp, times_max: u64) -> Result<Preview, Vec<Fault>> {
     let mut faults = Faults::default();
     let Some(object) = document.as_object() else {
-        faults.add("", format!("a schedule is previewed from an object, not {}", shown(document)));
+        faults.add("", format!("a preview needs an object, not {}", shown(document)));
         return Err(faults.or::<()>(None).err().unwrap_or_default());
     };
     let mut fields = Fields::new(object, "", faults);
     let timing = read_timing(&mut fields);
     let from = fields.moment("from");
-    let count = fields.number("count", 1..=most);
+    let count = fields.number("count", 1..=times_max);
     let timing = fields.finish(|_| None).or(timing)?;
     let count = usize::try_from(count.unwrap_or(TIMES_DEFAULT)).unwrap_or(usize::MAX);
-    Ok(of(timing, from.unwrap_or(now), count))
+    Ok(preview_timing(timing, from.unwrap_or(now), count))
 }
 
-fn of(timing: Timing, from: Timestamp, count: usize) -> Preview {
-    let (said, given) = (timing.exact, timing.definition);
-    let exact = said.unwrap_or(true) || !matches!(given.schedule, Schedule::Cron(_));
+fn preview_timing(timing: Timing, from: Timestamp, count: usize) -> Preview {
+    let (exact_setting, given) = (timing.exact, timing.definition);
+    let exact = exact_setting.unwrap_or(true) || !matches!(given.schedule, Schedule::Cron(_));
     let given = match given.schedule {
         Schedule::Interval(every) => {
-            let every = every.with_exact(said == Some(true));
+            let every = every.with_exact(exact_setting == Some(true));
             Definition { schedule: Schedule::Interval(every), ..given }
         }
         _ => given,
@@ -69,12 +65,13 @@ fn of(timing: Timing, from: Timestamp, count: usize) -> Preview {
     let description = describe(&given, exact);
     let has_own =
         matches!(&given.schedule, Schedule::Cron(by) if has_own_times(by.cron.expression()));
-    let exact_times = exact && !has_own && !given.schedule.follows_its_end() && !is_chosen(&given);
-    // There is no job yet: this one stands for all.
-    let nobody = JobId(Default::default());
+    let exact_times =
+        exact && !has_own && !given.schedule.follows_its_end() && !has_chosen_times(&given);
+    // There is no job yet, so a fixed id stands for it.
+    let no_job = JobId(Default::default());
     let schedule = match &given.schedule {
-        Schedule::Cron(_) => given.schedule.clone().settled(nobody, from, Some(true)),
-        other => other.clone().settled(nobody, from, said),
+        Schedule::Cron(_) => given.schedule.clone().resolved(no_job, from, Some(true)),
+        other => other.clone().resolved(no_job, from, exact_setting),
     };
     let definition = Definition { schedule, ..given };
     let average = definition.average(None);
@@ -95,7 +92,7 @@ fn of(timing: Timing, from: Timestamp, count: usize) -> Preview {
     }
 }
 
-/// The word for a kind of schedule that users see.
+/// Returns the public name of the kind of a schedule.
 pub fn kind(schedule: &Schedule) -> &'static str {
     match schedule {
         Schedule::Once(_) => "once",
@@ -105,7 +102,7 @@ pub fn kind(schedule: &Schedule) -> &'static str {
     }
 }
 
-/// Does the expression have an `H`, outside of names like THU and MARCH?
+/// True if the expression contains `H` outside of names like THU and MARCH.
 fn has_own_times(expression: &str) -> bool {
     let items = expression.split([' ', '\t', ',']);
     items.into_iter().any(|item| item.starts_with(['H', 'h']))

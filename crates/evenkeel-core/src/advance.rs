@@ -1,45 +1,41 @@
-//! What to do with a job whose time has come.
+//! Decides what happens to a job whose next scheduled time has come: fire, skip or wait.
 
 use crate::job::Definition;
 use crate::misfire::MisfirePolicy;
 use crate::overlap::OverlapPolicy;
 use crate::time::{Span, Timestamp};
 
-/// Times that will not run, kept as one record.
+/// Consecutive scheduled times that will not run, stored as one record.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct SkippedTimes {
-    /// The first of them.
     pub from: Timestamp,
-    /// The last of them.
     pub to: Timestamp,
-    /// How many there are.
     pub count: u64,
-    /// Why.
     pub reason: SkipReason,
 }
 
-/// Why a scheduled time did not run. Stores keep the number; 3 is not used.
+/// Why a scheduled time did not run. The discriminants are stored; 3 is not used.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum SkipReason {
-    /// Too late, by the misfire policy.
+    /// The time was missed, and the misfire policy does not run it.
     Misfire = 0,
-    /// An earlier run was still going on.
+    /// An earlier run was still active.
     Overlap = 1,
     /// An earlier run was waiting for its retry.
     RetryPending = 2,
-    /// Nothing could start in the blackout it fell into, and a later time runs after it.
+    /// No run could start in the blackout that the time fell into, and a later time runs after the
+    /// blackout.
     Blackout = 4,
-    /// The store held no end of an earlier run, whose node could not store it or was lost: that run
-    /// may have been over.
+    /// The store held no end of an earlier run because its node could not store the end or was
+    /// lost. That run may have ended in time.
     EndNotStored = 5,
 }
 
 impl SkipReason {
-    /// All of them, in the order of their stored numbers.
+    /// In the order of the stored numbers.
     pub const ALL: [Self; 5] =
         [Self::Misfire, Self::Overlap, Self::RetryPending, Self::Blackout, Self::EndNotStored];
 
-    /// The word users see.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Misfire => "misfire",
@@ -51,33 +47,30 @@ impl SkipReason {
     }
 }
 
-/// What becomes of a due job: some times skipped, one fired, and the next regular time.
+/// What the scheduler does with a due job: it records skipped times, fires at most one time, and
+/// sets the next.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Advance {
-    /// Missed times to record.
     pub skip: Option<SkippedTimes>,
-    /// The time to fire, if one is left.
     pub fire: Option<Timestamp>,
-    /// The next regular time, if there is one.
     pub next: Option<Timestamp>,
 }
 
-/// A job's next time, which has come.
+/// The next scheduled time of a job, once it has come.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct DueTime {
-    /// The time.
     pub due: Timestamp,
-    /// What the clock shows.
     pub now: Timestamp,
-    /// It was seen in time, and has waited for an earlier run of its job: it is late, not missed.
+    /// True if the scheduler saw the time when it came, and an earlier run of the job held it up.
+    /// Such a time is late, not missed.
     pub waited: bool,
-    /// How long its job's good runs take.
+    /// The average duration of the job's successful runs.
     pub average: Span,
-    /// How many regular times of its job have been fired.
+    /// How many scheduled times of the job have been fired.
     pub fired: u64,
 }
 
-/// Decides what becomes of a job whose next time is not after now, when it may start now.
+/// Decides what happens to a job whose next time is not after `now`, if it may start now.
 pub fn advance(definition: &Definition, at: DueTime) -> Advance {
     let mut advanced = advance_endless(definition, at);
     let over = |max| at.fired.saturating_add(1) >= max;
@@ -92,7 +85,7 @@ fn advance_endless(definition: &Definition, at: DueTime) -> Advance {
     let timetable = definition.timetable();
     let plain = Advance { skip: None, fire: Some(due), next: timetable.next_after(due) };
     if definition.schedule.follows_its_end() {
-        // However late it starts, the next one is a period away.
+        // However late the run starts, the next time is a whole period later.
         return Advance { next: timetable.next_after(due.max(now)), ..plain };
     }
     let missed_before = now.saturating_sub(definition.misfire_after);
@@ -115,7 +108,7 @@ fn advance_endless(definition: &Definition, at: DueTime) -> Advance {
                 next: timetable.next_after(newest),
             },
         },
-        // Those that are only late are newer still: one run makes up for all.
+        // The times after `missed_before` are newer and only late, so one run makes up for all.
         MisfirePolicy::Last if due < missed_before => {
             newest_of(definition, at, SkipReason::Misfire)
         }
@@ -130,7 +123,7 @@ fn advance_endless(definition: &Definition, at: DueTime) -> Advance {
                     next: timetable.next_after(first_kept),
                 }
             }
-            // One run makes up for a whole blackout.
+            // One run makes up for all times of a blackout.
             Some(_) | None if could_start > due => {
                 newest_of(definition, DueTime { now: could_start, ..at }, SkipReason::Blackout)
             }
@@ -139,18 +132,18 @@ fn advance_endless(definition: &Definition, at: DueTime) -> Advance {
     }
 }
 
-/// The regular time before `time`, both being times from `due` on.
+/// Returns the scheduled time before `time`. Both are times from `due` on.
 fn last_before(definition: &Definition, due: Timestamp, time: Timestamp) -> Timestamp {
     definition.timetable().times_before(due, time).map_or(due, |(_, last)| last)
 }
 
-/// Was `due` missed, and does it run all the same, one after the other with those missed like it?
+/// True if `due` was missed and the misfire policy runs every missed time, one after the other.
 fn makes_up(definition: &Definition, due: Timestamp, now: Timestamp) -> bool {
     let missed = due < now.saturating_sub(definition.misfire_after);
     missed && definition.misfire == MisfirePolicy::All
 }
 
-/// Of the times from `due` to now the newest runs, the others are skipped.
+/// Fires the newest time from `due` to now and skips the others.
 fn newest_of(definition: &Definition, at: DueTime, reason: SkipReason) -> Advance {
     let DueTime { due, now, .. } = at;
     let timetable = definition.timetable();
@@ -165,7 +158,7 @@ fn newest_of(definition: &Definition, at: DueTime, reason: SkipReason) -> Advanc
     Advance { skip, fire: Some(newest), next: timetable.next_after(newest) }
 }
 
-/// Skips all times from `due` to `now`, as one record. Says what follows them.
+/// Skips all times from `due` to `now` as one record. Also returns the next time.
 pub fn skip_due(
     definition: &Definition,
     due: Timestamp,
@@ -178,25 +171,25 @@ pub fn skip_due(
     (SkippedTimes { from: due, to, count, reason }, timetable.next_after(to))
 }
 
-/// What is done with a due time when the store says that the job is still busy.
+/// What the scheduler does with a due time while an earlier run of the job is active.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum WhenBusy {
-    /// Record it as skipped and go on with the next time.
+    /// Records the time as skipped and continues with the next time.
     Skip(SkipReason),
-    /// Leave it due until the job is idle.
+    /// Leaves the time due until the job is idle.
     Wait,
-    /// End what goes on as superseded, and leave it due until the job is idle.
+    /// Ends the active run as superseded, and leaves the time due until the job is idle.
     Replace,
 }
 
-/// Decides what becomes of `due`, which cannot start because the job is busy.
+/// Decides what happens to `due`, which cannot start because an earlier run is active.
 pub fn when_busy(
     definition: &Definition,
     due: Timestamp,
     now: Timestamp,
     retry_pending: bool,
 ) -> WhenBusy {
-    // Its time follows from the end of what goes on.
+    // The next time depends on the end of the active run.
     if definition.schedule.follows_its_end() {
         return WhenBusy::Wait;
     }
@@ -232,13 +225,13 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_is_a_little_late_just_fires() {
+    fn time_within_tolerance_fires() {
         let advanced = advance(&every(10, MisfirePolicy::Skip), due(at(100), at(155)));
         assert_eq!(advanced, Advance { skip: None, fire: Some(at(100)), next: Some(at(110)) });
     }
 
     #[test]
-    fn of_missed_times_the_last_policy_runs_the_newest() {
+    fn last_policy_runs_the_newest_missed_time() {
         let advanced = advance(&every(10, MisfirePolicy::Last), due(at(100), at(200)));
         assert_eq!(advanced.fire, Some(at(200)));
         assert_eq!(advanced.next, Some(at(210)));
@@ -248,21 +241,21 @@ mod tests {
     }
 
     #[test]
-    fn the_skip_policy_runs_none_of_them() {
+    fn skip_policy_runs_no_missed_time() {
         let advanced = advance(&every(10, MisfirePolicy::Skip), due(at(100), at(200)));
         assert_eq!((advanced.fire, advanced.next), (None, Some(at(140))));
         assert_eq!(advanced.skip.map(|skip| skip.count), Some(4));
     }
 
     #[test]
-    fn the_all_policy_drops_what_is_beyond_its_bound() {
+    fn all_policy_skips_times_beyond_its_bound() {
         let advanced = advance(&every(1, MisfirePolicy::All), due(at(1000), at(1260)));
         assert_eq!(advanced.skip.map(|skip| (skip.count, skip.to)), Some((100, at(1099))));
         assert_eq!((advanced.fire, advanced.next), (Some(at(1100)), Some(at(1101))));
     }
 
     #[test]
-    fn a_busy_job_skips_or_waits_as_its_policy_says() {
+    fn busy_job_skips_or_waits_by_its_overlap_policy() {
         let job = |overlap| Definition { overlap, ..every(10, MisfirePolicy::Last) };
         let when = |overlap, pending| when_busy(&job(overlap), at(100), at(101), pending);
         assert_eq!(when(OverlapPolicy::Skip, false), WhenBusy::Skip(SkipReason::Overlap));
@@ -272,13 +265,13 @@ mod tests {
     }
 
     #[test]
-    fn missed_times_that_must_all_run_wait_for_each_other() {
+    fn all_policy_runs_missed_times_one_after_the_other() {
         let job = every(10, MisfirePolicy::All);
         assert_eq!(when_busy(&job, at(100), at(900), false), WhenBusy::Wait);
     }
 
     #[test]
-    fn of_times_that_waited_for_an_earlier_run_the_newest_runs() {
+    fn newest_time_runs_after_an_earlier_run_held_up_several() {
         let waited = DueTime { waited: true, ..due(at(100), at(905)) };
         let advanced = advance(&every(10, MisfirePolicy::Skip), waited);
         assert_eq!((advanced.fire, advanced.next), (Some(at(900)), Some(at(910))));
@@ -290,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn times_in_a_blackout_collapse_to_one_at_its_end() {
+    fn times_in_a_blackout_run_once_at_its_end() {
         let blackout =
             Blackout { start: jiff::civil::time(1, 0, 0, 0), end: jiff::civil::time(2, 0, 0, 0) };
         for misfire in [MisfirePolicy::Last, MisfirePolicy::Skip, MisfirePolicy::All] {
@@ -304,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_missed_before_a_blackout_is_missed_and_what_fell_into_it_is_not() {
+    fn times_before_a_blackout_are_missed_and_times_in_it_are_not() {
         let blackout =
             Blackout { start: jiff::civil::time(1, 0, 0, 0), end: jiff::civil::time(2, 0, 0, 0) };
         let job =
@@ -317,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn of_times_in_a_blackout_long_ago_one_is_made_up_for() {
+    fn old_blackout_is_made_up_for_with_one_run() {
         let hour = |hour| jiff::civil::time(hour, 0, 0, 0);
         let blackout = Blackout { start: hour(1), end: hour(2) };
         let job = Definition { blackout_periods: vec![blackout], ..every(600, MisfirePolicy::All) };
@@ -327,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_periodic_job_goes_on_until_its_last_moment() {
+    fn periodic_job_recurs_until_its_end() {
         let periodic = Periodic::new(Span::from_secs(86_400), Some(Span::from_secs(3600))).unwrap();
         let bounds = Bounds { end_at: Some(at(72_000)), ..Bounds::default() };
         let job = Definition { bounds, ..Definition::noop(Schedule::Periodic(periodic)) };
@@ -336,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn after_its_last_run_no_time_follows() {
+    fn job_without_remaining_runs_has_no_next_time() {
         let bounds = Bounds { max_runs: Some(3), ..Bounds::default() };
         let job = Definition { bounds, ..every(10, MisfirePolicy::Last) };
         let step = |fired| advance(&job, DueTime { fired, ..due(at(100), at(100)) });
@@ -345,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_periodic_job_that_was_kept_waiting_runs_once() {
+    fn delayed_periodic_job_runs_once() {
         let periodic = Periodic::new(Span::from_secs(60), None).unwrap();
         let job = Definition {
             misfire: MisfirePolicy::Skip,
@@ -357,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_overlap_is_one_record() {
+    fn long_overlap_is_one_record() {
         let job = every(10, MisfirePolicy::Last);
         let (skip, next) = skip_due(&job, at(100), at(155), SkipReason::Overlap);
         assert_eq!((skip.from, skip.to, skip.count), (at(100), at(150), 6));
@@ -367,9 +360,10 @@ mod tests {
     }
 
     proptest! {
-        /// I1 and I11: walking on from any time, each regular time is fired or skipped once.
+        /// Invariants I1 and I11: from any time on, each scheduled time is fired or skipped exactly
+        /// once.
         #[test]
-        fn every_time_is_accounted_for_once_and_the_rhythm_is_kept(
+        fn every_time_is_fired_or_skipped_once_and_the_rhythm_is_kept(
             secs in 1_u64..90, now in 100_i64..5_000,
             policy in prop::sample::select(vec![
                 MisfirePolicy::Last, MisfirePolicy::Skip, MisfirePolicy::All,

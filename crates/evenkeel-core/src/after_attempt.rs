@@ -1,4 +1,4 @@
-//! What follows the end of an attempt.
+//! Decides what follows the end of an attempt: a retry, or the end of the run.
 
 use crate::attempt::Outcome;
 use crate::ids::AttemptNo;
@@ -7,54 +7,44 @@ use crate::retry::Verdict;
 use crate::schedule::Schedule;
 use crate::time::{Span, Timestamp};
 
-/// What follows an attempt's end.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Then {
-    /// The chain is over.
     EndRun {
-        /// The job gets no further regular time.
+        /// True if the job gets no further scheduled time.
         stop_job: bool,
-        /// Its next regular time, if that follows from this end.
+        /// The job's next scheduled time, if it depends on this end.
         next_at: Option<Timestamp>,
     },
-    /// The next attempt may start at `due`; the chain stays live.
-    Retry {
-        /// Then.
-        due: Timestamp,
-    },
+    /// The next attempt may start at `due`; the run stays active.
+    Retry { due: Timestamp },
 }
 
-/// What the body of a failed attempt says about trying again.
+/// What the body of a failed attempt reports about a retry.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum RetryHint {
-    /// Nothing: the job's retry policy decides.
+    /// The job's retry policy decides.
     #[default]
     ByPolicy,
-    /// Not sooner than after this wait.
+    /// Retry after this delay at the earliest.
     NotBefore(Span),
-    /// It is of no use.
+    /// A retry cannot succeed.
     Never,
 }
 
-/// Nobody may put off a retry for longer than this.
+/// A body cannot delay a retry for longer than this.
 pub const RETRY_DELAY_MAX: Span = Span::from_secs(24 * 3600);
 
-/// An attempt that is over.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Ended {
-    /// Which of its run.
     pub attempt: AttemptNo,
-    /// How.
     pub outcome: Outcome,
-    /// What its body says about trying again.
     pub again: RetryHint,
-    /// When it began.
     pub started_at: Timestamp,
-    /// When it ended.
     pub finished_at: Timestamp,
 }
 
-/// What follows when an attempt of a job has ended. `draw` is the chance in its retry.
+/// Decides what follows when an attempt of a job has ended. `draw` is a random number from 0 to 1
+/// for the jitter of the retry.
 pub fn after_end(definition: &Definition, ended: Ended, draw: f64) -> Then {
     if !ended.outcome.is_failure() {
         return end(definition, ended.finished_at, Span::ZERO, false);
@@ -69,19 +59,21 @@ pub fn after_end(definition: &Definition, ended: Ended, draw: f64) -> Then {
             wait.max(asked.min(RETRY_DELAY_MAX))
         }
     };
-    // What failed tells nothing about how long a good run takes; what was said about it does.
+    // The failed attempt tells nothing about the duration of a successful run, so only the stated
+    // average counts.
     let average = definition.average(None);
     let due = ended.finished_at.saturating_add(wait);
     Then::Retry { due: definition.may_start_from(due, average) }
 }
 
-/// What follows a failure without further retries, of a job that pauses at least for `pause`.
+/// Decides what follows a failure without further retries. A periodic job waits at least for
+/// `pause`.
 pub fn after_final_failure(definition: &Definition, finished_at: Timestamp, pause: Span) -> Then {
     let stop_job = definition.on_exhausted == OnExhausted::Stop;
     end(definition, finished_at, pause, stop_job)
 }
 
-/// The chain is over. A job whose times follow from its ends gets its next one.
+/// Ends the run. A periodic job gets its next time.
 fn end(definition: &Definition, finished_at: Timestamp, pause: Span, stop_job: bool) -> Then {
     let Schedule::Periodic(periodic) = &definition.schedule else {
         return Then::EndRun { stop_job, next_at: None };
@@ -126,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn only_failures_are_tried_again() {
+    fn only_failures_are_retried() {
         for outcome in Outcome::ALL {
             let expected = if outcome.is_failure() {
                 retry_in(60)
@@ -138,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_may_put_a_retry_off_but_not_hasten_or_banish_it() {
+    fn body_may_delay_a_retry_up_to_the_bound_but_not_hasten_it() {
         let put_off = |secs| after(Outcome::Failed, 0, RetryHint::NotBefore(Span::from_secs(secs)));
         assert_eq!(put_off(5), retry_in(60));
         assert_eq!(put_off(600), retry_in(600));
@@ -147,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn no_retry_follows_the_last_or_one_that_is_of_no_use() {
+    fn no_retry_follows_the_last_attempt_or_the_hint_never() {
         let over = Then::EndRun { stop_job: false, next_at: None };
         assert_eq!(after(Outcome::Failed, 2, RetryHint::ByPolicy), over);
         assert_eq!(after(Outcome::Failed, 0, RetryHint::Never), over);
@@ -157,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_periodic_job_runs_again_when_its_pause_is_over() {
+    fn periodic_job_runs_again_after_its_cooldown_or_pause() {
         let hours = |n: u64| Span::from_secs(n * 3600);
         let periodic = Periodic::new(hours(24), Some(hours(1))).unwrap();
         let job = Definition {
@@ -180,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_retry_waits_for_the_end_of_a_blackout() {
+    fn retry_waits_for_the_end_of_a_blackout() {
         let hour = |hour| jiff::civil::time(hour, 0, 0, 0);
         let blackout = Blackout { start: hour(0), end: hour(1) };
         let job = Definition { blackout_periods: vec![blackout], ..job() };

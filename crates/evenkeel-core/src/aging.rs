@@ -1,26 +1,27 @@
-//! Who has waited long rises.
+//! Priority aging: a run that waits long gains priority.
 //!
-//! At whole multiples of a length of time, whatever has waited longer than another gains priority.
-//! Nothing is rewritten for that: when a run will gain what is known when it begins to wait, so its
-//! place among all that have waited is a number that never changes, its [`Rise`]. What it ranks at
-//! is the higher of its own priority and of what its rise says at that moment.
+//! At whole multiples of `every`, each run that has waited longer than `after` gains `step`. No
+//! stored row changes for that: the times at which a run gains are known when it begins to wait. So
+//! the order among all waiting runs of the same base priority is a constant number, the [`Rise`].
+//! The rank of a run is the higher of its own priority and of the priority that its rise gives at
+//! that moment.
 
 use serde::{Deserialize, Serialize};
 
 use crate::order::Priority;
 use crate::time::{Span, Timestamp};
 
-/// How waiting counts.
+/// The aging settings.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Aging {
-    /// How often whoever waits gains something, counted from 1970.
+    /// How often waiting runs gain priority, counted from 1970.
     pub every: Span,
-    /// Who has waited longer than this gains.
+    /// The least waiting time before a run gains.
     pub after: Span,
-    /// So much; nothing if waiting does not count.
+    /// The gain; 0 turns aging off.
     pub step: u8,
-    /// No higher than this, as people see it.
+    /// The highest effective priority that aging can reach.
     pub cap: Priority,
 }
 
@@ -35,50 +36,52 @@ impl Default for Aging {
     }
 }
 
-/// A run's place among those that have waited: the smaller one goes first, at any moment.
+/// The constant position of a run in the order of aging: at any moment, the run with the smaller
+/// rise goes first.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Rise(pub i64);
 
 impl Rise {
-    /// The place of the same run if its priority is changed: what it has waited stays.
+    /// Returns the position of the same run with another priority. The time that the run has waited
+    /// still counts.
     #[must_use]
     pub fn with_priority(self, old: Priority, new: Priority) -> Self {
         Self(self.0 + i64::from(old.get()) - i64::from(new.get()))
     }
 }
 
-/// What a run ranks at, at some moment: the higher one goes first.
+/// The rank of a run at some moment: the run with the higher rank goes first.
 ///
-/// It goes on beyond [`Aging::cap`], so that of all that have waited the longest goes first. If it
-/// stopped there, the deadlines of those at the top would decide for ever.
+/// Ranks rise beyond [`Aging::cap`], so that among long-waiting runs the longest-waiting goes
+/// first. If ranks stopped at the cap, deadlines alone would order those runs.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Rank(pub i64);
 
 impl Aging {
-    /// The place of a run of this priority that waits since then.
+    /// Returns the position of a run with this priority that waits since `since`.
     pub fn rise(&self, priority: Priority, since: Timestamp) -> Rise {
         let waited = since.as_micros().saturating_add_unsigned(self.after.as_micros());
-        // The first time at which it gains comes after that, not with it.
+        // The run gains strictly after it has waited for `after`.
         let first = self.times(waited) + 1;
         Rise(self.step() * first - i64::from(priority.get()))
     }
 
-    /// What a run with this place ranks at by its waiting alone.
+    /// Returns the rank that a run with this rise has by waiting alone.
     pub fn risen(&self, rise: Rise, now: Timestamp) -> Rank {
         Rank(self.level(now) - rise.0)
     }
 
-    /// What a run ranks at.
+    /// Returns the rank of a run.
     pub fn rank(&self, priority: Priority, rise: Rise, now: Timestamp) -> Rank {
         self.risen(rise, now).max(Rank(i64::from(priority.get())))
     }
 
-    /// Those that rank at least so high by their waiting have no larger rise than this.
+    /// Returns the largest rise of runs that rank at `rank` or higher by waiting alone.
     pub fn rise_of(&self, rank: Rank, now: Timestamp) -> Rise {
         Rise(self.level(now) - rank.0)
     }
 
-    /// The priority of a run that waits since then, as people see it.
+    /// Returns the effective priority that users see for a run that waits since `since`.
     pub fn effective(&self, priority: Priority, since: Timestamp, now: Timestamp) -> Priority {
         let Rank(rank) = self.rank(priority, self.rise(priority, since), now);
         let capped = rank.min(i64::from(self.cap.get()));
@@ -86,7 +89,8 @@ impl Aging {
         capped.map_or(priority, |capped| capped.max(priority))
     }
 
-    /// Whoever waits since before this has gained something by now, and nobody else has.
+    /// Returns the time that separates runs: exactly the runs that wait since before it have gained
+    /// by `now`.
     pub fn gained_before(&self, now: Timestamp) -> Timestamp {
         if self.step == 0 {
             return Timestamp::MIN;
@@ -95,12 +99,12 @@ impl Aging {
         Timestamp::from_micros(last.saturating_sub_unsigned(self.after.as_micros()))
     }
 
-    /// How far everybody has come who began to wait at the epoch.
+    /// Returns the total gain of a run that waits since 1970.
     fn level(&self, now: Timestamp) -> i64 {
         self.step() * (self.times(now.as_micros()) + 1)
     }
 
-    /// How often somebody could have gained until then.
+    /// Returns how many gains fall into this many microseconds.
     fn times(&self, micros: i64) -> i64 {
         micros.div_euclid(self.every())
     }
@@ -130,7 +134,8 @@ mod tests {
         Priority::try_from(number).unwrap()
     }
 
-    /// What a clock that gives everybody a bit now and then would make of it.
+    /// The same rule as a simulation: at every multiple of `every`, each run that waited long
+    /// enough gains a step.
     fn step_by_step(aging: &Aging, base: u8, since: i64, now: i64) -> u8 {
         let every = (aging.every.as_micros() / 1_000_000) as i64;
         let after = (aging.after.as_micros() / 1_000_000) as i64;
@@ -143,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_over_an_hour_gains_ten_every_five_minutes() {
+    fn run_waiting_over_an_hour_gains_ten_every_five_minutes() {
         let aging = Aging::default();
         let since = 10 * HOUR + 1;
         let seen = |secs| aging.effective(priority(20), at(since), at(secs)).get();
@@ -155,13 +160,13 @@ mod tests {
     }
 
     #[test]
-    fn without_steps_nothing_rises() {
+    fn zero_step_turns_aging_off() {
         let aging = Aging { step: 0, ..Aging::default() };
         assert_eq!(aging.effective(priority(7), at(0), at(900 * HOUR)).get(), 7);
     }
 
     #[test]
-    fn above_the_cap_whoever_has_waited_longer_still_goes_first() {
+    fn longest_waiting_run_goes_first_above_the_cap() {
         let aging = Aging::default();
         let rank = |base, since| {
             let rise = aging.rise(priority(base), at(since));
@@ -180,7 +185,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_what_a_clock_would_make_of_it(
+        fn effective_priority_matches_a_simulated_clock(
             aging in any_aging(), base in 0_u8..=100, since in 0_i64..20_000, waited in 0_i64..50_000,
         ) {
             let now = since + waited;
@@ -189,7 +194,7 @@ mod tests {
         }
 
         #[test]
-        fn another_priority_takes_nothing_of_what_was_waited(
+        fn priority_change_keeps_the_waiting_time(
             aging in any_aging(), old in 0_u8..=100, new in 0_u8..=100, since in 0_i64..50_000,
         ) {
             let (old, new) = (priority(old), priority(new));
@@ -198,7 +203,7 @@ mod tests {
         }
 
         #[test]
-        fn who_has_gained_is_told_by_when_it_came(
+        fn gained_before_separates_runs_that_gained(
             aging in any_aging(), base in 0_u8..=100, since in 0_i64..20_000, waited in 0_i64..50_000,
         ) {
             let now = at(since + waited);
@@ -208,7 +213,7 @@ mod tests {
         }
 
         #[test]
-        fn a_rank_never_falls(
+        fn rank_never_falls(
             aging in any_aging(), base in 0_u8..=100, since in 0_i64..20_000, now in 0_i64..50_000,
             later in 0_i64..50_000,
         ) {
@@ -217,9 +222,10 @@ mod tests {
             prop_assert!(rank(now) <= rank(now + later));
         }
 
-        /// Why two orders that never change are enough.
+        /// Shows why two constant orders are enough to find the next runs: by priority, and by
+        /// rise.
         #[test]
-        fn whoever_goes_first_is_among_the_first_by_priority_or_by_rise(
+        fn next_runs_are_among_the_first_by_priority_or_by_rise(
             aging in any_aging(),
             runs in prop::collection::vec((0_u8..=100, 0_i64..30_000, 0_u8..4), 1..60),
             now in 0_i64..50_000, count in 1_usize..20,
@@ -238,7 +244,7 @@ mod tests {
             for run in by_rank.iter().take(count) {
                 prop_assert!(firsts.contains(&run));
             }
-            // And only those of the second order that reach the last of the first matter.
+            // Of the order by rise, only runs that reach the rank of the last by priority matter.
             if let Some(last) = by_priority.get(count - 1) {
                 let reach = aging.rise_of(Rank(i64::from(last.0.get())), at(now));
                 for run in by_rank.iter().take(count) {

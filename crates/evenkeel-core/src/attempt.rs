@@ -1,4 +1,4 @@
-//! The life of one attempt.
+//! The state machine of one attempt.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,26 +6,21 @@ use crate::ids::NodeNo;
 use crate::job::OnLostWorker;
 use crate::lease::Fence;
 
-/// How an attempt ended.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// Well.
     Completed,
-    /// Badly.
     Failed,
-    /// It was silent, or went on, for too long.
+    /// The body was silent for longer than `timeout`, or ran for longer than allowed.
     TimedOut,
-    /// Somebody ended it.
     Cancelled,
-    /// It did its work, but for some of its items.
+    /// The body did its work, except for some of its items.
     PartlyFailed,
-    /// A newer time of its job took its place.
+    /// A newer scheduled time of the job replaced this run.
     Superseded,
 }
 
 impl Outcome {
-    /// All of them.
     pub const ALL: [Self; 6] = [
         Self::Completed,
         Self::Failed,
@@ -35,43 +30,36 @@ impl Outcome {
         Self::Superseded,
     ];
 
-    /// Did it do its work, if not for all of its items? Then it counts for the job's rhythm.
+    /// True if the body did its work, at least for some items. Such an attempt fulfils the job's
+    /// promise.
     pub const fn is_success(self) -> bool {
         matches!(self, Self::Completed | Self::PartlyFailed)
     }
 
-    /// May the run be tried again after this?
+    /// True if the retry policy applies.
     pub const fn is_failure(self) -> bool {
         matches!(self, Self::Failed | Self::TimedOut)
     }
 }
 
-/// What users see of an attempt.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptStatus {
-    /// It may be claimed.
+    /// Waits to be claimed.
     Pending,
-    /// A worker has it.
     Running,
-    /// It ended well.
     Completed,
-    /// It ended badly.
     Failed,
-    /// Somebody ended it.
     Cancelled,
-    /// It took too long.
     TimedOut,
-    /// It never ran, for a recorded reason.
+    /// Never ran, for a recorded reason.
     Skipped,
-    /// It did its work, but for some of its items.
     PartlyFailed,
-    /// A newer time of its job took its place.
     Superseded,
 }
 
 impl AttemptStatus {
-    /// All of them, in the order of their stored numbers.
+    /// In the order of the stored numbers.
     pub const ALL: [Self; 9] = [
         Self::Pending,
         Self::Running,
@@ -84,17 +72,15 @@ impl AttemptStatus {
         Self::Superseded,
     ];
 
-    /// The number it is stored as.
+    /// The stored number.
     pub const fn code(self) -> i16 {
         self as i16
     }
 
-    /// From its stored number.
     pub fn from_code(code: i16) -> Option<Self> {
         Self::ALL.get(usize::try_from(code).ok()?).copied()
     }
 
-    /// The word users see.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -126,22 +112,21 @@ impl From<Outcome> for AttemptStatus {
 /// How a node lost an attempt without a known result.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Loss {
-    /// The node died: it was declared dead, or started anew.
+    /// The node was declared dead, or its process restarted.
     NodeDied,
-    /// The node could not reach the store for as long as its lease lasted, and ended the body.
+    /// The node could not reach the store until its lease expired, and ended the body.
     StoreUnreachable,
-    /// The node's process did not run for longer than its lease, and the body was ended.
+    /// The node's process did not run for longer than its lease. The body was ended.
     NodeFrozen,
     /// The node shut down before the body ended.
     NodeDrained,
-    /// The body ended, but the store refuses to record it.
+    /// The body ended, but the store refuses to record the end.
     EndRefused,
-    /// The node never learned of the claim, or too late to start the body: no body ran.
+    /// The node never received the claim, or too late to start the body. No body ran.
     NeverStarted,
 }
 
 impl Loss {
-    /// All of them.
     pub const ALL: [Self; 6] = [
         Self::NodeDied,
         Self::StoreUnreachable,
@@ -151,18 +136,19 @@ impl Loss {
         Self::NeverStarted,
     ];
 
-    /// Can the body have had effects?
+    /// True if the body may have had effects.
     pub const fn body_may_have_started(self) -> bool {
         !matches!(self, Self::NeverStarted)
     }
 
-    /// Does it count towards `max_crashes`? Only a node's death can be the body's fault.
+    /// True if the loss counts towards `max_crashes`. Only the death of a node can be the fault of
+    /// the body.
     pub const fn is_crash(self) -> bool {
         matches!(self, Self::NodeDied)
     }
 
-    /// Why a run failed that `node` lost like this. `crashes` counts the nodes that died with it,
-    /// this one included.
+    /// Returns the error message of a run that `node` lost. `crashes` counts the nodes that died
+    /// with the run, including this node.
     pub fn describe(self, node: &str, crashes: u16) -> String {
         let what = match self {
             Self::NodeDied => {
@@ -179,74 +165,60 @@ impl Loss {
     }
 }
 
-/// Where an attempt stands. The fence is that of its latest owner.
+/// The state of an attempt. The fence belongs to its latest owner.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum AttemptState {
-    /// It waits to be claimed.
+    /// Waits to be claimed.
     Ready {
-        /// Of the last owner, if it had one.
+        /// The fence of the last owner, if any.
         fence: Fence,
-        /// How many workers it has lost.
+        /// How many workers the attempt has lost.
         crashes: u16,
     },
-    /// A worker has it.
     Running {
-        /// Which one.
         owner: NodeNo,
-        /// Its right to write.
         fence: Fence,
-        /// How many workers it has lost before.
+        /// How many workers the attempt has lost before.
         crashes: u16,
     },
-    /// It is over.
     Ended(Outcome),
 }
 
 /// What can happen to an attempt.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// A worker takes it.
-    Claimed {
-        /// Which one.
-        by: NodeNo,
-    },
-    /// A worker reports its end.
+    /// A worker claims the attempt.
+    Claimed { by: NodeNo },
+    /// A worker reports the end of the body.
     Finished {
-        /// Which one.
         by: NodeNo,
-        /// What it thinks its right is.
+        /// The fence that the worker believes to hold.
         fence: Fence,
-        /// How it ended.
         outcome: Outcome,
     },
-    /// The node that had it lost it without a known result.
+    /// The owner lost the attempt without a known result.
     Lost {
-        /// Which node.
         by: NodeNo,
-        /// The fence that the node had.
+        /// The fence that the node held.
         fence: Fence,
-        /// How it was lost.
         loss: Loss,
-        /// What the job wants done if its body may have started.
+        /// The job's policy if the body may have started.
         then: OnLostWorker,
-        /// How many crashes are too many.
         max_crashes: u16,
     },
-    /// Somebody ends it before it starts.
+    /// The attempt is cancelled before it starts.
     Withdrawn,
 }
 
-/// An event that does not fit the state; nothing changed.
+/// An event that is not possible in this state. Nothing changed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{event:?} does not fit {state:?}")]
 pub struct IllegalStep {
-    /// Where the attempt stands.
     pub state: AttemptState,
-    /// What was tried.
     pub event: Event,
 }
 
-/// The only way an attempt's state changes.
+/// Applies an event. This is the only way an attempt changes its state.
 pub fn step(state: AttemptState, event: Event) -> Result<AttemptState, IllegalStep> {
     use AttemptState::{Ended, Ready, Running};
     match (state, event) {
@@ -274,7 +246,7 @@ pub fn step(state: AttemptState, event: Event) -> Result<AttemptState, IllegalSt
                 Ok(Ended(Outcome::Failed))
             }
         }
-        // Listed, never `_`: a new state must fail to compile here.
+        // States are listed, never `_`: a new state must fail to compile here.
         (state @ (Ready { .. } | Running { .. } | Ended(_)), event) => {
             Err(IllegalStep { state, event })
         }
@@ -293,7 +265,7 @@ mod tests {
         prop::sample::select(vec![OnLostWorker::Retry, OnLostWorker::Fail])
     }
 
-    /// The loss of the attempt by the first node, as its first owner.
+    /// The loss of the attempt by node 1, its first owner.
     fn lost(fence: u32, loss: Loss, then: OnLostWorker, max_crashes: u16) -> Event {
         Event::Lost { by: NodeNo(1), fence: Fence(fence), loss, then, max_crashes }
     }
@@ -314,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stolen_attempt_refuses_its_former_owner() {
+    fn stolen_attempt_refuses_its_former_owner() {
         let first = step(READY, Event::Claimed { by: NodeNo(1) }).unwrap();
         let stolen = lost(1, Loss::NodeDied, OnLostWorker::Retry, 3);
         let again = step(step(first, stolen).unwrap(), Event::Claimed { by: NodeNo(1) }).unwrap();
@@ -323,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_kills_its_workers_is_given_up() {
+    fn attempt_fails_after_too_many_crashes() {
         let mut state = READY;
         for fence in [1, 3, 5] {
             state = step(state, Event::Claimed { by: NodeNo(1) }).unwrap();
@@ -333,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_that_is_no_crash_uses_up_no_crashes() {
+    fn only_crashes_count_towards_max_crashes() {
         let mut state = READY;
         for fence in [1, 3, 5, 7] {
             state = step(state, Event::Claimed { by: NodeNo(1) }).unwrap();
@@ -344,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_name_the_node_and_what_happened_to_it() {
+    fn loss_message_names_the_node_and_the_reason() {
         assert_eq!(Loss::NodeDied.describe("a", 1), "node a died while it ran; 1 node lost in all");
         assert_eq!(
             Loss::NodeDied.describe("a", 4),
@@ -364,7 +336,8 @@ mod tests {
     }
 
     proptest! {
-        /// I4: the fence never falls, nobody but the owner ends it, and an end is final.
+        /// Invariant I4: the fence never falls, only the owner ends the attempt, and an end is
+        /// final.
         #[test]
         fn fences_only_rise_and_ends_are_final(events in prop::collection::vec(any_event(), 0..60)) {
             let mut state = READY;
@@ -384,10 +357,10 @@ mod tests {
     }
 
     proptest! {
-        /// With `on_lost_worker: fail` a body starts at most once, however its node loses it: after a
-        /// claim it is only claimed again if the one before surely had no body.
+        /// With `on_lost_worker: fail`, a body starts at most once, however its node loses it: the
+        /// attempt is claimed again only if the previous owner surely started no body.
         #[test]
-        fn a_job_that_fails_with_its_worker_has_one_body_at_most(
+        fn on_lost_worker_fail_starts_one_body_at_most(
             events in prop::collection::vec(any_event(), 0..60), max_crashes in 0_u16..5,
         ) {
             let (mut state, mut may_have_run) = (READY, false);
@@ -410,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_numbers_read_back() {
+    fn status_codes_read_back() {
         for status in AttemptStatus::ALL {
             assert_eq!(AttemptStatus::from_code(status.code()), Some(status));
         }

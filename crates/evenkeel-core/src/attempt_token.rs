@@ -1,4 +1,4 @@
-//! The right of whoever was called to say how one attempt goes.
+//! Tokens that let the receiver of an HTTP call report on one attempt.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,29 +8,28 @@ use sha2::Sha256;
 use crate::ids::AttemptKey;
 use crate::lease::Fence;
 
-/// Makes and checks tokens that are each good for one attempt under one fence. Nothing is stored:
-/// all nodes that share the secret know each other's tokens.
+/// Mints and verifies tokens. Each token is valid for one attempt under one fence. No token is
+/// stored: every node that knows the secret can verify it.
 #[derive(Clone)]
 pub struct AttemptTokens(Hmac<Sha256>);
 
-/// Before the secret is used for anything else, this tells the uses apart.
+/// Separates this use of the secret from other uses.
 const PURPOSE: &[u8] = b"evenkeel attempt token 1";
 
 impl AttemptTokens {
-    /// Tokens of this secret.
     pub fn new(secret: &[u8]) -> Self {
         let mac = Hmac::new_from_slice(secret);
-        // HMAC takes keys of any length.
+        // HMAC accepts keys of any length, so this never falls back.
         Self(mac.unwrap_or_else(|_| Hmac::new(&Default::default())))
     }
 
-    /// The token of an attempt: its fence, a dot, and the proof.
+    /// Returns the token of an attempt: fence, dot, proof.
     pub fn mint(&self, key: AttemptKey, fence: Fence) -> String {
         let proof = self.mac(key, fence).finalize().into_bytes();
         format!("{}.{}", fence.0, URL_SAFE_NO_PAD.encode(proof))
     }
 
-    /// The fence a token was made for, if it is one of this attempt.
+    /// Returns the fence of a token, or `None` if the token does not belong to this attempt.
     pub fn verify(&self, key: AttemptKey, token: &str) -> Option<Fence> {
         let (fence, proof) = token.split_once('.')?;
         let fence = Fence(fence.parse().ok()?);

@@ -95,15 +95,15 @@ impl<'a> Blackouts<'a> {
             if self.is_empty() {
                 return moment;
             }
-            let stretch = self.zone.stretch_at(moment);
-            let time_of_day = stretch.local(moment).rem_euclid(DAY);
+            let period = self.zone.offset_period_at(moment);
+            let time_of_day = period.local(moment).rem_euclid(DAY);
             let left = self
                 .periods
                 .iter()
                 .filter_map(|period| Some(period.length() - period.since(time_of_day)?))
                 .max();
             let Some(left) = left else { return moment };
-            moment = Timestamp::from_micros(moment.as_micros() + left).min(stretch.end);
+            moment = Timestamp::from_micros(moment.as_micros() + left).min(period.end);
         }
         moment
     }
@@ -112,14 +112,14 @@ impl<'a> Blackouts<'a> {
     pub fn next_start(self, moment: Timestamp) -> Option<Timestamp> {
         let mut moment = moment;
         for _ in 0..STEPS_MAX {
-            let stretch = self.zone.stretch_at(moment);
-            let time_of_day = stretch.local(moment).rem_euclid(DAY);
+            let period = self.zone.offset_period_at(moment);
+            let time_of_day = period.local(moment).rem_euclid(DAY);
             if self.began(time_of_day).is_some() {
                 return Some(moment);
             }
             let wait = |period: &Blackout| (period.start_of_day() - time_of_day).rem_euclid(DAY);
             let wait = self.periods.iter().map(wait).min()?;
-            moment = Timestamp::from_micros(moment.as_micros() + wait).min(stretch.end);
+            moment = Timestamp::from_micros(moment.as_micros() + wait).min(period.end);
         }
         None
     }
@@ -132,11 +132,11 @@ impl<'a> Blackouts<'a> {
                 break;
             }
             let before = since.saturating_sub(Span::from_micros(1));
-            let stretch = self.zone.stretch_at(before);
-            let time_of_day = stretch.local(before).rem_euclid(DAY);
+            let period = self.zone.offset_period_at(before);
+            let time_of_day = period.local(before).rem_euclid(DAY);
             let Some(began) = self.began(time_of_day) else { break };
             since = before.saturating_sub(Span::from_micros(began.unsigned_abs()));
-            since = since.max(stretch.start);
+            since = since.max(period.start);
             if since == Timestamp::MIN {
                 break;
             }
@@ -194,45 +194,54 @@ mod tests {
     }
 
     #[test]
-    fn what_falls_into_a_blackout_is_moved_to_its_end() {
+    fn time_in_a_blackout_moves_to_its_end() {
         let utc = Zone::utc();
         let periods = periods(&[("00:00", "01:00"), ("12:00", "14:00")]);
-        let dark = Blackouts::new(&periods, &utc);
-        assert_eq!(dark.next_open(at("2026-05-01T00:00:00Z")), at("2026-05-01T01:00:00Z"));
-        assert_eq!(dark.next_open(at("2026-05-01T13:59:59Z")), at("2026-05-01T14:00:00Z"));
-        assert_eq!(dark.next_open(at("2026-05-01T14:00:00Z")), at("2026-05-01T14:00:00Z"));
-        assert_eq!(dark.next_start(at("2026-05-01T14:00:00Z")), Some(at("2026-05-02T00:00:00Z")));
-        assert_eq!(dark.next_start(at("2026-05-01T12:30:00Z")), Some(at("2026-05-01T12:30:00Z")));
-        assert_eq!(dark.current_start(at("2026-05-01T12:30:00Z")), at("2026-05-01T12:00:00Z"));
-        assert_eq!(dark.current_start(at("2026-05-01T14:00:00Z")), at("2026-05-01T12:00:00Z"));
-        assert_eq!(dark.current_start(at("2026-05-01T15:00:00Z")), at("2026-05-01T15:00:00Z"));
+        let blackouts = Blackouts::new(&periods, &utc);
+        assert_eq!(blackouts.next_open(at("2026-05-01T00:00:00Z")), at("2026-05-01T01:00:00Z"));
+        assert_eq!(blackouts.next_open(at("2026-05-01T13:59:59Z")), at("2026-05-01T14:00:00Z"));
+        assert_eq!(blackouts.next_open(at("2026-05-01T14:00:00Z")), at("2026-05-01T14:00:00Z"));
+        assert_eq!(
+            blackouts.next_start(at("2026-05-01T14:00:00Z")),
+            Some(at("2026-05-02T00:00:00Z"))
+        );
+        assert_eq!(
+            blackouts.next_start(at("2026-05-01T12:30:00Z")),
+            Some(at("2026-05-01T12:30:00Z"))
+        );
+        assert_eq!(blackouts.current_start(at("2026-05-01T12:30:00Z")), at("2026-05-01T12:00:00Z"));
+        assert_eq!(blackouts.current_start(at("2026-05-01T14:00:00Z")), at("2026-05-01T12:00:00Z"));
+        assert_eq!(blackouts.current_start(at("2026-05-01T15:00:00Z")), at("2026-05-01T15:00:00Z"));
     }
 
     #[test]
-    fn it_may_cross_midnight_and_meet_another() {
+    fn blackout_may_cross_midnight_and_touch_another() {
         let zone = Zone::get("America/Toronto").unwrap();
         let periods = periods(&[("22:00", "02:00"), ("02:00", "05:00")]);
-        let dark = Blackouts::new(&periods, &zone);
-        assert_eq!(dark.next_open(at("2026-05-02T03:00:00Z")), at("2026-05-02T09:00:00Z"));
-        assert_eq!(dark.current_start(at("2026-05-02T08:00:00Z")), at("2026-05-02T02:00:00Z"));
-        assert_eq!(dark.longest_open(), Span::from_secs(17 * 3600));
+        let blackouts = Blackouts::new(&periods, &zone);
+        assert_eq!(blackouts.next_open(at("2026-05-02T03:00:00Z")), at("2026-05-02T09:00:00Z"));
+        assert_eq!(blackouts.current_start(at("2026-05-02T08:00:00Z")), at("2026-05-02T02:00:00Z"));
+        assert_eq!(blackouts.longest_open(), Span::from_secs(17 * 3600));
     }
 
     #[test]
-    fn it_goes_by_local_clocks_when_they_are_changed() {
+    fn blackout_follows_local_clock_changes() {
         let zone = Zone::get("Europe/Berlin").unwrap();
         let periods = periods(&[("01:00", "02:30")]);
-        let dark = Blackouts::new(&periods, &zone);
+        let blackouts = Blackouts::new(&periods, &zone);
         // 02:00 to 03:00 is not there: it ends when the clocks jump.
-        assert_eq!(dark.next_open(at("2026-03-29T00:10:00Z")), at("2026-03-29T01:00:00Z"));
-        // 02:00 to 03:00 is there twice, and half of it is dark both times.
-        assert_eq!(dark.next_open(at("2026-10-25T00:10:00Z")), at("2026-10-25T00:30:00Z"));
-        assert_eq!(dark.next_start(at("2026-10-25T00:30:00Z")), Some(at("2026-10-25T01:00:00Z")));
-        assert_eq!(dark.next_open(at("2026-10-25T01:00:00Z")), at("2026-10-25T01:30:00Z"));
+        assert_eq!(blackouts.next_open(at("2026-03-29T00:10:00Z")), at("2026-03-29T01:00:00Z"));
+        // 02:00 to 03:00 is there twice, and half of it is blackouts both times.
+        assert_eq!(blackouts.next_open(at("2026-10-25T00:10:00Z")), at("2026-10-25T00:30:00Z"));
+        assert_eq!(
+            blackouts.next_start(at("2026-10-25T00:30:00Z")),
+            Some(at("2026-10-25T01:00:00Z"))
+        );
+        assert_eq!(blackouts.next_open(at("2026-10-25T01:00:00Z")), at("2026-10-25T01:30:00Z"));
     }
 
     #[test]
-    fn what_leaves_no_time_is_refused() {
+    fn blackouts_of_a_whole_day_are_refused() {
         let check = |texts| Blackouts::check(&periods(texts));
         assert_eq!(check(&[("00:00", "12:00"), ("11:00", "00:00")]), Err(BlackoutError::WholeDay));
         assert!(matches!(check(&[("09:00", "09:00")]), Err(BlackoutError::Empty(_))));
@@ -242,7 +251,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn opening_and_closing_are_where_a_walk_by_the_minute_finds_them(
+        fn next_open_and_next_start_match_a_walk_by_the_minute(
             edges in prop::collection::vec((0_i8..24, 0_i8..60, 1_i64..700), 1..4),
             from in 0_i64..60 * 24 * 365,
             zone in prop::sample::select(vec!["UTC", "Europe/Berlin", "America/Toronto",
@@ -258,14 +267,14 @@ mod tests {
                 .collect();
             prop_assume!(Blackouts::check(&periods).is_ok());
             let zone = Zone::get(zone).unwrap();
-            let dark = Blackouts::new(&periods, &zone);
+            let blackouts = Blackouts::new(&periods, &zone);
             let minute = |n: i64| Timestamp::from_micros((at("2026-01-01T00:00:00Z").as_micros() / 1_000_000 + n * 60) * 1_000_000);
-            let walk = |wanted: bool| (from..).map(minute).find(|it| dark.is_in_blackout(*it) == wanted);
-            prop_assert_eq!(Some(dark.next_open(minute(from))), walk(false));
-            prop_assert_eq!(dark.next_start(minute(from)), walk(true));
-            let back = (0..=from).rev().map(minute).find(|it| !dark.is_in_blackout(it.saturating_sub(Span::from_micros(1))));
+            let walk = |wanted: bool| (from..).map(minute).find(|it| blackouts.is_in_blackout(*it) == wanted);
+            prop_assert_eq!(Some(blackouts.next_open(minute(from))), walk(false));
+            prop_assert_eq!(blackouts.next_start(minute(from)), walk(true));
+            let back = (0..=from).rev().map(minute).find(|it| !blackouts.is_in_blackout(it.saturating_sub(Span::from_micros(1))));
             if let Some(back) = back {
-                prop_assert_eq!(dark.current_start(minute(from)), back);
+                prop_assert_eq!(blackouts.current_start(minute(from)), back);
             }
         }
     }

@@ -1,16 +1,15 @@
-//! Where chance comes in: through this door, so that a simulation can hold it shut.
+//! The source of random numbers. Core never draws any itself, so that a simulation can replay a run
+//! of the whole system from a seed.
 
-/// A source of random numbers.
 pub trait Chance: Send + Sync {
-    /// 64 random bits.
     fn bits(&self) -> u64;
 
-    /// A random number from 0 up to 1.
+    /// Returns a random number from 0 (inclusive) to 1 (exclusive).
     fn unit(&self) -> f64 {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// 80 random bits, as a [`JobId`](crate::JobId) needs them.
+    /// Returns the 80 random bits of a new [`JobId`](crate::JobId).
     fn ten_bytes(&self) -> [u8; 10] {
         let mut bytes = [0; 10];
         bytes[..8].copy_from_slice(&self.bits().to_le_bytes());

@@ -1,4 +1,4 @@
-//! Does a job keep its promise?
+//! Judges whether a job keeps its deadline promise.
 
 use serde::Serialize;
 
@@ -8,23 +8,21 @@ use crate::schedule::Schedule;
 use crate::time::{Span, Timestamp};
 use crate::window::{Past, StartWindow};
 
-/// How a job is doing, from good to bad.
+/// How well a job keeps its promise.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Level {
-    /// Everything is fine.
     Ok,
-    /// Something went wrong, or soon will; the promise is kept so far.
+    /// A run failed or is likely to be late; the promise is still kept.
     Warning,
     /// The promise is broken.
     Error,
 }
 
 impl Level {
-    /// All of them, in the order of their stored numbers.
+    /// In the order of the stored numbers.
     pub const ALL: [Self; 3] = [Self::Ok, Self::Warning, Self::Error];
 
-    /// The word users see.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "OK",
@@ -34,41 +32,41 @@ impl Level {
     }
 }
 
-/// Why a job is in its condition.
+/// Why a job has its level.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
-    /// It runs as it should.
     OnTime,
-    /// It has never run, and need not have.
+    /// The job has never run, and its first deadline has not passed.
     NeverRan,
-    /// Nothing is promised while it is paused.
+    /// A paused job promises nothing.
     Paused,
-    /// No run follows, and none has to.
+    /// The job has no further run and needs none.
     Over,
-    /// Its last run failed.
     LastRunFailed,
-    /// It runs, but will probably not be over in time.
+    /// A run is active, but will probably end after the deadline.
     LikelyViolatedRunning,
-    /// Even if it started now, it would probably not be over in time.
+    /// A run that started now would probably end after the deadline.
     LikelyViolatedWaiting,
-    /// It was not over in time.
+    /// No run succeeded by the deadline.
     Violated,
-    /// Its last run failed, and no other follows.
+    /// The last run failed, and the job has no further run.
     GivenUp,
-    /// It was not over in time because a blackout kept it from starting in time. A blackout never
-    /// moves the promise.
+    /// No run succeeded by the deadline because a blackout held the run. A blackout never moves the
+    /// deadline.
     HeldByBlackout,
-    /// Its only run failed some time ago, and nobody is expected to do anything about it any more.
+    /// The only run of the job failed more than [`GIVEN_UP_ERROR_FOR`] ago. The job no longer
+    /// raises an alert.
     FinishedFailed,
 }
 
-/// A job that runs once and failed is in `ERROR` for so long after its end. By then an operator has had
-/// the time to retry, cancel or delete it, and an alert that never ends hides the next one.
+/// A job that runs once and failed stays in `ERROR` for this long after its end. That is enough
+/// time for an operator to retry, cancel or delete it, and an alert that never ends would hide the
+/// next one.
 pub const GIVEN_UP_ERROR_FOR: Span = Span::from_secs(24 * 3600);
 
 impl Reason {
-    /// All of them, in the order of their stored numbers.
+    /// In the order of the stored numbers.
     pub const ALL: [Self; 11] = [
         Self::OnTime,
         Self::NeverRan,
@@ -83,7 +81,6 @@ impl Reason {
         Self::FinishedFailed,
     ];
 
-    /// The word users see.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::OnTime => "on_time",
@@ -100,7 +97,6 @@ impl Reason {
         }
     }
 
-    /// How bad it is.
     pub const fn level(self) -> Level {
         match self {
             Self::OnTime | Self::NeverRan | Self::Paused | Self::Over | Self::FinishedFailed => {
@@ -114,54 +110,52 @@ impl Reason {
     }
 }
 
-/// What a job's condition follows from.
+/// The inputs of [`condition()`].
 #[derive(Copy, Clone, Debug)]
 pub struct Facts<'a> {
-    /// What it does.
     pub definition: &'a Definition,
-    /// What is remembered of its past.
     pub history: &'a History,
-    /// Since when its promise counts: its creation, its last change of schedule, its last resume.
+    /// The start of the promise: when the job was created, last rescheduled or last resumed.
     pub since: Timestamp,
-    /// Is it neither paused nor cancelled?
+    /// False while the job is paused or cancelled.
     pub active: bool,
-    /// Its next regular time.
+    /// The next scheduled time.
     pub next_at: Option<Timestamp>,
-    /// The last regular time that was fired or skipped.
+    /// The last scheduled time that was fired or skipped.
     pub last_fired_at: Option<Timestamp>,
-    /// Is a chain of attempts not over?
+    /// True if a run is active.
     pub live: bool,
-    /// Since when an attempt of it runs, if one does.
+    /// When the running attempt started.
     pub running_since: Option<Timestamp>,
 }
 
-/// How a job is doing, and until when that holds.
+/// The judgement of a job, and until when it holds.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Condition {
-    /// Why, which says how bad it is.
+    /// Also determines the level.
     pub reason: Reason,
-    /// By when a good run must be over; `None` if nothing is promised.
+    /// When a run must have succeeded; `None` if nothing is promised.
     pub deadline: Option<Timestamp>,
-    /// By when a run must start to be over by then; `None` if nothing is promised.
+    /// When a run must start to end by the deadline; `None` if nothing is promised.
     pub should_start_by: Option<Timestamp>,
-    /// When it may and when it must start; `None` if no run follows.
+    /// When the next run may and must start; `None` if no run follows.
     pub window: Option<StartWindow>,
-    /// The first moment at which it will be another one if nothing happens.
+    /// When the condition changes if no event happens.
     pub changes_at: Option<Timestamp>,
-    /// The end of the blackout, if it is [held by one](Reason::HeldByBlackout).
+    /// The end of the blackout, for [`Reason::HeldByBlackout`].
     pub blackout_ends_at: Option<Timestamp>,
 }
 
 impl Condition {
-    /// How bad it is.
     pub const fn level(&self) -> Level {
         self.reason.level()
     }
 
-    /// When to look at the job again, because it may by then be another one without anything having
-    /// happened to it; `None` if it is well, and whatever changes that will be noticed.
+    /// Returns when to judge the job again because its condition may change without any event.
+    /// `None` if the job is `OK` and an event precedes every change:
     ///
-    /// What waits for its time will be noticed when it is late. What is due, or runs, has been.
+    /// The scheduler notices when a time becomes due and is late. Due jobs and running jobs are
+    /// already on the list of at-risk jobs.
     pub fn next_check_at(&self, facts: &Facts<'_>, now: Timestamp) -> Option<Timestamp> {
         let unnoticed = |change: &Timestamp| {
             let can_start = self.window.map(|window| window.can_start_by);
@@ -170,7 +164,8 @@ impl Condition {
                 || can_start.is_none_or(|can_start| *change <= can_start)
         };
         match self.level() {
-            // Nothing is promised, but it goes on: its end will be noticed if it stays on the list.
+            // Nothing is promised, but a run is active. The job stays on the list, so that the end
+            // of the run is noticed.
             Level::Ok if facts.live && self.changes_at.is_none() => Some(Timestamp::MAX),
             Level::Ok => self.changes_at.filter(unnoticed),
             Level::Warning | Level::Error => Some(self.changes_at.unwrap_or(Timestamp::MAX)),
@@ -189,7 +184,7 @@ impl Condition {
     }
 }
 
-/// How a job is doing at `now`.
+/// Judges a job at `now`.
 pub fn condition(facts: &Facts<'_>, now: Timestamp) -> Condition {
     let failed = facts.history.consecutive_failures > 0;
     let idle = !facts.live && facts.running_since.is_none();
@@ -204,7 +199,7 @@ pub fn condition(facts: &Facts<'_>, now: Timestamp) -> Condition {
             return given_up(facts, now);
         }
         return Condition::lasting(match facts.last_fired_at.filter(missed) {
-            // Its last time was skipped, and no other follows.
+            // The last scheduled time was skipped, and no other follows.
             Some(_) => Reason::Violated,
             None => Reason::Over,
         });
@@ -252,14 +247,13 @@ pub fn condition(facts: &Facts<'_>, now: Timestamp) -> Condition {
 /// A blackout that alone broke a promise.
 #[derive(Copy, Clone)]
 struct Held {
-    /// Its end.
     ends_at: Timestamp,
-    /// A good run that is not over by then is late for another reason: it has had as long after the
-    /// blackout as the promise allows after the time.
+    /// Until when the blackout excuses the delay: after the blackout, the run has as much time as
+    /// the promise allows after the scheduled time.
     excused_until: Timestamp,
 }
 
-/// The blackout that left no moment between the promised time and the one by which its run had to
+/// Finds the blackout that covers the whole time between the promised time and the last possible
 /// start.
 fn held_by_blackout(
     facts: &Facts<'_>,
@@ -272,7 +266,7 @@ fn held_by_blackout(
         return None;
     }
     let could_start = match &definition.schedule {
-        // While it runs, its next time says nothing about this one.
+        // While a run is active, the next time of a periodic job is unknown.
         Schedule::Periodic(periodic) => {
             let rested = |end: Timestamp| end.saturating_add(periodic.cooldown());
             facts.history.last_end_at.map_or(facts.since, rested).max(facts.since)
@@ -285,8 +279,8 @@ fn held_by_blackout(
         .then_some(Held { ends_at, excused_until })
 }
 
-/// The condition of a job whose last run failed and that has no other. One that recurred has stopped,
-/// which stays an error; of one that runs once the run is all there was.
+/// Judges a job whose last run failed and that has no further run. A recurring job has stopped,
+/// which stays an error. For a job that runs once, the error ends after [`GIVEN_UP_ERROR_FOR`].
 fn given_up(facts: &Facts<'_>, now: Timestamp) -> Condition {
     let given_up = Condition::lasting(Reason::GivenUp);
     let Some(ended) = facts.history.last_end_at else { return given_up };
@@ -301,17 +295,17 @@ fn given_up(facts: &Facts<'_>, now: Timestamp) -> Condition {
     Condition { changes_at, ..given_up }
 }
 
-/// The time that is promised, and by when its run must be over.
+/// Returns the promised time and the deadline of its run.
 fn promise(facts: &Facts<'_>, reference: Timestamp) -> Option<(Timestamp, Timestamp)> {
     let time = match (&facts.definition.schedule, facts.next_at) {
         (Schedule::Once(_), next) => {
             let time = next.or(facts.last_fired_at)?;
-            // It promises to start, and has.
+            // The job promises to start, and it has started.
             let last_start = facts.running_since.max(facts.history.last_start_at);
             last_start.is_none_or(|start| start < time).then_some(time)?
         }
         (_, Some(next)) => next,
-        // The last time of all has come: it counts until it has seen a good run.
+        // The last time has come. It counts until a run has succeeded.
         (_, None) => facts.last_fired_at.filter(|fired| *fired > reference)?,
     };
     Some((time, facts.definition.must_be_over_by(time, reference)))
@@ -346,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_its_time_is_let_go_and_what_is_due_is_not() {
+    fn due_job_is_judged_again_and_waiting_job_is_not() {
         let (job, history) = (hourly(), History::default());
         let facts = facts(&job, &history);
         let again = |now| condition(&facts, now).next_check_at(&facts, now);
@@ -356,7 +350,6 @@ mod tests {
         assert_eq!(again(at(7201)), Some(Timestamp::MAX));
     }
 
-    /// An hourly job that is due at 01:00, in blackout from 00:30 to 05:00.
     fn in_blackout() -> Definition {
         let time = |hour, minute| jiff::civil::time(hour, minute, 0, 0);
         let period = Blackout { start: time(0, 30), end: time(5, 0) };
@@ -372,14 +365,15 @@ mod tests {
     }
 
     #[test]
-    fn a_promise_that_a_blackout_broke_is_held_by_it_until_a_run_had_time_after_it() {
+    fn blackout_excuses_a_late_run_until_it_had_time_after_the_blackout() {
         let (job, history) = (in_blackout(), History::default());
         let idle = facts(&job, &history);
         assert_eq!(condition(&idle, hour(2)).reason, Reason::NeverRan);
         let held = condition(&idle, tick_after(hour(2)));
         assert_eq!((held.reason, held.level()), (Reason::HeldByBlackout, Level::Error));
         assert_eq!(held.blackout_ends_at, Some(hour(5)));
-        // The promise stays where it was; an hour after the blackout something else is wrong.
+        // The deadline stays. One hour after the blackout, the blackout no longer excuses the
+        // delay.
         assert_eq!((held.deadline, held.changes_at), (Some(hour(2)), Some(tick_after(hour(6)))));
         let running =
             Facts { next_at: Some(hour(6)), live: true, running_since: Some(hour(5)), ..idle };
@@ -389,12 +383,12 @@ mod tests {
     }
 
     #[test]
-    fn a_blackout_excuses_no_failure_and_nothing_that_could_have_started_before_it() {
+    fn blackout_excuses_no_failure_and_no_run_that_could_start_before_it() {
         let (job, history) = (in_blackout(), History::default());
         let failed = History { consecutive_failures: 1, ..history };
         let reason = |facts: &Facts<'_>| condition(facts, hour(3)).reason;
         assert_eq!(reason(&facts(&job, &failed)), Reason::Violated);
-        // Its time was ten minutes before the blackout.
+        // The scheduled time is ten minutes before the blackout.
         let early = Facts { next_at: Some(at(1200)), ..facts(&job, &history) };
         assert_eq!(reason(&early), Reason::Violated);
         let open = hourly();
@@ -402,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_periodic_job_is_held_by_a_blackout_too() {
+    fn blackout_excuses_a_late_periodic_job() {
         let periodic = Periodic::new(Span::from_secs(3600), Some(Span::from_secs(60))).unwrap();
         let job = Definition { schedule: Schedule::Periodic(periodic), ..in_blackout() };
         let history = History {
@@ -420,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_without_a_promise_stays_until_its_end() {
+    fn active_run_without_a_promise_is_judged_until_its_end() {
         let (job, history) = (hourly(), History::default());
         let started = History { last_good_start_at: Some(at(3600)), ..history };
         let facts = Facts {
@@ -435,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_runs_once_and_failed_is_in_error_for_a_day() {
+    fn failed_one_time_job_is_in_error_for_a_day() {
         let once = Definition::noop(Schedule::Once(Once::NOW));
         let (recurs, ended) = (hourly(), at(100));
         let history = History {
@@ -456,14 +450,14 @@ mod tests {
         ] {
             assert_eq!(condition(&failed, now).reason, reason);
         }
-        // The watch list looks again in that moment, and lets it go.
+        // The job is judged again at that time and leaves the list of at-risk jobs.
         let again = |now| condition(&failed, now).next_check_at(&failed, now);
         assert_eq!((again(ended), again(just_after)), (Some(just_after), None));
         assert_eq!(condition(&over(&recurs), Timestamp::MAX).reason, Reason::GivenUp);
     }
 
     #[test]
-    fn a_last_time_that_was_skipped_is_a_broken_promise() {
+    fn skipped_last_time_breaks_the_promise() {
         let job = Definition::noop(Schedule::Once(Once::NOW));
         let never = History::default();
         let ran = History {

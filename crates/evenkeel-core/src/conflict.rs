@@ -1,30 +1,31 @@
-//! Can a job keep its promise in spite of its blackouts? A blackout never moves the promise, so a job
-//! may be sure to break it from the day it is created.
+//! Checks whether a job can keep its deadline promise in spite of its blackouts. A blackout never
+//! moves the deadline, so some jobs break their promise from the first day.
 
 use crate::job::Definition;
 use crate::schedule::{Periodic, Schedule};
 use crate::time::{Span, Timestamp};
 use crate::window::Past;
 
-/// Blackouts that are looked at, at most: of times that meet one seldom, the first weeks or years.
+/// Checks at most this many blackouts. If scheduled times rarely meet a blackout, this covers the
+/// first weeks or years.
 const STEPS_MAX: usize = 100;
 
 const TICK: Span = Span::from_micros(1);
 
-/// A run that a blackout holds beyond the moment by which it must start.
+/// A run whose promise a blackout breaks.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct BlackoutConflict {
-    /// The regular time of the run; for a periodic job, the start of the blackout at the latest.
+    /// The scheduled time of the run. For a periodic job, at the latest the start of the blackout.
     pub time: Timestamp,
     /// The end of the blackout.
     pub starts_at: Timestamp,
-    /// By when a good run must be over; by when a job that runs once must have started.
+    /// When the run must have succeeded; for a job that runs once, when it must have started.
     pub deadline: Timestamp,
 }
 
 impl Definition {
-    /// The first run from the regular time `next` on whose promise a blackout breaks, if all runs
-    /// before it end well and there is always a worker.
+    /// Returns the first run from the scheduled time `next` on whose promise a blackout breaks.
+    /// Assumes that all earlier runs succeed and that a worker is always free.
     pub fn blackout_conflict(&self, next: Timestamp, past: &Past) -> Option<BlackoutConflict> {
         let blackouts = self.blackouts();
         if blackouts.is_empty() {
@@ -40,7 +41,7 @@ impl Definition {
             if starts_at > time && time <= should_start_by && starts_at > should_start_by {
                 return Some(BlackoutConflict { time, starts_at, deadline });
             }
-            // Of the times that fall into a blackout, the first waits longest for its end.
+            // Of the times in one blackout, the first waits longest for the end.
             let closing = blackouts.next_start(starts_at)?;
             if let Schedule::Periodic(periodic) = &self.schedule {
                 (time, reference) = just_before(periodic, closing, starts_at);
@@ -56,8 +57,8 @@ impl Definition {
     }
 }
 
-/// When a periodic job is due in the blackout that begins at `closing`, and when the run before began:
-/// at the best just before the blackout.
+/// Returns when a periodic job is due in the blackout that begins at `closing`, and when the run
+/// before began: at best just before the blackout.
 fn just_before(
     periodic: &Periodic,
     closing: Timestamp,
@@ -97,18 +98,18 @@ mod tests {
     }
 
     #[test]
-    fn a_job_of_half_an_hour_cannot_keep_its_promise_over_ten_hours_of_blackout() {
+    fn half_hourly_job_conflicts_with_a_blackout_of_ten_hours() {
         let job = held(every(30), "08:00", "18:00");
         let found = conflict(&job, "2026-11-16T08:16:00Z").unwrap();
         assert_eq!(found.starts_at, at("2026-11-16T18:00:00Z"));
         assert_eq!(found.deadline, at("2026-11-16T08:46:00Z"));
-        // Created in the evening, it keeps its promise until the next morning.
+        // Created in the evening, the job keeps its promise until the next morning.
         let found = conflict(&job, "2026-11-16T19:16:00Z").unwrap();
         assert_eq!(found.time, at("2026-11-17T08:16:00Z"));
     }
 
     #[test]
-    fn a_job_whose_times_miss_the_blackout_or_may_wait_for_its_end_has_no_conflict() {
+    fn job_that_misses_the_blackout_or_may_wait_has_no_conflict() {
         assert_eq!(conflict(&held(every(1440), "08:00", "18:00"), "2026-11-16T19:00:00Z"), None);
         assert_eq!(conflict(&held(every(1440), "08:00", "18:00"), "2026-11-16T09:00:00Z"), None);
         assert_eq!(conflict(&Definition::noop(every(30)), "2026-11-16T08:16:00Z"), None);
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_that_run_once_or_by_period_are_checked_too() {
+    fn one_time_and_periodic_jobs_are_checked() {
         let once = Schedule::Once(Once { at: Some(at("2026-11-17T09:00:00Z")), ..Once::NOW });
         let found = conflict(&held(once, "08:00", "18:00"), "2026-11-17T09:00:00Z").unwrap();
         assert_eq!(found.starts_at, at("2026-11-17T18:00:00Z"));
@@ -135,7 +136,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_conflict_is_a_run_that_starts_at_the_end_of_a_blackout_and_too_late(
+        fn conflicting_run_starts_at_the_end_of_a_blackout_after_its_deadline(
             minutes in 1_u64..3000, first in 0_i64..2880, hour in 0_i8..24, length in 1_i64..23,
         ) {
             let start = jiff::civil::time(hour, 0, 0, 0);
@@ -150,7 +151,8 @@ mod tests {
                 prop_assert!(!job.blackouts().is_in_blackout(found.starts_at));
                 prop_assert!(found.starts_at > found.deadline);
             } else {
-                // The first of a week's times that wait for a blackout do so within their promise.
+                // Within one week, the first time of each blackout can wait for the end within its
+                // promise.
                 let mut time = next;
                 for _ in 0..100 {
                     let opening = job.blackouts().next_open(time);

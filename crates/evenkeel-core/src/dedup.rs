@@ -1,8 +1,8 @@
-//! Whether a job or run may be there beside another with the same key.
+//! Deduplication: whether a job or run may exist beside another one with the same key.
 //!
-//! A key has a holder: the job that took it last. Whether that still counts is decided at the moment
-//! when somebody else wants the key, from what is true of the holder then. So nothing is written when
-//! a run is claimed or ends.
+//! The holder of a key is the job that took it last. Whether the holder still blocks others is
+//! decided when another job needs the key, from the state of the holder at that time. So claiming
+//! or finishing a run writes nothing.
 
 use std::fmt;
 
@@ -14,41 +14,39 @@ use crate::schedule::Schedule;
 use crate::status::JobState;
 use crate::time::{Span, Timestamp};
 
-/// That a job is not to be there twice.
+/// The deduplication setting of a job.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Dedup {
-    /// What tells it from others of its executor.
+    /// Compared among jobs of the same tenant and executor.
     pub key: String,
-    /// Nobody chose the key: it is what the job is about, and follows that.
+    /// True if the key is derived from the job's target and follows it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub by_target: bool,
-    /// Against whom.
     #[serde(default)]
     pub scope: DedupScope,
 }
 
-/// No window is longer.
 pub const LONGEST_WINDOW: Span = Span::from_secs(365 * 86_400);
 
-/// Which holder of a key keeps others out.
+/// Which holder of a key blocks others.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DedupScope {
-    /// One that has something to come or waiting.
+    /// A holder with a scheduled time or a waiting run.
     #[default]
     Pending,
-    /// The same, or one that runs.
+    /// The same, or a holder with an active run.
     PendingOrRunning,
-    /// One that took the key no longer ago than this.
+    /// A holder that took the key within this time.
     Window(Span),
 }
 
-/// Stands for a key of an executor within a tenant.
+/// The stored hash of a key and its executor.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DedupKey([u8; 16]);
 
 impl DedupKey {
-    /// The key `text` among jobs of the executor `kind`.
+    /// Returns the key `text` among jobs of the executor `kind`.
     pub fn of(kind: &str, text: &str) -> Self {
         let hash = Sha256::new().chain_update(kind).chain_update([0]).chain_update(text).finalize();
         let mut key = [0; 16];
@@ -56,17 +54,14 @@ impl DedupKey {
         Self(key)
     }
 
-    /// The key of a job, if it has one.
     pub fn of_job(about: &About, definition: &Definition) -> Option<Self> {
         about.dedup.as_ref().map(|dedup| Self::of(&definition.executor.kind, &dedup.key))
     }
 
-    /// As it is stored.
     pub const fn to_bytes(self) -> [u8; 16] {
         self.0
     }
 
-    /// From how it is stored.
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
@@ -78,38 +73,36 @@ impl fmt::Debug for DedupKey {
     }
 }
 
-/// What a key is wanted for.
+/// What a job needs its key for.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum DedupPurpose {
-    /// To be there: a job that is new, takes another key or goes on.
+    /// To exist: the job is new, changes its key or is resumed.
     Exist,
-    /// To run now, because somebody asks for it.
+    /// To start a triggered run.
     Run,
-    /// To run a failed run again, because somebody asks for it.
+    /// To retry or redrive a failed run on request.
     RunAgain,
-    /// To wait once more with a run that runs, because somebody asks for it.
+    /// To put an active run back into the queue on request.
     Requeue,
 }
 
-/// What is known of the job that took a key last.
+/// The state of the job that took a key last.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct KeyHolder {
-    /// Whether it takes part.
     pub state: JobState,
-    /// Has it more than one time?
+    /// True if the schedule has more than one time.
     pub recurs: bool,
-    /// Its next regular time.
+    /// The next scheduled time.
     pub next_at: Option<Timestamp>,
-    /// Does something of it wait, for a worker or for its time?
+    /// True if a run waits for a worker or for its time.
     pub waits: bool,
-    /// Chains of it that are not over.
+    /// Active runs.
     pub live: u32,
-    /// When it took the key.
     pub taken_at: Timestamp,
 }
 
 impl KeyHolder {
-    /// A job that nothing has become of, and takes the key at `now`.
+    /// A new job that takes the key at `now`.
     pub fn new(schedule: &Schedule, next_at: Option<Timestamp>, now: Timestamp) -> Self {
         Self {
             state: JobState::Active,
@@ -121,14 +114,15 @@ impl KeyHolder {
         }
     }
 
-    /// It is there, and something of it is to come. A job that recurs goes on after a pause.
+    /// True if the job has a waiting run or a scheduled time. A paused recurring job counts,
+    /// because it continues after the pause.
     fn is_pending(&self) -> bool {
-        let goes_on = self.recurs && self.state == JobState::Paused;
-        self.waits || self.next_at.is_some() || goes_on
+        let resumes = self.recurs && self.state == JobState::Paused;
+        self.waits || self.next_at.is_some() || resumes
     }
 
-    /// A run of it waits, or would if the schedulers were quicker. A time to come of a job that
-    /// recurs is none: else nobody could ask for a run between two times.
+    /// True if a run waits or is due. A later time of a recurring job does not count: otherwise a
+    /// user could not trigger a run between two times.
     fn has_pending_run(&self, now: Timestamp) -> bool {
         let is_due = |next_at: Timestamp| next_at <= now || !self.recurs;
         self.waits || self.next_at.is_some_and(is_due)
@@ -136,7 +130,7 @@ impl KeyHolder {
 }
 
 impl DedupScope {
-    /// Does a holder keep another job from what it wishes?
+    /// True if `holder` blocks another job that needs its key.
     pub fn keeps_out(self, holder: &KeyHolder, now: Timestamp) -> bool {
         if holder.state == JobState::Deleted {
             return false;
@@ -148,7 +142,7 @@ impl DedupScope {
         }
     }
 
-    /// Does a job that holds its own key keep itself from what it wishes?
+    /// True if a job that holds its own key blocks itself.
     pub fn keeps_itself_out(
         self,
         holder: &KeyHolder,
@@ -156,9 +150,9 @@ impl DedupScope {
         now: Timestamp,
     ) -> bool {
         match (purpose, self) {
-            // What goes back is the run that it had.
+            // A requeued run already had the key.
             (DedupPurpose::Exist | DedupPurpose::Requeue, _) => false,
-            // What failed is made good, which is nothing new.
+            // A retried run replaces the failed run; it is no new run.
             (DedupPurpose::RunAgain, Self::Window(_)) => false,
             (_, Self::Pending) => holder.has_pending_run(now),
             (_, Self::PendingOrRunning) => holder.has_pending_run(now) || holder.live > 0,
@@ -199,7 +193,7 @@ mod tests {
     const WINDOW: DedupScope = DedupScope::Window(Span::from_secs(3600));
 
     #[test]
-    fn a_one_off_job_counts_until_it_is_taken_up() {
+    fn one_time_job_is_pending_until_it_starts() {
         let scope = DedupScope::Pending;
         assert!(scope.keeps_out(&KeyHolder { next_at: Some(at(60)), ..idle() }, NOW));
         assert!(scope.keeps_out(&KeyHolder { waits: true, live: 1, ..idle() }, NOW));
@@ -209,14 +203,14 @@ mod tests {
     }
 
     #[test]
-    fn a_paused_job_counts_if_it_has_more_than_one_time() {
+    fn paused_job_is_pending_if_it_recurs() {
         let paused = KeyHolder { state: JobState::Paused, ..idle() };
         assert!(!DedupScope::Pending.keeps_out(&paused, NOW));
         assert!(DedupScope::Pending.keeps_out(&KeyHolder { recurs: true, ..paused }, NOW));
     }
 
     #[test]
-    fn within_a_time_only_the_moment_counts() {
+    fn window_depends_only_on_the_time_the_key_was_taken() {
         assert!(WINDOW.keeps_out(&idle(), NOW));
         assert!(!WINDOW.keeps_out(&KeyHolder { taken_at: at(-3600), ..idle() }, NOW));
         let pending = KeyHolder { taken_at: at(-3600), next_at: Some(at(60)), ..idle() };
@@ -224,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_may_be_asked_for_between_two_times() {
+    fn run_may_be_triggered_between_two_scheduled_times() {
         let recurring = KeyHolder { recurs: true, next_at: Some(at(60)), ..idle() };
         assert!(!DedupScope::Pending.keeps_itself_out(&recurring, DedupPurpose::Run, NOW));
         let due = KeyHolder { next_at: Some(NOW), ..recurring };
@@ -234,17 +228,17 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_of_one_executor_and_stay_what_they_are() {
+    fn keys_belong_to_one_executor_and_read_back() {
         let key = DedupKey::of("crawl", "https://example.com/");
         assert_ne!(key, DedupKey::of("http", "https://example.com/"));
-        // What ends the one and begins the other counts.
+        // The boundary between executor and key counts.
         assert_ne!(DedupKey::of("a", "bc"), DedupKey::of("ab", "c"));
         assert_eq!(DedupKey::from_bytes(key.to_bytes()), key);
         assert_eq!(format!("{:?}", DedupKey::of("noop", "x")).len(), "DedupKey()".len() + 32);
     }
 
     #[test]
-    fn it_is_read_as_it_was_stored() {
+    fn dedup_setting_reads_back_as_stored() {
         for scope in [DedupScope::Pending, DedupScope::PendingOrRunning, WINDOW] {
             for by_target in [false, true] {
                 let dedup = Dedup { key: "example.com".into(), by_target, scope };
@@ -272,7 +266,7 @@ mod tests {
             taken in -7200_i64..1,
         ) -> KeyHolder {
             let live = more + u32::from(waits);
-            // Who does not take part has no next time.
+            // Only an active job has a next time.
             let next_at = next.filter(|_| state == JobState::Active).map(at);
             KeyHolder { state, recurs, next_at, waits, live, taken_at: at(taken) }
         }
@@ -280,41 +274,41 @@ mod tests {
 
     proptest! {
         #[test]
-        fn who_is_gone_keeps_nobody_out(holder in holders(), scope in scopes()) {
+        fn deleted_job_blocks_no_other_job(holder in holders(), scope in scopes()) {
             let gone = KeyHolder { state: JobState::Deleted, ..holder };
             prop_assert!(!scope.keeps_out(&gone, NOW));
         }
 
         #[test]
-        fn who_keeps_others_out_while_pending_does_so_while_pending_or_running(holder in holders()) {
+        fn scope_pending_or_running_blocks_whatever_pending_blocks(holder in holders()) {
             let narrow = DedupScope::Pending.keeps_out(&holder, NOW);
             prop_assert!(!narrow || DedupScope::PendingOrRunning.keeps_out(&holder, NOW));
         }
 
         #[test]
-        fn while_pending_or_running_nothing_of_two_jobs_is_live(holder in holders()) {
+        fn scope_pending_or_running_allows_one_job_with_work(holder in holders()) {
             let is_there = holder.state != JobState::Deleted;
             let has_work = holder.live > 0 || holder.next_at.is_some();
-            let is_kept_out = DedupScope::PendingOrRunning.keeps_out(&holder, NOW);
-            prop_assert!(is_kept_out || !(is_there && has_work));
+            let is_blocked = DedupScope::PendingOrRunning.keeps_out(&holder, NOW);
+            prop_assert!(is_blocked || !(is_there && has_work));
         }
 
         #[test]
-        fn nobody_keeps_itself_from_being_there(holder in holders(), scope in scopes()) {
+        fn job_never_blocks_its_own_existence(holder in holders(), scope in scopes()) {
             prop_assert!(!scope.keeps_itself_out(&holder, DedupPurpose::Exist, NOW));
         }
 
         #[test]
-        fn a_job_never_has_two_runs_waiting_by_request(holder in holders(), scope in scopes()) {
+        fn job_never_has_two_requested_runs_waiting(holder in holders(), scope in scopes()) {
             let waits = KeyHolder { waits: true, live: holder.live.max(1), ..holder };
             for purpose in [DedupPurpose::Run, DedupPurpose::RunAgain] {
-                let is_kept_out = scope.keeps_itself_out(&waits, purpose, NOW);
-                prop_assert!(is_kept_out || matches!(scope, DedupScope::Window(_)));
+                let is_blocked = scope.keeps_itself_out(&waits, purpose, NOW);
+                prop_assert!(is_blocked || matches!(scope, DedupScope::Window(_)));
             }
         }
 
         #[test]
-        fn a_window_ends_for_good(holder in holders(), secs in 1_u64..7200, more in 0_u64..7200) {
+        fn expired_window_stays_expired(holder in holders(), secs in 1_u64..7200, more in 0_u64..7200) {
             let scope = DedupScope::Window(Span::from_secs(secs));
             let later = NOW.saturating_add(Span::from_secs(more));
             prop_assert!(scope.keeps_out(&holder, NOW) || !scope.keeps_out(&holder, later));

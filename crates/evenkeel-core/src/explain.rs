@@ -1,4 +1,4 @@
-//! Why does a job not run now?
+//! Explains why a job does not run now.
 
 use serde::Serialize;
 
@@ -11,145 +11,127 @@ use crate::overlap::OverlapPolicy;
 use crate::schedule::Schedule;
 use crate::time::{Span, Timestamp};
 
-/// A reason why a job does not run now, or that it does.
+/// A reason why a job does not run now, or [`Running`](Self::Running). `code` and the field names
+/// are part of the API.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(tag = "code", rename_all = "snake_case")]
 pub enum Why {
-    /// It does.
     Running {
-        /// Since then.
         since: Timestamp,
     },
-    /// Its next time has not come.
     NotDue {
-        /// It starts then: at its next time, or at the end of the blackout that this falls into.
+        /// When the run starts: at the next scheduled time, or at the end of the blackout that
+        /// contains it.
         until: Timestamp,
-        /// What may still be in its way then.
+        /// An earlier run that may still be active then.
         #[serde(flatten)]
         busy: Option<Busy>,
     },
-    /// Its pause after the run before is not over.
+    /// The cooldown after the previous run has not passed.
     CoolingDown {
-        /// It is over then.
         until: Timestamp,
     },
-    /// Its next time follows from the end of the run that goes on.
+    /// The next time depends on the end of the active run.
     AfterThisRun {
-        /// Its pause after that.
+        /// The cooldown after that end.
         cooldown: Span,
-        /// Its next time is then at the latest.
+        /// The latest possible next time.
         until: Timestamp,
     },
-    /// Nothing of it may start in these hours, or what starts now would run into them.
+    /// The job is in blackout, or a run that starts now would probably last into a blackout.
     Blackout {
-        /// It may start then.
         until: Timestamp,
     },
-    /// A run of it failed, and is tried again.
+    /// A run failed and waits for its retry.
     RetryPending {
-        /// Not before.
         until: Timestamp,
-        /// Which retry it is, counted from 1.
+        /// Counted from 1.
         retry: u16,
     },
-    /// Somebody asked for a run, which comes in a moment.
+    /// A triggered run starts within moments.
     TriggerPending {
-        /// Not before.
         until: Timestamp,
     },
-    /// A run of it waits for a worker.
+    /// A run waits for a worker.
     WaitingInQueue {
-        /// The time the run is for.
         scheduled_at: Timestamp,
-        /// Since then.
         since: Timestamp,
-        /// So many of the same tenant are before it among the first of its pool, counted no further
-        /// than a thousand.
+        /// How many attempts of the same tenant are ahead in the pool's queue; counted up to 1,000.
         ahead: u32,
-        /// Its own priority, or its job's.
+        /// The priority of the run, or of its job.
         priority: Priority,
-        /// What its waiting has made of that.
+        /// The priority after aging.
         effective_priority: Priority,
     },
-    /// All workers of its pool that live may not run it.
+    /// The job forbids all live workers of its pool.
     NoNodeAllowed {
-        /// Those it stays away from.
+        /// The forbidden nodes.
         forbidden: Vec<String>,
     },
-    /// No node that lives runs jobs.
+    /// No live node is a worker.
     NoWorker,
-    /// Nodes that live run jobs, but none of them those of its pool.
+    /// No live worker serves the pool of the job.
     NoWorkerForPool {
-        /// Its pool.
         pool: String,
     },
-    /// It has no executor: nobody knows the address of its target. Its runs fail.
+    /// The job has no executor because the address of its target is unknown. Its runs fail.
     NoExecutor,
-    /// Its time has come, and all workers have enough to do.
+    /// The scheduled time has come, and all workers are busy.
     NoCapacity {
-        /// Its time came then.
+        /// When the time came.
         since: Timestamp,
     },
-    /// Its time has come while an earlier run of it is not over.
+    /// The scheduled time has come while an earlier run is active.
     PreviousRunGoingOn {
-        /// Its time came then.
+        /// When the time came.
         since: Timestamp,
-        /// What is in its way.
         #[serde(flatten)]
         busy: Busy,
     },
-    /// Its time has come, and it starts in a moment.
+    /// The scheduled time has come, and the run starts within moments.
     Starting,
-    /// Somebody stopped it for a while.
     Paused,
-    /// Somebody ended it for good.
     Cancelled,
-    /// It has no further time.
+    /// The job has no further scheduled time.
     Over,
-    /// Neither has it, and its last run failed.
+    /// The job has no further scheduled time, and its last run failed.
     GivenUp,
-    /// A run of it waits because as many run as may at once.
+    /// A run waits for a permit of a concurrency limit.
     Limited {
-        /// The time the run is for.
         scheduled_at: Timestamp,
-        /// Since then.
         since: Timestamp,
-        /// As many of what.
         scope: LimitScope,
-        /// Its key, if it is that.
+        /// Set if the limit is that of a key.
         key: Option<String>,
-        /// Its lane, if it is that.
+        /// Set if the limit is that of a lane.
         lane: Option<Lane>,
-        /// So many may.
         limit: u32,
-        /// So many do. Nobody is told what others run in a lane.
+        /// The number of active runs. `None` for lanes: a tenant must not see the runs of others.
         running: Option<u32>,
     },
 }
 
-/// A run that is not over, and what it means for the next time.
+/// An active run, and what it means for the next scheduled time.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Busy {
-    /// What that run does.
     pub earlier: EarlierRun,
-    /// What becomes of a time that comes meanwhile.
+    /// What happens to a scheduled time that comes while the run is active.
     pub overlap: OverlapPolicy,
 }
 
-/// What a run that is not over does.
+/// The state of an active run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EarlierRun {
-    /// It runs.
     GoesOn,
-    /// It has not started.
+    /// The run has not started.
     Waits,
-    /// It failed, and waits for its retry.
+    /// The run failed and waits for its retry.
     IsRetried,
 }
 
 impl Why {
-    /// Until when it holds, at the latest, if that is known.
+    /// Returns until when the reason holds at the latest, if known.
     pub const fn until(&self) -> Option<Timestamp> {
         match self {
             Self::NotDue { until, .. }
@@ -163,102 +145,85 @@ impl Why {
     }
 }
 
-/// A run of the job that waits.
+/// A waiting run of the job.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Waiting {
-    /// The time it is for.
     pub scheduled_at: Timestamp,
-    /// Why it exists.
     pub origin: Origin,
-    /// Which try it is.
     pub attempt: AttemptNo,
-    /// The priority that it was given, if it was.
+    /// The run's own priority, if set.
     pub priority: Option<Priority>,
-    /// For what.
     pub waits_for: WaitsFor,
 }
 
-/// What a run waits for.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum WaitsFor {
-    /// This moment.
     Time(Timestamp),
-    /// A worker.
     Worker {
-        /// It could first have been taken then.
+        /// When a worker could first have claimed the run.
         since: Timestamp,
-        /// So many of the same tenant are before it.
+        /// How many attempts of the same tenant are ahead.
         ahead: u32,
-        /// Nobody may take it before.
+        /// No worker may claim the run before this time.
         open_from: Option<Timestamp>,
-        /// Nor from then on.
+        /// No worker may claim the run from this time on.
         open_until: Option<Timestamp>,
     },
-    /// A place: as many run as may at once.
+    /// A permit of a limit.
     Permit {
-        /// It could first have been taken then.
+        /// When a worker could first have claimed the run.
         since: Timestamp,
-        /// Of this limit.
         limit: Limit,
-        /// So many run.
         running: u32,
     },
 }
 
-/// All that the answer follows from.
+/// The inputs of [`explain()`].
 #[derive(Copy, Clone, Debug)]
 pub struct Facts<'a> {
-    /// What the job does.
     pub definition: &'a Definition,
-    /// How long a good run of it takes.
+    /// The average duration of successful runs.
     pub average: Span,
-    /// Somebody ended it for good.
     pub cancelled: bool,
-    /// Somebody stopped it for a while.
     pub paused: bool,
-    /// Its next regular time.
+    /// The next scheduled time.
     pub next_at: Option<Timestamp>,
-    /// Its last run failed.
+    /// True if the last run failed.
     pub failed: bool,
-    /// When its last run ended.
     pub last_end_at: Option<Timestamp>,
-    /// Chains of it that are not over.
+    /// Active runs.
     pub live: u32,
-    /// Since when an attempt of it runs, if one does.
+    /// When the running attempt started.
     pub running_since: Option<Timestamp>,
-    /// What waits of it.
     pub waiting: &'a [Waiting],
-    /// The nodes that live and run jobs.
+    /// The live workers.
     pub workers: &'a [WorkerFacts],
-    /// How waiting counts.
     pub aging: Aging,
 }
 
-/// A node that lives and runs jobs.
+/// A live worker.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WorkerFacts {
-    /// Its name.
     pub name: String,
-    /// The pools whose jobs it runs.
+    /// The pools that the worker serves.
     pub pools: Vec<String>,
 }
 
-/// The answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Explanation {
-    /// All reasons, the one that matters most first.
+    /// The most important reason first.
     pub reasons: Vec<Why>,
-    /// The first moment at which a run may start; `None` if that depends on others, or none follows.
+    /// The earliest possible start; `None` if it depends on other runs, or if no run follows.
     pub next_possible_start: Option<Timestamp>,
 }
 
-/// What is due for longer than this and does not start is held up by something.
-const A_MOMENT: Span = Span::from_secs(5);
+/// A run that is due for longer than this is blocked by something.
+const START_DELAY_MAX: Span = Span::from_secs(5);
 
-/// Why a job does not run at `now`.
+/// Explains why a job does not run at `now`.
 pub fn explain(facts: &Facts<'_>, now: Timestamp) -> Explanation {
     let mut found =
-        Found { facts, now, reasons: Vec::new(), starts: Vec::new(), awaits_room: false };
+        Found { facts, now, reasons: Vec::new(), starts: Vec::new(), awaits_capacity: false };
     if facts.cancelled {
         found.reasons.push(Why::Cancelled);
     } else {
@@ -273,11 +238,11 @@ pub fn explain(facts: &Facts<'_>, now: Timestamp) -> Explanation {
         }
         found.look_at_schedule();
         if found.needs_a_worker() {
-            found.look_at_workers();
+            found.check_workers();
         }
     }
-    // What waits for room may start at any moment, and nobody knows at which.
-    let next_possible_start = found.starts.into_iter().min().filter(|_| !found.awaits_room);
+    // A run that waits for a worker or permit may start at any time, and that time is unknown.
+    let next_possible_start = found.starts.into_iter().min().filter(|_| !found.awaits_capacity);
     Explanation { reasons: found.reasons, next_possible_start }
 }
 
@@ -285,15 +250,15 @@ struct Found<'a> {
     facts: &'a Facts<'a>,
     now: Timestamp,
     reasons: Vec<Why>,
-    /// Moments at which something of it may start.
+    /// The times at which a run may start.
     starts: Vec<Timestamp>,
-    /// Something of it starts as soon as a worker is free.
-    awaits_room: bool,
+    /// True if a run starts as soon as a worker or permit is free.
+    awaits_capacity: bool,
 }
 
 impl Found<'_> {
-    /// When what is due at `due` starts, now at the earliest. Each reason that waits for this names
-    /// this moment, and no other.
+    /// Returns when a run that is due at `due` starts, now at the earliest. All reasons that wait
+    /// for a blackout name this same time.
     fn next_start(&self, due: Timestamp) -> Timestamp {
         let Facts { definition, average, .. } = *self.facts;
         definition.next_start(due, average, self.now).max(self.now)
@@ -309,7 +274,7 @@ impl Found<'_> {
                 } else if due > self.now {
                     self.reasons.push(Why::TriggerPending { until: start });
                 } else if start <= self.now {
-                    self.note_due(due);
+                    self.add_due(due);
                 }
                 self.note_blackout(due.max(self.now), start);
                 self.starts.push(start);
@@ -336,7 +301,7 @@ impl Found<'_> {
                 if start > self.now {
                     self.starts.push(start);
                 } else {
-                    self.awaits_room = true;
+                    self.awaits_capacity = true;
                 }
             }
             WaitsFor::Permit { since, limit, running } => {
@@ -351,7 +316,7 @@ impl Found<'_> {
                     limit: limit.most,
                     running: (scope != LimitScope::Lane).then_some(running),
                 });
-                self.awaits_room = true;
+                self.awaits_capacity = true;
             }
         }
     }
@@ -376,7 +341,7 @@ impl Found<'_> {
         let busy = self.busy(cooldown.is_some());
         if next > self.now {
             if let Some(cooldown) = cooldown.filter(|_| facts.live > 0) {
-                // When it may start depends on when that run ends.
+                // The start depends on the end of the active run.
                 self.reasons.push(Why::AfterThisRun { cooldown, until: start });
                 return;
             }
@@ -386,7 +351,7 @@ impl Found<'_> {
                 self.reasons.push(Why::CoolingDown { until: next });
             }
             self.note_blackout(next, start);
-            // Only who ends what is in the way is sure of the time.
+            // Only the policy `replace` makes the start certain, because it ends the active run.
             if busy.is_none_or(|busy| busy.overlap == OverlapPolicy::Replace) {
                 self.starts.push(start);
             }
@@ -395,17 +360,17 @@ impl Found<'_> {
         } else {
             self.note_blackout(self.now, start);
             if start <= self.now {
-                self.note_due(next);
+                self.add_due(next);
             }
             self.starts.push(start);
         }
     }
 
-    /// What may be in the way of its next time.
+    /// Returns the active run that may block the next time.
     fn busy(&self, follows_its_end: bool) -> Option<Busy> {
         let facts = self.facts;
         let overlap = match facts.definition.overlap {
-            // One whose times follow from its ends waits, whatever its policy.
+            // A periodic job always waits, whatever its policy.
             _ if follows_its_end => OverlapPolicy::Queue,
             OverlapPolicy::Allow => return None,
             overlap => overlap,
@@ -423,13 +388,13 @@ impl Found<'_> {
         (facts.live > 0).then_some(Busy { earlier, overlap })
     }
 
-    /// Something was due at `due`, and may start now.
-    fn note_due(&mut self, due: Timestamp) {
-        // What a blackout held back could not start before its end.
+    /// Adds the reason for a run that was due at `due` and may start now.
+    fn add_due(&mut self, due: Timestamp) {
+        // A run that a blackout held back could not start before the blackout ended.
         let possible = self.facts.definition.may_start_from(due, self.facts.average);
-        if self.now.since(possible) > A_MOMENT {
+        if self.now.since(possible) > START_DELAY_MAX {
             self.reasons.push(Why::NoCapacity { since: due });
-            self.awaits_room = true;
+            self.awaits_capacity = true;
         } else {
             self.reasons.push(Why::Starting);
         }
@@ -442,15 +407,15 @@ impl Found<'_> {
         }
     }
 
-    /// Is there something that a worker could take now?
+    /// True if a worker could claim a run now.
     fn needs_a_worker(&self) -> bool {
         self.reasons.iter().any(|reason| {
             matches!(reason, Why::WaitingInQueue { .. } | Why::NoCapacity { .. } | Why::Starting)
         })
     }
 
-    /// If there is nobody to run it, that matters more than anything else.
-    fn look_at_workers(&mut self) {
+    /// Puts missing workers first: that matters more than any other reason.
+    fn check_workers(&mut self) {
         let Definition { pool, dont_run_on_nodes: forbidden, .. } = self.facts.definition;
         let workers = self.facts.workers;
         let mut serving = workers.iter().filter(|worker| worker.pools.contains(pool)).peekable();
@@ -465,7 +430,7 @@ impl Found<'_> {
         };
         self.reasons.retain(|other| !matches!(other, Why::NoCapacity { .. } | Why::Starting));
         self.reasons.insert(0, reason);
-        // When that will be another one depends on others.
+        // The start depends on workers that are not there.
         self.starts.clear();
     }
 }

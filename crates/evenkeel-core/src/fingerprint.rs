@@ -1,42 +1,42 @@
-//! What failures have in common.
+//! Groups similar failures by a hash of their error message.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Stands for an error message without what differs from case to case.
+/// The hash of an error message without its variable parts, such as numbers and ids.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Fingerprint(pub u64);
 
-/// Of a message, so many characters count: what follows is mostly a trace or a page of text.
+/// Only this many characters count: the rest is mostly a stack trace or a page of text.
 const CHARS_MAX: usize = 1000;
 
 impl Fingerprint {
-    /// The fingerprint of an error message.
     pub fn of(error: &str) -> Self {
-        // FNV-1a: short texts, no enemy, the same for ever.
-        let hash = essence(error).bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        // FNV-1a: the texts are short, no attacker gains from a collision, and the hash must never
+        // change.
+        let hash = normalized(error).bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
         Self(hash)
     }
 }
 
-/// An error message with everything replaced that is likely another one next time: numbers,
-/// ids, what stands in quotes, and how it is broken into lines.
-pub fn essence(error: &str) -> String {
-    let mut essence = String::new();
+/// Replaces the parts of an error message that are likely to differ next time: numbers, ids, quoted
+/// text and line breaks.
+pub fn normalized(error: &str) -> String {
+    let mut normalized = String::new();
     let mut chars = error.chars().take(CHARS_MAX).peekable();
     while let Some(c) = chars.next() {
         match c {
             '"' | '`' => {
-                // Without a second one it is only a sign.
+                // A quote without a closing quote is an ordinary character.
                 let rest: String = chars.clone().take_while(|next| *next != c).collect();
                 let is_closed = chars.clone().any(|next| next == c);
-                essence.push(c);
+                normalized.push(c);
                 if is_closed {
                     chars.nth(rest.chars().count());
-                    essence.push('…');
-                    essence.push(c);
+                    normalized.push('…');
+                    normalized.push(c);
                 }
             }
             c if c.is_alphanumeric() => {
@@ -45,24 +45,24 @@ pub fn essence(error: &str) -> String {
                 {
                     word.push(next);
                 }
-                // A word with a digit in it is a number, an id or an address.
+                // A word with a digit is a number, an id or an address.
                 if word.contains(|c: char| c.is_ascii_digit()) {
-                    if !essence.ends_with('#') {
-                        essence.push('#');
+                    if !normalized.ends_with('#') {
+                        normalized.push('#');
                     }
                 } else {
-                    essence.push_str(&word.to_lowercase());
+                    normalized.push_str(&word.to_lowercase());
                 }
             }
             c if c.is_whitespace() => {
-                if !essence.ends_with(' ') {
-                    essence.push(' ');
+                if !normalized.ends_with(' ') {
+                    normalized.push(' ');
                 }
             }
-            c => essence.push(c),
+            c => normalized.push(c),
         }
     }
-    essence.trim().to_owned()
+    normalized.trim().to_owned()
 }
 
 impl fmt::Display for Fingerprint {
@@ -86,26 +86,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_from_case_to_case_does_not_count() {
+    fn variable_parts_do_not_count() {
         let one = "connect to 10.0.0.7:5432 failed after 30.2s: user \"ann\" (id 3f2a-77)";
         let two = "connect to 10.0.1.9:5433 failed  after 7.15s: user \"bob\" (id 91)";
-        assert_eq!(essence(one), "connect to #.#.#.#:# failed after #.#: user \"…\" (id #)");
+        assert_eq!(normalized(one), "connect to #.#.#.#:# failed after #.#: user \"…\" (id #)");
         assert_eq!(Fingerprint::of(one), Fingerprint::of(two));
         assert_ne!(Fingerprint::of(one), Fingerprint::of("connection refused"));
     }
 
     #[test]
-    fn a_quote_that_is_never_closed_hides_nothing() {
+    fn unclosed_quote_hides_nothing() {
         assert_ne!(Fingerprint::of("it's broken"), Fingerprint::of("it's fine"));
         assert_ne!(Fingerprint::of("say \"yes"), Fingerprint::of("say \"no"));
     }
 
     proptest! {
         #[test]
-        fn every_text_has_one_and_its_written_form_reads_back(error in any::<String>()) {
+        fn every_text_has_a_fingerprint_that_reads_back(error in any::<String>()) {
             let fingerprint = Fingerprint::of(&error);
             prop_assert_eq!(fingerprint.to_string().parse(), Ok(fingerprint));
-            prop_assert!(essence(&error).chars().count() <= 2 * CHARS_MAX);
+            prop_assert!(normalized(&error).chars().count() <= 2 * CHARS_MAX);
         }
     }
 }

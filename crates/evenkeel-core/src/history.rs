@@ -1,37 +1,33 @@
-//! What is remembered of a job's past runs.
+//! Statistics of a job's past attempts.
 
 use crate::attempt::Outcome;
 use crate::time::{Span, Timestamp};
 
-/// The part of a job's past that its future depends on.
+/// The part of a job's past that scheduling depends on. "Good" means succeeded.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
 pub struct History {
-    /// When the last attempt began.
     pub last_start_at: Option<Timestamp>,
-    /// When the last attempt ended.
     pub last_end_at: Option<Timestamp>,
-    /// When the last good attempt began.
     pub last_good_start_at: Option<Timestamp>,
-    /// When the last good attempt ended.
     pub last_good_end_at: Option<Timestamp>,
-    /// How many attempts in a row have failed since the last good one.
+    /// Failed attempts since the last success.
     pub consecutive_failures: u32,
-    /// Moving average of the duration of good attempts.
+    /// The moving average of the duration of successful attempts.
     pub average_good_duration: Option<Span>,
-    /// Moving variance of the same, in square microseconds.
+    /// The moving variance of that duration, in square microseconds.
     pub duration_variance: f64,
 }
 
-/// Weight of the newest duration: three quarters of the average are the last three runs.
+/// The weight of the newest duration: the last three runs make up three quarters of the average.
 pub const DEFAULT_ALPHA: f64 = 0.37;
 
 impl History {
-    /// The history once an attempt from `start` to `end` has ended with `outcome`.
+    /// Returns the history after an attempt from `start` to `end` has ended with `outcome`.
     ///
     /// The stores do the same arithmetic inside their finish statement, because two runs of a job
-    /// may end at once; the conformance suite holds them to this function. A cancelled attempt
-    /// says nothing about the job, so only its times are kept. A duration without weight, with an
-    /// `alpha` of 0, is not averaged, even if there is no other.
+    /// may end at the same time. The conformance suite compares them with this function. A
+    /// cancelled attempt says nothing about the job, so only its times are recorded. With an
+    /// `alpha` of 0, durations are not averaged at all.
     #[must_use]
     pub fn after(self, outcome: Outcome, start: Timestamp, end: Timestamp, alpha: f64) -> Self {
         let ended = Self { last_start_at: Some(start), last_end_at: Some(end), ..self };
@@ -61,7 +57,7 @@ impl History {
         }
     }
 
-    /// Standard deviation of the duration of good attempts.
+    /// The standard deviation of the duration of successful attempts.
     pub fn duration_deviation(&self) -> Option<Span> {
         self.average_good_duration
             .map(|_| Span::from_micros(self.duration_variance.max(0.0).sqrt().round() as u64))
@@ -79,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn the_average_moves_by_alpha_towards_the_newest_duration() {
+    fn average_moves_by_alpha_towards_the_newest_duration() {
         let history = History::default()
             .after(Outcome::Completed, at(0), at(100), DEFAULT_ALPHA)
             .after(Outcome::Completed, at(200), at(400), DEFAULT_ALPHA);
@@ -87,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_run_forgets_the_failures_before_it() {
+    fn success_resets_the_consecutive_failures() {
         let failed = History::default().after(Outcome::TimedOut, at(0), at(1), DEFAULT_ALPHA);
         assert_eq!(failed.consecutive_failures, 1);
         assert_eq!(failed.last_good_start_at, None);
@@ -96,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_run_is_neither_good_nor_bad() {
+    fn cancelled_run_is_neither_success_nor_failure() {
         let before = History::default().after(Outcome::Failed, at(0), at(1), DEFAULT_ALPHA);
         let after = before.after(Outcome::Cancelled, at(5), at(6), DEFAULT_ALPHA);
         assert_eq!(
@@ -107,7 +103,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_average_stays_between_the_shortest_and_the_longest(
+        fn average_stays_between_the_shortest_and_the_longest(
             lengths in prop::collection::vec(0_i64..100_000, 1..30),
         ) {
             let mut history = History::default();

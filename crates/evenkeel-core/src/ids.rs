@@ -1,4 +1,5 @@
-//! Names of things. A run's id is its natural key, so it exists before the run does.
+//! Ids and numbers of jobs, nodes, tenants and attempts. [`run_id`](crate::run_id) makes the public
+//! ids of runs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,22 +9,22 @@ use uuid::Uuid;
 
 use crate::time::Timestamp;
 
-/// A job's public id, a UUIDv7.
+/// The public id of a job, a UUIDv7.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct JobId(pub Uuid);
 
 impl JobId {
-    /// A new id made from the time of creation and 80 random bits.
+    /// Makes an id from the time of creation and 80 random bits.
     pub fn new(created: Timestamp, random: [u8; 10]) -> Self {
         let millis = u64::try_from(created.as_micros() / 1_000).unwrap_or(0);
         Self(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
     }
 
-    /// A number that is the job's own for ever, evenly spread over jobs.
+    /// Returns a number that never changes for a job, evenly distributed over jobs.
     pub fn seed(self) -> u64 {
         let (high, low) = self.0.as_u64_pair();
-        // The finalizer of SplitMix64: every bit of the id counts for every bit of the number.
+        // The finalizer of SplitMix64: every bit of the id affects every bit of the number.
         let mut mixed = high ^ low.rotate_left(32);
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -65,27 +66,24 @@ numbered! {
     JobNo(i64)
 }
 numbered! {
-    /// One incarnation of a node: every start of a process gets a new one.
+    /// The number of one process of a node: every start gets a new number.
     NodeNo(i32)
 }
 numbered! {
-    /// A tenant's number inside the store.
     TenantNo(i32)
 }
 numbered! {
-    /// Which try of a run this is, counted from 0.
+    /// The number of an attempt within its run, counted from 0.
     AttemptNo(u16)
 }
 
 impl AttemptNo {
-    /// The first try.
     pub const FIRST: Self = Self(0);
-    /// The last one an execution id has room for.
+    /// The highest number that fits into an id.
     pub const MAX: Self = Self(1023);
 
-    /// Its number as users see it, counted from 1. Whatever is called `attempt` in the API, in
-    /// headers, environment variables and templates is this number; `retry_attempt` is the one
-    /// counted from 0.
+    /// The number as users see it, counted from 1. `attempt` in the API, in headers, environment
+    /// variables and templates is this number; `retry_attempt` is counted from 0.
     pub const fn from_one(self) -> u16 {
         self.0.saturating_add(1)
     }

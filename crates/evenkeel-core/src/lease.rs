@@ -1,9 +1,11 @@
-//! Who may write the results of what, and when others may take it over.
+//! Leases and fences: which node may write the results of an attempt, and when another node may
+//! take over.
 //!
-//! A node incarnation holds one lease for all it runs. A lease is taken over in two steps: someone
-//! notices the silence and says so (`steal_start_at`), then a grace passes in which the owner may
-//! still answer. The grace must pass on the database's clock and on the stealer's own, and on the
-//! stealer's only while it saw the store working: so neither a clock step nor an outage steals.
+//! A node holds one lease for all attempts it runs. Another node takes a lease over in two steps.
+//! First it notices the silence and records a challenge (`steal_start_at`). Then a grace period
+//! passes in which the owner may still answer. The grace must pass on the database clock and on the
+//! clock of the challenging node, and the latter counts only while that node could reach the store.
+//! So neither a clock step nor an outage lets a lease be stolen.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,29 +13,27 @@ use std::time::Duration;
 use crate::ids::NodeNo;
 use crate::time::{Span, Timestamp};
 
-/// Counts the owners an attempt has had; only the newest may write its results.
+/// Counts the owners of an attempt. Only the newest owner may write results.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Fence(pub u32);
 
 impl Fence {
-    /// Of an attempt nobody has had yet.
+    /// An attempt that no worker has claimed yet.
     pub const NONE: Self = Self(0);
 
-    /// The next owner's.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0 + 1)
     }
 }
 
-/// The rhythm of leases.
+/// How often nodes ping, and when their leases end.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct LeaseTimings {
-    /// How often a node says that it lives.
     pub ping: Span,
-    /// Silent for this long, a node may be challenged.
+    /// After this much silence, other nodes may challenge the lease.
     pub silent_after: Span,
-    /// Challenged for this long, it has lost its work.
+    /// This long after the challenge, the node has lost its attempts.
     pub grace: Span,
 }
 
@@ -50,75 +50,66 @@ impl Default for LeaseTimings {
 /// Lease timings that could lose work or never recover it.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LeaseTimingsError {
-    /// A node must be able to miss a ping.
+    /// A node must be able to miss one ping.
     #[error("ping_seconds ({ping}) must be at most half of lease_seconds ({silent_after})")]
-    PingTooSlow {
-        /// The ping interval.
-        ping: Span,
-        /// The silence that is too long.
-        silent_after: Span,
-    },
-    /// There must be time to end what runs.
+    PingTooSlow { ping: Span, silent_after: Span },
+    /// A node needs time to end its bodies.
     #[error("grace_seconds ({0}) must be at least 3s")]
     GraceTooShort(Span),
 }
 
 impl LeaseTimings {
-    /// Checks that the timings fit together.
     pub fn validate(self) -> Result<Self, LeaseTimingsError> {
         if self.ping.is_zero() || self.ping.saturating_mul(2) > self.silent_after {
             let Self { ping, silent_after, .. } = self;
             return Err(LeaseTimingsError::PingTooSlow { ping, silent_after });
         }
-        // Half of it is kept free, and a body may take a second to be killed.
+        // Half of the grace is a safety margin, and killing a body may take a second.
         if self.grace < Span::from_secs(3) {
             return Err(LeaseTimingsError::GraceTooShort(self.grace));
         }
         Ok(self)
     }
 
-    /// So long after sending its last answered ping a node must have ended all it runs: half the
-    /// grace before anyone can have taken it over.
+    /// Returns how long after its last answered ping a node must have ended all bodies: half the
+    /// grace before another node can take over.
     pub fn bodies_must_end_after(self) -> Span {
         let half_grace = Span::from_micros(self.grace.as_micros() / 2);
         self.silent_after.saturating_add(half_grace)
     }
 }
 
-/// What the database says about another node's lease.
+/// The lease of another node, as read from the database.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct LeaseView {
-    /// Whose.
     pub node: NodeNo,
-    /// When it last said that it lives.
     pub last_ping_at: Timestamp,
-    /// When it was challenged, if it is.
+    /// When the lease was challenged.
     pub steal_start_at: Option<Timestamp>,
 }
 
-/// What may be done about another node's lease.
+/// What a node may do about the lease of another node.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum LeaseVerdict {
-    /// Nothing.
     Leave,
-    /// Challenge it.
+    /// Challenge the lease.
     BeginSteal,
-    /// Take its work over.
+    /// Take over the attempts.
     Steal,
 }
 
-/// A stealer's memory of how long it has watched each node without trouble of its own.
+/// How long a node has watched each other lease without an outage of its own.
 #[derive(Debug, Default)]
 pub struct StealWatch {
-    /// The last ping of each node, and since when no other was seen.
+    /// The last ping of each node, and since when no newer ping was seen.
     silent: BTreeMap<NodeNo, (Timestamp, Duration)>,
-    /// The challenge of each node that is challenged, and since when it was seen.
+    /// The challenge of each challenged node, and since when it was seen.
     watched: BTreeMap<NodeNo, (Timestamp, Duration)>,
 }
 
 impl StealWatch {
-    /// Judges a lease at `db_now` on the database's clock and `own_now` on the judge's monotonic
-    /// one. A ping from the future counts as now.
+    /// Judges a lease at `db_now` on the database clock and `own_now` on the judge's monotonic
+    /// clock. A ping from the future counts as now.
     pub fn judge(
         &mut self,
         timings: LeaseTimings,
@@ -136,8 +127,9 @@ impl StealWatch {
         }
         let Some(challenged_at) = lease.steal_start_at else {
             self.watched.remove(&lease.node);
-            // Its bodies end so long after its last ping by its own clock: if the database's has
-            // jumped, it may have pinged a moment ago, and may be too busy to answer in time.
+            // The node ends its bodies by its own clock, counted from its last ping. If the
+            // database clock jumped, the node may have pinged a moment ago and be too busy to
+            // answer in time.
             let silent_for = own_now.saturating_sub(since);
             let silent =
                 ping == lease.last_ping_at && silent_for >= Duration::from(timings.silent_after);
@@ -153,13 +145,13 @@ impl StealWatch {
         if on_db_clock && on_own_clock { LeaseVerdict::Steal } else { LeaseVerdict::Leave }
     }
 
-    /// The store did not answer: whatever was being watched must be watched anew.
+    /// Restarts the watch of all leases, because the store did not answer.
     pub fn store_trouble(&mut self) {
         self.silent.clear();
         self.watched.clear();
     }
 
-    /// Forgets nodes that are gone.
+    /// Removes nodes that left the cluster.
     pub fn retain(&mut self, nodes: &[NodeNo]) {
         self.silent.retain(|node, _| nodes.contains(node));
         self.watched.retain(|node, _| nodes.contains(node));
@@ -200,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_of_the_database_clock_alone_challenges_nobody() {
+    fn jump_of_the_database_clock_alone_challenges_no_lease() {
         let watch = &mut StealWatch::default();
         assert_eq!(judge(watch, lease(100, None), 101, 1), LeaseVerdict::Leave);
         assert_eq!(judge(watch, lease(100, None), 130, 2), LeaseVerdict::Leave);
@@ -210,14 +202,14 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_of_the_database_clock_alone_steals_nothing() {
+    fn jump_of_the_database_clock_alone_steals_no_lease() {
         let watch = &mut StealWatch::default();
         judge(watch, lease(100, Some(107)), 108, 2);
         assert_eq!(judge(watch, lease(100, Some(107)), 9_999, 3), LeaseVerdict::Leave);
     }
 
     #[test]
-    fn an_outage_starts_the_grace_anew() {
+    fn outage_restarts_the_grace() {
         let watch = &mut StealWatch::default();
         judge(watch, lease(100, Some(107)), 108, 2);
         watch.store_trouble();
@@ -226,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_to_the_challenge_ends_it() {
+    fn ping_ends_a_challenge() {
         let watch = &mut StealWatch::default();
         judge(watch, lease(100, Some(107)), 108, 2);
         assert_eq!(judge(watch, lease(109, None), 112, 6), LeaseVerdict::Leave);
@@ -246,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn timings_that_do_not_fit_are_refused() {
+    fn inconsistent_timings_are_refused() {
         let hasty = LeaseTimings { silent_after: Span::from_secs(3), ..TIMINGS };
         assert!(matches!(hasty.validate(), Err(LeaseTimingsError::PingTooSlow { .. })));
         let graceless = LeaseTimings { grace: Span::from_millis(10), ..TIMINGS };

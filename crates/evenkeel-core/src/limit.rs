@@ -1,8 +1,8 @@
-//! How many runs may go on at once: of a key, of a tenant, in a lane.
+//! Concurrency limits: how many runs may be active at once per key, per tenant and per lane.
 //!
-//! Whoever starts under a limit takes a place of it, and has it for exactly as long as it runs. Who
-//! finds none free is parked: it leaves the queue for the waiting room of that limit, where it is in
-//! nobody's way, until there is a place again.
+//! A run that starts takes a permit of each of its limits and holds the permits exactly as long as
+//! it runs. A run that finds no free permit is parked: it leaves the main queue for the queue of
+//! that limit, where it does not delay other runs, until a permit is free.
 
 mod release;
 
@@ -18,30 +18,23 @@ use crate::order::Lane;
 
 pub use release::{Leaving, OwnPermits, ReleasePass};
 
-/// Characters in a key.
 pub const KEY_CHARS_MAX: usize = 255;
-/// The highest limit of a key.
 pub const KEY_LIMIT_MAX: u32 = 10_000;
-/// The highest limit of a tenant or a lane: whoever claims counts what runs.
+/// Limited because each claim counts the active runs of a tenant or lane.
 pub const SHARED_LIMIT_MAX: u32 = 100_000;
 
-/// What a limit is for.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitScope {
     /// Runs of a tenant with the same `concurrency_key`.
     Key,
-    /// All runs of a tenant.
     Tenant,
-    /// All runs in a lane.
     Lane,
 }
 
 impl LimitScope {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::Key, Self::Tenant, Self::Lane];
 
-    /// The word users see.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Key => "key",
@@ -50,22 +43,20 @@ impl LimitScope {
         }
     }
 
-    /// The scope of a waiting room, by the two characters of its name after the first.
-    pub fn of_queue_pool_code(sign: &str) -> Option<Self> {
-        let code = sign.parse::<usize>().ok()?;
+    /// Reads the scope from the name of a limit queue's pool: the two characters after the first.
+    pub fn of_queue_pool_code(code: &str) -> Option<Self> {
+        let code = code.parse::<usize>().ok()?;
         Self::ALL.get(code.checked_sub(1)?).copied()
     }
 }
 
-/// What is stored of the text of a `concurrency_key`.
+/// The stored hash of a `concurrency_key`.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct KeyDigest([u8; Self::BYTES]);
 
 impl KeyDigest {
-    /// How long it is.
     pub const BYTES: usize = 11;
 
-    /// Of this text.
     pub fn of(text: &str) -> Self {
         let hash = Sha256::digest(text.as_bytes());
         let mut digest = [0; Self::BYTES];
@@ -73,62 +64,55 @@ impl KeyDigest {
         Self(digest)
     }
 
-    /// As it is stored.
     pub const fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// A stored one.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)
     }
 }
 
-/// What a job says about how many of its key may run.
+/// The limit that a job sets for its key.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct KeyLimit {
-    /// Its key.
     pub digest: KeyDigest,
-    /// So many.
     pub most: u32,
 }
 
 impl Definition {
-    /// The limit that the job asks for by itself.
+    /// The job's own limit, if it has a `concurrency_key`.
     pub fn key_limit(&self) -> Option<KeyLimit> {
         let text = self.concurrency_key.as_deref()?;
         Some(KeyLimit { digest: KeyDigest::of(text), most: self.concurrency_limit.unwrap_or(1) })
     }
 }
 
-/// Names a limit. The first byte is its scope, so that a name tells what it is of.
+/// Identifies a limit. The first byte is the scope.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LimitKey([u8; Self::BYTES]);
 
 impl LimitKey {
-    /// How long it is.
     pub const BYTES: usize = 16;
     const KEY: u8 = 1;
     const TENANT: u8 = 2;
     const LANE: u8 = 3;
-    /// What names of waiting rooms begin with. Names of pools cannot.
-    const ROOM: char = '~';
-    /// Comes after all waiting rooms by its name, and before whatever comes after them.
+    /// The first character of the pool names of limit queues. Names of ordinary pools cannot start
+    /// with it.
+    const QUEUE_POOL: char = '~';
+    /// Sorts after the pool names of all limit queues, and before every other name after them.
     pub const AFTER_QUEUE_POOLS: &str = "~g";
 
-    /// Of a tenant's key.
     pub fn of_key(tenant: TenantNo, digest: KeyDigest) -> Self {
         let mut bytes = Self::of(Self::KEY, tenant.0);
         bytes[5..].copy_from_slice(digest.as_bytes());
         Self(bytes)
     }
 
-    /// Of a tenant.
     pub const fn of_tenant(tenant: TenantNo) -> Self {
         Self(Self::of(Self::TENANT, tenant.0))
     }
 
-    /// Of a lane.
     pub const fn of_lane(lane: Lane) -> Self {
         Self(Self::of(Self::LANE, lane as i32))
     }
@@ -140,12 +124,11 @@ impl LimitKey {
         bytes
     }
 
-    /// The number of the tenant, or of the lane.
+    /// The number of the tenant or lane.
     const fn number(self) -> i32 {
         i32::from_be_bytes([self.0[1], self.0[2], self.0[3], self.0[4]])
     }
 
-    /// What it is for.
     pub const fn scope(self) -> LimitScope {
         match self.0[0] {
             Self::TENANT => LimitScope::Tenant,
@@ -154,25 +137,23 @@ impl LimitKey {
         }
     }
 
-    /// As it is stored.
     pub const fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// A stored one.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let bytes: [u8; Self::BYTES] = bytes.try_into().ok()?;
         (Self::KEY..=Self::LANE).contains(&bytes[0]).then_some(Self(bytes))
     }
 
-    /// The waiting room: as a pool that nobody serves.
+    /// Returns the name of the limit's queue: a pool that no worker serves.
     pub fn queue_pool(self) -> String {
-        format!("{}{self}", Self::ROOM)
+        format!("{}{self}", Self::QUEUE_POOL)
     }
 
-    /// The limit whose waiting room this pool is, if it is one.
+    /// Returns the limit whose queue this pool is; `None` for other pools.
     pub fn of_queue_pool(pool: &str) -> Option<Self> {
-        let hex = pool.strip_prefix(Self::ROOM)?;
+        let hex = pool.strip_prefix(Self::QUEUE_POOL)?;
         if hex.len() != 2 * Self::BYTES || !hex.is_ascii() {
             return None;
         }
@@ -198,33 +179,29 @@ impl fmt::Debug for LimitKey {
     }
 }
 
-/// A limit that a run is under.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Limit {
-    /// Which.
     pub key: LimitKey,
-    /// So many may run.
+    /// The number of permits.
     pub most: u32,
 }
 
-/// Limits that jobs do not ask for themselves: of tenants, and of lanes.
+/// The limits that operators set: of tenants and of lanes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Limits {
-    /// Of every tenant without one of its own.
+    /// For tenants that are not in `tenants`.
     pub tenant: Option<u32>,
-    /// Of these tenants.
     pub tenants: BTreeMap<TenantNo, u32>,
-    /// Of each lane, all tenants together.
+    /// For each lane, all tenants together.
     pub lanes: [Option<u32>; Lane::ALL.len()],
 }
 
 impl Limits {
-    /// The limit of all runs of a tenant, if there is one.
     pub fn of_tenant(&self, tenant: TenantNo) -> Option<u32> {
         self.tenants.get(&tenant).copied().or(self.tenant)
     }
 
-    /// The limits that a run is under, the narrowest first.
+    /// Returns the limits of a run, the narrowest first.
     pub fn on(&self, tenant: TenantNo, lane: Lane, key: Option<KeyLimit>) -> Vec<Limit> {
         let of_key =
             key.map(|key| Limit { key: LimitKey::of_key(tenant, key.digest), most: key.most });
@@ -235,16 +212,16 @@ impl Limits {
         [of_key, of_tenant, of_lane].into_iter().flatten().collect()
     }
 
-    /// Is there none?
     pub fn is_empty(&self) -> bool {
         self.tenant.is_none()
             && self.tenants.is_empty()
             && self.lanes.iter().all(|lane| lane.is_none())
     }
 
-    /// The highest limit that holds for those in the waiting room of `key`, who were turned away by at
-    /// most `parked`; `None`: nothing holds them up any more. What jobs say of their keys reaches them
-    /// wherever they wait, what operators say of tenants and lanes is here.
+    /// Returns the highest limit that applies to the runs in the queue of `key`, or `None` if no
+    /// limit applies any more. `parked` is the highest limit with which these runs were parked. The
+    /// limit of a key is stored with each parked run; limits of tenants and lanes are these
+    /// settings, which may have changed since.
     pub fn max_in_queue(&self, key: LimitKey, parked: u32) -> Option<u32> {
         match key.scope() {
             LimitScope::Key => Some(parked),
@@ -255,47 +232,46 @@ impl Limits {
         }
     }
 
-    /// Is a run of this tenant in this lane under one of these limits?
+    /// True if one of these limits applies to a run of this tenant in this lane.
     pub fn bind(&self, tenant: TenantNo, lane: Lane) -> bool {
         self.of_tenant(tenant).is_some() || self.lanes[lane as usize].is_some()
     }
 }
 
-/// What becomes of a run that could be started.
+/// Whether a run may start.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Admission {
-    /// It starts, and has a place of each of its limits.
+    /// The run takes a permit of each of its limits.
     Start,
-    /// It goes to the waiting room of this limit.
+    /// The run moves to the queue of this limit.
     Park(Limit),
-    /// It stays where it is: somebody else is just giving out places of one of its limits.
+    /// The run stays where it is: another transaction is changing the permits of one of its limits.
     Defer,
 }
 
-/// The places of a claim that is under way.
+/// The number of active runs per limit, during one claim.
 #[derive(Clone, Debug, Default)]
 pub struct PermitCounts {
-    /// How many run; `None` if somebody else is just changing that.
+    /// `None` while another transaction changes the number.
     running: BTreeMap<LimitKey, Option<u32>>,
 }
 
 impl PermitCounts {
-    /// Is it known how many run?
     pub fn knows(&self, key: LimitKey) -> bool {
         self.running.contains_key(&key)
     }
 
-    /// So many run, or nobody can say for now.
+    /// Sets the number of active runs; `None` if another transaction is changing it.
     pub fn note(&mut self, key: LimitKey, running: Option<u32>) {
         self.running.insert(key, running);
     }
 
-    /// How many run, as far as is known.
+    /// Returns the number of active runs, if known.
     pub fn running(&self, key: LimitKey) -> Option<u32> {
         self.running.get(&key).copied().flatten()
     }
 
-    /// What becomes of the next run, which is under these limits. If it starts, it counts.
+    /// Decides whether the next run may start under these limits. A run that starts is counted.
     pub fn admit(&mut self, limits: &[Limit]) -> Admission {
         let mut full = None;
         for limit in limits {
@@ -329,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_tells_what_it_is_of() {
+    fn limit_key_shows_its_scope() {
         let names = [key("a"), LimitKey::of_tenant(ONE), LimitKey::of_lane(Lane::Batch)];
         assert_eq!(names.map(LimitKey::scope), LimitScope::ALL);
         for name in names {
@@ -348,14 +324,14 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_tenants_are_their_own() {
+    fn equal_keys_of_two_tenants_differ() {
         assert_ne!(key("a"), LimitKey::of_key(TenantNo(2), KeyDigest::of("a")));
         assert_ne!(key("a"), key("b"));
         assert_eq!(key("a"), key("a"));
     }
 
     #[test]
-    fn other_pools_are_no_waiting_rooms() {
+    fn ordinary_pools_are_no_limit_queues() {
         for pool in ["default", "~", "~01", "~zz000000010000000000000000000000", "~éé"] {
             assert_eq!(LimitKey::of_queue_pool(pool), None, "{pool}");
         }
@@ -363,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_without_a_limit_is_of_one_at_a_time() {
+    fn key_without_a_limit_allows_one_run() {
         let mut definition = Definition::noop(crate::Schedule::Once(crate::schedule::Once::NOW));
         assert_eq!(definition.key_limit(), None);
         definition.concurrency_key = Some("example.com".into());
@@ -373,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn the_narrowest_limit_comes_first_and_a_tenants_own_counts() {
+    fn narrowest_limit_comes_first_and_a_tenants_own_limit_counts() {
         let limits = Limits {
             tenant: Some(9),
             tenants: [(TenantNo(2), 5)].into(),
@@ -394,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_in_a_waiting_room_is_todays_limit() {
+    fn limit_queue_uses_the_current_limit() {
         let limits = Limits {
             tenant: Some(9),
             tenants: [(TenantNo(2), 5)].into(),
@@ -409,52 +385,51 @@ mod tests {
     }
 
     #[test]
-    fn who_finds_no_place_of_one_limit_takes_none_of_the_others() {
+    fn parked_run_takes_no_permit() {
         let (a, tenant) =
             (Limit { key: key("a"), most: 2 }, Limit { key: LimitKey::of_tenant(ONE), most: 1 });
-        let mut ledger = PermitCounts::default();
-        ledger.note(a.key, Some(0));
-        ledger.note(tenant.key, Some(1));
-        assert_eq!(ledger.admit(&[a, tenant]), Admission::Park(tenant));
-        assert_eq!(ledger.running(a.key), Some(0));
-        ledger.note(tenant.key, None);
-        assert_eq!(ledger.admit(&[a, tenant]), Admission::Defer);
-        assert_eq!(ledger.admit(&[]), Admission::Start);
+        let mut counts = PermitCounts::default();
+        counts.note(a.key, Some(0));
+        counts.note(tenant.key, Some(1));
+        assert_eq!(counts.admit(&[a, tenant]), Admission::Park(tenant));
+        assert_eq!(counts.running(a.key), Some(0));
+        counts.note(tenant.key, None);
+        assert_eq!(counts.admit(&[a, tenant]), Admission::Defer);
+        assert_eq!(counts.admit(&[]), Admission::Start);
     }
 
     proptest! {
-        /// Whatever comes in whatever order, no limit is exceeded, and nobody is turned away while
-        /// there are places of all its limits.
+        /// No limit is exceeded, and a run is parked only if one of its limits has no free permit.
         #[test]
-        fn no_limit_is_exceeded_and_no_place_is_wasted(
+        fn no_limit_is_exceeded_and_no_permit_is_wasted(
             most in prop::collection::vec(1_u32..5, 4),
             running in prop::collection::vec(0_u32..7, 4),
             wishes in prop::collection::vec(prop::collection::btree_set(0_usize..4, 0..4), 0..40),
         ) {
             let names: Vec<LimitKey> = (0..4).map(|n| key(&n.to_string())).collect();
-            let mut ledger = PermitCounts::default();
+            let mut counts = PermitCounts::default();
             for (name, running) in names.iter().zip(&running) {
-                ledger.note(*name, Some(*running));
+                counts.note(*name, Some(*running));
             }
             let mut now = running.clone();
             for wish in wishes {
                 let limits: Vec<Limit> =
                     wish.iter().map(|n| Limit { key: names[*n], most: most[*n] }).collect();
                 let fits = wish.iter().all(|n| now[*n] < most[*n]);
-                match ledger.admit(&limits) {
+                match counts.admit(&limits) {
                     Admission::Start => {
                         prop_assert!(fits);
                         wish.iter().for_each(|n| now[*n] += 1);
                     }
                     Admission::Park(full) => {
                         prop_assert!(!fits);
-                        prop_assert!(ledger.running(full.key) >= Some(full.most));
+                        prop_assert!(counts.running(full.key) >= Some(full.most));
                     }
                     Admission::Defer => prop_assert!(false, "all is known"),
                 }
             }
             for n in 0..4 {
-                prop_assert_eq!(ledger.running(names[n]), Some(now[n]));
+                prop_assert_eq!(counts.running(names[n]), Some(now[n]));
                 prop_assert!(now[n] <= most[n].max(running[n]));
             }
         }

@@ -1,21 +1,20 @@
-//! What becomes of times that passed while nothing could fire.
+//! The misfire policy: what happens to scheduled times that were missed.
 
 use serde::{Deserialize, Serialize};
 
-/// What is done with scheduled times that are too late.
+/// What happens to scheduled times that are late by more than `misfire_after`.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MisfirePolicy {
-    /// The newest of them runs, the others are recorded as skipped.
+    /// The newest missed time runs; the others are recorded as skipped.
     #[default]
     Last,
-    /// None runs.
+    /// No missed time runs.
     Skip,
-    /// They run one after the other, the newest [`MisfirePolicy::ALL_MAX`] of them.
+    /// The newest [`MisfirePolicy::ALL_MAX`] missed times run one after the other.
     All,
 }
 
 impl MisfirePolicy {
-    /// How many missed times [`MisfirePolicy::All`] makes up for.
     pub const ALL_MAX: u64 = 100;
 }

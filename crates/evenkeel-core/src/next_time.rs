@@ -1,93 +1,92 @@
-//! Which next time a job gets when somebody sets it going again.
+//! Computes the next scheduled time of a job that is resumed, retried or rescheduled.
 
 use crate::attempt::Outcome;
 use crate::job::Definition;
 use crate::schedule::Schedule;
 use crate::time::{Span, Timestamp};
 
-/// What has become of a job so far.
+/// What a job has done so far.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct ScheduleState {
-    /// How many of its regular times were fired.
+    /// How many scheduled times were fired.
     pub fired: u64,
-    /// The last of them that was fired or skipped.
+    /// The last scheduled time that was fired or skipped.
     pub last_fired_at: Option<Timestamp>,
-    /// Chains of attempts that are not over.
+    /// Active runs.
     pub live: u32,
-    /// How its last attempt ended.
+    /// The outcome of the last attempt.
     pub last_outcome: Option<Outcome>,
-    /// When somebody last decided when it runs, if that is known.
+    /// When the schedule was last changed, if known.
     pub since: Option<Timestamp>,
 }
 
-/// The next regular time of a job that is resumed at `now`: placed afresh, so that what passed
-/// while it was paused is not missed. A job that runs once does so if it has not; one whose run the
-/// pause has withdrawn has not. `choose` says which time after a moment it is.
+/// Returns the next time of a job that is resumed at `now`. The job is placed anew, so times that
+/// passed during the pause do not count as missed. A job that runs once runs only if it has not run
+/// yet; a run that the pause withdrew does not count. `choose` picks the time after a given moment.
 pub fn next_after_resume(
     definition: &Definition,
-    so_far: ScheduleState,
+    state: ScheduleState,
     now: Timestamp,
     choose: impl FnOnce(Timestamp) -> Option<Timestamp>,
 ) -> Option<Timestamp> {
     if let Schedule::Once(once) = &definition.schedule {
-        // It was given another time since it last ran: a later one, or to run now instead of what
-        // it did before.
-        let later = once.at.is_some_and(|at| so_far.last_fired_at.is_none_or(|last| last < at));
-        let anew =
-            so_far.last_fired_at.is_some_and(|last| so_far.since.is_some_and(|it| it > last));
+        // The time was changed since the last run: to a later time, or to "run now".
+        let later = once.at.is_some_and(|at| state.last_fired_at.is_none_or(|last| last < at));
+        let anew = state.last_fired_at.is_some_and(|last| state.since.is_some_and(|it| it > last));
         let is_other = later || (once.at.is_none() && anew);
-        let withdrawn = matches!(so_far.last_outcome, None | Some(Outcome::Cancelled));
-        let has_run = so_far.fired > 0 && !is_other && !(withdrawn && so_far.live == 0);
-        return if has_run { None } else { chosen(so_far, now, choose) };
+        let withdrawn = matches!(state.last_outcome, None | Some(Outcome::Cancelled));
+        let has_run = state.fired > 0 && !is_other && !(withdrawn && state.live == 0);
+        return if has_run { None } else { chosen(state, now, choose) };
     }
-    begun_anew(definition, so_far, now, choose)
+    begun_anew(definition, state, now, choose)
 }
 
-/// The next regular time of a job that is tried again at `now` after its failures had stopped it;
-/// `choose` says which time after a moment it is.
+/// Returns the next time of a job that is retried at `now` after failures had stopped it. `choose`
+/// picks the time after a given moment.
 pub fn next_after_retry(
     definition: &Definition,
-    so_far: ScheduleState,
+    state: ScheduleState,
     now: Timestamp,
     choose: impl FnOnce(Timestamp) -> Option<Timestamp>,
 ) -> Option<Timestamp> {
     if matches!(definition.schedule, Schedule::Once(_)) {
         return None;
     }
-    begun_anew(definition, so_far, now, choose)
+    begun_anew(definition, state, now, choose)
 }
 
-/// The next regular time of a job whose schedule has changed at `now`. A job that runs once does so
-/// again: its new time is another one. `choose` says which time after a moment it is.
+/// Returns the next time of a job whose schedule has changed at `now`. A job that runs once runs
+/// again, because its new time is another time. `choose` picks the time after a given moment.
 pub fn next_after_change(
     definition: &Definition,
-    so_far: ScheduleState,
+    state: ScheduleState,
     now: Timestamp,
     choose: impl FnOnce(Timestamp) -> Option<Timestamp>,
 ) -> Option<Timestamp> {
-    begun_anew(definition, so_far, now, choose)
+    begun_anew(definition, state, now, choose)
 }
 
 fn begun_anew(
     definition: &Definition,
-    so_far: ScheduleState,
+    state: ScheduleState,
     now: Timestamp,
     choose: impl FnOnce(Timestamp) -> Option<Timestamp>,
 ) -> Option<Timestamp> {
-    if definition.bounds.max_runs.is_some_and(|max| so_far.fired >= max) {
+    if definition.bounds.max_runs.is_some_and(|max| state.fired >= max) {
         return None;
     }
-    chosen(so_far, now, choose)
+    chosen(state, now, choose)
 }
 
-/// No time is fired twice, not even by a clock that was set back, nor by whoever chooses.
+/// Never returns a time that was fired before, even if the clock was set back or `choose` picks
+/// such a time.
 fn chosen(
-    so_far: ScheduleState,
+    state: ScheduleState,
     now: Timestamp,
     choose: impl FnOnce(Timestamp) -> Option<Timestamp>,
 ) -> Option<Timestamp> {
     let tick = Span::from_micros(1);
-    let last = so_far.last_fired_at;
+    let last = state.last_fired_at;
     let after = last.map_or(now, |last| now.max(last.saturating_add(tick)));
     choose(after).filter(|time| last.is_none_or(|last| *time > last))
 }
@@ -102,20 +101,20 @@ mod tests {
 
     fn next_after_resume(
         definition: &Definition,
-        so_far: ScheduleState,
+        state: ScheduleState,
         now: Timestamp,
     ) -> Option<Timestamp> {
-        super::next_after_resume(definition, so_far, now, |after| {
+        super::next_after_resume(definition, state, now, |after| {
             definition.timetable().first_after(after)
         })
     }
 
     fn next_after_retry(
         definition: &Definition,
-        so_far: ScheduleState,
+        state: ScheduleState,
         now: Timestamp,
     ) -> Option<Timestamp> {
-        super::next_after_retry(definition, so_far, now, |after| {
+        super::next_after_retry(definition, state, now, |after| {
             definition.timetable().first_after(after)
         })
     }
@@ -126,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recurring_job_goes_on_after_now_and_after_what_it_has_fired() {
+    fn resumed_job_continues_after_now_and_after_its_last_fired_time() {
         let hour = Span::from_secs(3600);
         assert_eq!(
             next_after_resume(&hourly(), ScheduleState::default(), NOW),
@@ -139,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_was_fired_is_not_chosen_whoever_chooses() {
+    fn fired_time_is_never_chosen_again() {
         let fired =
             ScheduleState { fired: 1, last_fired_at: Some(NOW), ..ScheduleState::default() };
         for choice in [NOW, NOW.saturating_sub(Span::from_secs(1))] {
@@ -154,17 +153,17 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_has_had_all_its_runs_gets_no_more() {
+    fn job_with_all_its_runs_gets_no_next_time() {
         let bounds = Bounds { max_runs: Some(3), ..Bounds::default() };
         let limited = Definition { bounds, ..hourly() };
-        let so_far = ScheduleState { fired: 3, ..ScheduleState::default() };
-        assert_eq!(next_after_resume(&limited, so_far, NOW), None);
-        assert_eq!(next_after_retry(&limited, so_far, NOW), None);
-        assert!(next_after_resume(&limited, ScheduleState { fired: 2, ..so_far }, NOW).is_some());
+        let state = ScheduleState { fired: 3, ..ScheduleState::default() };
+        assert_eq!(next_after_resume(&limited, state, NOW), None);
+        assert_eq!(next_after_retry(&limited, state, NOW), None);
+        assert!(next_after_resume(&limited, ScheduleState { fired: 2, ..state }, NOW).is_some());
     }
 
     #[test]
-    fn a_job_that_runs_once_does_so_once() {
+    fn one_time_job_runs_once() {
         let once = Definition::noop(Schedule::Once(Once::NOW));
         let fired = ScheduleState { fired: 1, ..ScheduleState::default() };
         let after = |outcome| ScheduleState { last_outcome: Some(outcome), ..fired };
@@ -175,7 +174,7 @@ mod tests {
         assert_eq!(next_after_resume(&once, after(Outcome::Failed), NOW), None);
         assert_eq!(next_after_resume(&once, ScheduleState { live: 1, ..fired }, NOW), None);
         assert_eq!(next_after_retry(&once, after(Outcome::Failed), NOW), None);
-        // To run once, now, instead of what it did before, is another run, too.
+        // "Run once, now" in place of an earlier schedule is another run.
         let ran = ScheduleState { last_fired_at: Some(NOW), ..after(Outcome::Completed) };
         let later = NOW.saturating_add(Span::from_secs(9));
         assert_eq!(

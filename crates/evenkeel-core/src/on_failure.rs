@@ -1,4 +1,4 @@
-//! What is done when a run has failed for good.
+//! What happens when a run has failed and is not retried.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,18 +6,17 @@ use crate::after_attempt::{Ended, RetryHint, Then};
 use crate::job::Definition;
 use crate::retry::Verdict;
 
-/// What a job wants done when a run of it has failed and is not tried again.
+/// The job's setting for runs that failed and are not retried.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum OnFailure {
-    /// Nothing: it goes on with its next time.
+    /// The job continues with its next time.
     #[default]
     None,
-    /// It is paused when so many of its runs have failed one after the other.
+    /// The job is paused after this many consecutive failed runs.
     Pause {
-        /// So many.
         after: u16,
-        /// For people: it stands beside what the server says about it.
+        /// Shown to users in addition to the reason of the pause.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         note: Option<String>,
     },
@@ -26,44 +25,38 @@ pub enum OnFailure {
 }
 
 impl OnFailure {
-    /// Runs in a row after which a job may ask to be paused, at most.
     pub const AFTER_MAX: u16 = 1000;
-    /// Runs in a row after which a job is paused that asks for it and does not say when.
     pub const AFTER_DEFAULT: u16 = 3;
 
-    /// Is it nothing?
     pub fn is_none(&self) -> bool {
         *self == Self::None
     }
 }
 
-/// Why a run is not tried again.
+/// Why a run is not retried.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeathReason {
-    /// All its retries were used up.
     RetriesExhausted,
-    /// Its body said that trying again is of no use.
+    /// The body reported that a retry cannot succeed.
     NotRetryable,
-    /// It has lost its worker, and its job allows no other or has lost too many.
+    /// The worker was lost, and the job allows no other worker or has lost too many.
     WorkerLost,
 }
 
 impl DeathReason {
-    /// All of them, in the order of their stored numbers.
+    /// In the order of the stored numbers.
     pub const ALL: [Self; 3] = [Self::RetriesExhausted, Self::NotRetryable, Self::WorkerLost];
 
-    /// The number it is stored as.
+    /// The stored number.
     pub const fn code(self) -> i16 {
         self as i16
     }
 
-    /// From its stored number.
     pub fn from_code(code: i16) -> Option<Self> {
         Self::ALL.get(usize::try_from(code).ok()?).copied()
     }
 
-    /// The word users see.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::RetriesExhausted => "retries_exhausted",
@@ -73,25 +66,21 @@ impl DeathReason {
     }
 }
 
-/// What the store does together with the end of a run.
+/// What the store does in the transaction that ends a run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum Hook {
-    /// Nothing: so it is with every good end.
     #[default]
     None,
-    /// It counts the run among those that failed in a row, and marks the job as one to be paused
-    /// when there are so many.
+    /// Counts a consecutive failure, and marks the job for a pause once there are `pause_after`.
     CountFailure {
-        /// So many.
         pause_after: u16,
     },
-    /// It puts the run on the dead-letter list.
     DeadLetter(DeathReason),
 }
 
-/// What goes with the end of an attempt that `then` follows.
+/// Returns the hook for the end of an attempt that is followed by `then`.
 pub fn hook_of(definition: &Definition, ended: &Ended, then: Then) -> Hook {
-    // The chance in a retry makes it sooner or later, never more or fewer.
+    // The random draw changes the delay of a retry, never the number of retries.
     let verdict = definition.retry.after_failure(ended.attempt, 0.0);
     let reason = match (verdict, ended.again) {
         (Verdict::RetryAfter(_), RetryHint::Never) => DeathReason::NotRetryable,
@@ -104,7 +93,7 @@ pub fn hook_of(definition: &Definition, ended: &Ended, then: Then) -> Hook {
     }
 }
 
-/// What goes with the end of a run that has failed for good, for this reason.
+/// Returns the hook for the end of a run that failed for good.
 pub fn hook_of_dead(on_failure: &OnFailure, reason: DeathReason) -> Hook {
     match on_failure {
         OnFailure::None => Hook::None,
@@ -113,8 +102,8 @@ pub fn hook_of_dead(on_failure: &OnFailure, reason: DeathReason) -> Hook {
     }
 }
 
-/// The note with which a job is paused of which `failures` runs in a row have failed; `None` if it
-/// is not: it may have been changed since they were counted.
+/// Returns the note of a job that is paused after `failures` consecutive failures. `None` if the
+/// job is not to be paused: its setting may have changed since the failures were counted.
 pub fn pause_note(on_failure: &OnFailure, failures: u32) -> Option<String> {
     let OnFailure::Pause { after, note } = on_failure else { return None };
     if failures < u32::from(*after) {
@@ -160,10 +149,10 @@ mod tests {
     }
 
     proptest! {
-        /// The rule said a second time: a hook goes with the last failure of a chain, whatever the
-        /// draw, and with nothing else.
+        /// States the rule a second time: only the last failure of a run has a hook, whatever the
+        /// draw.
         #[test]
-        fn a_hook_goes_with_the_last_failure_of_a_chain_and_with_nothing_else(
+        fn only_the_last_failure_of_a_run_has_a_hook(
             on_failure in any_on_failure(), again in any_again(), attempt in 0_u16..12,
             max_retries in 0_u16..9, outcome in prop::sample::select(&Outcome::ALL[..]),
             draw in 0.0..1.0_f64,
@@ -192,7 +181,7 @@ mod tests {
         }
 
         #[test]
-        fn a_job_is_paused_from_the_failure_on_that_it_names(
+        fn job_is_paused_after_the_configured_number_of_failures(
             on_failure in any_on_failure(), failures in 0_u32..2000,
         ) {
             let paused = pause_note(&on_failure, failures);
@@ -208,14 +197,14 @@ mod tests {
         }
 
         #[test]
-        fn what_is_stored_is_read_back(on_failure in any_on_failure()) {
+        fn on_failure_reads_back_as_stored(on_failure in any_on_failure()) {
             let stored = serde_json::to_string(&on_failure).unwrap();
             prop_assert_eq!(serde_json::from_str::<OnFailure>(&stored).unwrap(), on_failure);
         }
     }
 
     #[test]
-    fn reasons_are_read_back() {
+    fn death_reasons_read_back() {
         for reason in DeathReason::ALL {
             assert_eq!(DeathReason::from_code(reason.code()), Some(reason));
             assert_eq!(serde_json::to_value(reason).unwrap(), reason.as_str());
@@ -224,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_note_of_a_pause_says_why() {
+    fn pause_note_names_the_reason() {
         let pause =
             |after, note: Option<&str>| OnFailure::Pause { after, note: note.map(Into::into) };
         let said = pause_note(&pause(3, Some("ask the shop team")), 3);

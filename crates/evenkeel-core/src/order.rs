@@ -1,4 +1,4 @@
-//! Who goes first.
+//! The dispatch order: lanes, priorities and shares.
 
 use std::cmp::Reverse;
 
@@ -12,20 +12,17 @@ use crate::time::Timestamp;
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Lane {
-    /// Before everything else.
     Critical,
-    /// What a job is in unless it says otherwise.
     #[default]
     Standard,
-    /// When there is room.
+    /// Runs when earlier lanes leave capacity, and always within its share.
     Batch,
 }
 
 impl Lane {
-    /// All lanes, first to last.
+    /// First to last.
     pub const ALL: [Self; 3] = [Self::Critical, Self::Standard, Self::Batch];
 
-    /// The word users see.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Critical => "critical",
@@ -35,23 +32,20 @@ impl Lane {
     }
 }
 
-/// A job's weight among others of its lane, 0 to 100.
+/// The priority of a job within its lane, 0 to 100.
 #[derive(
     Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
 )]
 #[serde(try_from = "u8")]
 pub struct Priority(u8);
 
-/// A priority above 100.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} is not a priority: those go from 0 to 100")]
 pub struct PriorityError(u8);
 
 impl Priority {
-    /// The highest.
     pub const MAX: Self = Self(100);
 
-    /// As a number.
     pub const fn get(self) -> u8 {
         self.0
     }
@@ -65,27 +59,22 @@ impl TryFrom<u8> for Priority {
     }
 }
 
-/// The order of dispatch; the smallest key starts first.
+/// The dispatch order; the attempt with the smallest key starts first.
 ///
-/// With equal priorities this is "nearest to breaking its promise first", without deadlines it is
-/// "highest priority first, oldest first".
+/// With equal priorities, the attempt nearest to its deadline starts first. Without deadlines, the
+/// order is highest priority first, then oldest first.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct DispatchKey {
-    /// Lanes in order.
     pub lane: Lane,
-    /// Then the higher priority.
     pub priority: Reverse<Priority>,
-    /// Then the nearer deadline.
     pub should_start_by: Timestamp,
-    /// Then the one that could start first.
     pub ready_at: Timestamp,
 }
 
-/// Share of the room, in percent, that each lane gets before an earlier lane may take it all.
+/// The guaranteed share of each lane, in percent of the free worker slots.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Shares([u8; 3]);
 
-/// Shares of more than everything.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("shares of {0:?} percent make more than 100 together")]
 pub struct SharesError([u8; 3]);
@@ -106,20 +95,19 @@ impl TryFrom<[u8; 3]> for Shares {
 }
 
 impl Shares {
-    /// The places of `room` that each lane gets first.
-    pub fn of(self, room: usize) -> [usize; 3] {
-        self.0.map(|percent| room * usize::from(percent) / 100)
+    /// Returns the guaranteed slots of each lane, of `free` slots.
+    pub fn of(self, free: usize) -> [usize; 3] {
+        self.0.map(|percent| free * usize::from(percent) / 100)
     }
 
-    /// Splits `room` among lanes in which `waiting` attempts wait.
+    /// Splits `free` slots among lanes with `waiting` attempts.
     ///
-    /// Every lane first gets its guaranteed share (at least one place, as long as there is one),
-    /// then what is left goes to the lanes in order; so batch work is slow under load but never
-    /// starves.
-    pub fn split(self, room: usize, waiting: [usize; 3]) -> [usize; 3] {
+    /// Every lane first gets its guaranteed share (at least one slot, while slots are left). The
+    /// rest goes to the lanes in order. So batch work is slow under load but never starves.
+    pub fn split(self, free: usize, waiting: [usize; 3]) -> [usize; 3] {
         let mut shares = [0; 3];
-        let mut left = room;
-        for (lane, guaranteed) in self.of(room).into_iter().enumerate() {
+        let mut left = free;
+        for (lane, guaranteed) in self.of(free).into_iter().enumerate() {
             let guaranteed = guaranteed.max(1);
             shares[lane] = guaranteed.min(waiting[lane]).min(left);
             left -= shares[lane];
@@ -161,17 +149,17 @@ mod tests {
     }
 
     #[test]
-    fn batch_keeps_a_place_however_many_critical_ones_wait() {
+    fn batch_lane_keeps_a_slot_under_critical_load() {
         assert_eq!(Shares::default().split(100, [1000, 1000, 1000]), [60, 30, 10]);
         assert_eq!(Shares::default().split(100, [0, 0, 1000]), [0, 0, 100]);
     }
 
     proptest! {
         #[test]
-        fn no_place_is_wasted_or_given_twice(room in 0_usize..3000, waiting in any::<[u16; 3]>()) {
+        fn no_slot_is_wasted_or_given_twice(free in 0_usize..3000, waiting in any::<[u16; 3]>()) {
             let waiting = waiting.map(usize::from);
-            let shares = Shares::default().split(room, waiting);
-            prop_assert_eq!(shares.iter().sum::<usize>(), room.min(waiting.iter().sum()));
+            let shares = Shares::default().split(free, waiting);
+            prop_assert_eq!(shares.iter().sum::<usize>(), free.min(waiting.iter().sum()));
             prop_assert!((0..3).all(|lane| shares[lane] <= waiting[lane]));
         }
     }

@@ -1,4 +1,4 @@
-//! A crawled page and its name.
+//! Crawled pages.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,16 +9,17 @@ use uuid::Uuid;
 
 use crate::ids::JobNo;
 
-/// A page's id: made from its job and its URL, so that a page keeps it from crawl to crawl.
+/// The id of a page. It depends on the job and the URL only, so a page keeps its id from crawl to
+/// crawl.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PageId(pub Uuid);
 
-/// The namespace of our version 5 UUIDs.
+/// The namespace of these version 5 UUIDs.
 const NAMESPACE: Uuid = Uuid::from_u128(0x6e1f_3c52_88a4_4b0e_9d27_5a64_1c0b_7e93);
 
 impl PageId {
-    /// The id of the page that a job found at `url`, which is in its normal form.
+    /// Returns the id of the page that a job found at `url`, in normal form.
     pub fn of(job: JobNo, url: &str) -> Self {
         Self(Uuid::new_v5(&NAMESPACE, format!("{job} {url}").as_bytes()))
     }
@@ -41,36 +42,33 @@ impl FromStr for PageId {
 /// A page as a crawl found it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PageContent {
-    /// Its id, made from the job and the URL.
     pub id: PageId,
-    /// Where it was found, in its normal form.
+    /// In normal form.
     pub url: String,
-    /// What the server said.
+    /// The HTTP status.
     pub status: u16,
-    /// Its media type, without parameters.
+    /// The media type, without parameters.
     pub content_type: String,
-    /// For asking whether it has changed.
+    /// For conditional requests.
     pub etag: Option<String>,
-    /// For asking whether it has changed.
+    /// For conditional requests.
     pub last_modified: Option<String>,
-    /// SHA-256 of what counts of its content: another hash is another content.
+    /// The SHA-256 hash of the significant content. A page with another hash has changed.
     pub content_hash: [u8; 32],
-    /// How many links from the start.
+    /// The number of links from the start page.
     pub depth: u16,
-    /// Its title.
     pub title: Option<String>,
-    /// Its text, without markup.
+    /// Without markup.
     pub text: String,
-    /// Where it links to.
     pub links: Vec<String>,
-    /// What its head says of it: description, author…
+    /// Metadata from the HTML head, such as description and author.
     pub metadata: Value,
-    /// What the job's selectors found.
+    /// The results of the job's selectors.
     pub fields: Value,
 }
 
 impl PageContent {
-    /// How much of a job's room it takes, roughly.
+    /// The approximate storage that the page takes, in bytes.
     pub fn size(&self) -> u64 {
         let texts = [&self.url, &self.text, &self.content_type].map(|text| text.len());
         let title = self.title.as_ref().map_or(0, String::len);
@@ -80,31 +78,25 @@ impl PageContent {
     }
 }
 
-/// What a job's last crawls know of a page.
+/// What earlier crawls of a job recorded about a page.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KnownPage {
-    /// Which one.
     pub id: PageId,
-    /// For asking whether it has changed.
     pub etag: Option<String>,
-    /// For asking whether it has changed.
     pub last_modified: Option<String>,
-    /// What its content was.
     pub content_hash: [u8; 32],
-    /// Where it linked to, so that a page that has not changed can be followed.
+    /// Lets a crawl follow an unchanged page, which is not downloaded again.
     pub links: Vec<String>,
 }
 
-/// What became of a page.
+/// The result of saving a page.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Kept {
-    /// It was not known.
     New,
-    /// It was known with another content.
     Changed,
-    /// It was known as it is; only that it was seen is noted.
+    /// Only the time of the visit is stored.
     Unchanged,
-    /// The job has no room left, or is deleted; nothing was changed.
+    /// The job has used up its storage or is deleted. Nothing was stored.
     NoRoom,
 }
 

@@ -1,32 +1,27 @@
-//! How far a body has come.
+//! The progress that a body reports.
 
 use serde::{Deserialize, Serialize};
 
-/// How far a body has come, as far as it says so.
+/// All fields are optional: a body reports what it knows.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Progress {
-    /// So much is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<u64>,
-    /// So much there is to do, as far as is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    /// How many items it has looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub items_crawled: Option<i64>,
-    /// How many of them it has kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub items_indexed: Option<i64>,
-    /// What it is doing, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
-/// Characters in a message; what is longer is cut.
+/// Longer messages are cut.
 pub const MESSAGE_CHARS_MAX: usize = 500;
 
 impl Progress {
-    /// This with what `news` adds or says anew.
+    /// Replaces the fields that `news` has.
     pub fn update(&mut self, news: Self) {
         let Self { done, total, items_crawled, items_indexed, message } = news;
         self.done = done.or(self.done);

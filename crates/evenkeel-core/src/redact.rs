@@ -1,23 +1,22 @@
-//! What of a job its viewers do not see.
+//! Redacts what viewers may not see of a job.
 //!
-//! A value that is hidden as a whole is shown as `{"redacted": true}`, a part of a URL as `***`.
-//! Neither can be mistaken for a value: [`restore`] turns what comes back unchanged into the value it
-//! stands for, and [`redacted_in`] finds what is left.
+//! A redacted value is shown as `{"redacted": true}`, a redacted part of a URL as `***`. Neither is
+//! a possible value. So when a client sends a job back, [`restore`] replaces unchanged redactions
+//! with the stored values, and [`redacted_in`] finds redactions without a stored value.
 
 use serde_json::{Map, Value, json};
 
 use crate::executor::{ConfigField, FieldKind};
 use crate::secret;
 
-/// What is shown in place of a part of a URL.
+/// Replaces a part of a URL.
 pub const MASK: &str = "***";
 
-/// What is shown in place of a whole value.
+/// Replaces a whole value.
 pub fn marker() -> Value {
     json!({"redacted": true})
 }
 
-/// Says whether a value is the marker.
 pub fn is_marker(value: &Value) -> bool {
     matches!(value, Value::Object(fields)
         if fields.len() == 1 && fields.get("redacted") == Some(&Value::Bool(true)))
@@ -52,17 +51,17 @@ fn field(value: &mut Value, kind: FieldKind) {
     }
 }
 
-/// Hides a payload, if there is one.
 pub fn payload(payload: &mut Value) {
     whole(payload);
 }
 
-/// Hides the user, the password, values of the query and the fragment of a URL, if `text` is one or
-/// begins with one. Places that are filled in when the job runs stay.
+/// Redacts user, password, query values and fragment of a URL. `text` may also begin with a URL.
+/// Template placeholders stay.
 pub fn url(text: &str) -> String {
     let Some(start) = text.find("://").map(|at| at + 3) else { return text.to_owned() };
     let authority = text[start..].find(['/', '?', '#', '\\']).map_or(text.len(), |at| start + at);
-    // A password may hold what should have been escaped: the last `@` before the path ends it.
+    // A password may contain characters that should have been escaped, so the last `@` before the
+    // path ends it.
     let user_end = text[start..authority].rfind('@').map_or(start, |at| start + at);
     let mut shown = text[..start].to_owned();
     if user_end > start {
@@ -89,7 +88,7 @@ pub fn url(text: &str) -> String {
     shown
 }
 
-/// A part of a query without its value. Without `=` it may be nothing but a value.
+/// Redacts the value of a query parameter. Without `=`, the whole parameter may be a value.
 fn pair(text: &str) -> String {
     let is_place = |value: &str| value.starts_with("{{") && value.ends_with("}}");
     match text.split_once('=') {
@@ -106,7 +105,7 @@ fn whole(value: &mut Value) {
     }
 }
 
-/// Hides what viewers do not see of a job, in the form in which jobs are shown.
+/// Redacts a job in the form in which the API shows it.
 pub fn job(shown: &mut Map<String, Value>, declared: &[ConfigField]) {
     for (key, value) in shown {
         match key.as_str() {
@@ -118,8 +117,7 @@ pub fn job(shown: &mut Map<String, Value>, declared: &[ConfigField]) {
     }
 }
 
-/// What was sent to change a job that is `seen` like this, with the values in it that were sent back
-/// as they are hidden.
+/// Replaces redactions in `sent` with the values of `seen`, the stored job that the client changes.
 pub fn restore(sent: &mut Map<String, Value>, seen: &Map<String, Value>, declared: &[ConfigField]) {
     let mut hidden = seen.clone();
     job(&mut hidden, declared);
@@ -161,7 +159,7 @@ fn restore_value(sent: &mut Value, seen: &Value, hidden: &Value) {
     }
 }
 
-/// The first field of a document that holds a hidden value instead of a value.
+/// Returns the first field of a document that holds a redaction.
 pub fn redacted_in(document: &Map<String, Value>, declared: &[ConfigField]) -> Option<String> {
     document.iter().find_map(|(key, value)| match key.as_str() {
         "executor_config" => find_in_config(value, declared),
@@ -203,7 +201,7 @@ fn find(value: &Value, field: &str) -> Option<String> {
     }
 }
 
-/// Says whether a URL holds `***` where a user, a value of the query or a fragment was hidden.
+/// True if a URL has `***` where user, query value or fragment can be.
 pub fn is_hidden_url(text: &str) -> bool {
     let hides = |mark| text.contains(mark);
     hides("://") && ["://***@", "=***", "?***", "&***", "#***"].into_iter().any(hides)
@@ -218,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_is_shown_without_what_may_be_secret() {
+    fn url_is_shown_without_possible_secrets() {
         for (text, shown) in [
             ("https://ann:pw@example.com/a@b", "https://***@example.com/a@b"),
             ("https://ann:p@w@example.com", "https://***@example.com"),
@@ -284,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_back_as_it_was_hidden_is_unchanged() {
+    fn redaction_that_comes_back_is_restored() {
         let mut sent = shown();
         job(&mut sent, &DECLARED);
         sent["name"] = "b".into();
@@ -300,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hidden_value_without_a_value_behind_it_is_found() {
+    fn redaction_without_a_stored_value_is_found() {
         for (document, field) in [
             (json!({"payload": {"a": [{"redacted": true}]}}), "payload.a[0]"),
             (

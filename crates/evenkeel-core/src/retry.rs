@@ -1,85 +1,71 @@
-//! When a failed run is tried again.
+//! Retry policies.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ids::AttemptNo;
 use crate::time::Span;
 
-/// How often and after what waits a run is retried.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RetryPolicy {
-    /// Tries after the first one.
+    /// Attempts after the first.
     pub max_retries: u16,
-    /// How the wait grows.
     pub backoff: Backoff,
-    /// By how much chance moves it.
     #[serde(default)]
     pub jitter: Jitter,
 }
 
-/// How long to wait before the n-th retry.
+/// The delay before the n-th retry.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Backoff {
     /// `base` x 2^(n-1), at most `cap`.
     Exponential {
-        /// Before the first retry.
         base: Span,
-        /// Never longer than this.
         cap: Span,
     },
-    /// Always the same.
     Fixed {
-        /// This long.
         delay: Span,
     },
-    /// One after the other; the last one stays.
+    /// One delay after the other; the last repeats.
     Stages {
-        /// The waits, first to last.
         delays: Vec<Span>,
     },
 }
 
-/// By how much, in percent, a wait differs from the rule. Applied after the cap.
+/// How much a random draw changes a delay, in percent. Applied after the cap.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Jitter {
-    /// Not at all.
     #[default]
     None,
-    /// Up to this much shorter or longer.
     Symmetric {
         /// 20 means from 80 % to 120 %.
         percent: u8,
     },
-    /// Up to this much longer.
     Additive {
         /// 30 means from 100 % to 130 %.
         percent: u8,
     },
 }
 
-/// Retry policies that have a name: each document that this is built after has its own.
+/// Named retry policies: one for each document that Evenkeel implements, and the default.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Preset {
-    /// [`RetryPolicy::standard`].
     Standard,
-    /// [`RetryPolicy::interval`], of document 001.
+    /// Document 001.
     Interval,
-    /// [`RetryPolicy::queue`], of document 002.
+    /// Document 002.
     Queue,
-    /// [`RetryPolicy::deadline`], of document 003.
+    /// Document 003.
     Deadline,
-    /// [`RetryPolicy::cron_service`], of document 004.
+    /// Document 004.
     CronService,
 }
 
 impl Preset {
-    /// All of them.
     pub const ALL: [Self; 5] =
         [Self::Standard, Self::Interval, Self::Queue, Self::Deadline, Self::CronService];
 
-    /// The word users see.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Standard => "standard",
@@ -90,7 +76,6 @@ impl Preset {
         }
     }
 
-    /// What it stands for.
     pub fn policy(self) -> RetryPolicy {
         match self {
             Self::Standard => RetryPolicy::standard(),
@@ -101,7 +86,7 @@ impl Preset {
         }
     }
 
-    /// The one that a policy is, if it is one in every field.
+    /// Returns the preset that equals `policy` in every field.
     pub fn of(policy: &RetryPolicy) -> Option<Self> {
         Self::ALL.into_iter().find(|preset| preset.policy() == *policy)
     }
@@ -110,17 +95,15 @@ impl Preset {
 /// What happens after a failed attempt.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// The next attempt, not visible before this wait is over.
+    /// The next attempt may start after this delay.
     RetryAfter(Span),
-    /// No retries are left.
     Exhausted,
 }
 
 impl RetryPolicy {
-    /// The most retries a job may ask for.
     pub const MAX_RETRIES: u16 = 1000;
 
-    /// New jobs: 3 retries, 60 s doubling to at most an hour, 20 % either way.
+    /// The default of new jobs: 3 retries, 60 s doubling to at most 1 h, ±20 %.
     pub fn standard() -> Self {
         Self {
             max_retries: 3,
@@ -129,12 +112,12 @@ impl RetryPolicy {
         }
     }
 
-    /// The interval scheduler's rule: like [`RetryPolicy::standard`], without jitter.
+    /// Like [`RetryPolicy::standard`], without jitter.
     pub fn interval() -> Self {
         Self { jitter: Jitter::None, ..Self::standard() }
     }
 
-    /// The priority queue's rule: 1 min doubling to at most a day, 20 % either way.
+    /// 1 min doubling to at most 1 day, ±20 %.
     pub fn queue() -> Self {
         Self {
             backoff: Backoff::Exponential {
@@ -145,7 +128,7 @@ impl RetryPolicy {
         }
     }
 
-    /// The deadline scheduler's rule: 5 min, 1 h, then 4 h for ever.
+    /// 5 min, 1 h, then always 4 h.
     pub fn deadline() -> Self {
         let delays = [300, 3600, 14_400].map(Span::from_secs).to_vec();
         Self {
@@ -155,7 +138,7 @@ impl RetryPolicy {
         }
     }
 
-    /// Cron as a service: 2 s doubling to at most 5 min, up to 30 % longer.
+    /// 2 s doubling to at most 5 min, up to 30 % longer.
     pub fn cron_service() -> Self {
         Self {
             max_retries: 3,
@@ -164,12 +147,13 @@ impl RetryPolicy {
         }
     }
 
-    /// How long to leave a job alone whose `attempt` has failed, whether or not retries are left.
+    /// Returns the delay after the failed `attempt`, whether or not retries are left.
     pub fn pause_after(&self, attempt: AttemptNo) -> Span {
         self.backoff.before_retry(u32::from(attempt.0) + 1)
     }
 
-    /// What follows when `attempt` has failed. `draw` is the chance in it, from 0 up to 1.
+    /// Decides what follows when `attempt` has failed. `draw` is a random number from 0 (inclusive)
+    /// to 1 (exclusive).
     pub fn after_failure(&self, attempt: AttemptNo, draw: f64) -> Verdict {
         if attempt.0 >= self.max_retries.min(AttemptNo::MAX.0) {
             return Verdict::Exhausted;
@@ -180,7 +164,7 @@ impl RetryPolicy {
 }
 
 impl Backoff {
-    /// The wait before retry number `retry`, counted from 1.
+    /// Returns the delay before retry number `retry`, counted from 1.
     fn before_retry(&self, retry: u32) -> Span {
         match self {
             Self::Exponential { base, cap } => {
@@ -225,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn each_preset_waits_as_its_document_says() {
+    fn each_preset_has_the_delays_of_its_document() {
         let long = |policy: RetryPolicy| RetryPolicy { max_retries: 20, ..policy };
         assert_eq!(
             waits(&long(RetryPolicy::interval()), 0.9, 8),
@@ -238,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn each_preset_is_known_by_its_fields() {
+    fn each_preset_is_recognised_by_its_fields() {
         for preset in Preset::ALL {
             assert_eq!(Preset::of(&preset.policy()), Some(preset));
         }
@@ -247,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_retry_is_the_last() {
+    fn no_retry_follows_the_last() {
         let policy = RetryPolicy::standard();
         assert!(matches!(policy.after_failure(AttemptNo(2), 0.5), Verdict::RetryAfter(_)));
         assert_eq!(policy.after_failure(AttemptNo(3), 0.5), Verdict::Exhausted);

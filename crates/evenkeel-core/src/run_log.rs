@@ -1,34 +1,30 @@
-//! What a body printed: both streams in the order in which they arrived, with times.
+//! The output of a body: both streams in order of arrival, with times.
 //!
-//! A log counts its bytes from the first byte that the body printed, whether they were kept or not.
-//! So a reader that knows how far it has read can tell new text from old, and a gap from silence.
+//! Offsets count bytes from the first byte that the body printed, whether the bytes were kept or
+//! not. So a reader that knows its offset can tell new text from old text, and a gap from silence.
 
 use serde::Serialize;
 
 use crate::time::{Span, Timestamp};
 
-/// Every stored log begins with this. A stored text that does not is plain text: the answer to an
-/// HTTP call, or a run of a version that kept standard output alone.
+/// The first characters of every stored log. A stored text without them is plain text: the response
+/// to an HTTP call, or a run of a version that kept standard output alone.
 const MARK: &str = "\u{1e}log1 ";
 
-/// One line of an error message at most.
+/// The longest line that is used as an error message.
 const CAUSE_CHARS_MAX: usize = 300;
 
-/// A stream that a body prints to.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogStream {
-    /// Standard output, and everything that has no other stream.
+    /// Standard output, and all output without a stream.
     Stdout,
-    /// Standard error.
     Stderr,
 }
 
 impl LogStream {
-    /// Both.
     pub const ALL: [Self; 2] = [Self::Stdout, Self::Stderr];
 
-    /// The name users see.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Stdout => "stdout",
@@ -47,61 +43,56 @@ impl LogStream {
 /// Text of one stream that arrived together.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LogChunk {
-    /// Where it was printed.
     pub stream: LogStream,
-    /// When its first byte arrived; `None` in plain text.
+    /// When the first byte arrived; `None` for plain text.
     pub at: Option<Timestamp>,
-    /// So many bytes were printed before it.
+    /// How many bytes were printed before.
     pub offset: u64,
-    /// The text.
     pub text: String,
 }
 
 impl LogChunk {
-    /// So many bytes were printed up to its end.
     pub fn end(&self) -> u64 {
         self.offset.saturating_add(self.text.len() as u64)
     }
 }
 
-/// What is kept of what a body printed.
+/// The kept part of a body's output.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RunLog {
-    /// In the order in which they arrived. Where an offset is larger than the end of the chunk
-    /// before, the text in between was not kept.
+    /// In order of arrival. If an offset is larger than the end of the previous chunk, the text in
+    /// between was not kept.
     pub chunks: Vec<LogChunk>,
-    /// So many bytes were printed in all.
+    /// How many bytes were printed in all.
     pub total: u64,
 }
 
-/// A line of a log, or a part of one.
+/// A line of a log, or a part of a line.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct LogLine {
-    /// Where it was printed.
     pub stream: LogStream,
-    /// When its first byte arrived; `None` if that was not recorded.
+    /// When the first byte arrived; `None` if that was not recorded.
     pub at: Option<Timestamp>,
-    /// So many bytes were printed before it, on both streams.
+    /// How many bytes were printed before, on both streams.
     pub offset: u64,
-    /// So many bytes were left out just before it.
+    /// How many bytes were left out just before.
     pub left_out_before: u64,
-    /// The text without its newline.
+    /// Without the newline.
     pub text: String,
-    /// Its newline has not come, or was left out.
+    /// True if the newline has not arrived or was left out.
     pub is_partial: bool,
 }
 
-/// Lines of a log.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LogLines {
     /// In the order in which they began.
     pub lines: Vec<LogLine>,
-    /// So many bytes were left out after the last one.
+    /// How many bytes were left out after the last line.
     pub left_out_after: u64,
 }
 
 impl RunLog {
-    /// The text that stores keep.
+    /// Returns the stored form.
     pub fn encode(&self) -> String {
         let base =
             self.chunks.iter().find_map(|chunk| chunk.at).unwrap_or(Timestamp::from_micros(0));
@@ -123,8 +114,8 @@ impl RunLog {
         encoded
     }
 
-    /// The log that a store kept. Any text is one: what cannot be read as a log is plain text, and
-    /// of a log that was cut everything before the cut is there.
+    /// Reads the stored form. Every text is a log: a text that cannot be read as a log is plain
+    /// text, and a truncated log keeps everything before the cut.
     pub fn decode(text: &str) -> Self {
         Self::read(text).unwrap_or_else(|| Self::plain(text))
     }
@@ -154,7 +145,6 @@ impl RunLog {
         Some(log)
     }
 
-    /// A text whose lines have neither a stream nor a time.
     fn plain(text: &str) -> Self {
         let cut = text.strip_prefix("… ").and_then(|rest| {
             let (bytes, rest) = rest.split_once(" bytes left out\n")?;
@@ -166,10 +156,11 @@ impl RunLog {
         Self { chunks: if text.is_empty() { Vec::new() } else { vec![chunk] }, total }
     }
 
-    /// The lines of what was printed after the first `from` bytes, on one stream or on both.
+    /// Returns the lines of the output after the first `from` bytes, of one stream or of both.
     pub fn lines(&self, from: u64, only: Option<LogStream>) -> LogLines {
         let mut all: Vec<LogLine> = Vec::new();
-        // Where each stream's unfinished line is: the other stream may print in the middle of it.
+        // The index of each stream's unfinished line: the other stream may print in the middle of
+        // it.
         let mut open: [Option<usize>; 2] = [None; 2];
         let (mut expected, mut left_out) = (from, 0);
         for chunk in self.chunks.iter().filter(|chunk| chunk.end() > from) {
@@ -212,12 +203,12 @@ impl RunLog {
         LogLines { lines: all, left_out_after }
     }
 
-    /// What was printed on one stream, as text.
+    /// Returns the output of one stream, or of both, as text.
     pub fn text(&self, only: Option<LogStream>) -> String {
         self.lines(0, only).text()
     }
 
-    /// The last line of a stream that is not blank, fit for an error message.
+    /// Returns the last line of a stream that is not blank, for use as an error message.
     pub fn last_line(&self, stream: LogStream) -> Option<String> {
         let lines = self.lines(0, Some(stream)).lines;
         lines.iter().rev().map(|line| printable(&line.text)).find(|line| !line.is_empty())
@@ -233,7 +224,7 @@ fn read_header(header: &str) -> Option<(LogStream, u64, usize, Option<u64>)> {
     Some((stream, millis, bytes, offset))
 }
 
-/// A line without control characters and escape sequences, cut where it is too long.
+/// Removes control characters and escape sequences, and cuts a long line.
 fn printable(line: &str) -> String {
     let mut shown = String::new();
     let mut chars = line.trim().chars().peekable();
@@ -254,7 +245,6 @@ fn printable(line: &str) -> String {
 }
 
 impl LogLines {
-    /// Only the last `count` lines.
     #[must_use]
     pub fn tail(mut self, count: usize) -> Self {
         let first = self.lines.len().saturating_sub(count);
@@ -262,7 +252,7 @@ impl LogLines {
         self
     }
 
-    /// All lines as one text, with a mark wherever something was left out.
+    /// Returns all lines as one text, with a note wherever bytes were left out.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for line in &self.lines {
@@ -280,7 +270,6 @@ impl LogLines {
         text
     }
 
-    /// Was anything left out?
     pub fn has_gap(&self) -> bool {
         self.left_out_after > 0 || self.lines.iter().any(|line| line.left_out_before > 0)
     }
@@ -342,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_is_told_once_with_its_size_and_ends_lines() {
+    fn gap_is_shown_once_with_its_size_and_ends_lines() {
         let mut log = log(&[(Stdout, "head\nhal"), (Stderr, "f\n"), (Stdout, "tail\n")]);
         log.chunks[1].offset += 1000;
         log.chunks[2].offset += 1000;
@@ -355,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_goes_on_in_the_middle_of_a_chunk() {
+    fn reading_continues_in_the_middle_of_a_chunk() {
         let log = log(&[(Stdout, "one\ntwo\nthr"), (Stderr, "x\n")]);
         assert_eq!(log.lines(4, None).text(), "two\nthr\nx\n");
         assert_eq!(shown(&log.lines(9, None)), [(Stdout, "hr", true), (Stderr, "x", false)]);
@@ -372,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_was_cut_keeps_what_is_before_the_cut() {
+    fn truncated_log_keeps_everything_before_the_cut() {
         let whole = log(&[(Stdout, "één\n"), (Stderr, "ü\n")]);
         let encoded = whole.encode();
         let header = encoded.find('\n').unwrap() + 1;
@@ -387,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_is_fit_for_a_message() {
+    fn last_line_is_cleaned_for_an_error_message() {
         let said = log(&[(Stdout, "no\n"), (Stderr, "a\n\u{1b}[31mboom\u{1b}[0m\t!\n \n\n")]);
         assert_eq!(said.last_line(Stderr).as_deref(), Some("boom!"));
         assert_eq!(log(&[(Stderr, "\n \n")]).last_line(Stderr), None);
@@ -397,7 +386,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_log_survives_the_store(
+        fn every_log_reads_back_as_stored(
             pieces in prop::collection::vec((any::<bool>(), "[a-zé\n\u{1e} 0-9]{0,12}", 0_u64..50), 0..20)
         ) {
             let mut log = RunLog::default();
@@ -412,14 +401,14 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_a_log(text in "(\u{1e}log1 )?[oe0-9 \nx]{0,40}") {
+        fn every_text_is_a_log(text in "(\u{1e}log1 )?[oe0-9 \nx]{0,40}") {
             let log = RunLog::decode(&text);
             let _ = (log.text(None), log.last_line(Stderr));
         }
 
-        /// A reader that comes back for more gets every byte once.
+        /// A reader that continues from its offset gets every byte once.
         #[test]
-        fn nothing_is_told_twice(
+        fn no_byte_is_read_twice(
             pieces in prop::collection::vec((any::<bool>(), "[a-b\n]{1,6}"), 1..12),
             cuts in prop::collection::vec(1_usize..6, 0..6),
         ) {

@@ -1,45 +1,40 @@
-//! What people type to find pages.
+//! The search syntax for crawled pages.
 
 use unicode_normalization::char::is_combining_mark;
 
-/// A search: every wanted term must be on a page, no unwanted one.
+/// A page matches if it has every `wanted` term and no `unwanted` term.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SearchQuery {
-    /// Must be there.
     pub wanted: Vec<Term>,
-    /// Must not be there.
     pub unwanted: Vec<Term>,
 }
 
-/// Words that must stand one after the other.
+/// Consecutive words.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Term {
-    /// Letters and digits and the marks on them, in lower case; never empty. A store takes the
-    /// marks off as it does with those of texts.
+    /// Letters, digits and their diacritics, in lower case; never empty. A store removes diacritics
+    /// here as it does in texts.
     pub words: Vec<String>,
-    /// Is the last word only the beginning of one?
+    /// True if the last word is only a prefix.
     pub prefix: bool,
 }
 
-/// A search that finds nothing to look for.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SearchError {
-    /// No word is wanted.
     #[error("names no word to look for; write words, \"a phrase\", begin* or -without")]
     NothingWanted,
-    /// More than a search may have.
     #[error("has too many words; at most {WORDS_MAX} are looked for")]
     TooManyWords,
 }
 
-/// Words in a search.
 pub const WORDS_MAX: usize = 32;
 
 impl SearchQuery {
     /// Reads `rust "job scheduler" sched* -python`.
     ///
-    /// Nothing in it is syntax for a database: a term is made of words, and words of letters and
-    /// digits and the marks on them. What else stands between them separates, so `foo-bar` is the phrase `foo bar`.
+    /// No input is syntax for a database: a term consists of words, and words consist of letters,
+    /// digits and their diacritics. All other characters separate words, so `foo-bar` is the phrase
+    /// `foo bar`.
     pub fn parse(text: &str) -> Result<Self, SearchError> {
         let mut query = Self { wanted: Vec::new(), unwanted: Vec::new() };
         let mut rest = text.trim_start();
@@ -79,8 +74,7 @@ impl Term {
     }
 }
 
-/// Stands in a word without being seen: a soft hyphen, or a character without width that tells
-/// where a word may be broken, or how its letters join.
+/// True for invisible characters inside a word: soft hyphens and zero-width characters.
 pub fn is_unseen(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{200b}'..='\u{200d}')
 }
@@ -94,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn words_phrases_beginnings_and_exclusions_are_read() {
+    fn words_phrases_prefixes_and_exclusions_are_read() {
         let query =
             SearchQuery::parse("  Rust \"Job  scheduler\" sched* -python -\"a b\"").unwrap();
         assert_eq!(
@@ -105,14 +99,14 @@ mod tests {
     }
 
     #[test]
-    fn marks_and_what_is_not_seen_do_not_part_a_word() {
+    fn diacritics_and_invisible_characters_do_not_split_a_word() {
         let query = SearchQuery::parse("Cafe\u{301}s soft\u{ad}ware हिन्दी \u{301} \u{ad}").unwrap();
         let expected = ["cafe\u{301}s", "software", "हिन्दी"].map(|word| term(&[word], false));
         assert_eq!(query.wanted, expected);
     }
 
     #[test]
-    fn nothing_is_syntax_for_a_database() {
+    fn no_input_is_syntax_for_a_database() {
         let query = SearchQuery::parse("NEAR(a,b) title:x \"un'closed & | ! <-> ^").unwrap();
         let all = query.wanted.iter().flat_map(|term| &term.words);
         assert!(all.clone().all(|word| word.chars().all(char::is_alphanumeric)));
@@ -120,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_for_nothing_and_one_for_too_much_are_refused() {
+    fn empty_and_too_long_searches_are_refused() {
         for text in ["", "   ", "-only", "***", "\"\""] {
             assert_eq!(SearchQuery::parse(text), Err(SearchError::NothingWanted), "{text}");
         }

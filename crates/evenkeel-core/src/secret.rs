@@ -1,8 +1,8 @@
-//! Named secrets: how a job refers to them, and how their values stay out of what is stored.
+//! Named secrets: how a job refers to them, and how their values stay out of stored data.
 //!
 //! A job never holds the value of a secret. It holds `{"secret": "name"}` in place of a text, or
-//! `{{secret.name}}` inside one. The value is put in when an attempt starts, in memory only, and
-//! [`Masks`] take it out of everything the attempt reports.
+//! `{{secret.name}}` inside a text. The value is inserted in memory when an attempt starts, and
+//! [`Masks`] removes it from everything the attempt reports.
 
 mod masks;
 mod places;
@@ -17,14 +17,12 @@ use crate::TenantNo;
 pub use masks::Masks;
 pub use places::{SecretRef, fill, has_references, misplaced, placeholders, references};
 
-/// The most characters in the name of a secret.
 pub const NAME_CHARS_MAX: usize = 128;
 
-/// The most bytes in the value of a secret.
 pub const VALUE_BYTES_MAX: usize = 64 * 1024;
 
-/// Says whether `text` can name a secret: letters, digits, `_`, `-` and `.`, the first one a letter
-/// or digit.
+/// True if `text` can name a secret: letters, digits, `_`, `-` and `.`, starting with a letter or
+/// digit.
 pub fn is_name(text: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
     (1..=NAME_CHARS_MAX).contains(&text.len())
@@ -32,7 +30,7 @@ pub fn is_name(text: &str) -> bool {
         && text.as_bytes()[0].is_ascii_alphanumeric()
 }
 
-/// The name that `value` refers to, if it is `{"secret": "name"}`.
+/// Returns the name in `{"secret": "name"}`.
 pub fn named(value: &Value) -> Option<&str> {
     match value {
         Value::Object(fields) if fields.len() == 1 => fields.get("secret")?.as_str(),
@@ -40,14 +38,13 @@ pub fn named(value: &Value) -> Option<&str> {
     }
 }
 
-/// The answer of a [`SecretSource`].
 pub type SecretValues<'a> =
     Pin<Box<dyn Future<Output = Result<Vec<Option<String>>, String>> + Send + 'a>>;
 
 /// Looks up the values of secrets when an attempt starts.
 pub trait SecretSource: Send + Sync {
-    /// The values of `names` in their order; `None` for a name that the tenant does not have. The
-    /// error is a sentence for the attempt's record and holds no value.
+    /// Returns the values of `names` in their order; `None` for a name that the tenant does not
+    /// have. The error is a sentence for the attempt's record and holds no value.
     fn values<'a>(&'a self, tenant: TenantNo, names: &'a [String]) -> SecretValues<'a>;
 }
 
@@ -58,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_short_and_plain() {
+    fn secret_name_is_short_and_plain() {
         for good in ["a", "API_KEY", "db.password-2", "9lives"] {
             assert!(is_name(good), "{good}");
         }
@@ -69,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_is_an_object_of_one_text() {
+    fn secret_reference_is_an_object_with_one_text() {
         assert_eq!(named(&json!({"secret": "a"})), Some("a"));
         for other in [json!("a"), json!({"secret": 1}), json!({"secret": "a", "b": 1}), json!({})] {
             assert_eq!(named(&other), None, "{other}");

@@ -1,35 +1,32 @@
-//! Which scheduler looks after which jobs.
+//! Divides jobs among the schedulers of a cluster.
 
 use crate::ids::{JobNo, NodeNo};
 
-/// One of 256 parts of all jobs. A job stays in its shard for life.
+/// One of 256 parts of all jobs. A job never changes its shard.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Shard(pub u8);
 
 impl Shard {
-    /// How many there are.
     pub const COUNT: u16 = 256;
 
-    /// The shard of a job.
     pub const fn of(job: JobNo) -> Self {
         Self((job.0 & 0xff) as u8)
     }
 
-    /// All of them.
     pub fn all() -> impl Iterator<Item = Self> {
         (0..=u8::MAX).map(Self)
     }
 }
 
-/// The shards that `me` looks after while `nodes` schedule.
+/// Returns the shards of `me` while `nodes` schedule.
 ///
-/// Rendezvous hashing: every node computes the same answer from the same list, and a node that
-/// comes or goes moves no shard between the others.
+/// Rendezvous hashing: every node computes the same result from the same list, and a node that
+/// joins or leaves moves no shard between the others.
 pub fn shards_of(me: NodeNo, nodes: &[NodeNo]) -> Vec<Shard> {
     Shard::all().filter(|shard| owner_of(*shard, nodes) == Some(me)).collect()
 }
 
-/// The node that looks after a shard while `nodes` schedule.
+/// Returns the node that owns a shard while `nodes` schedule.
 pub fn owner_of(shard: Shard, nodes: &[NodeNo]) -> Option<NodeNo> {
     nodes.iter().copied().max_by_key(|node| weight(*node, shard))
 }
@@ -70,7 +67,7 @@ mod tests {
         }
 
         #[test]
-        fn a_new_node_only_takes(numbers in prop::collection::btree_set(1_i32..10_000, 2..12)) {
+        fn new_node_moves_shards_only_to_itself(numbers in prop::collection::btree_set(1_i32..10_000, 2..12)) {
             let all = nodes(&numbers.into_iter().collect::<Vec<_>>());
             let before = &all[1..];
             for node in before {

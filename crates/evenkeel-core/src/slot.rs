@@ -1,31 +1,27 @@
-//! The 15-minute buckets of the plan: load is counted in them, and the near future is loaded by
-//! them.
+//! Slots of 15 minutes: load is counted per slot, and the scheduler loads the near future slot by
+//! slot.
 
 use serde::{Deserialize, Serialize};
 
 use crate::time::{Span, Timestamp};
 
-/// A quarter of an hour, counted from the epoch.
+/// A quarter of an hour, counted from 1970.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Slot(pub i32);
 
 impl Slot {
-    /// How long one is.
     pub const LENGTH: Span = Span::from_secs(15 * 60);
     const MICROS: i64 = 15 * 60 * 1_000_000;
 
-    /// The slot a moment lies in.
     pub const fn of(moment: Timestamp) -> Self {
         Self(moment.as_micros().div_euclid(Self::MICROS) as i32)
     }
 
-    /// Its first moment.
     pub const fn start(self) -> Timestamp {
         Timestamp::from_micros(self.0 as i64 * Self::MICROS)
     }
 
-    /// The slot after it.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0 + 1)

@@ -1,31 +1,25 @@
-//! The seven states of a job, as people see them, and what may be done in each.
+//! The status of a job, and which commands each status allows.
 
 use serde::{Deserialize, Serialize};
 
 use crate::attempt::Outcome;
 
-/// What users see of a job.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobStatus {
-    /// Its time has come, and no worker has claimed it yet.
+    /// A scheduled time has come, and no worker has claimed the run yet.
     Pending,
-    /// Waiting for its next time.
     Scheduled,
-    /// An attempt runs.
     Running,
-    /// Stopped until resumed.
     Paused,
-    /// It will not run again, and its last run was good.
+    /// No further run follows, and the last run succeeded.
     Completed,
-    /// It will not run again, and its last run was not good.
+    /// No further run follows, and the last run did not succeed.
     Failed,
-    /// Ended for good by somebody.
     Cancelled,
 }
 
 impl JobStatus {
-    /// All of them.
     pub const ALL: [Self; 7] = [
         Self::Pending,
         Self::Scheduled,
@@ -36,7 +30,6 @@ impl JobStatus {
         Self::Cancelled,
     ];
 
-    /// The word users see.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -50,46 +43,42 @@ impl JobStatus {
     }
 }
 
-/// Whether a job takes part.
+/// What commands have made of a job.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub enum JobState {
-    /// It fires.
     #[default]
     Active,
-    /// It waits to be resumed.
     Paused,
-    /// Somebody ended it for good.
     Cancelled,
-    /// It is gone but for its history.
+    /// Only the history is left.
     Deleted,
 }
 
 impl JobState {
-    /// All of them, in the order of their stored numbers.
+    /// In the order of the stored numbers.
     pub const ALL: [Self; 4] = [Self::Active, Self::Paused, Self::Cancelled, Self::Deleted];
 }
 
-/// What a job's status is made from, and what may be done with it.
+/// The facts that determine a job's status and the allowed commands.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct JobFacts {
-    /// What was done to it.
     pub state: JobState,
-    /// Chains that a worker has an attempt of.
+    /// Runs with a running attempt.
     pub running: u32,
-    /// Chains that are fired and not over.
+    /// Active runs.
     pub live: u32,
-    /// Has it a next regular time?
+    /// True if the job has a next scheduled time.
     pub has_next: bool,
-    /// Has that time come, so that only a worker is missing? A blackout that holds the job is not a
-    /// missing worker: see [`Definition::next_start`](crate::Definition::next_start).
+    /// True if that time has come, so that only a worker is missing. False while a blackout holds
+    /// the job: see [`Definition::next_start`](crate::Definition::next_start).
     pub is_due: bool,
-    /// How its last attempt ended.
+    /// The outcome of the last attempt.
     pub last_outcome: Option<Outcome>,
 }
 
 impl JobFacts {
-    /// The status: what was done to it first, then what it does, then what it waits for, then how
-    /// it ended.
+    /// Returns the status. Commands come first, then active runs, then the next time, then the last
+    /// outcome.
     pub fn status(self) -> JobStatus {
         match self.state {
             JobState::Cancelled | JobState::Deleted => JobStatus::Cancelled,
@@ -107,27 +96,21 @@ impl JobFacts {
     }
 }
 
-/// What people can ask of a job.
+/// A command of a user to a job.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Command {
-    /// Stop until resumed.
     Pause,
-    /// Go on.
     Resume,
-    /// End for good.
     Cancel,
-    /// Try the last run again, which failed.
+    /// Retries the last run, which failed.
     Retry,
-    /// Run now, beside the schedule.
+    /// Runs the job now, in addition to its schedule.
     Trigger,
-    /// Be another.
     Update,
-    /// Be gone.
     Delete,
 }
 
 impl Command {
-    /// All of them.
     pub const ALL: [Self; 7] = [
         Self::Pause,
         Self::Resume,
@@ -138,7 +121,6 @@ impl Command {
         Self::Delete,
     ];
 
-    /// The word users see.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Pause => "pause",
@@ -152,28 +134,26 @@ impl Command {
     }
 }
 
-/// What a command does to a job that obeys it.
+/// What a command does to a job.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Effect {
-    /// What it is afterwards.
+    /// The state after the command.
     pub state: JobState,
-    /// What waits of it, for a worker or for its time, is recorded as cancelled.
+    /// True if waiting runs and delayed attempts are recorded as cancelled.
     pub withdraws: bool,
-    /// What runs of it is asked to end.
+    /// True if running attempts are asked to end.
     pub ends_running: bool,
-    /// A run of its own begins.
+    /// True if a new run starts.
     pub begins_run: bool,
 }
 
-/// A command that the job's state does not allow.
+/// A command that the job's status does not allow.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{}", self.in_words())]
 pub struct NotAllowed {
-    /// What it is.
     pub status: JobStatus,
-    /// What was asked.
     pub command: Command,
-    /// What it would apply.
+    /// The commands that the status allows.
     pub allowed: Vec<Command>,
 }
 
@@ -195,7 +175,7 @@ impl NotAllowed {
 }
 
 impl JobFacts {
-    /// What a command does to the job, if its state allows it: the one place where this is decided.
+    /// Decides what a command does to the job. This is the only place where that is decided.
     pub fn apply(self, command: Command) -> Result<Effect, NotAllowed> {
         if !self.allows(command) {
             let allowed = Command::ALL.into_iter().filter(|other| self.allows(*other)).collect();
@@ -217,7 +197,7 @@ impl JobFacts {
         })
     }
 
-    /// A run is tried again only when nothing of the job goes on: else two would.
+    /// A run is retried only if no run is active: otherwise two would be.
     fn allows(self, command: Command) -> bool {
         let status = self.status();
         let is_over = matches!(self.state, JobState::Cancelled | JobState::Deleted);
@@ -243,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_done_to_a_job_hides_what_it_does() {
+    fn commanded_state_comes_before_activity() {
         let running = JobFacts { running: 1, live: 1, has_next: true, ..JobFacts::default() };
         assert_eq!(running.status(), JobStatus::Running);
         let stopped = |state| JobFacts { state, ..running }.status();
@@ -252,14 +232,14 @@ mod tests {
     }
 
     #[test]
-    fn a_recurring_job_is_scheduled_again_after_a_failure() {
+    fn recurring_job_is_scheduled_again_after_a_failure() {
         let failed = JobFacts { last_outcome: Some(Outcome::Failed), ..JobFacts::default() };
         assert_eq!(failed.status(), JobStatus::Failed);
         assert_eq!(JobFacts { has_next: true, ..failed }.status(), JobStatus::Scheduled);
     }
 
     #[test]
-    fn a_due_job_that_no_worker_has_claimed_is_pending() {
+    fn unclaimed_due_job_is_pending() {
         let due = JobFacts { has_next: true, is_due: true, ..JobFacts::default() };
         assert_eq!(due.status(), JobStatus::Pending);
         let running = JobFacts { live: 1, running: 1, ..due };
@@ -268,7 +248,7 @@ mod tests {
         assert_eq!(paused.status(), JobStatus::Paused);
     }
 
-    /// A job in each state, of which the last run was good or failed where that makes no other.
+    /// A job in each state. Where the last outcome changes nothing, it varies.
     fn in_each_state() -> Vec<(JobFacts, &'static str)> {
         let idle = JobFacts { has_next: true, ..JobFacts::default() };
         let after = |outcome| Some(outcome);
@@ -294,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn each_pair_of_state_and_command_has_its_answer() {
+    fn each_pair_of_state_and_command_has_its_result() {
         let table: Vec<String> = in_each_state()
             .into_iter()
             .map(|(facts, name)| {
@@ -325,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_leads_where_it_says() {
+    fn command_leads_to_the_state_it_names() {
         for (facts, name) in in_each_state() {
             for command in Command::ALL {
                 let Ok(effect) = facts.apply(command) else { continue };
@@ -349,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_is_allowed() {
+    fn refusal_lists_the_allowed_commands() {
         let completed = in_each_state().swap_remove(6).0;
         assert_eq!(
             completed.apply(Command::Pause).unwrap_err().to_string(),

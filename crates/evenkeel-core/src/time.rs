@@ -1,4 +1,4 @@
-//! Moments and lengths of time, to the microsecond, the same in both databases.
+//! Timestamps and durations in microseconds, the same in both databases.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,43 +6,41 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// A moment: microseconds since 1970-01-01T00:00:00Z.
+/// Microseconds since 1970-01-01T00:00:00Z.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// The first moment a run may be scheduled for.
+    /// The earliest scheduled time.
     pub const MIN: Self = Self(0);
-    /// The last moment a run may be scheduled for: 52 bits of microseconds, in the year 2112.
+    /// The latest scheduled time: 52 bits of microseconds, in the year 2112.
     pub const MAX: Self = Self((1 << 52) - 1);
 
-    /// The moment `micros` microseconds after the epoch.
     pub const fn from_micros(micros: i64) -> Self {
         Self(micros)
     }
 
-    /// Microseconds since the epoch.
     pub const fn as_micros(self) -> i64 {
         self.0
     }
 
-    /// This moment `span` later, if runs can still be scheduled then.
+    /// Returns `None` beyond [`Timestamp::MAX`].
     pub fn checked_add(self, span: Span) -> Option<Self> {
         let micros = self.0.checked_add_unsigned(span.as_micros())?;
         (micros <= Self::MAX.0).then_some(Self(micros))
     }
 
-    /// This moment `span` later, at most [`Timestamp::MAX`].
+    /// Returns at most [`Timestamp::MAX`].
     pub fn saturating_add(self, span: Span) -> Self {
         self.checked_add(span).unwrap_or(Self::MAX)
     }
 
-    /// This moment `span` earlier, at least the epoch.
+    /// Returns at least [`Timestamp::MIN`].
     pub fn saturating_sub(self, span: Span) -> Self {
         Self(self.0.saturating_sub_unsigned(span.as_micros()).max(0))
     }
 
-    /// How long after `earlier` this is; zero if it is not after.
+    /// Returns the time since `earlier`; zero if `earlier` is later.
     pub fn since(self, earlier: Self) -> Span {
         Span::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
@@ -63,13 +61,10 @@ impl fmt::Debug for Timestamp {
     }
 }
 
-/// A text that is not a moment Evenkeel can schedule.
 #[derive(Debug, thiserror::Error)]
 pub enum TimestampError {
-    /// Not RFC 3339.
     #[error("not a time: write it like 2026-12-01T09:00:00Z")]
     Unreadable(#[source] jiff::Error),
-    /// Before 1970 or after 2112.
     #[error("outside the years 1970 to 2112")]
     OutOfRange,
 }
@@ -101,11 +96,11 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
-/// A length of time in microseconds, never negative.
+/// A duration in microseconds, never negative.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Span(u64);
 
-/// The units a span is read and written in, longest first.
+/// The units of the text form, longest first.
 const UNITS: [(&str, u64); 7] = [
     ("w", 7 * 24 * 3600 * 1_000_000),
     ("d", 24 * 3600 * 1_000_000),
@@ -117,50 +112,41 @@ const UNITS: [(&str, u64); 7] = [
 ];
 
 impl Span {
-    /// No time at all.
     pub const ZERO: Self = Self(0);
 
-    /// `micros` microseconds.
     pub const fn from_micros(micros: u64) -> Self {
         Self(micros)
     }
 
-    /// `millis` milliseconds.
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis.saturating_mul(1_000))
     }
 
-    /// `secs` seconds.
     pub const fn from_secs(secs: u64) -> Self {
         Self(secs.saturating_mul(1_000_000))
     }
 
-    /// Length in microseconds.
     pub const fn as_micros(self) -> u64 {
         self.0
     }
 
-    /// Length in whole milliseconds, rounded down.
+    /// Rounds down.
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000
     }
 
-    /// Is this no time at all?
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
 
-    /// `times` times as long, at most the longest span there is.
     pub const fn saturating_mul(self, times: u64) -> Self {
         Self(self.0.saturating_mul(times))
     }
 
-    /// Both spans one after the other, at most the longest span there is.
     pub const fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// This span less `other`, at least zero.
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
@@ -179,7 +165,7 @@ impl From<Duration> for Span {
 }
 
 impl fmt::Display for Span {
-    /// The shortest exact form: `90s` is `1m 30s`, `86400s` is `1d`.
+    /// Writes the shortest exact form: 90 s is `1m 30s`, 86,400 s is `1d`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 == 0 {
             return f.write_str("0s");
@@ -202,7 +188,6 @@ impl fmt::Debug for Span {
     }
 }
 
-/// A text that is not a length of time.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a length of time: write it like 30m, 1h 30m, 250ms or PT30M")]
 pub struct SpanError;
@@ -269,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_span_is_refused() {
+    fn invalid_spans_are_refused() {
         for text in ["", "30", "m", "-5m", "5 parsecs", "P1M", "99999999999999w", "-PT5M"] {
             assert_eq!(text.parse::<Span>(), Err(SpanError), "{text}");
         }
@@ -283,13 +268,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_span_survives_being_written_and_read(micros in 0_u64..u64::MAX / 2) {
+        fn span_reads_back_as_written(micros in 0_u64..u64::MAX / 2) {
             let span = Span::from_micros(micros);
             prop_assert_eq!(span.to_string().parse::<Span>(), Ok(span));
         }
 
         #[test]
-        fn a_timestamp_survives_being_written_and_read(micros in 0_i64..1 << 52) {
+        fn timestamp_reads_back_as_written(micros in 0_i64..1 << 52) {
             let moment = Timestamp::from_micros(micros);
             prop_assert_eq!(moment.to_string().parse::<Timestamp>().unwrap(), moment);
         }

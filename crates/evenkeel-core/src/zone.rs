@@ -1,4 +1,4 @@
-//! Time zones, as stretches of time in which clocks go evenly.
+//! Time zones as periods of constant offset.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,32 +10,31 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::time::Timestamp;
 
-/// An IANA time zone. The rules are those that were compiled in: two nodes of a cluster must agree
-/// on what a local time is.
+/// An IANA time zone. The rules are compiled in, because all nodes of a cluster must agree on local
+/// times.
 #[derive(Clone)]
 pub struct Zone(Arc<Rules>);
 
-/// What is known of a zone. All jobs of one zone share it.
+/// The rules of one zone, shared by all its jobs.
 struct Rules {
     zone: TimeZone,
-    /// Every stretch from before 1970 until after [`Timestamp::MAX`], in order, never empty. Two
-    /// neighbours have different offsets.
-    stretches: Box<[Even]>,
+    /// All periods from before 1970 until after [`Timestamp::MAX`], in order, never empty.
+    /// Neighbours have different offsets.
+    periods: Box<[ConstantOffset]>,
 }
 
-/// From `start` on, and until the next one starts, local time is `offset` seconds ahead of UTC.
+/// From `start` until the next period starts, local time is `offset` seconds ahead of UTC.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Even {
-    /// In seconds since 1970. The first one of a zone has always been.
+pub(crate) struct ConstantOffset {
+    /// In seconds since 1970. The first period of a zone has no start.
     pub start: i64,
     pub offset: i32,
 }
 
-/// A year earlier than any run: what happens at the first moment of 1970 is then like any other.
+/// One year before the earliest run, so that the first moment of 1970 is no special case.
 const EARLIEST_SECS: i64 = -366 * 86_400;
 
-/// Every zone that was asked for. Its keys are names of the bundled data, so it does not grow
-/// beyond them.
+/// Zones that were used. The keys are names of the bundled data, which bounds the size.
 static KNOWN: LazyLock<RwLock<HashMap<String, Zone>>> = LazyLock::new(RwLock::default);
 
 static UTC: LazyLock<Zone> = LazyLock::new(|| Zone(Arc::new(Rules::new(TimeZone::UTC))));
@@ -43,71 +42,67 @@ static UTC: LazyLock<Zone> = LazyLock::new(|| Zone(Arc::new(Rules::new(TimeZone:
 impl Rules {
     fn new(zone: TimeZone) -> Self {
         let earliest = jiff::Timestamp::from_second(EARLIEST_SECS).unwrap_or(jiff::Timestamp::MIN);
-        let first = Even { start: i64::MIN, offset: zone.to_offset(earliest).seconds() };
-        let mut stretches = vec![first];
+        let first = ConstantOffset { start: i64::MIN, offset: zone.to_offset(earliest).seconds() };
+        let mut periods = vec![first];
         let latest = jiff_time(Timestamp::MAX);
         for change in zone.following(earliest).take_while(|change| change.timestamp() <= latest) {
             let offset = change.offset().seconds();
-            // A transition may change no more than the zone's abbreviation: clocks go on evenly.
-            if stretches.last().is_some_and(|even| even.offset != offset) {
-                stretches.push(Even { start: change.timestamp().as_second(), offset });
+            // Some transitions change only the abbreviation of the zone, not the offset.
+            if periods.last().is_some_and(|even| even.offset != offset) {
+                periods.push(ConstantOffset { start: change.timestamp().as_second(), offset });
             }
         }
-        Self { zone, stretches: stretches.into() }
+        Self { zone, periods: periods.into() }
     }
 }
 
-/// A name that no zone has.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("not a time zone: write it like America/Toronto or UTC")]
 pub struct ZoneError;
 
-/// A stretch of time in which local time is `offset` ahead of UTC.
+/// A period in which local time is `offset` ahead of UTC.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct OffsetPeriod {
-    /// Seconds that local time is ahead of UTC.
+    /// In seconds.
     pub offset: i32,
-    /// Its first moment, if that is not long before any run's.
+    /// Long before any run for the first period.
     pub start: Timestamp,
-    /// The first moment with another offset; [`Timestamp::MAX`] if there is none.
+    /// The first moment with another offset; [`Timestamp::MAX`] if the offset never changes again.
     pub end: Timestamp,
 }
 
 /// When local clocks show a given time.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Local {
-    /// Then.
     Once(Timestamp),
-    /// They jump over it.
+    /// The clocks jump over the time.
     Never {
         /// The first moment after the jump.
         after: Timestamp,
     },
-    /// They are set back and show it again.
+    /// The clocks are set back and show the time twice.
     Twice {
-        /// Before they are.
         first: Timestamp,
-        /// After.
         last: Timestamp,
     },
 }
 
 impl OffsetPeriod {
-    /// What local clocks show at `moment`, as if it were UTC.
+    /// Returns the local time at `moment`, in microseconds as if it were UTC.
     pub fn local(self, moment: Timestamp) -> i64 {
         moment.as_micros() + i64::from(self.offset) * 1_000_000
     }
 
-    /// When local clocks of this stretch show `local`.
+    /// Returns when local clocks of this period show `local`.
     pub fn moment(self, local: i64) -> Timestamp {
         Timestamp::from_micros(local - i64::from(self.offset) * 1_000_000)
     }
 }
 
 impl Zone {
-    /// The zone called `name`, whatever its case.
+    /// Returns the zone with this name, in any case.
     pub fn get(name: &str) -> Result<Self, ZoneError> {
-        // Machines have the same zones under this name, too.
+        // Operating systems list the same zones with this prefix, too.
         let name = name.strip_prefix("posix/").unwrap_or(name);
         let zone = TimeZone::get(name).map_err(|_| ZoneError)?;
         let known = zone.iana_name().filter(|_| !zone.is_unknown()).ok_or(ZoneError)?;
@@ -120,53 +115,52 @@ impl Zone {
         Ok(all.entry(name).or_insert(zone).clone())
     }
 
-    /// Universal time.
     pub fn utc() -> Self {
         UTC.clone()
     }
 
-    /// Its IANA name.
+    /// The IANA name.
     pub fn name(&self) -> &str {
         self.0.zone.iana_name().unwrap_or("UTC")
     }
 
-    /// Is it universal time?
     pub fn is_utc(&self) -> bool {
         self.name() == "UTC"
     }
 
-    /// The stretch that `moment` lies in.
-    pub fn stretch_at(&self, moment: Timestamp) -> OffsetPeriod {
-        let stretches = self.stretches();
-        let index = self.stretch_index(moment.as_micros().div_euclid(1_000_000));
-        let moment = |even: &Even| Timestamp::from_micros(even.start.saturating_mul(1_000_000));
-        let end = stretches.get(index + 1).map_or(Timestamp::MAX, moment);
-        OffsetPeriod { offset: stretches[index].offset, start: moment(&stretches[index]), end }
+    /// Returns the period that contains `moment`.
+    pub fn offset_period_at(&self, moment: Timestamp) -> OffsetPeriod {
+        let periods = self.periods();
+        let index = self.period_index(moment.as_micros().div_euclid(1_000_000));
+        let moment =
+            |even: &ConstantOffset| Timestamp::from_micros(even.start.saturating_mul(1_000_000));
+        let end = periods.get(index + 1).map_or(Timestamp::MAX, moment);
+        OffsetPeriod { offset: periods[index].offset, start: moment(&periods[index]), end }
     }
 
-    /// All its stretches, in order; never none.
-    pub(crate) fn stretches(&self) -> &[Even] {
-        &self.0.stretches
+    /// In order, never empty.
+    pub(crate) fn periods(&self) -> &[ConstantOffset] {
+        &self.0.periods
     }
 
-    /// Which of its stretches the second `secs` after 1970 lies in.
-    pub(crate) fn stretch_index(&self, secs: i64) -> usize {
-        // The first one has always been.
-        self.0.stretches[1..].partition_point(|even| even.start <= secs)
+    /// Returns the index of the period that contains the second `secs` after 1970.
+    pub(crate) fn period_index(&self, secs: i64) -> usize {
+        // The first period has no start.
+        self.0.periods[1..].partition_point(|even| even.start <= secs)
     }
 
-    /// How far local time is ahead of UTC at `moment`, in seconds.
+    /// Returns how far local time is ahead of UTC at `moment`, in seconds.
     pub fn offset_at(&self, moment: Timestamp) -> i32 {
-        self.stretch_at(moment).offset
+        self.offset_period_at(moment).offset
     }
 
-    /// `moment` as local clocks show it, with its offset.
+    /// Writes the local time at `moment`, with its offset.
     pub fn local_text(&self, moment: Timestamp) -> String {
         let local = jiff_time(moment).to_zoned(self.0.zone.clone());
         local.strftime("%Y-%m-%dT%H:%M:%S.%6f%:z").to_string()
     }
 
-    /// When local clocks show `local`, given in microseconds as if it were UTC.
+    /// Returns when local clocks show `local`, in microseconds as if it were UTC.
     pub fn resolve(&self, local: i64) -> Local {
         let shown = |offset: jiff::tz::Offset| {
             Timestamp::from_micros(local - i64::from(offset.seconds()) * 1_000_000)
@@ -178,7 +172,7 @@ impl Zone {
         match self.0.zone.to_ambiguous_timestamp(civil).offset() {
             AmbiguousOffset::Unambiguous { offset } => Local::Once(shown(offset)),
             AmbiguousOffset::Gap { after, .. } => {
-                Local::Never { after: self.stretch_at(shown(after)).end }
+                Local::Never { after: self.offset_period_at(shown(after)).end }
             }
             AmbiguousOffset::Fold { before, after } => {
                 Local::Twice { first: shown(before), last: shown(after) }
@@ -245,19 +239,19 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_ends_when_the_clocks_are_changed() {
+    fn offset_period_ends_at_a_clock_change() {
         let berlin = Zone::get("europe/berlin").unwrap();
         assert_eq!(berlin.name(), "Europe/Berlin");
-        let winter = berlin.stretch_at(at("2026-01-15T12:00:00Z"));
+        let winter = berlin.offset_period_at(at("2026-01-15T12:00:00Z"));
         let start = at("2025-10-26T01:00:00Z");
         assert_eq!(winter, OffsetPeriod { offset: 3600, start, end: at("2026-03-29T01:00:00Z") });
-        let summer = berlin.stretch_at(winter.end);
+        let summer = berlin.offset_period_at(winter.end);
         let start = winter.end;
         assert_eq!(summer, OffsetPeriod { offset: 7200, start, end: at("2026-10-25T01:00:00Z") });
     }
 
     #[test]
-    fn a_local_time_comes_once_or_twice_or_never() {
+    fn local_time_occurs_once_twice_or_never() {
         let berlin = Zone::get("Europe/Berlin").unwrap();
         let shows = |text: &str| berlin.resolve(at(text).as_micros());
         assert_eq!(shows("2026-07-01T12:00:00Z"), Local::Once(at("2026-07-01T10:00:00Z")));
@@ -269,8 +263,8 @@ mod tests {
     }
 
     #[test]
-    fn universal_time_is_one_stretch() {
-        assert_eq!(Zone::utc().stretch_at(Timestamp::MIN).end, Timestamp::MAX);
+    fn utc_is_one_offset_period() {
+        assert_eq!(Zone::utc().offset_period_at(Timestamp::MIN).end, Timestamp::MAX);
         assert!(Zone::get("UTC").unwrap().is_utc());
     }
 
@@ -287,24 +281,24 @@ mod tests {
         }
     }
 
-    /// The search for times by the calendar rests on this: a local time is shown twice at most,
-    /// and one that is jumped over is not shown at another time.
+    /// The search for calendar times relies on this: a local time occurs at most twice, and a
+    /// skipped local time does not occur at another time.
     #[test]
     fn no_zone_changes_its_clocks_twice_within_a_few_days() {
         for name in jiff::tz::db().available() {
             let Ok(zone) = Zone::get(name.as_str()) else { continue };
-            let stretches = zone.stretches();
-            for pair in stretches[1..].windows(2) {
+            let periods = zone.periods();
+            for pair in periods[1..].windows(2) {
                 assert!(pair[1].start - pair[0].start > 5 * 86_400, "{zone}: {pair:?}");
             }
-            for pair in stretches.windows(2) {
+            for pair in periods.windows(2) {
                 assert!(pair[1].offset.abs_diff(pair[0].offset) <= 86_400, "{zone}: {pair:?}");
             }
         }
     }
 
     #[test]
-    fn what_is_no_zone_is_refused() {
+    fn unknown_zone_is_refused() {
         for name in ["Mars/Olympus", "", "Etc/Unknown", "EST5EDT4,M3.2.0,M11.1.0", "../etc/passwd"]
         {
             assert_eq!(Zone::get(name).unwrap_err(), ZoneError, "{name}");
@@ -312,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_is_stored_by_its_name() {
+    fn zone_is_stored_by_its_name() {
         let toronto = Zone::get("America/Toronto").unwrap();
         let stored = serde_json::to_string(&toronto).unwrap();
         assert_eq!(stored, "\"America/Toronto\"");

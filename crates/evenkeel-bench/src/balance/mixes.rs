@@ -120,7 +120,7 @@ impl Mix {
                 (6, "0 0 * * *", "UTC"),
                 (6, "0 * * * *", "UTC"),
             ] {
-                let cron = Cron::parse(expression)?.settled(0, true);
+                let cron = Cron::parse(expression)?.resolved(0, true);
                 let schedule = Schedule::Cron(CronSchedule { cron, max_duration: None });
                 let timezone = Zone::get(zone)?;
                 let definition = Definition { timezone, ..Definition::noop(schedule) };

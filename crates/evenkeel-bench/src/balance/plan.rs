@@ -46,9 +46,9 @@ pub fn measure_plan(
     let kinds = mix.kinds()?;
     let settings = BalanceSettings::default();
     let now = Kinds::end();
-    let Sample { jobs, rhythms, loads } = Sample::of(&kinds.jobs(count), &settings, now);
+    let Sample { jobs, profiles, loads } = Sample::of(&kinds.jobs(count), &settings, now);
     let (began, cpu) = (monotonic(), cpu_seconds());
-    let plan = plan(&settings, &jobs, &rhythms, &loads, &loads, Wanted::default(), now);
+    let plan = plan(&settings, &jobs, &profiles, &loads, &loads, Wanted::default(), now);
     let (seconds, cpu_seconds) = ((monotonic() - began).as_secs_f64(), cpu_seconds() - cpu);
     let figures = |measure| {
         [&plan.loads_before, &plan.loads_after]
@@ -70,20 +70,20 @@ pub fn measure_plan(
 /// Jobs as a store has them, and the load they are.
 struct Sample {
     jobs: Vec<Placement>,
-    rhythms: HashMap<LoadProfileKey, LoadProfile>,
+    profiles: HashMap<LoadProfileKey, LoadProfile>,
     loads: Loads,
 }
 
 impl Sample {
     fn of(made: &[Made<'_>], settings: &BalanceSettings, now: Timestamp) -> Self {
         let mut jobs = Vec::with_capacity(made.len());
-        let mut rhythms = HashMap::new();
+        let mut profiles = HashMap::new();
         let mut counts: HashMap<LoadProfileKey, (u64, Span)> = HashMap::new();
         for (number, job) in made.iter().enumerate() {
             let Some((next_at, last_fired_at)) = times(job, now) else { continue };
-            let Some(rhythm) = LoadProfile::of(job.definition, next_at) else { continue };
-            let key = LoadProfileKey::of(&rhythm.text());
-            rhythms.entry(key).or_insert(rhythm);
+            let Some(profile) = LoadProfile::of(job.definition, next_at) else { continue };
+            let key = LoadProfileKey::of(&profile.text());
+            profiles.entry(key).or_insert(profile);
             let count = counts.entry(key).or_default();
             *count = (count.0 + 1, count.1.saturating_add(job.cost));
             jobs.push(Placement {
@@ -94,15 +94,15 @@ impl Sample {
                 last_fired_at,
                 placed_at: job.at,
                 is_live: false,
-                rhythm: Some(key),
+                profile: Some(key),
                 cost: job.cost,
             });
         }
         let mut loads = Loads::new(Horizon::new(settings, now));
         for (key, (jobs, cost)) in counts {
-            loads.add(&rhythms[&key], jobs, cost);
+            loads.add(&profiles[&key], jobs, cost);
         }
-        Self { jobs, rhythms, loads }
+        Self { jobs, profiles, loads }
     }
 }
 

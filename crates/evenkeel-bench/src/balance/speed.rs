@@ -77,9 +77,9 @@ impl Sample {
                 first_time(&settings, black_box(to_place(&job)), &loads, &loads, NodeTurn::ALONE);
             let placed = monotonic();
             nanos.push(nanos_of(placed - began).saturating_sub(empty));
-            if let Some(rhythm) = time.and_then(|time| LoadProfile::of(definition, time)) {
+            if let Some(profile) = time.and_then(|time| LoadProfile::of(definition, time)) {
                 let began = monotonic();
-                loads.add(&rhythm, 1, job.cost);
+                loads.add(&profile, 1, job.cost);
                 counting.push(nanos_of(monotonic() - began).saturating_sub(empty));
             }
         }

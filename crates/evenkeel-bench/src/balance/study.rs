@@ -100,7 +100,7 @@ pub struct Plan {
 }
 
 struct Count {
-    rhythm: LoadProfile,
+    profile: LoadProfile,
     jobs: u64,
     cost: Span,
 }
@@ -119,7 +119,7 @@ impl Plan {
         if self.loads.horizon() != horizon {
             self.loads = Loads::new(horizon);
             for count in self.counts.values().chain(&self.clocks) {
-                self.loads.add(&count.rhythm, count.jobs, count.cost);
+                self.loads.add(&count.profile, count.jobs, count.cost);
             }
         }
         &self.loads
@@ -134,21 +134,21 @@ impl Plan {
 
     /// Counts a job that has its first time then.
     pub fn count(&mut self, job: &Made<'_>, time: Timestamp, at_once: bool) {
-        let Some(rhythm) = LoadProfile::of(job.definition, time) else { return };
+        let Some(profile) = LoadProfile::of(job.definition, time) else { return };
         if at_once {
-            self.loads.add(&rhythm, 1, job.cost);
+            self.loads.add(&profile, 1, job.cost);
         }
-        self.each.push((rhythm.clone(), job.cost));
-        let count = match rhythm.recurrence {
+        self.each.push((profile.clone(), job.cost));
+        let count = match profile.recurrence {
             Recurrence::Every { every, phase } => self
                 .counts
                 .entry((every, phase))
-                .or_insert_with(|| Count { rhythm, jobs: 0, cost: Span::ZERO }),
+                .or_insert_with(|| Count { profile, jobs: 0, cost: Span::ZERO }),
             _ => {
-                let known = self.clocks.iter().position(|count| count.rhythm == rhythm);
+                let known = self.clocks.iter().position(|count| count.profile == profile);
                 let index = known.unwrap_or(self.clocks.len());
                 if known.is_none() {
-                    self.clocks.push(Count { rhythm, jobs: 0, cost: Span::ZERO });
+                    self.clocks.push(Count { profile, jobs: 0, cost: Span::ZERO });
                 }
                 &mut self.clocks[index]
             }
@@ -187,8 +187,8 @@ pub fn compare(mix: Mix, count: u64) -> anyhow::Result<Vec<Outcome>> {
         let plan = placed(&jobs, way);
         // One by one, so that the heaviest of each slot is known.
         let mut loads = Loads::new(Horizon::new(&plan.settings, Kinds::end()));
-        for (rhythm, cost) in &plan.each {
-            loads.add(rhythm, 1, *cost);
+        for (profile, cost) in &plan.each {
+            loads.add(profile, 1, *cost);
         }
         let of = |measure| Figures::from(loads.spread(measure, Granularity::Slot));
         Outcome { mix, jobs: count, way, runs: of(Measure::Runs), cost: of(Measure::Cost) }

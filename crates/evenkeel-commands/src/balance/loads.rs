@@ -153,7 +153,8 @@ impl Balance {
         let profiles = Arc::new(LoadProfiles::read(&*self.store).await?);
         let turn = self.turn().await?;
         let horizon = Horizon::new(&self.settings, now);
-        let (to_sum, pending_tenants) = (Arc::clone(&profiles), self.inner().tenants_with_placements());
+        let (to_sum, pending_tenants) =
+            (Arc::clone(&profiles), self.inner().tenants_with_placements());
         let (all, own) = summed_up(move || {
             let all = Arc::new(to_sum.loads(horizon));
             let only = to_sum.only_tenant();
@@ -183,7 +184,10 @@ impl Balance {
     fn log_read(&self, profiles: &LoadProfiles, all: &Loads) {
         let unreadable = profiles.unreadable();
         if unreadable > 0 {
-            tracing::warn!(jobs.count = unreadable, "ignoring jobs whose load profile cannot be read");
+            tracing::warn!(
+                jobs.count = unreadable,
+                "ignoring jobs whose load profile cannot be read"
+            );
         }
         let is_first = !self.cache.was_read.swap(true, Ordering::Relaxed);
         let (jobs, score) = (all.jobs(), || all.spread(Measure::Runs, Granularity::Slot).score);

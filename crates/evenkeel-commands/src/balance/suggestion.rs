@@ -72,7 +72,8 @@ impl Balancing {
         let Some(permit) = self.try_planning_permit() else { return Ok(bounds(&spread, slot)) };
         let plan = self.plan(scope, &PlanOptions::default(), permit, now).await?;
         let words = of_plan(&plan);
-        let cached = Suggestion { at: now, jobs: loads.jobs(), score: spread.score, words: words.clone() };
+        let cached =
+            Suggestion { at: now, jobs: loads.jobs(), score: spread.score, words: words.clone() };
         self.suggestions.keep(scope.tenant, cached);
         Ok(words)
     }

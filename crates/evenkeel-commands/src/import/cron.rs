@@ -1,4 +1,4 @@
-//! Cron expressions that an interval says as well, and those that it can't.
+//! Converts cron expressions to intervals where both mean the same.
 
 use evenkeel_core::schedule::{Cron, Dst};
 use evenkeel_core::{Schedule, Span, Timestamp, Zone};
@@ -6,75 +6,81 @@ use evenkeel_core::{Schedule, Span, Timestamp, Zone};
 use super::Disposition;
 use crate::read::read_cron;
 
-/// When something runs here that ran by a cron expression elsewhere.
+/// The schedule that replaces a cron expression.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Converted {
-    /// Every so often; from the expression's own next time on, unless it is as good as any.
-    Interval { every: Span, anchor: Option<Timestamp> },
-    /// As before, by the clocks of a zone.
-    Cron { expression: String, zone: Zone, why: WhyCron },
+    /// An interval, anchored at the next time of the expression unless the phase is arbitrary.
+    Interval {
+        every: Span,
+        anchor: Option<Timestamp>,
+    },
+    Cron {
+        expression: String,
+        zone: Zone,
+        why: KeptBecause,
+    },
 }
 
-/// Why an expression stays one.
+/// Why a cron expression is kept.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum WhyCron {
-    /// Its times are not always equally far apart.
+pub(super) enum KeptBecause {
+    /// The distances between its times differ.
     Uneven,
-    /// They are not when the clocks of its zone are changed.
+    /// The distances differ at clock changes of the zone.
     Zone,
 }
 
 impl Converted {
-    pub(super) fn fate(&self) -> Disposition {
+    pub(super) fn disposition(&self) -> Disposition {
         match self {
             Self::Interval { .. } => Disposition::Interval,
             Self::Cron { .. } => Disposition::Cron,
         }
     }
 
-    /// Why, for programs and for people.
+    /// Returns a reason code and a sentence.
     pub(super) fn reason(&self) -> (&'static str, String) {
         match self {
             Self::Interval { .. } => ("converted", "its times are always equally far apart".into()),
-            Self::Cron { why: WhyCron::Uneven, .. } => {
+            Self::Cron { why: KeptBecause::Uneven, .. } => {
                 ("not_even", "its times are not always equally far apart".into())
             }
-            Self::Cron { why: WhyCron::Zone, zone, .. } => {
+            Self::Cron { why: KeptBecause::Zone, zone, .. } => {
                 ("zone", format!("an interval would not follow the clocks of {zone}"))
             }
         }
     }
 }
 
-/// Reads an expression, which may name its zone (`CRON_TZ=America/Toronto 0 9 * * *`), and says
-/// what it becomes. The message says why it can't be read.
+/// Converts an expression, which may name its zone (`CRON_TZ=America/Toronto 0 9 * * *`). The error
+/// says why it cannot be read.
 pub(super) fn convert(text: &str, zone: &Zone, now: Timestamp) -> Result<Converted, String> {
     let (zone, expression) = zone_of(text.trim(), zone)?;
-    let said = read_cron(expression).map_err(|misread| misread.of("", expression).message)?;
-    match said.schedule {
-        // `@every 30m`, which counts from whenever its server was started.
+    let parsed = read_cron(expression).map_err(|error| error.of("", expression).message)?;
+    match parsed.schedule {
+        // `@every 30m` counts from the start of the old server, so any phase will do.
         Schedule::Interval(interval) => {
             Ok(Converted::Interval { every: interval.every(), anchor: None })
         }
-        Schedule::Cron(by) => Ok(decided(&by.cron, zone, now)),
+        Schedule::Cron(by) => Ok(convert_cron(&by.cron, zone, now)),
         _ => Err("is no cron expression".into()),
     }
 }
 
-fn decided(cron: &Cron, zone: Zone, now: Timestamp) -> Converted {
+fn convert_cron(cron: &Cron, zone: Zone, now: Timestamp) -> Converted {
     let stays =
         |why| Converted::Cron { expression: cron.expression().into(), zone: zone.clone(), why };
-    let Some(every) = cron.even_span() else { return stays(WhyCron::Uneven) };
+    let Some(every) = cron.even_span() else { return stays(KeptBecause::Uneven) };
     if !is_even_in(&zone, cron, every, now) {
-        return stays(WhyCron::Zone);
+        return stays(KeptBecause::Zone);
     }
     Converted::Interval { every, anchor: cron.next_after(now, &zone, Dst::default()) }
 }
 
-/// Are its times equally far apart whenever the clocks are changed from `now` on?
+/// True if the distance between times stays the same at all clock changes from `now` on.
 ///
-/// What names a time of day follows the clocks, whatever they will be told to show. A rhythm is kept
-/// through their changes, if these are whole times of it.
+/// A time of day follows the clocks. A regular expression keeps its distance if the clock changes
+/// are multiples of it.
 fn is_even_in(zone: &Zone, cron: &Cron, every: Span, now: Timestamp) -> bool {
     if zone.is_utc() {
         return true;
@@ -83,9 +89,9 @@ fn is_even_in(zone: &Zone, cron: &Cron, every: Span, now: Timestamp) -> bool {
     if !cron.keeps_rhythm() || 3600 % secs != 0 {
         return false;
     }
-    let mut stretch = zone.stretch_at(now);
+    let mut stretch = zone.offset_period_at(now);
     while stretch.end < Timestamp::MAX {
-        let next = zone.stretch_at(stretch.end);
+        let next = zone.offset_period_at(stretch.end);
         if u64::from(next.offset.abs_diff(stretch.offset)) % secs != 0 {
             return false;
         }
@@ -94,7 +100,7 @@ fn is_even_in(zone: &Zone, cron: &Cron, every: Span, now: Timestamp) -> bool {
     true
 }
 
-/// The zone that an expression names, if it does, and the rest of it.
+/// Splits the zone off an expression.
 fn zone_of<'a>(text: &'a str, otherwise: &Zone) -> Result<(Zone, &'a str), String> {
     let named = text.strip_prefix("CRON_TZ=").or_else(|| text.strip_prefix("TZ="));
     let Some(named) = named else { return Ok((otherwise.clone(), text)) };
@@ -118,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_three_of_the_document_become_intervals_at_their_own_next_time() {
+    fn expressions_of_the_document_become_anchored_intervals() {
         for (text, minutes, anchor) in [
             ("0 * * * *", 60, "2026-11-15T14:00:00Z"),
             ("0 0 * * *", 1440, "2026-11-16T00:00:00Z"),
@@ -131,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_clocks_of_a_zone_stays_cron() {
+    fn expressions_that_follow_a_zone_stay_cron() {
         for (text, zone) in [
             ("0 0 * * *", "America/Toronto"),
             ("CRON_TZ=America/Toronto 0 0 * * *", "UTC"),
@@ -142,13 +148,13 @@ mod tests {
             let Converted::Cron { why, expression, .. } = converted(text, zone) else {
                 panic!("{text} in {zone}")
             };
-            assert_eq!(why, WhyCron::Zone, "{text} in {zone}");
+            assert_eq!(why, KeptBecause::Zone, "{text} in {zone}");
             assert!(!expression.contains("TZ="), "{expression}");
         }
     }
 
     #[test]
-    fn a_rhythm_that_changes_of_the_clocks_do_not_break_is_an_interval_anywhere() {
+    fn regular_expressions_become_intervals_in_every_zone() {
         for (text, zone) in [
             ("*/15 * * * *", "Europe/Berlin"),
             ("0 * * * *", "Europe/Berlin"),
@@ -164,13 +170,13 @@ mod tests {
     }
 
     #[test]
-    fn a_rhythm_without_a_phase_is_given_none() {
+    fn every_expressions_have_no_anchor() {
         let every = Span::from_secs(5400);
         assert_eq!(converted("@every 1h30m", "UTC"), Converted::Interval { every, anchor: None });
     }
 
     #[test]
-    fn what_no_clock_ever_shows_and_what_is_no_expression_is_told() {
+    fn impossible_and_unreadable_expressions_are_refused() {
         for text in
             ["0 0 30 2 *", "0 9 * *", "09:30", "", "hourly", "CRON_TZ=Mars/Olympus 0 9 * * *"]
         {
@@ -179,10 +185,9 @@ mod tests {
     }
 
     proptest! {
-        /// The interval fires when the expression would have, through every change of the clocks
-        /// of the coming year.
+        /// The interval fires when the expression would, at every clock change of the next year.
         #[test]
-        fn an_interval_means_what_its_expression_meant(
+        fn converted_intervals_fire_when_the_expression_would(
             minute in "(\\*|[0-9]|[1-5][0-9]|\\*/(2|3|4|5|6|10|12|15|20|30|40|45)|0,30|5,25,45)",
             hour in "(\\*|[0-9]|1[0-9]|\\*/(2|3|4|5|6|8|12)|0,12|1,9,17)",
             zone in prop::sample::select(vec![

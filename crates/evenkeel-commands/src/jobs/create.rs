@@ -1,8 +1,8 @@
-//! Single creates, many of which share a transaction.
+//! Creates single jobs. Concurrent requests share a transaction.
 //!
-//! Whoever comes while nothing is under way is served at once. Whoever comes meanwhile waits for
-//! that to end and goes with all others that came: under load a commit serves many, and nobody
-//! waits for company.
+//! A request that arrives while no transaction runs is processed at once. Requests that arrive
+//! during a transaction are combined in the next one. So under load one commit serves many
+//! requests, and no request waits for others to arrive.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,48 +14,45 @@ use evenkeel_store::{
 };
 use tokio::sync::oneshot;
 
-use super::change::{announce, no_time_left};
-use super::tell::tell_at;
-use crate::balance::{Balance, Occasion, Placing};
+use super::publish::publish_at;
+use super::trigger::{announce, no_time_left};
+use crate::balance::{Balance, PlacementReason, Placing};
 use crate::{CommandError, JobSpec};
 
-/// Jobs in one transaction at most: more would keep the first ones waiting.
-const TOGETHER_MAX: usize = 500;
+/// The largest number of jobs in a transaction: more would delay the first requests.
+const BATCH_MAX: usize = 500;
 
-/// A job that was asked for.
+/// A created or existing job.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Made {
-    /// As it is now.
+pub struct CreatedJob {
     pub job: Job,
-    /// The moment of that.
+    /// The time at which the job had this state.
     pub now: Timestamp,
-    /// It was there already; `None` if nobody wanted that looked at.
+    /// True if the job existed already; `None` without a deduplication key.
     pub deduplicated: Option<bool>,
 }
 
-/// What whoever waits is told.
-type Answer = Result<Made, CommandError>;
+type CreateAnswer = Result<CreatedJob, CommandError>;
 
-/// Somebody who waits for a job.
-struct Wish {
+/// A request that waits for its transaction.
+struct CreateRequest {
     scope: Scope,
     spec: JobSpec,
-    reply: oneshot::Sender<Answer>,
+    reply: oneshot::Sender<CreateAnswer>,
 }
 
 #[derive(Default)]
-struct Waiting {
-    wishes: VecDeque<Wish>,
-    /// Somebody serves them, until there are none.
-    is_served: bool,
+struct Pending {
+    requests: VecDeque<CreateRequest>,
+    /// True while a task processes the requests.
+    has_task: bool,
 }
 
-/// Creates jobs one by one, together.
 pub(super) struct Creator {
     store: Arc<dyn Store>,
     chance: Arc<dyn Chance>,
     balance: Arc<Balance>,
-    waiting: Mutex<Waiting>,
+    pending: Mutex<Pending>,
 }
 
 impl Creator {
@@ -64,66 +61,71 @@ impl Creator {
         chance: Arc<dyn Chance>,
         balance: Arc<Balance>,
     ) -> Self {
-        Self { store, chance, balance, waiting: Mutex::default() }
+        Self { store, chance, balance, pending: Mutex::default() }
     }
 
-    /// Creates a job. Once asked for, it is created even if nobody waits for the answer.
-    pub(super) async fn create(self: &Arc<Self>, scope: &Scope, spec: JobSpec) -> Answer {
+    /// Creates a job. It is created even if the caller stops waiting.
+    pub(super) async fn create(self: &Arc<Self>, scope: &Scope, spec: JobSpec) -> CreateAnswer {
         let (reply, answer) = oneshot::channel();
         let is_first = {
-            let mut waiting = self.lock();
-            waiting.wishes.push_back(Wish { scope: *scope, spec, reply });
-            !std::mem::replace(&mut waiting.is_served, true)
+            let mut pending = self.lock();
+            pending.requests.push_back(CreateRequest { scope: *scope, spec, reply });
+            !std::mem::replace(&mut pending.has_task, true)
         };
         if is_first {
-            // In a task of its own: whoever came first may go away while the others wait.
-            tokio::spawn(Arc::clone(self).serve());
+            // In a task of its own, because the first caller may stop waiting while others still
+            // wait.
+            tokio::spawn(Arc::clone(self).process());
         }
-        answer.await.unwrap_or_else(|_| Err(given_up("the server gave it up").into()))
+        answer.await.unwrap_or_else(|_| {
+            Err(unavailable("the server stopped processing the request").into())
+        })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn serve(self: Arc<Self>) {
-        let _guard = Serving(&self);
+    async fn process(self: Arc<Self>) {
+        let _guard = ResetOnPanic(&self);
         loop {
-            let mut wishes: Vec<Wish> = {
-                let mut waiting = self.lock();
-                let count = waiting.wishes.len().min(TOGETHER_MAX);
-                // In the same breath: whoever comes later must find that nobody serves.
-                waiting.is_served = count > 0;
-                waiting.wishes.drain(..count).collect()
+            let mut requests: Vec<CreateRequest> = {
+                let mut pending = self.lock();
+                let count = pending.requests.len().min(BATCH_MAX);
+                // Under the same lock, so that a later request sees that no task is running.
+                pending.has_task = count > 0;
+                pending.requests.drain(..count).collect()
             };
-            if wishes.is_empty() {
+            if requests.is_empty() {
                 return;
             }
-            wishes.sort_by_key(|wish| wish.scope.tenant);
-            while let Some(tenant) = wishes.last().map(|wish| wish.scope.tenant) {
-                let first = wishes.partition_point(|wish| wish.scope.tenant < tenant);
-                self.make(wishes.split_off(first)).await;
+            requests.sort_by_key(|request| request.scope.tenant);
+            while let Some(tenant) = requests.last().map(|request| request.scope.tenant) {
+                let first = requests.partition_point(|request| request.scope.tenant < tenant);
+                self.create_batch(requests.split_off(first)).await;
             }
         }
     }
 
-    /// Creates jobs of one tenant and tells each who waits for it.
-    async fn make(&self, wishes: Vec<Wish>) {
-        let Some(scope) = wishes.first().map(|wish| wish.scope) else { return };
+    /// Creates jobs of one tenant and answers each request.
+    async fn create_batch(&self, requests: Vec<CreateRequest>) {
+        let Some(scope) = requests.first().map(|request| request.scope) else { return };
         let (now, mut placing) = match self.begin(&scope).await {
-            Ok((now, placing)) => (now, placing.in_bulk(wishes.len() > 1)),
-            Err(error) => return refuse_all(wishes.into_iter().map(|wish| wish.reply), &error),
+            Ok((now, placing)) => (now, placing.in_bulk(requests.len() > 1)),
+            Err(error) => {
+                return refuse_all(requests.into_iter().map(|request| request.reply), &error);
+            }
         };
         let (mut jobs, mut replies) = (Vec::new(), Vec::new());
-        for wish in wishes {
+        for request in requests {
             let id = JobId::new(now, self.chance.ten_bytes());
-            match settled(wish.spec, id, now, |job, after| placing.first(id, job, after)) {
+            match prepare_job(request.spec, id, now, |job, after| placing.first(id, job, after)) {
                 Ok(job) => {
                     jobs.push(job);
-                    replies.push(wish.reply);
+                    replies.push(request.reply);
                 }
-                // Whoever is gone needs no answer, here and below.
-                Err(error) => drop(wish.reply.send(Err(error))),
+                // The caller may have stopped waiting, here and below.
+                Err(error) => drop(request.reply.send(Err(error))),
             }
         }
         if jobs.is_empty() {
@@ -132,15 +134,15 @@ impl Creator {
         match self.store.register(&scope, jobs.clone(), Now::At(now)).await {
             Ok(answers) => {
                 for ((job, reply), answer) in jobs.into_iter().zip(replies).zip(answers) {
-                    let made = self.made(&scope, job, answer, now).await;
-                    self.reply(&scope, reply, made, now, &mut placing);
+                    let created = self.created(&scope, job, answer, now).await;
+                    self.reply(&scope, reply, created, now, &mut placing);
                 }
             }
-            // One of them may have spoilt it for the others.
+            // A single job may have failed the whole transaction: create them one by one.
             Err(error) if !error.is_outage() && jobs.len() > 1 => {
                 for (job, reply) in jobs.into_iter().zip(replies) {
-                    let made = self.make_alone(&scope, job, now).await;
-                    self.reply(&scope, reply, made, now, &mut placing);
+                    let created = self.create_alone(&scope, job, now).await;
+                    self.reply(&scope, reply, created, now, &mut placing);
                 }
             }
             Err(error) => refuse_all(replies.into_iter(), &error),
@@ -150,89 +152,90 @@ impl Creator {
 
     async fn begin(&self, scope: &Scope) -> Result<(Timestamp, Placing), StoreError> {
         let now = self.store.now().await?;
-        Ok((now, self.balance.placing(scope, now, Occasion::New).await?))
+        Ok((now, self.balance.placing(scope, now, PlacementReason::New).await?))
     }
 
     fn reply(
         &self,
         scope: &Scope,
-        reply: oneshot::Sender<Answer>,
-        made: Answer,
+        reply: oneshot::Sender<CreateAnswer>,
+        created: CreateAnswer,
         now: Timestamp,
         placing: &mut Placing,
     ) {
-        let is_new = |made: &&Made| made.deduplicated != Some(true);
-        let id = made.as_ref().ok().filter(is_new).map(|made| made.job.id);
-        id.into_iter().for_each(|id| placing.keep(id));
-        tell_at(&*self.store, scope, EventKind::JobCreated, id.into_iter(), now);
-        let _ = reply.send(made);
+        let is_new = |created: &&CreatedJob| created.deduplicated != Some(true);
+        let id = created.as_ref().ok().filter(is_new).map(|created| created.job.id);
+        id.into_iter().for_each(|id| placing.confirm(id));
+        publish_at(&*self.store, scope, EventKind::JobCreated, id.into_iter(), now);
+        let _ = reply.send(created);
     }
 
-    async fn make_alone(&self, scope: &Scope, job: NewJob, now: Timestamp) -> Answer {
+    async fn create_alone(&self, scope: &Scope, job: NewJob, now: Timestamp) -> CreateAnswer {
         let answers = self.store.register(scope, vec![job.clone()], Now::At(now)).await?;
         match answers.into_iter().next() {
-            Some(answer) => self.made(scope, job, answer, now).await,
-            None => Err(given_up("the store gave no answer").into()),
+            Some(answer) => self.created(scope, job, answer, now).await,
+            None => Err(unavailable("the store returned no result").into()),
         }
     }
 
-    /// The job as it is in the store now that it was registered at `now`: nothing has become of a new
-    /// one, so nobody needs to look. One that is there already is looked at; should it be gone by then,
-    /// the other is registered after all.
-    async fn made(
+    /// Returns the job after it was registered at `now`. A new job need not be read back. An
+    /// existing job is read; if it was deleted meanwhile, the new job is registered again.
+    async fn created(
         &self,
         scope: &Scope,
         job: NewJob,
         mut answer: Registered,
         now: Timestamp,
-    ) -> Answer {
+    ) -> CreateAnswer {
         for _ in 0..TRIES {
             match answer {
                 Registered::Created { no, number } => {
                     let deduplicated = job.about.dedup.is_some().then_some(false);
                     let job = new_job(job, (no, number), scope.tenant, now);
-                    return Ok(Made { job, now, deduplicated });
+                    return Ok(CreatedJob { job, now, deduplicated });
                 }
                 Registered::NameTaken(id) => return Err(CommandError::NameTaken { id }),
                 Registered::Duplicate(id) => {
                     if let Some((job, now)) = self.store.get_with_now(scope, id).await? {
                         metrics::counter!("evenkeel_deduplicated_total").increment(1);
-                        return Ok(Made { job, now, deduplicated: Some(true) });
+                        return Ok(CreatedJob { job, now, deduplicated: Some(true) });
                     }
                 }
             }
             let again = self.store.register(scope, vec![job.clone()], Now::At(now)).await?;
-            answer =
-                again.into_iter().next().ok_or_else(|| given_up("the store gave no answer"))?;
+            answer = again
+                .into_iter()
+                .next()
+                .ok_or_else(|| unavailable("the store returned no result"))?;
         }
-        Err(given_up("others with its dedup_key came and went").into())
+        Err(unavailable("jobs with the same dedup_key kept appearing and disappearing").into())
     }
 }
 
-/// So often a job is registered because the one in its place was gone when it was looked at.
+/// The number of tries to register a job if the duplicate keeps disappearing.
 pub(super) const TRIES: usize = 5;
 
-/// If serving ends by a panic, whoever waits is told, and the next one begins anew.
-struct Serving<'a>(&'a Creator);
+/// Drops all waiting requests if the task panics, so that their callers get an error and the next
+/// request starts a new task.
+struct ResetOnPanic<'a>(&'a Creator);
 
-impl Drop for Serving<'_> {
+impl Drop for ResetOnPanic<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            *self.0.lock() = Waiting::default();
+            *self.0.lock() = Pending::default();
         }
     }
 }
 
-/// A job that is to be created under `id` at `now`, with the first time after that, as `choose`
-/// says.
-pub(crate) fn settled(
+/// Prepares a new job with the id `id` and the first time after `now` that `choose` returns.
+pub(crate) fn prepare_job(
     spec: JobSpec,
     id: JobId,
     now: Timestamp,
     choose: impl FnOnce(&Definition, Timestamp) -> Option<Timestamp>,
 ) -> Result<NewJob, CommandError> {
     let JobSpec { about, definition, exact, .. } = spec;
-    let schedule = definition.schedule.settled(id, now, exact);
+    let schedule = definition.schedule.resolved(id, now, exact);
     let definition = Definition { schedule, ..definition };
     match choose(&definition, now) {
         Some(next_at) => Ok(NewJob { id, about, definition, next_at: Some(next_at) }),
@@ -278,12 +281,12 @@ pub(crate) fn new_job(
     }
 }
 
-fn refuse_all(replies: impl Iterator<Item = oneshot::Sender<Answer>>, error: &StoreError) {
+fn refuse_all(replies: impl Iterator<Item = oneshot::Sender<CreateAnswer>>, error: &StoreError) {
     for reply in replies {
         let _ = reply.send(Err(error.for_another().into()));
     }
 }
 
-fn given_up(why: &str) -> StoreError {
+fn unavailable(why: &str) -> StoreError {
     StoreError::Unavailable(why.into())
 }

@@ -1,51 +1,51 @@
-//! What of a document differs from what is shown.
+//! Finds the fields of a document that differ from what the client saw.
 
 use serde_json::{Map, Value};
 
-use super::Manner;
+use super::EditMode;
 use crate::Fault;
 use crate::read::is_set_by_the_server;
 
-/// The fields of `sent` that are no longer what was `seen`, with what they are to be; null takes
-/// away.
+/// Returns the fields of `sent` that differ from `seen`, with their new values; null removes a
+/// field.
 pub(super) fn difference(
     sent: &Map<String, Value>,
     seen: &Map<String, Value>,
-    manner: Manner,
+    mode: EditMode,
 ) -> Result<Map<String, Value>, Vec<Fault>> {
     let mut changed = Map::new();
     let mut faults = Vec::new();
     for (field, value) in sent {
         let before = seen.get(field);
-        let value = match (manner, before) {
-            // A schedule of another kind is another one.
-            (Manner::Patch, Some(before))
-                if field == "schedule" && is_other(before, value, "kind") =>
+        let value = match (mode, before) {
+            // A schedule of another kind replaces the old one.
+            (EditMode::Patch, Some(before))
+                if field == "schedule" && has_other(before, value, "kind") =>
             {
                 value.clone()
             }
-            // What is done otherwise has nothing of what was done before.
-            (Manner::Patch, Some(before))
-                if field == "on_failure" && is_other(before, value, "action") =>
+            // Another action keeps no settings of the old action.
+            (EditMode::Patch, Some(before))
+                if field == "on_failure" && has_other(before, value, "action") =>
             {
                 value.clone()
             }
-            (Manner::Patch, Some(before)) => patched(before, value),
+            (EditMode::Patch, Some(before)) => patched(before, value),
             _ => value.clone(),
         };
         if before.is_some_and(|before| same(before, &value)) {
             continue;
         }
-        match (is_set_by_the_server(field), manner) {
+        match (is_set_by_the_server(field), mode) {
             (false, _) => drop(changed.insert(field.clone(), value)),
-            (true, Manner::Put) => {}
-            (true, Manner::Patch) => {
+            (true, EditMode::Put) => {}
+            (true, EditMode::Patch) => {
                 let message = "is set by the server and can't be changed; leave it out";
                 faults.push(Fault::new(field, message));
             }
         }
     }
-    // A number and its unit belong together: said beside a new number, the same unit counts.
+    // A number and its unit belong together: an unchanged unit beside a new number counts.
     if changed.contains_key("interval_minutes")
         && let Some(unit) = sent.get("interval_type").filter(|unit| !unit.is_null())
     {
@@ -54,12 +54,12 @@ pub(super) fn difference(
     if faults.is_empty() { Ok(changed) } else { Err(faults) }
 }
 
-fn is_other(before: &Value, change: &Value, name: &str) -> bool {
-    let said = change.get(name);
-    change.is_null() || said.is_some() && said != before.get(name)
+fn has_other(before: &Value, change: &Value, name: &str) -> bool {
+    let new = change.get(name);
+    change.is_null() || new.is_some() && new != before.get(name)
 }
 
-/// An object with the changes of another laid over it.
+/// Applies a change to an object as RFC 7396 does.
 fn patched(before: &Value, change: &Value) -> Value {
     match (before, change) {
         (Value::Object(before), Value::Object(change)) => {
@@ -81,11 +81,11 @@ fn patched(before: &Value, change: &Value) -> Value {
     }
 }
 
-/// The same JSON, however its numbers are written.
+/// Compares JSON values; 5 equals 5.0.
 fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(a), Value::Number(b)) => {
-            // Two whole numbers are compared as such: as fractions, large ones would be alike.
+            // Whole numbers are compared exactly: as floats, large ones would be equal.
             a == b || (a.is_f64() != b.is_f64() && a.as_f64() == b.as_f64())
         }
         (Value::Array(a), Value::Array(b)) => {
@@ -105,20 +105,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_jobs_own_schedule_is_another_one_if_its_kind_is() {
+    fn another_kind_replaces_only_the_schedule_of_the_job() {
         let schedule = json!({"kind": "interval", "every": "30m"});
         let seen = json!({"schedule": schedule, "payload": {"schedule": schedule}});
         let other = json!({"kind": "cron"});
         let sent = json!({"schedule": other, "payload": {"schedule": other}});
         let (Value::Object(sent), Value::Object(seen)) = (sent, seen) else { unreachable!() };
-        let changed = difference(&sent, &seen, Manner::Patch).unwrap();
+        let changed = difference(&sent, &seen, EditMode::Patch).unwrap();
         assert_eq!(changed["schedule"], json!({"kind": "cron"}));
         let merged = json!({"schedule": {"kind": "cron", "every": "30m"}});
         assert_eq!(changed["payload"], merged);
     }
 
     #[test]
-    fn numbers_are_the_same_however_they_are_written_and_no_others() {
+    fn equal_numbers_of_different_notation_are_the_same() {
         assert!(same(&json!(5), &json!(5.0)));
         assert!(!same(
             &json!(1_234_567_890_123_456_789_u64),

@@ -1,11 +1,11 @@
-//! Changes laid over the document of a job.
+//! Lays a change over the document of a job.
 
 use evenkeel_core::Schedule;
 use serde_json::{Map, Value};
 
 use crate::Fault;
 
-/// Fields that say when a job runs; each of them takes the place of what was said before.
+/// Fields of the schedule. Each replaces the former schedule.
 pub(super) const SCHEDULE_FIELDS: [&str; 10] = [
     "schedule",
     "interval_minutes",
@@ -19,10 +19,8 @@ pub(super) const SCHEDULE_FIELDS: [&str; 10] = [
     "cooldown_duration",
 ];
 
-/// The three names of a cron expression.
 const CRON_FIELDS: [&str; 3] = ["cron_expression", "cron_schedule", "schedule_time"];
 
-/// How a job is tried again.
 pub(super) const RETRY_FIELDS: [&str; 8] = [
     "retry_policy",
     "max_retries",
@@ -34,14 +32,14 @@ pub(super) const RETRY_FIELDS: [&str; 8] = [
     "retry_jitter_percent",
 ];
 
-/// The document `base` with the changes; `seen` is what the job was shown as.
+/// Applies the changes to `base`; `seen` is what the client saw.
 pub(super) fn overlay(
     mut base: Map<String, Value>,
     changed: &Map<String, Value>,
     seen: &Map<String, Value>,
 ) -> Result<Map<String, Value>, Vec<Fault>> {
     let mut changed = changed.clone();
-    // Beside an interval it is only remembered, and may be forgotten.
+    // Beside an interval the former expression has no effect, so it may be removed.
     if changed.get("schedule_time").is_some_and(Value::is_null)
         && base.remove("schedule_time").is_some()
     {
@@ -53,13 +51,13 @@ pub(super) fn overlay(
     if changed.contains_key("tz") {
         base.remove("timezone");
     }
-    make_room_for_retries(&mut base, &changed);
-    // Without its key a limit would be of nothing.
+    drop_old_retries(&mut base, &changed);
+    // A limit without its key has no effect.
     if changed.get("concurrency_key").is_some_and(Value::is_null) {
         base.remove("concurrency_limit");
     }
-    make_room_for_keys(&mut base, &changed);
-    // What is not spoken of stays, whatever a document could say of it.
+    drop_old_key(&mut base, &changed);
+    // An unmentioned retry policy stays, even if no document could express it.
     if !RETRY_FIELDS.iter().any(|field| changed.contains_key(*field)) {
         RETRY_FIELDS.iter().for_each(|field| drop(base.remove(*field)));
     }
@@ -67,53 +65,53 @@ pub(super) fn overlay(
         if value.is_null() && seen.contains_key(&field) {
             base.remove(&field);
         } else {
-            // What is not known stays in, so that whoever reads it says so.
+            // An unknown field stays, so that the reader refuses it.
             base.insert(field, value);
         }
     }
     Ok(base)
 }
 
-/// Takes away what would contradict what is said about retries: a preset is meant with all its
-/// fields, and waits that grow otherwise have other fields.
-fn make_room_for_retries(base: &mut Map<String, Value>, changed: &Map<String, Value>) {
-    let said = |field: &str| changed.get(field).filter(|value| !value.is_null());
+/// Removes the old retry fields that contradict the change: a preset replaces all fields, and
+/// another growth has other fields.
+fn drop_old_retries(base: &mut Map<String, Value>, changed: &Map<String, Value>) {
+    let given = |field: &str| changed.get(field).filter(|value| !value.is_null());
     let is_staged = base.get("retry_backoff").is_some_and(|growth| growth == "stages");
     let mut remove = |fields: &[&str]| fields.iter().for_each(|field| drop(base.remove(*field)));
-    if said("retry_policy").is_some() {
+    if given("retry_policy").is_some() {
         remove(&RETRY_FIELDS);
     }
-    if said("retry_stages").is_some() {
+    if given("retry_stages").is_some() {
         remove(&["retry_backoff", "retry_backoff_seconds", "retry_backoff_cap_seconds"]);
     }
-    // Who takes the stages away takes away their first wait as well, and that they are stages.
+    // Removing the stages removes their first delay and their kind as well.
     let is_cleared = changed.get("retry_stages").is_some_and(Value::is_null);
-    if is_cleared && said("retry_backoff").is_none() && is_staged {
+    if is_cleared && given("retry_backoff").is_none() && is_staged {
         remove(&["retry_backoff", "retry_backoff_seconds", "retry_backoff_cap_seconds"]);
     }
-    if let Some(growth) = said("retry_backoff") {
+    if let Some(growth) = given("retry_backoff") {
         remove(&["retry_backoff_cap_seconds", "retry_stages"]);
         if growth == "stages" {
             remove(&["retry_backoff_seconds"]);
         }
     }
-    if let Some(kind) = said("retry_jitter")
+    if let Some(kind) = given("retry_jitter")
         && (kind == "none" || base.get("retry_jitter_percent") == Some(&Value::from(0)))
     {
         base.remove("retry_jitter_percent");
     }
 }
 
-/// Takes away what would contradict what is said about the key: whoever wants none wants none of its
-/// fields, and a scope that is no window has no length.
-fn make_room_for_keys(base: &mut Map<String, Value>, changed: &Map<String, Value>) {
+/// Removes the old key fields that contradict the change: no key needs no scope, and only a window
+/// has a length.
+fn drop_old_key(base: &mut Map<String, Value>, changed: &Map<String, Value>) {
     let unique = changed.get("unique");
-    let is_chosen = !base.contains_key("unique") && unique.is_none();
-    let is_taken_away = match unique {
+    let has_chosen_times = !base.contains_key("unique") && unique.is_none();
+    let is_removed = match unique {
         Some(unique) => *unique != Value::Bool(true),
-        None => is_chosen && changed.get("dedup_key").is_some_and(Value::is_null),
+        None => has_chosen_times && changed.get("dedup_key").is_some_and(Value::is_null),
     };
-    if is_taken_away {
+    if is_removed {
         for field in ["unique", "dedup_key", "dedup_scope", "dedup_window_seconds"] {
             base.remove(field);
         }
@@ -123,26 +121,26 @@ fn make_room_for_keys(base: &mut Map<String, Value>, changed: &Map<String, Value
     }
 }
 
-/// Makes room for what is said about the schedule, and adds what it takes from the one before.
+/// Removes the old schedule and copies the parts that the new schedule keeps.
 fn reschedule(
     base: &mut Map<String, Value>,
     changed: &mut Map<String, Value>,
     seen: &Map<String, Value>,
 ) -> Result<(), Vec<Fault>> {
-    let said = |changed: &Map<String, Value>, field: &str| {
+    let given = |changed: &Map<String, Value>, field: &str| {
         changed.get(field).is_some_and(|value| !value.is_null())
     };
-    let is_new = said(changed, "schedule");
-    let by_cron = CRON_FIELDS.iter().any(|field| said(changed, field));
-    let by_interval = said(changed, "interval_minutes") || said(changed, "interval_type");
-    let by_period = said(changed, "scheduling_period");
+    let is_new = given(changed, "schedule");
+    let by_cron = CRON_FIELDS.iter().any(|field| given(changed, field));
+    let by_interval = given(changed, "interval_minutes") || given(changed, "interval_type");
+    let by_period = given(changed, "scheduling_period");
     let runs_once = changed.get("schedule_enabled") == Some(&Value::Bool(false));
     if !(is_new || by_cron || by_interval || by_period || runs_once) {
-        return amend(base, changed);
+        return change_limit(base, changed);
     }
     let old = base.remove("schedule").unwrap_or_default();
     if !by_interval || is_new {
-        // The expression before an interval is kept only as long as there is one.
+        // The former expression is kept only beside an interval.
         base.remove("schedule_time");
     }
     if by_interval && !is_new {
@@ -154,14 +152,14 @@ fn reschedule(
     if by_period && !is_new && !changed.contains_key("cooldown_duration") {
         copy(&old, "cooldown", changed, "cooldown_duration");
     }
-    // What went with the one before and does not go with this one was not asked for.
+    // Settings of the old schedule that the new one cannot have are dropped silently.
     let new = changed.get("schedule");
-    let is_chosen = !runs_once && (by_interval && !is_new || is_chosen(new));
-    let stays_cron = !runs_once && was(&old, "cron") && (by_cron || is_cron(new));
-    if !(stays_cron || is_chosen && was(&old, "interval")) {
+    let has_chosen_times = !runs_once && (by_interval && !is_new || has_chosen_times(new));
+    let stays_cron = !runs_once && is_kind(&old, "cron") && (by_cron || is_cron(new));
+    if !(stays_cron || has_chosen_times && is_kind(&old, "interval")) {
         base.remove("exact");
     }
-    if !is_chosen {
+    if !has_chosen_times {
         base.remove("prefer_window");
     }
     let once =
@@ -169,14 +167,14 @@ fn reschedule(
     if once || runs_once {
         ["start_at", "end_at", "max_runs"].iter().for_each(|field| drop(base.remove(*field)));
     }
-    if counts_its_runs(changed.get("schedule")) {
+    if has_run_count(changed.get("schedule")) {
         ["end_at", "max_runs"].iter().for_each(|field| drop(base.remove(*field)));
     }
     Ok(())
 }
 
-/// Changes what belongs to the schedule that there is: its limit or its pause.
-fn amend(
+/// Changes the limit or the cooldown of the present schedule.
+fn change_limit(
     base: &mut Map<String, Value>,
     changed: &mut Map<String, Value>,
 ) -> Result<(), Vec<Fault>> {
@@ -199,7 +197,7 @@ fn amend(
     }
     for field in SCHEDULE_FIELDS {
         if changed.get(field).is_some_and(Value::is_null) {
-            let message = "can't be taken away and leave nothing: a job without a schedule would \
+            let message = "can't be removed without a replacement: a job without a schedule would \
                            run once, now; give another one, or \"schedule_enabled\": false";
             faults.push(Fault::new(field, message));
         }
@@ -207,7 +205,7 @@ fn amend(
     if faults.is_empty() { Ok(()) } else { Err(faults) }
 }
 
-/// A number and its unit belong together: what is not said is what is shown.
+/// Completes an interval: a missing number or unit is the one that was shown.
 fn complete_interval(
     changed: &mut Map<String, Value>,
     seen: &Map<String, Value>,
@@ -225,7 +223,7 @@ fn complete_interval(
     match shown("interval_type") {
         Some(unit) if unit != "minutes" => {
             let message = format!(
-                "say the unit as well: the job's interval is shown in {}, and interval_minutes \
+                "is needed as well: the job's interval is shown in {}, but interval_minutes \
                  alone means minutes in a new job",
                 unit.as_str().unwrap_or_default(),
             );
@@ -241,23 +239,23 @@ fn copy(from: &Value, name: &str, into: &mut Map<String, Value>, field: &str) {
     }
 }
 
-fn was(old: &Value, kind: &str) -> bool {
+fn is_kind(old: &Value, kind: &str) -> bool {
     old.get("kind").is_some_and(|it| it == kind)
 }
 
 fn is_cron(schedule: Option<&Value>) -> bool {
     match schedule {
-        Some(fields @ Value::Object(_)) => was(fields, "cron"),
-        // What it is, its reader will know; `exact` is dropped if it can't be cron.
+        Some(fields @ Value::Object(_)) => is_kind(fields, "cron"),
+        // An unreadable text is refused later; here it only drops `exact`.
         Some(Value::String(text)) => matches!(read(text), Some(Schedule::Cron(_))),
         _ => false,
     }
 }
 
-/// Is it an interval whose times are chosen by load?
-fn is_chosen(schedule: Option<&Value>) -> bool {
+/// True for an interval whose times the server chooses.
+fn has_chosen_times(schedule: Option<&Value>) -> bool {
     let text = match schedule {
-        Some(fields @ Value::Object(_)) if was(fields, "interval") => {
+        Some(fields @ Value::Object(_)) if is_kind(fields, "interval") => {
             let has_anchor = fields.get("anchor").is_some_and(|anchor| !anchor.is_null());
             fields.get("every").and_then(Value::as_str).filter(|_| !has_anchor)
         }
@@ -269,11 +267,11 @@ fn is_chosen(schedule: Option<&Value>) -> bool {
 }
 
 fn read(text: &str) -> Option<Schedule> {
-    crate::read_schedule(text).ok().map(|said| said.schedule)
+    crate::read_schedule(text).ok().map(|given| given.schedule)
 }
 
-/// `R5/…` says itself where it ends.
-fn counts_its_runs(schedule: Option<&Value>) -> bool {
+/// True for `R5/…`, which defines its own end.
+fn has_run_count(schedule: Option<&Value>) -> bool {
     let text = schedule.and_then(Value::as_str);
-    text.and_then(|text| crate::read_schedule(text).ok()).is_some_and(|said| said.times.is_some())
+    text.and_then(|text| crate::read_schedule(text).ok()).is_some_and(|given| given.times.is_some())
 }

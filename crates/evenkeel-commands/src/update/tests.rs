@@ -1,4 +1,4 @@
-//! Changes and what they make of a job.
+//! Changes of jobs.
 
 use evenkeel_core::on_failure::OnFailure;
 use evenkeel_core::retry::{Backoff, Jitter};
@@ -35,12 +35,13 @@ impl ExecutorCheck for Executors {
     }
 }
 
-/// The job that a document makes, created at [`NOW`] and never run.
+/// Returns the job of a document, created at [`NOW`] and never run.
 fn job(document: Value) -> Job {
     let spec = read_job(&document, TenantNo(1), &Executors).unwrap();
     let id = JobId::new(NOW, [7; 10]);
-    let new = crate::jobs::settled(spec, id, NOW, |job, after| job.timetable().first_after(after))
-        .unwrap();
+    let new =
+        crate::jobs::prepare_job(spec, id, NOW, |job, after| job.timetable().first_after(after))
+            .unwrap();
     crate::jobs::new_job(new, (evenkeel_core::JobNo(1), 1), TenantNo(1), NOW)
 }
 
@@ -50,8 +51,8 @@ fn noop(more: Value) -> Job {
     job(document)
 }
 
-/// About what people see of a job: its document, the short forms of its schedule, and a few fields
-/// that only the server can say.
+/// Returns roughly what a client sees: the document, the short forms of the schedule, and some
+/// fields of the server.
 fn seen(job: &Job) -> Map<String, Value> {
     let mut seen = document_of(&job.about, &job.definition, Executors.catalog());
     let null = |fields: &[&str], seen: &mut Map<String, Value>| {
@@ -91,31 +92,31 @@ fn seen(job: &Job) -> Map<String, Value> {
     seen
 }
 
-/// An hour later, so that a new place is another.
+/// Ten minutes later, so that a new next time differs.
 fn later() -> Timestamp {
     NOW.saturating_add(Span::from_secs(600))
 }
 
-fn change(job: &Job, manner: Manner, sent: Value) -> Result<Option<JobChange>, Vec<Fault>> {
-    let read = read_change(job, &seen(job), &sent, manner, later(), &Executors)?;
-    let Some(Read { mut change, to_place, .. }) = read else { return Ok(None) };
+fn change(job: &Job, mode: EditMode, sent: Value) -> Result<Option<JobChange>, Vec<Fault>> {
+    let read = read_change(job, &seen(job), &sent, mode, later(), &Executors)?;
+    let Some(JobEdit { mut change, to_place, .. }) = read else { return Ok(None) };
     if let Some(new) = to_place {
         let choose = |after| new.timetable().first_after(after);
-        change.next_at = Some(placed(job, &new, later(), choose)?);
+        change.next_at = Some(new_next_time(job, &new, later(), choose)?);
     }
     Ok(Some(change))
 }
 
 fn put(job: &Job, sent: Value) -> JobChange {
-    change(job, Manner::Put, sent).unwrap().expect("something changes")
+    change(job, EditMode::Put, sent).unwrap().expect("something changes")
 }
 
 fn patch(job: &Job, sent: Value) -> JobChange {
-    change(job, Manner::Patch, sent).unwrap().expect("something changes")
+    change(job, EditMode::Patch, sent).unwrap().expect("something changes")
 }
 
-fn blamed(job: &Job, manner: Manner, sent: Value) -> Vec<String> {
-    change(job, manner, sent).unwrap_err().into_iter().map(|fault| fault.field).collect()
+fn faulty_fields(job: &Job, mode: EditMode, sent: Value) -> Vec<String> {
+    change(job, mode, sent).unwrap_err().into_iter().map(|fault| fault.field).collect()
 }
 
 fn every(secs: u64) -> Schedule {
@@ -123,7 +124,7 @@ fn every(secs: u64) -> Schedule {
 }
 
 #[test]
-fn what_was_shown_and_put_back_is_no_change() {
+fn sending_back_the_shown_job_is_no_change() {
     for document in [
         json!({"schedule": "@every 30m", "name": "a", "metadata": {"a": [1, 2.5]}}),
         json!({"cron_schedule": "H 9 * * *", "cron_max_schedule_duration": "6h"}),
@@ -138,14 +139,14 @@ fn what_was_shown_and_put_back_is_no_change() {
     ] {
         let job = noop(document.clone());
         let shown = Value::Object(seen(&job));
-        for manner in [Manner::Put, Manner::Patch] {
-            assert_eq!(change(&job, manner, shown.clone()), Ok(None), "{document}");
+        for mode in [EditMode::Put, EditMode::Patch] {
+            assert_eq!(change(&job, mode, shown.clone()), Ok(None), "{document}");
         }
     }
 }
 
 #[test]
-fn the_expression_before_an_interval_stays_until_there_is_none() {
+fn former_cron_stays_while_there_is_an_interval() {
     let job = noop(json!({"schedule": {"kind": "interval", "every": "6h",
                           "anchor": "2027-03-01T00:00:00Z"}, "schedule_time": "0 */6 * * *"}));
     let former = |changed: JobChange| changed.about.unwrap_or_default().schedule_time;
@@ -161,7 +162,7 @@ fn the_expression_before_an_interval_stays_until_there_is_none() {
 }
 
 #[test]
-fn two_fields_change_and_the_rhythm_stays() {
+fn changing_retries_keeps_the_next_time() {
     let job = noop(json!({"interval_minutes": 30, "name": "news"}));
     let changed = put(&job, json!({"max_retries": 5, "retry_backoff_seconds": 120}));
     assert_eq!((changed.next_at, changed.about), (None, None));
@@ -176,27 +177,27 @@ fn two_fields_change_and_the_rhythm_stays() {
 }
 
 #[test]
-fn what_only_the_server_can_say_is_ignored_or_refused() {
+fn server_fields_are_ignored_by_put_and_refused_by_patch() {
     let job = noop(json!({"schedule": "30m"}));
-    assert_eq!(change(&job, Manner::Put, json!({"generation": 9, "status": "paused"})), Ok(None));
+    assert_eq!(change(&job, EditMode::Put, json!({"generation": 9, "status": "paused"})), Ok(None));
     let sent = json!({"generation": 9, "status": "scheduled", "lock_token": "x"});
-    assert_eq!(blamed(&job, Manner::Patch, sent), ["generation", "lock_token"]);
+    assert_eq!(faulty_fields(&job, EditMode::Patch, sent), ["generation", "lock_token"]);
 }
 
 #[test]
-fn what_is_not_known_is_refused_with_a_hint() {
+fn unknown_fields_are_refused_with_a_hint() {
     let job = noop(json!({"schedule": "30m"}));
-    for manner in [Manner::Put, Manner::Patch] {
-        let faults = change(&job, manner, json!({"priorty": 5})).unwrap_err();
+    for mode in [EditMode::Put, EditMode::Patch] {
+        let faults = change(&job, mode, json!({"priorty": 5})).unwrap_err();
         assert!(faults[0].message.contains("did you mean priority?"), "{faults:?}");
-        assert_eq!(blamed(&job, manner, json!({"priorty": null})), ["priorty"]);
+        assert_eq!(faulty_fields(&job, mode, json!({"priorty": null})), ["priorty"]);
     }
-    assert_eq!(blamed(&job, Manner::Patch, json!([1])), [""]);
-    assert_eq!(blamed(&job, Manner::Patch, json!({"priority": 101})), ["priority"]);
+    assert_eq!(faulty_fields(&job, EditMode::Patch, json!([1])), [""]);
+    assert_eq!(faulty_fields(&job, EditMode::Patch, json!({"priority": 101})), ["priority"]);
 }
 
 #[test]
-fn a_short_form_takes_the_place_of_the_schedule() {
+fn short_forms_replace_the_schedule() {
     let hourly = noop(json!({"schedule": "1h"}));
     let interval = put(&hourly, json!({"interval_minutes": 30, "interval_type": "minutes"}));
     assert_eq!(interval.definition.unwrap().schedule, every(1800));
@@ -216,9 +217,12 @@ fn a_short_form_takes_the_place_of_the_schedule() {
 }
 
 #[test]
-fn a_unit_that_could_be_mistaken_must_be_said() {
+fn ambiguous_interval_unit_must_be_given() {
     let hourly = noop(json!({"schedule": "2h"}));
-    assert_eq!(blamed(&hourly, Manner::Patch, json!({"interval_minutes": 90})), ["interval_type"]);
+    assert_eq!(
+        faulty_fields(&hourly, EditMode::Patch, json!({"interval_minutes": 90})),
+        ["interval_type"]
+    );
     let by_unit = patch(&hourly, json!({"interval_type": "days"}));
     assert_eq!(by_unit.definition.unwrap().schedule, every(2 * 86_400));
     let half = noop(json!({"schedule": "30m"}));
@@ -227,7 +231,7 @@ fn a_unit_that_could_be_mistaken_must_be_said() {
 }
 
 #[test]
-fn limits_and_pauses_change_without_the_rest() {
+fn limits_and_cooldowns_change_alone() {
     let daily = noop(json!({"cron_schedule": "0 9 * * *", "cron_max_schedule_duration": "6h"}));
     let limit = |job: &Job| match &job.definition.schedule {
         Schedule::Cron(CronSchedule { max_duration, .. }) => *max_duration,
@@ -240,7 +244,7 @@ fn limits_and_pauses_change_without_the_rest() {
     assert_eq!(limit(&of(patch(&daily, json!({"cron_max_schedule_duration": null})))), None);
     let moved = of(patch(&daily, json!({"cron_expression": "0 10 * * *"})));
     assert_eq!(limit(&moved), limit(&daily));
-    // What the retries of such jobs are by default stays, too.
+    // The default retries stay as well.
     assert_eq!(moved.definition.retry, daily.definition.retry);
     let stale = noop(json!({"scheduling_period": "24h", "cooldown_duration": "1h"}));
     let period = patch(&stale, json!({"scheduling_period": "48h"})).definition.unwrap().schedule;
@@ -249,17 +253,17 @@ fn limits_and_pauses_change_without_the_rest() {
 }
 
 #[test]
-fn a_schedule_is_not_taken_away_by_accident() {
+fn schedule_cannot_be_removed_without_a_replacement() {
     let daily = noop(json!({"cron_schedule": "0 9 * * *"}));
     for field in ["schedule", "cron_schedule"] {
-        assert_eq!(blamed(&daily, Manner::Patch, json!({field: null})), [field]);
+        assert_eq!(faulty_fields(&daily, EditMode::Patch, json!({field: null})), [field]);
     }
     let now = put(&daily, json!({"schedule_enabled": false}));
     assert_eq!(now.next_at, Some(Some(later())));
 }
 
 #[test]
-fn what_does_not_change_the_times_keeps_the_rhythm() {
+fn changes_that_keep_the_times_keep_the_next_time() {
     let job = noop(json!({"schedule": "30m"}));
     for sent in [
         json!({"schedule": {"tolerance": "5m"}}),
@@ -277,7 +281,7 @@ fn what_does_not_change_the_times_keeps_the_rhythm() {
 }
 
 #[test]
-fn a_paused_job_is_placed_by_who_resumes_it() {
+fn paused_job_gets_its_next_time_when_resumed() {
     let job = Job {
         state: evenkeel_store::JobState::Paused,
         next_at: None,
@@ -288,7 +292,7 @@ fn a_paused_job_is_placed_by_who_resumes_it() {
 }
 
 #[test]
-fn a_patch_goes_into_objects_and_a_put_replaces_them() {
+fn patch_merges_objects_and_put_replaces_them() {
     let job = noop(json!({"metadata": {"a": 1, "b": {"c": 2, "d": 3}}}));
     let sent = json!({"metadata": {"b": {"c": null, "e": 5}}});
     let metadata = |change: JobChange| change.about.unwrap().metadata;
@@ -302,7 +306,7 @@ fn a_patch_goes_into_objects_and_a_put_replaces_them() {
 }
 
 #[test]
-fn a_crawl_follows_its_address() {
+fn crawl_start_follows_the_url_of_the_job() {
     let crawl = job(json!({"url": "https://example.com/", "schedule": "1d"}));
     let moved = patch(&crawl, json!({"url": "https://example.org/"}));
     assert_eq!(moved.definition.unwrap().executor.config["url"], "https://example.org/");
@@ -313,18 +317,18 @@ fn a_crawl_follows_its_address() {
 }
 
 #[test]
-fn an_executor_that_is_no_more_keeps_nobody_from_changing_the_rest() {
+fn job_with_a_disabled_executor_can_be_changed() {
     let mut job = noop(json!({"schedule": "30m"}));
     job.definition.executor.kind = "shell".into();
     assert!(patch(&job, json!({"description": "old"})).about.is_some());
     assert_eq!(
-        blamed(&noop(json!({})), Manner::Patch, json!({"executor_type": "shell"})),
+        faulty_fields(&noop(json!({})), EditMode::Patch, json!({"executor_type": "shell"})),
         ["executor_type"]
     );
 }
 
 #[test]
-fn a_month_counts_from_its_change() {
+fn calendar_interval_is_anchored_at_its_change() {
     let monthly = noop(json!({"schedule": "P1M"}));
     let changed = patch(&monthly, json!({"schedule": "P2M"})).definition.unwrap().schedule;
     let Schedule::Calendar(CalendarInterval { anchor, .. }) = changed else {
@@ -334,7 +338,7 @@ fn a_month_counts_from_its_change() {
 }
 
 #[test]
-fn what_goes_with_chosen_times_goes_with_them() {
+fn placement_settings_are_dropped_with_a_fixed_schedule() {
     let night = json!({"start": "22:00", "end": "06:00"});
     let job = noop(json!({"schedule": "24h", "exact": true, "prefer_window": night, "cost": "5m"}));
     let slower = patch(&job, json!({"schedule": "48h"})).definition.unwrap();
@@ -355,11 +359,11 @@ fn what_goes_with_chosen_times_goes_with_them() {
     let spread = noop(json!({"schedule": "0 9 * * *", "exact": false}));
     let daily = patch(&spread, json!({"schedule": "24h"})).definition.unwrap();
     assert_eq!(daily.schedule, every(86_400));
-    assert_eq!(blamed(&job, Manner::Patch, json!({"start_at": NOW})), ["prefer_window"]);
+    assert_eq!(faulty_fields(&job, EditMode::Patch, json!({"start_at": NOW})), ["prefer_window"]);
 }
 
 #[test]
-fn only_hours_that_the_next_time_is_outside_of_move_a_job() {
+fn preferred_hours_move_only_jobs_outside_of_them() {
     let job = noop(json!({"schedule": "24h"}));
     let next = job.next_at.unwrap();
     let zone = evenkeel_core::Zone::default();
@@ -375,7 +379,7 @@ fn only_hours_that_the_next_time_is_outside_of_move_a_job() {
 }
 
 #[test]
-fn a_preset_that_is_named_is_meant_whole_and_the_rest_stays_otherwise() {
+fn preset_replaces_all_retry_fields() {
     let job = noop(json!({"interval_minutes": 30, "max_retries": 7, "retry_jitter": "additive"}));
     let retry = |change: Value| patch(&job, change).definition.unwrap().retry;
     assert_eq!(retry(json!({"retry_policy": "002"})), RetryPolicy::queue());
@@ -398,7 +402,7 @@ fn a_preset_that_is_named_is_meant_whole_and_the_rest_stays_otherwise() {
 }
 
 #[test]
-fn stages_are_taken_away_with_all_that_belongs_to_them() {
+fn removing_stages_removes_all_their_settings() {
     let staged = json!({"interval_minutes": 30, "retry_stages": ["90s", "1h"], "max_retries": 4});
     let job = noop(staged);
     let retry = |change: Value| patch(&job, change).definition.unwrap().retry;
@@ -421,7 +425,7 @@ fn stages_are_taken_away_with_all_that_belongs_to_them() {
 }
 
 #[test]
-fn another_action_on_failure_has_nothing_of_the_one_before() {
+fn another_failure_action_drops_the_old_settings() {
     let pause = json!({"action": "pause", "after": 5, "note": "x"});
     let job = noop(json!({"interval_minutes": 30, "on_failure": pause}));
     let changed = |change: Value| patch(&job, change).definition.unwrap().on_failure;
@@ -432,14 +436,14 @@ fn another_action_on_failure_has_nothing_of_the_one_before() {
     assert_eq!(changed(json!({"on_failure": null})), OnFailure::None);
 }
 
-/// Older versions took values that have no effect: they must not stand in the way of other changes.
+/// Stored values without effect must not block other changes.
 #[test]
-fn what_has_no_effect_on_a_stored_job_does_not_hinder_a_change() {
+fn stored_values_without_effect_do_not_block_a_change() {
     let mut old = noop(json!({"interval_minutes": 30}));
     old.definition.dst.gap = evenkeel_core::schedule::Gap::Skip;
     old.definition.avoid_blackout = true;
     let changed = patch(&old, json!({"priority": 7})).definition.unwrap();
     assert_eq!((changed.priority.get(), changed.avoid_blackout), (7, false));
-    let refused = change(&old, Manner::Patch, json!({"dst_overlap": "both"})).unwrap_err();
+    let refused = change(&old, EditMode::Patch, json!({"dst_overlap": "both"})).unwrap_err();
     assert_eq!(refused[0].field, "dst_overlap");
 }

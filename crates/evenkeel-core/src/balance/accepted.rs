@@ -1,4 +1,4 @@
-//! Which slots of a day accept jobs that shun or prefer some hours.
+//! Which slots of a day accept jobs with blackouts or preferred hours.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,25 +8,25 @@ use super::loads::Horizon;
 use crate::blackout::Blackouts;
 use crate::time::Timestamp;
 
-/// So many different hours are told apart; jobs with others count as if they accepted all. Each is
-/// looked up slot by slot, and then poured on its own whenever a spread is looked at.
+/// At most this many different hours are distinguished. Jobs with further hours count as if they
+/// accepted all slots. Each set is looked up slot by slot, and costs time whenever a spread is
+/// computed.
 const HOURS_MAX: usize = 1000;
-/// Fewer, if a day has many slots: all of them together hold so many.
+/// The bound for the slots of all sets together, if a day has many slots.
 const SLOTS_MAX: usize = 4_096_000;
 
-/// The slots of the first day that accept jobs, by the hours that these shun or prefer.
+/// The slots of the first day that accept jobs, by blackouts and preferred hours.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Accepted {
-    /// Different ones: hours that come to the same slots are one.
+    /// Distinct sets: hours that lead to the same slots share one.
     slots: Vec<Arc<[bool]>>,
     by_slots: HashMap<Arc<[bool]>, usize>,
-    /// What was looked up before. Shared, because load is copied more often than new hours come.
+    /// The sets of known hours. Shared, because loads are copied more often than new hours appear.
     by_hours: Arc<HashMap<Hours, usize>>,
 }
 
 impl Accepted {
-    /// The number of the slots that accept jobs with such hours; `None` if there are too many
-    /// different ones to say.
+    /// Returns the index of the set for these hours; `None` if there are too many different sets.
     pub fn index_of(&mut self, hours: &Hours, horizon: Horizon) -> Option<usize> {
         if let Some(index) = self.by_hours.get(hours) {
             return Some(*index);
@@ -43,13 +43,12 @@ impl Accepted {
         Some(index)
     }
 
-    /// Does this slot of the day accept them?
     pub fn accepts(&self, index: usize, slot: usize) -> bool {
         self.slots[index][slot]
     }
 }
 
-/// The slots of the first day in which such jobs would start.
+/// Returns the slots of the first day in which jobs with these hours would start.
 fn slots_of(hours: &Hours, horizon: Horizon) -> Arc<[bool]> {
     let grid = horizon.grid();
     let dark = Blackouts::new(&hours.dark, &hours.zone);
@@ -71,7 +70,7 @@ mod tests {
 
     const NOON: Timestamp = Timestamp::from_micros(1_764_590_400_000_000);
 
-    /// From so many seconds after midnight until noon.
+    /// From `secs` seconds after midnight until noon.
     fn preferring(secs: i32) -> Hours {
         let start = jiff::civil::time(0, 0, 0, 0) + jiff::SignedDuration::from_secs(secs.into());
         let preferred = LocalHours { start, end: jiff::civil::time(12, 0, 0, 0) };
@@ -79,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn hours_that_come_to_the_same_slots_are_one() {
+    fn hours_with_the_same_slots_share_a_set() {
         let horizon = Horizon::new(&BalanceSettings::default(), NOON);
         let mut accepted = Accepted::default();
         let mut index = |secs| accepted.index_of(&preferring(secs), horizon);
@@ -88,18 +87,18 @@ mod tests {
         assert_ne!(index(3600 + 900), first);
         assert_eq!(index(3600), first);
         let accepts = |slot| accepted.accepts(first.unwrap(), slot);
-        // The day begins at noon: one o'clock is thirteen hours later.
+        // The day begins at noon, so one o'clock is thirteen hours later.
         assert!(!accepts(13 * 4 - 1) && accepts(13 * 4) && accepts(95) && !accepts(0));
     }
 
     #[test]
-    fn of_too_many_the_first_are_told_apart() {
+    fn first_hours_keep_their_sets_when_there_are_too_many() {
         let horizon = Horizon::new(&BalanceSettings::default(), NOON);
         let mut accepted = Accepted::default();
         let index: Vec<_> =
             (0..1500).map(|secs| accepted.index_of(&preferring(secs), horizon)).collect();
         assert_eq!(index.iter().filter(|index| index.is_some()).count(), HOURS_MAX);
-        // The same as before, so that what is taken away is taken from where it was added.
+        // The index stays the same, so that removed load is removed from where it was added.
         for secs in [0, 999, 1000, 1499] {
             assert_eq!(accepted.index_of(&preferring(secs), horizon), index[secs as usize]);
         }

@@ -1,11 +1,11 @@
-//! Which of its candidates a job gets.
+//! Chooses the best of a job's candidate times.
 
 use std::borrow::Cow;
 
 use super::loads::Loads;
 use super::place::{Candidates, NodeTurn};
 
-/// Where the fewest jobs have their next time.
+/// Chooses the slot with the fewest next times of jobs.
 pub(super) fn next(
     candidates: Candidates,
     own: &Loads,
@@ -15,22 +15,22 @@ pub(super) fn next(
 ) -> usize {
     let is_alone = own.jobs() == all.jobs();
     let own = own.next_of(candidates);
-    // If nobody else has any jobs, the other load is the same.
+    // If no other tenant has jobs, both loads are the same.
     let all = if is_alone { Cow::Borrowed(&*own) } else { all.next_of(candidates) };
     let Some(wanted) = wanted else { return least(&own, &all, candidates, turn) };
-    // What is not wanted is as if it were full.
+    // Unwanted candidates count as full.
     let only = |of: &[i32]| -> Vec<i32> {
         of.iter().zip(wanted).map(|(load, wanted)| if *wanted { *load } else { i32::MAX }).collect()
     };
     least(&only(&own), &only(&all), candidates, turn)
 }
 
-/// So many candidates are looked at together, and then one by one where the best was.
+/// Candidates are compared in blocks of this size first, then one by one within the best block.
 const BLOCK: usize = 256;
-/// A processor compares so many at a time, if they are laid out for it.
+/// The number of values that vectorised code compares at a time.
 const LANES: usize = 8;
 
-/// The least of `own`, then of `all`, then of this node's, then the first.
+/// Returns the least of `own`, then of `all`, then a slot of this node, then the first.
 fn least(own_loads: &[i32], all_loads: &[i32], candidates: Candidates, turn: NodeTurn) -> usize {
     let blocks = || own_loads.chunks(BLOCK).zip(all_loads.chunks(BLOCK)).enumerate();
     let least_of = |own: &[i32]| own.iter().copied().fold(i32::MAX, i32::min);
@@ -54,9 +54,9 @@ fn least(own_loads: &[i32], all_loads: &[i32], candidates: Candidates, turn: Nod
     first_of_mine(best, candidates, turn)
 }
 
-/// The least of `all` where `own` is `own_least`.
+/// Returns the least of `all` where `own` is `own_least`.
 fn least_of_all(own: &[i32], all: &[i32], own_least: i32) -> i32 {
-    // Anything elsewhere becomes the largest number.
+    // Values elsewhere become the largest number.
     let only = |own: i32, all: i32| all | if own == own_least { 0 } else { i32::MAX };
     let (own, own_rest) = own.as_chunks::<LANES>();
     let (all, all_rest) = all.as_chunks::<LANES>();
@@ -80,7 +80,7 @@ fn first_of_mine(
     if is_mine(first) { first } else { best.find(|it| is_mine(*it)).unwrap_or(first) }
 }
 
-/// Where all times of the job together meet the least load.
+/// Chooses the candidate whose projected times together meet the least load.
 pub(super) fn projected(
     candidates: Candidates,
     own: &Loads,
@@ -95,7 +95,7 @@ pub(super) fn projected(
     let own_least = least_met(&own_met);
     let is_least = |candidate: &usize| own_met[*candidate] <= own_least;
     if own.jobs() == all.jobs() {
-        // Nobody else has any: the other load is the same.
+        // If no other tenant has jobs, both loads are the same.
         return first_of_mine((0..candidates.count).filter(is_least), candidates, turn);
     }
     let mut all_met = all.series(candidates).met(candidates);
@@ -107,7 +107,7 @@ pub(super) fn projected(
     first_of_mine((0..candidates.count).filter(is_best), candidates, turn)
 }
 
-/// The least of them; none is no number.
+/// Returns the least value; ignores NaN.
 fn least_met(met: &[f64]) -> f64 {
     let lesser = |one: f64, other: f64| if one < other { one } else { other };
     let (lanes, rest) = met.as_chunks::<LANES>();
@@ -120,17 +120,16 @@ fn least_met(met: &[f64]) -> f64 {
     rest.iter().copied().chain(least).fold(f64::INFINITY, lesser)
 }
 
-/// The load of slots, one after the other; after the last comes the first again.
+/// The load of consecutive slots. The first slot follows the last.
 struct Series {
-    /// What lies in each.
     loads: Vec<f64>,
-    /// The number of the first one, counted from the epoch.
+    /// The number of the first slot, counted from 1970.
     first: i64,
 }
 
 impl Series {
-    /// What the times of each candidate meet: the sum of the squares of the loads of all slots that
-    /// they hit, for which one high load counts for more than several low ones.
+    /// Returns what the times of each candidate meet: the sum of the squared loads of all slots
+    /// they fall into. So one high load weighs more than several low ones.
     fn met(&self, candidates: Candidates) -> Vec<f64> {
         let slots = self.loads.len();
         let times = (slots as i64 * candidates.unit / candidates.every).max(1);
@@ -143,7 +142,8 @@ impl Series {
         met
     }
 
-    /// Candidates lie in neighbouring slots: each meets another load, from `slot` on.
+    /// Adds the load that each candidate meets, from `slot` on. Candidates are in consecutive
+    /// slots.
     fn meet(&self, slot: usize, met: &mut [f64]) {
         let (before, after) = self.loads.split_at(slot);
         let (head, tail) = met.split_at_mut(after.len().min(met.len()));
@@ -153,7 +153,7 @@ impl Series {
 }
 
 impl Loads {
-    /// How many jobs have their next time where the candidates are.
+    /// Returns how many jobs have their next time in each candidate's slot.
     fn next_of(&self, candidates: Candidates) -> Cow<'_, [i32]> {
         let far = &self.far;
         if far.grid.slot == candidates.unit {
@@ -171,8 +171,8 @@ impl Loads {
         known.collect()
     }
 
-    /// What lies in slots as long as those of the candidates: what runs cost, and for each run as
-    /// much as one costs on average. So many short ones and few long ones both count.
+    /// Returns the load in slots of the candidates' length: the cost of the runs, plus the average
+    /// cost for each run. So many short runs and few long runs both count.
     fn series(&self, candidates: Candidates) -> Series {
         let each = self.average_cost();
         let recount_load = |cost: &[i64], runs: &[i64]| -> Vec<f64> {
@@ -192,8 +192,8 @@ impl Loads {
         Series { loads, first }
     }
 
-    /// Adds what lies beyond the horizon: what lies in it, over and over; but what runs less often
-    /// lies where it is known to be.
+    /// Extends the load beyond the horizon by repeating it. Rare runs are not repeated: they stay
+    /// where they are known to be.
     fn go_on(&self, loads: &mut Vec<f64>, each: f64) {
         let (cost, runs) = (&self.far.slow_cost, &self.far.slow_runs);
         let near = loads.len().min(cost.len());
@@ -207,7 +207,8 @@ impl Loads {
         }
     }
 
-    /// Sums of slots of the horizon, in longer slots, and the number of the first of these.
+    /// Sums slots of the horizon into longer slots. Also returns the number of the first longer
+    /// slot.
     fn folded(&self, sums: &[i64], unit: i64) -> (Vec<i64>, i64) {
         let grid = self.horizon().grid();
         let first = grid.start.div_euclid(unit);

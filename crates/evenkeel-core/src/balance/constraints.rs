@@ -1,4 +1,4 @@
-//! What a job wants of its hours.
+//! The blackouts and preferred hours of a job, as constraints of its placement.
 
 use super::loads::Horizon;
 use super::place::Candidates;
@@ -6,8 +6,8 @@ use crate::blackout::Blackouts;
 use crate::job::Definition;
 use crate::time::Timestamp;
 
-/// The candidates with the fewest times in blackouts, and of these the ones with the fewest outside
-/// the hours that the job prefers; `None` if it does not care.
+/// Marks the candidates with the fewest times in blackouts and, of these, those with the fewest
+/// times outside the preferred hours. `None` if the job has no such constraints.
 pub(super) fn best(
     definition: &Definition,
     candidates: Candidates,
@@ -32,15 +32,15 @@ pub(super) fn best(
     Some(wanted)
 }
 
-/// The times that candidates lead to.
+/// The future times of the candidates.
 struct Times {
     candidates: Candidates,
-    /// So many of each.
+    /// How many of each candidate.
     each: i64,
 }
 
 impl Times {
-    /// The stretches that these periods cover, as far as they matter.
+    /// Returns the time spans that these hours cover, within the candidates' times.
     fn spans_of(&self, periods: Blackouts<'_>) -> Vec<(i64, i64)> {
         let last = self.candidates.time(self.candidates.count - 1);
         let until = last + (self.each - 1) * self.candidates.every;
@@ -56,7 +56,7 @@ impl Times {
         spans
     }
 
-    /// How many times of each candidate lie in the spans.
+    /// Counts the times of each candidate in the spans.
     fn within(&self, spans: &[(i64, i64)]) -> Vec<i64> {
         let mut counts = vec![0; self.candidates.count];
         for nth in 0..self.each {
@@ -75,7 +75,7 @@ impl Times {
     }
 }
 
-/// Of those that are wanted, only the ones with the least stay so.
+/// Keeps only the wanted candidates with the least count.
 fn keep_least(wanted: &mut [bool], counts: &[i64]) {
     let each = wanted.iter().zip(counts);
     let least = each.filter(|(wanted, _)| **wanted).map(|(_, count)| *count).min();

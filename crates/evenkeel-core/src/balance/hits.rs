@@ -1,4 +1,4 @@
-//! The slots that a rhythm hits.
+//! The slots that a load profile falls into.
 
 use super::load_profile::{LoadProfile, Recurrence};
 use crate::job::Bounds;
@@ -6,50 +6,46 @@ use crate::schedule::{Schedule, Timetable};
 use crate::slot::Slot;
 use crate::time::{Span, Timestamp};
 
-/// Slots of one length, one after the other.
+/// Consecutive slots of equal length.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Grid {
-    /// Where the first begins, in microseconds since 1970.
+    /// In microseconds since 1970.
     pub start: i64,
-    /// How long each is, in microseconds.
+    /// The length of a slot in microseconds.
     pub slot: i64,
-    /// How many there are.
+    /// The number of slots.
     pub slots: usize,
 }
 
-/// A slot that is hit.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Hit {
-    /// Which.
     pub slot: usize,
-    /// How often, in [`whole`](Grid::whole) ones.
+    /// In units of [`whole`](Grid::whole).
     pub times: i64,
-    /// By the first of all times from the start of the grid on.
+    /// True for the first time from the start of the grid on.
     pub first: bool,
 }
 
 impl Grid {
-    /// What one time counts for. A phase may be known less exactly than slots are long: then each
-    /// slot that it may be in gets a part.
+    /// The weight of one time. A phase may be coarser than a slot; then each possible slot gets a
+    /// part of the weight.
     pub fn whole(self) -> i64 {
         if self.slot >= micros(Slot::LENGTH) { 1 } else { 3600 }
     }
 
-    /// Where the grid ends.
     pub fn end(self) -> i64 {
         self.start + self.slot * self.slots as i64
     }
 
-    /// Which slot a time lies in.
     pub fn slot_of(self, time: i64) -> Option<usize> {
         let slot = usize::try_from((time - self.start).div_euclid(self.slot)).ok()?;
         (slot < self.slots).then_some(slot)
     }
 
-    /// Tells `hit` of every slot that the rhythm hits, in order.
-    pub fn visit(self, rhythm: &LoadProfile, mut hit: impl FnMut(Hit)) {
-        let from = rhythm.from.map_or(self.start, |from| from.start().as_micros().max(self.start));
-        match &rhythm.recurrence {
+    /// Calls `hit` for every slot that the profile falls into, in order.
+    pub fn visit(self, profile: &LoadProfile, mut hit: impl FnMut(Hit)) {
+        let from = profile.from.map_or(self.start, |from| from.start().as_micros().max(self.start));
+        match &profile.recurrence {
             Recurrence::Every { every, phase } => self.visit_every(*every, *phase, from, &mut hit),
             Recurrence::Clock { schedule, zone, dst } => {
                 let bounds = Bounds::default();
@@ -62,15 +58,15 @@ impl Grid {
                     hit(Hit { slot, times: self.whole(), first: true });
                 }
             }
-            // It may run at any time.
+            // The times are unknown: it may run at any time.
             Recurrence::Often(_) => {}
         }
     }
 
-    /// The slot of the first time from `from` on.
-    pub fn first_of(self, rhythm: &LoadProfile, from: i64) -> Option<usize> {
-        let from = rhythm.from.map_or(from, |start| start.start().as_micros().max(from));
-        let time = match &rhythm.recurrence {
+    /// Returns the slot of the first time from `from` on.
+    pub fn first_of(self, profile: &LoadProfile, from: i64) -> Option<usize> {
+        let from = profile.from.map_or(from, |start| start.start().as_micros().max(from));
+        let time = match &profile.recurrence {
             Recurrence::Every { every, phase } => {
                 from + (middle(*every, *phase) - from).rem_euclid(micros(*every))
             }
@@ -112,7 +108,7 @@ impl Grid {
         }
     }
 
-    /// Of a phase that is known less exactly than slots are long.
+    /// Visits the slots of a phase that is coarser than a slot.
     fn visit_steps(self, every: i64, rest: i64, step: i64, from: i64, hit: &mut impl FnMut(Hit)) {
         let mut time = from - step + 1 + (rest - (from - step + 1)).rem_euclid(every);
         let mut first = true;
@@ -153,14 +149,13 @@ impl Grid {
     }
 }
 
-/// The middle of what is known of a phase: slots that are whole steps hold all of it.
+/// Returns the middle of a phase step: slots that are whole steps hold all of it.
 fn middle(every: Span, phase: u32) -> i64 {
     let (every, step) = (micros(every), micros(Recurrence::step(every)));
     let rest = i64::from(phase) * step;
     rest + (every - rest).clamp(0, step) / 2
 }
 
-/// A length of time as times are counted.
 pub(super) fn micros(span: Span) -> i64 {
     i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
 }

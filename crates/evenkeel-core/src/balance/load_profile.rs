@@ -1,4 +1,4 @@
-//! The times of a job, as load is counted.
+//! The load profile of a job: the slots in which its runs fall.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,74 +9,62 @@ use crate::slot::Slot;
 use crate::time::{Span, Timestamp};
 use crate::zone::Zone;
 
-/// Names a rhythm: equal ones have equal keys. Never 0.
+/// Identifies a load profile: equal profiles have equal keys. Never 0.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LoadProfileKey(pub i64);
 
-/// When jobs run, as far as load is concerned: jobs that run in the same slots for ever, and that
-/// may be moved to the same others, have the same one.
+/// Jobs have the same profile if their runs always fall into the same slots and may be moved to the
+/// same other slots.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LoadProfile {
-    /// When.
     #[serde(flatten)]
     pub recurrence: Recurrence,
-    /// Nobody may move it.
+    /// True if the balancer may not move the job.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fixed: bool,
-    /// Not before this slot.
+    /// No run before this slot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Slot>,
-    /// Hours that it shuns or prefers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hours: Option<Hours>,
 }
 
-/// When a job runs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Recurrence {
-    /// A fixed time apart.
     Every {
-        /// So far.
         every: Span,
-        /// Its times, divided by `every`, leave a rest of so many [`steps`](Recurrence::step).
+        /// The remainder of its times divided by `every`, in [`steps`](Recurrence::step).
         phase: u32,
     },
-    /// When the clocks show something.
+    /// Times by local clocks.
     Clock {
-        /// What.
         schedule: Schedule,
-        /// Which clocks.
         #[serde(default, skip_serializing_if = "Zone::is_utc")]
         zone: Zone,
-        /// What it does when they are changed.
         #[serde(default, skip_serializing_if = "Dst::is_default")]
         dst: Dst,
     },
-    /// Once in every such time; when, follows from its runs.
+    /// Once per period; the times depend on the runs.
     Often(Span),
-    /// One time, in this slot.
     Once(Slot),
 }
 
-/// Local hours that a job shuns or prefers.
+/// Blackouts and preferred hours of a job.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Hours {
-    /// Whose clocks they are meant by.
     #[serde(default, skip_serializing_if = "Zone::is_utc")]
     pub zone: Zone,
-    /// It never starts in these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dark: Vec<Blackout>,
-    /// It would best run in these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preferred: Option<LocalHours>,
 }
 
 impl Recurrence {
-    /// How finely the phase of such an interval is kept. From an hour on, a quarter of one, if the
-    /// interval is whole quarters: what lies in one slot is one. Otherwise finer, so that it is
-    /// known which slot each of its times lies in.
+    /// The resolution in which the phase of an interval is stored: 15 minutes if the interval is at
+    /// least an hour and a multiple of 15 minutes, because load is counted in such slots. Otherwise
+    /// finer, so that the slot of each time is known.
     pub const fn step(every: Span) -> Span {
         let secs = every.as_micros() / 1_000_000;
         match secs {
@@ -90,8 +78,8 @@ impl Recurrence {
 }
 
 impl LoadProfile {
-    /// The rhythm of a job whose next regular time is `next_at`; `None` if it is in no plan: it
-    /// runs once, as soon as it can.
+    /// Returns the load profile of a job with its next scheduled time at `next_at`; `None` for a
+    /// job that runs once as soon as possible, which has no place in the plan.
     pub fn of(definition: &Definition, next_at: Timestamp) -> Option<Self> {
         let recurrence = match &definition.schedule {
             Schedule::Interval(interval) => Recurrence::every(interval.every(), next_at),
@@ -103,7 +91,7 @@ impl LoadProfile {
                 dst: definition.dst,
             },
         };
-        // A later time may be one after the end: a run would be lost.
+        // Moving the job could push its last time beyond `end_at`, and lose a run.
         let fixed = !definition.is_placed() || definition.bounds.end_at.is_some();
         let start = definition.bounds.start_at.map(Slot::of);
         let has_hours =
@@ -113,11 +101,11 @@ impl LoadProfile {
             dark: definition.blackout_periods.clone(),
             preferred: definition.prefer_window,
         });
-        // Hours matter only to what can be moved.
+        // Hours matter only to jobs that can be moved.
         Some(Self { recurrence, fixed, from: start, hours: hours.filter(|_| !fixed) })
     }
 
-    /// The same, moved so that `time` is one of its times.
+    /// Returns the profile moved so that `time` is one of its times.
     #[must_use]
     pub fn moved_to(&self, time: Timestamp) -> Self {
         let recurrence = match self.recurrence {
@@ -127,7 +115,7 @@ impl LoadProfile {
         Self { recurrence, ..self.clone() }
     }
 
-    /// As it is stored.
+    /// Returns the stored form.
     pub fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
@@ -142,9 +130,10 @@ impl Recurrence {
 }
 
 impl LoadProfileKey {
-    /// The key of a rhythm that is stored like this.
+    /// Returns the key of a profile with this stored form.
     pub fn of(text: &str) -> Self {
-        // FNV-1a: short texts, no enemy, the same for ever.
+        // FNV-1a: the texts are short, no attacker gains from a collision, and the hash must never
+        // change.
         let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
@@ -152,7 +141,7 @@ impl LoadProfileKey {
     }
 }
 
-/// Runs that may take another time are no other load.
+/// The tolerance of a schedule does not change its load.
 fn without_tolerance(schedule: &Schedule) -> Schedule {
     match schedule {
         Schedule::Cron(by) => {
@@ -179,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn firing_does_not_change_it() {
+    fn firing_keeps_the_load_profile() {
         for secs in [7, 900, 1200, 3600, 5000, 86_400, 604_800] {
             let definition = every(secs);
             let first = LoadProfile::of(&definition, NOON);
@@ -189,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_in_one_slot_is_one() {
+    fn times_in_one_slot_share_a_profile() {
         let daily = every(86_400);
         let later = NOON.saturating_add(Span::from_secs(899));
         assert_eq!(LoadProfile::of(&daily, NOON), LoadProfile::of(&daily, later));
@@ -198,16 +187,16 @@ mod tests {
     }
 
     #[test]
-    fn it_reads_back_and_its_key_is_its_own() {
-        let cron = Cron::parse("0 9 * * 1-5").unwrap().settled(7, true);
+    fn profile_reads_back_and_has_its_own_key() {
+        let cron = Cron::parse("0 9 * * 1-5").unwrap().resolved(7, true);
         let cron = Schedule::Cron(CronSchedule { cron, max_duration: None });
         let berlin = Zone::get("Europe/Berlin").unwrap();
         let cron = Definition { timezone: berlin, ..Definition::noop(cron) };
         let mut keys = std::collections::BTreeSet::new();
         for definition in [every(60), every(3600), cron] {
-            let rhythm = LoadProfile::of(&definition, NOON).unwrap();
-            let text = rhythm.text();
-            assert_eq!(serde_json::from_str::<LoadProfile>(&text).unwrap(), rhythm, "{text}");
+            let profile = LoadProfile::of(&definition, NOON).unwrap();
+            let text = profile.text();
+            assert_eq!(serde_json::from_str::<LoadProfile>(&text).unwrap(), profile, "{text}");
             assert!(keys.insert(LoadProfileKey::of(&text)));
         }
     }

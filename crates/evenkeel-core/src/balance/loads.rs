@@ -10,60 +10,55 @@ use super::settings::BalanceSettings;
 use crate::slot::Slot;
 use crate::time::{Span, Timestamp};
 
-/// The stretch of time in which load is counted: seven days, or 4096 slots if those are shorter, but a
-/// day at least.
+/// The time span in which load is counted: seven days, or 4,096 slots if that is shorter, but at
+/// least one day.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Horizon {
-    /// Where the first slot begins.
     pub start: Timestamp,
-    /// How long each is.
+    /// The length of a slot.
     pub slot: Span,
-    /// How many there are.
+    /// The number of slots.
     pub slots: usize,
 }
 
-/// What is counted.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Measure {
-    /// Jobs, where their next run is.
+    /// Jobs, counted where their next run is.
     Next,
-    /// Runs.
     Runs,
-    /// What runs cost.
     Cost,
 }
 
-/// Load by slot.
+/// The load of a set of jobs, by slot.
 ///
-/// What it takes in memory depends on the number of slots, not on that of jobs.
+/// The memory depends on the number of slots, not on the number of jobs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Loads {
     horizon: Horizon,
     jobs: u64,
-    /// All load that lies in slots.
     pub(super) sums: Sums,
-    /// All runs of that together.
+    /// The sum of all runs.
     total_runs: i128,
-    /// And what they cost.
+    /// The sum of all costs.
     total_cost: i128,
-    /// What of it nobody can move, in the first day.
+    /// The part of the first day's load that cannot be moved.
     pub(super) fixed: Sums,
-    /// The heaviest runs of the first day, as far as known: no less than the average of what was
-    /// added together.
+    /// The heaviest runs of the first day, as far as known: at least the average of the jobs that
+    /// were added together.
     pub(super) heaviest: Vec<i64>,
-    /// What can be moved of the first day, by where it may be.
+    /// The movable load of the first day, by where it may move.
     pub(super) movable: BTreeMap<Where, Amounts>,
-    /// Where jobs may be that shun or prefer some hours.
+    /// The slots that accept jobs with blackouts or preferred hours.
     pub(super) accepted: Accepted,
-    /// Jobs that may run at any time: how many there are of a period, and what they cost.
+    /// Periodic jobs, which may run at any time, by period.
     pub(super) often: BTreeMap<Span, Amounts>,
-    /// Jobs by the second, as far as it is known.
+    /// Jobs whose second is known, by second.
     pub(super) seconds: Seconds,
     /// The next month.
     pub(super) far: Far,
 }
 
-/// Sums by slot; times in [`Grid::whole`] ones, costs in microseconds.
+/// Sums by slot: times in units of [`Grid::whole`], costs in microseconds.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Sums {
     pub next: Vec<i64>,
@@ -71,7 +66,6 @@ pub(super) struct Sums {
     pub cost: Vec<i64>,
 }
 
-/// Sums of something else.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Amounts {
     pub next: i64,
@@ -79,54 +73,54 @@ pub(super) struct Amounts {
     pub cost: i64,
 }
 
-/// Where a job may be: its next time in so many slots, each time in hours that it accepts.
+/// The slots to which a job may move: within this many slots after now, in slots that its hours
+/// accept.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Where {
     pub window: usize,
-    /// Which of [`Accepted::slots`].
+    /// An index into [`Accepted::slots`].
     pub hours: Option<usize>,
 }
 
-/// Load of the next month, in slots of at least a quarter of an hour.
+/// The load of the next month, in slots of at least 15 minutes.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Far {
     pub grid: Grid,
-    /// Jobs, where their next run is.
+    /// Jobs, counted where their next run is.
     pub next: Vec<i32>,
-    /// Runs of jobs that do not run in every [`Horizon`]. A whole number, kept as whoever chooses a
-    /// time reckons with it: turning it into that is most of the work of choosing.
+    /// Runs of jobs that do not run in every [`Horizon`]. Whole numbers, stored as `f64` because
+    /// the choice of a time computes with `f64`, and converting them would be most of its work.
     pub slow_runs: Vec<f64>,
-    /// What they cost.
     pub slow_cost: Vec<f64>,
 }
 
 const DAY: Span = Span::from_secs(86_400);
 const WEEK: Span = Span::from_secs(7 * 86_400);
-/// Beyond the first day so many slots are counted at most.
+/// The most slots beyond the first day.
 const SLOTS_MAX: u64 = 4096;
-/// So many windows are told apart; others count as the next shorter one. Each is poured on its own
-/// whenever a spread is looked at.
+/// At most this many windows are distinguished; others count as the next shorter window. Each
+/// window costs time whenever a spread is computed.
 const WINDOWS_MAX: usize = 512;
 /// No first time is later than this.
 pub(super) const FAR: Span = Span::from_secs(31 * 86_400);
 
 impl Horizon {
-    /// The stretch that begins with the slot of `now`.
+    /// The horizon begins with the slot of `now`.
     pub fn new(settings: &BalanceSettings, now: Timestamp) -> Self {
         let slot = settings.slot.max(Span::from_secs(1));
         let start = now.as_micros() - now.as_micros().rem_euclid(micros(slot));
-        // A day is always whole, however short its slots are.
+        // A day is always complete, however short its slots are.
         let most = SLOTS_MAX.max(DAY.as_micros() / slot.as_micros());
         let slots = (WEEK.as_micros() / slot.as_micros()).clamp(1, most);
         Self { start: Timestamp::from_micros(start), slot, slots: slots as usize }
     }
 
-    /// How many of its slots are the first 24 hours.
+    /// The number of slots in the first 24 hours.
     pub fn day(self) -> usize {
         self.slots.min((DAY.as_micros() / self.slot.as_micros()).max(1) as usize)
     }
 
-    /// How long it is, in microseconds.
+    /// In microseconds.
     pub(super) fn length(self) -> i64 {
         micros(self.slot) * self.slots as i64
     }
@@ -135,9 +129,9 @@ impl Horizon {
         Grid { start: self.start.as_micros(), slot: micros(self.slot), slots: self.slots }
     }
 
-    /// Can a rebalance move it?
-    pub(super) fn is_movable(self, rhythm: &LoadProfile) -> bool {
-        matches!(rhythm.recurrence, Recurrence::Every { every, .. } if !rhythm.fixed && every >= self.slot)
+    /// True if a rebalance may move jobs with this profile.
+    pub(super) fn is_movable(self, profile: &LoadProfile) -> bool {
+        matches!(profile.recurrence, Recurrence::Every { every, .. } if !profile.fixed && every >= self.slot)
     }
 }
 
@@ -179,14 +173,13 @@ impl Amounts {
 }
 
 impl Loads {
-    /// No load.
     pub fn new(horizon: Horizon) -> Self {
         let far_slot = horizon.slot.max(Slot::LENGTH);
         let start = horizon.start.as_micros();
         let far = Grid {
             start: start - start.rem_euclid(micros(far_slot)),
             slot: micros(far_slot),
-            // The first may be over, and the last is only begun.
+            // The first slot may be past, and the last is incomplete.
             slots: (FAR.as_micros() / far_slot.as_micros()) as usize + 2,
         };
         Self {
@@ -210,41 +203,40 @@ impl Loads {
         }
     }
 
-    /// Where it is counted.
     pub fn horizon(&self) -> Horizon {
         self.horizon
     }
 
-    /// Adds `jobs` of a rhythm, whose runs cost `cost` (of all of them together, once each).
-    pub fn add(&mut self, rhythm: &LoadProfile, jobs: u64, cost: Span) {
+    /// Adds `jobs` jobs with this profile. `cost` is the cost of one run of each, summed over all
+    /// jobs.
+    pub fn add(&mut self, profile: &LoadProfile, jobs: u64, cost: Span) {
         self.jobs = self.jobs.saturating_add(jobs);
         let jobs = i64::try_from(jobs).unwrap_or(i64::MAX);
-        self.change(rhythm, jobs, micros(cost));
+        self.change(profile, jobs, micros(cost));
     }
 
-    /// Takes them away again.
-    pub fn remove(&mut self, rhythm: &LoadProfile, jobs: u64, cost: Span) {
+    pub fn remove(&mut self, profile: &LoadProfile, jobs: u64, cost: Span) {
         self.jobs = self.jobs.saturating_sub(jobs);
         let jobs = i64::try_from(jobs).unwrap_or(i64::MAX);
-        self.change(rhythm, -jobs, -micros(cost));
+        self.change(profile, -jobs, -micros(cost));
     }
 
-    fn change(&mut self, rhythm: &LoadProfile, jobs: i64, cost: i64) {
-        if let Recurrence::Often(period) = rhythm.recurrence {
+    fn change(&mut self, profile: &LoadProfile, jobs: i64, cost: i64) {
+        if let Recurrence::Often(period) = profile.recurrence {
             let by = Amounts { next: jobs, runs: jobs, cost };
-            return keep(&mut self.often, period, by);
+            return add_to(&mut self.often, period, by);
         }
-        if let Recurrence::Every { every, phase } = rhythm.recurrence {
+        if let Recurrence::Every { every, phase } = profile.recurrence {
             self.seconds.change(every, phase, jobs);
         }
         let grid = self.horizon.grid();
         let (day, whole) = (self.horizon.day(), grid.whole());
-        let is_movable = self.horizon.is_movable(rhythm);
+        let is_movable = self.horizon.is_movable(profile);
         let heavy = if jobs > 0 { cost / jobs } else { 0 };
         let mut of_day = Amounts::default();
         let mut first = None;
         let Self { sums, total_runs, total_cost, fixed, heaviest, .. } = self;
-        grid.visit(rhythm, |hit| {
+        grid.visit(profile, |hit| {
             first = first.or(Some(hit.slot));
             let by = Amounts {
                 next: if hit.first { jobs.saturating_mul(hit.times.min(whole)) } else { 0 },
@@ -265,54 +257,54 @@ impl Loads {
             }
         });
         if of_day != Amounts::default() {
-            let place = self.place_of(rhythm);
-            keep(&mut self.movable, place, of_day);
+            let place = self.place_of(profile);
+            add_to(&mut self.movable, place, of_day);
         }
-        self.change_far(rhythm, jobs, cost, first);
+        self.change_far(profile, jobs, cost, first);
     }
 
-    fn change_far(&mut self, rhythm: &LoadProfile, jobs: i64, cost: i64, first: Option<usize>) {
+    fn change_far(&mut self, profile: &LoadProfile, jobs: i64, cost: i64, first: Option<usize>) {
         let near = self.horizon.grid();
         let Far { grid, next, slow_runs, slow_cost } = &mut self.far;
         let first = match first {
             Some(slot) if grid.slot == near.slot => Some(slot),
-            _ => grid.first_of(rhythm, near.start),
+            _ => grid.first_of(profile, near.start),
         };
         if let Some(slot) = first {
             let sum = i64::from(next[slot]).saturating_add(jobs);
             next[slot] = i32::try_from(sum.max(0)).unwrap_or(i32::MAX);
         }
         let length = near.end() - near.start;
-        if matches!(rhythm.recurrence, Recurrence::Every { every, .. } if micros(every) > length) {
-            grid.visit(rhythm, |hit| {
+        if matches!(profile.recurrence, Recurrence::Every { every, .. } if micros(every) > length) {
+            grid.visit(profile, |hit| {
                 slow_runs[hit.slot] += jobs as f64;
                 slow_cost[hit.slot] += cost as f64;
             });
         }
     }
 
-    /// Where a rhythm that can be moved may be.
-    fn place_of(&mut self, rhythm: &LoadProfile) -> Where {
-        let Recurrence::Every { every, .. } = rhythm.recurrence else {
+    /// Returns the slots to which jobs with this profile may move.
+    fn place_of(&mut self, profile: &LoadProfile) -> Where {
+        let Recurrence::Every { every, .. } = profile.recurrence else {
             return Where { window: self.horizon.day(), hours: None };
         };
         let window = (every.as_micros() / self.horizon.slot.as_micros()).max(1);
         let day = self.horizon.day();
         let window = usize::try_from(window).unwrap_or(usize::MAX).min(day);
         let window = (window - window % day.div_ceil(WINDOWS_MAX)).max(1);
-        // What runs more often than daily runs at all hours, whatever it prefers.
-        let hours = rhythm.hours.as_ref().filter(|_| every >= DAY);
+        // Jobs that run more often than daily run at all hours, whatever they prefer.
+        let hours = profile.hours.as_ref().filter(|_| every >= DAY);
         let hours = hours.and_then(|hours| self.accepted.index_of(hours, self.horizon));
         Where { window, hours }
     }
 
-    /// What a run costs on average, in microseconds; of runs as [`Grid::whole`] counts them.
+    /// The average cost of a run, in microseconds per unit of [`Grid::whole`].
     pub(super) fn average_cost(&self) -> f64 {
         if self.total_runs > 0 { self.total_cost as f64 / self.total_runs as f64 } else { 0.0 }
     }
 
-    /// How many runs lie between two moments, which are borders of slots; beyond the horizon, how many
-    /// jobs have their next one there.
+    /// Counts the runs between two slot boundaries; beyond the horizon, the jobs with their next
+    /// run there.
     pub(super) fn runs_between(&self, from: i64, until: i64) -> u64 {
         let grid = self.horizon.grid();
         let slot = |time: i64| (time - grid.start).div_euclid(grid.slot);
@@ -325,14 +317,13 @@ impl Loads {
         far.map_or(0, |jobs| u64::try_from(*jobs).unwrap_or(0))
     }
 
-    /// How many jobs were added.
     pub fn jobs(&self) -> u64 {
         self.jobs
     }
 }
 
-/// Adds to what is kept under a key, and forgets what has become nothing.
-fn keep<K: Ord + Copy>(kept: &mut BTreeMap<K, Amounts>, key: K, by: Amounts) {
+/// Adds to the amounts of a key, and removes the key when nothing is left.
+fn add_to<K: Ord + Copy>(kept: &mut BTreeMap<K, Amounts>, key: K, by: Amounts) {
     let amounts = kept.entry(key).or_default();
     amounts.add(by);
     if *amounts == Amounts::default() {

@@ -1,8 +1,8 @@
-//! Where load lies, and where it should.
+//! Load balancing: counts the load of jobs by slot, places new jobs and plans rebalances.
 //!
-//! Load is counted by [`LoadProfile`]: the times of a job in quarters of an hour or finer. Firing does not
-//! change a job's rhythm, so only commands change the counts, and what they take in memory depends
-//! on how many rhythms there are, not on how many jobs.
+//! Load is counted per [`LoadProfile`]: the slots of 15 minutes (or finer) in which a job's runs
+//! fall. Firing does not change a job's profile, so only commands change the counts. The memory
+//! depends on the number of profiles, not on the number of jobs.
 
 mod accepted;
 mod choose;

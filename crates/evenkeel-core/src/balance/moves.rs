@@ -1,7 +1,8 @@
-//! Moves of a rebalance, as they are stored.
+//! The stored form of a rebalance's moves.
 //!
-//! A version, the unit of time, then move after move: numbers of seven bits a byte, most of them
-//! differences from the move before, and each rhythm's key once. About ten bytes a move.
+//! A version, the unit of time, then one move after the other: variable-length numbers of seven
+//! bits per byte, most of them differences from the previous move, and the key of each load profile
+//! once. About ten bytes per move.
 
 use std::collections::HashMap;
 
@@ -12,30 +13,26 @@ use crate::time::Timestamp;
 /// A job that gets another time.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Move {
-    /// Which.
     pub job: JobNo,
-    /// Only if this is its generation.
+    /// The move is made only if the job has this generation…
     pub generation: i32,
-    /// And this its next time.
+    /// …and this next time.
     pub old_at: Timestamp,
-    /// Its next time from then on.
+    /// The next time after the move.
     pub new_at: Timestamp,
-    /// Its rhythm from then on.
-    pub rhythm: LoadProfileKey,
+    /// The load profile after the move.
+    pub profile: LoadProfileKey,
 }
 
-/// Stored moves that cannot be read.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("these are no moves of a rebalance")]
 pub struct MovesError;
 
-/// The only form there has been.
 const VERSION: u8 = 1;
 
-/// Most jobs run at whole seconds, which take fewer bytes.
+/// Most jobs run at whole seconds, which need fewer bytes.
 const SECOND: i64 = 1_000_000;
 
-/// Moves, as they are stored.
 pub fn encode_moves(moves: &[Move]) -> Vec<u8> {
     let is_whole = |at: Timestamp| at.as_micros() % SECOND == 0;
     let are_whole = moves.iter().all(|it| is_whole(it.old_at) && is_whole(it.new_at));
@@ -51,22 +48,22 @@ pub fn encode_moves(moves: &[Move]) -> Vec<u8> {
         put_signed(&mut stored, at.wrapping_sub(old_at));
         put_signed(&mut stored, (it.new_at.as_micros() / unit).wrapping_sub(at));
         let known = keys.len() as u64;
-        let key = *keys.entry(it.rhythm).or_insert(known);
+        let key = *keys.entry(it.profile).or_insert(known);
         put(&mut stored, key);
         if key == known {
-            stored.extend(it.rhythm.0.to_le_bytes());
+            stored.extend(it.profile.0.to_le_bytes());
         }
         (job, old_at) = (it.job.0, at);
     }
     stored
 }
 
-/// Stored moves.
 pub fn decode_moves(stored: &[u8]) -> Result<Vec<Move>, MovesError> {
     let [VERSION, are_whole @ (0 | 1), rest @ ..] = stored else { return Err(MovesError) };
     let unit = if *are_whole == 1 { SECOND } else { 1 };
     let mut rest = rest;
-    // Both grow with what was really read: no number in there says how long they get.
+    // Both grow with the bytes that were read, never by a stored length, so a corrupt record cannot
+    // exhaust the memory.
     let (mut moves, mut keys) = (Vec::new(), Vec::new());
     let (mut job, mut old_at) = (0_i64, 0_i64);
     while !rest.is_empty() {
@@ -85,7 +82,7 @@ pub fn decode_moves(stored: &[u8]) -> Result<Vec<Move>, MovesError> {
             generation,
             old_at: time(old_at, unit)?,
             new_at: time(new_at, unit)?,
-            rhythm: *keys.get(key).ok_or(MovesError)?,
+            profile: *keys.get(key).ok_or(MovesError)?,
         });
     }
     Ok(moves)
@@ -96,7 +93,7 @@ fn time(units: i64, unit: i64) -> Result<Timestamp, MovesError> {
     if (Timestamp::MIN..=Timestamp::MAX).contains(&at) { Ok(at) } else { Err(MovesError) }
 }
 
-/// Small numbers of either sign become small numbers without one.
+/// Zigzag encoding: small numbers of either sign become small unsigned numbers.
 fn put_signed(stored: &mut Vec<u8>, number: i64) {
     put(stored, (number.cast_unsigned() << 1) ^ (number >> 63).cast_unsigned());
 }
@@ -120,7 +117,7 @@ fn take(rest: &mut &[u8]) -> Result<u64, MovesError> {
         let (byte, after) = rest.split_first().ok_or(MovesError)?;
         *rest = after;
         let bits = u64::from(byte & 0x7f);
-        // The tenth byte has room for one bit.
+        // The tenth byte holds one bit.
         if shift == 63 && bits > 1 {
             break;
         }
@@ -153,19 +150,19 @@ mod tests {
                 generation,
                 old_at,
                 new_at,
-                rhythm: LoadProfileKey(key),
+                profile: LoadProfileKey(key),
             },
         )
     }
 
     proptest! {
         #[test]
-        fn moves_survive_being_stored(moves in prop::collection::vec(any_move(), 0..50)) {
+        fn moves_read_back_as_stored(moves in prop::collection::vec(any_move(), 0..50)) {
             prop_assert_eq!(decode_moves(&encode_moves(&moves)), Ok(moves));
         }
 
         #[test]
-        fn anything_else_is_refused_or_read_and_nothing_breaks(
+        fn decoder_never_panics(
             head in prop::sample::select(vec![vec![], vec![1, 0], vec![1, 1], vec![1, 2], vec![2, 0]]),
             bytes in prop::collection::vec(any::<u8>(), 0..200),
         ) {
@@ -175,7 +172,7 @@ mod tests {
         }
 
         #[test]
-        fn what_was_cut_short_holds_no_half_move(
+        fn truncated_record_holds_no_partial_move(
             moves in prop::collection::vec(any_move(), 1..5),
             cut in any::<prop::sample::Index>(),
         ) {
@@ -188,14 +185,14 @@ mod tests {
     }
 
     #[test]
-    fn a_thousand_moves_are_small() {
+    fn thousand_moves_are_small() {
         let moves: Vec<Move> = (0..1000)
             .map(|n| Move {
                 job: JobNo(5_000_000 + 7 * n),
                 generation: 3,
                 old_at: Timestamp::from_micros((1_764_590_400 + n * 37 % 900) * SECOND),
                 new_at: Timestamp::from_micros((1_764_590_400 + n * 977 % 86_400) * SECOND),
-                rhythm: LoadProfileKey(n % 96 * 0x1e37_79b9_7f4a),
+                profile: LoadProfileKey(n % 96 * 0x1e37_79b9_7f4a),
             })
             .collect();
         let stored = encode_moves(&moves);
@@ -204,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_no_moves_and_another_version_is_an_error() {
+    fn empty_record_has_no_moves_and_another_version_is_refused() {
         assert_eq!(decode_moves(&encode_moves(&[])), Ok(Vec::new()));
         assert_eq!(decode_moves(&[]), Err(MovesError));
         assert_eq!(decode_moves(&[2, 0]), Err(MovesError));

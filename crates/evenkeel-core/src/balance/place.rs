@@ -1,4 +1,4 @@
-//! Where a job is placed.
+//! Places a job: chooses its first scheduled time.
 
 use super::choose;
 use super::constraints;
@@ -12,47 +12,44 @@ use crate::schedule::{Interval, Schedule};
 use crate::slot::Slot;
 use crate::time::{Span, Timestamp};
 
-/// A job that needs a time.
 #[derive(Copy, Clone, Debug)]
 pub struct JobToPlace<'a> {
-    /// What it is.
     pub definition: &'a Definition,
-    /// Its own number, [`JobId::seed`](crate::JobId::seed): it says where in its slot it runs.
+    /// [`JobId::seed`](crate::JobId::seed), which determines the second within the slot.
     pub seed: u64,
-    /// What a run of it costs.
+    /// The cost of a run.
     pub cost: Span,
-    /// Its time is after this moment.
+    /// The chosen time is after this.
     pub after: Timestamp,
 }
 
-/// Several nodes place at once, and each sees what the others did a little later. Of slots that are
-/// equally good, each prefers its own.
+/// The position of a node among all nodes that place jobs. Nodes learn of each other's placements
+/// with a delay, so among equally good slots each node prefers its own.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct NodeTurn {
-    /// Which node this is, from 0.
+    /// The index of this node, from 0.
     pub mine: u32,
-    /// How many there are.
+    /// The number of nodes.
     pub of: u32,
 }
 
 impl NodeTurn {
-    /// Nobody else places.
     pub const ALONE: Self = Self { mine: 0, of: 1 };
 
-    /// Is it this node's turn with the slot of this number?
+    /// True if this node prefers the slot with this number.
     pub(super) fn is_mine(self, slot: i64) -> bool {
         slot.rem_euclid(i64::from(self.of.max(1))) == i64::from(self.mine)
     }
 }
 
 impl Definition {
-    /// Is its time chosen by load, and may a rebalance choose another? Not if somebody else has said
-    /// when it is, nor if its times follow from clocks or from its runs.
+    /// True if the balancer chooses the job's times and a rebalance may move them. False if the
+    /// user set them, or if they depend on local clocks or on the ends of runs.
     pub fn is_placed(&self) -> bool {
         self.free_interval().is_some_and(|every| !every.is_exact())
     }
 
-    /// Its interval, if its first time may be any.
+    /// The interval, if the first time may be any time.
     fn free_interval(&self) -> Option<Interval> {
         match &self.schedule {
             Schedule::Interval(every) if every.anchor().is_none() => {
@@ -63,8 +60,9 @@ impl Definition {
     }
 }
 
-/// The first time of a job that is created, or begins anew: the least of its tenant's load (`own`),
-/// then of `all`, of which that is a part, then the earliest.
+/// Returns the first time of a job that is created or restarted: where its tenant has the least
+/// load (`own`), then where all tenants have the least (`all`, which includes `own`), then the
+/// earliest.
 pub fn first_time(
     settings: &BalanceSettings,
     job: JobToPlace<'_>,
@@ -72,14 +70,14 @@ pub fn first_time(
     all: &Loads,
     turn: NodeTurn,
 ) -> Option<Timestamp> {
-    let by_itself = || job.definition.timetable().first_after(job.after);
-    let Some(interval) = job.definition.free_interval() else { return by_itself() };
+    let unbalanced = || job.definition.timetable().first_after(job.after);
+    let Some(interval) = job.definition.free_interval() else { return unbalanced() };
     let slot = own.horizon().slot;
     if interval.every() < slot {
-        return in_its_own_rhythm(interval, job, own, all, turn);
+        return place_short_interval(interval, job, own, all, turn);
     }
     let Some(candidates) = Candidates::of(settings, slot, interval, job) else {
-        return by_itself();
+        return unbalanced();
     };
     let wanted = constraints::best(job.definition, candidates, own.horizon());
     let wanted = wanted.as_deref();
@@ -89,15 +87,15 @@ pub fn first_time(
         (_, Policy::Projected) => choose::projected(candidates, own, all, turn, wanted),
     };
     let time = candidates.time(best);
-    // A job that is choosy about hours was compared with its own second.
+    // Jobs with preferred hours were compared at their own second.
     let is_free = !interval.is_exact() && wanted.is_none();
     let spread = if is_free { candidates.spread_in_slot(time, all, turn) } else { None };
     Some(Timestamp::from_micros(spread.unwrap_or(time)))
 }
 
-/// Runs that are closer together than slots are long are spread by the second; if seconds of such an
-/// interval are not counted, by hash.
-fn in_its_own_rhythm(
+/// Places a job whose interval is shorter than a slot: by the least loaded second or, if seconds of
+/// such an interval are not counted, by hash.
+fn place_short_interval(
     interval: Interval,
     job: JobToPlace<'_>,
     own: &Loads,
@@ -117,14 +115,14 @@ fn in_its_own_rhythm(
     Some(Timestamp::from_micros(time)).filter(|time| *time <= latest)
 }
 
-/// A job's own second of such a length of time, in microseconds.
+/// Returns the job's own offset within `length`, in microseconds.
 pub(super) fn offset_within(length: Span, seed: u64) -> i64 {
     let secs = (length.as_micros() / 1_000_000).max(1);
     (seed % secs * 1_000_000).cast_signed()
 }
 
-/// How long the slots are that such a job chooses from: no shorter than what its rhythm tells
-/// apart.
+/// Returns the slot length for jobs with this interval: at least the resolution of their load
+/// profile.
 pub(super) fn unit_of(every: Span, slot: Span) -> Span {
     if every >= Span::from_secs(3600) {
         slot.max(Slot::LENGTH)
@@ -133,20 +131,19 @@ pub(super) fn unit_of(every: Span, slot: Span) -> Span {
     }
 }
 
-/// The times that a job may have first: one in each slot of a stretch.
+/// The possible first times of a job: one in each of several consecutive slots.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Candidates {
-    /// The first of them.
+    /// The first candidate.
     pub first: i64,
-    /// How long the slots are.
+    /// The length of a slot.
     pub unit: i64,
-    /// How many slots there are, at least one.
+    /// At least 1.
     pub count: usize,
-    /// Its time is after this…
+    /// The time is after this…
     after: i64,
     /// …and not later than this.
     latest: i64,
-    /// The time between two runs.
     pub every: i64,
 }
 
@@ -176,8 +173,8 @@ impl Candidates {
         self.first + self.unit * candidate as i64
     }
 
-    /// A time in the slot of `time` that is far from those of the jobs which are there; `None` if there
-    /// is none in the window, or if another second of the slot would lead to other slots later.
+    /// Returns a time in the slot of `time` far from the times of the jobs already there. `None` if
+    /// the window holds no such time, or if another second would lead to other slots later.
     fn spread_in_slot(self, time: i64, all: &Loads, turn: NodeTurn) -> Option<i64> {
         if self.every % self.unit != 0 {
             return None;
@@ -187,16 +184,16 @@ impl Candidates {
         let before = all.runs_between(start, start + self.unit);
         let length = Span::from_micros(self.unit.cast_unsigned());
         let at = start + offset_after(before, slot_no, length, turn);
-        // The first and the last slot lie in the window in part.
+        // The first and the last slot are only partly in the window.
         let is_possible = |at: &i64| (self.after + 1..=self.latest).contains(at);
         if self.every == self.unit {
-            // It runs in every slot: its first time may be in the next one.
+            // The job runs in every slot, so its first time may be in the next slot.
             return [at, at + self.every, at - self.every].into_iter().find(is_possible);
         }
         Some(at).filter(is_possible)
     }
 
-    /// The number of the first one's slot, counted from the epoch.
+    /// The number of the first candidate's slot, counted from 1970.
     pub fn slot(self) -> i64 {
         self.first.div_euclid(self.unit)
     }

@@ -1,11 +1,11 @@
-//! Which jobs a rebalance moves, and where to.
+//! Plans a rebalance: which jobs move, and where.
 //!
-//! What it makes even are runs, by the sum of the squares of what lies in each slot of the horizon: it
-//! is least when all slots hold the same. At first what runs cost counts as much, so that the moves
-//! are good for both, then less, and at last not at all. Then, as long as runs stay as even as they
-//! are, heavy jobs change places with light ones. Of all the moves found, in about the order of what
-//! they gain, a plan has those up to the point from which on the score of runs does not change; it is
-//! never lower than without a plan.
+//! The plan evens out runs: it lowers the sum of the squared runs per slot over the horizon, which
+//! is least when all slots hold the same. In the first rounds, cost counts as much as runs, so that
+//! moves improve both. Then cost counts less, and at last not at all. After that, heavy jobs swap
+//! places with light jobs, as long as runs stay as even. The moves come roughly in the order of
+//! their gain, and the plan ends where the score of runs no longer changes. The score is never
+//! lower than without the plan.
 
 mod board;
 mod classes;
@@ -35,46 +35,42 @@ use super::spread::{Granularity, Spread};
 use crate::ids::JobNo;
 use crate::time::{Span, Timestamp};
 
-/// A job that has a next time, as far as moving it is concerned.
+/// A job with a next time, as far as a rebalance needs it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Placement {
-    /// Which.
     pub job: JobNo,
-    /// Its own number; see [`JobToPlace::seed`](super::JobToPlace::seed).
+    /// See [`JobToPlace::seed`](super::JobToPlace::seed).
     pub seed: u64,
-    /// Its generation.
     pub generation: i32,
-    /// Its next regular time.
+    /// The next scheduled time.
     pub next_at: Timestamp,
-    /// The last that was fired or skipped.
+    /// The last scheduled time that was fired or skipped.
     pub last_fired_at: Option<Timestamp>,
-    /// When it was placed.
     pub placed_at: Timestamp,
-    /// A run of it is not over.
+    /// True if a run is active.
     pub is_live: bool,
-    /// Its rhythm, if it is in the plan.
-    pub rhythm: Option<LoadProfileKey>,
-    /// What each of its runs costs.
+    /// `None` if the job has no load profile.
+    pub profile: Option<LoadProfileKey>,
+    /// The cost of a run.
     pub cost: Span,
 }
 
-/// Why a job stays where it is.
+/// Why a job is not moved.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum SkipReason {
-    /// A run of it is not over.
+    /// A run is active.
     JobRunning,
-    /// It runs soon.
+    /// The next time is too near.
     ProtectionWindow,
-    /// It was placed a short time ago.
+    /// The job was placed recently.
     PlacementCooldown,
-    /// Its time is not chosen by load.
+    /// The job's times are not chosen by the balancer.
     NotMovable,
-    /// It was changed since the plan was made.
+    /// The job was changed after the plan was made.
     Changed,
 }
 
 impl SkipReason {
-    /// The word users see.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::JobRunning => "job_running",
@@ -86,36 +82,30 @@ impl SkipReason {
     }
 }
 
-/// What a rebalance is to reach.
+/// The bounds of a rebalance.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
 pub struct Wanted {
-    /// With so many moves at most.
     pub max_moves: Option<u64>,
-    /// No more than it takes to this score.
+    /// The plan ends once it reaches this score.
     pub target_score: Option<f64>,
 }
 
-/// What a rebalance does.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plan {
-    /// The moves.
     pub moves: Vec<Move>,
-    /// The rhythms they lead to, as they are stored.
-    pub rhythms: HashMap<LoadProfileKey, String>,
-    /// Jobs that stay because they must, by number.
+    /// The stored forms of the load profiles after the moves.
+    pub profiles: HashMap<LoadProfileKey, String>,
+    /// Jobs that cannot be moved, in order of their numbers.
     pub skipped: Vec<(JobNo, SkipReason)>,
-    /// How evenly runs are spread without it.
+    /// How evenly runs are spread without the plan.
     pub before: Spread,
-    /// And with it.
+    /// How evenly runs are spread with the plan.
     pub after: Spread,
-    /// Load without it.
     pub loads_before: Loads,
-    /// And with it.
     pub loads_after: Loads,
 }
 
 impl Plan {
-    /// How many jobs stay because they must, and why.
     pub fn skipped_by_reason(&self) -> BTreeMap<SkipReason, u64> {
         let mut counts = BTreeMap::new();
         for (_, reason) in &self.skipped {
@@ -125,31 +115,32 @@ impl Plan {
     }
 }
 
-/// Moves that belong together are next to each other in batches of this many, by number.
+/// Within batches of this many moves, the moves are ordered by job number.
 const BATCH: usize = 1000;
 
-/// Plans a rebalance of `jobs` (in the order of their numbers) among the load of `own`, their
-/// tenant's, and of `all`, both of which hold the jobs where they are.
+/// Plans a rebalance of `jobs`, in order of their numbers. `own` is the load of their tenant, `all`
+/// the load of all tenants; both include the jobs at their present times.
 ///
-/// What gains most comes first, so that a rebalance which is stopped has done what mattered most.
+/// The moves with the highest gain come first, so that a rebalance that is stopped has done the
+/// most important part.
 pub fn plan(
     settings: &BalanceSettings,
     jobs: &[Placement],
-    rhythms: &HashMap<LoadProfileKey, LoadProfile>,
+    profiles: &HashMap<LoadProfileKey, LoadProfile>,
     own: &Loads,
     all: &Loads,
     wanted: Wanted,
     now: Timestamp,
 ) -> Plan {
     let horizon = own.horizon();
-    let movable = rhythms.iter().filter(|(_, rhythm)| horizon.is_movable(rhythm));
+    let movable = profiles.iter().filter(|(_, profile)| horizon.is_movable(profile));
     let quiet_until = now.saturating_add(settings.protection);
     let classes = Classes::new(movable.map(|(key, it)| (*key, it)), horizon.grid(), quiet_until);
     let mut skipped = Vec::new();
     let mut movers = Vec::new();
     for (number, job) in jobs.iter().enumerate() {
-        // What is in no cell runs later than plans look ahead, or there is no room for its class.
-        let class = job.rhythm.and_then(|key| classes.class_of(key));
+        // A job without a cell runs after the horizon, or its class does not fit into memory.
+        let class = job.profile.and_then(|key| classes.class_of(key));
         let place = class.and_then(|(class, home)| Some((class, home?)));
         if let Some(reason) = reason_to_stay(job, place.is_some(), settings, now) {
             skipped.push((job.job, reason));
@@ -167,23 +158,23 @@ pub fn plan(
     board.even_out_costs();
     let mut heaviest: HashMap<LoadProfileKey, u64> = HashMap::new();
     for job in jobs {
-        if let Some(key) = job.rhythm {
+        if let Some(key) = job.profile {
             let heavy = heaviest.entry(key).or_default();
             *heavy = (*heavy).max(job.cost.as_micros());
         }
     }
     let mut known = own.clone();
     for (key, cost) in heaviest {
-        if let Some(rhythm) = rhythms.get(&key) {
-            note_heaviest(&mut known, rhythm, cost);
+        if let Some(profile) = profiles.get(&key) {
+            note_heaviest(&mut known, profile, cost);
         }
     }
     let steps = board.steps_worth(&known, wanted);
     board.steps.truncate(steps);
-    let (moves, texts, loads_after) = board.moves(own, rhythms);
+    let (moves, texts, loads_after) = board.moves(own, profiles);
     Plan {
         moves,
-        rhythms: texts,
+        profiles: texts,
         skipped,
         before: own.spread(Measure::Runs, Granularity::Slot),
         after: loads_after.spread(Measure::Runs, Granularity::Slot),
@@ -192,32 +183,33 @@ pub fn plan(
     }
 }
 
-/// Takes note of a job that costs so many microseconds: counts only say what all of a rhythm cost
-/// together, and the heaviest has to be somewhere.
-fn note_heaviest(loads: &mut Loads, rhythm: &LoadProfile, cost: u64) {
+/// Records the cost of a single job, in microseconds. Counts have only the sum over all jobs of a
+/// profile, and the heaviest job must fit somewhere.
+fn note_heaviest(loads: &mut Loads, profile: &LoadProfile, cost: u64) {
     let (grid, day) = (loads.horizon().grid(), loads.horizon().day());
-    grid.visit(rhythm, |hit| {
+    grid.visit(profile, |hit| {
         if hit.slot < day {
             loads.heaviest[hit.slot] = loads.heaviest[hit.slot].max(cost.cast_signed());
         }
     });
 }
 
-/// How many jobs have come to a rhythm or left it, and what they cost.
+/// How many jobs a load profile gains or loses, and their cost.
 #[derive(Copy, Clone, Default)]
 struct Flow {
     jobs: i64,
     cost: i64,
-    /// The heaviest that came.
+    /// The highest cost of the jobs it gains.
     heaviest: u64,
 }
 
 impl Board<'_> {
-    /// The moves that the steps come to, the rhythms they lead to, and the load they leave.
+    /// Returns the moves that the steps amount to, the resulting load profiles, and the resulting
+    /// load.
     fn moves(
         &self,
         own: &Loads,
-        rhythms: &HashMap<LoadProfileKey, LoadProfile>,
+        profiles: &HashMap<LoadProfileKey, LoadProfile>,
     ) -> (Vec<Move>, HashMap<LoadProfileKey, String>, Loads) {
         let mut at: Vec<u32> = self.movers.iter().map(|mover| mover.home).collect();
         self.steps.iter().for_each(|step| at[step.mover as usize] = step.to);
@@ -228,7 +220,7 @@ impl Board<'_> {
         for step in &self.steps {
             let mover = &self.movers[step.mover as usize];
             let home = &mut at[step.mover as usize];
-            // Each job once, however often it was moved, and not if it has come back.
+            // Each job appears once, however often it was moved, and not at all if it came back.
             let to = std::mem::replace(home, mover.home);
             if to == mover.home {
                 continue;
@@ -236,20 +228,20 @@ impl Board<'_> {
             let Some(new_at) = self.time_in(mover, to) else { continue };
             let (job, class) =
                 (&self.jobs[mover.job as usize], &self.classes.classes[mover.class as usize]);
-            let (rhythm, _) =
+            let (profile, _) =
                 reached.entry((mover.class, class.phase_at(new_at))).or_insert_with(|| {
-                    let rhythm = class.rhythm_at(new_at);
-                    let text = rhythm.text();
+                    let profile = class.profile_at(new_at);
+                    let text = profile.text();
                     let key = LoadProfileKey::of(&text);
                     texts.insert(key, text);
-                    (key, rhythm)
+                    (key, profile)
                 });
-            if let Some(left) = job.rhythm {
+            if let Some(left) = job.profile {
                 let flow = flows.entry(left).or_default();
                 flow.jobs -= 1;
                 flow.cost = flow.cost.saturating_sub_unsigned(mover.cost);
             }
-            let flow = flows.entry(*rhythm).or_default();
+            let flow = flows.entry(*profile).or_default();
             flow.jobs += 1;
             flow.cost = flow.cost.saturating_add_unsigned(mover.cost);
             flow.heaviest = flow.heaviest.max(mover.cost);
@@ -258,7 +250,7 @@ impl Board<'_> {
                 generation: job.generation,
                 old_at: job.next_at,
                 new_at,
-                rhythm: *rhythm,
+                profile: *profile,
             });
         }
         moves.chunks_mut(BATCH).for_each(|batch| batch.sort_by_key(|it| it.job));
@@ -267,9 +259,9 @@ impl Board<'_> {
         let mut flows: Vec<(LoadProfileKey, Flow)> = flows.into_iter().collect();
         flows.sort_unstable_by_key(|(key, _)| *key);
         for (key, flow) in flows {
-            if let Some(rhythm) = rhythms.get(&key).or_else(|| reached.get(&key)) {
-                change_load(&mut loads, rhythm, flow.jobs, flow.cost);
-                note_heaviest(&mut loads, rhythm, flow.heaviest);
+            if let Some(profile) = profiles.get(&key).or_else(|| reached.get(&key)) {
+                change_load(&mut loads, profile, flow.jobs, flow.cost);
+                note_heaviest(&mut loads, profile, flow.heaviest);
             }
         }
         (moves, texts, loads)

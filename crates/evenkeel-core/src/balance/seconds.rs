@@ -1,7 +1,7 @@
-//! Load inside slots: in which second runs start.
+//! Load inside slots: the second in which runs start.
 //!
-//! The second is known of jobs whose interval is shorter than 15 minutes: their rhythm says it. Of
-//! other jobs only the slot is counted; they get their second by how many are in the slot.
+//! The second is known for jobs whose interval is shorter than 15 minutes, from their load profile.
+//! For other jobs only the slot is counted; they get a second by the number of jobs in the slot.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +11,20 @@ use super::spread::Spread;
 use crate::time::{Span, Timestamp};
 
 const SECOND: u64 = 1_000_000;
-/// The seconds of such an interval are told apart if it is shorter than this.
+/// Seconds are counted for intervals shorter than this.
 const COUNTED_BELOW: u64 = 900;
-/// Evenness by the second is looked at over this time.
+/// Evenness by second is computed over one hour.
 const HOUR: usize = 3600;
-/// Multiples of this part of a whole divide it ever more finely, and about evenly at any time.
+/// The golden ratio as a fraction of 2^64: its multiples divide a range ever more finely, and about
+/// evenly at any time.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// For each interval, in seconds: how many jobs run in each second of it, counted from 1970.
+/// For each interval in seconds: how many jobs run in each of its seconds, counted from 1970.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Seconds(BTreeMap<usize, Vec<i64>>);
 
 impl Seconds {
-    /// Adds jobs of an interval, or takes them away.
+    /// Adds jobs, or removes them if `jobs` is negative.
     pub fn change(&mut self, every: Span, phase: u32, jobs: i64) {
         let Some(secs) = counted(every) else { return };
         let counts = self.0.entry(secs).or_insert_with(|| vec![0; secs]);
@@ -35,11 +36,13 @@ impl Seconds {
         }
     }
 
-    /// For each second of an interval, how many runs start together with a run there, on average.
+    /// Returns for each second of an interval how many runs start together with a run there, on
+    /// average.
     fn met(&self, secs: usize) -> Vec<f64> {
         let mut met = vec![0.0; secs];
         for (other, counts) in &self.0 {
-            // They meet where both leave the same rest; of so many runs of the other, one is there.
+            // Runs of two intervals meet where both have the same remainder modulo the common
+            // divisor. Only this share of the other's runs does.
             let common = gcd(secs, *other);
             let mut rests = vec![0_i64; common];
             for (phase, count) in counts.iter().enumerate() {
@@ -53,7 +56,7 @@ impl Seconds {
         met
     }
 
-    /// How many runs start in each second of the hour that begins then.
+    /// Counts the runs that start in each second of the hour from `start`.
     fn of_hour(&self, start: Timestamp) -> Vec<f64> {
         let start = start.as_micros().div_euclid(SECOND.cast_signed());
         let mut starts = vec![0.0; HOUR];
@@ -66,8 +69,8 @@ impl Seconds {
         starts
     }
 
-    /// How evenly the runs of the hour that begins at `start` are spread over its seconds; `None` if
-    /// no job is counted by the second.
+    /// Returns how evenly the runs of the hour from `start` are spread over its seconds; `None` if
+    /// no job is counted by second.
     pub fn spread(&self, start: Timestamp) -> Option<Spread> {
         let starts = self.of_hour(start);
         let total: f64 = starts.iter().sum();
@@ -84,7 +87,7 @@ impl Seconds {
     }
 }
 
-/// An interval in whole seconds, if the seconds of it are told apart.
+/// Returns an interval in whole seconds, if its seconds are counted.
 fn counted(every: Span) -> Option<usize> {
     let secs = every.as_micros() / SECOND;
     let is_counted = every.as_micros().is_multiple_of(SECOND) && (1..COUNTED_BELOW).contains(&secs);
@@ -95,9 +98,9 @@ fn gcd(one: usize, other: usize) -> usize {
     if other == 0 { one } else { gcd(other, one % other) }
 }
 
-/// The second of its interval in which a job should run: where it starts together with the fewest
-/// runs of its tenant (`own`), then of `all`; of such seconds one of this node's, and of these the one
-/// that is farthest from all others. `None` if seconds of such an interval are not counted.
+/// Returns the best second of the interval for a job: where the fewest runs of its tenant (`own`)
+/// start, then of `all`, then a second of this node, then the second farthest from all others.
+/// `None` if seconds of such an interval are not counted.
 pub(super) fn best_second(
     every: Span,
     own: &Seconds,
@@ -120,7 +123,8 @@ pub(super) fn best_second(
     best.into_iter().find(|second| apart[*second] == farthest).map(|second| second as i64)
 }
 
-/// How far each second is from the nearest one that holds more than the least, on a circle.
+/// Returns how far each second is, on a circle, from the nearest second that holds more than the
+/// least.
 fn distances(met: &[f64]) -> Vec<usize> {
     let secs = met.len();
     let least = met.iter().copied().fold(f64::INFINITY, f64::min);
@@ -140,13 +144,13 @@ fn distances(met: &[f64]) -> Vec<usize> {
     apart
 }
 
-/// The second of a slot, in microseconds, for a job that finds `before` others there: each next one
-/// lies in one of the widest gaps that those before it have left. Slots begin at different seconds, so
-/// that not all of them are busy at the same ones.
+/// Returns the offset within a slot, in microseconds, for a job that finds `before` others there:
+/// each job lands in one of the widest gaps that the jobs before it have left. Slots start at
+/// different seconds, so that not all slots are busy in the same seconds.
 pub(super) fn offset_after(before: u64, slot_no: i64, length: Span, turn: NodeTurn) -> i64 {
     let secs = (length.as_micros() / SECOND).max(1);
     let nth = before.wrapping_mul(u64::from(turn.of.max(1))).wrapping_add(turn.mine.into());
-    // Another irrational part of a whole tells the slots apart.
+    // Another irrational fraction makes the slots differ.
     let first = slot_no.cast_unsigned().wrapping_mul(0xd1b5_4a32_d192_ed03);
     let part = first.wrapping_add(nth.wrapping_mul(GOLDEN));
     let second = (u128::from(part) * u128::from(secs)) >> 64;
@@ -167,7 +171,7 @@ mod tests {
         Span::from_secs(secs)
     }
 
-    /// Places so many jobs of an interval, one after the other.
+    /// Places `jobs` jobs of an interval, one after the other.
     fn place(seconds: &mut Seconds, every: u64, jobs: usize) -> Vec<i64> {
         let mut placed = Vec::new();
         for _ in 0..jobs {
@@ -179,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn fifty_jobs_of_every_minute_have_fifty_seconds() {
+    fn fifty_jobs_per_minute_get_fifty_seconds() {
         let mut seconds = Seconds::default();
         let placed: BTreeSet<i64> = place(&mut seconds, 60, 50).into_iter().collect();
         assert_eq!(placed.len(), 50);
@@ -188,10 +192,10 @@ mod tests {
     }
 
     #[test]
-    fn the_score_by_the_second_shows_jobs_that_share_one() {
+    fn score_by_second_shows_jobs_that_share_one() {
         let mut seconds = Seconds::default();
         assert_eq!(seconds.spread(START), None);
-        // 37 seconds for fifty jobs: thirteen of them share theirs with another.
+        // 37 seconds for 50 jobs: 13 of them share a second with another job.
         (0..50).for_each(|job| seconds.change(secs(60), job % 37, 1));
         let spread = seconds.spread(START).unwrap();
         assert!((spread.score - 37.0 / 50.0).abs() < 1e-9, "{spread:?}");
@@ -203,7 +207,7 @@ mod tests {
     #[test]
     fn jobs_of_other_intervals_are_avoided_where_they_meet() {
         let mut seconds = Seconds::default();
-        // Every half minute, in the seconds 0 to 14 of it.
+        // Every half minute, in its seconds 0 to 14.
         (0..15).for_each(|phase| seconds.change(secs(30), phase, 1));
         let placed = place(&mut seconds, 60, 30);
         assert!(placed.iter().all(|second| second % 30 >= 15), "{placed:?}");
@@ -211,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_own_tenant_counts_first_and_nodes_take_turns() {
+    fn own_tenant_counts_first_and_nodes_take_turns() {
         let (mut own, mut all) = (Seconds::default(), Seconds::default());
         for phase in 0..8 {
             own.change(secs(10), phase, 1);
@@ -221,7 +225,7 @@ mod tests {
         assert_eq!(best_second(secs(10), &own, &all, NodeTurn::ALONE), Some(9));
         let second = |mine| best_second(secs(60), &own, &own, NodeTurn { mine, of: 2 });
         assert_ne!(second(0), second(1));
-        // Of half seconds and of quarters of an hour nothing is known.
+        // Seconds of 1.5 s and of 15-minute intervals are not counted.
         let half = Span::from_millis(1_500);
         assert_eq!(best_second(half, &own, &all, NodeTurn::ALONE), None);
         assert_eq!(best_second(secs(900), &own, &all, NodeTurn::ALONE), None);
@@ -247,13 +251,14 @@ mod tests {
             placed.sort_unstable();
             let around = placed[0] + every as i64;
             let gaps = placed.windows(2).map(|two| two[1] - two[0]).chain([around - placed[jobs - 1]]);
-            // An even spread has gaps of `every / jobs`; each gap was halved at most once too often.
+            // An even spread has gaps of `every / jobs`; each gap was halved at most once too
+            // often.
             let least = gaps.min().unwrap();
             prop_assert!(least as usize >= every as usize / jobs / 3, "{placed:?}");
         }
 
         #[test]
-        fn jobs_that_come_to_one_slot_get_different_seconds_far_apart(
+        fn jobs_of_one_slot_get_seconds_far_apart(
             slot_no in any::<i64>(), length in prop::sample::select(vec![60_u64, 300, 900, 3600]),
             jobs in 2_u64..200, of in 1_u32..4,
         ) {

@@ -1,46 +1,43 @@
-//! How load is spread.
+//! The balancer's settings.
 
 use serde::{Deserialize, Serialize};
 
 use crate::slot::Slot;
 use crate::time::Span;
 
-/// How the time of a job is chosen.
+/// How the balancer chooses the time of a job.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
-    /// Where the fewest jobs have their next time.
+    /// The slot with the fewest next times of jobs.
     Next,
-    /// Where all its times together meet the least load.
+    /// The slot from which all future times of the job meet the least load.
     #[default]
     Projected,
 }
 
-/// How far ahead a slot is looked for.
+/// How far ahead the balancer searches a slot.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SearchWindow {
     /// One interval: the first run comes within it.
     #[default]
     Interval,
-    /// A day, or one interval if that is longer.
+    /// One day, or one interval if that is longer.
     Document,
 }
 
-/// All that can be set about it.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct BalanceSettings {
-    /// How a time is chosen.
     pub policy: Policy,
-    /// How far ahead.
     pub search_window: SearchWindow,
-    /// In slots of this length.
+    /// The length of a slot.
     pub slot: Span,
-    /// A rebalance leaves alone what runs within this time.
+    /// A rebalance does not move jobs that run within this time.
     pub protection: Span,
-    /// And what was placed within this time.
+    /// A rebalance does not move jobs that were placed within this time.
     pub cooldown: Span,
-    /// Somebody is told when the score falls below.
+    /// A warning is raised when the score falls below this.
     pub alert_below: f64,
 }
 

@@ -1,15 +1,15 @@
-//! How evenly load is spread.
+//! Measures how evenly load is spread.
 
 use std::collections::BTreeMap;
 
 use super::loads::{Loads, Measure, Where};
 
-/// What is compared.
+/// The parts of the day that are compared.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Granularity {
     /// The slots of the next 24 hours.
     Slot,
-    /// Their hours, by the clock, UTC: the first of them begins at midnight.
+    /// The hours of the day in UTC; the first begins at midnight.
     Hour,
 }
 
@@ -19,37 +19,36 @@ pub struct Spread {
     /// The share of the load that is where an even spread could have it: 1 is as even as these jobs
     /// allow.
     pub score: f64,
-    /// The most that lies in one.
+    /// The highest load of one part.
     pub peak: f64,
-    /// Which one that is, counted from the first.
+    /// The index of that part.
     pub peak_at: usize,
-    /// What lies in one on average.
+    /// The average load of a part.
     pub mean: f64,
-    /// No spread of these jobs has a lower peak.
+    /// The lowest peak that any spread of these jobs can have.
     pub least_peak: f64,
 }
 
-/// Load that can be moved, and the parts of the day that accept it.
+/// Movable load, and the parts of the day that accept it.
 struct Movable {
     amount: f64,
     accepted: Vec<bool>,
 }
 
-/// The load of a day, and what could become of it.
+/// The load of a day, and its possible changes.
 struct Day {
-    /// What lies in each part.
     load: Vec<f64>,
-    /// What of it nobody can move.
+    /// The load that cannot be moved.
     ground: Vec<f64>,
-    /// The heaviest that a part holds and that cannot be divided.
+    /// The heaviest indivisible load of each part.
     heaviest: Vec<f64>,
     movable: Vec<Movable>,
-    /// Parts that lie in the day.
+    /// False for parts outside the horizon.
     covered: Vec<bool>,
 }
 
 impl Loads {
-    /// What each slot of the horizon holds; cost in seconds.
+    /// Returns the load of each slot of the horizon; cost in seconds.
     pub fn by_slot(&self, measure: Measure) -> Vec<f64> {
         let unit = self.unit(measure);
         let mut loads: Vec<f64> =
@@ -59,7 +58,7 @@ impl Loads {
         loads
     }
 
-    /// What each hour of the day, UTC, holds of the next 24 hours.
+    /// Returns the load of the next 24 hours, by hour of the day in UTC.
     pub fn by_hour(&self, measure: Measure) -> [f64; 24] {
         let mut hours = [0.0; 24];
         for (slot, load) in self.by_slot(measure)[..self.horizon().day()].iter().enumerate() {
@@ -68,13 +67,13 @@ impl Loads {
         hours
     }
 
-    /// How even the seconds of the next hour are, by the runs of jobs whose second is known: those with
-    /// an interval of less than 15 minutes. `None` if there are none.
+    /// Returns how evenly the runs of the next hour are spread over its seconds, for jobs whose
+    /// second is known: those with an interval below 15 minutes. `None` if there are none.
     pub fn spread_by_second(&self) -> Option<Spread> {
         self.seconds.spread(self.horizon().start)
     }
 
-    /// How even they are.
+    /// Returns how evenly the load is spread.
     pub fn spread(&self, measure: Measure, grain: Granularity) -> Spread {
         let day = self.day(measure);
         let day = match grain {
@@ -91,7 +90,7 @@ impl Loads {
         let mut ground: Vec<f64> =
             self.fixed.of(measure).iter().map(|sum| (*sum as f64 * unit).max(0.0)).collect();
         self.add_often(&mut ground, measure);
-        // After a removal it is not known what the heaviest is that is left.
+        // After a removal, the heaviest remaining load is unknown.
         let left = load.iter().zip(&ground).map(|(load, ground)| load - ground);
         let heaviest = self.heaviest.iter().zip(left);
         let heaviest = heaviest.map(|(heavy, left)| (*heavy as f64 / 1e6).min(left)).collect();
@@ -108,7 +107,7 @@ impl Loads {
                 slot < place.window && place.hours.is_none_or(is_accepted)
             };
             let mut accepted: Vec<bool> = (0..day).map(accepts).collect();
-            // Nothing of the day would do, so all of it has to.
+            // If no slot of the day is acceptable, all slots are.
             if !accepted.contains(&true) {
                 accepted.fill(true);
             }
@@ -118,7 +117,7 @@ impl Loads {
         Day { load, ground, heaviest, movable, covered: vec![true; day] }
     }
 
-    /// What one of the sums is worth.
+    /// The value of one unit of a sum.
     fn unit(&self, measure: Measure) -> f64 {
         match measure {
             Measure::Next | Measure::Runs => 1.0 / self.horizon().grid().whole() as f64,
@@ -126,7 +125,7 @@ impl Loads {
         }
     }
 
-    /// Adds jobs that may run at any time: a part of each to every slot.
+    /// Adds periodic jobs, which may run at any time, in equal parts to every slot.
     fn add_often(&self, loads: &mut [f64], measure: Measure) {
         let slot = self.horizon().slot.as_micros() as f64;
         for (period, amounts) in &self.often {
@@ -151,7 +150,7 @@ impl Loads {
 const HOUR_MICROS: i64 = 3_600_000_000;
 
 impl Day {
-    /// The same in larger parts: each slot lies in `part(slot)`, one of `parts`.
+    /// Sums the slots into larger parts: each slot belongs to `part(slot)`, one of `parts`.
     fn folded(&self, parts: usize, part: impl Fn(usize) -> usize) -> Self {
         let sum = |of: &[f64]| {
             let mut sums = vec![0.0; parts];
@@ -185,7 +184,8 @@ impl Day {
             .fold(0, |best, part| if self.load[part] > self.load[best] { part } else { best });
         let peak = self.load.get(peak_at).copied().unwrap_or(0.0);
         let least_peak = self.least_peak(in_wholes).min(peak);
-        // The narrowest first: what has little choice takes it, the rest goes around.
+        // The narrowest first: load with few acceptable slots takes them, and the rest goes
+        // elsewhere.
         self.movable.sort_by_key(|it| it.accepted.iter().filter(|accepted| **accepted).count());
         let mut ideal = self.ground.clone();
         for it in &self.movable {
@@ -204,8 +204,8 @@ impl Day {
         Spread { score, peak, peak_at, mean: total / parts as f64, least_peak }
     }
 
-    /// What no spread can be below: all of it everywhere, each kind where it may be, what cannot
-    /// be moved, and what cannot be divided.
+    /// Returns a lower bound of the peak: all load everywhere, each kind where it may be, immovable
+    /// load, and indivisible load.
     fn least_peak(&self, in_wholes: bool) -> f64 {
         let all: f64 = self.movable.iter().map(|it| it.amount).sum();
         let mut least = level_of(&self.ground, &self.covered, all);
@@ -221,7 +221,7 @@ impl Day {
     }
 }
 
-/// The level that `amount` rises to if it is poured on the accepted parts of `ground`.
+/// Returns the level that `amount` reaches when it fills the accepted parts on top of `ground`.
 fn level_of(ground: &[f64], accepted: &[bool], amount: f64) -> f64 {
     let parts = ground.iter().zip(accepted).filter(|(_, accepted)| **accepted);
     let mut sorted: Vec<f64> = parts.map(|(ground, _)| *ground).collect();
@@ -237,7 +237,7 @@ fn level_of(ground: &[f64], accepted: &[bool], amount: f64) -> f64 {
     0.0
 }
 
-/// Rounded up, unless only a rounding error is in the way.
+/// Rounds up, but ignores rounding errors.
 fn whole(level: f64) -> f64 {
     (level - 1e-6).ceil().max(0.0)
 }

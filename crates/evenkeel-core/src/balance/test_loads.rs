@@ -12,20 +12,20 @@ pub(super) fn interval(secs: i64) -> Definition {
     Definition::noop(Schedule::Interval(Interval::new(every, None).unwrap()))
 }
 
-/// Every `secs` seconds, at `offset` seconds after 1970.
+/// Every `secs` seconds, `offset` seconds after 1970.
 pub(super) fn every(secs: i64, offset: i64) -> LoadProfile {
     let time = Timestamp::from_micros((offset + 100 * secs) * 1_000_000);
     LoadProfile::of(&interval(secs), time).unwrap()
 }
 
-/// Daily in the slot of the day, UTC.
+/// Daily in this slot of the day, UTC.
 pub(super) fn daily(slot: i64) -> LoadProfile {
     every(86_400, slot * 900)
 }
 
 /// Daily at nine, by the clock.
 pub(super) fn nine() -> LoadProfile {
-    let cron = Cron::parse("0 9 * * *").unwrap().settled(7, true);
+    let cron = Cron::parse("0 9 * * *").unwrap().resolved(7, true);
     let schedule = Schedule::Cron(CronSchedule { cron, max_duration: None });
     let recurrence = Recurrence::Clock { schedule, zone: Zone::utc(), dst: Dst::default() };
     LoadProfile { recurrence, fixed: true, from: None, hours: None }
@@ -38,6 +38,6 @@ pub(super) fn loads_with_slot(slot: Span) -> Loads {
 
 pub(super) fn loads_of(all: impl IntoIterator<Item = (LoadProfile, u64, Span)>) -> Loads {
     let mut loads = loads_with_slot(Span::from_secs(900));
-    all.into_iter().for_each(|(rhythm, jobs, cost)| loads.add(&rhythm, jobs, cost));
+    all.into_iter().for_each(|(profile, jobs, cost)| loads.add(&profile, jobs, cost));
     loads
 }

@@ -1,4 +1,4 @@
-//! Jobs that do not run, and why.
+//! Tests of the reasons why a job does not run.
 
 use super::*;
 use crate::blackout::Blackout;
@@ -19,8 +19,8 @@ fn job() -> Definition {
     Definition::noop(Schedule::Interval(every))
 }
 
-/// Dark from `from` to `to` o'clock; now is noon.
-fn dark(from: i8, to: i8) -> Definition {
+/// A job in blackout from `from` to `to` o'clock; now is noon.
+fn in_blackout(from: i8, to: i8) -> Definition {
     let hour = |hour| jiff::civil::time(hour, 0, 0, 0);
     Definition { blackout_periods: vec![Blackout { start: hour(from), end: hour(to) }], ..job() }
 }
@@ -67,7 +67,7 @@ fn codes(explanation: &Explanation) -> Vec<String> {
 }
 
 #[test]
-fn a_job_whose_time_has_not_come_waits_for_it() {
+fn job_before_its_time_is_not_due() {
     let (job, workers) = (job(), workers());
     let why = explain(&facts(&job, &workers), NOW);
     assert_eq!(why.reasons, [Why::NotDue { until: later(600), busy: None }]);
@@ -75,7 +75,7 @@ fn a_job_whose_time_has_not_come_waits_for_it() {
 }
 
 #[test]
-fn what_was_done_to_it_is_told() {
+fn paused_cancelled_and_finished_jobs_have_their_reasons() {
     let (job, workers) = (job(), workers());
     let cancelled = explain(&Facts { cancelled: true, ..facts(&job, &workers) }, NOW);
     assert_eq!((cancelled.reasons, cancelled.next_possible_start), (vec![Why::Cancelled], None));
@@ -88,8 +88,8 @@ fn what_was_done_to_it_is_told() {
 }
 
 #[test]
-fn a_blackout_is_told_with_its_end() {
-    let (job, workers) = (dark(11, 14), workers());
+fn blackout_reason_names_its_end() {
+    let (job, workers) = (in_blackout(11, 14), workers());
     let due = explain(&Facts { next_at: Some(earlier(1800)), ..facts(&job, &workers) }, NOW);
     assert_eq!(due.reasons, [Why::Blackout { until: later(7200) }]);
     assert_eq!(due.next_possible_start, Some(later(7200)));
@@ -104,10 +104,10 @@ fn a_blackout_is_told_with_its_end() {
 fn every_reason_that_waits_for_a_blackout_names_its_end() {
     let workers = workers();
     let periodic = Periodic::new(Span::from_secs(7200), Some(Span::from_secs(600))).unwrap();
-    let cooling = Definition { schedule: Schedule::Periodic(periodic), ..dark(11, 14) };
+    let cooling = Definition { schedule: Schedule::Periodic(periodic), ..in_blackout(11, 14) };
     let rested = Facts { last_end_at: Some(earlier(1)), ..facts(&cooling, &workers) };
     assert_eq!(explain(&rested, NOW).reasons, [Why::Blackout { until: later(7200) }]);
-    let job = dark(11, 14);
+    let job = in_blackout(11, 14);
     for (attempt, code) in [(0, "trigger_pending"), (1, "retry_pending")] {
         let waits_for = WaitsFor::Time(later(60));
         let waiting = [Waiting { attempt: AttemptNo(attempt), waits_for, ..in_queue(None, None) }];
@@ -120,8 +120,8 @@ fn every_reason_that_waits_for_a_blackout_names_its_end() {
 }
 
 #[test]
-fn what_avoids_a_blackout_waits_for_its_end() {
-    let (job, workers) = (Definition { avoid_blackout: true, ..dark(13, 14) }, workers());
+fn job_that_avoids_a_blackout_waits_for_its_end() {
+    let (job, workers) = (Definition { avoid_blackout: true, ..in_blackout(13, 14) }, workers());
     let long = Facts {
         average: Span::from_secs(5400),
         next_at: Some(earlier(1)),
@@ -131,17 +131,17 @@ fn what_avoids_a_blackout_waits_for_its_end() {
 }
 
 #[test]
-fn what_waits_in_the_queue_tells_its_place() {
+fn queued_run_names_its_position() {
     let (job, workers) = (job(), workers());
     let waiting = [in_queue(None, None)];
     let queued = Facts { live: 1, waiting: &waiting, ..facts(&job, &workers) };
     let why = explain(&queued, NOW);
     assert_eq!(codes(&why), ["waiting_in_queue", "not_due"]);
-    // Whoever is free next takes it.
+    // The next free worker takes the run.
     assert_eq!(why.next_possible_start, None);
     let closed = [in_queue(None, Some(earlier(1)))];
-    let dark = dark(11, 13);
-    let why = explain(&Facts { live: 1, waiting: &closed, ..facts(&dark, &workers) }, NOW);
+    let in_blackout = in_blackout(11, 13);
+    let why = explain(&Facts { live: 1, waiting: &closed, ..facts(&in_blackout, &workers) }, NOW);
     assert_eq!(why.reasons[0], Why::Blackout { until: later(3600) });
     let later_open = [in_queue(Some(later(60)), None)];
     let why = explain(&Facts { live: 1, waiting: &later_open, ..facts(&job, &workers) }, NOW);
@@ -149,7 +149,7 @@ fn what_waits_in_the_queue_tells_its_place() {
 }
 
 #[test]
-fn that_nobody_may_run_it_matters_most() {
+fn forbidden_workers_are_the_first_reason() {
     let (workers, names) = (workers(), vec!["a".to_owned(), "b".to_owned()]);
     let shy = Definition { dont_run_on_nodes: names.clone(), ..job() };
     let waiting = [in_queue(None, None)];
@@ -165,7 +165,7 @@ fn that_nobody_may_run_it_matters_most() {
 }
 
 #[test]
-fn that_nobody_serves_its_pool_matters_most() {
+fn pool_without_workers_is_the_first_reason() {
     let (workers, waiting) = (workers(), [in_queue(None, None)]);
     let elsewhere = Definition { pool: "gpu".into(), ..job() };
     let queued = Facts { live: 1, waiting: &waiting, ..facts(&elsewhere, &workers) };
@@ -173,7 +173,7 @@ fn that_nobody_serves_its_pool_matters_most() {
     assert_eq!(codes(&why), ["no_worker_for_pool", "waiting_in_queue", "not_due"]);
     assert_eq!(why.reasons[0], Why::NoWorkerForPool { pool: "gpu".into() });
     assert_eq!(why.next_possible_start, None);
-    // One that is due is in the same place, and one whose time has not come is not.
+    // A due job has the same reason. A job whose time has not come has not.
     let due = Facts { next_at: Some(earlier(60)), ..facts(&elsewhere, &workers) };
     assert_eq!(codes(&explain(&due, NOW)), ["no_worker_for_pool"]);
     assert_eq!(codes(&explain(&facts(&elsewhere, &workers), NOW)), ["not_due"]);
@@ -182,14 +182,14 @@ fn that_nobody_serves_its_pool_matters_most() {
     let chrome = Definition { pool: "chrome".into(), ..job() };
     let served = Facts { live: 1, waiting: &waiting, ..facts(&chrome, &workers) };
     assert_eq!(codes(&explain(&served, NOW)), ["waiting_in_queue", "not_due"]);
-    // The only one that serves it may not run it: others do not matter.
+    // The only worker that serves the pool is forbidden; other workers do not count.
     let shy = Definition { dont_run_on_nodes: vec!["b".into()], ..chrome };
     let forbidden = Facts { live: 1, waiting: &waiting, ..facts(&shy, &workers) };
     assert_eq!(codes(&explain(&forbidden, NOW))[0], "no_node_allowed");
 }
 
 #[test]
-fn a_retry_and_a_pause_have_their_moment() {
+fn retry_and_cooldown_name_their_end() {
     let (job, workers) = (job(), workers());
     let retry = |due| Waiting {
         scheduled_at: earlier(60),
@@ -223,7 +223,7 @@ fn a_retry_and_a_pause_have_their_moment() {
 }
 
 #[test]
-fn a_time_that_comes_while_it_runs_is_told() {
+fn due_time_during_an_active_run_is_a_reason() {
     let (job, workers) = (job(), workers());
     let runs = Facts {
         next_at: Some(earlier(5)),
@@ -246,7 +246,7 @@ fn a_time_that_comes_while_it_runs_is_told() {
 }
 
 #[test]
-fn what_is_due_starts_in_a_moment_or_finds_no_room() {
+fn due_run_starts_soon_or_lacks_capacity() {
     let (job, workers) = (job(), workers());
     let due = |secs| Facts { next_at: Some(earlier(secs)), ..facts(&job, &workers) };
     assert_eq!(explain(&due(1), NOW).reasons, [Why::Starting]);
@@ -257,7 +257,7 @@ fn what_is_due_starts_in_a_moment_or_finds_no_room() {
 }
 
 #[test]
-fn the_next_time_of_one_that_pauses_after_its_run_is_not_foretold_while_it_runs() {
+fn next_time_of_a_running_periodic_job_is_unknown() {
     let (cooldown, workers) = (Span::from_secs(600), workers());
     let periodic = Periodic::new(Span::from_secs(3600), Some(cooldown)).unwrap();
     let job = Definition::noop(Schedule::Periodic(periodic));
@@ -271,7 +271,7 @@ fn the_next_time_of_one_that_pauses_after_its_run_is_not_foretold_while_it_runs(
     let why = explain(&running, NOW);
     assert_eq!(why.reasons, [Why::Running { since: earlier(60) }, after.clone()]);
     assert_eq!(why.next_possible_start, None);
-    // A retry of it may start, and it alone.
+    // Only the retry may start.
     let waits_for = WaitsFor::Time(later(30));
     let waiting = [Waiting { attempt: AttemptNo(1), waits_for, ..in_queue(None, None) }];
     let why = explain(&Facts { running_since: None, waiting: &waiting, ..running }, NOW);
@@ -283,7 +283,7 @@ fn the_next_time_of_one_that_pauses_after_its_run_is_not_foretold_while_it_runs(
 }
 
 #[test]
-fn the_next_time_of_one_that_runs_depends_on_its_overlap_policy() {
+fn next_start_of_a_running_job_depends_on_its_overlap_policy() {
     let workers = workers();
     let start = |overlap| {
         let job = Definition { overlap, ..job() };
@@ -292,7 +292,7 @@ fn the_next_time_of_one_that_runs_depends_on_its_overlap_policy() {
         assert_eq!(codes(&why), ["running", "not_due"]);
         why.next_possible_start
     };
-    // Nobody knows whether the run is over by then.
+    // It is unknown whether the run has ended by then.
     assert_eq!(start(OverlapPolicy::Skip), None);
     assert_eq!(start(OverlapPolicy::Queue), None);
     assert_eq!(start(OverlapPolicy::Replace), Some(later(600)));
@@ -300,15 +300,15 @@ fn the_next_time_of_one_that_runs_depends_on_its_overlap_policy() {
 }
 
 #[test]
-fn what_a_blackout_held_back_starts_in_a_moment_when_it_ends() {
-    let (job, workers) = (dark(11, 12), workers());
+fn run_held_by_a_blackout_starts_soon_after_it() {
+    let (job, workers) = (in_blackout(11, 12), workers());
     let due = Facts { next_at: Some(earlier(1800)), ..facts(&job, &workers) };
     assert_eq!(explain(&due, NOW).reasons, [Why::Starting]);
     assert_eq!(codes(&explain(&due, later(60))), ["no_capacity"]);
 }
 
 #[test]
-fn what_waiting_has_made_of_a_priority_is_told() {
+fn queued_run_shows_its_effective_priority() {
     let (job, workers) = (job(), workers());
     let since = earlier(2 * 3600);
     let seen = |priority: Option<Priority>| {
@@ -327,7 +327,7 @@ fn what_waiting_has_made_of_a_priority_is_told() {
 }
 
 #[test]
-fn what_waits_for_a_place_says_of_which_limit() {
+fn limited_run_names_its_limit() {
     use crate::limit::{KeyDigest, LimitKey};
     let workers = workers();
     let tenant = crate::TenantNo(3);

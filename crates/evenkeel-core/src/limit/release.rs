@@ -1,32 +1,28 @@
-//! Who leaves a waiting room, and where to.
+//! Selects the runs that leave the queue of a limit, and where they move.
 //!
-//! In the waiting room of a tenant or a lane those are mixed that need places of other limits, too. Who
-//! finds none of those would only stand in the way of those behind it: it goes on to the waiting room
-//! of that limit, and takes no place. Into the room of a narrower limit all of them go, since those
-//! behind are not under it. A wider limit holds up all of its kind alike, so that no more go there than
-//! could start if it had places: enough to be among those who get the next one. Whoever looks often
-//! and cannot know how many are there already lets nobody go there.
+//! The queue of a tenant or lane holds runs that need permits of other limits as well. A run
+//! without a permit of another limit would only delay the runs behind it, so it moves to the queue
+//! of that other limit and takes no permit here. If the other limit is narrower, all such runs
+//! move, because the runs behind them are not under that limit. A wider limit blocks all runs of
+//! the queue alike. So only as many move there as could start if it had permits: enough to compete
+//! for its next permit. A frequent pass that does not know how many runs already wait there moves
+//! none (`to_wider`).
 
 use std::collections::BTreeMap;
 
 use super::{Admission, Limit, LimitKey, PermitCounts};
 
-/// What is known of the places of the room's own limit.
+/// The permits of the limit whose queue is processed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum OwnPermits {
-    /// So many run. The limit is what each of those in the room says, at most `highest`.
-    Running {
-        /// So many.
-        running: u32,
-        /// The highest limit of those in the room.
-        highest: u32,
-    },
-    /// So many places are free, whatever the limit.
+    /// The number of active runs. Each queued run has a limit of its own, at most `highest`.
+    Running { running: u32, highest: u32 },
+    /// The number of free permits, whatever the limit.
     Free(u32),
 }
 
 impl OwnPermits {
-    /// Places for one whose own job or operator allows so many; `None`: any number.
+    /// Returns the free permits for a run whose limit is `most`; `None`: no limit.
     fn free(self, most: Option<u32>) -> u32 {
         match (self, most) {
             (Self::Free(free), _) => free,
@@ -50,40 +46,38 @@ impl OwnPermits {
     }
 }
 
-/// Those of a waiting room who leave it.
+/// The runs that leave a limit queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Leaving<R> {
-    /// Back into the queue.
+    /// Back to the main queue.
     pub to_queue: Vec<R>,
-    /// Into the waiting rooms of these limits.
+    /// To the queues of these limits.
     pub to_limits: Vec<(R, Limit)>,
-    /// There are places for others yet, and those who leave make way for them.
+    /// True if permits are still free and the runs that leave uncover others behind them.
     pub has_more: bool,
 }
 
 impl<R> Leaving<R> {
-    /// Does nobody leave?
     pub fn is_empty(&self) -> bool {
         self.to_queue.is_empty() && self.to_limits.is_empty()
     }
 }
 
-/// Goes through a waiting room.
+/// One pass over the queue of a limit.
 #[derive(Clone, Debug)]
 pub struct ReleasePass {
-    /// The limit whose room it is.
+    /// The limit whose queue is processed.
     pub queue: LimitKey,
-    /// Its places.
     pub own: OwnPermits,
-    /// How many run under all other limits of those in the room.
+    /// The active runs of all other limits of the queued runs.
     pub others: PermitCounts,
-    /// Do those go on that are held up by a wider limit?
+    /// True if runs that a wider limit blocks move to its queue.
     pub to_wider: bool,
 }
 
 impl ReleasePass {
-    /// Who leaves, of these, which are in the order of dispatch, each with its limits, the narrowest
-    /// first; at most so many.
+    /// Selects up to `most` runs that leave. `waiting` is in dispatch order; each run comes with
+    /// its limits, the narrowest first.
     pub fn select<R>(
         mut self,
         waiting: impl IntoIterator<Item = (R, Vec<Limit>)>,
@@ -101,7 +95,7 @@ impl ReleasePass {
                 continue;
             }
             match self.others.admit(&limits) {
-                // What nobody has counted, a claim does.
+                // Unknown counts are checked again by the next claim.
                 Admission::Start | Admission::Defer => {
                     self.own.take();
                     to_queue.push(run);
@@ -147,15 +141,15 @@ mod tests {
         own: OwnPermits,
         others: [(LimitKey, u32); N],
     ) -> ReleasePass {
-        let mut ledger = PermitCounts::default();
+        let mut counts = PermitCounts::default();
         for (key, running) in others {
-            ledger.note(key, Some(running));
+            counts.note(key, Some(running));
         }
-        ReleasePass { queue: room, own, others: ledger, to_wider: true }
+        ReleasePass { queue: room, own, others: counts, to_wider: true }
     }
 
     #[test]
-    fn whoever_is_held_up_by_a_key_as_well_takes_no_place_of_its_tenant() {
+    fn run_blocked_by_a_key_as_well_takes_no_tenant_permit() {
         let own = OwnPermits::Running { running: 1, highest: 2 };
         let pass = pass(TENANT, own, [(key("a"), 1)]);
         let keyed = limits([(key("a"), 1), (TENANT, 2)]);
@@ -168,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_a_key_starts_and_the_others_go_on_to_its_room() {
+    fn first_run_of_a_key_starts_and_the_others_move_to_its_queue() {
         let own = OwnPermits::Free(2);
         let pass = pass(TENANT, own, [(key("a"), 0)]);
         let keyed = limits([(key("a"), 1), (TENANT, 2)]);
@@ -180,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_go_on_to_a_wider_limit_than_could_start() {
+    fn no_more_runs_move_to_a_wider_limit_than_could_start() {
         let own = OwnPermits::Running { running: 3, highest: 5 };
         let pass = pass(key("a"), own, [(TENANT, 9), (LANE, 0)]);
         let of = limits([(key("a"), 5), (TENANT, 9), (LANE, 1)]);
@@ -189,12 +183,12 @@ mod tests {
         assert!(stays.is_empty());
         let leaving = pass.select(waiting(), 100);
         assert_eq!(leaving.to_limits, [(0, of[1]), (1, of[1])]);
-        // All of them are held up alike: to look further would be of no use.
+        // The wider limit blocks all of them alike, so a longer look finds no other run.
         assert!(leaving.to_queue.is_empty() && !leaving.has_more);
     }
 
     #[test]
-    fn those_behind_a_full_lane_go_ahead() {
+    fn runs_behind_a_full_lane_start() {
         let pass = pass(key("a"), OwnPermits::Running { running: 0, highest: 1 }, [(LANE, 1)]);
         let critical = limits([(key("a"), 1), (LANE, 1)]);
         let mut waiting: Vec<(u32, Vec<Limit>)> = (0..9).map(|n| (n, critical.clone())).collect();
@@ -204,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_may_have_more_company_fits_behind_who_may_not() {
+    fn run_with_a_higher_limit_starts_behind_a_run_with_a_lower_limit() {
         let own = OwnPermits::Running { running: 1, highest: 5 };
         let pass = pass(key("a"), own, []);
         let waiting = [1, 3, 1, 3, 3].map(|most| limits([(key("a"), most)]));
@@ -213,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_is_there_no_more_holds_up_nobody() {
+    fn removed_limit_releases_its_queue() {
         let pass = pass(TENANT, OwnPermits::Running { running: 7, highest: u32::MAX }, []);
         let leaving = pass.select((0..9).map(|n| (n, Vec::new())), 4);
         assert_eq!((leaving.to_queue.len(), leaving.has_more), (4, true));

@@ -1,4 +1,4 @@
-//! Days and months apart, by the calendar.
+//! Calendar intervals: days, weeks, months or years apart.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,8 +10,8 @@ use super::dst::{Dst, Gap, Overlap};
 use crate::time::{Span, Timestamp};
 use crate::zone::{Local, Zone};
 
-/// Years, months, weeks and days of the calendar, and hours on top, as ISO 8601 writes them: `P1M`,
-/// `P1DT12H`. A day of it is as long as the clocks make it.
+/// Years, months, weeks and days of the calendar, plus hours, in ISO 8601 form: `P1M`, `P1DT12H`. A
+/// day lasts from one local time to the same local time of the next day.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct CalendarSpan {
     months: u32,
@@ -19,13 +19,12 @@ pub struct CalendarSpan {
     time: Span,
 }
 
-/// A text that is no such span.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CalendarError {
     /// Not ISO 8601, or without years, months, weeks and days.
     #[error("not a calendar duration: write it like P1D, P1M or P1DT12H")]
     Unreadable,
-    /// Longer than a hundred years.
+    /// Longer than 100 years.
     #[error("longer than P100Y, the longest interval there is")]
     TooLong,
 }
@@ -108,7 +107,7 @@ impl<'de> Deserialize<'de> for CalendarSpan {
 }
 
 impl CalendarSpan {
-    /// About how long it is.
+    /// The approximate length.
     pub fn roughly(self) -> Span {
         const MONTH_SECS: u64 = 2_629_746;
         let days =
@@ -116,7 +115,8 @@ impl CalendarSpan {
         Span::from_micros(days.as_micros() + self.time.as_micros())
     }
 
-    /// `date` `n` such spans later, hours aside. The 31st of a shorter month is its last day.
+    /// Returns `date` plus `n` spans, without the hours. In a shorter month, the 31st becomes the
+    /// last day.
     fn date_after(self, date: Date, n: i64) -> Option<Date> {
         let span = |unit: u32| i64::from(unit).checked_mul(n);
         let months = jiff::Span::new().try_months(span(self.months)?).ok()?;
@@ -125,22 +125,21 @@ impl CalendarSpan {
     }
 }
 
-/// Every so many days or months. The times are counted from the anchor, so that what began on the
-/// 31st is on the 31st again after a shorter month.
+/// Times are counted from the anchor, so a job that began on the 31st returns to the 31st after a
+/// shorter month.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CalendarInterval {
-    /// The time between two runs.
     pub every: CalendarSpan,
-    /// The first time. A job that names none is anchored when it is created.
+    /// The first time. A job without an anchor gets the time of its creation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anchor: Option<Timestamp>,
-    /// It keeps its promise if a run is over this long after its time.
+    /// A run keeps its promise if it ends within this time after its scheduled time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<Span>,
 }
 
 impl CalendarInterval {
-    /// The first time after `after`, and whether the clocks moved it.
+    /// Returns the first time after `after`, and whether a clock change moved it.
     pub(super) fn next_after(
         self,
         after: Timestamp,
@@ -151,8 +150,8 @@ impl CalendarInterval {
         if self.anchor.is_some_and(|anchor| anchor > after) {
             return Some((anchor, false));
         }
-        // A guess that is never too late: any number of rough months is off by less than four days,
-        // and so are days by changes of the clocks.
+        // A guess that is never too late: any number of average months is off by less than four
+        // days, and clock changes add less than that to any number of days.
         const OFF: u64 = 4 * 86_400 * 1_000_000;
         let passed = after.since(anchor).as_micros().saturating_sub(OFF);
         let mut n = i64::try_from(passed / self.every.roughly().as_micros()).ok()?.max(1);
@@ -164,9 +163,9 @@ impl CalendarInterval {
         }
     }
 
-    /// The `n`-th time after the anchor, which is the zeroth, at most [`Timestamp::MAX`]; `None` if
-    /// it has no anchor. A time that the clocks jump over is where they go on, even for those who
-    /// leave it out.
+    /// Returns the `n`-th time after the anchor, which is number 0, at most [`Timestamp::MAX`];
+    /// `None` without an anchor. A local time that the clocks jump over becomes the end of the
+    /// jump, even if [`Gap::Skip`](super::Gap::Skip) leaves it out.
     ///
     /// Costs the same for any `n`.
     pub fn nth_time(self, n: u64, zone: &Zone, dst: Dst) -> Option<Timestamp> {
@@ -179,7 +178,8 @@ impl CalendarInterval {
         Some(nth.map_or(Timestamp::MAX, |(time, _)| time))
     }
 
-    /// The `n`-th time after the anchor: outer `None` beyond the calendar, inner if it is left out.
+    /// Returns the `n`-th time after the anchor: outer `None` beyond the calendar, inner `None` if
+    /// a clock change leaves it out.
     fn nth(
         self,
         anchor: Timestamp,
@@ -187,7 +187,7 @@ impl CalendarInterval {
         zone: &Zone,
         dst: Dst,
     ) -> Option<Option<(Timestamp, bool)>> {
-        let local = zone.stretch_at(anchor).local(anchor);
+        let local = zone.offset_period_at(anchor).local(anchor);
         let local = jiff_civil(local)?;
         let date = self.every.date_after(local.date(), n)?;
         let day_start = date.to_datetime(jiff::civil::Time::midnight());
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_month_that_is_too_short_does_not_shorten_the_next() {
+    fn short_month_does_not_shorten_the_next() {
         assert_eq!(
             times("P1M", "2026-01-31T09:00:00Z", "UTC", "2026-01-31T09:00:00Z", 4),
             ["2026-02-28T09:00", "2026-03-31T09:00", "2026-04-30T09:00", "2026-05-31T09:00"]
@@ -242,8 +242,8 @@ mod tests {
     }
 
     #[test]
-    fn a_day_is_as_long_as_the_clocks_make_it() {
-        // 09:00 in Berlin, through the change of 29 March.
+    fn calendar_day_follows_local_clocks() {
+        // 09:00 in Berlin, through the clock change of 29 March.
         assert_eq!(
             times("P1D", "2026-03-27T08:00:00Z", "Europe/Berlin", "2026-03-27T08:00:00Z", 3),
             ["2026-03-28T09:00", "2026-03-29T09:00", "2026-03-30T09:00"]
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_the_clocks_jump_over_is_moved_for_that_day() {
+    fn skipped_local_time_is_moved_for_that_day() {
         assert_eq!(
             times("P1D", "2026-03-27T01:30:00Z", "Europe/Berlin", "2026-03-28T12:00:00Z", 2),
             ["2026-03-29T03:00", "2026-03-30T02:30"]
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn long_after_its_anchor_no_time_is_left_out() {
+    fn no_time_is_left_out_long_after_the_anchor() {
         for every in ["P1D", "P1M", "P1W", "P1Y", "P13M", "P1DT1H"] {
             let all = times(
                 every,
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nth_time_is_known_without_counting() {
+    fn nth_time_needs_no_counting() {
         let nth = |every: &str, anchor: &str, n: u64| {
             let every = CalendarInterval {
                 every: every.parse().unwrap(),
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_days_is_no_calendar_span() {
+    fn span_without_days_is_no_calendar_span() {
         for text in ["PT1H", "1d", "P", "-P1D", "P1D2", "", "R/P1D"] {
             assert_eq!(text.parse::<CalendarSpan>(), Err(CalendarError::Unreadable), "{text}");
         }

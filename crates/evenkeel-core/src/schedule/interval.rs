@@ -1,10 +1,10 @@
-//! A fixed time apart.
+//! Fixed intervals.
 
 use serde::{Deserialize, Serialize};
 
 use crate::time::{Span, Timestamp};
 
-/// Every so often. The times are a phase plus whole intervals.
+/// Runs at a phase plus whole intervals.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Raw")]
 pub struct Interval {
@@ -28,13 +28,11 @@ struct Raw {
     exact: bool,
 }
 
-/// An interval that cannot be kept.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IntervalError {
-    /// Shorter than a second.
     #[error("{0} is shorter than 1s, the shortest interval there is")]
     TooShort(Span),
-    /// Longer than a hundred years.
+    /// Longer than 100 years.
     #[error("{0} is longer than 36500d, the longest interval there is")]
     TooLong(Span),
 }
@@ -52,7 +50,7 @@ impl Interval {
     const SHORTEST: Span = Span::from_secs(1);
     const LONGEST: Span = Span::from_secs(36_500 * 86_400);
 
-    /// Every `every`; if anchored, at `anchor` and whole intervals after it.
+    /// With an anchor, the times are `anchor` plus whole intervals.
     pub fn new(every: Span, anchor: Option<Timestamp>) -> Result<Self, IntervalError> {
         if every < Self::SHORTEST {
             Err(IntervalError::TooShort(every))
@@ -63,50 +61,48 @@ impl Interval {
         }
     }
 
-    /// The same, which keeps its promise if a run is over `tolerance` after its time.
+    /// A run keeps its promise if it ends within `tolerance` after its scheduled time.
     #[must_use]
     pub fn with_tolerance(self, tolerance: Option<Span>) -> Self {
         Self { tolerance, ..self }
     }
 
-    /// The same; if `exact`, it starts with its slot and nobody moves it.
+    /// If `exact`, the times stay at the start of their slot, and the balancer never moves them.
     #[must_use]
     pub fn with_exact(self, exact: bool) -> Self {
         Self { exact, ..self }
     }
 
-    /// Does it start with its slot, and stay there?
     pub fn is_exact(self) -> bool {
         self.exact
     }
 
-    /// How long after its time a run must be over: an interval, if nothing else was said.
+    /// How long after its scheduled time a run must end; one interval by default.
     pub fn tolerance(self) -> Span {
         self.tolerance.unwrap_or(self.every)
     }
 
-    /// What was said about that.
+    /// The configured tolerance, if any.
     pub fn stated_tolerance(self) -> Option<Span> {
         self.tolerance
     }
 
-    /// The first of the times that `phase` is one of after `after`, if that is before `phase`.
+    /// Returns the first time after `after` with the same phase as `phase`, if that is before
+    /// `phase`.
     pub(crate) fn first_of_phase(self, phase: Timestamp, after: Timestamp) -> Timestamp {
         let back = phase.since(after).as_micros().saturating_sub(1) / self.every.as_micros();
         phase.saturating_sub(self.every.saturating_mul(back))
     }
 
-    /// The time between two runs.
     pub fn every(self) -> Span {
         self.every
     }
 
-    /// The time its rhythm is tied to, if it is.
     pub fn anchor(self) -> Option<Timestamp> {
         self.anchor
     }
 
-    /// Strictly in the future, and within one interval unless the anchor lies beyond that.
+    /// Returns a time strictly in the future, within one interval unless the anchor is later.
     pub(super) fn first_after(self, now: Timestamp) -> Option<Timestamp> {
         match self.anchor {
             None => now.checked_add(self.every),
@@ -144,26 +140,26 @@ mod tests {
     }
 
     #[test]
-    fn a_new_interval_job_first_runs_one_interval_from_now() {
+    fn new_interval_job_first_runs_one_interval_from_now() {
         assert_eq!(every(30, None).first_after(at(100)), Some(at(130)));
     }
 
     #[test]
-    fn an_anchored_one_keeps_to_its_anchor() {
+    fn anchored_interval_keeps_to_its_anchor() {
         assert_eq!(every(30, Some(7)).first_after(at(100)), Some(at(127)));
         assert_eq!(every(30, Some(10)).first_after(at(100)), Some(at(130)));
         assert_eq!(every(30, Some(500)).first_after(at(100)), Some(at(500)));
     }
 
     #[test]
-    fn less_than_a_second_is_refused() {
+    fn interval_below_one_second_is_refused() {
         let half = Span::from_millis(500);
         assert_eq!(Interval::new(half, None), Err(IntervalError::TooShort(half)));
     }
 
     proptest! {
         #[test]
-        fn the_first_time_is_in_the_future_and_within_one_interval(
+        fn first_time_is_in_the_future_and_within_one_interval(
             secs in 1_u64..100_000, now in 0_i64..4_000_000_000, anchor in 0_i64..4_000_000_000,
         ) {
             let anchor = (anchor <= now).then_some(anchor);

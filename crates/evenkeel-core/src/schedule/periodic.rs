@@ -1,13 +1,14 @@
-//! Often enough.
+//! Periodic jobs: run often enough.
 
 use serde::{Deserialize, Serialize};
 
 use crate::time::{Span, Timestamp};
 
-/// Never staler than a period: at any moment, a good run began less than `period` ago.
+/// At any time, a successful run began less than `period` ago.
 ///
-/// This is no interval. It starts as soon as it may and there is room, so its next time follows from
-/// the end of the run before. While that is not known, its next time is the latest one there can be.
+/// This is not an interval. A run starts as soon as it may and a worker is free, so the next time
+/// depends on the end of the previous run. Until that end is known, the next time is the latest
+/// possible one.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Raw")]
 pub struct Periodic {
@@ -22,23 +23,16 @@ struct Raw {
     cooldown: Option<Span>,
 }
 
-/// A period that cannot be kept.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PeriodicError {
-    /// Shorter than a second.
     #[error("a period of {0} is shorter than 1s, the shortest there is")]
     TooShort(Span),
-    /// Longer than a hundred years.
+    /// Longer than 100 years.
     #[error("a period of {0} is longer than 36500d, the longest there is")]
     TooLong(Span),
-    /// With such a pause, no run can follow the other in time.
+    /// With this cooldown, the next run could not succeed within the period.
     #[error("a cooldown of {cooldown} is not shorter than the period of {period}")]
-    CooldownTooLong {
-        /// The pause after a run.
-        cooldown: Span,
-        /// The staleness it would have to fit in.
-        period: Span,
-    },
+    CooldownTooLong { cooldown: Span, period: Span },
 }
 
 impl TryFrom<Raw> for Periodic {
@@ -51,11 +45,9 @@ impl TryFrom<Raw> for Periodic {
 
 impl Periodic {
     const SHORTEST: Span = Span::from_secs(1);
-    /// The longest period there is.
     pub const LONGEST: Span = Span::from_secs(36_500 * 86_400);
 
-    /// At most `period` stale, with a pause of `cooldown` after each run; half the period, if none
-    /// is given, so that what is cheap to run does not run all the time.
+    /// The default cooldown is half the period, so that a short job does not run all the time.
     pub fn new(period: Span, cooldown: Option<Span>) -> Result<Self, PeriodicError> {
         let cooldown = cooldown.unwrap_or(Span::from_micros(period.as_micros() / 2));
         if period < Self::SHORTEST {
@@ -69,23 +61,21 @@ impl Periodic {
         }
     }
 
-    /// How stale it may be.
     pub fn period(self) -> Span {
         self.period
     }
 
-    /// The pause after each run.
     pub fn cooldown(self) -> Span {
         self.cooldown
     }
 
-    /// The latest time there can be after the run for `scheduled`.
+    /// Returns the latest possible time after the run for `scheduled`.
     pub(super) fn next_after(self, scheduled: Timestamp) -> Option<Timestamp> {
         scheduled.checked_add(self.period)
     }
 
-    /// When it may start again once a run has ended: not at once, or what is cheap to run and has no
-    /// cooldown would run all the time.
+    /// Returns when the job may start again after a run has ended. Never at once: otherwise a short
+    /// job without a cooldown would run all the time.
     pub fn after_end(self, ended: Timestamp) -> Timestamp {
         ended.saturating_add(self.cooldown.max(Self::SHORTEST))
     }
@@ -98,13 +88,13 @@ mod tests {
     const HOUR: Span = Span::from_secs(3600);
 
     #[test]
-    fn without_a_cooldown_it_pauses_for_half_its_period() {
+    fn default_cooldown_is_half_the_period() {
         let periodic = Periodic::new(HOUR, None).unwrap();
         assert_eq!(periodic.cooldown(), Span::from_secs(1800));
     }
 
     #[test]
-    fn what_cannot_be_kept_is_refused() {
+    fn impossible_periods_are_refused() {
         let error = |period, cooldown| Periodic::new(period, cooldown).unwrap_err().to_string();
         assert_eq!(
             error(HOUR, Some(HOUR)),

@@ -1,34 +1,28 @@
-//! The times of a schedule, in its zone and within its bounds.
+//! The scheduled times of a job, in its time zone and within its bounds.
 
 use super::{Dst, Schedule};
 use crate::job::Bounds;
 use crate::time::{Span, Timestamp};
 use crate::zone::Zone;
 
-/// All that says which times a job has.
 #[derive(Copy, Clone, Debug)]
 pub struct Timetable<'a> {
-    /// Its rule.
     pub schedule: &'a Schedule,
-    /// Whose clocks it goes by.
     pub zone: &'a Zone,
-    /// What it does when they are changed.
     pub dst: Dst,
-    /// First and last time.
     pub bounds: Bounds,
 }
 
-/// Why a time is not where the schedule says.
+/// Why a start differs from the time that the schedule names.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum MovedBy {
-    /// The clocks jumped over it.
+    /// The clocks jump over the time.
     DaylightSaving,
-    /// Nothing may start then.
+    /// The time is in a blackout.
     Blackout,
 }
 
 impl MovedBy {
-    /// The word users see.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::DaylightSaving => "daylight_saving",
@@ -40,7 +34,7 @@ impl MovedBy {
 const TICK: Span = Span::from_micros(1);
 
 impl Timetable<'_> {
-    /// The first time of a job that is created, or begins anew, at `now`.
+    /// Returns the first time of a job that is created or restarted at `now`.
     pub fn first_after(self, now: Timestamp) -> Option<Timestamp> {
         let start = self.bounds.start_at.filter(|start| *start > now);
         let first = match (self.schedule, start) {
@@ -63,11 +57,11 @@ impl Timetable<'_> {
         self.in_bounds(first)
     }
 
-    /// The regular time that follows `scheduled`; `None` if that was the last.
+    /// Returns the scheduled time after `scheduled`; `None` if that was the last.
     ///
-    /// It depends on nothing but the schedule and the time before it, so neither a slow run nor
-    /// a retry nor downtime moves the rhythm. Of a job whose times follow from its ends it is the
-    /// latest that the next one can be.
+    /// The result depends only on the schedule and on `scheduled`. So a slow run, a retry or
+    /// downtime never moves the rhythm. For a periodic job, the result is the latest possible next
+    /// time.
     pub fn next_after(self, scheduled: Timestamp) -> Option<Timestamp> {
         let next = match self.schedule {
             Schedule::Once(_) => None,
@@ -76,7 +70,8 @@ impl Timetable<'_> {
                 every.next_after(scheduled, self.zone, self.dst).map(|(time, _)| time)
             }
             Schedule::Cron(by) => by.cron.next_after(scheduled, self.zone, self.dst),
-            // Its end decides whether another follows; until then the last moment of all will do.
+            // The end of the run decides whether another time follows. Until then, use the end of
+            // the schedule.
             Schedule::Periodic(periodic) => {
                 let end = self.bounds.end_at.unwrap_or(Timestamp::MAX);
                 let latest = periodic.next_after(scheduled).map(|next| next.min(end));
@@ -90,7 +85,8 @@ impl Timetable<'_> {
         self.bounds.end_at.is_none_or(|end| time <= end).then_some(time)
     }
 
-    /// How many regular times lie in `from..until`, and the last of them. `from` is one itself.
+    /// Returns how many scheduled times are in `from..until`, and the last of them. `from` must be
+    /// a scheduled time.
     pub fn times_before(self, from: Timestamp, until: Timestamp) -> Option<(u64, Timestamp)> {
         if until <= from {
             return None;
@@ -102,7 +98,7 @@ impl Timetable<'_> {
             Schedule::Interval(interval) => interval.times_before(from, until),
             Schedule::Calendar(_) => {
                 let (mut count, mut last) = (1, from);
-                // Days apart: a hundred years of them are soon counted.
+                // Calendar times are days apart, so even 100 years are counted quickly.
                 while let Some(next) = self.next_after(last).filter(|next| *next < until) {
                     (count, last) = (count + 1, next);
                 }
@@ -117,13 +113,13 @@ impl Timetable<'_> {
         })
     }
 
-    /// The `n`-th regular time after `from`, which is the zeroth. There must be as many before
-    /// `until`.
+    /// Returns the `n`-th scheduled time after `from`, which is number 0. `from..until` must hold
+    /// at least that many.
     pub fn nth_after(self, from: Timestamp, n: u64, until: Timestamp) -> Timestamp {
         if let Schedule::Interval(interval) = self.schedule {
             return from.saturating_add(interval.every().saturating_mul(n));
         }
-        // The least moment by which n + 1 times have come.
+        // Binary search for the earliest moment by which n + 1 times have come.
         let (mut low, mut high) = (from.as_micros(), until.as_micros());
         while low < high {
             let middle = low + (high - low) / 2;
@@ -134,7 +130,7 @@ impl Timetable<'_> {
         Timestamp::from_micros(low)
     }
 
-    /// Is `time`, which is one of its times, where it is only because of a change of the clocks?
+    /// True if a clock change moved `time`, which must be a scheduled time.
     pub fn was_shifted(self, time: Timestamp) -> bool {
         match self.schedule {
             Schedule::Cron(by) => by.cron.was_shifted(time, self.zone, self.dst),

@@ -1,22 +1,22 @@
-//! Takes values of secrets out of texts.
+//! Masks values of secrets in texts.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// What stands in a text where the value of a secret was.
+/// Replaces the value of a secret.
 const MASK: &str = "***";
 
-/// A line of a value of several lines is masked by itself if it has this many bytes: shorter ones,
-/// like `}` of a JSON document, are in any text.
+/// Lines of a multi-line value are masked separately if they have at least this many bytes. Shorter
+/// lines, such as the `}` of a JSON document, occur in any text.
 const LINE_BYTES_MIN: usize = 8;
 
-/// Replaces values of secrets by `***`: as they are, as they look in JSON and in a URL, each longer line
-/// of a value that has several, and the parts of a value that is a URL in which a secret may be.
+/// Replaces values of secrets with `***`: as they are, as written in JSON and in a URL, each longer
+/// line of a multi-line value, and the confidential parts of a value that is a URL.
 #[derive(Clone, Default)]
 pub struct Masks(Vec<String>);
 
 impl Masks {
-    /// Masks these values. An empty value needs none.
+    /// Ignores empty values.
     pub fn new<'a>(values: impl IntoIterator<Item = &'a str>) -> Self {
         let mut needles = Vec::new();
         for value in values {
@@ -28,24 +28,22 @@ impl Masks {
             }
         }
         needles.retain(|needle| !needle.is_empty());
-        // The longest first, so that no value is cut by a part of it that is a value as well.
+        // Longest first: a shorter value may be a part of a longer one.
         needles.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         needles.dedup();
         Self(needles)
     }
 
-    /// Says whether there is nothing to mask.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The text without values.
     pub fn apply<'t>(&self, text: &'t str) -> Cow<'t, str> {
         if !self.0.iter().any(|needle| text.contains(needle.as_str())) {
             return Cow::Borrowed(text);
         }
         let (mut masked, mut rest) = (String::with_capacity(text.len()), text);
-        // In one pass, so that no `***` is ever looked at again.
+        // In one pass, so that no `***` is searched again.
         while let Some((at, needle)) = self.first_in(rest) {
             masked.push_str(&rest[..at]);
             masked.push_str(MASK);
@@ -55,14 +53,13 @@ impl Masks {
         Cow::Owned(masked)
     }
 
-    /// The same in place.
     pub fn mask(&self, text: &mut String) {
         if let Cow::Owned(masked) = self.apply(text) {
             *text = masked;
         }
     }
 
-    /// The same of bytes that are a text; others stay as they are.
+    /// Masks bytes that are UTF-8 text; other bytes stay unchanged.
     pub fn mask_bytes(&self, bytes: &mut Vec<u8>) {
         if let Ok(text) = std::str::from_utf8(bytes)
             && let Cow::Owned(masked) = self.apply(text)
@@ -71,8 +68,8 @@ impl Masks {
         }
     }
 
-    /// Takes from `held`, to which a stream appends its text, all that can no longer be part of a value,
-    /// masked. What may be the beginning of a value stays.
+    /// Removes from `held`, to which a stream appends its text, everything that can no longer be
+    /// part of a value, and returns it masked. A possible beginning of a value stays.
     pub fn drain(&self, held: &mut String) -> String {
         let (mut masked, mut rest) = (String::with_capacity(held.len()), held.as_str());
         loop {
@@ -92,7 +89,7 @@ impl Masks {
         }
     }
 
-    /// The first place at which the end of the text is the beginning of a longer value.
+    /// Returns the first position from which the rest of the text is the beginning of a value.
     fn open_in(&self, text: &str) -> usize {
         let longest = self.0.first().map_or(0, String::len);
         let from = text.len().saturating_sub(longest.saturating_sub(1));
@@ -104,7 +101,7 @@ impl Masks {
         places.find(is_open).unwrap_or(text.len())
     }
 
-    /// The first place of any value; of two at one place, the longer one.
+    /// Returns the first occurrence of any value; of two at one position, the longer.
     fn first_in(&self, text: &str) -> Option<(usize, &str)> {
         let found = self.0.iter().filter_map(|needle| Some((text.find(needle)?, needle.as_str())));
         found.min_by_key(|(at, needle)| (*at, usize::MAX - needle.len()))
@@ -117,8 +114,8 @@ impl fmt::Debug for Masks {
     }
 }
 
-/// The password and what follows the host of a value that is a URL: receivers see the rest of it
-/// apart from its host.
+/// Returns the password and everything after the host of a value that is a URL: receivers may log
+/// these parts without the host.
 fn url_parts(value: &str) -> Vec<&str> {
     let rest = value.strip_prefix("https://").or_else(|| value.strip_prefix("http://"));
     let Some(rest) = rest else { return Vec::new() };
@@ -141,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_masked_in_each_of_its_forms() {
+    fn value_is_masked_in_each_of_its_forms() {
         let masks = Masks::new(["pa\"ss w", "longer pa\"ss w"]);
         assert_eq!(masks.apply("x pa\"ss w y"), "x *** y");
         assert_eq!(masks.apply(r#"{"a":"pa\"ss w"}"#), r#"{"a":"***"}"#);
@@ -160,14 +157,14 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_of_a_value_is_masked_and_a_short_one_is_not() {
+    fn long_line_of_a_value_is_masked_and_a_short_one_is_not() {
         let masks = Masks::new(["{\n\"key\": \"0123456789\"\n}"]);
         assert_eq!(masks.apply("got \"key\": \"0123456789\" in {"), "got *** in {");
     }
 
     proptest! {
         #[test]
-        fn a_stream_is_masked_like_the_whole_text(
+        fn stream_is_masked_like_the_whole_text(
             values in prop::collection::vec("[a-cü]{1,5}", 1..4),
             pieces in prop::collection::vec("[a-dü]{0,5}", 0..8),
         ) {
@@ -183,14 +180,14 @@ mod tests {
         }
 
         #[test]
-        fn no_value_is_left_in_a_masked_text(
+        fn masked_text_holds_no_value(
             values in prop::collection::vec("[a-c\"%/]{1,4}", 1..4),
             parts in prop::collection::vec("[a-e\"%/ ]{0,5}", 0..6),
         ) {
             let masks = Masks::new(values.iter().map(String::as_str));
             let text = parts.join(&values[0]);
             let masked = masks.apply(&text);
-            // What is between two masks was looked through for every value.
+            // The text between two masks was searched for every value.
             for part in masked.split(MASK) {
                 for value in &values {
                     prop_assert!(!part.contains(value.as_str()), "{text:?} -> {masked:?}");

@@ -1,20 +1,19 @@
-//! Where a job refers to secrets.
+//! Finds and fills references to secrets in a job.
 
 use serde_json::{Map, Value};
 
 use super::named;
 use crate::executor::{ConfigField, FieldKind};
 
-/// How a place inside a text begins and ends.
+/// The delimiters of a placeholder inside a text.
 const OPEN: &str = "{{";
 const CLOSE: &str = "}}";
 
-/// A place of a job that refers to a secret.
+/// A reference to a secret.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SecretRef {
     /// The field, like `executor_config.headers.Authorization`.
     pub field: String,
-    /// The name of the secret.
     pub name: String,
 }
 
@@ -26,7 +25,7 @@ impl SecretRef {
     }
 }
 
-/// Says whether a job refers to any secret. It allocates nothing: every attempt asks.
+/// True if a job refers to any secret. Allocates nothing, because every attempt calls it.
 pub fn has_references(config: &Value, payload: &Value) -> bool {
     refers(config, true) || refers(payload, false)
 }
@@ -41,7 +40,7 @@ fn refers(value: &Value, in_texts: bool) -> bool {
     }
 }
 
-/// All places of a job that refer to secrets. The payload is data: only whole values of it can.
+/// Returns all references of a job. The payload is data: only whole values of it can be references.
 pub fn references(config: &Value, payload: &Value) -> Vec<SecretRef> {
     let mut found = Vec::new();
     collect(config, "executor_config", true, &mut found);
@@ -107,8 +106,8 @@ fn secret_argument(field: &str, argv: &[Value], payload: &Value) -> Option<Secre
     })
 }
 
-/// The configuration and the payload with values in place of references. `value_of` knows them all;
-/// a name that it does not know becomes an empty text.
+/// Returns configuration and payload with values in place of references. A name without a value
+/// becomes an empty text.
 pub fn fill<'v>(
     config: &Value,
     payload: &Value,
@@ -131,7 +130,7 @@ pub fn fill<'v>(
     (config, put_in(payload, &known))
 }
 
-/// The same with values that any field accepts, to check everything else about a new job.
+/// Like [`fill`] with example values that every field accepts, to validate the rest of a new job.
 pub fn placeholders(config: &Value, payload: &Value, declared: &[ConfigField]) -> (Value, Value) {
     let mut config = config.clone();
     for (key, value) in config.as_object_mut().into_iter().flatten() {
@@ -148,14 +147,15 @@ fn is_url(key: &str, declared: &[ConfigField]) -> bool {
 
 fn filled_url<'v>(value: &Value, known: &dyn Fn(&str) -> &'v str) -> Value {
     match (named(value), value) {
-        // A URL is read as a template, in which braces would mean something.
+        // A URL is read as a template, in which braces have a meaning.
         (Some(name), _) => known(name).replace(OPEN, "%7B%7B").into(),
         (None, Value::String(text)) => replaced(text, &|name| url_escaped(known(name))).into(),
         (None, other) => other.clone(),
     }
 }
 
-/// Texts of a configuration are templates: values go in as literals, which are not read again.
+/// Texts of a configuration are templates: values are inserted as literals, which are not read
+/// again.
 fn in_templates<'v>(value: &Value, known: &dyn Fn(&str) -> &'v str) -> Value {
     let literal = |name: &str| {
         let json = Value::from(known(name)).to_string().replace('}', "\\u007d");
@@ -172,7 +172,7 @@ fn in_templates<'v>(value: &Value, known: &dyn Fn(&str) -> &'v str) -> Value {
     }
 }
 
-/// The payload is data, in which texts mean themselves.
+/// The payload is data, so values are inserted as they are.
 fn put_in<'v>(value: &Value, known: &dyn Fn(&str) -> &'v str) -> Value {
     match value {
         Value::Object(fields) => match named(value) {
@@ -188,13 +188,12 @@ fn map(fields: &Map<String, Value>, of: &dyn Fn(&Value) -> Value) -> Map<String,
     fields.iter().map(|(key, value)| (key.clone(), of(value))).collect()
 }
 
-/// A part of a text.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Piece<'t> {
     Text(&'t str),
     /// `{{secret.name}}`.
     Secret(&'t str),
-    /// Another place, without its braces.
+    /// Another placeholder, without its braces.
     Other(&'t str),
 }
 
@@ -202,7 +201,7 @@ fn is_secret(piece: Piece<'_>) -> bool {
     matches!(piece, Piece::Secret(_))
 }
 
-/// The parts of a text. A place that is not closed is text; the executor refuses it.
+/// Splits a text. An unclosed placeholder is text; the executor refuses it.
 fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -240,7 +239,8 @@ fn replaced(text: &str, value_of: &dyn Fn(&str) -> String) -> String {
     filled
 }
 
-/// A value as one part of a URL: everything but letters, digits, `-`, `_`, `.` and `~` is `%xx`.
+/// Escapes a value as one part of a URL: everything but letters, digits, `-`, `_`, `.` and `~`
+/// becomes `%xx`.
 pub(super) fn url_escaped(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
     for byte in value.bytes() {
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn each_place_gets_the_value_in_its_own_form() {
+    fn each_reference_gets_the_value_in_its_own_form() {
         let config = json!({
             "url": "https://u:{{secret.pw}}@e.com/?{{payload.x}}",
             "headers": {"A": {"secret": "pw"}, "B": "x {{secret.pw}} {{attempt}}"},
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_in_a_field_that_takes_none_is_named() {
+    fn reference_in_a_field_without_secrets_is_named() {
         let field = |config: Value, payload: Value| {
             misplaced(&config, &payload, &DECLARED).map(|found| found.field)
         };

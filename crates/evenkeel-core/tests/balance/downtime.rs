@@ -1,4 +1,4 @@
-//! A job that was placed keeps its rhythm, whatever happens to the machine.
+//! A placed job keeps its profile through any downtime.
 
 use evenkeel_core::advance::{DueTime, advance};
 use evenkeel_core::balance::{
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 proptest! {
     #[test]
-    fn it_holds_over_random_downtimes(
+    fn rhythm_holds_through_random_downtimes(
         secs in prop_oneof![1_u64..4000, prop::sample::select(vec![900, 1200, 3600, 25_200, 86_400, 604_800])],
         seed in any::<u64>(),
         policy in prop::sample::select(vec![Policy::Next, Policy::Projected]),
@@ -28,17 +28,17 @@ proptest! {
         let loads = Loads::new(Horizon::new(&settings, created));
         let job = JobToPlace { definition: &definition, seed, cost: Span::ZERO, after: created };
         let first = first_time(&settings, job, &loads, &loads, NodeTurn::ALONE).unwrap();
-        let rhythm = LoadProfile::of(&definition, first);
+        let profile = LoadProfile::of(&definition, first);
 
         let mut next = first;
         for downtime in downtimes {
-            // It is seen late, and late by any time.
+            // The scheduler sees the time late, by any delay.
             let now = next.saturating_add(Span::from_micros(downtime));
             let at = DueTime { due: next, now, waited: false, average: Span::ZERO, fired: 0 };
             let later = advance(&definition, at).next.unwrap();
             prop_assert!(later > next);
             prop_assert_eq!(later.since(first).as_micros() % every.as_micros(), 0);
-            prop_assert_eq!(LoadProfile::of(&definition, later), rhythm.clone());
+            prop_assert_eq!(LoadProfile::of(&definition, later), profile.clone());
             next = later;
         }
     }

@@ -1,4 +1,4 @@
-//! A month in the life of a plan: nobody rebalances, and it stays even.
+//! Simulates a month without rebalancing: the load stays even.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -13,7 +13,7 @@ use evenkeel_core::balance::{
 use evenkeel_core::schedule::{Cron, CronSchedule, Interval};
 use evenkeel_core::{Definition, Schedule, Span, Timestamp};
 
-/// Numbers that look drawn, the same every time.
+/// Pseudo-random numbers, the same in every run.
 struct Dice(u64);
 
 impl Dice {
@@ -33,7 +33,7 @@ impl Dice {
         const MINUTES: [u64; 12] = [1440, 1440, 1440, 1440, 720, 60, 60, 15, 20, 420, 2160, 10_080];
         match self.below(20) {
             0 => {
-                let cron = Cron::parse("0 9 * * *").unwrap().settled(0, true);
+                let cron = Cron::parse("0 9 * * *").unwrap().resolved(0, true);
                 Definition::noop(Schedule::Cron(CronSchedule { cron, max_duration: None }))
             }
             _ => {
@@ -43,7 +43,7 @@ impl Dice {
         }
     }
 
-    /// Some take a second, some an hour.
+    /// Costs from a second to an hour.
     fn cost(&mut self) -> Span {
         let halves = self.below(12) + self.below(12);
         Span::from_millis(1000 << (halves / 2))
@@ -54,8 +54,8 @@ struct Job {
     definition: Definition,
     seed: u64,
     cost: Span,
-    /// `None` while it is paused.
-    rhythm: Option<LoadProfile>,
+    /// `None` while the job is paused.
+    profile: Option<LoadProfile>,
 }
 
 struct Month {
@@ -63,7 +63,7 @@ struct Month {
     now: Timestamp,
     dice: Dice,
     jobs: Vec<Job>,
-    /// How many jobs have a rhythm, and what they cost.
+    /// The jobs and total cost per load profile.
     counts: BTreeMap<LoadProfileKey, (LoadProfile, u64, Span)>,
     loads: Loads,
 }
@@ -76,16 +76,16 @@ impl Month {
         Self { settings, now, dice: Dice(6), jobs: Vec::new(), counts: BTreeMap::new(), loads }
     }
 
-    /// Load is read anew in every slot, from counts of rhythms.
-    fn go_on(&mut self, by: Span) {
+    /// Advances the time. Load is computed anew in every slot, from the counts.
+    fn advance(&mut self, by: Span) {
         self.now = self.now.saturating_add(by);
         let horizon = Horizon::new(&self.settings, self.now);
         if horizon == self.loads.horizon() {
             return;
         }
         self.loads = Loads::new(horizon);
-        for (rhythm, jobs, cost) in self.counts.values() {
-            self.loads.add(rhythm, *jobs, *cost);
+        for (profile, jobs, cost) in self.counts.values() {
+            self.loads.add(profile, *jobs, *cost);
         }
     }
 
@@ -93,19 +93,19 @@ impl Month {
         let (definition, seed, cost) = (&job.definition, job.seed, job.cost);
         let wanted = JobToPlace { definition, seed, cost, after: self.now };
         let time = first_time(&self.settings, wanted, &self.loads, &self.loads, NodeTurn::ALONE);
-        let rhythm = LoadProfile::of(definition, time.unwrap()).unwrap();
-        self.loads.add(&rhythm, 1, job.cost);
-        let key = LoadProfileKey::of(&rhythm.text());
-        let (_, jobs, cost) = self.counts.entry(key).or_insert((rhythm.clone(), 0, Span::ZERO));
+        let profile = LoadProfile::of(definition, time.unwrap()).unwrap();
+        self.loads.add(&profile, 1, job.cost);
+        let key = LoadProfileKey::of(&profile.text());
+        let (_, jobs, cost) = self.counts.entry(key).or_insert((profile.clone(), 0, Span::ZERO));
         (*jobs, *cost) = (*jobs + 1, cost.saturating_add(job.cost));
-        job.rhythm = Some(rhythm);
+        job.profile = Some(profile);
         job
     }
 
     fn take_out(&mut self, mut job: Job) -> Job {
-        if let Some(rhythm) = job.rhythm.take() {
-            self.loads.remove(&rhythm, 1, job.cost);
-            let count = self.counts.get_mut(&LoadProfileKey::of(&rhythm.text()));
+        if let Some(profile) = job.profile.take() {
+            self.loads.remove(&profile, 1, job.cost);
+            let count = self.counts.get_mut(&LoadProfileKey::of(&profile.text()));
             let (_, jobs, cost) = count.unwrap();
             (*jobs, *cost) = (*jobs - 1, cost.saturating_sub(job.cost));
         }
@@ -114,19 +114,19 @@ impl Month {
 
     fn add(&mut self) {
         let (definition, seed, cost) = (self.dice.definition(), self.dice.roll(), self.dice.cost());
-        let job = self.place(Job { definition, seed, cost, rhythm: None });
+        let job = self.place(Job { definition, seed, cost, profile: None });
         self.jobs.push(job);
     }
 
-    /// Somebody does something to some job.
-    fn happen(&mut self) {
+    /// Applies a random command to a random job.
+    fn apply_random_command(&mut self) {
         let what = self.dice.below(10);
         if what < 3 {
             return self.add();
         }
         let which = self.dice.below(self.jobs.len());
         let job = self.jobs.swap_remove(which);
-        let was_paused = job.rhythm.is_none();
+        let was_paused = job.profile.is_none();
         let mut job = self.take_out(job);
         match what {
             3..6 => return,
@@ -146,19 +146,19 @@ impl Month {
     }
 }
 
-/// The lowest score of a month in which each of 5,000 jobs is touched about three times.
+/// Returns the lowest score of a month in which each of 5,000 jobs is changed about three times.
 fn lowest_score(policy: Policy) -> f64 {
     let mut month = Month::begin(policy);
-    // All are made on the first working day, by the minute.
+    // All jobs are created on the first working day, minute by minute.
     for _ in 0..500 {
-        month.go_on(Span::from_secs(60));
+        month.advance(Span::from_secs(60));
         (0..10).for_each(|_| month.add());
     }
     let mut lowest = month.score();
     for _ in 0..30 * 24 {
         for _ in 0..4 {
-            month.go_on(Span::from_secs(900));
-            (0..5).for_each(|_| month.happen());
+            month.advance(Span::from_secs(900));
+            (0..5).for_each(|_| month.apply_random_command());
         }
         lowest = lowest.min(month.score());
     }
@@ -167,13 +167,13 @@ fn lowest_score(policy: Policy) -> f64 {
 }
 
 #[test]
-fn it_stays_even_for_a_month_by_default() {
+fn load_stays_even_for_a_month_by_default() {
     let lowest = lowest_score(Policy::default());
     assert!(lowest > 0.9, "{lowest}");
 }
 
 #[test]
-fn it_stays_even_for_a_month_by_next_runs() {
+fn load_stays_even_for_a_month_by_next_runs() {
     let lowest = lowest_score(Policy::Next);
     assert!(lowest > 0.9, "{lowest}");
 }

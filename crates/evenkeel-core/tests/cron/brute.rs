@@ -1,4 +1,4 @@
-//! All zones, every change of their clocks from 1970 to 2100.
+//! Compares cron times around every clock change of all zones from 1970 to 2100 with brute force.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,11 @@ use crate::plain::{Change, Changes, Plain};
 use crate::{POLICIES, at, backwards, forwards, read};
 use evenkeel_core::schedule::{Cron, Dst, Gap};
 
-/// Expressions that are tried at each change; the next change gets the next ones.
+/// Expressions per clock change; the next change gets the next expressions.
 const EACH: usize = 2;
-/// Times are compared from that long before a change until that long after it…
+/// Times are compared from this long before a clock change until this long after it…
 const AROUND: i64 = 26 * 3600;
-/// …or less, if there are many.
+/// …or less, if there are many times.
 const CLOSE: i64 = 3 * 3600;
 const MANY: usize = 100;
 
@@ -38,14 +38,13 @@ impl Case {
     }
 }
 
-/// The local time in the middle of what a change leaves out or repeats, in every year: the next
-/// one is far from there.
+/// An expression for the local time in the middle of the gap or overlap, once a year.
 fn once_a_year(change: Change) -> String {
     let middle = jiff::Timestamp::from_second(change.at + (change.before + change.after) / 2);
     Offset::UTC.to_datetime(middle.unwrap()).strftime("%-M %-H %-d %-m *").to_string()
 }
 
-/// A few hundred expressions: most of them with times at which clocks are changed.
+/// A few hundred expressions, most of them with times near clock changes.
 fn expressions() -> Vec<String> {
     let minutes = ["0", "30", "15,45", "*/15", "5-10", "59", "0/20", "1-59/2", "*", "7", "0,1,59"];
     let hours = [
@@ -68,7 +67,7 @@ fn expressions() -> Vec<String> {
         "* 10/1 sat#4,5l",
     ];
     let all = minutes.len() * hours.len() * days.len();
-    // Steps of a prime, which go through all combinations in a mixed order.
+    // Steps of a prime visit all combinations in a mixed order.
     let mixed = (0..480).map(|index| index * 1_009 % all).map(|index| {
         let (minute, index) = (minutes[index % minutes.len()], index / minutes.len());
         format!("{minute} {} {}", hours[index % hours.len()], days[index / hours.len()])
@@ -79,12 +78,12 @@ fn expressions() -> Vec<String> {
         rest.map(|rest| format!("{second} {rest}"))
     });
     let unique: BTreeSet<_> = mixed.chain(with_seconds).collect();
-    // Those next to each other are alike: mix them once more.
+    // Neighbours are similar, so mix them once more.
     let unique: Vec<_> = unique.into_iter().collect();
     (0..unique.len()).map(|index| unique[index * 211 % unique.len()].clone()).collect()
 }
 
-/// How many times were compared, and under how many policies they differed.
+/// Returns how many times were compared, and under how many policies they differed.
 fn compare(case: &Case, zone: &Zone, changes: &Changes, change: Change, turn: usize) -> (u64, u64) {
     let many = case.plain.has_seconds() || case.plain.minutes_a_day() > MANY;
     let around = if many { CLOSE } else { AROUND };
@@ -103,7 +102,7 @@ fn compare(case: &Case, zone: &Zone, changes: &Changes, change: Change, turn: us
             let meant = expected.iter().filter(|time| (from..until).contains(*time)).count();
             case.cron.count(at(from), at(until), zone, dst) == meant as u64
         };
-        // A time was moved if it is one only because of the policy.
+        // A time was moved if it exists only because of the policy.
         let unmoved = shown.moments(Dst { gap: Gap::Skip, ..dst });
         let moved = expected.contains(&change.at) && !unmoved.contains(&change.at);
         let right = found == expected
@@ -131,7 +130,7 @@ fn zones() -> Vec<String> {
 }
 
 #[test]
-fn every_change_of_every_zone_is_as_by_brute_force() {
+fn every_clock_change_of_every_zone_matches_brute_force() {
     let cases: Vec<_> = expressions().into_iter().map(Case::new).collect();
     let mut counts = Counts { expressions: cases.len(), ..Counts::default() };
     let mut turn = 0;

@@ -1,4 +1,4 @@
-//! Cron against a plainly written version of its rules, and against other people's.
+//! Compares cron with a plain second implementation, and with other libraries.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail like tests")]
 #![expect(clippy::print_stdout, reason = "its counts are for reading")]
 
@@ -10,7 +10,6 @@ mod random;
 use evenkeel_core::schedule::{Cron, Dst, Gap, Overlap};
 use evenkeel_core::{Timestamp, Zone};
 
-/// Every policy there is.
 const POLICIES: [Dst; 6] = [
     Dst { gap: Gap::Shift, overlap: Overlap::First },
     Dst { gap: Gap::Shift, overlap: Overlap::Last },
@@ -32,14 +31,14 @@ fn read(expression: &str) -> Cron {
     Cron::parse(expression).unwrap_or_else(|fault| panic!("{expression}: {fault:?}"))
 }
 
-/// The times in `from..until`, found one after the other.
+/// Returns the times in `from..until`, found forwards.
 fn forwards(cron: &Cron, zone: &Zone, dst: Dst, from: i64, until: i64) -> Vec<i64> {
     let next = |time: Timestamp| cron.next_after(time, zone, dst).filter(|t| *t < at(until));
     let first = next(Timestamp::from_micros(from * 1_000_000 - 1));
     std::iter::successors(first, |time| next(*time)).map(secs).collect()
 }
 
-/// The same, from the last to the first.
+/// Returns the times in `from..until`, found backwards.
 fn backwards(cron: &Cron, zone: &Zone, dst: Dst, from: i64, until: i64) -> Vec<i64> {
     let last = |time: Timestamp| cron.last_before(time, zone, dst).filter(|t| *t >= at(from));
     let mut times: Vec<_> =

@@ -1,5 +1,5 @@
-//! Cron against what `cronsim` and `croniter` said, as `cargo xtask cron-oracle` wrote it down:
-//! no Python and no network is needed here. `docs/cron-oracle.md` tells what they differ in.
+//! Compares cron with recorded results of `cronsim` and `croniter`, which `cargo xtask cron-oracle`
+//! wrote. Needs neither Python nor a network. `docs/cron-oracle.md` lists the differences.
 
 use evenkeel_core::Zone;
 use evenkeel_core::schedule::{Cron, Dst, Gap, Overlap};
@@ -10,7 +10,7 @@ const RECORD: &str = include_str!("oracle.txt");
 
 #[derive(Default)]
 struct Record {
-    /// Expressions at each change; the next change has the next ones.
+    /// Expressions per clock change; the next change gets the next expressions.
     each: usize,
     expressions: Vec<Expression>,
     offsets: Vec<(i64, i64)>,
@@ -19,7 +19,7 @@ struct Record {
 struct Expression {
     text: String,
     cron: Cron,
-    /// How far around a change it was looked at, in seconds.
+    /// The compared time around a clock change, in seconds.
     around: i64,
 }
 
@@ -32,11 +32,11 @@ struct Counts {
     left_out: u64,
     comparisons: u64,
     differences: u64,
-    /// Changes that the bundled data no longer have as they were.
+    /// Clock changes that the bundled time zone data no longer contain.
     other_data: usize,
 }
 
-/// FNV-1a, of 64 bits, over lists of times.
+/// 64-bit FNV-1a over lists of times.
 struct Digest(u64);
 
 impl Digest {
@@ -50,7 +50,7 @@ impl Digest {
 }
 
 impl Expression {
-    /// What each oracle does when clocks are changed.
+    /// The policy of each oracle for clock changes.
     fn policies(&self) -> [Dst; 2] {
         let cronsim = if self.text.split(' ').count() == 6 {
             Dst { gap: Gap::Skip, overlap: Overlap::Both }
@@ -109,7 +109,7 @@ impl Record {
 }
 
 #[test]
-fn every_change_of_every_zone_is_as_the_oracles_say() {
+fn every_clock_change_of_every_zone_matches_the_oracles() {
     let mut record = Record::default();
     let mut counts = Counts::default();
     let (mut zone, mut time, mut turn) = (None, 0, 0);

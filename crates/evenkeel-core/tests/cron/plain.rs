@@ -1,5 +1,5 @@
-//! Cron, written so that nothing can be wrong with it: it looks at every second of the clock, or
-//! every minute, and asks whether that is meant. It shares no code with what it judges.
+//! A second implementation of cron, as plain as possible: it checks every second or every minute of
+//! the clock. It shares no code with the tested implementation.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,9 +8,9 @@ use evenkeel_core::schedule::{Dst, Gap, Overlap};
 use jiff::civil::{Date, Weekday};
 use jiff::tz::{Offset, TimeZone};
 
-/// An expression, as lists of what is written in its fields.
+/// The lists that the fields name.
 pub struct Plain {
-    /// For each of them, whether it is meant.
+    /// For each value, whether it matches.
     seconds: [bool; 60],
     minutes: [bool; 60],
     hours: [bool; 60],
@@ -36,12 +36,12 @@ impl Plain {
         }
     }
 
-    /// Does it ever name a second other than the first of a minute?
+    /// True if the expression names a second other than the first of a minute.
     pub fn has_seconds(&self) -> bool {
         self.seconds[1..].contains(&true)
     }
 
-    /// At how many minutes of a day it runs.
+    /// The number of matching minutes of a day.
     pub fn minutes_a_day(&self) -> usize {
         let count = |table: &[bool; 60]| table.iter().filter(|meant| **meant).count();
         count(&self.hours) * count(&self.minutes)
@@ -61,8 +61,8 @@ impl Plain {
         }
     }
 
-    /// The local times in `from..until` that it means, in seconds of a clock that began in 1970,
-    /// looked for every `step` seconds.
+    /// Returns the matching local times in `from..until`, in local seconds since 1970, checked
+    /// every `step` seconds.
     fn local_times(&self, from: i64, until: i64, step: i64) -> Vec<i64> {
         let mut found = Vec::new();
         let mut day = (i64::MIN, false);
@@ -86,7 +86,7 @@ impl Plain {
         found
     }
 
-    /// What the clocks of a zone show in `from..until` that it means.
+    /// Returns the matching times that the clocks of a zone show in `from..until`.
     pub fn look(&self, from: i64, until: i64, changes: &Changes) -> Shown {
         let step = if self.has_seconds() { 1 } else { 60 };
         let mut shown = Shown { range: from..until, rhythmic: self.rhythmic, ..Shown::default() };
@@ -109,9 +109,9 @@ impl Plain {
 pub struct Shown {
     range: Range<i64>,
     rhythmic: bool,
-    /// For each local time that is meant, when it was shown.
+    /// For each matching local time, when the clocks showed it.
     times: BTreeMap<i64, Vec<i64>>,
-    /// When the clocks jumped over one that is meant.
+    /// When the clocks jumped over a matching time.
     jumped: Vec<i64>,
 }
 
@@ -122,7 +122,7 @@ impl Shown {
         }
     }
 
-    /// The moments that are meant.
+    /// Returns the times at which runs start.
     pub fn moments(&self, dst: Dst) -> Vec<i64> {
         let mut moments: Vec<i64> = Vec::new();
         for times in self.times.values() {
@@ -143,7 +143,7 @@ impl Shown {
     }
 }
 
-/// A moment when the clocks are changed.
+/// A clock change.
 #[derive(Clone, Copy, Debug)]
 pub struct Change {
     pub at: i64,
@@ -151,7 +151,7 @@ pub struct Change {
     pub after: i64,
 }
 
-/// All of a zone from 1970 to 2100, and what its clocks showed before them.
+/// All clock changes of a zone from 1970 to 2100, and the offset before them.
 pub struct Changes(pub Vec<Change>, i64);
 
 impl Changes {
@@ -180,7 +180,7 @@ fn table(numbers: Vec<u32>) -> [bool; 60] {
     std::array::from_fn(|index| numbers.contains(&(index as u32)))
 }
 
-/// What a field of numbers names.
+/// Returns the values that a field of numbers names.
 fn numbers(field: &str, min: u32, max: u32) -> Vec<u32> {
     field.split(',').flat_map(|item| item_numbers(item, min, max)).collect()
 }
@@ -220,7 +220,7 @@ fn means_date(item: &str, date: Date) -> bool {
         let Ok(wanted) = Date::new(date.year(), date.month(), day.parse().unwrap()) else {
             return false;
         };
-        // The nearest one of the month; there are never two equally near.
+        // The nearest working day of the month; there are never two equally near.
         let working = |day: &Date| is_working(*day) && day.month() == wanted.month();
         let near = (-3..=3).map(|away| days_before(wanted, away)).filter(working);
         near.min_by_key(|day| day.since(wanted).unwrap().get_days().abs()) == Some(date)

@@ -78,14 +78,15 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_days_are_as_by_brute_force(
+    fn random_days_match_brute_force(
         expression in expressions(), zone in 0..ZONES.len(), policy in 0..6_usize,
         start in 0_i64..4_000_000_000, length in 1_i64..10 * 86_400,
     ) {
         let Ok(cron) = Cron::parse(&expression) else { return Ok(()) };
         let (zone, name, dst) = (Zone::get(ZONES[zone]).unwrap(), ZONES[zone], POLICIES[policy]);
         let changes = Changes::of(&TimeZone::get(name).unwrap());
-        // With a day on either side, or the plain version takes the second of two for the first.
+        // With an extra day on either side: otherwise the plain version takes the second of two
+        // equal local times for the first.
         let mut expected = Plain::new(&expression)
             .look((start - 100_000).max(0), start + length + 100_000, &changes)
             .moments(dst);
@@ -97,7 +98,7 @@ proptest! {
     }
 
     #[test]
-    fn all_days_from_1970_to_2100_are_as_by_brute_force(days in days()) {
+    fn all_days_from_1970_to_2100_match_brute_force(days in days()) {
         let expression = format!("0 0 {days}");
         let plain = Plain::new(&expression);
         let mut expected = Vec::new();
@@ -126,14 +127,14 @@ proptest! {
         start in 0_i64..4_000_000_000_000_000, length in 1_i64..100_000_000_000_000,
     ) {
         let Ok(cron) = Cron::parse(&expression) else { return Ok(()) };
-        let cron = cron.settled(seed, false);
+        let cron = cron.resolved(seed, false);
         let (zone, dst) = (Zone::get(ZONES[zone]).unwrap(), POLICIES[policy]);
         let (from, until) = (Timestamp::from_micros(start), Timestamp::from_micros(start + length));
         let total = cron.count(from, until, &zone, dst);
-        // `from` may be one itself.
+        // `from` may itself be a time.
         let at_once = cron.count(from, Timestamp::from_micros(start + 1), &zone, dst);
         let mut time = from;
-        // A long list is only begun.
+        // Of a long list, only the beginning is compared.
         for index in 0..2_000_u64 {
             let Some(next) = cron.next_after(time, &zone, dst) else { break };
             prop_assert!(next > time);

@@ -1,4 +1,4 @@
-//! After any downtime each regular time is accounted for once, and nothing floods.
+//! After any downtime, each scheduled time is fired or skipped once, and few are fired.
 
 use evenkeel_core::Definition;
 use evenkeel_core::advance::{DueTime, advance};
@@ -50,7 +50,8 @@ proptest! {
         }
         let all = timetable.times_before(first, now.saturating_add(TICK)).map_or(0, |it| it.0);
         prop_assert_eq!(accounted, all);
-        // A minute's worth of times is not missed; of what is, policy says how many run.
+        // Times of the last minute are not missed. Of the missed times, the misfire policy decides
+        // how many run.
         let in_time = timetable.times_before(first, now.saturating_sub(job.misfire_after));
         let on_time = all - in_time.map_or(0, |(missed, _)| missed);
         let most = match misfire {

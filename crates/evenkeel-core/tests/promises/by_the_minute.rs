@@ -1,5 +1,5 @@
-//! The two examples every deadline scheduler is explained with, played by the minute: data that may
-//! be a day old, and a nightly run that must be over by six.
+//! Plays two typical examples minute by minute: data that may be a day old, and a nightly run that
+//! must end by six.
 
 use std::cmp::Reverse;
 
@@ -28,7 +28,7 @@ struct Job {
     history: History,
     since: Timestamp,
     next_at: Timestamp,
-    /// The time of the chain that is not over.
+    /// The scheduled time of the active run.
     live: Option<Timestamp>,
     attempt: u16,
     retry_at: Option<Timestamp>,
@@ -52,12 +52,12 @@ impl Job {
         }
     }
 
-    /// Whose data may be a day old, and that rests for an hour.
+    /// Data that may be a day old, with a cooldown of one hour.
     fn daily_data(created: Timestamp) -> Self {
         Self::new(Schedule::Periodic(Periodic::new(hours(24), Some(hours(1))).unwrap()), created)
     }
 
-    /// That starts at midnight and must be over by six.
+    /// Starts at midnight and must end by six.
     fn nightly(created: Timestamp) -> Self {
         let cron = Cron::parse("0 0 * * *").unwrap();
         Self::new(Schedule::Cron(CronSchedule { cron, max_duration: Some(hours(6)) }), created)
@@ -122,7 +122,7 @@ impl Job {
     }
 }
 
-/// What a job went through, minute by minute: each condition with the minute it began.
+/// Returns the conditions of a job, each with the minute in which it began.
 fn diary(
     job: &mut Job,
     from: Timestamp,
@@ -152,7 +152,7 @@ fn told(diary: &[(String, Reason)]) -> Vec<(&str, Reason)> {
 #[test]
 fn data_that_may_be_a_day_old() {
     let mut job = Job::daily_data(at("2026-05-01T00:00:00Z"));
-    // It may start at once, and has a day to be over.
+    // The job may start at once, and has a day to succeed.
     assert_eq!(job.window().can_start_by, at("2026-05-01T00:00:00Z"));
     assert_eq!(job.window().should_start_by, at("2026-05-02T00:00:00Z"));
     let seen = diary(
@@ -160,15 +160,16 @@ fn data_that_may_be_a_day_old() {
         at("2026-05-01T00:00:00Z"),
         at("2026-05-04T12:00:00Z"),
         |job, now| match now.to_string().as_str() {
-            // A good run of two hours.
+            // A successful run of two hours.
             "2026-05-01T10:00:00.000000Z" => job.start(now),
             "2026-05-01T12:00:00.000000Z" => {
                 job.end(now, Outcome::Completed);
-                // It may start again after its pause; to be over by 10:00 it must by 08:00.
+                // The job may start again after its cooldown. To end by 10:00, it must start by
+                // 08:00.
                 assert_eq!(job.window().can_start_by, at("2026-05-01T13:00:00Z"));
                 assert_eq!(job.window().should_start_by, at("2026-05-02T08:00:00Z"));
             }
-            // Nothing has room for it until it is late; it fails twice, then does well.
+            // No worker is free until the job is late. It fails twice, then succeeds.
             "2026-05-02T09:00:00.000000Z" => job.start(now),
             "2026-05-02T09:30:00.000000Z" => {
                 job.end(now, Outcome::Failed);
@@ -207,7 +208,7 @@ fn data_that_may_be_a_day_old() {
 }
 
 #[test]
-fn a_nightly_run_that_must_be_over_by_six() {
+fn nightly_run_that_must_end_by_six() {
     let mut job = Job::nightly(at("2026-05-01T18:00:00Z"));
     assert_eq!(job.window().can_start_by, at("2026-05-02T00:00:00Z"));
     assert_eq!(job.window().should_start_by, at("2026-05-02T06:00:00Z"));
@@ -222,12 +223,12 @@ fn a_nightly_run_that_must_be_over_by_six() {
                 assert_eq!(job.window().can_start_by, at("2026-05-03T00:00:00Z"));
                 assert_eq!(job.window().should_start_by, at("2026-05-03T04:00:00Z"));
             }
-            // The next night it fails at once, and is tried again after five minutes.
+            // The next night the run fails at once, and is retried after five minutes.
             "2026-05-03T00:00:00.000000Z" => job.start(now),
             "2026-05-03T00:01:00.000000Z" => job.end(now, Outcome::Failed),
             "2026-05-03T00:06:00.000000Z" => job.start(now),
             "2026-05-03T02:06:00.000000Z" => job.end(now, Outcome::Completed),
-            // The third night nothing has room for it before five.
+            // In the third night, no worker is free before five.
             "2026-05-04T05:00:00.000000Z" => job.start(now),
             "2026-05-04T07:00:00.000000Z" => job.end(now, Outcome::Completed),
             _ => {}
@@ -252,7 +253,7 @@ fn a_nightly_run_that_must_be_over_by_six() {
 }
 
 #[test]
-fn what_runs_once_promises_to_start() {
+fn one_time_job_promises_to_start() {
     let mut job = Job::new(Schedule::Once(Once::NOW), at("2026-05-01T00:00:00Z"));
     job.definition.retry = RetryPolicy { max_retries: 1, ..RetryPolicy::deadline() };
     job.definition.average_override = Some(hours(1));
@@ -270,7 +271,7 @@ fn what_runs_once_promises_to_start() {
     job.running_since = Some(at("2026-05-01T00:02:00Z"));
     see(&job, "02");
     job.end(at("2026-05-01T00:03:00Z"), Outcome::Failed);
-    // It waits for its retry, far beyond the minute in which it had to start.
+    // The job waits for its retry, far beyond the minute in which it had to start.
     see(&job, "07");
     job.running_since = Some(at("2026-05-01T00:08:00Z"));
     job.end(at("2026-05-01T00:09:00Z"), Outcome::Failed);
@@ -281,21 +282,22 @@ fn what_runs_once_promises_to_start() {
 }
 
 #[test]
-fn of_both_the_one_nearer_to_its_deadline_goes_first() {
+fn job_nearer_to_its_deadline_goes_first() {
     let mut data = Job::daily_data(at("2026-05-01T00:00:00Z"));
     data.start(at("2026-05-01T05:00:00Z"));
     data.end(at("2026-05-01T06:00:00Z"), Outcome::Completed);
     let mut night = Job::nightly(at("2026-04-30T12:00:00Z"));
     night.start(at("2026-05-01T00:00:00Z"));
     night.end(at("2026-05-01T03:00:00Z"), Outcome::Completed);
-    // To be over by 05:00 the one must start by 04:00, to be over by 06:00 the other by 03:00.
+    // To end by 05:00 the first job must start by 04:00; to end by 06:00 the second must start by
+    // 03:00.
     let midnight = at("2026-05-02T00:00:00Z");
     for job in [&data, &night] {
         assert!(job.window().can_start_by <= midnight);
         assert_eq!(job.condition(midnight).level(), Level::Ok);
     }
     assert!(night.dispatch_key() < data.dispatch_key());
-    // A faster night, and the order turns.
+    // A faster run, and the order changes.
     night.history.average_good_duration = Some(hours(1));
     assert!(data.dispatch_key() < night.dispatch_key());
 }

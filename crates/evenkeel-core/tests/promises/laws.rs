@@ -1,4 +1,4 @@
-//! What is true of every window and every condition.
+//! Laws that hold for every start window and every condition.
 
 use evenkeel_core::condition::{Condition, Facts, Reason, condition};
 use evenkeel_core::{Definition, Past, Span, Timestamp};
@@ -12,14 +12,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn a_window_opens_in_no_blackout_and_never_before_its_time(
+    fn window_opens_outside_blackouts_and_never_before_its_time(
         job in definition(), time in moment(), average in minutes(0..700), ago in minutes(1..9000),
     ) {
         let past = Past { reference: time.saturating_sub(ago), average };
         let window = job.window(time, &past);
         prop_assert!(window.can_start_by >= time);
         prop_assert!(!job.blackouts().is_in_blackout(window.can_start_by));
-        // It is the first such moment, unless blackouts are to be avoided.
+        // It is the first such moment, unless the job avoids blackouts.
         if !job.avoid_blackout {
             let before = window.can_start_by.saturating_sub(TICK);
             prop_assert!(window.can_start_by == time || job.blackouts().is_in_blackout(before));
@@ -29,7 +29,7 @@ proptest! {
     }
 
     #[test]
-    fn a_next_start_is_due_only_when_no_blackout_holds_it(
+    fn next_start_is_due_only_outside_blackouts(
         job in definition(), time in moment(), now in moment(), average in minutes(0..700),
     ) {
         let start = job.next_start(time, average, now);
@@ -44,7 +44,7 @@ proptest! {
     }
 
     #[test]
-    fn what_avoids_blackouts_does_not_meet_one_if_it_can_be_helped(
+    fn job_that_avoids_blackouts_meets_none_if_possible(
         job in definition(), time in moment(), average in minutes(0..1500),
     ) {
         let Some(_) = job.blackouts().next_start(time) else { return Ok(()) };
@@ -52,13 +52,14 @@ proptest! {
         let start = job.may_start_from(time, average);
         let longest = job.blackouts().longest_open().as_micros();
         let fits = average.as_micros() + 60_000_000 <= longest;
-        // Whoever comes a second after a blackout's end can start before the next one's.
+        // A start one second after the end of a blackout ends before the next blackout.
         let opening = job.blackouts().next_open(time).saturating_add(Span::from_secs(1));
         let soon = job.may_start_from(opening, average).since(opening);
         prop_assert!(soon <= Span::from_secs(2 * 86_400 + 7200));
         if longest > 60_000_000 {
             let tight = Span::from_micros(longest - 60_000_000);
-            // Where it just fits nobody may be in time, but soon it does with a minute to spare.
+            // A run that just fits may find no start, but within days it fits with a minute to
+            // spare.
             let in_time = (0..4).scan(time, |from, _| {
                 let late = job.may_start_from(*from, tight).saturating_add(Span::from_secs(1));
                 *from = late;
@@ -75,7 +76,7 @@ proptest! {
     }
 
     #[test]
-    fn windows_move_forward_with_time_and_with_good_runs(
+    fn windows_move_forward_with_time_and_with_successful_runs(
         job in definition(), times in (moment(), moment()), references in (moment(), moment()),
         average in minutes(0..700),
     ) {
@@ -88,7 +89,7 @@ proptest! {
     }
 
     #[test]
-    fn a_blackout_moves_when_it_may_start_and_never_when_it_should(
+    fn blackout_moves_the_earliest_start_and_never_the_latest(
         job in definition(), time in moment(), ago in minutes(1..9000), average in minutes(0..100),
     ) {
         let past = Past { reference: time.saturating_sub(ago), average };
@@ -100,7 +101,7 @@ proptest! {
     }
 
     #[test]
-    fn times_follow_each_other_and_are_counted_right(
+    fn times_are_in_order_and_counted_correctly(
         job in definition(), from in moment(), n in 1_usize..60,
     ) {
         let timetable = job.timetable();
@@ -120,7 +121,7 @@ proptest! {
     }
 
     #[test]
-    fn without_events_a_condition_only_gets_worse_and_says_when(
+    fn condition_without_events_only_gets_worse_at_the_announced_time(
         job in definition(), now in moment(), created in minutes(1..9000),
         later in minutes(1..9000), running in prop::option::of(minutes(0..300)),
         history in moment().prop_flat_map(history),
@@ -135,7 +136,7 @@ proptest! {
         let judged = |moment: Timestamp| condition(&facts, moment);
         let first: Condition = judged(now);
         let last = judged(now.saturating_add(later));
-        // The one error that ends by itself is that of a job whose only run failed.
+        // Only one error ends without an event: that of a job whose only run failed.
         let is_known = (first.reason, last.reason) == (Reason::GivenUp, Reason::FinishedFailed);
         prop_assert!(first.level() <= last.level() || is_known);
         match first.changes_at {

@@ -1,5 +1,5 @@
-//! Windows and conditions: held against rules written down a second time, slowly and plainly, and
-//! against two examples played by the minute.
+//! Start windows and conditions, compared with a second, slow implementation of the rules and with
+//! two examples played minute by minute.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

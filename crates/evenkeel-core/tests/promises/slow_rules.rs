@@ -1,4 +1,4 @@
-//! The rules of conditions a second time: with a walk by the minute in place of every formula.
+//! A second implementation of conditions, with a walk by the minute in place of every formula.
 
 use evenkeel_core::condition::{Facts, Level, condition};
 use evenkeel_core::schedule::{Cron, CronSchedule, Interval, Periodic, Schedule};
@@ -7,15 +7,21 @@ use proptest::prelude::*;
 
 use crate::strategies::{START, at, history, minutes};
 
-/// A schedule that is easy to walk through, in universal time.
+/// A schedule that is easy to walk through, in UTC.
 #[derive(Clone, Debug)]
 enum Simple {
     /// Never staler than this.
     Periodic(Span),
-    /// At this minute of these hours of the day, over after so long.
-    Daily { minute: u64, hours: Vec<u64>, over_after: Span },
-    /// This long apart, with this phase.
-    Every { every: u64, phase: u64 },
+    /// At this minute of these hours of the day; a run ends after `over_after`.
+    Daily {
+        minute: u64,
+        hours: Vec<u64>,
+        over_after: Span,
+    },
+    Every {
+        every: u64,
+        phase: u64,
+    },
 }
 
 impl Simple {
@@ -36,7 +42,7 @@ impl Simple {
         }
     }
 
-    /// Is this minute one of its times?
+    /// True if this minute is a scheduled time.
     fn has(&self, minute_no: u64) -> bool {
         match self {
             Self::Periodic(_) => false,
@@ -47,7 +53,7 @@ impl Simple {
         }
     }
 
-    /// Its first time after `moment`, by walking.
+    /// Finds the first time after `moment` by walking.
     fn time_after(&self, moment: Timestamp) -> Timestamp {
         let mut minute_no = moment.as_micros() as u64 / 60_000_000 + 1;
         while !self.has(minute_no) {
@@ -56,7 +62,7 @@ impl Simple {
         at(minute_no as i64 * 60)
     }
 
-    /// When its constraints are violated if no run that began after `good_start` is over by then.
+    /// Returns when the promise breaks if no run that began after `good_start` succeeds.
     fn violated_after(&self, good_start: Timestamp) -> Timestamp {
         let (time, allowed) = match self {
             Self::Periodic(period) => (good_start, *period),
@@ -102,7 +108,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
     #[test]
-    fn a_condition_is_what_the_plain_rules_say(
+    fn condition_matches_the_slow_rules(
         schedule in simple(), now in START..START + 61 * 86_400,
         created in minutes(9000..20_000), running in prop::option::of(minutes(0..300)),
         unseen in any::<prop::sample::Index>(), pasts in prop::collection::vec(history(at(0)), 1),
@@ -110,7 +116,7 @@ proptest! {
     ) {
         let now = at(now);
         let created = now.saturating_sub(created);
-        // The past of the strategy, moved to where it ends before now.
+        // The past of the strategy, moved so that it ends before now.
         let mut history = *unseen.get(&pasts);
         let good = history.average_good_duration.map(|_| now.saturating_sub(ago));
         history.last_good_start_at = good;

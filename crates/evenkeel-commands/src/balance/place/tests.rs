@@ -1,4 +1,4 @@
-//! Places that are held while their transaction is under way.
+//! Placements while their transaction is open.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{OnceLock, Weak};
@@ -31,16 +31,16 @@ impl World {
     }
 
     async fn placing(&self) -> Placing {
-        self.balance.placing(&self.scope, self.now(), Occasion::New).await.unwrap()
+        self.balance.placing(&self.scope, self.now(), PlacementReason::New).await.unwrap()
     }
 
-    /// How many jobs are known; the store has none.
+    /// Returns the number of cached jobs; the store has none.
     async fn known(&self) -> (u64, u64) {
         let known = self.balance.loads(&self.scope, self.now()).await.unwrap();
         (known.own.jobs(), known.all.jobs())
     }
 
-    /// Long enough that load is read anew.
+    /// Waits until the cache has expired.
     fn pass(&self) {
         self.now.fetch_add(2, Ordering::Relaxed);
     }
@@ -55,22 +55,22 @@ fn id(n: u8) -> JobId {
 }
 
 #[tokio::test]
-async fn what_is_under_way_counts_and_what_came_to_nothing_does_not() {
+async fn placements_count_until_they_are_rolled_back() {
     let world = world().await;
     let mut placing = world.placing().await;
     for n in 0..4 {
         assert!(placing.first(id(n), &hourly(), START).is_some());
     }
     assert_eq!(world.known().await, (4, 4));
-    placing.keep(id(0));
+    placing.confirm(id(0));
     drop(placing);
     assert_eq!(world.known().await, (1, 1));
     world.pass();
-    assert_eq!(world.known().await, (0, 0), "the store never heard of it");
+    assert_eq!(world.known().await, (0, 0), "the store has no such job");
 }
 
 #[tokio::test]
-async fn what_is_under_way_is_not_forgotten_when_load_is_read_anew() {
+async fn open_placements_survive_a_refresh_of_the_cache() {
     let world = world().await;
     let mut placing = world.placing().await;
     placing.first(id(1), &hourly(), START);
@@ -81,15 +81,15 @@ async fn what_is_under_way_is_not_forgotten_when_load_is_read_anew() {
 }
 
 #[tokio::test]
-async fn what_changes_while_load_is_read_makes_whoever_asks_next_read_it_again() {
+async fn invalidation_during_a_read_causes_another_read() {
     let store = ModelStore::new(Arc::new(|| START));
     let scope = Scope { tenant: store.tenant("main").await.unwrap(), role: Role::Operator };
-    // Whoever reads asks who it is, after it has read.
+    // The reader asks for its node number after it has read.
     let (reads, me) = (Arc::new(AtomicI64::new(0)), Arc::new(OnceLock::<Weak<Balance>>::new()));
     let (count, reader) = (Arc::clone(&reads), Arc::clone(&me));
     let balance = Balance::of_node(Arc::new(store), BalanceSettings::default(), move || {
         if count.fetch_add(1, Ordering::Relaxed) == 0 {
-            reader.get().unwrap().upgrade().unwrap().outdate();
+            reader.get().unwrap().upgrade().unwrap().invalidate();
         }
         None
     });
@@ -101,7 +101,7 @@ async fn what_changes_while_load_is_read_makes_whoever_asks_next_read_it_again()
 }
 
 #[tokio::test]
-async fn who_is_placed_twice_has_one_place() {
+async fn job_placed_twice_counts_once() {
     let world = world().await;
     let mut placing = world.placing().await;
     let first = placing.first(id(1), &hourly(), START);

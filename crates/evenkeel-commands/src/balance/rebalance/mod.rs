@@ -21,7 +21,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 pub use documents::{
-    PlanOptions, RebalanceRequest, PlanSource, read_plan_options, read_rebalance, read_undo,
+    PlanOptions, PlanSource, RebalanceRequest, read_plan_options, read_rebalance, read_undo,
 };
 pub use report::{MovesPage, RebalanceReport};
 pub use run::RunningRebalance;
@@ -139,9 +139,7 @@ pub enum RebalanceConflict {
         "the rebalance {id} is running; wait for its end (GET /api/v1/scheduler/rebalance/{id}) or stop \
          it (POST …/stop)"
     )]
-    UnderWay {
-        id: Uuid,
-    },
+    UnderWay { id: Uuid },
     #[error(
         "since the plan was made, {total} of its jobs have changed, so nothing was moved; make a new \
          preview"
@@ -153,15 +151,10 @@ pub enum RebalanceConflict {
         total: u64,
     },
     #[error("the plan expired at {until}; make a new preview")]
-    PlanExpired {
-        until: Timestamp,
-    },
+    PlanExpired { until: Timestamp },
     /// The state of the rebalance does not allow the request.
     #[error("the rebalance is {}: {why}", state_name(*state))]
-    State {
-        state: RebalanceState,
-        why: String,
-    },
+    State { state: RebalanceState, why: String },
 }
 
 impl RebalanceConflict {

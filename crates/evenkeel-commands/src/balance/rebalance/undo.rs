@@ -13,14 +13,20 @@ use uuid::Uuid;
 use super::super::{Balancing, blocking};
 use super::plan::count;
 use super::{
-    LISTED_MAX, PlanSummary, RebalanceConflict, RunningRebalance, Shape, SkippedJob, is_abandoned, undo_until,
+    LISTED_MAX, PlanSummary, RebalanceConflict, RunningRebalance, Shape, SkippedJob, is_abandoned,
+    undo_until,
 };
 use crate::CommandError;
 
 impl Balancing {
     /// Undoes a rebalance: each job that still has the schedule phase it was given returns to its
     /// former one.
-    pub async fn undo(&self, scope: &Scope, id: Uuid, by: &str) -> Result<RunningRebalance, CommandError> {
+    pub async fn undo(
+        &self,
+        scope: &Scope,
+        id: Uuid,
+        by: &str,
+    ) -> Result<RunningRebalance, CommandError> {
         let store = &self.balance.store;
         let permit = self.planning_permit().await?;
         let now = store.now().await?;
@@ -71,7 +77,7 @@ impl Balancing {
             RebalanceState::Running => Some("stop it first, or wait for its end".into()),
             RebalanceState::Done | RebalanceState::Stopped => {
                 if let Some(by) = self.undone_by(scope, &done, now).await? {
-                    Some(format!("it was already undone by {by}"))
+                    Some(format!("it was undone already, by {by}"))
                 } else if done.moved == 0 {
                     Some("it moved nothing".into())
                 } else if now >= undo_until(&done) {
@@ -150,14 +156,14 @@ impl UndoPlan {
 
     /// Adds the reverse move of a job.
     fn add(&mut self, done: &Move, placement: Option<&Placement>) {
-        let Some((placement, rhythm, new_at)) = self.reverse(done, placement) else {
+        let Some((placement, profile, new_at)) = self.reverse(done, placement) else {
             self.changed.push(done.job);
             return;
         };
-        let target = rhythm.moved_to(new_at);
+        let target = profile.moved_to(new_at);
         let text = target.text();
         let key = LoadProfileKey::of(&text);
-        self.after.remove(&rhythm, 1, placement.cost);
+        self.after.remove(&profile, 1, placement.cost);
         self.after.add(&target, 1, placement.cost);
         self.profiles.entry(key).or_insert(text);
         self.moves.push(Move {
@@ -165,7 +171,7 @@ impl UndoPlan {
             generation: placement.generation,
             old_at: placement.next_at,
             new_at,
-            rhythm: key,
+            profile: key,
         });
     }
 
@@ -178,9 +184,9 @@ impl UndoPlan {
         if placement.generation != done.generation.wrapping_add(1) {
             return None;
         }
-        let rhythm = self.known.get(&placement.rhythm?)?;
-        let Recurrence::Every { every, .. } = rhythm.recurrence else { return None };
+        let profile = self.known.get(&placement.profile?)?;
+        let Recurrence::Every { every, .. } = profile.recurrence else { return None };
         let new_at = moved_back(done, every, placement.next_at, self.now)?;
-        Some((placement, rhythm.clone(), new_at))
+        Some((placement, profile.clone(), new_at))
     }
 }

@@ -11,7 +11,7 @@ fn total(loads: &Loads, measure: Measure) -> f64 {
 }
 
 #[test]
-fn a_slot_holds_its_quarter_of_an_hour() {
+fn slot_holds_its_quarter_of_an_hour() {
     let now = NOON.saturating_add(Span::from_secs(899));
     let horizon = Horizon::new(&BalanceSettings::default(), now);
     assert_eq!((horizon.start, horizon.slots, horizon.day()), (NOON, 672, 96));
@@ -20,7 +20,7 @@ fn a_slot_holds_its_quarter_of_an_hour() {
 }
 
 #[test]
-fn short_slots_make_a_short_horizon_which_is_a_day_at_least() {
+fn short_slots_make_a_short_horizon_of_at_least_a_day() {
     for (slot, slots, day) in [(120, 4096, 720), (30, 4096, 2880), (10, 8640, 8640)] {
         let slot = Span::from_secs(slot);
         let horizon = Horizon::new(&BalanceSettings { slot, ..BalanceSettings::default() }, NOON);
@@ -29,7 +29,7 @@ fn short_slots_make_a_short_horizon_which_is_a_day_at_least() {
 }
 
 #[test]
-fn slots_of_a_second_draw_the_same_day_as_others() {
+fn slots_of_a_second_show_the_same_day_as_others() {
     // A job of every hour, one of each ten minutes, and one at nine by the clock.
     let drawn = |slot| {
         let mut loads = loads_with_slot(Span::from_secs(slot));
@@ -46,7 +46,7 @@ fn slots_of_a_second_draw_the_same_day_as_others() {
 }
 
 #[test]
-fn a_job_counts_in_every_slot_that_it_hits() {
+fn job_counts_in_every_slot_of_its_times() {
     let loads = loads_of([(every(3600, 1800), 2, MINUTE)]);
     let runs = loads.by_slot(Measure::Runs);
     let hit: Vec<usize> = (0..672).filter(|slot| runs[*slot] > 0.0).collect();
@@ -73,7 +73,7 @@ fn odd_intervals_hit_the_slots_of_their_times() {
 }
 
 #[test]
-fn what_is_shorter_than_a_slot_counts_as_often_as_it_runs() {
+fn interval_below_a_slot_counts_every_run() {
     let loads = loads_of([(every(60, 7), 1, MINUTE)]);
     assert!(loads.by_slot(Measure::Runs).iter().all(|runs| *runs == 15.0));
     assert_eq!(loads.by_slot(Measure::Cost)[0], 900.0);
@@ -84,7 +84,7 @@ fn what_is_shorter_than_a_slot_counts_as_often_as_it_runs() {
 }
 
 #[test]
-fn clocks_and_periods_count_too() {
+fn clock_and_periodic_jobs_count() {
     let loads = loads_of([(nine(), 1, MINUTE)]);
     let runs = loads.by_slot(Measure::Runs);
     let hit: Vec<usize> = (0..672).filter(|slot| runs[*slot] > 0.0).collect();
@@ -99,7 +99,7 @@ fn clocks_and_periods_count_too() {
 }
 
 #[test]
-fn a_phase_that_is_known_less_exactly_than_slots_are_long_is_shared_out() {
+fn coarse_phase_is_shared_among_its_slots() {
     let mut loads = loads_with_slot(Span::from_secs(300));
     loads.add(&daily(0), 3, MINUTE);
     assert_eq!(loads.by_slot(Measure::Runs)[143..148], [0.0, 1.0, 1.0, 1.0, 0.0]);
@@ -107,7 +107,7 @@ fn a_phase_that_is_known_less_exactly_than_slots_are_long_is_shared_out() {
     assert_eq!(total(&loads, Measure::Next), 3.0);
 }
 
-fn rhythm() -> impl Strategy<Value = LoadProfile> {
+fn profile() -> impl Strategy<Value = LoadProfile> {
     let intervals = vec![60, 420, 900, 1200, 1500, 3600, 6000, 25_200, 86_400, 604_800, 864_000];
     prop_oneof![
         (prop::sample::select(intervals), 0_i64..1_000_000)
@@ -124,24 +124,24 @@ fn rhythm() -> impl Strategy<Value = LoadProfile> {
 
 proptest! {
     #[test]
-    fn counts_are_what_a_recount_gives_after_any_adds_and_removes(
-        kept in prop::collection::vec((rhythm(), 1_u64..50, 0_u64..9000), 0..12),
-        gone in prop::collection::vec((rhythm(), 1_u64..50, 0_u64..9000), 0..12),
+    fn counts_match_a_recount_after_adds_and_removes(
+        kept in prop::collection::vec((profile(), 1_u64..50, 0_u64..9000), 0..12),
+        gone in prop::collection::vec((profile(), 1_u64..50, 0_u64..9000), 0..12),
         slot in prop::sample::select(vec![60_u64, 300, 900, 1200, 3600]),
     ) {
         let mut loads = loads_with_slot(Span::from_secs(slot));
         let mut recount = loads.clone();
-        for (rhythm, jobs, secs) in &gone {
-            loads.add(rhythm, *jobs, Span::from_secs(*secs));
+        for (profile, jobs, secs) in &gone {
+            loads.add(profile, *jobs, Span::from_secs(*secs));
         }
-        for (rhythm, jobs, secs) in &kept {
-            loads.add(rhythm, *jobs, Span::from_secs(*secs));
-            recount.add(rhythm, *jobs, Span::from_secs(*secs));
+        for (profile, jobs, secs) in &kept {
+            loads.add(profile, *jobs, Span::from_secs(*secs));
+            recount.add(profile, *jobs, Span::from_secs(*secs));
         }
-        for (rhythm, jobs, secs) in gone.iter().rev() {
-            loads.remove(rhythm, *jobs, Span::from_secs(*secs));
+        for (profile, jobs, secs) in gone.iter().rev() {
+            loads.remove(profile, *jobs, Span::from_secs(*secs));
         }
-        // What the heaviest run was is not known after a removal.
+        // The heaviest run is unknown after a removal.
         loads.heaviest.clone_from(&recount.heaviest);
         prop_assert_eq!(loads, recount);
     }

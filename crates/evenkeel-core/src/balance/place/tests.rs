@@ -29,7 +29,7 @@ fn slot_of(time: Timestamp) -> usize {
 const BOTH: [Policy; 2] = [Policy::Next, Policy::Projected];
 
 #[test]
-fn a_new_job_avoids_loaded_slots() {
+fn new_job_avoids_loaded_slots() {
     let loads = loads_of([(daily(52), 2, MINUTE), (daily(56), 1, MINUTE)]);
     for policy in BOTH {
         let slot = slot_of(place(policy, &interval(6 * 3600), &loads));
@@ -43,8 +43,8 @@ fn a_new_job_avoids_loaded_slots() {
 }
 
 #[test]
-fn projected_sees_what_comes_later_and_next_does_not() {
-    // An hourly job that has its next time in slot 0, and runs in 4, 8 … too.
+fn projected_policy_sees_later_runs_and_next_does_not() {
+    // An hourly job with its next time in slot 0 also runs in slots 4, 8, …
     let loads = loads_of([(every(3600, 0), 1, MINUTE), (daily(48 + 1), 1, MINUTE)]);
     let two_hourly = interval(7200);
     assert_eq!(slot_of(place(Policy::Next, &two_hourly, &loads)), 2);
@@ -59,7 +59,7 @@ fn projected_sees_what_comes_later_and_next_does_not() {
 }
 
 #[test]
-fn a_heavy_slot_is_full_sooner() {
+fn slot_with_heavy_jobs_is_full_sooner() {
     let heavy = Span::from_secs(3600);
     let mut loads = loads_of((0..96).map(|slot| (daily(slot), 2, MINUTE)));
     loads.add(&daily(48), 1, heavy);
@@ -70,7 +70,7 @@ fn a_heavy_slot_is_full_sooner() {
 }
 
 #[test]
-fn jobs_of_one_slot_have_seconds_far_apart_unless_they_are_to_be_exact() {
+fn jobs_of_one_slot_have_seconds_far_apart_unless_exact() {
     // All slots but one are full.
     let full = (0..96).filter(|slot| *slot != 60);
     let full = full.map(|slot| (daily(slot), 99, MINUTE.saturating_mul(99)));
@@ -78,7 +78,7 @@ fn jobs_of_one_slot_have_seconds_far_apart_unless_they_are_to_be_exact() {
     let day = interval(86_400);
     let mut seconds: Vec<u64> = Vec::new();
     for seed in 0..30 {
-        // The same number for all: it decides nothing.
+        // The same cost for all, so cost decides nothing.
         let job = to_place(&day, 77);
         let policy = settings(BOTH[seed % 2]);
         let time = first_time(&policy, job, &loads, &loads, NodeTurn::ALONE).unwrap();
@@ -110,7 +110,7 @@ fn slots_do_not_all_begin_with_the_same_second() {
 }
 
 #[test]
-fn what_somebody_else_has_said_is_not_placed() {
+fn configured_times_are_not_placed() {
     let loads = loads_of([(nine(), 1, MINUTE)]);
     let anchored = Interval::new(Span::from_secs(3600), Some(NOON)).unwrap();
     let start_at = Some(NOON.saturating_add(Span::from_secs(12_345)));
@@ -147,7 +147,7 @@ fn no_first_time_is_after_the_end() {
 }
 
 #[test]
-fn the_document_lets_it_wait_a_day() {
+fn document_window_searches_a_whole_day() {
     let loads = loads_of((0..95).map(|slot| (daily(48 + slot), 1, MINUTE)));
     let document =
         BalanceSettings { search_window: SearchWindow::Document, ..settings(Policy::Next) };
@@ -159,7 +159,7 @@ fn the_document_lets_it_wait_a_day() {
 }
 
 #[test]
-fn its_own_tenant_counts_first_then_everybody_then_its_turn() {
+fn own_tenant_counts_first_then_all_then_the_nodes_turn() {
     let own = loads_of((0..90).map(|slot| (daily(48 + slot), 1, MINUTE)));
     let mut all = own.clone();
     (90..93).for_each(|slot| all.add(&daily(48 + slot), 5, MINUTE));
@@ -188,7 +188,7 @@ fn blackouts_are_avoided_and_preferred_hours_sought() {
         blackout_periods: vec![hours("00:00", "05:45")],
         ..interval(86_400)
     };
-    // 21:00 to 23:00 UTC, and a quarter of an hour before 05:00.
+    // 21:00 to 23:00 UTC, and the 15 minutes before 05:00.
     let mut taken: Vec<usize> = Vec::new();
     let mut loads = loads_of([]);
     for _ in 0..9 {
@@ -201,7 +201,7 @@ fn blackouts_are_avoided_and_preferred_hours_sought() {
 }
 
 #[test]
-fn what_is_shorter_than_a_slot_keeps_its_own_rhythm() {
+fn interval_below_a_slot_is_placed_by_second() {
     let mut loads = loads_of([]);
     let minute = interval(60);
     let mut seconds = std::collections::BTreeSet::new();
@@ -246,7 +246,7 @@ fn slots_of_a_few_seconds_are_filled_evenly() {
     assert!(loads.by_slot(Measure::Runs).iter().all(|runs| (*runs - 10.0).abs() < 1e-9));
 }
 
-/// The load of a tenant, and that of everybody, of which it is a part.
+/// The load of a tenant, and that of all tenants, which includes it.
 fn some_loads() -> impl Strategy<Value = (Loads, Loads)> {
     let secs = vec![900, 1200, 3600, 6000, 25_200, 86_400, 129_600, 604_800, 864_000];
     let one = (prop::sample::select(secs), 0_i64..1_000_000, 1_u64..4, 1_u64..9000);
@@ -269,7 +269,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn no_candidate_has_less_load_than_the_one_that_was_picked(
+    fn no_candidate_has_less_load_than_the_chosen_one(
         (own, all) in some_loads(), seed in any::<u64>(),
         secs in prop::sample::select(vec![900_i64, 1200, 3600, 7200, 25_200, 86_400, 604_800]),
         late in 0_u64..900_000_000,
@@ -288,12 +288,12 @@ proptest! {
         let (mine, everybodys) = (own.by_slot(Measure::Next), all.by_slot(Measure::Next));
         let key = |time: Timestamp| {
             let slot = slot_of(time);
-            // The first slot after the horizon: nothing is known of it but what is slow.
+            // Of the first slot after the horizon, only rare runs are known.
             let of = |loads: &[f64], far: &Loads| loads.get(slot).copied()
                 .unwrap_or_else(|| f64::from(far.far.next[slot]));
             (of(&mine, &own), of(&everybodys, &all), slot)
         };
-        // What runs in every slot may begin in either of two.
+        // A job that runs in every slot may begin in either of two.
         let is_in_a_slot = |time: Timestamp| {
             secs == 900 || candidates.iter().any(|one| slot_of(*one) == slot_of(time))
         };
@@ -320,7 +320,7 @@ proptest! {
     }
 
     #[test]
-    fn the_first_time_is_in_the_future_and_within_one_interval(
+    fn first_time_is_in_the_future_and_within_one_interval(
         secs in prop_oneof![1_i64..100_000, Just(864_000), Just(2_592_000), Just(31_536_000)],
         late in 0_u64..2_000_000_000, seed in any::<u64>(),
         policy in prop::sample::select(BOTH.to_vec()),

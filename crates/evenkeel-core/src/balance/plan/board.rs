@@ -1,4 +1,4 @@
-//! Jobs that may be moved, and the load around them.
+//! The working state of a plan: movable jobs, the load around them, and the moves so far.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,44 +8,43 @@ use super::times::time_on;
 use crate::balance::loads::{Loads, Measure};
 use crate::time::Timestamp;
 
-/// What a plan is made of: jobs that may be moved, the load around them, and what was moved so far.
 pub(super) struct Board<'a> {
     pub classes: Classes,
     pub movers: Vec<Mover>,
     pub jobs: &'a [Placement],
-    /// No job is given a time before this moment.
+    /// No job is moved to a time before this.
     pub quiet_until: Timestamp,
     /// The tenant's runs by slot.
     runs: Vec<f64>,
-    /// What they cost, in seconds.
+    /// The cost of these runs, in seconds.
     cost: Vec<f64>,
-    /// Everybody's runs.
+    /// The runs of all tenants.
     all: Vec<f64>,
-    /// In the order in which it was found.
+    /// In the order in which they were found.
     pub steps: Vec<Step>,
 }
 
-/// One job goes to a cell of its class.
+/// Moves one job to a cell of its class.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Step {
     pub mover: u32,
     pub from: u32,
     pub to: u32,
-    /// Only together with the step after it.
+    /// True if the step is made only together with the next one.
     pub is_half: bool,
 }
 
-/// What a class meets in its cells.
+/// The load that a class meets in its cells.
 pub(super) struct Met {
-    /// Runs, added up over the slots of each cell.
+    /// Runs, summed over the slots of each cell.
     pub runs: Vec<f64>,
-    /// The same of their cost.
+    /// Their cost.
     pub cost: Vec<f64>,
-    /// The same of everybody's runs.
+    /// The runs of all tenants.
     pub all: Vec<f64>,
-    /// Jobs that came, less those that left.
+    /// The number of jobs that came, minus those that left.
     came: Vec<f64>,
-    /// What they cost.
+    /// The cost of these jobs.
     brought: Vec<f64>,
 }
 
@@ -68,17 +67,17 @@ impl<'a> Board<'a> {
             all: all.by_slot(Measure::Runs),
             steps: Vec::new(),
         };
-        let mut natives: BTreeMap<(u32, u32), Vec<(u64, u32)>> = BTreeMap::new();
+        let mut original: BTreeMap<(u32, u32), Vec<(u64, u32)>> = BTreeMap::new();
         for (number, mover) in board.movers.iter().enumerate() {
-            natives.entry((mover.class, mover.at)).or_default().push((mover.cost, number as u32));
+            original.entry((mover.class, mover.at)).or_default().push((mover.cost, number as u32));
         }
         let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
-        for ((class, cell), natives) in natives {
+        for ((class, cell), original) in original {
             let sums = sums.entry(class).or_default();
-            sums.0 += natives.iter().map(|job| job.0 as f64 / 1e6).sum::<f64>();
-            sums.1 += natives.len() as f64;
+            sums.0 += original.iter().map(|job| job.0 as f64 / 1e6).sum::<f64>();
+            sums.1 += original.len() as f64;
             let cell = &mut board.classes.classes[class as usize].cells[cell as usize];
-            cell.natives = natives.into_iter().collect();
+            cell.original = original.into_iter().collect();
         }
         for (class, (cost, jobs)) in sums {
             board.classes.classes[class as usize].weight = cost / jobs;
@@ -86,13 +85,13 @@ impl<'a> Board<'a> {
         board
     }
 
-    /// What a run costs on average, in seconds.
+    /// The average cost of a run, in seconds.
     pub fn mean_cost(&self) -> f64 {
         let (cost, runs) = (self.cost.iter().sum::<f64>(), self.runs.iter().sum::<f64>());
         if cost > 0.0 && runs > 0.0 { cost / runs } else { 1.0 }
     }
 
-    /// What is met in the cells of a class.
+    /// Returns the load that the class meets in its cells.
     pub fn met(&self, class: usize) -> Met {
         let class = &self.classes.classes[class];
         let cells = class.cells.len();
@@ -113,8 +112,8 @@ impl<'a> Board<'a> {
         met
     }
 
-    /// Takes what came and left into account.
-    pub fn settle(&mut self, class: usize, met: &Met) {
+    /// Applies the jobs that came and left to the load.
+    pub fn apply(&mut self, class: usize, met: &Met) {
         let class = &self.classes.classes[class];
         for cell in 0..class.cells.len() {
             let (came, brought) = (met.came[cell], met.brought[cell]);
@@ -128,28 +127,28 @@ impl<'a> Board<'a> {
         }
     }
 
-    /// Can the job be given a time in that cell of its class?
+    /// True if the job can get a time in that cell of its class without waiting too long.
     pub fn may_wait(&self, mover: u32, to: usize) -> bool {
         let mover = &self.movers[mover as usize];
         mover.home == to as u32 || self.time_in(mover, to as u32).is_some()
     }
 
-    /// The next time of a job that is moved to that cell of its class.
+    /// Returns the next time of a job that is moved to that cell of its class.
     pub fn time_in(&self, mover: &Mover, cell: u32) -> Option<Timestamp> {
         let job = &self.jobs[mover.job as usize];
         let class = &self.classes.classes[mover.class as usize];
         time_on(job, class.every, class.rest_in(cell, job.seed), self.quiet_until)
     }
 
-    /// Takes a job, (cost, number of the mover), out of its cell.
+    /// Removes a job, given as (cost, index of the mover), from its cell.
     pub fn take(&mut self, class: usize, cell: usize, job: (u64, u32)) {
         let cell = &mut self.classes.classes[class].cells[cell];
-        if !cell.guests.remove(&job) {
-            cell.natives.remove(&job);
+        if !cell.moved_in.remove(&job) {
+            cell.original.remove(&job);
         }
     }
 
-    /// Puts a job that was taken out of its cell into another.
+    /// Adds a job, which was removed from its cell, to another cell.
     pub fn put(&mut self, met: &mut Met, mover: u32, to: usize, is_half: bool) {
         let Mover { class, home, at, cost, .. } = self.movers[mover as usize];
         let cells = &mut self.classes.classes[class as usize].cells;
@@ -163,14 +162,14 @@ impl<'a> Board<'a> {
             met.brought[cell] += sign * secs;
         }
         let jobs = &mut cells[to];
-        let jobs = if home == to as u32 { &mut jobs.natives } else { &mut jobs.guests };
+        let jobs = if home == to as u32 { &mut jobs.original } else { &mut jobs.moved_in };
         jobs.insert((cost, mover));
         self.movers[mover as usize].at = to as u32;
         self.steps.push(Step { mover, from: at, to: to as u32, is_half });
     }
 }
 
-/// The jobs next to `cost`: the heaviest of at most that, and the lightest of more.
+/// Returns the jobs next to `cost`: the heaviest up to that cost, and the lightest above.
 pub(super) fn next_to(jobs: &BTreeSet<(u64, u32)>, cost: u64) -> [Option<(u64, u32)>; 2] {
     let below = jobs.range(..=(cost, u32::MAX)).next_back();
     let above = jobs.range((cost, u32::MAX)..).find(|job| job.0 > cost);

@@ -1,7 +1,8 @@
-//! Jobs that may be moved, in classes of equal intervals.
+//! Movable jobs, grouped into classes of equal intervals.
 //!
-//! All jobs of a class may be moved to the same places, its cells: phases that hit the same slots.
-//! So it is decided how many of a class go from one cell to another, not where each job goes.
+//! All jobs of a class may move to the same cells. A cell is a set of phases that fall into the
+//! same slots. So the plan decides how many jobs of a class move from one cell to another, not
+//! where each job moves.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -11,80 +12,78 @@ use crate::balance::load_profile::{Hours, LoadProfile, LoadProfileKey, Recurrenc
 use crate::blackout::Blackouts;
 use crate::time::{Span, Timestamp};
 
-/// Jobs of one interval, which shun and prefer the same hours.
+/// Jobs with the same interval, blackouts and preferred hours.
 pub(super) struct Class {
-    /// The rhythm of one of them.
-    rhythm: LoadProfile,
+    /// The load profile of one of these jobs.
+    profile: LoadProfile,
     pub every: Span,
     pub cells: Vec<Cell>,
-    /// What a run of them costs on average, in seconds.
+    /// The average cost of a run, in seconds.
     pub weight: f64,
-    /// Some slot is hit by several cells.
+    /// True if several cells share a slot.
     pub is_tangled: bool,
 }
 
-/// Phases that hit the same slots.
+/// Phases that fall into the same slots.
 pub(super) struct Cell {
-    /// These.
     phases: Range<u32>,
-    /// Runs in the horizon.
+    /// Runs within the horizon.
     pub runs: f64,
-    /// Runs in each slot, squared and added up: what a job adds to the load that it meets.
+    /// The sum of the squared runs per slot: what a job adds to the load that it meets.
     pub squares: f64,
-    /// How many of them the job would rather not have: those in a blackout, then those outside the
-    /// hours that it prefers.
+    /// How many of the runs are unwanted: those in a blackout, then those outside the preferred
+    /// hours.
     pub unwanted: (u32, u32),
-    /// Jobs may be moved here.
+    /// True if jobs may be moved here.
     pub is_open: bool,
-    /// Jobs that have always been here, as (cost in microseconds, number of the mover).
-    pub natives: BTreeSet<(u64, u32)>,
-    /// Jobs that came here.
-    pub guests: BTreeSet<(u64, u32)>,
+    /// Jobs that were here before the plan, as (cost in microseconds, index of the mover).
+    pub original: BTreeSet<(u64, u32)>,
+    /// Jobs that the plan moved here.
+    pub moved_in: BTreeSet<(u64, u32)>,
 }
 
-/// A job that may be moved.
+/// A movable job.
 pub(super) struct Mover {
-    /// Which one of the jobs that were given.
+    /// The index among the jobs of the plan.
     pub job: u32,
     pub class: u32,
-    /// The cell it is in without the plan.
+    /// The cell without the plan.
     pub home: u32,
-    /// The cell it is in.
+    /// The present cell.
     pub at: u32,
-    /// What a run costs, in microseconds.
+    /// The cost of a run, in microseconds.
     pub cost: u64,
 }
 
-/// Where jobs are that may be moved.
 pub(super) struct Classes {
     pub grid: Grid,
     /// Longest interval first.
     pub classes: Vec<Class>,
-    /// The class and the cell of each rhythm that some class has.
+    /// The class and cell of each load profile.
     cells: HashMap<LoadProfileKey, (u32, Option<u32>)>,
 }
 
 impl Classes {
-    /// The classes of those of `rhythms` that can be moved. What runs less often than daily is not
-    /// moved to before `quiet_until`: it would wait another interval.
+    /// Makes the classes of the movable `profiles`. Jobs that run less often than daily are not
+    /// moved to times before `quiet_until`: they would wait another interval.
     pub fn new<'a>(
-        rhythms: impl Iterator<Item = (LoadProfileKey, &'a LoadProfile)>,
+        profiles: impl Iterator<Item = (LoadProfileKey, &'a LoadProfile)>,
         grid: Grid,
         quiet_until: Timestamp,
     ) -> Self {
         let mut members: HashMap<String, Vec<(LoadProfileKey, &LoadProfile)>> = HashMap::new();
-        for (key, rhythm) in rhythms {
-            let Recurrence::Every { .. } = rhythm.recurrence else { continue };
-            // All that is like it but for the phase.
-            let name = rhythm.moved_to(Timestamp::MIN).text();
-            members.entry(name).or_default().push((key, rhythm));
+        for (key, profile) in profiles {
+            let Recurrence::Every { .. } = profile.recurrence else { continue };
+            // The profile without its phase identifies the class.
+            let name = profile.moved_to(Timestamp::MIN).text();
+            members.entry(name).or_default().push((key, profile));
         }
         let mut members: Vec<_> = members.into_iter().collect();
         members.sort_by(|(name, these), (other, those)| {
             let order = interval(those[0].1).cmp(&interval(these[0].1));
             order.then_with(|| name.cmp(other))
         });
-        // Those with the most phases first, probably those with the most jobs.
+        // Classes with the most phases first, because they probably have the most jobs.
         let mut order: Vec<usize> = (0..members.len()).collect();
         order.sort_by_key(|class| std::cmp::Reverse(members[*class].1.len()));
         let mut room = CELLS_MAX;
@@ -102,32 +101,32 @@ impl Classes {
                 class.find_cells(grid, quiet_until);
             }
             let index = classes.len() as u32;
-            for (key, rhythm) in members {
-                cells.insert(key, (index, class.cell_of(rhythm)));
+            for (key, profile) in members {
+                cells.insert(key, (index, class.cell_of(profile)));
             }
             classes.push(class);
         }
         Self { grid, classes, cells }
     }
 
-    /// The class of a rhythm, if it is in one, and its cell there, unless it is in no slot of the
-    /// horizon.
+    /// Returns the class of a load profile, and its cell; the cell is `None` if it falls into no
+    /// slot of the horizon.
     pub fn class_of(&self, key: LoadProfileKey) -> Option<(u32, Option<u32>)> {
         self.cells.get(&key).copied()
     }
 }
 
 impl Class {
-    fn new(rhythm: &LoadProfile) -> Self {
-        let (rhythm, every) = (rhythm.clone(), interval(rhythm));
-        Self { rhythm, every, cells: Vec::new(), weight: 0.0, is_tangled: false }
+    fn new(profile: &LoadProfile) -> Self {
+        let (profile, every) = (profile.clone(), interval(profile));
+        Self { profile, every, cells: Vec::new(), weight: 0.0, is_tangled: false }
     }
 
     fn find_cells(&mut self, grid: Grid, quiet_until: Timestamp) {
         let every = self.every;
         let (mut slots, mut slots_of_last) = (Vec::new(), Vec::new());
         let mut is_hit = vec![false; grid.slots];
-        let wishes = self.rhythm.hours.as_ref().map(|hours| Constraints::new(hours, grid));
+        let wishes = self.profile.hours.as_ref().map(|hours| Constraints::new(hours, grid));
         let begins_late =
             |slot: u32| grid.start + i64::from(slot) * grid.slot >= quiet_until.as_micros();
         for phase in phases(every, grid) {
@@ -152,38 +151,38 @@ impl Class {
                 squares: slots.iter().map(|(_, times)| share(*times).powi(2)).sum(),
                 unwanted: wishes.as_ref().map_or((0, 0), |wishes| wishes.unwanted(&slots)),
                 is_open: every <= DAY || begins_late(slots[0].0),
-                natives: BTreeSet::new(),
-                guests: BTreeSet::new(),
+                original: BTreeSet::new(),
+                moved_in: BTreeSet::new(),
             });
             std::mem::swap(&mut slots, &mut slots_of_last);
         }
     }
 
-    fn cell_of(&self, rhythm: &LoadProfile) -> Option<u32> {
-        let Recurrence::Every { phase, .. } = rhythm.recurrence else { return None };
+    fn cell_of(&self, profile: &LoadProfile) -> Option<u32> {
+        let Recurrence::Every { phase, .. } = profile.recurrence else { return None };
         let cell = self.cells.partition_point(|cell| cell.phases.end <= phase);
         let found = self.cells.get(cell).is_some_and(|cell| cell.phases.contains(&phase));
         found.then_some(cell as u32)
     }
 
-    /// How many slots one looks at to see them all.
+    /// The number of slot visits that a pass over the class takes.
     pub fn size(&self) -> usize {
         let runs: f64 = self.cells.iter().map(|cell| cell.runs).sum();
         runs as usize + self.cells.len()
     }
 
-    /// The rhythm of a job in that cell, as load sees it.
-    pub fn rhythm_of(&self, cell: u32) -> LoadProfile {
+    /// The load profile of a job in that cell.
+    pub fn profile_of(&self, cell: u32) -> LoadProfile {
         let phase = self.cells[cell as usize].phases.start;
         LoadProfile {
             recurrence: Recurrence::Every { every: self.every, phase },
-            ..self.rhythm.clone()
+            ..self.profile.clone()
         }
     }
 
-    /// The rhythm of a job that runs at that time.
-    pub fn rhythm_at(&self, time: Timestamp) -> LoadProfile {
-        self.rhythm.moved_to(time)
+    /// The load profile of a job that runs at that time.
+    pub fn profile_at(&self, time: Timestamp) -> LoadProfile {
+        self.profile.moved_to(time)
     }
 
     /// The phase of a job that runs at that time.
@@ -192,8 +191,8 @@ impl Class {
         (rest / micros(Recurrence::step(self.every))) as u32
     }
 
-    /// What times of a job in that cell leave when divided by the interval. Each job has its own
-    /// second there.
+    /// Returns the remainder of the job's times modulo the interval, in that cell. Each job has its
+    /// own second.
     pub fn rest_in(&self, cell: u32, seed: u64) -> i64 {
         let phases = &self.cells[cell as usize].phases;
         let step = micros(Recurrence::step(self.every));
@@ -203,7 +202,7 @@ impl Class {
         begin + (seed % seconds.cast_unsigned()).cast_signed() * SECOND
     }
 
-    /// Tells `hit` of every slot that jobs of the cell hit, and how often.
+    /// Calls `hit` for every slot that jobs of the cell fall into, with the number of runs.
     pub fn visit(&self, cell: usize, grid: Grid, mut hit: impl FnMut(usize, f64)) {
         let recurrence =
             Recurrence::Every { every: self.every, phase: self.cells[cell].phases.start };
@@ -213,17 +212,16 @@ impl Class {
 }
 
 impl Cell {
-    /// Is there a job that could leave?
     pub fn has_jobs(&self) -> bool {
-        !self.natives.is_empty() || !self.guests.is_empty()
+        !self.original.is_empty() || !self.moved_in.is_empty()
     }
 
-    /// Do jobs come and go between it and others in the same way?
+    /// True if jobs may move between this cell and others in the same way.
     pub fn is_like(&self, other: &Self) -> bool {
         self.is_open == other.is_open && self.unwanted == other.unwanted
     }
 
-    /// May its jobs go there? Never to hours that they like less.
+    /// True if jobs may move there: never to hours that they like less.
     pub fn may_go_to(&self, other: &Self) -> bool {
         other.is_open && other.unwanted <= self.unwanted
     }
@@ -231,10 +229,10 @@ impl Cell {
 
 const DAY: Span = Span::from_secs(86_400);
 const SECOND: i64 = 1_000_000;
-/// Cells of all classes together: about 100 MB. Jobs of further classes stay where they are.
+/// The most cells of all classes together: about 100 MB. Jobs of further classes are not moved.
 const CELLS_MAX: usize = 1_000_000;
 
-/// Which slots a job would rather not be in.
+/// The unwanted slots of a job.
 struct Constraints {
     is_in_blackout: Vec<bool>,
     is_disliked: Vec<bool>,
@@ -260,14 +258,14 @@ impl Constraints {
     }
 }
 
-/// How many cells there are in a class at most, about.
+/// An approximate upper bound of the number of cells of a class.
 fn cells_about(every: Span, grid: Grid) -> usize {
     let (every, step) = (micros(every), micros(Recurrence::step(every)));
     let width = if every % grid.slot == 0 { step.max(grid.slot) } else { step };
     (every.min(grid.end() - grid.start) / width + 1) as usize
 }
 
-/// The phases that there are, as far as they lie in the grid, in order.
+/// Returns all phases with a time in the grid, in order.
 fn phases(every: Span, grid: Grid) -> Vec<u32> {
     let step = micros(Recurrence::step(every));
     let all = (micros(every) + step - 1) / step;
@@ -281,14 +279,14 @@ fn phases(every: Span, grid: Grid) -> Vec<u32> {
     phases
 }
 
-fn interval(rhythm: &LoadProfile) -> Span {
-    match rhythm.recurrence {
+fn interval(profile: &LoadProfile) -> Span {
+    match profile.recurrence {
         Recurrence::Every { every, .. } => every,
         _ => Span::ZERO,
     }
 }
 
-/// A rhythm of which only the slots matter.
+/// A load profile without constraints.
 fn plain(recurrence: Recurrence) -> LoadProfile {
     LoadProfile { recurrence, fixed: false, from: None, hours: None }
 }

@@ -1,23 +1,23 @@
-//! Moves that make cost more even and leave runs as even as they are.
+//! Moves that make cost more even and keep runs as even as they are.
 
 use super::board::{Board, Met, next_to};
 use super::classes::Cell;
 use super::heaps::Heaps;
 use super::improve::Aim;
 
-/// A cell that costs this much more than the others on average is left as it is.
+/// A cell with at most this multiple of the average cost is left alone.
 const TOLERATED: f64 = 1.02;
 
-/// Changes in a class, at most.
+/// The most changes per class.
 const CHANGES_MAX: usize = 50_000;
-/// Cells that are looked at, at most, when the emptiest has nothing to offer.
+/// The most cells that are searched when the emptiest cell offers no change.
 const LOOKS_MAX: usize = 20_000;
 
-/// Runs alone.
+/// Only runs count.
 const RUNS: Aim = Aim { cost: 0.0, mean_cost: 1.0, tolerated: 0.0 };
 
-/// What makes cost more even between a cell and another: a heavy job goes there, and a light one may
-/// come back. Jobs are (cost, number of the mover).
+/// A swap that makes the cost of two cells more even: a heavy job moves, and a light job may come
+/// back. Jobs are (cost, index of the mover).
 struct Change {
     gained: f64,
     to: usize,
@@ -26,10 +26,9 @@ struct Change {
 }
 
 impl Board<'_> {
-    /// Moves what makes cost more even.
     pub fn even_out_costs(&mut self) {
         for class in 0..self.classes.classes.len() {
-            // What the cells of a tangled class meet changes with each move; its jobs run so often
+            // Each move changes what all cells of a tangled class meet, and its jobs run so often
             // that little is gained.
             if !self.classes.classes[class].is_tangled {
                 self.even_out_cost(class);
@@ -47,7 +46,7 @@ impl Board<'_> {
         };
         let mut heaps = Heaps::new(cells, |cell| key(&met, cells, cell));
         let mut looks = LOOKS_MAX;
-        // Each change gains something, but there is hardly an end to small ones.
+        // Each change gains something, but small gains would go on almost for ever.
         for _ in 0..CHANGES_MAX {
             let cells = &self.classes.classes[class].cells;
             let is_much = |from: &usize| met.cost[*from] / cells[*from].runs > tolerated;
@@ -75,10 +74,10 @@ impl Board<'_> {
             heaps.changed(cells, from, key(&met, cells, from));
             heaps.changed(cells, to, key(&met, cells, to));
         }
-        self.settle(class, &met);
+        self.apply(class, &met);
     }
 
-    /// The best change with any other cell.
+    /// Returns the best change with any other cell.
     fn any_change(&self, class: usize, met: &Met, from: usize) -> Option<Change> {
         let cells = &self.classes.classes[class].cells;
         let others =
@@ -87,10 +86,10 @@ impl Board<'_> {
         changes.reduce(|best, it| if it.gained > best.gained { it } else { best })
     }
 
-    /// The change between two cells that makes their cost most even, as far as it is easily found.
+    /// Returns a good change between two cells: not always the best, but found quickly.
     fn change(&self, class: usize, met: &Met, from: usize, to: usize) -> Option<Change> {
         let cells = &self.classes.classes[class].cells;
-        // So much can go at most; half of it would make them equal.
+        // The most that can move; half of it would make the cells equal.
         let most = met.cost[from] / cells[from].runs - met.cost[to] / cells[to].runs;
         let most = most * 1e6;
         if most < 1.0 {
@@ -110,7 +109,7 @@ impl Board<'_> {
             near.into_iter().flatten().for_each(|goes| offer(goes, None));
         }
         if cells[to].may_go_to(&cells[from]) {
-            let light = [cells[to].natives.first(), cells[to].guests.first()];
+            let light = [cells[to].original.first(), cells[to].moved_in.first()];
             for comes in light.into_iter().flatten() {
                 let near = cells[from].jobs_near(comes.0 + half);
                 near.into_iter().flatten().for_each(|goes| offer(goes, Some(*comes)));
@@ -124,10 +123,11 @@ impl Board<'_> {
 }
 
 impl Cell {
-    /// The jobs whose cost is closest to `cost`: of those that came, and of those that were here.
+    /// Returns the jobs whose cost is closest to `cost`: of those that were moved here, and of
+    /// those that were here before.
     fn jobs_near(&self, cost: u64) -> [Option<(u64, u32)>; 4] {
-        let [below, above] = next_to(&self.guests, cost);
-        let [low, high] = next_to(&self.natives, cost);
+        let [below, above] = next_to(&self.moved_in, cost);
+        let [low, high] = next_to(&self.original, cost);
         [below, above, low, high]
     }
 }

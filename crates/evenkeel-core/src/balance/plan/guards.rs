@@ -1,10 +1,10 @@
-//! Jobs that stay where they are, whatever would be gained.
+//! Jobs that a rebalance must not move.
 
 use super::{Placement, SkipReason};
 use crate::balance::settings::BalanceSettings;
 use crate::time::Timestamp;
 
-/// Why a job must stay; the first reason that there is.
+/// Returns the first reason that applies.
 pub(super) fn reason_to_stay(
     job: &Placement,
     is_movable: bool,
@@ -38,12 +38,12 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_nothing_speaks_against_may_move() {
+    fn job_without_a_reason_to_stay_may_move() {
         check(|_| {}, true, None);
     }
 
     #[test]
-    fn what_runs_within_the_protection_stays_and_what_runs_later_does_not() {
+    fn job_within_the_protection_window_stays() {
         let after = |secs| NOON.saturating_add(Span::from_secs(secs));
         check(|job| job.next_at = after(1800), true, Some(SkipReason::ProtectionWindow));
         check(|job| job.next_at = after(1801), true, None);
@@ -52,14 +52,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_placed_within_the_cooldown_stays() {
+    fn job_within_the_placement_cooldown_stays() {
         let before = |secs| NOON.saturating_sub(Span::from_secs(secs));
         check(|job| job.placed_at = before(3599), true, Some(SkipReason::PlacementCooldown));
         check(|job| job.placed_at = before(3600), true, None);
     }
 
     #[test]
-    fn of_several_reasons_the_first_is_told() {
+    fn first_of_several_reasons_is_returned() {
         let all = |job: &mut Placement| {
             job.is_live = true;
             job.next_at = NOON;
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn without_protection_and_cooldown_only_what_is_due_stays() {
+    fn only_due_jobs_stay_without_protection_and_cooldown() {
         let settings = BalanceSettings {
             protection: Span::ZERO,
             cooldown: Span::ZERO,

@@ -1,28 +1,28 @@
-//! The fullest and the emptiest cells of a class.
+//! Priority queues of the fullest and the emptiest cells of a class.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use super::classes::Cell;
 
-/// The cells of a class by what a run meets there on average.
+/// The cells of a class, ordered by the average load that a run meets there.
 pub(super) struct Heaps {
-    /// Those that jobs may leave.
+    /// The cells that jobs may leave.
     full: BinaryHeap<Entry>,
-    /// Those that jobs may go to, the same for all cells of a kind.
+    /// The cells that jobs may move to, per kind.
     empty: Vec<BinaryHeap<Reverse<Entry>>>,
-    /// The kind of each cell: to which others its jobs may go.
+    /// The kind of each cell. Jobs of cells of one kind may move to the same cells.
     kind: Vec<usize>,
-    /// A cell of each kind.
+    /// One cell of each kind.
     sample: Vec<usize>,
-    /// Entries of other versions are out of date.
+    /// Entries with another version are outdated.
     version: Vec<u32>,
 }
 
-/// What a run meets in a cell on average: what cells are compared by first, second and third.
+/// The average load that a run meets in a cell: three values, compared in order.
 pub(super) type Key = [f64; 3];
 
-/// A cell with what a run meets there. Of equals, the first is the emptiest.
+/// Of entries with equal load, the first cell counts as the emptiest.
 #[derive(Copy, Clone, PartialEq, Debug)]
 struct Entry {
     met: Key,
@@ -67,7 +67,7 @@ impl Heaps {
         heaps
     }
 
-    /// The fullest that jobs may leave.
+    /// Returns the fullest cell that jobs may leave.
     pub fn fullest(&mut self) -> Option<usize> {
         while let Some(top) = self.full.peek() {
             if top.version == self.version[top.cell] {
@@ -78,7 +78,7 @@ impl Heaps {
         None
     }
 
-    /// The emptiest that jobs of `from` may go to.
+    /// Returns the emptiest cell that jobs of `from` may move to.
     pub fn emptiest_for(&mut self, cells: &[Cell], from: usize) -> Option<usize> {
         let mut best: Option<Entry> = None;
         for (kind, heap) in self.empty.iter_mut().enumerate() {
@@ -96,13 +96,13 @@ impl Heaps {
         best.map(|best| best.cell)
     }
 
-    /// Nothing more leaves the cell.
+    /// Removes the cell from those that jobs may leave.
     pub fn leave_alone(&mut self, cell: usize) {
         debug_assert_eq!(self.full.peek().map(|top| top.cell), Some(cell));
         self.full.pop();
     }
 
-    /// Something came or left.
+    /// Updates the load of a cell.
     pub fn changed(&mut self, cells: &[Cell], cell: usize, met: Key) {
         self.version[cell] += 1;
         self.push(cells, cell, met);

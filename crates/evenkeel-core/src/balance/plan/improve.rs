@@ -1,36 +1,36 @@
 //! Moves that make load more even.
 //!
-//! Each lowers a sum over all slots of the horizon: the squares of the runs there, and for a start
-//! those of what they cost as well. So there is an end to them. Cost counts for less and less, and at
-//! last for nothing: then no job could leave its place for one where it meets fewer runs, and the
-//! cost is as even as that leaves it.
+//! Each move lowers a sum over all slots of the horizon: the squared runs and, in the first rounds,
+//! the squared costs as well. So the search ends. Cost counts less and less, and at last not at
+//! all. At the end, no job could move to a slot where it meets fewer runs, and cost is as even as
+//! that allows.
 
 use super::board::{Board, Met, next_to};
 use super::classes::{Cell, Class};
 use super::heaps::Heaps;
 
-/// What is made even.
+/// What a round evens out.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub(super) struct Aim {
-    /// How much cost counts for, next to runs.
+    /// The weight of cost relative to runs.
     pub cost: f64,
-    /// What a run costs on average, in seconds.
+    /// In seconds.
     pub mean_cost: f64,
-    /// What a cell may have more than another, of what there is on average.
+    /// The tolerated difference between two cells, relative to the average.
     pub tolerated: f64,
 }
 
-/// Gains are sums of squares of whole numbers; anything below is a rounding error, or not worth it.
+/// Gains are sums of squares of integers; a smaller gain is a rounding error or not worth a move.
 const LEAST_GAIN: f64 = 0.5;
-/// After this many rounds in which little was gained, there is an end.
+/// The search ends after this many rounds with little gain.
 const LAST_ROUNDS: usize = 8;
-/// How many slots are looked at, about, before rounds become coarser.
+/// The approximate number of slot visits after which rounds become coarser.
 const EFFORT: usize = 100_000_000;
-/// As long as cost counts, differences of less than this are left as they are.
+/// While cost counts, smaller relative differences are left alone.
 const TOLERATED: f64 = 0.02;
 
 impl Board<'_> {
-    /// Moves what makes runs more even, and cost on the way.
+    /// Makes runs more even, and cost on the way.
     pub fn even_out_all(&mut self) {
         let mean_cost = self.mean_cost();
         let aim = |cost| Aim { cost, mean_cost, tolerated: TOLERATED };
@@ -41,14 +41,15 @@ impl Board<'_> {
         self.even_out_rest(Aim { tolerated: 0.0, ..aim(0.0) });
     }
 
-    /// Moves what makes runs more even with as few moves as can be.
+    /// Makes runs more even with as few moves as possible.
     pub fn even_out_runs(&mut self) {
         let aim = Aim { cost: 0.0, mean_cost: self.mean_cost(), tolerated: 0.0 };
         self.even_out_most_first(aim);
         self.even_out_rest(aim);
     }
 
-    /// What gains most first; of equal gains, the longest interval first.
+    /// Makes the moves with the highest gain first; of equal gains, jobs with the longest interval
+    /// first.
     fn even_out_most_first(&mut self, aim: Aim) {
         let work: usize = self.classes.classes.iter().map(Class::size).sum();
         let rounds = (EFFORT / work.max(1)).clamp(4, 32);
@@ -78,11 +79,11 @@ impl Board<'_> {
         self.steps.len() > before
     }
 
-    /// More than a move of the class gains.
+    /// Returns an upper bound of the gain of one move of the class.
     fn most_gained(&self, class: usize, aim: Aim) -> f64 {
         let met = self.met(class);
         let cells = &self.classes.classes[class].cells;
-        let heaviest = |cell: &Cell| cell.natives.last().map_or(0, |job| job.0);
+        let heaviest = |cell: &Cell| cell.original.last().map_or(0, |job| job.0);
         let heaviest = cells.iter().map(heaviest).max().unwrap_or(0) as f64 / 1e6;
         let gain = |cell| aim.gained(&met, cells, (cell, cell), 0.0).abs();
         let one_gains = |cell: usize| {
@@ -93,8 +94,9 @@ impl Board<'_> {
         left.map(one_gains).fold(0.0, f64::max)
     }
 
-    /// Moves jobs of a class as long as each gains that much; says whether there was one. In a
-    /// tangled class, only from one cell to another: then all others meet something else.
+    /// Moves jobs of a class as long as each move gains at least `least`. Returns whether any job
+    /// moved. In a tangled class, moves jobs from one cell to one other only, because that changes
+    /// what all other cells meet.
     fn even_out(&mut self, class: usize, aim: Aim, least: f64) -> bool {
         let mut met = self.met(class);
         let before = self.steps.len();
@@ -115,21 +117,21 @@ impl Board<'_> {
                 |to: &usize| key(&met, cells, from)[0] - key(&met, cells, *to)[0] > tolerated;
             let job = to
                 .filter(is_much)
-                .and_then(|to| Some((to, self.who_goes(class, &met, (from, to), aim, least)?)));
+                .and_then(|to| Some((to, self.job_to_move(class, &met, (from, to), aim, least)?)));
             let Some((to, (mut job, gained))) = job else {
                 heaps.leave_alone(from);
                 continue;
             };
-            // Half of what could go: the gains of a tangled class are not quite what they seem.
+            // Half of the possible moves: the gains of a tangled class are estimates.
             let each = 2.0 * (cells[from].squares + cells[to].squares);
             let jobs = if is_tangled { 1 + ((gained - least) / each / 2.0) as usize } else { 1 };
             for _ in 0..jobs {
                 self.take(class, from, job);
-                // Jobs that would have to wait too long are never asked again.
+                // Jobs that would have to wait too long are not tried again.
                 if self.may_wait(job.1, to) {
                     self.put(&mut met, job.1, to, false);
                 }
-                let next = self.who_goes(class, &met, (from, to), aim, least);
+                let next = self.job_to_move(class, &met, (from, to), aim, least);
                 let Some((next, _)) = next.filter(|_| is_tangled) else { break };
                 job = next;
             }
@@ -140,13 +142,13 @@ impl Board<'_> {
             heaps.changed(cells, from, key(&met, cells, from));
             heaps.changed(cells, to, key(&met, cells, to));
         }
-        self.settle(class, &met);
+        self.apply(class, &met);
         self.steps.len() > before
     }
 
-    /// The job that goes from one cell to another, and what is gained, if it is enough: one that was
-    /// moved already, if there is one, and whose cost makes theirs most even.
-    fn who_goes(
+    /// Returns the job that moves from one cell to another, and its gain, if high enough. Prefers a
+    /// job that was moved before, and a cost that makes the cells most even.
+    fn job_to_move(
         &self,
         class: usize,
         met: &Met,
@@ -158,10 +160,10 @@ impl Board<'_> {
         let per_run = |sums: &[f64], cell: usize| sums[cell] / cells[cell].runs;
         let jobs = per_run(&met.runs, from) - per_run(&met.runs, to);
         let cost = per_run(&met.cost, from) - per_run(&met.cost, to);
-        // If half the jobs that are too many go, half the cost goes with them.
+        // If half of the surplus jobs move, half of the surplus cost should move with them.
         let wanted = (cost / jobs.max(2.0) * 1e6).max(0.0) as u64;
         let gained = |job: &(u64, u32)| aim.gained(met, cells, (from, to), job.0 as f64 / 1e6);
-        [&cells[from].guests, &cells[from].natives].into_iter().find_map(|jobs| {
+        [&cells[from].moved_in, &cells[from].original].into_iter().find_map(|jobs| {
             let job = match next_to(jobs, wanted) {
                 [Some(below), Some(above)] if above.0 - wanted < wanted - below.0 => above,
                 [below, above] => below.or(above)?,
@@ -172,9 +174,9 @@ impl Board<'_> {
 }
 
 impl Aim {
-    /// How much lower the sum is, at least, after a job that costs so many seconds has gone from a
-    /// cell to another. Where fewer of its runs are seen, each counts for more: nothing is gained by
-    /// hiding them.
+    /// Returns a lower bound of the gain when a job with this cost in seconds moves from one cell
+    /// to another. In a cell where the horizon shows fewer of its runs, each run weighs more:
+    /// hiding runs gains nothing.
     pub fn gained(self, met: &Met, cells: &[Cell], (from, to): (usize, usize), cost: f64) -> f64 {
         let hidden = (cells[from].runs / cells[to].runs).max(1.0);
         let squares = cells[from].squares + cells[to].squares;

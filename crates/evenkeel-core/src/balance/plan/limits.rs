@@ -1,4 +1,4 @@
-//! How far a plan goes: as far as it gains something, and no further than was asked for.
+//! Where a plan ends: where it gains nothing more, or at the requested bounds.
 
 use std::collections::BTreeMap;
 
@@ -9,30 +9,30 @@ use crate::balance::loads::{Loads, Measure};
 use crate::balance::spread::Granularity;
 use crate::time::Span;
 
-/// Scores are looked at so many times on the way.
+/// How many intermediate scores are computed.
 const STOPS: usize = 32;
-/// A score this much better is better.
+/// The least difference between two scores that counts.
 const BETTER: f64 = 1e-9;
-/// The end of a plan is left out if it makes cost, or the days after the first, more even by less
-/// than this.
+/// The last part of a plan is dropped if it improves the evenness of cost, or of the days after the
+/// first, by less than this.
 const BARELY: f64 = 0.002;
 
-/// A part of the steps of a plan, from the first on, and what it comes to.
+/// The first steps of a plan, and their result.
 #[derive(Clone)]
 struct Stop {
     steps: usize,
     loads: Loads,
-    /// How even runs are.
+    /// The evenness of runs.
     runs: f64,
-    /// How even cost is.
+    /// The evenness of cost.
     cost: f64,
-    /// How even runs are in the whole horizon.
+    /// The evenness of runs over the whole horizon.
     week: f64,
 }
 
 impl Board<'_> {
-    /// How many of the steps are made: the fewest that come as far as all of them, or to what is
-    /// wanted.
+    /// Returns how many of the steps to make: the fewest that reach the result of all steps, or the
+    /// requested bounds.
     pub fn steps_worth(&self, own: &Loads, wanted: Wanted) -> usize {
         let all = wanted.max_moves.map_or(self.steps.len(), |most| self.steps_within(most));
         let start = Stop::at(0, own.clone());
@@ -53,7 +53,7 @@ impl Board<'_> {
         let week = even().map(|stop| stop.week).fold(0.0, f64::max) - BARELY;
         let cost = even().map(|stop| stop.cost).fold(0.0, f64::max) - BARELY;
         let is_best = |it: &Stop| it.runs >= runs && it.week >= week && it.cost >= cost;
-        // There may be none: then the most even, and the last of them.
+        // If no stop reaches it, take the last of the most even.
         let last = || stops.iter().rposition(|stop| stop.runs >= runs);
         match stops.iter().position(is_best) {
             Some(best) => self.first(&stops, best, is_best),
@@ -61,8 +61,8 @@ impl Board<'_> {
         }
     }
 
-    /// The fewest steps that will do, if those of `stops[reached]` do and those of the one before
-    /// do not.
+    /// Returns the fewest steps that suffice, if `stops[reached]` suffices and the stop before does
+    /// not.
     fn first(&self, stops: &[Stop], reached: usize, will_do: impl Fn(&Stop) -> bool) -> usize {
         if reached == 0 {
             return stops[0].steps;
@@ -82,13 +82,13 @@ impl Board<'_> {
         }
     }
 
-    /// So many steps, or one less: none without its other half.
+    /// Returns `steps`, or one less so that no swap is made by half.
     fn whole_steps(&self, steps: usize) -> usize {
         let is_half = steps > 0 && self.steps[steps - 1].is_half;
         if is_half { steps - 1 } else { steps }
     }
 
-    /// How many steps move no more than `most` jobs.
+    /// Returns how many steps move at most `most` jobs.
     fn steps_within(&self, most: u64) -> usize {
         let mut at: Vec<u32> = self.movers.iter().map(|mover| mover.home).collect();
         let mut moved = 0;
@@ -119,26 +119,26 @@ impl Board<'_> {
         }
         let mut loads = from.loads.clone();
         for ((class, cell), (jobs, cost)) in changes {
-            let rhythm = self.classes.classes[class as usize].rhythm_of(cell);
-            change_load(&mut loads, &rhythm, jobs, cost);
+            let profile = self.classes.classes[class as usize].profile_of(cell);
+            change_load(&mut loads, &profile, jobs, cost);
         }
         Stop::at(steps, loads)
     }
 }
 
-/// Adds jobs and cost, either of which may be less than nothing.
-pub(super) fn change_load(loads: &mut Loads, rhythm: &LoadProfile, jobs: i64, cost: i64) {
-    // One after the other, so that nobody takes the sum of several jobs for the cost of one.
+/// Adds jobs and cost; both may be negative.
+pub(super) fn change_load(loads: &mut Loads, profile: &LoadProfile, jobs: i64, cost: i64) {
+    // One after the other, so that the sum of several jobs is not taken for the cost of one.
     let (count, micros) = (jobs.unsigned_abs(), Span::from_micros(cost.unsigned_abs()));
     if jobs < 0 {
-        loads.remove(rhythm, count, Span::ZERO);
+        loads.remove(profile, count, Span::ZERO);
     } else if jobs > 0 {
-        loads.add(rhythm, count, Span::ZERO);
+        loads.add(profile, count, Span::ZERO);
     }
     if cost < 0 {
-        loads.remove(rhythm, 0, micros);
+        loads.remove(profile, 0, micros);
     } else if cost > 0 {
-        loads.add(rhythm, 0, micros);
+        loads.add(profile, 0, micros);
     }
 }
 
@@ -151,8 +151,7 @@ impl Stop {
     }
 }
 
-/// The share of the load that is below the average; a score for which it does not matter what could
-/// be moved.
+/// The share of the load that is below the average: a score that ignores what can be moved.
 fn evenness(loads: &[f64]) -> f64 {
     let total: f64 = loads.iter().sum();
     let level = (total / loads.len().max(1) as f64 - 1e-6).ceil();

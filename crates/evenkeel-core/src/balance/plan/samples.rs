@@ -1,4 +1,4 @@
-//! Jobs for tests of plans.
+//! Sample jobs for tests.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ pub(super) const NOON: Timestamp = Timestamp::from_micros(1_764_590_400_000_000)
 pub(super) const HOUR: u64 = 3600;
 pub(super) const DAY: u64 = 24 * HOUR;
 
-/// A job that was placed long ago and ran an interval before `next_at`.
+/// A job that was placed long ago and last ran one interval before `next_at`.
 pub(super) fn placement(number: i64, every: u64, next_at: Timestamp) -> Placement {
     Placement {
         job: JobNo(number),
@@ -24,7 +24,7 @@ pub(super) fn placement(number: i64, every: u64, next_at: Timestamp) -> Placemen
         last_fired_at: Some(next_at.saturating_sub(Span::from_secs(every))),
         placed_at: NOON.saturating_sub(Span::from_secs(40 * DAY)),
         is_live: false,
-        rhythm: None,
+        profile: None,
         cost: Span::from_secs(60),
     }
 }
@@ -33,11 +33,11 @@ pub(super) fn interval(every: u64) -> Definition {
     Definition::noop(Schedule::Interval(Interval::new(Span::from_secs(every), None).unwrap()))
 }
 
-/// Jobs, and the load they are.
+/// Sample jobs and their load.
 pub(super) struct Sample {
     pub settings: BalanceSettings,
     pub jobs: Vec<Placement>,
-    pub rhythms: HashMap<LoadProfileKey, LoadProfile>,
+    pub profiles: HashMap<LoadProfileKey, LoadProfile>,
     pub definitions: Vec<Definition>,
     pub loads: Loads,
 }
@@ -51,13 +51,13 @@ impl Sample {
         Self {
             settings,
             jobs: Vec::new(),
-            rhythms: HashMap::new(),
+            profiles: HashMap::new(),
             definitions: Vec::new(),
             loads: Loads::new(Horizon::new(&settings, NOON)),
         }
     }
 
-    /// One that runs so long after [`NOON`] that its phase is `phase`.
+    /// Adds a job that runs after [`NOON`], with this phase.
     pub fn add(&mut self, every: u64, phase: u64, cost: u64) {
         self.add_like(interval(every), phase, cost);
     }
@@ -72,26 +72,26 @@ impl Sample {
     }
 
     pub fn add_at(&mut self, definition: Definition, next_at: Timestamp, cost: u64) {
-        let rhythm = LoadProfile::of(&definition, next_at).unwrap();
-        let key = LoadProfileKey::of(&rhythm.text());
+        let profile = LoadProfile::of(&definition, next_at).unwrap();
+        let key = LoadProfileKey::of(&profile.text());
         let cost = Span::from_secs(cost);
-        self.loads.add(&rhythm, 1, cost);
+        self.loads.add(&profile, 1, cost);
         let every = match &definition.schedule {
             Schedule::Interval(every) => every.every().as_micros() / 1_000_000,
             _ => DAY,
         };
         let number = self.jobs.len() as i64 + 1;
         let placement = placement(number, every, next_at);
-        self.jobs.push(Placement { rhythm: Some(key), cost, ..placement });
-        self.rhythms.insert(key, rhythm);
+        self.jobs.push(Placement { profile: Some(key), cost, ..placement });
+        self.profiles.insert(key, profile);
         self.definitions.push(definition);
     }
 
     pub fn plan(&self, wanted: Wanted) -> Plan {
-        plan(&self.settings, &self.jobs, &self.rhythms, &self.loads, &self.loads, wanted, NOON)
+        plan(&self.settings, &self.jobs, &self.profiles, &self.loads, &self.loads, wanted, NOON)
     }
 
-    /// The load after those moves, counted anew.
+    /// Returns the load after the moves, counted from scratch.
     pub fn recount(&self, plan: &Plan) -> Loads {
         let mut next_at: Vec<Timestamp> = self.jobs.iter().map(|job| job.next_at).collect();
         for it in &plan.moves {
@@ -99,8 +99,8 @@ impl Sample {
         }
         let mut loads = Loads::new(self.loads.horizon());
         for (number, job) in self.jobs.iter().enumerate() {
-            let rhythm = LoadProfile::of(&self.definitions[number], next_at[number]).unwrap();
-            loads.add(&rhythm, 1, job.cost);
+            let profile = LoadProfile::of(&self.definitions[number], next_at[number]).unwrap();
+            loads.add(&profile, 1, job.cost);
         }
         loads
     }

@@ -1,4 +1,4 @@
-//! What plans are like.
+//! Properties of plans.
 
 use proptest::prelude::*;
 
@@ -13,12 +13,12 @@ fn all(sample: &Sample) -> Plan {
     sample.plan(Wanted::default())
 }
 
-/// Nothing of it is other than it says.
+/// Checks that the plan is consistent with itself.
 fn check(sample: &Sample, plan: &Plan) {
     let recount = sample.recount(plan);
     for measure in [Measure::Runs, Measure::Next, Measure::Cost] {
         let (after, anew) = (plan.loads_after.by_slot(measure), recount.by_slot(measure));
-        // Costs are divided among slots that are shorter than a quarter of an hour.
+        // Costs are divided among slots that are shorter than 15 minutes.
         let is_same = after.iter().zip(&anew).all(|(one, two)| (one - two).abs() < 1e-3);
         assert!(is_same, "{measure:?}");
     }
@@ -35,11 +35,11 @@ fn check(sample: &Sample, plan: &Plan) {
         assert!(!plan.skipped.iter().any(|(skipped, _)| *skipped == it.job));
         assert_eq!((it.generation, it.old_at), (job.generation, job.next_at));
         assert!(it.new_at > soonest && it.new_at != it.old_at);
-        let rhythm = LoadProfile::of(definition, it.new_at).unwrap();
-        assert_ne!(Some(&rhythm), LoadProfile::of(definition, it.old_at).as_ref());
-        assert_eq!(plan.rhythms.get(&it.rhythm), Some(&rhythm.text()));
-        let Recurrence::Every { every, .. } = rhythm.recurrence else {
-            panic!("{rhythm:?} was moved")
+        let profile = LoadProfile::of(definition, it.new_at).unwrap();
+        assert_ne!(Some(&profile), LoadProfile::of(definition, it.old_at).as_ref());
+        assert_eq!(plan.profiles.get(&it.profile), Some(&profile.text()));
+        let Recurrence::Every { every, .. } = profile.recurrence else {
+            panic!("{profile:?} was moved")
         };
         let gap = it.new_at.since(job.last_fired_at.unwrap());
         assert!(gap.saturating_mul(2) >= every && gap < every.saturating_mul(2));
@@ -52,14 +52,14 @@ fn score(loads: &Loads, measure: Measure) -> f64 {
 }
 
 #[test]
-fn a_thousand_daily_jobs_in_one_slot_are_spread_over_the_day() {
+fn thousand_daily_jobs_in_one_slot_are_spread_over_the_day() {
     let mut sample = Sample::new();
     (0..1000).for_each(|n| sample.add(DAY, 3 * HOUR + n % 900, 60));
     let plan = all(&sample);
     check(&sample, &plan);
     assert!(plan.before.score < 0.1 && plan.after.score > 0.999, "{:?}", plan.after);
     assert!((plan.after.peak - 11.0).abs() < 0.5, "{:?}", plan.after);
-    // Those that fit where they all were stay there.
+    // The jobs that fit into the original slot stay there.
     assert!(plan.moves.len() < 991, "{}", plan.moves.len());
 }
 
@@ -91,9 +91,9 @@ fn a_crontab_that_starts_everything_on_the_hour_is_repaired() {
 }
 
 #[test]
-fn what_each_run_costs_is_made_even_as_well() {
+fn plan_evens_out_costs() {
     let mut sample = Sample::new();
-    // Equally many everywhere, but all heavy ones at night.
+    // Equal counts everywhere, but all heavy jobs at night.
     for slot in 0..96 {
         for n in 0..20 {
             sample.add(DAY, slot * 900 + n, if slot < 24 { 400 } else { 40 } + n);
@@ -107,7 +107,7 @@ fn what_each_run_costs_is_made_even_as_well() {
 }
 
 #[test]
-fn what_is_even_is_left_alone() {
+fn even_load_is_left_alone() {
     let mut sample = Sample::new();
     for slot in 0..96 {
         (0..10).for_each(|n| sample.add(DAY, slot * 900 + n, 60));
@@ -128,7 +128,7 @@ fn a_single_job_is_left_alone() {
 }
 
 #[test]
-fn a_plan_is_no_longer_than_was_asked_for() {
+fn plan_has_at_most_max_moves() {
     let mut sample = Sample::new();
     (0..500).for_each(|n| sample.add(DAY, n, 60));
     (0..50).for_each(|n| sample.add(HOUR, n, 60));
@@ -144,7 +144,7 @@ fn a_plan_is_no_longer_than_was_asked_for() {
 }
 
 #[test]
-fn a_plan_ends_where_the_target_is_reached() {
+fn plan_ends_at_the_target_score() {
     let mut sample = Sample::new();
     (0..500).for_each(|n| sample.add(DAY, n, 60));
     (0..50).for_each(|n| sample.add(HOUR, n, 60));
@@ -185,20 +185,20 @@ fn jobs_keep_to_the_hours_they_prefer() {
 }
 
 #[test]
-fn jobs_that_may_not_be_moved_are_named_with_the_reason() {
+fn fixed_jobs_are_skipped_with_a_reason() {
     let mut sample = Sample::new();
     (0..100).for_each(|n| sample.add(DAY, 3 * HOUR + n, 60));
     sample.jobs[0].is_live = true;
     sample.jobs[1].next_at = NOON.saturating_add(Span::from_secs(1800));
     sample.jobs[2].placed_at = NOON;
-    let cron = Cron::parse("0 3 * * *").unwrap().settled(7, true);
+    let cron = Cron::parse("0 3 * * *").unwrap().resolved(7, true);
     let cron = Schedule::Cron(CronSchedule { cron, max_duration: None });
     let later = NOON.saturating_add(Span::from_secs(15 * HOUR));
     sample.add_at(Definition::noop(cron), later, 60);
     sample.add(60, 0, 1);
     let ending = Bounds { end_at: Some(later), ..Bounds::default() };
     sample.add_at(Definition { bounds: ending, ..interval(DAY) }, later, 60);
-    sample.jobs.push(Placement { rhythm: None, ..placement(104, DAY, later) });
+    sample.jobs.push(Placement { profile: None, ..placement(104, DAY, later) });
     let plan = all(&sample);
     let numbered = |number, reason| (JobNo(number), reason);
     let expected = [
@@ -223,7 +223,7 @@ fn jobs_that_may_not_be_moved_are_named_with_the_reason() {
 }
 
 #[test]
-fn a_moved_job_sits_at_its_own_second_of_the_new_slot() {
+fn moved_job_keeps_its_own_second_of_the_slot() {
     let mut sample = Sample::new();
     (0..2000).for_each(|_| sample.add(DAY, 3 * HOUR, 60));
     let plan = all(&sample);
@@ -238,7 +238,7 @@ fn a_moved_job_sits_at_its_own_second_of_the_new_slot() {
 }
 
 #[test]
-fn jobs_that_run_seldom_are_not_hidden_behind_the_horizon() {
+fn rare_jobs_are_not_moved_beyond_the_horizon() {
     let mut sample = Sample::new();
     for n in 0..200 {
         sample.add(30 * DAY, (NOON.as_micros() / 1_000_000) as u64 + DAY + n, 60);
@@ -252,18 +252,18 @@ fn jobs_that_run_seldom_are_not_hidden_behind_the_horizon() {
 }
 
 #[test]
-fn only_some_of_the_jobs_may_be_given() {
+fn plan_may_cover_a_part_of_the_jobs() {
     let mut sample = Sample::new();
     (0..300).for_each(|n| sample.add(DAY, n, 60));
     let some: Vec<Placement> = sample.jobs.iter().step_by(3).copied().collect();
     let (own, now) = (&sample.loads, NOON);
-    let plan = plan(&sample.settings, &some, &sample.rhythms, own, own, Wanted::default(), now);
+    let plan = plan(&sample.settings, &some, &sample.profiles, own, own, Wanted::default(), now);
     check(&sample, &plan);
     assert!(plan.moves.len() > 90 && plan.moves.iter().all(|it| it.job.0 % 3 == 1));
 }
 
 #[test]
-fn of_slots_that_are_equal_to_the_tenant_the_one_is_taken_that_is_empty_for_all() {
+fn load_of_all_tenants_decides_between_equal_slots() {
     let mut sample = Sample::new();
     sample.add(HOUR, 0, 60);
     sample.add(HOUR, 1, 60);
@@ -273,7 +273,7 @@ fn of_slots_that_are_equal_to_the_tenant_the_one_is_taken_that_is_empty_for_all(
         all.add(&LoadProfile::of(&interval(HOUR), time).unwrap(), 5, Span::from_secs(300));
     }
     let (own, wanted) = (&sample.loads, Wanted::default());
-    let plan = plan(&sample.settings, &sample.jobs, &sample.rhythms, own, &all, wanted, NOON);
+    let plan = plan(&sample.settings, &sample.jobs, &sample.profiles, own, &all, wanted, NOON);
     assert_eq!(plan.moves.len(), 1);
     assert_eq!(plan.moves[0].new_at.as_micros() / 1_000_000 % 3600 / 900, 2);
 }
@@ -310,7 +310,7 @@ prop_compose! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
     #[test]
-    fn a_plan_is_what_it_says_and_never_worse_than_none(
+    fn plan_is_consistent_and_never_worse_than_none(
         jobs in prop::collection::vec(any_job(), 0..40),
         slot in prop::sample::select(vec![900_u64, 900, 900, 300, 1200, 3600]),
         max_moves in prop::option::of(0_u64..50),
@@ -328,7 +328,7 @@ proptest! {
 }
 
 #[test]
-fn what_runs_later_than_a_plan_looks_is_named_among_what_stays() {
+fn jobs_beyond_the_horizon_are_skipped() {
     let mut sample = Sample::new();
     (0..50).for_each(|n| sample.add(DAY, 3 * HOUR + n, 60));
     sample.add_at(interval(30 * DAY), NOON.saturating_add(Span::from_secs(20 * DAY)), 60);

@@ -1,18 +1,18 @@
-//! When a job runs next that was given another phase.
+//! The next time of a job that was moved to another phase.
 
 use super::Placement;
 use crate::balance::hits::micros;
 use crate::balance::moves::Move;
 use crate::time::{Span, Timestamp};
 
-/// The next time of a job whose times are to leave the rest `rest` when divided by `every`; `None`
-/// if it would have to wait too long for it.
+/// Returns the next time of a job whose times have the remainder `rest` when divided by `every`;
+/// `None` if it would have to wait too long.
 ///
-/// It is the one that comes closest to an interval after the last, so the gap is half an interval at
-/// least and one and a half at most; if that one is not after `quiet_until`, it is the first that
-/// is, as long as the gap is less than two intervals. Moving a job again and again therefore never
-/// puts a run off for ever. A job that never ran, or not for long, goes to the time that is closest
-/// to the one it had.
+/// The result is the time closest to one interval after the last run, so the gap is between half an
+/// interval and one and a half. If that time is not after `quiet_until`, the result is the first
+/// time that is, as long as the gap is below two intervals. So moving a job repeatedly never
+/// postpones a run for ever. For a job that never ran, or not for a long time, the result is the
+/// time closest to its present next time.
 pub(super) fn time_on(
     job: &Placement,
     every: Span,
@@ -31,12 +31,13 @@ pub(super) fn time_on(
     (at < until.min(Timestamp::MAX.as_micros())).then_some(Timestamp::from_micros(at))
 }
 
-/// The time to which a job that was moved by `done` goes back, if its next time is `next_at` now;
-/// `None` if it is due, which is the scheduler's, or no longer on the rhythm that the move gave it.
+/// Returns the time for undoing the move `done`, if the job's next time is `next_at` now. `None` if
+/// the job is due, because then the scheduler decides, or if the job no longer has the phase of the
+/// move.
 ///
-/// If it has not run since, and the old time is still to come, it is that. Otherwise it is the time
-/// of the old phase that is closest to `next_at` and after `now`: more than half an interval after
-/// the last run.
+/// If the job has not run since and the old time is still ahead, that is the result. Otherwise, the
+/// result is the time of the old phase closest to `next_at` and after `now`, more than half an
+/// interval after the last run.
 pub fn moved_back(
     done: &Move,
     every: Span,
@@ -70,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_closest_to_the_old_one_is_taken() {
+    fn closest_time_to_the_old_one_is_taken() {
         let every = Span::from_secs(86_400);
         let job = placement(1, 86_400, after(50_000));
         for shift in [-43_200, -43_199, -3600, -1, 0, 1, 3600, 43_199] {
@@ -80,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_too_soon_comes_an_interval_later() {
+    fn time_that_is_too_near_comes_an_interval_later() {
         let every = Span::from_secs(86_400);
         let job = placement(1, 86_400, after(3600));
         let rest = after(1800).as_micros().rem_euclid(micros(every));
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_not_put_off_again_and_again() {
+    fn repeated_moves_do_not_postpone_a_run_for_ever() {
         let every = Span::from_secs(3600);
         let mut job = placement(1, 3600, after(1000));
         let last = job.last_fired_at.unwrap();
@@ -104,7 +105,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_gap_is_half_an_interval_at_least_and_less_than_two(
+        fn gap_is_between_half_an_interval_and_two(
             every in 1_i64..40_000_000_000_000,
             next in 1_i64..1 << 45,
             rest in 0_i64..40_000_000_000_000,
@@ -125,7 +126,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_the_job_went_through_the_new_time_is_after_the_last_and_not_far_off(
+        fn new_time_is_after_the_last_run_and_near_for_any_past(
             every in 1_i64..1 << 42,
             last in prop::option::of(0_i64..1 << 45),
             gap in 1_i64..1 << 44,
@@ -147,7 +148,7 @@ mod tests {
         }
 
         #[test]
-        fn an_undo_restores_the_old_phase_after_any_number_of_runs(
+        fn undo_restores_the_old_phase_after_any_number_of_runs(
             every in 2_i64..1 << 42,
             old in 1_i64..1 << 45,
             rest in 0_i64..1 << 42,
@@ -165,16 +166,16 @@ mod tests {
                 generation: 1,
                 old_at: job.next_at,
                 new_at,
-                rhythm: LoadProfileKey(1),
+                profile: LoadProfileKey(1),
             };
             let next = new_at.as_micros() + fires * every;
             let last = if fires > 0 { next - every } else { old - every };
-            // Any time since the last run, at which the next is not yet due, or a little later.
+            // Any time since the last run at which the next is not yet due, or a little later.
             let now = (last.max(before.as_micros()) + early % every).max(0);
             let now = Timestamp::from_micros(now);
             let next_at = Timestamp::from_micros(next);
             let Some(back) = moved_back(&done, span, next_at, now) else {
-                // What is due is the scheduler's.
+                // The scheduler decides about due jobs.
                 prop_assert!(next_at <= now);
                 return Ok(());
             };
@@ -186,7 +187,7 @@ mod tests {
         }
 
         #[test]
-        fn a_job_on_another_rhythm_is_left_alone(
+        fn undo_leaves_a_job_with_another_phase_alone(
             every in 2_i64..1 << 42, off in 1_i64..1 << 42, fires in 0_i64..20,
         ) {
             prop_assume!(off % every != 0);
@@ -195,7 +196,7 @@ mod tests {
                 generation: 1,
                 old_at: NOON,
                 new_at: after(60),
-                rhythm: LoadProfileKey(1),
+                profile: LoadProfileKey(1),
             };
             let next = after(60).as_micros() + fires * every + off;
             let span = Span::from_micros(every.cast_unsigned());

@@ -12,7 +12,7 @@ fn score(loads: &Loads) -> f64 {
 }
 
 #[test]
-fn nothing_is_even() {
+fn empty_load_is_even() {
     let loads = loads_of([]);
     for measure in [Measure::Next, Measure::Runs, Measure::Cost] {
         for grain in [Granularity::Slot, Granularity::Hour] {
@@ -23,7 +23,7 @@ fn nothing_is_even() {
 }
 
 #[test]
-fn an_even_spread_scores_one_however_many_there_are() {
+fn even_spread_scores_one_for_any_number_of_jobs() {
     for jobs in [1, 40_000] {
         let loads = loads_of((0..96).map(|slot| (daily(slot), jobs, MINUTE.saturating_mul(jobs))));
         for measure in [Measure::Next, Measure::Runs, Measure::Cost] {
@@ -48,7 +48,7 @@ fn three_jobs_in_one_slot_score_a_third() {
 }
 
 #[test]
-fn millions_in_one_slot_score_next_to_nothing_and_two_slots_twice_that() {
+fn millions_of_jobs_in_one_slot_score_near_zero() {
     let one = loads_of([(daily(7), 3_000_000, MINUTE)]);
     assert!((score(&one) - 1.0 / 96.0).abs() < 1e-6);
     let two = loads_of([(daily(7), 1_500_000, MINUTE), (daily(50), 1_500_000, MINUTE)]);
@@ -56,10 +56,10 @@ fn millions_in_one_slot_score_next_to_nothing_and_two_slots_twice_that() {
 }
 
 #[test]
-fn jobs_that_nobody_can_move_do_not_lower_it() {
+fn immovable_jobs_do_not_lower_the_score() {
     let mut loads = loads_of([(nine(), 50, MINUTE.saturating_mul(50))]);
     assert_eq!(score(&loads), 1.0);
-    // The rest goes around them.
+    // The remaining jobs fill the other slots.
     let around = (0..96).filter(|slot| *slot != 36);
     around.for_each(|slot| loads.add(&daily(slot), 10, MINUTE));
     assert_eq!(score(&loads), 1.0);
@@ -80,14 +80,14 @@ fn hourly_jobs_can_only_be_spread_within_their_hour() {
 }
 
 #[test]
-fn the_heaviest_job_lies_somewhere() {
+fn heaviest_job_bounds_the_least_peak() {
     let hour = Span::from_secs(3600);
     let mut loads = loads_of([(daily(5), 1, hour)]);
     (0..96).filter(|slot| *slot != 5).for_each(|slot| loads.add(&daily(slot), 1, MINUTE));
     let spread = loads.spread(Measure::Cost, Granularity::Slot);
     assert_eq!((spread.score, spread.peak, spread.least_peak), (1.0, 3600.0, 3600.0));
     assert_eq!(spread.peak_at, 48 + 5);
-    // With another on top it is no longer even.
+    // With another job in the same slot, the load is no longer even.
     loads.add(&daily(5), 1, Span::from_secs(1800));
     assert!(loads.spread(Measure::Cost, Granularity::Slot).score < 0.9);
 }
@@ -125,15 +125,15 @@ fn hours_are_those_of_the_clock() {
 fn some() -> impl Strategy<Value = Vec<(LoadProfile, u64, Span)>> {
     let secs = prop::sample::select(vec![60, 900, 1200, 3600, 25_200, 86_400, 604_800]);
     let movable = (secs, 0_i64..1_000_000).prop_map(|(secs, offset)| every(secs, offset));
-    let rhythm = prop_oneof![9 => movable, 1 => Just(nine())];
-    let one = (rhythm, 1_u64..60, 1_u64..9000)
-        .prop_map(|(rhythm, jobs, secs)| (rhythm, jobs, Span::from_secs(secs)));
+    let profile = prop_oneof![9 => movable, 1 => Just(nine())];
+    let one = (profile, 1_u64..60, 1_u64..9000)
+        .prop_map(|(profile, jobs, secs)| (profile, jobs, Span::from_secs(secs)));
     prop::collection::vec(one, 1..40)
 }
 
 proptest! {
     #[test]
-    fn it_is_a_share_and_no_peak_is_below_the_least(all in some()) {
+    fn score_is_a_share_and_no_peak_is_below_the_least(all in some()) {
         let loads = loads_of(all);
         for measure in [Measure::Next, Measure::Runs, Measure::Cost] {
             for grain in [Granularity::Slot, Granularity::Hour] {
@@ -146,20 +146,20 @@ proptest! {
     }
 
     #[test]
-    fn it_does_not_depend_on_how_much_there_is(all in some(), times in 2_u64..1000) {
+    fn score_does_not_depend_on_the_amount_of_load(all in some(), times in 2_u64..1000) {
         let more = |times: u64| {
-            loads_of(all.iter().map(|(rhythm, jobs, cost)| {
-                (rhythm.clone(), jobs * times, cost.saturating_mul(times))
+            loads_of(all.iter().map(|(profile, jobs, cost)| {
+                (profile.clone(), jobs * times, cost.saturating_mul(times))
             }))
         };
         let score = |times: u64, measure| more(times).spread(measure, Granularity::Slot).score;
-        // A job is whole: where there are few, one more or less in a slot is forgiven.
+        // A job cannot be divided: with few jobs, a difference of one job per slot is tolerated.
         let (few, many) = (score(1000, Measure::Runs), score(1000 * times, Measure::Runs));
         prop_assert!((few - many).abs() < 0.01, "{few} {many}");
         let runs = score(1, Measure::Runs);
         prop_assert!(runs >= many - 0.01, "{runs} {many}");
-        let heavier = loads_of(all.iter().map(|(rhythm, jobs, cost)| {
-            (rhythm.clone(), *jobs, cost.saturating_mul(times))
+        let heavier = loads_of(all.iter().map(|(profile, jobs, cost)| {
+            (profile.clone(), *jobs, cost.saturating_mul(times))
         }));
         let heavier = heavier.spread(Measure::Cost, Granularity::Slot).score;
         prop_assert!((heavier - score(1, Measure::Cost)).abs() < 1e-3);

@@ -1,15 +1,14 @@
-//! Days and months, in numbers.
+//! Arithmetic on days and months.
 
-/// Seconds of a day.
+/// In seconds.
 pub(super) const DAY: i64 = 86_400;
 
-/// A month of a year.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Month {
     year: i32,
     /// From 1 to 12.
     pub number: u32,
-    /// Its first day, counted from 1970-01-01.
+    /// In days since 1970-01-01.
     pub first: i64,
 }
 
@@ -18,10 +17,10 @@ impl Month {
         Self { year, number, first: first_day(year, number) }
     }
 
-    /// The month that `day`, counted from 1970-01-01, lies in.
+    /// Returns the month that contains `day`, counted from 1970-01-01.
     pub fn of(day: i64) -> Self {
-        // Years begin in March here, so that the leap day is the last of its year, and repeat
-        // after 400 of them, which are 146,097 days.
+        // Years begin in March here, so that the leap day is the last day of its year. The calendar
+        // repeats after 400 years, which are 146,097 days.
         let shifted = day + 719_468;
         let (cycle, of_cycle) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
         let year = (of_cycle - of_cycle / 1460 + of_cycle / 36_524 - of_cycle / 146_096) / 365;
@@ -33,8 +32,7 @@ impl Month {
         Self { year: year as i32, number: number as u32, first }
     }
 
-    /// The nearest later month of those in `months`, a bit for each (bit 1 is January), which has
-    /// at least one.
+    /// Returns the nearest later month in `months`, a set with at least one bit (bit 1 is January).
     pub fn next_of(self, months: u16) -> Self {
         let later = u32::from(months) >> (self.number + 1);
         if later == 0 {
@@ -44,7 +42,7 @@ impl Month {
         }
     }
 
-    /// The nearest earlier month of those in `months`.
+    /// Returns the nearest earlier month in `months`.
     pub fn previous_of(self, months: u16) -> Self {
         let earlier = months & ((1 << self.number) - 1);
         if earlier == 0 {
@@ -58,7 +56,7 @@ impl Month {
         self.next_of(0b1_1111_1111_1110)
     }
 
-    /// How many days it has.
+    /// In days.
     pub fn length(self) -> u32 {
         match self.number {
             2 if is_leap(self.year) => 29,
@@ -68,7 +66,7 @@ impl Month {
         }
     }
 
-    /// The day of the week of its first day; 0 is Sunday.
+    /// 0 is Sunday.
     pub fn first_weekday(self) -> u32 {
         (self.first + 4).rem_euclid(7) as u32
     }
@@ -91,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn months_follow_each_other_as_in_the_calendar() {
+    fn months_follow_the_calendar() {
         let mut day = jiff::civil::date(1960, 1, 1);
         let first = Month::of(-3653);
         assert_eq!((first.year, first.number, first.first), (1960, 1, -3653));
@@ -110,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn months_that_are_not_wanted_are_passed_over() {
+    fn months_outside_the_set_are_skipped() {
         let june = Month::new(2026, 6);
         assert_eq!(june.next_of(1 << 6), Month::new(2027, 6));
         assert_eq!(june.next_of(1 << 12 | 1 << 2), Month::new(2026, 12));

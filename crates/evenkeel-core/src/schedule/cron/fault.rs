@@ -1,20 +1,19 @@
-//! What is wrong with an expression.
+//! Errors in cron expressions, with their position.
 
-/// What is wrong with an expression, and where.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct CronFault {
-    /// The character it begins at, counted from 0.
+    /// In characters, counted from 0.
     pub position: usize,
-    /// What is wrong, and what would be right.
+    /// Says what is wrong, and what would be right.
     pub message: String,
 }
 
-/// A part of an expression that knows where it stands.
+/// A part of an expression, with its position.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Piece<'a> {
     pub text: &'a str,
-    /// In bytes, from the beginning of the expression.
+    /// In bytes from the beginning of the expression.
     at: usize,
 }
 
@@ -23,23 +22,22 @@ impl<'a> Piece<'a> {
         Self { text, at: 0 }
     }
 
-    /// From byte `from` on, which is on the border of a character.
+    /// `from` is a byte offset on a character boundary.
     pub fn skip(self, from: usize) -> Self {
         Self { text: &self.text[from..], at: self.at + from }
     }
 
-    /// The first `length` bytes.
     pub fn take(self, length: usize) -> Self {
         Self { text: &self.text[..length], at: self.at }
     }
 
-    /// What lies before and after the first `separator`, if there is one.
+    /// Returns the parts before and after the first `separator`.
     pub fn cut(self, separator: char) -> Option<(Self, Self)> {
         let at = self.text.find(separator)?;
         Some((self.take(at), self.skip(at + separator.len_utf8())))
     }
 
-    /// Without the letter that it ends with, of any case.
+    /// Removes `letter`, in either case, from the end.
     pub fn strip_end(self, letter: char) -> Option<Self> {
         let rest = self.text.strip_suffix([letter, letter.to_ascii_lowercase()])?;
         Some(self.take(rest.len()))
@@ -49,12 +47,12 @@ impl<'a> Piece<'a> {
         self.text.eq_ignore_ascii_case(word)
     }
 
-    /// Does it begin with `letter`, of any case?
+    /// True if the part begins with `letter`, in either case.
     pub fn begins(self, letter: char) -> bool {
         self.text.starts_with([letter, letter.to_ascii_lowercase()])
     }
 
-    /// Its parts between `separator`s; one of them may be empty.
+    /// Parts may be empty.
     pub fn split(self, separator: char) -> impl Iterator<Item = Self> {
         let mut rest = Some(self);
         std::iter::from_fn(move || {
@@ -65,7 +63,7 @@ impl<'a> Piece<'a> {
         })
     }
 
-    /// Its parts between white space; none of them is empty.
+    /// Splits at white space; no part is empty.
     pub fn words(self) -> impl Iterator<Item = Self> {
         let mut rest = self;
         std::iter::from_fn(move || {
@@ -77,13 +75,12 @@ impl<'a> Piece<'a> {
         })
     }
 
-    /// A fault that begins here.
     pub fn fault(self, message: impl Into<String>) -> Misread {
         Misread { at: self.at, message: message.into() }
     }
 }
 
-/// A fault whose place is still counted in bytes.
+/// An error whose position is still in bytes.
 #[derive(Debug)]
 pub(super) struct Misread {
     at: usize,
@@ -91,7 +88,7 @@ pub(super) struct Misread {
 }
 
 impl Misread {
-    /// The fault, in an expression.
+    /// Converts the position to characters of `expression`.
     pub fn of(self, expression: &str) -> CronFault {
         let before = expression.get(..self.at).unwrap_or(expression);
         CronFault { position: before.chars().count(), message: self.message }

@@ -1,6 +1,5 @@
-//! The fields of an expression: what they are called and which numbers they take.
+//! The fields of a cron expression: their names and ranges.
 
-/// A field of an expression.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Field {
     Second,
@@ -12,7 +11,7 @@ pub(super) enum Field {
 }
 
 impl Field {
-    /// In the order they are written.
+    /// In the order of the expression.
     pub const ALL: [Self; 6] =
         [Self::Second, Self::Minute, Self::Hour, Self::Date, Self::Month, Self::Weekday];
 
@@ -29,12 +28,12 @@ impl Field {
             Self::Hour => 23,
             Self::Date => 31,
             Self::Month => 12,
-            // Sunday, as 0 is.
+            // 7 is Sunday, as 0 is.
             Self::Weekday => 7,
         }
     }
 
-    /// How many different values it has.
+    /// The number of different values.
     pub const fn size(self) -> u32 {
         match self {
             Self::Weekday => 7,
@@ -42,7 +41,7 @@ impl Field {
         }
     }
 
-    /// What an `H` is drawn from: every month has a 28th, and a week one Sunday.
+    /// The range for `H`: every month has a 28th, and a week has one Sunday.
     pub const fn hashed(self) -> (u32, u32) {
         match self {
             Self::Date => (1, 28),
@@ -55,7 +54,7 @@ impl Field {
         matches!(self, Self::Date | Self::Weekday)
     }
 
-    /// One of its values, in words.
+    /// The name of one value, for error messages.
     pub const fn noun(self) -> &'static str {
         match self {
             Self::Second => "second",
@@ -73,7 +72,7 @@ impl Field {
         format!("{article} {}", self.noun())
     }
 
-    /// What it takes, in words.
+    /// The accepted values, for error messages.
     pub const fn takes(self) -> &'static str {
         match self {
             Self::Second => "seconds go from 0 to 59",
@@ -85,7 +84,7 @@ impl Field {
         }
     }
 
-    /// How `@every` counts it, if it is always equally long.
+    /// The unit of `@every` for this field, if its length never changes.
     pub const fn unit(self) -> Option<&'static str> {
         match self {
             Self::Second => Some("s"),
@@ -96,7 +95,7 @@ impl Field {
         }
     }
 
-    /// The names of its values, from the smallest on.
+    /// In order, from the smallest value on.
     pub const fn names(self) -> &'static [&'static str] {
         match self {
             Self::Month => &[

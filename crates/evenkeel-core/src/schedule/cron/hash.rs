@@ -1,4 +1,5 @@
-//! `H`: a number of the job's own, so that jobs of one expression spread over its range.
+//! `H`: a number that depends on the job, so that jobs with the same expression are spread over its
+//! range.
 
 use std::fmt;
 
@@ -6,15 +7,14 @@ use super::fault::{Misread, Piece};
 use super::field::Field;
 use super::item::{number, step};
 
-/// How many numbers are drawn from a seed: one for each field, and the seconds of skew.
+/// One for each field, and one for the skew in seconds.
 const DRAWS: usize = 7;
 
-/// What a job draws for each field; the last is for its skew.
+/// The random numbers of a job, one for each field; the last is for the skew.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Draws([u64; DRAWS]);
 
 impl Draws {
-    /// Those of the job that `seed` was made from.
     pub fn new(seed: u64) -> Self {
         Self(std::array::from_fn(|index| {
             scramble(seed.wrapping_add((index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
@@ -25,31 +25,30 @@ impl Draws {
         self.0[field as usize]
     }
 
-    /// The same with `draw` for `field`.
     pub fn with(mut self, field: Field, draw: u64) -> Self {
         self.0[field as usize] = draw;
         self
     }
 
-    /// How many seconds later than others the job runs.
+    /// How many seconds the job runs after the time of the expression.
     pub fn skew_secs(self) -> u8 {
         (self.0[DRAWS - 1] % 60) as u8
     }
 }
 
-/// Seeds that differ in one bit give numbers that have nothing to do with each other.
+/// Makes seeds that differ in one bit yield unrelated numbers.
 fn scramble(mut bits: u64) -> u64 {
     bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     bits ^ bits >> 31
 }
 
-/// An `H` with its number: what may be written in its place.
+/// A resolved `H`.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Hashed {
     pub first: u32,
     pub last: u32,
-    /// 0 if it is one number.
+    /// 0 for a single number.
     pub step: u32,
 }
 
@@ -61,7 +60,7 @@ impl fmt::Display for Hashed {
 }
 
 impl Hashed {
-    /// Reads `H`, `H(0-29)`, `H/15` or `H(0-29)/10`, for whoever drew `draw`.
+    /// Reads `H`, `H(0-29)`, `H/15` or `H(0-29)/10` with the job's random number `draw`.
     pub fn read(item: Piece<'_>, field: Field, draw: u64) -> Result<Self, Misread> {
         let (base, every) = match item.cut('/') {
             Some((base, every)) => (base, Some(step(every, field)?)),
@@ -81,7 +80,7 @@ impl Hashed {
     }
 }
 
-/// What stands after the `H`: nothing, or a range in brackets.
+/// Reads the optional range in brackets after the `H`.
 fn range(brackets: Piece<'_>, field: Field) -> Result<(u32, u32), Misread> {
     let (low, high) = field.hashed();
     if brackets.text.is_empty() {

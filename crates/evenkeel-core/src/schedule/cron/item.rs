@@ -1,18 +1,18 @@
-//! One item of a field's list.
+//! Reads one item of a field's list.
 
 use super::fault::{Misread, Piece};
 use super::field::Field;
 use super::hash::Hashed;
 use super::pattern::{Dates, Weekdays};
 
-/// What the items of a field add up to.
+/// The union of the items of a field.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Values {
-    /// A bit for each number.
+    /// One bit for each number.
     pub plain: u64,
-    /// What only a day of the month can be; its `days` are not used.
+    /// Items that only a day of the month can have; `days` is not used.
     pub dates: Dates,
-    /// What only a day of the week can be; its `every` is not used.
+    /// Items that only a day of the week can have; `every` is not used.
     pub weekdays: Weekdays,
 }
 
@@ -23,7 +23,7 @@ impl Values {
         }
     }
 
-    /// Adds what `item` names, for whoever drew `draw`.
+    /// Adds `item`, with the job's random number `draw`.
     pub fn read(&mut self, item: Piece<'_>, field: Field, draw: u64) -> Result<(), Misread> {
         if item.text.is_empty() {
             let example = field.min();
@@ -58,7 +58,7 @@ impl Values {
         Ok(())
     }
 
-    /// Reads an item that only a field of days knows; `false` if it is no such item.
+    /// Reads an item that only day fields can have; `false` if `item` is no such item.
     fn read_day(&mut self, item: Piece<'_>, field: Field) -> Result<bool, Misread> {
         if item.text.starts_with('?') {
             let message = if field.is_day() {
@@ -124,7 +124,7 @@ impl Values {
     }
 }
 
-/// A number of `field`, or one of its names.
+/// Reads a number of `field` or one of its names.
 pub(super) fn number(piece: Piece<'_>, field: Field) -> Result<u32, Misread> {
     let (noun, takes) = (field.noun(), field.takes());
     if let Some(number) = digits(piece) {
@@ -149,7 +149,7 @@ pub(super) fn number(piece: Piece<'_>, field: Field) -> Result<u32, Misread> {
     }))
 }
 
-/// The number after a `/`.
+/// Reads the number after a `/`.
 pub(super) fn step(piece: Piece<'_>, field: Field) -> Result<u32, Misread> {
     let noun = field.noun();
     match digits(piece) {
@@ -173,16 +173,16 @@ pub(super) fn step(piece: Piece<'_>, field: Field) -> Result<u32, Misread> {
     }
 }
 
-/// A number, if it is nothing but digits. One that is far too large stays too large.
+/// Reads a number of digits only. A number that is too large for the type stays too large.
 fn digits(piece: Piece<'_>) -> Option<u32> {
     let all = !piece.text.is_empty() && piece.text.bytes().all(|byte| byte.is_ascii_digit());
     all.then(|| piece.text.parse().unwrap_or(u32::MAX))
 }
 
-/// What to write instead of a range that ends before it begins.
+/// Suggests a replacement for a range that ends before it begins.
 fn reversed(first: u32, last: u32, every: Option<u32>, field: Field) -> String {
     let (min, size) = (field.min(), field.size());
-    // As a week has one Sunday.
+    // A week has one Sunday.
     let top = min + size - 1;
     let right = match every {
         Some(step) if step > 1 => {

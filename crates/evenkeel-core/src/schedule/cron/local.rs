@@ -1,15 +1,15 @@
-//! The times of an expression by a clock that is never changed, in seconds since its 1970.
+//! The times of an expression by a clock that never changes, in local seconds since 1970.
 
 use super::calendar::{DAY, Month};
 use super::pattern::Pattern;
 
-/// Two years after the last time that any run may have: nothing is searched for beyond.
+/// The search ends two years after the latest possible run.
 const END_OF_TIME: i64 = (2115 - 1970) * 366 * DAY;
-/// And two years before the first.
+/// The search begins two years before the earliest possible run.
 const START_OF_TIME: i64 = -2 * 366 * DAY;
 
 impl Pattern {
-    /// Its first time from `from` on.
+    /// Returns the first time from `from` on.
     pub fn next_local(&self, from: i64) -> Option<i64> {
         let (day, second) = (from.div_euclid(DAY), from.rem_euclid(DAY) as u32);
         let mut month = Month::of(day);
@@ -32,7 +32,7 @@ impl Pattern {
         self.at_or_after(0).map(|second| day * DAY + i64::from(second))
     }
 
-    /// Its last time before `until`.
+    /// Returns the last time before `until`.
     pub fn last_local(&self, until: i64) -> Option<i64> {
         let (day, second) = (until.div_euclid(DAY), until.rem_euclid(DAY) as u32);
         let mut month = Month::of(day);
@@ -55,7 +55,7 @@ impl Pattern {
         self.before(DAY as u32).map(|second| day * DAY + i64::from(second))
     }
 
-    /// How many times it has in `from..until`.
+    /// Counts the times in `from..until`.
     pub fn count_local(&self, from: i64, until: i64) -> u64 {
         if until <= from {
             return 0;
@@ -66,7 +66,7 @@ impl Pattern {
         self.count_days(first_day, last_day) * self.count_before(DAY as u32) + last - before
     }
 
-    /// How many of the days in `from..until` it names.
+    /// Counts the matching days in `from..until`.
     fn count_days(&self, from: i64, until: i64) -> u64 {
         let (mut month, last) = (Month::of(from), Month::of(until));
         let before = self.days_of(month) & ((1 << (from - month.first)) - 1);
@@ -85,7 +85,7 @@ impl Pattern {
         if named { self.count_before(until as u32) } else { 0 }
     }
 
-    /// The days of `month` that it names; bit 0 is the 1st.
+    /// Returns the matching days of `month`; bit 0 is the 1st.
     fn days_of(&self, month: Month) -> u32 {
         if self.months >> month.number & 1 == 0 {
             return 0;

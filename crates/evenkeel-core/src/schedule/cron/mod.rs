@@ -1,7 +1,7 @@
-//! Times by the calendar: minute, hour, day of the month, month, day of the week.
+//! Cron expressions: minute, hour, day of the month, month, day of the week.
 //!
-//! `read` makes a `Pattern` of an expression, `local` finds its times by a clock that is never
-//! changed, `zoned` by the clocks of a zone.
+//! `read` parses an expression into a `Pattern`, `local` finds its times by a clock that never
+//! changes, and `zoned` by the clocks of a time zone.
 
 mod calendar;
 mod fault;
@@ -28,7 +28,7 @@ use super::dst::Dst;
 use crate::time::{Span, Timestamp};
 use crate::zone::Zone;
 
-/// Whenever local clocks show what an expression says.
+/// Runs whenever local clocks match the expression.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Raw", into = "Raw")]
 pub struct Cron {
@@ -36,15 +36,15 @@ pub struct Cron {
     pattern: Pattern,
 }
 
-/// A cron expression as it is stored.
+/// The stored form.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Raw {
-    /// As it was written.
+    /// As the user wrote it.
     expression: Arc<str>,
-    /// The same with every `H` replaced by the job's own number, if it has one.
+    /// The expression with every `H` replaced by the job's number, if it has an `H`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     resolved: Option<Arc<str>>,
-    /// Added to every time, so that jobs of one expression do not all start at once.
+    /// Added to every time, so that jobs with the same expression do not all start at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     skew_secs: Option<u8>,
 }
@@ -70,17 +70,17 @@ impl From<Cron> for Raw {
 }
 
 impl Cron {
-    /// Reads an expression of 5 fields, of 6 with seconds first, or a name like `@daily`.
+    /// Reads an expression with 5 fields, with 6 fields (seconds first), or a name like `@daily`.
     pub fn parse(expression: &str) -> Result<Self, CronFault> {
         Raw { expression: expression.into(), resolved: None, skew_secs: None }.try_into()
     }
 
-    /// The same for the job that `seed` was made from: every `H` has its number, and unless the
-    /// job is to be `exact`, its times are some seconds later, up to a minute.
+    /// Returns the expression of the job with this `seed`: every `H` has its number, and unless
+    /// `exact`, all times are up to one minute later.
     ///
-    /// Until then it has the numbers of the job with seed 0.
+    /// Before this call, the expression has the numbers of seed 0.
     #[must_use]
-    pub fn settled(mut self, seed: u64, exact: bool) -> Self {
+    pub fn resolved(mut self, seed: u64, exact: bool) -> Self {
         let draws = Draws::new(seed);
         self.raw.skew_secs = (!exact).then(|| draws.skew_secs());
         if let Some(resolved) = read::without_hashes(&self.raw.expression, draws)
@@ -92,25 +92,24 @@ impl Cron {
         self
     }
 
-    /// As it was written.
+    /// As the user wrote it.
     pub fn expression(&self) -> &str {
         &self.raw.expression
     }
 
-    /// Does it run at the very times that the expression names? Otherwise some seconds later.
+    /// False if the skew makes runs some seconds later than the expression.
     pub fn is_exact(&self) -> bool {
         self.raw.skew_secs.is_none()
     }
 
-    /// Does it run whenever clocks show one of its times, through every change of them? It does if
-    /// it names any hour or any minute, and no policy for changes of the clocks matters to it.
+    /// True if runs follow the clocks through every clock change. This is so if the expression
+    /// names every hour or every minute; then the policy for clock changes has no effect.
     pub fn keeps_rhythm(&self) -> bool {
         self.pattern.rhythmic
     }
 
-    /// The time between any two neighbours of its times, if that is always the same by clocks that
-    /// are never changed: an interval then says the same. `None` also if it has an `H` whose
-    /// number is not settled yet.
+    /// Returns the time between consecutive times if it is always the same by a clock that never
+    /// changes: then an interval is equivalent. `None` also if an `H` has no number yet.
     pub fn even_span(&self) -> Option<Span> {
         let open = self.raw.resolved.is_none()
             && read::without_hashes(&self.raw.expression, Draws::new(0)).is_some();
@@ -118,26 +117,27 @@ impl Cron {
         Some(Span::from_secs(secs.into()))
     }
 
-    /// The first time after `after`; `None` if it lies beyond the times runs may have.
+    /// Returns the first time after `after`; `None` beyond [`Timestamp::MAX`].
     pub fn next_after(&self, after: Timestamp, zone: &Zone, dst: Dst) -> Option<Timestamp> {
         let from = self.unskewed(after.as_micros().saturating_add(1));
         self.moment(Zoned::new(&self.pattern, zone, dst).at_or_after(from.max(self.first_secs()))?)
     }
 
-    /// The last time before `before`.
+    /// Returns the last time before `before`.
     pub fn last_before(&self, before: Timestamp, zone: &Zone, dst: Dst) -> Option<Timestamp> {
         let until = self.unskewed(before.as_micros()).min(self.end_secs());
         self.moment(Zoned::new(&self.pattern, zone, dst).before(until)?)
     }
 
-    /// How many times lie in `from..until`. Costs about as much for a year as for a day.
+    /// Counts the times in `from..until`. Costs about as much for a year as for a day.
     pub fn count(&self, from: Timestamp, until: Timestamp, zone: &Zone, dst: Dst) -> u64 {
         let from = self.unskewed(from.as_micros()).max(self.first_secs());
         let until = self.unskewed(until.as_micros()).min(self.end_secs());
         Zoned::new(&self.pattern, zone, dst).count(from, until)
     }
 
-    /// Is `time`, which is one of its times, there only because the clocks jumped over another?
+    /// True if `time`, which must be a time of the expression, exists only because the clocks
+    /// jumped over another time.
     pub fn was_shifted(&self, time: Timestamp, zone: &Zone, dst: Dst) -> bool {
         Zoned::new(&self.pattern, zone, dst).was_moved(self.unskewed(time.as_micros()))
     }
@@ -146,7 +146,7 @@ impl Cron {
         i64::from(self.raw.skew_secs.unwrap_or(0))
     }
 
-    /// The first whole second that, with the skew, is not before `micros`.
+    /// Returns the first whole second that, with the skew, is not before `micros`.
     fn unskewed(&self, micros: i64) -> i64 {
         -micros.saturating_neg().div_euclid(1_000_000) - self.skew_secs()
     }
@@ -161,7 +161,7 @@ impl Cron {
         self.unskewed(Timestamp::MAX.as_micros() + 1)
     }
 
-    /// A time found, with the skew, if runs may have it.
+    /// Adds the skew; `None` outside the range of [`Timestamp`].
     fn moment(&self, secs: i64) -> Option<Timestamp> {
         let secs = u64::try_from(secs + self.skew_secs()).ok()?;
         Timestamp::MIN.checked_add(Span::from_secs(secs))

@@ -1,6 +1,6 @@
-//! What an expression means: which days, and which seconds of them.
+//! The parsed form of an expression: which days, and which seconds of a day.
 
-/// The times of a day and the days of the calendar that an expression names, as sets of bits.
+/// Sets of bits.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Pattern {
     pub seconds: u64,
@@ -10,10 +10,10 @@ pub(super) struct Pattern {
     pub months: u16,
     pub dates: Dates,
     pub weekdays: Weekdays,
-    /// Must a day be both one of the dates and one of the weekdays? Otherwise either will do.
+    /// True if a day must match both the date and the weekday. Otherwise one of them is enough.
     pub both: bool,
-    /// Does it keep to the rhythm of the clocks through every change of them, because it names
-    /// any hour or any minute? Otherwise it means certain times of the day, once each.
+    /// True if the expression names every hour or every minute, so that runs follow the clocks
+    /// through every clock change. Otherwise it names times of the day, each of which runs once.
     pub rhythmic: bool,
 }
 
@@ -22,11 +22,11 @@ pub(super) struct Pattern {
 pub(super) struct Dates {
     /// Bit 0 is the 1st.
     pub days: u32,
-    /// Bit 0 is the last day, bit 3 the one three days before it.
+    /// Bit 0 is the last day, bit 3 is three days before it.
     pub from_last: u32,
-    /// Bit 0: the day from Monday to Friday that is nearest to the 1st, and stays in the month.
+    /// Bit 0: the working day (Monday to Friday) nearest to the 1st, within the month.
     pub nearest: u32,
-    /// The last day from Monday to Friday.
+    /// The last working day of the month.
     pub last_working: bool,
 }
 
@@ -34,15 +34,15 @@ pub(super) struct Dates {
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Weekdays {
     pub every: u8,
-    /// The first, second… fifth of the month.
+    /// The first to fifth of the month.
     pub nth: [u8; 5],
     /// The last of the month.
     pub last: u8,
 }
 
 impl Pattern {
-    /// The days it names in a month of `length` days that begins with `first_weekday`; bit 0 is
-    /// the 1st. Whether it names that month is not asked here.
+    /// Returns the matching days of a month of `length` days that begins with `first_weekday`; bit
+    /// 0 is the 1st. Does not check whether the month itself matches.
     #[inline]
     pub fn days(&self, length: u32, first_weekday: u32) -> u32 {
         let dates = self.dates.days(length, first_weekday);
@@ -51,15 +51,15 @@ impl Pattern {
         days & first_bits(length)
     }
 
-    /// Is there any such day? In 400 years, each month and each length of February begins with
-    /// each day of the week, so there are no more cases than these.
+    /// True if any day matches. In 400 years, each month and each length of February begins with
+    /// each day of the week, so these are all cases.
     pub fn is_possible(&self) -> bool {
         let months = (1..=12).filter(|month| self.months >> month & 1 == 1);
         months.flat_map(lengths).any(|length| (0..7).any(|first| self.days(length, first) != 0))
     }
 
-    /// The seconds between any two neighbours of its times, by a clock that is never changed, if
-    /// they are always the same: it names every day, and seconds that divide it evenly.
+    /// Returns the seconds between consecutive times, by a clock that never changes, if they are
+    /// always the same: every day matches, and the seconds divide the day evenly.
     pub fn even_secs(&self) -> Option<u32> {
         let every_month = self.months >> 1 & 0xfff == 0xfff;
         let every_day = (28..=31)
@@ -71,12 +71,12 @@ impl Pattern {
         let times = u32::try_from(self.count_before(86_400)).ok().filter(|times| *times > 0)?;
         let step = (86_400 % times == 0).then_some(86_400 / times)?;
         let first = self.at_or_after(0)?;
-        // As many times as steps, each where a step ends: there is no other.
+        // There are as many times as steps and each step ends at a time, so there is no other time.
         let on_time = |n: u32| self.at_or_after(first + n * step) == Some(first + n * step);
         (first < step && (0..times).all(on_time)).then_some(step)
     }
 
-    /// The first second of a day, from `from` on, that it names.
+    /// Returns the first matching second of a day from `from` on.
     #[inline]
     pub fn at_or_after(&self, from: u32) -> Option<u32> {
         let (hour, minute, second) = (from / 3600, from / 60 % 60, from % 60);
@@ -100,7 +100,7 @@ impl Pattern {
         })
     }
 
-    /// The last second of a day, before `until`, that it names.
+    /// Returns the last matching second of a day before `until`.
     #[inline]
     pub fn before(&self, until: u32) -> Option<u32> {
         let (hour, minute, second) = (until / 3600, until / 60 % 60, until % 60);
@@ -121,7 +121,7 @@ impl Pattern {
         (hours != 0).then(|| hours.ilog2() * 3600 + last_minute * 60 + last_second)
     }
 
-    /// How many seconds of a day before `until` it names.
+    /// Counts the matching seconds of a day before `until`.
     #[inline]
     pub fn count_before(&self, until: u32) -> u64 {
         let (hour, minute, second) = (until / 3600, until / 60 % 60, until % 60);
@@ -166,13 +166,13 @@ impl Weekdays {
     }
 }
 
-/// A set of weekdays with bit 0 for the day that a week begins with.
+/// Rotates a set of weekdays so that bit 0 is the day that the month begins with.
 fn week_from(first_weekday: u32, weekdays: u8) -> u8 {
     let twice = u16::from(weekdays) << 7 | u16::from(weekdays);
     (twice >> first_weekday) as u8 & 0x7f
 }
 
-/// The nearest day to `day`, counted from 0, that is neither Saturday nor Sunday.
+/// Returns the working day nearest to `day`, counted from 0.
 fn nearest_working(day: u32, length: u32, first_weekday: u32) -> u32 {
     match (first_weekday + day) % 7 {
         6 if day == 0 => 2,
@@ -191,7 +191,7 @@ fn lengths(month: u32) -> std::ops::RangeInclusive<u32> {
     }
 }
 
-/// That many ones, at most 31.
+/// Returns `count` ones, at most 31.
 fn first_bits(count: u32) -> u32 {
     (1 << count) - 1
 }

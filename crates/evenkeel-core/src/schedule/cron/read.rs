@@ -1,4 +1,4 @@
-//! Reading an expression.
+//! Parses cron expressions.
 
 use super::fault::{CronFault, Misread, Piece};
 use super::field::Field;
@@ -6,7 +6,6 @@ use super::hash::{Draws, Hashed};
 use super::item::Values;
 use super::pattern::{Dates, Pattern, Weekdays};
 
-/// Expressions that have a name.
 const NAMED: [(&str, &str); 7] = [
     ("@yearly", "0 0 1 1 *"),
     ("@annually", "0 0 1 1 *"),
@@ -17,16 +16,16 @@ const NAMED: [(&str, &str); 7] = [
     ("@hourly", "0 * * * *"),
 ];
 
-/// Longer than any list that says something new with each item.
+/// No useful list is longer.
 const ITEMS_MAX: usize = 100;
 
-/// What an expression means, for whoever drew `draws`. Faults are found whatever is drawn.
+/// Parses an expression with the job's random numbers. Finds the same errors for all numbers.
 pub(super) fn pattern(expression: &str, draws: Draws) -> Result<Pattern, CronFault> {
     read(expression, draws).map_err(|fault| fault.of(expression))
 }
 
-/// The expression with a number in place of every `H`; `None` if it has none. It must be one that
-/// can be read.
+/// Replaces every `H` with its number; `None` if the expression has no `H`. The expression must be
+/// valid.
 pub(super) fn without_hashes(expression: &str, draws: Draws) -> Option<String> {
     let fields = Fields::split(expression).ok()?;
     let hashed = |piece: &Piece<'_>| piece.split(',').any(|item| item.begins('H'));
@@ -50,10 +49,9 @@ pub(super) fn without_hashes(expression: &str, draws: Draws) -> Option<String> {
     Some(text)
 }
 
-/// The fields of an expression as they are written.
 #[derive(Copy, Clone)]
 struct Fields<'a> {
-    /// Without seconds, there is none for them.
+    /// `None` in an expression of 5 fields.
     second: Option<Piece<'a>>,
     others: [Piece<'a>; 5],
 }
@@ -104,12 +102,12 @@ impl<'a> Fields<'a> {
         Field::ALL.into_iter().filter_map(|field| Some((field, self.get(field)?)))
     }
 
-    /// Does this field begin with a `*`, or a `?`?
+    /// True if the field begins with `*` or `?`.
     fn is_any(&self, field: Field) -> bool {
         self.get(field).is_some_and(|piece| piece.text.starts_with(['*', '?']))
     }
 
-    /// How many things can be drawn for this field that make a difference.
+    /// Returns how many random numbers for this field lead to different patterns.
     fn choices(&self, field: Field) -> u64 {
         let hashed = self.get(field).is_some_and(|piece| piece.split(',').any(|i| i.begins('H')));
         if hashed { u64::from(field.size()) } else { 1 }
@@ -148,7 +146,7 @@ impl<'a> Fields<'a> {
             hours: values(Field::Hour)?.plain as u32,
             months: self.months(draws)?,
             dates: self.dates(draws)?,
-            // 7 is Sunday, too.
+            // 7 is Sunday, as 0 is.
             weekdays: Weekdays {
                 every: (weekdays.plain | weekdays.plain >> 7) as u8 & 0x7f,
                 ..weekdays.weekdays
@@ -167,7 +165,7 @@ impl<'a> Fields<'a> {
         Ok(self.values(Field::Month, draws)?.plain as u16)
     }
 
-    /// What can be drawn for this field, instead of what was.
+    /// Returns all other random numbers for this field that lead to different patterns.
     fn other_draws(&self, field: Field, draws: Draws) -> Vec<Draws> {
         match self.choices(field) {
             1 => vec![draws],
@@ -175,9 +173,9 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Refuses days that never come, whatever is drawn for the date and the month. What is drawn
-    /// for the day of the week never decides it: if both days must match, the other field begins
-    /// with a `*`, so it has the 1st, and each month begins with each day of the week at times.
+    /// Refuses days that never come, whatever the random numbers for date and month. The number for
+    /// the weekday never decides: if both days must match, the date field begins with `*`, so it
+    /// includes the 1st, and each month sometimes begins with each day of the week.
     fn check_days(&self, draws: Draws) -> Result<(), Misread> {
         let drawn = self.pattern(draws)?;
         let all_months: Vec<(Draws, u16)> = self
@@ -225,7 +223,7 @@ impl<'a> Fields<'a> {
 
 fn read(expression: &str, draws: Draws) -> Result<Pattern, Misread> {
     let fields = Fields::split(expression)?;
-    // In the order they are written, so that the first fault is the one that is told.
+    // In the order of the expression, so that the first error is reported.
     for (field, _) in fields.all() {
         fields.values(field, draws)?;
     }
@@ -233,7 +231,7 @@ fn read(expression: &str, draws: Draws) -> Result<Pattern, Misread> {
     fields.pattern(draws)
 }
 
-/// The first word of a command, or of the user it would run as, after 5 or 6 fields as in a crontab.
+/// Finds the first word of a command, or of a user name, after 5 or 6 fields, as in a crontab.
 fn command<'a>(words: &[Piece<'a>]) -> Option<Piece<'a>> {
     let is_path = |word: &&Piece<'_>| word.text.starts_with(['/', '.', '~']);
     // The longest words in a field are the names of days and months.

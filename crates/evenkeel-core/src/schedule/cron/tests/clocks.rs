@@ -1,4 +1,4 @@
-//! Changes of the clocks.
+//! Clock changes.
 
 use super::{POLICIES, at, cron, times};
 use crate::schedule::{Dst, Gap, Overlap};
@@ -16,7 +16,7 @@ fn berlin(expression: &str, dst: Dst, after: &str, expected: &[&str]) {
 }
 
 #[test]
-fn a_time_in_the_gap_is_moved() {
+fn time_in_the_gap_is_moved() {
     let eve = "2026-03-28T12:00:00Z";
     let (shifted, monday) = ("2026-03-29T03:00:00+02:00", "2026-03-30T02:30:00+02:00");
     berlin("30 2 * * *", DEFAULT, eve, &[shifted, monday]);
@@ -31,7 +31,7 @@ fn several_times_in_the_gap_become_one() {
     let eve = "2026-03-28T12:00:00Z";
     let (three, half_past) = ("2026-03-29T03:00:00+02:00", "2026-03-29T03:30:00+02:00");
     berlin("0-59/10 2 * * *", DEFAULT, eve, &[three, "2026-03-30T02:00:00+02:00"]);
-    // With the one that is due then anyway, too: that one was not moved.
+    // Together with the time that is due at that moment anyway, which was not moved.
     berlin("0,30 2,3 * * *", DEFAULT, eve, &[three, half_past, "2026-03-30T02:00:00+02:00"]);
     let (cron, zone) = (cron("0,30 2,3 * * *"), Zone::get("Europe/Berlin").unwrap());
     assert!(!cron.was_shifted(at(three), &zone, DEFAULT));
@@ -39,28 +39,28 @@ fn several_times_in_the_gap_become_one() {
 }
 
 #[test]
-fn a_repeated_time_runs_as_often_as_the_policy_says() {
+fn repeated_time_runs_by_the_policy() {
     let eve = "2026-10-24T12:00:00Z";
     let (first, second) = ("2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00");
     let monday = "2026-10-26T02:30:00+01:00";
     berlin("30 2 * * *", DEFAULT, eve, &[first, monday]);
     berlin("30 2 * * *", LAST, eve, &[second, monday]);
     berlin("30 2 * * *", BOTH, eve, &[first, second, monday]);
-    // Asked in the middle of it.
+    // The search starts in the middle of the repeated hour.
     berlin("30 2 * * *", DEFAULT, "2026-10-25T00:45:00Z", &[monday]);
     berlin("30 2 * * *", LAST, "2026-10-25T00:15:00Z", &[second]);
     berlin("30 2 25 10 *", BOTH, "2026-10-25T00:45:00Z", &[second, "2027-10-25T02:30:00+02:00"]);
 }
 
 #[test]
-fn a_rhythm_goes_on_through_both() {
+fn rhythm_continues_through_gap_and_overlap() {
     for dst in POLICIES {
         let spring = "2026-03-29T00:29:00Z";
         let expected = ["2026-03-29T01:30:00+01:00", "2026-03-29T03:00:00+02:00"];
         berlin("*/30 * * * *", dst, spring, &expected);
         let expected = ["2026-03-29T01:30:00+01:00", "2026-03-29T03:30:00+02:00"];
         berlin("30 * * * *", dst, spring, &expected);
-        // Nothing is there to run at, and nothing is made up for.
+        // The local times do not exist, and no run makes up for them.
         berlin("*/30 2 * * *", dst, spring, &["2026-03-30T02:00:00+02:00"]);
         let autumn = "2026-10-25T00:29:00Z";
         let expected = ["2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00"];
@@ -69,7 +69,7 @@ fn a_rhythm_goes_on_through_both() {
 }
 
 #[test]
-fn a_lost_day_is_a_gap_like_any_other() {
+fn skipped_day_is_an_ordinary_gap() {
     // Samoa had no 30 December 2011.
     let eve = "2011-12-30T09:00:00Z";
     let found = times("0 9 * * *", "Pacific/Apia", DEFAULT, eve, 2);
@@ -81,7 +81,7 @@ fn a_lost_day_is_a_gap_like_any_other() {
 }
 
 #[test]
-fn half_an_hour_is_a_gap_and_an_overlap_too() {
+fn half_hour_clock_change_is_a_gap_and_an_overlap() {
     let found = times("15 2 * * *", "Australia/Lord_Howe", DEFAULT, "2026-10-03T12:00:00Z", 1);
     assert_eq!(found, ["2026-10-04T02:30:00+11:00"]);
     let found = times("45 1 * * *", "Australia/Lord_Howe", BOTH, "2026-04-04T14:00:00Z", 2);
@@ -89,7 +89,7 @@ fn half_an_hour_is_a_gap_and_an_overlap_too() {
 }
 
 #[test]
-fn what_is_found_lies_within_the_times_runs_may_have() {
+fn found_times_are_within_the_timestamp_range() {
     let (cron, zone) = (cron("0 0 1 1 *"), Zone::utc());
     let next = |time| cron.next_after(time, &zone, DEFAULT);
     assert_eq!(next(at("2111-12-31T00:00:00Z")), Some(at("2112-01-01T00:00:00Z")));

@@ -1,4 +1,4 @@
-//! Expressions that an interval says as well.
+//! Expressions that are equivalent to an interval.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::time::{Span, Timestamp};
 use crate::zone::Zone;
 
 #[test]
-fn what_divides_the_day_evenly_is_an_interval() {
+fn expression_that_divides_the_day_evenly_is_an_interval() {
     for (expression, minutes) in [
         ("0 * * * *", 60),
         ("0 0 * * *", 1440),
@@ -34,7 +34,7 @@ fn what_divides_the_day_evenly_is_an_interval() {
 }
 
 #[test]
-fn what_does_not_is_none() {
+fn uneven_expression_is_no_interval() {
     for expression in [
         "*/45 * * * *",
         "0 */5 * * *",
@@ -56,15 +56,15 @@ fn what_does_not_is_none() {
 }
 
 #[test]
-fn an_h_counts_once_it_has_its_number() {
-    let settled = cron("H H * * *").settled(17, true);
-    assert_eq!(settled.even_span(), Some(Span::from_secs(86_400)));
+fn expression_with_h_is_an_interval_once_resolved() {
+    let resolved = cron("H H * * *").resolved(17, true);
+    assert_eq!(resolved.even_span(), Some(Span::from_secs(86_400)));
 }
 
 proptest! {
-    /// Whatever is written: its times over two days and the end of February agree.
+    /// For any expression: the times over two days and over the end of February agree.
     #[test]
-    fn the_times_themselves_agree(
+    fn even_span_agrees_with_the_times(
         minute in "(\\*|[0-9]|[1-5][0-9]|\\*/([2-9]|[1-5][0-9])|[0-9],[1-5][0-9]|[0-9]-[1-5][0-9]/([1-9]|[1-5][0-9]))",
         hour in "(\\*|[0-9]|1[0-9]|2[0-3]|\\*/([2-9]|1[0-9])|[0-9],1[0-9]|[0-9]-1[0-9])",
     ) {

@@ -1,13 +1,12 @@
 mod clocks;
 mod even;
 mod reading;
-mod settling;
+mod resolving;
 
 use crate::schedule::{Cron, Dst, Gap, Overlap};
 use crate::time::Timestamp;
 use crate::zone::Zone;
 
-/// Every policy there is.
 const POLICIES: [Dst; 6] = [
     Dst { gap: Gap::Shift, overlap: Overlap::First },
     Dst { gap: Gap::Shift, overlap: Overlap::Last },
@@ -25,7 +24,7 @@ fn cron(expression: &str) -> Cron {
     Cron::parse(expression).unwrap_or_else(|fault| panic!("{expression}: {fault:?}"))
 }
 
-/// The local times after `after`, up to `count` of them, by the clocks of `zone`.
+/// Returns up to `count` local times after `after`, by the clocks of `zone`.
 fn times(expression: &str, zone: &str, dst: Dst, after: &str, count: usize) -> Vec<String> {
     let (cron, zone) = (cron(expression), Zone::get(zone).unwrap());
     let next = |time: &Timestamp| cron.next_after(*time, &zone, dst);

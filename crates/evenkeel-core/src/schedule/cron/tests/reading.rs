@@ -1,4 +1,4 @@
-//! What is read, and what is refused with which words.
+//! Accepted expressions, and the messages of refused ones.
 
 use super::{cron, times};
 use crate::schedule::{Cron, Dst};
@@ -14,13 +14,12 @@ fn refused(expression: &str, position: usize, message: &str) {
     assert_eq!((fault.position, fault.message.as_str()), (position, message), "{expression}");
 }
 
-/// Both name the same times.
 fn same(one: &str, other: &str) {
     assert_eq!(cron(one).pattern, cron(other).pattern, "{one} and {other}");
 }
 
 #[test]
-fn the_forms_of_a_field_mean_what_they_say() {
+fn field_forms_have_their_documented_meaning() {
     let new_year = "2026-01-01T00:00:00Z";
     utc("30 9 * * *", new_year, &["2026-01-01T09:30:00", "2026-01-02T09:30:00"]);
     utc("*/20 8-9 * * *", new_year, &["2026-01-01T08:00:00", "2026-01-01T08:20:00"]);
@@ -88,7 +87,7 @@ fn both_fields_of_days_must_match_if_one_begins_with_a_star() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_place() {
+fn error_names_its_position() {
     refused(
         "*/90 * * * *",
         2,
@@ -131,7 +130,7 @@ fn what_is_wrong_is_said_with_its_place() {
 }
 
 #[test]
-fn the_wrong_number_of_fields_is_refused() {
+fn wrong_number_of_fields_is_refused() {
     for (expression, position, count) in [("0 9 * *", 7, 4), ("0 0 9 * * * 2026", 12, 7)] {
         refused(
             expression,
@@ -168,7 +167,7 @@ fn days_that_never_come_are_refused() {
     ] {
         assert_eq!(Cron::parse(expression).expect_err(expression).position, 4, "{expression}");
     }
-    // These do come.
+    // These days do come.
     for expression in ["0 0 29 2 *", "0 0 31 4 1", "0 0 * 2 MON#5", "0 0 29 2 */6", "0 0 H H *"] {
         cron(expression);
     }

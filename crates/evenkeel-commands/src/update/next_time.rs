@@ -1,4 +1,4 @@
-//! Which next time a job gets when it is changed.
+//! Decides how a change affects the next time of a job.
 
 use evenkeel_core::blackout::Blackouts;
 use evenkeel_core::next_time::{ScheduleState, next_after_change};
@@ -9,36 +9,35 @@ use evenkeel_store::{Job, JobState};
 use crate::Fault;
 use crate::jobs::no_time_left;
 
-/// What a change of its definition does to the next time of a job.
+/// How a change affects the next time of a job.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum Moves {
-    /// It keeps its rhythm, which only other times end.
-    Stays,
-    /// Who resumes it places it, and then must know that its times are others.
+pub(super) enum NextTimeChange {
+    /// The next time stays.
+    Keep,
+    /// The times differ, so the next time is chosen when the job is resumed.
     WhenResumed,
-    /// It gets another one, at least if it has one left.
+    /// A new next time is chosen now, if there is one.
     Now,
 }
 
-/// What a change of its definition does to the next time of a job.
-pub(super) fn moves(job: &Job, new: &Definition) -> Moves {
+pub(super) fn next_time_change(job: &Job, new: &Definition) -> NextTimeChange {
     let old = &job.definition;
-    let other_times = when(&old.schedule) != when(&new.schedule);
+    let other_times = times_only(&old.schedule) != times_only(&new.schedule);
     if job.state != JobState::Active {
-        return if other_times { Moves::WhenResumed } else { Moves::Stays };
+        return if other_times { NextTimeChange::WhenResumed } else { NextTimeChange::Keep };
     }
     let by_clocks = matches!(new.schedule, Schedule::Cron(_) | Schedule::Calendar(_));
     let other_clocks = by_clocks && (old.timezone != new.timezone || old.dst != new.dst);
-    let other_bounds = old.bounds != new.bounds && !stays(job, new);
-    if other_times || other_clocks || other_bounds || leaves_preferred(job, new) {
-        Moves::Now
+    let other_bounds = old.bounds != new.bounds && !is_within_bounds(job, new);
+    if other_times || other_clocks || other_bounds || is_outside_preferred(job, new) {
+        NextTimeChange::Now
     } else {
-        Moves::Stays
+        NextTimeChange::Keep
     }
 }
 
-/// Is it to run in other hours than before, and its next time does not?
-fn leaves_preferred(job: &Job, new: &Definition) -> bool {
+/// True if the preferred hours changed and the next time is outside of them.
+fn is_outside_preferred(job: &Job, new: &Definition) -> bool {
     let Some(window) = new.prefer_window else { return false };
     let old = &job.definition;
     let is_other = old.prefer_window != Some(window) || old.timezone != new.timezone;
@@ -46,9 +45,8 @@ fn leaves_preferred(job: &Job, new: &Definition) -> bool {
     is_other && job.next_at.is_some_and(|next| !preferred.is_in_blackout(next))
 }
 
-/// The next time that a change of its definition brings a job that [`moves`], at `now`; `choose`
-/// says which time after a moment it is.
-pub(crate) fn placed(
+/// Returns the next time of a changed job at `now`. `choose` returns the first time after a moment.
+pub(crate) fn new_next_time(
     job: &Job,
     new: &Definition,
     now: Timestamp,
@@ -62,7 +60,6 @@ pub(crate) fn placed(
     Ok(next_at)
 }
 
-/// What has become of a job so far.
 fn so_far(job: &Job) -> ScheduleState {
     ScheduleState {
         fired: job.fired,
@@ -73,8 +70,8 @@ fn so_far(job: &Job) -> ScheduleState {
     }
 }
 
-/// A schedule without what says how long its runs may take.
-fn when(schedule: &Schedule) -> Schedule {
+/// Returns a schedule without its tolerance.
+fn times_only(schedule: &Schedule) -> Schedule {
     match schedule {
         Schedule::Once(once) => Schedule::Once(Once { tolerance: None, ..*once }),
         Schedule::Interval(every) => Schedule::Interval(every.with_tolerance(None)),
@@ -86,14 +83,14 @@ fn when(schedule: &Schedule) -> Schedule {
     }
 }
 
-/// Is its next time within the new bounds, too?
-fn stays(job: &Job, new: &Definition) -> bool {
+/// True if the next time is within the new bounds.
+fn is_within_bounds(job: &Job, new: &Definition) -> bool {
     let bounds = new.bounds;
     job.next_at.is_some_and(|next| {
         bounds.start_at.is_none_or(|start| start <= next)
             && bounds.end_at.is_none_or(|end| next <= end)
             && bounds.max_runs.is_none_or(|most| job.fired < most)
-            // An earlier start may let it start earlier.
+            // An earlier start may allow an earlier next time.
             && bounds.start_at >= job.definition.bounds.start_at
     })
 }

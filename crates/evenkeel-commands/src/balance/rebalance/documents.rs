@@ -1,4 +1,4 @@
-//! The documents that ask for a rebalance.
+//! Reads the documents of previews, rebalances and undos.
 
 use evenkeel_core::balance::Wanted;
 use evenkeel_store::JobFilter;
@@ -9,39 +9,35 @@ use crate::Fault;
 use crate::fault::{Faults, shown};
 use crate::read::{Fields, read_filter_document};
 
-/// More moves than this in one rebalance nobody has jobs for.
-const MOVES_ASKED_MAX: u64 = 1_000_000_000;
+/// The largest `max_moves`.
+const MAX_MOVES_LIMIT: u64 = 1_000_000_000;
 
-/// What a rebalance is to do.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct PlanOptions {
-    /// Only jobs that pass this may move; all may if there is none.
+    /// Only jobs that match may move; `None` allows all jobs.
     pub filter: Option<JobFilter>,
-    /// The same, as it was written.
+    /// The filter as it was written.
     pub filter_document: Option<Value>,
-    /// What it is to reach.
     pub wanted: Wanted,
 }
 
-/// What is acted on.
+/// The plan that a rebalance runs.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Subject {
-    /// A plan that was shown.
+pub enum PlanSource {
+    /// A saved plan.
     Plan(Uuid),
-    /// A plan that is made for it.
+    /// A new plan with these options.
     Fresh(Box<PlanOptions>),
 }
 
-/// A rebalance that is asked for.
 #[derive(Clone, PartialEq, Debug)]
-pub struct RebalanceOrder {
-    /// Which.
-    pub subject: Subject,
-    /// The answer is to wait for its end.
+pub struct RebalanceRequest {
+    pub source: PlanSource,
+    /// True: the request returns when the rebalance has ended.
     pub wait: bool,
 }
 
-/// Reads what a preview is asked for; nothing means everything.
+/// Reads the options of a preview. An absent document means the defaults.
 pub fn read_plan_options(document: Option<&Value>) -> Result<PlanOptions, Vec<Fault>> {
     let none = Map::new();
     let mut fields = Fields::new(object(document, &none)?, "", Faults::default());
@@ -49,30 +45,30 @@ pub fn read_plan_options(document: Option<&Value>) -> Result<PlanOptions, Vec<Fa
     fields.finish(|_| None).or(Some(options))
 }
 
-/// Reads what a rebalance is asked for; nothing means everything.
-pub fn read_rebalance(document: Option<&Value>) -> Result<RebalanceOrder, Vec<Fault>> {
+/// Reads a request to rebalance. An absent document means a new plan with the defaults.
+pub fn read_rebalance(document: Option<&Value>) -> Result<RebalanceRequest, Vec<Fault>> {
     let none = Map::new();
     let mut fields = Fields::new(object(document, &none)?, "", Faults::default());
     let wait = fields.flag("wait").unwrap_or(true);
     let plan = fields.text("plan_id").map(str::parse::<Uuid>);
     let has_plan = fields.value("plan_id").is_some();
     if matches!(plan, Some(Err(_))) {
-        fields.fault("plan_id", "is not the id of a plan; a preview answers with one");
+        fields.fault("plan_id", "is not the id of a plan; send the id that a preview returned");
     }
     for name in ["filter", "max_moves", "target_score"] {
         if has_plan && fields.value(name).is_some() {
-            fields.fault(name, "goes with no plan_id: the plan says what is done; leave one out");
+            fields.fault(name, "and plan_id exclude each other: the plan has its own options; leave one of them out");
         }
     }
     let options = options(&mut fields);
-    let subject = match plan {
-        Some(plan) => plan.ok().map(Subject::Plan),
-        None => Some(Subject::Fresh(Box::new(options))),
+    let source = match plan {
+        Some(plan) => plan.ok().map(PlanSource::Plan),
+        None => Some(PlanSource::Fresh(Box::new(options))),
     };
-    fields.finish(|_| None).or(subject.map(|subject| RebalanceOrder { subject, wait }))
+    fields.finish(|_| None).or(source.map(|source| RebalanceRequest { source, wait }))
 }
 
-/// Reads whether an undo is waited for.
+/// Reads whether the request waits for the end of the undo.
 pub fn read_undo(document: Option<&Value>) -> Result<bool, Vec<Fault>> {
     let none = Map::new();
     let mut fields = Fields::new(object(document, &none)?, "", Faults::default());
@@ -88,14 +84,14 @@ fn object<'a>(
         None | Some(Value::Null) => Ok(none),
         Some(Value::Object(object)) => Ok(object),
         Some(other) => {
-            let message = format!("send an object, or nothing at all, not {}", shown(other));
+            let message = format!("send an object or no body, not {}", shown(other));
             Err(vec![Fault::new("", message)])
         }
     }
 }
 
 fn options(fields: &mut Fields<'_>) -> PlanOptions {
-    let max_moves = fields.number("max_moves", 1..=MOVES_ASKED_MAX);
+    let max_moves = fields.number("max_moves", 1..=MAX_MOVES_LIMIT);
     let target_score = fields.fraction("target_score");
     let document = fields.value("filter");
     let filter = document.and_then(|filter| read_filter_document(fields, filter));
@@ -113,17 +109,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_means_everything() {
+    fn absent_documents_mean_the_defaults() {
         for document in [None, Some(json!(null)), Some(json!({}))] {
-            let order = read_rebalance(document.as_ref()).unwrap();
-            assert_eq!(order.subject, Subject::Fresh(Box::default()));
-            assert!(order.wait);
+            let request = read_rebalance(document.as_ref()).unwrap();
+            assert_eq!(request.source, PlanSource::Fresh(Box::default()));
+            assert!(request.wait);
             assert_eq!(read_plan_options(document.as_ref()).unwrap(), PlanOptions::default());
         }
     }
 
     #[test]
-    fn every_option_is_read() {
+    fn documents_with_every_option_are_read() {
         let document =
             json!({"filter": {"name_prefix": "news"}, "max_moves": 9, "target_score": 0.9});
         let options = read_plan_options(Some(&document)).unwrap();
@@ -131,15 +127,15 @@ mod tests {
         assert_eq!(options.filter_document, Some(json!({"name_prefix": "news"})));
         assert_eq!(options.wanted, Wanted { max_moves: Some(9), target_score: Some(0.9) });
         let id = "0190163d-8694-739b-aea5-966c26f8ad91";
-        let order = read_rebalance(Some(&json!({"plan_id": id, "wait": false}))).unwrap();
+        let request = read_rebalance(Some(&json!({"plan_id": id, "wait": false}))).unwrap();
         assert_eq!(
-            order,
-            RebalanceOrder { subject: Subject::Plan(id.parse().unwrap()), wait: false }
+            request,
+            RebalanceRequest { source: PlanSource::Plan(id.parse().unwrap()), wait: false }
         );
     }
 
     #[test]
-    fn what_is_wrong_is_refused_by_name() {
+    fn wrong_fields_are_refused_by_name() {
         let id = "0190163d-8694-739b-aea5-966c26f8ad91";
         for (document, field) in [
             (json!([]), ""),

@@ -1,4 +1,4 @@
-//! `H`, skew, and what is stored.
+//! `H`, skew, and the stored form.
 
 use std::collections::BTreeSet;
 
@@ -14,8 +14,8 @@ fn stored(cron: &Cron) -> serde_json::Value {
 }
 
 fn resolved(expression: &str, seed: u64) -> String {
-    let settled = cron(expression).settled(seed, true);
-    stored(&settled)["resolved"].as_str().unwrap_or_else(|| panic!("{expression}")).to_owned()
+    let resolved = cron(expression).resolved(seed, true);
+    stored(&resolved)["resolved"].as_str().unwrap_or_else(|| panic!("{expression}")).to_owned()
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn jobs_of_one_expression_spread_over_its_range() {
 }
 
 #[test]
-fn a_hash_with_a_step_begins_within_its_first_step() {
+fn hash_with_a_step_begins_within_its_first_step() {
     for seed in 0..200 {
         let text = resolved("H/15 H(8-17)/3 H/7 * *", seed);
         let fields: Vec<_> = text.split(' ').collect();
@@ -43,7 +43,7 @@ fn a_hash_with_a_step_begins_within_its_first_step() {
         assert_eq!(rest, "17/3");
         assert!(fields[2].ends_with("-28/7"));
     }
-    let four = cron("H/15 H * * *").settled(9, true);
+    let four = cron("H/15 H * * *").resolved(9, true);
     let day = at("2026-01-01T00:00:00Z")..at("2026-01-02T00:00:00Z");
     assert_eq!(four.count(day.start, day.end, &Zone::utc(), Dst::default()), 4);
 }
@@ -64,29 +64,29 @@ fn misuse_of_a_hash_is_refused() {
 }
 
 #[test]
-fn an_expression_without_a_job_has_the_numbers_of_seed_0() {
-    let (bare, settled) = (cron("H H * * *"), cron("H H * * *").settled(0, true));
+fn unresolved_expression_has_the_numbers_of_seed_0() {
+    let (bare, resolved) = (cron("H H * * *"), cron("H H * * *").resolved(0, true));
     let next = |cron: &Cron| cron.next_after(Timestamp::MIN, &Zone::utc(), Dst::default());
-    assert_eq!(next(&bare), next(&settled));
-    assert_eq!(settled.expression(), "H H * * *");
-    assert_ne!(next(&settled), next(&settled.clone().settled(1, true)));
-    assert_eq!(settled.clone().settled(1, true).settled(0, true), settled);
+    assert_eq!(next(&bare), next(&resolved));
+    assert_eq!(resolved.expression(), "H H * * *");
+    assert_ne!(next(&resolved), next(&resolved.clone().resolved(1, true)));
+    assert_eq!(resolved.clone().resolved(1, true).resolved(0, true), resolved);
 }
 
 #[test]
 fn equal_schedules_of_different_jobs_stay_equal() {
-    assert_eq!(cron("0 9 * * *").settled(1, true), cron("0 9 * * *").settled(2, true));
+    assert_eq!(cron("0 9 * * *").resolved(1, true), cron("0 9 * * *").resolved(2, true));
 }
 
 #[test]
-fn it_is_stored_as_it_was_written_with_what_was_drawn() {
+fn stored_form_has_the_expression_and_the_drawn_numbers() {
     assert_eq!(stored(&cron("0 9 * * *")), serde_json::json!({"expression": "0 9 * * *"}));
-    let settled = cron("H 9 * * *").settled(7, false);
-    let json = stored(&settled);
+    let of_job = cron("H 9 * * *").resolved(7, false);
+    let json = stored(&of_job);
     assert_eq!(json["expression"], "H 9 * * *");
     assert_eq!(json["resolved"], resolved("H 9 * * *", 7));
     assert!(json["skew_secs"].as_u64().unwrap() < 60);
-    assert_eq!(serde_json::from_value::<Cron>(json).unwrap(), settled);
+    assert_eq!(serde_json::from_value::<Cron>(json).unwrap(), of_job);
     for wrong in [
         serde_json::json!({"expression": "0 25 * * *"}),
         serde_json::json!({"expression": "H 9 * * *", "resolved": "61 9 * * *"}),
@@ -97,7 +97,7 @@ fn it_is_stored_as_it_was_written_with_what_was_drawn() {
 }
 
 #[test]
-fn it_is_small() {
+fn cron_type_is_small() {
     assert!(size_of::<Cron>() <= 104, "{}", size_of::<Cron>());
 }
 
@@ -106,7 +106,7 @@ proptest! {
     fn skew_moves_every_time_and_nothing_else(seed: u64, micros in 0_i64..4_000_000_000_000_000) {
         let (after, zone, dst) = (Timestamp::from_micros(micros), Zone::utc(), Dst::default());
         let exact = cron("*/7 3 * * *");
-        let skewed = exact.clone().settled(seed, false);
+        let skewed = exact.clone().resolved(seed, false);
         let skew = stored(&skewed)["skew_secs"].as_u64().unwrap_or(0);
         let skew = Span::from_secs(skew);
         let next = exact.next_after(after, &zone, dst).unwrap();
@@ -119,7 +119,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_the_parser_fall_over(text in "[-0-9*/,?LWH#()@A-Za-zä ]{0,30}") {
+    fn parser_never_panics(text in "[-0-9*/,?LWH#()@A-Za-zä ]{0,30}") {
         if let Err(fault) = Cron::parse(&text) {
             prop_assert!(fault.position <= text.chars().count());
             prop_assert!(!fault.message.is_empty());
@@ -127,7 +127,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_drawn_can_always_be_read(
+    fn resolved_expression_always_reads_back(
         seed: u64,
         fields in prop::array::uniform5(prop::sample::select(vec![
             "H", "*", "H/2", "H(1-5)", "H(2-6)/3", "1,H(3-5)", "3", "2-4", "*/2", "h/6",
@@ -135,10 +135,10 @@ proptest! {
     ) {
         let expression = fields.join(" ");
         if let Ok(cron) = Cron::parse(&expression) {
-            let settled = cron.settled(seed, false);
-            let read: Cron = serde_json::from_value(stored(&settled)).unwrap();
-            prop_assert_eq!(&read, &settled);
-            let resolved = stored(&settled)["resolved"].as_str().map(str::to_owned);
+            let resolved = cron.resolved(seed, false);
+            let read: Cron = serde_json::from_value(stored(&resolved)).unwrap();
+            prop_assert_eq!(&read, &resolved);
+            let resolved = stored(&resolved)["resolved"].as_str().map(str::to_owned);
             prop_assert_eq!(resolved.is_some(), expression.contains(['H', 'h']));
             prop_assert!(!resolved.is_some_and(|text| text.contains(['H', 'h'])));
         }

@@ -1,4 +1,4 @@
-//! Making plans.
+//! Plans a rebalance and saves the plan.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,50 +15,51 @@ use evenkeel_store::{
 use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
-use super::super::{Balancing, apart};
+use super::super::{Balancing, blocking};
 use super::{
-    LISTED_MAX, MoveShown, Outlook, PlanOptions, Previewed, Shape, SkippedJob, plan_expires_at,
+    LISTED_MAX, ListedMove, PlanOptions, PlanPreview, PlanSummary, Shape, SkippedJob,
+    plan_expires_at,
 };
 use crate::CommandError;
 
-/// LoadProfiles that are read at once.
-const RHYTHMS_STEP: u32 = 5_000;
-/// Jobs whose places are read at once.
+/// Load profiles per store request.
+const PROFILES_STEP: u32 = 5_000;
+/// Placements per store request.
 const PLACEMENTS_STEP: u32 = 10_000;
-/// Jobs that pass a filter and are read at once.
+/// Filtered jobs per store request.
 const FILTER_STEP: u32 = 500;
-/// What gains most is moved first, unless there is more than this: neighbours in the store, moved
-/// together, are written together.
+/// Up to this number of moves, those with the largest gain are made first. Beyond it, moves are
+/// made in job order, because the store writes neighbouring jobs faster.
 const BY_GAIN_MAX: usize = 50_000;
 
 impl Balancing {
-    /// Plans a rebalance and keeps the plan, so that it can be acted on as it was shown.
+    /// Plans a rebalance and saves the plan, so that exactly this plan can be run later.
     pub async fn preview(
         &self,
         scope: &Scope,
         options: &PlanOptions,
         by: &str,
-    ) -> Result<Previewed, CommandError> {
-        let turn = self.turn().await?;
-        // What is decided is about the time after the wait.
+    ) -> Result<PlanPreview, CommandError> {
+        let permit = self.planning_permit().await?;
+        // The plan starts from the time after the wait.
         let now = self.balance.store.now().await?;
-        let plan = self.draft(scope, options, turn, now).await?;
-        let (rebalance, outlook) = self.keep_plan(scope, options, &plan, by, now).await?;
+        let plan = self.plan(scope, options, permit, now).await?;
+        let (rebalance, summary) = self.save_plan(scope, options, &plan, by, now).await?;
         let first: Vec<Move> = plan.moves.iter().take(LISTED_MAX).copied().collect();
         let mut moves = self.shown(&first, |_| None).await?;
         self.add_names(scope, &mut moves).await?;
-        Ok(Previewed { expires_at: plan_expires_at(&rebalance), rebalance, outlook, moves })
+        Ok(PlanPreview { expires_at: plan_expires_at(&rebalance), rebalance, summary, moves })
     }
 
-    /// Plans a rebalance, for whoever has the turn.
-    pub(in super::super) async fn draft(
+    /// Plans a rebalance while holding `permit`.
+    pub(in super::super) async fn plan(
         &self,
         scope: &Scope,
         options: &PlanOptions,
-        turn: OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
         now: Timestamp,
     ) -> Result<Plan, CommandError> {
-        // Read now, not what is known: it must fit the places of the jobs.
+        // Not from the cache: the profiles must match the placements of the jobs.
         let counts = self.tenant_load_profiles(scope).await?;
         let jobs = match &options.filter {
             None => self.all_placements(scope).await?,
@@ -66,16 +67,16 @@ impl Balancing {
         };
         let all = self.balance.all_loads(now).await?;
         let (settings, wanted) = (*self.balance.settings(), options.wanted);
-        apart(move || {
-            let _turn = turn;
-            let (own, rhythms) = count(Horizon::new(&settings, now), &counts);
-            plan(&settings, &jobs, &rhythms, &own, &all, wanted, now)
+        blocking(move || {
+            let _permit = permit;
+            let (own, profiles) = count(Horizon::new(&settings, now), &counts);
+            plan(&settings, &jobs, &profiles, &own, &all, wanted, now)
         })
         .await
     }
 
-    /// The scope's load as it is now, not as it is known: people compare what they see with what
-    /// they did a moment ago.
+    /// Returns the scope's load from the store rather than the cache, so that clients see the
+    /// effect of their last change.
     pub(in super::super) async fn own_loads(
         &self,
         scope: &Scope,
@@ -83,38 +84,36 @@ impl Balancing {
     ) -> Result<Loads, CommandError> {
         let counts = self.tenant_load_profiles(scope).await?;
         let horizon = Horizon::new(self.balance.settings(), now);
-        // There may be many rhythms.
-        apart(move || count(horizon, &counts).0).await
+        blocking(move || count(horizon, &counts).0).await
     }
 
-    /// Waits until nobody else makes a plan.
-    pub(super) async fn turn(&self) -> Result<OwnedSemaphorePermit, CommandError> {
+    /// Waits until no other plan is being made.
+    pub(super) async fn planning_permit(&self) -> Result<OwnedSemaphorePermit, CommandError> {
         Arc::clone(&self.planning).acquire_owned().await.map_err(|closed| {
-            // Nobody ever closes it.
+            // The semaphore is never closed.
             CommandError::Store(StoreError::Refused(closed.into()))
         })
     }
 
-    /// The turn to make a plan, if nobody else does.
-    pub(in super::super) fn turn_at_once(&self) -> Option<OwnedSemaphorePermit> {
+    /// Returns a permit if no other plan is being made.
+    pub(in super::super) fn try_planning_permit(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.planning).try_acquire_owned().ok()
     }
 
-    /// Keeps a plan of the scope.
-    pub(super) async fn keep_plan(
+    pub(super) async fn save_plan(
         &self,
         scope: &Scope,
         options: &PlanOptions,
         plan: &Plan,
         by: &str,
         now: Timestamp,
-    ) -> Result<(Rebalance, Outlook), CommandError> {
+    ) -> Result<(Rebalance, PlanSummary), CommandError> {
         let listed: Vec<_> = plan.skipped.iter().take(LISTED_MAX).collect();
         let ids = self.ids(listed.iter().map(|(job, _)| *job)).await?;
         let skipped = listed.iter().zip(ids).filter_map(|((_, reason), job)| {
             Some(SkippedJob { job: job?, reason: reason.as_str().into() })
         });
-        let outlook = Outlook {
+        let summary = PlanSummary {
             max_moves: options.wanted.max_moves,
             target_score: options.wanted.target_score,
             filter: options.filter_document.clone(),
@@ -129,25 +128,25 @@ impl Balancing {
         };
         let skipped = plan.skipped.len() as u64;
         let rebalance =
-            self.keep_moves(scope, &plan.moves, skipped, &outlook, None, by, now).await?;
-        Ok((rebalance, outlook))
+            self.save_moves(scope, &plan.moves, skipped, &summary, None, by, now).await?;
+        Ok((rebalance, summary))
     }
 
-    /// Keeps moves under a new id.
-    #[expect(clippy::too_many_arguments, reason = "each is a field of what is kept")]
-    pub(super) async fn keep_moves(
+    /// Saves moves under a new id.
+    #[expect(clippy::too_many_arguments, reason = "each is a field of the stored rebalance")]
+    pub(super) async fn save_moves(
         &self,
         scope: &Scope,
         moves: &[Move],
         skipped: u64,
-        outlook: &Outlook,
+        summary: &PlanSummary,
         undoes: Option<Uuid>,
         by: &str,
         now: Timestamp,
     ) -> Result<Rebalance, CommandError> {
-        let moves = as_they_are_made(moves);
+        let moves = execution_order(moves);
         let parts: Vec<Vec<u8>> = moves.chunks(MOVES_MAX).map(encode_moves).collect();
-        let summary = serde_json::to_string(outlook)
+        let summary = serde_json::to_string(summary)
             .map_err(|error| StoreError::corrupt("a plan", "summary", error))?;
         let rebalance = Rebalance {
             id: JobId::new(now, self.chance.ten_bytes()).0,
@@ -170,15 +169,15 @@ impl Balancing {
         Ok(rebalance)
     }
 
-    /// The rhythms of the scope's jobs.
+    /// Returns the load profiles of the scope's jobs.
     pub(super) async fn tenant_load_profiles(
         &self,
         scope: &Scope,
     ) -> Result<Vec<LoadProfileCount>, CommandError> {
         let (mut all, mut after) = (Vec::new(), None);
         loop {
-            let page = self.balance.store.tenant_load_profiles(scope, after, RHYTHMS_STEP).await?;
-            let is_last = page.len() < RHYTHMS_STEP as usize;
+            let page = self.balance.store.tenant_load_profiles(scope, after, PROFILES_STEP).await?;
+            let is_last = page.len() < PROFILES_STEP as usize;
             after = page.last().map(|count| count.key);
             all.extend(page);
             if is_last {
@@ -226,26 +225,26 @@ impl Balancing {
         Ok(placements)
     }
 
-    /// Moves as they are shown: `made` says what became of each, by its place.
+    /// Returns moves with public ids. `made` tells for each index whether the move was made.
     pub(super) async fn shown(
         &self,
         moves: &[Move],
         made: impl Fn(usize) -> Option<bool>,
-    ) -> Result<Vec<MoveShown>, CommandError> {
-        let ids = self.ids(moves.iter().map(|one| one.job)).await?;
-        let shown = moves.iter().zip(ids).enumerate().filter_map(|(place, (one, job))| {
-            Some(MoveShown {
+    ) -> Result<Vec<ListedMove>, CommandError> {
+        let ids = self.ids(moves.iter().map(|step| step.job)).await?;
+        let shown = moves.iter().zip(ids).enumerate().filter_map(|(place, (step, job))| {
+            Some(ListedMove {
                 job: job?,
                 name: None,
-                old_at: one.old_at,
-                new_at: one.new_at,
+                old_at: step.old_at,
+                new_at: step.new_at,
                 made: made(place),
             })
         });
         Ok(shown.collect())
     }
 
-    /// The public ids of jobs that are known to be the scope's.
+    /// Returns the public ids of jobs of the scope.
     pub(super) async fn ids(
         &self,
         jobs: impl Iterator<Item = JobNo>,
@@ -258,47 +257,46 @@ impl Balancing {
         Ok(titles.into_iter().map(|title| Some(title?.id)).collect())
     }
 
-    async fn add_names(&self, scope: &Scope, moves: &mut [MoveShown]) -> Result<(), CommandError> {
-        let ids: Vec<JobId> = moves.iter().map(|one| one.job).collect();
+    async fn add_names(&self, scope: &Scope, moves: &mut [ListedMove]) -> Result<(), CommandError> {
+        let ids: Vec<JobId> = moves.iter().map(|step| step.job).collect();
         let mut names = HashMap::new();
         for ids in ids.chunks(COMMANDS_MAX) {
             let jobs = self.balance.store.get_jobs(scope, ids).await?;
             names.extend(jobs.into_iter().map(|job| (job.id, job.about.name)));
         }
-        for one in moves {
-            one.name = names.remove(&one.job).flatten();
+        for step in moves {
+            step.name = names.remove(&step.job).flatten();
         }
         Ok(())
     }
 }
 
-/// The load of rhythms, and the rhythms by their keys. One that a newer version wrote counts for
-/// nothing, and its jobs are not moved.
+/// Returns the load of the profiles, and the profiles by key. A profile that a newer version wrote
+/// is skipped, so its jobs are not moved.
 pub(super) fn count(
     horizon: Horizon,
     counts: &[LoadProfileCount],
 ) -> (Loads, HashMap<LoadProfileKey, LoadProfile>) {
     let mut loads = Loads::new(horizon);
-    let mut rhythms = HashMap::with_capacity(counts.len());
-    for (count, rhythm) in readable(counts) {
-        loads.add(&rhythm, count.jobs, count.cost);
-        rhythms.insert(count.key, rhythm);
+    let mut profiles = HashMap::with_capacity(counts.len());
+    for (count, profile) in readable(counts) {
+        loads.add(&profile, count.jobs, count.cost);
+        profiles.insert(count.key, profile);
     }
-    (loads, rhythms)
+    (loads, profiles)
 }
 
-/// The rhythms that can be read.
 pub(super) fn readable(
     counts: &[LoadProfileCount],
 ) -> impl Iterator<Item = (&LoadProfileCount, LoadProfile)> {
-    counts.iter().filter_map(|count| Some((count, serde_json::from_str(&count.rhythm).ok()?)))
+    counts.iter().filter_map(|count| Some((count, serde_json::from_str(&count.profile).ok()?)))
 }
 
-/// What gains most first, as it was planned; of very many, by job.
-fn as_they_are_made(moves: &[Move]) -> Cow<'_, [Move]> {
+/// Sorts moves as they are made: by gain, or by job if there are very many.
+fn execution_order(moves: &[Move]) -> Cow<'_, [Move]> {
     let mut moves = Cow::Borrowed(moves);
     if moves.len() > BY_GAIN_MAX {
-        moves.to_mut().sort_unstable_by_key(|one| one.job);
+        moves.to_mut().sort_unstable_by_key(|step| step.job);
     }
     moves
 }
@@ -309,16 +307,21 @@ mod tests {
 
     fn planned(count: usize) -> Vec<Move> {
         let at = Timestamp::from_micros(1);
-        let to =
-            |no| Move { job: no, generation: 1, old_at: at, new_at: at, rhythm: LoadProfileKey(1) };
+        let to = |no| Move {
+            job: no,
+            generation: 1,
+            old_at: at,
+            new_at: at,
+            profile: LoadProfileKey(1),
+        };
         (0..count as i64).rev().map(|no| to(JobNo(no))).collect()
     }
 
     #[test]
-    fn only_very_many_moves_leave_the_order_of_their_gain() {
+    fn execution_order_is_by_gain_unless_there_are_very_many_moves() {
         let some = planned(BY_GAIN_MAX);
-        assert_eq!(*as_they_are_made(&some), some[..]);
+        assert_eq!(*execution_order(&some), some[..]);
         let many = planned(BY_GAIN_MAX + 1);
-        assert!(as_they_are_made(&many).is_sorted_by_key(|one| one.job));
+        assert!(execution_order(&many).is_sorted_by_key(|step| step.job));
     }
 }

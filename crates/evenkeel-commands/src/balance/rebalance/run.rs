@@ -1,4 +1,4 @@
-//! Acting on a plan, batch by batch.
+//! Runs a planned rebalance, batch by batch.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -16,15 +16,16 @@ use uuid::Uuid;
 
 use super::super::Balancing;
 use super::{
-    Outlook, RebalanceConflict, SILENT_AFTER, Subject, is_silent, plan_expires_at, state_word,
+    ABANDONED_AFTER, PlanSource, PlanSummary, RebalanceConflict, is_abandoned, plan_expires_at,
+    state_name,
 };
 use crate::CommandError;
 use crate::jobs::announce;
 
-/// How long to wait before a store that does not answer is asked again, in milliseconds. After all
-/// of them, the rebalance is left to whoever finds it.
+/// Delays before the store is tried again, in milliseconds. After the last, the rebalance is left
+/// for another node to continue.
 const PAUSES: [u64; 7] = [100, 250, 500, 1000, 2000, 4000, 8000];
-/// Jobs that were left alone are named in the log up to here.
+/// The number of skipped jobs that are logged one by one.
 const LOGGED_MAX: usize = 20;
 
 const REBALANCES: &str = "scheduler_rebalance_total";
@@ -32,16 +33,15 @@ const PLACEMENTS: &str = "scheduler_placements_total";
 const MOVED: &str = "scheduler_rebalance_jobs_moved";
 const SKIPPED: &str = "scheduler_rebalance_jobs_skipped";
 
-/// A rebalance that goes on, whether or not somebody waits for it.
+/// A rebalance that runs in a task of its own.
 #[derive(Debug)]
-pub struct Running {
-    /// Which.
+pub struct RunningRebalance {
     pub id: Uuid,
     task: JoinHandle<Result<(), StoreError>>,
 }
 
-impl Running {
-    /// Waits for its end, but no longer than this; says whether it has come.
+impl RunningRebalance {
+    /// Waits for the end of the rebalance, at most `limit`. Returns true if it has ended.
     pub async fn wait(self, limit: Duration) -> Result<bool, CommandError> {
         match tokio::time::timeout(limit, self.task).await {
             Err(_) => Ok(false),
@@ -52,37 +52,38 @@ impl Running {
 }
 
 impl Balancing {
-    /// Begins a rebalance, or goes on with one that was stopped or left alone.
+    /// Starts a rebalance, or continues one that was stopped or abandoned.
     pub async fn begin(
         &self,
         scope: &Scope,
-        subject: &Subject,
+        source: &PlanSource,
         by: &str,
-    ) -> Result<Running, CommandError> {
+    ) -> Result<RunningRebalance, CommandError> {
         let store = &self.balance.store;
-        match subject {
-            Subject::Plan(id) => {
+        match source {
+            PlanSource::Plan(id) => {
                 let now = store.now().await?;
-                let rebalance = self.plan_to_act_on(scope, *id, now).await?;
+                let rebalance = self.find_plan(scope, *id, now).await?;
                 let checked = self.check(scope, &rebalance, now).await?;
-                // Whoever began it has been told; now it is about what is left.
+                // The changes were reported when the rebalance began. Now its remaining moves
+                // count.
                 if !has_begun(&rebalance) {
                     self.refuse_changes(&checked).await?;
                 }
-                self.start(scope, &rebalance, checked.rhythms, now).await
+                self.start(scope, &rebalance, checked.profiles, now).await
             }
-            Subject::Fresh(options) => {
-                let turn = self.turn().await?;
+            PlanSource::Fresh(options) => {
+                let permit = self.planning_permit().await?;
                 let now = store.now().await?;
-                let plan = self.draft(scope, options, turn, now).await?;
-                let (rebalance, _) = self.keep_plan(scope, options, &plan, by, now).await?;
-                self.start(scope, &rebalance, plan.rhythms, now).await
+                let plan = self.plan(scope, options, permit, now).await?;
+                let (rebalance, _) = self.save_plan(scope, options, &plan, by, now).await?;
+                self.start(scope, &rebalance, plan.profiles, now).await
             }
         }
     }
 
-    /// The plan, if it may be acted on.
-    async fn plan_to_act_on(
+    /// Returns the plan if it can be run.
+    async fn find_plan(
         &self,
         scope: &Scope,
         id: Uuid,
@@ -97,7 +98,7 @@ impl Balancing {
         }
         match rebalance.state {
             RebalanceState::Done => refuse("its moves were made; make a new preview"),
-            RebalanceState::Running if is_silent(&rebalance, now) => Ok(rebalance),
+            RebalanceState::Running if is_abandoned(&rebalance, now) => Ok(rebalance),
             RebalanceState::Running => {
                 Err(CommandError::Rebalance(RebalanceConflict::UnderWay { id }))
             }
@@ -112,38 +113,37 @@ impl Balancing {
         }
     }
 
-    /// Lets a rebalance go on in a task of its own.
+    /// Runs a rebalance in a task of its own.
     pub(super) async fn start(
         &self,
         scope: &Scope,
         rebalance: &Rebalance,
-        rhythms: HashMap<LoadProfileKey, String>,
+        profiles: HashMap<LoadProfileKey, String>,
         now: Timestamp,
-    ) -> Result<Running, CommandError> {
+    ) -> Result<RunningRebalance, CommandError> {
         let id = rebalance.id;
-        let silent_before = now.saturating_sub(SILENT_AFTER);
+        let silent_before = now.saturating_sub(ABANDONED_AFTER);
         let store = &self.balance.store;
         let begun = store.begin_rebalance(scope, id, silent_before, Now::Database).await?;
         let begun = match begun.ok_or(CommandError::NotFound)? {
             BeganRebalance::Now(begun) => begun,
             BeganRebalance::Other(other) => {
-                return Err(CommandError::Rebalance(in_the_way(id, &other)));
+                return Err(CommandError::Rebalance(why_blocked(id, &other)));
             }
         };
         let mover = Mover {
             balancing: self.clone(),
             scope: *scope,
             id,
-            rhythms,
+            profiles,
             even_live: rebalance.undoes.is_some(),
         };
-        self.tell(scope, EventKind::RebalanceStarted, now, &begun);
+        self.emit(scope, EventKind::RebalanceStarted, now, &begun);
         let task = tokio::spawn(mover.run().in_current_span());
-        Ok(Running { id, task })
+        Ok(RunningRebalance { id, task })
     }
 
-    /// Tells those who listen.
-    fn tell(&self, scope: &Scope, kind: EventKind, at: Timestamp, about: &Rebalance) {
+    fn emit(&self, scope: &Scope, kind: EventKind, at: Timestamp, about: &Rebalance) {
         let events = self.balance.store.events();
         if !events.has_listeners() {
             return;
@@ -152,7 +152,7 @@ impl Balancing {
         if kind == EventKind::RebalanceStarted {
             data["planned_total"] = about.planned.into();
         } else {
-            data["state"] = state_word(about.state).into();
+            data["state"] = state_name(about.state).into();
             data["moved_total"] = about.moved.into();
             data["skipped_total"] = (about.skipped + about.changed).into();
         }
@@ -160,7 +160,7 @@ impl Balancing {
         events.emit([NewEvent { kind, tenant, job, run, at, data: data.to_string() }]);
     }
 
-    /// Stops a rebalance that goes on: batches that are done stay done.
+    /// Stops a running rebalance. Finished batches stay.
     pub async fn stop(&self, scope: &Scope, id: Uuid) -> Result<(), CommandError> {
         let store = &self.balance.store;
         let found = store.get_rebalance(scope, id).await?.ok_or(CommandError::NotFound)?;
@@ -177,19 +177,19 @@ impl Balancing {
     }
 }
 
-/// Has it moved something, or goes on? Then whoever acts on it wants the rest of it, as far as that can
-/// still be had.
+/// True if the rebalance has moved jobs or runs. Continuing it makes the remaining moves that are
+/// still possible.
 fn has_begun(rebalance: &Rebalance) -> bool {
     rebalance.state == RebalanceState::Running || rebalance.parts_done > 0
 }
 
-/// Why a rebalance did not begin, if this is in its way.
-fn in_the_way(id: Uuid, other: &Rebalance) -> RebalanceConflict {
+/// Returns why a rebalance could not begin because of `other`.
+fn why_blocked(id: Uuid, other: &Rebalance) -> RebalanceConflict {
     if other.state == RebalanceState::Running {
         return RebalanceConflict::UnderWay { id: other.id };
     }
     let why = if other.id != id {
-        format!("what it takes back was undone already, by {}", other.id)
+        format!("the rebalance was undone already, by {}", other.id)
     } else if other.undone_by.is_some() {
         "it was undone; make a new preview".into()
     } else {
@@ -198,13 +198,12 @@ fn in_the_way(id: Uuid, other: &Rebalance) -> RebalanceConflict {
     RebalanceConflict::state(other, why)
 }
 
-/// Makes the moves of one rebalance.
 struct Mover {
     balancing: Balancing,
     scope: Scope,
     id: Uuid,
-    /// The rhythms they lead to, as they are stored.
-    rhythms: HashMap<LoadProfileKey, String>,
+    /// The load profiles of the moved jobs, as they are stored.
+    profiles: HashMap<LoadProfileKey, String>,
     even_live: bool,
 }
 
@@ -212,7 +211,7 @@ impl Mover {
     async fn run(self) -> Result<(), StoreError> {
         let mut pauses = PAUSES.iter();
         let ended = loop {
-            let error = match self.go_on().await {
+            let error = match self.make_moves().await {
                 Ok(ended) => break ended,
                 Err(error) => error,
             };
@@ -220,28 +219,27 @@ impl Mover {
             let Some(pause) = pause else {
                 tracing::error!(
                     rebalance.id = %self.id, error = &error as &dyn std::error::Error,
-                    "a rebalance was left in the middle"
+                    "rebalance failed; it can be continued or undone"
                 );
                 return Err(error.after_changes());
             };
-            // Whether the last batch was moved is unknown; going on begins with looking.
+            // The last batch may or may not have been moved. The next try checks that first.
             tracing::warn!(
                 rebalance.id = %self.id, error = &error as &dyn std::error::Error,
-                "a rebalance waits for the store"
+                "store unavailable; the rebalance will be retried"
             );
             tokio::time::sleep(Duration::from_millis(*pause)).await;
         };
         if let Some(ended) = ended {
             let at = ended.ended_at.unwrap_or(ended.created_at);
-            self.balancing.tell(&self.scope, EventKind::RebalanceFinished, at, &ended);
+            self.balancing.emit(&self.scope, EventKind::RebalanceFinished, at, &ended);
             self.log(&ended).await;
         }
         Ok(())
     }
 
-    /// Makes the moves that are left. Answers with the rebalance if this ended it, or found it
-    /// stopped.
-    async fn go_on(&self) -> Result<Option<Rebalance>, StoreError> {
+    /// Makes the remaining moves. Returns the rebalance if it ended here or was stopped.
+    async fn make_moves(&self) -> Result<Option<Rebalance>, StoreError> {
         let store = &self.balancing.balance.store;
         loop {
             let Some(found) = store.get_rebalance(&self.scope, self.id).await? else {
@@ -260,8 +258,8 @@ impl Mover {
         }
     }
 
-    /// Makes moves from the first batch that is not done; says whether all are made. If not, it was
-    /// stopped, or somebody else made some.
+    /// Makes moves from the first unfinished batch on. Returns false if the rebalance was stopped
+    /// or another node made some moves.
     async fn move_from(&self, found: &Rebalance) -> Result<bool, StoreError> {
         let Self { balancing, scope, .. } = self;
         let store = &balancing.balance.store;
@@ -272,44 +270,44 @@ impl Mover {
                 Ok(Vec::new())
             }
         };
-        let tell = |is_moved: bool| async move {
+        let announce_moved = |is_moved: bool| async move {
             if is_moved {
                 announce(&**store, Signal::Jobs).await;
             }
         };
         let mut moves = read(found.parts_done).await?;
         for part in found.parts_done..found.parts {
-            let mut rhythms: Vec<_> = moves
+            let mut profiles: Vec<_> = moves
                 .iter()
-                .filter_map(|one| Some((one.rhythm, self.rhythms.get(&one.rhythm)?.clone())))
+                .filter_map(|step| Some((step.profile, self.profiles.get(&step.profile)?.clone())))
                 .collect();
-            rhythms.sort_unstable();
-            rhythms.dedup();
+            profiles.sort_unstable();
+            profiles.dedup();
             let even_live = self.even_live;
-            let batch = MoveBatch { rebalance: self.id, part, moves, rhythms, even_live };
+            let batch = MoveBatch { rebalance: self.id, part, moves, profiles, even_live };
             let moving = store.move_jobs(scope, batch, Now::Database);
-            // The next batch is read while this one is moved, and schedulers hear of the one before.
+            // Reads the next batch and announces the previous one while this batch is moved.
             let was_moved = part > found.parts_done;
-            let (moved, next, ()) = tokio::join!(moving, read(part + 1), tell(was_moved));
+            let (moved, next, ()) = tokio::join!(moving, read(part + 1), announce_moved(was_moved));
             if moved? == Moved::Stopped {
                 let now = store.get_rebalance(scope, self.id).await?;
-                let goes_on = now.as_ref().is_some_and(|now| {
+                let is_unchanged = now.as_ref().is_some_and(|now| {
                     now.state == RebalanceState::Running && now.parts_done == part
                 });
-                if goes_on {
+                if is_unchanged {
                     let row = format!("rebalance {}", self.id);
                     return Err(StoreError::corrupt(
                         row,
                         "parts_done",
-                        "it neither moves nor stops",
+                        "the rebalance neither moves nor stops",
                     ));
                 }
                 return Ok(false);
             }
-            balancing.balance.outdate();
+            balancing.balance.invalidate();
             moves = next?;
         }
-        tell(true).await;
+        announce_moved(true).await;
         Ok(true)
     }
 
@@ -320,8 +318,8 @@ impl Mover {
         metrics::counter!(PLACEMENTS, "type" => "rebalance").increment(*moved);
         metrics::gauge!(MOVED).set(*moved as f64);
         metrics::gauge!(SKIPPED).set(all_skipped as f64);
-        let Ok(outlook) = Outlook::of(ended) else { return };
-        let named = &outlook.skipped[..outlook.skipped.len().min(LOGGED_MAX)];
+        let Ok(summary) = PlanSummary::of(ended) else { return };
+        let named = &summary.skipped[..summary.skipped.len().min(LOGGED_MAX)];
         for skipped in named {
             tracing::warn!(job_id = %skipped.job, reason = skipped.reason, "job skipped during rebalance");
         }
@@ -337,7 +335,7 @@ impl Mover {
         };
         tracing::info!(
             rebalance.id = %self.id, moved, skipped = all_skipped,
-            old_score = outlook.before.score, new_score = score, "{what}",
+            old_score = summary.before.score, new_score = score, "{what}",
         );
     }
 }
