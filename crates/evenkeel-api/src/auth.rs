@@ -64,7 +64,7 @@ async fn authenticate(
     from: Option<IpAddr>,
 ) -> Result<Caller, Problem> {
     let credential = bearer(headers)?;
-    match app.access.door.identify(credential, from, (app.clock)()).await {
+    match app.access.authenticator.identify(credential, from, (app.clock)()).await {
         Ok((identity, scope)) => Ok(Caller {
             scope,
             tenant: identity.tenant,

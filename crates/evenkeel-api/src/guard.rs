@@ -59,7 +59,7 @@ pub(crate) fn panicked(panic: Box<dyn Any + Send + 'static>) -> Response {
         .or_else(|| panic.downcast_ref::<&str>().copied())
         .unwrap_or("no message");
     tracing::error!(panic.message = message, "a handler panicked; answering 500");
-    Problem::new(ProblemType::Internal, "the log of the server says more").into_response()
+    Problem::internal().into_response()
 }
 
 pub(crate) async fn no_such_path(uri: Uri) -> Problem {

@@ -80,7 +80,7 @@ pub(crate) async fn once(
             error = &panic as &dyn std::error::Error,
             "a handler panicked; answering 500"
         );
-        Problem::new(ProblemType::Internal, "the log of the server says more")
+        Problem::internal()
     })
 }
 

@@ -1,7 +1,17 @@
-//! Evenkeel over HTTP: parse, authorise, call once, render.
+//! The HTTP interface: each handler reads a request, calls one command and renders the answer.
 //!
-//! One file per endpoint. [`router`] is all of it; it can be tested without a socket. Every
-//! refusal is a [`Problem`] of a closed list of types.
+//! - Endpoints: one folder per resource (`jobs`, `executions`, `targets`…), one file per endpoint.
+//!   The doc comments of handlers and views are the descriptions in the OpenAPI document.
+//! - `routes`: all routes and the layers around them. [`router`] can be tested without a socket.
+//! - Layers, from the outside in: `oversight` (request ids, audit log), `observe` (metrics, log),
+//!   `guard` (time limit, safe headers), `auth` and `roles` (caller and role), `memory` (limits the
+//!   memory of bodies), `idempotency` (`Idempotency-Key`).
+//! - Shared by handlers: `params`, `body` and `weight` (input), `page` (lists and cursors), `etag`,
+//!   `streams` (server-sent events), `problem` (every error is a [`Problem`] of a closed list of
+//!   types), `state`.
+//! - `openapi` completes the document that `docs` shows as a page.
+//!
+//! A new endpoint is its file, a line in `routes`, and the refreshed `docs/openapi.json`.
 
 mod admin;
 mod api_keys;
@@ -55,7 +65,7 @@ pub use dead_letters::{
     LetterResultView, RedrivenLettersView, RedrivenView,
 };
 pub use evenkeel_access::{
-    Access, Claims, DEFAULT_TENANT, Door, ISSUER, SECRET_BYTES_MIN, Tenants, TokenError,
+    Access, Authenticator, Claims, DEFAULT_TENANT, ISSUER, SECRET_BYTES_MIN, Tenants, TokenError,
     TokenRefusal, TokenRequest, Tokens, Trust,
 };
 pub use events::EventView;

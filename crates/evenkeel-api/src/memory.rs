@@ -162,7 +162,7 @@ impl Intake {
     pub(crate) fn of(request: &Request) -> Result<Self, Problem> {
         request.extensions().get().cloned().ok_or_else(|| {
             tracing::error!("a route lacks the memory layer; answering 500");
-            Problem::new(ProblemType::Internal, "the log of the server says more")
+            Problem::internal()
         })
     }
 

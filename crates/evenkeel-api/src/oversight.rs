@@ -167,8 +167,8 @@ impl AuditedRequest {
     /// Limits the entries for requests without a credential, so that they cannot fill the log.
     fn is_worth_an_entry(&self, app: &App) -> bool {
         let now = (app.clock)();
-        let verdict = self.from.map(|from| app.access.strangers.failed(from, now));
-        !matches!(verdict, Some(Verdict::Shut(_)))
+        let verdict = self.from.map(|from| app.access.anonymous.failed(from, now));
+        !matches!(verdict, Some(Verdict::Blocked(_)))
     }
 
     /// Counts a refused credential; answers 429 after too many.
@@ -181,8 +181,8 @@ impl AuditedRequest {
                 app.access.audit.record_refusal(self.entry(app, &response, true));
                 return response;
             }
-            Verdict::ShutNow(wait) => (wait, true),
-            Verdict::Shut(wait) => (wait, false),
+            Verdict::BlockedNow(wait) => (wait, true),
+            Verdict::Blocked(wait) => (wait, false),
         };
         metrics::counter!(LIMITED).increment(1);
         let limited = too_many(wait);

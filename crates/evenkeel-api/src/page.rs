@@ -6,7 +6,7 @@ use evenkeel_core::fingerprint::Fingerprint;
 use evenkeel_core::secret::is_name;
 use evenkeel_core::{AttemptId, AttemptKey, NodeNo, RunIds, TenantNo, Timestamp};
 use evenkeel_store::{
-    AuditCursor, DeadCursor, FailureCursor, JobCursor, PageNo, PageRequest, RiskCursor,
+    AuditCursor, DeadCursor, FailureCursor, JobCursor, Page, PageNo, PageRequest, RiskCursor,
 };
 use utoipa::IntoParams;
 
@@ -62,6 +62,56 @@ impl PageQuery {
             after,
         }
     }
+}
+
+/// Declares the answer of a list: one page of items, the total, and the cursor of the next page.
+///
+/// The fields are not flattened into a shared struct, because OpenAPI would show that as `allOf`.
+macro_rules! list_answer {
+    ($(#[$about:meta])* $name:ident { $(#[$about_items:meta])* $items:ident: $item:ident }) => {
+        $(#[$about])*
+        #[derive(Clone, PartialEq, Debug, serde::Serialize, utoipa::ToSchema)]
+        pub struct $name {
+            $(#[$about_items])*
+            pub $items: Vec<$item>,
+            /// Number of items on all pages together.
+            pub total: u64,
+            /// True if `total` is an estimate.
+            pub total_is_estimate: bool,
+            /// The page size: the `limit` of the request.
+            pub limit: u32,
+            /// Number of items skipped before this page: the `offset` of the request.
+            pub offset: u32,
+            /// The `cursor` that fetches the next page; null on the last page.
+            pub next_cursor: Option<String>,
+        }
+
+        impl $name {
+            pub(crate) fn new<T, R, C: $crate::page::CursorKey>(
+                app: &$crate::state::App,
+                request: &evenkeel_store::PageRequest<R>,
+                page: evenkeel_store::Page<T, C>,
+                view: impl FnMut(T) -> $item,
+            ) -> Self {
+                Self {
+                    $items: page.items.into_iter().map(view).collect(),
+                    total: page.total,
+                    total_is_estimate: page.total_is_estimate,
+                    limit: request.limit,
+                    offset: request.offset,
+                    next_cursor: app.cursor(page.next),
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use list_answer;
+
+/// Converts the position of the next page.
+pub(crate) fn map_next<T, C, D>(page: Page<T, C>, convert: impl FnOnce(C) -> D) -> Page<T, D> {
+    let Page { items, total, total_is_estimate, next } = page;
+    Page { items, total, total_is_estimate, next: next.map(convert) }
 }
 
 /// A position in a list.
@@ -234,9 +284,9 @@ impl CursorKey for SecretName {
 
 /// A position among the secrets of all tenants.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct SecretPlace(pub(crate) TenantNo, pub(crate) String);
+pub(crate) struct SecretPosition(pub(crate) TenantNo, pub(crate) String);
 
-impl CursorKey for SecretPlace {
+impl CursorKey for SecretPosition {
     const TAG: u8 = b's';
 
     fn bits(self, _: &RunIds) -> u128 {
@@ -280,9 +330,9 @@ impl CursorKey for RebalanceCursor {
 
 /// A position among the moves of a rebalance, counted from 0.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) struct MovePlace(pub(crate) u64);
+pub(crate) struct MovePosition(pub(crate) u64);
 
-impl CursorKey for MovePlace {
+impl CursorKey for MovePosition {
     const TAG: u8 = b'm';
 
     fn bits(self, _: &RunIds) -> u128 {
@@ -367,7 +417,7 @@ mod tests {
             prop_assert_eq!(decode(&encode(dead, &ids), &ids), Some(dead));
             let name = SecretName("a.b".into());
             prop_assert_eq!(decode(&encode(name.clone(), &ids), &ids), Some(name));
-            let secret = SecretPlace(TenantNo(n as i32), "a".into());
+            let secret = SecretPosition(TenantNo(n as i32), "a".into());
             prop_assert_eq!(decode(&encode(secret.clone(), &ids), &ids), Some(secret));
             prop_assert_eq!(decode::<DeadCursor>(&encode(key, &ids), &ids), None);
             prop_assert_eq!(decode::<AuditCursor>(&encode(place, &ids), &ids), None);

@@ -146,8 +146,13 @@ impl Problem {
         }
     }
 
+    /// Creates a problem whose cause is in the log.
+    pub(crate) fn internal() -> Self {
+        Self::new(ProblemType::Internal, "internal error; the server's log has the cause")
+    }
+
     pub(crate) fn parameter(name: &str, message: impl Into<String>) -> Self {
-        Self::of_fields(ProblemType::InvalidParameter, vec![Fault::new(name, message)])
+        vec![Fault::new(name, message)].into()
     }
 }
 
@@ -157,6 +162,12 @@ fn is_none(errors: &[FieldError]) -> bool {
 
 fn place(fault: &Fault) -> Option<u32> {
     fault.position.and_then(|position| u32::try_from(position).ok())
+}
+
+impl From<Vec<Fault>> for Problem {
+    fn from(faults: Vec<Fault>) -> Self {
+        Self::of_fields(ProblemType::InvalidParameter, faults)
+    }
 }
 
 impl From<StoreError> for Problem {
@@ -179,7 +190,7 @@ impl From<StoreError> for Problem {
             )
         } else {
             tracing::error!(error = source, "store failed; answering 500");
-            Self::new(ProblemType::Internal, "the log of the server says more")
+            Self::internal()
         }
     }
 }

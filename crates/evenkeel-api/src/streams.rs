@@ -210,7 +210,7 @@ impl<S: Source> Open<S> {
 /// sends nothing new.
 async fn is_revoked(key: Option<&(App, KeyHash)>) -> bool {
     let Some((app, key)) = key else { return false };
-    match app.access.door.check_key(key, (app.clock)()).await {
+    match app.access.authenticator.check_key(key, (app.clock)()).await {
         Ok(()) | Err(Refusal::Store(_)) => false,
         Err(_) => true,
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use evenkeel_core::after_attempt::{Ended, RetryHint, Then, after_end};
-use evenkeel_core::run::{AttemptStatus, Outcome};
+use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::chance::Chance;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::on_failure::{Hook, hook_of};
@@ -143,7 +143,10 @@ impl Callbacks {
         // If the message is lost, the node gives up the attempt after its time-out.
         let message = NodeMessage { key, fence, kind: MessageKind::Ended };
         if let Err(error) = self.store.send_message(running.node, message).await {
-            tracing::warn!(error = &error as &dyn std::error::Error, "failed to publish the node that its attempt has ended; the node frees it after the time-out");
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "failed to publish the node that its attempt has ended; the node frees it after the time-out"
+            );
         }
         if matches!(then, Then::Retry { .. } | Then::EndRun { next_at: Some(_), .. }) {
             let _ = self.store.announce(Signal::Jobs).await;

@@ -6,9 +6,9 @@ use evenkeel_core::schedule::Periodic;
 use evenkeel_core::{About, Definition, Schedule};
 use serde_json::{Map, Value, json};
 
-use crate::dedup_words::DedupWords;
+use crate::dedup_fields::DedupFields;
 use crate::read::job_fields;
-use crate::retry_words::RetryWords;
+use crate::retry_fields::RetryFields;
 
 /// Builds the document from which [`read_job`](crate::read_job) reads the same job again. It leaves out
 /// values that are derived from others, like those of the target, so that they stay derived.
@@ -26,7 +26,7 @@ pub fn document_of(
             document.insert(name.into(), value);
         }
     };
-    for (field, value) in DedupWords::fields(about.dedup.as_ref()) {
+    for (field, value) in DedupFields::document_fields(about.dedup.as_ref()) {
         put(field, value);
     }
     put("schedule_time", json!(about.schedule_time));
@@ -46,7 +46,7 @@ pub fn document_of(
     }
     put("executor_config", executor_config(about, definition, catalog));
     put("payload", definition.payload.clone());
-    for (field, value) in RetryWords::of(&definition.retry).fields() {
+    for (field, value) in RetryFields::of(&definition.retry).document_fields() {
         put(field, value);
     }
     if !definition.on_failure.is_none() {

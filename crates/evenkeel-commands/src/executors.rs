@@ -1,14 +1,14 @@
-//! What commands know of executors.
+//! The interface through which commands check executors.
 
 use evenkeel_core::TenantNo;
 use evenkeel_core::executor::ExecutorCatalog;
 use serde_json::Value;
 
-/// Says which executors there are and whether a configuration is good, so that a job that could
-/// never run is refused when it is created.
+/// Lists the executors and checks configurations, so that a job that could never run is refused
+/// when it is created.
 pub trait ExecutorCheck: Send + Sync {
-    /// Refuses a bad configuration with the field to blame, like `executor_config.url`, and what
-    /// is wrong with it. It is only asked about the kinds it names.
+    /// Checks a configuration of one of [`kinds`](Self::kinds). The error is the field, like
+    /// `executor_config.url`, and what is wrong with it.
     fn check(
         &self,
         tenant: TenantNo,

@@ -1,27 +1,24 @@
-//! What is wrong with a document, all of it at once.
+//! Faults of a document, collected so that all are reported at once.
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// One thing that is wrong with a document.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Fault {
-    /// The field to blame, like `executor_config.url`.
+    /// The field, like `executor_config.url`.
     pub field: String,
-    /// What is wrong with it, and what would be right.
+    /// What is wrong, and how to correct it.
     pub message: String,
-    /// The character of the field's text that it begins at, counted from 0, if it is known.
+    /// The first wrong character of the text, counted from 0, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<usize>,
 }
 
 impl Fault {
-    /// A fault of `field`.
     pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
         Self { field: field.into(), message: message.into(), position: None }
     }
 
-    /// The same, which begins at this character of the field's text.
     #[must_use]
     pub fn at(self, position: usize) -> Self {
         Self { position: Some(position), ..self }
@@ -34,27 +31,24 @@ impl std::fmt::Display for Fault {
     }
 }
 
-/// Collects faults, so that a user mends a document in one go.
 #[derive(Debug, Default)]
 pub(crate) struct Faults(Vec<Fault>);
 
 impl Faults {
-    /// More than this many in one document help nobody.
+    /// The largest number of reported faults.
     pub(crate) const MAX: usize = 50;
 
-    /// Notes a fault.
     pub(crate) fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
         self.push(Fault::new(field, message));
     }
 
-    /// Notes a fault that is one already.
     pub(crate) fn push(&mut self, fault: Fault) {
         if self.0.len() < Self::MAX {
             self.0.push(fault);
         }
     }
 
-    /// `value` if nothing was wrong.
+    /// Returns `value` if there are no faults.
     pub(crate) fn or<T>(self, value: Option<T>) -> Result<T, Vec<Fault>> {
         match value {
             Some(value) if self.0.is_empty() => Ok(value),
@@ -62,13 +56,12 @@ impl Faults {
         }
     }
 
-    /// How many there are.
     pub(crate) fn count(&self) -> usize {
         self.0.len()
     }
 }
 
-/// A value as it is shown in a message: as it was written, but never a page of it.
+/// Formats a value for a message, shortened to 60 characters.
 pub(crate) fn shown(value: &Value) -> String {
     const LONGEST: usize = 60;
     let text = value.to_string();
@@ -83,14 +76,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_value_is_shown_in_part() {
+    fn long_values_are_shortened() {
         let text = shown(&Value::from("ä".repeat(500)));
         assert_eq!(text.chars().count(), 61);
         assert_eq!(shown(&Value::from(5)), "5");
     }
 
     #[test]
-    fn a_hopeless_document_does_not_get_a_hopeless_answer() {
+    fn faults_are_limited_in_number() {
         let mut faults = Faults::default();
         for n in 0..1000 {
             faults.add(format!("field_{n}"), "is wrong");

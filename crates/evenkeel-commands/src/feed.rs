@@ -1,4 +1,4 @@
-//! Listening to what happens.
+//! Streams events to clients.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,27 +11,25 @@ use tokio::time::Instant;
 
 use crate::CommandError;
 
-/// Nodes go on telling for so long after somebody was last heard to listen: whoever comes back within
-/// this time misses nothing.
-const LISTENS_FOR: Span = Span::from_secs(60);
-/// That somebody listens is said this often.
+/// Nodes publish events for this long after the last sign of a listener, so a client that
+/// reconnects within this time misses nothing.
+const LISTENER_TTL: Span = Span::from_secs(60);
+/// How often a listener renews its sign.
 const RENEW_EVERY: Duration = Duration::from_secs(5);
-/// Events looked at in one go.
+/// Events per store request.
 const PAGE: u32 = 500;
-/// A lost wake-up costs this much.
+/// The delay that a lost signal causes.
 const POLL: Duration = Duration::from_secs(1);
-/// Between two looks, so that what happens together is read together.
-const GAP: Duration = Duration::from_millis(50);
-/// Within this time all nodes have heard that somebody listens. Until then they say that what they
-/// did before is missing, which whoever begins now does not want to know.
-const BEGINNING: Duration = Duration::from_secs(2);
+/// The pause between two reads, so that events that happen together are read together.
+const READ_PAUSE: Duration = Duration::from_millis(50);
+/// Within this time all nodes know that there is a listener. Until then they report a gap for
+/// earlier events, which a new listener does not need.
+const START_UP: Duration = Duration::from_secs(2);
 
-/// Which events.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EventFilter {
-    /// Of these kinds; of all if there are none.
+    /// The kinds; empty means all.
     pub kinds: Vec<EventKind>,
-    /// About this job.
     pub job: Option<JobId>,
 }
 
@@ -42,16 +40,13 @@ impl EventFilter {
     }
 }
 
-/// What whoever listens hears.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum News {
-    /// Something happened.
+pub enum FeedItem {
     Event(Event),
-    /// Before what follows, something may be missing.
+    /// Events before the next one may be missing.
     Gap,
 }
 
-/// Lets people listen.
 #[derive(Clone)]
 pub struct Feed {
     store: Arc<dyn Store>,
@@ -59,18 +54,17 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// What happens in `store`.
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self { store, renewed: Arc::default() }
     }
 
-    /// Listens to the scope's events after `after`, or from now on.
+    /// Subscribes to the scope's events after `after`, or from now on.
     pub async fn listen(
         &self,
         scope: &Scope,
         filter: EventFilter,
         after: Option<EventNo>,
-    ) -> Result<Listening, CommandError> {
+    ) -> Result<EventSubscription, CommandError> {
         if let Some(job) = filter.job
             && self.store.get(scope, job).await?.is_none()
         {
@@ -78,13 +72,13 @@ impl Feed {
         }
         let signals = self.store.signals().subscribe();
         self.renew().await?;
-        self.wait_until_told().await;
+        self.wait_for_publisher().await;
         let newest = self.store.newest_event().await?;
-        Ok(Listening {
+        Ok(EventSubscription {
             feed: self.clone(),
             scope: *scope,
             filter,
-            // A place that was never reached is one of another database.
+            // A position beyond the newest event comes from another database.
             at: after.unwrap_or(newest).min(newest),
             owes_gap: after.is_some_and(|after| after > newest),
             began: after.is_none().then(instant_now),
@@ -92,7 +86,7 @@ impl Feed {
         })
     }
 
-    /// Says that somebody listens, now and then.
+    /// Renews the sign of a listener if it is due.
     async fn renew(&self) -> Result<(), StoreError> {
         let now = instant_now();
         let renewed = || self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -100,15 +94,15 @@ impl Feed {
         if is_recent && self.store.events().has_listeners() {
             return Ok(());
         }
-        let until = self.store.now().await?.saturating_add(LISTENS_FOR);
+        let until = self.store.now().await?.saturating_add(LISTENER_TTL);
         self.store.listen(until).await?;
         *renewed() = Some(now);
         Ok(())
     }
 
-    /// Waits until this node tells what it does, so that nothing is missed that happens after the
-    /// answer. If nobody relays, there is nothing to wait for.
-    async fn wait_until_told(&self) {
+    /// Waits until this node publishes its events, at most 1 s, so that the stream contains all
+    /// events after the response.
+    async fn wait_for_publisher(&self) {
         const STEP: Duration = Duration::from_millis(5);
         const STEPS: u32 = 200;
         for _ in 0..STEPS {
@@ -120,8 +114,7 @@ impl Feed {
     }
 }
 
-/// Somebody who listens.
-pub struct Listening {
+pub struct EventSubscription {
     feed: Feed,
     scope: Scope,
     filter: EventFilter,
@@ -131,28 +124,28 @@ pub struct Listening {
     signals: broadcast::Receiver<Signal>,
 }
 
-impl Listening {
-    /// Everything up to here was heard.
+impl EventSubscription {
+    /// Returns the position up to which events were returned.
     pub fn at(&self) -> EventNo {
         self.at
     }
 
-    /// Waits for news. May be given up at any moment without losing any.
-    pub async fn next(&mut self) -> Result<Vec<News>, CommandError> {
+    /// Waits for events. Cancelling the future loses none.
+    pub async fn next(&mut self) -> Result<Vec<FeedItem>, CommandError> {
         if std::mem::take(&mut self.owes_gap) {
-            return Ok(vec![News::Gap]);
+            return Ok(vec![FeedItem::Gap]);
         }
         loop {
             let before = self.at;
-            match self.look().await {
-                Ok(news) if !news.is_empty() => return Ok(news),
-                // All that was looked at is somebody else's; more may wait.
+            match self.read().await {
+                Ok(items) if !items.is_empty() => return Ok(items),
+                // All events belonged to others; more may follow.
                 Ok(_) if self.at > before => {}
                 Ok(_) => self.wait().await,
                 Err(error) if error.is_outage() => {
                     tracing::debug!(
                         error = &error as &dyn std::error::Error,
-                        "those who listen wait for the store"
+                        "store unavailable; event streams will retry"
                     );
                     tokio::time::sleep(POLL).await;
                 }
@@ -161,16 +154,16 @@ impl Listening {
         }
     }
 
-    async fn look(&mut self) -> Result<Vec<News>, StoreError> {
+    async fn read(&mut self) -> Result<Vec<FeedItem>, StoreError> {
         self.feed.renew().await?;
         let page = self.feed.store.events_after(&self.scope, self.at, PAGE).await?;
-        // Nothing is waited for from here on: what is noted as heard is returned.
+        // No await follows, so events that count as read are returned.
         self.at = page.seen;
-        let is_beginning =
-            self.began.is_some_and(|began| instant_now().duration_since(began) < BEGINNING);
-        let gap = (page.gap && !is_beginning).then_some(News::Gap);
+        let is_starting =
+            self.began.is_some_and(|began| instant_now().duration_since(began) < START_UP);
+        let gap = (page.gap && !is_starting).then_some(FeedItem::Gap);
         let events = page.events.into_iter().filter(|event| self.filter.fits(event));
-        Ok(gap.into_iter().chain(events.map(News::Event)).collect())
+        Ok(gap.into_iter().chain(events.map(FeedItem::Event)).collect())
     }
 
     async fn wait(&mut self) {
@@ -184,7 +177,7 @@ impl Listening {
             }
         };
         if tokio::time::timeout(POLL, signalled).await.is_ok() {
-            tokio::time::sleep(GAP).await;
+            tokio::time::sleep(READ_PAUSE).await;
         }
     }
 }

@@ -1,14 +1,14 @@
-//! Which jobs, in which order: the words of lists and of commands on many jobs.
+//! Reads filters and sort orders of job lists and bulk commands.
 
 use evenkeel_core::Timestamp;
 use evenkeel_core::condition::Level;
-use evenkeel_core::order::Lane;
 use evenkeel_core::status::JobStatus;
 use evenkeel_store::{JobFilter, JobSort, LABEL_BYTES_MAX, LABELS_MAX, SortBy};
 
 use crate::Fault;
+use crate::read::job_fields::LANES;
 
-/// What jobs can be filtered by, beside `metadata.KEY`.
+/// The names of filters, besides `metadata.KEY`.
 pub const FILTER_NAMES: [&str; 10] = [
     "status",
     "condition",
@@ -22,10 +22,10 @@ pub const FILTER_NAMES: [&str; 10] = [
     "target",
 ];
 
-/// Begins the names of filters by metadata.
+/// The prefix of filters by metadata.
 pub const METADATA_PREFIX: &str = "metadata.";
 
-/// What jobs can be ordered by; with `-` before it, the largest first.
+/// The names of sort orders; a `-` before the name means descending.
 pub const SORT_NAMES: [(&str, SortBy); 4] = [
     ("created_at", SortBy::Created),
     ("updated_at", SortBy::Updated),
@@ -33,12 +33,11 @@ pub const SORT_NAMES: [(&str, SortBy); 4] = [
     ("next_run_at", SortBy::NextRun),
 ];
 
-/// Adds one of [`FILTER_NAMES`], or `metadata.KEY`, to a filter. A name that is none of them is
-/// left alone.
+/// Adds a filter of [`FILTER_NAMES`] or `metadata.KEY`. Ignores other names.
 pub fn read_filter(filter: &mut JobFilter, name: &str, value: &str) -> Result<(), Fault> {
     let fault = |message: String| Fault::new(name, message);
     if value.contains('\0') {
-        return Err(fault("holds a NUL character; take it out".into()));
+        return Err(fault("holds a NUL character; remove it".into()));
     }
     let text = || Some(value.to_owned());
     match name {
@@ -55,12 +54,7 @@ pub fn read_filter(filter: &mut JobFilter, name: &str, value: &str) -> Result<()
             filter.condition = Some(read_word(&words, value).map_err(fault)?);
         }
         "lane" => {
-            let words = [
-                ("critical", Lane::Critical),
-                ("standard", Lane::Standard),
-                ("batch", Lane::Batch),
-            ];
-            filter.lane = Some(read_word(&words, value).map_err(fault)?);
+            filter.lane = Some(read_word(&LANES, value).map_err(fault)?);
         }
         "target" => {
             let number = value.parse().ok().filter(|number| *number > 0);
@@ -83,40 +77,39 @@ fn add_label(filter: &mut JobFilter, key: &str, value: &str) -> Result<(), Strin
         return Err("names no key; write metadata.KEY=VALUE".into());
     }
     if key.contains('\0') {
-        return Err("holds a NUL character; take it out".into());
+        return Err("holds a NUL character; remove it".into());
     }
     if key.len().max(value.len()) > LABEL_BYTES_MAX {
         return Err(format!("is too long; keys and values have up to {LABEL_BYTES_MAX} bytes"));
     }
     if filter.metadata.len() >= LABELS_MAX {
-        return Err(format!("is one too many; up to {LABELS_MAX} can be asked for at once"));
+        return Err(format!("is one too many; a filter has up to {LABELS_MAX} metadata keys"));
     }
     filter.metadata.push((key.to_owned(), value.to_owned()));
     Ok(())
 }
 
-/// The order that `sort` asks for.
 pub fn read_sort(sort: &str) -> Result<JobSort, Fault> {
     let (name, descending) = match sort.strip_prefix('-') {
         Some(name) => (name, true),
         None => (sort, false),
     };
     let by = read_word(&SORT_NAMES, name).map_err(|message| {
-        Fault::new("sort", format!("{message}; with - before it, the largest comes first"))
+        Fault::new("sort", format!("{message}; a - before the name means descending"))
     })?;
     Ok(JobSort { by, descending })
 }
 
-/// One of some words, however it is capitalised.
+/// Reads a word in any case.
 fn read_word<T: Copy>(words: &[(&str, T)], value: &str) -> Result<T, String> {
     let known = words.iter().find(|(word, _)| word.eq_ignore_ascii_case(value));
-    known.map(|(_, meant)| *meant).ok_or_else(|| {
+    known.map(|(_, meaning)| *meaning).ok_or_else(|| {
         let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
         format!("{value:?} is not one of {}", words.join(", "))
     })
 }
 
-/// A moment of RFC 3339.
+/// Parses an RFC 3339 time.
 pub fn read_time(value: &str) -> Result<Timestamp, String> {
     value.parse().map_err(|_| {
         format!("{value:?} is not a time; write it like 2026-12-01T09:00:00Z (a + is %2B there)")
@@ -125,6 +118,8 @@ pub fn read_time(value: &str) -> Result<Timestamp, String> {
 
 #[cfg(test)]
 mod tests {
+    use evenkeel_core::order::Lane;
+
     use super::*;
 
     fn read(pairs: &[(&str, &str)]) -> Result<JobFilter, Fault> {
@@ -136,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn every_word_has_its_meaning() {
+    fn every_filter_is_read() {
         let filter = read(&[
             ("status", "Paused"),
             ("condition", "error"),
@@ -170,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_has_none_is_refused_by_name() {
+    fn wrong_filters_are_refused_by_name() {
         let long = "x".repeat(LABEL_BYTES_MAX + 1);
         for (name, value) in [
             ("status", "dead"),
@@ -190,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_has_two_directions() {
+    fn sort_orders_have_two_directions() {
         assert_eq!(read_sort("name"), Ok(JobSort { by: SortBy::Name, descending: false }));
         assert_eq!(
             read_sort("-next_run_at"),

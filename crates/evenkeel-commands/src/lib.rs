@@ -1,59 +1,73 @@
-//! What people can ask of Evenkeel, whatever way they ask it.
+//! The commands and queries of Evenkeel, independent of HTTP and the command line.
 //!
-//! A use case reads a document into domain types, asks the store once, wakes whoever waits for the
-//! change, and answers in domain types. HTTP, pages and the command line only translate.
+//! A command reads a JSON document into domain types, changes the store, signals the nodes, and
+//! returns domain types. `evenkeel-api` and the `evenkeel` program only translate.
+//!
+//! - Documents: `read` parses jobs, schedules and commands and reports all faults at once;
+//!   its `job_fields` is the table of simple job fields. `update` reads changes, `document` writes
+//!   the document of a stored job, `filter` reads filters and sort orders.
+//! - Jobs: `jobs` creates, changes, triggers, pauses, lists and explains them. `admin` is the admin
+//!   API of a crawl queue on the same jobs.
+//! - Runs: `runs` reads and cancels them, `stats` searches and counts, `dead_letters` redrives
+//!   failed runs, `callbacks` takes reports of external workers, `pages` reads crawled pages.
+//! - Load: `balance` places jobs and rebalances them.
+//! - Schedules: `preview` and `starts` compute times, `describe` and `explain_text` put
+//!   schedules, conditions and reasons into sentences, `warnings` names promises that cannot hold.
+//! - Events: `feed` streams them. Import: `import` plans jobs from crontabs and the predecessor.
 
 mod admin;
 mod balance;
 mod callbacks;
-mod dead;
-mod dedup_words;
+mod dead_letters;
+mod dedup_fields;
 mod describe;
 mod document;
 mod error;
 mod executors;
+mod explain_text;
 mod fault;
 mod feed;
-mod figures;
 mod filter;
 pub mod import;
 mod jobs;
 mod pages;
 mod preview;
 mod read;
-mod retry_words;
+mod retry_fields;
 mod runs;
 mod starts;
+mod stats;
 mod update;
 mod warnings;
-mod words;
 
 pub use admin::{
-    AdminJob, AdminPage, AdminPlace, AdminStats, AdminStatus, BulkStatus, EachJob, JobRef,
+    AdminCursor, AdminJob, AdminPage, AdminStats, AdminStatus, BulkStatus, EachJob, JobRef,
     ScheduledJob, cron_words, read_boost, read_bulk_retry, read_bulk_status, read_enabled,
     read_new_priority, read_status,
 };
 pub use balance::{
-    Balance, Balancing, ChangedJob, Distribution, Known, LISTED_MAX, MoveShown, MovesPage, Outlook,
-    PlanOptions, Previewed, RebalanceConflict, RebalanceOrder, Rebalanced, Running, SCORES_MAX,
-    ScoreHistory, ScoreQuery, Shape, Share, SkippedJob, Spreads, Subject, plan_expires_at,
-    read_plan_options, read_rebalance, read_undo, state_word, undo_until,
+    Balance, Balancing, ChangedJob, Distribution, KnownLoads, LISTED_MAX, ListedMove, MovesPage,
+    PlanOptions, PlanPreview, PlanSource, PlanSummary, RebalanceConflict, RebalanceReport,
+    RebalanceRequest, RunningRebalance, SCORES_MAX, ScoreHistory, ScoreQuery, Shape, Share,
+    SkippedJob, Spreads, plan_expires_at, read_plan_options, read_rebalance, read_undo, state_name,
+    undo_until,
 };
-pub use callbacks::{Callbacks, Ending};
-pub use dead::read_letter_ids;
-pub use dedup_words::DedupWords;
+pub use callbacks::{AttemptReport, Callbacks};
+pub use dead_letters::read_letter_ids;
+pub use dedup_fields::DedupFields;
 pub use describe::describe;
 pub use document::document_of;
 pub use error::{CommandError, Conflict};
 pub use executors::ExecutorCheck;
+pub use explain_text::{condition_text, reason_text};
 pub use fault::Fault;
-pub use feed::{EventFilter, Feed, Listening, News};
-pub use figures::{Figures, RunSearch};
+pub use feed::{EventFilter, EventSubscription, Feed, FeedItem};
 pub use filter::{FILTER_NAMES, METADATA_PREFIX, SORT_NAMES, read_filter, read_sort, read_time};
 pub use jobs::{
-    Accepted, Ask, Asked, BULK_BATCH, BulkAction, BulkCommand, BulkOutcome, Created, Edit,
-    Foreseen, Forgotten, JobCondition, JobExplanation, Jobs, LOAD_COUNTED_MAX, Led, Made,
-    REFUSALS_TOLD_MAX, Refusal, Registration, SlotLoad, Waits, Which, condition_of,
+    BULK_BATCH, BulkAction, BulkCommand, BulkOutcome, ControlCommand, CreateResult, CreatedJob,
+    DeletedJob, Edit, FollowerUpdate, JobCondition, JobExplanation, JobSelection, Jobs,
+    LOAD_COUNTED_MAX, NextTimes, REFUSALS_LISTED_MAX, Refusal, Registration, RequestedRun,
+    SlotLoad, TriggerResult, WaitingRun, condition_of,
 };
 pub use pages::Pages;
 pub use preview::{NEXT_TIMES_MAX, PREVIEW_TIMES_MAX, Preview, kind, preview};
@@ -61,9 +75,9 @@ pub use read::{
     JobSpec, ParsedSchedule, SyntaxError, is_set_by_the_server, job_field_names, limits,
     read_bulk_command, read_job, read_schedule, read_trigger,
 };
-pub use retry_words::RetryWords;
+pub use retry_fields::RetryFields;
 pub use runs::Runs;
 pub use starts::NextTime;
-pub use update::Manner;
+pub use stats::{RunSearch, TenantStats};
+pub use update::EditMode;
 pub use warnings::warnings_of;
-pub use words::{condition_words, why_words};

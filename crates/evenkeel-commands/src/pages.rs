@@ -1,4 +1,4 @@
-//! Questions about the pages that crawls keep.
+//! Reads crawled pages.
 
 use std::sync::Arc;
 
@@ -7,24 +7,21 @@ use evenkeel_store::{Page, PageFilter, PageHit, PageNo, PageRequest, Scope, Stor
 
 use crate::CommandError;
 
-/// What people ask about crawled pages.
 #[derive(Clone)]
 pub struct Pages {
     store: Arc<dyn Store>,
 }
 
 impl Pages {
-    /// Questions about the pages of `store`.
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self { store }
     }
 
-    /// The page with this id.
     pub async fn get(&self, scope: &Scope, id: PageId) -> Result<StoredPage, CommandError> {
         self.store.get_page(scope, id).await?.ok_or(CommandError::NotFound)
     }
 
-    /// The scope's pages that the filter names. A job that it names must exist.
+    /// Lists the scope's pages that match the filter. A job in the filter must exist.
     pub async fn list(
         &self,
         scope: &Scope,

@@ -1,4 +1,4 @@
-//! Questions about runs and their attempts.
+//! Reads and cancels runs and their attempts.
 
 use std::sync::Arc;
 
@@ -9,7 +9,6 @@ use evenkeel_store::{
 
 use crate::{CommandError, Conflict};
 
-/// What people ask about runs.
 #[derive(Clone)]
 pub struct Runs {
     pub(crate) store: Arc<dyn Store>,
@@ -17,24 +16,23 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// Questions about the runs of `store`.
     pub fn new(store: Arc<dyn Store>, run_ids: RunIds) -> Self {
         Self { store, run_ids }
     }
 
-    /// The attempt with this id, or the latest attempt of the run with this id.
+    /// Returns the attempt with this id, or the latest attempt of the run with this id.
     pub async fn get(&self, scope: &Scope, id: AttemptId) -> Result<Attempt, CommandError> {
         self.store.get_attempt(scope, self.run_ids.key(id)).await?.ok_or(CommandError::NotFound)
     }
 
-    /// Ends a run, given its id or that of one of its attempts; its job goes on. Says which attempt
-    /// was asked to end, or withdrawn before it ran.
+    /// Cancels a run, given its id or that of one of its attempts. Returns the attempt that was
+    /// asked to end or was withdrawn before it ran.
     pub async fn cancel(&self, scope: &Scope, id: AttemptId) -> Result<RunCancelled, CommandError> {
         match self.store.cancel_run(scope, self.run_ids.key(id), Now::Database).await? {
             RunCancelled::NotFound => Err(CommandError::NotFound),
-            RunCancelled::Over => Err(CommandError::Conflict(Conflict::Over)),
+            RunCancelled::Over => Err(CommandError::Conflict(Conflict::RunEnded)),
             cancelled @ RunCancelled::Asked(_) => {
-                // The wake-up may be lost: the node also looks now and then.
+                // The signal may be lost: nodes also poll.
                 let _ = self.store.announce(Signal::Cancel).await;
                 Ok(cancelled)
             }
@@ -49,7 +47,7 @@ impl Runs {
         }
     }
 
-    /// The scope's attempts and skip records, newest first.
+    /// Lists the scope's attempts and skip records, newest first.
     pub async fn list(
         &self,
         scope: &Scope,
@@ -58,7 +56,7 @@ impl Runs {
         Ok(self.store.list_attempts(scope, AttemptFilter::default(), page).await?)
     }
 
-    /// Those of one job, which must exist.
+    /// Lists the attempts of a job, which must exist.
     pub async fn list_of_job(
         &self,
         scope: &Scope,

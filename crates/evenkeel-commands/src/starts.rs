@@ -1,17 +1,15 @@
-//! The moments at which a job starts, if nothing is in the way but its own rules.
+//! Computes the next starts of a job from its schedule and blackouts.
 
 use evenkeel_core::schedule::MovedBy;
 use evenkeel_core::{Definition, Schedule, Slot, Span, Timestamp, Zone};
 use serde::Serialize;
 
-/// A moment at which a job starts.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct NextTime {
-    /// The moment.
     pub utc: Timestamp,
-    /// The same moment by the clocks of the job's zone, with their offset.
+    /// The local time in the zone of the job, with its offset.
     pub local: String,
-    /// Why it is not where the schedule says: `daylight_saving` or `blackout`.
+    /// Why the start differs from the schedule: `daylight_saving` or `blackout`.
     pub moved_by: Option<&'static str>,
 }
 
@@ -25,7 +23,6 @@ impl NextTime {
     }
 }
 
-/// A start.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Start {
     pub at: Timestamp,
@@ -34,19 +31,18 @@ pub(crate) struct Start {
 
 const TICK: Span = Span::from_micros(1);
 
-/// The starts of a job one after the other. Of a job whose times follow from its ends they are the
-/// latest there can be.
+/// Iterates over the starts of a job. For a periodic job they are the latest possible.
 pub(crate) struct Starts<'a> {
     definition: &'a Definition,
     average: Span,
-    /// The next regular time.
+    /// The next scheduled time.
     next: Option<Timestamp>,
-    /// How many may follow.
+    /// The number of starts that may follow.
     left: u64,
 }
 
 impl<'a> Starts<'a> {
-    /// Those from the regular time `next` on, of a job that has `fired` so many times before.
+    /// Starts at the scheduled time `next`, after `fired` earlier times.
     pub(crate) fn new(
         definition: &'a Definition,
         average: Span,
@@ -57,7 +53,7 @@ impl<'a> Starts<'a> {
         Self { definition, average, next, left }
     }
 
-    /// The slots in which there is a start before `end`.
+    /// Returns the slots with a start before `end`.
     pub(crate) fn slots_before(mut self, end: Timestamp) -> Vec<Slot> {
         let mut slots = Vec::new();
         while let Some(start) = self.next().filter(|start| start.at < end) {
@@ -70,7 +66,7 @@ impl<'a> Starts<'a> {
         slots
     }
 
-    /// Leaves out all regular times before `until`, however many they are.
+    /// Skips all scheduled times before `until` without iterating over them.
     fn skip_before(&mut self, until: Timestamp) {
         let table = self.definition.timetable();
         let Some(next) = self.next.filter(|next| *next < until) else { return };
@@ -101,7 +97,7 @@ impl Iterator for Starts<'_> {
         let last = if at == due || self.definition.schedule.follows_its_end() {
             at
         } else {
-            // Of the times that fell into one blackout, one runs.
+            // Of all times in one blackout, one runs.
             table.times_before(due, at.saturating_add(TICK)).map_or(due, |(_, last)| last)
         };
         self.next = table.next_after(last);

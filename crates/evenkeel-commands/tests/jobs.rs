@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use evenkeel_commands::{
-    Ask, Balance, CommandError, Conflict, Created, ExecutorCheck, Jobs, Runs, read_job,
+    Balance, CommandError, Conflict, ControlCommand, CreateResult, ExecutorCheck, Jobs, Runs,
+    read_job,
 };
 use evenkeel_core::balance::BalanceSettings;
 use evenkeel_core::chance::Chance;
@@ -72,9 +73,12 @@ async fn of_many_jobs_one_whose_name_is_taken_does_not_spoil_the_others() {
     let specs = ["b", "a", "c", "b"]
         .map(|name| read_job(&named(name), TenantNo(1), jobs.executors()).unwrap());
     let created = jobs.create_many(&scope, specs.to_vec()).await.unwrap();
-    let Created::New(b) = created[0] else { panic!("{created:?}") };
-    assert!(matches!(created[2], Created::New(_)));
-    assert_eq!((created[1], created[3]), (Created::NameTaken(taken), Created::NameTaken(b)));
+    let CreateResult::New(b) = created[0] else { panic!("{created:?}") };
+    assert!(matches!(created[2], CreateResult::New(_)));
+    assert_eq!(
+        (created[1], created[3]),
+        (CreateResult::NameTaken(taken), CreateResult::NameTaken(b))
+    );
     let all = jobs
         .list(&scope, &JobFilter::default(), JobSort::default(), PageRequest::first(10))
         .await
@@ -188,16 +192,16 @@ async fn many_jobs_are_asked_at_once_and_answer_in_their_order() {
     for name in ["a", "b", "c"] {
         ids.push(jobs.create(&scope, &named(name)).await.unwrap().id);
     }
-    jobs.ask_one(&scope, ids[1], Ask::Pause, None).await.unwrap();
+    jobs.control(&scope, ids[1], ControlCommand::Pause, None).await.unwrap();
     let nobody = JobId::new(at(7), [7; 10]);
     let asked = [ids[2], nobody, ids[1], ids[0], ids[2]];
-    let answers = jobs.ask(&scope, &asked, Ask::Pause, None).await.unwrap();
+    let answers = jobs.control_many(&scope, &asked, ControlCommand::Pause, None).await.unwrap();
     assert!(matches!(answers[0], Applied::Done(_)));
     assert_eq!(answers[1], Applied::NotFound);
     assert!(matches!(answers[2], Applied::NotAllowed(_)));
     assert!(matches!(answers[3], Applied::Done(_)));
     assert_eq!(answers[4], answers[0], "asked twice, it obeys once");
-    let resumed = jobs.ask(&scope, &ids, Ask::Resume, None).await.unwrap();
+    let resumed = jobs.control_many(&scope, &ids, ControlCommand::Resume, None).await.unwrap();
     for answer in resumed {
         let Applied::Done(done) = answer else { panic!("{answer:?}") };
         assert!(within_an_interval(done.job.unwrap().next_at));
@@ -208,11 +212,11 @@ async fn many_jobs_are_asked_at_once_and_answer_in_their_order() {
 async fn with_a_generation_only_the_job_as_it_was_obeys() {
     let (jobs, _, scope) = open().await;
     let id = jobs.create(&scope, &named("a")).await.unwrap().id;
-    jobs.ask_one(&scope, id, Ask::Pause, Some(&[1])).await.unwrap();
-    for ask in [Ask::Resume, Ask::Cancel, Ask::Delete] {
-        let refused = jobs.ask_one(&scope, id, ask, Some(&[1])).await;
+    jobs.control(&scope, id, ControlCommand::Pause, Some(&[1])).await.unwrap();
+    for ask in [ControlCommand::Resume, ControlCommand::Cancel, ControlCommand::Delete] {
+        let refused = jobs.control(&scope, id, ask, Some(&[1])).await;
         assert!(matches!(refused, Err(CommandError::Stale { generation: 2 })), "{refused:?}");
     }
-    let resumed = jobs.ask_one(&scope, id, Ask::Resume, Some(&[7, 2])).await.unwrap();
+    let resumed = jobs.control(&scope, id, ControlCommand::Resume, Some(&[7, 2])).await.unwrap();
     assert_eq!(resumed.job.unwrap().generation, 3);
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use evenkeel_commands::{
-    Ask, Balance, CommandError, Edit, ExecutorCheck, Jobs, Manner, document_of, read_job,
+    Balance, CommandError, ControlCommand, Edit, EditMode, ExecutorCheck, Jobs, document_of,
+    read_job,
 };
 use evenkeel_core::balance::{BalanceSettings, Granularity, Loads, Measure, Spread};
 use evenkeel_core::chance::Chance;
@@ -106,7 +107,7 @@ impl Node {
     }
 
     async fn change(&self, world: &World, id: JobId, sent: Value) -> Job {
-        let edit = Edit { sent, manner: Manner::Patch, if_generation: None };
+        let edit = Edit { sent, mode: EditMode::Patch, if_generation: None };
         let show = |job: &Job, _| document_of(&job.about, &job.definition, ExecutorCatalog::EMPTY);
         self.jobs.update(&world.scope, id, &edit, &show).await.unwrap().0
     }
@@ -221,11 +222,12 @@ async fn a_job_that_is_resumed_is_placed_afresh() {
     let world = World::new().await;
     let node = world.alone();
     let paused = node.create(&world, every("24h")).await.unwrap();
-    node.jobs.ask_one(&world.scope, paused.id, Ask::Pause, None).await.unwrap();
+    node.jobs.control(&world.scope, paused.id, ControlCommand::Pause, None).await.unwrap();
     world.pass(secs(2));
     let other = node.create(&world, every("24h")).await.unwrap();
     assert_eq!(slot(&other), slot(&paused), "it took the place that was free");
-    let resumed = node.jobs.ask_one(&world.scope, paused.id, Ask::Resume, None).await.unwrap();
+    let resumed =
+        node.jobs.control(&world.scope, paused.id, ControlCommand::Resume, None).await.unwrap();
     let resumed = resumed.job.unwrap();
     assert_ne!(slot(&resumed), slot(&paused));
     assert!(resumed.next_at.unwrap() > world.now().await);
@@ -239,9 +241,9 @@ async fn many_jobs_that_are_resumed_together_are_spread() {
     for _ in 0..40 {
         ids.push(node.create(&world, every("6h")).await.unwrap().id);
     }
-    node.jobs.ask(&world.scope, &ids, Ask::Pause, None).await.unwrap();
+    node.jobs.control_many(&world.scope, &ids, ControlCommand::Pause, None).await.unwrap();
     world.pass(secs(5 * 3600));
-    node.jobs.ask(&world.scope, &ids, Ask::Resume, None).await.unwrap();
+    node.jobs.control_many(&world.scope, &ids, ControlCommand::Resume, None).await.unwrap();
     let spread = world.stored().await.spread(Measure::Next, Granularity::Slot);
     assert_eq!(spread.peak, 2.0, "40 jobs in 24 slots");
 }
@@ -315,7 +317,7 @@ async fn what_others_did_is_known_a_second_later() {
     world.pass(secs(1));
     assert_eq!((one.known(&world).await, two.known(&world).await), (5, 5));
     // And so is what a command took away.
-    two.balance.outdate();
+    two.balance.invalidate();
     assert_eq!(two.known(&world).await, 5);
 }
 

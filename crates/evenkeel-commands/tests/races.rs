@@ -3,7 +3,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use evenkeel_commands::{Ask, Balance, CommandError, Edit, ExecutorCheck, Jobs, Manner};
+use evenkeel_commands::{
+    Balance, CommandError, ControlCommand, Edit, EditMode, ExecutorCheck, Jobs,
+};
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::balance::BalanceSettings;
 use evenkeel_core::chance::Chance;
@@ -97,7 +99,7 @@ impl World {
     }
 
     async fn update(&self, id: JobId, sent: Value) -> Result<Job, CommandError> {
-        let edit = Edit { sent, manner: Manner::Patch, if_generation: Some(vec![1]) };
+        let edit = Edit { sent, mode: EditMode::Patch, if_generation: Some(vec![1]) };
         let shown = |_: &Job, _: Timestamp| Map::new();
         Ok(self.jobs.update(&self.scope, id, &edit, &shown).await?.0)
     }
@@ -126,7 +128,8 @@ async fn a_retry_of_one_version_goes_through_although_a_fire_overtakes_it() {
     world.fire(&world.at_bits, job, 1800);
     happen(&world.at_bits);
     world.fire(&world.at_bits, job, 3600);
-    let done = world.jobs.ask_one(&world.scope, job.id, Ask::Retry, Some(&[1])).await.unwrap();
+    let done =
+        world.jobs.control(&world.scope, job.id, ControlCommand::Retry, Some(&[1])).await.unwrap();
     let job = done.job.unwrap();
     assert_eq!((job.fired, job.next_at, job.generation), (2, None, 2));
     assert_eq!(done.run.unwrap().scheduled_at, at(0));

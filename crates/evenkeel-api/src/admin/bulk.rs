@@ -9,7 +9,6 @@ use evenkeel_core::JobId;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::wrong;
 use crate::auth::Caller;
 use crate::body::JsonBody;
 use crate::jobs::has_time;
@@ -130,7 +129,7 @@ pub(crate) async fn set_status_of_many(
     _: NoParams,
     JsonBody(document): JsonBody,
 ) -> Result<Answer, Problem> {
-    let BulkStatus { jobs, status } = read_bulk_status(&document).map_err(wrong)?;
+    let BulkStatus { jobs, status } = read_bulk_status(&document)?;
     let has_time = has_time(&app);
     let each = app.jobs.set_status_of_many(&caller.scope, &jobs, status, &has_time).await?;
     Ok(answer(&jobs, each, &format!("set to {}", status.as_str())))
@@ -155,7 +154,7 @@ pub(crate) async fn retry_many(
     _: NoParams,
     JsonBody(document): JsonBody,
 ) -> Result<Answer, Problem> {
-    let jobs = read_bulk_retry(&document).map_err(wrong)?;
+    let jobs = read_bulk_retry(&document)?;
     let has_time = has_time(&app);
     let each = app.jobs.admin_retry_many(&caller.scope, &jobs, &has_time).await?;
     Ok(answer(&jobs, each, "tried again"))

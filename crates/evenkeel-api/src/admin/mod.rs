@@ -10,7 +10,7 @@ mod scheduled_change;
 mod status;
 mod view;
 
-use evenkeel_commands::{Fault, JobRef};
+use evenkeel_commands::JobRef;
 use evenkeel_core::JobId;
 
 use crate::auth::Caller;
@@ -33,12 +33,8 @@ pub(crate) use scheduled_change::*;
 pub(crate) use status::*;
 
 /// Finds the job that a path names by its number or its UUID.
-async fn meant(app: &App, caller: &Caller, text: &str) -> Result<JobId, Problem> {
+async fn find_job(app: &App, caller: &Caller, text: &str) -> Result<JobId, Problem> {
     let missing = || Problem::new(ProblemType::NotFound, "there is no such job");
     let asked = JobRef::from_text(text).ok_or_else(missing)?;
     Ok(app.jobs.id_of(&caller.scope, asked).await?)
-}
-
-fn wrong(faults: Vec<Fault>) -> Problem {
-    Problem::of_fields(ProblemType::InvalidParameter, faults)
 }

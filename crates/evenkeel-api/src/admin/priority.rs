@@ -6,7 +6,7 @@ use evenkeel_commands::{read_boost, read_new_priority};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::{AdminJobView, meant, wrong};
+use super::{AdminJobView, find_job};
 use crate::auth::Caller;
 use crate::body::JsonBody;
 use crate::oversight::AuditSummary;
@@ -58,8 +58,8 @@ pub(crate) async fn set_priority(
     _: NoParams,
     JsonBody(document): JsonBody,
 ) -> Result<(Extension<AuditSummary>, Json<AdminJobView>), Problem> {
-    let priority = read_new_priority(&document).map_err(wrong)?;
-    let id = meant(&app, &caller, &id).await?;
+    let priority = read_new_priority(&document)?;
+    let id = find_job(&app, &caller, &id).await?;
     app.jobs.set_priority(&caller.scope, id, priority).await?;
     let deed = AuditSummary(format!("priority set to {}", priority.get()));
     Ok((Extension(deed), Json(app.jobs.admin_job(&caller.scope, id).await?.into())))
@@ -89,8 +89,8 @@ pub(crate) async fn boost(
     _: NoParams,
     JsonBody(document): JsonBody,
 ) -> Result<(Extension<AuditSummary>, Json<AdminJobView>), Problem> {
-    let by = read_boost(&document).map_err(wrong)?;
-    let id = meant(&app, &caller, &id).await?;
+    let by = read_boost(&document)?;
+    let id = find_job(&app, &caller, &id).await?;
     app.jobs.boost(&caller.scope, id, by).await?;
     let view = AdminJobView::from(app.jobs.admin_job(&caller.scope, id).await?);
     let deed = AuditSummary(format!("priority raised by {by} to {}", view.priority));

@@ -6,7 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::page::AdminPageQuery;
-use super::{ScheduledJobView, meant};
+use super::{ScheduledJobView, find_job};
 use crate::auth::Caller;
 use crate::params::{NoParams, Params, PathId};
 use crate::problem::Problem;
@@ -77,6 +77,6 @@ pub(crate) async fn get_scheduled(
     PathId(id): PathId,
     _: NoParams,
 ) -> Result<Json<ScheduledJobView>, Problem> {
-    let id = meant(&app, &caller, &id).await?;
+    let id = find_job(&app, &caller, &id).await?;
     Ok(Json(app.jobs.get_scheduled(&caller.scope, id).await?.into()))
 }

@@ -10,7 +10,7 @@ use evenkeel_core::{AttemptId, JobId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{ScheduledJobView, meant, wrong};
+use super::{ScheduledJobView, find_job};
 use crate::auth::Caller;
 use crate::body::{JsonBody, NoBody};
 use crate::jobs::shown;
@@ -131,7 +131,7 @@ pub(crate) async fn update_scheduled(
     _: NoParams,
     JsonBody(document): JsonBody,
 ) -> Result<Json<ScheduledJobView>, Problem> {
-    let id = meant(&app, &caller, &id).await?;
+    let id = find_job(&app, &caller, &id).await?;
     Ok(Json(
         app.jobs.update_scheduled(&caller.scope, id, &document, &shown(&app.run_ids)).await?.into(),
     ))
@@ -156,7 +156,7 @@ pub(crate) async fn delete_scheduled(
     _: NoParams,
     _: NoBody,
 ) -> Result<Json<DeletedScheduledView>, Problem> {
-    let id = meant(&app, &caller, &id).await?;
+    let id = find_job(&app, &caller, &id).await?;
     let (job, gone) = app.jobs.delete_scheduled(&caller.scope, id).await?;
     let still_running = gone.running.into_iter().map(|key| app.run_ids.attempt_id(key)).collect();
     Ok(Json(DeletedScheduledView { id: job.number, uuid: job.id, deleted: true, still_running }))
@@ -186,7 +186,7 @@ pub(crate) async fn toggle_scheduled(
     _: NoParams,
     JsonBody(document): JsonBody,
 ) -> Result<Json<ScheduledJobView>, Problem> {
-    let enabled = read_enabled(&document).map_err(wrong)?;
-    let id = meant(&app, &caller, &id).await?;
+    let enabled = read_enabled(&document)?;
+    let id = find_job(&app, &caller, &id).await?;
     Ok(Json(app.jobs.enable(&caller.scope, id, enabled).await?.into()))
 }

@@ -6,7 +6,7 @@ use evenkeel_commands::read_status;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::{AdminJobView, meant, wrong};
+use super::{AdminJobView, find_job};
 use crate::auth::Caller;
 use crate::body::{JsonBody, NoBody};
 use crate::oversight::AuditSummary;
@@ -55,8 +55,8 @@ pub(crate) async fn set_status(
     _: NoParams,
     JsonBody(document): JsonBody,
 ) -> Result<(Extension<AuditSummary>, Json<AdminJobView>), Problem> {
-    let status = read_status(&document).map_err(wrong)?;
-    let id = meant(&app, &caller, &id).await?;
+    let status = read_status(&document)?;
+    let id = find_job(&app, &caller, &id).await?;
     let set = app.jobs.set_status(&caller.scope, id, status).await?;
     Ok((Extension(AuditSummary(format!("set to {}", status.as_str()))), Json(set.into())))
 }
@@ -84,6 +84,6 @@ pub(crate) async fn retry(
     _: NoParams,
     _: NoBody,
 ) -> Result<Json<AdminJobView>, Problem> {
-    let id = meant(&app, &caller, &id).await?;
+    let id = find_job(&app, &caller, &id).await?;
     Ok(Json(app.jobs.admin_retry(&caller.scope, id).await?.into()))
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::auth::Caller;
-use crate::page::PageQuery;
+use crate::page::{PageQuery, list_answer};
 use crate::params::Params;
 use crate::problem::Problem;
 use crate::state::App;
@@ -60,22 +60,13 @@ impl From<AuditEntry> for AuditEntryView {
     }
 }
 
-/// One page of the audit log.
-#[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
-pub struct AuditList {
-    /// The entries, newest first. With a filter the page may be short although more follow:
-    /// continue with `next_cursor`.
-    pub entries: Vec<AuditEntryView>,
-    /// Number of matching entries, counted up to 10,000.
-    pub total: u64,
-    /// True if there are more entries than were counted.
-    pub total_is_estimate: bool,
-    /// The page size: the `limit` of the request.
-    pub limit: u32,
-    /// Number of items skipped before this page: the `offset` of the request.
-    pub offset: u32,
-    /// The `cursor` that fetches the next page; null on the last page.
-    pub next_cursor: Option<String>,
+list_answer! {
+    /// One page of the audit log.
+    AuditList {
+        /// The entries, newest first. With a filter the page may be short although more follow:
+        /// continue with `next_cursor`.
+        entries: AuditEntryView
+    }
 }
 
 /// Filters of the audit log.
@@ -124,14 +115,7 @@ pub(crate) async fn list(
     };
     params.finish()?;
     let page = app.store.list_audit(&caller.scope, &filter, request).await?;
-    Ok(Json(AuditList {
-        entries: page.items.into_iter().map(|(_, entry)| entry.into()).collect(),
-        total: page.total,
-        total_is_estimate: page.total_is_estimate,
-        limit: request.limit,
-        offset: request.offset,
-        next_cursor: app.cursor(page.next),
-    }))
+    Ok(Json(AuditList::new(&app, &request, page, |(_, entry)| entry.into())))
 }
 
 fn flag(params: &mut Params, name: &'static str) -> Option<bool> {

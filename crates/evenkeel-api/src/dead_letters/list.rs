@@ -3,31 +3,21 @@
 use axum::Json;
 use axum::extract::State;
 use evenkeel_store::{DeadCursor, DeadFilter, PageRequest};
-use serde::Serialize;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 use super::view::DeadLetterView;
 use crate::auth::Caller;
-use crate::page::PageQuery;
+use crate::page::{PageQuery, list_answer};
 use crate::params::{Params, job_in_query};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// One page of dead letters.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
-pub struct DeadLetterList {
-    /// The dead letters, newest first.
-    pub dead_letters: Vec<DeadLetterView>,
-    /// Number of dead letters on all pages, counted up to 10,000.
-    pub total: u64,
-    /// True if there are more than 10,000.
-    pub total_is_estimate: bool,
-    /// The page size: the `limit` of the request.
-    pub limit: u32,
-    /// Number of items skipped before this page: the `offset` of the request.
-    pub offset: u32,
-    /// The `cursor` that fetches the next page; null on the last page.
-    pub next_cursor: Option<String>,
+list_answer! {
+    /// One page of dead letters.
+    DeadLetterList {
+        /// The dead letters, newest first.
+        dead_letters: DeadLetterView
+    }
 }
 
 /// Filters of the list.
@@ -65,16 +55,7 @@ pub(crate) async fn list(
     let job = job_in_query(&app, &caller, query.job_id).await?;
     let filter = DeadFilter { job, redriven: query.redriven };
     let page = app.runs.list_dead(&caller.scope, filter, request).await?;
-    Ok(Json(DeadLetterList {
-        dead_letters: page
-            .items
-            .into_iter()
-            .map(|letter| DeadLetterView::new(letter, &app.run_ids))
-            .collect(),
-        total: page.total,
-        total_is_estimate: page.total_is_estimate,
-        limit: request.limit,
-        offset: request.offset,
-        next_cursor: app.cursor(page.next),
-    }))
+    Ok(Json(DeadLetterList::new(&app, &request, page, |letter| {
+        DeadLetterView::new(letter, &app.run_ids)
+    })))
 }

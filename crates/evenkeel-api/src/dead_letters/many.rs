@@ -64,8 +64,7 @@ pub struct DeletedLettersView {
 }
 
 fn read(document: &Value) -> Result<Vec<RunId>, Problem> {
-    let ids = read_letter_ids(document)
-        .map_err(|faults| Problem::of_fields(ProblemType::InvalidParameter, faults))?;
+    let ids = read_letter_ids(document)?;
     Ok(ids.into_iter().map(AttemptId::run_id).collect())
 }
 

@@ -26,7 +26,7 @@ pub(crate) async fn get(
     _: NoParams,
 ) -> Result<Json<ExecutionView>, Problem> {
     let run = app.runs.get(&caller.scope, read_id(&id)?).await?;
-    let waits = app.jobs.waits(&caller.scope, &run).await?;
+    let waits = app.jobs.waiting_run(&caller.scope, &run).await?;
     let mut view = ExecutionView::new(run, &app.run_ids);
     view.priority = waits.map(|waits| waits.priority.get());
     view.effective_priority = waits.map(|waits| waits.effective_priority.get());

@@ -4,46 +4,21 @@ use axum::Json;
 use axum::extract::State;
 use evenkeel_commands::RunSearch;
 use evenkeel_core::attempt::AttemptStatus;
-use evenkeel_core::{AttemptKey, JobId, Timestamp};
-use evenkeel_store::{Attempt, Page, PageRequest};
-use serde::Serialize;
-use utoipa::{IntoParams, ToSchema};
+use evenkeel_core::{JobId, Timestamp};
+use utoipa::IntoParams;
 
 use super::ExecutionView;
 use crate::auth::Caller;
-use crate::page::PageQuery;
+use crate::page::{PageQuery, list_answer};
 use crate::params::{Params, PathJob};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// One page of executions.
-#[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
-pub struct ExecutionList {
-    /// The executions, newest first.
-    pub executions: Vec<ExecutionView>,
-    /// Number of items on all pages together.
-    pub total: u64,
-    /// True if `total` is an estimate.
-    pub total_is_estimate: bool,
-    /// The page size: the `limit` of the request.
-    pub limit: u32,
-    /// Number of items skipped before this page: the `offset` of the request.
-    pub offset: u32,
-    /// The `cursor` that fetches the next page; null on the last page.
-    pub next_cursor: Option<String>,
-}
-
-impl ExecutionList {
-    fn new(page: Page<Attempt, AttemptKey>, request: PageRequest<AttemptKey>, app: &App) -> Self {
-        let view = |attempt| ExecutionView::new(attempt, &app.run_ids);
-        Self {
-            executions: page.items.into_iter().map(view).collect(),
-            total: page.total,
-            total_is_estimate: page.total_is_estimate,
-            limit: request.limit,
-            offset: request.offset,
-            next_cursor: app.cursor(page.next),
-        }
+list_answer! {
+    /// One page of executions.
+    ExecutionList {
+        /// The executions, newest first.
+        executions: ExecutionView
     }
 }
 
@@ -97,7 +72,8 @@ pub(crate) async fn list(
     let search = ExecutionQuery::take(&mut params, None);
     params.finish()?;
     let page = app.runs.search(&caller.scope, search, request).await?;
-    Ok(Json(ExecutionList::new(page, request, &app)))
+    let view = |attempt| ExecutionView::new(attempt, &app.run_ids);
+    Ok(Json(ExecutionList::new(&app, &request, page, view)))
 }
 
 /// Lists the executions of one job, newest first.
@@ -120,5 +96,6 @@ pub(crate) async fn list_of_job(
     let search = ExecutionQuery::take(&mut params, Some(id));
     params.finish()?;
     let page = app.runs.search(&caller.scope, search, request).await?;
-    Ok(Json(ExecutionList::new(page, request, &app)))
+    let view = |attempt| ExecutionView::new(attempt, &app.run_ids);
+    Ok(Json(ExecutionList::new(&app, &request, page, view)))
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::auth::Caller;
-use crate::page::PageQuery;
+use crate::page::{PageQuery, list_answer};
 use crate::params::{Params, job_in_query};
 use crate::problem::Problem;
 use crate::state::App;
@@ -58,21 +58,12 @@ impl FailureView {
     }
 }
 
-/// One page of failure groups.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
-pub struct FailureList {
-    /// The groups, newest first.
-    pub failures: Vec<FailureView>,
-    /// Number of groups on all pages together.
-    pub total: u64,
-    /// True if `total` is an estimate.
-    pub total_is_estimate: bool,
-    /// The page size: the `limit` of the request.
-    pub limit: u32,
-    /// Number of items skipped before this page: the `offset` of the request.
-    pub offset: u32,
-    /// The `cursor` that fetches the next page; null on the last page.
-    pub next_cursor: Option<String>,
+list_answer! {
+    /// One page of failure groups.
+    FailureList {
+        /// The groups, newest first.
+        failures: FailureView
+    }
 }
 
 /// Filter of the list.
@@ -106,16 +97,6 @@ pub(crate) async fn list(
     params.finish()?;
     let job_id = job_in_query(&app, &caller, job_id).await?;
     let page = app.runs.failures(&caller.scope, job_id, request).await?;
-    Ok(Json(FailureList {
-        failures: page
-            .items
-            .into_iter()
-            .map(|group| FailureView::new(group, &app.run_ids))
-            .collect(),
-        total: page.total,
-        total_is_estimate: page.total_is_estimate,
-        limit: request.limit,
-        offset: request.offset,
-        next_cursor: app.cursor(page.next),
-    }))
+    let view = |group| FailureView::new(group, &app.run_ids);
+    Ok(Json(FailureList::new(&app, &request, page, view)))
 }

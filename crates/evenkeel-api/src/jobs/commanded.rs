@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
-use evenkeel_commands::Ask;
+use evenkeel_commands::ControlCommand;
 use evenkeel_core::{AttemptId, JobId, RunId, Timestamp};
 use evenkeel_store::CommandEffect;
 use serde::Serialize;
@@ -38,12 +38,12 @@ pub(super) async fn command(
     app: &App,
     caller: &Caller,
     id: JobId,
-    ask: Ask,
+    command: ControlCommand,
     headers: &HeaderMap,
 ) -> Result<Commanded, Problem> {
     // Read first: after the command is applied, nothing may fail any more.
     let now = app.jobs.now().await?;
-    let done = app.jobs.ask_one(&caller.scope, id, ask, if_match(headers).as_deref()).await?;
+    let done = app.jobs.control(&caller.scope, id, command, if_match(headers).as_deref()).await?;
     let view = view(app, caller, done, now).await?;
     Ok(([(header::ETAG, etag(view.job.generation))], Json(view)))
 }

@@ -14,7 +14,7 @@ use crate::auth::Caller;
 use crate::body::JsonBody;
 use crate::page::decode;
 use crate::params::NoParams;
-use crate::problem::{Problem, ProblemType};
+use crate::problem::Problem;
 use crate::state::App;
 
 /// A command for many jobs, selected by `ids` or `filter`.
@@ -126,8 +126,7 @@ pub(crate) async fn commands(
     _: NoParams,
     JsonBody(document): JsonBody,
 ) -> Result<Json<BulkOutcomeView>, Problem> {
-    let command = read_bulk_command(&document, |cursor| decode(cursor, &app.run_ids))
-        .map_err(|faults| Problem::of_fields(ProblemType::InvalidParameter, faults))?;
+    let command = read_bulk_command(&document, |cursor| decode(cursor, &app.run_ids))?;
     let has_time = has_time(&app);
     let outcome = app.jobs.command_many(&caller.scope, &command, &has_time).await;
     let outcome = outcome.map_err(|error: CommandError| Problem::from(error))?;

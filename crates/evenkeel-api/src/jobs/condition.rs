@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use evenkeel_commands::{JobCondition, condition_words};
+use evenkeel_commands::{JobCondition, condition_text};
 use evenkeel_core::{JobId, Span, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -89,7 +89,7 @@ impl From<JobCondition> for ConditionView {
             name: job.about.name.or(job.about.source_name),
             condition: condition.level().as_str(),
             reason: condition.reason.as_str(),
-            explanation: condition_words(&condition, &job.definition),
+            explanation: condition_text(&condition, &job.definition),
             as_of: now,
             can_start_by,
             should_start_by,

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::IntoResponse;
-use evenkeel_commands::{Made, warnings_of};
+use evenkeel_commands::{CreatedJob, warnings_of};
 
 use super::{JobDocument, JobView};
 use crate::auth::Caller;
@@ -60,7 +60,8 @@ pub(crate) async fn create(
     _: NoParams,
     JsonBody(document): JsonBody,
 ) -> Result<impl IntoResponse, Problem> {
-    let Made { job, now, deduplicated } = app.jobs.create_or_find(&caller.scope, &document).await?;
+    let CreatedJob { job, now, deduplicated } =
+        app.jobs.create_or_find(&caller.scope, &document).await?;
     let place = HeaderValue::try_from(format!("/api/v1/jobs/{}", job.id))
         .unwrap_or_else(|_| HeaderValue::from_static("/api/v1/jobs"));
     let headers = [(header::LOCATION, place), (header::ETAG, etag(job.generation))];

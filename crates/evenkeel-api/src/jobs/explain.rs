@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use evenkeel_commands::{JobExplanation, why_words};
+use evenkeel_commands::{JobExplanation, reason_text};
 use evenkeel_core::explain::{Busy, EarlierRun, Why};
 use evenkeel_core::limit::LimitScope;
 use evenkeel_core::order::Lane;
@@ -201,7 +201,7 @@ impl From<JobExplanation> for ExplainView {
         let reasons: Vec<ReasonView> = explanation
             .reasons
             .into_iter()
-            .map(|why| ReasonView { message: why_words(&why, zone, now), ..why.into() })
+            .map(|why| ReasonView { message: reason_text(&why, zone, now), ..why.into() })
             .collect();
         let reasons: Vec<ReasonView> =
             reasons.into_iter().map(|reason| reason.noted(job.note.as_deref())).collect();

@@ -5,31 +5,21 @@ use axum::extract::State;
 use evenkeel_commands::{FILTER_NAMES, METADATA_PREFIX, read_filter, read_sort};
 use evenkeel_store::{JobCursor, JobFilter, JobSort, PageRequest};
 use futures::future::try_join;
-use serde::Serialize;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 use super::JobView;
 use crate::auth::Caller;
-use crate::page::PageQuery;
+use crate::page::{PageQuery, list_answer};
 use crate::params::Params;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// One page of jobs.
-#[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
-pub struct JobList {
-    /// The jobs.
-    pub jobs: Vec<JobView>,
-    /// Number of items on all pages together.
-    pub total: u64,
-    /// True if `total` is an estimate.
-    pub total_is_estimate: bool,
-    /// The page size: the `limit` of the request.
-    pub limit: u32,
-    /// Number of items skipped before this page: the `offset` of the request.
-    pub offset: u32,
-    /// The `cursor` that fetches the next page; null on the last page.
-    pub next_cursor: Option<String>,
+list_answer! {
+    /// One page of jobs.
+    JobList {
+        /// The jobs.
+        jobs: JobView
+    }
 }
 
 /// Filters and order of the list.
@@ -136,21 +126,10 @@ pub(crate) async fn list(
     let listed = app.jobs.list(&caller.scope, &filter, sort, request);
     let (page, now) = try_join(listed, app.jobs.now()).await?;
     let executors = app.jobs.executors().catalog();
-    Ok(Json(JobList {
-        jobs: page
-            .items
-            .into_iter()
-            .map(|job| {
-                let effective = app.jobs.effective_if_due(&job, now);
-                JobView::new(job, now, &app.run_ids)
-                    .waiting_as(effective)
-                    .for_role(caller.scope.role, executors)
-            })
-            .collect(),
-        total: page.total,
-        total_is_estimate: page.total_is_estimate,
-        limit: request.limit,
-        offset: request.offset,
-        next_cursor: app.cursor(page.next),
-    }))
+    Ok(Json(JobList::new(&app, &request, page, |job| {
+        let effective = app.jobs.priority_from_row(&job, now);
+        JobView::new(job, now, &app.run_ids)
+            .waiting_as(effective)
+            .for_role(caller.scope.role, executors)
+    })))
 }

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use evenkeel_commands::{Foreseen, NextTime};
+use evenkeel_commands::{NextTime, NextTimes};
 use evenkeel_core::{JobId, Timestamp};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
@@ -76,7 +76,7 @@ pub(crate) async fn next(
     let NextQuery { count } = NextQuery { count: params.number("count", 1..=1000) };
     params.finish()?;
     let count = count.unwrap_or(10) as usize;
-    let Foreseen { job, kind, description, timezone, times, exact_times } =
+    let NextTimes { job, kind, description, timezone, times, exact_times } =
         app.jobs.next_times(&caller.scope, id, count).await?;
     Ok(Json(NextTimesView {
         job_id: job,

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use evenkeel_commands::{Accepted, Asked, read_trigger};
+use evenkeel_commands::{RequestedRun, TriggerResult, read_trigger};
 use evenkeel_core::{AttemptId, JobId, RunId, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use crate::auth::Caller;
 use crate::body::MaybeJson;
 use crate::params::{NoParams, PathJob};
-use crate::problem::{Problem, ProblemType};
+use crate::problem::Problem;
 use crate::state::App;
 
 /// A triggered run. It starts as soon as a worker is free, or at `held_until`.
@@ -72,12 +72,13 @@ pub(crate) async fn trigger(
     _: NoParams,
     MaybeJson(document): MaybeJson,
 ) -> Result<(StatusCode, Json<TriggeredView>), Problem> {
-    let priority = read_trigger(document.as_ref())
-        .map_err(|faults| Problem::of_fields(ProblemType::InvalidParameter, faults))?;
+    let priority = read_trigger(document.as_ref())?;
     let asked = app.jobs.trigger_or_find(&caller.scope, id, priority).await?;
     let (status, job_id, key, deduplicated) = match asked {
-        Asked::New(Accepted { job, key }) => (StatusCode::ACCEPTED, job, Some(key), None),
-        Asked::There { job, key } => (StatusCode::OK, job, key, Some(true)),
+        TriggerResult::New(RequestedRun { job, key }) => {
+            (StatusCode::ACCEPTED, job, Some(key), None)
+        }
+        TriggerResult::Existing { job, key } => (StatusCode::OK, job, key, Some(true)),
     };
     // The run is accepted, so a failure here must not be reported.
     let held_until = match (key, deduplicated) {

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::IntoResponse;
-use evenkeel_commands::{Edit, Manner, warnings_of};
+use evenkeel_commands::{Edit, EditMode, warnings_of};
 use evenkeel_core::{JobId, RunIds, Timestamp};
 use evenkeel_store::Job;
 use serde_json::{Map, Value};
@@ -51,7 +51,7 @@ pub(crate) async fn put(
     headers: HeaderMap,
     JsonBody(sent): JsonBody,
 ) -> Result<impl IntoResponse, Problem> {
-    update(&app, &caller, id, &headers, sent, Manner::Put).await
+    update(&app, &caller, id, &headers, sent, EditMode::Put).await
 }
 
 /// Changes some fields of a job with a JSON merge patch (RFC 7396).
@@ -86,7 +86,7 @@ pub(crate) async fn patch(
     headers: HeaderMap,
     JsonBody(sent): JsonBody,
 ) -> Result<impl IntoResponse, Problem> {
-    update(&app, &caller, id, &headers, sent, Manner::Patch).await
+    update(&app, &caller, id, &headers, sent, EditMode::Patch).await
 }
 
 async fn update(
@@ -95,9 +95,9 @@ async fn update(
     id: JobId,
     headers: &HeaderMap,
     sent: Value,
-    manner: Manner,
+    mode: EditMode,
 ) -> Result<impl IntoResponse + use<>, Problem> {
-    let edit = Edit { sent, manner, if_generation: if_match(headers) };
+    let edit = Edit { sent, mode, if_generation: if_match(headers) };
     let (job, now) = app.jobs.update(&caller.scope, id, &edit, &shown(&app.run_ids)).await?;
     let tag = etag(job.generation);
     // The change is stored, so a failure here must not be reported.

@@ -9,7 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::snippet::to_html;
 use crate::auth::Caller;
-use crate::page::PageQuery;
+use crate::page::{PageQuery, list_answer};
 use crate::params::{Params, job_in_query};
 use crate::problem::Problem;
 use crate::state::App;
@@ -51,21 +51,12 @@ impl From<PageHit> for PageHitView {
     }
 }
 
-/// One page of the list of crawled pages.
-#[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
-pub struct PageList {
-    /// The pages: best match first in a search, otherwise oldest first.
-    pub pages: Vec<PageHitView>,
-    /// Number of items on all pages together.
-    pub total: u64,
-    /// True if `total` is an estimate.
-    pub total_is_estimate: bool,
-    /// The page size: the `limit` of the request.
-    pub limit: u32,
-    /// Number of items skipped before this page: the `offset` of the request.
-    pub offset: u32,
-    /// The `cursor` that fetches the next page; null on the last page and in searches.
-    pub next_cursor: Option<String>,
+list_answer! {
+    /// One page of the list of crawled pages.
+    PageList {
+        /// The pages: best match first in a search, otherwise oldest first.
+        pages: PageHitView
+    }
 }
 
 /// Filters of the list.
@@ -106,14 +97,7 @@ pub(crate) async fn list(
     params.finish()?;
     filter.job = job_in_query(&app, &caller, job).await?;
     let page = app.pages.list(&caller.scope, &filter, request).await?;
-    Ok(Json(PageList {
-        pages: page.items.into_iter().map(PageHitView::from).collect(),
-        total: page.total,
-        total_is_estimate: page.total_is_estimate,
-        limit: request.limit,
-        offset: request.offset,
-        next_cursor: app.cursor(page.next),
-    }))
+    Ok(Json(PageList::new(&app, &request, page, PageHitView::from)))
 }
 
 fn read(query: PagesQuery, request: PageRequest<PageNo>, params: &mut Params) -> PageFilter {

@@ -2,32 +2,21 @@
 
 use axum::Json;
 use axum::extract::State;
-use evenkeel_store::{Page, PageRequest};
-use serde::Serialize;
-use utoipa::ToSchema;
+use evenkeel_store::PageRequest;
 
 use super::SecretView;
 use crate::auth::Caller;
-use crate::page::{PageQuery, SecretName};
+use crate::page::{PageQuery, SecretName, list_answer, map_next};
 use crate::params::Params;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// One page of secrets.
-#[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
-pub struct SecretList {
-    /// The secrets sorted by name, without their values.
-    pub secrets: Vec<SecretView>,
-    /// Number of items on all pages together.
-    pub total: u64,
-    /// True if `total` is an estimate.
-    pub total_is_estimate: bool,
-    /// The page size: the `limit` of the request.
-    pub limit: u32,
-    /// Number of items skipped before this page: the `offset` of the request.
-    pub offset: u32,
-    /// The `cursor` that fetches the next page; null on the last page.
-    pub next_cursor: Option<String>,
+list_answer! {
+    /// One page of secrets.
+    SecretList {
+        /// The secrets sorted by name, without their values.
+        secrets: SecretView
+    }
 }
 
 /// Lists the secrets of the caller's tenant by name, without their values.
@@ -45,17 +34,10 @@ pub(crate) async fn list(
     caller: Caller,
     mut params: Params,
 ) -> Result<Json<SecretList>, Problem> {
-    let PageRequest { limit, offset, after } = PageQuery::take(&mut params);
+    let request: PageRequest<SecretName> = PageQuery::take(&mut params);
     params.finish()?;
-    let request = PageRequest { limit, offset, after: after.map(|SecretName(name)| name) };
-    let page = app.store.list_secrets(&caller.scope, request).await?;
-    let Page { items, total, total_is_estimate, next } = page;
-    Ok(Json(SecretList {
-        secrets: items.into_iter().map(SecretView::from).collect(),
-        total,
-        total_is_estimate,
-        limit,
-        offset,
-        next_cursor: app.cursor(next.map(SecretName)),
-    }))
+    let PageRequest { limit, offset, after } = request.clone();
+    let by_name = PageRequest { limit, offset, after: after.map(|SecretName(name)| name) };
+    let page = app.store.list_secrets(&caller.scope, by_name).await?;
+    Ok(Json(SecretList::new(&app, &request, map_next(page, SecretName), SecretView::from)))
 }

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use crate::auth::Caller;
 use crate::body::NoBody;
 use crate::oversight::AuditSummary;
-use crate::page::{SecretPlace, decode};
+use crate::page::{SecretPosition, decode};
 use crate::params::Params;
 use crate::problem::Problem;
 use crate::state::App;
@@ -60,16 +60,16 @@ pub(crate) async fn rotate(
     _: NoBody,
 ) -> Result<(Extension<AuditSummary>, Json<RotatedView>), Problem> {
     let after = params.text("cursor").and_then(|cursor| {
-        let place = decode::<SecretPlace>(&cursor, &params.run_ids);
+        let place = decode::<SecretPosition>(&cursor, &params.run_ids);
         if place.is_none() {
-            params.fault("cursor", "is not a cursor; send a next_cursor as it was");
+            params.fault("cursor", "is not a cursor of this list; send a next_cursor unchanged");
         }
         place
     });
     params.finish()?;
     let all = caller.tenant == DEFAULT_TENANT;
     let reach = if all { SecretReach::AllTenants } else { SecretReach::OwnTenant };
-    let after = after.map(|SecretPlace(tenant, name)| (tenant, name));
+    let after = after.map(|SecretPosition(tenant, name)| (tenant, name));
     let done = app.secrets.rotate(&caller.scope, reach, after).await?;
     let deed = AuditSummary(format!("{} encrypted anew", done.resealed));
     let unreadable = done.unreadable.into_iter().map(|(name, error)| {
@@ -82,7 +82,7 @@ pub(crate) async fn rotate(
             rotated: done.resealed,
             unreadable: unreadable.collect(),
             key_id: app.secrets.newest_key().map(Into::into),
-            next_cursor: app.cursor(done.next.map(|(tenant, name)| SecretPlace(tenant, name))),
+            next_cursor: app.cursor(done.next.map(|(tenant, name)| SecretPosition(tenant, name))),
         }),
     ))
 }

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::IntoResponse;
-use evenkeel_commands::{Led, Manner};
+use evenkeel_commands::{EditMode, FollowerUpdate};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -66,7 +66,7 @@ pub(crate) async fn put(
     headers: HeaderMap,
     JsonBody(sent): JsonBody,
 ) -> Result<impl IntoResponse, Problem> {
-    update(&app, &caller, &id, &headers, (&sent, Manner::Put)).await
+    update(&app, &caller, &id, &headers, (&sent, EditMode::Put)).await
 }
 
 /// Changes some fields of a target (RFC 7396).
@@ -100,7 +100,7 @@ pub(crate) async fn patch(
     headers: HeaderMap,
     JsonBody(sent): JsonBody,
 ) -> Result<impl IntoResponse, Problem> {
-    update(&app, &caller, &id, &headers, (&sent, Manner::Patch)).await
+    update(&app, &caller, &id, &headers, (&sent, EditMode::Patch)).await
 }
 
 async fn update(
@@ -108,11 +108,11 @@ async fn update(
     caller: &Caller,
     id: &str,
     headers: &HeaderMap,
-    sent: (&Value, Manner),
+    sent: (&Value, EditMode),
 ) -> Result<impl IntoResponse + use<>, Problem> {
     let (number, generations) = (read_number(id)?, if_match(headers));
     let changed = app.jobs.update_target(&caller.scope, number, sent, generations.as_deref());
-    let (target, Led { followed, refused, goes_on }) = changed.await?;
+    let (target, FollowerUpdate { followed, refused, continues: goes_on }) = changed.await?;
     let tag = etag(target.generation);
     let view = ChangedTargetView {
         target: target.into(),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::ensure;
-use evenkeel_commands::{Balance, Balancing, PlanOptions, Subject};
+use evenkeel_commands::{Balance, Balancing, PlanOptions, PlanSource};
 use evenkeel_core::balance::BalanceSettings;
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::{Span, Timestamp};
@@ -151,7 +151,7 @@ impl Watch {
         let id = previewed.rebalance.id;
 
         let (acting_at, began) = (store.now().await?, clock.monotonic());
-        let running = balancing.begin(scope, &Subject::Plan(id), "bench").await?;
+        let running = balancing.begin(scope, &PlanSource::Plan(id), "bench").await?;
         let (check_s, moving_at) = ((clock.monotonic() - began).as_secs_f64(), store.now().await?);
         ensure!(running.wait(REBALANCE_MAX).await?, "the rebalance {id} does not end");
         let over_at = store.now().await?;
@@ -171,7 +171,7 @@ impl Watch {
             changed: rebalance.changed,
             // A handful of moves may be over before anybody has looked at the clock.
             moves_per_s: rebalance.moved as f64 / move_s.max(1e-6),
-            score: [done.outlook.before.score, done.score],
+            score: [done.summary.before.score, done.score],
             before: firings(&executed, in_quiet, planning_at),
             planning: firings(&executed, planning_at, acting_at),
             rebalancing: firings(&executed, acting_at, over_at),

@@ -1,37 +1,38 @@
-//! Another priority for a job, also one that depends on what it has.
+//! Changes the priority of a job to a value or by an amount.
 
 use evenkeel_core::JobId;
 use evenkeel_core::order::Priority;
 use evenkeel_store::{Applied, EventKind, Now, Scope, Signal};
 
-use crate::jobs::weighing;
+use crate::jobs::priority_command;
 use crate::{CommandError, Jobs};
 
-/// So often it is decided anew because something else changed the job.
+/// A change is attempted this often if other changes of the job interfere.
 const TRIES: usize = 16;
 
 impl Jobs {
-    /// Gives a job another priority; what waits of it has that, too.
+    /// Sets the priority of a job and of its queued runs.
     pub async fn set_priority(
         &self,
         scope: &Scope,
         id: JobId,
         priority: Priority,
     ) -> Result<(), CommandError> {
-        self.reweigh(scope, id, |_| priority).await
+        self.change_priority(scope, id, |_| priority).await
     }
 
-    /// Raises the priority of a job, as far as that goes.
+    /// Raises the priority of a job by `by`, at most to the maximum.
     pub async fn boost(&self, scope: &Scope, id: JobId, by: u8) -> Result<(), CommandError> {
         let raised = |known: Priority| {
             let number = known.get().saturating_add(by).min(Priority::MAX.get());
             Priority::try_from(number).unwrap_or(Priority::MAX)
         };
-        self.reweigh(scope, id, raised).await
+        self.change_priority(scope, id, raised).await
     }
 
-    /// Decides on what the job is, and holds for that alone: of two boosts at once both count.
-    async fn reweigh(
+    /// Computes the new priority from the stored one and applies it only if that is unchanged, so
+    /// that two simultaneous boosts both count.
+    async fn change_priority(
         &self,
         scope: &Scope,
         id: JobId,
@@ -39,11 +40,11 @@ impl Jobs {
     ) -> Result<(), CommandError> {
         let mut job = self.get(scope, id).await?;
         for _ in 0..TRIES {
-            let order = weighing(&job, decide(job.definition.priority));
-            match self.store.apply_commands(scope, vec![order], Now::Database).await?.pop() {
+            let command = priority_command(&job, decide(job.definition.priority));
+            match self.store.apply_commands(scope, vec![command], Now::Database).await?.pop() {
                 Some(Applied::Done(_)) => {
                     self.announce(Signal::Jobs).await;
-                    self.tell(scope, EventKind::JobUpdated, &[id]).await;
+                    self.publish(scope, EventKind::JobUpdated, &[id]).await;
                     return Ok(());
                 }
                 Some(Applied::Stale(present)) => job = *present,

@@ -1,9 +1,9 @@
-//! Lists and counts by where runs are.
+//! Lists and counts jobs by the status of their latest run.
 //!
-//! There is no index with the end of runs, and no count that each end would have to lock. So up to
-//! [`LIST_SCAN_MAX`] jobs are looked at one by one, which is exact. Who has more gets what waits and
-//! runs along the indexes of those, the rest as far as one look goes and a cursor for more, and
-//! counts that say they are estimates.
+//! No index contains the outcome of runs, because every finished run would have to update it. So up
+//! to [`LIST_SCAN_MAX`] jobs are read one by one, which gives exact results. For tenants with more
+//! jobs, queued and running jobs come from their indexes, other statuses from a bounded scan with a
+//! cursor, and counts are estimates.
 
 use evenkeel_core::status::JobStatus;
 use evenkeel_core::{JobNo, Span, Timestamp};
@@ -14,46 +14,37 @@ use evenkeel_store::{
 use super::{AdminJob, AdminStatus, ScheduledJob};
 use crate::{CommandError, Jobs};
 
-/// Jobs that are read at once.
+/// Jobs per store request.
 const STEP: u32 = 1000;
 
-/// So often, for one page.
+/// Store requests per page.
 const STEPS: u32 = 10;
 
-/// A part of a list.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AdminPage<T> {
-    /// What is on it.
     pub items: Vec<T>,
-    /// How many there are on all pages.
+    /// The number of items on all pages.
     pub total: u64,
-    /// Is that only roughly right?
     pub total_is_estimate: bool,
-    /// Where the next part goes on.
-    pub next: Option<AdminPlace>,
+    pub next: Option<AdminCursor>,
 }
 
-/// A place in a list: after this job, on this way through the jobs.
+/// The position after a job in one of the scans of a list.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct AdminPlace {
-    /// The way: one of a few, which only the list knows.
-    pub way: u8,
-    /// The job.
+pub struct AdminCursor {
+    /// The number of the scan. Only the list interprets it.
+    pub scan: u8,
     pub after: JobNo,
 }
 
-/// How many jobs are where.
+/// The number of jobs by the status of their latest run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct AdminStats {
-    /// They wait.
     pub queued: u64,
-    /// A worker has them.
     pub running: u64,
-    /// Their latest run did not end well.
     pub failed: u64,
-    /// It did.
     pub completed: u64,
-    /// There are too many to look at each.
+    /// True if the tenant has too many jobs to read each.
     pub is_estimate: bool,
 }
 
@@ -69,23 +60,21 @@ impl AdminStats {
     }
 }
 
-/// A way through the jobs of a tenant.
+/// A scan over the jobs of a tenant.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum Way {
-    /// Past all of them.
+enum Scan {
     All,
-    /// Those of which something waits, for a worker or a retry.
+    /// Jobs with a run that waits for a worker or a retry.
     Waiting,
-    /// Those whose time has come.
+    /// Jobs whose next time has passed.
     Due,
-    /// Those that run.
     Running,
 }
 
-impl Way {
+impl Scan {
     const EACH: [Self; 4] = [Self::All, Self::Waiting, Self::Due, Self::Running];
 
-    /// The first way to those with a status, if there are many jobs.
+    /// Returns the first scan that finds jobs with a status.
     fn to(status: AdminStatus) -> Self {
         match status {
             AdminStatus::Queued => Self::Waiting,
@@ -94,7 +83,7 @@ impl Way {
         }
     }
 
-    /// The one after that.
+    /// Returns the scan that continues this one.
     fn next(self) -> Option<Self> {
         (self == Self::Waiting).then_some(Self::Due)
     }
@@ -103,7 +92,7 @@ impl Way {
         let none = JobFilter::default();
         match self {
             Self::All => none,
-            // By what goes on and not by their state, which of paused and cancelled jobs hides it.
+            // By active attempts, because the status of paused and cancelled jobs hides them.
             Self::Waiting => JobFilter { active_attempts: Some(Activity::Waits), ..none },
             Self::Running => JobFilter { active_attempts: Some(Activity::Runs), ..none },
             Self::Due => JobFilter {
@@ -114,112 +103,111 @@ impl Way {
         }
     }
 
-    fn place(self, after: JobNo) -> AdminPlace {
-        AdminPlace { way: self as u8, after }
+    fn cursor(self, after: JobNo) -> AdminCursor {
+        AdminCursor { scan: self as u8, after }
     }
 
-    fn of(place: AdminPlace) -> Option<Self> {
-        Self::EACH.get(usize::from(place.way)).copied()
+    fn of(place: AdminCursor) -> Option<Self> {
+        Self::EACH.get(usize::from(place.scan)).copied()
     }
 }
 
 impl Jobs {
-    /// The jobs whose latest run is there, or all, in the order of their creation.
+    /// Lists the jobs whose latest run has `status`, or all jobs, oldest first.
     pub async fn admin_list(
         &self,
         scope: &Scope,
         status: Option<AdminStatus>,
-        page: PageRequest<AdminPlace>,
+        page: PageRequest<AdminCursor>,
     ) -> Result<AdminPage<AdminJob>, CommandError> {
         let now = self.store.now().await?;
         let found = match status {
             None => self.pick_any(scope, page).await?,
             Some(status) => {
                 let passes = |job: &Job| AdminStatus::of(job, now) == Some(status);
-                self.pick(scope, Way::to(status), &passes, page, now).await?
+                self.pick(scope, Scan::to(status), &passes, page, now).await?
             }
         };
         let AdminPage { items, total, total_is_estimate, next } = found;
-        let items = self.look_over(scope, items, now).await?;
+        let items = self.load_details(scope, items, now).await?;
         Ok(AdminPage { items, total, total_is_estimate, next })
     }
 
-    /// The jobs that run by a cron expression or at an interval, in the order of their creation.
+    /// Lists the jobs with a cron expression or an interval, oldest first.
     pub async fn list_scheduled(
         &self,
         scope: &Scope,
-        page: PageRequest<AdminPlace>,
+        page: PageRequest<AdminCursor>,
     ) -> Result<AdminPage<ScheduledJob>, CommandError> {
         let now = self.store.now().await?;
         let passes = |job: &Job| ScheduledJob::is_one(job);
-        let found = self.pick(scope, Way::All, &passes, page, now).await?;
+        let found = self.pick(scope, Scan::All, &passes, page, now).await?;
         let items = found.items.into_iter().filter_map(ScheduledJob::of).collect();
         let AdminPage { total, total_is_estimate, next, .. } = found;
         Ok(AdminPage { items, total, total_is_estimate, next })
     }
 
-    /// How many jobs are where.
+    /// Counts the jobs by the status of their latest run.
     pub async fn admin_stats(&self, scope: &Scope) -> Result<AdminStats, CommandError> {
         let now = self.store.now().await?;
         let mut stats = AdminStats::default();
-        let mut looked_at = 0_u64;
+        let mut scanned = 0_u64;
         let mut after = None;
         loop {
             let step = PageRequest { limit: STEP, offset: 0, after };
             let all = JobFilter::default();
             let page = self.store.list_jobs(scope, &all, JobSort::default(), step).await?;
-            looked_at += page.items.len() as u64;
+            scanned += page.items.len() as u64;
             page.items.iter().for_each(|job| stats.add(AdminStatus::of(job, now)));
             after = page.next;
             if after.is_none() {
                 return Ok(stats);
             }
-            if looked_at >= u64::from(LIST_SCAN_MAX) {
-                return self.estimate(scope, stats, (looked_at, page.total), now).await;
+            if scanned >= u64::from(LIST_SCAN_MAX) {
+                return self.estimate(scope, stats, (scanned, page.total), now).await;
             }
         }
     }
 
-    /// What was seen of some jobs, as it would be of all; what waits and runs is counted.
+    /// Extrapolates from the jobs read to all jobs. Queued and running jobs are counted by the
+    /// store.
     async fn estimate(
         &self,
         scope: &Scope,
         seen: AdminStats,
-        (looked_at, all): (u64, u64),
+        (scanned, all): (u64, u64),
         now: Timestamp,
     ) -> Result<AdminStats, CommandError> {
         Ok(AdminStats {
-            queued: self.count(scope, Way::Waiting, now).await?,
-            running: self.count(scope, Way::Running, now).await?,
-            failed: scaled(seen.failed, all, looked_at),
-            completed: scaled(seen.completed, all, looked_at),
+            queued: self.count(scope, Scan::Waiting, now).await?,
+            running: self.count(scope, Scan::Running, now).await?,
+            failed: scaled(seen.failed, all, scanned),
+            completed: scaled(seen.completed, all, scanned),
             is_estimate: true,
         })
     }
 
-    /// A part of all jobs: the store knows how far to go.
     async fn pick_any(
         &self,
         scope: &Scope,
-        page: PageRequest<AdminPlace>,
+        page: PageRequest<AdminCursor>,
     ) -> Result<AdminPage<Job>, CommandError> {
         let PageRequest { limit, offset, after } = page;
         let after = after.map(|place| JobCursor { at: 0, no: place.after });
         let page = PageRequest { limit, offset, after };
         let all = JobFilter::default();
         let found = self.store.list_jobs(scope, &all, JobSort::default(), page).await?;
-        let next = found.next.map(|cursor| Way::All.place(cursor.no));
+        let next = found.next.map(|cursor| Scan::All.cursor(cursor.no));
         let (items, total, total_is_estimate) = (found.items, found.total, found.total_is_estimate);
         Ok(AdminPage { items, total, total_is_estimate, next })
     }
 
-    /// A part of the jobs that pass.
     async fn pick(
         &self,
         scope: &Scope,
-        way: Way,
+        scan: Scan,
         passes: &(dyn Fn(&Job) -> bool + Send + Sync),
-        page: PageRequest<AdminPlace>,
+        page: PageRequest<AdminCursor>,
         now: Timestamp,
     ) -> Result<AdminPage<Job>, CommandError> {
         let one = PageRequest { limit: 1, offset: 0, after: None };
@@ -228,17 +216,17 @@ impl Jobs {
         if first.total <= u64::from(LIST_SCAN_MAX) {
             self.pick_of_few(scope, passes, page).await
         } else {
-            let way = page.after.and_then(Way::of).unwrap_or(way);
-            self.pick_of_many(scope, way, passes, page, (first.total, now)).await
+            let scan = page.after.and_then(Scan::of).unwrap_or(scan);
+            self.pick_of_many(scope, scan, passes, page, (first.total, now)).await
         }
     }
 
-    /// Of so many that each can be looked at: exact.
+    /// Reads every job, so that the page and the total are exact.
     async fn pick_of_few(
         &self,
         scope: &Scope,
         passes: &(dyn Fn(&Job) -> bool + Send + Sync),
-        page: PageRequest<AdminPlace>,
+        page: PageRequest<AdminCursor>,
     ) -> Result<AdminPage<Job>, CommandError> {
         let (mut items, mut total, mut skipped) = (Vec::new(), 0, 0);
         let (mut after, mut has_more) = (None, false);
@@ -264,34 +252,34 @@ impl Jobs {
                 break;
             }
         }
-        let next = items.last().filter(|_| has_more).map(|job: &Job| Way::All.place(job.no));
+        let next = items.last().filter(|_| has_more).map(|job: &Job| Scan::All.cursor(job.no));
         Ok(AdminPage { items, total, total_is_estimate: false, next })
     }
 
-    /// Of many: as far as one look goes. Who would leave out more than that is told to follow the
-    /// cursor, rather than that there is nothing.
+    /// Reads a bounded number of jobs. Returns an error if `offset` skips more than that, because
+    /// an empty page would claim that there are no more jobs.
     async fn pick_of_many(
         &self,
         scope: &Scope,
-        mut way: Way,
+        mut scan: Scan,
         passes: &(dyn Fn(&Job) -> bool + Send + Sync),
-        page: PageRequest<AdminPlace>,
+        page: PageRequest<AdminCursor>,
         (all, now): (u64, Timestamp),
     ) -> Result<AdminPage<Job>, CommandError> {
         let (mut items, mut skipped) = (Vec::new(), 0);
-        let (mut looked_at, mut passed, mut steps) = (0_u64, 0_u64, 0);
-        let first_way = way;
+        let (mut scanned, mut passed, mut steps) = (0_u64, 0_u64, 0);
+        let first_scan = scan;
         let mut after = page.after.map(|place| JobCursor { at: 0, no: place.after });
         let next = 'walk: loop {
             let step = PageRequest { limit: STEP, offset: 0, after };
-            let filter = way.filter(now);
+            let filter = scan.filter(now);
             let found = self.store.list_jobs(scope, &filter, JobSort::default(), step).await?;
             steps += 1;
             for job in found.items {
                 let no = job.no;
-                looked_at += 1;
-                // A due job of which something waits as well was on the way before.
-                let is_new = way != Way::Due || job.live == 0;
+                scanned += 1;
+                // A due job with a waiting run was found by the scan before.
+                let is_new = scan != Scan::Due || job.live == 0;
                 if is_new && passes(&job) {
                     passed += 1;
                     if skipped < page.offset {
@@ -301,47 +289,47 @@ impl Jobs {
                     }
                 }
                 if items.len() >= page.limit as usize {
-                    break 'walk Some(way.place(no));
+                    break 'walk Some(scan.cursor(no));
                 }
             }
-            match (found.next, way.next()) {
-                // A step that finds little has looked at many all the same.
-                (Some(cursor), _) if looked_at >= u64::from(LIST_SCAN_MAX) || steps >= STEPS => {
-                    break Some(way.place(cursor.no));
+            match (found.next, scan.next()) {
+                // A request that returns few jobs may have scanned many.
+                (Some(cursor), _) if scanned >= u64::from(LIST_SCAN_MAX) || steps >= STEPS => {
+                    break Some(scan.cursor(cursor.no));
                 }
                 (Some(cursor), _) => after = Some(cursor),
-                (None, Some(other)) => (way, after) = (other, None),
+                (None, Some(other)) => (scan, after) = (other, None),
                 (None, None) => break None,
             }
         };
         if page.offset > 0 && items.is_empty() && next.is_some() {
-            return Err(CommandError::TooFar);
+            return Err(CommandError::OffsetTooLarge);
         }
         let is_whole = page.after.is_none() && next.is_none();
-        let total = match first_way {
+        let total = match first_scan {
             _ if is_whole => passed,
-            Way::All => scaled(passed, all, looked_at),
-            way => self.count(scope, way, now).await?,
+            Scan::All => scaled(passed, all, scanned),
+            scan => self.count(scope, scan, now).await?,
         };
         Ok(AdminPage { items, total, total_is_estimate: !is_whole, next })
     }
 
-    /// About how many jobs are along a way, and those that follow it.
-    async fn count(&self, scope: &Scope, way: Way, now: Timestamp) -> Result<u64, CommandError> {
-        let (mut way, mut total) = (Some(way), 0_u64);
+    /// Counts the jobs of a scan and of those that continue it, approximately.
+    async fn count(&self, scope: &Scope, scan: Scan, now: Timestamp) -> Result<u64, CommandError> {
+        let (mut scan, mut total) = (Some(scan), 0_u64);
         let one = PageRequest { limit: 1, offset: 0, after: None };
-        while let Some(along) = way {
-            let filter = along.filter(now);
+        while let Some(current) = scan {
+            let filter = current.filter(now);
             let found = self.store.list_jobs(scope, &filter, JobSort::default(), one).await?;
             total = total.saturating_add(found.total);
-            way = along.next();
+            scan = current.next();
         }
         Ok(total)
     }
 }
 
-/// As many of all as of those that were looked at.
-fn scaled(count: u64, all: u64, looked_at: u64) -> u64 {
-    let scaled = u128::from(count) * u128::from(all.max(looked_at)) / u128::from(looked_at.max(1));
+/// Extrapolates a count from the jobs read to all jobs.
+fn scaled(count: u64, all: u64, scanned: u64) -> u64 {
+    let scaled = u128::from(count) * u128::from(all.max(scanned)) / u128::from(scanned.max(1));
     u64::try_from(scaled).unwrap_or(u64::MAX)
 }

@@ -1,4 +1,4 @@
-//! Saying where the latest runs of many jobs are to be.
+//! Changes the status of the latest runs of many jobs.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,18 +6,18 @@ use evenkeel_core::JobId;
 use evenkeel_store::{Applied, COMMANDS_MAX, Scope};
 use futures::{StreamExt as _, stream};
 
-use super::{AdminJob, AdminStatus, JobRef, SIDE_BY_SIDE};
-use crate::{Ask, CommandError, Jobs};
+use super::{AdminJob, AdminStatus, CONCURRENCY, JobRef};
+use crate::{CommandError, ControlCommand, Jobs};
 
-/// What became of one of many jobs.
+/// The result for each job.
 pub type EachJob = Vec<Result<AdminJob, CommandError>>;
 
-/// Is there time for another?
+/// Returns false once the time limit of the request has passed.
 type HasTime<'a> = &'a (dyn Fn() -> bool + Send + Sync);
 
 impl Jobs {
-    /// Sets where the latest runs of many jobs are, each on its own, in their order. Once there is no
-    /// time left, nothing is done with the [rest](CommandError::OutOfTime).
+    /// Sets the status of the latest run of each job, in order. Once `has_time` returns false, the
+    /// remaining jobs are [left unchanged](CommandError::OutOfTime).
     pub async fn set_status_of_many(
         &self,
         scope: &Scope,
@@ -36,8 +36,8 @@ impl Jobs {
         Ok(each_of(ids, set).await)
     }
 
-    /// Tries the latest runs of many jobs again, each on its own, in their order. Once there is no
-    /// time left, nothing is done with the [rest](CommandError::OutOfTime).
+    /// Retries the latest run of each job, in order. Once `has_time` returns false, the remaining
+    /// jobs are [left unchanged](CommandError::OutOfTime).
     pub async fn admin_retry_many(
         &self,
         scope: &Scope,
@@ -50,20 +50,20 @@ impl Jobs {
         for some in known.chunks(COMMANDS_MAX).take_while(|_| has_time()) {
             let new: Vec<JobId> =
                 some.iter().filter(|id| !answers.contains_key(id)).copied().collect();
-            let obeyed = self.ask(scope, &new, Ask::Retry, None).await;
+            let applied = self.control_many(scope, &new, ControlCommand::Retry, None).await;
             let is_done = answers.values().any(|answer| matches!(answer, Applied::Done(_)));
-            let obeyed = obeyed.map_err(|error| error.after(is_done))?;
-            answers.extend(new.into_iter().zip(obeyed));
+            let applied = applied.map_err(|error| error.after(is_done))?;
+            answers.extend(new.into_iter().zip(applied));
         }
         let now = self.store.now().await?;
         let answers = &answers;
-        let tell = |id: Option<JobId>| async move {
+        let report = |id: Option<JobId>| async move {
             let id = id.ok_or(CommandError::NotFound)?;
             match answers.get(&id) {
                 None => Err(CommandError::OutOfTime),
                 Some(Applied::NotFound) => Err(CommandError::NotFound),
                 Some(Applied::Done(done)) => match &done.job {
-                    Some(job) => Ok(self.glance_at(job.clone(), now)),
+                    Some(job) => Ok(self.summarize(job.clone(), now)),
                     None => Err(CommandError::NotFound),
                 },
                 Some(Applied::Stale(job)) => {
@@ -71,17 +71,17 @@ impl Jobs {
                 }
                 Some(Applied::NameTaken(id)) => Err(CommandError::NameTaken { id: *id }),
                 Some(Applied::Duplicate(id)) => Err(CommandError::Duplicate { id: *id }),
-                // Some that did not fail to a job did to the admin API.
+                // The admin API counts cancelled runs as failed, so it may still retry this job.
                 Some(Applied::NotAllowed(_)) if has_time() => self.admin_retry(scope, id).await,
                 Some(Applied::NotAllowed(_)) => Err(CommandError::OutOfTime),
             }
         };
-        Ok(each_of(ids, tell).await)
+        Ok(each_of(ids, report).await)
     }
 }
 
-/// Does it with each job, some side by side. Who is named again has its turn after all the others,
-/// and is told what it is by then.
+/// Runs `act` for each job, several at once. A repeated job is processed after all others, so that
+/// its result is current.
 async fn each_of<F>(ids: Vec<Option<JobId>>, act: impl Fn(Option<JobId>) -> F) -> EachJob
 where
     F: Future<Output = Result<AdminJob, CommandError>>,
@@ -90,7 +90,7 @@ where
     let is_first: Vec<bool> = ids.iter().map(|id| id.is_none_or(|id| known.insert(id))).collect();
     let first = ids.iter().zip(&is_first).filter(|(_, is_first)| **is_first);
     let first: Vec<_> = first.map(|(id, _)| act(*id)).collect();
-    let first: EachJob = stream::iter(first).buffered(SIDE_BY_SIDE).collect().await;
+    let first: EachJob = stream::iter(first).buffered(CONCURRENCY).collect().await;
     let mut first = first.into_iter();
     let mut each = Vec::with_capacity(ids.len());
     for (id, is_first) in ids.into_iter().zip(is_first) {

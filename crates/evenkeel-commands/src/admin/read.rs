@@ -1,4 +1,4 @@
-//! The documents of the admin API.
+//! Reads the documents of the admin API.
 
 use evenkeel_core::JobId;
 use evenkeel_core::order::Priority;
@@ -10,17 +10,16 @@ use crate::fault::{Faults, shown};
 use crate::read::Fields;
 use crate::read::limits::BULK_IDS_MAX;
 
-/// A job by one of its two names.
+/// A job by its number or id.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum JobRef {
-    /// Its number within the tenant.
+    /// The number within the tenant.
     Number(i64),
-    /// Its id.
     Id(JobId),
 }
 
 impl JobRef {
-    /// Reads a number or an id, as in a path.
+    /// Parses the number or id in a path.
     pub fn from_text(text: &str) -> Option<Self> {
         let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         if is_number {
@@ -29,7 +28,6 @@ impl JobRef {
         text.parse().ok().map(Self::Id)
     }
 
-    /// The same, as in a document.
     fn from_value(value: &Value) -> Option<Self> {
         match value {
             Value::Number(number) => number.as_i64().map(Self::Number),
@@ -46,16 +44,14 @@ impl JobRef {
     }
 }
 
-/// What many jobs are set to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BulkStatus {
-    /// Which jobs, as often as they are named.
+    /// The jobs in request order, with repetitions.
     pub jobs: Vec<JobRef>,
-    /// To this.
     pub status: AdminStatus,
 }
 
-/// Reads the fields of an object, of which none may be missing or unknown.
+/// Reads an object and refuses missing and unknown fields.
 fn read<T>(
     document: &Value,
     what: impl FnOnce(&mut Fields<'_>) -> Option<T>,
@@ -121,10 +117,7 @@ pub fn read_boost(document: &Value) -> Result<u8, Vec<Fault>> {
 }
 
 fn number(fields: &mut Fields<'_>, name: &'static str) -> Option<Priority> {
-    needed(fields, name, "a whole number from 0 to 100", |fields| {
-        let number = fields.number(name, 0..=u64::from(Priority::MAX.get()))?;
-        Priority::try_from(u8::try_from(number).ok()?).ok()
-    })
+    needed(fields, name, "a whole number from 0 to 100", |fields| fields.priority(name))
 }
 
 /// Reads `{"job_ids": [1, 2, 3], "status": "queued"}`.

@@ -8,11 +8,11 @@ use evenkeel_store::{
 use serde_json::{Map, Value, json};
 
 use crate::fault::{Faults, shown};
-use crate::jobs::{Edit, Forgotten};
+use crate::jobs::{DeletedJob, Edit};
 use crate::read::Fields;
 use crate::read::limits::NUMBER_MAX;
-use crate::update::{placed, read_change};
-use crate::{Ask, CommandError, Fault, Jobs, Made, Manner, read_job};
+use crate::update::{new_next_time, read_change};
+use crate::{CommandError, ControlCommand, CreatedJob, EditMode, Fault, Jobs, read_job};
 
 /// The metadata key for the creator of a job.
 const CREATED_BY: &str = "created_by";
@@ -147,7 +147,7 @@ impl Jobs {
         if let Some(Some(number)) = target {
             self.ensure_target(scope, number).await?;
         }
-        let Made { job, deduplicated, .. } = self.create_or_find(scope, &document).await?;
+        let CreatedJob { job, deduplicated, .. } = self.create_or_find(scope, &document).await?;
         // A duplicate that runs once cannot be shown as a scheduled job.
         let id = job.id;
         let made = ScheduledJob::of(job).ok_or(CommandError::Duplicate { id })?;
@@ -182,9 +182,9 @@ impl Jobs {
         }
         let edit = (!job.is_empty()).then(|| {
             let sent = Value::Object(job);
-            Edit { sent, manner: Manner::Put, if_generation: None }
+            Edit { sent, mode: EditMode::Put, if_generation: None }
         });
-        if let Some(Edit { sent, manner, .. }) = &edit {
+        if let Some(Edit { sent, mode, .. }) = &edit {
             let now = self.store.now().await?;
             let seen = show(&before.job, now);
             // A job that is resumed must have a time left. A paused job need not.
@@ -192,10 +192,10 @@ impl Jobs {
             if turned == Some(true) {
                 after.state = JobState::Active;
             }
-            let read = read_change(&after, &seen, sent, *manner, now, self.executors())
+            let read = read_change(&after, &seen, sent, *mode, now, self.executors())
                 .map_err(CommandError::Invalid)?;
             if let Some(new) = read.and_then(|read| read.to_place) {
-                placed(&after, &new, now, |after| new.timetable().first_after(after))
+                new_next_time(&after, &new, now, |after| new.timetable().first_after(after))
                     .map_err(CommandError::Invalid)?;
             }
         }
@@ -243,7 +243,7 @@ impl Jobs {
         let applied = self.store.apply_commands(scope, vec![command], Now::Database).await?;
         if let Some(Applied::Done(_)) = applied.first() {
             self.announce(Signal::Jobs).await;
-            self.tell(scope, EventKind::JobUpdated, &[id]).await;
+            self.publish(scope, EventKind::JobUpdated, &[id]).await;
         }
         Ok(())
     }
@@ -257,8 +257,8 @@ impl Jobs {
     ) -> Result<ScheduledJob, CommandError> {
         let job = self.get_scheduled(scope, id).await?;
         if job.enabled() != enabled {
-            let ask = if enabled { Ask::Resume } else { Ask::Pause };
-            let asked = self.ask_one(scope, id, ask, None).await;
+            let command = if enabled { ControlCommand::Resume } else { ControlCommand::Pause };
+            let asked = self.control(scope, id, command, None).await;
             let now = self.get_scheduled(scope, id).await?;
             match asked {
                 // Another client did the same first.
@@ -274,10 +274,10 @@ impl Jobs {
         &self,
         scope: &Scope,
         id: JobId,
-    ) -> Result<(Job, Forgotten), CommandError> {
+    ) -> Result<(Job, DeletedJob), CommandError> {
         let ScheduledJob { job, .. } = self.get_scheduled(scope, id).await?;
-        let gone = self.delete(scope, id, false, None).await?;
+        let deleted = self.delete(scope, id, false, None).await?;
         self.announce(Signal::Jobs).await;
-        Ok((job, gone))
+        Ok((job, deleted))
     }
 }

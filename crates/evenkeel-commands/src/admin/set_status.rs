@@ -12,7 +12,7 @@ use evenkeel_store::{
 };
 
 use super::{AdminJob, AdminStatus};
-use crate::{Ask, CommandError, Conflict, Jobs};
+use crate::{CommandError, Conflict, ControlCommand, Jobs};
 
 /// A change is attempted this often if the job changes meanwhile.
 const TRIES: usize = 16;
@@ -58,7 +58,7 @@ impl Jobs {
         match begun {
             // The retry command returns an error that names the allowed commands.
             Err(CommandError::Conflict(Conflict::Busy)) => {
-                self.ask_one(scope, id, Ask::Retry, None).await?;
+                self.control(scope, id, ControlCommand::Retry, None).await?;
             }
             begun => begun?,
         }
@@ -159,7 +159,7 @@ impl Jobs {
     async fn run_again(&self, scope: &Scope, job: &Job) -> Result<(), CommandError> {
         let has_failed = job.last_outcome.is_some_and(Outcome::is_failure);
         if has_failed && job.state == JobState::Active {
-            match self.ask_one(scope, job.id, Ask::Retry, None).await {
+            match self.control(scope, job.id, ControlCommand::Retry, None).await {
                 Ok(_) => return Ok(()),
                 // A run has started, or the job was paused.
                 Err(CommandError::NotAllowed(_)) => {}
@@ -177,7 +177,7 @@ impl Jobs {
         let live = members.into_iter().find(|member| member.state == NodeState::Live);
         let Some(next_at) = due.next_at else { return Ok(()) };
         let Some(node) = live else {
-            return Err(CommandError::Conflict(Conflict::NobodyFires));
+            return Err(CommandError::Conflict(Conflict::NoLiveNode));
         };
         let definition = &job.definition;
         let average = definition.average(job.history.average_good_duration);
@@ -231,7 +231,7 @@ impl Jobs {
                 }
                 OverrideResult::Elsewhere => {}
                 OverrideResult::Stopped => {
-                    refusal = Some(CommandError::Conflict(Conflict::GoesNoFurther));
+                    refusal = Some(CommandError::Conflict(Conflict::CannotRequeue));
                 }
                 OverrideResult::Duplicate(id) => refusal = Some(CommandError::Duplicate { id }),
             }
@@ -306,5 +306,5 @@ fn must_start_by(job: &Job, time: Timestamp) -> Timestamp {
 
 fn wrong_status(is: Option<AdminStatus>, wanted: AdminStatus) -> CommandError {
     let is = is.map_or("none", AdminStatus::as_str);
-    CommandError::Conflict(Conflict::NotSo { is, wanted: wanted.as_str() })
+    CommandError::Conflict(Conflict::WrongStatus { is, wanted: wanted.as_str() })
 }

@@ -1,13 +1,13 @@
-//! Cron expressions in plain English, from the text of one that can be read.
+//! Describes cron expressions in English.
 
 use super::days;
 use super::items::{HOURS, Item, SIXTY, Unit};
 use super::words::{listed, ordinal};
 
-/// More times of a day than this are not told one by one.
+/// The largest number of times of a day that are listed one by one.
 const TIMES_MAX: usize = 6;
 
-/// What an expression means.
+/// Describes a valid expression.
 pub(super) fn describe(expression: &str) -> String {
     let expression = match expression.trim().to_ascii_lowercase().as_str() {
         "@yearly" | "@annually" => "0 0 1 1 *".into(),
@@ -40,7 +40,7 @@ fn sentence(second: &str, [minute, hour]: [&str; 2], days: [&str; 3]) -> String 
 
 struct Time {
     text: String,
-    /// Does it need to be said that it is every day?
+    /// True if "every day" must be added.
     once_a_day: bool,
 }
 
@@ -52,7 +52,7 @@ fn time_of_day(second: &str, minute: &str, hour: &str) -> Time {
     let (seconds, minutes) = (Part::of(&SIXTY, &seconds), Part::of(&SIXTY, &minutes));
     let hours = Part::of(&HOURS, &hours);
     let once_a_day = !matches!(hours, Part::Any | Part::Step(_));
-    // Nothing is left of the day, or of an hour, but what the job has to itself.
+    // Hour and minute are drawn for each job (`H`).
     let own = match (&hours, &minutes, &seconds) {
         (Part::Own, Part::Own, Part::Own | Part::Number(0)) => {
             Some("at a time of the day of its own".into())
@@ -72,7 +72,7 @@ fn time_of_day(second: &str, minute: &str, hour: &str) -> Time {
     if !matches!(seconds, Part::Number(0)) {
         parts.push(seconds.small("second"));
     }
-    if !(seconds.goes_on_and_on() && matches!(minutes, Part::Any)) {
+    if !(seconds.is_regular() && matches!(minutes, Part::Any)) {
         parts.push(match (&minutes, &hours) {
             (Part::Number(0), Part::Any) if parts.is_empty() => {
                 return Time { text: "every hour, on the hour".into(), once_a_day };
@@ -85,14 +85,14 @@ fn time_of_day(second: &str, minute: &str, hour: &str) -> Time {
             _ => minutes.small("minute"),
         });
     }
-    let goes_on = |last: &String| last.starts_with("every") || last == "of every minute";
-    if let Some(hours) = hours.large(parts.last().is_some_and(goes_on)) {
+    let is_regular = |last: &String| last.starts_with("every") || last == "of every minute";
+    if let Some(hours) = hours.large(parts.last().is_some_and(is_regular)) {
         parts.push(hours);
     }
     Time { text: parts.join(" "), once_a_day }
 }
 
-/// `at 09:00 and 17:30`, if it is no more than a few times.
+/// Returns `at 09:00 and 17:30` if there are at most [`TIMES_MAX`] times.
 fn fixed_times(seconds: &[Item<'_>], minutes: &[Item<'_>], hours: &[Item<'_>]) -> Option<String> {
     let numbers = |items: &[Item<'_>]| -> Option<Vec<u32>> {
         let mut numbers: Vec<u32> = items.iter().map(single).collect::<Option<_>>()?;
@@ -119,15 +119,15 @@ fn fixed_times(seconds: &[Item<'_>], minutes: &[Item<'_>], hours: &[Item<'_>]) -
     Some(format!("at {}", listed(&times, "and")))
 }
 
-/// What a field of seconds, minutes or hours says.
+/// A field of seconds, minutes or hours.
 enum Part {
     Any,
-    /// Every so many, from 0 on.
+    /// Every n-th value from 0 on.
     Step(u32),
     Number(u32),
-    /// `H` alone.
+    /// `H` without a range.
     Own,
-    /// Anything else, in words, and whether it is more than one.
+    /// Any other list, already described.
     Words(String),
 }
 
@@ -147,12 +147,12 @@ impl Part {
         }
     }
 
-    /// Is it equally far from each of its values to the next, in the next minute or hour as well?
-    fn goes_on_and_on(&self) -> bool {
+    /// True if the distance between all values is the same, across minutes or hours as well.
+    fn is_regular(&self) -> bool {
         matches!(self, Self::Any) || matches!(self, Self::Step(n) if 60 % n == 0)
     }
 
-    /// Of a second or a minute.
+    /// Describes a second or minute field.
     fn small(&self, unit: &str) -> String {
         match self {
             Self::Any => format!("every {unit}"),
@@ -167,7 +167,7 @@ impl Part {
         }
     }
 
-    /// Of an hour, after what is said about its minutes.
+    /// Describes an hour field that follows a description of the minutes.
     fn large(&self, after_every: bool) -> Option<String> {
         Some(match self {
             Self::Any if after_every => return None,
@@ -183,7 +183,7 @@ impl Part {
     }
 }
 
-/// A single step or number of its own, said with its unit.
+/// Describes a single step or `H` with its unit.
 fn one_item(words: &str, unit: &str) -> Option<String> {
     if words.contains(" and ") {
         return None;
@@ -197,7 +197,7 @@ fn one_item(words: &str, unit: &str) -> Option<String> {
     Some(format!("{article} {unit} of its own{range}"))
 }
 
-/// The value of an item that has but one.
+/// Returns the value of an item with a single value.
 fn single(item: &Item<'_>) -> Option<u32> {
     match item {
         Item::Range { first, last, .. } if first == last => Some(*first),
@@ -205,7 +205,7 @@ fn single(item: &Item<'_>) -> Option<u32> {
     }
 }
 
-/// An item of a list: a number, a range, a step, or one of its own.
+/// Describes an item: a number, a range, a step or `H`.
 fn item(unit: &Unit, item: &Item<'_>) -> String {
     match *item {
         Item::Range { first, last, .. } if first == last => first.to_string(),

@@ -1,11 +1,11 @@
-//! The days and months of a cron expression.
+//! Describes the days and months of a cron expression.
 
 use super::items::{DATES, Item, MONTHS, Unit, WEEKDAYS};
 use super::words::{listed, ordinal};
 
-/// Which days; `None` if every day.
+/// Describes the days. Returns `None` for every day.
 pub(super) fn describe([date, month, weekday]: [&str; 3]) -> Option<String> {
-    // As for cron, a field that begins with a star takes days away and adds none.
+    // As in cron, a field that begins with a star restricts the other field instead of adding days.
     let both = [date, weekday].iter().any(|field| field.starts_with(['*', '?']));
     let dates = Some(DATES.items(date)).filter(|items| !items.is_empty());
     let weekdays = Some(WEEKDAYS.items(weekday)).filter(|items| !items.is_empty());
@@ -18,7 +18,7 @@ pub(super) fn describe([date, month, weekday]: [&str; 3]) -> Option<String> {
                 format!("{dates}, and also {weekdays}")
             })
         }
-        // Either will do, and one of them is any day.
+        // Either field may match, and one of them matches every day.
         (Some(_), None) | (None, Some(_)) if !both => None,
         (Some(dates), None) => Some(of_month(&dates)),
         (None, Some(weekdays)) => Some(of_week(&weekdays)),
@@ -55,13 +55,13 @@ fn of_month(items: &[Item<'_>]) -> String {
             Item::Day(text) => others.push(special_date(text)),
         }
     }
-    let mut told = Vec::new();
+    let mut parts = Vec::new();
     if !days.is_empty() {
-        told.push(format!("on the {} of the month", listed(&days, "and")));
+        parts.push(format!("on the {} of the month", listed(&days, "and")));
     }
-    told.extend(steps);
-    told.extend(others);
-    listed(&told, "and")
+    parts.extend(steps);
+    parts.extend(others);
+    listed(&parts, "and")
 }
 
 fn special_date(text: &str) -> String {
@@ -90,7 +90,7 @@ fn of_week(items: &[Item<'_>]) -> String {
             Item::Range { first, last, step: 1 } => {
                 plain.push(format!("{} to {}", day(first), day(last)));
             }
-            // A week is short, and who counts beyond its end is easily misunderstood.
+            // Lists the weekdays, because steps over the end of a week are easily misunderstood.
             Item::Range { first, last, step } => {
                 for day in (first..=last).step_by(step as usize).map(day) {
                     if !plain.contains(&day) {
@@ -120,7 +120,7 @@ fn of_week(items: &[Item<'_>]) -> String {
 
 fn of_year(items: &[Item<'_>]) -> String {
     let month = |value| MONTHS.name(value);
-    let told = items.iter().map(|item| match *item {
+    let parts = items.iter().map(|item| match *item {
         Item::Range { first, last, .. } if first == last => month(first).to_owned(),
         Item::Range { first, last, step: 1 } => format!("{} to {}", month(first), month(last)),
         Item::Range { first, last: 12, step } => {
@@ -134,16 +134,16 @@ fn of_year(items: &[Item<'_>]) -> String {
         }
         Item::Day(text) => text.to_owned(),
     });
-    format!("in {}", listed(&told.collect::<Vec<_>>(), "and"))
+    format!("in {}", listed(&parts.collect::<Vec<_>>(), "and"))
 }
 
-/// One that is the job's alone.
+/// Describes a value that is drawn for each job (`H`).
 fn own(unit: &Unit, range: Option<(u32, u32)>, step: Option<u32>, noun: &str) -> String {
-    let told = |value: u32| match unit.names {
+    let name = |value: u32| match unit.names {
         [] => format!("the {}", ordinal(value)),
         _ => unit.name(value).to_owned(),
     };
-    let range = range.map(|(first, last)| format!(" from {} to {}", told(first), told(last)));
+    let range = range.map(|(first, last)| format!(" from {} to {}", name(first), name(last)));
     let range = range.unwrap_or_default();
     match step {
         Some(step) => format!("on every {} {noun} from one of its own on{range}", ordinal(step)),

@@ -1,24 +1,21 @@
-//! The fields of a cron expression, item by item, as they are told.
+//! Parses the fields of a cron expression into items.
 
-/// What a field of an expression counts.
+/// The unit of a field.
 pub(super) struct Unit {
     pub first: u32,
     pub last: u32,
-    /// So many different values it has: 0 and 7 are both Sunday.
+    /// The number of different values: 0 and 7 are both Sunday.
     size: u32,
-    /// What an `H` is drawn from.
+    /// The range from which `H` draws.
     drawn: (u32, u32),
-    /// The names of its values, from the first on.
+    /// The names of the values, from the first on.
     pub names: &'static [&'static str],
 }
 
-/// Seconds of a minute, minutes of an hour.
+/// Seconds and minutes.
 pub(super) const SIXTY: Unit = Unit { first: 0, last: 59, size: 60, drawn: (0, 59), names: &[] };
-/// Hours of a day.
 pub(super) const HOURS: Unit = Unit { first: 0, last: 23, size: 24, drawn: (0, 23), names: &[] };
-/// Days of a month.
 pub(super) const DATES: Unit = Unit { first: 1, last: 31, size: 31, drawn: (1, 28), names: &[] };
-/// Months of a year.
 pub(super) const MONTHS: Unit = Unit {
     first: 1,
     last: 12,
@@ -39,7 +36,6 @@ pub(super) const MONTHS: Unit = Unit {
         "December",
     ],
 };
-/// Days of a week.
 pub(super) const WEEKDAYS: Unit = Unit {
     first: 0,
     last: 7,
@@ -48,19 +44,18 @@ pub(super) const WEEKDAYS: Unit = Unit {
     names: &["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"],
 };
 
-/// An item of a field's list.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Item<'a> {
-    /// From one value to another, both included; a single value is a range, too.
+    /// A range, both ends included. A single value is a range, too.
     Range { first: u32, last: u32, step: u32 },
-    /// One value of the job's own, or every so many from one on.
+    /// `H`: a value drawn for each job, or every n-th value from it on.
     Own { range: Option<(u32, u32)>, step: Option<u32> },
-    /// What only a field of days knows.
+    /// A special day like `L` or `5#2`.
     Day(&'a str),
 }
 
 impl Unit {
-    /// The items of a field; none if they add up to every value there is.
+    /// Parses a field. Returns no items if they cover every value.
     pub fn items<'a>(&self, field: &'a str) -> Vec<Item<'a>> {
         let mut items: Vec<Item<'a>> = Vec::new();
         for item in field.split(',').map(|item| self.item(item)) {
@@ -91,7 +86,7 @@ impl Unit {
         if let Some(brackets) = base.strip_prefix('H') {
             let range = range(brackets.trim_matches(['(', ')']));
             return match step {
-                // Every one from its own on, which can be no other than the first.
+                // Every value from the drawn one on means every value of the range.
                 Some(1) => {
                     let (first, last) = range.unwrap_or(self.drawn);
                     Item::Range { first, last, step: 1 }
@@ -110,7 +105,7 @@ impl Unit {
         }
     }
 
-    /// A number, or one of its names.
+    /// Parses a number or a name.
     pub fn value(&self, text: &str) -> Option<u32> {
         let named = || {
             let mut names = self.names.iter().map(|name| &name[..3]);
@@ -120,7 +115,6 @@ impl Unit {
         text.parse().ok().or_else(named)
     }
 
-    /// The name of a value.
     pub fn name(&self, value: u32) -> &'static str {
         let index = value.checked_sub(self.first).map_or(0, |index| index % self.size);
         self.names.get(index as usize).copied().unwrap_or_default()

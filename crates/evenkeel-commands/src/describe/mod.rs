@@ -1,4 +1,4 @@
-//! Schedules in plain English.
+//! Describes schedules in English.
 
 mod cron;
 mod days;
@@ -14,8 +14,8 @@ use evenkeel_core::{Definition, Schedule, Timestamp, Zone};
 
 pub(crate) use words::{capitalised, listed, span_words};
 
-/// When a job runs, as one would tell a colleague. One whose cron times are not `exact` runs up to
-/// a minute after them.
+/// Describes when a job runs. `exact` is false for a cron schedule whose runs start up to a minute
+/// later.
 pub fn describe(definition: &Definition, exact: bool) -> String {
     let mut text = rule(definition);
     if !exact {
@@ -25,7 +25,7 @@ pub fn describe(definition: &Definition, exact: bool) -> String {
     let mut sentences = vec![format!("{}.", capitalised(&text))];
     sentences.extend(promise(&definition.schedule));
     sentences.extend(clock_changes(definition));
-    sentences.extend(dark_hours(definition));
+    sentences.extend(blackout_hours(definition));
     sentences.extend(preferred_hours(definition));
     sentences.join(" ")
 }
@@ -70,7 +70,7 @@ fn zone_words(zone: &Zone) -> String {
     if zone.is_utc() { "UTC".into() } else { format!("{zone} time") }
 }
 
-/// A moment as clocks of a zone show it.
+/// Formats a time in a zone.
 pub(crate) fn moment(moment: Timestamp, zone: &Zone) -> String {
     let local = zone.local_text(moment);
     let (date, time) = local.split_once('T').unwrap_or((&local, ""));
@@ -97,7 +97,7 @@ fn limits(definition: &Definition) -> String {
     text
 }
 
-/// What it promises beyond what everybody would expect.
+/// Describes the deadline promise, if it is not the default.
 fn promise(schedule: &Schedule) -> Option<String> {
     let over = |span| format!("Each run must be over {} after its time.", span_words(span));
     match schedule {
@@ -111,7 +111,7 @@ fn promise(schedule: &Schedule) -> Option<String> {
     }
 }
 
-/// What it does when clocks are changed, if that is not what others do.
+/// Describes the policy for clock changes, if it is not the default.
 fn clock_changes(definition: &Definition) -> Vec<String> {
     let (has_policy, may_run_twice) = match &definition.schedule {
         Schedule::Cron(by) => (!by.cron.keeps_rhythm(), true),
@@ -136,7 +136,7 @@ fn clock_changes(definition: &Definition) -> Vec<String> {
     sentences
 }
 
-fn dark_hours(definition: &Definition) -> Option<String> {
+fn blackout_hours(definition: &Definition) -> Option<String> {
     if definition.blackout_periods.is_empty() {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Expressions and what is said about them.
+//! Descriptions of schedules.
 
 mod meaning;
 
@@ -10,17 +10,17 @@ use super::*;
 use crate::preview::preview;
 use crate::read::read_schedule;
 
-fn said(expression: &str) -> String {
+fn described(expression: &str) -> String {
     let schedule = read_schedule(expression).unwrap().schedule;
     describe(&Definition::noop(schedule), true)
 }
 
-fn told(document: Value) -> String {
+fn preview_text(document: Value) -> String {
     preview(&document, "2026-06-01T12:00:00Z".parse().unwrap(), 10).unwrap().description
 }
 
 #[test]
-fn cron_expressions_are_told_in_plain_english() {
+fn cron_expressions_are_described_in_english() {
     for (expression, words) in [
         ("* * * * *", "Every minute, UTC."),
         ("*/5 * * * *", "Every 5 minutes, UTC."),
@@ -99,7 +99,7 @@ fn cron_expressions_are_told_in_plain_english() {
         ("0 0 * 3/1 *", "At 00:00, every day in March to December, UTC."),
         ("0 0 * * 5/1", "At 00:00, Friday to Sunday, UTC."),
         ("0 0 * * 1/2", "At 00:00, on Monday, Wednesday, Friday and Sunday, UTC."),
-        // Either day will do unless one of them begins with a star.
+        // Either day field may match unless one begins with a star.
         ("0 0 1/1 * MON", "At 00:00 every day, UTC."),
         ("0 0 13 * 0-6", "At 00:00 every day, UTC."),
         ("0 0 *,5 * MON", "At 00:00, on Monday, UTC."),
@@ -112,12 +112,12 @@ fn cron_expressions_are_told_in_plain_english() {
         ("@weekly", "At 00:00, on Sunday, UTC."),
         ("@yearly", "At 00:00, on the 1st of the month, in January, UTC."),
     ] {
-        assert_eq!(said(expression), words, "{expression}");
+        assert_eq!(described(expression), words, "{expression}");
     }
 }
 
 #[test]
-fn other_kinds_are_told_in_plain_english() {
+fn other_schedules_are_described_in_english() {
     for (expression, words) in [
         ("30m", "Every 30 minutes."),
         ("@every 1h", "Every hour."),
@@ -131,27 +131,30 @@ fn other_kinds_are_told_in_plain_english() {
         ("P1Y2M10DT2H", "Every 1 year, 2 months, 10 days and 2 hours by the clocks of UTC."),
         ("R/2026-12-01T00:00:00Z/PT30M", "Every 30 minutes, counted from 2026-12-01 00:00 UTC."),
     ] {
-        assert_eq!(said(expression), words, "{expression}");
+        assert_eq!(described(expression), words, "{expression}");
     }
     assert_eq!(describe(&Definition::noop(Schedule::Once(Once::NOW)), true), "Once, now.");
-    assert_eq!(told(json!({"interval_minutes": 1, "interval_type": "days"})), "Every 24 hours.");
     assert_eq!(
-        told(
+        preview_text(json!({"interval_minutes": 1, "interval_type": "days"})),
+        "Every 24 hours."
+    );
+    assert_eq!(
+        preview_text(
             json!({"schedule": {"kind": "once", "at": "2026-12-01T09:00:30Z", "tolerance": "5m"}})
         ),
         "Once, at 2026-12-01 09:00:30 UTC. It must have started 5 minutes after that."
     );
     assert_eq!(
-        told(json!({"scheduling_period": "24h", "cooldown_duration": "1h"})),
+        preview_text(json!({"scheduling_period": "24h", "cooldown_duration": "1h"})),
         "As often as it takes for a good run to have started in the last 1 day, and not sooner than \
          1 hour after the end of the one before."
     );
 }
 
 #[test]
-fn zones_bounds_and_promises_are_told() {
+fn descriptions_include_zones_bounds_and_promises() {
     assert_eq!(
-        told(json!({
+        preview_text(json!({
             "schedule": {"kind": "cron", "expression": "0 0 * * *", "max_duration": "6h"},
             "timezone": "America/Toronto", "dst_gap": "skip", "dst_overlap": "both",
             "start_at": "2026-12-01T05:00:00Z", "end_at": "2027-01-01T05:00:00Z", "max_runs": 10,
@@ -163,35 +166,35 @@ fn zones_bounds_and_promises_are_told() {
          show twice run twice. Never from 22:00 to 06:00:30, America/Toronto time."
     );
     assert_eq!(
-        told(json!({"schedule": "0 9 * * *", "exact": false})),
+        preview_text(json!({"schedule": "0 9 * * *", "exact": false})),
         "At 09:00 every day, UTC, some seconds later than others with the same expression."
     );
     assert_eq!(
-        told(json!({"schedule": "24h", "exact": true, "timezone": "Europe/Berlin",
+        preview_text(json!({"schedule": "24h", "exact": true, "timezone": "Europe/Berlin",
                     "prefer_window": {"start": "22:00", "end": "06:00"}})),
         "Every 24 hours, with the start of its slot. Best from 22:00 to 06:00, Europe/Berlin time."
     );
-    assert_eq!(told(json!({"schedule": "1h", "exact": false})), "Every hour.");
-    assert_eq!(told(json!({"schedule": "R1/PT5M"})), "Every 5 minutes, one time at most.");
+    assert_eq!(preview_text(json!({"schedule": "1h", "exact": false})), "Every hour.");
+    assert_eq!(preview_text(json!({"schedule": "R1/PT5M"})), "Every 5 minutes, one time at most.");
 }
 
 #[test]
-fn a_policy_without_effect_is_not_told() {
-    let told = |schedule: &str, overlap: &str| {
-        told(json!({"schedule": schedule, "timezone": "Europe/Berlin", "dst_gap": "skip",
+fn policies_without_effect_are_not_described() {
+    let described = |schedule: &str, overlap: &str| {
+        preview_text(json!({"schedule": schedule, "timezone": "Europe/Berlin", "dst_gap": "skip",
                     "dst_overlap": overlap}))
     };
     let left_out = "Times that the clocks jump over are left out.";
-    // What is in rhythm runs whenever a clock shows its time, whatever the policy.
+    // A regular schedule runs at every matching clock time, whatever the policy.
     for expression in ["*/30 * * * *", "5 * * * *", "* 2 * * *", "0 0 */2 * * *"] {
         for overlap in ["first", "last", "both"] {
-            let words = told(expression, overlap);
+            let words = described(expression, overlap);
             assert!(words.ends_with("Europe/Berlin time."), "{words}");
         }
     }
-    assert!(told("30 2 * * *", "last").ends_with("the second one counts."));
-    assert!(told("P1D", "last").ends_with("the second one counts."));
-    assert!(told("P1D", "first").ends_with(left_out));
+    assert!(described("30 2 * * *", "last").ends_with("the second one counts."));
+    assert!(described("P1D", "last").ends_with("the second one counts."));
+    assert!(described("P1D", "first").ends_with(left_out));
     let both = Dst { gap: Gap::Skip, overlap: Overlap::Both };
     let timezone = Zone::get("Europe/Berlin").unwrap();
     let schedule = read_schedule("P1D").unwrap().schedule;
@@ -205,7 +208,7 @@ fn field(values: &'static [&'static str]) -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn there_are_words_for_every_expression(
+    fn every_expression_has_a_description(
         second in prop::option::of(field(&["*", "0", "*/7", "10-40/3", "H", "H(0-9)", "5/20", "3/1", "59"])),
         minute in field(&["*", "0", "*/7", "10-40/3", "H", "H(0-9)/3", "5/20", "3/1", "59"]),
         hour in field(&["*", "0", "*/5", "9-17", "9-17/2", "H", "H/4", "H/1", "23"]),
@@ -216,9 +219,9 @@ proptest! {
         let fields = [minute, hour, date, month, weekday];
         let expression: Vec<String> = second.into_iter().chain(fields).collect();
         let expression = expression.join(" ");
-        // Some of them are none.
+        // Some combinations are not valid.
         if read_schedule(&expression).is_ok() {
-            let words = said(&expression);
+            let words = described(&expression);
             prop_assert!(words.ends_with(", UTC.") && words.len() > 10, "{expression}: {words}");
             let odd = ["  ", ",,", " ,", "..", "every every", "on on"];
             prop_assert!(!odd.iter().any(|odd| words.contains(odd)), "{expression}: {words}");

@@ -1,4 +1,4 @@
-//! Numbers, lists and lengths of time in English.
+//! Formats numbers, lists and lengths of time in English.
 
 use evenkeel_core::Span;
 use evenkeel_core::schedule::CalendarSpan;
@@ -12,7 +12,6 @@ pub(crate) fn listed(items: &[String], last: &str) -> String {
     }
 }
 
-/// With a capital letter.
 pub(crate) fn capitalised(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
@@ -64,8 +63,8 @@ fn in_units(span: Span, units: &[(&str, u64)]) -> String {
     parts.join(" ")
 }
 
-/// `every 30 minutes`, `every hour`, but `every 24 hours`: a day is what the calendar has, whose
-/// days are not all equally long.
+/// Formats `every 30 minutes`, `every hour`, but `every 24 hours`, because calendar days differ in
+/// length.
 pub(super) fn every(span: Span) -> String {
     let [_, units @ ..] = UNITS;
     match units.iter().find(|(_, micros)| span.as_micros() == *micros) {
@@ -74,9 +73,9 @@ pub(super) fn every(span: Span) -> String {
     }
 }
 
-/// `every month`, `every 2 days`.
+/// Formats `every month`, `every 2 days`.
 pub(super) fn every_of_calendar(every: CalendarSpan) -> String {
-    // The canonical text has years, months and days, and hours after a T.
+    // The canonical text has years, months and days, then hours after a `T`.
     let text = every.to_string();
     let (date, time) = text.split_once('T').unwrap_or((&text, ""));
     let mut parts = Vec::new();

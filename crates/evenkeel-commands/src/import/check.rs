@@ -1,4 +1,4 @@
-//! Would a server take it?
+//! Checks whether a server would accept an imported job.
 
 use evenkeel_core::TenantNo;
 use evenkeel_core::executor::ExecutorCatalog;
@@ -30,8 +30,7 @@ impl ExecutorCheck for AnySettings {
     }
 }
 
-/// The same, if its document can be read; otherwise it is put before a person, who sees all that
-/// is wrong with it.
+/// Returns the plan if its document is valid. Otherwise marks it for review with all faults.
 pub(super) fn checked(planned: Planned, catalog: ExecutorCatalog) -> Planned {
     let Some(document) = &planned.document else { return planned };
     let Err(faults) = read_job(document, TenantNo(0), &AnySettings(catalog)) else {
@@ -41,6 +40,6 @@ pub(super) fn checked(planned: Planned, catalog: ExecutorCatalog) -> Planned {
     Planned {
         was: planned.was,
         notes: planned.notes,
-        ..Planned::for_a_person(planned.line, planned.name, "refused", why.join("; "))
+        ..Planned::for_review(planned.line, planned.name, "refused", why.join("; "))
     }
 }

@@ -1,4 +1,4 @@
-//! Crontabs, of users and of the system.
+//! Plans the import of user and system crontabs.
 
 mod command;
 mod lines;
@@ -20,50 +20,46 @@ use super::{Disposition, Planned};
 use crate::limits::{NAME_CHARS_MAX, TIMEOUT_SECONDS_MAX};
 use crate::read::read_cron;
 
-/// What whoever imports has decided.
 #[derive(Clone, Debug)]
 pub struct CrontabOptions {
-    /// The zone whose clocks the machine goes by.
+    /// The time zone of the machine.
     pub zone: Zone,
-    /// Is it a crontab of the system, with a user in each entry?
+    /// True for a system crontab, whose entries name a user.
     pub system: bool,
-    /// Whom programs run as, if the crontab does not say; whom the server chooses if `None`.
+    /// The user of the programs if the crontab names none; `None` leaves it to the server.
     pub user: Option<String>,
-    /// Where programs start, if the crontab does not say.
+    /// The working directory if the crontab names none.
     pub cwd: Option<String>,
-    /// The executors of the program.
     pub executors: ExecutorCatalog,
 }
 
-/// What becomes of a crontab.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct CrontabPlan {
-    /// What becomes of each of its entries.
     pub entries: Vec<Planned>,
-    /// What is different here for all of them.
+    /// Differences that apply to all entries.
     pub remarks: Vec<String>,
 }
 
-/// Decides what becomes of a crontab.
+/// Plans the jobs of a crontab.
 pub fn plan(text: &str, options: &CrontabOptions) -> CrontabPlan {
     let mut reader = Reader::new(options);
     for (line, text) in (1..).zip(text.lines()) {
-        reader.take(line, text);
+        reader.read_line(line, text);
     }
     reader.finish()
 }
 
-/// Where cron looks for programs, unless the crontab says otherwise.
+/// The default `PATH` of cron.
 const CRON_PATH: &str = "/usr/bin:/bin";
 
-/// What holds from a line on.
+/// The state after the lines read so far.
 struct Reader<'a> {
     options: &'a CrontabOptions,
     zone: Result<Zone, String>,
     shell: String,
     home: Option<String>,
     env: Map<String, Value>,
-    /// Comments directly above.
+    /// The comments directly above the next entry.
     comments: Vec<String>,
     names: HashSet<String>,
     plan: CrontabPlan,
@@ -83,7 +79,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn take(&mut self, line: u64, text: &str) {
+    fn read_line(&mut self, line: u64, text: &str) {
         match lines::read(text, self.options.system) {
             Line::Blank => self.comments.clear(),
             Line::Comment(comment) => self.comments.push(comment.into()),
@@ -96,7 +92,7 @@ impl<'a> Reader<'a> {
                 self.comments.clear();
                 self.plan.entries.push(Planned {
                     was: Some(text.trim().into()),
-                    ..Planned::for_a_person(line, name, "unreadable_line", why)
+                    ..Planned::for_review(line, name, "unreadable_line", why)
                 });
             }
             Line::Entry { times, user, command } => {
@@ -113,10 +109,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Variables hold for the lines below them.
+    /// Sets a variable for the lines below.
     fn set(&mut self, name: &str, value: String) {
         match name {
-            // Back to what holds without it.
+            // Restores the default.
             "CRON_TZ" if value.is_empty() => self.zone = Ok(self.options.zone.clone()),
             "CRON_TZ" => {
                 let unknown = |error| format!("CRON_TZ={value} is {error}");
@@ -132,7 +128,7 @@ impl<'a> Reader<'a> {
                 }
             }
             "RANDOM_DELAY" => self.remark(format!(
-                "{name}={value}: no time is put off by chance; `\"exact\": false` spreads a job's \
+                "{name}={value}: start times are not randomized; `\"exact\": false` spreads a job's \
                  times over a minute"
             )),
             _ => {
@@ -160,39 +156,39 @@ impl<'a> Reader<'a> {
         command: &Command,
     ) -> Planned {
         let was = Some(times.text());
-        let person = |code, why: String| Planned {
+        let for_review = |code, why: String| Planned {
             was: was.clone(),
-            ..Planned::for_a_person(line, name.clone(), code, why)
+            ..Planned::for_review(line, name.clone(), code, why)
         };
         let expression = match &times {
             Times::AtBoot => {
-                let why = "it runs when the machine starts, which no schedule says; let the \
-                           machine's own services do it";
-                return person("at_boot", why.into());
+                let why = "it runs when the machine starts, which a schedule cannot express; use \
+                           the machine's service manager";
+                return for_review("at_boot", why.into());
             }
             Times::At(expression) => expression,
         };
         if command.script.is_empty() {
-            return person("no_command", "it says when, and not what".into());
+            return for_review("no_command", "the entry has no command".into());
         }
         let zone = match &self.zone {
             Ok(zone) => zone,
             Err(why) => {
-                return person("unknown_zone", format!("{why}, so nobody knows when it ran"));
+                return for_review("unknown_zone", format!("{why}, so its times are unknown"));
             }
         };
-        if let Some(place) = command.place() {
+        if let Some(placeholder) = command.placeholder() {
             let why = format!(
-                "its command holds {{{{{place}}}}}, which a shell job would fill in; put the command \
+                "its command holds {{{{{placeholder}}}}}, which a shell job would fill in; put the command \
                  into a script and run that"
             );
-            return person("placeholder", why);
+            return for_review("placeholder", why);
         }
-        let settled = random::settled(expression);
-        let expression = settled.as_deref().unwrap_or(expression);
-        if let Err(misread) = read_cron(expression) {
-            let why = misread.of("", expression).message;
-            return person("unreadable_schedule", format!("{why}; write the schedule anew"));
+        let fixed = random::with_h(expression);
+        let expression = fixed.as_deref().unwrap_or(expression);
+        if let Err(error) = read_cron(expression) {
+            let why = error.of("", expression).message;
+            return for_review("unreadable_schedule", format!("{why}; rewrite the schedule"));
         }
         let mut notes = Vec::new();
         if let Some(user) = user {
@@ -201,7 +197,7 @@ impl<'a> Reader<'a> {
                  --shell-user {user}, for all jobs); otherwise it refuses the job"
             ));
         }
-        if settled.is_some() {
+        if fixed.is_some() {
             notes.push(
                 "~ becomes H: the time is drawn when the job is made, and stays; cron draws it \
                  whenever it reads the crontab"
@@ -209,24 +205,24 @@ impl<'a> Reader<'a> {
             );
         }
         if command.input.is_some() {
-            notes.push("what stands after % is its standard input".into());
+            notes.push("the text after % is its standard input".into());
         }
         let document = self.document(&name, comments, expression, zone, user, command);
         let planned = Planned {
-            fate: Disposition::Cron,
+            disposition: Disposition::Cron,
             code: "cron",
             why: "a crontab follows the clocks of its zone".into(),
             was,
             becomes: Some(format!("{expression} ({zone})")),
             notes,
             document: Some(document),
-            ..Planned::for_a_person(line, name, "", "")
+            ..Planned::for_review(line, name, "", "")
         };
         checked(planned, self.options.executors)
     }
 
-    /// A job that means what the entry meant: it is never tried again, never made up for, and starts
-    /// whether or not the one before has ended.
+    /// Builds a job that behaves like the entry: no retries, no make-up runs, and overlapping runs
+    /// are allowed.
     fn document(
         &self,
         name: &str,
@@ -236,7 +232,7 @@ impl<'a> Reader<'a> {
         user: Option<&str>,
         command: &Command,
     ) -> Value {
-        // HOME, LOGNAME and USER come from the server, which knows the user that it runs as.
+        // The server sets HOME, LOGNAME and USER for the user that it runs as.
         let mut env = Map::new();
         env.insert("PATH".into(), CRON_PATH.into());
         env.extend(self.env.clone());
@@ -275,7 +271,8 @@ impl<'a> Reader<'a> {
         document
     }
 
-    /// What a person wrote above it, or else what it runs; with a number if that is taken.
+    /// Returns the comment above the entry, or the name of the program, with a number if the name
+    /// is taken.
     fn name(&self, comments: &[String], command: &Command) -> String {
         let comment = comments.last().map(|comment| comment.trim());
         let comment = comment.filter(|text| lines::is_a_name(text)).map(String::from);
@@ -299,7 +296,7 @@ impl<'a> Reader<'a> {
         if !self.options.system && scripts.iter().all(|script| script.starts_with("root ")) {
             self.remark(
                 "every command begins with \"root\": if this is a crontab of the system, which names \
-                 a user in each entry, say --system"
+                 a user in each entry, use --system"
                     .into(),
             );
         }

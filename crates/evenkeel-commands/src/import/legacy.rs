@@ -1,4 +1,4 @@
-//! Jobs of the cron-based predecessor.
+//! Plans the import of jobs of the cron-based predecessor.
 
 use std::collections::HashMap;
 
@@ -12,47 +12,41 @@ use super::row::Row;
 use super::{Disposition, Planned};
 use crate::limits::EXPONENTIAL_BACKOFF_SECONDS_MAX;
 
-/// What whoever imports has decided.
 #[derive(Clone, Debug)]
 pub struct LegacyOptions {
-    /// The zone whose clocks the predecessor went by.
+    /// The time zone of the predecessor.
     pub zone: Zone,
-    /// Jobs that had intervals keep their next time. Otherwise they may be placed anew.
+    /// True: jobs with intervals keep their next time. False: they may be placed anew.
     pub keep_phase: bool,
-    /// Jobs whose schedule is switched off are made too, paused.
+    /// True: jobs whose schedule is disabled are created paused.
     pub include_disabled: bool,
-    /// Of several jobs with one name, all but the first get their old id as `configuration`.
-    /// Otherwise a person decides about them.
+    /// True: of several jobs with the same name, all except the first get their old id as
+    /// `configuration`. False: they are marked for review.
     pub rename_duplicates: bool,
-    /// The executors of the program.
     pub executors: ExecutorCatalog,
 }
 
-/// Decides what becomes of the predecessor's jobs, one by one.
+/// Plans the jobs of the predecessor, row by row.
 #[derive(Debug)]
 pub struct LegacyImport {
     options: LegacyOptions,
-    /// The names that were given, and in which row.
+    /// The names in use and their rows.
     names: HashMap<String, u64>,
 }
 
-/// When a job ran there.
-enum Rhythm {
-    /// Again and again, every so many units.
+/// The schedule of a row.
+enum RowSchedule {
     Every { number: u64, unit: String },
-    /// By an expression.
     Cron(String),
-    /// Once.
     Once,
 }
 
 impl LegacyImport {
-    /// Nothing is decided yet.
     pub fn new(options: LegacyOptions) -> Self {
         Self { options, names: HashMap::new() }
     }
 
-    /// What becomes of row number `line` at `now`. A row that could not be read says why.
+    /// Plans row number `line` at `now`. An unreadable row is an error text.
     pub fn plan(
         &mut self,
         line: u64,
@@ -65,94 +59,93 @@ impl LegacyImport {
             Err(why) => {
                 let name = columns.ok().and_then(|columns| columns.get("source_name")?.as_str());
                 let name = name.map_or_else(|| format!("row {line}"), Into::into);
-                return Planned::for_a_person(line, name, "unreadable_row", why);
+                return Planned::for_review(line, name, "unreadable_row", why);
             }
         };
         let name = row.name().map_or_else(|| format!("row {line}"), Into::into);
-        let rhythm = rhythm_of(&row);
-        let was = match &rhythm {
-            Rhythm::Every { number, unit } => Some(format!("every {number} {unit}")),
-            Rhythm::Cron(expression) => Some(expression.clone()),
-            Rhythm::Once => None,
+        let schedule = schedule_of(&row);
+        let was = match &schedule {
+            RowSchedule::Every { number, unit } => Some(format!("every {number} {unit}")),
+            RowSchedule::Cron(expression) => Some(expression.clone()),
+            RowSchedule::Once => None,
         };
-        let planned = match self.fate(&row, &rhythm, &name, line) {
+        let planned = match self.is_paused(&row, &schedule, &name, line) {
             Err(planned) => *planned,
-            Ok(paused) => self.job(&row, &rhythm, name, line, now, paused),
+            Ok(paused) => self.job(&row, &schedule, name, line, now, paused),
         };
         let planned = checked(Planned { was, ..planned }, self.options.executors);
-        self.named(planned, &row)
+        self.with_unique_name(planned, &row)
     }
 
-    /// Is a job to be made? Then whether it is to be paused, and why.
-    fn fate(
+    /// Decides whether to create a job, and why it is created paused.
+    fn is_paused(
         &self,
         row: &Row,
-        rhythm: &Rhythm,
+        schedule: &RowSchedule,
         name: &str,
         line: u64,
     ) -> Result<Option<&'static str>, Box<Planned>> {
-        let recurs = !matches!(rhythm, Rhythm::Once);
-        let person = |code, why: String| Planned::for_a_person(line, name, code, why);
-        let out =
+        let recurs = !matches!(schedule, RowSchedule::Once);
+        let review = |code, why: String| Planned::for_review(line, name, code, why);
+        let left_out =
             |code, why: &str| Planned::without_job(line, name, Disposition::LeftOut, code, why);
         let status =
             if row.is_paused { "paused" } else { row.status.as_deref().unwrap_or("pending") };
         let status = if row.is_cancelled { "cancelled" } else { status };
-        let not = match (status, recurs) {
-            ("cancelled", _) => out("cancelled", "it was cancelled there, for good"),
+        let planned = match (status, recurs) {
+            ("cancelled", _) => left_out("cancelled", "it was cancelled in the old system"),
             (_, _) if row.url.is_none() => {
-                let why = "it has no url, so there is nothing to crawl; give it one, or make a job \
-                           of another kind by hand";
-                person("no_url", why.into())
+                let why = "it has no url, so there is nothing to crawl; give it one, or create a \
+                           job with another executor yourself";
+                review("no_url", why.into())
             }
             ("pending" | "scheduled" | "completed" | "running" | "failed" | "paused", true)
-                if is_switched_off(row, rhythm, status) =>
+                if is_disabled(row, schedule, status) =>
             {
                 if self.options.include_disabled {
                     return Ok(Some(
-                        "its schedule was switched off there; resume it when it is to run",
+                        "its schedule was disabled in the old system; resume it when it should run",
                     ));
                 }
-                out("schedule_off", "its schedule is switched off there")
+                left_out("schedule_off", "its schedule is disabled in the old system")
             }
             ("pending" | "scheduled" | "completed" | "running", true) => return Ok(None),
             ("failed", true) => {
                 return Ok(Some(
-                    "it had failed for good there; resume it when its cause is mended",
+                    "it had failed in the old system; resume it when the cause is fixed",
                 ));
             }
             ("paused", true) => {
-                return Ok(Some("it was paused there; resume it when it is to run"));
+                return Ok(Some("it was paused in the old system; resume it when it should run"));
             }
             ("pending" | "scheduled", false) => return Ok(None),
-            ("completed", false) => out("already_done", "it has run there, once as it should"),
+            ("completed", false) => left_out("already_done", "it has already run once in the old system"),
             ("running", false) => {
-                let why = "it runs there just now, once; see to its end there, and make a job by \
-                           hand if it fails";
-                person("running_once", why.into())
+                let why = "it runs once and is running in the old system; wait for its end there, and \
+                           create a job yourself if it fails";
+                review("running_once", why.into())
             }
-            ("failed", false) => person(
+            ("failed", false) => review(
                 "failed_once",
-                "it ran there once and failed; make a job by hand if it is still wanted".into(),
+                "it ran once and failed in the old system; create a job yourself if you still need it".into(),
             ),
             ("paused", false) => {
-                let why = "it was to run once and is paused; here it would run at once, so make a \
-                           job by hand when it is to run";
-                person("paused_once", why.into())
+                let why = "it should run once and is paused; here it would run at once, so create a \
+                           job yourself when it should run";
+                review("paused_once", why.into())
             }
-            (other, _) => person(
+            (other, _) => review(
                 "unknown_status",
-                format!("its status {other:?} is none of the predecessor's"),
+                format!("its status {other:?} is unknown"),
             ),
         };
-        Err(Box::new(not))
+        Err(Box::new(planned))
     }
 
-    /// The job that is made of a row.
     fn job(
         &self,
         row: &Row,
-        rhythm: &Rhythm,
+        schedule: &RowSchedule,
         name: String,
         line: u64,
         now: Timestamp,
@@ -160,14 +153,14 @@ impl LegacyImport {
     ) -> Planned {
         let mut notes: Vec<String> = paused.map(Into::into).into_iter().collect();
         if row.status.as_deref() == Some("running") && !row.is_paused {
-            notes.push("it runs there just now; that run stays there".into());
+            notes.push("it is running in the old system; that run is planned imported".into());
         }
-        let mut document = about(row, &mut notes);
+        let mut document = document_without_schedule(row, &mut notes);
         let mut planned = Planned::without_job(line, name, Disposition::Once, "run_once", "");
-        match rhythm {
-            Rhythm::Every { number, unit } => {
-                planned.fate = Disposition::Interval;
-                (planned.code, planned.why) = ("interval", "it had an interval there".into());
+        match schedule {
+            RowSchedule::Every { number, unit } => {
+                planned.disposition = Disposition::Interval;
+                (planned.code, planned.why) = ("interval", "it had an interval".into());
                 planned.becomes = Some(format!("every {number} {unit}"));
                 document.insert("interval_minutes".into(), (*number).into());
                 document.insert("interval_type".into(), unit.clone().into());
@@ -177,24 +170,24 @@ impl LegacyImport {
                     document.insert("schedule".into(), anchored(every, Some(at)));
                     planned.becomes = Some(format!("every {every} from {} on", shown(at)));
                 }
-                self.keep_former(row, &mut document, now);
+                self.keep_former_cron(row, &mut document, now);
             }
-            Rhythm::Cron(expression) => match convert(expression, &self.options.zone, now) {
+            RowSchedule::Cron(expression) => match convert(expression, &self.options.zone, now) {
                 Err(why) => {
-                    let why = format!("{why}; write the schedule anew");
-                    return Planned::for_a_person(line, planned.name, "unreadable_schedule", why);
+                    let why = format!("{why}; rewrite the schedule");
+                    return Planned::for_review(line, planned.name, "unreadable_schedule", why);
                 }
                 Ok(converted) => {
-                    planned.fate = converted.fate();
+                    planned.disposition = converted.disposition();
                     (planned.code, planned.why) = converted.reason();
-                    planned.becomes = Some(timed(&mut document, converted));
-                    if planned.fate == Disposition::Interval || expression.contains("TZ=") {
-                        self.keep_former(row, &mut document, now);
+                    planned.becomes = Some(add_schedule(&mut document, converted));
+                    if planned.disposition == Disposition::Interval || expression.contains("TZ=") {
+                        self.keep_former_cron(row, &mut document, now);
                     }
                 }
             },
-            Rhythm::Once => {
-                planned.why = "it has not run there yet".into();
+            RowSchedule::Once => {
+                planned.why = "it has planned run yet".into();
                 planned.becomes = Some("once, as soon as it is imported".into());
                 match row.next_run_at.filter(|at| *at > now) {
                     Some(at) => {
@@ -208,8 +201,8 @@ impl LegacyImport {
         Planned { notes, paused: paused.is_some(), document: Some(document.into()), ..planned }
     }
 
-    /// The expression stays with the job as it was; in its metadata, if no server could read it.
-    fn keep_former(&self, row: &Row, document: &mut Map<String, Value>, now: Timestamp) {
+    /// Keeps the former expression with the job, or in its metadata if it cannot be read.
+    fn keep_former_cron(&self, row: &Row, document: &mut Map<String, Value>, now: Timestamp) {
         let Some(former) = &row.schedule_time else { return };
         let readable = convert(former, &self.options.zone, now).is_ok();
         if readable && !former.contains("TZ=") {
@@ -221,8 +214,8 @@ impl LegacyImport {
         }
     }
 
-    /// The same under a name that no other has.
-    fn named(&mut self, mut planned: Planned, row: &Row) -> Planned {
+    /// Makes the name of a job unique.
+    fn with_unique_name(&mut self, mut planned: Planned, row: &Row) -> Planned {
         let Some(document) = &mut planned.document else { return planned };
         let Some(first) = self.names.get(&planned.name) else {
             self.names.insert(planned.name.clone(), planned.line);
@@ -230,44 +223,45 @@ impl LegacyImport {
         };
         let id = row.id.clone().unwrap_or_else(|| format!("row-{}", planned.line));
         if self.options.rename_duplicates {
-            planned.notes.push(format!("line {first} has its name, so its configuration is {id}"));
+            planned
+                .notes
+                .push(format!("line {first} has the same name, so its configuration is {id}"));
             document["configuration"] = id.into();
             return planned;
         }
         let why = format!(
-            "line {first} is called {:?}, too; leave one of them out, or tell them apart with \
-             --rename-duplicates",
+            "line {first} has the same name {:?}; leave one of them left_out, or use --rename-duplicates",
             planned.name
         );
         Planned {
             was: planned.was,
-            ..Planned::for_a_person(planned.line, planned.name, "duplicate_name", why)
+            ..Planned::for_review(planned.line, planned.name, "duplicate_name", why)
         }
     }
 }
 
-/// An interval takes the place of the cron column that came before it.
-fn rhythm_of(row: &Row) -> Rhythm {
+/// An interval replaces the cron expression of the row.
+fn schedule_of(row: &Row) -> RowSchedule {
     match (row.interval_minutes, &row.schedule_time) {
         (Some(number), _) => {
             let unit = row.interval_type.clone().unwrap_or_else(|| "minutes".into());
-            Rhythm::Every { number, unit }
+            RowSchedule::Every { number, unit }
         }
-        (None, Some(expression)) => Rhythm::Cron(expression.clone()),
-        (None, None) => Rhythm::Once,
+        (None, Some(expression)) => RowSchedule::Cron(expression.clone()),
+        (None, None) => RowSchedule::Once,
     }
 }
 
-/// The predecessor's newer rows are run by their interval and their status alone; its older ones
-/// only if their schedule is switched on.
-fn is_switched_off(row: &Row, rhythm: &Rhythm, status: &str) -> bool {
-    let runs_by_interval = matches!(rhythm, Rhythm::Every { .. })
+/// True if the schedule of a row is disabled. Newer rows with an interval run by their status
+/// alone; older rows run only if their schedule is enabled.
+fn is_disabled(row: &Row, schedule: &RowSchedule, status: &str) -> bool {
+    let runs_by_interval = matches!(schedule, RowSchedule::Every { .. })
         && matches!(status, "scheduled" | "running" | "paused");
     row.schedule_enabled == Some(false) && !runs_by_interval
 }
 
-/// All but the schedule.
-fn about(row: &Row, notes: &mut Vec<String>) -> Map<String, Value> {
+/// Builds the document without the schedule.
+fn document_without_schedule(row: &Row, notes: &mut Vec<String>) -> Map<String, Value> {
     let mut document = Map::new();
     let mut put = |field: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -281,21 +275,21 @@ fn about(row: &Row, notes: &mut Vec<String>) -> Map<String, Value> {
     put("max_retries", row.max_retries.map(Value::from));
     let backoff = row.retry_backoff_seconds;
     if backoff.is_some_and(|secs| secs > EXPONENTIAL_BACKOFF_SECONDS_MAX) {
-        notes.push("it never waited longer than an hour before a retry, and does not here".into());
+        notes.push("the delay before a retry is limited to an hour, as in the old system".into());
     }
     let backoff = backoff.map(|secs| secs.min(EXPONENTIAL_BACKOFF_SECONDS_MAX));
     put("retry_backoff_seconds", backoff.map(Value::from));
     let mut metadata = row.metadata.clone();
     if let Some(id) = &row.id {
-        // Whoever knows the job by its old id finds it by this.
+        // Clients that know the old id find the job by it.
         metadata.entry("legacy_id").or_insert_with(|| id.clone().into());
     }
     put("metadata", (!metadata.is_empty()).then(|| metadata.into()));
     document
 }
 
-/// Puts the schedule into a document. Says it for people.
-fn timed(document: &mut Map<String, Value>, converted: Converted) -> String {
+/// Adds the schedule to a document and returns its description.
+fn add_schedule(document: &mut Map<String, Value>, converted: Converted) -> String {
     match converted {
         Converted::Interval { every, anchor } => {
             document.insert("schedule".into(), anchored(every, anchor));
@@ -305,17 +299,17 @@ fn timed(document: &mut Map<String, Value>, converted: Converted) -> String {
             )
         }
         Converted::Cron { expression, zone, .. } => {
-            let said = format!("{expression} ({zone})");
+            let description = format!("{expression} ({zone})");
             document.insert("schedule".into(), json!({"kind": "cron", "expression": expression}));
             if !zone.is_utc() {
                 document.insert("timezone".into(), zone.name().into());
             }
-            said
+            description
         }
     }
 }
 
-/// A moment for people, who do not count microseconds.
+/// Formats a time without microseconds.
 fn shown(moment: Timestamp) -> String {
     moment.to_string().replace(".000000Z", "Z")
 }

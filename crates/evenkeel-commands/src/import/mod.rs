@@ -1,7 +1,7 @@
-//! What becomes of jobs that lived elsewhere: decided here, row by row, without asking anybody.
+//! Plans the import of jobs from other schedulers, entry by entry, without a server.
 //!
-//! Nothing is guessed. What means the same here is converted, what an interval can't say keeps its
-//! cron expression, and the rest is put before a person with the reason.
+//! The plan never guesses. A schedule with the same meaning is converted, one that an interval
+//! cannot express keeps its cron expression, and the rest is marked for review with the reason.
 
 mod check;
 mod cron;
@@ -14,75 +14,68 @@ use evenkeel_core::zone::ZoneError;
 use serde::Serialize;
 use serde_json::Value;
 
-/// What becomes of one entry of the source.
+/// What happens to one entry of the source.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Disposition {
-    /// A job that runs at intervals.
     Interval,
-    /// A job that keeps its cron expression.
     Cron,
-    /// A job that runs once.
     Once,
-    /// Nothing: there is nothing left to do for it.
+    /// No job: nothing is left to do.
     LeftOut,
-    /// Nothing, until a person has decided.
+    /// No job until a person has decided.
     Person,
 }
 
 impl Disposition {
-    /// All of them, in the order they are told.
+    /// All variants, in the order of reports.
     pub const ALL: [Self; 5] =
         [Self::Interval, Self::Cron, Self::Once, Self::LeftOut, Self::Person];
 
-    /// Is a job made?
-    pub const fn makes_a_job(self) -> bool {
+    pub const fn creates_job(self) -> bool {
         matches!(self, Self::Interval | Self::Cron | Self::Once)
     }
 }
 
-/// What is to be done about one entry of the source.
+/// The plan for one entry of the source.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Planned {
-    /// The line or row it stands in, counted from 1.
+    /// The line or row, counted from 1.
     pub line: u64,
-    /// What it is called.
     pub name: String,
-    /// What becomes of it.
-    pub fate: Disposition,
-    /// Why, for programs.
+    #[serde(rename = "fate")]
+    pub disposition: Disposition,
+    /// A reason code.
     pub code: &'static str,
-    /// Why, for people; and what can be done, where a person must.
+    /// The reason, and what to do where review is needed.
     pub why: String,
-    /// When it ran there, as it was written.
+    /// The original schedule as it was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub was: Option<String>,
-    /// When it will run here.
+    /// The new schedule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub becomes: Option<String>,
-    /// What is different here and worth knowing.
+    /// Differences from the original that the user should know.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Is the job to be paused as soon as it is made?
+    /// True: the job is paused right after it is created.
     pub paused: bool,
-    /// The document of the job, if one is made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub document: Option<Value>,
 }
 
 impl Planned {
-    /// One that no job is made of.
     fn without_job(
         line: u64,
         name: impl Into<String>,
-        fate: Disposition,
+        disposition: Disposition,
         code: &'static str,
         why: impl Into<String>,
     ) -> Self {
         Self {
             line,
             name: name.into(),
-            fate,
+            disposition,
             code,
             why: why.into(),
             was: None,
@@ -93,8 +86,8 @@ impl Planned {
         }
     }
 
-    /// One that a person must decide about.
-    pub fn for_a_person(
+    /// An entry that needs review.
+    pub fn for_review(
         line: u64,
         name: impl Into<String>,
         code: &'static str,
@@ -104,7 +97,7 @@ impl Planned {
     }
 }
 
-/// The zone called `name`. Universal time has many names, of which one is kept.
+/// Returns the zone with this name. The many names of UTC all give UTC.
 pub fn zone(name: &str) -> Result<Zone, ZoneError> {
     const UNIVERSAL: [&str; 7] =
         ["etc/utc", "etc/uct", "etc/universal", "etc/zulu", "uct", "universal", "zulu"];

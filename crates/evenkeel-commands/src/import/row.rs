@@ -1,10 +1,10 @@
-//! One row of the predecessor's table, as databases and files tell it.
+//! A row of the predecessor's table, from a database or a file.
 
 use evenkeel_core::Timestamp;
 use serde_json::{Map, Value};
 
-/// What counts of a row. Files hold texts where a database holds numbers and truths, so both are
-/// read; a missing column, null and an empty text are the same.
+/// The columns that matter. Files hold texts where a database holds numbers and booleans, so both
+/// are read. A missing column, null and an empty text mean the same.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Row {
     pub id: Option<String>,
@@ -25,7 +25,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Reads a row; or says all that is wrong with it.
+    /// Reads a row. The error lists everything that is wrong.
     pub(super) fn read(columns: &Map<String, Value>) -> Result<Self, String> {
         let mut reader = Reader { columns, faults: Vec::new() };
         let row = Self {
@@ -48,7 +48,7 @@ impl Row {
         if reader.faults.is_empty() { Ok(row) } else { Err(reader.faults.join("; ")) }
     }
 
-    /// What it is called: its source's name, its source, or its address. `None` if it has none.
+    /// Returns the name of the source, its id or its url.
     pub(super) fn name(&self) -> Option<&str> {
         [&self.source_name, &self.source_id, &self.url].into_iter().find_map(|it| it.as_deref())
     }
@@ -64,7 +64,7 @@ impl Reader<'_> {
         let value = self.columns.get(column)?;
         match value {
             Value::Null => None,
-            // The second is what `COPY` writes for null.
+            // `COPY` writes `\N` for null.
             Value::String(text) if text.trim().is_empty() || text == "\\N" => None,
             value => Some(value),
         }
@@ -85,13 +85,13 @@ impl Reader<'_> {
     }
 
     fn flag(&mut self, column: &str) -> Option<bool> {
-        let said = match self.value(column)? {
+        let text = match self.value(column)? {
             Value::Bool(flag) => return Some(*flag),
             Value::String(text) => text.trim().to_lowercase(),
             Value::Number(number) => number.to_string(),
             _ => String::new(),
         };
-        match said.as_str() {
+        match text.as_str() {
             "t" | "true" | "1" | "yes" | "y" | "on" => Some(true),
             "f" | "false" | "0" | "no" | "n" | "off" => Some(false),
             _ => self.fault(column, "true or false"),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_of_a_file_reads_like_one_of_the_database() {
+    fn rows_of_files_and_databases_read_alike() {
         let database = json!({
             "id": "5f0c", "source_id": null, "source_name": "example.com",
             "url": "https://example.com", "status": "scheduled", "interval_minutes": 6,
@@ -153,13 +153,13 @@ mod tests {
     }
 
     #[test]
-    fn an_older_table_has_fewer_columns() {
+    fn rows_of_older_tables_have_fewer_columns() {
         let row = read(&json!({"url": "https://a.example", "schedule_time": "@daily"})).unwrap();
         assert_eq!((row.schedule_enabled, row.name()), (None, Some("https://a.example")));
     }
 
     #[test]
-    fn all_that_is_wrong_is_told_at_once() {
+    fn all_faults_of_a_row_are_reported() {
         let columns = json!({"max_retries": -1, "is_paused": "perhaps", "metadata": "[1]",
                              "next_run_at": "soon", "url": {}});
         let faults = read(&columns).unwrap_err();

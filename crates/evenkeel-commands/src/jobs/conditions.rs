@@ -1,4 +1,4 @@
-//! Does a job keep its promise?
+//! Judges whether jobs keep their deadline promise.
 
 use evenkeel_core::condition::{Condition, Facts, condition};
 use evenkeel_core::{JobId, Span, Timestamp};
@@ -10,25 +10,21 @@ use evenkeel_store::{
 use super::Jobs;
 use crate::CommandError;
 
-/// How a job is doing.
 #[derive(Clone, PartialEq, Debug)]
 pub struct JobCondition {
-    /// The job.
     pub job: Job,
-    /// As of this moment.
     pub now: Timestamp,
-    /// Its condition then.
     pub condition: Condition,
-    /// How long a good run of it takes: what was said, else what was seen, else nothing.
+    /// The duration of a successful run: the override, else the measured average, else zero.
     pub average: Span,
-    /// When it may start next: a retry, a blackout or a pause move that. `None` if that is not
-    /// known, because it follows from the end of a run that goes on.
+    /// When the job may start next, given retries, blackouts and cooldowns; `None` if that depends
+    /// on the end of an active run.
     pub can_start_by: Option<Timestamp>,
-    /// By when it must, to keep its promise: nothing but the schedule moves that.
+    /// When the job must start to keep its promise. Only the schedule changes it.
     pub should_start_by: Option<Timestamp>,
 }
 
-/// The condition of a stored job at `now`.
+/// Returns the condition of a job at `now`.
 pub fn condition_of(job: &Job, now: Timestamp) -> Condition {
     let facts = Facts {
         definition: &job.definition,
@@ -44,19 +40,18 @@ pub fn condition_of(job: &Job, now: Timestamp) -> Condition {
 }
 
 impl Jobs {
-    /// How a job is doing now.
     pub async fn condition(&self, scope: &Scope, id: JobId) -> Result<JobCondition, CommandError> {
         let (job, now) = self.get_with_now(scope, id).await?;
         let condition = condition_of(&job, now);
         let average = job.definition.average(job.history.average_good_duration);
         let waiting = self.store.waiting_attempts(scope, id, None, Now::Database).await?;
-        // What waits comes before the next regular time.
+        // Waiting attempts start before the next scheduled time.
         let waits = waiting.iter().map(|attempt| match attempt.waits_for {
             WaitsFor::Time(due) => job.definition.may_start_from(due, average),
             WaitsFor::Worker { since, opening, .. } => opening.from.unwrap_or(since),
             WaitsFor::Permit { since, .. } => since,
         });
-        // If that follows from the end of a run that goes on, nobody knows it yet.
+        // The next start of a periodic job is unknown until its active run ends.
         let unknown = job.definition.schedule.follows_its_end() && job.live > 0;
         let next = condition.window.and_then(|_| job.next_start(now)).filter(|_| !unknown);
         let can_start_by = waits.min().or(next);
@@ -65,7 +60,7 @@ impl Jobs {
         Ok(JobCondition { job, now, condition, average, can_start_by, should_start_by })
     }
 
-    /// How many of the scope's jobs are in each condition, and those at risk, soonest ERROR first.
+    /// Counts the scope's jobs by condition, and lists those at risk, soonest ERROR first.
     pub async fn at_risk(
         &self,
         scope: &Scope,

@@ -1,4 +1,4 @@
-//! What people ask of jobs that exist: pause, resume, cancel, retry, delete.
+//! Pauses, resumes, cancels, retries and deletes jobs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,29 +13,24 @@ use super::Jobs;
 use crate::CommandError;
 use crate::balance::{PlacementReason, Placing};
 
-/// What was decided on what a job no longer is, is decided again so often.
+/// A command is attempted this often if other changes of the job interfere.
 const TRIES: usize = 8;
 
-/// So many attempts are forgotten in one transaction.
-const PURGED_AT_ONCE: u32 = 500;
+/// Attempts that are purged per transaction.
+const PURGE_BATCH: u32 = 500;
 
-/// What can be asked of any job.
+/// A command that any job accepts.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Ask {
-    /// Stop until resumed.
+pub enum ControlCommand {
     Pause,
-    /// Go on.
     Resume,
-    /// End for good.
     Cancel,
-    /// Try the last run again, which failed.
+    /// Retries the last run, which failed.
     Retry,
-    /// Be gone.
     Delete,
 }
 
-impl Ask {
-    /// What it is to a job's state.
+impl ControlCommand {
     pub const fn command(self) -> Command {
         match self {
             Self::Pause => Command::Pause,
@@ -47,23 +42,24 @@ impl Ask {
     }
 }
 
-/// A job that is gone.
+/// The result of deleting a job.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Forgotten {
-    /// What runs of it was asked to end.
+pub struct DeletedJob {
+    /// Attempts that were asked to end.
     pub running: Vec<AttemptKey>,
-    /// So many attempts were forgotten, if that was asked for.
+    /// The number of purged attempts; `None` without a purge.
     pub purged: Option<u64>,
 }
 
 impl Jobs {
-    /// Asks the same of several jobs, at most [`COMMANDS_MAX`](evenkeel_store::COMMANDS_MAX), each on
-    /// its own, and answers in their order. With a generation, only jobs that still have it obey.
-    pub async fn ask(
+    /// Applies a command to at most [`COMMANDS_MAX`](evenkeel_store::COMMANDS_MAX) jobs, each on
+    /// its own, and returns a result for each, in order. With a generation, only jobs of that
+    /// generation obey.
+    pub async fn control_many(
         &self,
         scope: &Scope,
         ids: &[JobId],
-        ask: Ask,
+        command: ControlCommand,
         if_generation: Option<i32>,
     ) -> Result<Vec<Applied>, CommandError> {
         let mut answers: BTreeMap<JobId, Applied> = BTreeMap::new();
@@ -72,52 +68,55 @@ impl Jobs {
             if left.is_empty() {
                 break;
             }
-            let (orders, placing) = self.orders(scope, &left, ask, if_generation).await?;
-            let asked: Vec<JobId> = orders.iter().map(|order| order.id).collect();
+            let (commands, placing) =
+                self.store_commands(scope, &left, command, if_generation).await?;
+            let asked: Vec<JobId> = commands.iter().map(|command| command.id).collect();
             let is_done = answers.values().any(|answer| matches!(answer, Applied::Done(_)));
-            let obeyed = self.store.apply_commands(scope, orders, Now::Database).await;
-            let obeyed = obeyed.map_err(|error| CommandError::from(error).after(is_done))?;
+            let applied = self.store.apply_commands(scope, commands, Now::Database).await;
+            let applied = applied.map_err(|error| CommandError::from(error).after(is_done))?;
             if let Some(mut placing) = placing {
-                let answered = asked.iter().zip(&obeyed);
+                let answered = asked.iter().zip(&applied);
                 let done = answered.filter(|(_, answer)| matches!(answer, Applied::Done(_)));
                 done.for_each(|(id, _)| placing.confirm(*id));
             }
-            answers.extend(asked.into_iter().zip(obeyed));
-            // Somebody was quicker: what was decided is decided again, on the version that is meant.
+            answers.extend(asked.into_iter().zip(applied));
+            // Another change came first: decide again, if the generation still matches.
             left.retain(|id| match answers.get(id) {
-                Some(Applied::Stale(job)) => if_generation.is_none_or(|one| one == job.generation),
+                Some(Applied::Stale(job)) => {
+                    if_generation.is_none_or(|wanted| wanted == job.generation)
+                }
                 _ => false,
             });
         }
         if answers.values().any(|answer| matches!(answer, Applied::Done(_))) {
-            self.announce_orders(ask).await;
-            self.tell_obeyed(scope, ask, &answers).await;
+            self.announce_applied(command).await;
+            self.publish_applied(scope, command, &answers).await;
         }
         let answer = |id: &JobId| answers.get(id).cloned().unwrap_or(Applied::NotFound);
         Ok(ids.iter().map(answer).collect())
     }
 
-    /// Asks it of one job. With generations, only if it still has one of them.
-    pub async fn ask_one(
+    /// Applies a command to one job. With generations, only if the job has one of them.
+    pub async fn control(
         &self,
         scope: &Scope,
         id: JobId,
-        ask: Ask,
+        command: ControlCommand,
         if_generation: Option<&[i32]>,
     ) -> Result<CommandEffect, CommandError> {
         let mut answer = None;
         for _ in 0..TRIES {
-            let meant = match if_generation {
+            let expected = match if_generation {
                 None => None,
-                Some([one]) => Some(*one),
-                Some(several) => Some(self.present_of(scope, id, several).await?),
+                Some([only]) => Some(*only),
+                Some(several) => Some(self.expected_generation(scope, id, several).await?),
             };
-            answer = self.ask(scope, &[id], ask, meant).await?.pop();
-            // From one version that is meant to another: that one is asked.
-            let is_meant = |job: &Job| {
+            answer = self.control_many(scope, &[id], command, expected).await?.pop();
+            // The job changed from one expected generation to another: try that one.
+            let is_expected = |job: &Job| {
                 if_generation.is_some_and(|all| all.len() > 1 && all.contains(&job.generation))
             };
-            if !matches!(&answer, Some(Applied::Stale(job)) if is_meant(job)) {
+            if !matches!(&answer, Some(Applied::Stale(job)) if is_expected(job)) {
                 break;
             }
         }
@@ -131,9 +130,9 @@ impl Jobs {
         }
     }
 
-    /// The job's generation if it is one of several; else one that no job has, since whether its
-    /// state allows the command is told first.
-    async fn present_of(
+    /// Returns the generation of the job if it is expected. Otherwise returns -1, which no job has,
+    /// so that a state that forbids the command is reported first.
+    async fn expected_generation(
         &self,
         scope: &Scope,
         id: JobId,
@@ -143,16 +142,16 @@ impl Jobs {
         Ok(if several.contains(&generation) { generation } else { -1 })
     }
 
-    /// Deletes a job for good; its history stays until retention takes it, unless it is purged.
-    /// Then what is left of a job that was deleted before goes as well.
+    /// Deletes a job. Its history stays until retention removes it, unless `purges` is true. A
+    /// purge also removes the history of a job that was deleted before.
     pub async fn delete(
         &self,
         scope: &Scope,
         id: JobId,
         purges: bool,
         if_generation: Option<&[i32]>,
-    ) -> Result<Forgotten, CommandError> {
-        let deleted = self.ask_one(scope, id, Ask::Delete, if_generation).await;
+    ) -> Result<DeletedJob, CommandError> {
+        let deleted = self.control(scope, id, ControlCommand::Delete, if_generation).await;
         let running = match deleted {
             Ok(done) => Some(done.running),
             Err(CommandError::NotFound) if purges => None,
@@ -168,61 +167,67 @@ impl Jobs {
         if running.is_none() && purged == Some(0) {
             return Err(CommandError::NotFound);
         }
-        Ok(Forgotten { running: running.unwrap_or_default(), purged })
+        Ok(DeletedJob { running: running.unwrap_or_default(), purged })
     }
 
     async fn purge(&self, scope: &Scope, id: JobId) -> Result<u64, CommandError> {
         let mut purged = 0;
         loop {
-            let more = self.store.purge(scope, id, PURGED_AT_ONCE).await;
+            let more = self.store.purge(scope, id, PURGE_BATCH).await;
             let more = more.map_err(|error| CommandError::from(error).after(purged > 0))?;
             purged += more;
-            if more < u64::from(PURGED_AT_ONCE) {
+            if more < u64::from(PURGE_BATCH) {
                 return Ok(purged);
             }
         }
     }
 
-    /// The orders that jobs are given, and the places that they need. What depends on what a job is,
-    /// is decided on what it is now, and holds for that alone.
-    async fn orders(
+    /// Builds the commands for the store, and the placements that they need. A command that depends
+    /// on the state of the job applies only to that state.
+    async fn store_commands(
         &self,
         scope: &Scope,
         ids: &BTreeSet<JobId>,
-        ask: Ask,
+        command: ControlCommand,
         if_generation: Option<i32>,
     ) -> Result<(Vec<JobCommand>, Option<Placing>), CommandError> {
-        let plain = |action: Action| {
-            let order = |id: &JobId| JobCommand {
+        let same_for_all = |action: Action| {
+            let build = |id: &JobId| JobCommand {
                 id: *id,
                 if_generation,
                 if_fired: None,
                 action: action.clone(),
             };
-            Ok((ids.iter().map(order).collect(), None))
+            Ok((ids.iter().map(build).collect(), None))
         };
-        match ask {
-            Ask::Pause => return plain(Action::Pause),
-            Ask::Cancel => return plain(Action::Cancel),
-            Ask::Delete => return plain(Action::Delete),
-            Ask::Resume | Ask::Retry => {}
+        match command {
+            ControlCommand::Pause => return same_for_all(Action::Pause),
+            ControlCommand::Cancel => return same_for_all(Action::Cancel),
+            ControlCommand::Delete => return same_for_all(Action::Delete),
+            ControlCommand::Resume | ControlCommand::Retry => {}
         }
         let ids: Vec<JobId> = ids.iter().copied().collect();
         let now = self.store.now().await?;
         let jobs = self.store.get_jobs(scope, &ids).await?;
         let placing = self.balance.placing(scope, now, PlacementReason::Rescheduled).await?;
         let mut placing = placing.in_bulk(jobs.len() > 1);
-        let order = |job: &Job| JobCommand {
+        let build = |job: &Job| JobCommand {
             id: job.id,
             if_generation: Some(if_generation.unwrap_or(job.generation)),
-            if_fired: counted(job),
-            action: self.decided(job, ask, now, &mut placing),
+            if_fired: fired_if_limited(job),
+            action: self.action_for(job, command, now, &mut placing),
         };
-        let orders = jobs.iter().map(order).collect();
-        Ok((orders, Some(placing)))
+        let commands = jobs.iter().map(build).collect();
+        Ok((commands, Some(placing)))
     }
 
-    fn decided(&self, job: &Job, ask: Ask, now: Timestamp, placing: &mut Placing) -> Action {
+    fn action_for(
+        &self,
+        job: &Job,
+        command: ControlCommand,
+        now: Timestamp,
+        placing: &mut Placing,
+    ) -> Action {
         let definition = &job.definition;
         let choose = |after| placing.rescheduled(job, definition, after);
         let so_far = ScheduleState {
@@ -232,36 +237,40 @@ impl Jobs {
             last_outcome: job.last_outcome,
             since: Some(job.since),
         };
-        match ask {
-            Ask::Resume => {
+        match command {
+            ControlCommand::Resume => {
                 Action::Resume { next_at: next_after_resume(definition, so_far, now, choose) }
             }
-            Ask::Retry => {
+            ControlCommand::Retry => {
                 let revives = job.next_at.is_none();
                 let revived = || next_after_retry(definition, so_far, now, choose);
                 let next_at = if revives { revived() } else { None };
-                // Only the low bits count; they tell runs of one microsecond apart.
+                // Only the low bits count; they distinguish runs of the same microsecond.
                 Action::Retry { n: self.chance.bits() as u32, next_at }
             }
-            Ask::Pause => Action::Pause,
-            Ask::Cancel => Action::Cancel,
-            Ask::Delete => Action::Delete,
+            ControlCommand::Pause => Action::Pause,
+            ControlCommand::Cancel => Action::Cancel,
+            ControlCommand::Delete => Action::Delete,
         }
     }
 
-    /// Tells those who listen what the jobs have done.
-    async fn tell_obeyed(&self, scope: &Scope, ask: Ask, answers: &BTreeMap<JobId, Applied>) {
-        let kind = match ask {
-            Ask::Pause => EventKind::JobPaused,
-            Ask::Resume => EventKind::JobResumed,
-            Ask::Cancel => EventKind::JobCancelled,
-            Ask::Delete => EventKind::JobDeleted,
-            Ask::Retry => {
+    async fn publish_applied(
+        &self,
+        scope: &Scope,
+        command: ControlCommand,
+        answers: &BTreeMap<JobId, Applied>,
+    ) {
+        let kind = match command {
+            ControlCommand::Pause => EventKind::JobPaused,
+            ControlCommand::Resume => EventKind::JobResumed,
+            ControlCommand::Cancel => EventKind::JobCancelled,
+            ControlCommand::Delete => EventKind::JobDeleted,
+            ControlCommand::Retry => {
                 for (id, answer) in answers {
                     if let Applied::Done(done) = answer
                         && let Some(run) = done.run
                     {
-                        self.tell_requested(scope, *id, run).await;
+                        self.publish_requested(scope, *id, run).await;
                     }
                 }
                 return;
@@ -269,25 +278,25 @@ impl Jobs {
         };
         let is_done = |answer: &Applied| matches!(answer, Applied::Done(_));
         let done = answers.iter().filter(|(_, answer)| is_done(answer)).map(|(id, _)| *id);
-        self.tell(scope, kind, &done.collect::<Vec<_>>()).await;
+        self.publish(scope, kind, &done.collect::<Vec<_>>()).await;
         let withdrawn = answers.values().filter_map(|answer| match answer {
             Applied::Done(done) => Some(done.withdrawn.iter().copied()),
             _ => None,
         });
-        self.tell_withdrawn(scope, &withdrawn.flatten().collect::<Vec<_>>()).await;
+        self.publish_withdrawn(scope, &withdrawn.flatten().collect::<Vec<_>>()).await;
     }
 
-    async fn announce_orders(&self, ask: Ask) {
-        match ask {
-            Ask::Resume | Ask::Retry => self.announce(Signal::Jobs).await,
-            Ask::Cancel | Ask::Delete => self.announce(Signal::Cancel).await,
-            // Whoever still has it in memory is refused when it fires.
-            Ask::Pause => {}
+    async fn announce_applied(&self, command: ControlCommand) {
+        match command {
+            ControlCommand::Resume | ControlCommand::Retry => self.announce(Signal::Jobs).await,
+            ControlCommand::Cancel | ControlCommand::Delete => self.announce(Signal::Cancel).await,
+            // A node that still has the job in memory is refused when it fires.
+            ControlCommand::Pause => {}
         }
     }
 }
 
-/// How many of its times were fired, if that decides whether it gets another.
-pub(super) fn counted(job: &Job) -> Option<u64> {
+/// Returns the number of fired times if the job has a limit of runs.
+pub(super) fn fired_if_limited(job: &Job) -> Option<u64> {
     job.definition.bounds.max_runs.map(|_| job.fired)
 }

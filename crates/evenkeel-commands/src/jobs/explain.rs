@@ -1,4 +1,4 @@
-//! Why does a job not run now?
+//! Explains why a job does not run now.
 
 use evenkeel_core::explain::{Explanation, Facts, Waiting, WaitsFor, WorkerFacts, explain};
 use evenkeel_core::{JobId, Timestamp};
@@ -7,21 +7,17 @@ use evenkeel_store::{self as store, Job, JobState, Member, Now, Scope, WaitingAt
 use super::Jobs;
 use crate::CommandError;
 
-/// Why a job does not run, or that it does.
 #[derive(Clone, PartialEq, Debug)]
 pub struct JobExplanation {
-    /// The job.
     pub job: Job,
-    /// As of this moment.
     pub now: Timestamp,
-    /// Why.
     pub explanation: Explanation,
 }
 
 impl Jobs {
-    /// Why a job does not run now.
+    /// Explains why a job does not run now, or that it runs.
     pub async fn explain(&self, scope: &Scope, id: JobId) -> Result<JobExplanation, CommandError> {
-        // What waits is asked for first: what starts meanwhile is seen to run.
+        // Waiting attempts are read first: an attempt that starts meanwhile is seen as running.
         let waiting =
             self.store.waiting_attempts(scope, id, Some(self.aging), Now::Database).await?;
         let job = self.get(scope, id).await?;
@@ -29,7 +25,7 @@ impl Jobs {
         let live = members.into_iter().filter(Member::is_live_worker);
         let workers: Vec<WorkerFacts> =
             live.map(|member| WorkerFacts { name: member.name, pools: member.pools }).collect();
-        let waiting: Vec<Waiting> = waiting.into_iter().map(in_core).collect();
+        let waiting: Vec<Waiting> = waiting.into_iter().map(to_core).collect();
         let explanation = explain(
             &Facts {
                 definition: &job.definition,
@@ -51,7 +47,7 @@ impl Jobs {
     }
 }
 
-fn in_core(waiting: WaitingAttempt) -> Waiting {
+fn to_core(waiting: WaitingAttempt) -> Waiting {
     let WaitingAttempt { key, priority, waits_for } = waiting;
     Waiting {
         scheduled_at: key.scheduled_at,

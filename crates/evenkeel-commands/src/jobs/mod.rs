@@ -1,20 +1,20 @@
-//! Commands on jobs, and questions about them.
+//! Commands on jobs, and reading them.
 
-mod ask;
-mod bulk;
-mod change;
+mod bulk_commands;
+mod bulk_create;
 mod conditions;
 mod control;
 mod create;
 mod explain;
-mod follow;
-mod foresee;
-mod many;
+mod followers;
+mod next_times;
+mod publish;
+mod queries;
 mod secrets;
 mod targets;
-mod tell;
+mod trigger;
 mod update;
-mod waits;
+mod waiting;
 
 use std::sync::Arc;
 
@@ -25,24 +25,25 @@ use evenkeel_store::Store;
 
 use crate::{Balance, ExecutorCheck};
 use create::Creator;
-#[cfg(test)]
-pub(crate) use create::{new_job, settled};
-pub(crate) use many::weighing;
 
-pub use bulk::{BULK_BATCH, Registration};
-pub use change::{Accepted, Asked, Created};
-pub(crate) use change::{announce, no_time_left};
+pub(crate) use bulk_commands::priority_command;
+pub use bulk_commands::{
+    BulkAction, BulkCommand, BulkOutcome, JobSelection, REFUSALS_LISTED_MAX, Refusal,
+};
+pub use bulk_create::{BULK_BATCH, Registration};
 pub use conditions::{JobCondition, condition_of};
-pub use control::{Ask, Forgotten};
-pub use create::Made;
+pub use control::{ControlCommand, DeletedJob};
+pub use create::CreatedJob;
+#[cfg(test)]
+pub(crate) use create::{new_job, prepare_job};
 pub use explain::JobExplanation;
-pub use follow::Led;
-pub use foresee::{Foreseen, LOAD_COUNTED_MAX, SlotLoad};
-pub use many::{BulkAction, BulkCommand, BulkOutcome, REFUSALS_TOLD_MAX, Refusal, Which};
+pub use followers::FollowerUpdate;
+pub use next_times::{LOAD_COUNTED_MAX, NextTimes, SlotLoad};
+pub use trigger::{CreateResult, RequestedRun, TriggerResult};
+pub(crate) use trigger::{announce, no_time_left};
 pub use update::Edit;
-pub use waits::Waits;
+pub use waiting::WaitingRun;
 
-/// What people do with jobs.
 #[derive(Clone)]
 pub struct Jobs {
     pub(crate) store: Arc<dyn Store>,
@@ -54,7 +55,7 @@ pub struct Jobs {
 }
 
 impl Jobs {
-    /// Commands on the jobs of `store`, which `executors` can run and `balance` gives their times.
+    /// `executors` checks configurations, and `balance` places jobs.
     pub fn new(
         store: Arc<dyn Store>,
         chance: Arc<dyn Chance>,
@@ -66,18 +67,16 @@ impl Jobs {
         Self { store, chance, executors, balance, creator, aging: Aging::default() }
     }
 
-    /// The same, if waiting counts as `aging` says.
     #[must_use]
     pub fn with_aging(self, aging: Aging) -> Self {
         Self { aging, ..self }
     }
 
-    /// The executors jobs may name.
     pub fn executors(&self) -> &dyn ExecutorCheck {
         &*self.executors
     }
 
-    pub(crate) fn fresh_id(&self, now: evenkeel_core::Timestamp) -> JobId {
+    pub(crate) fn new_id(&self, now: evenkeel_core::Timestamp) -> JobId {
         JobId::new(now, self.chance.ten_bytes())
     }
 }

@@ -1,4 +1,4 @@
-//! Secrets that jobs refer to must exist when the jobs are created or changed.
+//! Checks that the secrets of a job exist when the job is created or changed.
 
 use std::collections::BTreeSet;
 
@@ -9,15 +9,14 @@ use evenkeel_store::{Scope, StoreError};
 use super::Jobs;
 use crate::{CommandError, Fault};
 
-/// Names that are looked up at once: their encrypted values come along.
-const NAMES_AT_ONCE: usize = 100;
+/// Names per store request, which also returns the encrypted values.
+const NAMES_BATCH: usize = 100;
 
-/// The secrets that some jobs refer to and their tenant has.
 pub(crate) struct KnownSecrets(BTreeSet<String>);
 
 impl Jobs {
-    /// The secrets that these jobs refer to and the tenant has. Asks the store only if one refers to
-    /// any.
+    /// Returns which of the secrets that these jobs use exist. Does not ask the store if they use
+    /// none.
     pub(crate) async fn secrets_of<'d>(
         &self,
         scope: &Scope,
@@ -27,7 +26,7 @@ impl Jobs {
             definitions.into_iter().flat_map(references).map(|found| found.name).collect();
         let wanted: Vec<String> = wanted.into_iter().collect();
         let mut known = BTreeSet::new();
-        for names in wanted.chunks(NAMES_AT_ONCE) {
+        for names in wanted.chunks(NAMES_BATCH) {
             let found = self.store.get_secrets(scope, names).await?;
             known.extend(found.into_iter().map(|secret| secret.name));
         }

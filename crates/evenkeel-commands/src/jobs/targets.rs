@@ -1,4 +1,4 @@
-//! Targets: what jobs are about.
+//! Targets, which several jobs may process.
 
 use evenkeel_core::redact;
 use evenkeel_store::{
@@ -7,13 +7,13 @@ use evenkeel_store::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{Jobs, Led};
+use super::{FollowerUpdate, Jobs};
 use crate::fault::{Faults, shown};
 use crate::read::Fields;
 use crate::read::limits::NUMBER_MAX;
-use crate::{CommandError, Fault, Manner};
+use crate::{CommandError, EditMode, Fault};
 
-/// What the server says about a target, and nobody else can.
+/// Fields that are shown and that clients cannot set.
 const SET_BY_THE_SERVER: [&str; 9] = [
     "number",
     "generation",
@@ -25,11 +25,10 @@ const SET_BY_THE_SERVER: [&str; 9] = [
     "refused_jobs",
     "goes_on",
 ];
-/// So often a change is made anew because somebody else changed the target meanwhile.
+/// A change is attempted this often if other changes of the target interfere.
 const TRIES: usize = 8;
 
 impl Jobs {
-    /// Makes the target that `document` describes.
     pub async fn create_target(
         &self,
         scope: &Scope,
@@ -46,7 +45,7 @@ impl Jobs {
         }
     }
 
-    /// The target with this number, which is made if there is none.
+    /// Returns the target with this number. Creates it if it does not exist.
     pub async fn ensure_target(&self, scope: &Scope, number: i64) -> Result<Target, CommandError> {
         if !(1..=NUMBER_MAX.cast_signed()).contains(&number) {
             let message = format!("{number} is not a whole number from 1 to {NUMBER_MAX}");
@@ -61,12 +60,11 @@ impl Jobs {
         }
     }
 
-    /// One target.
     pub async fn get_target(&self, scope: &Scope, number: i64) -> Result<Target, CommandError> {
         self.find_target(scope, number).await?.ok_or(CommandError::NoTarget)
     }
 
-    /// A part of all targets, by number.
+    /// Lists targets by number.
     pub async fn list_targets(
         &self,
         scope: &Scope,
@@ -75,36 +73,36 @@ impl Jobs {
         Ok(self.store.list_targets(scope, page).await?)
     }
 
-    /// Changes a target: what is left out of `sent` stays, null takes away. Jobs that follow it are
-    /// told what it is now, even if nothing is changed: whoever was interrupted asks again.
+    /// Changes the given fields of a target; null clears a field. Updates its followers even if
+    /// nothing changes, so that an interrupted update can be repeated.
     pub async fn update_target(
         &self,
         scope: &Scope,
         number: i64,
-        (sent, manner): (&Value, Manner),
+        (sent, mode): (&Value, EditMode),
         if_generation: Option<&[i32]>,
-    ) -> Result<(Target, Led), CommandError> {
+    ) -> Result<(Target, FollowerUpdate), CommandError> {
         for _ in 0..TRIES {
             let before = self.get_target(scope, number).await?;
             if if_generation.is_some_and(|wanted| !wanted.contains(&before.generation)) {
                 return Err(CommandError::TargetStale { generation: before.generation });
             }
-            let fields = read_change(&before, sent, manner).map_err(CommandError::InvalidTarget)?;
+            let fields = read_change(&before, sent, mode).map_err(CommandError::InvalidTarget)?;
             if fields == before.fields {
-                return Ok((before, self.lead_followers(scope, number).await?));
+                return Ok((before, self.update_followers(scope, number).await?));
             }
             let expected = Some(before.generation);
             let changed = self.store.change_target(scope, number, expected, fields, Now::Database);
             match changed.await? {
                 ChangedTarget::Done(target) => {
-                    let led = self.lead_followers(scope, number).await;
-                    return Ok((target, led.map_err(|error| error.after(true))?));
+                    let update = self.update_followers(scope, number).await;
+                    return Ok((target, update.map_err(|error| error.after(true))?));
                 }
                 ChangedTarget::NotFound => return Err(CommandError::NoTarget),
                 ChangedTarget::SourceTaken(number) => {
                     return Err(CommandError::TargetTaken { number, field: "source_id" });
                 }
-                // Read anew: what was asked for may fit what it is now.
+                // Read the target again: the change may apply to its new state.
                 ChangedTarget::Stale(_) => {}
             }
         }
@@ -112,7 +110,8 @@ impl Jobs {
         Err(CommandError::TargetStale { generation })
     }
 
-    /// Deletes a target; with `force` even if jobs name it, which then name none. Says how many did.
+    /// Deletes a target. With `force`, jobs that name it lose their target. Returns the number of
+    /// those jobs.
     pub async fn delete_target(
         &self,
         scope: &Scope,
@@ -134,17 +133,17 @@ impl Jobs {
 fn read_new(document: &Value) -> Result<NewTarget, Vec<Fault>> {
     read(document, |fields| {
         let number = fields.number("number", 1..=NUMBER_MAX).map(u64::cast_signed);
-        NewTarget { number, fields: said(fields) }
+        NewTarget { number, fields: read_fields(fields) }
     })
 }
 
-/// What a target is to be, if `sent` is laid over it.
-fn read_change(before: &Target, sent: &Value, manner: Manner) -> Result<TargetFields, Vec<Fault>> {
+/// Applies `sent` to the fields of a target.
+fn read_change(before: &Target, sent: &Value, mode: EditMode) -> Result<TargetFields, Vec<Fault>> {
     let TargetFields { source_id, name, url } = &before.fields;
     let own = [("source_id", json!(source_id)), ("name", json!(name)), ("url", json!(url))];
     let mut whole: Map<String, Value> =
         own.into_iter().map(|(field, value)| (field.to_owned(), value)).collect();
-    let Some(sent) = sent.as_object() else { return read(sent, said) };
+    let Some(sent) = sent.as_object() else { return read(sent, read_fields) };
     let mut sent = sent.clone();
     redact::restore(&mut sent, &whole, &[]);
     let shown = json!({
@@ -157,21 +156,21 @@ fn read_change(before: &Target, sent: &Value, manner: Manner) -> Result<TargetFi
     });
     let mut faults = Vec::new();
     for (field, value) in &sent {
-        match (SET_BY_THE_SERVER.contains(&field.as_str()), manner) {
+        match (SET_BY_THE_SERVER.contains(&field.as_str()), mode) {
             (false, _) => drop(whole.insert(field.clone(), value.clone())),
-            // As it was shown, they are there; they change nothing.
-            (true, Manner::Put) => {}
-            (true, Manner::Patch) if shown.get(field) == Some(value) => {}
-            (true, Manner::Patch) => {
+            // A client sends back what it was shown; these fields change nothing.
+            (true, EditMode::Put) => {}
+            (true, EditMode::Patch) if shown.get(field) == Some(value) => {}
+            (true, EditMode::Patch) => {
                 let message = "is set by the server and can't be changed; leave it out";
                 faults.push(Fault::new(field, message));
             }
         }
     }
-    if faults.is_empty() { read(&Value::Object(whole), said) } else { Err(faults) }
+    if faults.is_empty() { read(&Value::Object(whole), read_fields) } else { Err(faults) }
 }
 
-fn said(fields: &mut Fields<'_>) -> TargetFields {
+fn read_fields(fields: &mut Fields<'_>) -> TargetFields {
     TargetFields {
         source_id: fields.label("source_id"),
         name: fields.label("name"),

@@ -1,31 +1,29 @@
-//! Changing jobs that exist.
+//! Changes jobs.
 
 use evenkeel_core::{JobId, Timestamp};
 use evenkeel_store::{Action, Applied, EventKind, Job, JobChange, JobCommand, Now, Scope, Signal};
 use serde_json::{Map, Value};
 
 use super::Jobs;
-use super::control::{Ask, counted};
+use super::control::{ControlCommand, fired_if_limited};
 use crate::CommandError;
 use crate::balance::PlacementReason;
-use crate::update::{Manner, Read, placed, read_change};
+use crate::update::{EditMode, JobEdit, new_next_time, read_change};
 
-/// So often a change is read anew because something else changed the job meanwhile.
+/// A change is attempted this often if other changes of the job interfere.
 const TRIES: usize = 8;
 
-/// A change of a job, as somebody sends it.
+/// A change as a client sends it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Edit {
-    /// Some fields of a job, or all that was shown, edited.
+    /// Some fields of a job, or the whole job as it was shown, edited.
     pub sent: Value,
-    /// How that is meant.
-    pub manner: Manner,
-    /// Only if the job's generation is one of these.
+    pub mode: EditMode,
+    /// The change applies only to these generations.
     pub if_generation: Option<Vec<i32>>,
 }
 
 impl Edit {
-    /// May a job of this generation be changed?
     fn allows(&self, generation: i32) -> Result<(), CommandError> {
         match &self.if_generation {
             Some(wanted) if !wanted.contains(&generation) => {
@@ -37,8 +35,8 @@ impl Edit {
 }
 
 impl Jobs {
-    /// Changes a job. What equals what `show` shows of it is no change; if nothing else is sent,
-    /// nothing is written. Answers with the job and the moment it is like that.
+    /// Changes a job. Fields that equal what `show` returns are no change; without a change nothing
+    /// is written. Returns the job and the time of its state.
     pub async fn update(
         &self,
         scope: &Scope,
@@ -51,21 +49,22 @@ impl Jobs {
             edit.allows(job.generation)?;
             let now = self.store.now().await?;
             let seen = show(&job, now);
-            let read = read_change(&job, &seen, &edit.sent, edit.manner, now, &*self.executors)
+            let read = read_change(&job, &seen, &edit.sent, edit.mode, now, &*self.executors)
                 .map_err(CommandError::Invalid)?;
-            let Some(Read { mut change, to_place, to_aim, enabled }) = read else {
+            let Some(JobEdit { mut change, to_place, applies_target, enabled }) = read else {
                 return Ok((job, now));
             };
-            if let Some(ask) = enabled.map(turn) {
-                job.facts().apply(ask.command()).map_err(CommandError::NotAllowed)?;
+            if let Some(command) = enabled.map(pause_or_resume) {
+                job.facts().apply(command.command()).map_err(CommandError::NotAllowed)?;
             }
             if change == JobChange::default() {
-                let meant = edit.if_generation.is_some().then_some([job.generation]);
-                let turned = self.turn(scope, id, enabled, meant.as_ref().map(<[_; 1]>::as_slice));
-                return Ok((turned.await?.unwrap_or(job), now));
+                let expected = edit.if_generation.is_some().then_some([job.generation]);
+                let enabled_job =
+                    self.set_enabled(scope, id, enabled, expected.as_ref().map(<[_; 1]>::as_slice));
+                return Ok((enabled_job.await?.unwrap_or(job), now));
             }
-            self.aim_change(scope, &job, &mut change, to_aim).await?;
-            // A job whose secret was deleted can still be changed in all else.
+            self.apply_target_to_change(scope, &job, &mut change, applies_target).await?;
+            // A job whose secret was deleted can still be changed in other fields.
             if let Some(new) = change.definition.as_ref().filter(|new| {
                 new.executor != job.definition.executor || new.payload != job.definition.payload
             }) {
@@ -73,31 +72,32 @@ impl Jobs {
             }
             let mut placing = None;
             if let Some(new) = to_place {
-                let placing =
-                    placing.insert(self.balance.placing(scope, now, PlacementReason::Rescheduled).await?);
+                let placing = placing
+                    .insert(self.balance.placing(scope, now, PlacementReason::Rescheduled).await?);
                 let choose = |after| placing.rescheduled(&job, &new, after);
-                let next_at = placed(&job, &new, now, choose).map_err(CommandError::Invalid)?;
+                let next_at =
+                    new_next_time(&job, &new, now, choose).map_err(CommandError::Invalid)?;
                 change.next_at = Some(next_at);
             }
             let limited =
                 change.definition.as_ref().is_some_and(|new| new.bounds.max_runs.is_some());
-            let order = JobCommand {
+            let command = JobCommand {
                 id,
                 if_generation: Some(job.generation),
-                if_fired: limited.then_some(job.fired).or_else(|| counted(&job)),
+                if_fired: limited.then_some(job.fired).or_else(|| fired_if_limited(&job)),
                 action: Action::Change(Box::new(change)),
             };
-            let obeyed = self.store.apply_commands(scope, vec![order], Now::Database).await?;
-            match obeyed.into_iter().next() {
+            let applied = self.store.apply_commands(scope, vec![command], Now::Database).await?;
+            match applied.into_iter().next() {
                 Some(Applied::Done(done)) => {
                     placing.iter_mut().for_each(|placing| placing.confirm(id));
                     self.announce(Signal::Jobs).await;
-                    self.tell(scope, EventKind::JobUpdated, &[id]).await;
+                    self.publish(scope, EventKind::JobUpdated, &[id]).await;
                     let edited = done.job.ok_or(CommandError::NotFound)?;
-                    // Last, because it cannot be taken back: a pause withdraws what waits. And a
-                    // resume asks for the key and the next time that the job has by then.
-                    return match self.turn(scope, id, enabled, None).await {
-                        Ok(turned) => Ok((turned.unwrap_or(edited), now)),
+                    // Pause or resume last: a pause drops waiting runs, which cannot be undone, and
+                    // a resume checks the key and next time that the job has after the change.
+                    return match self.set_enabled(scope, id, enabled, None).await {
+                        Ok(enabled_job) => Ok((enabled_job.unwrap_or(edited), now)),
                         Err(refusal) if enabled == Some(true) => {
                             self.restore(scope, job, &edited).await?;
                             Err(refusal)
@@ -117,8 +117,8 @@ impl Jobs {
         Err(CommandError::Stale { generation: job.generation })
     }
 
-    /// Pauses or resumes a job, if that is wanted; says what it is then.
-    async fn turn(
+    /// Pauses or resumes a job if `enabled` is given, and returns the job.
+    async fn set_enabled(
         &self,
         scope: &Scope,
         id: JobId,
@@ -127,11 +127,13 @@ impl Jobs {
     ) -> Result<Option<Job>, CommandError> {
         match enabled {
             None => Ok(None),
-            Some(enabled) => Ok(self.ask_one(scope, id, turn(enabled), if_generation).await?.job),
+            Some(enabled) => {
+                Ok(self.control(scope, id, pause_or_resume(enabled), if_generation).await?.job)
+            }
         }
     }
 }
 
-const fn turn(enabled: bool) -> Ask {
-    if enabled { Ask::Resume } else { Ask::Pause }
+const fn pause_or_resume(enabled: bool) -> ControlCommand {
+    if enabled { ControlCommand::Resume } else { ControlCommand::Pause }
 }

@@ -1,4 +1,4 @@
-//! What schedules would do.
+//! Previews of schedules.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -7,20 +7,20 @@ use super::*;
 
 const NOON: &str = "2026-06-01T12:00:00Z";
 
-fn seen(document: Value) -> Preview {
+fn previewed(document: Value) -> Preview {
     preview(&document, NOON.parse().unwrap(), 1000).unwrap()
 }
 
 fn utc(document: Value) -> Vec<String> {
-    seen(document).times.iter().map(|time| time.utc.to_string()[..19].to_owned()).collect()
+    previewed(document).times.iter().map(|time| time.utc.to_string()[..19].to_owned()).collect()
 }
 
 fn moved(document: Value) -> Vec<(String, Option<&'static str>)> {
-    let times = seen(document).times;
+    let times = previewed(document).times;
     times.iter().map(|time| (time.local[..16].to_owned(), time.moved_by)).collect()
 }
 
-fn blamed(document: Value) -> Vec<Fault> {
+fn faults_of(document: Value) -> Vec<Fault> {
     preview(&document, NOON.parse().unwrap(), 1000).unwrap_err()
 }
 
@@ -55,7 +55,7 @@ fn every_form_has_its_times() {
 }
 
 #[test]
-fn a_counted_repetition_ends() {
+fn counted_repetition_ends() {
     let five = utc(json!({"schedule": "R5/2026-07-01T00:00:00Z/PT30M", "count": 100}));
     assert_eq!((five.len(), five[4].as_str()), (5, "2026-07-01T02:00:00"));
     let months = utc(json!({"schedule": "R3/2026-07-31T00:00:00Z/P1M", "count": 100}));
@@ -66,7 +66,7 @@ fn a_counted_repetition_ends() {
 }
 
 #[test]
-fn what_the_clocks_move_is_flagged() {
+fn times_moved_by_clock_changes_are_flagged() {
     let document = json!({"schedule": "30 2 * * *", "timezone": "Europe/Berlin", "count": 3,
                           "from": "2026-03-27T12:00:00Z"});
     assert_eq!(
@@ -80,7 +80,7 @@ fn what_the_clocks_move_is_flagged() {
 }
 
 #[test]
-fn times_in_a_blackout_are_one_at_its_end() {
+fn times_in_a_blackout_become_one_at_its_end() {
     let document = json!({"schedule": "@every 30m", "count": 3,
                           "blackout_periods": [{"start": "12:10", "end": "14:10"}]});
     assert_eq!(
@@ -97,34 +97,34 @@ fn times_in_a_blackout_are_one_at_its_end() {
 }
 
 #[test]
-fn what_each_job_has_for_itself_is_no_exact_time() {
-    assert!(seen(json!({"schedule": "0 9 * MAR THU"})).exact_times);
-    assert!(!seen(json!({"schedule": "H 9 * * *"})).exact_times);
-    assert!(!seen(json!({"schedule": "0 9 * * *", "exact": false})).exact_times);
-    assert!(!seen(json!({"scheduling_period": "24h"})).exact_times);
-    assert!(!seen(json!({"schedule": "30m"})).exact_times);
-    assert!(!seen(json!({"schedule": "30m", "exact": true})).exact_times);
-    assert!(seen(json!({"schedule": "30m", "start_at": "2026-07-01T00:00:00Z"})).exact_times);
-    assert!(seen(json!({"schedule": "R/2026-05-31T00:10:00Z/PT30M"})).exact_times);
-    assert!(seen(json!({"schedule": "P1D"})).exact_times);
+fn times_that_differ_per_job_are_not_exact() {
+    assert!(previewed(json!({"schedule": "0 9 * MAR THU"})).exact_times);
+    assert!(!previewed(json!({"schedule": "H 9 * * *"})).exact_times);
+    assert!(!previewed(json!({"schedule": "0 9 * * *", "exact": false})).exact_times);
+    assert!(!previewed(json!({"scheduling_period": "24h"})).exact_times);
+    assert!(!previewed(json!({"schedule": "30m"})).exact_times);
+    assert!(!previewed(json!({"schedule": "30m", "exact": true})).exact_times);
+    assert!(previewed(json!({"schedule": "30m", "start_at": "2026-07-01T00:00:00Z"})).exact_times);
+    assert!(previewed(json!({"schedule": "R/2026-05-31T00:10:00Z/PT30M"})).exact_times);
+    assert!(previewed(json!({"schedule": "P1D"})).exact_times);
 }
 
 #[test]
-fn the_slots_of_a_day_are_told_once_each() {
-    let slots = |schedule| seen(json!({"schedule": schedule})).slots.len();
+fn slots_of_a_day_are_listed_once() {
+    let slots = |schedule| previewed(json!({"schedule": schedule})).slots.len();
     assert_eq!(slots("* * * * * *"), 24);
     assert_eq!(slots("0 * * * *"), 24);
     assert_eq!(slots("0 9 * * *"), 1);
-    // The day begins with the first time, however far away that is.
+    // The day starts with the first time, however far away.
     assert_eq!(slots("0 9 1 1 *"), 1);
     assert_eq!(slots("0,20 9-10 1 1 *"), 4);
     let past = json!({"schedule": "30m", "end_at": "2020-01-01T00:00:00Z"});
-    assert_eq!(seen(past).slots.len(), 0);
-    assert_eq!(seen(json!({"scheduling_period": "5s"})).slots.len(), 24);
+    assert_eq!(previewed(past).slots.len(), 0);
+    assert_eq!(previewed(json!({"scheduling_period": "5s"})).slots.len(), 24);
 }
 
 #[test]
-fn a_document_that_is_wrong_is_refused() {
+fn wrong_documents_are_refused() {
     for (document, field) in [
         (json!([]), ""),
         (json!({"schedule": "0 9 * *"}), "schedule"),
@@ -133,7 +133,7 @@ fn a_document_that_is_wrong_is_refused() {
         (json!({"schedule": "30m", "from": "yesterday"}), "from"),
         (json!({"schedule": "30m", "executor_type": "noop"}), "executor_type"),
     ] {
-        assert_eq!(blamed(document.clone())[0].field, field, "{document}");
+        assert_eq!(faults_of(document.clone())[0].field, field, "{document}");
     }
 }
 
@@ -145,18 +145,18 @@ proptest! {
         zone in prop::sample::select(vec!["UTC", "Europe/Berlin", "America/Toronto",
             "Australia/Lord_Howe"]),
         from in 1_700_000_000_i64..2_000_000_000,
-        dark in prop::option::of((0_u32..24, 1_u32..20)),
+        blackout in prop::option::of((0_u32..24, 1_u32..20)),
     ) {
         let from = Timestamp::from_micros(from * 1_000_000);
-        let periods: Vec<_> = dark.into_iter().map(|(start, hours)| {
+        let periods: Vec<_> = blackout.into_iter().map(|(start, hours)| {
             json!({"start": format!("{start:02}:00"), "end": format!("{:02}:00", (start + hours) % 24)})
         }).collect();
         let document = json!({"schedule": schedule, "timezone": zone, "count": 50,
                               "blackout_periods": periods});
-        let seen = preview(&document, from, 1000).unwrap();
-        prop_assert_eq!(seen.times.len(), 50);
-        prop_assert!(seen.times[0].utc > from);
-        prop_assert!(seen.times.is_sorted_by(|a, b| a.utc < b.utc));
-        prop_assert!(seen.slots.is_sorted_by(|a, b| a < b));
+        let previewed = preview(&document, from, 1000).unwrap();
+        prop_assert_eq!(previewed.times.len(), 50);
+        prop_assert!(previewed.times[0].utc > from);
+        prop_assert!(previewed.times.is_sorted_by(|a, b| a.utc < b.utc));
+        prop_assert!(previewed.slots.is_sorted_by(|a, b| a < b));
     }
 }

@@ -13,7 +13,7 @@ use super::fields::Fields;
 use super::job_fields::LANES;
 use super::limits::{BULK_IDS_MAX, FILTER_LABELS_MAX, NUMBER_MAX};
 use crate::fault::{Faults, shown};
-use crate::{BulkAction, BulkCommand, Fault, Which};
+use crate::{BulkAction, BulkCommand, Fault, JobSelection};
 
 /// Reads a bulk command. `cursor` decodes the position at which an earlier command stopped.
 pub fn read_bulk_command(
@@ -26,10 +26,11 @@ pub fn read_bulk_command(
     };
     let mut fields = Fields::new(object, "", Faults::default());
     let action = action(&mut fields);
-    let which = which(&mut fields, cursor);
+    let selection = selection(&mut fields, cursor);
     let dry_run = fields.flag("dry_run").unwrap_or(false);
     let faults = fields.finish(|_| None);
-    let command = action.zip(which).map(|(action, which)| BulkCommand { action, which, dry_run });
+    let command =
+        action.zip(selection).map(|(action, selection)| BulkCommand { action, selection, dry_run });
     faults.or(command)
 }
 
@@ -67,7 +68,10 @@ fn action(fields: &mut Fields<'_>) -> Option<BulkAction> {
     }
 }
 
-fn which(fields: &mut Fields<'_>, cursor: impl Fn(&str) -> Option<JobCursor>) -> Option<Which> {
+fn selection(
+    fields: &mut Fields<'_>,
+    cursor: impl Fn(&str) -> Option<JobCursor>,
+) -> Option<JobSelection> {
     let has_ids = fields.value("ids").is_some();
     let ids = ids(fields);
     let filter = fields.value("filter");
@@ -80,10 +84,10 @@ fn which(fields: &mut Fields<'_>, cursor: impl Fn(&str) -> Option<JobCursor>) ->
             if place.is_some() {
                 fields.fault("cursor", "is for a filter only; leave it out");
             }
-            ids.map(Which::Ids)
+            ids.map(JobSelection::Ids)
         }
         (false, Some(filter)) => read_filter_document(fields, filter)
-            .map(|filter| Which::Filter(filter, place.flatten())),
+            .map(|filter| JobSelection::Filter(filter, place.flatten())),
         (true, Some(_)) => {
             fields.fault("filter", "and ids exclude each other; leave one of them out");
             None

@@ -127,7 +127,7 @@ pub(crate) const POLICIES: &[JobField<Definition>] = job_fields! {
 };
 
 /// The lanes by name.
-pub(super) const LANES: [(&str, Lane); 3] =
+pub(crate) const LANES: [(&str, Lane); 3] =
     [("critical", Lane::Critical), ("standard", Lane::Standard), ("batch", Lane::Batch)];
 
 pub(crate) fn whole_seconds(span: Span) -> u64 {

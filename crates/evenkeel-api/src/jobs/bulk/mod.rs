@@ -247,7 +247,7 @@ async fn create_all(stream: &Stream, batches: Vec<Documents>) -> Result<Answers,
                 error = &error as &dyn std::error::Error,
                 "cannot read the result of a batch; answering 500"
             );
-            Problem::new(ProblemType::Internal, "the log of the server says more")
+            Problem::internal()
         })?;
     }
     Ok(answers)
@@ -368,7 +368,7 @@ fn panicked(panic: tokio::task::JoinError) -> Problem {
         error = &panic as &dyn std::error::Error,
         "reading jobs panicked; answering 500"
     );
-    Problem::new(ProblemType::Internal, "the log of the server says more")
+    Problem::internal()
 }
 
 fn ndjson(body: Body) -> Response {

@@ -18,7 +18,7 @@ use crate::body::MaybeJson;
 use crate::jobs::{FilterDocument, working_time};
 use crate::oversight::{AuditSummary, Target};
 use crate::params::NoParams;
-use crate::problem::{Problem, ProblemType};
+use crate::problem::Problem;
 use crate::state::App;
 
 /// Maximum time a request waits for a rebalance to end.
@@ -75,8 +75,7 @@ pub(crate) async fn rebalance(
     _: NoParams,
     MaybeJson(document): MaybeJson,
 ) -> Result<Begun, Problem> {
-    let command = read_rebalance(document.as_ref())
-        .map_err(|faults| Problem::of_fields(ProblemType::InvalidParameter, faults))?;
+    let command = read_rebalance(document.as_ref())?;
     let until = wait_until(&app);
     let running = app.balancing.begin(&caller.scope, &command.source, &caller.subject).await?;
     begun(&app, &caller, running, command.wait.then_some(until)).await

@@ -4,13 +4,13 @@ use axum::Json;
 use axum::extract::State;
 use evenkeel_commands::ListedMove;
 use evenkeel_core::{JobId, Timestamp};
-use evenkeel_store::PageRequest;
+use evenkeel_store::{Page, PageRequest};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::read_id;
 use crate::auth::Caller;
-use crate::page::{MovePlace, PageQuery};
+use crate::page::{MovePosition, PageQuery, list_answer};
 use crate::params::{Params, PathId};
 use crate::problem::Problem;
 use crate::state::App;
@@ -38,21 +38,12 @@ impl From<ListedMove> for MoveView {
     }
 }
 
-/// One page of the moves of a rebalance.
-#[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
-pub struct MoveList {
-    /// The moves, in the order in which they are made.
-    pub moves: Vec<MoveView>,
-    /// Number of items on all pages together.
-    pub total: u64,
-    /// True if `total` is an estimate.
-    pub total_is_estimate: bool,
-    /// The page size: the `limit` of the request.
-    pub limit: u32,
-    /// Number of items skipped before this page: the `offset` of the request.
-    pub offset: u32,
-    /// The `cursor` that fetches the next page; null on the last page.
-    pub next_cursor: Option<String>,
+list_answer! {
+    /// One page of the moves of a rebalance.
+    MoveList {
+        /// The moves, in the order in which they are made.
+        moves: MoveView
+    }
 }
 
 /// Lists the moves of a rebalance or plan.
@@ -71,16 +62,15 @@ pub(crate) async fn list_rebalance_moves(
     PathId(id): PathId,
     mut params: Params,
 ) -> Result<Json<MoveList>, Problem> {
-    let PageRequest { limit, offset, after } = PageQuery::take::<MovePlace>(&mut params);
+    let request: PageRequest<MovePosition> = PageQuery::take(&mut params);
     params.finish()?;
-    let from = after.map_or(u64::from(offset), |place| place.0);
-    let page = app.balancing.moves(&caller.scope, read_id(&id)?, from, limit).await?;
-    Ok(Json(MoveList {
-        moves: page.moves.into_iter().map(MoveView::from).collect(),
-        total: page.total,
+    let from = request.after.map_or(u64::from(request.offset), |position| position.0);
+    let found = app.balancing.moves(&caller.scope, read_id(&id)?, from, request.limit).await?;
+    let page = Page {
+        items: found.moves,
+        total: found.total,
         total_is_estimate: false,
-        limit,
-        offset,
-        next_cursor: app.cursor(page.next.map(MovePlace)),
-    }))
+        next: found.next.map(MovePosition),
+    };
+    Ok(Json(MoveList::new(&app, &request, page, MoveView::from)))
 }

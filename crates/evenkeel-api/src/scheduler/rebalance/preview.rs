@@ -17,7 +17,7 @@ use crate::body::MaybeJson;
 use crate::jobs::FilterDocument;
 use crate::oversight::{AuditSummary, Target};
 use crate::params::NoParams;
-use crate::problem::{Problem, ProblemType};
+use crate::problem::Problem;
 use crate::state::App;
 
 /// Options of a rebalance. All fields are optional.
@@ -128,8 +128,7 @@ pub(crate) async fn preview_rebalance(
     _: NoParams,
     MaybeJson(document): MaybeJson,
 ) -> Result<(Extension<Target>, Extension<AuditSummary>, Json<PreviewedView>), Problem> {
-    let options = read_plan_options(document.as_ref())
-        .map_err(|faults| Problem::of_fields(ProblemType::InvalidParameter, faults))?;
+    let options = read_plan_options(document.as_ref())?;
     let view: PreviewedView =
         app.balancing.preview(&caller.scope, &options, &caller.subject).await?.into();
     let deed = format!("would move {} jobs, {} stay", view.would_move, view.would_skip);

@@ -9,7 +9,7 @@ use super::view::RebalancedView;
 use crate::auth::Caller;
 use crate::body::MaybeJson;
 use crate::params::{NoParams, PathId};
-use crate::problem::{Problem, ProblemType};
+use crate::problem::Problem;
 use crate::state::App;
 
 /// Options of an undo.
@@ -49,8 +49,7 @@ pub(crate) async fn undo_rebalance(
     _: NoParams,
     MaybeJson(document): MaybeJson,
 ) -> Result<Begun, Problem> {
-    let wait = evenkeel_commands::read_undo(document.as_ref())
-        .map_err(|faults| Problem::of_fields(ProblemType::InvalidParameter, faults))?;
+    let wait = evenkeel_commands::read_undo(document.as_ref())?;
     let until = wait_until(&app);
     let running = app.balancing.undo(&caller.scope, read_id(&id)?, &caller.subject).await?;
     begun(&app, &caller, running, wait.then_some(until)).await

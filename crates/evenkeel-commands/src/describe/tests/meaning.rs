@@ -1,4 +1,4 @@
-//! Words are read back, and must name the very values that the expression has.
+//! Parses descriptions back and compares their values with those of the expression.
 
 use std::collections::BTreeSet;
 
@@ -7,58 +7,58 @@ use evenkeel_core::{Timestamp, Zone};
 use proptest::prelude::*;
 
 use super::super::items::{DATES, HOURS, MONTHS, SIXTY, Unit, WEEKDAYS};
-use super::said;
+use super::described;
 
-/// A field, and how to look at it alone.
-struct Alone {
+/// A field and an expression that varies only this field.
+struct FieldCase {
     unit: Unit,
-    /// An expression with `F` in its place.
+    /// The expression, with `F` for the field.
     expression: &'static str,
-    /// What is said before and after it.
+    /// The text before and after the description of the field.
     around: (&'static str, &'static str),
-    /// Which value of it a moment has.
+    /// Returns the value of the field at a time.
     of: fn(jiff::civil::DateTime) -> i8,
-    /// There are no more times than these until all values have been.
+    /// After this number of times, every value has occurred.
     times: usize,
 }
 
-const FIELDS: [Alone; 6] = [
-    Alone {
+const FIELDS: [FieldCase; 6] = [
+    FieldCase {
         unit: SIXTY,
         expression: "F 0-1 * * * *",
         around: ("", " at minutes 0 to 1 of every hour, UTC."),
         of: |time| time.second(),
         times: 120,
     },
-    Alone {
+    FieldCase {
         unit: SIXTY,
         expression: "F 0-1 * * *",
         around: ("", " of the hours 0 to 1 every day, UTC."),
         of: |time| time.minute(),
         times: 120,
     },
-    Alone {
+    FieldCase {
         unit: HOURS,
         expression: "10-11 F * * *",
         around: ("At minutes 10 to 11 of ", ", UTC."),
         of: |time| time.hour(),
         times: 48,
     },
-    Alone {
+    FieldCase {
         unit: DATES,
         expression: "0 0 F * *",
         around: ("At 00:00", ", UTC."),
         of: |time| time.day(),
         times: 500,
     },
-    Alone {
+    FieldCase {
         unit: MONTHS,
         expression: "0 0 1 F *",
         around: ("At 00:00, on the 1st of the month", ", UTC."),
         of: |time| time.month(),
         times: 12,
     },
-    Alone {
+    FieldCase {
         unit: WEEKDAYS,
         expression: "0 0 * * F",
         around: ("At 00:00", ", UTC."),
@@ -67,12 +67,12 @@ const FIELDS: [Alone; 6] = [
     },
 ];
 
-impl Alone {
+impl FieldCase {
     fn with(&self, field: &str) -> String {
         self.expression.replace('F', field)
     }
 
-    /// The values it has, by its times.
+    /// Returns the values of the field, from the times of the expression.
     fn values(&self, field: &str) -> BTreeSet<u32> {
         let (cron, utc) = (Cron::parse(&self.with(field)).unwrap(), Zone::utc());
         let next = |time: &Timestamp| cron.next_after(*time, &utc, Dst::default());
@@ -85,19 +85,19 @@ impl Alone {
         civil.map(|time| u32::try_from((self.of)(time)).unwrap()).collect()
     }
 
-    /// The values that words name.
+    /// Returns the values that a description names.
     fn read_back(&self, words: &str) -> BTreeSet<u32> {
         let (before, after) = self.around;
         if words.eq_ignore_ascii_case(after.trim_start()) {
-            // Seconds that are not spoken of are 0.
+            // Seconds that are not mentioned are 0.
             return BTreeSet::from([0]);
         }
-        let told = words.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
-        let told = told.unwrap_or_else(|| panic!("{words}")).to_lowercase();
-        let told = told.trim_end_matches("every day").trim_start_matches([',', ' ']);
+        let middle = words.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
+        let middle = middle.unwrap_or_else(|| panic!("{words}")).to_lowercase();
+        let middle = middle.trim_end_matches("every day").trim_start_matches([',', ' ']);
         let last = self.unit.last;
         let mut values = BTreeSet::new();
-        for piece in told.replace(" and ", ", ").split(", ") {
+        for piece in middle.replace(" and ", ", ").split(", ") {
             let tokens: Vec<Token> = piece.split(' ').filter_map(|word| self.token(word)).collect();
             let (first, last, step) = match tokens[..] {
                 [] | [Token::Every] => (self.unit.first, last, 1),
@@ -147,7 +147,7 @@ enum Token {
     Value(u32),
 }
 
-/// One item, made of numbers that become values of the unit.
+/// Builds an item from numbers.
 fn item(unit: &Unit, (form, a, b, step): (u8, u32, u32, u32)) -> String {
     let size = unit.last - unit.first + 1;
     let (a, b) = (unit.first + a % size, unit.first + b % size);
@@ -168,14 +168,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn words_name_the_values_that_the_expression_has(
+    fn descriptions_name_the_values_of_the_expression(
         which in 0..FIELDS.len(),
         items in prop::collection::vec((0..8_u8, 0..100_u32, 0..100_u32, 0..100_u32), 1..4),
     ) {
-        let alone = &FIELDS[which];
-        let items: Vec<String> = items.into_iter().map(|it| item(&alone.unit, it)).collect();
+        let case = &FIELDS[which];
+        let items: Vec<String> = items.into_iter().map(|it| item(&case.unit, it)).collect();
         let field = items.join(",");
-        let words = said(&alone.with(&field));
-        prop_assert_eq!(alone.read_back(&words), alone.values(&field), "{}: {}", field, words);
+        let words = described(&case.with(&field));
+        prop_assert_eq!(case.read_back(&words), case.values(&field), "{}: {}", field, words);
     }
 }

@@ -1,17 +1,16 @@
-//! What an entry runs.
+//! Reads the command of a crontab entry.
 
-/// A command, read as cron reads it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Command {
-    /// What the shell is told.
+    /// The script for the shell.
     pub script: String,
-    /// What it gets as standard input, if anything.
+    /// The standard input.
     pub input: Option<String>,
 }
 
 impl Command {
-    /// The first `%` that has no backslash before it ends the command; what follows is its
-    /// standard input, in which every further one is the end of a line.
+    /// Splits at `%`: the first unescaped `%` ends the command, the rest is its standard input, and
+    /// every further `%` is a line break.
     pub(super) fn read(text: &str) -> Self {
         let mut parts = vec![String::new()];
         let mut chars = text.chars().peekable();
@@ -34,24 +33,23 @@ impl Command {
         let mut parts = parts.into_iter();
         let script = parts.next().unwrap_or_default().trim().to_owned();
         let lines: Vec<String> = parts.collect();
-        let input = (!lines.is_empty()).then(|| ended(lines.join("\n")));
+        let input = (!lines.is_empty()).then(|| with_line_break(lines.join("\n")));
         Self { script, input }
     }
 
-    /// Something in it that the shell executor would fill in, if there is any. It would run as
-    /// another command than it was.
-    pub(super) fn place(&self) -> Option<&str> {
-        const FILLED: [&str; 6] =
+    /// Returns a placeholder that the shell executor would replace, which would change the command.
+    pub(super) fn placeholder(&self) -> Option<&str> {
+        const PLACEHOLDERS: [&str; 6] =
             ["run_id", "execution_id", "attempt", "fence", "scheduled_at", "payload"];
         let places = self.script.split("{{").skip(1);
         places
             .filter_map(|rest| rest.split_once("}}").map(|(name, _)| name.trim()))
-            .find(|name| FILLED.contains(&name.split('.').next().unwrap_or_default()))
+            .find(|name| PLACEHOLDERS.contains(&name.split('.').next().unwrap_or_default()))
     }
 
-    /// The name of the program, as well as it can be told.
+    /// Guesses the name of the program.
     pub(super) fn program(&self) -> String {
-        // Words that come before a program: changes of folder, variables, runners.
+        // Words before a program: directory changes, variables, runners.
         const BEFORE: [&str; 8] = ["exec", "nice", "ionice", "nohup", "sudo", "time", "env", "["];
         let last_of_cd = self.script.rsplit("&&").next().unwrap_or_default();
         let script = if self.script.starts_with("cd ") { last_of_cd } else { self.script.as_str() };
@@ -68,8 +66,8 @@ impl Command {
     }
 }
 
-/// Cron ends the last line, if there is one that has no end.
-fn ended(mut text: String) -> String {
+/// Adds a missing line break at the end, as cron does.
+fn with_line_break(mut text: String) -> String {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }

@@ -1,26 +1,28 @@
-//! The lines of a crontab.
+//! Parses the lines of a crontab.
 
-/// A line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Line<'a> {
-    /// Nothing.
     Blank,
-    /// What a person says.
     Comment(&'a str),
-    /// A variable for the entries below.
-    Variable { name: String, value: String },
-    /// What runs, and when.
-    Entry { times: Times<'a>, user: Option<&'a str>, command: &'a str },
-    /// Something else, and why.
+    /// A variable that applies to the entries below.
+    Variable {
+        name: String,
+        value: String,
+    },
+    Entry {
+        times: Times<'a>,
+        user: Option<&'a str>,
+        command: &'a str,
+    },
+    /// A line that cannot be read, and the reason.
     Unreadable(String),
 }
 
-/// When something runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Times<'a> {
-    /// Whenever the machine starts.
+    /// At the start of the machine (`@reboot`).
     AtBoot,
-    /// By an expression, with single spaces between its fields.
+    /// A cron expression with single spaces between its fields.
     At(std::borrow::Cow<'a, str>),
 }
 
@@ -33,7 +35,6 @@ impl Times<'_> {
     }
 }
 
-/// Reads a line.
 pub(super) fn read(line: &str, system: bool) -> Line<'_> {
     let line = line.trim();
     match line.chars().next() {
@@ -50,7 +51,7 @@ fn nickname(line: &str, system: bool) -> Line<'_> {
     if name.eq_ignore_ascii_case("@reboot") {
         return entry(Times::AtBoot, rest, system);
     }
-    // `@every 30m` is none of cron's, but some crons know it; its length is the next word.
+    // `@every 30m` is an extension of some crons; the next word is its length.
     if name.eq_ignore_ascii_case("@every")
         && let Some((length, rest)) = word(rest)
     {
@@ -60,7 +61,7 @@ fn nickname(line: &str, system: bool) -> Line<'_> {
 }
 
 fn fields(line: &str, system: bool) -> Line<'_> {
-    // Some crons take a `-` before an entry for "do not log".
+    // Some crons read a leading `-` as "do not log".
     let mut rest = line.strip_prefix('-').filter(|rest| !rest.is_empty()).unwrap_or(line);
     let mut fields = Vec::with_capacity(5);
     for _ in 0..5 {
@@ -80,19 +81,20 @@ fn entry<'a>(times: Times<'a>, rest: &'a str, system: bool) -> Line<'a> {
         return Line::Entry { times, user: None, command: rest };
     }
     match word(rest) {
-        // BSD writes groups and classes behind the name.
+        // BSD appends a group or class to the name.
         Some((user, command)) => match user.split([':', '/']).next().unwrap_or_default() {
             user if is_user_name(user) => Line::Entry { times, user: Some(user), command },
             _ => Line::Unreadable(format!(
-                "{user:?} stands where a crontab of the system names a user; if this is the crontab \
-                 of one user, say --system=false"
+                "{user:?} is in the place of the user in a system crontab; if this is the crontab of \
+                 one user, use --system=false"
             )),
         },
-        None => Line::Unreadable("a crontab of the system names a user before the command".into()),
+        None => Line::Unreadable(
+            "an entry of a system crontab must name a user before the command".into(),
+        ),
     }
 }
 
-/// Could this be the name of a user?
 pub(super) fn is_user_name(text: &str) -> bool {
     let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '$');
     text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_') && text.chars().all(legal)
@@ -100,7 +102,7 @@ pub(super) fn is_user_name(text: &str) -> bool {
 
 fn variable(line: &str) -> Line<'_> {
     let unreadable = || {
-        let why = "it is neither an entry, nor a comment, nor a variable like NAME=value";
+        let why = "the line is neither an entry, nor a comment, nor a variable like NAME=value";
         Line::Unreadable(why.into())
     };
     let Some((name, value)) = line.split_once('=') else { return unreadable() };
@@ -112,7 +114,7 @@ fn variable(line: &str) -> Line<'_> {
     Line::Variable { name: name.into(), value: value.into() }
 }
 
-/// The first word, and what follows it.
+/// Splits off the first word.
 fn word(text: &str) -> Option<(&str, &str)> {
     let text = text.trim_start();
     let end = text.find(char::is_whitespace).unwrap_or(text.len());
@@ -128,8 +130,7 @@ fn unquoted(text: &str) -> &str {
     text
 }
 
-/// Is a comment what a person would call a job? Not if it is an entry that was switched off, a
-/// line of headings, or a drawing.
+/// True if a comment can serve as the name of a job: not a disabled entry, a heading or a drawing.
 pub(super) fn is_a_name(comment: &str) -> bool {
     const LONGEST: usize = 80;
     let words: Vec<&str> = comment.split_whitespace().collect();

@@ -1,25 +1,25 @@
-//! `~` in a crontab: a time within a range, chosen by chance.
+//! Converts `~`, a random time within a range.
 
 /// The smallest and the largest number of each field.
 const RANGES: [(u32, u32); 5] = [(0, 59), (0, 23), (1, 31), (1, 12), (0, 6)];
 
-/// The same expression with `H` in place of `~`, if it holds one. Both mean "one time in this range";
-/// cron draws it when it reads the crontab, Evenkeel when the job is made.
-pub(super) fn settled(expression: &str) -> Option<String> {
+/// Replaces `~` with `H`; returns `None` if there is no `~`. Both mean one time in this range. Cron
+/// draws it when it reads the crontab, Evenkeel when the job is created.
+pub(super) fn with_h(expression: &str) -> Option<String> {
     let fields: Vec<&str> = expression.split(' ').collect();
     if fields.len() != RANGES.len() || !expression.contains('~') {
         return None;
     }
     let field = |(field, range): (&&str, (u32, u32))| {
-        let items: Vec<String> = field.split(',').map(|item| settled_item(item, range)).collect();
+        let items: Vec<String> = field.split(',').map(|item| item_with_h(item, range)).collect();
         items.join(",")
     };
     let fields: Vec<String> = fields.iter().zip(RANGES).map(field).collect();
     Some(fields.join(" "))
 }
 
-/// What can't be read stays as it is, for the reader of expressions to refuse.
-fn settled_item(item: &str, (low, high): (u32, u32)) -> String {
+/// Leaves an unreadable item unchanged, so that the parser reports it.
+fn item_with_h(item: &str, (low, high): (u32, u32)) -> String {
     let (range, step) = match item.split_once('/') {
         Some((range, step)) => (range, format!("/{step}")),
         None => (item, String::new()),
@@ -29,7 +29,7 @@ fn settled_item(item: &str, (low, high): (u32, u32)) -> String {
         |text: &str, default: u32| if text.is_empty() { Some(default) } else { text.parse().ok() };
     match (bound(from, low), bound(to, high)) {
         (Some(from), Some(to)) if (from, to) == (low, high) => format!("H{step}"),
-        // Sunday is 7, too, but not twice in a week.
+        // 7 is Sunday, too, but Sunday must not count twice.
         (Some(0), Some(7)) if high == 6 => format!("H{step}"),
         (Some(from), Some(to)) if from == to => format!("{from}{step}"),
         (Some(from), Some(to)) => format!("H({from}-{to}){step}"),
@@ -43,7 +43,7 @@ mod tests {
     use crate::read::read_cron;
 
     #[test]
-    fn a_random_time_becomes_one_that_the_job_keeps() {
+    fn random_times_become_hashed_times() {
         for (was, becomes) in [
             ("0~59 * * * *", "H * * * *"),
             ("~ ~ * * *", "H H * * *"),
@@ -54,14 +54,14 @@ mod tests {
             ("~/10 * * * *", "H/10 * * * *"),
             ("7~7 * * * *", "7 * * * *"),
         ] {
-            assert_eq!(settled(was).as_deref(), Some(becomes), "{was}");
+            assert_eq!(with_h(was).as_deref(), Some(becomes), "{was}");
             assert!(read_cron(becomes).is_ok(), "{becomes}");
         }
         for refused in ["a~b * * * *", "0~99 * * * *", "9~3 * * * *"] {
-            assert!(read_cron(&settled(refused).unwrap()).is_err(), "{refused}");
+            assert!(read_cron(&with_h(refused).unwrap()).is_err(), "{refused}");
         }
         for other in ["0 9 * * *", "@daily", "@every 5m"] {
-            assert_eq!(settled(other), None);
+            assert_eq!(with_h(other), None);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Crontabs and what becomes of them.
+//! Plans for crontabs.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn planned(text: &str) -> CrontabPlan {
     plan(text, &options())
 }
 
-/// The only job of a crontab.
+/// Returns the only job of a crontab.
 fn job(text: &str) -> Value {
     let plan = planned(text);
     let made: Vec<_> = plan.entries.into_iter().filter_map(|entry| entry.document).collect();
@@ -25,7 +25,7 @@ fn job(text: &str) -> Value {
 }
 
 #[test]
-fn an_entry_becomes_a_job_that_means_the_same() {
+fn entry_becomes_an_equivalent_job() {
     assert_eq!(
         job("# Nightly backup\n30  2 * * 1-5\t/usr/local/bin/backup.sh --full\n"),
         json!({
@@ -43,7 +43,7 @@ fn an_entry_becomes_a_job_that_means_the_same() {
 }
 
 #[test]
-fn variables_hold_for_the_lines_below_them() {
+fn variables_apply_to_the_lines_below() {
     let text = "0 1 * * * one\nSHELL=/bin/bash\nPATH = \"/opt/bin:/usr/bin\"\nHOME=/srv/app\n\
                 CRON_TZ=America/Toronto\n0 2 * * * two\n";
     let entries = planned(text).entries;
@@ -60,7 +60,7 @@ fn variables_hold_for_the_lines_below_them() {
 }
 
 #[test]
-fn an_empty_zone_is_the_machines_again() {
+fn empty_zone_restores_the_default() {
     let text = "CRON_TZ=America/Toronto\n0 1 * * * one\nCRON_TZ=\n0 2 * * * two\n\
                 CRON_TZ=\"\"\n0 3 * * * three\n";
     let zones: Vec<Value> = planned(text)
@@ -72,7 +72,7 @@ fn an_empty_zone_is_the_machines_again() {
 }
 
 #[test]
-fn a_random_time_is_drawn_when_the_job_is_made() {
+fn random_times_become_hashed_times() {
     let plan = planned("0~59 3 * * * backup\n");
     let entry = &plan.entries[0];
     assert_eq!(entry.document.as_ref().unwrap()["schedule"]["expression"], "H 3 * * *");
@@ -81,7 +81,7 @@ fn a_random_time_is_drawn_when_the_job_is_made() {
 }
 
 #[test]
-fn a_percent_sign_ends_the_command_and_begins_its_input() {
+fn percent_sign_separates_command_and_input() {
     let job = job(r"0 9 * * * mail -s 'at 100\%' bob%Hello Bob,%bye\%");
     assert_eq!(job["payload"], "Hello Bob,\nbye%\n");
     let config = &job["executor_config"];
@@ -92,13 +92,13 @@ fn a_percent_sign_ends_the_command_and_begins_its_input() {
 }
 
 #[test]
-fn a_command_that_looks_like_a_template_is_passed_as_it_is() {
+fn commands_that_look_like_templates_are_unchanged() {
     let job = job("0 9 * * * docker ps --format '{{.Names}}'");
     assert_eq!(job["executor_config"]["argv"][2], "docker ps --format '{{.Names}}'");
 }
 
 #[test]
-fn a_crontab_of_the_system_names_users() {
+fn system_crontab_names_users() {
     let options = CrontabOptions { system: true, ..options() };
     let plan = plan("17 *\t* * *\troot    cd / && run-parts --report /etc/cron.hourly\n", &options);
     let entry = &plan.entries[0];
@@ -111,18 +111,18 @@ fn a_crontab_of_the_system_names_users() {
 }
 
 #[test]
-fn a_user_column_is_checked_and_a_missing_one_is_noticed() {
+fn user_column_is_checked_and_a_missing_flag_is_suggested() {
     let options = CrontabOptions { system: true, ..options() };
     let entry = &plan("17 * * * * \"$HOME/bin/x\" y\n", &options).entries[0];
-    assert_eq!((entry.fate, entry.code), (Disposition::Person, "unreadable_line"));
+    assert_eq!((entry.disposition, entry.code), (Disposition::Person, "unreadable_line"));
     assert!(entry.why.contains("--system=false"), "{}", entry.why);
     let remarks = |text: &str| planned(text).remarks.join("\n");
-    assert!(remarks("0 1 * * * root a\n0 2 * * * root b\n").contains("say --system"));
-    assert!(!remarks("0 1 * * * root a\n0 2 * * * b\n").contains("say --system"));
+    assert!(remarks("0 1 * * * root a\n0 2 * * * root b\n").contains("use --system"));
+    assert!(!remarks("0 1 * * * root a\n0 2 * * * b\n").contains("use --system"));
 }
 
 #[test]
-fn what_no_schedule_can_say_needs_a_person() {
+fn entries_without_an_equivalent_need_review() {
     for (text, code) in [
         ("@reboot /usr/bin/start-it", "at_boot"),
         ("0 9 30 2 * never", "unreadable_schedule"),
@@ -137,13 +137,18 @@ fn what_no_schedule_can_say_needs_a_person() {
     ] {
         let entries = planned(text).entries;
         let [entry] = &entries[..] else { panic!("{entries:?}") };
-        assert_eq!((entry.fate, entry.code), (Disposition::Person, code), "{text}: {}", entry.why);
+        assert_eq!(
+            (entry.disposition, entry.code),
+            (Disposition::Person, code),
+            "{text}: {}",
+            entry.why
+        );
         assert!(entry.document.is_none() && !entry.why.is_empty());
     }
 }
 
 #[test]
-fn who_gets_mail_is_told_once() {
+fn mail_settings_are_remarked_once() {
     let remarks = planned("MAILTO=ops@example.com\nMAILTO=ops@example.com\n0 9 * * * x\n").remarks;
     let mail = remarks.iter().filter(|remark| remark.starts_with("MAILTO=ops@example.com"));
     assert_eq!(mail.count(), 1, "{remarks:?}");
@@ -151,7 +156,7 @@ fn who_gets_mail_is_told_once() {
 }
 
 #[test]
-fn names_are_comments_or_programs_and_never_the_same_twice() {
+fn names_are_comments_or_programs_and_unique() {
     let text = "\
 # m h  dom mon dow   command
 0 1 * * * /opt/a/sync.sh

@@ -1,4 +1,4 @@
-//! Rows of the predecessor and what becomes of them.
+//! Plans for rows of the predecessor.
 
 use super::*;
 
@@ -16,7 +16,6 @@ fn options() -> LegacyOptions {
     }
 }
 
-/// A row with a name, an address and more columns.
 fn row(more: Value) -> Value {
     let mut row =
         json!({"id": "5f0c", "source_name": "example.com", "url": "https://example.com/"});
@@ -34,10 +33,10 @@ fn plan(more: Value) -> Planned {
 }
 
 #[test]
-fn a_simple_cron_becomes_an_interval_and_is_kept_beside_it() {
+fn regular_cron_becomes_an_interval_and_is_kept() {
     let planned = plan(json!({"schedule_time": "0 */6 * * *", "schedule_enabled": true,
                               "max_retries": 5, "metadata": {"category": "news"}}));
-    assert_eq!((planned.fate, planned.code), (Disposition::Interval, "converted"));
+    assert_eq!((planned.disposition, planned.code), (Disposition::Interval, "converted"));
     assert_eq!(
         planned.document.unwrap(),
         json!({
@@ -50,7 +49,7 @@ fn a_simple_cron_becomes_an_interval_and_is_kept_beside_it() {
 }
 
 #[test]
-fn what_an_interval_cannot_say_keeps_its_cron() {
+fn irregular_cron_stays_cron() {
     for (expression, code) in [
         ("0 9 * * 1-5", "not_even"),
         ("0 9,12 * * *", "not_even"),
@@ -58,18 +57,18 @@ fn what_an_interval_cannot_say_keeps_its_cron() {
         ("CRON_TZ=America/Toronto 0 9 * * *", "zone"),
     ] {
         let planned = plan(json!({"schedule_time": expression}));
-        assert_eq!((planned.fate, planned.code), (Disposition::Cron, code), "{expression}");
+        assert_eq!((planned.disposition, planned.code), (Disposition::Cron, code), "{expression}");
         let document = planned.document.unwrap();
         assert_eq!(document["schedule"]["kind"], "cron");
         let zoned = expression.contains("TZ=");
         assert_eq!(document["timezone"] == "America/Toronto", zoned, "{document}");
-        // As it was written, it is found in one place or the other.
+        // The original expression is kept in one place or the other.
         assert_eq!(document["metadata"]["legacy_schedule_time"] == expression, zoned);
     }
 }
 
 #[test]
-fn an_interval_of_the_row_wins_over_its_cron() {
+fn interval_of_a_row_wins_over_its_cron() {
     let columns = json!({"interval_minutes": 30, "interval_type": "minutes", "status": "scheduled",
                          "schedule_time": "0 9 * * 1-5", "next_run_at": "2026-11-15T14:05:00Z"});
     let document = plan(columns.clone()).document.unwrap();
@@ -82,13 +81,13 @@ fn an_interval_of_the_row_wins_over_its_cron() {
 }
 
 #[test]
-fn a_former_cron_that_no_server_reads_is_kept_in_the_metadata() {
+fn unreadable_former_cron_is_kept_in_the_metadata() {
     let document = plan(json!({"interval_minutes": 30, "schedule_time": "nightly"})).document;
     assert_eq!(document.unwrap()["metadata"]["legacy_schedule_time"], "nightly");
 }
 
 #[test]
-fn what_cannot_be_read_needs_a_person() {
+fn unreadable_rows_need_review() {
     for (more, code) in [
         (json!({"schedule_time": "0 9 * *"}), "unreadable_schedule"),
         (json!({"schedule_time": "0 0 30 2 *"}), "unreadable_schedule"),
@@ -102,7 +101,7 @@ fn what_cannot_be_read_needs_a_person() {
     ] {
         let planned = plan(more.clone());
         assert_eq!(
-            (planned.fate, planned.code),
+            (planned.disposition, planned.code),
             (Disposition::Person, code),
             "{more}: {}",
             planned.why
@@ -115,18 +114,26 @@ fn what_cannot_be_read_needs_a_person() {
 }
 
 #[test]
-fn each_status_of_a_recurring_job_has_its_fate() {
+fn recurring_rows_are_planned_by_status() {
     let recurring = |status: &str| {
         plan(json!({"schedule_time": "@hourly", "schedule_enabled": true, "status": status}))
     };
     for status in ["pending", "scheduled", "completed", "running"] {
         let planned = recurring(status);
-        assert_eq!((planned.fate, planned.paused), (Disposition::Interval, false), "{status}");
+        assert_eq!(
+            (planned.disposition, planned.paused),
+            (Disposition::Interval, false),
+            "{status}"
+        );
         assert_eq!(planned.notes.is_empty(), status != "running");
     }
     for status in ["paused", "failed"] {
         let planned = recurring(status);
-        assert_eq!((planned.fate, planned.paused), (Disposition::Interval, true), "{status}");
+        assert_eq!(
+            (planned.disposition, planned.paused),
+            (Disposition::Interval, true),
+            "{status}"
+        );
         assert!(planned.notes[0].contains("resume"), "{:?}", planned.notes);
     }
     assert_eq!(recurring("cancelled").code, "cancelled");
@@ -136,8 +143,8 @@ fn each_status_of_a_recurring_job_has_its_fate() {
 }
 
 #[test]
-fn each_status_of_a_job_that_runs_once_has_its_fate() {
-    for (status, fate, code) in [
+fn rows_that_run_once_are_planned_by_status() {
+    for (status, disposition, code) in [
         ("pending", Disposition::Once, "run_once"),
         ("scheduled", Disposition::Once, "run_once"),
         ("completed", Disposition::LeftOut, "already_done"),
@@ -147,30 +154,33 @@ fn each_status_of_a_job_that_runs_once_has_its_fate() {
         ("paused", Disposition::Person, "paused_once"),
     ] {
         let planned = plan(json!({"status": status, "schedule_enabled": false}));
-        assert_eq!((planned.fate, planned.code), (fate, code), "{status}");
+        assert_eq!((planned.disposition, planned.code), (disposition, code), "{status}");
     }
     let later = plan(json!({"status": "scheduled", "next_run_at": "2026-11-16T00:00:00Z"}));
     assert_eq!(later.document.unwrap()["schedule"]["at"], "2026-11-16T00:00:00.000000Z");
 }
 
 #[test]
-fn a_schedule_that_is_switched_off_stays_off() {
+fn disabled_schedules_stay_disabled() {
     let off = json!({"schedule_time": "@hourly", "schedule_enabled": false, "status": "completed"});
     assert_eq!(plan(off.clone()).code, "schedule_off");
     let included = plan_with(LegacyOptions { include_disabled: true, ..options() }, off);
     assert!(included.paused && included.document.is_some());
-    // The newer table never asks: a scheduled row with an interval runs.
+    // Newer rows ignore the flag: a scheduled row with an interval runs.
     let newer = json!({"interval_minutes": 5, "schedule_enabled": false, "status": "scheduled"});
-    assert_eq!(plan(newer).fate, Disposition::Interval);
+    assert_eq!(plan(newer).disposition, Disposition::Interval);
 }
 
 #[test]
-fn of_two_rows_with_one_name_the_second_needs_a_person() {
+fn second_row_with_the_same_name_needs_review() {
     let mut import = LegacyImport::new(options());
     let (first, second) = (row(json!({})), row(json!({"id": "77"})));
-    assert_eq!(import.plan(1, Ok(first.as_object().unwrap()), now()).fate, Disposition::Once);
+    assert_eq!(
+        import.plan(1, Ok(first.as_object().unwrap()), now()).disposition,
+        Disposition::Once
+    );
     let planned = import.plan(2, Ok(second.as_object().unwrap()), now());
-    assert_eq!((planned.fate, planned.code), (Disposition::Person, "duplicate_name"));
+    assert_eq!((planned.disposition, planned.code), (Disposition::Person, "duplicate_name"));
 
     let mut import = LegacyImport::new(LegacyOptions { rename_duplicates: true, ..options() });
     import.plan(1, Ok(first.as_object().unwrap()), now());
@@ -179,16 +189,16 @@ fn of_two_rows_with_one_name_the_second_needs_a_person() {
 }
 
 #[test]
-fn a_name_is_not_taken_by_a_row_that_no_job_is_made_of() {
+fn rows_without_a_job_do_not_take_a_name() {
     let mut import = LegacyImport::new(options());
-    let gone = row(json!({"status": "cancelled"}));
-    import.plan(1, Ok(gone.as_object().unwrap()), now());
+    let cancelled = row(json!({"status": "cancelled"}));
+    import.plan(1, Ok(cancelled.as_object().unwrap()), now());
     let planned = import.plan(2, Ok(row(json!({})).as_object().unwrap()), now());
-    assert_eq!(planned.fate, Disposition::Once);
+    assert_eq!(planned.disposition, Disposition::Once);
 }
 
 #[test]
-fn a_wait_before_retries_is_as_long_as_it_really_was() {
+fn retry_delays_are_limited_as_in_the_predecessor() {
     let planned = plan(json!({"retry_backoff_seconds": 7200}));
     assert_eq!(planned.document.unwrap()["retry_backoff_seconds"], 3600);
     assert_eq!(planned.notes.len(), 1);

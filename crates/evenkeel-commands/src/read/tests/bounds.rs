@@ -1,4 +1,4 @@
-//! What holds around a schedule: its bounds, the clocks, and its retries.
+//! Bounds, clock changes, preferred hours and retries.
 
 use evenkeel_core::Timestamp;
 use evenkeel_core::job::Bounds;
@@ -13,7 +13,7 @@ fn bounds(more: Value) -> Bounds {
 }
 
 #[test]
-fn a_recurring_job_may_begin_and_end() {
+fn recurring_jobs_have_bounds() {
     let (start, end) = ("2026-12-01T00:00:00Z", "2026-12-31T00:00:00Z");
     let given = json!({"schedule": "30m", "start_at": start, "end_at": end, "max_runs": 7});
     let expected = Bounds {
@@ -26,15 +26,15 @@ fn a_recurring_job_may_begin_and_end() {
 }
 
 #[test]
-fn a_number_of_repetitions_is_a_bound() {
+fn repetition_count_becomes_a_bound() {
     assert_eq!(bounds(json!({"schedule": "R5/PT30M"})).max_runs, Some(5));
     let fifth = Some("2026-12-01T02:00:00Z".parse().unwrap());
     let anchored = bounds(json!({"schedule": "R5/2026-12-01T00:00:00Z/PT30M"}));
     assert_eq!((anchored.end_at, anchored.max_runs), (fifth, None));
-    // By the clocks of Berlin, across a change of them.
+    // In Berlin time, across a clock change.
     let days = json!({"schedule": "R3/2026-03-28T08:00:00Z/P1D", "timezone": "Europe/Berlin"});
     assert_eq!(bounds(days).end_at, Some("2026-03-30T07:00:00Z".parse().unwrap()));
-    // One that the clocks jump over is one of them, even if it is left out.
+    // A skipped time counts even if it does not run.
     let skipping = json!({"schedule": "R3/2026-03-28T01:30:00Z/P1D", "timezone": "Europe/Berlin",
         "dst_gap": "skip"});
     assert_eq!(bounds(skipping).end_at, Some("2026-03-30T00:30:00Z".parse().unwrap()));
@@ -45,7 +45,7 @@ fn a_number_of_repetitions_is_a_bound() {
 }
 
 #[test]
-fn bounds_that_make_no_sense_are_refused() {
+fn contradictory_bounds_are_refused() {
     let time = "2026-12-01T00:00:00Z";
     for (document, field) in [
         (json!({"start_at": time}), "start_at"),
@@ -64,12 +64,12 @@ fn bounds_that_make_no_sense_are_refused() {
         (json!({"schedule": "0 9 * * *", "dst_overlap": "shift"}), "dst_overlap"),
         (json!({"schedule": "P1D", "dst_overlap": "both"}), "dst_overlap"),
     ] {
-        assert_eq!(blamed(&noop(document.clone())), [field], "{document}");
+        assert_eq!(faulty_fields(&noop(document.clone())), [field], "{document}");
     }
 }
 
 #[test]
-fn policies_for_changes_of_the_clocks_are_read() {
+fn clock_change_policies_are_read() {
     let spec = read(&noop(json!({
         "schedule": "0 9 * * *", "dst_gap": "skip", "dst_overlap": "both", "exact": false,
     })))
@@ -81,7 +81,7 @@ fn policies_for_changes_of_the_clocks_are_read() {
 }
 
 #[test]
-fn jobs_about_deadlines_have_the_retries_of_that_document() {
+fn deadline_jobs_have_the_deadline_retries() {
     let retry = |more| read(&noop(more)).unwrap().definition.retry;
     for document in [
         json!({"scheduling_period": "24h"}),
@@ -99,7 +99,7 @@ fn jobs_about_deadlines_have_the_retries_of_that_document() {
 }
 
 #[test]
-fn hours_are_preferred_where_times_are_chosen() {
+fn preferred_hours_need_chosen_times() {
     let night = json!({"start": "22:00", "end": "06:00:00"});
     let window = |more: Value| {
         let mut document = noop(json!({"schedule": "24h", "prefer_window": night}));
@@ -122,12 +122,12 @@ fn hours_are_preferred_where_times_are_chosen() {
         let faults = window(more.clone()).unwrap_err();
         assert_eq!(faults[0].field, "prefer_window", "{more}: {}", faults[0]);
     }
-    // Some of it is open.
+    // Part of the window is outside of the blackout.
     assert!(window(json!({"blackout_periods": [{"start": "21:00", "end": "05:00"}]})).is_ok());
 }
 
 #[test]
-fn what_a_run_costs_is_a_length_of_time() {
+fn cost_is_a_length_of_time() {
     let cost = |cost: Value| read(&noop(json!({"schedule": "0 9 * * *", "cost": cost})));
     assert_eq!(cost(json!("90s")).unwrap().definition.cost, Some(Span::from_secs(90)));
     assert_eq!(cost(json!("1ms")).unwrap().definition.cost, Some(Span::from_millis(1)));
@@ -137,7 +137,7 @@ fn what_a_run_costs_is_a_length_of_time() {
 }
 
 #[test]
-fn retries_are_named_by_a_preset_and_changed_field_by_field() {
+fn retry_presets_are_changed_field_by_field() {
     let retry = |more| read(&noop(more)).unwrap().definition.retry;
     for (name, number, preset) in [
         ("standard", None, RetryPolicy::standard()),
@@ -168,7 +168,7 @@ fn retries_are_named_by_a_preset_and_changed_field_by_field() {
 }
 
 #[test]
-fn retries_that_contradict_themselves_are_refused() {
+fn contradictory_retries_are_refused() {
     for (more, field) in [
         (json!({"retry_policy": "005"}), "retry_policy"),
         (json!({"max_retries": 1001}), "max_retries"),
@@ -197,8 +197,9 @@ fn retries_that_contradict_themselves_are_refused() {
 }
 
 #[test]
-fn what_is_done_when_a_run_has_failed_for_good_is_read() {
-    let on_failure = |said| read(&noop(json!({"on_failure": said}))).unwrap().definition.on_failure;
+fn on_failure_is_read() {
+    let on_failure =
+        |value| read(&noop(json!({"on_failure": value}))).unwrap().definition.on_failure;
     assert_eq!(on_failure(json!(null)), OnFailure::None);
     assert_eq!(on_failure(json!({"action": "none"})), OnFailure::None);
     assert_eq!(on_failure(json!({"action": "dead_letter"})), OnFailure::DeadLetter);

@@ -1,4 +1,4 @@
-//! Jobs that are not to be there twice.
+//! Deduplication keys of jobs.
 
 use evenkeel_core::dedup::{Dedup, DedupScope};
 
@@ -13,13 +13,13 @@ fn by_target(key: &str) -> Option<Dedup> {
 }
 
 #[test]
-fn without_a_word_nothing_is_unique() {
+fn jobs_have_no_key_by_default() {
     assert_eq!(dedup(json!({})), None);
     assert_eq!(dedup(json!({"unique": false})), None);
 }
 
 #[test]
-fn the_key_is_what_the_job_is_about() {
+fn default_key_is_target_source_or_url() {
     let about = json!({"unique": true, "target": 7, "source_id": "news", "url": "https://a/"});
     assert_eq!(dedup(about), by_target("target:7"));
     let about = json!({"unique": true, "source_id": "news", "url": "https://a/"});
@@ -32,7 +32,7 @@ fn the_key_is_what_the_job_is_about() {
 }
 
 #[test]
-fn a_key_and_its_scope_may_be_chosen() {
+fn chosen_keys_and_scopes_are_read() {
     let chosen = |scope| Some(Dedup { key: "k".into(), by_target: false, scope });
     assert_eq!(dedup(json!({"dedup_key": "k"})), chosen(DedupScope::Pending));
     assert_eq!(dedup(json!({"dedup_key": "k", "unique": true})), chosen(DedupScope::Pending));
@@ -43,7 +43,7 @@ fn a_key_and_its_scope_may_be_chosen() {
 }
 
 #[test]
-fn what_does_not_fit_together_is_named() {
+fn contradictory_key_fields_are_refused() {
     for (more, field) in [
         (json!({"unique": false, "dedup_key": "k"}), "unique"),
         (json!({"unique": true}), "unique"),
@@ -58,12 +58,12 @@ fn what_does_not_fit_together_is_named() {
             "dedup_window_seconds",
         ),
     ] {
-        assert_eq!(blamed(&noop(more.clone())), [field], "{more}");
+        assert_eq!(faulty_fields(&noop(more.clone())), [field], "{more}");
     }
 }
 
 #[test]
-fn a_document_says_it_as_it_was_said() {
+fn document_of_a_job_keeps_its_key() {
     for more in [
         json!({"unique": true, "source_id": "news"}),
         json!({"dedup_key": "k", "dedup_scope": "window", "dedup_window_seconds": 60}),

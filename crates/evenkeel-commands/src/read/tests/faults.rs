@@ -1,10 +1,10 @@
-//! What is said to who made a mistake, and to which field.
+//! Faults and the fields that they name.
 
 use super::super::expression::read_cron;
 use super::*;
 
 #[test]
-fn what_belongs_to_a_schedule_that_cannot_be_read_is_not_blamed_as_well() {
+fn limits_of_an_unreadable_schedule_are_not_reported() {
     for (document, field) in [
         (
             json!({"cron_schedule": "0 9 * * 8", "cron_max_schedule_duration": "6h"}),
@@ -20,14 +20,14 @@ fn what_belongs_to_a_schedule_that_cannot_be_read_is_not_blamed_as_well() {
             "scheduling_period",
         ),
     ] {
-        assert_eq!(blamed(&noop(document.clone())), [field], "{document}");
+        assert_eq!(faulty_fields(&noop(document.clone())), [field], "{document}");
     }
     let alone = json!({"interval_minutes": 30, "cron_max_schedule_duration": "6h"});
-    assert_eq!(blamed(&noop(alone)), ["cron_max_schedule_duration"]);
+    assert_eq!(faulty_fields(&noop(alone)), ["cron_max_schedule_duration"]);
 }
 
 #[test]
-fn the_place_of_an_interval_that_is_too_short_is_its_own() {
+fn too_short_intervals_have_a_position() {
     for (text, position) in [("@every 0.5s", 7), ("@every   0s", 9), ("0.5s", 0), ("R/PT0.5S", 2)] {
         let error = read_schedule(text).unwrap_err();
         assert_eq!(error.position, position, "{text}: {error}");
@@ -35,19 +35,18 @@ fn the_place_of_an_interval_that_is_too_short_is_its_own() {
 }
 
 #[test]
-fn a_run_is_expected_to_be_over_before_it_must_be() {
+fn expected_duration_is_at_most_the_allowed_one() {
     let both = |expected: &str, allowed: &str| {
         noop(json!({"max_expected_duration": expected, "max_allowed_duration": allowed}))
     };
     assert!(read(&both("10m", "10m")).is_ok());
-    assert_eq!(blamed(&both("11m", "10m")), ["max_expected_duration"]);
+    assert_eq!(faulty_fields(&both("11m", "10m")), ["max_expected_duration"]);
     assert!(message(&both("11m", "10m")).contains("max_allowed_duration, which is 10m"));
 }
 
-/// Each field with a value that has no effect beside the others, and with its default, which jobs show
-/// and clients send back.
+/// Each field with a value that has no effect, and with its default, which clients send back.
 #[test]
-fn what_would_have_no_effect_is_refused_unless_it_is_the_default() {
+fn values_without_effect_are_refused_unless_default() {
     let (once, interval) = (json!({"kind": "once"}), json!({"kind": "interval", "every": "1h"}));
     let (period, cron) = (json!({"kind": "periodic", "period": "1h"}), json!("0 9 * * *"));
     let dst = [("dst_gap", "skip", "shift"), ("dst_overlap", "both", "first")];
@@ -67,21 +66,21 @@ fn what_would_have_no_effect_is_refused_unless_it_is_the_default() {
     ]);
     for (schedule, field, refused, accepted) in cases {
         let with = |value: &Value| noop(json!({"schedule": schedule, field: value}));
-        assert_eq!(blamed(&with(&refused)), [field], "{schedule}");
+        assert_eq!(faulty_fields(&with(&refused)), [field], "{schedule}");
         assert!(message(&with(&refused)).contains("no effect"), "{schedule} {field}");
         assert!(read(&with(&accepted)).is_ok(), "{schedule} {field}");
     }
     let lost = |crashes: u64| noop(json!({"on_lost_worker": "fail", "max_crashes": crashes}));
-    assert_eq!(blamed(&lost(5)), ["max_crashes"]);
+    assert_eq!(faulty_fields(&lost(5)), ["max_crashes"]);
     assert!(read(&lost(3)).is_ok());
-    // Each has an effect somewhere.
+    // Here each field has an effect.
     for document in [
         json!({"schedule": "0 9 * * *", "dst_gap": "skip", "dst_overlap": "both", "misfire": "all",
                "overlap": "replace", "avoid_blackout": true, "max_crashes": 5,
                "blackout_periods": [{"start": "22:00", "end": "06:00"}]}),
         json!({"schedule": "P1D", "dst_gap": "skip", "dst_overlap": "last"}),
         json!({"schedule": once, "misfire": "skip", "overlap": "allow"}),
-        // What belongs to a schedule stays while that is turned off.
+        // Fields of a disabled schedule may stay.
         json!({"schedule": "0 9 * * *", "schedule_enabled": false, "dst_gap": "skip",
                "misfire": "all"}),
     ] {
@@ -90,7 +89,7 @@ fn what_would_have_no_effect_is_refused_unless_it_is_the_default() {
 }
 
 #[test]
-fn what_a_crontab_has_besides_the_fields_is_told_where_it_belongs() {
+fn crontab_extras_are_refused_with_a_hint() {
     for (text, position, right) in [
         ("CRON_TZ=Europe/Berlin 0 9 * * *", 0, "timezone"),
         ("TZ=UTC 0 9 * * 1-5 /usr/bin/backup", 0, "timezone"),
@@ -109,7 +108,7 @@ fn what_a_crontab_has_besides_the_fields_is_told_where_it_belongs() {
 }
 
 #[test]
-fn a_length_that_lacks_its_unit_or_its_t_is_shown_with_it() {
+fn lengths_without_unit_or_t_are_refused_with_a_correction() {
     for (text, right) in
         [("30", "write 30m"), ("P1H", "write PT1H"), ("p1d2h", "write P1DT2H"), ("P5S", "PT5S")]
     {

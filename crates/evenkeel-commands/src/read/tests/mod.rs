@@ -1,4 +1,4 @@
-//! Documents and what they are read as.
+//! Reading job documents.
 
 use evenkeel_core::executor::ExecutorCatalog;
 use evenkeel_core::misfire::MisfirePolicy;
@@ -46,7 +46,7 @@ fn read(document: &Value) -> Result<JobSpec, Vec<Fault>> {
     read_job(document, TenantNo(1), &Executors)
 }
 
-/// The document of a job that does nothing, with more fields.
+/// Returns the document of a job that does nothing, with more fields.
 fn noop(more: Value) -> Value {
     let mut document = json!({"executor_type": "noop"});
     let (Value::Object(fields), Value::Object(more)) = (&mut document, more) else { panic!() };
@@ -58,8 +58,8 @@ fn schedule(more: Value) -> Schedule {
     read(&noop(more)).unwrap().definition.schedule
 }
 
-/// The fields to blame.
-fn blamed(document: &Value) -> Vec<String> {
+/// Returns the faulty fields.
+fn faulty_fields(document: &Value) -> Vec<String> {
     read(document).unwrap_err().into_iter().map(|fault| fault.field).collect()
 }
 
@@ -78,20 +78,20 @@ fn once() -> Schedule {
 }
 
 #[test]
-fn an_executor_must_be_named_and_known_and_content() {
-    assert_eq!(blamed(&json!({"url": "https://example.com/"})), ["executor_type"]);
+fn executor_must_be_named_known_and_valid() {
+    assert_eq!(faulty_fields(&json!({"url": "https://example.com/"})), ["executor_type"]);
     assert!(message(&json!({})).contains("http, noop"));
-    assert_eq!(blamed(&json!({"executor_type": "carrier-pigeon"})), ["executor_type"]);
+    assert_eq!(faulty_fields(&json!({"executor_type": "carrier-pigeon"})), ["executor_type"]);
     assert!(message(&json!({"executor_type": "shell"})).contains("off unless"));
-    assert_eq!(blamed(&json!({"executor_type": 7})), ["executor_type"]);
-    assert_eq!(blamed(&json!({"executor_type": "http"})), ["executor_config.url"]);
-    assert_eq!(blamed(&noop(json!({"executor_config": "x"}))), ["executor_config"]);
+    assert_eq!(faulty_fields(&json!({"executor_type": 7})), ["executor_type"]);
+    assert_eq!(faulty_fields(&json!({"executor_type": "http"})), ["executor_config.url"]);
+    assert_eq!(faulty_fields(&noop(json!({"executor_config": "x"}))), ["executor_config"]);
     let callback = json!({"executor_type": "http_callback", "executor_config": {"url": "x"}});
     assert_eq!(read(&callback).unwrap().definition.executor.kind, "http");
 }
 
 #[test]
-fn policies_are_read_one_by_one() {
+fn policies_are_read() {
     let definition = read(&noop(json!({
         "max_retries": 5, "retry_backoff": "fixed", "retry_backoff_seconds": 7200,
         "retry_jitter_percent": 0, "timeout_sec": 10, "max_allowed_duration": "1h",
@@ -124,7 +124,7 @@ fn policies_are_read_one_by_one() {
 }
 
 #[test]
-fn what_is_not_said_is_as_by_default() {
+fn absent_fields_have_defaults() {
     let spec = read(&noop(json!({"interval_minutes": 30}))).unwrap();
     assert_eq!(spec.definition, Definition::noop(every(1800)));
     assert_eq!(spec.about, About::default());
@@ -133,7 +133,7 @@ fn what_is_not_said_is_as_by_default() {
 }
 
 #[test]
-fn every_limit_is_enforced_by_its_field() {
+fn every_bound_is_enforced() {
     for (document, field) in [
         (json!({"name": ""}), "name"),
         (json!({"name": "  "}), "name"),
@@ -200,26 +200,26 @@ fn every_limit_is_enforced_by_its_field() {
             "blackout_periods",
         ),
     ] {
-        assert_eq!(blamed(&noop(document.clone())), [field], "{document}");
+        assert_eq!(faulty_fields(&noop(document.clone())), [field], "{document}");
     }
 }
 
 #[test]
-fn no_field_is_silently_ignored() {
+fn unknown_fields_are_refused() {
     let fault = |field: &str| message(&noop(json!({field: "x"})));
     assert_eq!(fault("nmae"), "is not known here; did you mean name?");
     assert!(fault("colour").contains("the fields are average_duration_override"));
-    assert_eq!(blamed(&noop(json!({"enabled": "no"}))), ["enabled"]);
+    assert_eq!(faulty_fields(&noop(json!({"enabled": "no"}))), ["enabled"]);
     assert!(fault("condition").contains("set by the server"));
     assert!(fault("next_run_at").contains("set by the server"));
     assert_eq!(
-        blamed(&noop(json!({"schedule": {"kind": "once", "every": "1h"}}))),
+        faulty_fields(&noop(json!({"schedule": {"kind": "once", "every": "1h"}}))),
         ["schedule.every"]
     );
 }
 
 #[test]
-fn nul_characters_are_refused_wherever_they_are() {
+fn nul_characters_are_refused_at_any_depth() {
     for document in [
         json!({"payload": {"deep": ["a\0"]}}),
         json!({"payload": {"a\0": 1}}),
@@ -232,23 +232,23 @@ fn nul_characters_are_refused_wherever_they_are() {
 }
 
 #[test]
-fn what_lies_too_deep_is_refused() {
+fn deep_nesting_is_refused() {
     let deep = |levels| (0..levels).fold(json!(1), |inner, _| json!([inner]));
     assert!(read(&noop(json!({"payload": deep(limits::DEPTH_MAX - 1)}))).is_ok());
-    assert_eq!(blamed(&noop(json!({"payload": deep(limits::DEPTH_MAX)}))), ["payload"]);
+    assert_eq!(faulty_fields(&noop(json!({"payload": deep(limits::DEPTH_MAX)}))), ["payload"]);
 }
 
 #[test]
-fn everything_wrong_is_said_at_once() {
+fn all_faults_are_reported_at_once() {
     let document = json!({
         "name": "", "schedule": "never", "executor_type": "pigeon", "priority": 500, "typo": 1,
     });
-    assert_eq!(blamed(&document), ["name", "schedule", "executor_type", "priority", "typo"]);
+    assert_eq!(faulty_fields(&document), ["name", "schedule", "executor_type", "priority", "typo"]);
 }
 
 #[test]
-fn only_an_object_is_a_job() {
+fn documents_that_are_no_objects_are_refused() {
     for document in [json!(null), json!([]), json!("job"), json!(1)] {
-        assert_eq!(blamed(&document), [""]);
+        assert_eq!(faulty_fields(&document), [""]);
     }
 }

@@ -1,4 +1,4 @@
-//! What holds for any document.
+//! Properties of all documents.
 
 use proptest::prelude::*;
 
@@ -90,13 +90,13 @@ fn any_field() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn no_document_breaks_the_reader(
+    fn reader_accepts_or_refuses_every_document(
         fields in prop::collection::vec((any_field(), any_json()), 0..8),
     ) {
         let document = Value::Object(fields.into_iter().collect());
         match read(&document) {
             Ok(spec) => {
-                // What was read can be stored and read back.
+                // What was read can be stored and read again.
                 let stored = serde_json::to_string(&spec.definition).unwrap();
                 let again: Definition = serde_json::from_str(&stored).unwrap();
                 prop_assert_eq!(serde_json::to_string(&again).unwrap(), stored);
@@ -108,21 +108,21 @@ proptest! {
     }
 
     #[test]
-    fn no_document_breaks_the_preview(
+    fn preview_accepts_or_refuses_every_document(
         fields in prop::collection::vec((any_field(), any_json()), 0..6),
         zone in prop::option::of(prop::sample::select(vec!["Europe/Berlin", "Pacific/Apia"])),
     ) {
         let mut fields: serde_json::Map<String, Value> = fields.into_iter().collect();
         fields.extend(zone.map(|zone| ("timezone".to_owned(), zone.into())));
         let now = "2026-03-28T12:00:00Z".parse().unwrap();
-        if let Ok(seen) = crate::preview(&Value::Object(fields), now, 10) {
-            prop_assert!(seen.times.iter().all(|time| time.utc >= now));
-            prop_assert!(seen.description.ends_with('.'));
+        if let Ok(previewed) = crate::preview(&Value::Object(fields), now, 10) {
+            prop_assert!(previewed.times.iter().all(|time| time.utc >= now));
+            prop_assert!(previewed.description.ends_with('.'));
         }
     }
 
     #[test]
-    fn no_text_breaks_the_schedule_reader(
+    fn schedule_parser_accepts_or_refuses_every_text(
         text in "\\PC{0,12}|(@every |@|R/|R5/|P|PT)?[-0-9a-zA-Z/:*,#? .]{0,30}",
     ) {
         if let Err(error) = read_schedule(&text) {
@@ -134,14 +134,14 @@ proptest! {
     }
 
     #[test]
-    fn an_interval_is_the_same_in_minutes_and_in_words(minutes in 1_u64..10_000_000) {
+    fn intervals_in_minutes_and_text_are_equal(minutes in 1_u64..10_000_000) {
         let short = read(&noop(json!({"interval_minutes": minutes})));
         let long = read(&noop(json!({"schedule": format!("@every {minutes}m")})));
         prop_assert_eq!(short.unwrap(), long.unwrap());
     }
 
     #[test]
-    fn a_number_is_taken_exactly_within_its_range(number in any::<i64>(), small in -5_i64..1100) {
+    fn numbers_are_accepted_exactly_within_their_range(number in any::<i64>(), small in -5_i64..1100) {
         for number in [number, small] {
             let taken = read(&noop(json!({"max_retries": number}))).is_ok();
             prop_assert_eq!(taken, (0..=1000).contains(&number));
@@ -149,19 +149,19 @@ proptest! {
     }
 
     #[test]
-    fn the_document_of_a_stored_job_makes_the_same_job(
-        fields in prop::collection::vec(a_good_field(), 0..10), seed in any::<[u8; 10]>(),
+    fn document_of_a_stored_job_reads_as_the_same_job(
+        fields in prop::collection::vec(valid_field(), 0..10), seed in any::<[u8; 10]>(),
     ) {
         let now = "2026-03-28T12:00:00Z".parse().unwrap();
         let document = noop(Value::Object(fields.into_iter().collect()));
         if let Ok(spec) = read(&document)
-            && let Ok(job) = settled(spec, evenkeel_core::JobId::new(now, seed), now)
+            && let Ok(job) = prepare_job(spec, evenkeel_core::JobId::new(now, seed), now)
         {
             let written = Value::Object(crate::document_of(&job.about, &job.definition, Executors.catalog()));
             let spec = read(&written).unwrap();
-            // Later, and it is still settled as it was.
+            // Later, with the same result.
             let later = now.saturating_add(Span::from_secs(7));
-            let again = settled(spec, job.id, later).unwrap();
+            let again = prepare_job(spec, job.id, later).unwrap();
             prop_assert_eq!((&again.about, &again.definition), (&job.about, &job.definition));
             let twice = crate::document_of(&again.about, &again.definition, Executors.catalog());
             prop_assert_eq!(Value::Object(twice), written);
@@ -169,16 +169,16 @@ proptest! {
     }
 }
 
-fn settled(
+fn prepare_job(
     spec: JobSpec,
     id: evenkeel_core::JobId,
     now: evenkeel_core::Timestamp,
 ) -> Result<evenkeel_store::NewJob, crate::CommandError> {
-    crate::jobs::settled(spec, id, now, |job, after| job.timetable().first_after(after))
+    crate::jobs::prepare_job(spec, id, now, |job, after| job.timetable().first_after(after))
 }
 
-/// A field with a value it may have, if it goes with the others.
-fn a_good_field() -> impl Strategy<Value = (String, Value)> {
+/// A field with a valid value that fits the others.
+fn valid_field() -> impl Strategy<Value = (String, Value)> {
     prop::sample::select(vec![
         ("name", json!("a")),
         ("configuration", json!("b")),

@@ -1,11 +1,11 @@
-//! When a job runs, in all the ways a document may say it.
+//! All forms of schedules.
 
 use evenkeel_core::schedule::{CalendarInterval, Cron, CronSchedule, Periodic};
 
 use super::*;
 
 #[test]
-fn every_way_to_say_an_interval_means_the_same() {
+fn all_forms_of_an_interval_are_equal() {
     for document in [
         json!({"schedule": {"kind": "interval", "every": "30m"}}),
         json!({"schedule": {"kind": "interval", "every": "PT30M"}}),
@@ -24,7 +24,7 @@ fn every_way_to_say_an_interval_means_the_same() {
 }
 
 #[test]
-fn an_anchor_is_kept() {
+fn anchors_are_kept() {
     let start = "2026-12-01T00:00:00Z";
     let anchored = Interval::new(Span::from_secs(1800), Some(start.parse().unwrap())).unwrap();
     for document in [
@@ -36,7 +36,7 @@ fn an_anchor_is_kept() {
 }
 
 #[test]
-fn without_a_schedule_or_with_it_off_a_job_runs_once_now() {
+fn jobs_without_an_enabled_schedule_run_once() {
     for document in [
         json!({}),
         json!({"schedule_enabled": false}),
@@ -62,7 +62,7 @@ fn cron(expression: &str, max_hours: Option<u64>) -> Schedule {
 }
 
 #[test]
-fn every_way_to_say_a_cron_expression_means_the_same() {
+fn all_forms_of_a_cron_schedule_are_equal() {
     for document in [
         json!({"schedule": {"kind": "cron", "expression": "0 9 * * 1-5", "max_duration": "6h"}}),
         json!({"schedule": "0 9 * * 1-5", "cron_max_schedule_duration": "6h"}),
@@ -85,17 +85,17 @@ fn every_way_to_say_a_cron_expression_means_the_same() {
 }
 
 #[test]
-fn an_interval_wins_over_the_cron_column_before_it() {
+fn interval_wins_over_a_former_cron() {
     let document = json!({"interval_minutes": 30, "schedule_time": "0 9 * * *"});
     assert_eq!(schedule(document), every(1800));
     assert_eq!(
-        blamed(&noop(json!({"interval_minutes": 30, "schedule_time": "0 9 * *"}))),
+        faulty_fields(&noop(json!({"interval_minutes": 30, "schedule_time": "0 9 * *"}))),
         ["schedule_time"]
     );
 }
 
 #[test]
-fn the_cron_column_before_an_interval_is_kept() {
+fn former_cron_of_an_interval_is_kept() {
     let kept = |document| read(&noop(document)).unwrap().about.schedule_time;
     let short = json!({"interval_minutes": 6, "interval_type": "hours",
                        "schedule_time": "0 */6 * * *"});
@@ -108,7 +108,7 @@ fn the_cron_column_before_an_interval_is_kept() {
 }
 
 #[test]
-fn a_period_is_no_interval() {
+fn periodic_schedules_are_read() {
     let hours = |n: u64| Span::from_secs(n * 3600);
     let periodic = |cooldown| Schedule::Periodic(Periodic::new(hours(24), cooldown).unwrap());
     for document in [
@@ -116,7 +116,7 @@ fn a_period_is_no_interval() {
         json!({"scheduling_period": "24h", "cooldown_duration": "1h"}),
         json!({"schedule": {"kind": "periodic", "period": "24h", "cooldown": "1h"},
                "scheduling_period": "24h", "cooldown_duration": "1h"}),
-        // A cooldown that was left open contradicts none.
+        // A default cooldown contradicts no other.
         json!({"schedule": {"kind": "periodic", "period": "24h"}, "cooldown_duration": "1h"}),
         json!({"schedule": {"kind": "periodic", "period": "24h", "cooldown": "1h"},
                "scheduling_period": "24h"}),
@@ -136,7 +136,7 @@ fn a_period_is_no_interval() {
 }
 
 #[test]
-fn a_period_has_one_limit_however_it_is_said() {
+fn periods_have_the_same_limit_in_all_forms() {
     let years = |n: u64| Span::from_secs(n * 365 * 86_400);
     for document in [
         json!({"schedule": {"kind": "periodic", "period": "3650d", "cooldown": "730d"}}),
@@ -149,12 +149,12 @@ fn a_period_has_one_limit_however_it_is_said() {
         (json!({"schedule": {"kind": "periodic", "period": "36501d"}}), "schedule.period"),
         (json!({"scheduling_period": "36501d"}), "scheduling_period"),
     ] {
-        assert_eq!(blamed(&noop(document.clone())), [field], "{document}");
+        assert_eq!(faulty_fields(&noop(document.clone())), [field], "{document}");
     }
 }
 
 #[test]
-fn a_promise_is_kept_with_every_expression_in_every_spelling() {
+fn limits_are_read_in_all_forms() {
     let limit = Some(Span::from_secs(6 * 3600));
     let interval = Interval::new(Span::from_secs(1800), None).unwrap().with_tolerance(limit);
     let every = "P1D".parse().unwrap();
@@ -179,24 +179,24 @@ fn a_promise_is_kept_with_every_expression_in_every_spelling() {
             "schedule": {"kind": "cron", "expression": expression, "max_duration": "6h"},
             "cron_max_schedule_duration": "2h",
         });
-        assert_eq!(blamed(&noop(other.clone())), ["cron_max_schedule_duration"], "{other}");
+        assert_eq!(faulty_fields(&noop(other.clone())), ["cron_max_schedule_duration"], "{other}");
     }
 }
 
 #[test]
-fn five_or_six_words_of_cron_are_no_length() {
+fn cron_expressions_are_not_mistaken_for_lengths() {
     for expression in ["30 H 1 1 1", "5 h 1 1 mon", "0 30 H 1 JAN FRIL", "1 1 15W 1 1"] {
         assert_eq!(schedule(json!({"schedule": expression})), cron(expression, None));
     }
     let length = Span::from_secs(7 * 86_400 + 2 * 86_400 + 3 * 3600 + 4 * 60 + 5);
-    let said = schedule(json!({"schedule": "1w 2d 3h 4m 5s"}));
-    assert_eq!(said, Schedule::Interval(Interval::new(length, None).unwrap()));
+    let parsed = schedule(json!({"schedule": "1w 2d 3h 4m 5s"}));
+    assert_eq!(parsed, Schedule::Interval(Interval::new(length, None).unwrap()));
     assert_eq!(schedule(json!({"schedule": "1 h 30 m"})), every(5400));
     assert!(message(&noop(json!({"schedule": "30 H 1 1 8"}))).contains("day of the week"));
 }
 
 #[test]
-fn days_and_months_are_those_of_the_calendar() {
+fn days_and_months_follow_the_calendar() {
     let calendar = |every: &str| {
         let every = every.parse().unwrap();
         Schedule::Calendar(CalendarInterval { every, anchor: None, tolerance: None })
@@ -213,7 +213,7 @@ fn days_and_months_are_those_of_the_calendar() {
 }
 
 #[test]
-fn a_schedule_that_is_none_is_refused_with_its_field() {
+fn invalid_schedules_are_refused_with_the_field() {
     for (document, field) in [
         (json!({"schedule": "0 9 * *"}), "schedule"),
         (json!({"schedule": "0 0 30 2 *"}), "schedule"),
@@ -274,12 +274,12 @@ fn a_schedule_that_is_none_is_refused_with_its_field() {
         (json!({"timezone": "Mars/Olympus"}), "timezone"),
         (json!({"timezone": "Etc/Unknown"}), "timezone"),
     ] {
-        assert_eq!(blamed(&noop(document.clone())), [field], "{document}");
+        assert_eq!(faulty_fields(&noop(document.clone())), [field], "{document}");
     }
 }
 
 #[test]
-fn forms_that_contradict_each_other_are_refused_by_name() {
+fn contradictory_forms_are_refused() {
     for (document, field, other) in [
         (json!({"schedule": "30m", "interval_minutes": 5}), "interval_minutes", "schedule"),
         (
@@ -311,14 +311,14 @@ fn forms_that_contradict_each_other_are_refused_by_name() {
         ),
         (json!({"timezone": "UTC", "tz": "Europe/Berlin"}), "tz", "timezone"),
     ] {
-        assert_eq!(blamed(&noop(document.clone())), [field], "{document}");
+        assert_eq!(faulty_fields(&noop(document.clone())), [field], "{document}");
         let message = message(&noop(document));
         assert!(message.contains(&format!("contradicts {other}")), "{message}");
     }
 }
 
 #[test]
-fn a_fault_is_shown_where_it_is_and_beside_what_would_be_right() {
+fn syntax_errors_have_a_position_and_an_example() {
     for (document, position, right) in [
         (json!({"schedule": "0 9 * * 8"}), 8, "0 9 * * 1-5"),
         (json!({"schedule": "  0 25 * * *"}), 4, "0 9 * * 1-5"),
@@ -342,7 +342,7 @@ fn a_fault_is_shown_where_it_is_and_beside_what_would_be_right() {
 }
 
 #[test]
-fn zones_get_their_proper_names() {
+fn zones_are_shown_with_their_proper_name() {
     let zone = |name| read(&noop(json!({"timezone": name}))).unwrap().definition.timezone;
     assert_eq!(zone("america/toronto").name(), "America/Toronto");
     assert!(zone("UTC").is_utc());

@@ -92,15 +92,18 @@ impl Report {
         self.entries.iter().filter(|entry| entry.sent.as_ref().is_some_and(&which)).count()
     }
 
-    fn count_of(&self, fate: Disposition) -> usize {
-        self.entries.iter().filter(|entry| entry.planned.fate == fate).count()
+    fn count_of(&self, disposition: Disposition) -> usize {
+        self.entries.iter().filter(|entry| entry.planned.disposition == disposition).count()
     }
 
     fn for_programs(&self) -> Value {
         let counts: Map<String, Value> = Disposition::ALL
             .into_iter()
-            .map(|fate| {
-                (json!(fate).as_str().unwrap_or_default().into(), self.count_of(fate).into())
+            .map(|disposition| {
+                (
+                    json!(disposition).as_str().unwrap_or_default().into(),
+                    self.count_of(disposition).into(),
+                )
             })
             .collect();
         let sent = self.acted.then(|| {
@@ -124,17 +127,19 @@ impl Report {
     fn for_people(&self, context: &Context, show: usize) -> String {
         let mut text = format!("{}: {} entries\n\n", self.source, self.entries.len());
         let mut counts = Table::new(context.output, &["", "ENTRIES"]);
-        for fate in Disposition::ALL {
-            let tone = if fate == Disposition::Person { Tone::Bad } else { Tone::Plain };
-            counts
-                .row([(words(fate).into(), Tone::Plain), (self.count_of(fate).to_string(), tone)]);
+        for disposition in Disposition::ALL {
+            let tone = if disposition == Disposition::Person { Tone::Bad } else { Tone::Plain };
+            counts.row([
+                (words(disposition).into(), Tone::Plain),
+                (self.count_of(disposition).to_string(), tone),
+            ]);
         }
         text.push_str(&counts.render());
         text.push_str(&self.jobs(context, show));
-        for (fate, title) in
+        for (disposition, title) in
             [(Disposition::LeftOut, "Left out"), (Disposition::Person, "Needs a person")]
         {
-            text.push_str(&self.others(context, show, fate, title));
+            text.push_str(&self.others(context, show, disposition, title));
         }
         if !self.remarks.is_empty() {
             text.push_str("\nTo know:\n");
@@ -147,7 +152,7 @@ impl Report {
 
     fn jobs(&self, context: &Context, show: usize) -> String {
         let jobs: Vec<&Entry> =
-            self.entries.iter().filter(|entry| entry.planned.fate.makes_a_job()).collect();
+            self.entries.iter().filter(|entry| entry.planned.disposition.creates_job()).collect();
         if jobs.is_empty() {
             return String::new();
         }
@@ -163,7 +168,7 @@ impl Report {
                 becomes.push_str(", paused");
             }
             let mut notes = planned.notes.clone();
-            if planned.code != "cron" && planned.fate == Disposition::Cron {
+            if planned.code != "cron" && planned.disposition == Disposition::Cron {
                 notes.insert(0, planned.why.clone());
             }
             let mut row = vec![
@@ -181,9 +186,15 @@ impl Report {
         format!("\nJobs:\n{}{}", table.render(), and_more(jobs.len(), show))
     }
 
-    fn others(&self, context: &Context, show: usize, fate: Disposition, title: &str) -> String {
+    fn others(
+        &self,
+        context: &Context,
+        show: usize,
+        disposition: Disposition,
+        title: &str,
+    ) -> String {
         let others: Vec<&Entry> =
-            self.entries.iter().filter(|entry| entry.planned.fate == fate).collect();
+            self.entries.iter().filter(|entry| entry.planned.disposition == disposition).collect();
         if others.is_empty() {
             return String::new();
         }
@@ -200,7 +211,8 @@ impl Report {
     }
 
     fn end(&self) -> String {
-        let jobs = self.entries.iter().filter(|entry| entry.planned.fate.makes_a_job()).count();
+        let jobs =
+            self.entries.iter().filter(|entry| entry.planned.disposition.creates_job()).count();
         if !self.acted {
             return match jobs {
                 0 => "Nothing can be imported as it is.\n".into(),
@@ -217,8 +229,8 @@ impl Report {
     }
 }
 
-fn words(fate: Disposition) -> &'static str {
-    match fate {
+fn words(disposition: Disposition) -> &'static str {
+    match disposition {
         Disposition::Interval => "become jobs that run at intervals",
         Disposition::Cron => "become jobs that keep their cron expression",
         Disposition::Once => "become jobs that run once",

@@ -1,4 +1,4 @@
-//! Retry policies, spelled out field by field.
+//! The fields of a job that describe its retry policy.
 
 use evenkeel_core::Span;
 use evenkeel_core::retry::{Backoff, Jitter, Preset, RetryPolicy};
@@ -6,29 +6,24 @@ use serde_json::{Value, json};
 
 use crate::read::job_fields::whole_seconds;
 
-/// What a document says, and a view shows, of when a failed run is tried again.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RetryWords {
-    /// The preset that it is in every field, if it is one.
+pub struct RetryFields {
+    /// The preset that all fields match, if there is one.
     pub policy: Option<&'static str>,
-    /// Tries after the first one.
     pub max_retries: u16,
     /// `exponential`, `fixed` or `stages`.
     pub backoff: &'static str,
-    /// The wait before the first retry.
     pub backoff_seconds: u64,
-    /// The longest wait, if it doubles.
+    /// The longest delay of an exponential backoff.
     pub backoff_cap_seconds: Option<u64>,
-    /// The waits one after the other, if they are listed.
+    /// The delays of a `stages` backoff.
     pub stages: Option<Vec<Span>>,
     /// `none`, `symmetric` or `additive`.
     pub jitter: &'static str,
-    /// By how much, in percent.
     pub jitter_percent: u8,
 }
 
-impl RetryWords {
-    /// Those of a policy.
+impl RetryFields {
     pub fn of(retry: &RetryPolicy) -> Self {
         let (backoff, wait, cap, stages) = match &retry.backoff {
             Backoff::Exponential { base, cap } => ("exponential", *base, Some(*cap), None),
@@ -55,15 +50,17 @@ impl RetryWords {
         }
     }
 
-    /// The fields of a document, without the name: that would be said twice.
-    pub(crate) fn fields(self) -> [(&'static str, Value); 7] {
+    /// Returns the fields of a document, without the name of the preset, because the fields
+    /// describe it completely.
+    pub(crate) fn document_fields(self) -> [(&'static str, Value); 7] {
         [
             ("max_retries", self.max_retries.into()),
             ("retry_backoff", self.backoff.into()),
             ("retry_backoff_seconds", self.backoff_seconds.into()),
             ("retry_backoff_cap_seconds", json!(self.backoff_cap_seconds)),
             ("retry_stages", json!(self.stages)),
-            // Where there is none, its percentage says so, and a new one may be of any kind.
+            // Without jitter the percentage alone is written, so that a change of it may choose any
+            // kind.
             ("retry_jitter", json!(Some(self.jitter).filter(|_| self.jitter_percent > 0))),
             ("retry_jitter_percent", self.jitter_percent.into()),
         ]

@@ -1,4 +1,4 @@
-//! One command for many jobs.
+//! Applies one command to many jobs.
 
 use std::collections::BTreeMap;
 
@@ -10,35 +10,28 @@ use evenkeel_store::{
     PageRequest, Scope, Signal,
 };
 
-use super::{Ask, Jobs};
+use super::{ControlCommand, Jobs};
 use crate::CommandError;
 
-/// Jobs that are looked at, or ordered about, at once.
+/// Jobs per batch.
 const BATCH: u32 = 500;
-/// So often an order is given anew because something else changed the job.
+/// A change is attempted this often if other changes of a job interfere.
 const TRIES: usize = 5;
-/// Refusals that are told one by one.
-pub const REFUSALS_TOLD_MAX: usize = 100;
+/// The largest number of refusals in an answer.
+pub const REFUSALS_LISTED_MAX: usize = 100;
 
-/// What many jobs are to do.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum BulkAction {
-    /// Fire no more until they are resumed.
     Pause,
-    /// Go on.
     Resume,
-    /// End for good.
     Cancel,
-    /// Try the last run again, which failed.
+    /// Retries the last run, which failed.
     Retry,
-    /// Be gone.
     Delete,
-    /// Have this weight in their lanes.
     SetPriority(Priority),
 }
 
 impl BulkAction {
-    /// What it is to a job's state.
     pub const fn command(self) -> Command {
         match self {
             Self::Pause => Command::Pause,
@@ -51,56 +44,50 @@ impl BulkAction {
     }
 }
 
-/// Which jobs.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Which {
-    /// These.
+pub enum JobSelection {
     Ids(Vec<JobId>),
-    /// All that pass a filter, from a place on.
+    /// All jobs that match a filter, after a cursor.
     Filter(JobFilter, Option<JobCursor>),
 }
 
-/// A command for many jobs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BulkCommand {
-    /// What.
     pub action: BulkAction,
-    /// For whom.
-    pub which: Which,
-    /// Only count what it would do.
+    pub selection: JobSelection,
+    /// True: only count what the command would do.
     pub dry_run: bool,
 }
 
-/// A job that did not obey.
+/// A job that refused the command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
-    /// Which one.
     pub id: JobId,
-    /// Why, in a word that is the same for all like it.
+    /// A reason code.
     pub reason: String,
-    /// Why, in plain English.
+    /// The reason as a sentence.
     pub detail: String,
 }
 
-/// What a command for many jobs did, or would do.
+/// What a command did, or would do.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct BulkOutcome {
-    /// How many were looked at.
+    /// The number of jobs read.
     pub matched: u64,
-    /// How many obeyed, or would.
+    /// The number of jobs that obeyed, or would.
     pub done: u64,
-    /// How many did not, by reason.
+    /// The number of refusals by reason.
     pub refused: BTreeMap<String, u64>,
-    /// The first of those.
+    /// The first refusals.
     pub refusals: Vec<Refusal>,
-    /// Where to go on, if there was no time for all.
+    /// Where to continue if time ran out.
     pub next: Option<JobCursor>,
 }
 
 impl BulkOutcome {
     fn refuse(&mut self, id: JobId, reason: String, detail: String) {
         *self.refused.entry(reason.clone()).or_default() += 1;
-        if self.refusals.len() < REFUSALS_TOLD_MAX {
+        if self.refusals.len() < REFUSALS_LISTED_MAX {
             self.refusals.push(Refusal { id, reason, detail });
         }
     }
@@ -116,8 +103,8 @@ impl BulkOutcome {
 }
 
 impl Jobs {
-    /// Has many jobs obey a command, a batch at a time, each job on its own. By filter, it goes on
-    /// as long as `has_time` says so, and then tells where to go on.
+    /// Applies a command to many jobs in batches, each job on its own. With a filter, it stops once
+    /// `has_time` returns false and returns a cursor.
     pub async fn command_many(
         &self,
         scope: &Scope,
@@ -125,8 +112,8 @@ impl Jobs {
         has_time: &(dyn Fn() -> bool + Send + Sync),
     ) -> Result<BulkOutcome, CommandError> {
         let mut outcome = BulkOutcome::default();
-        match &command.which {
-            Which::Ids(ids) => {
+        match &command.selection {
+            JobSelection::Ids(ids) => {
                 for ids in ids.chunks(BATCH as usize) {
                     let found = self.store.get_jobs(scope, ids).await?;
                     let mut jobs: BTreeMap<JobId, Job> =
@@ -142,11 +129,11 @@ impl Jobs {
                     self.command_batch(scope, command, known, &mut outcome).await?;
                 }
             }
-            Which::Filter(filter, from) => {
+            JobSelection::Filter(filter, from) => {
                 let mut after = *from;
                 loop {
-                    // In the order of their creation, which no command changes: nobody is passed
-                    // over, and nobody comes twice.
+                    // In creation order, which no command changes, so that each job is processed
+                    // exactly once.
                     let page = PageRequest { limit: BATCH, offset: 0, after };
                     let page =
                         self.store.list_jobs(scope, filter, JobSort::default(), page).await?;
@@ -180,17 +167,23 @@ impl Jobs {
             return Ok(());
         }
         let ids: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
-        let obeyed = match command.action {
-            BulkAction::Pause => self.ask(scope, &ids, Ask::Pause, None).await,
-            BulkAction::Resume => self.ask(scope, &ids, Ask::Resume, None).await,
-            BulkAction::Cancel => self.ask(scope, &ids, Ask::Cancel, None).await,
-            BulkAction::Retry => self.ask(scope, &ids, Ask::Retry, None).await,
-            BulkAction::Delete => self.ask(scope, &ids, Ask::Delete, None).await,
-            BulkAction::SetPriority(priority) => self.recount_load(scope, jobs, priority).await,
+        let applied = match command.action {
+            BulkAction::Pause => self.control_many(scope, &ids, ControlCommand::Pause, None).await,
+            BulkAction::Resume => {
+                self.control_many(scope, &ids, ControlCommand::Resume, None).await
+            }
+            BulkAction::Cancel => {
+                self.control_many(scope, &ids, ControlCommand::Cancel, None).await
+            }
+            BulkAction::Retry => self.control_many(scope, &ids, ControlCommand::Retry, None).await,
+            BulkAction::Delete => {
+                self.control_many(scope, &ids, ControlCommand::Delete, None).await
+            }
+            BulkAction::SetPriority(priority) => self.set_priority_of(scope, jobs, priority).await,
         };
-        let obeyed = obeyed.map_err(|error| error.after(outcome.done > 0))?;
-        for (id, obeyed) in ids.into_iter().zip(obeyed) {
-            match obeyed {
+        let applied = applied.map_err(|error| error.after(outcome.done > 0))?;
+        for (id, applied) in ids.into_iter().zip(applied) {
+            match applied {
                 Applied::Done(_) => outcome.done += 1,
                 Applied::NotFound => outcome.not_found(id),
                 Applied::NotAllowed(refusal) => outcome.not_allowed(id, &refusal),
@@ -211,8 +204,8 @@ impl Jobs {
         Ok(())
     }
 
-    /// Gives jobs another weight; those that change meanwhile are looked at again.
-    async fn recount_load(
+    /// Sets the priority of jobs. A job that changes meanwhile is tried again.
+    async fn set_priority_of(
         &self,
         scope: &Scope,
         jobs: Vec<Job>,
@@ -221,21 +214,21 @@ impl Jobs {
         let mut answers: Vec<Applied> =
             jobs.into_iter().map(|job| Applied::Stale(Box::new(job))).collect();
         for _ in 0..TRIES {
-            let (mut places, mut orders) = (Vec::new(), Vec::new());
-            for (place, answer) in answers.iter().enumerate() {
+            let (mut indexes, mut commands) = (Vec::new(), Vec::new());
+            for (index, answer) in answers.iter().enumerate() {
                 if let Applied::Stale(job) = answer {
-                    places.push(place);
-                    orders.push(priority_command(job, priority));
+                    indexes.push(index);
+                    commands.push(priority_command(job, priority));
                 }
             }
-            if orders.is_empty() {
+            if commands.is_empty() {
                 break;
             }
             let is_done = answers.iter().any(|answer| matches!(answer, Applied::Done(_)));
-            let obeyed = self.store.apply_commands(scope, orders, Now::Database).await;
-            let obeyed = obeyed.map_err(|error| CommandError::from(error).after(is_done))?;
-            for (place, obeyed) in places.into_iter().zip(obeyed) {
-                answers[place] = obeyed;
+            let applied = self.store.apply_commands(scope, commands, Now::Database).await;
+            let applied = applied.map_err(|error| CommandError::from(error).after(is_done))?;
+            for (index, applied) in indexes.into_iter().zip(applied) {
+                answers[index] = applied;
             }
         }
         let done = answers.iter().filter_map(|answer| match answer {
@@ -245,13 +238,13 @@ impl Jobs {
         let done: Vec<JobId> = done.collect();
         if !done.is_empty() {
             self.announce(Signal::Jobs).await;
-            self.tell(scope, EventKind::JobUpdated, &done).await;
+            self.publish(scope, EventKind::JobUpdated, &done).await;
         }
         Ok(answers)
     }
 }
 
-/// What was read of a job holds only as long as it is that.
+/// Builds a command that sets the priority if the job has not changed since it was read.
 pub(crate) fn priority_command(job: &Job, priority: Priority) -> JobCommand {
     let definition = Definition { priority, ..job.definition.clone() };
     let change = JobChange { definition: Some(definition), ..JobChange::default() };

@@ -1,4 +1,4 @@
-//! Tells those who listen what was done to jobs.
+//! Publishes events about jobs.
 
 use evenkeel_core::{AttemptKey, JobId, Timestamp};
 use evenkeel_store::{EventJob, EventKind, NewEvent, Scope, Store};
@@ -6,16 +6,16 @@ use evenkeel_store::{EventJob, EventKind, NewEvent, Scope, Store};
 use super::Jobs;
 
 impl Jobs {
-    /// Tells what was done to some jobs. Costs the look at a flag while nobody listens, and nothing
-    /// that goes wrong with it is a failure of the command.
-    pub(crate) async fn tell(&self, scope: &Scope, kind: EventKind, jobs: &[JobId]) {
-        if let Some(at) = self.listened_at().await {
-            tell_at(&*self.store, scope, kind, jobs.iter().copied(), at);
+    /// Publishes an event for each job. Without listeners it only checks a flag. A failure does not
+    /// affect the command.
+    pub(crate) async fn publish(&self, scope: &Scope, kind: EventKind, jobs: &[JobId]) {
+        if let Some(at) = self.time_for_listeners().await {
+            publish_at(&*self.store, scope, kind, jobs.iter().copied(), at);
         }
     }
 
-    /// Tells that somebody asked for a run of a job.
-    pub(super) async fn tell_requested(&self, scope: &Scope, job: JobId, run: AttemptKey) {
+    /// Publishes that a run was requested.
+    pub(super) async fn publish_requested(&self, scope: &Scope, job: JobId, run: AttemptKey) {
         if self.store.events().has_listeners() {
             let at = run.scheduled_at;
             let event = event(scope, EventKind::RunRequested, job, at);
@@ -23,32 +23,32 @@ impl Jobs {
         }
     }
 
-    /// Tells that attempts were withdrawn before they ran.
-    pub(super) async fn tell_withdrawn(&self, scope: &Scope, runs: &[AttemptKey]) {
+    /// Publishes that attempts were withdrawn before they ran.
+    pub(super) async fn publish_withdrawn(&self, scope: &Scope, runs: &[AttemptKey]) {
         if !runs.is_empty()
-            && let Some(at) = self.listened_at().await
+            && let Some(at) = self.time_for_listeners().await
         {
             let event = |run: &AttemptKey| NewEvent::run_withdrawn(scope.tenant, *run, at);
             self.store.events().emit(runs.iter().map(event));
         }
     }
 
-    /// What time it is, if anybody listens.
-    async fn listened_at(&self) -> Option<Timestamp> {
+    /// Returns the time if there are listeners.
+    async fn time_for_listeners(&self) -> Option<Timestamp> {
         if !self.store.events().has_listeners() {
             return None;
         }
         let now = self.store.now().await;
         if now.is_err() {
-            // Whoever listens must know that something is missing.
+            // Listeners must learn that an event is missing.
             self.store.events().mark_gap();
         }
         now.ok()
     }
 }
 
-/// Tells what was done to some jobs at a time that is known.
-pub(super) fn tell_at(
+/// Publishes an event for each job with a given time.
+pub(super) fn publish_at(
     store: &dyn Store,
     scope: &Scope,
     kind: EventKind,

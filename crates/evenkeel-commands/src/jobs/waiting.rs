@@ -1,4 +1,4 @@
-//! How soon a run that waits will be taken.
+//! Priorities of waiting runs.
 
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::order::Priority;
@@ -8,20 +8,20 @@ use evenkeel_store::{Attempt, Job, Now, Scope, WaitsFor};
 use super::Jobs;
 use crate::CommandError;
 
-/// What a run that waits has to show for itself.
+/// How a run waits.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Waits {
-    /// Its own priority, or its job's.
+pub struct WaitingRun {
+    /// The priority of the run, or of its job.
     pub priority: Priority,
-    /// What its waiting has made of that.
+    /// The priority including the gain for waiting.
     pub effective_priority: Priority,
-    /// Since when it waits for a worker; none if its time has not come.
+    /// When it became ready for a worker; `None` before its time.
     pub since: Option<Timestamp>,
 }
 
 impl Jobs {
-    /// The priority that a job has in the order of dispatch: its own, unless something of it waits.
-    /// Of all that does it is the highest that waiting has made of theirs.
+    /// Returns the priority of a job in the dispatch order: the highest effective priority of its
+    /// waiting runs, or its own priority.
     pub async fn effective_priority(
         &self,
         scope: &Scope,
@@ -44,19 +44,19 @@ impl Jobs {
         Ok(waiting.chain(due).max().unwrap_or(base))
     }
 
-    /// The same as far as a job tells by itself: what waits in the queue is left out of account.
-    pub fn effective_if_due(&self, job: &Job, now: Timestamp) -> Priority {
+    /// Returns the effective priority from the job row alone, without its queued runs.
+    pub fn priority_from_row(&self, job: &Job, now: Timestamp) -> Priority {
         let base = job.definition.priority;
         self.due_since(job, now).map_or(base, |since| self.aging.effective(base, since, now))
     }
 
-    /// Since when its next regular time waits to be fired, if that has come.
+    /// Returns since when the job is due.
     fn due_since(&self, job: &Job, now: Timestamp) -> Option<Timestamp> {
         job.next_start(now).filter(|_| job.is_due(now))
     }
 
-    /// When a run that was asked for starts, if a blackout of its job holds it; else it starts as
-    /// soon as a worker is free.
+    /// Returns when a requested run starts, if a blackout delays it; otherwise it starts as soon as
+    /// a worker is free.
     pub async fn held_until(
         &self,
         scope: &Scope,
@@ -69,8 +69,12 @@ impl Jobs {
         Ok(Some(start).filter(|start| *start > now && *start > run.scheduled_at))
     }
 
-    /// How soon a run will be taken; nothing if it does not wait.
-    pub async fn waits(&self, scope: &Scope, run: &Attempt) -> Result<Option<Waits>, CommandError> {
+    /// Returns how a run waits, or `None` if it does not.
+    pub async fn waiting_run(
+        &self,
+        scope: &Scope,
+        run: &Attempt,
+    ) -> Result<Option<WaitingRun>, CommandError> {
         if run.status != AttemptStatus::Pending {
             return Ok(None);
         }
@@ -88,6 +92,6 @@ impl Jobs {
         };
         let effective = |since| self.aging.effective(priority, since, now);
         let effective_priority = since.map_or(priority, effective);
-        Ok(Some(Waits { priority, effective_priority, since }))
+        Ok(Some(WaitingRun { priority, effective_priority, since }))
     }
 }

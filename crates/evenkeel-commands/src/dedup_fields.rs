@@ -1,23 +1,19 @@
-//! How it is said that a job is not to be there twice.
+//! The fields of a job that describe its deduplication key.
 
 use evenkeel_core::dedup::{Dedup, DedupScope};
 use serde_json::{Value, json};
 
-/// The fields of a job about its key.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct DedupWords {
-    /// Is it not to be there twice?
+pub struct DedupFields {
+    /// True if a second job with the key is a duplicate.
     pub unique: bool,
-    /// What tells it from others.
     pub key: Option<String>,
     /// `pending`, `pending_or_running` or `window`.
     pub scope: Option<&'static str>,
-    /// How long a window is.
     pub window_seconds: Option<u64>,
 }
 
-impl DedupWords {
-    /// What a job says.
+impl DedupFields {
     pub fn of(dedup: Option<&Dedup>) -> Self {
         let Some(dedup) = dedup else { return Self::default() };
         let (scope, window_seconds) = match dedup.scope {
@@ -28,9 +24,9 @@ impl DedupWords {
         Self { unique: true, key: Some(dedup.key.clone()), scope: Some(scope), window_seconds }
     }
 
-    /// The fields of a document that says the same; a key that nobody chose is left out, so that it
-    /// goes on to follow what the job is about.
-    pub(crate) fn fields(dedup: Option<&Dedup>) -> [(&'static str, Value); 4] {
+    /// Returns the fields of a document. A default key is left out, so that it follows a change of
+    /// target, source or url.
+    pub(crate) fn document_fields(dedup: Option<&Dedup>) -> [(&'static str, Value); 4] {
         let Self { unique, key, scope, window_seconds } = Self::of(dedup);
         let key = key.filter(|_| dedup.is_some_and(|dedup| !dedup.by_target));
         [

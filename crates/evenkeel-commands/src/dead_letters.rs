@@ -1,4 +1,4 @@
-//! Runs that failed for good: looked at, taken up again, thrown away.
+//! Dead letters: lists, redrives and deletes runs that failed and have no retry left.
 
 use evenkeel_core::{AttemptId, AttemptKey, RunId};
 use evenkeel_store::{
@@ -11,18 +11,18 @@ use crate::fault::{Faults, shown};
 use crate::read::Fields;
 use crate::{CommandError, Conflict, Fault, Runs};
 
-/// The ids of letters in a document: `{"ids": […]}`, each one once.
+/// Reads `{"ids": […]}` and drops repetitions.
 pub fn read_letter_ids(document: &Value) -> Result<Vec<AttemptId>, Vec<Fault>> {
     let mut faults = Faults::default();
     let Some(object) = document.as_object() else {
-        faults.add("", format!("{} is not an object with ids", shown(document)));
+        faults.add("", format!("{} is not an object; write {{\"ids\": […]}}", shown(document)));
         return faults.or(None);
     };
     let mut fields = Fields::new(object, "", faults);
-    let is_said = fields.value("ids").is_some();
+    let is_given = fields.value("ids").is_some();
     let items = fields.items("ids", DEAD_LETTERS_MAX);
-    if !is_said {
-        fields.fault("ids", "is missing: a list of ids of dead letters");
+    if !is_given {
+        fields.fault("ids", "is missing; give a list of ids of dead letters");
     }
     let mut ids: Vec<AttemptId> = Vec::with_capacity(items.len());
     for item in items {
@@ -35,11 +35,11 @@ pub fn read_letter_ids(document: &Value) -> Result<Vec<AttemptId>, Vec<Fault>> {
     fields.finish(|_| None).or(Some(ids))
 }
 
-/// Jobs cannot fire while letters of theirs are taken up, and those fired with them wait.
-const TAKEN_UP_AT_ONCE: usize = 50;
+/// The batch size of a redrive. The store locks the jobs of a batch, so they cannot fire meanwhile.
+const REDRIVE_BATCH: usize = 50;
 
 impl Runs {
-    /// The scope's letters that pass the filter, newest first.
+    /// Lists the scope's dead letters that match the filter, newest first.
     pub async fn list_dead(
         &self,
         scope: &Scope,
@@ -49,13 +49,13 @@ impl Runs {
         Ok(self.store.list_dead(scope, filter, page).await?)
     }
 
-    /// The letter of the run with this id.
+    /// Returns the dead letter of a run.
     pub async fn get_dead(&self, scope: &Scope, id: RunId) -> Result<DeadLetter, CommandError> {
         self.store.get_dead(scope, self.run_ids.run_key(id)).await?.ok_or(CommandError::NotFound)
     }
 
-    /// Takes letters up: each becomes a new run of its job, if that allows it. At most
-    /// [`DEAD_LETTERS_MAX`]; each is answered on its own.
+    /// Redrives up to [`DEAD_LETTERS_MAX`] dead letters: each becomes a new run of its job if the
+    /// job allows it. Returns a result for each.
     pub async fn redrive(
         &self,
         scope: &Scope,
@@ -63,19 +63,19 @@ impl Runs {
     ) -> Result<Vec<Result<AttemptKey, CommandError>>, CommandError> {
         let keys: Vec<AttemptKey> = ids.iter().map(|id| self.run_ids.run_key(*id)).collect();
         let mut answers = Vec::with_capacity(keys.len());
-        for some in keys.chunks(TAKEN_UP_AT_ONCE) {
-            let taken_up = self.store.redrive(scope, some, Now::Database).await;
+        for some in keys.chunks(REDRIVE_BATCH) {
+            let redriven = self.store.redrive(scope, some, Now::Database).await;
             let is_done = answers.iter().any(Result::is_ok);
-            let taken_up = taken_up.map_err(|error| CommandError::from(error).after(is_done))?;
-            answers.extend(taken_up.into_iter().map(|taken_up| self.accepted(taken_up)));
+            let redriven = redriven.map_err(|error| CommandError::from(error).after(is_done))?;
+            answers.extend(redriven.into_iter().map(|redriven| self.result_of(redriven)));
         }
         if answers.iter().any(Result::is_ok) {
-            // The wake-up may be lost: schedulers also look every second.
+            // The signal may be lost: schedulers also look every second.
             let _ = self.store.announce(Signal::Jobs).await;
         }
         if self.store.events().has_listeners() {
-            let taken_up = ids.iter().zip(&answers);
-            let begun = taken_up.filter_map(|(id, answer)| Some((id, *answer.as_ref().ok()?)));
+            let redriven = ids.iter().zip(&answers);
+            let begun = redriven.filter_map(|(id, answer)| Some((id, *answer.as_ref().ok()?)));
             self.store.events().emit(begun.map(|(id, run)| NewEvent {
                 kind: EventKind::RunRequested,
                 tenant: scope.tenant,
@@ -88,8 +88,8 @@ impl Runs {
         Ok(answers)
     }
 
-    /// Throws letters away; their runs stay in the history. At most [`DEAD_LETTERS_MAX`]. Says which were
-    /// there.
+    /// Deletes up to [`DEAD_LETTERS_MAX`] dead letters. Their runs stay in the history. Returns for
+    /// each whether it existed.
     pub async fn delete_dead(
         &self,
         scope: &Scope,
@@ -99,14 +99,14 @@ impl Runs {
         Ok(self.store.delete_dead(scope, &keys).await?)
     }
 
-    fn accepted(&self, redriven: Redriven) -> Result<AttemptKey, CommandError> {
+    fn result_of(&self, redriven: Redriven) -> Result<AttemptKey, CommandError> {
         match redriven {
             Redriven::Accepted(key) => Ok(key),
             Redriven::NotFound => Err(CommandError::NotFound),
             Redriven::Before(run) => {
                 Err(CommandError::Conflict(Conflict::Redriven { run: self.run_ids.run_id(run) }))
             }
-            Redriven::JobGone => Err(CommandError::Conflict(Conflict::JobGone)),
+            Redriven::JobGone => Err(CommandError::Conflict(Conflict::JobDeleted)),
             Redriven::Busy => Err(CommandError::Conflict(Conflict::Busy)),
             Redriven::Duplicate(id) => Err(CommandError::Duplicate { id }),
             Redriven::NotAllowed(refusal) => Err(CommandError::NotAllowed(refusal)),
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_read_each_once() {
+    fn ids_are_read_without_repetitions() {
         let id = "0006442d-7b2b-8640-8000-000000040000";
         let read = read_letter_ids(&json!({"ids": [id, id]})).unwrap();
         assert_eq!(read.iter().map(ToString::to_string).collect::<Vec<_>>(), [id]);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_list_of_ids_is_refused() {
+    fn documents_without_a_list_of_ids_are_refused() {
         let many = vec!["x"; DEAD_LETTERS_MAX + 1];
         for document in [
             json!([]),

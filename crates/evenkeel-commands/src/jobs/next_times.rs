@@ -1,4 +1,4 @@
-//! Questions about the future.
+//! Previews of schedules and next times of jobs.
 
 use evenkeel_core::schedule::MovedBy;
 use evenkeel_core::{JobId, Schedule, Timestamp, Zone};
@@ -11,81 +11,78 @@ use crate::preview::{PREVIEW_TIMES_MAX, Preview, preview};
 use crate::starts::{NextTime, Start, Starts};
 use crate::{CommandError, kind};
 
-/// So many jobs of a slot are looked at, whoever's they are.
+/// The number of jobs of a slot that are counted, of all tenants.
 pub const LOAD_COUNTED_MAX: u32 = 1000;
 
-/// How many jobs have their next time in a slot.
+/// The number of jobs whose next time is in a slot.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct SlotLoad {
-    /// Its first moment.
+    /// Start of the slot.
     pub slot: Timestamp,
-    /// How many of the scope's own there are among those that were looked at.
+    /// The number of the scope's jobs among the counted ones.
     pub jobs: u32,
-    /// All were looked at, and not only the first [`LOAD_COUNTED_MAX`].
+    /// False if the slot has more than [`LOAD_COUNTED_MAX`] jobs.
     pub counted_all: bool,
 }
 
-/// The next times of a job.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Foreseen {
-    /// Which job.
+pub struct NextTimes {
     pub job: JobId,
-    /// The word for its kind of schedule.
     pub kind: &'static str,
-    /// Its schedule in plain English.
+    /// The schedule in English.
     pub description: String,
-    /// The zone its times are meant in.
     pub timezone: Zone,
-    /// Its next starts, if nothing is in the way but its own rules.
+    /// The next starts, given the schedule and the blackouts of the job.
     pub times: Vec<NextTime>,
-    /// Are they exact? Otherwise they are the latest there can be.
+    /// False for a periodic job, whose times are the latest possible.
     pub exact_times: bool,
 }
 
 impl Jobs {
-    /// What a schedule would do, and how many of the scope's jobs have their next time in the slots
-    /// it would hit in the day from its first time on.
+    /// Previews a schedule, and counts the scope's jobs in the slots that it would use in the day
+    /// after its first time.
     pub async fn preview(
         &self,
         scope: &Scope,
         document: &Value,
     ) -> Result<(Preview, Vec<SlotLoad>), CommandError> {
         let now = self.store.now().await?;
-        let seen =
+        let previewed =
             preview(document, now, PREVIEW_TIMES_MAX).map_err(CommandError::InvalidSchedule)?;
-        let loads = if seen.slots.is_empty() {
+        let loads = if previewed.slots.is_empty() {
             Vec::new()
         } else {
-            self.store.slot_loads(scope, &seen.slots, LOAD_COUNTED_MAX).await?
+            self.store.slot_loads(scope, &previewed.slots, LOAD_COUNTED_MAX).await?
         };
-        let loads = seen.slots.iter().zip(loads);
+        let loads = previewed.slots.iter().zip(loads);
         let loads = loads.map(|(slot, load)| SlotLoad {
             slot: slot.start(),
             jobs: load.jobs,
             counted_all: load.counted_all,
         });
         let loads = loads.collect();
-        Ok((seen, loads))
+        Ok((previewed, loads))
     }
 
-    /// The next `count` times of a job, from its stored next time on.
+    /// Returns the next `count` times of a job, from its stored next time on.
     pub async fn next_times(
         &self,
         scope: &Scope,
         id: JobId,
         count: usize,
-    ) -> Result<Foreseen, CommandError> {
+    ) -> Result<NextTimes, CommandError> {
         let (job, now) = self.get_with_now(scope, id).await?;
         let definition = &job.definition;
-        // Who resumes a job gives it a new time.
+        // Resuming a job gives it a new time.
         let next = job.next_at.filter(|_| job.state == JobState::Active);
         let average = definition.average(job.history.average_good_duration);
         let mut starts: Vec<_> =
             Starts::new(definition, average, next, job.fired).take(count).collect();
-        // One that is due may be in a later blackout than the one that it fell into.
-        let real = job.next_start(now);
-        if let Some((first, real)) = starts.first_mut().zip(real).filter(|(it, at)| it.at < *at) {
-            *first = Start { at: real, moved: Some(MovedBy::Blackout) };
+        // A due job may be in a later blackout than the one that delayed it.
+        let actual = job.next_start(now);
+        if let Some((first, actual)) = starts.first_mut().zip(actual).filter(|(it, at)| it.at < *at)
+        {
+            *first = Start { at: actual, moved: Some(MovedBy::Blackout) };
         }
         let times =
             starts.into_iter().map(|start| NextTime::new(start, &definition.timezone)).collect();
@@ -93,7 +90,7 @@ impl Jobs {
             Schedule::Cron(by) => by.cron.is_exact(),
             _ => true,
         };
-        Ok(Foreseen {
+        Ok(NextTimes {
             job: id,
             kind: kind(&definition.schedule),
             description: describe(definition, exact),

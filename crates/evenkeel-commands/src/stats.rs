@@ -1,4 +1,4 @@
-//! Figures over jobs and runs, and failures by what they have in common.
+//! Statistics of jobs and runs, searches for runs, and failures grouped by message.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -13,34 +13,31 @@ use evenkeel_store::{
 
 use crate::{CommandError, Jobs, Runs};
 
-/// Of one job, so many runs are looked at for what its failures have in common.
+/// The number of runs of one job that are read to group its failures.
 const RUNS_GROUPED_MAX: usize = 2_000;
 
-/// So many runs are read at a time: each may hold a long text.
+/// Runs per store request, few because each may hold a long text.
 const RUNS_STEP: u32 = 200;
 
-/// Runs that a page of a filtered list looks at.
-const RUNS_LOOKED_AT_MAX: usize = 2_000;
+/// The number of runs that one page of a filtered list scans.
+const RUNS_SCANNED_MAX: usize = 2_000;
 
-/// How it all goes, for one tenant.
+/// Statistics of a tenant.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Figures {
-    /// Jobs by state.
+pub struct TenantStats {
     pub jobs: JobCounts,
-    /// Sums over runs.
     pub runs: RunTotals,
-    /// When a scheduler last said that it is at work.
+    /// The last heartbeat of a live scheduler.
     pub last_check_at: Option<Timestamp>,
 }
 
 impl Jobs {
-    /// All nodes of the cluster that have not left, and the time.
+    /// Returns all nodes that have not left, and the time of the store.
     pub async fn nodes(&self) -> Result<(Timestamp, Vec<Member>), CommandError> {
         Ok(self.store.members().await?)
     }
 
-    /// How it all goes.
-    pub async fn figures(&self, scope: &Scope) -> Result<Figures, CommandError> {
+    pub async fn tenant_stats(&self, scope: &Scope) -> Result<TenantStats, CommandError> {
         let jobs = self.store.job_counts(scope).await?;
         let runs = self.store.run_totals(scope).await?;
         let (_, members) = self.store.members().await?;
@@ -48,20 +45,17 @@ impl Jobs {
             .iter()
             .filter(|member| member.roles.scheduler && member.state == NodeState::Live);
         let last_check_at = schedulers.map(|member| member.last_ping_at).max();
-        Ok(Figures { jobs, runs, last_check_at })
+        Ok(TenantStats { jobs, runs, last_check_at })
     }
 }
 
-/// Which runs to list.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct RunSearch {
-    /// Those of this job.
     pub job: Option<JobId>,
-    /// Those that stand so.
     pub status: Option<AttemptStatus>,
-    /// Those for this time or a later one.
+    /// Runs scheduled at this time or later.
     pub from: Option<Timestamp>,
-    /// Those for an earlier time.
+    /// Runs scheduled before this time.
     pub before: Option<Timestamp>,
 }
 
@@ -79,9 +73,9 @@ impl RunSearch {
 }
 
 impl Runs {
-    /// The runs that are searched for, newest first. Where there is a filter, a page looks at a
-    /// bounded number of runs: it may have fewer than were asked for, even none, and still a next
-    /// page; an offset reaches no further.
+    /// Lists matching runs, newest first. A filtered page scans a bounded number of runs: it may
+    /// have fewer runs than the limit, even none, and still a next page. An offset skips only runs
+    /// within that bound.
     pub async fn search(
         &self,
         scope: &Scope,
@@ -96,8 +90,8 @@ impl Runs {
             }
             Some(_) | None => {}
         }
-        let mut left_out = page.offset;
-        let (mut items, mut looked_at) = (Vec::new(), 0);
+        let mut to_skip = page.offset;
+        let (mut items, mut scanned) = (Vec::new(), 0);
         let mut after = page.after.or_else(|| search.start());
         loop {
             let step = PageRequest { limit: RUNS_STEP, offset: 0, after };
@@ -105,8 +99,8 @@ impl Runs {
             let found = self.store.list_attempts(scope, filter, step).await?;
             let is_last = found.next.is_none();
             for run in found.items {
-                looked_at += 1;
-                // By time, nothing follows that is not older still.
+                scanned += 1;
+                // The list is ordered by time, so all further runs are older.
                 let is_over = search.job.is_none()
                     && search.from.is_some_and(|from| run.key.scheduled_at < from);
                 if is_over {
@@ -114,8 +108,8 @@ impl Runs {
                 }
                 if !search.passes(&run) {
                     after = Some(run.key);
-                } else if left_out > 0 {
-                    left_out -= 1;
+                } else if to_skip > 0 {
+                    to_skip -= 1;
                     after = Some(run.key);
                 } else if items.len() == page.limit as usize {
                     return Ok(searched(items, after));
@@ -127,14 +121,14 @@ impl Runs {
             if is_last {
                 return Ok(searched(items, None));
             }
-            if looked_at >= RUNS_LOOKED_AT_MAX {
+            if scanned >= RUNS_SCANNED_MAX {
                 return Ok(searched(items, after));
             }
         }
     }
 
-    /// Failures, grouped, newest first: of all jobs since they are counted, or of the runs that
-    /// are kept of one job.
+    /// Lists groups of failures, newest first: of all jobs since counting began, or of the stored
+    /// runs of one job.
     pub async fn failures(
         &self,
         scope: &Scope,
@@ -144,21 +138,21 @@ impl Runs {
         let Some(job) = job else { return Ok(self.store.list_failures(scope, page).await?) };
         let mut after = None;
         let mut groups = BTreeMap::new();
-        let mut looked_at = 0;
-        let is_cut = loop {
+        let mut scanned = 0;
+        let is_truncated = loop {
             let step = PageRequest { limit: RUNS_STEP, offset: 0, after };
             let found = self.list_of_job(scope, job, step).await?;
-            looked_at += found.items.len();
+            scanned += found.items.len();
             found.items.iter().for_each(|run| add_to_group(&mut groups, run));
             after = found.next;
             if after.is_none() {
                 break false;
             }
-            if looked_at >= RUNS_GROUPED_MAX {
+            if scanned >= RUNS_GROUPED_MAX {
                 break true;
             }
         };
-        let mut found = page_of(groups.into_values().collect(), page, is_cut);
+        let mut found = page_of(groups.into_values().collect(), page, is_truncated);
         let name = self.store.get(scope, job).await?.and_then(|job| job.about.name);
         found.items.iter_mut().for_each(|group| group.job_name = name.clone());
         Ok(found)
@@ -166,26 +160,26 @@ impl Runs {
 }
 
 impl RunSearch {
-    /// Where a list by time may begin: all that is not before `before` is passed over.
+    /// Returns a cursor that skips runs at or after `before`.
     fn start(&self) -> Option<AttemptKey> {
         let before = self.before.filter(|_| self.job.is_none())?;
         Some(AttemptKey::regular(evenkeel_core::JobNo(0), before))
     }
 }
 
-/// How many there are on all pages nobody counts: at least those on this one.
+/// The total is unknown: at least the runs of this page.
 fn searched(items: Vec<Attempt>, next: Option<AttemptKey>) -> Page<Attempt, AttemptKey> {
     let total = items.len() as u64 + u64::from(next.is_some());
     Page { items, total, total_is_estimate: true, next }
 }
 
 fn add_to_group(groups: &mut BTreeMap<Fingerprint, FailureGroup>, run: &Attempt) {
-    let what = match run.status {
+    let default_message = match run.status {
         AttemptStatus::Failed => "failed without an error message",
         AttemptStatus::TimedOut => "timed out",
         _ => return,
     };
-    let error = run.results.error.as_deref().unwrap_or(what);
+    let error = run.results.error.as_deref().unwrap_or(default_message);
     let at = run.finished_at.unwrap_or(run.key.scheduled_at);
     let fingerprint = Fingerprint::of(error);
     let group = groups.entry(fingerprint).or_insert_with(|| FailureGroup {
@@ -210,12 +204,12 @@ fn page_of(
     page: PageRequest<FailureCursor>,
     total_is_estimate: bool,
 ) -> Page<FailureGroup, FailureCursor> {
-    let place = |group: &FailureGroup| (group.last_at, group.fingerprint);
+    let position = |group: &FailureGroup| (group.last_at, group.fingerprint);
     let total = groups.len() as u64;
-    groups.sort_unstable_by_key(|group| Reverse(place(group)));
-    let follows = |group: &FailureGroup| page.after.is_none_or(|after| place(group) < after);
+    groups.sort_unstable_by_key(|group| Reverse(position(group)));
+    let follows = |group: &FailureGroup| page.after.is_none_or(|after| position(group) < after);
     let mut rest = groups.into_iter().filter(follows).skip(page.offset as usize);
     let items: Vec<FailureGroup> = rest.by_ref().take(page.limit as usize).collect();
-    let next = rest.next().and_then(|_| items.last().map(place));
+    let next = rest.next().and_then(|_| items.last().map(position));
     Page { items, total, total_is_estimate, next }
 }

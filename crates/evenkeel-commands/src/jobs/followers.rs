@@ -1,5 +1,5 @@
-//! Jobs that follow their targets: whoever names one and neither an address nor an executor crawls
-//! its address, also another one from when the target has it.
+//! Jobs that follow a target: a job that names a target but no url and no executor crawls the url
+//! of the target, and follows its changes.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -14,33 +14,33 @@ use super::Jobs;
 use crate::document::executor_config;
 use crate::{CommandError, Fault};
 
-/// Jobs that are told of an address in one transaction.
-const TOGETHER: u32 = 100;
-/// So many steps of that somebody waits for; the rest is done behind their back.
-const AWAITED_STEPS: usize = 5;
-/// So often a job is told anew because somebody else changed it meanwhile.
+/// Jobs that are updated per transaction.
+const UPDATE_BATCH: u32 = 100;
+/// The number of transactions that a request waits for. The rest runs in the background.
+const AWAITED_BATCHES: usize = 5;
+/// An update is attempted this often if other changes of a job interfere.
 const TRIES: usize = 8;
-/// What a configuration is checked with as long as a target has no address.
-const STAND_IN: &str = "https://example.com/";
+/// The url for checking a configuration while the target has no url.
+const PLACEHOLDER_URL: &str = "https://example.com/";
 
-/// The addresses of targets that are there.
+/// The urls of existing targets by number.
 pub(super) type Urls = HashMap<i64, Option<String>>;
 
-/// What became of those that follow a target.
+/// The result of updating the followers of a target.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-pub struct Led {
-    /// So many were given another address, or lost it.
+pub struct FollowerUpdate {
+    /// Jobs that got another url, or lost theirs.
     pub followed: u64,
-    /// So many do not go with the address, or would have a key that another job holds: they keep what
-    /// they had.
+    /// Jobs that keep their former url, because they refuse the new one or another job holds their
+    /// new deduplication key.
     pub refused: u64,
-    /// There are more, who are told from now on.
-    pub goes_on: bool,
+    /// True if more jobs are updated in the background.
+    pub continues: bool,
 }
 
 impl Jobs {
-    /// The addresses of those targets that these jobs name.
-    pub(crate) async fn targets_of<'a>(
+    /// Returns the urls of the targets that these jobs name.
+    pub(crate) async fn target_urls_of<'a>(
         &self,
         scope: &Scope,
         abouts: impl IntoIterator<Item = &'a About>,
@@ -54,9 +54,10 @@ impl Jobs {
         Ok(found)
     }
 
-    /// Looks whether a job's target is there, and lets one that follows it have what it says. What
-    /// the target cannot say yet is checked nevertheless: nobody is there when it does.
-    pub(crate) fn aim(
+    /// Checks that the target exists, and sets url and executor of a follower. While the target has
+    /// no url, the configuration is checked with a placeholder, because a later update has no
+    /// client to report to.
+    pub(crate) fn apply_target(
         &self,
         scope: &Scope,
         about: &mut About,
@@ -68,7 +69,8 @@ impl Jobs {
             Err(CommandError::Invalid(vec![Fault::new(field, message)]))
         };
         let Some(url) = targets.get(&number) else {
-            let message = format!("there is no target {number}; POST /api/v1/targets makes one");
+            let message =
+                format!("there is no target {number}; create it with POST /api/v1/targets");
             return of("target", message);
         };
         if !about.is_follower() {
@@ -78,11 +80,11 @@ impl Jobs {
         let kinds = self.executors.kinds();
         let Some((kind, start)) = executor.filter(|(kind, _)| kinds.iter().any(|it| it == kind))
         else {
-            let message = "is missing: this server can't crawl what the target says";
+            let message = "is missing: this server has no executor for the url of the target";
             return of("executor_type", message.into());
         };
         let bare = definition.executor.config.clone();
-        let config = start.add(bare.clone(), Some(url.as_deref().unwrap_or(STAND_IN)));
+        let config = start.add(bare.clone(), Some(url.as_deref().unwrap_or(PLACEHOLDER_URL)));
         let checked = self.executors.check(scope.tenant, kind, &config, &definition.payload);
         if let Err((field, message)) = checked {
             return of(&field, message);
@@ -95,8 +97,9 @@ impl Jobs {
         Ok(())
     }
 
-    /// The same for a job that is changed; `to_aim` if it follows a target otherwise than before.
-    pub(super) async fn aim_change(
+    /// Applies the target to a job that is changed. `to_aim` is true if the job follows a target in
+    /// another way than before.
+    pub(super) async fn apply_target_to_change(
         &self,
         scope: &Scope,
         job: &Job,
@@ -104,48 +107,48 @@ impl Jobs {
         to_aim: bool,
     ) -> Result<(), CommandError> {
         let about = change.about.as_ref().unwrap_or(&job.about);
-        // What is named already need not be there any more.
+        // A target that the job named before may have been deleted.
         let is_named = about.target.is_none() || about.target == job.about.target;
         if is_named && !to_aim {
             return Ok(());
         }
-        let targets = self.targets_of(scope, [about]).await?;
+        let targets = self.target_urls_of(scope, [about]).await?;
         let mut about = about.clone();
         let mut definition = change.definition.clone().unwrap_or_else(|| job.definition.clone());
-        self.aim(scope, &mut about, &mut definition, &targets)?;
+        self.apply_target(scope, &mut about, &mut definition, &targets)?;
         change.definition = (definition != job.definition).then_some(definition);
         change.about = Some(about);
         Ok(())
     }
 
-    /// Tells the jobs that follow a target what it says now: a few hundred at once, more of them
-    /// later. Whoever is interrupted begins anew; nothing is written for those who know it.
-    pub(super) async fn lead_followers(
+    /// Updates the jobs that follow a target: the first 500 before it returns, the rest in the
+    /// background. An interrupted update can be repeated; jobs that are up to date are not written.
+    pub(super) async fn update_followers(
         &self,
         scope: &Scope,
         number: i64,
-    ) -> Result<Led, CommandError> {
-        let (mut led, mut after) = (Led::default(), None);
-        for _ in 0..AWAITED_STEPS {
-            let step = self.lead_some(scope, number, after, &mut led).await;
-            after = step.map_err(|error| error.after(led.followed > 0))?;
+    ) -> Result<FollowerUpdate, CommandError> {
+        let (mut update, mut after) = (FollowerUpdate::default(), None);
+        for _ in 0..AWAITED_BATCHES {
+            let step = self.update_some_followers(scope, number, after, &mut update).await;
+            after = step.map_err(|error| error.after(update.followed > 0))?;
             if after.is_none() {
-                return Ok(led);
+                return Ok(update);
             }
         }
-        led.goes_on = true;
+        update.continues = true;
         let (jobs, scope) = (self.clone(), *scope);
         tokio::spawn(async move {
-            let mut rest = Led::default();
+            let mut rest = FollowerUpdate::default();
             while after.is_some() {
-                after = match jobs.lead_some(&scope, number, after, &mut rest).await {
+                after = match jobs.update_some_followers(&scope, number, after, &mut rest).await {
                     Ok(after) => after,
                     Err(error) => {
                         let error = &error as &dyn std::error::Error;
                         tracing::warn!(
                             target.number = number,
                             error,
-                            "not all jobs know what their target says; change it once more"
+                            "failed to update all jobs of a target; change the target again to retry"
                         );
                         return;
                     }
@@ -155,72 +158,71 @@ impl Jobs {
                 tracing::warn!(
                     target.number = number,
                     jobs.count = rest.refused,
-                    "{} more jobs do not go with what their target says, and keep what they had",
-                    rest.refused
+                    "jobs refused the url of their target and keep the former one"
                 );
             }
         });
-        Ok(led)
+        Ok(update)
     }
 
-    /// Tells some of them, after `after`. Says where to go on, unless there are no more.
-    async fn lead_some(
+    /// Updates some followers after `after`. Returns the last of them if more may follow.
+    async fn update_some_followers(
         &self,
         scope: &Scope,
         number: i64,
         after: Option<JobNo>,
-        led: &mut Led,
+        update: &mut FollowerUpdate,
     ) -> Result<Option<JobNo>, CommandError> {
-        let some = self.store.jobs_of_target(scope, number, after, TOGETHER).await?;
+        let some = self.store.jobs_of_target(scope, number, after, UPDATE_BATCH).await?;
         let Some((last, _)) = some.last() else { return Ok(None) };
         let ids: Vec<JobId> = some.iter().map(|(_, id)| *id).collect();
         let mut jobs = self.store.get_jobs(scope, &ids).await?;
         for _ in 0..TRIES {
-            // Read after the jobs: whoever changes it later than this changes them later as well,
-            // and then theirs is the generation that counts.
+            // Read after the jobs: a later change of the target also updates the jobs later, which
+            // increases their generation.
             let urls = self.store.target_urls(scope, &[number]).await?;
-            let mut orders = Vec::new();
+            let mut commands = Vec::new();
             for job in jobs.iter().filter(|job| job.about.is_follower()) {
-                match self.led(scope, job, &urls) {
-                    Ok(change) => orders.extend(change.map(|change| order(job, change))),
-                    Err(CommandError::Invalid(_)) => led.refused += 1,
+                match self.follower_change(scope, job, &urls) {
+                    Ok(change) => commands.extend(change.map(|change| command(job, change))),
+                    Err(CommandError::Invalid(_)) => update.refused += 1,
                     Err(error) => return Err(error),
                 }
             }
-            if orders.is_empty() {
+            if commands.is_empty() {
                 break;
             }
-            let asked: Vec<JobId> = orders.iter().map(|order| order.id).collect();
-            let obeyed = self.store.apply_commands(scope, orders, Now::Database).await?;
+            let asked: Vec<JobId> = commands.iter().map(|command| command.id).collect();
+            let applied = self.store.apply_commands(scope, commands, Now::Database).await?;
             self.announce(Signal::Jobs).await;
             let (mut done, mut again) = (Vec::new(), Vec::new());
-            for (id, obeyed) in asked.into_iter().zip(obeyed) {
-                match obeyed {
+            for (id, applied) in asked.into_iter().zip(applied) {
+                match applied {
                     Applied::Done(_) => done.push(id),
                     Applied::Stale(job) => again.push(*job),
-                    // One that is gone or over needs no address.
+                    // A deleted or finished job needs no url.
                     Applied::NotFound | Applied::NotAllowed(_) => {}
-                    // With the address comes another executor, and with that another key.
+                    // A new url brings another executor and so another deduplication key.
                     Applied::NameTaken(holder) | Applied::Duplicate(holder) => {
-                        led.refused += 1;
+                        update.refused += 1;
                         tracing::warn!(
                             job.id = %id,
                             target.number = number,
-                            "job {id} keeps what it had, though its target has another url: job \
-                             {holder} holds the key that it would have"
+                            holder.id = %holder,
+                            "job keeps its former url: another job holds its new deduplication key"
                         );
                     }
                 }
             }
-            led.followed += done.len() as u64;
-            self.tell(scope, EventKind::JobUpdated, &done).await;
+            update.followed += done.len() as u64;
+            self.publish(scope, EventKind::JobUpdated, &done).await;
             jobs = again;
         }
-        Ok((some.len() == TOGETHER as usize).then_some(*last))
+        Ok((some.len() == UPDATE_BATCH as usize).then_some(*last))
     }
 
-    /// What changes of a job that follows its target; nothing, if it knows what that says.
-    fn led(
+    /// Returns the change of a follower, or `None` if it is up to date.
+    fn follower_change(
         &self,
         scope: &Scope,
         job: &Job,
@@ -230,7 +232,7 @@ impl Jobs {
         let config = executor_config(&job.about, &job.definition, self.executors.catalog());
         let executor = ExecutorSpec { kind: ExecutorSpec::NONE.into(), config };
         let mut definition = Definition { executor, ..job.definition.clone() };
-        self.aim(scope, &mut about, &mut definition, urls)?;
+        self.apply_target(scope, &mut about, &mut definition, urls)?;
         let about = (about != job.about).then_some(about);
         let definition = (definition != job.definition).then_some(definition);
         let changes = about.is_some() || definition.is_some();
@@ -238,7 +240,7 @@ impl Jobs {
     }
 }
 
-fn order(job: &Job, change: JobChange) -> JobCommand {
+fn command(job: &Job, change: JobChange) -> JobCommand {
     let action = Action::Change(Box::new(change));
     JobCommand { id: job.id, if_generation: Some(job.generation), if_fired: None, action }
 }

@@ -1,4 +1,4 @@
-//! Questions: they change nothing.
+//! Reads jobs.
 
 use evenkeel_core::{JobId, Timestamp};
 use evenkeel_store::{Job, JobCursor, JobFilter, JobSort, Page, PageRequest, Scope};
@@ -6,27 +6,27 @@ use evenkeel_store::{Job, JobCursor, JobFilter, JobSort, Page, PageRequest, Scop
 use super::Jobs;
 use crate::CommandError;
 
-/// Jobs with the same name that a refusal lists at most.
-const NAMESAKES_TOLD_MAX: u32 = 10;
-/// So much of a name is repeated in a refusal.
-const NAME_TOLD_CHARS: usize = 200;
+/// The largest number of jobs that an ambiguous name lists.
+const AMBIGUOUS_LISTED_MAX: u32 = 10;
+/// The number of characters of a name that an error repeats.
+const NAME_SHOWN_CHARS: usize = 200;
 
 fn shortened(name: &str) -> String {
-    name.chars().take(NAME_TOLD_CHARS).collect()
+    name.chars().take(NAME_SHOWN_CHARS).collect()
 }
 
 impl Jobs {
-    /// What the store's clock says.
+    /// Returns the time of the store's clock.
     pub async fn now(&self) -> Result<Timestamp, CommandError> {
         Ok(self.store.now().await?)
     }
 
-    /// The job that a user means by `text`: its id or its name. What reads as a UUID is an id.
-    pub async fn id_meant(&self, scope: &Scope, text: &str) -> Result<JobId, CommandError> {
+    /// Resolves the id or name of a job. A text that is a UUID is an id.
+    pub async fn resolve_id(&self, scope: &Scope, text: &str) -> Result<JobId, CommandError> {
         if let Ok(id) = text.parse() {
             return Ok(id);
         }
-        let mut named = self.store.jobs_named(scope, text, NAMESAKES_TOLD_MAX).await?;
+        let mut named = self.store.jobs_named(scope, text, AMBIGUOUS_LISTED_MAX).await?;
         match (named.pop(), named.is_empty()) {
             (Some(only), true) => Ok(only.id),
             (None, _) => Err(CommandError::NoJobNamed { name: shortened(text) }),
@@ -38,12 +38,11 @@ impl Jobs {
         }
     }
 
-    /// The job with this id.
     pub async fn get(&self, scope: &Scope, id: JobId) -> Result<Job, CommandError> {
         self.store.get(scope, id).await?.ok_or(CommandError::NotFound)
     }
 
-    /// The job with this id, and what the store's clock said then.
+    /// Returns a job and the time of the store's clock.
     pub async fn get_with_now(
         &self,
         scope: &Scope,
@@ -52,7 +51,7 @@ impl Jobs {
         self.store.get_with_now(scope, id).await?.ok_or(CommandError::NotFound)
     }
 
-    /// The scope's jobs.
+    /// Lists the scope's jobs.
     pub async fn list(
         &self,
         scope: &Scope,

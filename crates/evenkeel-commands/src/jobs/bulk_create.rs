@@ -1,36 +1,34 @@
-//! Many new jobs at once.
+//! Creates many jobs in one request.
 
 use evenkeel_core::JobId;
 use evenkeel_store::{EventKind, NewJob, Now, Registered, Scope, Signal, StoreError};
 use serde_json::Value;
 
 use super::Jobs;
-use super::create::{Made, settled};
-use super::tell::tell_at;
-use crate::balance::Occasion;
+use super::create::{CreatedJob, prepare_job};
+use super::publish::publish_at;
+use crate::balance::PlacementReason;
 use crate::{CommandError, Fault, JobSpec, read_job};
 
-/// Jobs that are created in one transaction when many come at once. Each counts for a rhythm, and
-/// those that share one are counted together: the more jobs, the less of that.
+/// Jobs per transaction of a bulk create. Jobs with the same load profile share one update of its
+/// count, so larger batches need fewer updates.
 pub const BULK_BATCH: usize = 2500;
 
-/// A job that was asked for among many.
+/// The result of creating one of many jobs.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Registration {
-    /// Its id.
     pub id: JobId,
-    /// It was there already; `None` if nobody wanted that looked at.
+    /// True if the job existed already; `None` without a deduplication key.
     pub deduplicated: Option<bool>,
 }
 
 impl Jobs {
-    /// Reads the document of a new job.
     pub fn read(&self, scope: &Scope, document: &Value) -> Result<JobSpec, Vec<Fault>> {
         read_job(document, scope.tenant, &*self.executors)
     }
 
-    /// Creates several jobs, and answers in their order. None of them keeps another from being
-    /// created. All that fire share a transaction; each that is paused from the start has its own.
+    /// Creates jobs and returns a result for each, in order. A refused job does not affect the
+    /// others. All enabled jobs share a transaction; each paused job has its own.
     pub async fn create_each(
         &self,
         scope: &Scope,
@@ -56,9 +54,9 @@ impl Jobs {
         scope: &Scope,
         mut spec: JobSpec,
     ) -> Result<Registration, CommandError> {
-        let targets = self.targets_of(scope, [&spec.about]).await?;
-        self.aim(scope, &mut spec.about, &mut spec.definition, &targets)?;
-        let Made { job, deduplicated, .. } = self.create_paused(scope, spec).await?;
+        let targets = self.target_urls_of(scope, [&spec.about]).await?;
+        self.apply_target(scope, &mut spec.about, &mut spec.definition, &targets)?;
+        let CreatedJob { job, deduplicated, .. } = self.create_paused(scope, spec).await?;
         Ok(Registration { id: job.id, deduplicated })
     }
 
@@ -70,17 +68,18 @@ impl Jobs {
         let now = self.store.now().await?;
         let mut answers: Vec<Result<Registration, CommandError>> = Vec::with_capacity(specs.len());
         let mut jobs: Vec<NewJob> = Vec::with_capacity(specs.len());
-        let placing = self.balance.placing(scope, now, Occasion::New).await?;
+        let placing = self.balance.placing(scope, now, PlacementReason::New).await?;
         let mut placing = placing.in_bulk(true);
-        let targets = self.targets_of(scope, specs.iter().map(|spec| &spec.about)).await?;
+        let targets = self.target_urls_of(scope, specs.iter().map(|spec| &spec.about)).await?;
         let secrets = self.secrets_of(scope, specs.iter().map(|spec| &spec.definition)).await?;
         for mut spec in specs {
-            let id = self.fresh_id(now);
+            let id = self.new_id(now);
             let checked = secrets.check(&spec.definition);
-            let aimed = checked
-                .and_then(|()| self.aim(scope, &mut spec.about, &mut spec.definition, &targets));
+            let with_target = checked.and_then(|()| {
+                self.apply_target(scope, &mut spec.about, &mut spec.definition, &targets)
+            });
             let choose = |job: &_, after| placing.first(id, job, after);
-            let job = aimed.and_then(|()| settled(spec, id, now, choose));
+            let job = with_target.and_then(|()| prepare_job(spec, id, now, choose));
             answers.push(job.map(|job| {
                 let deduplicated = job.about.dedup.is_some().then_some(false);
                 jobs.push(job);
@@ -94,21 +93,21 @@ impl Jobs {
         match self.store.register(scope, jobs.clone(), Now::At(now)).await {
             Ok(registered) => {
                 for (answer, registered) in made.zip(registered) {
-                    settle(answer, Some(registered));
+                    set_result(answer, Some(registered));
                 }
             }
-            // One of them may have spoilt it for the others.
+            // A single job may have failed the whole transaction: create them one by one.
             Err(error) if !error.is_outage() && jobs.len() > 1 => {
                 let mut outage: Option<StoreError> = None;
                 for (answer, job) in made.zip(jobs) {
                     if let Some(outage) = &outage {
-                        // What was created before the outage is known, and stays known.
+                        // Jobs created before the outage keep their results.
                         *answer = Err(outage.for_another().into());
                         continue;
                     }
                     match self.store.register(scope, vec![job], Now::At(now)).await {
                         Ok(registered) => {
-                            settle(answer, registered.first().copied());
+                            set_result(answer, registered.first().copied());
                         }
                         Err(error) => {
                             outage = error.is_outage().then(|| error.for_another());
@@ -121,18 +120,18 @@ impl Jobs {
         }
         let known = answers.iter().filter_map(|answer| answer.as_ref().ok());
         let (old, new): (Vec<&Registration>, Vec<&Registration>) =
-            known.partition(|one| one.deduplicated == Some(true));
+            known.partition(|registration| registration.deduplicated == Some(true));
         metrics::counter!("evenkeel_deduplicated_total").increment(old.len() as u64);
-        let made = new.into_iter().map(|one| one.id);
-        made.clone().for_each(|id| placing.keep(id));
+        let made = new.into_iter().map(|registration| registration.id);
+        made.clone().for_each(|id| placing.confirm(id));
         self.announce(Signal::Jobs).await;
-        tell_at(&*self.store, scope, EventKind::JobCreated, made, now);
+        publish_at(&*self.store, scope, EventKind::JobCreated, made, now);
         Ok(answers)
     }
 }
 
-/// What became of a job, told in place of what was hoped.
-fn settle(answer: &mut Result<Registration, CommandError>, registered: Option<Registered>) {
+/// Replaces the expected result by that of the store.
+fn set_result(answer: &mut Result<Registration, CommandError>, registered: Option<Registered>) {
     match registered {
         Some(Registered::NameTaken(id)) => *answer = Err(CommandError::NameTaken { id }),
         Some(Registered::Duplicate(id)) => {

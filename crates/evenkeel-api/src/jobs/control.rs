@@ -1,0 +1,142 @@
+//! `POST /api/v1/jobs/{id}/pause`, `…/resume`, `…/cancel` and `…/retry`
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use evenkeel_commands::ControlCommand;
+
+use super::commanded::{Commanded, CommandedView, command};
+use crate::auth::Caller;
+use crate::body::NoBody;
+use crate::params::{NoParams, PathJob};
+use crate::problem::Problem;
+use crate::state::App;
+
+/// Pauses a job until it is resumed.
+///
+/// Queued runs are withdrawn. Running executions continue to their end and are not retried. The job
+/// can still be triggered.
+#[utoipa::path(
+    post,
+    path = "/api/v1/jobs/{id}/pause",
+    operation_id = "pause_job",
+    tag = "jobs",
+    params(
+        ("id" = String, Path, description = "The job's id or name"),
+        ("If-Match" = Option<String>, Header,
+         description = "Carry it out only if the job still has one of these ETags; * for any"),
+    ),
+    responses(
+        (status = 200, description = "The job after the command", body = CommandedView,
+         headers(("ETag" = String, description = "Version of the job, for If-Match"))),
+        (status = 409, description = "The job is already paused, or will not run again"),
+        (status = 412, description = "The job was changed since; the header ETag has its version"),
+    ),
+    extensions(("x-required-role" = json!("operator"))),
+)]
+pub(crate) async fn pause(
+    State(app): State<App>,
+    caller: Caller,
+    PathJob(id): PathJob,
+    _: NoParams,
+    headers: HeaderMap,
+    _: NoBody,
+) -> Result<Commanded, Problem> {
+    command(&app, &caller, id, ControlCommand::Pause, &headers).await
+}
+
+/// Resumes a paused job.
+///
+/// Its next time is computed afresh: times that passed meanwhile do not count as missed.
+#[utoipa::path(
+    post,
+    path = "/api/v1/jobs/{id}/resume",
+    operation_id = "resume_job",
+    tag = "jobs",
+    params(
+        ("id" = String, Path, description = "The job's id or name"),
+        ("If-Match" = Option<String>, Header,
+         description = "Carry it out only if the job still has one of these ETags; * for any"),
+    ),
+    responses(
+        (status = 200, description = "The job after the command", body = CommandedView,
+         headers(("ETag" = String, description = "Version of the job, for If-Match"))),
+        (status = 409, description = "The job is not paused"),
+        (status = 412, description = "The job was changed since; the header ETag has its version"),
+    ),
+    extensions(("x-required-role" = json!("operator"))),
+)]
+pub(crate) async fn resume(
+    State(app): State<App>,
+    caller: Caller,
+    PathJob(id): PathJob,
+    _: NoParams,
+    headers: HeaderMap,
+    _: NoBody,
+) -> Result<Commanded, Problem> {
+    command(&app, &caller, id, ControlCommand::Resume, &headers).await
+}
+
+/// Ends a job for good.
+///
+/// Queued runs are withdrawn and running executions are asked to stop. The job stays visible until
+/// it is deleted.
+#[utoipa::path(
+    post,
+    path = "/api/v1/jobs/{id}/cancel",
+    operation_id = "cancel_job",
+    tag = "jobs",
+    params(
+        ("id" = String, Path, description = "The job's id or name"),
+        ("If-Match" = Option<String>, Header,
+         description = "Carry it out only if the job still has one of these ETags; * for any"),
+    ),
+    responses(
+        (status = 200, description = "The job after the command", body = CommandedView,
+         headers(("ETag" = String, description = "Version of the job, for If-Match"))),
+        (status = 409, description = "The job has already ended"),
+        (status = 412, description = "The job was changed since; the header ETag has its version"),
+    ),
+    extensions(("x-required-role" = json!("operator"))),
+)]
+pub(crate) async fn cancel(
+    State(app): State<App>,
+    caller: Caller,
+    PathJob(id): PathJob,
+    _: NoParams,
+    headers: HeaderMap,
+    _: NoBody,
+) -> Result<Commanded, Problem> {
+    command(&app, &caller, id, ControlCommand::Cancel, &headers).await
+}
+
+/// Runs the last run of a job again, now, if it failed.
+///
+/// The schedule stays unchanged. A job that was stopped by its failures becomes active again.
+#[utoipa::path(
+    post,
+    path = "/api/v1/jobs/{id}/retry",
+    operation_id = "retry_job",
+    tag = "jobs",
+    params(
+        ("id" = String, Path, description = "The job's id or name"),
+        ("If-Match" = Option<String>, Header,
+         description = "Carry it out only if the job still has one of these ETags; * for any"),
+    ),
+    responses(
+        (status = 200, description = "The job after the command", body = CommandedView,
+         headers(("ETag" = String, description = "Version of the job, for If-Match"))),
+        (status = 409, description = "The last run did not fail, or a run is active"),
+        (status = 412, description = "The job was changed since; the header ETag has its version"),
+    ),
+    extensions(("x-required-role" = json!("operator"))),
+)]
+pub(crate) async fn retry(
+    State(app): State<App>,
+    caller: Caller,
+    PathJob(id): PathJob,
+    _: NoParams,
+    headers: HeaderMap,
+    _: NoBody,
+) -> Result<Commanded, Problem> {
+    command(&app, &caller, id, ControlCommand::Retry, &headers).await
+}
