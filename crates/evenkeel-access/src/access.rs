@@ -1,4 +1,4 @@
-//! The door, those who guard it, and what has to be done from time to time.
+//! Authentication, limits and audit log of a server, and their upkeep.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,47 +9,44 @@ use evenkeel_store::{NewApiKey, Now, Role, Scope, Store, StoreError};
 use uuid::Uuid;
 
 use crate::audit::AuditLog;
-use crate::door::{Door, Trust};
-use crate::keys::Secret;
+use crate::authenticator::{Authenticator, Trust};
+use crate::keys::ApiKeySecret;
 use crate::limiter::Limiter;
 
-/// Entries that are forgotten in one transaction.
+/// Audit entries that one transaction deletes.
 const FORGOTTEN_AT_ONCE: u32 = 1000;
 
-/// All that decides who may come in, and remembers who did.
 pub struct Access {
-    /// Tells who somebody is.
-    pub door: Door,
-    /// Slows down those who guess.
+    pub authenticator: Authenticator,
+    /// Blocks addresses that try many credentials.
     pub limiter: Limiter,
-    /// Counts those who come without any credential, so that they can't fill the log.
-    pub strangers: Limiter,
-    /// What was done.
+    /// Limits audit entries for requests without a credential, so that they cannot fill the log.
+    pub anonymous: Limiter,
     pub audit: AuditLog,
     store: Arc<dyn Store>,
     chance: Arc<dyn Chance>,
 }
 
 impl Access {
-    /// Access to `store` for those whom `trust` believes. Call it inside a runtime.
+    /// Call it inside a runtime, because it starts the audit log.
     pub fn new(store: Arc<dyn Store>, trust: Trust, chance: Arc<dyn Chance>) -> Self {
         Self {
-            door: Door::new(Arc::clone(&store), trust),
+            authenticator: Authenticator::new(Arc::clone(&store), trust),
             limiter: Limiter::default(),
-            strangers: Limiter::default(),
+            anonymous: Limiter::default(),
             audit: AuditLog::start(Arc::clone(&store)),
             store,
             chance,
         }
     }
 
-    /// A name for a request that has none.
+    /// Generates an id for a request that has none.
     pub fn request_id(&self, now: Timestamp) -> String {
         JobId::new(now, self.chance.ten_bytes()).to_string()
     }
 
-    /// Makes an API key: its id and itself, which nobody will ever see again; none if the name is
-    /// taken.
+    /// Creates an API key. Returns its id and the key itself, which is not stored; `None` if the
+    /// name is taken.
     pub async fn create_key(
         &self,
         scope: &Scope,
@@ -57,9 +54,9 @@ impl Access {
         role: Role,
         expires_at: Option<Timestamp>,
         created_by: &str,
-    ) -> Result<Option<(Uuid, Secret)>, StoreError> {
+    ) -> Result<Option<(Uuid, ApiKeySecret)>, StoreError> {
         let now = self.store.now().await?;
-        let secret = Secret::draw(&*self.chance);
+        let secret = ApiKeySecret::draw(&*self.chance);
         let id = JobId::new(now, self.chance.ten_bytes()).0;
         let created_by = created_by.to_owned();
         let key = NewApiKey { id, name, role, hash: secret.hash(), created_by, expires_at };
@@ -68,26 +65,25 @@ impl Access {
     }
 }
 
-/// What has to be done from time to time.
+/// Periodic work: saves when API keys were used, and deletes old audit entries.
 pub struct Upkeep {
     access: Arc<Access>,
     kept_for: Span,
 }
 
 impl Upkeep {
-    /// How often it is done.
     const EVERY: Duration = Duration::from_secs(60);
 
-    /// Upkeep of `access`, keeping entries of the audit log for so long.
+    /// Keeps audit entries for `kept_for`.
     pub fn new(access: Arc<Access>, kept_for: Span) -> Self {
         Self { access, kept_for }
     }
 
-    /// Writes down which keys were used, and forgets a bounded number of old entries; says whether
-    /// there are more.
+    /// Saves the used keys and deletes a bounded number of old audit entries. Returns true if there
+    /// are more.
     pub async fn run_once(&self, now: Timestamp) -> Result<bool, StoreError> {
         let store = &self.access.store;
-        let used = self.access.door.take_used();
+        let used = self.access.authenticator.take_used();
         if !used.is_empty() {
             store.use_keys(&used, now).await?;
         }
@@ -95,12 +91,15 @@ impl Upkeep {
         Ok(store.prune_audit(before, FORGOTTEN_AT_ONCE).await? == u64::from(FORGOTTEN_AT_ONCE))
     }
 
-    /// Does it again and again, by `clock`.
-    pub async fn keep(self, clock: impl Fn() -> Timestamp + Send) {
+    /// Runs forever, once a minute.
+    pub async fn run(self, clock: impl Fn() -> Timestamp + Send) {
         loop {
             let has_more = self.run_once(clock()).await.unwrap_or_else(|error| {
                 let source = &error as &dyn std::error::Error;
-                tracing::warn!(error = source, "keys and audit log were not looked after");
+                tracing::warn!(
+                    error = source,
+                    "upkeep of API keys and the audit log failed; will retry"
+                );
                 false
             });
             if !has_more {

@@ -1,53 +1,53 @@
-//! Writes down what was done and what was refused, many entries in one transaction.
+//! Records changes and refused requests, many entries in one transaction.
 
 use std::sync::Arc;
 
 use evenkeel_store::{AuditEntry, Store};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-/// Entries that wait at most. Refusals beyond are dropped and counted; changes wait for room.
+/// Queue length. Further refusals are dropped and counted; changes wait.
 const WAITING_MAX: usize = 10_000;
 /// Entries of one transaction.
 const BATCH_MAX: usize = 1000;
-/// Transactions under way at once. With one, whoever comes a moment too late waits for two; the
-/// stores commit together what comes together.
+/// Concurrent transactions. With only one, an entry that arrives a moment too late would wait for
+/// two; the stores commit concurrent transactions together.
 const SIDE_BY_SIDE: usize = 4;
-/// Texts of an entry are cut to this.
+/// Longer texts are cut.
 const TEXT_CHARS_MAX: usize = 500;
 
-/// Refusals that were not written down, because too many were waiting or the store failed.
+/// Metric: refusals that were not recorded, because the queue was full or the store failed.
 const DROPPED: &str = "evenkeel_audit_dropped_total";
 
 struct Waiting {
     entry: AuditEntry,
-    /// Whoever waits until it is written down.
+    /// Told whether the entry was written.
     done: Option<oneshot::Sender<bool>>,
 }
 
-/// Writes down what was done and what was refused. Clones share one queue.
+/// Records changes and refused requests. Clones share one queue.
 ///
-/// While a few transactions are under way the next gathers, so that a crowd of requests costs hardly
-/// more of them than a single one, and nobody waits for company.
+/// While a few transactions run, further entries gather for the next, so many requests need few
+/// transactions.
 #[derive(Clone)]
 pub struct AuditLog(mpsc::Sender<Waiting>);
 
 impl AuditLog {
-    /// Starts to write into `store`, until the last clone is gone. Call it inside a runtime.
+    /// Starts to write to `store`, until the last clone is dropped. Call it inside a runtime.
     pub fn start(store: Arc<dyn Store>) -> Self {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
         tokio::spawn(write(store, receiver));
         Self(sender)
     }
 
-    /// Writes down what was done. False if it could not be.
+    /// Records a change. Returns false if that failed.
     pub async fn record(&self, entry: AuditEntry) -> bool {
         let (done, written) = oneshot::channel();
         let sent = self.0.send(Waiting { entry: neat(entry), done: Some(done) }).await;
         sent.is_ok() && written.await.unwrap_or(false)
     }
 
-    /// Writes down a refusal, later, unless too many are waiting: whoever can make the server refuse
-    /// must not be able to make it stand still.
+    /// Records a refusal later, unless the queue is full: requests that are refused must not slow
+    /// the server down.
     pub fn record_refusal(&self, entry: AuditEntry) {
         if self.0.try_send(Waiting { entry: neat(entry), done: None }).is_err() {
             metrics::counter!(DROPPED).increment(1);
@@ -56,10 +56,10 @@ impl AuditLog {
 }
 
 async fn write(store: Arc<dyn Store>, mut receiver: mpsc::Receiver<Waiting>) {
-    let room = Arc::new(Semaphore::new(SIDE_BY_SIDE));
+    let permits = Arc::new(Semaphore::new(SIDE_BY_SIDE));
     let mut batch = Vec::new();
-    // It is never closed, so there is always a permit in the end.
-    while let Ok(permit) = Arc::clone(&room).acquire_owned().await {
+    // The semaphore is never closed.
+    while let Ok(permit) = Arc::clone(&permits).acquire_owned().await {
         if receiver.recv_many(&mut batch, BATCH_MAX).await == 0 {
             break;
         }
@@ -75,18 +75,18 @@ async fn write_batch(store: &dyn Store, batch: Vec<Waiting>) {
     let (entries, waiting): (Vec<AuditEntry>, Vec<_>) =
         batch.into_iter().map(|waiting| (waiting.entry, waiting.done)).unzip();
     let refusals = waiting.iter().filter(|done| done.is_none()).count() as u64;
-    let written = store.record(entries).await.inspect_err(|error| {
+    let written = store.record_audit(entries).await.inspect_err(|error| {
         let source = error as &dyn std::error::Error;
-        tracing::error!(error = source, "entries of the audit log were not written");
+        tracing::error!(error = source, "audit entries could not be written and are lost");
         metrics::counter!(DROPPED).increment(refusals);
     });
     for done in waiting.into_iter().flatten() {
-        // Whoever asked may have gone.
+        // The caller may have gone.
         let _ = done.send(written.is_ok());
     }
 }
 
-/// Short, and without what no database keeps or a terminal obeys.
+/// Shortens texts, and replaces control characters, which databases or terminals do not handle.
 fn neat(mut entry: AuditEntry) -> AuditEntry {
     let clean = |text: &mut String| {
         if text.chars().nth(TEXT_CHARS_MAX).is_some() || text.contains(char::is_control) {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_recorded_is_there_when_the_call_returns() {
+    async fn recorded_entries_are_stored_when_the_call_returns() {
         let store = ModelStore::new(Arc::new(|| START));
         let log = AuditLog::start(Arc::new(store.clone()));
         log.record_refusal(entry(&store, "nul\0 and more").await);

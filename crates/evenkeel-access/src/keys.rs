@@ -1,45 +1,44 @@
-//! API keys: long secrets for programs. Only their hash is kept.
+//! API keys: long random secrets for programs. The store has only their hash.
 
 use evenkeel_core::chance::Chance;
 use evenkeel_store::KeyHash;
 use sha2::{Digest as _, Sha256};
 
-/// What every key begins with, so that people and scanners know one when they see it.
+/// Prefix of every key, by which users and secret scanners recognise it.
 pub const KEY_PREFIX: &str = "ek_";
 
-/// So many letters follow.
+/// Hexadecimal digits after the prefix.
 const LETTERS: usize = 64;
 
-/// A key as its bearer has it. It is shown once, to whoever made it.
+/// An API key. It is shown once, when it is created.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct ApiKeySecret(String);
 
-impl Secret {
-    /// Draws 256 bits.
+impl ApiKeySecret {
+    /// Generates a key of 256 random bits.
     pub fn draw(chance: &dyn Chance) -> Self {
         let bits: String = (0..4).map(|_| format!("{:016x}", chance.bits())).collect();
         Self(format!("{KEY_PREFIX}{bits}"))
     }
 
-    /// The text. Whoever has it has the key.
+    /// Returns the key itself.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// What is kept of it.
     pub fn hash(&self) -> KeyHash {
         Sha256::digest(self.0.as_bytes()).into()
     }
 }
 
-impl std::fmt::Debug for Secret {
+impl std::fmt::Debug for ApiKeySecret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Secret(ek_…)")
+        f.write_str("ApiKeySecret(ek_…)")
     }
 }
 
-/// The hash of a text that looks like a key. It has 256 bits of chance in it: nothing slower than
-/// one round is needed, and no salt.
+/// Returns the hash of a text that looks like a key. A key has 256 random bits, so one round of
+/// SHA-256 without a salt is enough.
 pub fn hash_of(text: &str) -> Option<KeyHash> {
     let letters = text.strip_prefix(KEY_PREFIX)?;
     let is_hex = letters.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
@@ -61,9 +60,9 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_long_known_by_its_beginning_and_never_shown_by_accident() {
+    fn api_key_is_long_recognisable_and_not_printed() {
         let chance = Counting(AtomicU64::new(1));
-        let (one, two) = (Secret::draw(&chance), Secret::draw(&chance));
+        let (one, two) = (ApiKeySecret::draw(&chance), ApiKeySecret::draw(&chance));
         assert_eq!(one.reveal().len(), KEY_PREFIX.len() + LETTERS);
         assert_ne!(one, two);
         assert_eq!(hash_of(one.reveal()), Some(one.hash()));
@@ -72,8 +71,8 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_key_is_not_looked_up() {
-        let good = Secret::draw(&Counting(AtomicU64::new(1)));
+    fn malformed_keys_have_no_hash() {
+        let good = ApiKeySecret::draw(&Counting(AtomicU64::new(1)));
         let good = good.reveal();
         for bad in ["", "ek_", "ek_xyz", &good[1..], &good.to_uppercase(), &format!("{good}0")] {
             assert_eq!(hash_of(bad), None, "{bad}");

@@ -1,13 +1,17 @@
-//! Who may come in, and who did what.
+//! Authentication, rate limits for failed logins, and the audit log. Independent of HTTP.
 //!
-//! A [`Door`] tells from a credential who somebody is: a token of this server's own, one of an
-//! identity provider, or an API key. The [`Limiter`] slows down those who try many. The [`AuditLog`]
-//! writes down what was done and what was refused. Nothing here knows HTTP.
+//! - [`Authenticator`]: identifies the sender of a credential, which is a token of this server
+//! ([`Tokens`]), a token of an
+//!   external identity provider ([`ExternalTokens`]) or an API key ([`ApiKeySecret`])
+//! - [`Limiter`]: blocks addresses that try many credentials
+//! - [`AuditLog`]: records changes and refused requests
+//! - [`Tenants`]: caches the numbers of tenants
+//! - [`Access`]: all of them together
 
 mod access;
 mod audit;
-mod door;
-mod foreign;
+mod authenticator;
+mod external;
 mod keys;
 mod limiter;
 mod ring_provider;
@@ -16,9 +20,9 @@ mod tokens;
 
 pub use access::{Access, Upkeep};
 pub use audit::AuditLog;
-pub use door::{Door, Identity, Refusal, Trust};
-pub use foreign::{ForeignAlgorithm, ForeignKeys, ForeignSettings, ForeignTokens, KeyFault};
-pub use keys::{KEY_PREFIX, Secret, hash_of};
+pub use authenticator::{Authenticator, Identity, Refusal, Trust};
+pub use external::{ExternalAlgorithm, ExternalKeys, ExternalSettings, ExternalTokens, KeyFault};
+pub use keys::{ApiKeySecret, KEY_PREFIX, hash_of};
 pub use limiter::{FAILURES_MAX, Limiter, Verdict};
 pub use ring_provider::use_ring;
 pub use tenants::{DEFAULT_TENANT, Tenants};

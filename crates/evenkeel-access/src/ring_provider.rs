@@ -1,6 +1,6 @@
-//! The cryptography of tokens, done by ring.
+//! The cryptography of tokens, with ring.
 //!
-//! The token library's own providers bring in the crate `rsa`, whose private-key operations leak
+//! The providers of the token library need the crate `rsa`, whose private-key operations leak
 //! through their timing (RUSTSEC-2023-0071), or aws-lc, which takes minutes to compile.
 
 use std::sync::Once;
@@ -15,11 +15,11 @@ use ring::signature::{
     UnparsedPublicKey,
 };
 
-/// Signs what this server issues, and checks that and what identity providers issue.
+/// Signs tokens of this server, and verifies those of this server and of identity providers.
 static PROVIDER: CryptoProvider = CryptoProvider {
     signer_factory: signer,
     verifier_factory: verifier,
-    // Only a program that publishes key sets calls these; Evenkeel publishes none.
+    // Only needed to publish key sets, which Evenkeel does not.
     key_utils: KeyUtils {
         rsa_pub_components_from_private_key: |_| unsupported(),
         rsa_pub_components_from_public_key: |_| unsupported(),
@@ -33,10 +33,10 @@ fn unsupported<T>() -> Result<T, Error> {
     Err(ErrorKind::Provider("not supported".into()).into())
 }
 
-/// Has the token library use ring. Everything in this crate that makes or checks tokens has called it.
+/// Makes the token library use ring. All constructors in this crate that handle tokens call it.
 pub fn use_ring() {
     static INSTALLED: Once = Once::new();
-    // The library takes one provider per process, and this crate is the only one to give it one.
+    // The library accepts one provider per process, and no other crate installs one.
     INSTALLED.call_once(|| {
         let _ = PROVIDER.install_default();
     });
@@ -60,7 +60,7 @@ fn signer(algorithm: &Algorithm, key: &EncodingKey) -> Result<Box<dyn JwtSigner>
 }
 
 fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>, Error> {
-    // The family of a key is fixed when it is read: a public key is never taken for a secret.
+    // The family is fixed when the key is read, so a public key is never used as a secret.
     let family = match algorithm {
         Algorithm::HS256 | Algorithm::HS384 | Algorithm::HS512 => AlgorithmFamily::Hmac,
         Algorithm::RS256 => AlgorithmFamily::Rsa,
@@ -80,7 +80,6 @@ fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerif
     }
 }
 
-/// A secret that signs and checks.
 struct Secret {
     algorithm: Algorithm,
     key: hmac::Key,
@@ -94,7 +93,7 @@ impl Signer<Vec<u8>> for Secret {
 
 impl Verifier<Vec<u8>> for Secret {
     fn verify(&self, message: &[u8], signature: &Vec<u8>) -> Result<(), signature::Error> {
-        // In constant time.
+        // Compares in constant time.
         hmac::verify(&self.key, message, signature).map_err(|_| signature::Error::new())
     }
 }
@@ -111,7 +110,6 @@ impl JwtVerifier for Secret {
     }
 }
 
-/// A public key, which only checks.
 struct Public {
     algorithm: Algorithm,
     key: DecodingKey,

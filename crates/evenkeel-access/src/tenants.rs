@@ -1,4 +1,4 @@
-//! Tenants by name, without asking the store each time.
+//! Caches the numbers of tenants.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,27 +6,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 use evenkeel_core::TenantNo;
 use evenkeel_store::{Store, StoreError};
 
-/// The tenant of tokens that were made without one.
+/// The tenant of tokens that name none.
 pub const DEFAULT_TENANT: &str = "default";
 
-/// Knows tenants by name.
+/// Returns tenant numbers by name.
 pub struct Tenants {
     store: Arc<dyn Store>,
     known: Mutex<HashMap<String, TenantNo>>,
 }
 
 impl Tenants {
-    /// So many names are remembered; beyond that it starts over, because a bound that is never
-    /// reached needs no cleverness.
+    /// When the cache has this many names, it is cleared.
     const MAX: usize = 10_000;
 
-    /// The tenants of `store`.
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self { store, known: Mutex::default() }
     }
 
-    /// The tenant called `name`. Tokens are only made by administrators, so a new name is a new
-    /// tenant.
+    /// Returns the number of a tenant. A new name becomes a new tenant: only administrators issue
+    /// tokens.
     pub async fn number(&self, name: &str) -> Result<TenantNo, StoreError> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied();
         if let Some(number) = known {

@@ -1,4 +1,4 @@
-//! Tokens: who somebody is and what they may do, signed.
+//! Tokens of this server: JWTs that state a subject, a role and a tenant.
 
 use evenkeel_core::chance::Chance;
 use evenkeel_core::{JobId, Span, Timestamp};
@@ -8,107 +8,83 @@ use serde::{Deserialize, Serialize};
 
 use crate::ring_provider::use_ring;
 
-/// Who makes the tokens.
+/// The claim `iss` of tokens of this server.
 pub const ISSUER: &str = "evenkeel";
 
-/// A secret shorter than the signature could be guessed before it is forged.
+/// Shorter secrets than the signature are easier to guess than the signature.
 pub const SECRET_BYTES_MIN: usize = 32;
 
-/// No token is longer.
+/// Longer tokens are refused.
 pub(crate) const TOKEN_BYTES_MAX: usize = 16 * 1024;
 
-/// One algorithm, whatever a token's header says: else its bearer could choose how it is checked.
+/// The only algorithm. If the header of a token could choose, its sender could weaken the check.
 const ALGORITHM: Algorithm = Algorithm::HS256;
 
-/// What a token says.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Claims {
-    /// Whom it was made for.
     pub sub: String,
-    /// What they may do.
     pub role: Role,
-    /// Where.
     pub tenant: String,
-    /// When it was made, in seconds since 1970.
+    /// Issued at, in seconds since 1970.
     pub iat: u64,
-    /// From when on it is worth nothing.
+    /// Expires at.
     pub exp: u64,
-    /// Who made it.
     pub iss: String,
-    /// Its own id.
+    /// The id of the token.
     pub jti: String,
-    /// From when on it is worth something, if not at once.
+    /// Not valid before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nbf: Option<u64>,
 }
 
-/// A token to be made.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TokenRequest {
-    /// What its bearer may do.
     pub role: Role,
-    /// Where.
     pub tenant: String,
-    /// For how long it is good.
     pub ttl: Span,
-    /// The time.
     pub now: Timestamp,
-    /// Whom it is for.
     pub subject: String,
 }
 
-/// A token, or a maker of tokens, that can't be.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// Too short a secret.
     #[error("the secret has {0} bytes, it needs at least {SECRET_BYTES_MIN}")]
     ShortSecret(usize),
-    /// Not a name.
     #[error("{0:?} is not a name: 1 to 255 characters without control characters")]
     BadName(String),
-    /// No time at all, or too much.
     #[error("{0} is no lifetime of a token: at least 1s, at most 3650d")]
     BadLifetime(Span),
-    /// It could not be signed.
     #[error("the token could not be signed")]
     Unsigned(#[source] jsonwebtoken::errors::Error),
 }
 
-/// Why a token is worth nothing.
+/// Why a token is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenRefusal {
-    /// Not made by us, or not for us.
+    /// Signed with another key, malformed, or of another issuer.
     #[error("the token is not one of this server's")]
-    Foreign(#[source] jsonwebtoken::errors::Error),
-    /// Longer than any of ours.
+    Invalid(#[source] jsonwebtoken::errors::Error),
     #[error("the token is not one of this server's")]
     TooLong,
-    /// Its time is over.
     #[error("the token has expired")]
     Expired,
-    /// Its time has not come.
     #[error("the token is not good yet; look at the clocks of both machines")]
     Early,
-    /// It lacks a claim that is needed, or has one that means nothing.
+    /// A claim is missing or has a wrong value.
     #[error("the token's claim {claim:?} {message}")]
-    Claim {
-        /// Which one.
-        claim: String,
-        /// What is wrong with it.
-        message: &'static str,
-    },
-    /// It wants something understood that nobody here understands.
+    Claim { claim: String, message: &'static str },
+    /// The token requires extensions that this server does not support.
     #[error("the token has critical headers, and none of them is understood")]
     Critical,
-    /// No key of the identity provider's fits.
+    /// The identity provider has no key with the id of the token.
     #[error("no key is known for the token")]
     UnknownKey,
 }
 
-/// Clocks of different machines differ. Nobody may use that to make a token live longer.
+/// Tolerance for the clocks of other machines. It never extends the life of a token.
 pub(crate) const LEEWAY_SECS: u64 = 60;
 
-/// Makes and checks tokens.
+/// Issues and verifies tokens.
 pub struct Tokens {
     encoding: EncodingKey,
     decoding: DecodingKey,
@@ -122,7 +98,6 @@ impl std::fmt::Debug for Tokens {
 }
 
 impl Tokens {
-    /// Tokens signed with `secret`.
     pub fn new(secret: &[u8]) -> Result<Self, TokenError> {
         if secret.len() < SECRET_BYTES_MIN {
             return Err(TokenError::ShortSecret(secret.len()));
@@ -131,7 +106,7 @@ impl Tokens {
         let mut validation = Validation::new(ALGORITHM);
         validation.set_issuer(&[ISSUER]);
         validation.set_required_spec_claims(&["exp", "iss", "sub"]);
-        // The library would ask the machine's clock; we are given the time.
+        // The library would read the machine's clock; `verify` gets the time instead.
         validation.validate_exp = false;
         Ok(Self {
             encoding: EncodingKey::from_secret(secret),
@@ -140,7 +115,6 @@ impl Tokens {
         })
     }
 
-    /// Makes a token.
     pub fn issue(&self, request: &TokenRequest, chance: &dyn Chance) -> Result<String, TokenError> {
         const LONGEST: Span = Span::from_secs(3650 * 86_400);
         for name in [&request.tenant, &request.subject] {
@@ -165,13 +139,13 @@ impl Tokens {
             .map_err(TokenError::Unsigned)
     }
 
-    /// What a token says, if it is one of ours and its time is not over.
+    /// Returns the claims of a token that this server has issued and that is valid at `now`.
     pub fn verify(&self, token: &str, now: Timestamp) -> Result<Claims, TokenRefusal> {
         if token.len() > TOKEN_BYTES_MAX {
             return Err(TokenRefusal::TooLong);
         }
         let token = jsonwebtoken::decode::<Claims>(token, &self.decoding, &self.validation)
-            .map_err(TokenRefusal::Foreign)?;
+            .map_err(TokenRefusal::Invalid)?;
         if token.header.crit.is_some() {
             return Err(TokenRefusal::Critical);
         }
@@ -186,7 +160,7 @@ impl Tokens {
     }
 }
 
-/// 1 to 255 characters without control characters.
+/// True for 1 to 255 characters without control characters.
 pub(crate) fn is_name(name: &str) -> bool {
     (1..=255).contains(&name.chars().count()) && !name.contains(char::is_control)
 }
@@ -222,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_says_what_was_asked_for_until_its_time_is_over() {
+    fn token_states_its_claims_until_it_expires() {
         let token = tokens().issue(&request(), &Seven).unwrap();
         let last = request().now.saturating_add(Span::from_secs(59));
         let claims = tokens().verify(&token, last).unwrap();
@@ -233,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_from_the_future_is_good_within_what_clocks_differ() {
+    fn token_from_the_future_is_valid_within_the_clock_tolerance() {
         let token = tokens().issue(&request(), &Seven).unwrap();
         let back = |secs: i64| Timestamp::from_micros(request().now.as_micros() - secs * 1_000_000);
         assert!(tokens().verify(&token, back(60)).is_ok());
@@ -241,14 +215,14 @@ mod tests {
     }
 
     #[test]
-    fn another_secret_is_another_server() {
+    fn token_of_another_secret_is_refused() {
         let token = tokens().issue(&request(), &Seven).unwrap();
         let other = Tokens::new(&[8; SECRET_BYTES_MIN]).unwrap();
-        assert!(matches!(other.verify(&token, request().now), Err(TokenRefusal::Foreign(_))));
+        assert!(matches!(other.verify(&token, request().now), Err(TokenRefusal::Invalid(_))));
     }
 
     #[test]
-    fn a_short_secret_a_nameless_tenant_and_an_endless_token_are_refused() {
+    fn short_secrets_empty_tenants_and_long_lifetimes_are_refused() {
         assert!(matches!(Tokens::new(&[7; 31]), Err(TokenError::ShortSecret(31))));
         let nameless = TokenRequest { tenant: String::new(), ..request() };
         assert!(matches!(tokens().issue(&nameless, &Seven), Err(TokenError::BadName(_))));
@@ -260,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_secret_is_not_shown_by_accident() {
+    fn secret_of_tokens_is_not_printed() {
         assert_eq!(format!("{:?}", tokens()), "Tokens { .. }");
     }
 }

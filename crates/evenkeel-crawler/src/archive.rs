@@ -1,43 +1,41 @@
-//! What a crawl asks of its surroundings.
+//! What a crawl needs from its caller: an archive for pages and a listener for progress.
 
 use async_trait::async_trait;
 use evenkeel_core::page::{Kept, KnownPage, PageContent};
 use evenkeel_core::{PageId, Progress};
 
-/// Pages that can't be kept or looked up.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct ArchiveError {
-    /// What happened, with its causes.
+    /// The error with its causes.
     pub message: String,
-    /// May the same call succeed a little later?
+    /// True if the same call may succeed a little later.
     pub passes: bool,
 }
 
-/// Keeps the pages of one job. Calls come one at a time, with at most 32 pages.
+/// Stores the pages of one job. The crawl makes one call at a time, with at most 32 pages.
 #[async_trait]
 pub trait PageArchive: Send + Sync {
-    /// What is known of these pages, in any order; of those that are not known, nothing.
+    /// Returns what is stored of these pages, in any order.
     async fn known(&self, pages: &[PageId]) -> Result<Vec<KnownPage>, ArchiveError>;
 
-    /// Keeps pages, all or none. Answers are in the order given; a page is in a batch once.
+    /// Stores all pages or none. Results are in the order of `pages`, which are all different.
     async fn keep(&self, pages: Vec<PageContent>) -> Result<Vec<Kept>, ArchiveError>;
 
-    /// Notes that pages were seen and have not changed.
+    /// Records that pages were seen unchanged.
     async fn see(&self, pages: &[PageId]) -> Result<(), ArchiveError>;
 
-    /// Forgets pages.
+    /// Deletes pages.
     async fn forget(&self, pages: &[PageId]) -> Result<(), ArchiveError>;
 }
 
-/// Hears what a crawl has to say while it goes on. Nothing here may wait.
+/// Receives the progress of a crawl. Calls must not block.
 pub trait Listener: Send + Sync {
-    /// How far it has come.
     fn progress(&self, progress: Progress);
 
-    /// One line about what it did, without the line's end.
+    /// Appends a line to the log; `line` has no line break.
     fn log(&self, line: &str);
 
-    /// What a later crawl can go on from. Everything that is not in it is kept already.
+    /// Saves a checkpoint. Pages that are not in it are in the archive already.
     fn checkpoint(&self, data: Vec<u8>);
 }

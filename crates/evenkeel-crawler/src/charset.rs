@@ -1,27 +1,27 @@
-//! Which characters the bytes of a page mean.
+//! Decodes the bytes of a page.
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
-/// How far a page is searched for the charset it claims.
+/// How far a page is searched for its charset.
 const CLAIM_BYTES: usize = 1024;
 
-/// The text of a page: by its byte order mark, else by what the server says, else by what the page
-/// says, else UTF-8 if it is valid, else windows-1252. What can't be read becomes U+FFFD.
+/// Decodes a page by its byte order mark, else by the server's charset, else by the page's own,
+/// else as UTF-8 if it is valid, else as windows-1252. Undecodable bytes become U+FFFD.
 ///
-/// Servers often say a Western charset of pages that are UTF-8. Such a page holds byte sequences
-/// that are valid UTF-8 by more than chance, so then the bytes are believed.
-pub(crate) fn decode(bytes: &[u8], said_by_server: Option<&str>) -> String {
+/// Servers often declare a Western charset for pages in UTF-8. Valid UTF-8 sequences are hardly a
+/// coincidence, so such a page is decoded as UTF-8.
+pub(crate) fn decode(bytes: &[u8], server_charset: Option<&str>) -> String {
     if let Some((encoding, _)) = Encoding::for_bom(bytes) {
         return encoding.decode(bytes).0.into_owned();
     }
     let label = |label: &str| Encoding::for_label(label.trim_matches(['"', '\'', ' ']).as_bytes());
-    let claimed = said_by_server.and_then(label).or_else(|| claim(bytes).and_then(label));
+    let claimed = server_charset.and_then(label).or_else(|| claim(bytes).and_then(label));
     match claimed {
         Some(encoding) if encoding != WINDOWS_1252 => encoding.decode(bytes).0.into_owned(),
         _ => match std::str::from_utf8(bytes) {
             Ok(text) => text.to_owned(),
             Err(_) => {
-                // A page of UTF-8 with one broken character is still one.
+                // A page in UTF-8 may have a broken character.
                 let wide = bytes.utf8_chunks().any(|chunk| !chunk.valid().is_ascii());
                 let encoding = if wide && claimed.is_none() { UTF_8 } else { WINDOWS_1252 };
                 encoding.decode_without_bom_handling(bytes).0.into_owned()
@@ -30,7 +30,7 @@ pub(crate) fn decode(bytes: &[u8], said_by_server: Option<&str>) -> String {
     }
 }
 
-/// The charset in a `<meta>` tag near the beginning.
+/// Returns the charset of a `<meta>` tag near the beginning.
 fn claim(bytes: &[u8]) -> Option<&str> {
     let head = &bytes[..bytes.len().min(CLAIM_BYTES)];
     let lower = head.to_ascii_lowercase();
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mark_wins_over_the_server_and_the_server_over_the_page() {
+    fn byte_order_mark_wins_over_the_server_and_the_server_over_the_page() {
         assert_eq!(decode(b"\xef\xbb\xbf\xc3\xbc", Some("koi8-r")), "ü");
         assert_eq!(decode(b"\xff\xfea\0", None), "a");
         let page = b"<meta charset=\"koi8-r\">\xc1";
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_word_it_is_utf_8_or_western() {
+    fn page_without_a_charset_is_utf_8_or_western() {
         assert_eq!(decode("grün".as_bytes(), None), "grün");
         assert_eq!(decode(b"gr\xfcn \x80", None), "grün €");
         assert_eq!(decode(b"\xc3\xbc\xff", None), "ü\u{fffd}");
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_words_do_not_break_a_page() {
+    fn wrong_charsets_do_not_break_a_page() {
         assert_eq!(decode("grün".as_bytes(), Some("iso-8859-1")), "grün");
         assert_eq!(decode(b"gr\xfcn", Some("utf-8")), "gr\u{fffd}n");
         assert_eq!(decode("grün".as_bytes(), Some("no-such-charset")), "grün");

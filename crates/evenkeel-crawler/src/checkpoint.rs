@@ -1,7 +1,7 @@
-//! What a later crawl can go on from.
+//! The format of checkpoints.
 //!
-//! A magic word with the version, then one deflated piece: a head in JSON, the queue as lines of
-//! text, and the hashes of seen URLs, contents and pointers as plain numbers.
+//! A magic number with the version, then deflated data: a header in JSON, the queue as lines of
+//! text, and the hashes of seen URLs, contents and pointers as binary numbers.
 
 use std::io::{Read, Write};
 
@@ -15,41 +15,40 @@ use serde::{Deserialize, Serialize};
 
 use uuid::Uuid;
 
-use crate::contents::{Contents, Holder};
+use crate::contents::{Contents, Representative};
+use crate::counts::CrawlCounts;
 use crate::entry::Entry;
 use crate::normal_url::key_of;
-use crate::tally::Tally;
 
 /// Changes with the format.
 const MAGIC: &[u8; 8] = b"ekcrawl2";
-/// A checkpoint unpacks to no more than this.
+/// Limit for the decompressed data.
 const UNPACKED_BYTES_MAX: u64 = 128 * 1024 * 1024;
 
-/// A crawl at one moment.
+/// The state of a crawl at one moment.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Checkpoint {
     pub(crate) head: Head,
     pub(crate) queue: Vec<Entry>,
     pub(crate) seen: Vec<u64>,
     pub(crate) contents: Contents,
-    /// Pages that named another one as the original.
+    /// Pages that named another page as their original.
     pub(crate) pointers: Vec<u64>,
 }
 
-/// The small things.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Head {
-    /// Of the configuration.
+    /// The hash of the configuration.
     pub(crate) fingerprint: u64,
-    pub(crate) tally: Tally,
+    pub(crate) counts: CrawlCounts,
     pub(crate) sitemaps_read: bool,
-    /// Why the first start was lost.
+    /// Why the first start URL was lost.
     pub(crate) first_loss: Option<String>,
     /// Queued entries that did not fit.
     pub(crate) cut: u64,
 }
 
-/// A checkpoint that can't be used.
+/// Why a checkpoint cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unusable {
     #[error("it is of another version")]
@@ -61,9 +60,9 @@ pub(crate) enum Unusable {
 }
 
 impl Checkpoint {
-    /// The bytes of it, at most so many. If need be it loses what does the least harm: first what
-    /// tells copies (one may be kept until the next crawl), then the far end of the queue, and last
-    /// which pages were seen (some are read again).
+    /// Encodes the checkpoint in at most `bytes_max`. Drops what matters least if needed: first
+    /// what recognises copies (a copy may stay until the next crawl), then the end of the queue,
+    /// and last the seen URLs (some pages are read again).
     pub(crate) fn encode(mut self, bytes_max: usize) -> Vec<u8> {
         loop {
             let data = self.pack();
@@ -82,15 +81,16 @@ impl Checkpoint {
         }
     }
 
-    /// These numbers can't be packed: it is known how many have to go.
+    /// Drops contents. Hashes do not compress, so the number to drop is known.
     fn cut_contents(&mut self, excess: usize) {
         self.pointers.clear();
         let contents = &mut self.contents.0;
-        let kept = contents.len().saturating_sub(excess / (HOLDER_BYTES - 4) + 100);
+        let kept = contents.len().saturating_sub(excess / (REPRESENTATIVE_BYTES - 4) + 100);
         *contents = contents.drain().take(kept).collect();
     }
 
-    /// What is cut off is no longer seen, and the sitemaps are to be read again: they may name it.
+    /// Drops the second half of the queue. The dropped URLs no longer count as seen, and the
+    /// sitemaps, which may name them, are read again.
     fn cut_queue(&mut self) {
         let cut = self.queue.split_off(self.queue.len() / 2);
         self.head.cut += cut.len() as u64;
@@ -113,21 +113,21 @@ impl Checkpoint {
         piece(&mut plain, &seen);
         let pointers: Vec<u8> = self.pointers.iter().flat_map(|key| key.to_le_bytes()).collect();
         piece(&mut plain, &pointers);
-        let mut contents = Vec::with_capacity(self.contents.0.len() * HOLDER_BYTES);
-        for (hash, holder) in &self.contents.0 {
+        let mut contents = Vec::with_capacity(self.contents.0.len() * REPRESENTATIVE_BYTES);
+        for (hash, representative) in &self.contents.0 {
             contents.extend(hash.to_le_bytes());
-            contents.extend(holder.url_len.to_le_bytes());
-            contents.extend(holder.page.0.as_bytes());
-            contents.push(holder.indexed.into());
+            contents.extend(representative.url_len.to_le_bytes());
+            contents.extend(representative.page.0.as_bytes());
+            contents.push(representative.indexed.into());
         }
         piece(&mut plain, &contents);
         let mut packer = DeflateEncoder::new(MAGIC.to_vec(), Compression::fast());
-        // Writing into memory does not fail.
+        // Writing to memory cannot fail.
         let packed = packer.write_all(&plain).and_then(|()| packer.finish());
         packed.unwrap_or_default()
     }
 
-    /// Reads one that was made with the same configuration.
+    /// Decodes a checkpoint that was made with the same configuration.
     pub(crate) fn decode(data: &[u8], fingerprint: u64) -> Result<Self, Unusable> {
         let broken = |what: &str| Unusable::Broken(what.into());
         let packed = data.strip_prefix(MAGIC).ok_or(Unusable::Version)?;
@@ -145,13 +145,14 @@ impl Checkpoint {
         let queue: Option<Vec<Entry>> = lines.lines().map(read_entry).collect();
         let seen = next()?.chunks_exact(8).filter_map(read_u64).collect();
         let pointers = next()?.chunks_exact(8).filter_map(read_u64).collect();
-        let contents = next()?.chunks_exact(HOLDER_BYTES).filter_map(read_holder).collect();
+        let contents =
+            next()?.chunks_exact(REPRESENTATIVE_BYTES).filter_map(read_representative).collect();
         let queue = queue.ok_or_else(|| broken("its queue makes no sense"))?;
         Ok(Self { head, queue, seen, contents: Contents(contents), pointers })
     }
 }
 
-const HOLDER_BYTES: usize = 8 + 2 + 16 + 1;
+const REPRESENTATIVE_BYTES: usize = 8 + 2 + 16 + 1;
 
 fn piece(plain: &mut Vec<u8>, bytes: &[u8]) {
     plain.extend((bytes.len() as u64).to_le_bytes());
@@ -169,17 +170,17 @@ fn read_u64(bytes: &[u8]) -> Option<u64> {
     bytes.try_into().ok().map(u64::from_le_bytes)
 }
 
-fn read_holder(bytes: &[u8]) -> Option<(u64, Holder)> {
+fn read_representative(bytes: &[u8]) -> Option<(u64, Representative)> {
     let (hash, rest) = bytes.split_at_checked(8)?;
     let (url_len, rest) = rest.split_at_checked(2)?;
     let (page, indexed) = rest.split_at_checked(16)?;
     let page: [u8; 16] = page.try_into().ok()?;
-    let holder = Holder {
+    let representative = Representative {
         url_len: u16::from_le_bytes(url_len.try_into().ok()?),
         page: PageId(Uuid::from_bytes(page)),
         indexed: indexed == [1],
     };
-    Some((read_u64(hash)?, holder))
+    Some((read_u64(hash)?, representative))
 }
 
 fn read_entry(line: &str) -> Option<Entry> {
@@ -204,7 +205,7 @@ mod tests {
     fn checkpoint(entries: usize) -> Checkpoint {
         let mut checkpoint = Checkpoint::default();
         checkpoint.head.fingerprint = 7;
-        checkpoint.head.tally.visited = 3;
+        checkpoint.head.counts.visited = 3;
         for number in 0..entries {
             let url = Url::parse(&format!("http://a/{number}?x={}", number * number)).unwrap();
             let mut entry = Entry::new(url, 2);
@@ -220,14 +221,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_saved_is_read_again() {
+    fn checkpoint_is_decoded_unchanged() {
         let saved = checkpoint(50);
         let data = saved.clone().encode(1 << 20);
         assert_eq!(Checkpoint::decode(&data, 7).unwrap(), saved);
     }
 
     #[test]
-    fn a_large_one_loses_the_far_end_of_its_queue() {
+    fn large_checkpoint_drops_the_end_of_its_queue() {
         let mut saved = checkpoint(10_000);
         let visited = saved.seen.len();
         saved.seen.extend(saved.queue.iter().map(|entry| key_of(entry.url.as_str())));
@@ -237,15 +238,15 @@ mod tests {
         let read = Checkpoint::decode(&data, 7).unwrap();
         assert!(!read.queue.is_empty() && saved.queue.starts_with(&read.queue));
         assert_eq!(read.head.cut as usize + read.queue.len(), 10_000);
-        // What was cut off may come again; what is queued or was visited may not.
+        // Dropped URLs may be queued again; queued and visited URLs may not.
         assert_eq!(read.seen, saved.seen[..visited + read.queue.len()]);
         assert!(!read.head.sitemaps_read);
     }
 
     #[test]
-    fn a_huge_crawl_fits_into_half_a_mebibyte() {
+    fn huge_crawl_fits_into_half_a_mebibyte() {
         let mut saved = checkpoint(20_000);
-        saved.head.tally.visited = 40_000;
+        saved.head.counts.visited = 40_000;
         saved.seen.extend(saved.queue.iter().map(|entry| key_of(entry.url.as_str())));
         for number in 0..40_000_u32 {
             let url = format!("http://a/visited/{number}");
@@ -261,12 +262,12 @@ mod tests {
         for number in 0..40_000_u32 {
             assert!(seen.contains(&key_of(&format!("http://a/visited/{number}"))), "{number}");
         }
-        // Even where nothing fits, there is an end.
+        // The encoding ends even if nothing fits.
         assert!(saved.encode(1000).len() <= 1000);
     }
 
     #[test]
-    fn what_can_not_be_used_is_told() {
+    fn unusable_checkpoints_are_refused_with_the_reason() {
         let data = checkpoint(5).encode(1 << 20);
         assert!(matches!(Checkpoint::decode(&data, 8), Err(Unusable::OtherConfig)));
         assert!(matches!(Checkpoint::decode(b"something", 7), Err(Unusable::Version)));

@@ -1,4 +1,4 @@
-//! The monotonic clock that waits are measured by.
+//! The monotonic clock.
 
 use tokio::time::Instant;
 

@@ -1,62 +1,68 @@
-//! Telling copies of a page.
+//! Recognises pages with the same content.
 
 use evenkeel_core::PageId;
 use rustc_hash::FxHashMap;
 
 use crate::normal_url::first_eight;
 
-/// The contents that a crawl has found, each with the page that stands for it.
+/// The contents that a crawl has found, each with the page that represents it.
 ///
-/// Of several pages with one content the one with the shortest URL is kept, and of those the one
-/// with the smallest id. That does not depend on the order in which they came, so a second crawl
-/// decides the same.
+/// Of several pages with the same content, the crawl keeps the one with the shortest URL, and of
+/// those the one
+/// with the smallest id. The choice does not depend on the order of discovery, so the next crawl
+/// makes the same choice.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub(crate) struct Contents(pub(crate) FxHashMap<u64, Holder>);
+pub(crate) struct Contents(pub(crate) FxHashMap<u64, Representative>);
 
-/// The page that stands for a content.
+/// The page that represents a content.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Holder {
+pub(crate) struct Representative {
     pub(crate) url_len: u16,
     pub(crate) page: PageId,
-    /// Did it count as indexed?
+    /// True if the page was counted as indexed.
     pub(crate) indexed: bool,
 }
 
-/// What a page with some content is.
+/// The result of [`Contents::note`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Standing {
-    /// The only one so far.
-    Only,
-    /// A copy of one that is better placed.
+pub(crate) enum CopyCheck {
+    /// No other page has the content so far.
+    Unique,
+    /// Another page represents the content.
     Copy,
-    /// Better placed than this one, which is to be forgotten.
-    Better(Holder),
+    /// The page represents the content from now on, instead of this one.
+    Replaces(Representative),
 }
 
 impl Contents {
-    /// Notes that a page has this content.
-    pub(crate) fn note(&mut self, hash: &[u8; 32], page: PageId, url: &str) -> Standing {
+    /// Records that a page has this content.
+    pub(crate) fn note(&mut self, hash: &[u8; 32], page: PageId, url: &str) -> CopyCheck {
         let url_len = u16::try_from(url.len()).unwrap_or(u16::MAX);
-        let newcomer = Holder { url_len, page, indexed: false };
+        let newcomer = Representative { url_len, page, indexed: false };
         let key = first_eight(hash);
         match self.0.get(&key).copied() {
-            Some(holder) if holder.page == page => Standing::Only,
-            Some(holder) if (holder.url_len, holder.page) < (url_len, page) => Standing::Copy,
-            Some(holder) => {
+            Some(representative) if representative.page == page => CopyCheck::Unique,
+            Some(representative)
+                if (representative.url_len, representative.page) < (url_len, page) =>
+            {
+                CopyCheck::Copy
+            }
+            Some(representative) => {
                 self.0.insert(key, newcomer);
-                Standing::Better(holder)
+                CopyCheck::Replaces(representative)
             }
             None => {
                 self.0.insert(key, newcomer);
-                Standing::Only
+                CopyCheck::Unique
             }
         }
     }
 
-    /// Notes that the page which stands for this content counted as indexed.
+    /// Records that the page that represents this content was counted as indexed.
     pub(crate) fn mark_indexed(&mut self, hash: &[u8; 32], page: PageId) {
-        if let Some(holder) = self.0.get_mut(&first_eight(hash)).filter(|h| h.page == page) {
-            holder.indexed = true;
+        if let Some(representative) = self.0.get_mut(&first_eight(hash)).filter(|h| h.page == page)
+        {
+            representative.indexed = true;
         }
     }
 }
@@ -68,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_page_wins_in_every_order() {
+    fn same_page_represents_a_content_in_every_order() {
         let urls = ["http://a/long", "http://a/b", "http://a/c"];
         let id = |url| PageId::of(JobNo(1), url);
         let winner = id(urls[1]).min(id(urls[2]));
@@ -82,15 +88,18 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_no_copy_of_itself() {
+    fn page_is_not_a_copy_of_itself() {
         let mut contents = Contents::default();
         let page = PageId::of(JobNo(1), "http://a/");
-        assert_eq!(contents.note(&[7; 32], page, "http://a/"), Standing::Only);
-        assert_eq!(contents.note(&[7; 32], page, "http://a/"), Standing::Only);
+        assert_eq!(contents.note(&[7; 32], page, "http://a/"), CopyCheck::Unique);
+        assert_eq!(contents.note(&[7; 32], page, "http://a/"), CopyCheck::Unique);
         contents.mark_indexed(&[7; 32], page);
         let shorter = PageId::of(JobNo(1), "http://b");
-        let holder = Holder { url_len: 9, page, indexed: true };
-        assert_eq!(contents.note(&[7; 32], shorter, "http://b"), Standing::Better(holder));
-        assert_eq!(contents.note(&[7; 32], page, "http://a/"), Standing::Copy);
+        let representative = Representative { url_len: 9, page, indexed: true };
+        assert_eq!(
+            contents.note(&[7; 32], shorter, "http://b"),
+            CopyCheck::Replaces(representative)
+        );
+        assert_eq!(contents.note(&[7; 32], page, "http://a/"), CopyCheck::Copy);
     }
 }

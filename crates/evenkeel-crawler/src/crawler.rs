@@ -6,14 +6,15 @@ use evenkeel_core::JobNo;
 use evenkeel_outbound::Outbound;
 use serde_json::Value;
 
+use crate::archive::{Listener, PageArchive};
 use crate::config::{CrawlConfig, Fault};
 use crate::crawl::Crawl;
 use crate::hosts::Hosts;
-use crate::archive::{Listener, PageArchive};
 use crate::settings::CrawlerSettings;
 use crate::silence::Silence;
 
-/// What all crawls of a node share. Make one of it, and keep it.
+/// Shared by all crawls of a node, because limits per host apply to all of them together. A node
+/// makes one.
 #[derive(Debug)]
 pub struct Crawler {
     outbound: Outbound,
@@ -21,23 +22,20 @@ pub struct Crawler {
     hosts: Arc<Hosts>,
 }
 
-/// What one crawl is given.
-pub struct Order {
-    /// What to crawl.
+/// The input of one crawl.
+pub struct CrawlRequest {
     pub config: CrawlConfig,
-    /// For which job; pages are named by it.
+    /// The ids of pages contain it.
     pub job: JobNo,
-    /// What its file is called, if it writes one: letters, digits and dashes.
+    /// The name of the export file: letters, digits and dashes.
     pub export_name: String,
-    /// Where pages go.
     pub archive: Arc<dyn PageArchive>,
-    /// Who hears of it.
     pub listener: Arc<dyn Listener>,
-    /// What an earlier crawl left behind.
+    /// The checkpoint of an earlier crawl of the run.
     pub checkpoint: Option<Vec<u8>>,
 }
 
-/// What the parts of a crawl share.
+/// What the parts of one crawl share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) outbound: Outbound,
@@ -48,26 +46,25 @@ pub(crate) struct Shared {
 }
 
 impl Crawler {
-    /// Makes one. The client should unpack answers.
+    /// `outbound` should decompress responses.
     pub fn new(outbound: Outbound, settings: CrawlerSettings) -> Self {
         let hosts = Arc::new(Hosts::new(&settings));
         Self { outbound, settings: Arc::new(settings), hosts }
     }
 
-    /// Reads a job's configuration.
     pub fn read_config(&self, config: &Value) -> Result<CrawlConfig, Fault> {
         CrawlConfig::read(config, &self.settings)
     }
 
     /// Prepares a crawl, from the beginning or from its checkpoint.
-    pub fn begin(&self, order: Order) -> Crawl {
+    pub fn begin(&self, request: CrawlRequest) -> Crawl {
         let shared = Shared {
             outbound: self.outbound.clone(),
             settings: Arc::clone(&self.settings),
             hosts: Arc::clone(&self.hosts),
-            config: order.config.clone(),
+            config: request.config.clone(),
             silence: Silence::default(),
         };
-        Crawl::new(Arc::new(shared), order)
+        Crawl::new(Arc::new(shared), request)
     }
 }

@@ -1,43 +1,37 @@
-//! How a crawl ended.
+//! The result of a crawl.
 
-use crate::tally::Tally;
+use crate::counts::CrawlCounts;
 
-/// A crawl in which more than this part of the pages failed has partly failed.
+/// A crawl with a larger share of failed pages has partly failed.
 const FAILED_PERCENT_MAX: u64 = 10;
 
-/// How a crawl ended, and what it did.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ended {
-    /// How.
     pub ending: Ending,
-    /// What it did.
-    pub tally: Tally,
+    pub counts: CrawlCounts,
 }
 
-/// How a crawl ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ending {
-    /// Well: at least one start was read, at most one page in ten could not be got, and all that
-    /// was read found room.
+    /// At least one start was read, at most one page in ten failed, and all pages were saved.
     Completed,
-    /// A start was read, but more than one page in ten could not be got, or some could not be kept
-    /// because the job's room is full. Says which.
+    /// A start was read, but more than one page in ten failed, or pages did not fit into
+    /// `max_store_mb`.
     PartlyFailed(String),
-    /// No start could be read, or pages could not be kept.
+    /// No start could be read, or pages could not be saved.
     Failed {
-        /// Why.
         error: String,
-        /// Would another try fare no better? So if robots.txt forbids it, if an address may not be
-        /// called, if a start leads out of scope.
+        /// True if a retry would fail, too: robots.txt forbids the start, its address may not be
+        /// called, or it redirects out of scope.
         hopeless: bool,
     },
 }
 
-/// Why starts could not be read.
+/// Why start URLs could not be read.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Losses {
     pub(crate) first: Option<String>,
-    /// Could one of them go better another time?
+    /// True if a retry may succeed for one of them.
     pub(crate) hopeful: bool,
 }
 
@@ -48,21 +42,21 @@ impl Losses {
     }
 }
 
-pub(crate) fn judge(tally: &Tally, losses: &Losses, first_failure: Option<&str>) -> Ending {
-    if tally.starts_read == 0 {
-        let error = losses.first.clone().unwrap_or_else(|| "no start was reached".into());
+pub(crate) fn judge(counts: &CrawlCounts, losses: &Losses, first_failure: Option<&str>) -> Ending {
+    if counts.starts_read == 0 {
+        let error = losses.first.clone().unwrap_or_else(|| "no start URL was reached".into());
         return Ending::Failed { error, hopeless: losses.first.is_some() && !losses.hopeful };
     }
-    if tally.failed * 100 > tally.visited * FAILED_PERCENT_MAX {
+    if counts.failed * 100 > counts.visited * FAILED_PERCENT_MAX {
         let first = first_failure.unwrap_or("see the log");
-        let Tally { failed, visited, .. } = tally;
-        let text = format!("{failed} of {visited} pages could not be got; the first: {first}");
+        let CrawlCounts { failed, visited, .. } = counts;
+        let text = format!("{failed} of {visited} pages could not be fetched; the first: {first}");
         return Ending::PartlyFailed(text);
     }
-    if tally.no_room > 0 {
-        let count = tally.no_room;
+    if counts.no_room > 0 {
+        let count = counts.no_room;
         let text = format!(
-            "{count} pages were read but not kept: the job's room is full; raise max_store_mb"
+            "{count} pages were read but not saved, because the job's limit is reached; raise max_store_mb"
         );
         return Ending::PartlyFailed(text);
     }
@@ -74,22 +68,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_failure_in_ten_is_forgiven() {
+    fn one_failed_page_in_ten_is_tolerated() {
         let judged = |failed| {
-            let tally = Tally { visited: 100, starts_read: 1, failed, ..Tally::default() };
-            judge(&tally, &Losses::default(), Some("x"))
+            let counts =
+                CrawlCounts { visited: 100, starts_read: 1, failed, ..CrawlCounts::default() };
+            judge(&counts, &Losses::default(), Some("x"))
         };
         assert_eq!(judged(10), Ending::Completed);
         assert!(matches!(judged(11), Ending::PartlyFailed(text) if text.contains("11 of 100")));
     }
 
     #[test]
-    fn without_a_start_it_failed_and_only_hopeless_losses_make_it_hopeless() {
+    fn crawl_without_a_start_fails_for_good_only_if_all_losses_are_final() {
         let mut losses = Losses::default();
         losses.add("forbidden".into(), true);
         let failed = |hopeless| Ending::Failed { error: "forbidden".into(), hopeless };
-        assert_eq!(judge(&Tally::default(), &losses, None), failed(true));
+        assert_eq!(judge(&CrawlCounts::default(), &losses, None), failed(true));
         losses.add("timed out".into(), false);
-        assert_eq!(judge(&Tally::default(), &losses, None), failed(false));
+        assert_eq!(judge(&CrawlCounts::default(), &losses, None), failed(false));
     }
 }

@@ -1,26 +1,25 @@
-//! A page to be crawled.
+//! A page in the queue of a crawl.
 
 use std::sync::Arc;
 
 use evenkeel_core::page::KnownPage;
 use evenkeel_outbound::reqwest::Url;
 
-/// A page to be crawled.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Entry {
     pub(crate) url: Url,
-    /// Links from the start.
+    /// The number of links from the start.
     pub(crate) depth: u16,
-    /// Tries so far.
+    /// Failed attempts so far.
     pub(crate) tries: u8,
     /// Redirects so far.
     pub(crate) hops: u8,
-    /// Does the crawl start here, or where a start redirects to?
+    /// True for a start URL, and for the target of its redirect.
     pub(crate) is_start: bool,
     pub(crate) known: Lookup,
 }
 
-/// What earlier crawls know of a page, once that was asked.
+/// What earlier crawls have saved of a page.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) enum Lookup {
     #[default]

@@ -1,4 +1,4 @@
-//! A file with the pages of a crawl, one JSON object a line.
+//! The export file of a crawl: one JSON object per page and line.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,19 +8,18 @@ use serde_json::json;
 use tokio::fs::{File, OpenOptions};
 use tokio::io::AsyncWriteExt;
 
-/// Takes new and changed pages while the crawl goes on. It is called `NAME.ndjson.part` until the
-/// crawl is done, and `NAME.ndjson` then. A crawl that goes on after a crash adds to what is there,
-/// so a page may be in it twice; the later line counts.
+/// Writes new and changed pages. The file is called `NAME.ndjson.part` until the crawl has ended,
+/// and `NAME.ndjson` afterwards. A crawl that resumes after a crash appends, so a page may be in
+/// the file twice; the later line counts.
 #[derive(Debug)]
 pub(crate) struct Export {
     file: File,
     part: PathBuf,
     whole: PathBuf,
-    room: u64,
+    bytes_left: u64,
 }
 
 impl Export {
-    /// Opens the file of the crawl called `name`.
     pub(crate) async fn open(dir: &Path, name: &str, bytes_max: u64) -> io::Result<Self> {
         let legal = |c: char| c.is_ascii_alphanumeric() || c == '-';
         if name.is_empty() || !name.chars().all(legal) {
@@ -28,7 +27,7 @@ impl Export {
         }
         let part = dir.join(format!("{name}.ndjson.part"));
         let whole = dir.join(format!("{name}.ndjson"));
-        // A run whose end was not heard goes on with the file that it had already finished.
+        // A run that is repeated because its end was not recorded continues the finished file.
         if !tokio::fs::try_exists(&part).await? {
             match tokio::fs::rename(&whole, &part).await {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -36,11 +35,11 @@ impl Export {
             }
         }
         let file = OpenOptions::new().create(true).append(true).open(&part).await?;
-        let room = bytes_max.saturating_sub(file.metadata().await?.len());
-        Ok(Self { file, part, whole, room })
+        let bytes_left = bytes_max.saturating_sub(file.metadata().await?.len());
+        Ok(Self { file, part, whole, bytes_left })
     }
 
-    /// Adds pages. `false` if there is no room for all of them.
+    /// Appends pages. Returns false if not all of them fit.
     pub(crate) async fn write(&mut self, pages: &[&PageContent]) -> io::Result<bool> {
         let mut lines = Vec::new();
         let mut all = true;
@@ -52,7 +51,7 @@ impl Export {
                 "fields": page.fields,
             });
             let line = line.to_string();
-            if (lines.len() + line.len() + 1) as u64 > self.room {
+            if (lines.len() + line.len() + 1) as u64 > self.bytes_left {
                 all = false;
                 break;
             }
@@ -61,11 +60,11 @@ impl Export {
         }
         self.file.write_all(&lines).await?;
         self.file.flush().await?;
-        self.room -= lines.len() as u64;
+        self.bytes_left -= lines.len() as u64;
         Ok(all)
     }
 
-    /// All pages are in.
+    /// Gives the file its final name.
     pub(crate) async fn complete(self) -> io::Result<()> {
         self.file.sync_all().await?;
         tokio::fs::rename(&self.part, &self.whole).await
@@ -98,7 +97,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn pages_are_lines_and_the_name_comes_last() {
+    async fn export_gets_its_final_name_when_it_is_complete() {
         let dir = tempfile::tempdir().unwrap();
         for url in ["http://a/1", "http://a/2"] {
             let mut export = Export::open(dir.path(), "run-7", 10_000).await.unwrap();
@@ -111,14 +110,14 @@ mod tests {
         let read = |line| serde_json::from_str::<Value>(line).unwrap()["url"].clone();
         assert_eq!(text.lines().map(read).collect::<Vec<_>>(), ["http://a/1", "http://a/2"]);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
-        // The same run once more, with nothing new: what it had is still there.
+        // The same run again, without new pages, keeps what the file had.
         let export = Export::open(dir.path(), "run-7", 10_000).await.unwrap();
         export.complete().await.unwrap();
         assert_eq!(std::fs::read_to_string(dir.path().join("run-7.ndjson")).unwrap(), text);
     }
 
     #[tokio::test]
-    async fn a_full_file_takes_no_more() {
+    async fn full_export_takes_no_more_pages() {
         let dir = tempfile::tempdir().unwrap();
         let mut export = Export::open(dir.path(), "x", 300).await.unwrap();
         assert!(!export.write(&[&page("http://a/1"), &page("http://a/2")]).await.unwrap());

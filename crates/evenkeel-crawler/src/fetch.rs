@@ -1,4 +1,4 @@
-//! One request and what came back.
+//! One HTTP request of the crawler.
 
 use std::time::Duration;
 
@@ -7,25 +7,24 @@ use evenkeel_outbound::reqwest::header::{self, HeaderMap, HeaderName, HeaderValu
 use evenkeel_outbound::reqwest::{Method, Request, Response, Url};
 use evenkeel_outbound::{CallError, Outbound};
 
-use crate::extract::{Orders, one_line};
-use crate::silence::{Asking, Silence};
+use crate::extract::{RobotsDirectives, one_line};
+use crate::silence::{OpenRequest, Silence};
 
-/// What to ask for, and how much of it to take.
 #[derive(Clone, Debug)]
-pub(crate) struct Ask<'a> {
+pub(crate) struct FetchRequest<'a> {
     pub(crate) url: Url,
-    /// What is known of it, for asking whether it has changed.
+    /// The stored page, to ask whether it has changed.
     pub(crate) known: Option<&'a KnownPage>,
     pub(crate) user_agent: Option<&'a HeaderValue>,
     pub(crate) bytes_max: usize,
-    /// For all of it, from the first byte sent to the last one read.
+    /// Time limit for the request and the whole response.
     pub(crate) time_max: Duration,
     pub(crate) wanted: Wanted,
-    /// Takes notice of what comes.
+    /// Measures the time without data.
     pub(crate) silence: &'a Silence,
 }
 
-/// What kinds of content are read.
+/// Which content types are read.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Wanted {
     /// HTML and plain text.
@@ -34,34 +33,30 @@ pub(crate) enum Wanted {
     All,
 }
 
-/// What came back.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// The media type, in lower case and without parameters.
+    /// The media type in lower case, without parameters.
     pub(crate) content_type: String,
     pub(crate) charset: Option<String>,
     pub(crate) etag: Option<String>,
     pub(crate) last_modified: Option<String>,
     pub(crate) location: Option<String>,
-    /// How long the server asks to be left alone.
+    /// The pause that the server requests.
     pub(crate) retry_after: Option<Duration>,
-    pub(crate) orders: Orders,
+    pub(crate) directives: RobotsDirectives,
     pub(crate) body: Body,
 }
 
-/// The content of an answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Body {
-    /// All of it.
     Whole(Vec<u8>),
-    /// Its beginning; there was more than may be read.
+    /// The beginning of a body that is longer than allowed.
     Cut(Vec<u8>),
-    /// It was not looked at.
     Unread,
 }
 
-/// A request without an answer.
+/// Why a request got no response.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FetchError {
     #[error("{0}")]
@@ -72,10 +67,10 @@ pub(crate) enum FetchError {
     Failed(String),
 }
 
-/// Asks and takes the answer in. Redirects are answers.
+/// Sends a request and reads the response. Redirects are returned, not followed.
 pub(crate) async fn fetch(
     outbound: &Outbound,
-    ask: &Ask<'_>,
+    ask: &FetchRequest<'_>,
     robots_name: &str,
 ) -> Result<Answer, FetchError> {
     match tokio::time::timeout(ask.time_max, exchange(outbound, ask, robots_name)).await {
@@ -86,30 +81,30 @@ pub(crate) async fn fetch(
 
 async fn exchange(
     outbound: &Outbound,
-    ask: &Ask<'_>,
+    ask: &FetchRequest<'_>,
     robots_name: &str,
 ) -> Result<Answer, FetchError> {
-    let asking = ask.silence.ask();
+    let open_request = ask.silence.begin_request();
     let mut request = Request::new(Method::GET, ask.url.clone());
     fill_headers(request.headers_mut(), ask);
     let mut response = outbound.send(request).await.map_err(|error| match error {
         CallError::Refused(refused) => FetchError::Refused(refused.to_string()),
-        // A name may get another address; one inside is treated like one that does not exist.
+        // The address of a name may change, and a private address is treated like a missing name.
         error => FetchError::Failed(error.to_string()),
     })?;
-    asking.heard();
+    open_request.received();
     let mut answer = read_head(&response, robots_name);
     let is_page = matches!(
         answer.content_type.as_str(),
         "" | "text/html" | "application/xhtml+xml" | "text/plain"
     );
     if response.status().is_success() && (is_page || ask.wanted == Wanted::All) {
-        answer.body = read_body(&mut response, ask, &asking).await?;
+        answer.body = read_body(&mut response, ask, &open_request).await?;
     }
     Ok(answer)
 }
 
-fn fill_headers(headers: &mut HeaderMap, ask: &Ask<'_>) {
+fn fill_headers(headers: &mut HeaderMap, ask: &FetchRequest<'_>) {
     let accept = match ask.wanted {
         Wanted::Pages => "text/html,application/xhtml+xml,text/plain;q=0.8,*/*;q=0.1",
         Wanted::All => "*/*",
@@ -141,9 +136,9 @@ fn read_head(response: &Response, robots_name: &str) -> Answer {
         let (key, value) = part.split_once('=')?;
         key.trim().eq_ignore_ascii_case("charset").then(|| value.trim().to_owned())
     });
-    let mut orders = Orders::default();
+    let mut directives = RobotsDirectives::default();
     for value in headers.get_all("x-robots-tag") {
-        orders.read_header(value.to_str().unwrap_or_default(), robots_name);
+        directives.read_header(value.to_str().unwrap_or_default(), robots_name);
     }
     Answer {
         status: response.status().as_u16(),
@@ -151,18 +146,18 @@ fn read_head(response: &Response, robots_name: &str) -> Answer {
         charset,
         etag: text(header::ETAG, 500),
         last_modified: text(header::LAST_MODIFIED, 100),
-        // A location is often not ASCII, whatever the standard says.
+        // Locations are often not ASCII, although the standard requires it.
         location: headers
             .get(header::LOCATION)
             .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()),
         retry_after: text(header::RETRY_AFTER, 100)
             .and_then(|value| wait(&value, text(header::DATE, 100).as_deref())),
-        orders,
+        directives,
         body: Body::Unread,
     }
 }
 
-/// How long a `Retry-After` means: seconds, or a date as seen from the answer's own date.
+/// Parses `Retry-After`: seconds, or a date relative to the response's own date.
 fn wait(value: &str, date: Option<&str>) -> Option<Duration> {
     if let Ok(secs) = value.parse() {
         return Some(Duration::from_secs(secs));
@@ -172,23 +167,23 @@ fn wait(value: &str, date: Option<&str>) -> Option<Duration> {
     until.duration_since(said_at).ok()
 }
 
-/// Unpacked bytes are what counts, so a bomb ends at the limit.
+/// Reads the body. The limit applies to decompressed bytes, which stops decompression bombs.
 async fn read_body(
     response: &mut Response,
-    ask: &Ask<'_>,
-    asking: &Asking<'_>,
+    ask: &FetchRequest<'_>,
+    open_request: &OpenRequest<'_>,
 ) -> Result<Body, FetchError> {
     let bytes_max = ask.bytes_max;
     let announced = usize::try_from(response.content_length().unwrap_or_default());
     let announced = announced.unwrap_or(usize::MAX);
-    // The beginning of a page is of no use.
+    // The beginning of a page is useless.
     if announced > bytes_max && ask.wanted == Wanted::Pages {
         return Ok(Body::Cut(Vec::new()));
     }
     let mut bytes = Vec::with_capacity(announced.min(bytes_max));
     loop {
         let chunk = response.chunk().await;
-        asking.heard();
+        open_request.received();
         match chunk {
             Ok(Some(chunk)) if bytes.len() + chunk.len() > bytes_max => {
                 bytes.extend_from_slice(&chunk[..bytes_max - bytes.len()]);
@@ -209,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_is_seconds_or_a_date() {
+    fn retry_after_is_seconds_or_a_date() {
         assert_eq!(wait("7", None), Some(Duration::from_secs(7)));
         let (now, then) = ("Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:50:07 GMT");
         assert_eq!(wait(then, Some(now)), Some(Duration::from_secs(30)));

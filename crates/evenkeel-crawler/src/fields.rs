@@ -1,31 +1,30 @@
-//! Named parts of pages that a job asks for.
+//! Values that a job extracts from pages.
 
 use scraper::Selector;
 use scraper::selector::ToCss;
 
-/// Fields of a job at most.
 pub const FIELDS_MAX: usize = 50;
-/// Bytes of a value that are kept.
+/// Longer values are cut.
 pub(crate) const FIELD_BYTES_MAX: usize = 4 * 1024;
-/// Bytes of all fields of a page together; values beyond that are left out.
+/// Limit for all fields of a page; further values are left out.
 pub(crate) const FIELDS_BYTES_MAX: usize = 128 * 1024;
-/// Values of a field with `all` that are kept.
+/// Limit for the values of a field with `all`.
 pub(crate) const FIELD_VALUES_MAX: usize = 100;
-/// Characters in a selector at most.
 pub(crate) const SELECTOR_CHARS_MAX: usize = 500;
 
-/// A named part of a page: the text of what a selector finds, or an attribute of it.
+/// A named value of a page: the text of the elements that a selector matches, or an attribute of
+/// them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Field {
     pub(crate) name: String,
     pub(crate) selector: Selector,
     pub(crate) attribute: Option<String>,
-    /// All that fit, as a list; else the first.
+    /// True for a list of all matches, false for the first match.
     pub(crate) all: bool,
 }
 
 impl Field {
-    /// Makes one. The message says what is wrong with the selector.
+    /// An error says what is wrong with the selector.
     pub(crate) fn new(
         name: &str,
         selector: &str,
@@ -38,7 +37,7 @@ impl Field {
         let selector = Selector::parse(selector).map_err(|_| {
             format!("{selector:?} is not a CSS selector; write it like .price, or a[href]")
         })?;
-        // For each element it looks at all that is below: time in proportion to the page's square.
+        // For each element it searches all descendants, which takes quadratic time.
         if selector.to_css_string().contains(":has(") {
             return Err("must not use :has(): it takes too long on large pages".into());
         }

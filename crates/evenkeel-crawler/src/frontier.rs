@@ -1,4 +1,4 @@
-//! What is still to be crawled.
+//! The queue of a crawl.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,19 +8,19 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::entry::{Entry, Lookup};
 use crate::normal_url::{host_of, key_of};
 
-/// URLs that are told apart; more are left out.
+/// How many URLs a crawl remembers; further ones are left out.
 const SEEN_MAX: usize = 200_000;
-/// Bytes of all queued URLs together.
+/// Limit for the bytes of all queued URLs.
 const QUEUE_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// Hosts of one crawl.
+/// Limit for the hosts of a crawl.
 const LANES_MAX: usize = 1000;
-/// Different queries of one path: beyond that it is an endless calendar or a session's id.
+/// Queries of one path. More are likely an endless calendar or session ids.
 const QUERIES_PER_PATH_MAX: u16 = 200;
-/// A part of a path that is repeated more often comes from a link that goes round in circles.
+/// A path segment that repeats more often comes from a relative link that loops.
 const SAME_SEGMENT_MAX: usize = 3;
 
-/// The queue of a crawl: breadth first, one lane for each host, so that a slow host does not hold
-/// up the others.
+/// The queue of a crawl, breadth first. Each host has its own lane, so that a slow host does not
+/// delay the others.
 #[derive(Debug)]
 pub(crate) struct Frontier {
     lanes: BTreeMap<String, Lane>,
@@ -30,7 +30,7 @@ pub(crate) struct Frontier {
     queued: usize,
     bytes: usize,
     next_no: u64,
-    /// URLs that were left out because something was full.
+    /// URLs that were left out because a limit was reached.
     pub(crate) left_out: u64,
 }
 
@@ -38,20 +38,20 @@ pub(crate) struct Frontier {
 struct Lane {
     queue: VecDeque<(u64, Entry)>,
     in_flight: usize,
-    /// Answers in a row that spoke of trouble.
+    /// Errors of the host in a row.
     troubles: u32,
     is_given_up: bool,
 }
 
-/// What became of a URL that was offered.
+/// The result of [`Frontier::offer`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Offered {
     Queued,
     Seen,
-    /// It looks like one of endlessly many.
+    /// The URL looks like one of endlessly many.
     Trap,
     Full,
-    /// Its host does not answer.
+    /// The crawl has given up the host.
     GivenUp,
 }
 
@@ -69,12 +69,12 @@ impl Frontier {
         }
     }
 
-    /// One that has seen these already.
+    /// Makes a queue that has seen these URLs already.
     pub(crate) fn with_seen(queue_max: usize, seen: impl IntoIterator<Item = u64>) -> Self {
         Self { seen: seen.into_iter().take(SEEN_MAX).collect(), ..Self::new(queue_max) }
     }
 
-    /// Queues a URL unless it was seen, or is a trap.
+    /// Queues a URL, unless it was seen before or looks like a trap.
     pub(crate) fn offer(&mut self, entry: Entry) -> Offered {
         let is_full = self.queued >= self.queue_max || self.bytes >= QUEUE_BYTES_MAX;
         let offered = self.admit(&entry.url, is_full);
@@ -84,7 +84,7 @@ impl Frontier {
         offered
     }
 
-    /// Judges a URL. One that is to be queued counts as seen from now on.
+    /// Decides whether to queue a URL. A URL that is to be queued counts as seen from now on.
     fn admit(&mut self, url: &Url, is_full: bool) -> Offered {
         let key = key_of(url.as_str());
         if self.seen.contains(&key) {
@@ -108,7 +108,7 @@ impl Frontier {
         Offered::Queued
     }
 
-    /// Queues an entry that was in the queue before.
+    /// Queues an entry again.
     pub(crate) fn put_last(&mut self, entry: Entry) {
         let no = self.next_no;
         self.next_no += 1;
@@ -116,8 +116,8 @@ impl Frontier {
         self.lane(&entry).queue.push_back((no, entry));
     }
 
-    /// Puts what a redirect leads to in the place of what redirected, so there is room for it in
-    /// the queue.
+    /// Queues the target of a redirect in the place of the page that redirected, even if the queue
+    /// is full.
     pub(crate) fn replace(&mut self, no: u64, entry: Entry) -> Offered {
         let offered = self.admit(&entry.url, false);
         if offered == Offered::Queued {
@@ -127,7 +127,7 @@ impl Frontier {
         offered
     }
 
-    /// The next page: the first in the queue of all hosts that are not busy.
+    /// Takes the next page: the first one in the queue whose host has a free connection.
     pub(crate) fn pick(&mut self, connections: usize) -> Option<(u64, Entry)> {
         let free = self.lanes.values_mut().filter(|lane| lane.in_flight < connections);
         let first = free.filter(|lane| !lane.queue.is_empty());
@@ -139,26 +139,25 @@ impl Frontier {
         Some((no, entry))
     }
 
-    /// A request to this URL's host is over.
+    /// Frees the connection of this URL's host.
     pub(crate) fn release(&mut self, url: &Url) {
         if let Some(lane) = self.lanes.get_mut(&host_of(url)) {
             lane.in_flight = lane.in_flight.saturating_sub(1);
         }
     }
 
-    /// Notes whether an answer of this host spoke of trouble. Says how many did in a row.
+    /// Records whether the host had an error. Returns the number of errors in a row.
     pub(crate) fn note(&mut self, url: &Url, is_trouble: bool) -> u32 {
         let Some(lane) = self.lanes.get_mut(&host_of(url)) else { return 0 };
         lane.troubles = if is_trouble { lane.troubles + 1 } else { 0 };
         lane.troubles
     }
 
-    /// Was the host of this URL given up?
     pub(crate) fn is_given_up(&self, url: &Url) -> bool {
         self.lanes.get(&host_of(url)).is_some_and(|lane| lane.is_given_up)
     }
 
-    /// Gives the host of this URL up, and takes all that is queued of it.
+    /// Gives up the host of this URL, and returns its queued entries.
     pub(crate) fn give_up(&mut self, url: &Url) -> Vec<Entry> {
         let Some(lane) = self.lanes.get_mut(&host_of(url)) else { return Vec::new() };
         lane.is_given_up = true;
@@ -168,14 +167,14 @@ impl Frontier {
         entries
     }
 
-    /// The next entries that nobody has looked up yet, in no particular order.
+    /// Returns the next entries that were not looked up yet, in no particular order.
     pub(crate) fn not_looked_up(&mut self, count_max: usize) -> Vec<&mut Entry> {
         let mut upcoming: Vec<&mut Entry> = Vec::with_capacity(count_max);
         for lane in self.lanes.values_mut() {
-            // Only the beginnings: what comes later is looked up later.
+            // Only the first entries of each lane: later ones are looked up later.
             let next = lane.queue.iter_mut().take(2 * count_max).map(|(_, entry)| entry);
-            let room = count_max - upcoming.len();
-            upcoming.extend(next.filter(|entry| entry.known == Lookup::NotYet).take(room));
+            let missing = count_max - upcoming.len();
+            upcoming.extend(next.filter(|entry| entry.known == Lookup::NotYet).take(missing));
             if upcoming.len() >= count_max {
                 break;
             }
@@ -183,7 +182,7 @@ impl Frontier {
         upcoming
     }
 
-    /// Every queued entry, lane by lane.
+    /// Returns all queued entries in order.
     pub(crate) fn entries(&self) -> Vec<(u64, &Entry)> {
         let all = self.lanes.values().flat_map(|lane| &lane.queue);
         let mut entries: Vec<_> = all.map(|(no, entry)| (*no, entry)).collect();
@@ -234,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_first_is_crawled_first_and_once() {
+    fn pages_are_crawled_once_in_the_order_of_discovery() {
         let mut frontier = Frontier::new(10);
         for url in ["http://a/1", "http://b/1", "http://a/2", "http://a/3"] {
             assert_eq!(frontier.offer(entry(url)), Offered::Queued);
@@ -250,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_redirect_takes_the_place_of_its_page() {
+    fn redirect_takes_the_place_of_its_page() {
         let mut frontier = Frontier::new(10);
         frontier.offer(entry("http://a/1"));
         frontier.offer(entry("http://a/2"));
@@ -261,19 +260,19 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_counts_what_it_leaves_out() {
+    fn full_queue_counts_what_it_leaves_out() {
         let mut frontier = Frontier::new(2);
         for number in 0..5 {
             frontier.offer(entry(&format!("http://a/{number}")));
         }
         assert_eq!((frontier.queued(), frontier.left_out), (2, 3));
         frontier.pick(1);
-        // It was not seen, so it may come again.
+        // The URL was not marked as seen, so it can be offered again.
         assert_eq!(frontier.offer(entry("http://a/4")), Offered::Queued);
     }
 
     #[test]
-    fn endless_queries_and_circles_are_traps() {
+    fn endless_queries_and_looping_paths_are_traps() {
         let mut frontier = Frontier::new(1000);
         let queued = (0..1000)
             .filter(|n| frontier.offer(entry(&format!("http://a/c?d={n}"))) == Offered::Queued);
@@ -284,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_is_given_up_leaves_the_others() {
+    fn giving_up_a_host_keeps_the_others() {
         let mut frontier = Frontier::new(10);
         for url in ["http://a/1", "http://b/1", "http://a/2"] {
             frontier.offer(entry(url));
@@ -296,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_redirect_is_judged_like_a_link() {
+    fn redirect_is_checked_like_a_link() {
         let mut frontier = Frontier::new(1);
         frontier.offer(entry("http://a/1"));
         let (no, _) = frontier.pick(1).unwrap();

@@ -1,17 +1,16 @@
 //! Patterns with `*`.
 
-/// A pattern in which `*` stands for any characters, also none and also `/`. Everything else stands
-/// for itself: `?` is common in URLs. Matching takes time in proportion to the text.
+/// A pattern in which `*` matches any characters, including none and `/`. Other characters match
+/// themselves; `?` is common in URLs. Matching takes linear time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Glob {
-    /// In one piece and without two stars in a row: hosts send us thousands of patterns.
+    /// One string without repeated stars, because hosts may send thousands of patterns.
     pattern: Box<str>,
-    /// Must the text end where the pattern ends?
+    /// True if the pattern must match to the end of the text.
     to_the_end: bool,
 }
 
 impl Glob {
-    /// A pattern for whole texts.
     pub(crate) fn whole(pattern: &str) -> Self {
         let mut tidy = String::with_capacity(pattern.len());
         for c in pattern.chars() {
@@ -22,17 +21,16 @@ impl Glob {
         Self { pattern: tidy.into(), to_the_end: true }
     }
 
-    /// A pattern for beginnings of texts.
+    /// A pattern for the beginning of texts.
     pub(crate) fn beginning(pattern: &str) -> Self {
         Self { to_the_end: false, ..Self::whole(pattern) }
     }
 
-    /// Its length without needless stars; an end that has to fit counts as one more.
+    /// Returns the length without repeated stars; a pattern to the end counts one more.
     pub(crate) fn len(&self) -> usize {
         self.pattern.len() + usize::from(self.to_the_end)
     }
 
-    /// Does the text fit?
     pub(crate) fn matches(&self, text: &str) -> bool {
         let Some((first, others)) = self.pattern.split_once('*') else {
             return if self.to_the_end {
@@ -43,7 +41,7 @@ impl Glob {
         };
         let Some(mut rest) = text.strip_prefix(first) else { return false };
         let (middle, last) = others.rsplit_once('*').unwrap_or(("", others));
-        // The leftmost place of each part leaves the most room for those after it.
+        // The leftmost match of each part leaves the most text for the following parts.
         for part in middle.split('*') {
             match rest.find(part) {
                 Some(at) => rest = &rest[at + part.len()..],
@@ -59,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_is_anything_and_the_rest_itself() {
+    fn star_matches_anything_and_other_characters_themselves() {
         let whole = |pattern: &str, text: &str| Glob::whole(pattern).matches(text);
         assert!(whole("http://a/*", "http://a/b/c?d") && whole("*", "") && whole("a", "a"));
         assert!(whole("*/tag/*/page*", "http://a/tag/x/page7") && whole("a*a", "aa"));
@@ -72,13 +70,13 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_stars_is_one() {
+    fn repeated_stars_count_as_one() {
         assert_eq!(Glob::whole("a****b**"), Glob::whole("a*b*"));
         assert_eq!(Glob::beginning(&"*".repeat(1000)).len(), 1);
     }
 
     #[test]
-    fn a_nasty_pattern_takes_no_time() {
+    fn malicious_pattern_takes_linear_time() {
         let pattern = "*a".repeat(250) + "*b";
         assert!(!Glob::whole(&pattern).matches(&"a".repeat(100_000)));
     }

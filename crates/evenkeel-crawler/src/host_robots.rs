@@ -1,4 +1,4 @@
-//! What a host's robots.txt says, asked once an hour.
+//! Fetches and caches the robots.txt of hosts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,28 +8,28 @@ use evenkeel_outbound::reqwest::Url;
 use tokio::time::Instant;
 
 use crate::clock::now;
-use crate::fetch::{Answer, Ask, Body, FetchError, Wanted, fetch};
+use crate::fetch::{Answer, Body, FetchError, FetchRequest, Wanted, fetch};
 use crate::hosts::Host;
 use crate::robots::{ROBOTS_BYTES_MAX, Robots};
 use crate::silence::Silence;
 
-/// How long an answer is believed.
+/// How long robots.txt is cached.
 const FRESH: Duration = Duration::from_secs(3600);
-/// How long it is believed if there is no newer one to be had; by the RFC.
+/// How long it is used if it cannot be refreshed (RFC 9309).
 const STALE_MAX: Duration = Duration::from_secs(24 * 3600);
-/// After how long a newer one is asked for again.
+/// The pause after a failed refresh.
 const REFRESH_PAUSE: Duration = Duration::from_secs(60);
-/// How long a host that may not be called is not looked up again.
+/// How long a host with a forbidden address is not resolved again.
 const REFUSED_PAUSE: Duration = Duration::from_secs(60);
-/// By the RFC.
+/// RFC 9309.
 const REDIRECTS_MAX: usize = 5;
 const TIME_MAX: Duration = Duration::from_secs(20);
 
-/// What a host said.
+/// The cached robots.txt of a host.
 #[derive(Debug, Default)]
 pub(crate) struct RobotsCache {
     rules: Option<Rules>,
-    /// Since when there is no answer.
+    /// The last failure, if no rules are cached.
     silence: Option<(Instant, NoRobots)>,
 }
 
@@ -40,31 +40,30 @@ struct Rules {
     ask_at: Instant,
 }
 
-/// A host whose robots.txt could not be read, so that nothing of it may be.
+/// Robots.txt could not be read, so nothing on the host may be crawled.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct NoRobots {
     pub(crate) why: String,
-    /// Is that because the host may not be called at all?
+    /// True if the address guard refuses the host.
     pub(crate) refused: bool,
 }
 
-/// Who asks, and how. It is asked in the server's name, whatever jobs call themselves: the answer
-/// is for all of them.
+/// How robots.txt is requested. The request uses the server's user agent, because all jobs share
+/// the response.
 #[derive(Copy, Clone)]
-pub(crate) struct Asker<'a> {
+pub(crate) struct RobotsClient<'a> {
     pub(crate) outbound: &'a Outbound,
     pub(crate) robots_name: &'a str,
     pub(crate) delay: Duration,
     pub(crate) silence: &'a Silence,
 }
 
-/// The rules of the host that `url` is on. Whoever comes while they are fetched waits for the
-/// same answer. Whoever comes after a host failed to answer asks again, once the pause is over
-/// that a host in trouble gets.
+/// Returns the rules of the host of `url`. Concurrent callers wait for the same response. After a
+/// failure, the next caller tries again, once the host's pause is over.
 pub(crate) async fn robots(
     host: &Host,
     url: &Url,
-    asker: Asker<'_>,
+    robots_client: RobotsClient<'_>,
 ) -> Result<Arc<Robots>, NoRobots> {
     let came_at = now();
     let mut cache = host.robots.lock().await;
@@ -78,7 +77,7 @@ pub(crate) async fn robots(
     {
         return Err(silence.clone());
     }
-    let answer = ask(host, url, asker).await;
+    let answer = ask(host, url, robots_client).await;
     let now = now();
     match (answer, &mut cache.rules) {
         (Ok(robots), rules) => {
@@ -100,21 +99,22 @@ pub(crate) async fn robots(
     }
 }
 
-async fn ask(host: &Host, url: &Url, asker: Asker<'_>) -> Result<Robots, NoRobots> {
+async fn ask(host: &Host, url: &Url, robots_client: RobotsClient<'_>) -> Result<Robots, NoRobots> {
     let silent = |why: String| NoRobots { why: format!("robots.txt: {why}"), refused: false };
     let mut place = url.join("/robots.txt").map_err(|error| silent(error.to_string()))?;
     for _ in 0..=REDIRECTS_MAX {
-        let request = Ask {
+        let request = FetchRequest {
             url: place.clone(),
             known: None,
             user_agent: None,
             bytes_max: ROBOTS_BYTES_MAX,
             time_max: TIME_MAX,
             wanted: Wanted::All,
-            silence: asker.silence,
+            silence: robots_client.silence,
         };
-        let _permit = host.enter(asker.delay).await;
-        let answer = match fetch(asker.outbound, &request, asker.robots_name).await {
+        let _permit = host.enter(robots_client.delay).await;
+        let answer = match fetch(robots_client.outbound, &request, robots_client.robots_name).await
+        {
             Ok(answer) => answer,
             Err(FetchError::Refused(why)) => return Err(NoRobots { why, refused: true }),
             Err(error) => {
@@ -131,11 +131,11 @@ async fn ask(host: &Host, url: &Url, asker: Asker<'_>) -> Result<Robots, NoRobot
                 host.trouble(answer.retry_after);
                 return Err(silent(format!("the answer was {}", answer.status)));
             }
-            200..300 => return Ok(parse(answer, asker.robots_name)),
+            200..300 => return Ok(parse(answer, robots_client.robots_name)),
             _ => return Ok(Robots::default()),
         }
     }
-    // Too many redirects are as good as no file.
+    // Too many redirects count as a missing file.
     Ok(Robots::default())
 }
 
@@ -161,7 +161,7 @@ mod tests {
     use crate::hosts::Hosts;
     use crate::settings::CrawlerSettings;
 
-    /// A host with rules that stops to answer after its first answer.
+    /// A host that answers once, and then with 503.
     async fn host_with_one_answer(asked: &Arc<AtomicUsize>) -> Url {
         let asked = Arc::clone(asked);
         let answer = get(move || {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn old_rules_stay_for_a_day_if_there_are_no_new_ones() {
+    async fn old_rules_are_used_for_a_day_if_they_cannot_be_refreshed() {
         let asked = Arc::default();
         let url = host_with_one_answer(&asked).await;
         let settings = OutboundSettings {
@@ -187,11 +187,12 @@ mod tests {
         let outbound = Outbound::new(settings).unwrap();
         let silence = Silence::default();
         let (robots_name, delay) = ("evenkeel", Duration::ZERO);
-        let asker = Asker { outbound: &outbound, robots_name, delay, silence: &silence };
+        let robots_client =
+            RobotsClient { outbound: &outbound, robots_name, delay, silence: &silence };
         let pause = Duration::from_millis(1);
         let settings = CrawlerSettings { trouble_pause: pause, ..CrawlerSettings::default() };
         let host = Hosts::new(&settings).get("a");
-        assert!(!robots(&host, &url, asker).await.unwrap().allows(&url));
+        assert!(!robots(&host, &url, robots_client).await.unwrap().allows(&url));
         let age = async |by: Duration| {
             let mut cache = host.robots.lock().await;
             let rules = cache.rules.as_mut().unwrap();
@@ -200,15 +201,15 @@ mod tests {
         };
         age(2 * FRESH).await;
         for _ in 0..3 {
-            assert!(!robots(&host, &url, asker).await.unwrap().allows(&url));
+            assert!(!robots(&host, &url, robots_client).await.unwrap().allows(&url));
         }
-        // It is not asked again at once.
+        // The refresh is not repeated at once.
         assert_eq!(asked.load(Ordering::SeqCst), 2);
         age(STALE_MAX).await;
-        let silence = robots(&host, &url, asker).await.unwrap_err();
+        let silence = robots(&host, &url, robots_client).await.unwrap_err();
         assert!(silence.why.contains("503") && !silence.refused, "{silence:?}");
-        // Whoever comes later asks again, without waiting for long.
-        robots(&host, &url, asker).await.unwrap_err();
+        // The next caller tries again.
+        robots(&host, &url, robots_client).await.unwrap_err();
         assert_eq!(asked.load(Ordering::SeqCst), 4);
     }
 }

@@ -1,4 +1,5 @@
-//! Manners: what all crawls of this node together may ask of a host.
+//! Limits per host, which apply to all crawls of the node together: connections, delays and pauses
+//! after errors.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,14 +12,13 @@ use crate::clock::now;
 use crate::host_robots::RobotsCache;
 use crate::settings::CrawlerSettings;
 
-/// Hosts that are remembered; of more, those that nobody uses are dropped.
+/// Limit for remembered hosts; unused ones are dropped first.
 const HOSTS_MAX: usize = 10_000;
-/// A host that nobody asks anything for this long is forgotten: its rules are stale by then.
+/// A host without requests for this time is dropped; its robots.txt is outdated by then.
 const IDLE_MAX: Duration = Duration::from_secs(3600);
-/// Idle hosts are looked for this often.
+/// How often idle hosts are searched.
 const SWEEP_EVERY: Duration = Duration::from_secs(600);
 
-/// All hosts that crawls of this node talk to.
 #[derive(Debug)]
 pub(crate) struct Hosts {
     connections: usize,
@@ -33,7 +33,6 @@ struct Table {
     sweep_at: Instant,
 }
 
-/// One of them.
 #[derive(Debug)]
 pub(crate) struct Host {
     connections: Arc<Semaphore>,
@@ -45,16 +44,16 @@ pub(crate) struct Host {
 
 #[derive(Debug)]
 struct Pace {
-    /// The last request, and how long whoever made it waits between two.
+    /// The last request, and the delay of the crawl that made it.
     last: Option<(Instant, Duration)>,
-    /// No request before this.
+    /// No requests before this time, because of errors.
     trouble_until: Instant,
     used_at: Instant,
-    /// Answers in a row that spoke of trouble.
+    /// Errors in a row.
     troubles: u32,
 }
 
-/// The right to one request. Held until its answer is read.
+/// Permits one request. Held until the response is read.
 #[derive(Debug)]
 pub(crate) struct Permit {
     _connection: OwnedSemaphorePermit,
@@ -70,7 +69,7 @@ impl Hosts {
         }
     }
 
-    /// The host of this name and port.
+    /// Returns the host with this name and port.
     pub(crate) fn get(&self, name: &str) -> Arc<Host> {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let now = now();
@@ -100,8 +99,7 @@ impl Hosts {
 }
 
 impl Table {
-    /// Forgets hosts that were idle for so long. Whoever holds one goes on with it, so only those
-    /// that nobody holds can be told to wait anew.
+    /// Drops hosts that were idle for `idle`. Hosts in use or in a pause stay, so no limit is lost.
     fn sweep(&mut self, now: Instant, idle: Duration) {
         self.sweep_at = now + SWEEP_EVERY;
         self.hosts.retain(|_, host| {
@@ -114,9 +112,9 @@ impl Table {
 }
 
 impl Host {
-    /// Waits for a connection, and for its time: `delay` after the last request that anybody had
-    /// made until now. Requests of those who wait less in general may come in between, or they
-    /// would never let the others through.
+    /// Waits for a connection, and until `delay` after the last request that was made before this
+    /// call. Requests of crawls with a shorter delay may come in between; otherwise they could
+    /// block each other forever.
     pub(crate) async fn enter(&self, delay: Duration) -> Permit {
         // The semaphore is never closed.
         let connection = loop {
@@ -137,14 +135,14 @@ impl Host {
                 }
                 turn
             };
-            // Somebody may have been told to leave the host alone in the meantime: look again.
+            // An error may have extended the pause meanwhile, so check again.
             tokio::time::sleep_until(wait_until).await;
         }
         Permit { _connection: connection }
     }
 
-    /// It is in trouble: all crawls leave it alone for as long as it says, or else for a while that
-    /// doubles five times.
+    /// Records an error: no crawl calls the host for the requested time, or else for a pause that
+    /// doubles up to five times.
     pub(crate) fn trouble(&self, asked: Option<Duration>) -> Duration {
         let (mut pace, now) = (self.pace(), now());
         let doubled = self.pause.saturating_mul(2_u32.pow(pace.troubles.min(5)));
@@ -154,8 +152,8 @@ impl Host {
         wait
     }
 
-    /// It answers as it should.
-    pub(crate) fn well(&self) {
+    /// Records a good response, which resets the pause.
+    pub(crate) fn recovered(&self) {
         self.pace().troubles = 0;
     }
 
@@ -175,7 +173,7 @@ mod tests {
     const DELAY: Duration = Duration::from_millis(250);
 
     #[tokio::test(start_paused = true)]
-    async fn requests_to_a_host_are_a_delay_apart() {
+    async fn requests_to_a_host_keep_their_delay() {
         let host = hosts().get("a:80");
         let start = now();
         for turn in 0..4 {
@@ -185,7 +183,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_more_connections_than_allowed() {
+    async fn connections_to_a_host_are_limited() {
         let host = hosts().get("a:80");
         let one = host.enter(Duration::ZERO).await;
         let _two = host.enter(Duration::ZERO).await;
@@ -196,7 +194,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn trouble_slows_everybody_down_even_those_who_wait_already() {
+    async fn error_of_a_host_delays_all_crawls_even_waiting_ones() {
         let host = hosts().get("a:80");
         let start = now();
         drop(host.enter(DELAY).await);
@@ -211,11 +209,11 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn pauses_double_up_to_a_limit_until_it_is_well() {
+    async fn pauses_double_up_to_a_limit_until_the_host_recovers() {
         let host = hosts().get("a:80");
         let secs = |wait: Duration| wait.as_secs();
         assert_eq!([1, 2, 4].map(|_| secs(host.trouble(None))), [1, 2, 4]);
-        host.well();
+        host.recovered();
         assert_eq!(secs(host.trouble(None)), 1);
         for _ in 0..100 {
             host.trouble(None);
@@ -225,7 +223,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn idle_hosts_are_forgotten_when_there_are_many() {
+    async fn idle_hosts_are_dropped_when_there_are_many() {
         let hosts = hosts();
         let busy = hosts.get("busy:80");
         for number in 0..HOSTS_MAX {
@@ -236,7 +234,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn idle_hosts_are_forgotten_with_their_rules_after_a_while() {
+    async fn idle_hosts_are_dropped_with_their_rules_after_an_hour() {
         let hosts = hosts();
         hosts.get("idle:80");
         let busy = hosts.get("busy:80");
@@ -248,12 +246,12 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_delay_is_ones_own_and_keeps_nobody_out_for_good() {
+    async fn different_delays_do_not_block_each_other() {
         let host = hosts().get("a:80");
         let start = now();
         let slow = Duration::from_secs(5);
         drop(host.enter(slow).await);
-        // Who waits less is not held up by who waits longer.
+        // A crawl with a short delay does not wait for one with a long delay.
         drop(host.enter(DELAY).await);
         assert_eq!(now() - start, DELAY);
         let waiting = tokio::spawn({

@@ -1,20 +1,26 @@
-//! Crawls sites politely.
+//! A polite web crawler. Independent of the store and the scheduler.
 //!
-//! A [`Crawler`] is shared by all crawls of a node, because manners are owed by all of them
-//! together: connections to a host, the time between requests, what its robots.txt says. A
-//! [`Crawl`] is one of them. It knows no store and no scheduler: pages go to a [`PageArchive`], news
-//! to a [`Listener`], and every request through an
-//! [`Outbound`](evenkeel_outbound::Outbound), which keeps it away from inner addresses.
+//! A [`Crawler`] is shared by all crawls of a node, because the limits per host (connections, delays,
+//! robots.txt) apply to all of them together. A [`Crawl`] saves pages in a [`PageArchive`], reports to
+//! a [`Listener`], and makes all requests through an [`Outbound`](evenkeel_outbound::Outbound), which
+//! refuses private addresses.
 //!
-//! What is new or has changed is decided by what people can read of a page: title, text and the
-//! job's fields. A page that a server says has not changed is not fetched again, but its links are
-//! followed; unless the job has begun to ask for other fields.
+//! A page counts as changed if its title, text or fields differ. If the server says that a page
+//! has not changed, the crawl does not fetch it, but follows its stored links; unless the job's
+//! fields have changed.
+//!
+//! - `crawl`: the loop of a crawl, with its `frontier` (queue), `contents` (copies) and `checkpoint`
+//! - `visit`, `fetch`, `extract`: one page
+//! - `hosts`, `host_robots`, `robots`, `sitemap`: what hosts allow and offer
+//! - `config`, `scope`, `fields`: what a job sets
 
+mod archive;
 mod charset;
 mod checkpoint;
 mod clock;
 mod config;
 mod contents;
+mod counts;
 mod crawl;
 mod crawler;
 mod ending;
@@ -27,21 +33,19 @@ mod frontier;
 mod glob;
 mod host_robots;
 mod hosts;
-mod archive;
 mod normal_url;
 mod robots;
 mod scope;
 mod settings;
 mod silence;
 mod sitemap;
-mod tally;
 mod visit;
 
-pub use config::{CONFIG_FIELDS, CrawlConfig, Fault};
-pub use crawl::Crawl;
-pub use crawler::{Crawler, Order};
-pub use ending::{Ended, Ending};
 pub use archive::{ArchiveError, Listener, PageArchive};
+pub use config::{CONFIG_FIELDS, CrawlConfig, Fault};
+pub use counts::CrawlCounts;
+pub use crawl::Crawl;
+pub use crawler::{CrawlRequest, Crawler};
+pub use ending::{Ended, Ending};
 pub use scope::Reach;
 pub use settings::CrawlerSettings;
-pub use tally::Tally;

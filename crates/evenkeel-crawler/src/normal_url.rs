@@ -1,16 +1,17 @@
-//! One spelling for each URL.
+//! Normalises URLs, so that each page has one URL.
 
 use evenkeel_outbound::reqwest::Url;
 use sha2::{Digest, Sha256};
 
-/// Characters in a URL at most; longer ones are traps or rubbish.
+/// Longer URLs are ignored.
 pub(crate) const URL_CHARS_MAX: usize = 2000;
 
-/// The normal form of a URL that can be crawled, or `None`.
+/// Returns the normal form of a URL, or `None` if it cannot be crawled.
 ///
 /// The parser has already lowered scheme and host, dropped default ports and resolved dot segments.
-/// Here go the fragment, an empty query and credentials; percent-encoding gets one form. Parameters
-/// are not sorted: their order may mean something.
+/// This removes the fragment, an empty query and credentials, and normalises percent-encoding.
+/// Parameters
+/// are not sorted, because their order may matter.
 pub(crate) fn normalise(mut url: Url) -> Option<Url> {
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
         return None;
@@ -38,18 +39,18 @@ pub(crate) fn normalise(mut url: Url) -> Option<Url> {
     (url.as_str().len() <= URL_CHARS_MAX).then_some(url)
 }
 
-/// What a link on a page means, in its normal form.
+/// Resolves a link of a page.
 pub(crate) fn resolve(base: &Url, link: &str) -> Option<Url> {
     let link = link.trim();
-    // Joining costs more than looking.
+    // These checks are cheaper than joining.
     if link.is_empty() || link.starts_with('#') || link.len() > 2 * URL_CHARS_MAX {
         return None;
     }
     normalise(base.join(link).ok()?)
 }
 
-/// Percent-encoding in one form: upper-case digits, and none where none is needed. Bytes outside
-/// ASCII are encoded.
+/// Normalises percent-encoding: upper-case digits, and only where needed. Bytes outside ASCII are
+/// encoded.
 pub(crate) fn tidy_percent(text: &str) -> String {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
@@ -89,19 +90,18 @@ pub(crate) fn tidy_percent(text: &str) -> String {
     tidy
 }
 
-/// What a text is told from others by, the same on every node.
+/// Returns a hash that identifies a text, the same on every node.
 pub(crate) fn key_of(text: &str) -> u64 {
     let digest: [u8; 32] = Sha256::digest(text.as_bytes()).into();
     first_eight(&digest)
 }
 
-/// The beginning of a hash.
 pub(crate) fn first_eight(hash: &[u8; 32]) -> u64 {
     let [a, b, c, d, e, f, g, h, ..] = *hash;
     u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
-/// Host and port: what politeness is owed to.
+/// Returns host and port, to which the limits per host apply.
 pub(crate) fn host_of(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     format!("{host}:{}", url.port_or_known_default().unwrap_or_default())
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn spellings_of_one_url_become_one() {
+    fn spellings_of_a_url_have_one_normal_form() {
         for (spelling, expected) in [
             ("HTTP://Example.COM", "http://example.com/"),
             ("http://example.com:80/", "http://example.com/"),
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_crawled_has_no_normal_form() {
+    fn urls_that_cannot_be_crawled_have_no_normal_form() {
         for url in ["mailto:me@example.com", "javascript:void(0)", "ftp://example.com/", "data:,x"]
         {
             assert_eq!(normal(url), None, "{url}");
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_read_as_seen_from_their_page() {
+    fn links_are_resolved_against_their_page() {
         let base = Url::parse("https://example.com/dir/page?x=1").unwrap();
         let resolved = |link| resolve(&base, link).map(String::from);
         assert_eq!(resolved(" other\n").as_deref(), Some("https://example.com/dir/other"));
@@ -162,7 +162,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_normal_form_is_its_own_normal_form(path in ".{0,60}", query in ".{0,30}") {
+        fn normal_form_is_its_own_normal_form(path in ".{0,60}", query in ".{0,30}") {
             if let Some(once) = normal(&format!("http://example.com/{path}?{query}")) {
                 prop_assert_eq!(normal(&once), Some(once));
             }

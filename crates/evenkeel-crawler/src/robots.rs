@@ -1,4 +1,4 @@
-//! What robots.txt allows, by RFC 9309.
+//! Parses robots.txt (RFC 9309).
 
 use std::time::Duration;
 
@@ -8,24 +8,23 @@ use crate::glob::Glob;
 use crate::normal_url::{URL_CHARS_MAX, tidy_percent};
 use crate::scope::after_host;
 
-/// Bytes of a robots.txt that are read; the RFC asks for at least so many.
+/// The RFC requires crawlers to read at least this much.
 pub(crate) const ROBOTS_BYTES_MAX: usize = 500 * 1024;
-/// A crawl-delay counts up to this.
+/// A longer crawl-delay is cut to this.
 pub(crate) const CRAWL_DELAY_MAX: Duration = Duration::from_secs(60);
-/// Rules that are kept of a host, characters of each, and bytes of all: what is more is nothing
-/// that anyone wrote by hand.
+/// Limits for the rules of a host: their number, the characters of each, and the bytes of all.
+/// Hand-written files stay below.
 const RULES_MAX: usize = 5000;
 const RULE_CHARS_MAX: usize = 1000;
 const RULES_BYTES_MAX: usize = 64 * 1024;
 const SITEMAPS_MAX: usize = 50;
 
-/// The rules of a host for us.
+/// The rules of a host for this crawler.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Robots {
     rules: Vec<Rule>,
-    /// How long to wait between requests.
+    /// The delay between requests.
     pub(crate) delay: Option<Duration>,
-    /// Where its sitemaps are.
     pub(crate) sitemaps: Vec<String>,
 }
 
@@ -35,7 +34,7 @@ struct Rule {
     glob: Glob,
 }
 
-/// The lines for one crawler, or for all.
+/// The rules for one user agent, or for all.
 #[derive(Default)]
 struct Group {
     is_there: bool,
@@ -58,14 +57,14 @@ impl Group {
 }
 
 impl Robots {
-    /// Reads the rules for the crawler called `name`, or else those for all. Lines for others cost
-    /// nothing.
+    /// Reads the rules for the crawler `name`, or else the rules for all. Rules for others are
+    /// skipped.
     pub(crate) fn parse(text: &str, name: &str) -> Self {
         let (mut ours, mut for_all) = (Group::default(), Group::default());
-        // Whom the lines are for that are read now.
+        // Which groups the current lines belong to.
         let (mut is_ours, mut is_for_all) = (false, false);
         let mut sitemaps = Vec::new();
-        // Several names in a row share the rules that follow.
+        // Consecutive user-agent lines share the rules that follow.
         let mut naming = false;
         for line in text.trim_start_matches('\u{feff}').split(['\n', '\r']) {
             let line = line.split('#').next().unwrap_or_default();
@@ -103,14 +102,13 @@ impl Robots {
         Self { rules, delay, sitemaps }
     }
 
-    /// May it be fetched?
     pub(crate) fn allows(&self, url: &Url) -> bool {
         if url.path() == "/robots.txt" {
             return true;
         }
         let path = tidy_percent(after_host(url));
         let fitting = self.rules.iter().filter(|rule| rule.glob.matches(&path));
-        // Of two of the same length, the one that allows.
+        // Of two rules with the same length, the one that allows wins.
         fitting.max_by_key(|rule| (rule.length(), rule.allows)).is_none_or(|rule| rule.allows)
     }
 }
@@ -125,7 +123,7 @@ impl Rule {
         Self { allows, glob }
     }
 
-    /// The longest rule that fits wins.
+    /// Returns the length of the pattern: the longest matching rule wins.
     fn length(&self) -> usize {
         self.glob.len()
     }
@@ -146,14 +144,14 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_rule_wins_and_allows_in_a_tie() {
+    fn longest_rule_wins_and_allows_in_a_tie() {
         let robots = "User-agent: *\nDisallow: /a\nAllow: /a/b\nDisallow: /c\nAllow: /c";
         assert!(!allows(robots, "/a/x") && allows(robots, "/a/b/x"));
         assert!(allows(robots, "/c") && allows(robots, "/"));
     }
 
     #[test]
-    fn rules_for_us_replace_those_for_all() {
+    fn own_rules_replace_the_rules_for_all() {
         let robots = "user-agent: *\ndisallow: /\n\nUser-Agent: other\nUser-Agent: EvenKeel/2\n\
                       Disallow: /private # not this\nuser-agent: more\nDisallow: /";
         assert!(allows(robots, "/x") && !allows(robots, "/private/y"));
@@ -161,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn two_groups_for_us_are_one() {
+    fn two_groups_for_one_crawler_are_merged() {
         let robots = "user-agent: evenkeel\ndisallow: /a\ncrawl-delay: 1\n\
                       user-agent: x\ndisallow: /\nuser-agent: evenkeel\ndisallow: /b\ncrawl-delay: 2";
         assert!(!allows(robots, "/a") && !allows(robots, "/b") && allows(robots, "/c"));
@@ -170,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn many_lines_for_others_leave_room_for_ours() {
+    fn rules_for_others_do_not_use_up_the_limit() {
         let others = "user-agent: other\n".to_owned() + &"disallow: /x\n".repeat(2 * RULES_MAX);
         assert!(!allows(&format!("{others}user-agent: *\ndisallow: /a"), "/a"));
         assert!(!allows(&format!("{others}user-agent: evenkeel\ndisallow: /a"), "/a"));
@@ -178,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rules_of_a_host_take_bounded_memory() {
+    fn rules_of_a_host_take_bounded_memory() {
         let stars = format!("user-agent: *\ndisallow: /{}b\n", "*".repeat(900));
         let long = format!("disallow: /{}\n", "a".repeat(900));
         let robots = Robots::parse(&(stars + &long.repeat(500)), "evenkeel");
@@ -188,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn stars_and_ends_are_understood() {
+    fn patterns_with_stars_and_ends_match() {
         let robots = "user-agent: *\ndisallow: /*.pdf$\ndisallow: /x/*/y\ndisallow: /q?*s=";
         assert!(!allows(robots, "/a/b.pdf") && allows(robots, "/a/b.pdf?c"));
         assert!(!allows(robots, "/x/1/2/yz") && allows(robots, "/x/y"));
@@ -197,13 +195,13 @@ mod tests {
     }
 
     #[test]
-    fn encoding_does_not_hide_a_path() {
+    fn percent_encoding_does_not_hide_a_path() {
         let robots = "user-agent: *\ndisallow: /f%c3%bc\ndisallow: /%7euser";
         assert!(!allows(robots, "/fü/x") && !allows(robots, "/~user"));
     }
 
     #[test]
-    fn nothing_and_rubbish_allow_everything() {
+    fn empty_and_invalid_files_allow_everything() {
         for robots in ["", "<html>not found</html>", "disallow: /", "user-agent: *\ndisallow:"] {
             assert!(allows(robots, "/x"), "{robots}");
         }
@@ -212,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn delays_are_capped_and_sitemaps_found() {
+    fn crawl_delays_are_capped_and_sitemaps_found() {
         let text = "Sitemap: http://a/one.xml\nuser-agent: *\ncrawl-delay: 86400\n\
                     sitemap: http://a/two.xml\r\nuser-agent: b\ncrawl-delay: x";
         let robots = Robots::parse(text, "evenkeel");

@@ -1,25 +1,24 @@
-//! Which URLs belong to a crawl.
+//! Decides which URLs belong to a crawl.
 
 use evenkeel_outbound::reqwest::Url;
 
 use crate::glob::Glob;
 
-/// How far a crawl may go from where it starts.
+/// How far a crawl may go from its start URLs.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum Reach {
-    /// The start's host and port. A leading `www.` does not count, nor the difference between
-    /// http and https on their usual ports: sites redirect from one to the other.
+    /// The host and port of the start. A leading `www.` is ignored, and so is the difference
+    /// between http and https on their default ports, because sites redirect from one to the other.
     #[default]
     Host,
-    /// That, and all hosts below the start's (`docs.example.com` for `example.com`), on the usual
-    /// ports or the start's.
+    /// Also all hosts below the start's (`docs.example.com` for `example.com`), on the default
+    /// ports or the start's port.
     Site,
-    /// As `Host`, and only what lies below the start's path: `/docs/` for `/docs/` and for
-    /// `/docs/index.html`, `/docs` itself and `/docs/` for `/docs`.
+    /// Like `Host`, but only URLs below the start's path: `/docs/` for the starts `/docs/` and
+    /// `/docs/index.html`; `/docs` and `/docs/` for the start `/docs`.
     Prefix,
 }
 
-/// What belongs to a crawl.
 #[derive(Clone, Debug)]
 pub(crate) struct Scope {
     areas: Vec<Area>,
@@ -27,7 +26,7 @@ pub(crate) struct Scope {
     exclude: Vec<Pattern>,
 }
 
-/// The surroundings of one start.
+/// The area around one start.
 #[derive(Clone, Debug)]
 struct Area {
     reach: Reach,
@@ -37,7 +36,7 @@ struct Area {
     path: String,
 }
 
-/// A pattern of whole URLs or, if it starts with `/`, of what follows the host.
+/// A pattern for whole URLs or, if it begins with `/`, for path and query.
 #[derive(Clone, Debug)]
 pub(crate) struct Pattern {
     glob: Glob,
@@ -54,7 +53,7 @@ impl Pattern {
     }
 }
 
-/// Path and query.
+/// Returns path and query.
 pub(crate) fn after_host(url: &Url) -> &str {
     let text = url.as_str();
     let start = text.find("://").map_or(0, |at| at + 3);
@@ -72,12 +71,12 @@ impl Scope {
         Self { areas, include, exclude }
     }
 
-    /// Does it lie in the surroundings of a start?
+    /// True if the URL is in the area of a start.
     pub(crate) fn covers(&self, url: &Url) -> bool {
         self.areas.iter().any(|area| area.covers(url))
     }
 
-    /// Is it to be crawled? That is for links; starts are crawled whatever the patterns say.
+    /// True if a link to the URL is followed. Start URLs are crawled whatever the patterns say.
     pub(crate) fn wants(&self, url: &Url) -> bool {
         self.covers(url)
             && (self.include.is_empty() || self.include.iter().any(|p| p.matches(url)))
@@ -90,7 +89,7 @@ impl Area {
         let host = bare_host(start).to_owned();
         let path = start.path();
         let last = path.rsplit('/').next().unwrap_or_default();
-        // A last part with a dot is a file; what counts is where it lies.
+        // A last segment with a dot is a file, so its directory counts.
         let path = if last.contains('.') { &path[..path.len() - last.len()] } else { path };
         Self {
             reach,
@@ -126,7 +125,7 @@ impl Area {
 
 fn bare_host(url: &Url) -> &str {
     let host = url.host_str().unwrap_or_default();
-    // `www.com` is a name of its own.
+    // `www.com` is a domain of its own.
     host.strip_prefix("www.").filter(|rest| rest.contains('.')).unwrap_or(host)
 }
 
@@ -143,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_itself_with_or_without_www_and_tls() {
+    fn host_scope_ignores_www_and_tls() {
         let start = "http://example.com/a";
         for inside in ["http://example.com/", "https://www.example.com/b", "https://example.com/"] {
             assert!(covers(Reach::Host, start, inside), "{inside}");
@@ -161,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_is_its_host_and_those_below() {
+    fn site_scope_includes_subdomains() {
         let start = "https://www.example.com/";
         assert!(covers(Reach::Site, start, "https://docs.example.com/"));
         assert!(covers(Reach::Site, start, "http://a.b.example.com/"));
@@ -174,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_ends_at_a_slash() {
+    fn prefix_scope_ends_at_a_slash() {
         for (start, inside, outside) in [
             ("http://a/docs/", "http://a/docs/x", "http://a/docsx"),
             ("http://a/docs", "http://a/docs", "http://a/docs2"),
@@ -187,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_choose_and_exclusion_wins() {
+    fn include_selects_and_exclude_wins() {
         let patterns = |texts: &[&str]| texts.iter().map(|text| Pattern::new(text)).collect();
         let scope = Scope::new(
             &[url("http://a/")],

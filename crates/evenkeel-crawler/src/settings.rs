@@ -1,32 +1,30 @@
-//! What the server says of all crawls.
+//! The server's settings for all crawls.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What the server says of all crawls.
 #[derive(Clone, Debug)]
 pub struct CrawlerSettings {
-    /// The name that robots.txt knows us by.
+    /// The name in robots.txt to which our rules apply.
     pub robots_name: String,
-    /// May jobs ignore robots.txt?
+    /// True if jobs may ignore robots.txt.
     pub may_ignore_robots: bool,
-    /// The shortest wait between requests to a host, whatever jobs say.
+    /// The shortest delay between requests to a host, whatever jobs set.
     pub delay_min: Duration,
-    /// Connections to a host at once, over all crawls of this node.
+    /// Connections to a host, for all crawls of the node together.
     pub connections_per_host: usize,
-    /// Where NDJSON files go; without it, jobs can't ask for any.
+    /// The directory for export files; without it, jobs cannot request any.
     pub export_dir: Option<PathBuf>,
-    /// The first wait after a host was in trouble; it doubles, up to 32 times as much.
+    /// The first pause after an error of a host. It doubles up to 32 times the value.
     pub trouble_pause: Duration,
-    /// The longest wait that a host can impose by `Retry-After`.
+    /// The longest pause that a host can request with `Retry-After`.
     pub trouble_pause_max: Duration,
-    /// Crawls of this node at once; more wait.
+    /// Concurrent crawls of the node; others wait.
     pub crawls_max: usize,
-    /// All sitemaps of a crawl are read within this time; what comes later is left out.
+    /// Time limit for all sitemaps of a crawl; the rest is left out.
     pub sitemaps_time_max: Duration,
-    /// Bytes of a checkpoint at most.
     pub checkpoint_bytes_max: usize,
-    /// Checkpoints are at least this far apart, and large ones further.
+    /// The shortest time between checkpoints. Large ones are further apart.
     pub checkpoint_every: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! For how long no site has answered a crawl.
+//! Measures how long a crawl has received no data.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -7,8 +7,8 @@ use tokio::time::Instant;
 
 use crate::clock::now;
 
-/// Measures for how long a crawl has waited for answers without getting a byte. The time in which it
-/// waits by itself, between requests or for its turn, does not count.
+/// Measures how long a crawl has waited for responses without receiving a byte. The crawler's own
+/// waits, between requests or for a permit, do not count.
 #[derive(Debug, Default)]
 pub(crate) struct Silence(Mutex<State>);
 
@@ -17,24 +17,24 @@ struct State {
     in_flight: usize,
     /// Silence of requests that have ended since the last byte.
     before: Duration,
-    /// Since when the requests under way are silent, if there are any.
+    /// Since when the open requests are silent; `None` without open requests.
     since: Option<Instant>,
 }
 
-/// A request that is under way.
+/// An open request.
 #[derive(Debug)]
-pub(crate) struct Asking<'a>(&'a Silence);
+pub(crate) struct OpenRequest<'a>(&'a Silence);
 
 impl Silence {
-    /// A request is sent.
-    pub(crate) fn ask(&self) -> Asking<'_> {
+    /// Starts a request.
+    pub(crate) fn begin_request(&self) -> OpenRequest<'_> {
         let mut state = self.state();
         state.in_flight += 1;
         state.since.get_or_insert_with(now);
-        Asking(self)
+        OpenRequest(self)
     }
 
-    /// Resolves when no byte has come for `longest`.
+    /// Completes once no byte has been received for `longest`.
     pub(crate) async fn lasts(&self, longest: Duration) {
         loop {
             let left = longest.saturating_sub(self.so_far());
@@ -55,15 +55,15 @@ impl Silence {
     }
 }
 
-impl Asking<'_> {
-    /// Something of its answer has come.
-    pub(crate) fn heard(&self) {
+impl OpenRequest<'_> {
+    /// Records that data was received.
+    pub(crate) fn received(&self) {
         let mut state = self.0.state();
         (state.before, state.since) = (Duration::ZERO, Some(now()));
     }
 }
 
-impl Drop for Asking<'_> {
+impl Drop for OpenRequest<'_> {
     fn drop(&mut self) {
         let mut state = self.0.state();
         state.in_flight -= 1;
@@ -82,37 +82,37 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[tokio::test(start_paused = true)]
-    async fn silence_adds_up_over_requests_and_ends_with_a_byte() {
+    async fn silence_adds_up_over_requests_until_a_byte_arrives() {
         let silence = Silence::default();
-        let first = silence.ask();
+        let first = silence.begin_request();
         tokio::time::advance(2 * SECOND).await;
-        let second = silence.ask();
+        let second = silence.begin_request();
         drop(first);
         tokio::time::advance(SECOND).await;
         drop(second);
         assert_eq!(silence.so_far(), 3 * SECOND);
-        // Nothing is waited for.
+        // Without open requests, time does not count.
         tokio::time::advance(100 * SECOND).await;
         assert_eq!(silence.so_far(), 3 * SECOND);
-        let third = silence.ask();
+        let third = silence.begin_request();
         tokio::time::advance(SECOND).await;
         assert_eq!(silence.so_far(), 4 * SECOND);
-        third.heard();
+        third.received();
         tokio::time::advance(SECOND).await;
         assert_eq!(silence.so_far(), SECOND);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_wait_for_silence_starts_anew_with_each_byte() {
+    async fn each_byte_restarts_the_wait_for_silence() {
         let silence = Silence::default();
-        let asking = silence.ask();
+        let open_request = silence.begin_request();
         let began = now();
         tokio::select! {
             () = silence.lasts(3 * SECOND) => {}
             () = async {
                 for _ in 0..4 {
                     tokio::time::sleep(2 * SECOND).await;
-                    asking.heard();
+                    open_request.received();
                 }
                 std::future::pending::<()>().await;
             } => {}

@@ -1,26 +1,23 @@
-//! Lists of pages that a site offers.
+//! Parses sitemaps.
 
 use std::borrow::Cow;
 use std::io::Read;
 
 use flate2::read::GzDecoder;
 
-/// Bytes of a sitemap, unpacked; what comes after is left out.
+/// Limit for a decompressed sitemap; the rest is left out.
 pub(crate) const SITEMAP_BYTES_MAX: usize = 10 * 1024 * 1024;
-/// Files of sitemaps that a crawl reads.
+/// Limit for the sitemaps of a crawl.
 pub(crate) const SITEMAPS_MAX: usize = 50;
 
-/// What a sitemap says.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Sitemap {
-    /// Pages it names.
     pub(crate) pages: Vec<String>,
-    /// Other sitemaps it names.
     pub(crate) sitemaps: Vec<String>,
 }
 
-/// Reads a sitemap, an index of sitemaps or a plain list of URLs, packed or not. At most
-/// `urls_max` are taken.
+/// Reads a sitemap, a sitemap index or a plain list of URLs, compressed or not. Takes at most
+/// `urls_max` URLs.
 pub(crate) fn read(bytes: &[u8], urls_max: usize) -> Sitemap {
     let unpacked = unpack(bytes);
     let text = String::from_utf8_lossy(&unpacked);
@@ -43,13 +40,13 @@ fn unpack(bytes: &[u8]) -> Cow<'_, [u8]> {
         return bytes.into();
     }
     let mut unpacked = Vec::new();
-    // What could be unpacked before an error or the limit is worth reading.
+    // What was decompressed before an error or the limit is used.
     let _ = GzDecoder::new(bytes).take(SITEMAP_BYTES_MAX as u64).read_to_end(&mut unpacked);
     unpacked.into()
 }
 
-/// The texts of all `<loc>` elements. Images and videos have theirs in another namespace
-/// (`<image:loc>`), which this does not find.
+/// Returns the texts of all `<loc>` elements. Those of images and videos are in another namespace
+/// (`<image:loc>`) and are skipped.
 fn places(text: &str) -> impl Iterator<Item = String> + '_ {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -101,7 +98,7 @@ mod tests {
         <url><loc><![CDATA[http://a/2]]></loc></url><url><loc>http://a/3";
 
     #[test]
-    fn pages_are_found_packed_or_not() {
+    fn pages_are_found_compressed_or_not() {
         let expected = ["http://a/1?x=1&y=2", "http://a/2"];
         assert_eq!(read(PAGES.as_bytes(), 100).pages, expected);
         assert_eq!(read(&pack(PAGES.as_bytes()), 100).pages, expected);
@@ -109,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_names_sitemaps_and_a_list_pages() {
+    fn index_names_sitemaps_and_list_names_pages() {
         let index = b"<sitemapindex><sitemap><loc>http://a/s.xml.gz</loc></sitemap></sitemapindex>";
         let expected = Sitemap { sitemaps: vec!["http://a/s.xml.gz".into()], pages: vec![] };
         assert_eq!(read(index, 100), expected);
@@ -121,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bomb_ends_at_the_limit() {
+    fn decompression_bomb_ends_at_the_limit() {
         let bomb = pack(&vec![b' '; 4 * SITEMAP_BYTES_MAX]);
         assert!(bomb.len() < SITEMAP_BYTES_MAX / 50);
         assert_eq!(unpack(&bomb).len(), SITEMAP_BYTES_MAX);

@@ -1,4 +1,4 @@
-//! Getting one page.
+//! Fetches and reads one page.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -9,45 +9,44 @@ use crate::clock::now;
 use crate::crawler::Shared;
 use crate::entry::Entry;
 use crate::extract::{self, Extract};
-use crate::fetch::{Answer, Ask, Body, FetchError, Wanted, fetch};
-use crate::host_robots::{Asker, NoRobots, robots};
+use crate::fetch::{Answer, Body, FetchError, FetchRequest, Wanted, fetch};
+use crate::host_robots::{NoRobots, RobotsClient, robots};
 use crate::normal_url::host_of;
 
-/// Pages up to this size are read on the spot, larger ones and those with fields on a thread for
-/// heavy work.
+/// Pages up to this size are parsed in place; larger pages, and pages with fields, on a blocking
+/// thread.
 const SMALL_BYTES: usize = 8 * 1024;
-/// Tries of a page whose host is in trouble.
+/// Attempts of a page whose host has errors.
 pub(crate) const TRIES: u8 = 3;
-/// Tries of a page that is too slow: each costs its whole time.
+/// Attempts of a page that times out, because each takes the whole timeout.
 const TRIES_IF_SLOW: u8 = 2;
 
-/// A page that was asked for.
+/// A visited page.
 #[derive(Debug)]
 pub(crate) struct Visit {
     pub(crate) no: u64,
     pub(crate) entry: Entry,
-    pub(crate) found: Found,
+    pub(crate) found: VisitResult,
     pub(crate) status: Option<u16>,
     pub(crate) bytes: usize,
     pub(crate) took: Duration,
 }
 
-/// What came of it.
+/// The result of a visit.
 #[derive(Debug)]
-pub(crate) enum Found {
-    Page(Box<FoundPage>),
-    /// It is as it was known.
+pub(crate) enum VisitResult {
+    Page(Box<ReadPage>),
+    /// The page is the same as the stored one.
     Unchanged,
     Gone,
-    /// To there, as the server says.
+    /// The `Location` of the response.
     Redirect(String),
-    /// Robots.txt does not allow it.
     Forbidden,
-    /// It is there, but not for us.
+    /// The page exists, but is not crawled.
     Skipped(String),
-    /// Its host does not say what is allowed, so it was not asked for.
-    NoRules(String),
-    /// It may go better later, if it was tried less often than this.
+    /// Robots.txt could not be read, so the page was not requested.
+    RobotsUnavailable(String),
+    /// The visit may succeed later, unless `tries` attempts have failed.
     Trouble {
         why: String,
         tries: u8,
@@ -58,9 +57,8 @@ pub(crate) enum Found {
     },
 }
 
-/// A page that was read.
 #[derive(Debug)]
-pub(crate) struct FoundPage {
+pub(crate) struct ReadPage {
     pub(crate) content_type: String,
     pub(crate) etag: Option<String>,
     pub(crate) last_modified: Option<String>,
@@ -68,28 +66,34 @@ pub(crate) struct FoundPage {
     pub(crate) hash: [u8; 32],
 }
 
-/// Gets a page: asks robots.txt, waits its turn, fetches, reads.
+/// Visits a page: checks robots.txt, waits for a permit, fetches and parses.
 pub(crate) async fn visit(shared: Arc<Shared>, no: u64, entry: Entry) -> Visit {
-    let mut visit =
-        Visit { no, entry, found: Found::Forbidden, status: None, bytes: 0, took: Duration::ZERO };
+    let mut visit = Visit {
+        no,
+        entry,
+        found: VisitResult::Forbidden,
+        status: None,
+        bytes: 0,
+        took: Duration::ZERO,
+    };
     let (config, settings) = (&shared.config, &shared.settings);
     let url = &visit.entry.url;
     let host = shared.hosts.get(&host_of(url));
     let mut delay = config.delay;
     if config.obey_robots {
-        let asker = Asker {
+        let robots_client = RobotsClient {
             outbound: &shared.outbound,
             robots_name: &settings.robots_name,
             delay,
             silence: &shared.silence,
         };
-        match robots(&host, url, asker).await {
+        match robots(&host, url, robots_client).await {
             Ok(rules) if rules.allows(url) => delay = delay.max(rules.delay.unwrap_or_default()),
             Ok(_) => return visit,
             Err(NoRobots { why, refused }) => {
                 visit.found = match refused {
-                    true => Found::Failed { why, hopeless: true },
-                    false => Found::NoRules(why),
+                    true => VisitResult::Failed { why, hopeless: true },
+                    false => VisitResult::RobotsUnavailable(why),
                 };
                 return visit;
             }
@@ -97,15 +101,16 @@ pub(crate) async fn visit(shared: Arc<Shared>, no: u64, entry: Entry) -> Visit {
     }
     let permit = host.enter(delay).await;
     let started = now();
-    let ask = Ask {
+    let ask = FetchRequest {
         url: url.clone(),
-        // A page that was read in another way has to be read again, changed or not.
+        // A page that was parsed with other settings must be read again, even if it has not
+        // changed.
         known: visit
             .entry
             .known
             .page()
             .map(|known| &**known)
-            .filter(|known| known.content_hash.ends_with(&config.reading)),
+            .filter(|known| known.content_hash.ends_with(&config.parse_version)),
         user_agent: config.user_agent.as_ref(),
         bytes_max: config.page_bytes_max,
         time_max: config.page_timeout,
@@ -120,12 +125,12 @@ pub(crate) async fn visit(shared: Arc<Shared>, no: u64, entry: Entry) -> Visit {
         Err(error) => {
             let why = error.to_string();
             visit.found = match error {
-                FetchError::Refused(_) => Found::Failed { why, hopeless: true },
-                // One page may be slow on a host that is well.
-                FetchError::TimedOut(_) => Found::Trouble { why, tries: TRIES_IF_SLOW },
+                FetchError::Refused(_) => VisitResult::Failed { why, hopeless: true },
+                // A single page may be slow on a healthy host.
+                FetchError::TimedOut(_) => VisitResult::Trouble { why, tries: TRIES_IF_SLOW },
                 FetchError::Failed(_) => {
                     host.trouble(None);
-                    Found::Trouble { why, tries: TRIES }
+                    VisitResult::Trouble { why, tries: TRIES }
                 }
             };
             return visit;
@@ -137,42 +142,44 @@ pub(crate) async fn visit(shared: Arc<Shared>, no: u64, entry: Entry) -> Visit {
     }
     if matches!(answer.status, 429 | 500..) {
         let wait = host.trouble(answer.retry_after).as_secs();
-        let why = format!("the answer was {}, its host is left alone for {wait} s", answer.status);
-        visit.found = Found::Trouble { why, tries: TRIES };
+        let why = format!("the answer was {}, pausing its host for {wait} s", answer.status);
+        visit.found = VisitResult::Trouble { why, tries: TRIES };
         return visit;
     }
-    host.well();
+    host.recovered();
     let is_known = ask.known.is_some();
     visit.found = judge(&shared, &visit.entry, answer, is_known).await;
     visit
 }
 
-async fn judge(shared: &Arc<Shared>, entry: &Entry, answer: Answer, is_known: bool) -> Found {
+async fn judge(shared: &Arc<Shared>, entry: &Entry, answer: Answer, is_known: bool) -> VisitResult {
     match answer.status {
-        304 if is_known => Found::Unchanged,
-        204 | 205 => Found::Skipped("no content".into()),
+        304 if is_known => VisitResult::Unchanged,
+        204 | 205 => VisitResult::Skipped("no content".into()),
         200..=299 => read(shared, entry, answer).await,
         301 | 302 | 303 | 307 | 308 => match answer.location {
-            Some(location) => Found::Redirect(location),
-            None => Found::Skipped("a redirect to nowhere".into()),
+            Some(location) => VisitResult::Redirect(location),
+            None => VisitResult::Skipped("a redirect to nowhere".into()),
         },
-        404 | 410 => Found::Gone,
-        status => Found::Skipped(format!("the answer was {status}")),
+        404 | 410 => VisitResult::Gone,
+        status => VisitResult::Skipped(format!("the answer was {status}")),
     }
 }
 
-async fn read(shared: &Arc<Shared>, entry: &Entry, mut answer: Answer) -> Found {
+async fn read(shared: &Arc<Shared>, entry: &Entry, mut answer: Answer) -> VisitResult {
     let body = match std::mem::replace(&mut answer.body, Body::Unread) {
         Body::Whole(body) => body,
         Body::Cut(_) => {
             let most = shared.config.page_bytes_max;
-            return Found::Skipped(format!("larger than {most} bytes"));
+            return VisitResult::Skipped(format!("larger than {most} bytes"));
         }
-        Body::Unread => return Found::Skipped(format!("{} is not read", answer.content_type)),
+        Body::Unread => {
+            return VisitResult::Skipped(format!("{} is not read", answer.content_type));
+        }
     };
     let is_html = match answer.content_type.as_str() {
         "text/plain" => false,
-        "" if body.contains(&0) => return Found::Skipped("of an unknown kind".into()),
+        "" if body.contains(&0) => return VisitResult::Skipped("of an unknown kind".into()),
         "" => body.trim_ascii_start().starts_with(b"<"),
         _ => true,
     };
@@ -186,31 +193,31 @@ async fn read(shared: &Arc<Shared>, entry: &Entry, mut answer: Answer) -> Found 
         } else {
             extract::plain(&text)
         };
-        extract.orders.noindex |= answer.orders.noindex;
-        if answer.orders.nofollow {
-            extract.orders.nofollow = true;
+        extract.directives.noindex |= answer.directives.noindex;
+        if answer.directives.nofollow {
+            extract.directives.nofollow = true;
             extract.links.clear();
         }
-        let hash = extract.content_hash(shared.config.reading);
+        let hash = extract.content_hash(shared.config.parse_version);
         let content_type = match (answer.content_type, is_html) {
             (kind, true) if kind.is_empty() => "text/html".into(),
             (kind, false) if kind.is_empty() => "text/plain".into(),
             (kind, _) => kind,
         };
         let (etag, last_modified) = (answer.etag, answer.last_modified);
-        Ok(FoundPage { content_type, etag, last_modified, extract, hash })
+        Ok(ReadPage { content_type, etag, last_modified, extract, hash })
     };
-    // A page that breaks its reader is lost, and nothing else. Its reader is not used again.
-    let read: Option<Result<FoundPage, extract::TooHard>> = if is_quick {
+    // A page that makes the parser panic fails alone. The parser is not used again.
+    let read: Option<Result<ReadPage, extract::TooHard>> = if is_quick {
         catch_unwind(AssertUnwindSafe(work)).ok()
     } else {
         tokio::task::spawn_blocking(work).await.ok()
     };
     match read {
-        Some(Ok(page)) => Found::Page(Box::new(page)),
+        Some(Ok(page)) => VisitResult::Page(Box::new(page)),
         Some(Err(extract::TooHard)) => {
-            Found::Skipped("it takes too much time or memory to read".into())
+            VisitResult::Skipped("it takes too much time or memory to read".into())
         }
-        None => Found::Failed { why: "reading it went wrong".into(), hopeless: false },
+        None => VisitResult::Failed { why: "the parser failed".into(), hopeless: false },
     }
 }

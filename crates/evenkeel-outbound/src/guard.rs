@@ -1,5 +1,5 @@
-//! Keeping calls away from the inside of the network: the cloud's metadata service, the
-//! database's admin port and the neighbours.
+//! Decides which addresses jobs may call, so that no job reaches the private network: the cloud's
+//! metadata service, a database's admin port, other machines.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -8,18 +8,18 @@ use ipnet::IpNet;
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use crate::LookUp;
+use crate::Resolver;
 
-/// A call to an address that jobs may not reach. The URL itself names the address, so the text may.
+/// The URL's host is an address that jobs may not call.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{host} is an address which is not public; --allow-network can open such a network")]
 pub struct Refused {
     host: String,
 }
 
-/// A name without an address that jobs may call. The text is the same whether the name does not exist
-/// or lies inside: else whoever can create a job could ask for the names and addresses of the
-/// network, one by one.
+/// A name has no address that jobs may call. The text is the same for names that do not exist and
+/// for private addresses: otherwise a client that can create jobs could explore the private network
+/// name by name.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "{host} has no address that jobs may call: it does not exist, or it is at one which is not public; \
@@ -29,20 +29,20 @@ pub struct NoAddress {
     host: String,
 }
 
-/// Decides which addresses may be called. Cheap to clone.
+/// The rule for addresses. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Guard(Arc<[IpNet]>);
 
 impl Guard {
-    /// One that lets through public addresses and these networks.
+    /// Allows public addresses and these networks.
     pub fn new(allow_networks: Vec<IpNet>) -> Self {
         Self(allow_networks.into())
     }
 
-    /// Judges a URL whose host is an address: such a one is never looked up. The URL's parser has
-    /// already turned decimal, octal and hexadecimal forms into the usual one, and the connector
-    /// reads it as it is read here.
-    pub fn judge_literal(&self, url: &Url) -> Result<(), Refused> {
+    /// Checks a URL whose host is an address, because addresses are never resolved. The URL parser
+    /// has already normalised decimal, octal and hexadecimal forms, and the connector uses the same
+    /// parser.
+    pub fn check_literal(&self, url: &Url) -> Result<(), Refused> {
         let host = url.host_str().unwrap_or_default();
         match host.trim_matches(['[', ']']).parse() {
             Ok(address) if !self.allows(address) => Err(Refused { host: host.into() }),
@@ -57,38 +57,43 @@ impl Guard {
     }
 }
 
-/// A look-up whose answers are judged before anybody sees them.
-pub(crate) struct Guarded {
+/// A resolver that checks all addresses before they are used.
+pub(crate) struct GuardedResolver {
     guard: Guard,
-    look_up: Arc<dyn LookUp>,
+    resolver: Arc<dyn Resolver>,
 }
 
-impl Guarded {
-    pub(crate) fn new(guard: Guard, look_up: Arc<dyn LookUp>) -> Self {
-        Self { guard, look_up }
+impl GuardedResolver {
+    pub(crate) fn new(guard: Guard, resolver: Arc<dyn Resolver>) -> Self {
+        Self { guard, resolver }
     }
 }
 
-impl Resolve for Guarded {
-    /// The addresses that were judged are the ones connected to, so a name can't change its mind
-    /// in between. One bad address refuses them all: a name with both is up to no good.
+impl Resolve for GuardedResolver {
+    /// Resolves a name. The connection uses exactly the checked addresses, so a later change of the
+    /// name has no effect. One forbidden address refuses the name, because such a name is likely an
+    /// attack.
     fn resolve(&self, name: Name) -> Resolving {
         let guard = self.guard.clone();
-        let found = self.look_up.look_up(name.as_str());
+        let found = self.resolver.resolve(name.as_str());
         Box::pin(async move {
             let host = name.as_str();
             let no_address = || NoAddress { host: host.into() };
             let mut addresses = found.await.map_err(|error| {
-                tracing::debug!(host, error = &error as &dyn std::error::Error, "not looked up");
+                tracing::debug!(
+                    host,
+                    error = &error as &dyn std::error::Error,
+                    "name not resolved"
+                );
                 no_address()
             })?;
             for address in &mut addresses {
                 if !guard.allows(address.ip()) {
-                    // For the operator alone.
-                    tracing::info!(host, address = %address.ip(), "a job may not call this address");
+                    // Only the operator may see the address.
+                    tracing::info!(host, address = %address.ip(), "blocked a request to a forbidden address");
                     return Err(no_address().into());
                 }
-                // The port is the URL's; any other would be taken for one of the look-up's own.
+                // The port comes from the URL; a port of the resolver would take precedence.
                 address.set_port(0);
             }
             Ok(Box::new(addresses.into_iter()) as Addrs)
@@ -103,7 +108,8 @@ fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// What the IANA registry of special addresses calls globally reachable, and not a cloud's inside.
+/// True for addresses that the IANA registry calls globally reachable, except those of cloud
+/// platforms.
 fn is_public_v4(ip: Ipv4Addr) -> bool {
     let [a, b, c, d] = ip.octets();
     let special = match a {
@@ -123,7 +129,7 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
 
 fn is_public_v6(ip: Ipv6Addr) -> bool {
     match ip.segments() {
-        // NAT64: the address behind the translator is the one that counts.
+        // NAT64: the embedded IPv4 address counts.
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
             let [a, b] = high.to_be_bytes();
             let [c, d] = low.to_be_bytes();
@@ -132,9 +138,9 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
         [0x2001, second, ..] if second < 0x200 || second == 0xdb8 => false, // Teredo, documentation
         [0x2002, ..] => false,                                              // 6to4 hides any IPv4
         [0x3fff, second, ..] if second < 0x1000 => false,                   // documentation
-        // ISATAP: an IPv4 of the inside, whatever the network before it.
+        // ISATAP: embeds a private IPv4 address after any prefix.
         [_, _, _, _, 0 | 0x200, 0x5efe, ..] => false,
-        // Global unicast is 2000::/3; loopback, mapped, link-local, ULA and multicast lie outside.
+        // Global unicast is 2000::/3. Loopback, mapped, link-local, ULA and multicast are outside.
         [first, ..] => first & 0xe000 == 0x2000,
     }
 }
@@ -148,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn inner_addresses_are_refused() {
+    fn private_addresses_are_refused() {
         let guard = Guard::new(Vec::new());
         for address in [
             "0.0.0.0",
@@ -222,14 +228,14 @@ mod tests {
     }
 
     #[test]
-    fn an_allowed_network_is_open_in_every_form_of_its_addresses() {
+    fn allowed_network_covers_every_form_of_its_addresses() {
         let guard = Guard::new(vec!["127.0.0.0/8".parse().unwrap()]);
         assert!(judge(&guard, "127.0.0.1") && judge(&guard, "::ffff:127.0.0.1"));
         assert!(!judge(&guard, "::1") && !judge(&guard, "10.0.0.1"));
     }
 
     #[test]
-    fn addresses_in_odd_spellings_are_seen_through() {
+    fn unusual_spellings_of_addresses_are_recognised() {
         let guard = Guard::new(Vec::new());
         for url in [
             "http://127.0.0.1/",
@@ -244,8 +250,8 @@ mod tests {
             "http://１２７.0.0.1/",
             "http://0/",
         ] {
-            assert!(guard.judge_literal(&url.parse().unwrap()).is_err(), "{url}");
+            assert!(guard.check_literal(&url.parse().unwrap()).is_err(), "{url}");
         }
-        assert!(guard.judge_literal(&"http://example.com/".parse().unwrap()).is_ok());
+        assert!(guard.check_literal(&"http://example.com/".parse().unwrap()).is_ok());
     }
 }

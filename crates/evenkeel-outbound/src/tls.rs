@@ -1,4 +1,4 @@
-//! The TLS side of a client.
+//! TLS options of a client.
 
 use std::sync::Arc;
 
@@ -10,16 +10,15 @@ use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use rustls_platform_verifier::Verifier;
 
-/// Whom a client trusts, and as whom it shows itself.
 #[derive(Clone, Debug)]
 pub struct TlsOptions {
-    /// Trusted besides what the machine trusts.
+    /// Trusted besides the machine's certificates.
     pub extra_roots: Roots,
-    /// Nothing older than TLS 1.3 will do.
+    /// Refuses TLS 1.2.
     pub only_tls13: bool,
-    /// Shown to servers that ask for a certificate.
+    /// Sent to servers that ask for a client certificate.
     pub identity: Option<Identity>,
-    /// Are servers' certificates verified at all?
+    /// True if server certificates are verified.
     pub verify: bool,
 }
 
@@ -29,26 +28,23 @@ impl Default for TlsOptions {
     }
 }
 
-/// Text that holds no certificate, or no key, or not both of one kind.
+/// A PEM text without a usable certificate or key.
 #[derive(Debug, thiserror::Error)]
 pub enum PemError {
-    /// Not PEM.
     #[error("is not PEM: {0}")]
     Unreadable(rustls::pki_types::pem::Error),
-    /// PEM of something else.
     #[error("holds no certificate")]
     NoCertificate,
-    /// What it holds is of no use.
     #[error("can't be used: {0}")]
     Unusable(rustls::Error),
 }
 
-/// Certificates to trust.
+/// Trusted certificates.
 #[derive(Clone, Debug, Default)]
 pub struct Roots(Vec<CertificateDer<'static>>);
 
 impl Roots {
-    /// All certificates of a PEM text, one at least.
+    /// Reads all certificates of a PEM text; at least one.
     pub fn from_pem(pem: &[u8]) -> Result<Self, PemError> {
         let certificates = certificates(pem)?;
         let mut store = RootCertStore::empty();
@@ -59,12 +55,11 @@ impl Roots {
     }
 }
 
-/// A client certificate with its key.
 #[derive(Clone, Debug)]
 pub struct Identity(Arc<CertifiedKey>);
 
 impl Identity {
-    /// From a PEM text with the certificate, the ones above it if need be, and the private key.
+    /// Reads a PEM text with the certificate, its issuers if needed, and the private key.
     pub fn from_pem(pem: &[u8]) -> Result<Self, PemError> {
         let chain = certificates(pem)?;
         let key = PrivateKeyDer::from_pem_slice(pem).map_err(PemError::Unreadable)?;
@@ -84,7 +79,7 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// The configuration of a client; and why it can't verify anybody, if so.
+/// Returns the configuration of a client, and an error if it cannot verify any server.
 pub(crate) fn config(
     options: &TlsOptions,
 ) -> Result<(ClientConfig, Option<rustls::Error>), rustls::Error> {
@@ -102,15 +97,15 @@ pub(crate) fn config(
             Ok(verifier) => {
                 builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
             }
-            // A small container often comes without any certificates.
+            // Small containers often have no certificates.
             Err(error) => {
                 fault = Some(error);
                 builder.with_root_certificates(RootCertStore::empty())
             }
         }
     } else {
-        let anyone = Arc::new(Anyone(provider));
-        builder.dangerous().with_custom_certificate_verifier(anyone)
+        let unverified = Arc::new(NoVerification(provider));
+        builder.dangerous().with_custom_certificate_verifier(unverified)
     };
     let config = match &options.identity {
         Some(Identity(key)) => {
@@ -121,11 +116,11 @@ pub(crate) fn config(
     Ok((config, fault))
 }
 
-/// Takes every server for the one it says it is.
+/// Accepts every server certificate.
 #[derive(Debug)]
-struct Anyone(Arc<CryptoProvider>);
+struct NoVerification(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anyone {
+impl ServerCertVerifier for NoVerification {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

@@ -1,4 +1,4 @@
-//! The keys that values are encrypted with.
+//! The keys that encrypt secrets.
 
 use std::fmt;
 
@@ -10,13 +10,12 @@ use evenkeel_store::Sealed;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::digest;
 
-/// Bytes of a key.
 const KEY_BYTES: usize = 32;
 
-/// More keys than anybody changes at once.
+/// More keys than a rotation needs.
 const KEYS_MAX: usize = 16;
 
-/// Keys for AES-256-GCM. The first one encrypts; the others decrypt what was encrypted before.
+/// Keys for AES-256-GCM. The first key encrypts; the others decrypt older values.
 pub struct Keyring(Vec<Key>);
 
 struct Key {
@@ -24,46 +23,40 @@ struct Key {
     key: LessSafeKey,
 }
 
-/// A text that holds no keys. It is not repeated: it may be part of one.
+/// A text without valid keys. The error does not repeat the text, which may be part of a key.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum KeyError {
-    /// There is nothing in it.
     #[error("it holds no key")]
     None,
-    /// One of them is no key.
     #[error("key {0} is not 32 bytes in Base64 (44 characters) or hexadecimal (64 characters)")]
     Malformed(usize),
-    /// A key is there twice.
     #[error("key {0} is the same as one before it")]
     Repeated(usize),
-    /// There are too many.
     #[error("it holds more than 16 keys")]
     TooMany,
 }
 
-/// A value that can't be decrypted.
+/// Why a value cannot be decrypted.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The key is not here.
     #[error(
         "it is encrypted with the key {0}, which this server does not have; add that key, or set the \
          secret again"
     )]
     UnknownKey(String),
-    /// It is not what was stored under this name.
     #[error("its stored value was changed or belongs to another secret; set it again")]
     Tampered,
 }
 
 impl Keyring {
-    /// Reads keys, the newest first: one on a line, or several with commas between them. Empty lines
-    /// and those that begin with `#` are passed over.
+    /// Reads keys, the newest first, separated by line breaks or commas. Empty lines and lines that
+    /// begin with `#` are ignored.
     pub fn read(text: &str) -> Result<Self, KeyError> {
         let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
-        let words = lines.flat_map(|line| line.split(',')).map(str::trim);
+        let parts = lines.flat_map(|line| line.split(',')).map(str::trim);
         let mut keys: Vec<Key> = Vec::new();
-        for (n, word) in words.filter(|word| !word.is_empty()).enumerate() {
-            let key = Key::read(word).ok_or(KeyError::Malformed(n + 1))?;
+        for (n, part) in parts.filter(|part| !part.is_empty()).enumerate() {
+            let key = Key::read(part).ok_or(KeyError::Malformed(n + 1))?;
             if keys.iter().any(|other| other.id == key.id) {
                 return Err(KeyError::Repeated(n + 1));
             }
@@ -75,7 +68,7 @@ impl Keyring {
         if keys.is_empty() { Err(KeyError::None) } else { Ok(Self(keys)) }
     }
 
-    /// A new key as [`read`](Self::read) takes it.
+    /// Generates a key in the form that [`read`](Self::read) accepts.
     pub fn draw(chance: &dyn Chance) -> String {
         let mut bytes = [0; KEY_BYTES];
         for part in bytes.chunks_mut(8) {
@@ -84,12 +77,12 @@ impl Keyring {
         STANDARD.encode(bytes)
     }
 
-    /// The id of the key that encrypts.
+    /// Returns the id of the key that encrypts.
     pub fn newest(&self) -> &str {
         &self.0[0].id
     }
 
-    /// Encrypts a value for this tenant and name: it can be decrypted under no other.
+    /// Encrypts a value. It can be decrypted only for the same tenant and name.
     pub fn seal(&self, tenant: TenantNo, name: &str, value: &str, chance: &dyn Chance) -> Sealed {
         let mut nonce = [0; NONCE_LEN];
         nonce[..8].copy_from_slice(&chance.bits().to_le_bytes());
@@ -98,20 +91,25 @@ impl Keyring {
         let once = Nonce::assume_unique_for_key(nonce);
         let Key { id, key } = &self.0[0];
         // Fails only beyond 64 GiB.
-        if key.seal_in_place_append_tag(once, Aad::from(place(tenant, name)), &mut bytes).is_err() {
+        if key
+            .seal_in_place_append_tag(once, Aad::from(bound_to(tenant, name)), &mut bytes)
+            .is_err()
+        {
             bytes.clear();
         }
         Sealed { key_id: id.clone(), nonce: nonce.to_vec(), ciphertext: bytes }
     }
 
-    /// Decrypts a value that was encrypted for this tenant and name.
+    /// Decrypts a value of this tenant and name.
     pub fn open(&self, tenant: TenantNo, name: &str, sealed: &Sealed) -> Result<String, OpenError> {
         let known = self.0.iter().find(|key| key.id == sealed.key_id);
         let Key { key, .. } = known.ok_or_else(|| OpenError::UnknownKey(sealed.key_id.clone()))?;
         let nonce = Nonce::try_assume_unique_for_key(&sealed.nonce);
         let mut bytes = sealed.ciphertext.clone();
         let opened = nonce
-            .and_then(|nonce| key.open_in_place(nonce, Aad::from(place(tenant, name)), &mut bytes))
+            .and_then(|nonce| {
+                key.open_in_place(nonce, Aad::from(bound_to(tenant, name)), &mut bytes)
+            })
             .map_err(|_| OpenError::Tampered)?;
         let value = std::str::from_utf8(opened).map_err(|_| OpenError::Tampered)?;
         Ok(value.to_owned())
@@ -126,7 +124,7 @@ impl Key {
             _ => STANDARD.decode(word).ok()?,
         };
         let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &bytes).ok()?);
-        // Told to everybody who may list secrets, and says nothing about the key.
+        // Clients that may list secrets see the id. It reveals nothing about the key.
         let mut hashed = digest::Context::new(&digest::SHA256);
         hashed.update(b"evenkeel secret key ");
         hashed.update(&bytes);
@@ -140,8 +138,9 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
     (0..text.len()).step_by(2).map(pair).collect()
 }
 
-/// What a value belongs to. Where the number of the tenant ends does not depend on the name.
-fn place(tenant: TenantNo, name: &str) -> Vec<u8> {
+/// Returns the data that binds a value to its tenant and name. The tenant number has a fixed
+/// length, so the name cannot change where it ends.
+fn bound_to(tenant: TenantNo, name: &str) -> Vec<u8> {
     [b"evenkeel secret ", &tenant.0.to_be_bytes()[..], name.as_bytes()].concat()
 }
 
@@ -174,7 +173,7 @@ mod tests {
     const TENANT: TenantNo = TenantNo(1);
 
     #[test]
-    fn keys_are_read_in_each_of_their_forms() {
+    fn keys_are_read_in_all_formats() {
         let base = STANDARD.encode([1; 32]);
         let hex = "02".repeat(32);
         let both = Keyring::read(&format!("# newest\n{base}\n\n{hex}\n")).unwrap();
@@ -190,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_cannot_be_moved_to_another_tenant_or_name() {
+    fn value_cannot_be_moved_to_another_tenant_or_name() {
         let keys = Keyring::read(&STANDARD.encode([1; 32])).unwrap();
         let sealed = keys.seal(TENANT, "a", "value", &chance());
         assert_eq!(keys.open(TENANT, "a", &sealed).as_deref(), Ok("value"));
@@ -204,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn older_keys_decrypt_and_a_missing_one_is_named() {
+    fn older_keys_decrypt_and_a_missing_key_is_named() {
         let (old, new) = (STANDARD.encode([1; 32]), STANDARD.encode([2; 32]));
         let before = Keyring::read(&old).unwrap();
         let sealed = before.seal(TENANT, "a", "value", &chance());
@@ -218,7 +217,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_encrypted_is_decrypted(value in any::<String>(), name in "[a-z]{1,9}") {
+        fn encrypted_value_is_decrypted_unchanged(value in any::<String>(), name in "[a-z]{1,9}") {
             let keys = Keyring::read(&STANDARD.encode([1; 32])).unwrap();
             let chance = chance();
             let sealed = keys.seal(TENANT, &name, &value, &chance);

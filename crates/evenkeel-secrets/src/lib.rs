@@ -1,8 +1,9 @@
-//! Named secrets of a tenant.
+//! Named secrets of tenants.
 //!
-//! A value is encrypted before it reaches the store, with a key that the store never sees
-//! ([`Keyring`]). [`Secrets`] stores values, gives them to attempts that start, and encrypts them anew
-//! when the key changes. Nothing here ever shows a value: messages name secrets and keys only.
+//! Values are encrypted before they reach the store, with keys that the store never sees
+//! ([`Keyring`]). [`Secrets`] stores values, decrypts them when an attempt starts, and encrypts
+//! them again
+//! when the key changes. Errors and logs name secrets and keys, never values.
 
 mod keyring;
 mod secrets;

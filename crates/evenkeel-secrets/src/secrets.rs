@@ -1,4 +1,4 @@
-//! Secrets that are stored.
+//! Stores, reads and re-encrypts secrets.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use tokio::sync::Semaphore;
 
 use crate::keyring::{Keyring, OpenError};
 
-/// Attempts that look values up at once. They use what firing uses, and a crowd of them must not
-/// stand in its way.
+/// How many attempts read secrets at once. They share connections with the scheduler, and many of
+/// them must not delay firing.
 const LOOK_UPS: usize = 4;
 
-/// Values that are encrypted anew in one transaction.
+/// Values that one transaction re-encrypts.
 const BATCH: u32 = 100;
 
-/// Secrets that one call of [`Secrets::rotate`] looks at, at most.
+/// Limit for the secrets that one call of [`Secrets::rotate`] reads.
 const ROTATED_MAX: u32 = 1000;
 
-/// The secrets of a store, and the keys to them.
+/// The secrets in a store, and the keys to decrypt them.
 pub struct Secrets {
     store: Arc<dyn Store>,
     keys: Option<Keyring>,
@@ -31,46 +31,42 @@ pub struct Secrets {
     look_ups: Semaphore,
 }
 
-/// A secret that can't be stored or used.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    /// The server has no key.
     #[error(
         "this server has no key to encrypt secrets with; start it with --secret-key-file, the \
          variable EVENKEEL_SECRET_KEY or secret_key_command, on every node of the cluster"
     )]
     NoKey,
-    /// The value is too long or empty.
     #[error("the value has {0} bytes; it must have 1 to 65536")]
     Length(usize),
-    /// The store failed.
     #[error("the store failed")]
     Store(#[from] StoreError),
 }
 
-/// What a change of keys has done.
+/// The result of a key rotation.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Rotated {
-    /// How many values were encrypted anew.
+    /// How many values were re-encrypted.
     pub resealed: u64,
     /// Secrets that could not be decrypted, with the reason.
     pub unreadable: Vec<(String, OpenError)>,
-    /// Where to go on, if there may be more.
+    /// Where to continue, if there may be more.
     pub next: Option<(TenantNo, String)>,
 }
 
 impl Secrets {
-    /// The secrets of `store`. Without keys, none can be stored or used.
+    /// Without keys, no secret can be stored or used.
     pub fn new(store: Arc<dyn Store>, keys: Option<Keyring>, chance: Arc<dyn Chance>) -> Self {
         Self { store, keys, chance, look_ups: Semaphore::new(LOOK_UPS) }
     }
 
-    /// The id of the key that encrypts, if there is one.
+    /// Returns the id of the key that encrypts.
     pub fn newest_key(&self) -> Option<&str> {
         self.keys.as_ref().map(Keyring::newest)
     }
 
-    /// Stores a value under a name. A version of 1 says that the name is new.
+    /// Stores a value. Version 1 means that the name is new.
     pub async fn put(
         &self,
         scope: &Scope,
@@ -87,8 +83,8 @@ impl Secrets {
         Ok(self.store.put_secret(scope, secret, Now::Database).await?)
     }
 
-    /// Encrypts values with the newest key that are encrypted with another, in batches. Looks at a
-    /// bounded number of secrets after `after` and says where to go on.
+    /// Re-encrypts values with the newest key, in batches. Reads a bounded number of secrets after
+    /// `after`, and returns where to continue.
     pub async fn rotate(
         &self,
         scope: &Scope,
@@ -135,7 +131,7 @@ impl Secrets {
         tenant: TenantNo,
         names: &[String],
     ) -> Result<Vec<Option<String>>, String> {
-        // It is never closed.
+        // The semaphore is never closed.
         let _turn = self.look_ups.acquire().await;
         let scope = Scope { tenant, role: Role::Viewer };
         let found = self.store.get_secrets(&scope, names).await.map_err(|error| {
@@ -190,7 +186,7 @@ mod tests {
     fn secrets(store: &Arc<dyn Store>, keys: &[u8]) -> Secrets {
         let text: Vec<String> = keys.iter().map(|key| format!("{key:02x}").repeat(32)).collect();
         let keys = (!keys.is_empty()).then(|| Keyring::read(&text.join("\n")).unwrap());
-        // Each starts somewhere else, so that no nonce comes twice.
+        // Different starts, so that no nonce repeats.
         let start = u64::from(text.iter().map(String::len).sum::<usize>() as u32) << 32;
         Secrets::new(Arc::clone(store), keys, Arc::new(Counting(AtomicU64::new(start))))
     }
@@ -204,7 +200,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_value_comes_back_for_its_own_tenant_only() {
+    async fn value_is_returned_to_its_own_tenant_only() {
         let store = store();
         let (ann, bob) = (scope(&store, "ann").await, scope(&store, "bob").await);
         let secrets = secrets(&store, &[1]);
@@ -216,7 +212,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_key_nothing_is_stored_or_used() {
+    async fn secrets_need_a_key() {
         let store = store();
         let ann = scope(&store, "ann").await;
         secrets(&store, &[1]).put(&ann, "a", "v", "ann").await.unwrap();
@@ -230,7 +226,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn after_a_rotation_the_old_key_can_go() {
+    async fn old_key_is_not_needed_after_a_rotation() {
         let store = store();
         let (ann, bob) = (scope(&store, "ann").await, scope(&store, "bob").await);
         let before = secrets(&store, &[1]);
@@ -251,7 +247,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_rotation_is_bounded_and_names_what_it_cannot_read() {
+    async fn rotation_is_bounded_and_reports_unreadable_secrets() {
         let store = store();
         let ann = scope(&store, "ann").await;
         let lost = secrets(&store, &[9]);

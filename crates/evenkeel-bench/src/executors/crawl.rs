@@ -37,7 +37,7 @@ pub(super) async fn measure(bench: &mut Bench, pages: usize) -> anyhow::Result<C
 
     let outbound = Outbound::new(OutboundSettings {
         allow_networks: vec!["127.0.0.0/8".parse()?],
-        unpack: true,
+        decompress: true,
         ..OutboundSettings::default()
     })?;
     let library = StorePages::new(Arc::clone(&bench.parts().0.store));

@@ -1,4 +1,4 @@
-//! What a job says of its crawl.
+//! The configuration of a crawl.
 
 mod reader;
 #[cfg(test)]
@@ -17,17 +17,16 @@ use crate::scope::{Reach, Scope};
 use crate::settings::CrawlerSettings;
 use reader::Reader;
 
-/// Changes when pages are read in another way, so that all of them count as changed.
-const READING_VERSION: u32 = 1;
+/// Increase it when pages are parsed differently, so that all pages count as changed.
+const PARSE_VERSION: u32 = 1;
 const MIB: u64 = 1024 * 1024;
 
-/// A configuration that is not accepted.
+/// An error in the configuration.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{field}: {message}")]
 pub struct Fault {
-    /// The field to blame; empty for the whole of it.
+    /// Empty for the whole configuration.
     pub field: String,
-    /// What is wrong with it.
     pub message: String,
 }
 
@@ -37,25 +36,7 @@ impl Fault {
     }
 }
 
-/// What a job says of its crawl.
-///
-/// | field | default | bounds |
-/// |---|---|---|
-/// | `url` or `start_urls` | required | http or https; at most 100 |
-/// | `scope` | `"host"` | `host`, `site`, `prefix`; see [`Reach`] |
-/// | `depth` | 2 | links from the start, 0 to 100 |
-/// | `max_pages` | 100 | 1 to 50,000 |
-/// | `include`, `exclude` | none | lists of patterns in which `*` stands for anything, of whole URLs or, if they start with `/`, of path and query; starts are crawled whatever they say |
-/// | `user_agent` | the server's | a header's value |
-/// | `obey_robots` | true | false only if the server allows it |
-/// | `delay_ms` | 250 | between requests to a host, 0 to 60,000; a longer crawl-delay wins |
-/// | `connections` | 2 | per host, 1 or 2 |
-/// | `sitemaps` | true | those of robots.txt and `/sitemap.xml` |
-/// | `max_page_bytes` | 2 MiB | unpacked, 1 KiB to 16 MiB; larger pages are left out |
-/// | `page_timeout_ms` | 20,000 | for a whole page, 100 to 300,000 |
-/// | `max_store_mb` | 50 | room for the job's pages, 1 to 10,000 |
-/// | `fields` | none | name to selector, or to `{selector, attribute, all}`; at most 50, without `:has()` |
-/// | `ndjson` | false | a file with the new and changed pages, if the server has a folder for it |
+/// The configuration of a crawl. `docs/crawler.md` describes the fields.
 #[derive(Clone, Debug)]
 pub struct CrawlConfig {
     pub(crate) starts: Vec<Url>,
@@ -72,9 +53,9 @@ pub struct CrawlConfig {
     pub(crate) store_bytes_max: u64,
     pub(crate) fields: Vec<Field>,
     pub(crate) ndjson: bool,
-    /// Tells ways to read a page apart: the end of every content hash.
-    pub(crate) reading: [u8; 4],
-    /// Tells configurations apart: a checkpoint of another one is of no use.
+    /// Identifies how pages are parsed. Each content hash ends with it.
+    pub(crate) parse_version: [u8; 4],
+    /// Identifies the configuration. A checkpoint with another fingerprint is not used.
     pub(crate) fingerprint: u64,
 }
 
@@ -135,7 +116,7 @@ impl CrawlConfig {
         });
         let delay = Duration::from_millis(reader.number("delay_ms", 250, 0, 60_000)?);
         let digest: [u8; 32] = Sha256::digest(config.to_string().as_bytes()).into();
-        let how = format!("{READING_VERSION} {}", fields.get("fields").unwrap_or(&Value::Null));
+        let how = format!("{PARSE_VERSION} {}", fields.get("fields").unwrap_or(&Value::Null));
         let [a, b, c, d, ..]: [u8; 32] = Sha256::digest(how.as_bytes()).into();
         Ok(Self {
             starts,
@@ -157,32 +138,31 @@ impl CrawlConfig {
             store_bytes_max: reader.number("max_store_mb", 50, 1, 10_000)? * MIB,
             fields: reader.fields()?,
             ndjson,
-            reading: [a, b, c, d],
+            parse_version: [a, b, c, d],
             fingerprint: crate::normal_url::first_eight(&digest),
         })
     }
 
-    /// The room its pages may take.
+    /// Returns the limit for the job's pages, in bytes.
     pub const fn store_bytes_max(&self) -> u64 {
         self.store_bytes_max
     }
 
-    /// How many requests it makes at most: redirects and second tries do not count as pages, but
-    /// have to end.
+    /// Returns the limit for requests. Redirects and retries do not count as pages, but must end, too.
     pub(crate) const fn requests_max(&self) -> u64 {
         3 * self.pages_max + 100
     }
 
-    /// How many URLs it queues at most.
+    /// Returns the limit for queued URLs.
     pub(crate) const fn queue_max(&self) -> usize {
-        // Some of what is queued turns out to be forbidden, or the same as another page.
-        let roomy = self.pages_max as usize * 20;
-        if roomy < 1000 {
+        // Some queued pages turn out to be forbidden or copies. `clamp` is not const.
+        let urls = self.pages_max as usize * 20;
+        if urls < 1000 {
             1000
-        } else if roomy > 100_000 {
+        } else if urls > 100_000 {
             100_000
         } else {
-            roomy
+            urls
         }
     }
 }

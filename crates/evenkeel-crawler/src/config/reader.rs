@@ -1,4 +1,4 @@
-//! Reading a job's fields.
+//! Readers of the configuration's fields whose errors name the field.
 
 use evenkeel_outbound::reqwest::Url;
 use serde_json::{Map, Value};
@@ -13,7 +13,6 @@ const PATTERNS_MAX: usize = 100;
 const PATTERN_CHARS_MAX: usize = 500;
 const NAME_CHARS_MAX: usize = 100;
 
-/// Reads fields, with the blame on the right one.
 pub(super) struct Reader<'a>(pub(super) &'a Map<String, Value>);
 
 impl<'a> Reader<'a> {
@@ -68,7 +67,7 @@ impl<'a> Reader<'a> {
             None if texts.is_empty() => {
                 return Err(Fault::new(
                     "url",
-                    "is missing: say where to start, here or in start_urls",
+                    "is missing: set the start URL here or in start_urls",
                 ));
             }
             None => {}

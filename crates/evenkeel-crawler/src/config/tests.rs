@@ -7,7 +7,7 @@ fn read(config: Value) -> Result<CrawlConfig, Fault> {
 }
 
 #[test]
-fn a_url_is_enough() {
+fn url_alone_is_a_valid_configuration() {
     let config = read(json!({"url": "https://Example.com"})).unwrap();
     assert_eq!(config.starts[0].as_str(), "https://example.com/");
     assert_eq!((config.depth, config.pages_max, config.connections), (2, 100, 2));
@@ -16,7 +16,7 @@ fn a_url_is_enough() {
 }
 
 #[test]
-fn bad_fields_are_named() {
+fn bad_fields_are_refused_by_name() {
     let url = "http://a/";
     for (config, field) in [
         (json!(null), ""),
@@ -62,7 +62,7 @@ fn bad_fields_are_named() {
 }
 
 #[test]
-fn the_server_decides_what_jobs_may() {
+fn server_settings_limit_what_jobs_may_set() {
     let settings = CrawlerSettings {
         may_ignore_robots: true,
         delay_min: Duration::from_secs(1),

@@ -1,9 +1,9 @@
 //! One crawl from beginning to end.
 
-mod line;
+mod checkpointing;
+mod log_line;
 mod pending;
-mod saving;
-mod settle;
+mod process_visit;
 mod sitemaps;
 
 use std::collections::BTreeMap;
@@ -16,27 +16,26 @@ use rustc_hash::FxHashSet;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use crate::archive::{ArchiveError, Listener, PageArchive};
 use crate::clock::now;
 use crate::contents::Contents;
-use crate::crawler::{Order, Shared};
+use crate::counts::CrawlCounts;
+use crate::crawler::{CrawlRequest, Shared};
 use crate::ending::{Ended, Ending, Losses, judge};
 use crate::entry::{Entry, Lookup};
 use crate::export::Export;
 use crate::frontier::Frontier;
-use crate::archive::{ArchiveError, Listener, PageArchive};
-use crate::tally::Tally;
 use crate::visit::{Visit, visit};
 use pending::Pending;
 
-/// Requests under way at once, over all hosts of a crawl.
+/// Concurrent requests to all hosts of a crawl.
 const IN_FLIGHT_MAX: usize = 8;
-/// Nothing is waited for more shortly than this before what was read is kept.
+/// The shortest wait for a page before the crawl saves what it has.
 const QUIET_MIN: Duration = Duration::from_millis(100);
-/// Pages that are looked up or kept at once.
+/// Pages that are looked up or saved at once.
 const BATCH: usize = 32;
 
-/// One crawl. It can be dropped at any moment while it runs, and then be asked for what a later one
-/// can go on from.
+/// One crawl. `run` can be dropped at any moment; `save_interrupted` then returns a checkpoint.
 pub struct Crawl {
     shared: Arc<Shared>,
     archive: Arc<dyn PageArchive>,
@@ -46,13 +45,13 @@ pub struct Crawl {
     export: Option<Export>,
     frontier: Frontier,
     contents: Contents,
-    tally: Tally,
-    /// What was taken from the queue and is not yet settled: under way, or waiting to be kept.
+    counts: CrawlCounts,
+    /// Pages that were taken from the queue and are not done: requested, or waiting to be saved.
     open: BTreeMap<u64, Entry>,
     pending: Pending,
     losses: Losses,
     first_failure: Option<String>,
-    /// Pages that named another one as the original.
+    /// Pages that named another page as their original.
     pointers: FxHashSet<u64>,
     sitemaps_read: bool,
     saved_at: Instant,
@@ -63,24 +62,24 @@ pub struct Crawl {
 
 impl std::fmt::Debug for Crawl {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Crawl").field("tally", &self.tally).finish_non_exhaustive()
+        f.debug_struct("Crawl").field("counts", &self.counts).finish_non_exhaustive()
     }
 }
 
-/// What stops a crawl in the middle.
+/// Why a crawl cannot continue.
 #[derive(Debug, thiserror::Error)]
-enum Stuck {
-    #[error("pages can't be kept: {0}")]
-    Keeper(#[from] ArchiveError),
-    #[error("the crawler broke: {0}")]
+enum CrawlError {
+    #[error("pages can't be saved: {0}")]
+    Archive(#[from] ArchiveError),
+    #[error("the crawler failed: {0}")]
     Broken(#[from] tokio::task::JoinError),
     #[error("the export can't be written: {0}")]
     Export(#[from] std::io::Error),
 }
 
 impl Crawl {
-    pub(crate) fn new(shared: Arc<Shared>, order: Order) -> Self {
-        let Order { job, export_name, archive, listener, checkpoint, .. } = order;
+    pub(crate) fn new(shared: Arc<Shared>, request: CrawlRequest) -> Self {
+        let CrawlRequest { job, export_name, archive, listener, checkpoint, .. } = request;
         let queue_max = shared.config.queue_max();
         let mut crawl = Self {
             frontier: Frontier::new(queue_max),
@@ -91,7 +90,7 @@ impl Crawl {
             export_name,
             export: None,
             contents: Contents::default(),
-            tally: Tally::default(),
+            counts: CrawlCounts::default(),
             open: BTreeMap::new(),
             pending: Pending::default(),
             losses: Losses::default(),
@@ -121,32 +120,32 @@ impl Crawl {
         self.shared.config.starts.iter().map(start).collect()
     }
 
-    /// Crawls to the end. If this is dropped, requests under way are too.
+    /// Runs the crawl to its end. Dropping the future aborts open requests.
     pub async fn run(&mut self) -> Ended {
-        let ending = match self.go().await {
-            Ok(()) => judge(&self.tally, &self.losses, self.first_failure.as_deref()),
+        let ending = match self.run_all().await {
+            Ok(()) => judge(&self.counts, &self.losses, self.first_failure.as_deref()),
             Err(stuck) => {
                 self.listener.checkpoint(self.save().await);
                 Ending::Failed { error: stuck.to_string(), hopeless: false }
             }
         };
-        self.tell();
-        self.sum_up();
-        if matches!(ending, Ending::Failed { .. }) && self.tally.starts_read == 0 {
-            // Another try begins at the beginning, whatever an earlier checkpoint says.
+        self.report_progress();
+        self.log_summary();
+        if matches!(ending, Ending::Failed { .. }) && self.counts.starts_read == 0 {
+            // The next attempt starts from the beginning, whatever an earlier checkpoint has.
             self.listener.checkpoint(self.save_beginning());
         }
-        Ended { ending, tally: self.tally.clone() }
+        Ended { ending, counts: self.counts.clone() }
     }
 
-    async fn go(&mut self) -> Result<(), Stuck> {
+    async fn run_all(&mut self) -> Result<(), CrawlError> {
         if self.shared.config.ndjson
             && let Some(dir) = &self.shared.settings.export_dir
         {
-            let room = self.shared.config.store_bytes_max;
-            self.export = Some(Export::open(dir, &self.export_name, room).await?);
+            let bytes_max = self.shared.config.store_bytes_max;
+            self.export = Some(Export::open(dir, &self.export_name, bytes_max).await?);
         }
-        self.tell();
+        self.report_progress();
         self.crawl_all().await?;
         self.flush().await?;
         if let Some(export) = self.export.take() {
@@ -155,54 +154,54 @@ impl Crawl {
         Ok(())
     }
 
-    async fn crawl_all(&mut self) -> Result<(), Stuck> {
+    async fn crawl_all(&mut self) -> Result<(), CrawlError> {
         let mut visits: JoinSet<Visit> = JoinSet::new();
         loop {
-            self.send_out(&mut visits).await?;
-            // While a slow page is waited for, what is read already is kept and told.
+            self.start_visits(&mut visits).await?;
+            // While it waits for a slow page, the crawl saves and reports what it has.
             let quiet = self.shared.settings.checkpoint_every.max(QUIET_MIN);
             let Ok(next) = tokio::time::timeout(quiet, visits.join_next()).await else {
                 self.save_if_due().await?;
-                self.tell();
+                self.report_progress();
                 continue;
             };
             match next {
-                Some(visit) => self.settle(visit?),
+                Some(visit) => self.process(visit?),
                 None => {
                     self.flush().await?;
-                    if self.sitemaps_read || !self.starts_are_settled() {
+                    if self.sitemaps_read || !self.starts_are_done() {
                         return Ok(());
                     }
                 }
             }
-            // What follows a start is decided when it is kept.
-            if self.pending.is_full() || (visits.is_empty() && !self.starts_are_settled()) {
+            // Start pages count as read only once they are saved.
+            if self.pending.is_full() || (visits.is_empty() && !self.starts_are_done()) {
                 self.flush().await?;
             }
-            if self.starts_are_settled() && self.tally.starts_read == 0 {
+            if self.starts_are_done() && self.counts.starts_read == 0 {
                 return Ok(());
             }
-            if !self.sitemaps_read && self.starts_are_settled() {
+            if !self.sitemaps_read && self.starts_are_done() {
                 self.read_sitemaps().await;
             }
-            self.tell();
+            self.report_progress();
             self.save_if_due().await?;
         }
     }
 
-    fn starts_are_settled(&self) -> bool {
+    fn starts_are_done(&self) -> bool {
         let starts = self.shared.config.starts.len() as u64;
-        self.tally.starts_read + self.tally.starts_lost >= starts
+        self.counts.starts_read + self.counts.starts_lost >= starts
     }
 
-    /// Sends out as many requests as may be under way.
-    async fn send_out(&mut self, visits: &mut JoinSet<Visit>) -> Result<(), Stuck> {
+    /// Starts as many requests as the limits allow.
+    async fn start_visits(&mut self, visits: &mut JoinSet<Visit>) -> Result<(), CrawlError> {
         let config = &self.shared.config;
         let (pages_max, connections) = (config.pages_max, config.connections);
         let requests_max = config.requests_max();
         while visits.len() < IN_FLIGHT_MAX
-            && self.tally.requests + (visits.len() as u64) < requests_max
-            && self.tally.visited + (self.open.len() as u64) < pages_max
+            && self.counts.requests + (visits.len() as u64) < requests_max
+            && self.counts.visited + (self.open.len() as u64) < pages_max
         {
             let Some((no, entry)) = self.frontier.pick(connections) else { break };
             let is_looked_up = entry.known != Lookup::NotYet;
@@ -217,18 +216,18 @@ impl Crawl {
         Ok(())
     }
 
-    /// Asks what is known of this page, and of those that come next.
-    async fn look_up(&mut self, no: u64) -> Result<(), Stuck> {
+    /// Looks up this page and the next ones in the archive.
+    async fn look_up(&mut self, no: u64) -> Result<(), CrawlError> {
         let job = self.job;
         let id = |entry: &Entry| PageId::of(job, entry.url.as_str());
         let first = self.open.get(&no).map(id);
         let next = self.frontier.not_looked_up(BATCH - 1).into_iter().map(|entry| id(entry));
         let ids: Vec<PageId> = first.into_iter().chain(next).collect();
         let archive = Arc::clone(&self.archive);
-        let known = pending::insist(|| archive.known(&ids)).await?;
+        let known = pending::with_retries(|| archive.known(&ids)).await?;
         let mut known: BTreeMap<PageId, _> =
             known.into_iter().map(|page| (page.id, Arc::new(page))).collect();
-        // Nothing was queued in the meantime, so these are the same.
+        // Nothing was queued in between, so these are the same entries.
         let queued = self.frontier.not_looked_up(BATCH - 1);
         for entry in self.open.get_mut(&no).into_iter().chain(queued) {
             entry.known = Lookup::Done(known.remove(&id(entry)));
@@ -236,20 +235,19 @@ impl Crawl {
         Ok(())
     }
 
-    /// Resolves when the crawl has waited for answers for so long without getting a byte. The time in
-    /// which it waits by itself, between requests or for its turn, does not count.
+    /// Completes once the crawl has waited for responses for `longest` without receiving a byte.
+    /// The crawler's own waits, between requests or for a permit, do not count.
     pub fn silent_for(&self, longest: Duration) -> impl Future<Output = ()> + use<> {
         let shared = Arc::clone(&self.shared);
         async move { shared.silence.lasts(longest).await }
     }
 
-    /// What it has done so far.
-    pub const fn tally(&self) -> &Tally {
-        &self.tally
+    pub const fn counts(&self) -> &CrawlCounts {
+        &self.counts
     }
 
-    fn tell(&self) {
-        let Tally { visited, crawled, indexed, .. } = self.tally;
+    fn report_progress(&self) {
+        let CrawlCounts { visited, crawled, indexed, .. } = self.counts;
         let left = self.shared.config.pages_max.saturating_sub(visited);
         let queued = ((self.frontier.queued() + self.open.len()) as u64).min(left);
         self.listener.progress(Progress {
@@ -261,8 +259,9 @@ impl Crawl {
         });
     }
 
-    fn sum_up(&self) {
-        let Tally { visited, crawled, indexed, copies, skipped, gone, failed, .. } = self.tally;
+    fn log_summary(&self) {
+        let CrawlCounts { visited, crawled, indexed, copies, skipped, gone, failed, .. } =
+            self.counts;
         self.listener.log(&format!(
             "{visited} pages done: {crawled} read, {indexed} new or changed, {copies} copies, \
              {skipped} left out, {gone} gone, {failed} failed"
@@ -271,13 +270,13 @@ impl Crawl {
             let line = format!("{} links left out: the queue was full", self.frontier.left_out);
             self.listener.log(&line);
         }
-        if self.tally.requests >= self.shared.config.requests_max() {
-            let requests = self.tally.requests;
+        if self.counts.requests >= self.shared.config.requests_max() {
+            let requests = self.counts.requests;
             let line = format!("ended after {requests} requests: most of them led to no new page");
             self.listener.log(&line);
         }
-        if self.tally.traps > 0 {
-            let line = format!("{} links left out: they look endless", self.tally.traps);
+        if self.counts.traps > 0 {
+            let line = format!("{} links left out: they look endless", self.counts.traps);
             self.listener.log(&line);
         }
     }

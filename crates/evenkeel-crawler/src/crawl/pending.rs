@@ -1,4 +1,4 @@
-//! What waits to be told to the archive.
+//! Collects pages and saves them in batches.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,38 +6,38 @@ use std::time::Duration;
 use evenkeel_core::PageId;
 use evenkeel_core::page::{Kept, PageContent};
 
-use super::line::Line;
-use super::{BATCH, Crawl, Stuck};
+use super::log_line::LogLine;
+use super::{BATCH, Crawl, CrawlError};
 use crate::archive::ArchiveError;
 
-/// Bytes of pages that wait at most, and one page more.
+/// Limit for the bytes of waiting pages, besides the last page.
 const BYTES_MAX: u64 = 256 * 1024;
-/// Tries of a call to a archive that may succeed later, a second apart.
+/// Attempts of a call to the archive that may succeed later, 1 s apart.
 const TRIES: u32 = 10;
 const TRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// What waits to be told to the archive, in the order in which it is.
+/// Changes that wait to be saved.
 #[derive(Default)]
 pub(super) struct Pending {
-    pages: Vec<(u64, PageContent, Line)>,
+    pages: Vec<(u64, PageContent, LogLine)>,
     bytes: u64,
     seen: Vec<(u64, PageId)>,
     forgotten: Vec<PageId>,
 }
 
-/// As what a page is done with.
+/// How a finished page is counted.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Disposition {
-    /// It was read.
+    /// Read.
     Crawled,
-    /// It was asked for.
+    /// Requested, but not read.
     Visited,
-    /// It does not count against the limit of pages.
+    /// Does not count against `max_pages`.
     NotVisited,
 }
 
 impl Pending {
-    pub(super) fn keep(&mut self, no: u64, page: PageContent, line: Line) {
+    pub(super) fn keep(&mut self, no: u64, page: PageContent, line: LogLine) {
         self.bytes += page.size();
         self.pages.push((no, page, line));
     }
@@ -50,7 +50,7 @@ impl Pending {
         self.forgotten.push(page);
     }
 
-    /// Takes a page back that was to be kept. Its number, if it was there.
+    /// Removes a page that waits to be saved. Returns its number in the queue.
     pub(super) fn withdraw(&mut self, page: PageId) -> Option<u64> {
         let at = self.pages.iter().position(|(_, content, _)| content.id == page)?;
         let (no, content, _) = self.pages.remove(at);
@@ -67,35 +67,35 @@ impl Pending {
 }
 
 impl Crawl {
-    /// Tells the archive all that waits. What it has taken is settled, and only that.
-    pub(super) async fn flush(&mut self) -> Result<(), Stuck> {
+    /// Saves all that waits, and finishes what the archive has accepted.
+    pub(super) async fn flush(&mut self) -> Result<(), CrawlError> {
         let archive = Arc::clone(&self.archive);
         if !self.pending.pages.is_empty() {
             let contents = || self.pending.pages.iter().map(|(_, page, _)| page.clone()).collect();
-            let kept = insist(|| archive.keep(contents())).await?;
-            self.settle_kept(&kept).await?;
+            let kept = with_retries(|| archive.keep(contents())).await?;
+            self.finish_kept(&kept).await?;
         }
         if !self.pending.seen.is_empty() {
             let ids: Vec<PageId> = self.pending.seen.iter().map(|(_, id)| *id).collect();
-            insist(|| archive.see(&ids)).await?;
+            with_retries(|| archive.see(&ids)).await?;
             for (no, _) in std::mem::take(&mut self.pending.seen) {
                 self.close(no, Disposition::Crawled);
             }
         }
         while !self.pending.forgotten.is_empty() {
             let count = self.pending.forgotten.len().min(BATCH);
-            insist(|| archive.forget(&self.pending.forgotten[..count])).await?;
+            with_retries(|| archive.forget(&self.pending.forgotten[..count])).await?;
             self.pending.forgotten.drain(..count);
         }
         Ok(())
     }
 
-    async fn settle_kept(&mut self, kept: &[Kept]) -> Result<(), Stuck> {
+    async fn finish_kept(&mut self, kept: &[Kept]) -> Result<(), CrawlError> {
         if let Some(export) = &mut self.export {
-            let new = self.pending.pages.iter().zip(kept).filter(|(_, kept)| is_news(**kept));
+            let new = self.pending.pages.iter().zip(kept).filter(|(_, kept)| is_new(**kept));
             let pages: Vec<&PageContent> = new.map(|((_, page, _), _)| page).collect();
             if !export.write(&pages).await? {
-                self.listener.log("the export is full: pages were left out of it");
+                self.listener.log("the export file is full: pages were left out");
             }
         }
         self.pending.bytes = 0;
@@ -105,13 +105,13 @@ impl Crawl {
                 Kept::New => "new",
                 Kept::Changed => "changed",
                 Kept::Unchanged => "unchanged",
-                Kept::NoRoom => "read, but there is no room left for it",
+                Kept::NoRoom => "read, but not saved: max_store_mb is reached",
             }
             .into();
             self.listener.log(&line.text());
-            self.tally.no_room += u64::from(*kept == Kept::NoRoom);
-            if is_news(*kept) {
-                self.tally.indexed += 1;
+            self.counts.no_room += u64::from(*kept == Kept::NoRoom);
+            if is_new(*kept) {
+                self.counts.indexed += 1;
                 self.contents.mark_indexed(&page.content_hash, page.id);
             }
             self.close(no, Disposition::Crawled);
@@ -120,12 +120,12 @@ impl Crawl {
     }
 }
 
-fn is_news(kept: Kept) -> bool {
+fn is_new(kept: Kept) -> bool {
     matches!(kept, Kept::New | Kept::Changed)
 }
 
-/// Calls a archive until it answers, for a while. All its verbs can be repeated.
-pub(super) async fn insist<T, F>(call: impl Fn() -> F) -> Result<T, ArchiveError>
+/// Calls the archive, and repeats calls that may succeed later. All its methods can be repeated.
+pub(super) async fn with_retries<T, F>(call: impl Fn() -> F) -> Result<T, ArchiveError>
 where
     F: Future<Output = Result<T, ArchiveError>>,
 {

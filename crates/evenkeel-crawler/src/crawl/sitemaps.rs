@@ -1,4 +1,4 @@
-//! Queuing what a site's sitemaps name.
+//! Reads sitemaps and queues their pages.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -11,61 +11,61 @@ use rustc_hash::FxHashSet;
 use super::{Crawl, QUIET_MIN};
 use crate::crawler::Shared;
 use crate::entry::Entry;
-use crate::fetch::{Ask, Body, FetchError, Wanted, fetch};
+use crate::fetch::{Body, FetchError, FetchRequest, Wanted, fetch};
 use crate::frontier::Offered;
-use crate::host_robots::{Asker, robots};
+use crate::host_robots::{RobotsClient, robots};
 use crate::hosts::Host;
 use crate::normal_url::{host_of, resolve};
 use crate::sitemap::{self, SITEMAP_BYTES_MAX, SITEMAPS_MAX};
 
 const REDIRECTS_MAX: usize = 5;
-/// Pages queued without a pause.
+/// Pages that are queued before the task yields.
 const QUEUED_AT_ONCE: usize = 1000;
 
-/// A sitemap to be read.
+/// A sitemap to read.
 struct Place {
     url: Url,
-    /// Does robots.txt name it? Then it allows it, too.
+    /// True if robots.txt names the sitemap, and so allows it.
     is_named: bool,
 }
 
-/// What came of reading one.
+/// The result of reading a sitemap.
 enum Read {
     Sitemap(Lists),
-    /// It is not there, or not for us.
+    /// The sitemap does not exist, or may not be read.
     Nothing,
-    /// The host of this name does not answer as it should.
+    /// This host has errors.
     Trouble(String),
 }
 
-/// What a sitemap names.
+/// The URLs in a sitemap.
 struct Lists {
     named: usize,
-    /// Those of them that are to be crawled.
+    /// The pages that are in scope.
     pages: Vec<Url>,
     sitemaps: Vec<Url>,
 }
 
 impl Crawl {
-    /// Reads the sitemaps of the starts' hosts. Their pages count as one link from the start. What
-    /// can't be read in time is left out: a sitemap is an offer, no promise.
+    /// Reads the sitemaps of the start URLs' hosts. Their pages count as one link from the start.
+    /// Sitemaps that cannot be read in time are left out, because they are optional.
     pub(super) async fn read_sitemaps(&mut self) {
         let config = &self.shared.config;
-        if config.sitemaps && config.depth > 0 && self.tally.visited < config.pages_max {
+        if config.sitemaps && config.depth > 0 && self.counts.visited < config.pages_max {
             let time_max = self.shared.settings.sitemaps_time_max;
             if tokio::time::timeout(time_max, self.queue_sitemaps()).await.is_err() {
                 let secs = time_max.as_secs();
                 self.listener.log(&format!("sitemaps left out: not all were read within {secs} s"));
             }
         }
-        // Only now: if this is dropped before, a later crawl has to read them.
+        // Set last: if the future is dropped before, a later crawl reads them.
         self.sitemaps_read = true;
         self.is_changed = true;
     }
 
     async fn queue_sitemaps(&mut self) {
         let shared = Arc::clone(&self.shared);
-        let mut waiting = self.telling(sitemaps_of_starts(&shared)).await;
+        let mut waiting = self.with_progress(sitemaps_of_starts(&shared)).await;
         let mut seen: FxHashSet<Url> = waiting.iter().map(|place| place.url.clone()).collect();
         let mut urls_left = shared.config.queue_max();
         let mut files = 0;
@@ -79,11 +79,11 @@ impl Crawl {
             }
             files += 1;
             let reading = read(&shared, &place, urls_left);
-            let Lists { named, pages, sitemaps } = match self.telling(reading).await {
+            let Lists { named, pages, sitemaps } = match self.with_progress(reading).await {
                 Read::Sitemap(lists) => lists,
                 Read::Nothing => continue,
                 Read::Trouble(host) => {
-                    let line = format!("sitemaps of {host} left out: it is in trouble");
+                    let line = format!("sitemaps of {host} left out: the host had errors");
                     self.listener.log(&line);
                     troubled.insert(host);
                     continue;
@@ -102,23 +102,23 @@ impl Crawl {
                 self.listener
                     .log(&format!("sitemap {url}: {named} pages, {queued} of them queued"));
             }
-            self.tell();
+            self.report_progress();
         }
     }
 
-    /// Waits for something, and goes on to tell how far the crawl has come.
-    async fn telling<T>(&self, something: impl Future<Output = T>) -> T {
+    /// Awaits a future, and reports progress meanwhile.
+    async fn with_progress<T>(&self, future: impl Future<Output = T>) -> T {
         let quiet = self.shared.settings.checkpoint_every.max(QUIET_MIN);
-        let mut something = pin!(something);
+        let mut future = pin!(future);
         loop {
-            match tokio::time::timeout(quiet, something.as_mut()).await {
+            match tokio::time::timeout(quiet, future.as_mut()).await {
                 Ok(done) => return done,
-                Err(_) => self.tell(),
+                Err(_) => self.report_progress(),
             }
         }
     }
 
-    /// Queues pages. Says how many of them are new.
+    /// Queues pages. Returns how many are new.
     async fn queue_named(&mut self, pages: Vec<Url>) -> usize {
         let mut queued = 0;
         for (count, page) in pages.into_iter().enumerate() {
@@ -127,13 +127,13 @@ impl Crawl {
             }
             let offered = self.frontier.offer(Entry::new(page, 1));
             queued += usize::from(offered == Offered::Queued);
-            self.tally.traps += u64::from(offered == Offered::Trap);
+            self.counts.traps += u64::from(offered == Offered::Trap);
         }
         queued
     }
 }
 
-/// Those that robots.txt names, and the usual one.
+/// Returns the sitemaps in robots.txt and the default `/sitemap.xml`.
 async fn sitemaps_of_starts(shared: &Shared) -> VecDeque<Place> {
     let mut places = VecDeque::new();
     let mut hosts = FxHashSet::default();
@@ -143,7 +143,7 @@ async fn sitemaps_of_starts(shared: &Shared) -> VecDeque<Place> {
         }
         if shared.config.obey_robots {
             let host = shared.hosts.get(&host_of(start));
-            let Ok(rules) = robots(&host, start, asker(shared)).await else { continue };
+            let Ok(rules) = robots(&host, start, robots_client(shared)).await else { continue };
             let named = rules.sitemaps.iter().filter_map(|place| resolve(start, place));
             let named = named.filter(|url| is_ours(shared, url));
             places.extend(named.map(|url| Place { url, is_named: true }));
@@ -156,14 +156,14 @@ async fn sitemaps_of_starts(shared: &Shared) -> VecDeque<Place> {
     places
 }
 
-/// Is it on a host of this crawl?
+/// True if the URL is on a host of this crawl.
 fn is_ours(shared: &Shared, place: &Url) -> bool {
     let starts = &shared.config.starts;
     shared.config.scope.covers(place) || starts.iter().any(|start| host_of(start) == host_of(place))
 }
 
-fn asker(shared: &Shared) -> Asker<'_> {
-    Asker {
+fn robots_client(shared: &Shared) -> RobotsClient<'_> {
+    RobotsClient {
         outbound: &shared.outbound,
         robots_name: &shared.settings.robots_name,
         delay: shared.config.delay,
@@ -171,7 +171,7 @@ fn asker(shared: &Shared) -> Asker<'_> {
     }
 }
 
-/// Reads one, wherever it redirects to. Each hop is asked for as politely as a page.
+/// Reads a sitemap and follows its redirects. Each request obeys the limits of its host.
 async fn read(shared: &Arc<Shared>, place: &Place, urls_max: usize) -> Read {
     let config = &shared.config;
     let Place { mut url, mut is_named } = Place { url: place.url.clone(), ..*place };
@@ -179,7 +179,7 @@ async fn read(shared: &Arc<Shared>, place: &Place, urls_max: usize) -> Read {
         let host = shared.hosts.get(&host_of(&url));
         let mut delay = config.delay;
         if config.obey_robots {
-            match robots(&host, &url, asker(shared)).await {
+            match robots(&host, &url, robots_client(shared)).await {
                 Ok(rules) if is_named || rules.allows(&url) => {
                     delay = delay.max(rules.delay.unwrap_or_default());
                 }
@@ -188,7 +188,7 @@ async fn read(shared: &Arc<Shared>, place: &Place, urls_max: usize) -> Read {
                 Err(_) => return Read::Trouble(host_of(&url)),
             }
         }
-        let ask = Ask {
+        let ask = FetchRequest {
             url: url.clone(),
             known: None,
             user_agent: config.user_agent.as_ref(),
@@ -233,7 +233,8 @@ fn trouble(host: &Host, url: &Url, retry_after: Option<Duration>) -> Read {
     Read::Trouble(host_of(url))
 }
 
-/// What a sitemap names, for a thread for heavy work: it may be a hundred thousand pages.
+/// Parses a sitemap. Runs on a blocking thread, because a sitemap may have a hundred thousand
+/// pages.
 fn lists(shared: &Shared, url: &Url, bytes: &[u8], urls_max: usize) -> Lists {
     let sitemap = sitemap::read(bytes, urls_max);
     let pages = sitemap.pages.iter().filter_map(|page| resolve(url, page));

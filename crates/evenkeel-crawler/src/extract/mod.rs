@@ -1,8 +1,10 @@
-//! What a page says: title, text, links, metadata and the job's fields.
+//! Extracts title, text, links, metadata and the job's fields from a page.
 //!
-//! HTML is read as a stream of tags and texts. No tree is built that a page could make deep or
-//! large at will; only if a job asks for fields, a plain one of bounded depth and size ([`tree`]). Reading
-//! has a budget of time, so that no page holds a thread for long.
+//! HTML is read as a stream of tags and texts, without a tree that a page could make arbitrarily
+//! deep or
+//! large. Only for a job with fields, a simple tree of bounded depth and size is built ([`tree`]).
+//! Parsing
+//! has a time budget, so that no page blocks a thread for long.
 
 mod page;
 mod text;
@@ -22,34 +24,34 @@ use page::{PageSink, Raw};
 use text::cut;
 pub(crate) use text::{TEXT_BYTES_MAX, one_line};
 
-/// A page may take so much of a processor's time to be read; then it is left out.
+/// CPU time limit for a page; a page that takes longer is left out.
 const READING_MAX: Duration = Duration::from_secs(5);
-/// Read at once, between two looks at the clock.
+/// Bytes that are parsed between two checks of the clock.
 const PIECE_BYTES: usize = 8 * 1024;
 
-/// What was found on a page.
+/// The content of a page.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Extract {
     pub(crate) title: Option<String>,
     pub(crate) text: String,
-    /// Links that may be followed, absolute and in their normal form, each once.
+    /// Links that may be followed, absolute, normalised and unique.
     pub(crate) links: Vec<String>,
     pub(crate) metadata: Map<String, Value>,
     pub(crate) fields: Map<String, Value>,
-    /// The page that this one says it is a copy of.
+    /// The page that this page names as its original.
     pub(crate) canonical: Option<Url>,
-    pub(crate) orders: Orders,
+    pub(crate) directives: RobotsDirectives,
 }
 
-/// What a page or its server asks of crawlers.
+/// Directives of a page or its server to crawlers.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Orders {
+pub(crate) struct RobotsDirectives {
     pub(crate) noindex: bool,
     pub(crate) nofollow: bool,
 }
 
-impl Orders {
-    /// Reads a list of words such as `noindex, nofollow`.
+impl RobotsDirectives {
+    /// Reads a list such as `noindex, nofollow`.
     pub(crate) fn read(&mut self, words: &str) {
         for word in words.split(',').map(|word| word.trim().to_ascii_lowercase()) {
             self.noindex |= matches!(word.as_str(), "noindex" | "none");
@@ -57,7 +59,7 @@ impl Orders {
         }
     }
 
-    /// Reads an `X-Robots-Tag`, which may be meant for one crawler alone.
+    /// Reads an `X-Robots-Tag`, which may apply to one crawler only.
     pub(crate) fn read_header(&mut self, header: &str, name: &str) {
         match header.split_once(':') {
             Some((meant, words)) if meant.trim().eq_ignore_ascii_case(name) => self.read(words),
@@ -67,12 +69,12 @@ impl Orders {
     }
 }
 
-/// A page that takes too long to read, or too much memory.
+/// The page takes too much time or memory to parse.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TooHard;
 
-/// Says when a page has taken too long. It counts the time of this thread alone, so that a busy
-/// machine does not make pages harder.
+/// The time budget of a page. Counts the CPU time of this thread, so that a busy machine makes no
+/// difference.
 #[derive(Copy, Clone)]
 pub(crate) struct Budget(Duration);
 
@@ -88,11 +90,11 @@ impl Budget {
 
 fn thread_time() -> Duration {
     let time = rustix::time::clock_gettime(ClockId::ThreadCPUTime);
-    // It starts at zero.
+    // The thread's clock starts at zero.
     Duration::try_from(time).unwrap_or_default()
 }
 
-/// Reads a page of HTML that was found at `url`.
+/// Parses a page of HTML at `url`.
 pub(crate) fn html(
     text: &str,
     url: &Url,
@@ -109,7 +111,7 @@ pub(crate) fn html(
         let (piece, after) = rest.split_at(cut(rest, PIECE_BYTES).len());
         rest = after;
         queue.push_back(StrTendril::from(piece));
-        // It stops after what it takes for scripts; there is nothing to run.
+        // The tokenizer stops after scripts; there is nothing to run.
         while !matches!(tokenizer.feed(&queue), html5ever::TokenizerResult::Done) {}
     }
     tokenizer.end();
@@ -126,7 +128,7 @@ fn finish(raw: Raw, url: &Url, fields: Map<String, Value>) -> Extract {
     let base = raw.base.as_deref().and_then(|base| url.join(base).ok());
     let base = base.as_ref().unwrap_or(url);
     let mut links = Vec::new();
-    if !raw.orders.nofollow {
+    if !raw.directives.nofollow {
         let mut seen = rustc_hash::FxHashSet::default();
         let absolute = raw.links.iter().filter_map(|link| crate::normal_url::resolve(base, link));
         links = absolute.map(String::from).filter(|link| seen.insert(link.clone())).collect();
@@ -143,11 +145,11 @@ fn finish(raw: Raw, url: &Url, fields: Map<String, Value>) -> Extract {
         metadata,
         fields,
         canonical,
-        orders: raw.orders,
+        directives: raw.directives,
     }
 }
 
-/// Reads a page of plain text.
+/// Parses a page of plain text.
 pub(crate) fn plain(text: &str) -> Extract {
     let kept: String = text
         .chars()
@@ -158,11 +160,11 @@ pub(crate) fn plain(text: &str) -> Extract {
 }
 
 impl Extract {
-    /// What counts of the content: title, text and fields. Markup, links and metadata change with
-    /// every advertisement and time stamp, and say nothing new. It ends with the way in which the
-    /// page was read: a page that was read in another way is another one, even if the server says
-    /// that it has not changed.
-    pub(crate) fn content_hash(&self, reading: [u8; 4]) -> [u8; 32] {
+    /// Returns the hash of title, text and fields. Markup, links and metadata change with
+    /// advertisements and time stamps, so they do not count. The hash ends with the version of the
+    /// parsing, so that a page that was parsed differently counts as changed, even if the server
+    /// says it is not.
+    pub(crate) fn content_hash(&self, parse_version: [u8; 4]) -> [u8; 32] {
         let mut hash = Sha256::new();
         let fields = Value::Object(self.fields.clone()).to_string();
         for part in [self.title.as_deref().unwrap_or_default(), &self.text, &fields] {
@@ -170,7 +172,7 @@ impl Extract {
             hash.update(part.as_bytes());
         }
         let mut hash: [u8; 32] = hash.finalize().into();
-        hash[28..].copy_from_slice(&reading);
+        hash[28..].copy_from_slice(&parse_version);
         hash
     }
 }

@@ -1,4 +1,4 @@
-//! Picks what counts from the stream of a page's tags and texts.
+//! Collects title, text, links and metadata from the tokens of a page.
 
 use std::cell::RefCell;
 
@@ -9,15 +9,15 @@ use serde_json::{Map, Value};
 
 use super::text::{Flow, one_line};
 use super::tree::TreeMaker;
-use super::{Orders, TooHard};
+use super::{RobotsDirectives, TooHard};
 
-/// Links of a page that are looked at.
+/// Further links of a page are ignored.
 const LINKS_MAX: usize = 2000;
 const META_ENTRIES_MAX: usize = 50;
 const META_BYTES_MAX: usize = 1000;
 const TITLE_BYTES_MAX: usize = 500;
 
-/// What was picked.
+/// What was collected.
 #[derive(Default)]
 pub(super) struct Raw {
     pub(super) title: Option<String>,
@@ -26,21 +26,21 @@ pub(super) struct Raw {
     pub(super) base: Option<String>,
     pub(super) canonical: Option<String>,
     pub(super) metadata: Map<String, Value>,
-    pub(super) orders: Orders,
+    pub(super) directives: RobotsDirectives,
     pub(super) tree: Option<Result<Html, TooHard>>,
 }
 
-/// Takes the tags and texts of a page one by one.
+/// Receives the tokens of a page.
 pub(super) struct PageSink(RefCell<State>);
 
 struct State {
-    /// What crawlers called so are told is told to us.
+    /// The crawler's name in robots directives.
     name: String,
     raw: Raw,
     main: Flow,
-    /// What stands in menus and the like; it counts only if there is nothing else.
+    /// Text in menus and the like. It counts only if there is no other text.
     aside: Flow,
-    /// Elements we are in whose text does not count.
+    /// The enclosing element whose text does not count.
     hidden: Option<String>,
     asides: Vec<String>,
     title: Option<String>,
@@ -138,7 +138,7 @@ impl State {
             "title" if self.hidden.is_none() && self.raw.title.is_none() => {
                 self.title = Some(String::new());
             }
-            // Whoever forgot to close a menu did not mean the whole page.
+            // An unclosed menu does not include the main content.
             "main" | "article" => self.asides.clear(),
             _ if is_aside(name) && !tag.self_closing && self.asides.len() < 100 => {
                 self.asides.push(name.to_owned());
@@ -197,8 +197,8 @@ impl State {
         let Some(key) = key.map(|key| key.trim().to_ascii_lowercase()) else { return };
         let value = one_line(&content, META_BYTES_MAX);
         match key.as_str() {
-            "robots" => self.raw.orders.read(&content),
-            _ if key.eq_ignore_ascii_case(&self.name) => self.raw.orders.read(&content),
+            "robots" => self.raw.directives.read(&content),
+            _ if key.eq_ignore_ascii_case(&self.name) => self.raw.directives.read(&content),
             "description" | "keywords" | "author" => self.note(&key, value),
             "article:published_time"
             | "og:published_time"
@@ -212,7 +212,7 @@ impl State {
         }
     }
 
-    /// The first word on a matter stays.
+    /// Records metadata. The first value of a key stays.
     fn note(&mut self, key: &str, value: Option<String>) {
         let metadata = &mut self.raw.metadata;
         if let Some(value) = value
@@ -234,7 +234,7 @@ fn rel_has(tag: &Tag, wanted: &str) -> bool {
     })
 }
 
-/// Elements whose content is not text for people.
+/// Elements without readable text.
 fn is_hidden(name: &str) -> bool {
     matches!(
         name,
@@ -254,7 +254,7 @@ fn is_hidden(name: &str) -> bool {
     )
 }
 
-/// Elements that repeat from page to page.
+/// Elements that repeat on every page.
 fn is_aside(name: &str) -> bool {
     matches!(name, "nav" | "footer" | "aside")
 }

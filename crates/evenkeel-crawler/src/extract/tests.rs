@@ -33,7 +33,7 @@ fn title_text_and_metadata_are_found() {
 }
 
 #[test]
-fn links_are_absolute_and_each_is_found_once() {
+fn links_are_absolute_and_unique() {
     let page = read(
         "<a href=a>1</a><nav><a href='/b#x'>2</a></nav><a href='/b'>3</a><area href=//other/c>\
          <a rel='noopener nofollow' href=/no>4</a><a href='mailto:x@y'>5</a><a>6</a>\
@@ -52,30 +52,30 @@ fn links_are_absolute_and_each_is_found_once() {
 }
 
 #[test]
-fn what_a_page_asks_of_crawlers_is_heard() {
-    let orders = |text| read(text).orders;
-    let both = Orders { noindex: true, nofollow: true };
-    assert_eq!(orders("<meta name=ROBOTS content='NoIndex, nofollow'>"), both);
-    assert_eq!(orders("<meta name=robots content=none>"), both);
-    assert_eq!(orders("<meta name=EvenKeel content=none>"), both);
-    assert_eq!(orders("<meta name=otherbot content=none>"), Orders::default());
+fn robots_directives_of_a_page_are_read() {
+    let directives = |text| read(text).directives;
+    let both = RobotsDirectives { noindex: true, nofollow: true };
+    assert_eq!(directives("<meta name=ROBOTS content='NoIndex, nofollow'>"), both);
+    assert_eq!(directives("<meta name=robots content=none>"), both);
+    assert_eq!(directives("<meta name=EvenKeel content=none>"), both);
+    assert_eq!(directives("<meta name=otherbot content=none>"), RobotsDirectives::default());
     assert!(read("<meta name=robots content=nofollow><a href=a>").links.is_empty());
     let header = |text: &str| {
-        let mut orders = Orders::default();
-        orders.read_header(text, "evenkeel");
-        orders
+        let mut directives = RobotsDirectives::default();
+        directives.read_header(text, "evenkeel");
+        directives
     };
     assert_eq!(header("noindex, nofollow"), both);
     assert_eq!(header("evenkeel: none"), both);
-    assert_eq!(header("otherbot: none"), Orders::default());
+    assert_eq!(header("otherbot: none"), RobotsDirectives::default());
     assert_eq!(
         header("noindex, unavailable_after: 2026"),
-        Orders { noindex: true, nofollow: false }
+        RobotsDirectives { noindex: true, nofollow: false }
     );
 }
 
 #[test]
-fn a_menu_that_is_never_closed_does_not_hide_the_page() {
+fn unclosed_menu_does_not_hide_the_page() {
     assert_eq!(read("<nav>Menu<main>Text</main>").text, "Text");
     assert_eq!(read("<nav>Only a menu").text, "Only a menu");
     assert_eq!(
@@ -85,7 +85,7 @@ fn a_menu_that_is_never_closed_does_not_hide_the_page() {
 }
 
 #[test]
-fn bad_markup_gives_what_can_be_read() {
+fn bad_markup_is_read_as_far_as_possible() {
     let page = read("<p>a<b>b</p>c</b></div></html><a href='x>y</a><p>lost");
     assert!(page.text.starts_with("ab\nc"), "{}", page.text);
     assert_eq!(read("<").text, "<");
@@ -113,7 +113,7 @@ fn fields_are_found_by_selectors() {
 }
 
 #[test]
-fn a_page_nested_a_hundred_thousand_deep_is_read() {
+fn page_nested_a_hundred_thousand_deep_is_read() {
     let depth = 100_000;
     let page = format!("{}<p class=x>deep{}", "<div>".repeat(depth), "</div>".repeat(depth));
     let fields = [Field::new("deep", "div div .x", None, false).unwrap()];
@@ -123,7 +123,7 @@ fn a_page_nested_a_hundred_thousand_deep_is_read() {
 }
 
 #[test]
-fn a_page_of_endless_tags_is_too_hard_only_with_fields() {
+fn page_with_too_many_nodes_is_refused_only_with_fields() {
     let url = Url::parse("http://example.com/").unwrap();
     let fields = [Field::new("x", "b", None, false).unwrap()];
     let tags = "<a>".repeat(tree::NODES_MAX + 1);
@@ -135,7 +135,7 @@ fn a_page_of_endless_tags_is_too_hard_only_with_fields() {
 }
 
 #[test]
-fn all_fields_together_are_bounded() {
+fn fields_of_a_page_share_a_size_limit() {
     let field = |name: u8| Field::new(&name.to_string(), "p", None, true).unwrap();
     let fields: Vec<Field> = (0..50).map(field).collect();
     let page = format!("<p>{}", "word ".repeat(800)).repeat(100);
@@ -145,20 +145,20 @@ fn all_fields_together_are_bounded() {
 }
 
 #[test]
-fn a_tag_with_endless_attributes_is_given_up() {
+fn tag_with_endless_attributes_is_given_up() {
     let mut page = String::from("<p ");
     for number in 0..200_000 {
         write!(page, "a{number} ").unwrap();
     }
     let url = Url::parse("http://example.com/").unwrap();
-    // Whether the machine is fast enough or not: it ends.
+    // The result depends on the machine's speed; the test checks that parsing ends.
     if let Ok(read) = html(&page, &url, "evenkeel", &[]) {
         assert_eq!(read.text, "");
     }
 }
 
 #[test]
-fn formatting_left_open_does_not_multiply() {
+fn unclosed_formatting_does_not_multiply() {
     let mut page = String::new();
     for number in 0..2000 {
         write!(page, "<font size={number}>").unwrap();
@@ -169,7 +169,7 @@ fn formatting_left_open_does_not_multiply() {
 }
 
 #[test]
-fn only_what_people_read_counts_for_the_hash() {
+fn content_hash_covers_readable_text_only() {
     let hash = |text| read(text).content_hash([1; 4]);
     let page = hash("<title>T</title><p>Text");
     assert_eq!(page, hash("<title>T</title><script>now=7</script><div data-x=9>Text</div>"));

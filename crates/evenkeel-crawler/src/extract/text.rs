@@ -1,14 +1,14 @@
-//! Texts of pages, tidied.
+//! Normalises texts of pages.
 
-/// Bytes of a page's text that are kept; what is longer is cut.
+/// Longer texts are cut.
 pub(crate) const TEXT_BYTES_MAX: usize = 256 * 1024;
 
-/// Text in the making: words one space apart, blocks on lines of their own. Control characters are
-/// left out: stores and snippets use some of them.
+/// Collects text: words separated by one space, blocks on separate lines. Control characters are
+/// dropped, because stores and search snippets use some of them.
 #[derive(Default)]
 pub(super) struct Flow {
     text: String,
-    /// What has to come before the next word.
+    /// What to insert before the next word.
     gap: Gap,
 }
 
@@ -37,12 +37,12 @@ impl Flow {
         }
     }
 
-    /// What follows starts on a line of its own.
+    /// Starts a new line.
     pub(super) fn break_line(&mut self) {
         self.gap = Gap::Line;
     }
 
-    /// What follows is another word.
+    /// Starts a new word.
     pub(super) fn space(&mut self) {
         self.gap = self.gap.max(Gap::Space);
     }
@@ -56,7 +56,7 @@ impl Flow {
     }
 }
 
-/// The beginning of a text.
+/// Returns the beginning of a text.
 pub(super) fn cut(text: &str, bytes_max: usize) -> &str {
     let mut end = bytes_max.min(text.len());
     while !text.is_char_boundary(end) {
@@ -65,7 +65,7 @@ pub(super) fn cut(text: &str, bytes_max: usize) -> &str {
     &text[..end]
 }
 
-/// A short text on one line, without control characters; `None` if nothing is left of it.
+/// Returns a text on one line without control characters; `None` if nothing is left.
 pub(crate) fn one_line(text: &str, bytes_max: usize) -> Option<String> {
     let mut line = String::new();
     for word in text.split_whitespace() {

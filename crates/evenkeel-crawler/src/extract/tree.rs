@@ -1,8 +1,9 @@
-//! A plain tree of a page, for selectors.
+//! A simple tree of a page, for selectors.
 //!
-//! The tree of a browser repairs bad markup in ways that let a small page become a huge tree. This
-//! one closes what is usually left open, and otherwise takes tags as they come: its size is in
-//! proportion to the page, its depth is bounded.
+//! Browsers repair bad markup in ways that can turn a small page into a huge tree. This
+//! tree closes elements that are usually left open, and otherwise takes tags as they come. Its size
+//! is
+//! proportional to the page, and its depth is bounded.
 
 use ego_tree::NodeId;
 use html5ever::QualName;
@@ -16,16 +17,15 @@ use super::text::one_line;
 use super::{Budget, TooHard};
 use crate::fields::{FIELD_BYTES_MAX, FIELD_VALUES_MAX, FIELDS_BYTES_MAX, Field};
 
-/// What is nested deeper becomes neighbours.
+/// Deeper elements become siblings.
 const DEPTH_MAX: usize = 512;
-/// Elements, attributes and texts of a page at most. Each takes a hundred bytes or two, however
-/// few it has in the page.
+/// Limit for elements, attributes and texts. Each takes 100 to 200 bytes, however short it is in
+/// the page.
 pub(super) const NODES_MAX: usize = 250_000;
 
-/// Makes the tree, tag by tag.
 pub(super) struct TreeMaker {
     html: Html,
-    /// From the document down to where we are.
+    /// The path from the document to the current element.
     open: Vec<(NodeId, Box<str>)>,
     nodes_left: usize,
     is_too_large: bool,
@@ -79,7 +79,8 @@ impl TreeMaker {
         Some(self.html.tree.get_mut(*parent)?.append(node).id())
     }
 
-    /// `<li>` after an open `<li>` of the same list closes that one, and so on.
+    /// Closes elements whose end tag is optional: a `<li>` closes an open `<li>` of the same list,
+    /// and so on.
     fn close_implied(&mut self, name: &str) {
         let (closes, within): (&[&str], &[&str]) = match name {
             "li" => (&["li"], &["ul", "ol", "menu"]),
@@ -91,7 +92,7 @@ impl TreeMaker {
             "p" | "div" | "ul" | "ol" | "dl" | "table" | "h1" | "h2" | "h3" | "h4" | "h5"
             | "h6" | "section" | "article" | "form" | "pre" | "blockquote" | "main" | "nav"
             | "header" | "footer" | "aside" | "hr" => {
-                // Only a paragraph right here: inside of it there is nothing but runs of text.
+                // Only a direct parent: a paragraph contains only inline elements.
                 if self.open.last().is_some_and(|(_, open)| **open == *"p") {
                     self.open.pop();
                 }
@@ -133,7 +134,7 @@ fn is_void(name: &str) -> bool {
     )
 }
 
-/// What the fields' selectors find.
+/// Returns the values of the fields.
 pub(super) fn select(
     html: &Html,
     fields: &[Field],
@@ -145,7 +146,7 @@ pub(super) fn select(
         let mut values = Vec::new();
         for node in html.tree.root().descendants() {
             let Some(element) = ElementRef::wrap(node) else { continue };
-            // Before each, as one alone can take long.
+            // Checked for each element, because a single match can take long.
             budget.check()?;
             if !field.selector.matches(&element) {
                 continue;

@@ -33,9 +33,9 @@ async fn a_second_crawl_of_an_unchanged_site_indexes_nothing() {
     for with_etags in [true, false] {
         let (site, _) = ten_pages(with_etags).await;
         let rig = Rig::new();
-        let first = rig.crawl(&site.url("/0"), json!({})).await.tally;
+        let first = rig.crawl(&site.url("/0"), json!({})).await.counts;
         assert_eq!((first.crawled, first.indexed), (10, 10));
-        let second = rig.crawl(&site.url("/0"), json!({})).await.tally;
+        let second = rig.crawl(&site.url("/0"), json!({})).await.counts;
         assert_eq!((second.crawled, second.indexed), (10, 0), "{with_etags}");
         let seen = rig.archive.seen.lock().unwrap().len();
         assert_eq!(seen, if with_etags { 10 } else { 0 });
@@ -56,7 +56,7 @@ async fn a_changed_page_is_found_and_a_removed_one_forgotten() {
         }
         let ended = rig.crawl(&site.url("/0"), json!({})).await;
         assert_eq!(ended.ending, Ending::Completed);
-        assert_eq!(ended.tally.indexed, 1);
+        assert_eq!(ended.counts.indexed, 1);
         assert_eq!(rig.archive.page("/3").text, "news");
         // Page 0 may be unchanged by its etag and still names page 9, which is gone.
         let paths = rig.archive.paths();
@@ -71,7 +71,7 @@ async fn pages_are_read_again_when_other_fields_are_asked_for() {
     rig.crawl(&site.url("/0"), json!({})).await;
     for (fields, indexed) in [(json!({"t": "p"}), 10), (json!({"t": "p"}), 0), (json!({}), 10)] {
         let ended = rig.crawl(&site.url("/0"), json!({"fields": fields})).await;
-        assert_eq!(ended.tally.indexed, indexed, "{fields}");
+        assert_eq!(ended.counts.indexed, indexed, "{fields}");
     }
     rig.crawl(&site.url("/0"), json!({"fields": {"t": "p"}})).await;
     assert_eq!(rig.archive.page("/3").fields, json!({"t": "text 3"}));
@@ -95,9 +95,9 @@ async fn a_page_that_is_gone_is_forgotten_when_it_is_asked_for() {
     rig.crawl(&site.url("/"), json!({})).await;
     assert_eq!(rig.archive.paths(), ["/", "/a", "/b", "/c"]);
     there.store(0, Ordering::SeqCst);
-    let tally = rig.crawl(&site.url("/"), json!({})).await.tally;
+    let counts = rig.crawl(&site.url("/"), json!({})).await.counts;
     assert_eq!(rig.archive.paths(), ["/", "/d"]);
-    assert_eq!((tally.gone, tally.indexed), (1, 1));
+    assert_eq!((counts.gone, counts.indexed), (1, 1));
 }
 
 #[tokio::test]
@@ -124,7 +124,7 @@ async fn new_links_on_a_page_with_the_same_text_are_followed_even_after_a_304() 
     rig.crawl(&site.url("/"), json!({})).await;
     assert_eq!(rig.archive.paths(), ["/", "/0"]);
     version.store(2, Ordering::SeqCst);
-    assert_eq!(rig.crawl(&site.url("/"), json!({"max_pages": 1})).await.tally.indexed, 0);
+    assert_eq!(rig.crawl(&site.url("/"), json!({"max_pages": 1})).await.counts.indexed, 0);
     // The archive still has the old links; the third crawl must not rely on them.
     rig.crawl(&site.url("/"), json!({})).await;
     assert_eq!(rig.archive.paths(), ["/", "/0", "/1"]);
@@ -140,10 +140,10 @@ async fn copies_are_counted_and_kept_once_whatever_comes_first() {
         })
         .await;
         let rig = Rig::new();
-        let first = rig.crawl(&site.url("/"), json!({"connections": 1})).await.tally;
+        let first = rig.crawl(&site.url("/"), json!({"connections": 1})).await.counts;
         assert_eq!(rig.archive.paths(), ["/", "/b"], "{order:?}");
         assert_eq!((first.crawled, first.indexed, first.copies), (3, 2, 1));
-        let second = rig.crawl(&site.url("/"), json!({})).await.tally;
+        let second = rig.crawl(&site.url("/"), json!({})).await.counts;
         assert_eq!((second.crawled, second.indexed), (3, 0));
     }
 }
@@ -161,10 +161,10 @@ async fn a_copy_that_was_kept_in_an_earlier_batch_gives_way() {
     })
     .await;
     let rig = Rig::new();
-    let tally = rig.crawl(&site.url("/"), json!({"connections": 1})).await.tally;
+    let counts = rig.crawl(&site.url("/"), json!({"connections": 1})).await.counts;
     assert!(rig.ear.has("/much-longer new"));
     assert!(!rig.archive.paths().contains(&"/much-longer".to_string()));
-    assert_eq!(tally.indexed as usize, rig.archive.paths().len());
+    assert_eq!(counts.indexed as usize, rig.archive.paths().len());
 }
 
 #[tokio::test]
@@ -181,9 +181,9 @@ async fn a_page_that_names_its_original_is_not_kept() {
     })
     .await;
     let rig = Rig::new();
-    let tally = rig.crawl(&site.url("/"), json!({"connections": 1})).await.tally;
+    let counts = rig.crawl(&site.url("/"), json!({"connections": 1})).await.counts;
     assert_eq!(rig.archive.paths(), ["/", "/a", "/foreign", "/y"]);
-    assert_eq!(tally.copies, 2);
+    assert_eq!(counts.copies, 2);
 }
 
 #[tokio::test]
@@ -201,7 +201,7 @@ async fn what_is_found_is_kept_in_bounded_batches_and_told() {
     let slow = CrawlerSettings { checkpoint_every: std::time::Duration::MAX, ..settings() };
     let rig = Rig::with(slow);
     let ended = rig.crawl(&site.url("/"), json!({"fields": {"n": ".n"}})).await;
-    assert_eq!(ended.tally.indexed, 101);
+    assert_eq!(ended.counts.indexed, 101);
     let page = rig.archive.page("/42");
     assert_eq!((page.status, page.content_type.as_str(), page.depth), (200, "text/html", 1));
     assert_eq!(page.fields, json!({"n": "/42"}));
@@ -222,11 +222,11 @@ async fn a_job_without_room_goes_on_and_says_so() {
     let mut rig = Rig::new();
     let archive = crate::support::MemoryArchive { pages_max: Some(4), ..Default::default() };
     rig.archive = Arc::new(archive);
-    let Ended { ending, tally } = rig.crawl(&site.url("/0"), json!({})).await;
-    assert_eq!((tally.crawled, tally.indexed, tally.no_room), (10, 4, 6));
+    let Ended { ending, counts } = rig.crawl(&site.url("/0"), json!({})).await;
+    assert_eq!((counts.crawled, counts.indexed, counts.no_room), (10, 4, 6));
     let Ending::PartlyFailed(text) = ending else { panic!("{ending:?}") };
     assert!(text.contains("6 pages") && text.contains("max_store_mb"), "{text}");
-    assert!(rig.ear.has("no room left"));
+    assert!(rig.ear.has("max_store_mb is reached"));
 }
 
 #[tokio::test]

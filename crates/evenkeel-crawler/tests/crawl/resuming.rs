@@ -45,14 +45,17 @@ async fn a_crawl_that_is_dropped_goes_on_from_its_checkpoint_and_covers_all() {
             () = until("enough is asked", || site.asked().len() > enough) => {}
         }
         // Every other time as after a crash: only what was handed over is there.
-        checkpoint =
-            if lives % 2 == 0 { Some(crawl.wind_up().await) } else { rig.ear.last_checkpoint() };
+        checkpoint = if lives % 2 == 0 {
+            Some(crawl.save_interrupted().await)
+        } else {
+            rig.ear.last_checkpoint()
+        };
         assert!(checkpoint.is_some());
         lives += 1;
     };
     assert_eq!(lives, 8);
     assert_eq!(ended.ending, Ending::Completed);
-    assert_eq!((ended.tally.visited, ended.tally.crawled), (PAGES as u64, PAGES as u64));
+    assert_eq!((ended.counts.visited, ended.counts.crawled), (PAGES as u64, PAGES as u64));
     assert_eq!(rig.archive.paths().len(), PAGES);
     // A page may be fetched twice, if it was under way or not yet in a checkpoint.
     let mut times: BTreeMap<String, usize> = BTreeMap::new();
@@ -75,12 +78,13 @@ async fn a_crawl_that_is_dropped_asks_no_more() {
         ended = crawl.run() => panic!("{ended:?}"),
         () = until("the start is asked for", || !site.asked().is_empty()) => {}
     }
-    let saved = tokio::time::timeout(Duration::from_secs(2), crawl.wind_up()).await.unwrap();
+    let saved =
+        tokio::time::timeout(Duration::from_secs(2), crawl.save_interrupted()).await.unwrap();
     assert_eq!(site.asked().len(), 1);
     // The only connection to this host is free again for the next crawl.
     let mut other = rig.begin(&site.url("/0"), json!({"sitemaps": false}), Some(saved));
     let run = tokio::time::timeout(Duration::from_secs(60), other.run());
-    assert_eq!(run.await.expect("it is not held up").tally.crawled, PAGES as u64);
+    assert_eq!(run.await.expect("it is not held up").counts.crawled, PAGES as u64);
     drop(crawl);
 }
 
@@ -94,11 +98,12 @@ async fn a_slow_keeper_does_not_hold_up_the_end() {
         ended = crawl.run() => panic!("{ended:?}"),
         () = until("a page is to be kept", || rig.archive.keeps.load(Ordering::SeqCst) > 0) => {}
     }
-    let saved = tokio::time::timeout(Duration::from_secs(20), crawl.wind_up()).await.unwrap();
+    let saved =
+        tokio::time::timeout(Duration::from_secs(20), crawl.save_interrupted()).await.unwrap();
     assert!(rig.archive.paths().is_empty());
     rig.archive.is_slow.store(false, Ordering::SeqCst);
     let mut crawl = rig.begin(&site.url("/0"), json!({}), Some(saved));
-    assert_eq!(crawl.run().await.tally.crawled, PAGES as u64);
+    assert_eq!(crawl.run().await.counts.crawled, PAGES as u64);
     assert_eq!(rig.archive.paths().len(), PAGES);
 }
 
@@ -124,7 +129,8 @@ async fn a_crawl_that_is_dropped_while_it_reads_sitemaps_reads_them_later() {
             until("progress is told in the meantime", || told() > before + 1).await;
         } => {}
     }
-    let saved = tokio::time::timeout(Duration::from_secs(20), crawl.wind_up()).await.unwrap();
+    let saved =
+        tokio::time::timeout(Duration::from_secs(20), crawl.save_interrupted()).await.unwrap();
     let mut crawl = rig.begin(&site.url("/"), json!({}), Some(saved));
     assert_eq!(crawl.run().await.ending, Ending::Completed);
     assert_eq!(rig.archive.paths(), ["/", "/only-there"]);
@@ -139,7 +145,7 @@ async fn a_checkpoint_of_another_crawl_is_ignored() {
     for data in [checkpoint, b"rubbish".to_vec()] {
         let rig = Rig::new();
         let mut crawl = rig.begin(&site.url("/0"), json!({"max_pages": 5}), Some(data));
-        assert_eq!(crawl.run().await.tally.visited, 5);
+        assert_eq!(crawl.run().await.counts.visited, 5);
         assert!(rig.ear.has("the checkpoint is not used"));
     }
 }
@@ -156,7 +162,7 @@ async fn pages_are_kept_before_a_checkpoint_leaves_them_out() {
         let rig = Rig::new();
         *rig.archive.pages.lock().unwrap() = pages;
         let mut crawl = rig.begin(&site.url("/0"), json!({}), Some(checkpoint));
-        assert_eq!(crawl.run().await.tally.visited, PAGES as u64);
+        assert_eq!(crawl.run().await.counts.visited, PAGES as u64);
         assert_eq!(rig.archive.paths().len(), PAGES);
     }
 }
@@ -177,7 +183,7 @@ async fn a_failed_crawl_begins_anew() {
     let mut crawl = rig.begin(&site.url("/"), json!({}), checkpoint);
     let ended = crawl.run().await;
     assert_eq!(ended.ending, Ending::Completed);
-    assert_eq!((ended.tally.crawled, ended.tally.failed), (2, 0));
+    assert_eq!((ended.counts.crawled, ended.counts.failed), (2, 0));
 }
 
 #[tokio::test]
@@ -190,5 +196,5 @@ async fn without_its_keeper_a_crawl_stops_and_can_go_on() {
     assert!(error.contains("the store is away"), "{error}");
     rig.archive.is_down.store(false, Ordering::SeqCst);
     let mut crawl = rig.begin(&site.url("/0"), json!({}), rig.ear.last_checkpoint());
-    assert_eq!(crawl.run().await.tally.crawled, PAGES as u64);
+    assert_eq!(crawl.run().await.counts.crawled, PAGES as u64);
 }

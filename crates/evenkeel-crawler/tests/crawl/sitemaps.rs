@@ -114,7 +114,7 @@ async fn a_host_in_trouble_keeps_its_other_sitemaps() {
     let rig = Rig::new();
     rig.crawl(&site.url("/"), json!({})).await;
     assert_eq!(site.asked(), ["/", "/1.xml", "/a"]);
-    assert!(rig.ear.has("left out: it is in trouble"));
+    assert!(rig.ear.has("left out: the host had errors"));
 }
 
 #[tokio::test]

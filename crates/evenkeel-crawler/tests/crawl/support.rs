@@ -14,7 +14,7 @@ use axum::http::{HeaderMap, Response};
 use evenkeel_core::page::{Kept, KnownPage, PageContent};
 use evenkeel_core::{JobNo, PageId, Progress};
 use evenkeel_crawler::{
-    Crawl, Crawler, CrawlerSettings, Ended, ArchiveError, Listener, Order, PageArchive,
+    ArchiveError, Crawl, CrawlRequest, Crawler, CrawlerSettings, Ended, Listener, PageArchive,
 };
 use evenkeel_outbound::{Outbound, OutboundSettings};
 use serde_json::{Value, json};
@@ -238,7 +238,7 @@ impl PageArchive for MemoryArchive {
 pub struct Ear {
     pub log: Mutex<Vec<String>>,
     pub progress: Mutex<Progress>,
-    /// How often it heard of progress.
+    /// How often it received of progress.
     pub times_told: AtomicUsize,
     pub checkpoints: Mutex<Vec<Vec<u8>>>,
     /// What is copied with each checkpoint, if anything.
@@ -317,7 +317,7 @@ pub fn settings() -> CrawlerSettings {
 
 pub fn outbound(networks: &[&str]) -> Outbound {
     let allow_networks = networks.iter().map(|network| network.parse().unwrap()).collect();
-    let settings = OutboundSettings { allow_networks, unpack: true, ..Default::default() };
+    let settings = OutboundSettings { allow_networks, decompress: true, ..Default::default() };
     Outbound::new(settings).unwrap()
 }
 
@@ -337,7 +337,7 @@ impl Rig {
         for (key, value) in extra.as_object().unwrap() {
             config[key] = value.clone();
         }
-        self.crawler.begin(Order {
+        self.crawler.begin(CrawlRequest {
             config: self.crawler.read_config(&config).unwrap(),
             job: JobNo(7),
             export_name: "run-1".into(),

@@ -26,13 +26,13 @@ async fn an_endless_calendar_ends_at_the_limits() {
     let rig = Rig::new();
     let ended = rig.crawl(&site.url("/"), json!({"max_pages": 300, "depth": 100})).await;
     assert_eq!(ended.ending, Ending::Completed);
-    assert_eq!(ended.tally.visited, 300);
+    assert_eq!(ended.counts.visited, 300);
     assert_eq!(site.asked().len(), 300);
     let rig = Rig::new();
     site.forget_asked();
     let ended = rig.crawl(&site.url("/by-query?day=1"), json!({"depth": 100})).await;
     // 200 queries of one path at most, and the start.
-    assert!(ended.tally.visited <= 201, "{:?}", ended.tally);
+    assert!(ended.counts.visited <= 201, "{:?}", ended.counts);
     assert!(rig.ear.has("they look endless"));
 }
 
@@ -88,7 +88,7 @@ async fn redirects_without_end_do_not_go_on_for_ever() {
     .await;
     let rig = Rig::new();
     let ended = rig.crawl(&site.url("/"), json!({"max_pages": 10})).await;
-    assert_eq!((ended.ending, ended.tally.visited), (Ending::Completed, 1));
+    assert_eq!((ended.ending, ended.counts.visited), (Ending::Completed, 1));
     assert_eq!(site.asked().len(), 3 * 10 + 100);
     assert!(rig.ear.has("ended after 130 requests"));
 }
@@ -185,7 +185,7 @@ async fn huge_pages_and_bombs_are_left_out() {
     assert_eq!(ended.ending, Ending::Completed);
     assert_eq!(rig.archive.paths(), ["/", "/last", "/text"]);
     assert_eq!(rig.archive.page("/text").text, "a <b> c");
-    assert_eq!((ended.tally.visited, ended.tally.skipped), (7, 4));
+    assert_eq!((ended.counts.visited, ended.counts.skipped), (7, 4));
     assert!(rig.ear.has("larger than 90000 bytes") && rig.ear.has("image/png is not read"));
 }
 
@@ -226,7 +226,7 @@ async fn a_page_that_drips_ends_at_its_time() {
     let config = json!({"page_timeout_ms": 300, "sitemaps": false});
     let ended = rig.crawl(&format!("http://{address}/"), config).await;
     assert!(matches!(&ended.ending, Ending::PartlyFailed(text) if text.contains("300 ms")));
-    assert_eq!((ended.tally.crawled, ended.tally.failed), (1, 1));
+    assert_eq!((ended.counts.crawled, ended.counts.failed), (1, 1));
 }
 
 #[tokio::test]
@@ -250,7 +250,7 @@ async fn bad_pages_are_read_as_well_as_can_be() {
     let fields = json!({"fields": {"inner": "div div div"}});
     let ended = rig.crawl(&site.url("/"), fields).await;
     assert_eq!(ended.ending, Ending::Completed);
-    assert_eq!(ended.tally.crawled, 9);
+    assert_eq!(ended.counts.crawled, 9);
     assert_eq!(rig.archive.page("/broken").text, "one\ntwo\nthree<");
     assert_eq!(rig.archive.page("/deep").text, "deep");
     assert_eq!(rig.archive.page("/deep").fields["inner"], "deep");

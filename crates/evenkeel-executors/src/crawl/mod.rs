@@ -10,8 +10,8 @@ use evenkeel_core::attempt::Outcome;
 use evenkeel_core::executor::{ExecutorDeclaration, StartFields};
 use evenkeel_core::{JobNo, LogStream, Progress, TenantNo};
 use evenkeel_crawler::{
-    CONFIG_FIELDS, CrawlConfig, Crawler, CrawlerSettings, Ended, Ending, Fault, Listener, Order,
-    PageArchive, Tally,
+    CONFIG_FIELDS, CrawlConfig, CrawlCounts, CrawlRequest, Crawler, CrawlerSettings, Ended, Ending,
+    Fault, Listener, PageArchive,
 };
 use evenkeel_outbound::Outbound;
 use serde_json::Value;
@@ -96,7 +96,7 @@ impl<A: PageArchives> Executor for CrawlExecutor<A> {
         let Invocation { key, id, tenant, checkpoint, cancel, mut lease, live, definition, .. } =
             invocation;
         let listener = Arc::new(LiveListener(live.clone()));
-        let mut crawl = self.crawler.begin(Order {
+        let mut crawl = self.crawler.begin(CrawlRequest {
             job: key.job_no,
             export_name: id.run_id().to_string(),
             archive: self.archives.for_job(tenant, key.job_no, config.store_bytes_max()),
@@ -116,11 +116,11 @@ impl<A: PageArchives> Executor for CrawlExecutor<A> {
         let report = match ended {
             Ok(Ended { ending, .. }) => report(ending),
             Err(early) => {
-                listener.checkpoint(crawl.wind_up().await);
+                listener.checkpoint(crawl.save_interrupted().await);
                 early
             }
         };
-        let Tally { crawled, indexed, .. } = *crawl.tally();
+        let CrawlCounts { crawled, indexed, .. } = *crawl.counts();
         Report {
             items_crawled: i64::try_from(crawled).ok(),
             items_indexed: i64::try_from(indexed).ok(),

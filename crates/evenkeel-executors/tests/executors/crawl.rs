@@ -77,7 +77,8 @@ fn with_settings(
     crawler: CrawlerSettings,
 ) -> CrawlExecutor<Pages> {
     let allow_networks = networks.iter().map(|network| network.parse().unwrap()).collect();
-    let settings = OutboundSettings { allow_networks, unpack: true, ..OutboundSettings::default() };
+    let settings =
+        OutboundSettings { allow_networks, decompress: true, ..OutboundSettings::default() };
     let outbound = Outbound::new(settings).unwrap();
     CrawlExecutor::new(outbound, crawler, pages.clone())
 }
@@ -216,7 +217,7 @@ async fn a_crawl_that_is_interrupted_is_gone_on_with() {
         assert_eq!(report.outcome, Outcome::Completed, "{report:?}");
         assert_eq!((report.items_crawled, report.items_indexed), (Some(6), Some(6)));
         let output = report.output.unwrap();
-        assert!(output.starts_with("going on: 5 pages done, 1 queued\n"), "{output}");
+        assert!(output.starts_with("resuming: 5 pages done, 1 queued\n"), "{output}");
     }
 }
 

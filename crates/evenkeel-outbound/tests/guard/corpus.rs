@@ -1,4 +1,4 @@
-//! Thousands of ways to write an address of the inside, always the same ones.
+//! Thousands of spellings of private addresses, the same in every test run.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -20,7 +20,7 @@ const RANGES: [(&str, &str); 18] = [
     ("203.0.113.0", "203.0.113.255"),
     ("224.0.0.0", "239.255.255.255"),
     ("240.0.0.0", "255.255.255.255"),
-    // The usual suspects once more, so that they are surely among the samples.
+    // Single addresses that must be among the samples.
     ("127.0.0.1", "127.0.0.1"),
     ("0.0.0.0", "0.0.0.0"),
     ("168.63.129.16", "168.63.129.16"),
@@ -38,7 +38,7 @@ const METADATA: [&str; 8] = [
     "168.63.129.16",
 ];
 
-/// IPv6 addresses that are not public, in the spellings people use.
+/// Private IPv6 addresses in common spellings.
 const V6: [&str; 30] = [
     "::",
     "::1",
@@ -89,7 +89,7 @@ pub fn inner_v4() -> Vec<Ipv4Addr> {
     addresses.into_iter().map(Ipv4Addr::from).collect()
 }
 
-/// The hosts a URL can name an IPv4 address by.
+/// Returns the spellings of an IPv4 address as a URL's host.
 fn spellings(ip: Ipv4Addr) -> Vec<String> {
     let [a, b, c, d] = ip.octets();
     let n = u32::from(ip);
@@ -150,7 +150,7 @@ fn full_width(text: &str) -> String {
     text.chars().map(|c| if c.is_ascii_digit() { wide(c).unwrap() } else { c }).collect()
 }
 
-/// `127` as `①②⑦`, which names are rid of before they are looked up.
+/// `127` as `①②⑦`, which URL parsers normalise.
 fn circled(text: &str) -> String {
     let circle = |c: char| match c {
         '0' => '\u{24ea}',
@@ -160,7 +160,7 @@ fn circled(text: &str) -> String {
     text.chars().map(circle).collect()
 }
 
-/// URLs that lead to `host` and pretend not to, or look odd.
+/// URLs that lead to `host` but look as if they did not.
 fn disguises(host: &str, port: u16) -> Vec<String> {
     vec![
         format!("http://1.1.1.1@{host}:{port}/"),
@@ -181,7 +181,7 @@ fn disguises(host: &str, port: u16) -> Vec<String> {
     ]
 }
 
-/// All URLs, for servers that listen on `port`. None names a host that must be looked up.
+/// Returns all URLs, for servers that listen on `port`. All hosts are addresses, not names.
 pub fn urls(port: u16) -> Vec<String> {
     let mut urls = Vec::new();
     for ip in inner_v4() {
@@ -195,7 +195,7 @@ pub fn urls(port: u16) -> Vec<String> {
         for host in [text, &ip.to_string(), &text.to_uppercase(), &spelt_out.join(":")] {
             urls.push(format!("http://[{host}]:{port}/"));
             urls.extend(disguises(&format!("[{host}]"), port));
-            // Zone ids are no part of a URL; nothing may come of them.
+            // URLs have no zone ids; they must not change the result.
             urls.push(format!("http://[{host}%25lo]:{port}/"));
             urls.push(format!("http://[{host}%lo]:{port}/"));
         }

@@ -1,11 +1,11 @@
-//! The guard against addresses of the inside: nothing in here may make a connection.
+//! Tests of the guard: no call to a private address may make a connection.
 //!
-//! The modules say that they are tests, so that clippy lets their helpers unwrap.
+//! The modules are marked as tests, so that clippy lets their helpers unwrap.
 
 #[cfg(test)]
 mod corpus;
 #[cfg(test)]
-mod liar;
+mod lying_resolver;
 #[cfg(test)]
 mod names;
 #[cfg(test)]

@@ -8,24 +8,24 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use crate::corpus;
-use crate::liar::Liar;
+use crate::lying_resolver::LyingResolver;
 use crate::trap::{Trap, count};
 
-/// The one address of the inside that may be called in these tests.
+/// The only private address that these tests may call.
 const ALLOWED: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-fn outbound(liar: &Arc<Liar>) -> Outbound {
+fn outbound(liar: &Arc<LyingResolver>) -> Outbound {
     let settings = OutboundSettings {
         allow_networks: vec![ALLOWED.into()],
-        look_up: Arc::clone(liar) as _,
+        resolver: Arc::clone(liar) as _,
         ..OutboundSettings::default()
     };
     Outbound::new(settings).unwrap()
 }
 
-fn liar(answers: impl IntoIterator<Item = (String, Vec<Vec<IpAddr>>)>) -> Arc<Liar> {
-    Arc::new(Liar { answers: answers.into_iter().collect(), ..Liar::default() })
+fn liar(answers: impl IntoIterator<Item = (String, Vec<Vec<IpAddr>>)>) -> Arc<LyingResolver> {
+    Arc::new(LyingResolver { answers: answers.into_iter().collect(), ..LyingResolver::default() })
 }
 
 async fn get(outbound: &Outbound, url: String) -> Result<u16, CallError> {
@@ -34,7 +34,7 @@ async fn get(outbound: &Outbound, url: String) -> Result<u16, CallError> {
 }
 
 #[tokio::test]
-async fn a_name_with_an_inner_address_is_refused_whatever_else_it_has() {
+async fn name_with_one_private_address_is_refused() {
     let trap = Trap::set().await;
     let public: IpAddr = "203.0.112.1".parse().unwrap();
     let mut answers = Vec::new();
@@ -60,8 +60,8 @@ async fn a_name_with_an_inner_address_is_refused_whatever_else_it_has() {
     assert_eq!(trap.visitors().await, 0);
 }
 
-/// Answers every connection once and closes it, so that the next call must look up again.
-async fn answer_curtly(listener: TcpListener) {
+/// Answers every connection once and closes it, so that the next call resolves the name again.
+async fn answer_once(listener: TcpListener) {
     while let Ok((mut stream, _)) = listener.accept().await {
         let _ = stream.read(&mut [0; 4096]).await;
         let answer = b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n";
@@ -74,7 +74,7 @@ async fn twins() -> (TcpListener, TcpListener) {
     for _ in 0..100 {
         let allowed = TcpListener::bind((ALLOWED, 0)).await.unwrap();
         let port = allowed.local_addr().unwrap().port();
-        // Somebody else may have it there.
+        // Another process may use the port there.
         if let Ok(inner) = TcpListener::bind((LOOPBACK, port)).await {
             return (allowed, inner);
         }
@@ -83,10 +83,10 @@ async fn twins() -> (TcpListener, TcpListener) {
 }
 
 #[tokio::test]
-async fn a_name_that_changes_its_mind_never_gets_through() {
+async fn name_that_changes_its_address_is_checked_every_time() {
     let (allowed, inner) = twins().await;
     let port = allowed.local_addr().unwrap().port();
-    tokio::spawn(answer_curtly(allowed));
+    tokio::spawn(answer_once(allowed));
     let visits = Arc::new(AtomicUsize::new(0));
     tokio::spawn(count(inner, Arc::clone(&visits)));
     let liar = liar([("rebind.test".into(), vec![vec![ALLOWED], vec![LOOPBACK]])]);
@@ -98,28 +98,28 @@ async fn a_name_that_changes_its_mind_never_gets_through() {
             _ => assert!(matches!(call, Err(CallError::NoAddress(_))), "{turn}: {call:?}"),
         }
     }
-    // Each call was looked up once: what was judged is what was called.
+    // Each call resolved the name once, so it used the address that was checked.
     assert_eq!(liar.asked.load(Ordering::SeqCst), 100);
     assert_eq!(visits.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test]
-async fn a_name_inside_can_not_be_told_from_one_that_does_not_exist() {
+async fn private_name_looks_like_a_name_that_does_not_exist() {
     let liar = liar([("inner.test".into(), vec![vec![LOOPBACK]])]);
     let outbound = outbound(&liar);
-    let said = async |host: &str| {
+    let error_of = async |host: &str| {
         let call = get(&outbound, format!("http://u:secret@{host}/?secret")).await;
         let Err(error @ CallError::NoAddress(_)) = call else { panic!("{call:?}") };
         error.to_string()
     };
-    let inside = said("inner.test").await;
-    assert_eq!(inside.replace("inner", "other"), said("other.test").await);
+    let inside = error_of("inner.test").await;
+    assert_eq!(inside.replace("inner", "other"), error_of("other.test").await);
     assert!(!inside.contains("127.0.0.1") && !inside.contains("secret"), "{inside}");
     assert!(inside.contains("--allow-network"), "{inside}");
 }
 
 #[tokio::test]
-async fn a_refused_address_is_named_with_the_way_out() {
+async fn error_names_the_refused_address_and_the_flag() {
     let error = get(&outbound(&liar([])), "http://u:secret@127.1/?secret".into()).await;
     assert_eq!(
         error.unwrap_err().to_string(),

@@ -5,7 +5,7 @@ use crate::corpus;
 use crate::trap::Trap;
 
 #[tokio::test]
-async fn ten_thousand_urls_make_not_one_connection() {
+async fn ten_thousand_private_urls_make_no_connection() {
     let trap = Trap::set().await;
     let outbound = Outbound::new(OutboundSettings::default()).unwrap();
     let urls = corpus::urls(trap.port);
@@ -27,7 +27,7 @@ async fn ten_thousand_urls_make_not_one_connection() {
 }
 
 #[tokio::test]
-async fn the_trap_counts_who_comes() {
+async fn trap_counts_connections() {
     let trap = Trap::set().await;
     let allow_networks = vec!["127.0.0.0/8".parse().unwrap()];
     let settings = OutboundSettings { allow_networks, ..OutboundSettings::default() };

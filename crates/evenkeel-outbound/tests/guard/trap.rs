@@ -1,4 +1,4 @@
-//! Servers that nobody may reach.
+//! Servers that no call may reach.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-/// Listens on every address of the machine, on one port, and counts who comes.
+/// Listens on one port of every address of the machine, and counts connections.
 pub struct Trap {
     pub port: u16,
-    doors: Vec<IpAddr>,
+    addresses: Vec<IpAddr>,
     connections: Arc<AtomicUsize>,
 }
 
@@ -20,23 +20,23 @@ impl Trap {
         let port = v4.local_addr().unwrap().port();
         let connections = Arc::new(AtomicUsize::new(0));
         tokio::spawn(count(v4, Arc::clone(&connections)));
-        let mut doors = vec![IpAddr::V4(Ipv4Addr::LOCALHOST)];
+        let mut addresses = vec![IpAddr::V4(Ipv4Addr::LOCALHOST)];
         // A machine without IPv6 has nothing there to protect.
         if let Some(v6) = listen_v6(port) {
             tokio::spawn(count(v6, Arc::clone(&connections)));
-            doors.push(IpAddr::V6(Ipv6Addr::LOCALHOST));
+            addresses.push(IpAddr::V6(Ipv6Addr::LOCALHOST));
         }
-        Self { port, doors, connections }
+        Self { port, addresses, connections }
     }
 
-    /// How many have come. It comes to every door itself and waits until that was seen: whoever
-    /// came before was seen before.
+    /// Returns how many connections were made. Connects to every address itself and waits until
+    /// that is counted, so that earlier connections are counted, too.
     pub async fn visitors(&self) -> usize {
         let mut own = Vec::new();
         let mut others = 0;
-        for door in &self.doors {
+        for address in &self.addresses {
             let before = self.connections.load(Ordering::SeqCst);
-            own.push(TcpStream::connect((*door, self.port)).await.unwrap());
+            own.push(TcpStream::connect((*address, self.port)).await.unwrap());
             let seen = async {
                 while self.connections.load(Ordering::SeqCst) == before {
                     tokio::task::yield_now().await;
@@ -49,7 +49,7 @@ impl Trap {
     }
 }
 
-/// On a machine where `[::]` takes IPv4 too, the port is taken already, and that is as good.
+/// `None` where `[::]` also serves IPv4: the port is then in use already.
 fn listen_v6(port: u16) -> Option<TcpListener> {
     let socket = TcpSocket::new_v6().ok()?;
     socket.bind(SocketAddr::from(([0_u16; 8], port))).ok()?;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::BoolishValueParser;
-use evenkeel_access::{ForeignAlgorithm, ForeignSettings};
+use evenkeel_access::{ExternalAlgorithm, ExternalSettings};
 use evenkeel_core::Span;
 use serde::Deserialize;
 
@@ -119,7 +119,7 @@ pub struct TlsFiles {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProviderConfig {
     /// What its tokens must say.
-    pub settings: ForeignSettings,
+    pub settings: ExternalSettings,
     /// Where its keys are.
     pub keys: KeyFile,
     /// Are tokens of the store's secret taken, too?
@@ -161,7 +161,7 @@ fn provider(raw: RawAccess) -> Result<Option<ProviderConfig>, ConfigError> {
     const NAMES: &str = "it is RS256, ES256 or EdDSA, or left out for tokens of this server's own";
     let algorithm = match raw.jwt_algorithm.as_deref() {
         None | Some("HS256") => None,
-        Some(name) => match ForeignAlgorithm::ALL.into_iter().find(|one| one.as_str() == name) {
+        Some(name) => match ExternalAlgorithm::ALL.into_iter().find(|one| one.as_str() == name) {
             Some(algorithm) => Some(algorithm),
             None => return Err(bad(KEY, format!("{name:?} is none that is taken"), NAMES)),
         },
@@ -192,7 +192,7 @@ fn provider(raw: RawAccess) -> Result<Option<ProviderConfig>, ConfigError> {
             return Err(bad("[access] jwt_key_file", message, "leave one of them out"));
         }
     };
-    let settings = ForeignSettings {
+    let settings = ExternalSettings {
         algorithm,
         audience: raw.jwt_audience.unwrap_or_default(),
         issuer: raw.jwt_issuer,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use evenkeel_access::{ForeignKeys, ForeignTokens, Tokens, Trust};
+use evenkeel_access::{ExternalKeys, ExternalTokens, Tokens, Trust};
 use evenkeel_core::chance::Chance;
 use evenkeel_store::Store;
 use tokio::signal::unix::{SignalKind, signal};
@@ -19,7 +19,7 @@ pub struct Believed {
     /// Makes the token of the data directory.
     pub local: Arc<Tokens>,
     /// An identity provider's, to be given other keys.
-    pub foreign: Option<Arc<ForeignTokens>>,
+    pub external: Option<Arc<ExternalTokens>>,
 }
 
 /// Works out whose tokens are believed. This machine's own commands always get in: where tokens of
@@ -33,7 +33,7 @@ pub async fn believed(
     let stored = Arc::new(credentials::tokens(store, chance).await?);
     let Some(provider) = &config.provider else {
         let trust = Trust { local: Some(Arc::clone(&stored)), ..Trust::default() };
-        return Ok(Believed { trust, local: stored, foreign: None });
+        return Ok(Believed { trust, local: stored, external: None });
     };
     if provider.settings.audience.is_empty() {
         tracing::warn!(
@@ -41,9 +41,9 @@ pub async fn believed(
              which are meant for this server"
         );
     }
-    let tokens = ForeignTokens::new(provider.settings.clone(), read_keys(provider)?);
-    let foreign = Some(Arc::new(tokens));
-    let mut trust = Trust { foreign: foreign.clone(), ..Trust::default() };
+    let tokens = ExternalTokens::new(provider.settings.clone(), read_keys(provider)?);
+    let external = Some(Arc::new(tokens));
+    let mut trust = Trust { external: external.clone(), ..Trust::default() };
     let local = if provider.with_local {
         trust.local = Some(Arc::clone(&stored));
         stored
@@ -55,10 +55,10 @@ pub async fn believed(
         trust.machine = Some(Arc::clone(&own));
         own
     };
-    Ok(Believed { trust, local, foreign })
+    Ok(Believed { trust, local, external })
 }
 
-fn read_keys(provider: &ProviderConfig) -> Result<ForeignKeys, Failure> {
+fn read_keys(provider: &ProviderConfig) -> Result<ExternalKeys, Failure> {
     let algorithm = provider.settings.algorithm;
     let (path, is_set) = match &provider.keys {
         KeyFile::Pem(path) => (path, false),
@@ -69,9 +69,9 @@ fn read_keys(provider: &ProviderConfig) -> Result<ForeignKeys, Failure> {
             .or_else("give the file with the identity provider's public key")
     })?;
     let keys = if is_set {
-        ForeignKeys::from_jwks(algorithm, &text)
+        ExternalKeys::from_jwks(algorithm, &text)
     } else {
-        ForeignKeys::from_pem(algorithm, &text)
+        ExternalKeys::from_pem(algorithm, &text)
     };
     keys.map_err(|fault| {
         Failure::usage(format!("{} can't be used: {fault}", path.display()))
@@ -87,7 +87,7 @@ pub struct Reload {
     /// The certificate.
     pub tls: Option<Arc<Tls>>,
     /// An identity provider's keys.
-    pub provider: Option<(ProviderConfig, Arc<ForeignTokens>)>,
+    pub provider: Option<(ProviderConfig, Arc<ExternalTokens>)>,
     /// What to do with another certificate.
     pub announce: Announce,
 }

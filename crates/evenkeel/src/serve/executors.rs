@@ -74,7 +74,7 @@ impl Sources<'_> {
     }
 
     fn crawl(&self) -> Result<CrawlExecutor<StorePages>, Failure> {
-        let unpacking = OutboundSettings { unpack: true, ..OutboundSettings::default() };
+        let unpacking = OutboundSettings { decompress: true, ..OutboundSettings::default() };
         let outbound = outbound(unpacking, self.config)?;
         let config = &self.config.executors;
         let settings = CrawlerSettings {

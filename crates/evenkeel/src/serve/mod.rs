@@ -103,7 +103,7 @@ pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
         code = stop.wait() => std::process::exit(code),
     };
     let believed = access::believed(&shared.config.access, &*shared.store, &*shared.chance).await?;
-    let provider = shared.config.access.provider.clone().zip(believed.foreign.clone());
+    let provider = shared.config.access.provider.clone().zip(believed.external.clone());
     drop(answers.send_replace(router(&shared, &engine, rendering, told, believed).await?));
     let announce = announcer(&dir, &url, tls.clone());
     Reload { tls, provider, announce: Arc::clone(&announce) }.listen()?;
@@ -246,7 +246,7 @@ async fn router(
         .with_aging(config.queue.aging);
     if config.demo {
         let tenant = access
-            .door
+            .authenticator
             .tenant(DEFAULT_TENANT)
             .await
             .map_err(|error| Failure::because("the store failed", &error))?;
@@ -257,7 +257,7 @@ async fn router(
     tokio::spawn(local.keep());
     let (wall, hands) = (Arc::clone(clock), Arc::clone(clock));
     let upkeep = Upkeep::new(Arc::clone(&access), config.access.audit_kept);
-    tokio::spawn(upkeep.keep(move || hands.wall()));
+    tokio::spawn(upkeep.run(move || hands.wall()));
     tokio::spawn(metrics::show_states(Arc::clone(store), config.metrics_interval));
     let app = AppParts {
         store: Arc::clone(store),

@@ -1,18 +1,18 @@
-//! Lines of the log.
+//! Lines of the run's log.
 
 use evenkeel_outbound::reqwest::Url;
 
 use crate::visit::Visit;
 
-/// A line of the log.
+/// A log line about a visited page.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct LogLine {
     head: String,
     url: Url,
     pub(super) what: String,
 }
 
-impl Line {
+impl LogLine {
     pub(super) fn of(visit: &Visit) -> Self {
         let status = visit.status.map_or_else(|| "---".to_owned(), |status| status.to_string());
         let head = format!("{status} {} B {} ms", visit.bytes, visit.took.as_millis());
@@ -20,11 +20,11 @@ impl Line {
     }
 
     pub(super) fn text(&self) -> String {
-        self.saying(&self.what)
+        self.with(&self.what)
     }
 
-    /// The same with other words.
-    pub(super) fn saying(&self, what: &str) -> String {
+    /// Returns the line with another text.
+    pub(super) fn with(&self, what: &str) -> String {
         format!("{} {} {what}", self.head, self.url)
     }
 }

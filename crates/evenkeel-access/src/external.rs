@@ -1,4 +1,4 @@
-//! Tokens of an identity provider.
+//! Tokens of an external identity provider.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -13,29 +13,26 @@ use jsonwebtoken::jwk::{
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use serde_json::{Map, Value};
 
-use crate::door::Identity;
+use crate::authenticator::Identity;
 use crate::ring_provider::use_ring;
 use crate::tokens::{LEEWAY_SECS, TOKEN_BYTES_MAX, TokenRefusal, is_name, seconds};
 
-/// A modulus of less can be factored by those who have much time.
+/// Shorter RSA keys can be factored.
 const RSA_BYTES_MIN: usize = 256;
 
-/// How an identity provider signs. One is chosen; a token that names another is refused.
+/// The signature algorithm of an identity provider. A token that names another is refused.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum ForeignAlgorithm {
-    /// RSA with SHA-256.
+pub enum ExternalAlgorithm {
     Rs256,
-    /// P-256 with SHA-256.
+    /// ECDSA on P-256 with SHA-256.
     Es256,
-    /// Ed25519.
     EdDsa,
 }
 
-impl ForeignAlgorithm {
-    /// All there are.
+impl ExternalAlgorithm {
     pub const ALL: [Self; 3] = [Self::Rs256, Self::Es256, Self::EdDsa];
 
-    /// Its registered name.
+    /// Returns the registered name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Rs256 => "RS256",
@@ -61,77 +58,67 @@ impl ForeignAlgorithm {
     }
 }
 
-/// What tokens of an identity provider must say.
+/// What tokens of an identity provider must contain.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ForeignSettings {
-    /// How they are signed.
-    pub algorithm: ForeignAlgorithm,
-    /// Whom they are for: one of these. Not looked at if there is none.
+pub struct ExternalSettings {
+    pub algorithm: ExternalAlgorithm,
+    /// The token must name one of these. Empty: not checked.
     pub audience: Vec<String>,
-    /// Who makes them. Not looked at if it is not said.
+    /// `None`: not checked.
     pub issuer: Option<String>,
-    /// The claim that holds the role: its name, or a path with dots.
+    /// The claim with the role: its name, or a path with dots.
     pub role_claim: String,
-    /// The claim that holds the tenant.
     pub tenant_claim: String,
 }
 
-/// Keys that can't be used.
+/// Why keys cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFault {
-    /// Not what it should be.
     #[error("it is not a public key for {0} in PEM")]
     NotPem(&'static str),
-    /// It should stay where it was.
     #[error("it holds a private key; give the public one, and keep the other where it was made")]
     Private,
-    /// The same in a set of keys.
     #[error(
         "its key {0} is a private one (it has \"d\"); give the public one, and keep the other where \
          it was made"
     )]
     PrivateInSet(String),
-    /// It can be guessed.
     #[error("its RSA key has less than 2048 bits")]
     Short,
-    /// Not a set of keys.
     #[error("it is not a JSON Web Key Set: {0}")]
     NotJwks(#[source] serde_json::Error),
-    /// None that fits.
     #[error("it has no public key for {0}")]
     NoneFits(&'static str),
-    /// Which of them a token means can't be said.
     #[error("one of its keys for {0} has no kid, by which tokens name it; add one")]
     Nameless(&'static str),
 }
 
 /// The public keys of an identity provider.
-pub enum ForeignKeys {
-    /// Of a set, by their ids. A token names the one it was signed with, also if there is only one: after
-    /// a change of keys an old token is then refused for its key.
+pub enum ExternalKeys {
+    /// The keys of a set by their ids. A token must name its key, even if there is only one, so
+    /// that a token signed with a replaced key is refused because of its key.
     Named(BTreeMap<String, DecodingKey>),
-    /// Of a PEM file, which has no place for an id.
+    /// The key of a PEM file, which has no id.
     Single(Box<DecodingKey>),
 }
 
-impl ForeignKeys {
-    /// The one key of a PEM file.
-    pub fn from_pem(algorithm: ForeignAlgorithm, pem: &[u8]) -> Result<Self, KeyFault> {
+impl ExternalKeys {
+    pub fn from_pem(algorithm: ExternalAlgorithm, pem: &[u8]) -> Result<Self, KeyFault> {
         let bad = KeyFault::NotPem(algorithm.as_str());
         let text = std::str::from_utf8(pem).map_err(|_| KeyFault::NotPem(algorithm.as_str()))?;
         if text.contains("PRIVATE KEY-----") {
             return Err(KeyFault::Private);
         }
         let key = match algorithm {
-            ForeignAlgorithm::Rs256 => DecodingKey::from_rsa_pem(pem),
-            ForeignAlgorithm::Es256 => DecodingKey::from_ec_pem(pem),
-            ForeignAlgorithm::EdDsa => DecodingKey::from_ed_pem(pem),
+            ExternalAlgorithm::Rs256 => DecodingKey::from_rsa_pem(pem),
+            ExternalAlgorithm::Es256 => DecodingKey::from_ec_pem(pem),
+            ExternalAlgorithm::EdDsa => DecodingKey::from_ed_pem(pem),
         };
         let key = key.map_err(|_| bad)?;
-        if algorithm == ForeignAlgorithm::Rs256 {
+        if algorithm == ExternalAlgorithm::Rs256 {
             let body: String =
                 text.lines().filter(|line| !line.starts_with("-----")).map(str::trim).collect();
-            // The modulus is within it, so a shorter text holds a shorter one.
+            // The text contains the modulus, so a shorter text has a shorter modulus.
             if STANDARD.decode(body).is_ok_and(|der| der.len() < RSA_BYTES_MIN) {
                 return Err(KeyFault::Short);
             }
@@ -139,8 +126,8 @@ impl ForeignKeys {
         Ok(Self::Single(Box::new(key)))
     }
 
-    /// Those keys of a JSON Web Key Set that fit; the others are for something else.
-    pub fn from_jwks(algorithm: ForeignAlgorithm, text: &[u8]) -> Result<Self, KeyFault> {
+    /// Reads the keys of a JSON Web Key Set that fit the algorithm, and ignores the others.
+    pub fn from_jwks(algorithm: ExternalAlgorithm, text: &[u8]) -> Result<Self, KeyFault> {
         refuse_private(text)?;
         let set: JwkSet = serde_json::from_slice(text).map_err(KeyFault::NotJwks)?;
         let fitting: Vec<&Jwk> = set.keys.iter().filter(|key| fits(algorithm, key)).collect();
@@ -163,7 +150,7 @@ impl ForeignKeys {
         Ok(Self::Named(named))
     }
 
-    /// The key a token means.
+    /// Returns the key that a token names.
     fn find(&self, id: Option<&str>) -> Option<&DecodingKey> {
         match self {
             Self::Named(keys) => keys.get(id?),
@@ -172,12 +159,12 @@ impl ForeignKeys {
     }
 }
 
-/// A set of keys is for everybody to see. A private key in it was put there by mistake, whether it
-/// is one that fits or not.
+/// Refuses private keys. A key set is public, so a private key in it is a mistake, even if it does
+/// not fit the algorithm.
 fn refuse_private(text: &[u8]) -> Result<(), KeyFault> {
     let set: Value = serde_json::from_slice(text).map_err(KeyFault::NotJwks)?;
     for (place, jwk) in set["keys"].as_array().into_iter().flatten().enumerate() {
-        // RSA, elliptic curves and Edwards curves all call it that.
+        // RSA, elliptic-curve and Edwards-curve keys all call the private part `d`.
         if jwk.get("d").is_some() {
             let id = jwk.get("kid").and_then(Value::as_str).map(|id| format!("{id:?}"));
             let key = id.unwrap_or_else(|| format!("number {}", place + 1));
@@ -187,13 +174,13 @@ fn refuse_private(text: &[u8]) -> Result<(), KeyFault> {
     Ok(())
 }
 
-fn fits(algorithm: ForeignAlgorithm, jwk: &Jwk) -> bool {
+fn fits(algorithm: ExternalAlgorithm, jwk: &Jwk) -> bool {
     let shape = match (&jwk.algorithm, algorithm) {
-        (AlgorithmParameters::RSA(_), ForeignAlgorithm::Rs256) => true,
-        (AlgorithmParameters::EllipticCurve(key), ForeignAlgorithm::Es256) => {
+        (AlgorithmParameters::RSA(_), ExternalAlgorithm::Rs256) => true,
+        (AlgorithmParameters::EllipticCurve(key), ExternalAlgorithm::Es256) => {
             key.curve == EllipticCurve::P256
         }
-        (AlgorithmParameters::OctetKeyPair(key), ForeignAlgorithm::EdDsa) => {
+        (AlgorithmParameters::OctetKeyPair(key), ExternalAlgorithm::EdDsa) => {
             key.curve == EllipticCurve::Ed25519
         }
         _ => false,
@@ -204,57 +191,58 @@ fn fits(algorithm: ForeignAlgorithm, jwk: &Jwk) -> bool {
     shape && is_for_signing && named
 }
 
-/// Checks tokens of an identity provider.
-pub struct ForeignTokens {
-    settings: ForeignSettings,
-    keys: RwLock<Arc<ForeignKeys>>,
+/// Verifies tokens of an identity provider.
+pub struct ExternalTokens {
+    settings: ExternalSettings,
+    keys: RwLock<Arc<ExternalKeys>>,
     validation: Validation,
 }
 
-impl ForeignTokens {
-    /// Tokens that say what `settings` want, signed with one of `keys`.
-    pub fn new(settings: ForeignSettings, keys: ForeignKeys) -> Self {
+impl ExternalTokens {
+    pub fn new(settings: ExternalSettings, keys: ExternalKeys) -> Self {
         use_ring();
         let mut validation = Validation::new(settings.algorithm.algorithm());
-        // The library would ask the machine's clock; we are given the time. The other claims are
-        // checked below, where a fault can be named.
+        // The library would read the machine's clock; `verify` gets the time instead.
+        // `check_claims` checks the other claims and names the wrong one.
         validation.required_spec_claims.clear();
         validation.validate_exp = false;
         validation.validate_aud = false;
         Self { settings, keys: RwLock::new(Arc::new(keys)), validation }
     }
 
-    /// How they are signed.
-    pub fn algorithm(&self) -> ForeignAlgorithm {
+    pub fn algorithm(&self) -> ExternalAlgorithm {
         self.settings.algorithm
     }
 
-    /// Takes other keys from now on.
-    pub fn replace_keys(&self, keys: ForeignKeys) {
+    pub fn replace_keys(&self, keys: ExternalKeys) {
         *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
     }
 
-    /// Who shows `token`, if it is good at `now`.
+    /// Returns the sender of a token that is valid at `now`.
     pub fn verify(&self, token: &str, now: Timestamp) -> Result<Identity, TokenRefusal> {
         if token.len() > TOKEN_BYTES_MAX {
             return Err(TokenRefusal::TooLong);
         }
-        let header = jsonwebtoken::decode_header(token).map_err(TokenRefusal::Foreign)?;
+        let header = jsonwebtoken::decode_header(token).map_err(TokenRefusal::Invalid)?;
         if header.crit.is_some() {
             return Err(TokenRefusal::Critical);
         }
         let keys = Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner));
-        // Addresses and keys that a token brings along are nobody's word but its own.
+        // Keys, and addresses of keys, in the token itself are never trusted.
         let key = keys.find(header.kid.as_deref()).ok_or(TokenRefusal::UnknownKey)?;
         let claims = jsonwebtoken::decode::<Map<String, Value>>(token, key, &self.validation)
-            .map_err(TokenRefusal::Foreign)?
+            .map_err(TokenRefusal::Invalid)?
             .claims;
-        let expires_at = self.judge(&claims, seconds(now))?;
+        let expires_at = self.check_claims(&claims, seconds(now))?;
         self.identity(&claims, expires_at)
     }
 
-    /// Judges times, issuer and audience; says when it expires.
-    fn judge(&self, claims: &Map<String, Value>, now: u64) -> Result<Timestamp, TokenRefusal> {
+    /// Checks times, issuer and audience. Returns when the token expires.
+    fn check_claims(
+        &self,
+        claims: &Map<String, Value>,
+        now: u64,
+    ) -> Result<Timestamp, TokenRefusal> {
         let moment = |name: &str| match claims.get(name) {
             None => Ok(None),
             Some(value) => match value.as_f64().filter(|secs| (0.0..1e12).contains(secs)) {
@@ -298,7 +286,7 @@ impl ForeignTokens {
         claims: &Map<String, Value>,
         expires_at: Timestamp,
     ) -> Result<Identity, TokenRefusal> {
-        let ForeignSettings { role_claim, tenant_claim, .. } = &self.settings;
+        let ExternalSettings { role_claim, tenant_claim, .. } = &self.settings;
         let role = find(claims, role_claim).ok_or_else(|| fault(role_claim, "is missing"))?;
         let role = role_of(role)
             .ok_or_else(|| fault(role_claim, "is no role: viewer, operator or admin"))?;
@@ -323,7 +311,7 @@ fn fault(claim: &str, message: &'static str) -> TokenRefusal {
     TokenRefusal::Claim { claim: claim.into(), message }
 }
 
-/// A claim by its name, which may have dots of its own, or else by a path of names.
+/// Finds a claim by its name, which may contain dots, or by a path of names.
 fn find<'a>(claims: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
     if let Some(value) = claims.get(path) {
         return Some(value);
@@ -336,7 +324,7 @@ fn find<'a>(claims: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
     Some(value)
 }
 
-/// A role, or the highest of a list in which others may be, too.
+/// Returns the role, or the highest role of a list, which may contain other names.
 fn role_of(value: &Value) -> Option<Role> {
     let named = |text: &str| Role::ALL.into_iter().find(|role| role.as_str() == text);
     match value {

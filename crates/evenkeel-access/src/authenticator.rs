@@ -1,4 +1,4 @@
-//! Tells from a credential who somebody is.
+//! Identifies the sender of a credential.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -8,81 +8,72 @@ use evenkeel_core::{TenantNo, Timestamp};
 use evenkeel_store::{ApiKey, KeyHash, Role, Scope, Store, StoreError};
 use uuid::Uuid;
 
-use crate::foreign::ForeignTokens;
+use crate::external::ExternalTokens;
 use crate::keys::{KEY_PREFIX, hash_of};
 use crate::tenants::Tenants;
 use crate::tokens::{TokenRefusal, Tokens};
 
-/// Who somebody is, by a credential that was checked.
+/// The sender of a request, according to a verified credential.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Identity {
-    /// The tenant's name.
     pub tenant: String,
-    /// What they may do.
     pub role: Role,
-    /// Who.
     pub subject: String,
-    /// Until when the credential is good.
+    /// When the credential expires.
     pub expires_at: Option<Timestamp>,
-    /// The API key, if it is one.
+    /// Set if the credential is an API key.
     pub key: Option<KeyHash>,
-    /// The tenant's number, if it is known already.
+    /// Set if the tenant's number is known already.
     pub(crate) number: Option<TenantNo>,
 }
 
-/// Why somebody is not let in.
+/// Why a credential is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// The token is worth nothing.
     #[error(transparent)]
     Token(#[from] TokenRefusal),
-    /// There is no such key.
     #[error("the API key is not known")]
     UnknownKey,
-    /// It was taken back.
     #[error("the API key was revoked")]
     RevokedKey,
-    /// Its time is over.
     #[error("the API key has expired")]
     ExpiredKey,
-    /// Only the identity provider's tokens and API keys are taken.
+    /// The server accepts only tokens of the identity provider and API keys.
     #[error(
         "tokens of this server's own are not taken; show one of the identity provider's, or an API key"
     )]
     LocalToken,
-    /// Not a matter of the credential.
+    /// The credential could not be checked.
     #[error("the store failed")]
     Store(#[from] StoreError),
 }
 
-/// Whose tokens are believed. API keys always are.
+/// The issuers whose tokens are accepted. API keys are always accepted.
 #[derive(Default)]
 pub struct Trust {
-    /// Those made with the store's secret, from anywhere.
+    /// Tokens signed with the store's secret.
     pub local: Option<Arc<Tokens>>,
-    /// Those made with a secret of this process, which only its data directory holds: from this
+    /// Tokens signed with a secret in this server's data directory. Accepted only from this
     /// machine.
     pub machine: Option<Arc<Tokens>>,
-    /// Those of an identity provider.
-    pub foreign: Option<Arc<ForeignTokens>>,
+    /// Tokens of an external identity provider.
+    pub external: Option<Arc<ExternalTokens>>,
 }
 
-/// Tells from a credential who somebody is.
-pub struct Door {
+pub struct Authenticator {
     store: Arc<dyn Store>,
     trust: Trust,
     tenants: Tenants,
-    /// Keys that were used since somebody last wrote that down.
+    /// API keys that were used since the last upkeep.
     used: Mutex<HashSet<Uuid>>,
 }
 
-impl Door {
-    /// A door to `store`.
+impl Authenticator {
     pub fn new(store: Arc<dyn Store>, trust: Trust) -> Self {
         Self { tenants: Tenants::new(Arc::clone(&store)), store, trust, used: Mutex::default() }
     }
 
-    /// Who shows `credential` at `now`, from the address `from`, and where they may do what.
+    /// Identifies the sender of `credential`, which arrived from the address `from` at `now`.
     pub async fn identify(
         &self,
         credential: &str,
@@ -90,9 +81,9 @@ impl Door {
         now: Timestamp,
     ) -> Result<(Identity, Scope), Refusal> {
         let identity = if credential.starts_with(KEY_PREFIX) {
-            self.bearer_of_key(credential, now).await?
+            self.check_api_key(credential, now).await?
         } else {
-            self.bearer_of_token(credential, from, now)?
+            self.check_token(credential, from, now)?
         };
         let tenant = match identity.number {
             Some(number) => number,
@@ -102,9 +93,8 @@ impl Door {
         Ok((identity, scope))
     }
 
-    /// The store is asked each time: a key that was taken back opens nothing from then on, on any
-    /// node.
-    async fn bearer_of_key(&self, key: &str, now: Timestamp) -> Result<Identity, Refusal> {
+    /// Asks the store each time, so that a revoked key stops working on all nodes at once.
+    async fn check_api_key(&self, key: &str, now: Timestamp) -> Result<Identity, Refusal> {
         let hash = hash_of(key).ok_or(Refusal::UnknownKey)?;
         let key = self.find_key(&hash, now).await?;
         self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(key.id);
@@ -118,7 +108,7 @@ impl Door {
         })
     }
 
-    /// Is an API key that was let in before still good at `now`?
+    /// Checks that an API key that was accepted before is still valid at `now`.
     pub async fn check_key(&self, key: &KeyHash, now: Timestamp) -> Result<(), Refusal> {
         self.find_key(key, now).await.map(drop)
     }
@@ -134,19 +124,19 @@ impl Door {
         Ok(key)
     }
 
-    /// Each maker of tokens has one algorithm and keys for no other; which one is asked makes no
-    /// forged token good.
-    fn bearer_of_token(
+    /// Each issuer has one algorithm and separate keys, so the order of the checks cannot make a
+    /// forged token valid.
+    fn check_token(
         &self,
         token: &str,
         from: Option<IpAddr>,
         now: Timestamp,
     ) -> Result<Identity, Refusal> {
-        let Trust { local, machine, foreign } = &self.trust;
-        if let Some(foreign) = foreign
-            && names_algorithm(token, foreign)
+        let Trust { local, machine, external } = &self.trust;
+        if let Some(external) = external
+            && names_algorithm(token, external)
         {
-            return Ok(foreign.verify(token, now)?);
+            return Ok(external.verify(token, now)?);
         }
         let is_here = from.is_some_and(|from| from.to_canonical().is_loopback());
         let own = local.iter().chain(machine.iter().filter(|_| is_here));
@@ -154,33 +144,32 @@ impl Door {
         for tokens in own {
             match tokens.verify(token, now) {
                 Ok(claims) => return Ok(identity_of(claims)),
-                Err(why @ TokenRefusal::Foreign(_)) => refusal = refusal.or(Some(why)),
-                // Its signature is good, so no other maker need be asked.
+                Err(why @ TokenRefusal::Invalid(_)) => refusal = refusal.or(Some(why)),
+                // The signature is valid, so no other issuer made the token.
                 Err(why) => return Err(why.into()),
             }
         }
         Err(match (refusal, jsonwebtoken::decode_header(token)) {
             (Some(why), _) => why.into(),
-            (None, Err(why)) => TokenRefusal::Foreign(why).into(),
+            (None, Err(why)) => TokenRefusal::Invalid(why).into(),
             (None, Ok(_)) => Refusal::LocalToken,
         })
     }
 
-    /// The keys that were used since this was last asked.
+    /// Takes the API keys that were used since the last call.
     pub(crate) fn take_used(&self) -> Vec<Uuid> {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         used.drain().collect()
     }
 
-    /// The number of a tenant.
     pub async fn tenant(&self, name: &str) -> Result<TenantNo, StoreError> {
         self.tenants.number(name).await
     }
 }
 
-fn names_algorithm(token: &str, foreign: &ForeignTokens) -> bool {
+fn names_algorithm(token: &str, external: &ExternalTokens) -> bool {
     let header = jsonwebtoken::decode_header(token);
-    header.is_ok_and(|header| header.alg == foreign.algorithm().algorithm())
+    header.is_ok_and(|header| header.alg == external.algorithm().algorithm())
 }
 
 fn identity_of(claims: crate::tokens::Claims) -> Identity {

@@ -1,56 +1,57 @@
-//! Handing over what a later crawl can go on from.
+//! Saves and resumes checkpoints.
 
 use std::time::Duration;
 
-use super::{Crawl, Stuck};
+use super::{Crawl, CrawlError};
 use crate::checkpoint::{Checkpoint, Head};
 use crate::clock::now;
+use crate::counts::CrawlCounts;
 use crate::entry::{Entry, Lookup};
 use crate::frontier::Frontier;
 use crate::normal_url::key_of;
-use crate::tally::Tally;
 
-/// What is left is kept within this time when a crawl is ended.
+/// Time limit for saving pages when a crawl is interrupted.
 const WIND_UP_MAX: Duration = Duration::from_millis(500);
-/// Checkpoints take one part in so many of the time at most.
+/// Checkpoints take at most one part in this many of the time.
 const CHECKPOINT_SHARE: u32 = 20;
-/// Unless they would be this many times further apart than they should.
+/// But their distance grows at most by this factor.
 const CHECKPOINT_PAUSE_MAX: u32 = 10;
-/// A checkpoint with so many bytes more is to be the usual time further from the next.
+/// For each of these bytes, the next checkpoint is one interval later.
 const CHECKPOINT_BYTES: usize = 128 * 1024;
 
 impl Crawl {
-    /// Goes on from a checkpoint, if it is of any use.
+    /// Continues from a checkpoint. Returns false if it cannot be used.
     pub(super) fn resume(&mut self, data: &[u8]) -> bool {
         let config = &self.shared.config;
         let Checkpoint { head, queue, seen, contents, pointers } =
             match Checkpoint::decode(data, config.fingerprint) {
                 Ok(checkpoint) => checkpoint,
                 Err(error) => {
-                    let line = format!("the checkpoint is not used: {error}; starting afresh");
+                    let line =
+                        format!("the checkpoint is not used: {error}; starting from the beginning");
                     self.listener.log(&line);
                     return false;
                 }
             };
-        let Tally { visited, .. } = head.tally;
+        let CrawlCounts { visited, .. } = head.counts;
         let cut = match head.cut {
             0 => String::new(),
             cut => format!(", {cut} did not fit into the checkpoint"),
         };
         let waiting = queue.len();
-        self.listener.log(&format!("going on: {visited} pages done, {waiting} queued{cut}"));
+        self.listener.log(&format!("resuming: {visited} pages done, {waiting} queued{cut}"));
         self.frontier = Frontier::with_seen(config.queue_max(), seen);
         queue.into_iter().for_each(|entry| self.frontier.put_last(entry));
         self.contents = contents;
         self.pointers = pointers.into_iter().collect();
-        self.tally = head.tally;
+        self.counts = head.counts;
         self.sitemaps_read = head.sitemaps_read;
         self.losses.first = head.first_loss;
         self.losses.hopeful = self.losses.first.is_some();
         true
     }
 
-    /// What a later crawl can go on from.
+    /// Returns a checkpoint from which a later crawl can continue.
     pub(super) async fn save(&self) -> Vec<u8> {
         let open = self.open.values();
         let queued = self.frontier.entries();
@@ -58,7 +59,7 @@ impl Crawl {
         let checkpoint = Checkpoint {
             head: Head {
                 fingerprint: self.shared.config.fingerprint,
-                tally: self.tally.clone(),
+                counts: self.counts.clone(),
                 sitemaps_read: self.sitemaps_read,
                 first_loss: self.losses.first.clone(),
                 cut: 0,
@@ -69,21 +70,21 @@ impl Crawl {
             pointers: self.pointers.iter().copied().collect(),
         };
         let bytes_max = self.shared.settings.checkpoint_bytes_max;
-        // Packing a large one takes a moment, and does not fail.
+        // Compressing a large checkpoint takes a moment, and cannot fail.
         let packing = tokio::task::spawn_blocking(move || checkpoint.encode(bytes_max));
         packing.await.unwrap_or_default()
     }
 
-    /// The same for a crawl that was ended in the middle: what is read already is kept first, if
-    /// the archive is quick about it.
-    pub async fn wind_up(&mut self) -> Vec<u8> {
-        // If it is not, those pages are in the checkpoint, and will be read again.
+    /// Returns the checkpoint of an interrupted crawl. Saves the pages that were read, if the
+    /// archive is fast enough.
+    pub async fn save_interrupted(&mut self) -> Vec<u8> {
+        // Pages that were not saved in time stay in the checkpoint, and are read again.
         let _ = tokio::time::timeout(WIND_UP_MAX, self.flush()).await;
         self.save().await
     }
 
-    /// Pages that the checkpoint no longer has are kept before it is handed over.
-    pub(super) async fn save_if_due(&mut self) -> Result<(), Stuck> {
+    /// Saves a checkpoint if it is time. Pages that the checkpoint omits are saved first.
+    pub(super) async fn save_if_due(&mut self) -> Result<(), CrawlError> {
         let every = self.shared.settings.checkpoint_every;
         let pause = pause_after(every, self.saving_took, self.saved_bytes);
         if !self.is_changed || now() - self.saved_at < pause {
@@ -100,7 +101,7 @@ impl Crawl {
         Ok(())
     }
 
-    /// What a crawl that has not begun would hand over.
+    /// Returns the checkpoint of a crawl that has not started.
     pub(super) fn save_beginning(&self) -> Vec<u8> {
         let queue = self.starts();
         let seen = queue.iter().map(|entry| key_of(entry.url.as_str())).collect();
@@ -110,7 +111,7 @@ impl Crawl {
     }
 }
 
-/// How long to wait after a checkpoint that took so long and has so many bytes.
+/// Returns the time to the next checkpoint after one that took `took` and has `bytes`.
 fn pause_after(every: Duration, took: Duration, bytes: usize) -> Duration {
     let costs = took.saturating_mul(CHECKPOINT_SHARE);
     let by_time = costs.min(every.saturating_mul(CHECKPOINT_PAUSE_MAX));

@@ -1,25 +1,25 @@
-//! Look-ups that lie.
+//! A resolver that gives wrong and changing answers.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use evenkeel_outbound::{Found, LookUp};
+use evenkeel_outbound::{ResolvedAddresses, Resolver};
 
-/// Answers each look-up of a name with the next of its lists, round and round, and counts.
+/// Resolves a name to the next of its lists each time, cyclically, and counts the calls.
 #[derive(Debug, Default)]
-pub struct Liar {
+pub struct LyingResolver {
     pub answers: HashMap<String, Vec<Vec<IpAddr>>>,
     pub asked: AtomicUsize,
 }
 
-impl LookUp for Liar {
-    fn look_up(&self, host: &str) -> Found {
+impl Resolver for LyingResolver {
+    fn resolve(&self, host: &str) -> ResolvedAddresses {
         let turn = self.asked.fetch_add(1, Ordering::SeqCst);
         let answer = self.answers.get(host).map(|lists| lists[turn % lists.len()].clone());
         Box::pin(async move {
             let addresses = answer.ok_or(std::io::ErrorKind::NotFound)?;
-            // A port of its own must not move the call to another one.
+            // The call must ignore this port.
             Ok(addresses.into_iter().map(|ip| SocketAddr::new(ip, 9)).collect())
         })
     }

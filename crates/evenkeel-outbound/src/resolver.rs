@@ -1,4 +1,4 @@
-//! Where the addresses of a name come from.
+//! Resolves names to addresses.
 
 use std::fmt::Debug;
 use std::io;
@@ -7,34 +7,32 @@ use std::pin::Pin;
 
 use tokio::sync::Semaphore;
 
-/// The addresses of a name, when they are known. Their ports mean nothing.
-pub type Found = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
+/// The addresses of a name. Their ports are ignored.
+pub type ResolvedAddresses = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
 
-/// Finds the addresses of a name. Whatever it finds is judged by the guard before anything is
-/// called, so one that lies can do no harm.
-pub trait LookUp: Debug + Send + Sync + 'static {
-    /// The addresses of `host`, which is never an address itself.
-    fn look_up(&self, host: &str) -> Found;
+/// Resolves names. The guard checks all results, so a wrong resolver does no harm.
+pub trait Resolver: Debug + Send + Sync + 'static {
+    /// Resolves `host`, which is never an address itself.
+    fn resolve(&self, host: &str) -> ResolvedAddresses;
 }
 
-/// Asks the machine, as every program does.
+/// Uses the resolver of the machine.
 #[derive(Copy, Clone, Default, Debug)]
-pub struct SystemLookUp;
+pub struct SystemResolver;
 
-/// So many names are looked up at once; others wait, which counts as connecting. Each takes a thread
-/// for as long as the machine's resolver likes, whether anybody still waits for it or not, and there
-/// are other uses for those.
+/// Limits concurrent look-ups; others wait, within the connection timeout. Each look-up occupies a
+/// thread until the machine's resolver answers, even if the caller has given up.
 static THREADS: Semaphore = Semaphore::const_new(64);
 
-impl LookUp for SystemLookUp {
-    fn look_up(&self, host: &str) -> Found {
+impl Resolver for SystemResolver {
+    fn resolve(&self, host: &str) -> ResolvedAddresses {
         let host = host.to_owned();
         Box::pin(on_a_thread(&THREADS, move || Ok((host.as_str(), 0).to_socket_addrs()?.collect())))
     }
 }
 
-/// Does `work` where it may block, as soon as a thread may be taken. The permit stays with the work,
-/// not with whoever waits for it.
+/// Runs `work` on a thread that may block. The work holds the permit until it ends, even if the
+/// caller has given up.
 async fn on_a_thread<T: Send + 'static>(
     threads: &'static Semaphore,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
@@ -56,7 +54,7 @@ mod tests {
     static ONE: Semaphore = Semaphore::const_new(1);
 
     #[tokio::test]
-    async fn a_look_up_that_nobody_waits_for_still_counts() {
+    async fn abandoned_look_up_keeps_its_permit_until_it_ends() {
         let (started, starts) = mpsc::channel();
         let (release, released) = mpsc::channel::<()>();
         let stuck = tokio::spawn(on_a_thread(&ONE, move || {
@@ -73,8 +71,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_machine_knows_its_own_name() {
-        let found = SystemLookUp.look_up("localhost").await.unwrap();
+    async fn system_resolver_knows_localhost() {
+        let found = SystemResolver.resolve("localhost").await.unwrap();
         assert!(found.iter().all(|address| address.ip().is_loopback()) && !found.is_empty());
     }
 }

@@ -10,7 +10,7 @@ use super::*;
 
 const NOW: u64 = 1_800_000_000;
 
-/// Made for these tests, and good for nothing else.
+/// Keys that exist only for these tests.
 fn pem(name: &str) -> &'static [u8] {
     match name {
         "rs256.key" => include_bytes!("test_keys/rs256.key.pem"),
@@ -26,8 +26,8 @@ fn pem(name: &str) -> &'static [u8] {
     }
 }
 
-fn settings(algorithm: ForeignAlgorithm) -> ForeignSettings {
-    ForeignSettings {
+fn settings(algorithm: ExternalAlgorithm) -> ExternalSettings {
+    ExternalSettings {
         algorithm,
         audience: vec!["evenkeel".into(), "others".into()],
         issuer: Some("https://id.example".into()),
@@ -49,22 +49,22 @@ enum SigningKey {
     Rsa(RsaKeyPair),
     Ec(EcdsaKeyPair),
     Ed(Ed25519KeyPair),
-    /// Not a key, but something that is taken for a secret.
+    /// A text that is used as a secret.
     Secret(EncodingKey),
 }
 
-fn signing_key(algorithm: ForeignAlgorithm) -> SigningKey {
+fn signing_key(algorithm: ExternalAlgorithm) -> SigningKey {
     match algorithm {
-        ForeignAlgorithm::Rs256 => {
+        ExternalAlgorithm::Rs256 => {
             let key = EncodingKey::from_rsa_pem(pem("rs256.key")).unwrap();
             SigningKey::Rsa(RsaKeyPair::from_der(key.as_bytes()).unwrap())
         }
-        ForeignAlgorithm::Es256 => {
+        ExternalAlgorithm::Es256 => {
             let key = EncodingKey::from_ec_pem(pem("es256.key")).unwrap();
             let (curve, random) = (&ECDSA_P256_SHA256_FIXED_SIGNING, SystemRandom::new());
             SigningKey::Ec(EcdsaKeyPair::from_pkcs8(curve, key.as_bytes(), &random).unwrap())
         }
-        ForeignAlgorithm::EdDsa => ed_key("eddsa.key"),
+        ExternalAlgorithm::EdDsa => ed_key("eddsa.key"),
     }
 }
 
@@ -73,7 +73,7 @@ fn ed_key(name: &str) -> SigningKey {
     SigningKey::Ed(Ed25519KeyPair::from_pkcs8_maybe_unchecked(key.as_bytes()).unwrap())
 }
 
-/// A token, made as others make them. The server itself signs only with secrets.
+/// Makes a token like an identity provider. The server itself signs only with secrets.
 fn encode(header: &Header, claims: &Value, key: &SigningKey) -> String {
     let part = |text: String| URL_SAFE_NO_PAD.encode(text);
     let header = part(serde_json::to_string(header).unwrap());
@@ -95,21 +95,21 @@ fn encode(header: &Header, claims: &Value, key: &SigningKey) -> String {
     format!("{stem}.{}", URL_SAFE_NO_PAD.encode(signature))
 }
 
-fn public_key(algorithm: ForeignAlgorithm) -> &'static [u8] {
+fn public_key(algorithm: ExternalAlgorithm) -> &'static [u8] {
     match algorithm {
-        ForeignAlgorithm::Rs256 => pem("rs256.pub"),
-        ForeignAlgorithm::Es256 => pem("es256.pub"),
-        ForeignAlgorithm::EdDsa => pem("eddsa.pub"),
+        ExternalAlgorithm::Rs256 => pem("rs256.pub"),
+        ExternalAlgorithm::Es256 => pem("es256.pub"),
+        ExternalAlgorithm::EdDsa => pem("eddsa.pub"),
     }
 }
 
-fn token_of(algorithm: ForeignAlgorithm, claims: &Value) -> String {
+fn token_of(algorithm: ExternalAlgorithm, claims: &Value) -> String {
     encode(&Header::new(algorithm.algorithm()), claims, &signing_key(algorithm))
 }
 
-fn checker(algorithm: ForeignAlgorithm) -> ForeignTokens {
-    let keys = ForeignKeys::from_pem(algorithm, public_key(algorithm)).unwrap();
-    ForeignTokens::new(settings(algorithm), keys)
+fn checker(algorithm: ExternalAlgorithm) -> ExternalTokens {
+    let keys = ExternalKeys::from_pem(algorithm, public_key(algorithm)).unwrap();
+    ExternalTokens::new(settings(algorithm), keys)
 }
 
 fn at(secs: u64) -> Timestamp {
@@ -117,12 +117,12 @@ fn at(secs: u64) -> Timestamp {
 }
 
 #[test]
-fn each_algorithm_lets_its_own_tokens_in_and_no_other() {
-    for own in ForeignAlgorithm::ALL {
-        for signed in ForeignAlgorithm::ALL {
+fn each_algorithm_accepts_only_its_own_tokens() {
+    for own in ExternalAlgorithm::ALL {
+        for signed in ExternalAlgorithm::ALL {
             let who = checker(own).verify(&token_of(signed, &claims()), at(NOW));
             if own != signed {
-                assert!(matches!(who, Err(TokenRefusal::Foreign(_))), "{own:?} {signed:?}");
+                assert!(matches!(who, Err(TokenRefusal::Invalid(_))), "{own:?} {signed:?}");
                 continue;
             }
             let who = who.unwrap();
@@ -132,29 +132,29 @@ fn each_algorithm_lets_its_own_tokens_in_and_no_other() {
     }
 }
 
-/// The oldest trick: the public key, which everybody has, taken for a shared secret.
+/// A known attack: the public key is used as a shared secret.
 #[test]
-fn a_public_key_is_never_taken_for_a_secret() {
-    for own in ForeignAlgorithm::ALL {
+fn public_key_is_never_used_as_a_secret() {
+    for own in ExternalAlgorithm::ALL {
         let secret = SigningKey::Secret(EncodingKey::from_secret(public_key(own)));
         let token = encode(&Header::new(Algorithm::HS256), &claims(), &secret);
-        assert!(matches!(checker(own).verify(&token, at(NOW)), Err(TokenRefusal::Foreign(_))));
+        assert!(matches!(checker(own).verify(&token, at(NOW)), Err(TokenRefusal::Invalid(_))));
     }
 }
 
 #[test]
-fn a_token_must_be_signed_by_the_one_key() {
-    let checker = checker(ForeignAlgorithm::EdDsa);
+fn token_must_be_signed_by_the_configured_key() {
+    let checker = checker(ExternalAlgorithm::EdDsa);
     let other = ed_key("other.key");
     let mut header = Header::new(Algorithm::EdDSA);
     let forged = encode(&header, &claims(), &other);
-    assert!(matches!(checker.verify(&forged, at(NOW)), Err(TokenRefusal::Foreign(_))));
-    // Nor does it help to bring a key along, or to say where one is.
+    assert!(matches!(checker.verify(&forged, at(NOW)), Err(TokenRefusal::Invalid(_))));
+    // A key in the token, or the address of one, does not help.
     header.jku = Some("https://evil.example/keys".into());
     header.kid = Some("../../other".into());
     let forged = encode(&header, &claims(), &other);
-    assert!(matches!(checker.verify(&forged, at(NOW)), Err(TokenRefusal::Foreign(_))));
-    let good = token_of(ForeignAlgorithm::EdDsa, &claims());
+    assert!(matches!(checker.verify(&forged, at(NOW)), Err(TokenRefusal::Invalid(_))));
+    let good = token_of(ExternalAlgorithm::EdDsa, &claims());
     let (stem, signature) = good.rsplit_once('.').unwrap();
     for tampered in [format!("{stem}."), format!("{stem}.AAAA"), format!("a{stem}.{signature}")] {
         assert!(checker.verify(&tampered, at(NOW)).is_err(), "{tampered}");
@@ -162,8 +162,8 @@ fn a_token_must_be_signed_by_the_one_key() {
 }
 
 #[test]
-fn every_claim_is_judged() {
-    let algorithm = ForeignAlgorithm::EdDsa;
+fn every_claim_is_checked() {
+    let algorithm = ExternalAlgorithm::EdDsa;
     let checker = checker(algorithm);
     let verify = |change: &dyn Fn(&mut Map<String, Value>)| {
         let mut claims = claims();
@@ -212,11 +212,11 @@ fn every_claim_is_judged() {
 }
 
 #[test]
-fn issuer_and_audience_are_looked_at_only_if_they_are_set() {
-    let algorithm = ForeignAlgorithm::EdDsa;
-    let keys = ForeignKeys::from_pem(algorithm, public_key(algorithm)).unwrap();
-    let settings = ForeignSettings { issuer: None, audience: Vec::new(), ..settings(algorithm) };
-    let checker = ForeignTokens::new(settings, keys);
+fn issuer_and_audience_are_checked_only_if_set() {
+    let algorithm = ExternalAlgorithm::EdDsa;
+    let keys = ExternalKeys::from_pem(algorithm, public_key(algorithm)).unwrap();
+    let settings = ExternalSettings { issuer: None, audience: Vec::new(), ..settings(algorithm) };
+    let checker = ExternalTokens::new(settings, keys);
     let mut claims = claims();
     for name in ["iss", "aud"] {
         claims.as_object_mut().unwrap().remove(name);
@@ -225,15 +225,15 @@ fn issuer_and_audience_are_looked_at_only_if_they_are_set() {
 }
 
 #[test]
-fn what_is_critical_and_not_understood_is_refused() {
-    let algorithm = ForeignAlgorithm::EdDsa;
+fn critical_headers_are_refused() {
+    let algorithm = ExternalAlgorithm::EdDsa;
     let mut header = Header::new(Algorithm::EdDSA);
     header.crit = Some(vec!["b64".into()]);
     let token = encode(&header, &claims(), &signing_key(algorithm));
     assert!(matches!(checker(algorithm).verify(&token, at(NOW)), Err(TokenRefusal::Critical)));
 }
 
-fn jwk(algorithm: ForeignAlgorithm, kid: Option<&str>) -> Value {
+fn jwk(algorithm: ExternalAlgorithm, kid: Option<&str>) -> Value {
     jwk_of(&signing_key(algorithm), kid)
 }
 
@@ -250,7 +250,7 @@ fn jwk_of(key: &SigningKey, kid: Option<&str>) -> Value {
             json!({"kty": "RSA", "alg": "RS256", "n": text(&n), "e": text(&e)})
         }
         SigningKey::Ec(key) => {
-            // A byte that says that both coordinates follow, 32 bytes each.
+            // The first byte says that both coordinates follow, 32 bytes each.
             let (x, y) = key.public_key().as_ref()[1..].split_at(32);
             json!({"kty": "EC", "alg": "ES256", "crv": "P-256", "x": text(x), "y": text(y)})
         }
@@ -267,13 +267,13 @@ fn jwk_of(key: &SigningKey, kid: Option<&str>) -> Value {
 }
 
 #[test]
-fn a_token_names_its_key_among_several() {
-    let algorithm = ForeignAlgorithm::EdDsa;
-    let rsa = jwk(ForeignAlgorithm::Rs256, Some("new"));
+fn token_names_its_key_among_several() {
+    let algorithm = ExternalAlgorithm::EdDsa;
+    let rsa = jwk(ExternalAlgorithm::Rs256, Some("new"));
     let secret = json!({"kty": "oct", "k": "AAAA", "kid": "shared", "alg": "HS256"});
     let set = json!({"keys": [rsa, secret, jwk(algorithm, Some("new")), other_jwk("old")]});
-    let keys = ForeignKeys::from_jwks(algorithm, set.to_string().as_bytes()).unwrap();
-    let checker = ForeignTokens::new(settings(algorithm), keys);
+    let keys = ExternalKeys::from_jwks(algorithm, set.to_string().as_bytes()).unwrap();
+    let checker = ExternalTokens::new(settings(algorithm), keys);
     let signed = |kid: Option<&str>| {
         let mut header = Header::new(Algorithm::EdDSA);
         header.kid = kid.map(String::from);
@@ -281,25 +281,25 @@ fn a_token_names_its_key_among_several() {
     };
     assert!(checker.verify(&signed(Some("new")), at(NOW)).is_ok());
     let verify = |kid| checker.verify(&signed(kid), at(NOW));
-    assert!(matches!(verify(Some("old")), Err(TokenRefusal::Foreign(_))));
+    assert!(matches!(verify(Some("old")), Err(TokenRefusal::Invalid(_))));
     for kid in [None, Some("shared"), Some("unknown")] {
         assert!(matches!(verify(kid), Err(TokenRefusal::UnknownKey)), "{kid:?}");
     }
-    // After a change of keys the old ones are worth nothing.
+    // After a rotation, the old keys are no longer accepted.
     let set = json!({"keys": [other_jwk("new")]});
-    checker.replace_keys(ForeignKeys::from_jwks(algorithm, set.to_string().as_bytes()).unwrap());
+    checker.replace_keys(ExternalKeys::from_jwks(algorithm, set.to_string().as_bytes()).unwrap());
     assert!(checker.verify(&signed(Some("new")), at(NOW)).is_err());
 }
 
 #[test]
-fn a_single_key_of_a_set_must_be_named_too() {
-    for algorithm in ForeignAlgorithm::ALL {
+fn token_must_name_even_a_single_key() {
+    for algorithm in ExternalAlgorithm::ALL {
         let keys = |kid| {
             let set = json!({"keys": [jwk(algorithm, kid)]}).to_string();
-            ForeignKeys::from_jwks(algorithm, set.as_bytes())
+            ExternalKeys::from_jwks(algorithm, set.as_bytes())
         };
         assert!(matches!(keys(None), Err(KeyFault::Nameless(_))), "{algorithm:?}");
-        let checker = ForeignTokens::new(settings(algorithm), keys(Some("a")).unwrap());
+        let checker = ExternalTokens::new(settings(algorithm), keys(Some("a")).unwrap());
         let verify = |kid: Option<&str>| {
             let mut header = Header::new(algorithm.algorithm());
             header.kid = kid.map(String::from);
@@ -313,17 +313,17 @@ fn a_single_key_of_a_set_must_be_named_too() {
 }
 
 #[test]
-fn keys_that_cannot_be_used_are_refused_with_their_reason() {
-    use ForeignAlgorithm::{EdDsa, Es256, Rs256};
-    let of_pem = |algorithm, name| ForeignKeys::from_pem(algorithm, pem(name)).err().unwrap();
+fn unusable_keys_are_refused_with_the_reason() {
+    use ExternalAlgorithm::{EdDsa, Es256, Rs256};
+    let of_pem = |algorithm, name| ExternalKeys::from_pem(algorithm, pem(name)).err().unwrap();
     assert!(matches!(of_pem(Rs256, "rs256.key"), KeyFault::Private));
     assert!(matches!(of_pem(Rs256, "short.pub"), KeyFault::Short));
     for (algorithm, name) in [(Rs256, "es256.pub"), (Es256, "eddsa.pub"), (EdDsa, "rs256.pub")] {
         assert!(matches!(of_pem(algorithm, name), KeyFault::NotPem(_)), "{algorithm:?} {name}");
     }
-    assert!(ForeignKeys::from_pem(EdDsa, b"nonsense").is_err());
+    assert!(ExternalKeys::from_pem(EdDsa, b"nonsense").is_err());
     let of_set = |algorithm, set: Value| {
-        ForeignKeys::from_jwks(algorithm, set.to_string().as_bytes()).err().unwrap()
+        ExternalKeys::from_jwks(algorithm, set.to_string().as_bytes()).err().unwrap()
     };
     assert!(matches!(of_set(EdDsa, json!([])), KeyFault::NotJwks(_)));
     assert!(matches!(of_set(EdDsa, json!({"keys": []})), KeyFault::NoneFits(_)));
@@ -337,13 +337,13 @@ fn keys_that_cannot_be_used_are_refused_with_their_reason() {
 }
 
 #[test]
-fn a_set_with_a_private_key_is_refused_and_the_key_is_named() {
-    for algorithm in ForeignAlgorithm::ALL {
-        let mut private = jwk(ForeignAlgorithm::Es256, Some("mine"));
+fn key_set_with_a_private_key_is_refused() {
+    for algorithm in ExternalAlgorithm::ALL {
+        let mut private = jwk(ExternalAlgorithm::Es256, Some("mine"));
         private["d"] = json!("AAAA");
         let refused = |keys: Value| {
             let set = json!({"keys": keys}).to_string();
-            ForeignKeys::from_jwks(algorithm, set.as_bytes()).err().unwrap().to_string()
+            ExternalKeys::from_jwks(algorithm, set.as_bytes()).err().unwrap().to_string()
         };
         let said = refused(json!([jwk(algorithm, Some("good")), private]));
         assert!(said.contains("its key \"mine\" is a private one"), "{said}");
