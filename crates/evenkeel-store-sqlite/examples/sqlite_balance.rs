@@ -45,8 +45,8 @@ async fn main() -> anyhow::Result<()> {
     println!("{:.0} jobs/s registered", jobs as f64 / begun.elapsed().as_secs_f64());
 
     let begun = Instant::now();
-    let rhythms = store.load_profiles(None, 100_000).await?;
-    println!("{} rhythms read in {:?}", rhythms.len(), begun.elapsed());
+    let profiles = store.load_profiles(None, 100_000).await?;
+    println!("{} profiles read in {:?}", profiles.len(), begun.elapsed());
 
     let begun = Instant::now();
     let mut placements: Vec<Placement> = Vec::new();
@@ -117,22 +117,22 @@ async fn move_all(store: &SqliteStore, scope: &Scope, moved: &[&Placement]) -> a
 }
 
 fn batch_of(id: Uuid, part: u32, placements: &[&Placement]) -> anyhow::Result<MoveBatch> {
-    let mut rhythms = HashMap::new();
+    let mut profiles = HashMap::new();
     let mut moves = Vec::with_capacity(placements.len());
     for placement in placements {
         let new_at = placement.next_at.saturating_add(Span::from_secs(900));
         let definition = new_job(placement.job.0.unsigned_abs() - 1)?.definition;
         let load = Load::of(&definition, None, new_at);
-        let load = load.ok_or_else(|| anyhow::anyhow!("it has no rhythm"))?;
+        let load = load.ok_or_else(|| anyhow::anyhow!("it has no profile"))?;
         moves.push(Move {
             job: placement.job,
             generation: placement.generation,
             old_at: placement.next_at,
             new_at,
-            rhythm: load.key,
+            profile: load.key,
         });
-        rhythms.insert(load.key, load.rhythm);
+        profiles.insert(load.key, load.profile);
     }
-    let rhythms = rhythms.into_iter().collect();
-    Ok(MoveBatch { rebalance: id, part, moves, rhythms, even_live: false })
+    let profiles = profiles.into_iter().collect();
+    Ok(MoveBatch { rebalance: id, part, moves, profiles, even_live: false })
 }

@@ -1,59 +1,63 @@
 -- API keys and the audit log.
 
--- :name create_key
+-- :fragment api_key_row
+SELECT k.id, k.tenant_no, t.name AS tenant_name, k.name, k.role, k.created_by, k.created_at,
+       k.expires_at, k.revoked_at, k.last_used_at
+FROM api_key k JOIN tenant t ON t.tenant_no = k.tenant_no
+
+-- :name create_key (id, tenant_no, name, role, hash, created_by, created_at, expires_at)
 INSERT INTO api_key (id, tenant_no, name, role, hash, created_by, created_at, expires_at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+VALUES (:id, :tenant_no, :name, :role, :hash, :created_by, :created_at, :expires_at)
 ON CONFLICT DO NOTHING
 
 -- :name find_key
-SELECT k.id, k.tenant_no, t.name AS tenant_name, k.name, k.role, k.created_by, k.created_at,
-       k.expires_at, k.revoked_at, k.last_used_at
-FROM api_key k JOIN tenant t ON t.tenant_no = k.tenant_no
+{api_key_row}
 WHERE k.hash = ?1
 
--- :name list_audit
--- Two walks along one index, merged: an order over both tenants would sort them all.
+-- :name list_audit (tenant_no, other_tenant_no, before_at, before_no, from, limit)
+-- Two scans of one index, merged: ORDER BY over both tenants would sort all their entries.
 SELECT no, at, tenant_no, subject, role, action, target, status, denied, detail, remote, request_id FROM (
     SELECT * FROM (SELECT * FROM audit
-     WHERE tenant_no = ?1 AND (at, no) < (?3, ?4) AND at >= ?5
-     ORDER BY at DESC, no DESC LIMIT ?6)
+     WHERE tenant_no = :tenant_no AND (at, no) < (:before_at, :before_no) AND at >= :from
+     ORDER BY at DESC, no DESC LIMIT :limit)
     UNION ALL
     SELECT * FROM (SELECT * FROM audit
-     WHERE tenant_no = ?2 AND (at, no) < (?3, ?4) AND at >= ?5
-     ORDER BY at DESC, no DESC LIMIT ?6)
+     WHERE tenant_no = :other_tenant_no AND (at, no) < (:before_at, :before_no) AND at >= :from
+     ORDER BY at DESC, no DESC LIMIT :limit)
 )
-ORDER BY at DESC, no DESC LIMIT ?6
+ORDER BY at DESC, no DESC LIMIT :limit
 
--- :name list_audit_count
--- Looks at a bounded number of entries, in no order: that would sort them all.
-SELECT count(*) FILTER (WHERE (?5 IS NULL OR subject = ?5) AND (?6 IS NULL OR target = ?6)
-                          AND (?7 IS NULL OR denied = ?7)),
-       count(*)
+-- :name list_audit_count (tenant_no, other_tenant_no, before, from, subject, target, denied, limit)
+-- Reads at most `limit` entries, unordered: an order would sort all of them.
+SELECT count(*) FILTER (WHERE (:subject IS NULL OR subject = :subject)
+                          AND (:target IS NULL OR target = :target)
+                          AND (:denied IS NULL OR denied = :denied)) AS matching,
+       count(*) AS entries
 FROM (SELECT subject, target, denied FROM audit
-      WHERE tenant_no IN (?1, ?2) AND at < ?3 AND at >= ?4
-      LIMIT ?8) looked_at
+      WHERE tenant_no IN (:tenant_no, :other_tenant_no) AND at < :before AND at >= :from
+      LIMIT :limit)
 
--- :name list_keys
-SELECT k.id, k.tenant_no, t.name AS tenant_name, k.name, k.role, k.created_by, k.created_at,
-       k.expires_at, k.revoked_at, k.last_used_at
-FROM api_key k JOIN tenant t ON t.tenant_no = k.tenant_no
-WHERE k.tenant_no = ?1 AND k.id > ?2
+-- :name list_keys (tenant_no, after_id, limit, offset)
+{api_key_row}
+WHERE k.tenant_no = :tenant_no AND k.id > :after_id
 ORDER BY k.id
-LIMIT ?3 OFFSET ?4
+LIMIT :limit OFFSET :offset
 
 -- :name list_keys_count
 SELECT count(*) FROM api_key WHERE tenant_no = ?1
 
 -- :name prune_audit
--- Entries are written about in the order of time, so the old ones are the first: no more than these
--- are looked at, and no index is needed.
+-- Entries are written roughly in the order of time, so the oldest have the lowest numbers. The
+-- statement reads only the first `?2` entries and needs no index on the time.
 DELETE FROM audit
 WHERE no IN (SELECT no FROM audit ORDER BY no LIMIT ?2) AND at < ?1
 
--- :name record
+-- :name record_audit (
+--   at, tenant_no, subject, role, action, target, status, denied, detail, remote, request_id)
 INSERT INTO audit (at, tenant_no, subject, role, action, target, status, denied, detail, remote,
                    request_id)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+VALUES (:at, :tenant_no, :subject, :role, :action, :target, :status, :denied, :detail, :remote,
+        :request_id)
 
 -- :name revoke_key
 UPDATE api_key SET revoked_at = ?3

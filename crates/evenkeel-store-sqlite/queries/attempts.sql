@@ -1,56 +1,80 @@
--- Reading attempts and lists of attempts.
+-- Reading attempts, and fragments about attempts that other files use.
 
--- :name get_attempt_note
-SELECT progress, log FROM note
-WHERE scheduled_at = ?1 AND job_no = ?2 AND sequence = ?3 AND attempt = ?4 AND fence = ?5
+-- :fragment attempt_key
+scheduled_at, job_no, sequence, attempt
 
--- :name get_attempt_delayed
--- The attempt of a run that waits for its time: the one asked for, or for attempt 0 any.
-SELECT w.scheduled_at, w.job_no, w.sequence, w.attempt, 0 AS status, 0 AS fence, 0 AS crashes,
-       NULL AS node_no, NULL AS node_name, NULL AS number, NULL AS started_at,
+-- :fragment this_run
+scheduled_at = :scheduled_at AND job_no = :job_no AND sequence = :sequence
+
+-- :fragment this_attempt
+{this_run} AND attempt = :attempt
+
+-- :fragment same_attempt
+r.scheduled_at = l.scheduled_at AND r.job_no = l.job_no AND r.sequence = l.sequence
+ AND r.attempt = l.attempt
+
+-- :fragment started_attempt_columns
+r.scheduled_at, r.job_no, r.sequence, r.attempt, r.status, r.fence, r.crashes, r.node_no,
+       n.name AS node_name, r.number, r.started_at, r.finished_at, r.skipped_to, r.skipped_count,
+       r.skip_reason, r.items_crawled, r.items_indexed, r.cpu_us, r.memory_kb, r.error
+
+-- :fragment unstarted_attempt_columns
+NULL AS node_no, NULL AS node_name, NULL AS number, NULL AS started_at,
        NULL AS finished_at, NULL AS skipped_to, NULL AS skipped_count, NULL AS skip_reason,
        NULL AS items_crawled, NULL AS items_indexed, NULL AS cpu_us, NULL AS memory_kb,
-       NULL AS error, NULL AS output, j.id
+       NULL AS error, NULL AS output
+
+-- :fragment started_attempts
+-- CROSS JOIN keeps the order of the tables: the key of `attempt` is also the order of the result.
+FROM attempt r CROSS JOIN job j ON j.job_no = r.job_no LEFT JOIN node n ON n.node_no = r.node_no
+
+-- :fragment queued_attempts
+SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, {attempt.pending} AS status, r.fence,
+       r.crashes, {unstarted_attempt_columns}, r.prev_at, r.prev_sequence, j.id
+FROM ready r CROSS JOIN job j ON j.job_no = r.job_no
+
+-- :name get_attempt_note (scheduled_at, job_no, sequence, attempt, fence)
+SELECT progress, log FROM note
+WHERE {this_attempt} AND fence = :fence
+
+-- :name get_attempt_delayed (scheduled_at, job_no, sequence, attempt, tenant_no)
+-- The delayed attempt of a run: the one with this number, or any if the number is 0.
+SELECT w.scheduled_at, w.job_no, w.sequence, w.attempt, {attempt.pending} AS status, 0 AS fence,
+       0 AS crashes, {unstarted_attempt_columns}, j.id
 FROM delayed_attempt w CROSS JOIN job j ON j.job_no = w.job_no
-WHERE w.job_no = ?2 AND w.scheduled_at = ?1 AND w.sequence = ?3 AND (w.attempt = ?4 OR ?4 = 0)
-  AND w.tenant_no = ?5
+WHERE w.job_no = :job_no AND w.scheduled_at = :scheduled_at AND w.sequence = :sequence
+  AND (w.attempt = :attempt OR :attempt = 0) AND w.tenant_no = :tenant_no
 ORDER BY w.attempt DESC LIMIT 1
 
--- :name list_attempts
-SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, r.status, r.fence, r.crashes, r.node_no,
-       n.name AS node_name, r.number, r.started_at, r.finished_at, r.skipped_to, r.skipped_count,
-       r.skip_reason, r.items_crawled, r.items_indexed, r.cpu_us, r.memory_kb, r.error,
-       substr(r.output, 1, 65536) AS output,
-       r.prev_at, r.prev_sequence, j.id
--- CROSS keeps the order of the tables: the key of run is also the order of the answer.
-FROM attempt r CROSS JOIN job j ON j.job_no = r.job_no LEFT JOIN node n ON n.node_no = r.node_no
-WHERE r.tenant_no = ?1 AND (r.scheduled_at, r.job_no, r.sequence, r.attempt) < (?2, ?3, ?4, ?5)
-ORDER BY r.scheduled_at DESC, r.job_no DESC, r.sequence DESC, r.attempt DESC LIMIT ?6
+-- :name list_attempts (tenant_no, scheduled_at, job_no, sequence, attempt, limit)
+SELECT {started_attempt_columns}, substr(r.output, 1, 65536) AS output, r.prev_at,
+       r.prev_sequence, j.id
+{started_attempts}
+WHERE r.tenant_no = :tenant_no
+  AND (r.scheduled_at, r.job_no, r.sequence, r.attempt) < (:scheduled_at, :job_no, :sequence, :attempt)
+ORDER BY r.scheduled_at DESC, r.job_no DESC, r.sequence DESC, r.attempt DESC LIMIT :limit
 
--- :name list_attempts_attempts
+-- :name list_attempts_links (scheduled_at, job_no, sequence)
 SELECT attempt, status, node_no, prev_at, prev_sequence FROM attempt
-WHERE scheduled_at = ?1 AND job_no = ?2 AND sequence = ?3
+WHERE {this_run}
 
 -- :name list_attempts_before_cut
--- Retention may have cut a link. What is left before the cut is looked for among so many rows,
--- since there is no index for it.
+-- Retention may have deleted a link. No index leads to what is left before the gap, so the statement
+-- reads at most ?3 rows of all jobs.
 SELECT scheduled_at, sequence FROM (
     SELECT scheduled_at, job_no, sequence FROM attempt WHERE scheduled_at < ?1
     ORDER BY scheduled_at DESC, job_no DESC, sequence DESC, attempt DESC LIMIT ?3)
 WHERE job_no = ?2 LIMIT 1
 
--- :name list_attempts_run
-SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, r.status, r.fence, r.crashes, r.node_no,
-       n.name AS node_name, r.number, r.started_at, r.finished_at, r.skipped_to, r.skipped_count,
-       r.skip_reason, r.items_crawled, r.items_indexed, r.cpu_us, r.memory_kb, r.error, r.output,
-       r.prev_at, r.prev_sequence, j.id
--- CROSS keeps the order of the tables: the key of run is also the order of the answer.
-FROM attempt r CROSS JOIN job j ON j.job_no = r.job_no LEFT JOIN node n ON n.node_no = r.node_no
-WHERE r.scheduled_at = ?1 AND r.job_no = ?2 AND r.sequence = ?3 AND r.tenant_no = ?4
+-- :name list_attempts_of_run (scheduled_at, job_no, sequence, tenant_no)
+SELECT {started_attempt_columns}, r.output, r.prev_at, r.prev_sequence, j.id
+{started_attempts}
+WHERE r.scheduled_at = :scheduled_at AND r.job_no = :job_no AND r.sequence = :sequence
+  AND r.tenant_no = :tenant_no
 ORDER BY r.attempt DESC
 
 -- :name list_attempts_count
--- Of the first rows only, so that it stays quick however many there are.
+-- Counts the first `?2` rows only, so that the time does not grow with the table.
 SELECT count(*), coalesce(sum(tenant_no = ?1), 0) FROM (SELECT tenant_no FROM attempt LIMIT ?2)
 
 -- :name list_attempts_count_ready
@@ -64,39 +88,26 @@ SELECT j.job_no, s.head_at, s.head_sequence, s.executions
 FROM job j JOIN job_state s ON s.job_no = j.job_no
 WHERE j.id = ?2 AND j.tenant_no = ?1
 
--- :name list_attempts_kept
-SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, r.status, r.fence, r.crashes, r.node_no,
-       n.name AS node_name, r.number, r.started_at, r.finished_at, r.skipped_to, r.skipped_count,
-       r.skip_reason, r.items_crawled, r.items_indexed, r.cpu_us, r.memory_kb, r.error,
-       substr(r.output, 1, 65536) AS output,
-       r.prev_at, r.prev_sequence, j.id
--- CROSS keeps the order of the tables: the key of run is also the order of the answer.
-FROM attempt r CROSS JOIN job j ON j.job_no = r.job_no LEFT JOIN node n ON n.node_no = r.node_no
-WHERE r.tenant_no = ?3 AND r.job_no = ?2
-  -- What retention keeps of the past may be cut off from the chains before it.
-  AND r.scheduled_at IN (SELECT succeeded_at FROM job_state WHERE job_no = ?2
-                         UNION SELECT failed_at FROM job_state WHERE job_no = ?2)
-  AND r.scheduled_at < ?1
+-- :name list_attempts_kept (scheduled_at, job_no, tenant_no)
+-- The newest success and the newest failure, which retention keeps though the links to them may be
+-- deleted.
+SELECT {started_attempt_columns}, substr(r.output, 1, 65536) AS output, r.prev_at,
+       r.prev_sequence, j.id
+{started_attempts}
+WHERE r.tenant_no = :tenant_no AND r.job_no = :job_no
+  AND r.scheduled_at IN (SELECT succeeded_at FROM job_state WHERE job_no = :job_no
+                         UNION SELECT failed_at FROM job_state WHERE job_no = :job_no)
+  AND r.scheduled_at < :scheduled_at
 ORDER BY r.scheduled_at DESC, r.sequence DESC, r.attempt DESC
 
--- :name list_attempts_ready
-SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, 0 AS status, r.fence, r.crashes,
-       NULL AS node_no, NULL AS node_name, NULL AS number, NULL AS started_at,
-       NULL AS finished_at, NULL AS skipped_to, NULL AS skipped_count, NULL AS skip_reason,
-       NULL AS items_crawled, NULL AS items_indexed, NULL AS cpu_us, NULL AS memory_kb,
-       NULL AS error, NULL AS output, r.prev_at, r.prev_sequence, j.id
-FROM ready r CROSS JOIN job j ON j.job_no = r.job_no
--- One with a fence was handed back and has its row in run.
-WHERE r.tenant_no = ?1 AND r.fence = 0
-  AND (r.scheduled_at, r.job_no, r.sequence, r.attempt) < (?2, ?3, ?4, ?5)
-ORDER BY r.scheduled_at DESC, r.job_no DESC, r.sequence DESC, r.attempt DESC LIMIT ?6
+-- :name list_attempts_ready (tenant_no, scheduled_at, job_no, sequence, attempt, limit)
+{queued_attempts}
+-- An entry with a fence was returned to the queue and has a row in `attempt`.
+WHERE r.tenant_no = :tenant_no AND r.fence = 0
+  AND (r.scheduled_at, r.job_no, r.sequence, r.attempt) < (:scheduled_at, :job_no, :sequence, :attempt)
+ORDER BY r.scheduled_at DESC, r.job_no DESC, r.sequence DESC, r.attempt DESC LIMIT :limit
 
 -- :name list_attempts_ready_of_job
-SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, 0 AS status, r.fence, r.crashes,
-       NULL AS node_no, NULL AS node_name, NULL AS number, NULL AS started_at,
-       NULL AS finished_at, NULL AS skipped_to, NULL AS skipped_count, NULL AS skip_reason,
-       NULL AS items_crawled, NULL AS items_indexed, NULL AS cpu_us, NULL AS memory_kb,
-       NULL AS error, NULL AS output, r.prev_at, r.prev_sequence, j.id
-FROM ready r CROSS JOIN job j ON j.job_no = r.job_no
+{queued_attempts}
 WHERE r.tenant_no = ?1 AND r.job_no = ?2 AND r.fence = 0
 ORDER BY r.scheduled_at DESC, r.sequence DESC, r.attempt DESC

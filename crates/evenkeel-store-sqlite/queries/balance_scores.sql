@@ -1,9 +1,10 @@
 -- Hourly balance scores.
 
--- :name save_score
+-- :name save_score (tenant_no, hour, score, next_score, cost_score, peak, mean, jobs)
 INSERT INTO balance_score (tenant_no, hour, score, next_score, cost_score, peak, mean, jobs)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING
+VALUES (:tenant_no, :hour, :score, :next_score, :cost_score, :peak, :mean, :jobs)
+ON CONFLICT DO NOTHING
 
--- :name scores
+-- :name scores (tenant_no, from, until, limit)
 SELECT hour, score, next_score, cost_score, peak, mean, jobs FROM balance_score
-WHERE tenant_no = ?1 AND hour >= ?2 AND hour < ?3 ORDER BY hour LIMIT ?4
+WHERE tenant_no = :tenant_no AND hour >= :from AND hour < :until ORDER BY hour LIMIT :limit

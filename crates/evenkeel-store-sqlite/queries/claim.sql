@@ -1,26 +1,29 @@
 -- Claiming attempts from the queue.
 
--- :name claim_aged
--- The first by what they have waited, if that brings them so far.
-SELECT priority, rise, own_priority, should_start_by, since, scheduled_at, job_no, sequence,
+-- :fragment candidate_columns
+priority, rise, own_priority, should_start_by, since, scheduled_at, job_no, sequence,
        attempt, tenant_no, fence, crashes, prev_at, prev_sequence, limit_key, limit_max
-FROM ready
-WHERE pool = ?1 AND lane = ?2 AND rise <= ?6
-  AND (open_from IS NULL OR open_from <= ?4) AND (open_until IS NULL OR open_until > ?4)
-  AND (forbidden_nodes IS NULL
-       OR NOT EXISTS (SELECT 1 FROM json_each(forbidden_nodes) WHERE value = ?5))
-ORDER BY rise, should_start_by, since, job_no LIMIT ?3
 
--- :name claim_candidates
--- The first by priority.
-SELECT priority, rise, own_priority, should_start_by, since, scheduled_at, job_no, sequence,
-       attempt, tenant_no, fence, crashes, prev_at, prev_sequence, limit_key, limit_max
-FROM ready
-WHERE pool = ?1 AND lane = ?2
-  AND (open_from IS NULL OR open_from <= ?4) AND (open_until IS NULL OR open_until > ?4)
+-- :fragment claimable
+(open_from IS NULL OR open_from <= :now) AND (open_until IS NULL OR open_until > :now)
   AND (forbidden_nodes IS NULL
-       OR NOT EXISTS (SELECT 1 FROM json_each(forbidden_nodes) WHERE value = ?5))
-ORDER BY priority DESC, should_start_by, since, job_no LIMIT ?3
+       OR NOT EXISTS (SELECT 1 FROM json_each(forbidden_nodes) WHERE value = :node_name))
+
+-- :name claim_aged (pool, lane, limit, now, node_name, rise)
+-- The first attempts in the order of aging, up to this rise.
+SELECT {candidate_columns}
+FROM ready
+WHERE pool = :pool AND lane = :lane AND rise <= :rise
+  AND {claimable}
+ORDER BY rise, should_start_by, since, job_no LIMIT :limit
+
+-- :name claim_candidates (pool, lane, limit, now, node_name)
+-- The first attempts in the order of priority.
+SELECT {candidate_columns}
+FROM ready
+WHERE pool = :pool AND lane = :lane
+  AND {claimable}
+ORDER BY priority DESC, should_start_by, since, job_no LIMIT :limit
 
 -- :name claim_count_execution
 UPDATE job_state SET executions = executions + 1 WHERE job_no = ?1
@@ -31,17 +34,23 @@ SELECT definition,
         WHERE c.scheduled_at = ?1 AND c.job_no = ?2 AND c.sequence = ?3)
 FROM job WHERE job_no = ?2
 
--- :name claim_restart
--- An attempt that was handed back has its row already.
-UPDATE attempt SET status = 1, crashes = ?5, fence = ?6, node_no = ?7, started_at = ?8, priority = ?9,
-               number = (SELECT executions FROM job_state WHERE job_no = ?2)
-WHERE scheduled_at = ?1 AND job_no = ?2 AND sequence = ?3 AND attempt = ?4 AND status = 0
+-- :name claim_restart (
+--   scheduled_at, job_no, sequence, attempt, crashes, fence, node_no, started_at, priority)
+-- An attempt that was returned to the queue already has a row.
+UPDATE attempt
+SET status = {attempt.running}, crashes = :crashes, fence = :fence, node_no = :node_no,
+    started_at = :started_at, priority = :priority,
+    number = (SELECT executions FROM job_state WHERE job_no = :job_no)
+WHERE {this_attempt} AND status = {attempt.pending}
 
--- :name claim_start
+-- :name claim_start (
+--   scheduled_at, job_no, sequence, attempt, tenant_no, crashes, fence, node_no, prev_at,
+--   prev_sequence, started_at, priority)
 INSERT INTO attempt (scheduled_at, job_no, sequence, attempt, tenant_no, status, crashes, fence,
-                 node_no, prev_at, prev_sequence, number, started_at, priority)
-VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8, ?9, ?10,
-        (SELECT executions FROM job_state WHERE job_no = ?2), ?11, ?12)
+                     node_no, prev_at, prev_sequence, number, started_at, priority)
+VALUES (:scheduled_at, :job_no, :sequence, :attempt, :tenant_no, {attempt.running}, :crashes, :fence,
+        :node_no, :prev_at, :prev_sequence,
+        (SELECT executions FROM job_state WHERE job_no = :job_no), :started_at, :priority)
 
--- :name claim_take
-DELETE FROM ready WHERE scheduled_at = ?1 AND job_no = ?2 AND sequence = ?3 AND attempt = ?4
+-- :name claim_take (scheduled_at, job_no, sequence, attempt)
+DELETE FROM ready WHERE {this_attempt}

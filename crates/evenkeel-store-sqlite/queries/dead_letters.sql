@@ -1,20 +1,34 @@
 -- Dead letters, and jobs that fail repeatedly.
 
+-- :fragment dead_letter_row
+SELECT d.scheduled_at, d.job_no, d.sequence, d.attempt, j.id, j.name, d.died_at, d.reason, d.status,
+       d.error, d.redriven_at, d.new_at, d.new_sequence
+FROM dead_letter d JOIN job j ON j.job_no = d.job_no
+
+-- :fragment dead_letter_filter
+(:job_id IS NULL OR d.job_no = (SELECT job_no FROM job WHERE id = :job_id))
+  AND (:redriven IS NULL OR (d.redriven_at IS NOT NULL) = :redriven)
+
 -- :name are_dead
 SELECT 1 FROM dead_letter WHERE job_no = ?1 AND scheduled_at = ?2 AND sequence = ?3
 
--- :name delete_dead
-DELETE FROM dead_letter WHERE tenant_no = ?1 AND job_no = ?2 AND scheduled_at = ?3 AND sequence = ?4
+-- :name delete_dead (tenant_no, job_no, scheduled_at, sequence)
+DELETE FROM dead_letter
+WHERE tenant_no = :tenant_no AND job_no = :job_no AND scheduled_at = :scheduled_at
+  AND sequence = :sequence
+
+-- :name prune_dead_tenants
+SELECT tenant_no FROM tenant
 
 -- :name prune_dead_beyond
--- Of a tenant, those that are not among its newest.
+-- Deletes the dead letters of a tenant beyond its newest ?2.
 DELETE FROM dead_letter
 WHERE rowid IN (SELECT rowid FROM dead_letter WHERE tenant_no = ?1
                 ORDER BY died_at DESC, scheduled_at DESC, job_no DESC, sequence DESC
                 LIMIT ?3 OFFSET ?2)
 
 -- :name prune_dead_find
--- Is any too old, or has a tenant too many?
+-- True if a dead letter is too old or a tenant has too many.
 SELECT EXISTS (SELECT 1 FROM dead_letter WHERE died_at < ?1)
     OR EXISTS (SELECT 1 FROM tenant t
                WHERE EXISTS (SELECT 1 FROM dead_letter d WHERE d.tenant_no = t.tenant_no
@@ -24,28 +38,26 @@ SELECT EXISTS (SELECT 1 FROM dead_letter WHERE died_at < ?1)
 DELETE FROM dead_letter
 WHERE rowid IN (SELECT rowid FROM dead_letter WHERE died_at < ?1 ORDER BY died_at LIMIT ?2)
 
--- :name get_dead
-SELECT d.scheduled_at, d.job_no, d.sequence, d.attempt, j.id, j.name, d.died_at, d.reason, d.status,
-       d.error, d.redriven_at, d.new_at, d.new_sequence
-FROM dead_letter d JOIN job j ON j.job_no = d.job_no
-WHERE d.tenant_no = ?1 AND d.job_no = ?2 AND d.scheduled_at = ?3 AND d.sequence = ?4
+-- :name get_dead (tenant_no, job_no, scheduled_at, sequence)
+{dead_letter_row}
+WHERE d.tenant_no = :tenant_no AND d.job_no = :job_no AND d.scheduled_at = :scheduled_at
+  AND d.sequence = :sequence
 
--- :name list_dead
-SELECT d.scheduled_at, d.job_no, d.sequence, d.attempt, j.id, j.name, d.died_at, d.reason, d.status,
-       d.error, d.redriven_at, d.new_at, d.new_sequence
-FROM dead_letter d JOIN job j ON j.job_no = d.job_no
-WHERE d.tenant_no = ?1 AND (d.died_at, d.scheduled_at, d.job_no, d.sequence) < (?2, ?3, ?4, ?5)
-  AND (?6 IS NULL OR d.job_no = (SELECT job_no FROM job WHERE id = ?6))
-  AND (?7 IS NULL OR (d.redriven_at IS NOT NULL) = ?7)
-ORDER BY d.died_at DESC, d.scheduled_at DESC, d.job_no DESC, d.sequence DESC LIMIT ?8 OFFSET ?9
+-- :name list_dead (
+--   tenant_no, died_at, scheduled_at, job_no, sequence, job_id, redriven, limit, offset)
+{dead_letter_row}
+WHERE d.tenant_no = :tenant_no
+  AND (d.died_at, d.scheduled_at, d.job_no, d.sequence) < (:died_at, :scheduled_at, :job_no, :sequence)
+  AND {dead_letter_filter}
+ORDER BY d.died_at DESC, d.scheduled_at DESC, d.job_no DESC, d.sequence DESC
+LIMIT :limit OFFSET :offset
 
--- :name list_dead_count
+-- :name list_dead_count (tenant_no, job_id, redriven, limit)
 SELECT count(*)
 FROM (SELECT 1 FROM dead_letter d
-      WHERE d.tenant_no = ?1
-        AND (?2 IS NULL OR d.job_no = (SELECT job_no FROM job WHERE id = ?2))
-        AND (?3 IS NULL OR (d.redriven_at IS NOT NULL) = ?3)
-      LIMIT ?4)
+      WHERE d.tenant_no = :tenant_no
+        AND {dead_letter_filter}
+      LIMIT :limit)
 
 -- :name list_failing
 SELECT f.job_no, j.id, j.tenant_no, f.runs, s.generation, j.definition
@@ -55,6 +67,7 @@ WHERE f.is_due AND f.succeeded_runs = s.succeeded_runs ORDER BY f.job_no LIMIT ?
 -- :name prune_failing
 DELETE FROM failing WHERE job_no = ?1
 
--- :name redrive_mark
-UPDATE dead_letter SET redriven_at = ?4, new_at = ?5, new_sequence = ?6
-WHERE job_no = ?1 AND scheduled_at = ?2 AND sequence = ?3
+-- :name redrive_mark (job_no, scheduled_at, sequence, redriven_at, new_at, new_sequence)
+UPDATE dead_letter
+SET redriven_at = :redriven_at, new_at = :new_at, new_sequence = :new_sequence
+WHERE job_no = :job_no AND scheduled_at = :scheduled_at AND sequence = :sequence

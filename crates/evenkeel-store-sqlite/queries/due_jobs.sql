@@ -1,19 +1,18 @@
 -- Loading the jobs that are due soon.
 
--- :name load_due
+-- :fragment due_job_row
 SELECT s.job_no, s.tenant_no, s.next_at, s.active, s.generation, s.live, s.head_at, s.head_sequence,
-       s.failures, s.last_start_at, s.last_end_at, s.last_good_start_at, s.last_good_end_at,
-       s.average_us, s.variance, coalesce(s.placed_at, j.created_at) AS since, s.fired, j.definition
+       {history_columns}, coalesce(s.placed_at, j.created_at) AS since, s.fired, j.definition
 FROM job_state s JOIN job j ON j.job_no = s.job_no
-WHERE s.shard = ?1 AND s.slot <= ?2 AND s.job_no > ?3 AND s.active = 1
-ORDER BY s.job_no LIMIT ?4
+
+-- :name load_due (shard, until_slot, after_job_no, limit)
+{due_job_row}
+WHERE s.shard = :shard AND s.slot <= :until_slot AND s.job_no > :after_job_no AND s.active = 1
+ORDER BY s.job_no LIMIT :limit
 
 -- :name load_jobs
-SELECT s.job_no, s.tenant_no, s.next_at, s.active, s.generation, s.live, s.head_at, s.head_sequence,
-       s.failures, s.last_start_at, s.last_end_at, s.last_good_start_at, s.last_good_end_at,
-       s.average_us, s.variance, coalesce(s.placed_at, j.created_at) AS since, s.fired, j.definition
-FROM job_state s JOIN job j ON j.job_no = s.job_no
-WHERE s.job_no = ?1 AND j.state < 2
+{due_job_row}
+WHERE s.job_no = ?1 AND j.state < {job.cancelled}
 
 -- :name look_ahead_changed
 SELECT job_no FROM changed_job WHERE shard = ?1 ORDER BY job_no LIMIT ?2

@@ -1,4 +1,4 @@
 -- Events for listeners.
 
 -- :name publish_name
-SELECT name FROM job WHERE id = ?1;
+SELECT name FROM job WHERE id = ?1

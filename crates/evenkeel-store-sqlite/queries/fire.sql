@@ -1,49 +1,69 @@
 -- Firing regular times.
 
--- :name fire_advance
--- The compare-and-swap. `slot` is left alone: whatever stands in SET is written to its index.
-UPDATE job_state
-SET next_at = ?5, last_fired_at = coalesce(?6, last_fired_at), head_at = ?7, head_sequence = ?8,
-    live = live + ?9, executions = executions + ?10, fired = fired + ?9
-WHERE job_no = ?1 AND generation = ?2 AND next_at = ?3 AND active = 1 AND (?4 = 0 OR live = 0)
-  AND head_at IS ?11 AND head_sequence IS ?12
+-- The compare-and-swap of a firing.
+-- :fragment fire_advance_set
+next_at = :next_at, last_fired_at = coalesce(:last_fired_at, last_fired_at), head_at = :head_at,
+    head_sequence = :head_sequence, live = live + :started, executions = executions + :claimed,
+    fired = fired + :started
 
--- :name fire_advance_slot
--- `fire_advance` for a job whose next time lies in another slot.
-UPDATE job_state
-SET next_at = ?5, last_fired_at = coalesce(?6, last_fired_at), head_at = ?7, head_sequence = ?8,
-    live = live + ?9, executions = executions + ?10, fired = fired + ?9, slot = ?13
-WHERE job_no = ?1 AND generation = ?2 AND next_at = ?3 AND active = 1 AND (?4 = 0 OR live = 0)
-  AND head_at IS ?11 AND head_sequence IS ?12
+-- :fragment fire_advance_where
+job_no = :job_no AND generation = :generation AND next_at = :due AND active = 1
+  AND (:idle_only = 0 OR live = 0) AND head_at IS :known_head_at
+  AND head_sequence IS :known_head_sequence
 
--- :name fire_classify
--- Is the job still as decided on? And if so, does a retry of it wait for its time?
+-- :name fire_advance (
+--   job_no, generation, due, idle_only, next_at, last_fired_at, head_at, head_sequence, started,
+--   claimed, known_head_at, known_head_sequence)
+-- Does not set `slot`: SQLite would write its index even if the value stayed the same.
+UPDATE job_state
+SET {fire_advance_set}
+WHERE {fire_advance_where}
+
+-- :name fire_advance_slot (
+--   job_no, generation, due, idle_only, next_at, last_fired_at, head_at, head_sequence, started,
+--   claimed, known_head_at, known_head_sequence, slot)
+UPDATE job_state
+SET {fire_advance_set}, slot = :slot
+WHERE {fire_advance_where}
+
+-- :name fire_classify (job_no, generation, due, head_at, head_sequence)
+-- Has a row if the job is still as it was decided on: whether one of its retries waits for its time.
 SELECT EXISTS (SELECT 1 FROM delayed_attempt w WHERE w.job_no = s.job_no AND w.attempt > 0)
 FROM job_state s
-WHERE s.job_no = ?1 AND s.generation = ?2 AND s.next_at = ?3 AND s.active = 1
-  AND s.head_at IS ?4 AND s.head_sequence IS ?5
+WHERE s.job_no = :job_no AND s.generation = :generation AND s.next_at = :due AND s.active = 1
+  AND s.head_at IS :head_at AND s.head_sequence IS :head_sequence
 
--- :name fire_lower_oldest_open
+-- :name fire_lower_watermark
 UPDATE node SET low_watermark = ?2 WHERE node_no = ?1 AND low_watermark > ?2
 
--- :name fire_ready
+-- :name fire_ready (
+--   pool, lane, priority, should_start_by, since, scheduled_at, job_no, sequence, attempt, tenant_no,
+--   fence, crashes, prev_at, prev_sequence, limit_key, open_from, open_until, forbidden_nodes,
+--   own_priority, rise, limit_max)
 INSERT INTO ready (pool, lane, priority, should_start_by, since, scheduled_at, job_no, sequence,
                    attempt, tenant_no, fence, crashes, prev_at, prev_sequence, limit_key,
-                   open_from, open_until, forbidden_nodes, own_priority, rise,
-                   limit_max)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-        ?19, ?20, ?21)
+                   open_from, open_until, forbidden_nodes, own_priority, rise, limit_max)
+VALUES (:pool, :lane, :priority, :should_start_by, :since, :scheduled_at, :job_no, :sequence,
+        :attempt, :tenant_no, :fence, :crashes, :prev_at, :prev_sequence, :limit_key,
+        :open_from, :open_until, :forbidden_nodes, :own_priority, :rise, :limit_max)
 
--- :name fire_run
+-- :name fire_attempt (
+--   scheduled_at, job_no, sequence, attempt, tenant_no, node_no, prev_at, prev_sequence, started_at,
+--   priority)
 INSERT INTO attempt (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence, node_no,
-                 prev_at, prev_sequence, number, started_at, priority)
-VALUES (?1, ?2, ?3, ?4, ?5, 1, 1, ?6, ?7, ?8,
-        (SELECT executions FROM job_state WHERE job_no = ?2), ?9, ?10)
+                     prev_at, prev_sequence, number, started_at, priority)
+VALUES (:scheduled_at, :job_no, :sequence, :attempt, :tenant_no, {attempt.running}, 1, :node_no,
+        :prev_at, :prev_sequence, (SELECT executions FROM job_state WHERE job_no = :job_no),
+        :started_at, :priority)
 
--- :name fire_skip
--- It is no attempt, but its number lets it grow old with them.
+-- :name fire_skip (
+--   scheduled_at, job_no, tenant_no, prev_at, prev_sequence, claimed, finished_at, skipped_to,
+--   skipped_count, skip_reason)
+-- A record of skipped times has a number as attempts do, so that retention deletes it with them. The
+-- job's count already includes an attempt that was started in the same firing.
 INSERT INTO attempt (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence,
-                 prev_at, prev_sequence, number, finished_at, skipped_to, skipped_count, skip_reason)
-VALUES (?1, ?2, 0, 0, ?3, 6, 0, ?4, ?5,
-        -- The job is advanced already: an attempt that was started with this is not counted yet.
-        (SELECT executions FROM job_state WHERE job_no = ?2) - ?6, ?7, ?8, ?9, ?10)
+                     prev_at, prev_sequence, number, finished_at, skipped_to, skipped_count,
+                     skip_reason)
+VALUES (:scheduled_at, :job_no, 0, 0, :tenant_no, {attempt.skipped}, 0, :prev_at, :prev_sequence,
+        (SELECT executions FROM job_state WHERE job_no = :job_no) - :claimed, :finished_at,
+        :skipped_to, :skipped_count, :skip_reason)

@@ -1,20 +1,15 @@
 -- Firing delayed attempts: retries and triggers with a time of their own.
 
--- :name fire_delayed_classify
+-- :fragment this_delayed_attempt
+shard = :shard AND due = :due AND {this_attempt}
+
+-- :name fire_delayed_classify (shard, due, scheduled_at, job_no, sequence, attempt)
 SELECT 1 FROM delayed_attempt
-WHERE shard = ?1 AND due = ?2 AND scheduled_at = ?3 AND job_no = ?4 AND sequence = ?5
-  AND attempt = ?6
+WHERE {this_delayed_attempt}
 
--- :name fire_delayed_head
-SELECT head_at, head_sequence FROM job_state WHERE job_no = ?1
-
--- :name fire_delayed_link
-UPDATE job_state SET head_at = ?2, head_sequence = ?3 WHERE job_no = ?1
-
--- :name fire_delayed_take
+-- :name fire_delayed_take (shard, due, scheduled_at, job_no, sequence, attempt)
 DELETE FROM delayed_attempt
-WHERE shard = ?1 AND due = ?2 AND scheduled_at = ?3 AND job_no = ?4 AND sequence = ?5
-  AND attempt = ?6
+WHERE {this_delayed_attempt}
 RETURNING priority
 
 -- :name look_ahead_delayed
@@ -25,6 +20,6 @@ SELECT w.due, w.scheduled_at, w.job_no, w.sequence, w.attempt, w.priority,
 FROM delayed_attempt w WHERE w.shard = ?1 AND w.due <= ?2
 ORDER BY w.due, w.scheduled_at, w.job_no, w.sequence, w.attempt LIMIT ?3
 
--- :name postpone
-UPDATE delayed_attempt SET due = ?7
-WHERE shard = ?1 AND due = ?2 AND scheduled_at = ?3 AND job_no = ?4 AND sequence = ?5 AND attempt = ?6
+-- :name postpone (shard, due, scheduled_at, job_no, sequence, attempt, until)
+UPDATE delayed_attempt SET due = :until
+WHERE {this_delayed_attempt}

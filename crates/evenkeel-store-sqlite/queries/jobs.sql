@@ -1,56 +1,70 @@
--- Reading jobs.
+-- Reading jobs, and fragments about jobs that other files use.
 
--- :name get_job
+-- :fragment history_columns
+s.failures, s.last_start_at, s.last_end_at, s.last_good_start_at, s.last_good_end_at,
+       s.average_us, s.variance
+
+-- :fragment job_row
 SELECT j.job_no, j.id, j.tenant_no, j.about, j.definition, j.state, j.created_at, j.updated_at,
-       s.generation, s.next_at, s.last_fired_at, s.live, s.executions, s.last_status, s.failures,
-       s.last_start_at, s.last_end_at, s.last_good_start_at, s.last_good_end_at,
-       s.average_us, s.variance, coalesce(s.placed_at, j.created_at) AS since, s.fired,
+       s.generation, s.next_at, s.last_fired_at, s.live, s.executions, s.last_status,
+       {history_columns}, coalesce(s.placed_at, j.created_at) AS since, s.fired,
        s.head_at, s.head_sequence, s.stopped_at, s.succeeded_runs, s.failed_runs, s.failed_at,
        j.number, j.target_no, j.note,
        (SELECT count(*) FROM ready r WHERE r.job_no = j.job_no)
            + (SELECT count(*) FROM delayed_attempt w WHERE w.job_no = j.job_no) AS waiting
 FROM job j JOIN job_state s ON s.job_no = j.job_no
-WHERE j.id = ?2 AND j.tenant_no = ?1 AND j.state <> 3
 
--- :name get_job_last_error
+-- :name get_jobs
+{job_row}
+WHERE j.id = ?2 AND j.tenant_no = ?1 AND j.state <> {job.deleted}
+
+-- :name get_jobs_last_error
 SELECT substr(error, 1, ?3) FROM attempt
-WHERE scheduled_at = ?1 AND job_no = ?2 AND status IN (3, 5)
+WHERE scheduled_at = ?1 AND job_no = ?2 AND status IN ({attempts.failed})
 ORDER BY sequence DESC, attempt DESC LIMIT 1
 
--- :name get_job_newest_waiting
-SELECT scheduled_at, job_no, sequence, attempt FROM ready WHERE job_no = ?1
+-- :name get_jobs_newest_waiting
+SELECT {attempt_key} FROM ready WHERE job_no = ?1
 UNION ALL
-SELECT scheduled_at, job_no, sequence, attempt FROM delayed_attempt WHERE job_no = ?1
+SELECT {attempt_key} FROM delayed_attempt WHERE job_no = ?1
 ORDER BY scheduled_at DESC, sequence DESC, attempt DESC LIMIT 1
 
--- :name get_job_running
--- The newest attempt of a chain. One that waits for its first worker is passed over, as a record of
--- skipped times is (6): neither is what runs.
+-- :name get_jobs_running (scheduled_at, job_no, sequence)
+-- The newest attempt of a run. An attempt that no worker has claimed yet gets the status `skipped`,
+-- because the caller goes on to the run before it as it does after a record of skipped times.
 SELECT attempt, status, started_at, prev_at, prev_sequence FROM (
     SELECT attempt, status, started_at, prev_at, prev_sequence FROM attempt
-    WHERE scheduled_at = ?1 AND job_no = ?2 AND sequence = ?3
+    WHERE {this_run}
     ORDER BY attempt DESC LIMIT 1)
 UNION ALL
-SELECT attempt, 6, NULL, prev_at, prev_sequence FROM ready
-WHERE scheduled_at = ?1 AND job_no = ?2 AND sequence = ?3 AND attempt = 0
-  AND NOT EXISTS (SELECT 1 FROM attempt
-                  WHERE scheduled_at = ?1 AND job_no = ?2 AND sequence = ?3)
+SELECT attempt, {attempt.skipped}, NULL, prev_at, prev_sequence FROM ready
+WHERE {this_run} AND attempt = 0
+  AND NOT EXISTS (SELECT 1 FROM attempt WHERE {this_run})
+
+-- :name find_job_no
+SELECT job_no FROM job WHERE id = ?2 AND tenant_no = ?1 AND state <> {job.deleted}
+
+-- :name find_job_head
+SELECT next_at, live, head_at, head_sequence FROM job_state WHERE job_no = ?1
+
+-- :name set_job_head
+UPDATE job_state SET head_at = ?2, head_sequence = ?3 WHERE job_no = ?1
 
 -- :name ids_of_numbers
-SELECT id FROM job WHERE tenant_no = ?1 AND number = ?2 AND state <> 3
+SELECT id FROM job WHERE tenant_no = ?1 AND number = ?2 AND state <> {job.deleted}
 
 -- :name job_titles
-SELECT id, name, about ->> '$.source_name' FROM job WHERE job_no = ?1;
+SELECT id, name, about ->> '$.source_name' FROM job WHERE job_no = ?1
 
 -- :name jobs_named
 SELECT id, nullif(configuration, '') FROM job
-WHERE tenant_no = ?1 AND name = ?2 AND state <> 3
+WHERE tenant_no = ?1 AND name = ?2 AND state <> {job.deleted}
 ORDER BY configuration
 LIMIT ?3
 
 -- :name slot_loads
--- ?3 jobs of the slot are looked at, whoever's they are: the limit comes before the tenant. One more
--- only tells whether these were all.
+-- Reads ?3 jobs of the slot, of all tenants: the limit applies before the tenant. One more shows
+-- whether these were all.
 WITH RECURSIVE shard (no) AS (SELECT 0 UNION ALL SELECT no + 1 FROM shard WHERE no < 255)
 SELECT count(*) FILTER (WHERE nth <= ?3 AND tenant_no = ?1 AND active = 1) AS jobs,
        count(*) <= ?3 AS counted_all

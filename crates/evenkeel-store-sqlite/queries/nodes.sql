@@ -2,32 +2,53 @@
 
 -- :name begin_steal
 UPDATE node SET steal_start_at = ?2
-WHERE node_no = ?1 AND state IN (0, 1) AND steal_start_at IS NULL AND last_ping_at <= ?3
+WHERE node_no = ?1 AND state IN ({nodes.in_cluster}) AND steal_start_at IS NULL AND last_ping_at <= ?3
 
 -- :name begin_steal_check
-SELECT 1 FROM node WHERE node_no = ?1 AND state IN (0, 1) AND steal_start_at IS NOT NULL
+SELECT 1 FROM node
+WHERE node_no = ?1 AND state IN ({nodes.in_cluster}) AND steal_start_at IS NOT NULL
 
--- :name join_bury_former
--- Dead ones whose work was not taken over yet are told again.
-UPDATE node SET state = 2 WHERE identity = ?1 AND state <> 3 RETURNING node_no
+-- :name drain
+UPDATE node SET state = {node.draining} WHERE node_no = ?1 AND state = {node.live}
 
--- :name join_node
+-- :name join_mark_dead
+-- Includes dead nodes whose attempts were not taken over yet.
+UPDATE node SET state = {node.dead} WHERE identity = ?1 AND state <> {node.gone} RETURNING node_no
+
+-- :name join_node (identity, name, roles, joined_at, pools)
 INSERT INTO node (identity, name, roles, joined_at, last_ping_at, low_watermark, pools)
-VALUES (?1, ?2, ?3, ?4, ?4, ?4, ?5)
+VALUES (:identity, :name, :roles, :joined_at, :joined_at, :joined_at, :pools)
 
 -- :name members
 SELECT node_no, name, roles, state, joined_at, last_ping_at, steal_start_at, pools FROM node
-WHERE state <> 3 ORDER BY node_no
+WHERE state <> {node.gone} ORDER BY node_no
 
--- :name ping_long_runs
+-- :name node_state
+SELECT state FROM node WHERE node_no = ?1
+
+-- :name ping_delete_long_attempts
+DELETE FROM long_attempt WHERE node_no = ?1
+
+-- :name ping_long_attempts (
+--   node_no, scheduled_at, job_no, sequence, attempt, fence, started_at, last_ping_at)
 INSERT INTO long_attempt (node_no, scheduled_at, job_no, sequence, attempt, fence, started_at,
-                      last_ping_at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING
+                          last_ping_at)
+VALUES (:node_no, :scheduled_at, :job_no, :sequence, :attempt, :fence, :started_at, :last_ping_at)
+ON CONFLICT DO NOTHING
 
 -- :name ping_node
 UPDATE node SET last_ping_at = ?2, steal_start_at = NULL, low_watermark = coalesce(?3, low_watermark)
 WHERE node_no = ?1
 
+-- :name retire
+UPDATE node SET state = {node.gone}, steal_start_at = NULL WHERE node_no = ?1
+
+-- :name retire_delete_cancellations
+DELETE FROM cancellation WHERE node_no = ?1
+
+-- :name retire_delete_messages
+DELETE FROM node_message WHERE node_no = ?1
+
 -- :name steal_node
-UPDATE node SET state = 2
-WHERE node_no = ?1 AND state IN (0, 1) AND steal_start_at = ?2 AND steal_start_at <= ?3
+UPDATE node SET state = {node.dead}
+WHERE node_no = ?1 AND state IN ({nodes.in_cluster}) AND steal_start_at = ?2 AND steal_start_at <= ?3

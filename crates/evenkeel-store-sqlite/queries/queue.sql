@@ -1,105 +1,105 @@
 -- Measuring and reprioritizing the queue.
 
+-- :fragment queue_position
+lane, priority, rise, should_start_by, since, job_no, scheduled_at, sequence, attempt
+
 -- :name queue_depths_count
--- The first of a lane of a pool, by priority. Counted along the order of the queue, all of whose
--- columns are in its index.
+-- Counts the first ?3 attempts of a lane of a pool by priority. The index of the dispatch order holds
+-- all columns that it needs.
 SELECT priority, count(*), min(since)
   FROM (SELECT priority, since FROM ready WHERE pool = ?1 AND lane = ?2
          ORDER BY priority DESC, should_start_by, since, job_no LIMIT ?3)
  GROUP BY priority
 
 -- :name queue_depths_groups
--- The next lane of a pool in which something waits.
+-- The next lane of a pool that has attempts.
 SELECT pool, lane FROM ready WHERE (pool, lane) > (?1, ?2) ORDER BY pool, lane LIMIT 1
 
--- :name queue_depths_parked
--- What waits for a place, by the first byte of the limit, which is its scope.
+-- :name queue_depths_limited
+-- Counts attempts in limit queues by the scope of the limit, which is the first byte of its key.
 SELECT substr(pool, 2, 2), count(*)
 FROM (SELECT pool FROM ready WHERE home_pool IS NOT NULL LIMIT ?1)
 GROUP BY substr(pool, 2, 2)
 
 -- :name queue_depths_rest
--- What waits after a lane of a pool, by lane and priority; whether that is in waiting rooms.
-SELECT is_room, lane, priority, count(*), min(since)
-  FROM (SELECT substr(pool, 1, 1) = '~' AS is_room, lane, priority, since
+-- Counts the next ?3 attempts after a lane of a pool by lane and priority, those in limit queues apart.
+SELECT is_limited, lane, priority, count(*), min(since)
+  FROM (SELECT substr(pool, 1, 1) = '~' AS is_limited, lane, priority, since
           FROM ready
          WHERE (pool, lane) > (?1, ?2)
          ORDER BY pool, lane
          LIMIT ?3)
- GROUP BY is_room, lane, priority
+ GROUP BY is_limited, lane, priority
 
 -- :name queue_front_first
-SELECT scheduled_at, job_no, sequence, attempt FROM ready
+SELECT {attempt_key} FROM ready
 WHERE pool = ?1 AND lane = ?2 AND open_from IS NULL
 ORDER BY priority DESC, should_start_by, since, job_no LIMIT ?3
 
 -- :name queue_front_risen
-SELECT scheduled_at, job_no, sequence, attempt FROM ready
+SELECT {attempt_key} FROM ready
 WHERE pool = ?1 AND lane = ?2 AND open_from IS NULL
 ORDER BY rise, should_start_by, since, job_no LIMIT ?3
 
--- :name reprioritize_find
-SELECT scheduled_at, job_no, sequence, attempt, priority, since, rise
-FROM ready WHERE scheduled_at = ?1 AND job_no = ?2 AND sequence = ?3 AND attempt = ?4
+-- :name reprioritize_find (scheduled_at, job_no, sequence, attempt)
+SELECT {attempt_key}, priority, since, rise
+FROM ready WHERE {this_attempt}
 
--- :name reprioritize
-UPDATE ready SET rise = ?5
-WHERE scheduled_at = ?1 AND job_no = ?2 AND sequence = ?3 AND attempt = ?4
+-- :name reprioritize_next (scheduled_at, job_no, sequence, attempt, limit)
+SELECT {attempt_key}, priority, since, rise
+FROM ready
+WHERE ({attempt_key}) > (:scheduled_at, :job_no, :sequence, :attempt)
+ORDER BY {attempt_key} LIMIT :limit
+
+-- :name reprioritize (scheduled_at, job_no, sequence, attempt, rise)
+UPDATE ready SET rise = :rise
+WHERE {this_attempt}
 
 -- :name waiting
--- What was not open when it came, or when it was opened again, is nobody's for now.
+-- Leaves out attempts whose claim window was not open when they were queued or reopened.
 SELECT count(*) FROM (SELECT 1 FROM ready WHERE pool = ?1 AND open_from IS NULL LIMIT ?2)
 
--- :name waiting_ahead_higher
+-- :name waiting_ahead_higher (pool, lane, limit, priority)
 SELECT count(*) FROM (
     SELECT 1 FROM ready
-    WHERE pool = ?1 AND lane = ?2 AND priority >= ?4 AND open_from IS NULL LIMIT ?3)
+    WHERE pool = :pool AND lane = :lane AND priority >= :priority AND open_from IS NULL
+    LIMIT :limit)
 
--- :name waiting_ahead_risen
--- Those that rank as high by their priority are met here, too. They are fewer than ?3, or else nobody
--- asks: so of twice as many the others are all, or enough.
+-- :name waiting_ahead_risen (pool, lane, limit, priority, rise)
+-- The scan also meets attempts that rank as high by their priority. The caller has counted fewer than
+-- `limit` of those, so twice the limit is enough for the others.
 SELECT count(*) FROM (
     SELECT priority FROM ready
-    WHERE pool = ?1 AND lane = ?2 AND rise <= ?5 AND open_from IS NULL
-    ORDER BY rise LIMIT 2 * ?3)
-WHERE priority < ?4
+    WHERE pool = :pool AND lane = :lane AND rise <= :rise AND open_from IS NULL
+    ORDER BY rise LIMIT 2 * :limit)
+WHERE priority < :priority
 
 -- :name waiting_of_front
--- The first ?3 of the pool by priority are looked at, whoever's they are, and no more.
-SELECT lane, priority, rise, should_start_by, since, job_no, scheduled_at, sequence, attempt
+-- Reads the first ?3 attempts of the pool in the order of priority and returns those of the tenant.
+SELECT {queue_position}
 FROM (
-    SELECT lane, priority, rise, should_start_by, since, job_no, scheduled_at, sequence, attempt,
-           tenant_no
+    SELECT {queue_position}, tenant_no
     FROM ready WHERE pool = ?1
     ORDER BY lane, priority DESC, should_start_by, since, job_no, scheduled_at, sequence, attempt
     LIMIT ?3)
 WHERE tenant_no = ?2
 
--- :name waiting_of_job
-SELECT job_no FROM job WHERE id = ?2 AND tenant_no = ?1 AND state <> 3
-
 -- :name waiting_of_ready
-SELECT scheduled_at, job_no, sequence, attempt, pool, lane, priority, rise, should_start_by, since,
+SELECT {attempt_key}, pool, lane, priority, rise, should_start_by, since,
        open_from, open_until, own_priority, limited_by_max
 FROM ready WHERE job_no = ?1
 ORDER BY scheduled_at, sequence, attempt LIMIT ?2
 
--- :name waiting_of_risen
--- The first ?3 of the lane by what they have waited are looked at, of those that may have gained by it.
-SELECT lane, priority, rise, should_start_by, since, job_no, scheduled_at, sequence, attempt
+-- :name waiting_of_risen (pool, tenant_no, limit, lane, rise)
+-- Reads the first `limit` attempts of the lane in the order of aging, among those that may rank higher
+-- by it, and returns those of the tenant.
+SELECT {queue_position}
 FROM (
-    SELECT lane, priority, rise, should_start_by, since, job_no, scheduled_at, sequence, attempt,
-           tenant_no
-    FROM ready WHERE pool = ?1 AND lane = ?4 AND rise < ?5
-    ORDER BY rise, should_start_by, since, job_no LIMIT ?3)
-WHERE tenant_no = ?2
+    SELECT {queue_position}, tenant_no
+    FROM ready WHERE pool = :pool AND lane = :lane AND rise < :rise
+    ORDER BY rise, should_start_by, since, job_no LIMIT :limit)
+WHERE tenant_no = :tenant_no
 
 -- :name waiting_of_delayed
-SELECT scheduled_at, job_no, sequence, attempt, due, priority FROM delayed_attempt WHERE job_no = ?1
+SELECT {attempt_key}, due, priority FROM delayed_attempt WHERE job_no = ?1
 ORDER BY scheduled_at, sequence, attempt LIMIT ?2
-
--- :name reprioritize_next
-SELECT scheduled_at, job_no, sequence, attempt, priority, since, rise
-FROM ready
-WHERE (scheduled_at, job_no, sequence, attempt) > (?1, ?2, ?3, ?4)
-ORDER BY scheduled_at, job_no, sequence, attempt LIMIT ?5

@@ -1,20 +1,19 @@
 -- Returning attempts of lost workers to the queue.
 
--- :name requeue_count_crash
+-- :name requeue_count_crash (scheduled_at, job_no, sequence, attempt)
 UPDATE attempt SET crashes = crashes + 1
-WHERE scheduled_at = ?1 AND job_no = ?2 AND sequence = ?3 AND attempt = ?4
+WHERE {this_attempt}
 
--- :name requeue_crashes
-SELECT crashes FROM attempt
-WHERE scheduled_at = ?1 AND job_no = ?2 AND sequence = ?3 AND attempt = ?4
+-- :name requeue_attempt (scheduled_at, job_no, sequence, attempt, node_no, fence, crashed)
+-- The row keeps the node and the start of the lost attempt; the higher fence keeps that node from
+-- ending it.
+UPDATE attempt
+SET status = {attempt.pending}, fence = fence + 1, crashes = crashes + :crashed
+WHERE {this_attempt} AND node_no = :node_no AND fence = :fence AND status = {attempt.running}
+RETURNING crashes
 
--- :name requeue_run
--- The row goes on saying who had it and since when; the fence alone keeps that node out.
-UPDATE attempt SET status = 0, fence = fence + 1, crashes = crashes + ?7
-WHERE scheduled_at = ?1 AND job_no = ?2 AND sequence = ?3 AND attempt = ?4
-  AND node_no = ?5 AND fence = ?6 AND status = 1
-
--- :name requeue_withdraw_run
-UPDATE attempt SET status = ?9, fence = fence + 1, crashes = crashes + ?7, finished_at = ?8
-WHERE scheduled_at = ?1 AND job_no = ?2 AND sequence = ?3 AND attempt = ?4
-  AND node_no = ?5 AND fence = ?6 AND status = 1
+-- :name requeue_withdraw (
+--   scheduled_at, job_no, sequence, attempt, node_no, fence, crashed, finished_at, status)
+UPDATE attempt
+SET status = :status, fence = fence + 1, crashes = crashes + :crashed, finished_at = :finished_at
+WHERE {this_attempt} AND node_no = :node_no AND fence = :fence AND status = {attempt.running}

@@ -1,13 +1,14 @@
 -- Triggering runs.
 
--- :name trigger_is_taken
-SELECT EXISTS (SELECT 1 FROM attempt WHERE scheduled_at = ?1 AND job_no = ?2 AND sequence = ?3)
-    OR EXISTS (SELECT 1 FROM ready WHERE scheduled_at = ?1 AND job_no = ?2 AND sequence = ?3)
-    OR EXISTS (SELECT 1 FROM delayed_attempt WHERE job_no = ?2 AND scheduled_at = ?1 AND sequence = ?3)
+-- :name trigger_is_taken (scheduled_at, job_no, sequence)
+SELECT EXISTS (SELECT 1 FROM attempt WHERE {this_run})
+    OR EXISTS (SELECT 1 FROM ready WHERE {this_run})
+    OR EXISTS (SELECT 1 FROM delayed_attempt
+               WHERE job_no = :job_no AND scheduled_at = :scheduled_at AND sequence = :sequence)
 
--- :name trigger_run_instead
-SELECT next_at, live, head_at, head_sequence FROM job_state WHERE job_no = ?1
+-- :name trigger_open
+UPDATE job_state SET live = live + 1 WHERE job_no = ?1
 
--- :name trigger_delayed
+-- :name trigger_delayed (shard, due, scheduled_at, job_no, sequence, attempt, tenant_no, priority)
 INSERT INTO delayed_attempt (shard, due, scheduled_at, job_no, sequence, attempt, tenant_no, priority)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+VALUES (:shard, :due, :scheduled_at, :job_no, :sequence, :attempt, :tenant_no, :priority)

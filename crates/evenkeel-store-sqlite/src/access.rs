@@ -13,7 +13,7 @@ use crate::SqliteStore;
 use crate::connection::clock::resolve;
 use crate::connection::urgency::Urgency::{Batch, Command};
 use crate::error::Answer;
-use crate::rows::micros;
+use crate::rows::{collect, count, micros, page_of};
 
 /// The tenant of entries that are nobody's.
 const NOBODY: i32 = 0;
@@ -147,24 +147,18 @@ fn list_keys(
     page: PageRequest<Uuid>,
 ) -> Answer<Page<ApiKey, Uuid>> {
     let after = page.after.unwrap_or(Uuid::nil());
-    // One more than asked for tells whether there is a next page.
     let limit = i64::from(page.limit) + 1;
     let mut statement = db.prepare_cached(sql!("list_keys"))?;
-    let mut rows = statement.query(params![tenant.0, after.as_bytes(), limit, page.offset])?;
-    let mut items = Vec::new();
-    while let Some(row) = rows.next()? {
-        items.push(key_from(row)?);
-    }
-    let has_more = items.len() > page.limit as usize;
-    items.truncate(page.limit as usize);
-    let total: i64 =
-        db.prepare_cached(sql!("list_keys_count"))?.query_row([tenant.0], |row| row.get(0))?;
-    let next = items.last().map(|key| key.id).filter(|_| has_more);
-    Ok(Page { items, total: total.unsigned_abs(), total_is_estimate: false, next })
+    let items = collect(
+        statement.query(params![tenant.0, after.as_bytes(), limit, page.offset])?,
+        key_from,
+    )?;
+    let total = count(db, sql!("list_keys_count"), tenant)?;
+    Ok(page_of(items, page.limit, total, |key| key.id))
 }
 
 fn record(db: &Connection, entries: &[AuditEntry]) -> Answer<()> {
-    let mut write = db.prepare_cached(sql!("record"))?;
+    let mut write = db.prepare_cached(sql!("record_audit"))?;
     for entry in entries {
         write.execute(params![
             entry.at.as_micros(),

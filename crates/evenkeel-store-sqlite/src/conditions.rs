@@ -7,7 +7,7 @@ use evenkeel_core::condition::{Level, Reason};
 use evenkeel_core::{AttemptKey, JobNo, Shard, TenantNo, Timestamp};
 use evenkeel_store::{
     AtRisk, AtRiskStore, ConditionCounts, JobToJudge, Judgement, Now, OverdueInQueue, Page,
-    PageRequest, RiskCursor, RiskFilter, Scope, StoreError, ToJudge, sql_time,
+    PageRequest, RiskCursor, RiskFilter, Scope, StoreError, ToJudge, from_code, sql_time,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -15,14 +15,16 @@ use crate::SqliteStore;
 use crate::connection::clock::resolve;
 use crate::connection::urgency::Urgency::Batch;
 use crate::error::Answer;
-use crate::rows::{history_from, job_id, key_from, key_params, micros, newest_running};
+use crate::rows::{
+    collect, head_from, history_from, job_id, key_from, key_params, micros, newest_running, page_of,
+};
 use crate::schedules::claim_windows::shard_list;
 
 /// Puts a job on the list, to be judged at once, unless it is over.
 pub(crate) fn put(connection: &Connection, job: JobNo) -> Answer<()> {
-    let listed = connection.prepare_cached(sql!("watch_put"))?.execute([job.0])?;
+    let listed = connection.prepare_cached(sql!("mark_at_risk_insert"))?.execute([job.0])?;
     if listed == 1 {
-        connection.prepare_cached(sql!("watch_mark"))?.execute([job.0])?;
+        connection.prepare_cached(sql!("mark_at_risk_state"))?.execute([job.0])?;
     }
     Ok(())
 }
@@ -30,20 +32,20 @@ pub(crate) fn put(connection: &Connection, job: JobNo) -> Answer<()> {
 /// A chain did not end well: its job is judged, and its scheduler looks at it anew.
 pub(crate) fn tell_of_end(connection: &Connection, job: JobNo) -> Answer<()> {
     put(connection, job)?;
-    connection.prepare_cached(sql!("watch_notify"))?.execute([job.0])?;
+    connection.prepare_cached(sql!("mark_at_risk_changed"))?.execute([job.0])?;
     Ok(())
 }
 
 /// Something happened to a job: if it is on the list, it is judged again.
 pub(crate) fn touch(connection: &Connection, job: JobNo) -> Answer<()> {
-    connection.prepare_cached(sql!("watch_touch"))?.execute([job.0])?;
+    connection.prepare_cached(sql!("mark_at_risk_touch"))?.execute([job.0])?;
     Ok(())
 }
 
 /// A job is gone, and so is how it was judged.
 pub(crate) fn forget(connection: &Connection, job: JobNo) -> Answer<()> {
-    let found: Option<(i32, Option<usize>)> = connection
-        .prepare_cached(sql!("command_delete_watch"))?
+    let found: Option<(i32, Option<i16>)> = connection
+        .prepare_cached(sql!("command_delete_condition"))?
         .query_row([job.0], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     let mut counts = Counts::default();
@@ -81,12 +83,9 @@ impl Counts {
     }
 }
 
-fn level_from(code: Option<usize>) -> Answer<Option<Level>> {
-    let known = |code: usize| {
-        let level = Level::ALL.get(code).copied();
-        level.ok_or_else(|| StoreError::corrupt("watch", "level", "unknown"))
-    };
-    Ok(code.map(known).transpose()?)
+fn level_from(code: Option<i16>) -> Answer<Option<Level>> {
+    let level = code.map(|code| from_code(&Level::ALL, code, "job condition", "level"));
+    Ok(level.transpose()?)
 }
 
 fn to_judge(
@@ -112,14 +111,14 @@ fn to_judge(
     let mut jobs = Vec::with_capacity(due.len());
     for no in due {
         if let Some(row) = load.query([no])?.next()? {
-            jobs.push(watched_from(connection, row)?);
+            jobs.push(job_to_judge_from(connection, row)?);
         }
     }
     Ok(jobs)
 }
 
-fn watched_from(connection: &Connection, row: &Row<'_>) -> Answer<JobToJudge> {
-    let no = JobNo(row.get("job_no")?);
+fn job_to_judge_from(connection: &Connection, row: &Row<'_>) -> Answer<JobToJudge> {
+    let (no, live) = (JobNo(row.get("job_no")?), row.get("live")?);
     Ok(JobToJudge {
         no,
         tenant: TenantNo(row.get("tenant_no")?),
@@ -128,8 +127,9 @@ fn watched_from(connection: &Connection, row: &Row<'_>) -> Answer<JobToJudge> {
         active: row.get("active")?,
         next_at: sql_time(row.get("next_at")?),
         last_fired_at: sql_time(row.get("last_fired_at")?),
-        live: row.get::<_, u32>("live")? > 0,
-        running_since: newest_running(connection, no, row)?.map(|(_, since)| since),
+        live: live > 0,
+        running_since: newest_running(connection, no, live, head_from(row)?)?
+            .map(|(_, since)| since),
         history: history_from(row)?,
         since: Timestamp::from_micros(row.get("since")?),
         definition: row.get("definition")?,
@@ -141,7 +141,7 @@ fn judge(connection: &Connection, batch: &[Judgement], now: Timestamp) -> Answer
     let mut counts = Counts::default();
     for judgement in batch {
         let which = params![judgement.job.0, judgement.touched];
-        let as_judged: Option<(i32, Option<usize>, Option<i64>)> =
+        let as_judged: Option<(i32, Option<i16>, Option<i64>)> =
             look.query_row(which, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()?;
         let Some((tenant, before, since)) = as_judged else { continue };
         let (before, level) = (level_from(before)?, judgement.reason.level());
@@ -165,7 +165,7 @@ fn judge(connection: &Connection, batch: &[Judgement], now: Timestamp) -> Answer
 }
 
 fn take_off(connection: &Connection, job: JobNo) -> Answer<()> {
-    connection.prepare_cached(sql!("judge_take_off"))?.execute([job.0])?;
+    connection.prepare_cached(sql!("judge_delete"))?.execute([job.0])?;
     connection.prepare_cached(sql!("judge_unmark"))?.execute([job.0])?;
     Ok(())
 }
@@ -226,30 +226,23 @@ fn list_at_risk(
         Some(Level::Error) => counts.error,
     };
     let (after_at, after_no) = page.after.map_or((-1, 0), |(at, no)| (at.as_micros(), no.0));
-    // One more than asked for tells whether there is a next page.
     let limit = i64::from(page.limit) + 1;
     let level = filter.level.map(|level| level as u8);
     let mut statement = connection.prepare_cached(sql!("list_at_risk"))?;
-    let mut rows =
-        statement.query(params![tenant.0, after_at, after_no, level, limit, page.offset])?;
-    let mut items = Vec::new();
-    while let Some(row) = rows.next()? {
-        items.push(at_risk_from(row)?);
-    }
-    let has_more = items.len() > page.limit as usize;
-    items.truncate(page.limit as usize);
-    let next = items.last().map(|item| (item.error_at, item.no)).filter(|_| has_more);
-    Ok(Page { items, total, total_is_estimate: false, next })
+    let items = collect(
+        statement.query(params![tenant.0, after_at, after_no, level, limit, page.offset])?,
+        at_risk_from,
+    )?;
+    Ok(page_of(items, page.limit, total.cast_signed(), |item| (item.error_at, item.no)))
 }
 
 fn at_risk_from(row: &Row<'_>) -> Answer<AtRisk> {
-    let reason: usize = row.get("reason")?;
-    let reason = Reason::ALL.get(reason).copied();
+    let no = JobNo(row.get("job_no")?);
     Ok(AtRisk {
-        no: JobNo(row.get("job_no")?),
+        no,
         job: job_id(row.get("id")?)?,
         name: row.get("name")?,
-        reason: reason.ok_or_else(|| StoreError::corrupt("watch", "reason", "unknown"))?,
+        reason: from_code(&Reason::ALL, row.get("reason")?, format_args!("job {no}"), "reason")?,
         error_at: Timestamp::from_micros(row.get("error_at")?),
         since: Timestamp::from_micros(row.get("since")?),
     })

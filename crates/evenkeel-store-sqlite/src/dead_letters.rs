@@ -18,7 +18,7 @@ use crate::connection::clock::resolve;
 use crate::connection::urgency::Urgency::{Batch, Command};
 use crate::error::Answer;
 use crate::jobs::{read, trigger};
-use crate::rows::{job_id, key_from, key_params};
+use crate::rows::{collect, job_id, key_from, key_params, page_of};
 use crate::{conditions, dedup};
 
 /// What goes with an end that was recorded.
@@ -113,32 +113,28 @@ fn list(
             (place.died_at.as_micros(), key_params(place.key))
         });
     let job = filter.job.map(|job| job.0.as_bytes().to_vec());
-    // One more than asked for tells whether there is a next page, or more than are counted.
     let limit = i64::from(page.limit) + 1;
     let mut statement = db.prepare_cached(sql!("list_dead"))?;
-    let mut rows = statement.query(params![
-        tenant.0,
-        died_at,
-        scheduled_at,
-        job_no,
-        sequence,
-        job,
-        filter.redriven,
-        limit,
-        page.offset,
-    ])?;
-    let mut items = Vec::new();
-    while let Some(row) = rows.next()? {
-        items.push(letter_from(row)?);
-    }
-    let is_last = items.len() <= page.limit as usize;
-    items.truncate(page.limit as usize);
+    let items = collect(
+        statement.query(params![
+            tenant.0,
+            died_at,
+            scheduled_at,
+            job_no,
+            sequence,
+            job,
+            filter.redriven,
+            limit,
+            page.offset,
+        ])?,
+        letter_from,
+    )?;
     let counted: i64 = db
         .prepare_cached(sql!("list_dead_count"))?
         .query_row(params![tenant.0, job, filter.redriven, COUNTED_MAX + 1], |row| row.get(0))?;
-    let (total, most) = (counted.unsigned_abs(), u64::from(COUNTED_MAX));
-    let next = items.last().map(DeadLetter::place).filter(|_| !is_last);
-    Ok(Page { items, total: total.min(most), total_is_estimate: total > most, next })
+    let most = i64::from(COUNTED_MAX);
+    let page = page_of(items, page.limit, counted.min(most), DeadLetter::place);
+    Ok(Page { total_is_estimate: counted > most, ..page })
 }
 
 fn redrive(
@@ -206,7 +202,7 @@ fn forget(connection: &Connection, before: Timestamp, keep: u32, limit: u32) -> 
     let old = connection
         .prepare_cached(sql!("prune_dead_old"))?
         .execute(params![before.as_micros(), limit])? as u64;
-    let mut tenants = connection.prepare_cached("SELECT tenant_no FROM tenant")?;
+    let mut tenants = connection.prepare_cached(sql!("prune_dead_tenants"))?;
     let tenants: Vec<i32> =
         tenants.query_map([], |row| row.get(0))?.collect::<Result<_, rusqlite::Error>>()?;
     let mut beyond = connection.prepare_cached(sql!("prune_dead_beyond"))?;

@@ -4,14 +4,14 @@ use async_trait::async_trait;
 use evenkeel_core::dedup::{DedupKey, KeyHolder};
 use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    DedupClaim, DedupStore, JobState, PrunedDedup, StoreError, attempt_key_from_columns, sql_time,
+    DedupClaim, DedupStore, JobState, PrunedDedup, StoreError, from_code, sql_time,
 };
 use rusqlite::{Connection, params};
 
 use crate::SqliteStore;
 use crate::connection::urgency::Urgency::Batch;
 use crate::error::Answer;
-use crate::rows::{job_id, key_from, newest_running};
+use crate::rows::{JobHead, job_head, job_id, key_from, newest_running};
 
 /// A job that has a key.
 struct Held {
@@ -84,9 +84,7 @@ fn find(connection: &Connection, tenant: TenantNo, key: DedupKey) -> Answer<Opti
     let mut rows = statement.query(params![tenant.0, key.to_bytes().as_slice()])?;
     let Some(row) = rows.next()? else { return Ok(None) };
     let id = job_id(row.get("id")?)?;
-    let state = *JobState::ALL
-        .get(row.get::<_, usize>("state")?)
-        .ok_or_else(|| StoreError::corrupt(format_args!("job {id}"), "state", "unknown"))?;
+    let state = from_code(&JobState::ALL, row.get("state")?, format_args!("job {id}"), "state")?;
     let holder = KeyHolder {
         state,
         recurs: row.get("recurs")?,
@@ -102,21 +100,20 @@ fn find(connection: &Connection, tenant: TenantNo, key: DedupKey) -> Answer<Opti
 /// or its last run.
 pub(crate) fn run_instead(connection: &Connection, no: JobNo) -> Answer<Option<AttemptKey>> {
     let waiting = connection
-        .prepare_cached(sql!("get_job_newest_waiting"))?
+        .prepare_cached(sql!("get_jobs_newest_waiting"))?
         .query([no.0])?
         .next()?
         .map(key_from)
         .transpose()?;
-    let sql = sql!("trigger_run_instead");
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query([no.0])?;
-    let Some(state) = rows.next()? else { return Ok(None) };
-    let running = newest_running(connection, no, state)?.map(|(key, _)| key);
-    let next = sql_time(state.get("next_at")?).map(|next_at| AttemptKey::regular(no, next_at));
-    let last = match (state.get("head_at")?, state.get("head_sequence")?) {
-        (Some(at), Some(sequence)) => Some(attempt_key_from_columns(at, no.0, sequence, 0)?),
-        _ => None,
+    let Some(JobHead { next_at, live, head }) = job_head(connection, no)? else {
+        return Ok(None);
     };
+    let running = newest_running(connection, no, live, head)?.map(|(key, _)| key);
+    let next = next_at.map(|next_at| AttemptKey::regular(no, next_at));
+    let last = head.map(|head| AttemptKey {
+        sequence: head.sequence,
+        ..AttemptKey::regular(no, head.scheduled_at)
+    });
     let run = waiting.or(running).or(next).or(last);
     Ok(run.map(|run| run.with_attempt(AttemptNo::FIRST)))
 }
@@ -141,7 +138,7 @@ fn look(
             .map_err(|error| StoreError::corrupt("a key of dedup", "key", error))?;
         last = Some((TenantNo(tenant), DedupKey::from_bytes(bytes)));
         looked += 1;
-        if row.get("is_gone")? {
+        if row.get("is_free")? {
             gone.push((tenant, key));
         }
     }

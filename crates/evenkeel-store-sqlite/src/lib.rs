@@ -18,9 +18,7 @@ mod dedup;
 mod error;
 mod events;
 mod jobs;
-mod labels;
 mod limits;
-mod lists;
 mod migrate;
 mod nodes;
 mod notes;
@@ -136,8 +134,7 @@ impl Store for SqliteStore {
         self.writer
             .write(Urgency::Command, 1, move |session| {
                 let db = session.connection();
-                db.prepare_cached("INSERT INTO tenant (name) VALUES (?1) ON CONFLICT DO NOTHING")?
-                    .execute([&name])?;
+                db.prepare_cached(sql!("tenant_create"))?.execute([&name])?;
                 let missing = || StoreError::corrupt("tenant", "name", "it was not kept");
                 Ok(find_tenant(db, &name)?.ok_or_else(missing)?)
             })
@@ -153,10 +150,7 @@ impl Store for SqliteStore {
         self.writer
             .write(Urgency::Command, 1, move |session| {
                 let db = session.connection();
-                db.prepare_cached(
-                    "INSERT INTO setting (key, value) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
-                )?
-                .execute([&key, &fresh])?;
+                db.prepare_cached(sql!("setting_create"))?.execute([&key, &fresh])?;
                 Ok(find_setting(db, &key)?.unwrap_or(fresh))
             })
             .await
@@ -174,16 +168,13 @@ impl Store for SqliteStore {
 
 fn find_tenant(db: &Connection, name: &str) -> Answer<Option<TenantNo>> {
     Ok(db
-        .prepare_cached("SELECT tenant_no FROM tenant WHERE name = ?1")?
+        .prepare_cached(sql!("tenant_find"))?
         .query_row([name], |row| Ok(TenantNo(row.get(0)?)))
         .optional()?)
 }
 
 fn find_setting(db: &Connection, key: &str) -> Answer<Option<String>> {
-    Ok(db
-        .prepare_cached("SELECT value FROM setting WHERE key = ?1")?
-        .query_row([key], |row| row.get(0))
-        .optional()?)
+    Ok(db.prepare_cached(sql!("setting_find"))?.query_row([key], |row| row.get(0)).optional()?)
 }
 
 fn take_census(db: &Connection) -> Answer<Census> {
@@ -191,14 +182,14 @@ fn take_census(db: &Connection) -> Answer<Census> {
     Ok(statement.query_row([], |row| {
         let count = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
         Ok(Census {
-            jobs: count(0)?,
-            runs: count(1)?,
-            running: count(2)?,
-            ready: count(3)?,
-            delayed: count(4)?,
-            skipped_times: count(5)?,
-            live: count(6)?,
-            at_risk: count(7)?,
+            jobs: count("jobs")?,
+            runs: count("attempts")?,
+            running: count("running")?,
+            ready: count("ready")?,
+            delayed: count("delayed")?,
+            skipped_times: count("skipped_times")?,
+            live: count("live")?,
+            at_risk: count("conditions")?,
         })
     })?)
 }

@@ -110,7 +110,7 @@ fn release_limited(
 /// Forgets the place of an attempt, if that has ended.
 fn vacate(connection: &Connection, place: Permit) -> Answer<()> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(place.run);
-    connection.prepare_cached(sql!("release_vacate"))?.execute(params![
+    connection.prepare_cached(sql!("release_delete_permits"))?.execute(params![
         place.limit.as_bytes(),
         scheduled_at,
         job_no,

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use evenkeel_core::{NodeNo, Span, Timestamp};
 use evenkeel_store::{
-    Joined, Member, NewNode, NodeState, NodeStore, Now, Ping, Pinged, Roles, StoreError,
+    Joined, Member, NewNode, NodeState, NodeStore, Now, Ping, Pinged, Roles, StoreError, from_code,
     pools_from_text, pools_text, sql_time,
 };
 use rusqlite::{Connection, Row, params};
@@ -13,7 +13,7 @@ use crate::connection::clock::{resolve, system_time};
 use crate::connection::session::Session;
 use crate::connection::urgency::Urgency::Command;
 use crate::error::Answer;
-use crate::rows::key_params;
+use crate::rows::{collect, key_params};
 
 #[async_trait]
 impl NodeStore for SqliteStore {
@@ -51,9 +51,7 @@ impl NodeStore for SqliteStore {
         now: Now,
     ) -> Result<bool, StoreError> {
         self.writer
-            .write(Command, 1, move |session| {
-                steal(session.connection(), victim, challenged_at, grace, now)
-            })
+            .write(Command, 1, move |session| steal(session, victim, challenged_at, grace, now))
             .await
     }
 
@@ -82,14 +80,8 @@ fn roles_from(code: i64) -> Roles {
 fn join(connection: &Connection, node: &NewNode, now: Now) -> Answer<Joined> {
     let now = resolve(now);
     let identity = node.identity.as_bytes().as_slice();
-    let mut former = Vec::new();
-    {
-        let mut statement = connection.prepare_cached(sql!("join_bury_former"))?;
-        let mut rows = statement.query([identity])?;
-        while let Some(row) = rows.next()? {
-            former.push(NodeNo(row.get(0)?));
-        }
-    }
+    let mut mark_dead = connection.prepare_cached(sql!("join_mark_dead"))?;
+    let mut former = collect(mark_dead.query([identity])?, |row| Ok(NodeNo(row.get("node_no")?)))?;
     former.sort_unstable();
     connection.prepare_cached(sql!("join_node"))?.execute(params![
         identity,
@@ -116,13 +108,11 @@ fn save_ping(session: &mut Session, ping: &Ping, now: Now) -> Answer<Pinged> {
         now.as_micros(),
         bound,
     ])?;
-    connection
-        .prepare_cached("DELETE FROM long_attempt WHERE node_no = ?1")?
-        .execute([ping.node.0])?;
-    let mut keep = connection.prepare_cached(sql!("ping_long_runs"))?;
+    connection.prepare_cached(sql!("ping_delete_long_attempts"))?.execute([ping.node.0])?;
+    let mut save = connection.prepare_cached(sql!("ping_long_attempts"))?;
     for long in &ping.long_runs {
         let (scheduled_at, job_no, sequence, attempt) = key_params(long.key);
-        keep.execute(params![
+        save.execute(params![
             ping.node.0,
             scheduled_at,
             job_no,
@@ -153,27 +143,23 @@ fn begin_steal(
 }
 
 fn steal(
-    connection: &Connection,
+    session: &Session,
     victim: NodeNo,
     challenged_at: Timestamp,
     grace: Span,
     now: Now,
 ) -> Answer<bool> {
     let latest = resolve(now).as_micros().saturating_sub_unsigned(grace.as_micros());
-    connection.prepare_cached(sql!("steal_node"))?.execute(params![
+    session.connection().prepare_cached(sql!("steal_node"))?.execute(params![
         victim.0,
         challenged_at.as_micros(),
         latest,
     ])?;
-    Ok(connection
-        .prepare_cached("SELECT 1 FROM node WHERE node_no = ?1 AND state = 2")?
-        .exists([victim.0])?)
+    Ok(session.node_state(victim)? == Some(NodeState::Dead))
 }
 
 fn drain(connection: &Connection, node: NodeNo) -> Answer<()> {
-    connection
-        .prepare_cached("UPDATE node SET state = 1 WHERE node_no = ?1 AND state = 0")?
-        .execute([node.0])?;
+    connection.prepare_cached(sql!("drain"))?.execute([node.0])?;
     Ok(())
 }
 
@@ -188,11 +174,11 @@ fn retire(session: &mut Session, node: NodeNo) -> Answer<bool> {
         return Ok(false);
     }
     for sql in [
-        "UPDATE node SET state = 3, steal_start_at = NULL WHERE node_no = ?1",
-        "DELETE FROM long_attempt WHERE node_no = ?1",
-        "DELETE FROM cancellation WHERE node_no = ?1",
-        "DELETE FROM node_message WHERE node_no = ?1",
-        "DELETE FROM run_stats_running WHERE node_no = ?1",
+        sql!("retire"),
+        sql!("ping_delete_long_attempts"),
+        sql!("retire_delete_cancellations"),
+        sql!("retire_delete_messages"),
+        sql!("delete_running_counts"),
     ] {
         connection.prepare_cached(sql)?.execute([node.0])?;
     }
@@ -202,20 +188,13 @@ fn retire(session: &mut Session, node: NodeNo) -> Answer<bool> {
 
 fn members(connection: &Connection) -> Answer<Vec<Member>> {
     let mut statement = connection.prepare_cached(sql!("members"))?;
-    let mut rows = statement.query([])?;
-    let mut members = Vec::new();
-    while let Some(row) = rows.next()? {
-        members.push(member_from(row)?);
-    }
-    Ok(members)
+    collect(statement.query([])?, member_from)
 }
 
 fn member_from(row: &Row<'_>) -> Answer<Member> {
     let node = NodeNo(row.get("node_no")?);
-    let state: usize = row.get("state")?;
-    let state = *NodeState::ALL
-        .get(state)
-        .ok_or_else(|| StoreError::corrupt(format_args!("node {node}"), "state", "unknown"))?;
+    let state =
+        from_code(&NodeState::ALL, row.get("state")?, format_args!("node {node}"), "state")?;
     Ok(Member {
         node,
         name: row.get("name")?,

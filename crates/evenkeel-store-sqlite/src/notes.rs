@@ -5,7 +5,7 @@ use evenkeel_core::lease::Fence;
 use evenkeel_core::{AttemptKey, NodeNo, Timestamp};
 use evenkeel_store::{
     Attempt, CheckpointDisposition, Finish, MessageKind, NodeMessage, Now, ProgressNote,
-    ProgressStore, Running, Signal, StoreError,
+    ProgressStore, Running, Signal, StoreError, from_code,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -15,7 +15,7 @@ use crate::connection::clock::resolve;
 use crate::connection::urgency::Urgency::{Batch, Command};
 use crate::connection::urgency::weight;
 use crate::error::Answer;
-use crate::rows::{key_from, key_params};
+use crate::rows::{collect, key_from, key_params};
 
 #[async_trait]
 impl ProgressStore for SqliteStore {
@@ -36,11 +36,11 @@ impl ProgressStore for SqliteStore {
         self.engine_readers.read(move |db| find_running(db, key)).await
     }
 
-    async fn send_message(&self, node: NodeNo, letter: NodeMessage) -> Result<(), StoreError> {
+    async fn send_message(&self, node: NodeNo, message: NodeMessage) -> Result<(), StoreError> {
         self.writer
-            .write(Batch, 1, move |session| send_message(session.connection(), node, letter))
+            .write(Batch, 1, move |session| send_message(session.connection(), node, message))
             .await?;
-        if letter.kind == MessageKind::Ended {
+        if message.kind == MessageKind::Ended {
             self.signals.send(Signal::Messages);
         }
         Ok(())
@@ -52,7 +52,7 @@ impl ProgressStore for SqliteStore {
         limit: u32,
     ) -> Result<Vec<NodeMessage>, StoreError> {
         // Mostly there are none, and then the writer is left in peace.
-        if !self.engine_readers.read(move |db| has_letters(db, node)).await? {
+        if !self.engine_readers.read(move |db| has_messages(db, node)).await? {
             return Ok(Vec::new());
         }
         self.writer
@@ -74,7 +74,7 @@ fn note(
     batch: &[ProgressNote],
     now: Timestamp,
 ) -> Answer<Vec<bool>> {
-    let mut is_running = connection.prepare_cached(sql!("note_is_running"))?;
+    let mut is_running = connection.prepare_cached(sql!("save_progress_is_running"))?;
     let mut said = Vec::with_capacity(batch.len());
     for note in batch {
         let (scheduled_at, job_no, sequence, attempt) = key_params(note.key);
@@ -93,7 +93,7 @@ fn write_down(connection: &Connection, note: &ProgressNote, now: Timestamp) -> A
         let (scheduled_at, job_no, sequence, attempt) = key_params(note.key);
         let progress = note.progress.as_ref().map(serde_json::to_string).transpose();
         let progress = progress.map_err(|cause| StoreError::Refused(cause.into()))?;
-        connection.prepare_cached(sql!("note"))?.execute(params![
+        connection.prepare_cached(sql!("save_progress"))?.execute(params![
             scheduled_at,
             job_no,
             sequence,
@@ -184,42 +184,38 @@ fn find_running(connection: &Connection, key: AttemptKey) -> Answer<Option<Runni
 pub(crate) fn send_message(
     connection: &Connection,
     node: NodeNo,
-    letter: NodeMessage,
+    message: NodeMessage,
 ) -> Answer<()> {
-    let (scheduled_at, job_no, sequence, attempt) = key_params(letter.key);
+    let (scheduled_at, job_no, sequence, attempt) = key_params(message.key);
     connection.prepare_cached(sql!("send_message"))?.execute(params![
         node.0,
         scheduled_at,
         job_no,
         sequence,
         attempt,
-        letter.fence.0,
-        letter.kind as u8,
+        message.fence.0,
+        message.kind as u8,
     ])?;
     Ok(())
 }
 
-fn has_letters(connection: &Connection, node: NodeNo) -> Answer<bool> {
-    let sql = "SELECT 1 FROM node_message WHERE node_no = ?1 LIMIT 1";
+fn has_messages(connection: &Connection, node: NodeNo) -> Answer<bool> {
+    let sql = sql!("take_messages_find");
     Ok(connection.prepare_cached(sql)?.exists([node.0])?)
 }
 
 /// Oldest first.
 fn take_messages(connection: &Connection, node: NodeNo, limit: u32) -> Answer<Vec<NodeMessage>> {
     let mut statement = connection.prepare_cached(sql!("take_messages"))?;
-    let mut rows = statement.query(params![node.0, limit])?;
-    let mut taken: Vec<(i64, NodeMessage)> = Vec::new();
-    while let Some(row) = rows.next()? {
-        taken.push((row.get("message_no")?, letter_from(row)?));
-    }
+    let mut taken: Vec<(i64, NodeMessage)> =
+        collect(statement.query(params![node.0, limit])?, |row| {
+            Ok((row.get("message_no")?, message_from(row)?))
+        })?;
     taken.sort_unstable_by_key(|(no, _)| *no);
-    Ok(taken.into_iter().map(|(_, letter)| letter).collect())
+    Ok(taken.into_iter().map(|(_, message)| message).collect())
 }
 
-fn letter_from(row: &Row<'_>) -> Answer<NodeMessage> {
-    let word: usize = row.get("kind")?;
-    let word = *MessageKind::ALL
-        .get(word)
-        .ok_or_else(|| StoreError::corrupt("node message", "kind", format!("{word} is unknown")))?;
-    Ok(NodeMessage { key: key_from(row)?, fence: Fence(row.get("fence")?), kind: word })
+fn message_from(row: &Row<'_>) -> Answer<NodeMessage> {
+    let kind = from_code(&MessageKind::ALL, row.get("kind")?, "node message", "kind")?;
+    Ok(NodeMessage { key: key_from(row)?, fence: Fence(row.get("fence")?), kind })
 }

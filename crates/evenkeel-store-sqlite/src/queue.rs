@@ -150,7 +150,7 @@ fn lane_of(code: i64) -> Answer<Lane> {
 
 /// What waits for places, by scope.
 fn parked(connection: &Connection, limit: u32) -> Answer<[u64; LimitScope::ALL.len()]> {
-    let mut statement = connection.prepare_cached(sql!("queue_depths_parked"))?;
+    let mut statement = connection.prepare_cached(sql!("queue_depths_limited"))?;
     let mut rows = statement.query([limit])?;
     let mut parked = [0; LimitScope::ALL.len()];
     while let Some(row) = rows.next()? {

@@ -8,10 +8,10 @@ use evenkeel_core::{
     About, AttemptKey, History, JobId, JobNo, NodeNo, Sequence, Span, TenantNo, Timestamp,
 };
 use evenkeel_store::{
-    Attempt, DueJob, Job, JobState, LAST_ERROR_MAX, Results, RunLink, StoreError,
-    attempt_key_from_columns, outcome_from_code, skip_reason_from_code, sql_time,
+    Attempt, DueJob, Job, JobState, LAST_ERROR_MAX, Page, Results, RunLink, StoreError,
+    attempt_key_from_columns, from_code, outcome_from_code, skip_reason_from_code, sql_time,
 };
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, Rows, params};
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -33,6 +33,14 @@ pub(crate) fn link(at: Option<i64>, sequence: Option<u32>) -> Option<RunLink> {
     Some(RunLink { scheduled_at: Timestamp::from_micros(at?), sequence })
 }
 
+pub(crate) fn head_from(row: &Row<'_>) -> rusqlite::Result<Option<RunLink>> {
+    Ok(link(row.get("head_at")?, row.get("head_sequence")?))
+}
+
+pub(crate) fn prev_from(row: &Row<'_>) -> rusqlite::Result<Option<RunLink>> {
+    Ok(link(row.get("prev_at")?, row.get("prev_sequence")?))
+}
+
 /// The four columns of a key, as parameters.
 pub(crate) fn key_params(key: AttemptKey) -> (i64, i64, u32, u16) {
     (key.scheduled_at.as_micros(), key.job_no.0, key.sequence.bits(), key.attempt.0)
@@ -46,6 +54,37 @@ pub(crate) fn key_from(row: &Row<'_>) -> Answer<AttemptKey> {
         row.get("sequence")?,
         row.get("attempt")?,
     )?)
+}
+
+/// Reads all rows of a result.
+pub(crate) fn collect<T>(
+    mut rows: Rows<'_>,
+    mut read: impl FnMut(&Row<'_>) -> Answer<T>,
+) -> Answer<Vec<T>> {
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(read(row)?);
+    }
+    Ok(found)
+}
+
+/// Makes a page of the items that a list statement found with `limit + 1`: the extra item only shows
+/// that there is a next page.
+pub(crate) fn page_of<T, C>(
+    mut items: Vec<T>,
+    limit: u32,
+    total: i64,
+    cursor: impl Fn(&T) -> C,
+) -> Page<T, C> {
+    let has_more = items.len() > limit as usize;
+    items.truncate(limit as usize);
+    let next = items.last().filter(|_| has_more).map(cursor);
+    Page { items, total: total.unsigned_abs(), total_is_estimate: false, next }
+}
+
+/// Runs a statement that counts rows of a tenant.
+pub(crate) fn count(connection: &Connection, sql: &str, tenant: TenantNo) -> Answer<i64> {
+    Ok(connection.prepare_cached(sql)?.query_row([tenant.0], |row| row.get(0))?)
 }
 
 /// A value as it is stored.
@@ -65,13 +104,11 @@ fn read_json<T: for<'de> serde::Deserialize<'de>>(
 /// The job of a row of `get_job` and its relatives.
 pub(crate) fn job_from(connection: &Connection, row: &Row<'_>) -> Answer<Job> {
     let id = job_id(row.get("id")?)?;
-    let state: usize = row.get("state")?;
-    let state = *JobState::ALL
-        .get(state)
-        .ok_or_else(|| StoreError::corrupt(format_args!("job {id}"), "state", "unknown"))?;
+    let state = from_code(&JobState::ALL, row.get("state")?, format_args!("job {id}"), "state")?;
     let last_status: Option<i16> = row.get("last_status")?;
     let no = JobNo(row.get("job_no")?);
-    let running = newest_running(connection, no, row)?;
+    let live = row.get("live")?;
+    let running = newest_running(connection, no, live, head_from(row)?)?;
     let updated_at = Timestamp::from_micros(row.get("updated_at")?);
     Ok(Job {
         no,
@@ -97,7 +134,7 @@ pub(crate) fn job_from(connection: &Connection, row: &Row<'_>) -> Answer<Job> {
         updated_at,
         next_at: sql_time(row.get("next_at")?),
         last_fired_at: sql_time(row.get("last_fired_at")?),
-        live: row.get("live")?,
+        live,
         waiting: row.get("waiting")?,
         executions: row.get::<_, i64>("executions")?.unsigned_abs(),
         last_outcome: last_status.and_then(outcome_from_code),
@@ -129,7 +166,7 @@ fn retry_count(
 ) -> Answer<u16> {
     let mut newest = running;
     if row.get::<_, u32>("waiting")? > 0 {
-        let mut statement = connection.prepare_cached(sql!("get_job_newest_waiting"))?;
+        let mut statement = connection.prepare_cached(sql!("get_jobs_newest_waiting"))?;
         let mut rows = statement.query([job.0])?;
         newest = newest.max(rows.next()?.map(key_from).transpose()?);
     }
@@ -143,7 +180,7 @@ fn last_error(connection: &Connection, job: JobNo, row: &Row<'_>) -> Answer<Opti
         return Ok(None);
     };
     let found: Option<Option<String>> = connection
-        .prepare_cached(sql!("get_job_last_error"))?
+        .prepare_cached(sql!("get_jobs_last_error"))?
         .query_row(params![failed_at, job.0, LAST_ERROR_MAX as i64], |row| row.get(0))
         .optional()?;
     Ok(found.flatten())
@@ -158,13 +195,14 @@ const PASSED_MAX: u32 = 1_000;
 pub(crate) fn newest_running(
     connection: &Connection,
     job: JobNo,
-    row: &Row<'_>,
+    live: u32,
+    head: Option<RunLink>,
 ) -> Answer<Option<(AttemptKey, Timestamp)>> {
-    if row.get::<_, u32>("live")? == 0 {
+    if live == 0 {
         return Ok(None);
     }
-    let mut statement = connection.prepare_cached(sql!("get_job_running"))?;
-    let mut next = link(row.get("head_at")?, row.get("head_sequence")?);
+    let mut statement = connection.prepare_cached(sql!("get_jobs_running"))?;
+    let mut next = head;
     for _ in 0..PASSED_MAX {
         let Some(chain) = next else { break };
         let (at, sequence) = (chain.scheduled_at.as_micros(), chain.sequence.bits());
@@ -179,7 +217,7 @@ pub(crate) fn newest_running(
         if status != AttemptStatus::Skipped.code() {
             break;
         }
-        next = link(newest.get("prev_at")?, newest.get("prev_sequence")?);
+        next = prev_from(newest)?;
     }
     Ok(None)
 }
@@ -196,6 +234,37 @@ pub(crate) fn history_from(row: &Row<'_>) -> Answer<History> {
         average_good_duration: average.map(|micros| Span::from_micros(micros.unsigned_abs())),
         duration_variance: row.get("variance")?,
     })
+}
+
+/// What following the runs of a job starts from.
+pub(crate) struct JobHead {
+    pub(crate) next_at: Option<Timestamp>,
+    pub(crate) live: u32,
+    /// The newest run.
+    pub(crate) head: Option<RunLink>,
+}
+
+pub(crate) fn job_head(connection: &Connection, job: JobNo) -> Answer<Option<JobHead>> {
+    let mut statement = connection.prepare_cached(sql!("find_job_head"))?;
+    let found = statement.query_row([job.0], |row| {
+        Ok(JobHead {
+            next_at: sql_time(row.get("next_at")?),
+            live: row.get("live")?,
+            head: head_from(row)?,
+        })
+    });
+    Ok(found.optional()?)
+}
+
+pub(crate) fn find_job_no(
+    connection: &Connection,
+    tenant: TenantNo,
+    job: JobId,
+) -> Answer<Option<JobNo>> {
+    let mut statement = connection.prepare_cached(sql!("find_job_no"))?;
+    let found =
+        statement.query_row(params![tenant.0, job.0.as_bytes().as_slice()], |row| row.get(0));
+    Ok(found.optional()?.map(JobNo))
 }
 
 /// Names as they are stored: mostly there are none.
@@ -218,7 +287,7 @@ pub(crate) fn due_job_from(row: &Row<'_>) -> Answer<DueJob> {
         next_at: sql_time(row.get("next_at")?).filter(|_| active),
         generation: row.get("generation")?,
         live: row.get("live")?,
-        head: link(row.get("head_at")?, row.get("head_sequence")?),
+        head: head_from(row)?,
         history: history_from(row)?,
         since: Timestamp::from_micros(row.get("since")?),
         fired: row.get::<_, i64>("fired")?.unsigned_abs(),

@@ -12,7 +12,7 @@ use rusqlite::{Connection, Row, params};
 use crate::SqliteStore;
 use crate::connection::urgency::Urgency::Batch;
 use crate::error::Answer;
-use crate::rows::{job_id, key_from, key_params};
+use crate::rows::{collect, job_id, key_from, key_params, page_of};
 
 fn tally(
     connection: &Connection,
@@ -21,10 +21,10 @@ fn tally(
     failures: &[FailureDelta],
     at: Timestamp,
 ) -> Answer<()> {
-    connection.prepare_cached(sql!("tally_reported"))?.execute(params![node.0, at.as_micros()])?;
-    connection.prepare_cached(sql!("tally_delete_running"))?.execute([node.0])?;
+    connection.prepare_cached(sql!("set_reported_at"))?.execute(params![node.0, at.as_micros()])?;
+    connection.prepare_cached(sql!("delete_running_counts"))?.execute([node.0])?;
     for tally in tallies {
-        connection.prepare_cached(sql!("tally"))?.execute(params![
+        connection.prepare_cached(sql!("add_run_totals"))?.execute(params![
             tally.tenant.0,
             number(tally.completed),
             number(tally.failed),
@@ -35,7 +35,7 @@ fn tally(
             number(tally.good_duration.as_micros()),
         ])?;
         if tally.running > 0 {
-            connection.prepare_cached(sql!("tally_running"))?.execute(params![
+            connection.prepare_cached(sql!("set_running_counts"))?.execute(params![
                 node.0,
                 tally.tenant.0,
                 tally.running
@@ -44,7 +44,7 @@ fn tally(
     }
     for failure in failures {
         let (scheduled_at, job_no, sequence, attempt) = key_params(failure.newest);
-        connection.prepare_cached(sql!("tally_failure"))?.execute(params![
+        connection.prepare_cached(sql!("add_failures"))?.execute(params![
             failure.tenant.0,
             failure.fingerprint.0.cast_signed(),
             number(failure.count),
@@ -69,15 +69,15 @@ fn run_totals(connection: &Connection, tenant: TenantNo) -> Answer<RunTotals> {
     Ok(statement.query_row([tenant.0], |row| {
         let count = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
         Ok(RunTotals {
-            completed: count(0)?,
-            failed: count(1)?,
-            timed_out: count(2)?,
-            cancelled: count(3)?,
-            retries: count(4)?,
-            stolen: count(5)?,
-            good_duration: Span::from_micros(count(6)?),
-            running: count(7)?,
-            at: sql_time(row.get(8)?),
+            completed: count("completed")?,
+            failed: count("failed")?,
+            timed_out: count("timed_out")?,
+            cancelled: count("cancelled")?,
+            retries: count("retries")?,
+            stolen: count("stolen")?,
+            good_duration: Span::from_micros(count("succeeded_us")?),
+            running: count("running")?,
+            at: sql_time(row.get("reported_at")?),
         })
     })?)
 }
@@ -94,19 +94,15 @@ fn list_failures(
     let (at, fingerprint) = page.after.map_or((i64::MAX, i64::MAX), |(at, fingerprint)| {
         (at.as_micros(), fingerprint.0.cast_signed())
     });
-    // One more than asked for tells whether there is a next page.
     let limit = i64::from(page.limit) + 1;
     let mut statement = connection.prepare_cached(sql!("list_failures"))?;
-    let mut rows = statement.query(params![tenant.0, at, fingerprint, limit, page.offset])?;
-    let mut items = Vec::new();
-    while let Some(row) = rows.next()? {
-        items.push(group_from(row)?);
-    }
-    let has_more = items.len() > page.limit as usize;
-    items.truncate(page.limit as usize);
-    let next = items.last().map(|item| (item.last_at, item.fingerprint)).filter(|_| has_more);
-    let total_is_estimate = total > most;
-    Ok(Page { items, total: total.min(most).unsigned_abs(), total_is_estimate, next })
+    let items = collect(
+        statement.query(params![tenant.0, at, fingerprint, limit, page.offset])?,
+        group_from,
+    )?;
+    let page =
+        page_of(items, page.limit, total.min(most), |group| (group.last_at, group.fingerprint));
+    Ok(Page { total_is_estimate: total > most, ..page })
 }
 
 fn group_from(row: &Row<'_>) -> Answer<FailureGroup> {

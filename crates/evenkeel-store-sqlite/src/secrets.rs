@@ -12,6 +12,7 @@ use crate::SqliteStore;
 use crate::connection::clock::resolve;
 use crate::connection::urgency::Urgency::{Batch, Command};
 use crate::error::Answer;
+use crate::rows::{collect, count, page_of};
 
 #[async_trait]
 impl SecretStore for SqliteStore {
@@ -106,13 +107,10 @@ impl SecretStore for SqliteStore {
         self.readers
             .read(move |db| {
                 let mut walk = db.prepare_cached(sql!("stale_secrets"))?;
-                let mut rows =
-                    walk.query(params![tenant, key_id, after_tenant, after_name, limit])?;
-                let mut found = Vec::new();
-                while let Some(row) = rows.next()? {
-                    found.push(sealed_from(row)?);
-                }
-                Ok(found)
+                collect(
+                    walk.query(params![tenant, key_id, after_tenant, after_name, limit])?,
+                    |row| Ok(sealed_from(row)?),
+                )
             })
             .await
     }
@@ -144,19 +142,23 @@ impl SecretStore for SqliteStore {
 
 fn info_from(row: &Row<'_>) -> rusqlite::Result<SecretInfo> {
     Ok(SecretInfo {
-        name: row.get(0)?,
-        version: row.get(1)?,
-        key_id: row.get(2)?,
-        created_at: Timestamp::from_micros(row.get(3)?),
-        created_by: row.get(4)?,
-        updated_at: Timestamp::from_micros(row.get(5)?),
-        updated_by: row.get(6)?,
+        name: row.get("name")?,
+        version: row.get("version")?,
+        key_id: row.get("key_id")?,
+        created_at: Timestamp::from_micros(row.get("created_at")?),
+        created_by: row.get("created_by")?,
+        updated_at: Timestamp::from_micros(row.get("updated_at")?),
+        updated_by: row.get("updated_by")?,
     })
 }
 
 fn sealed_from(row: &Row<'_>) -> rusqlite::Result<SealedSecret> {
-    let sealed = Sealed { key_id: row.get(2)?, nonce: row.get(3)?, ciphertext: row.get(4)? };
-    Ok(SealedSecret { tenant: TenantNo(row.get(0)?), name: row.get(1)?, sealed })
+    let sealed = Sealed {
+        key_id: row.get("key_id")?,
+        nonce: row.get("nonce")?,
+        ciphertext: row.get("ciphertext")?,
+    };
+    Ok(SealedSecret { tenant: TenantNo(row.get("tenant_no")?), name: row.get("name")?, sealed })
 }
 
 fn list_secrets(
@@ -165,18 +167,11 @@ fn list_secrets(
     page: &PageRequest<String>,
 ) -> Answer<Page<SecretInfo, String>> {
     let after = page.after.as_deref().unwrap_or_default();
-    // One more than asked for tells whether there is a next page.
     let limit = i64::from(page.limit) + 1;
     let mut list = db.prepare_cached(sql!("list_secrets"))?;
-    let mut rows = list.query(params![tenant.0, after, limit, page.offset])?;
-    let mut items = Vec::new();
-    while let Some(row) = rows.next()? {
-        items.push(info_from(row)?);
-    }
-    let has_more = items.len() > page.limit as usize;
-    items.truncate(page.limit as usize);
-    let total: i64 =
-        db.prepare_cached(sql!("list_secrets_count"))?.query_row([tenant.0], |row| row.get(0))?;
-    let next = items.last().map(|secret| secret.name.clone()).filter(|_| has_more);
-    Ok(Page { items, total: total.unsigned_abs(), total_is_estimate: false, next })
+    let items = collect(list.query(params![tenant.0, after, limit, page.offset])?, |row| {
+        Ok(info_from(row)?)
+    })?;
+    let total = count(db, sql!("list_secrets_count"), tenant)?;
+    Ok(page_of(items, page.limit, total, |secret| secret.name.clone()))
 }

@@ -14,7 +14,7 @@ use crate::SqliteStore;
 use crate::connection::clock::resolve;
 use crate::connection::urgency::Urgency::Command;
 use crate::error::Answer;
-use crate::rows::job_id;
+use crate::rows::{collect, count, job_id, page_of};
 
 #[async_trait]
 impl TargetStore for SqliteStore {
@@ -113,12 +113,9 @@ impl TargetStore for SqliteStore {
             .read(move |db| {
                 let sql = sql!("jobs_of_target");
                 let mut statement = db.prepare_cached(sql)?;
-                let mut rows = statement.query(params![tenant.0, number, after, limit])?;
-                let mut jobs = Vec::new();
-                while let Some(row) = rows.next()? {
-                    jobs.push((JobNo(row.get(0)?), job_id(row.get(1)?)?));
-                }
-                Ok(jobs)
+                collect(statement.query(params![tenant.0, number, after, limit])?, |row| {
+                    Ok((JobNo(row.get(0)?), job_id(row.get(1)?)?))
+                })
             })
             .await
     }
@@ -203,21 +200,12 @@ fn list(
     tenant: TenantNo,
     page: PageRequest<i64>,
 ) -> Answer<Page<Target, i64>> {
-    let total: i64 = connection
-        .prepare_cached(sql!("list_targets_count"))?
-        .query_row([tenant.0], |row| row.get(0))?;
+    let total = count(connection, sql!("list_targets_count"), tenant)?;
     let mut statement = connection.prepare_cached(sql!("list_targets"))?;
     let (after, limit) = (page.after.unwrap_or(0), i64::from(page.limit));
-    // One more shows whether there is a next page.
-    let mut rows = statement.query(params![tenant.0, after, limit + 1, page.offset])?;
-    let mut items = Vec::new();
-    while let Some(row) = rows.next()? {
-        items.push(target_from(row)?);
-    }
-    let is_last = items.len() <= page.limit as usize;
-    items.truncate(page.limit as usize);
-    let next = items.last().filter(|_| !is_last).map(|target| target.number);
-    Ok(Page { items, total: total.unsigned_abs(), total_is_estimate: false, next })
+    let items =
+        collect(statement.query(params![tenant.0, after, limit + 1, page.offset])?, target_from)?;
+    Ok(page_of(items, page.limit, total, |target| target.number))
 }
 
 fn change(
@@ -288,7 +276,7 @@ pub(crate) fn leave(
     now: Timestamp,
 ) -> Answer<()> {
     if job.about.target.is_some() {
-        connection.prepare_cached(sql!("command_leave_target"))?.execute([job.no.0])?;
+        connection.prepare_cached(sql!("command_leave_targets"))?.execute([job.no.0])?;
     }
     if job.about.target.is_some() || target.is_some() {
         connection.prepare_cached(sql!("command_name_target"))?.execute(params![

@@ -10,10 +10,10 @@ use evenkeel_store::{Action, JobChange, Moved};
 use evenkeel_store_sqlite::{SqliteOptions, SqliteStore};
 use evenkeel_store_testkit::Opened;
 use evenkeel_store_testkit::balance::{
-    all_placements, all_rhythms, assert_counted, batch_of, begin_one, move_to,
+    all_placements, all_profiles, assert_counted, batch_of, begin_one, move_to,
 };
+use evenkeel_store_testkit::commands::{Orders, done};
 use evenkeel_store_testkit::fixtures::{at, new_job, now};
-use evenkeel_store_testkit::orders::{Orders, done};
 use evenkeel_store_testkit::rig::{Known, Rig};
 
 /// Makes the jobs look as if their load had never been counted.
@@ -54,15 +54,15 @@ async fn uncounted_jobs_are_counted_a_few_at_a_time() {
     let jobs = rig.add_all(jobs).await;
     done(rig.store.act(&rig.scope, jobs[6].id, Action::Pause, now(1)).await.unwrap());
     forget_load(&path);
-    assert_eq!(all_rhythms(&*rig.store).await, []);
+    assert_eq!(all_profiles(&*rig.store).await, []);
     let placements = all_placements(&*rig.store, &rig.scope).await;
-    assert!(placements.iter().all(|placement| placement.rhythm.is_none()));
+    assert!(placements.iter().all(|placement| placement.profile.is_none()));
     assert_eq!(placements.len(), 6);
     assert_eq!(rig.store.count_uncounted(3).await.unwrap(), 3);
-    assert_eq!(all_rhythms(&*rig.store).await.iter().map(|one| one.jobs).sum::<u64>(), 3);
+    assert_eq!(all_profiles(&*rig.store).await.iter().map(|one| one.jobs).sum::<u64>(), 3);
     assert_eq!(count_all(&rig).await, 4);
     assert_counted(&*rig.store, &[rig.scope]).await;
-    assert_eq!(all_rhythms(&*rig.store).await.iter().map(|one| one.jobs).sum::<u64>(), 6);
+    assert_eq!(all_profiles(&*rig.store).await.iter().map(|one| one.jobs).sum::<u64>(), 6);
     let placements = all_placements(&*rig.store, &rig.scope).await;
     assert_eq!(placements[0].cost, Span::from_secs(7), "the average duration of its runs");
     assert_eq!(count_all(&rig).await, 0);
@@ -95,7 +95,7 @@ async fn changes_of_uncounted_jobs_are_counted_once() {
     // The moved, the fired and the unchanged job; a command counts the job that it changes.
     assert_eq!(count_all(&rig).await, 3);
     assert_counted(&*rig.store, &[rig.scope]).await;
-    assert_eq!(all_rhythms(&*rig.store).await.iter().map(|one| one.jobs).sum::<u64>(), 4);
+    assert_eq!(all_profiles(&*rig.store).await.iter().map(|one| one.jobs).sum::<u64>(), 4);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -111,7 +111,7 @@ async fn recounting_repairs_the_load_of_jobs_without_a_next_time() {
     assert_eq!(raw.execute(spoil, [jobs[0].no.0, jobs[2].no.0]).unwrap(), 2);
     assert_eq!(rig.store.recount_load(None, 10).await.unwrap().changed, 2);
     assert_counted(&*rig.store, &[rig.scope]).await;
-    let left: Vec<u64> = all_rhythms(&*rig.store).await.iter().map(|one| one.jobs).collect();
+    let left: Vec<u64> = all_profiles(&*rig.store).await.iter().map(|one| one.jobs).collect();
     assert_eq!(left, [1]);
     assert_eq!(rig.store.recount_load(None, 10).await.unwrap().changed, 0);
 }

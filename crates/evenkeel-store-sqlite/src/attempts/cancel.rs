@@ -1,6 +1,7 @@
 //! Ends runs early: what waits is withdrawn, what runs is asked to end.
 
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
+use evenkeel_core::lease::Fence;
 use evenkeel_core::{AttemptKey, AttemptNo, JobNo, TenantNo, Timestamp};
 use evenkeel_store::{Now, RunCancelled, RunLink, attempt_key_from_columns};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -8,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use crate::conditions;
 use crate::connection::clock::resolve;
 use crate::error::Answer;
-use crate::rows::{key_from, key_params, link, link_columns};
+use crate::rows::{JobHead, collect, job_head, key_from, key_params, link, link_columns};
 use crate::schedules::fire_delayed::link_in;
 
 /// So many chains are searched for running attempts, however many the job says are live.
@@ -20,39 +21,17 @@ pub(crate) fn cancel_run(
     key: AttemptKey,
     now: Now,
 ) -> Answer<RunCancelled> {
-    let (scheduled_at, job_no, sequence, _) = key_params(key);
-    let chain = params![scheduled_at, job_no, sequence, tenant.0];
-    let wake: Option<u16> = connection
-        .prepare_cached(sql!("cancel_run_delayed"))?
-        .query_row(chain, |row| row.get(0))
-        .optional()?;
-    let ready: Option<(u16, Option<i64>, Option<u32>)> = connection
-        .prepare_cached(sql!("cancel_run_ready"))?
-        .query_row(chain, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-        .optional()?;
-    let withdrawn = match (wake, ready) {
-        (Some(attempt), _) => {
-            let key = key.with_attempt(AttemptNo(attempt));
-            Some((key, link_in(connection, key)?))
-        }
-        (None, Some((attempt, prev_at, prev_sequence))) => {
-            let key = key.with_attempt(AttemptNo(attempt));
-            Some((key, link(prev_at, prev_sequence)))
-        }
-        (None, None) => None,
-    };
-    if let Some((key, prev)) = withdrawn {
+    if let Some(Taken { key, prev, .. }) = take_waiting(connection, tenant, key)? {
         record_withdrawn(connection, key, tenant, prev, Outcome::Cancelled, resolve(now))?;
-        connection
-            .prepare_cached(sql!("command_close_runs"))?
-            .query_row(params![job_no, 1, AttemptStatus::Cancelled.code()], |_| Ok(()))
-            .optional()?;
+        close_runs(connection, key.job_no, 1, Outcome::Cancelled)?;
         conditions::tell_of_end(connection, key.job_no)?;
         return Ok(RunCancelled::Withdrawn(key));
     }
     let last: Option<(u16, i16, Option<i32>)> = connection
         .prepare_cached(sql!("cancel_run_last"))?
-        .query_row(chain, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .query_row(run_params(tenant, key), |row| {
+            Ok((row.get("attempt")?, row.get("status")?, row.get("node_no")?))
+        })
         .optional()?;
     match last {
         None => Ok(RunCancelled::NotFound),
@@ -65,7 +44,62 @@ pub(crate) fn cancel_run(
     }
 }
 
-/// Is the attempt to end? And if so, because it is superseded?
+/// An attempt that waited and was taken from the queue, or from the delayed attempts.
+pub(super) struct Taken {
+    pub(super) key: AttemptKey,
+    pub(super) prev: Option<RunLink>,
+    pub(super) fence: Fence,
+    pub(super) crashes: u16,
+}
+
+/// Removes the waiting attempt of a run, if it has one.
+pub(super) fn take_waiting(
+    connection: &Connection,
+    tenant: TenantNo,
+    key: AttemptKey,
+) -> Answer<Option<Taken>> {
+    let delayed: Option<u16> = connection
+        .prepare_cached(sql!("cancel_run_delayed"))?
+        .query_row(run_params(tenant, key), |row| row.get("attempt"))
+        .optional()?;
+    if let Some(attempt) = delayed {
+        let key = key.with_attempt(AttemptNo(attempt));
+        let prev = link_in(connection, key)?;
+        return Ok(Some(Taken { key, prev, fence: Fence::NONE, crashes: 0 }));
+    }
+    let queued = connection.prepare_cached(sql!("cancel_run_ready"))?.query_row(
+        run_params(tenant, key),
+        |row| {
+            Ok(Taken {
+                key: key.with_attempt(AttemptNo(row.get("attempt")?)),
+                prev: link(row.get("prev_at")?, row.get("prev_sequence")?),
+                fence: Fence(row.get("fence")?),
+                crashes: row.get("crashes")?,
+            })
+        },
+    );
+    Ok(queued.optional()?)
+}
+
+fn run_params(tenant: TenantNo, key: AttemptKey) -> (i64, i64, u32, i32) {
+    (key.scheduled_at.as_micros(), key.job_no.0, key.sequence.bits(), tenant.0)
+}
+
+/// Counts `ended` runs of a job as ended with this outcome.
+pub(super) fn close_runs(
+    connection: &Connection,
+    job: JobNo,
+    ended: usize,
+    outcome: Outcome,
+) -> Answer<()> {
+    let status = AttemptStatus::from(outcome).code();
+    connection
+        .prepare_cached(sql!("command_close_runs"))?
+        .execute(params![job.0, ended, status])?;
+    Ok(())
+}
+
+/// Returns whether the attempt is to be cancelled, and if so, whether a newer time supersedes it.
 pub(super) fn is_asked_to_end(
     connection: &Connection,
     node: i32,
@@ -98,10 +132,7 @@ pub(crate) fn withdraw(
     let mut withdrawn = withdraw_wakes(connection, job.0, outcome, now)?;
     withdrawn.extend(withdraw_ready(connection, job.0, outcome, now)?);
     withdrawn.sort_unstable();
-    connection
-        .prepare_cached(sql!("command_close_runs"))?
-        .query_row(params![job.0, withdrawn.len(), AttemptStatus::from(outcome).code()], |_| Ok(()))
-        .optional()?;
+    close_runs(connection, job, withdrawn.len(), outcome)?;
     Ok(withdrawn)
 }
 
@@ -132,11 +163,9 @@ fn withdraw_wakes(
     now: Timestamp,
 ) -> Answer<Vec<AttemptKey>> {
     let mut statement = connection.prepare_cached(sql!("command_withdraw_delayed"))?;
-    let mut rows = statement.query([no])?;
-    let mut keys = Vec::new();
-    while let Some(row) = rows.next()? {
-        keys.push((key_from(row)?, TenantNo(row.get("tenant_no")?)));
-    }
+    let mut keys = collect(statement.query([no])?, |row| {
+        Ok((key_from(row)?, TenantNo(row.get("tenant_no")?)))
+    })?;
     // Oldest first, so that the newest becomes the job's head.
     keys.sort();
     for (key, tenant) in &keys {
@@ -197,11 +226,9 @@ pub(crate) fn find_running(
     job: JobNo,
     count: u32,
 ) -> Answer<Vec<(i32, AttemptKey)>> {
-    let state = connection
-        .prepare_cached("SELECT live, head_at, head_sequence FROM job_state WHERE job_no = ?1")?
-        .query_row([job.0], |row| Ok((row.get::<_, u32>(0)?, link(row.get(1)?, row.get(2)?))))
-        .optional()?;
-    let Some((live, mut next)) = state else { return Ok(Vec::new()) };
+    let Some(JobHead { live, head: mut next, .. }) = job_head(connection, job)? else {
+        return Ok(Vec::new());
+    };
     let count = live.min(count) as usize;
     let mut attempts = connection.prepare_cached(sql!("command_find_running"))?;
     let (mut running, mut searched) = (Vec::new(), 0);
@@ -239,7 +266,7 @@ fn add_long_runs(
     job: JobNo,
     running: &mut Vec<(i32, AttemptKey)>,
 ) -> Answer<()> {
-    let mut statement = connection.prepare_cached(sql!("command_find_long_runs"))?;
+    let mut statement = connection.prepare_cached(sql!("command_find_long_attempts"))?;
     let mut rows = statement.query([job.0])?;
     while let Some(row) = rows.next()? {
         let found = (row.get("node_no")?, key_from(row)?);

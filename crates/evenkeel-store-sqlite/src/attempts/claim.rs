@@ -37,7 +37,7 @@ pub(crate) fn claim(session: &mut Session, claim: &Claim, now: Now) -> Answer<Cl
         Claimed { now, attempts: started.collect::<Answer<_>>()?, again: false }
     };
     if let Some(oldest) = claimed.attempts.iter().map(|attempt| attempt.key.scheduled_at).min() {
-        session.lower_oldest_open(claim.node, oldest)?;
+        session.lower_watermark(claim.node, oldest)?;
     }
     Ok(claimed)
 }

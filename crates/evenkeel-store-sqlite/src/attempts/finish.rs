@@ -45,7 +45,7 @@ pub(crate) fn finish(
 ) -> Answer<Vec<FinishResult>> {
     let mut results = vec![FinishResult::LeaseLost; batch.len()];
     let mut statements = Statements {
-        run: connection.prepare_cached(sql!("finish_run"))?,
+        run: connection.prepare_cached(sql!("finish_attempt"))?,
         history: connection.prepare_cached(sql!("finish_history"))?,
         job: connection.prepare_cached(sql!("finish_job"))?,
     };

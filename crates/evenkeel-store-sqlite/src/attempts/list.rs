@@ -79,7 +79,7 @@ impl<'c> Chains<'c> {
 
     /// The attempts of a chain, newest first.
     fn attempts(&self, chain: RunLink) -> Answer<Vec<Linked>> {
-        let mut statement = self.connection.prepare_cached(sql!("list_attempts_run"))?;
+        let mut statement = self.connection.prepare_cached(sql!("list_attempts_of_run"))?;
         let which = params![
             chain.scheduled_at.as_micros(),
             self.job.0,
@@ -136,7 +136,7 @@ impl<'c> Chains<'c> {
 
     /// How many attempts there are from `head` on, at least `most` if there are more.
     fn count(&self, head: RunLink, most: usize) -> Answer<usize> {
-        let mut statement = self.connection.prepare_cached(sql!("list_attempts_attempts"))?;
+        let mut statement = self.connection.prepare_cached(sql!("list_attempts_links"))?;
         let (mut count, mut next, mut oldest) = (0, Some(head), head.scheduled_at);
         while let Some(chain) = next
             && count < most

@@ -3,15 +3,15 @@
 use async_trait::async_trait;
 use evenkeel_core::dedup::DedupPurpose;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, NodeNo, TenantNo, Timestamp};
+use evenkeel_core::{JobId, NodeNo, TenantNo, Timestamp};
 use evenkeel_store::{
     DedupClaim, Finish, FinishResult, LiveAttempt, LiveState, MessageKind, NodeMessage, Now,
-    OVERRIDE_ALPHA, OutcomeOverride, OverrideResult, OverrideStore, Requeue, RunLink, Scope,
-    Signal, StoreError,
+    OVERRIDE_ALPHA, OutcomeOverride, OverrideResult, OverrideStore, Requeue, Scope, Signal,
+    StoreError,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::cancel::{find_running, is_asked_to_end};
+use super::cancel::{Taken, find_running, is_asked_to_end, take_waiting};
 use super::finish::{finish, is_stopped};
 use super::requeue::requeue;
 use crate::connection::urgency::Urgency::Command;
@@ -19,8 +19,9 @@ use crate::error::Answer;
 use crate::jobs::read;
 use crate::jobs::register::mark_changed;
 use crate::notes::send_message;
-use crate::rows::{job_id, key_from, key_params, link, link_columns, priority_from};
-use crate::schedules::fire_delayed::link_in;
+use crate::rows::{
+    find_job_no, job_head, job_id, key_from, key_params, link_columns, priority_from,
+};
 use crate::{SqliteStore, dedup};
 
 #[async_trait]
@@ -58,11 +59,7 @@ fn active_attempts(
     job: JobId,
     limit: u32,
 ) -> Answer<Vec<LiveAttempt>> {
-    let found: Option<i64> = connection
-        .prepare_cached(sql!("waiting_of_job"))?
-        .query_row(params![tenant.0, job.0.as_bytes().as_slice()], |row| row.get(0))
-        .optional()?;
-    let Some(no) = found.map(JobNo) else { return Ok(Vec::new()) };
+    let Some(no) = find_job_no(connection, tenant, job)? else { return Ok(Vec::new()) };
     let mut all = Vec::new();
     let sql = sql!("active_attempts_waiting");
     let mut waiting = connection.prepare_cached(sql)?;
@@ -74,11 +71,7 @@ fn active_attempts(
     let sql = sql!("active_attempts_running");
     let mut running = connection.prepare_cached(sql)?;
     // What is live and does not wait, runs: once all that is found, no older chains are followed.
-    let live: u32 = connection
-        .prepare_cached("SELECT live FROM job_state WHERE job_no = ?1")?
-        .query_row([no.0], |row| row.get(0))
-        .optional()?
-        .unwrap_or(0);
+    let live = job_head(connection, no)?.map_or(0, |head| head.live);
     let runs = live.saturating_sub(u32::try_from(all.len()).unwrap_or(u32::MAX));
     for (_, key) in find_running(connection, no, runs)? {
         let mut rows = running.query(key_params(key))?;
@@ -162,14 +155,6 @@ fn go_back(
     Ok(if is_back { OverrideResult::Done } else { OverrideResult::Elsewhere })
 }
 
-/// An attempt that waits.
-struct Taken {
-    key: AttemptKey,
-    prev: Option<RunLink>,
-    fence: Fence,
-    crashes: u16,
-}
-
 fn settle_waiting(
     connection: &Connection,
     tenant: TenantNo,
@@ -179,7 +164,7 @@ fn settle_waiting(
     if settle.finish(tenant, settle.key, Fence::NONE).is_none() {
         return Ok(OverrideResult::Elsewhere);
     }
-    let Some(taken) = take(connection, tenant, settle.key)? else {
+    let Some(taken) = take_waiting(connection, tenant, settle.key)? else {
         return Ok(OverrideResult::Elsewhere);
     };
     let Taken { key, prev, fence, crashes } = taken;
@@ -208,33 +193,6 @@ fn settle_waiting(
     let became = record(connection, node, end)?;
     connection.prepare_cached(sql!("override_unowned"))?.execute(key_params(key))?;
     Ok(became)
-}
-
-/// Takes what waits of a run away.
-fn take(connection: &Connection, tenant: TenantNo, key: AttemptKey) -> Answer<Option<Taken>> {
-    let (scheduled_at, job_no, sequence, _) = key_params(key);
-    let chain = params![scheduled_at, job_no, sequence, tenant.0];
-    let wake: Option<u16> = connection
-        .prepare_cached(sql!("cancel_run_delayed"))?
-        .query_row(chain, |row| row.get(0))
-        .optional()?;
-    if let Some(attempt) = wake {
-        let key = key.with_attempt(AttemptNo(attempt));
-        let prev = link_in(connection, key)?;
-        return Ok(Some(Taken { key, prev, fence: Fence::NONE, crashes: 0 }));
-    }
-    let ready = connection
-        .prepare_cached(sql!("override_ready"))?
-        .query_row(chain, |row| {
-            Ok(Taken {
-                key: key.with_attempt(AttemptNo(row.get(0)?)),
-                prev: link(row.get(1)?, row.get(2)?),
-                fence: Fence(row.get(3)?),
-                crashes: row.get(4)?,
-            })
-        })
-        .optional()?;
-    Ok(ready)
 }
 
 fn record(connection: &Connection, node: NodeNo, end: Finish) -> Answer<OverrideResult> {

@@ -6,7 +6,7 @@ use evenkeel_store::{Cancellation, OwnedAttempt};
 use rusqlite::{Connection, Row, params};
 
 use crate::error::Answer;
-use crate::rows::{key_from, key_params, priority_from};
+use crate::rows::{collect, key_from, key_params, priority_from};
 
 /// The attempt of a row of `owned` and its relatives.
 pub(crate) fn owned_from(row: &Row<'_>) -> Answer<OwnedAttempt> {
@@ -41,7 +41,7 @@ pub(crate) fn find(
 /// All that `node` has: the long ones by name, the others from where its open ones begin.
 pub(crate) fn all(connection: &Connection, node: NodeNo, limit: u32) -> Answer<Vec<OwnedAttempt>> {
     let mut found = Vec::new();
-    for sql in [sql!("owned_long_runs"), sql!("owned")] {
+    for sql in [sql!("owned_long_attempts"), sql!("owned")] {
         let room = (limit as usize).saturating_sub(found.len());
         let mut statement = connection.prepare_cached(sql)?;
         let mut rows = statement.query(params![node.0, room as i64])?;
@@ -57,12 +57,9 @@ pub(crate) fn cancellations(connection: &Connection, node: NodeNo) -> Answer<Vec
     let forget = sql!("cancellations_delete");
     connection.prepare_cached(forget)?.execute([node.0])?;
     let mut statement = connection.prepare_cached(sql!("cancellations"))?;
-    let mut rows = statement.query([node.0])?;
-    let mut told = Vec::new();
-    while let Some(row) = rows.next()? {
-        told.push(Cancellation { key: key_from(row)?, superseded: row.get("superseded")? });
-    }
-    Ok(told)
+    collect(statement.query([node.0])?, |row| {
+        Ok(Cancellation { key: key_from(row)?, superseded: row.get("superseded")? })
+    })
 }
 
 /// How many attempts wait in these pools, up to `limit`.

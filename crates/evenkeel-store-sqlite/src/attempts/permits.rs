@@ -87,7 +87,7 @@ impl<'a> Places<'a> {
 /// Moves it into the waiting room.
 fn park(connection: &Connection, run: AttemptKey, full: Limit) -> Answer<()> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(run);
-    connection.prepare_cached(sql!("claim_park"))?.execute(params![
+    connection.prepare_cached(sql!("claim_to_limit_queue"))?.execute(params![
         scheduled_at,
         job_no,
         sequence,

@@ -52,13 +52,13 @@ pub(crate) fn look(connection: &Connection, prune: Prune) -> Answer<Looked> {
         let key = key_from(row)?;
         looked.seen += 1;
         looked.next = Some(key);
-        if row.get("forget")? {
+        if row.get("prune_attempt")? {
             looked.forget.push(key);
         }
-        if row.get("forget_note")? {
+        if row.get("prune_note")? {
             looked.noted.push(key);
         }
-        if row.get("forget_checkpoint")? {
+        if row.get("prune_checkpoint")? {
             looked.saved.push(key);
         }
     }

@@ -5,7 +5,7 @@ use evenkeel_core::{NodeNo, Timestamp};
 use evenkeel_store::{AfterLoss, FinishResult, Now, OVERRIDE_ALPHA, QueueEntry, Requeue};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::cancel::is_asked_to_end;
+use super::cancel::{close_runs, is_asked_to_end};
 use super::finish::{finish, is_stopped};
 use crate::conditions::tell_of_end;
 use crate::connection::clock::resolve;
@@ -64,22 +64,23 @@ fn requeue_one(
         let outcome = if superseded { Outcome::Superseded } else { Outcome::Cancelled };
         return withdraw(connection, node, requeue, outcome, now);
     }
-    let taken = connection.prepare_cached(sql!("requeue_run"))?.execute(params![
-        scheduled_at,
-        job_no,
-        sequence,
-        attempt,
-        node.0,
-        requeue.fence.0,
-        requeue.crashed,
-    ])?;
-    if taken == 0 {
-        return Ok(false);
-    }
+    let requeued = connection
+        .prepare_cached(sql!("requeue_attempt"))?
+        .query_row(
+            params![
+                scheduled_at,
+                job_no,
+                sequence,
+                attempt,
+                node.0,
+                requeue.fence.0,
+                requeue.crashed,
+            ],
+            |row| row.get("crashes"),
+        )
+        .optional()?;
+    let Some(crashes) = requeued else { return Ok(false) };
     notes::forget(connection, requeue.key)?;
-    let crashes = connection
-        .prepare_cached(sql!("requeue_crashes"))?
-        .query_row(params![scheduled_at, job_no, sequence, attempt], |row| row.get(0))?;
     let row = ReadyRow {
         key: requeue.key,
         tenant: requeue.tenant,
@@ -103,7 +104,7 @@ fn withdraw(
     now: Timestamp,
 ) -> Answer<bool> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(requeue.key);
-    let ended = connection.prepare_cached(sql!("requeue_withdraw_run"))?.execute(params![
+    let ended = connection.prepare_cached(sql!("requeue_withdraw"))?.execute(params![
         scheduled_at,
         job_no,
         sequence,
@@ -114,10 +115,7 @@ fn withdraw(
         now.as_micros(),
         AttemptStatus::from(outcome).code(),
     ])?;
-    connection
-        .prepare_cached(sql!("command_close_runs"))?
-        .query_row(params![job_no, ended, AttemptStatus::from(outcome).code()], |_| Ok(()))
-        .optional()?;
+    close_runs(connection, requeue.key.job_no, ended, outcome)?;
     if ended == 1 {
         notes::forget(connection, requeue.key)?;
         tell_of_end(connection, requeue.key.job_no)?;

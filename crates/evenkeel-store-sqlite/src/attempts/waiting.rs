@@ -8,11 +8,11 @@ use evenkeel_core::limit::{Limit, LimitKey, LimitScope};
 use evenkeel_core::order::Lane;
 use evenkeel_core::{JobId, JobNo, TenantNo, Timestamp};
 use evenkeel_store::{ClaimWindow, WaitingAttempt, WaitsFor, sql_time};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params};
 
 use crate::error::Answer;
 use crate::limits::running_under;
-use crate::rows::{key_from, priority_from};
+use crate::rows::{find_job_no, key_from, priority_from};
 
 /// So many places of a pool are looked at,
 const LOOKED_AT_MAX: i64 = 10_000;
@@ -29,11 +29,7 @@ pub(crate) fn waiting_of(
     job: JobId,
     level: Option<Rank>,
 ) -> Answer<Vec<WaitingAttempt>> {
-    let found: Option<i64> = connection
-        .prepare_cached(sql!("waiting_of_job"))?
-        .query_row(params![tenant.0, job.0.as_bytes().as_slice()], |row| row.get(0))
-        .optional()?;
-    let Some(no) = found.map(JobNo) else { return Ok(Vec::new()) };
+    let Some(no) = find_job_no(connection, tenant, job)? else { return Ok(Vec::new()) };
     let mut waiting = wakes_of(connection, no)?;
     waiting.extend(ready_of(connection, tenant, no, level)?);
     waiting.sort_unstable_by_key(|one| one.key);

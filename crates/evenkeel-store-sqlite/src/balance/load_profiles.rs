@@ -47,7 +47,7 @@ struct Change {
     jobs: i64,
     cost: i64,
     /// There if some job came.
-    rhythm: Option<String>,
+    profile: Option<String>,
 }
 
 impl Counts {
@@ -55,17 +55,17 @@ impl Counts {
     pub(crate) fn add(&mut self, tenant: TenantNo, load: Option<&Load>) -> Counted {
         let counted = Counted::as_load(load);
         if let Some(load) = load {
-            self.come(tenant.0, counted.key, counted.cost, &load.rhythm);
+            self.come(tenant.0, counted.key, counted.cost, &load.profile);
         }
         counted
     }
 
     /// A job has this rhythm from here on.
-    pub(super) fn come(&mut self, tenant: i32, key: i64, cost: i64, rhythm: &str) {
+    pub(super) fn come(&mut self, tenant: i32, key: i64, cost: i64, profile: &str) {
         let change = self.by.entry((tenant, key)).or_default();
         change.jobs += 1;
         change.cost += cost;
-        change.rhythm.get_or_insert_with(|| rhythm.to_owned());
+        change.profile.get_or_insert_with(|| profile.to_owned());
     }
 
     /// A job had this rhythm until here.
@@ -108,14 +108,14 @@ impl Counts {
     /// Writes all changes down.
     pub(crate) fn write(self, connection: &Connection) -> Answer<()> {
         for ((tenant, key), change) in self.by {
-            let Change { jobs, cost, rhythm } = change;
+            let Change { jobs, cost, profile } = change;
             if jobs > 0 {
                 connection.prepare_cached(sql!("load_profiles_add"))?.execute(params![
                     tenant,
                     key,
                     jobs,
                     cost,
-                    rhythm.unwrap_or_default()
+                    profile.unwrap_or_default()
                 ])?;
             } else if (jobs, cost) != (0, 0) {
                 connection
@@ -161,7 +161,7 @@ fn count_from(row: &Row<'_>) -> rusqlite::Result<LoadProfileCount> {
     Ok(LoadProfileCount {
         tenant: TenantNo(row.get(0)?),
         key: LoadProfileKey(row.get(1)?),
-        rhythm: row.get(2)?,
+        profile: row.get(2)?,
         jobs: row.get::<_, i64>(3)?.unsigned_abs(),
         cost: Span::from_micros(row.get::<_, i64>(4)?.unsigned_abs()),
     })

@@ -11,7 +11,7 @@ use super::load_profiles::Counts;
 use crate::connection::clock::resolve;
 use crate::error::Answer;
 use crate::jobs::register::tell_scheduler;
-use crate::rows::job_id;
+use crate::rows::{collect, job_id};
 use crate::schedules::fire::by_job;
 
 pub(super) fn placements(
@@ -22,12 +22,7 @@ pub(super) fn placements(
 ) -> Answer<Vec<Placement>> {
     let mut statement = db.prepare_cached(sql!("placements"))?;
     let after = after.map_or(i64::MIN, |job| job.0);
-    let mut rows = statement.query(params![tenant.0, after, limit])?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        found.push(placement_from(row)?);
-    }
-    Ok(found)
+    collect(statement.query(params![tenant.0, after, limit])?, placement_from)
 }
 
 pub(super) fn placements_of(
@@ -48,7 +43,7 @@ pub(super) fn placements_of(
 
 /// By position: a plan reads this of every job.
 fn placement_from(row: &Row<'_>) -> Answer<Placement> {
-    let rhythm: Option<i64> = row.get(7)?;
+    let profile: Option<i64> = row.get(7)?;
     let live: i64 = row.get(6)?;
     Ok(Placement {
         job: JobNo(row.get(0)?),
@@ -58,7 +53,7 @@ fn placement_from(row: &Row<'_>) -> Answer<Placement> {
         last_fired_at: sql_time(row.get(4)?),
         placed_at: Timestamp::from_micros(row.get(5)?),
         is_live: live > 0,
-        rhythm: rhythm.filter(|key| *key != 0).map(LoadProfileKey),
+        profile: profile.filter(|key| *key != 0).map(LoadProfileKey),
         cost: Span::from_micros(row.get::<_, i64>(8)?.unsigned_abs()),
     })
 }
@@ -70,14 +65,14 @@ pub(super) fn move_jobs(
     now: Now,
 ) -> Answer<Moved> {
     let now = resolve(now);
-    let rhythms: HashMap<LoadProfileKey, &str> =
-        batch.rhythms.iter().map(|(key, rhythm)| (*key, rhythm.as_str())).collect();
+    let profiles: HashMap<LoadProfileKey, &str> =
+        batch.profiles.iter().map(|(key, profile)| (*key, profile.as_str())).collect();
     let rebalance: Option<i64> = connection
         .prepare_cached(sql!("move_jobs_is_running"))?
         .query_row(params![tenant.0, batch.rebalance.as_bytes(), batch.part], |row| row.get(0))
         .optional()?;
     let Some(rebalance) = rebalance else { return Ok(Moved::Stopped) };
-    let made = move_each(connection, tenant, batch, &rhythms, now)?;
+    let made = move_each(connection, tenant, batch, &profiles, now)?;
     let moved = made.iter().filter(|made| **made).count();
     connection.prepare_cached(sql!("move_jobs_done"))?.execute(params![
         rebalance,
@@ -96,7 +91,7 @@ fn move_each(
     connection: &Connection,
     tenant: TenantNo,
     batch: &MoveBatch,
-    rhythms: &HashMap<LoadProfileKey, &str>,
+    profiles: &HashMap<LoadProfileKey, &str>,
     now: Timestamp,
 ) -> Answer<Vec<bool>> {
     let mut look = connection.prepare_cached(sql!("move_jobs_find"))?;
@@ -105,7 +100,7 @@ fn move_each(
     let mut made = vec![false; batch.moves.len()];
     for index in by_job(&batch.moves, |to| to.job.0) {
         let to = &batch.moves[index];
-        let Some(text) = rhythms.get(&to.rhythm).copied() else { continue };
+        let Some(text) = profiles.get(&to.profile).copied() else { continue };
         // What is due is left to the scheduler.
         if to.new_at <= now || to.old_at <= now {
             continue;
@@ -121,12 +116,12 @@ fn move_each(
         ];
         let found: Option<(Option<i64>, i64)> =
             look.query_row(which, |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-        let Some((rhythm, cost)) = found else { continue };
+        let Some((profile, cost)) = found else { continue };
         let slot = Slot::of(to.new_at).0;
-        go.execute(params![to.job.0, new_at, slot, now.as_micros(), to.rhythm.0])?;
-        if let Some(old) = rhythm.filter(|key| *key != 0) {
+        go.execute(params![to.job.0, new_at, slot, now.as_micros(), to.profile.0])?;
+        if let Some(old) = profile.filter(|key| *key != 0) {
             counts.go(tenant.0, old, cost);
-            counts.come(tenant.0, to.rhythm.0, cost, text);
+            counts.come(tenant.0, to.profile.0, cost, text);
         }
         tell_scheduler(connection, to.job, Some(to.new_at), now)?;
         made[index] = true;

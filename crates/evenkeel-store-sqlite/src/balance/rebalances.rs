@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::connection::clock::resolve;
 use crate::error::Answer;
-use crate::rows::micros;
+use crate::rows::{collect, count, micros, page_of};
 
 /// What states are called in the table.
 const STATES: [RebalanceState; 4] = [
@@ -54,7 +54,7 @@ pub(super) fn plan(
         plan.summary,
     ])?;
     let no = connection.last_insert_rowid();
-    let mut statement = connection.prepare_cached(sql!("plan_rebalance_part"))?;
+    let mut statement = connection.prepare_cached(sql!("plan_rebalance_parts"))?;
     for (part, moves) in parts.iter().enumerate() {
         statement.execute(params![no, part as i64, moves])?;
     }
@@ -90,21 +90,14 @@ pub(super) fn list(
     page: PageRequest<(Timestamp, Uuid)>,
 ) -> Answer<Page<Rebalance, (Timestamp, Uuid)>> {
     let (at, id) = page.after.map_or((i64::MAX, Uuid::max()), |(at, id)| (at.as_micros(), id));
-    // One more than asked for tells whether there is a next page.
     let limit = i64::from(page.limit) + 1;
     let mut statement = db.prepare_cached(sql!("list_rebalances"))?;
-    let mut rows = statement.query(params![tenant.0, at, id.as_bytes(), limit, page.offset])?;
-    let mut items = Vec::new();
-    while let Some(row) = rows.next()? {
-        items.push(rebalance_from(row)?);
-    }
-    let has_more = items.len() > page.limit as usize;
-    items.truncate(page.limit as usize);
-    let total: i64 = db
-        .prepare_cached(sql!("list_rebalances_count"))?
-        .query_row([tenant.0], |row| row.get(0))?;
-    let next = items.last().map(|one| (one.created_at, one.id)).filter(|_| has_more);
-    Ok(Page { items, total: total.unsigned_abs(), total_is_estimate: false, next })
+    let items = collect(
+        statement.query(params![tenant.0, at, id.as_bytes(), limit, page.offset])?,
+        rebalance_from,
+    )?;
+    let total = count(db, sql!("list_rebalances_count"), tenant)?;
+    Ok(page_of(items, page.limit, total, |rebalance| (rebalance.created_at, rebalance.id)))
 }
 
 pub(super) fn begin(

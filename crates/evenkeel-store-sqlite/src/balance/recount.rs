@@ -19,7 +19,7 @@ pub(super) struct Uncounted {
 /// Jobs that nobody has counted, and what they count for. One that cannot be read counts for
 /// nothing: it must not keep the others from being counted.
 pub(super) fn find_uncounted(db: &Connection, limit: u32) -> Answer<Vec<Uncounted>> {
-    let mut statement = db.prepare_cached(sql!("count_uncounted_find"))?;
+    let mut statement = db.prepare_cached(sql!("count_uncounted"))?;
     let mut rows = statement.query([limit])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
@@ -43,7 +43,7 @@ pub(super) fn find_uncounted(db: &Connection, limit: u32) -> Answer<Vec<Uncounte
 
 pub(super) fn count(connection: &Connection, found: &[Uncounted]) -> Answer<()> {
     let mut counts = Counts::default();
-    let mut statement = connection.prepare_cached(sql!("count_uncounted"))?;
+    let mut statement = connection.prepare_cached(sql!("count_uncounted_write"))?;
     for one in found {
         let Counted { key, cost, is_stated } = Counted::as_load(one.load.as_ref());
         let changed = statement.execute(params![one.job, one.generation, key, cost, is_stated])?;

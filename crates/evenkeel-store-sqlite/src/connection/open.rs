@@ -92,7 +92,7 @@ mod tests {
     fn a_statement_is_planned_once_whatever_is_bound_to_it() {
         let folder = tempfile::tempdir().unwrap();
         let connection = writer(&SqliteOptions::new(folder.path().join("plans.sqlite"))).unwrap();
-        let sql = sql!("get_job");
+        let sql = sql!("get_jobs");
         let mut get = connection.prepare(sql).unwrap();
         for tenant in 0..5_i32 {
             let id = [u8::try_from(tenant).unwrap(); 16];

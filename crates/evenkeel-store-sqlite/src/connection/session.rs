@@ -51,8 +51,7 @@ impl Session {
 
     /// Where a node stands.
     pub(crate) fn node_state(&self, node: NodeNo) -> Answer<Option<NodeState>> {
-        let mut statement =
-            self.connection.prepare_cached("SELECT state FROM node WHERE node_no = ?1")?;
+        let mut statement = self.connection.prepare_cached(sql!("node_state"))?;
         let code: Option<usize> = statement.query_row([node.0], |row| row.get(0)).optional()?;
         Ok(code.and_then(|code| NodeState::ALL.get(code).copied()))
     }
@@ -63,7 +62,7 @@ impl Session {
     }
 
     /// Keeps the bound of a node at or below the oldest of the times it is given.
-    pub(crate) fn lower_oldest_open(&mut self, node: NodeNo, oldest: Timestamp) -> Answer<()> {
+    pub(crate) fn lower_watermark(&mut self, node: NodeNo, oldest: Timestamp) -> Answer<()> {
         let oldest = oldest.as_micros();
         let bound = self.bounds.entry(node).or_default();
         bound.given_since_ping = bound.given_since_ping.min(oldest);
@@ -71,7 +70,7 @@ impl Session {
             return Ok(());
         }
         self.connection
-            .prepare_cached(sql!("fire_lower_oldest_open"))?
+            .prepare_cached(sql!("fire_lower_watermark"))?
             .execute(params![node.0, oldest])?;
         // The row may hold something lower still; that it is not above is all that matters.
         bound.stored = Some(oldest);

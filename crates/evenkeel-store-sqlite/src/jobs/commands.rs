@@ -9,6 +9,7 @@ use evenkeel_store::{
 };
 use rusqlite::{Connection, params};
 
+use super::labels;
 use super::read::get;
 use super::register::{find_namesake, tell_scheduler};
 use super::trigger;
@@ -18,7 +19,7 @@ use crate::connection::clock::resolve;
 use crate::error::Answer;
 use crate::rows::{json, micros};
 use crate::schedules::claim_windows;
-use crate::{conditions, dead_letters, dedup, labels, targets};
+use crate::{conditions, dead_letters, dedup, targets};
 
 /// By how much the tenant's counts change.
 #[derive(Default)]
@@ -203,7 +204,7 @@ fn change(connection: &Connection, job: &Job, change: &JobChange, now: Timestamp
     }
     if change.definition.is_some() {
         connection
-            .prepare_cached(sql!("command_by_end"))?
+            .prepare_cached(sql!("command_follows_end"))?
             .execute(params![job.no.0, definition.schedule.follows_its_end()])?;
         let seen = job.history.average_good_duration;
         claim_windows::open_anew(connection, job.no, definition, seen, now)?;
@@ -231,7 +232,7 @@ fn end(
             ask_to_end(connection, *node, *key, false)?;
         }
         conditions::forget(connection, job.no)?;
-        connection.prepare_cached(sql!("command_unmark_at_risk"))?.execute([job.no.0])?;
+        connection.prepare_cached(sql!("judge_unmark"))?.execute([job.no.0])?;
     } else if !withdrawn.is_empty() {
         conditions::tell_of_end(connection, job.no)?;
     } else {

@@ -6,7 +6,7 @@ use evenkeel_store::{RunLink, attempt_key_from_columns};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::error::Answer;
-use crate::rows::{key_from, key_params, link, link_columns};
+use crate::rows::{collect, key_from, key_params, link, link_columns};
 use crate::{dead_letters, notes};
 
 /// Where a link is cut, so many rows of all jobs are searched for what is before it.
@@ -66,7 +66,7 @@ pub(crate) fn purge(
 
 fn read_chain(connection: &Connection, job: JobNo, at: RunLink) -> Answer<Chain> {
     let (time, sequence) = (at.scheduled_at.as_micros(), at.sequence.bits());
-    let mut statement = connection.prepare_cached(sql!("list_attempts_attempts"))?;
+    let mut statement = connection.prepare_cached(sql!("list_attempts_links"))?;
     let mut rows = statement.query(params![time, job.0, sequence])?;
     let mut chain = Chain { attempts: Vec::new(), goes_on: false, before: None };
     let mut is_linked = false;
@@ -112,12 +112,7 @@ fn forget(connection: &Connection, attempts: &[AttemptKey]) -> Answer<u64> {
 
 fn kept(connection: &Connection, past: &Past) -> Answer<Vec<AttemptKey>> {
     let mut statement = connection.prepare_cached(sql!("purge_kept"))?;
-    let mut rows = statement.query(params![past.job.0, past.kept[0], past.kept[1]])?;
-    let mut keys = Vec::new();
-    while let Some(row) = rows.next()? {
-        keys.push(key_from(row)?);
-    }
-    Ok(keys)
+    collect(statement.query(params![past.job.0, past.kept[0], past.kept[1]])?, key_from)
 }
 
 /// The chains that are left hang together again.
@@ -128,7 +123,7 @@ fn relink(
     rest: Option<RunLink>,
 ) -> Answer<()> {
     let (head_at, head_sequence) = link_columns(left.first().copied().or(rest));
-    connection.prepare_cached(sql!("purge_head"))?.execute(params![
+    connection.prepare_cached(sql!("set_job_head"))?.execute(params![
         job.0,
         head_at,
         head_sequence

@@ -7,10 +7,10 @@ use evenkeel_store::{Job, NamedJob, SlotLoad};
 use rusqlite::{Connection, params};
 
 use crate::error::Answer;
-use crate::rows::{job_from, job_id};
+use crate::rows::{collect, job_from, job_id};
 
 pub(crate) fn get(connection: &Connection, tenant: TenantNo, id: JobId) -> Answer<Option<Job>> {
-    let mut statement = connection.prepare_cached(sql!("get_job"))?;
+    let mut statement = connection.prepare_cached(sql!("get_jobs"))?;
     let mut rows = statement.query(params![tenant.0, id.0.as_bytes().as_slice()])?;
     rows.next()?.map(|row| job_from(connection, row)).transpose()
 }
@@ -32,12 +32,9 @@ pub(crate) fn jobs_named(
     limit: u32,
 ) -> Answer<Vec<NamedJob>> {
     let mut statement = connection.prepare_cached(sql!("jobs_named"))?;
-    let mut rows = statement.query(params![tenant.0, name, limit])?;
-    let mut named = Vec::new();
-    while let Some(row) = rows.next()? {
-        named.push(NamedJob { id: job_id(row.get(0)?)?, configuration: row.get(1)? });
-    }
-    Ok(named)
+    collect(statement.query(params![tenant.0, name, limit])?, |row| {
+        Ok(NamedJob { id: job_id(row.get(0)?)?, configuration: row.get(1)? })
+    })
 }
 
 pub(crate) fn ids_of_numbers(

@@ -5,12 +5,12 @@ use evenkeel_core::{About, JobId, JobNo, Shard, Slot, TenantNo, Timestamp};
 use evenkeel_store::{DedupClaim, JobCommand, NewJob, Now, Registered};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::commands;
+use super::{commands, labels};
 use crate::balance::{Counted, Counts};
 use crate::connection::clock::resolve;
+use crate::dedup;
 use crate::error::Answer;
 use crate::rows::{job_id, json, micros};
-use crate::{dedup, labels};
 
 pub(crate) fn register(
     connection: &Connection,

@@ -64,9 +64,7 @@ pub(crate) fn begin(
         job.tenant.0,
         ask.priority.map(Priority::get),
     ])?;
-    connection
-        .prepare_cached("UPDATE job_state SET live = live + 1 WHERE job_no = ?1")?
-        .execute([job.no.0])?;
+    connection.prepare_cached(sql!("trigger_open"))?.execute([job.no.0])?;
     Ok(key)
 }
 

@@ -1,10 +1,10 @@
 //! Shows pages.
 
 use evenkeel_core::page::PageContent;
-use evenkeel_core::{JobId, JobNo, PageId, TenantNo, Timestamp};
+use evenkeel_core::{JobNo, PageId, TenantNo, Timestamp};
 use evenkeel_store::text::{BEGINNING_CHARS_MAX, Needles, beginning};
 use evenkeel_store::{Page, PageFilter, PageHit, PageNo, PageRequest, StoreError, StoredPage};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params};
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
@@ -12,7 +12,7 @@ use super::id_column;
 use super::matching::Home;
 use super::search::search;
 use crate::error::Answer;
-use crate::rows::job_id;
+use crate::rows::{find_job_no, job_id};
 
 /// A list is counted exactly, and ranked, up to here.
 pub(super) const COUNTED_MAX: usize = 10_000;
@@ -24,7 +24,7 @@ pub(super) fn list(
     page: PageRequest<PageNo>,
 ) -> Answer<Page<PageHit, PageNo>> {
     let job = match filter.job {
-        Some(id) => match find_job(db, tenant, id)? {
+        Some(id) => match find_job_no(db, tenant, id)? {
             Some(job) => Some(job),
             None => {
                 return Ok(Page { items: vec![], total: 0, total_is_estimate: false, next: None });
@@ -59,13 +59,6 @@ pub(super) fn list(
         items.push(hit_from(row, beginning)?);
     }
     Ok(Page { items, total, total_is_estimate, next })
-}
-
-fn find_job(db: &Connection, tenant: TenantNo, id: JobId) -> Answer<Option<JobNo>> {
-    Ok(db
-        .prepare_cached(sql!("list_pages_job"))?
-        .query_row(params![id.0.as_bytes().as_slice(), tenant.0], |row| Ok(JobNo(row.get(0)?)))
-        .optional()?)
 }
 
 fn count(

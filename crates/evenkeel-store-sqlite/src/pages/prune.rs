@@ -62,7 +62,7 @@ pub(super) fn clear(db: &Connection, jobs: &[JobNo], limit: u32) -> Answer<u32> 
         if cleared >= limit {
             break;
         }
-        db.prepare_cached(sql!("clear_pages_shelf"))?.execute([job.0])?;
+        db.prepare_cached(sql!("clear_pages_usage"))?.execute([job.0])?;
     }
     Ok(cleared)
 }

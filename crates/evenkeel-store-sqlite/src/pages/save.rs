@@ -123,7 +123,7 @@ pub(super) fn save(
     now: Timestamp,
 ) -> Answer<Vec<Kept>> {
     let used: Option<u64> = db
-        .prepare_cached(sql!("save_pages_shelf"))?
+        .prepare_cached(sql!("save_pages_usage"))?
         .query_row(params![shelf.job.0, shelf.tenant.0], |row| row.get(0))
         .optional()?;
     let Some(before) = used else { return Ok(vec![Kept::NoRoom; pages.len()]) };

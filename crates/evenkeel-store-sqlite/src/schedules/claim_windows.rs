@@ -18,7 +18,7 @@ pub(crate) fn closed(
     limit: u32,
     now: Timestamp,
 ) -> Answer<Vec<ClosedAttempt>> {
-    let mut statement = connection.prepare_cached(sql!("closed"))?;
+    let mut statement = connection.prepare_cached(sql!("find_closed_windows"))?;
     let mut rows = statement.query(params![now.as_micros(), shard_list(shards)?, limit])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
@@ -33,7 +33,7 @@ pub(crate) fn closed(
 }
 
 pub(crate) fn reopen(connection: &Connection, batch: &[(AttemptKey, ClaimWindow)]) -> Answer<()> {
-    let mut statement = connection.prepare_cached(sql!("reopen"))?;
+    let mut statement = connection.prepare_cached(sql!("set_claim_windows"))?;
     for (key, opening) in batch {
         let (scheduled_at, job_no, sequence, attempt) = key_params(*key);
         statement.execute(params![

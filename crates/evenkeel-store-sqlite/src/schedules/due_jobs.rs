@@ -5,7 +5,7 @@ use evenkeel_store::DueJob;
 use rusqlite::{Connection, params};
 
 use crate::error::Answer;
-use crate::rows::due_job_from;
+use crate::rows::{collect, due_job_from};
 
 pub(crate) fn load_due(
     connection: &Connection,
@@ -16,12 +16,7 @@ pub(crate) fn load_due(
 ) -> Answer<Vec<DueJob>> {
     let mut statement = connection.prepare_cached(sql!("load_due"))?;
     let after = after.map_or(0, |no| no.0);
-    let mut rows = statement.query(params![shard.0, until.0, after, limit])?;
-    let mut jobs = Vec::new();
-    while let Some(row) = rows.next()? {
-        jobs.push(due_job_from(row)?);
-    }
-    Ok(jobs)
+    collect(statement.query(params![shard.0, until.0, after, limit])?, due_job_from)
 }
 
 pub(crate) fn load_jobs(connection: &Connection, jobs: &[JobNo]) -> Answer<Vec<DueJob>> {

@@ -26,7 +26,7 @@ impl<'c> Statements<'c> {
         Ok(Self {
             advance: connection.prepare_cached(sql!("fire_advance"))?,
             advance_slot: connection.prepare_cached(sql!("fire_advance_slot"))?,
-            run: connection.prepare_cached(sql!("fire_run"))?,
+            run: connection.prepare_cached(sql!("fire_attempt"))?,
         })
     }
 }
@@ -64,7 +64,7 @@ pub(crate) fn fire(session: &mut Session, node: NodeNo, batch: &[Fire], now: Now
     drop(statements);
     counts.write(connection)?;
     if let Some(oldest) = oldest {
-        session.lower_oldest_open(node, oldest)?;
+        session.lower_watermark(node, oldest)?;
     }
     Ok(Fired { now, results })
 }

@@ -13,7 +13,7 @@ use crate::connection::clock::resolve;
 use crate::connection::session::Session;
 use crate::error::Answer;
 use crate::rows::{
-    ReadyRow, due_job_from, key_from, key_params, link, link_columns, priority_from,
+    ReadyRow, due_job_from, job_head, key_from, key_params, link_columns, priority_from,
 };
 
 /// Wakes of the shards due until then, oldest first.
@@ -71,7 +71,7 @@ pub(crate) fn fire_delayed(
         }
     }
     if let Some(oldest) = oldest {
-        session.lower_oldest_open(node, oldest)?;
+        session.lower_watermark(node, oldest)?;
     }
     Ok(Fired { now, results })
 }
@@ -99,7 +99,7 @@ fn fire_wake(
         Start::Claimed => {
             connection.prepare_cached(sql!("claim_count_execution"))?.execute([job_no])?;
             let (prev_at, prev_sequence) = link_columns(prev);
-            connection.prepare_cached(sql!("fire_run"))?.execute(params![
+            connection.prepare_cached(sql!("fire_attempt"))?.execute(params![
                 scheduled_at,
                 job_no,
                 sequence,
@@ -128,12 +128,8 @@ pub(crate) fn link_in(connection: &Connection, key: AttemptKey) -> Answer<Option
     if key.attempt != AttemptNo::FIRST {
         return Ok(None);
     }
-    let before = connection
-        .prepare_cached(sql!("fire_delayed_head"))?
-        .query_row([key.job_no.0], |row| Ok(link(row.get(0)?, row.get(1)?)))
-        .optional()?
-        .flatten();
-    connection.prepare_cached(sql!("fire_delayed_link"))?.execute(params![
+    let before = job_head(connection, key.job_no)?.and_then(|job| job.head);
+    connection.prepare_cached(sql!("set_job_head"))?.execute(params![
         key.job_no.0,
         key.scheduled_at.as_micros(),
         key.sequence.bits(),
