@@ -1,4 +1,4 @@
-//! API keys, the limiter, and whose tokens are believed.
+//! API keys, the limit on failed credentials, and trusted tokens.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ fn from_address(credential: &str, from: &str) -> Request<Body> {
 }
 
 #[tokio::test]
-async fn a_key_opens_what_its_role_and_tenant_may_until_it_is_revoked() {
+async fn key_has_its_role_and_tenant_until_it_is_revoked() {
     let world = World::new().await;
     world.create(json!({"name": "a"})).await;
     let made = create_key(&world, json!({"name": "ci", "role": "viewer"})).await;
@@ -49,7 +49,7 @@ async fn a_key_opens_what_its_role_and_tenant_may_until_it_is_revoked() {
 }
 
 #[tokio::test]
-async fn a_key_is_shown_once_and_never_again() {
+async fn key_is_shown_once() {
     let world = World::new().await;
     let made = create_key(&world, json!({"name": "ci", "role": "admin", "expires_in": "1h"})).await;
     let key = made["key"].as_str().unwrap();
@@ -63,7 +63,7 @@ async fn a_key_is_shown_once_and_never_again() {
 }
 
 #[tokio::test]
-async fn a_key_expires() {
+async fn key_expires() {
     let world = World::new().await;
     let made =
         create_key(&world, json!({"name": "ci", "role": "viewer", "expires_in": "1h"})).await;
@@ -76,7 +76,7 @@ async fn a_key_expires() {
 }
 
 #[tokio::test]
-async fn a_name_is_taken_until_its_key_is_revoked() {
+async fn key_name_is_taken_until_the_key_is_revoked() {
     let world = World::new().await;
     let document = json!({"name": "ci", "role": "viewer"});
     create_key(&world, document.clone()).await;
@@ -86,7 +86,7 @@ async fn a_name_is_taken_until_its_key_is_revoked() {
 }
 
 #[tokio::test]
-async fn all_that_is_wrong_with_a_key_is_said_at_once() {
+async fn invalid_key_is_refused_with_all_its_errors() {
     let world = World::new().await;
     for (document, fields) in [
         (json!({}), vec!["name", "role"]),
@@ -112,7 +112,7 @@ async fn all_that_is_wrong_with_a_key_is_said_at_once() {
 }
 
 #[tokio::test]
-async fn keys_that_nobody_made_open_nothing() {
+async fn unknown_keys_are_refused() {
     let world = World::new().await;
     let made = create_key(&world, json!({"name": "ci", "role": "viewer"})).await;
     let key = made["key"].as_str().unwrap();
@@ -125,7 +125,7 @@ async fn keys_that_nobody_made_open_nothing() {
 }
 
 #[tokio::test]
-async fn who_fails_too_often_is_told_to_wait_and_nobody_else_is() {
+async fn address_with_too_many_failures_must_wait() {
     let world = World::new().await;
     let good = token(Role::Viewer, "main");
     for _ in 0..10 {
@@ -138,7 +138,7 @@ async fn who_fails_too_often_is_told_to_wait_and_nobody_else_is() {
     world.pass(20);
     let answer = world.send(from_address("wrong", "192.0.2.1")).await;
     assert_eq!(answer.header(header::RETRY_AFTER), Some("40"));
-    // Those that are good still pass: an address may be that of many.
+    // Valid credentials still pass: several clients may share an address.
     world.send(from_address(&good, "192.0.2.1")).await.expect(200);
     world.send(from_address("wrong", "192.0.2.2")).await.problem(401, "unauthorized");
     world.pass(41);
@@ -146,14 +146,14 @@ async fn who_fails_too_often_is_told_to_wait_and_nobody_else_is() {
 }
 
 #[tokio::test]
-async fn a_request_without_a_credential_is_no_failed_try() {
+async fn request_without_a_credential_does_not_count_as_a_failure() {
     let world = World::new().await;
     for _ in 0..30 {
         let mut request = request(Method::GET, "/api/v1/jobs", None, None);
         request.extensions_mut().insert(ClientAddress("192.0.2.1".parse().unwrap()));
         world.send(request).await.problem(401, "unauthorized");
     }
-    // They are in the log, up to a point.
+    // The audit log has them, up to a limit.
     world.create(json!({})).await;
     let log = request(Method::GET, "/api/v1/audit", Some(&token(Role::Admin, "default")), None);
     assert_eq!(world.send(log).await.expect(200)["total"], 11);
@@ -173,7 +173,7 @@ fn machine_token() -> (Arc<Tokens>, String) {
 }
 
 #[tokio::test]
-async fn the_token_of_the_data_directory_is_good_on_its_own_machine_only() {
+async fn token_of_the_data_directory_is_valid_on_its_own_machine_only() {
     let (machine, token) = machine_token();
     let world = World::trusting(Trust { machine: Some(machine), ..Trust::default() }).await;
     for from in ["127.0.0.1", "::1", "::ffff:127.0.0.1"] {
@@ -185,7 +185,7 @@ async fn the_token_of_the_data_directory_is_good_on_its_own_machine_only() {
 }
 
 #[tokio::test]
-async fn tokens_of_the_store_are_refused_where_only_others_are_trusted() {
+async fn local_tokens_are_refused_if_only_an_identity_provider_is_trusted() {
     let (machine, _) = machine_token();
     let world = World::trusting(Trust { machine: Some(machine), ..Trust::default() }).await;
     let stored = token(Role::Admin, "main");

@@ -1,4 +1,4 @@
-//! The admin API: every request of it, in its own words.
+//! The admin API: one test per request.
 
 use axum::http::{Method, header};
 use evenkeel_core::attempt::Outcome;
@@ -19,7 +19,7 @@ async fn set(world: &World, id: i64, status: &str) -> Answer {
     put(world, &format!("{JOBS}/{id}/status"), json!({"status": status})).await
 }
 
-/// A job that is due in a minute, and then every minute.
+/// Creates a job that is due in a minute, and then every minute.
 async fn job(world: &World, name: &str) -> (i64, Known) {
     let made = world.create(json!({"name": name, "cron_expression": "* * * * *"})).await;
     (made["number"].as_i64().unwrap(), world.known(&made).await)
@@ -43,7 +43,7 @@ async fn stats(world: &World) -> [u64; 4] {
 }
 
 #[tokio::test]
-async fn jobs_are_counted_and_listed_by_where_their_latest_run_is() {
+async fn jobs_are_counted_and_listed_by_the_status_of_their_latest_run() {
     let world = World::new().await;
     let mut known = Vec::new();
     for name in ["idle", "due", "waits", "runs", "good", "bad", "cancelled"] {
@@ -57,7 +57,7 @@ async fn jobs_are_counted_and_listed_by_where_their_latest_run_is() {
     end(&world, known[4], 60, Outcome::Completed).await;
     end(&world, known[5], 60, Outcome::TimedOut).await;
     end(&world, known[6], 60, Outcome::Cancelled).await;
-    // The first is made anew, for later.
+    // The first job gets a later run.
     world.delete("/api/admin/scheduled-jobs/1").await.expect(200);
     job(&world, "idle").await;
     assert_eq!(stats(&world).await, [2, 1, 2, 1]);
@@ -82,7 +82,7 @@ fn at(secs: i64) -> String {
 }
 
 #[tokio::test]
-async fn a_list_goes_on_by_offset_or_cursor() {
+async fn admin_list_continues_by_offset_or_cursor() {
     let world = World::new().await;
     for name in ["a", "b", "c", "d", "e"] {
         job(&world, name).await;
@@ -99,7 +99,7 @@ async fn a_list_goes_on_by_offset_or_cursor() {
 }
 
 #[tokio::test]
-async fn what_waits_or_runs_ends_by_word() {
+async fn override_ends_queued_and_running_runs() {
     let world = World::new().await;
     let (runs, known) = job(&world, "runs").await;
     let (waits, queued) = job(&world, "waits").await;
@@ -110,15 +110,15 @@ async fn what_waits_or_runs_ends_by_word() {
     for (id, status) in [(runs, "success"), (waits, "failed"), (due, "failed")] {
         let set_to = set(&world, id, status).await.expect(200);
         assert_eq!((&set_to["status"], &set_to["id"]), (&json!(status), &json!(id)));
-        // Again, it is so already.
+        // Setting the same status again changes nothing.
         assert_eq!(set(&world, id, status).await.expect(200)["status"], *status);
     }
-    // Its worker comes too late.
+    // The worker reports too late.
     let late = world.rig.end(held, Outcome::Failed, OVER);
     assert_eq!(world.rig.finish(late).await, FinishResult::LeaseLost);
     let letters = world.rig.store.take_messages(world.rig.node, 9).await.unwrap();
     assert_eq!(letters.len(), 1, "the body is let go");
-    // They are runs that people see.
+    // The runs are visible in `/api/v1`.
     for (known, status) in [(known, "completed"), (queued, "failed")] {
         let path = format!("/api/v1/jobs/{}/executions", known.id);
         let runs = world.get(&path).await.expect(200);
@@ -129,7 +129,7 @@ async fn what_waits_or_runs_ends_by_word() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_run_that_is_over_is_not_rewritten() {
+async fn outcome_of_an_ended_run_is_not_rewritten() {
     let world = World::new().await;
     let (good, known) = job(&world, "good").await;
     let (new, _) = job(&world, "new").await;
@@ -143,7 +143,7 @@ async fn the_end_of_a_run_that_is_over_is_not_rewritten() {
 }
 
 #[tokio::test]
-async fn what_is_to_be_queued_comes_from_anywhere() {
+async fn run_of_any_status_can_be_queued() {
     let world = World::new().await;
     let (runs, running) = job(&world, "runs").await;
     let (good, ended) = job(&world, "good").await;
@@ -163,14 +163,14 @@ async fn what_is_to_be_queued_comes_from_anywhere() {
     assert_eq!(stats(&world).await[0], 5);
     let late = world.rig.end(held, Outcome::Completed, OVER);
     assert_eq!(world.rig.finish(late).await, FinishResult::LeaseLost);
-    // What ran is let go first, then another may take it.
+    // The running attempt is stopped before another worker may claim it.
     assert_eq!(world.rig.claim(10, 4).await, []);
     let taken = world.rig.claim_one(5).await;
     assert_eq!((taken.key, taken.fence), (held.key, held.fence.next().next()));
 }
 
 #[tokio::test]
-async fn a_retry_shows_when_it_is() {
+async fn pending_retry_shows_its_time() {
     let world = World::new().await;
     let (id, known) = job(&world, "bad").await;
     let held = world.rig.start(known, 60).await;
@@ -187,7 +187,7 @@ async fn a_retry_shows_when_it_is() {
 }
 
 #[tokio::test]
-async fn a_priority_is_set_and_raised_to_a_hundred_at_most() {
+async fn priority_is_set_and_raised_to_at_most_100() {
     let world = World::new().await;
     let (id, known) = job(&world, "a").await;
     let path = |what: &str| format!("{JOBS}/{id}/{what}");
@@ -208,7 +208,7 @@ async fn a_priority_is_set_and_raised_to_a_hundred_at_most() {
 }
 
 #[tokio::test]
-async fn waiting_raises_what_is_shown() {
+async fn waiting_raises_the_effective_priority() {
     let world = World::new().await;
     let (due, waits) = (new_job("due").first_at(-7200), new_job("waits").first_at(-7200));
     world.rig.add(due.priority(5).build()).await;
@@ -226,7 +226,7 @@ async fn waiting_raises_what_is_shown() {
 }
 
 #[tokio::test]
-async fn only_what_failed_is_tried_again() {
+async fn retry_accepts_failed_runs_only() {
     let world = World::new().await;
     let (bad, failed) = job(&world, "bad").await;
     let (good, ended) = job(&world, "good").await;
@@ -243,7 +243,7 @@ async fn only_what_failed_is_tried_again() {
 }
 
 #[tokio::test]
-async fn many_jobs_are_answered_one_by_one_in_their_order() {
+async fn bulk_requests_answer_each_job_in_order() {
     let world = World::new().await;
     let mut known = Vec::new();
     for name in ["a", "b", "c"] {
@@ -268,7 +268,7 @@ async fn many_jobs_are_answered_one_by_one_in_their_order() {
         let path = format!("{JOBS}/bulk/status");
         put(&world, &path, wrong).await.problem(422, "invalid-parameter");
     }
-    // Each run that ended otherwise goes on being refused.
+    // Runs with another outcome are still refused.
     let bulk = json!({"job_ids": [1, 2, 3], "status": "failed"});
     let answer = put(&world, &format!("{JOBS}/bulk/status"), bulk).await.expect(200);
     assert_eq!(answer["updated"], 3);
@@ -282,7 +282,7 @@ async fn many_jobs_are_answered_one_by_one_in_their_order() {
 }
 
 #[tokio::test]
-async fn numbers_of_one_tenant_mean_nothing_to_another() {
+async fn job_numbers_of_another_tenant_are_not_found() {
     let world = World::new().await;
     let (id, known) = job(&world, "a").await;
     end(&world, known, 60, Outcome::Failed).await;
@@ -307,7 +307,7 @@ async fn numbers_of_one_tenant_mean_nothing_to_another() {
 }
 
 #[tokio::test]
-async fn who_did_what_is_in_the_audit_log() {
+async fn admin_changes_are_in_the_audit_log() {
     let world = World::new().await;
     let (id, known) = job(&world, "a").await;
     world.rig.queue(known, 60).await;
@@ -331,7 +331,7 @@ async fn who_did_what_is_in_the_audit_log() {
 }
 
 #[tokio::test]
-async fn a_run_that_was_fired_as_a_trigger_ends_by_word_as_well() {
+async fn override_ends_a_triggered_run() {
     let world = World::new().await;
     let (id, known) = job(&world, "a").await;
     world.rig.trigger(known, 1, 10).await;

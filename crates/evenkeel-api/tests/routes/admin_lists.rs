@@ -1,10 +1,10 @@
-//! Lists of the admin API: of very many jobs, and at what cost.
+//! Lists of the admin API with very many jobs, and what they cost.
 
 use axum::http::Method;
 use evenkeel_core::attempt::Outcome;
 use evenkeel_store::{Action, Role, StoreError};
+use evenkeel_store_testkit::commands::Orders as _;
 use evenkeel_store_testkit::fixtures::{new_job, now};
-use evenkeel_store_testkit::orders::Orders as _;
 use evenkeel_store_testkit::rig::{Known, OVER};
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ async fn listed(world: &World, query: &str) -> Vec<i64> {
     list["jobs"].as_array().unwrap().iter().map(|job| job["id"].as_i64().unwrap()).collect()
 }
 
-/// More than anybody looks at one by one.
+/// Creates more jobs than a list examines one by one.
 async fn very_many(world: &World) -> Vec<Known> {
     let jobs = (0..10_100).map(|n| new_job(&format!("job {n}")).build()).collect();
     world.rig.add_all(jobs).await
@@ -30,7 +30,7 @@ async fn fail(world: &World, known: Known) {
 }
 
 #[tokio::test]
-async fn of_very_many_jobs_counts_are_estimates_and_what_waits_is_found() {
+async fn counts_of_very_many_jobs_are_estimates_and_queued_jobs_are_found() {
     let world = World::new().await;
     let known = very_many(&world).await;
     for n in [9, 10_050, 10_051] {
@@ -51,7 +51,7 @@ async fn of_very_many_jobs_counts_are_estimates_and_what_waits_is_found() {
     let cursor = failed["next_cursor"].as_str().unwrap();
     let rest = world.get(&format!("{JOBS}?status=failed&cursor={cursor}")).await.expect(200);
     assert_eq!((&rest["jobs"], &rest["next_cursor"]), (&json!([]), &Value::Null));
-    // Their time comes.
+    // The jobs become due.
     world.pass(60);
     let due = world.get(&format!("{JOBS}?status=queued&limit=5")).await.expect(200);
     assert!(due["next_cursor"].is_string());
@@ -59,7 +59,7 @@ async fn of_very_many_jobs_counts_are_estimates_and_what_waits_is_found() {
 }
 
 #[tokio::test]
-async fn of_very_many_jobs_those_that_are_stopped_are_found_by_what_goes_on_of_them() {
+async fn stopped_jobs_with_active_runs_are_found_among_very_many() {
     let world = World::new().await;
     let known = very_many(&world).await;
     let act = async |known: Known, action| {
@@ -78,7 +78,7 @@ async fn of_very_many_jobs_those_that_are_stopped_are_found_by_what_goes_on_of_t
 }
 
 #[tokio::test]
-async fn an_offset_leads_as_far_as_is_looked_and_says_so_beyond_that() {
+async fn offset_beyond_the_examined_jobs_is_refused() {
     let world = World::new().await;
     let known = very_many(&world).await;
     for n in [0, 10_090] {
@@ -101,7 +101,7 @@ async fn an_offset_leads_as_far_as_is_looked_and_says_so_beyond_that() {
 }
 
 #[tokio::test]
-async fn only_explain_counts_what_is_ahead_in_the_queue() {
+async fn only_explain_counts_the_runs_ahead_in_the_queue() {
     let world = World::failing(|_, verb| {
         (verb == QUEUE_POSITION).then(|| StoreError::Unavailable("asked too much".into()))
     })

@@ -1,14 +1,14 @@
-//! Saying where runs are to be while others are at work, and when it may not be said.
+//! Overriding the status of runs while other requests run, and when it is refused.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::http::Method;
-use evenkeel_core::order::Priority;
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
+use evenkeel_core::order::Priority;
 use evenkeel_store::{Action, FinishResult, Role, Scope, Store, Trigger};
+use evenkeel_store_testkit::commands::{Orders, done};
 use evenkeel_store_testkit::fixtures::{Begin, at, new_job, now, plain_trigger};
-use evenkeel_store_testkit::orders::{Orders, done};
 use evenkeel_store_testkit::rig::{Known, OVER};
 use futures::FutureExt as _;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ async fn set(world: &World, job: Known, status: &str) -> Answer {
     put(world, &format!("{JOBS}/{}/status", job.id), json!({"status": status})).await
 }
 
-/// A job that anything may run of at once.
+/// Creates a job whose runs may overlap.
 async fn job(world: &World, more: Value) -> Known {
     let mut document = json!({"schedule": "@every 30m", "overlap": "allow"});
     document.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -38,7 +38,7 @@ async fn live(world: &World, job: Known) -> u32 {
     world.rig.job(job).await.live
 }
 
-/// What somebody does just before a verb of the server.
+/// What another request does just before a store verb.
 type Meanwhile = Arc<Mutex<Option<(&'static str, Box<dyn FnOnce() + Send>)>>>;
 
 async fn interrupted() -> (World, Meanwhile) {
@@ -56,7 +56,7 @@ async fn interrupted() -> (World, Meanwhile) {
     (world.await, meanwhile)
 }
 
-/// Somebody asks for a run before that verb. The model never waits.
+/// Triggers a run before that verb. The model never waits.
 fn trigger_before(verb: &'static str, meanwhile: &Meanwhile, world: &World, job: Known) {
     let (store, scope): (Arc<dyn Store>, Scope) = (Arc::clone(&world.rig.store), world.rig.scope);
     let act = move || {
@@ -67,7 +67,7 @@ fn trigger_before(verb: &'static str, meanwhile: &Meanwhile, world: &World, job:
 }
 
 #[tokio::test]
-async fn what_there_is_no_time_for_is_left_alone_and_said() {
+async fn bulk_override_reports_jobs_left_without_time() {
     let slow = |clock: &AtomicI64, verb: &str| {
         if verb == "trigger" {
             clock.fetch_add(1_000_000, Ordering::Relaxed);
@@ -93,14 +93,14 @@ async fn what_there_is_no_time_for_is_left_alone_and_said() {
             assert_eq!(result["uuid"], job.id.to_string());
         }
     }
-    // Who sends it again has all of them done.
+    // A repeated request handles all of them.
     let again = put(&world, BULK, bulk).await.expect(200);
     assert_eq!((&again["updated"], &again["failed"]), (&json!(40), &json!(0)));
     assert_eq!(world.rig.census().await.live, 40);
 }
 
 #[tokio::test]
-async fn a_bulk_retry_that_takes_too_long_ends_as_well() {
+async fn bulk_retry_reports_jobs_left_without_time() {
     let slow = |clock: &AtomicI64, verb: &str| {
         if verb == "apply_commands" {
             clock.fetch_add(30_000_000, Ordering::Relaxed);
@@ -124,13 +124,13 @@ async fn a_bulk_retry_that_takes_too_long_ends_as_well() {
 }
 
 #[tokio::test]
-async fn what_begins_after_a_word_about_a_job_was_not_meant() {
+async fn run_that_starts_after_an_override_is_not_affected() {
     let (world, meanwhile) = interrupted().await;
     let job = job(&world, json!({})).await;
     for _ in 0..2 {
         world.rig.trigger(job, 1, 0).await;
     }
-    // The first two are settled by then, and somebody is about to look again.
+    // The first two are overridden by then, and another check follows.
     trigger_before("announce", &meanwhile, &world, job);
     let answer = set(&world, job, "success").await.expect(200);
     assert_eq!(answer["status"], "queued", "it is where the newcomer is");
@@ -140,7 +140,7 @@ async fn what_begins_after_a_word_about_a_job_was_not_meant() {
 }
 
 #[tokio::test]
-async fn of_two_who_want_a_job_queued_one_begins_a_run() {
+async fn two_concurrent_requests_queue_one_run() {
     let (world, meanwhile) = interrupted().await;
     for more in [json!({}), json!({"dedup_key": "a"})] {
         let job = job(&world, more).await;
@@ -149,7 +149,7 @@ async fn of_two_who_want_a_job_queued_one_begins_a_run() {
         assert!(meanwhile.lock().unwrap().is_none());
         assert_eq!(live(&world, job).await, 1);
     }
-    // So it is with one that failed.
+    // The same holds for a failed run.
     let job = job(&world, json!({"dedup_key": "b"})).await;
     let held = world.rig.start(job, 1800).await;
     world.rig.finish(world.rig.end(held, Outcome::Failed, OVER)).await;
@@ -160,7 +160,7 @@ async fn of_two_who_want_a_job_queued_one_begins_a_run() {
 }
 
 #[tokio::test]
-async fn a_job_that_its_own_window_keeps_from_running_says_so() {
+async fn job_refused_by_its_dedup_window_is_reported() {
     let world = World::new().await;
     let dedup = json!({"dedup_key": "a", "dedup_scope": "window", "dedup_window_seconds": 3600});
     let job = job(&world, dedup).await;
@@ -169,7 +169,7 @@ async fn a_job_that_its_own_window_keeps_from_running_says_so() {
 }
 
 #[tokio::test]
-async fn a_run_of_a_paused_job_does_not_go_back_and_goes_on() {
+async fn run_of_a_paused_job_is_not_requeued_and_continues() {
     let world = World::new().await;
     let job = job(&world, json!({})).await;
     world.rig.trigger(job, 1, 0).await;
@@ -184,12 +184,12 @@ async fn a_run_of_a_paused_job_does_not_go_back_and_goes_on() {
     assert_eq!(many["results"][0]["error"]["type"], "/problems/job-state");
     assert_eq!(world.rig.run(held.key).await.status, AttemptStatus::Running);
     assert_eq!(world.rig.finish(world.rig.good_end(held)).await, FinishResult::Done);
-    // A new run of it may be begun.
+    // A new run may start.
     assert_eq!(set(&world, job, "queued").await.expect(200)["status"], "queued");
 }
 
 #[tokio::test]
-async fn a_run_whose_key_another_job_has_by_now_does_not_go_back() {
+async fn run_whose_key_another_job_has_is_not_requeued() {
     let world = World::new().await;
     let once = |secs| {
         let schedule = json!({"kind": "once", "at": at(secs).to_string()});
@@ -197,7 +197,7 @@ async fn a_run_whose_key_another_job_has_by_now_does_not_go_back() {
     };
     let first = job(&world, once(60)).await;
     let held = world.rig.start(first, 60).await;
-    // It waits no longer, so another may.
+    // It is no longer queued, so another may be.
     let second = job(&world, once(600)).await;
     let refusal = set(&world, first, "queued").await.problem(409, "duplicate");
     assert_eq!(refusal["existing_id"], second.id.to_string());
@@ -205,7 +205,7 @@ async fn a_run_whose_key_another_job_has_by_now_does_not_go_back() {
 }
 
 #[tokio::test]
-async fn a_run_that_goes_back_keeps_the_priority_it_was_given() {
+async fn requeued_run_keeps_its_priority() {
     let world = World::new().await;
     let job = job(&world, json!({"priority": 5})).await;
     let priority = Priority::try_from(90).ok();
@@ -220,7 +220,7 @@ async fn a_run_that_goes_back_keeps_the_priority_it_was_given() {
 }
 
 #[tokio::test]
-async fn however_much_goes_on_of_a_job_ends_by_word() {
+async fn override_ends_all_active_runs_of_a_job() {
     let world = World::new().await;
     let job = job(&world, json!({})).await;
     for n in 0..150 {
@@ -231,7 +231,7 @@ async fn however_much_goes_on_of_a_job_ends_by_word() {
 }
 
 #[tokio::test]
-async fn a_time_that_nobody_can_begin_is_said_to_be_so() {
+async fn due_run_without_a_live_node_is_reported() {
     let world = World::new().await;
     let job = job(&world, json!({})).await;
     world.pass(1800);

@@ -1,4 +1,4 @@
-//! The log of what was done, and of what was refused.
+//! The audit log of changes and refusals.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ async fn entries(world: &World, tenant: &str, query: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_change_is_in_the_log_when_its_answer_comes() {
+async fn change_is_audited_before_it_is_answered() {
     let world = World::new().await;
     let job = world.create(json!({"name": "a", "interval_minutes": 5})).await;
     let id = job["id"].as_str().unwrap();
@@ -38,7 +38,7 @@ async fn a_change_is_in_the_log_when_its_answer_comes() {
 }
 
 #[tokio::test]
-async fn looking_asking_and_mistakes_are_not_in_it() {
+async fn reads_previews_and_invalid_requests_are_not_audited() {
     let world = World::new().await;
     world.get("/api/v1/jobs").await.expect(200);
     world.post("/api/v1/schedules/preview", Some(json!({"schedule": "1h"}))).await.expect(200);
@@ -51,19 +51,19 @@ async fn looking_asking_and_mistakes_are_not_in_it() {
 }
 
 #[tokio::test]
-async fn every_refusal_is_in_it() {
+async fn every_refusal_is_audited() {
     let world = World::new().await;
     let body = Some(noop(json!({})));
     world.ask_as(Role::Viewer, Method::POST, "/api/v1/jobs", body).await.problem(403, "forbidden");
     world.send(request(Method::GET, "/api/v1/jobs", Some("wrong"), None)).await.expect(401);
     world.send(request(Method::GET, "/api/v1/pages", None, None)).await.expect(401);
-    // A change waits for all that came before it.
+    // Recording a change flushes all earlier entries.
     world.create(json!({})).await;
     let own = entries(&world, "main", "?denied=true").await;
     assert_eq!(own.len(), 1);
     assert_eq!((&own[0]["action"], &own[0]["status"]), (&json!("create_job"), &json!(403)));
     assert_eq!(own[0]["detail"], "this needs the role operator, the token has viewer");
-    // Nobody knows whose the others are, so those who run the server see them.
+    // The tenant of the other refusals is unknown, so the default tenant sees them.
     let unknown = entries(&world, "default", "").await;
     let seen: Vec<_> = unknown.iter().map(|entry| entry["action"].as_str().unwrap()).collect();
     assert_eq!(seen, ["list_pages", "list_jobs"]);
@@ -71,7 +71,7 @@ async fn every_refusal_is_in_it() {
 }
 
 #[tokio::test]
-async fn it_is_for_administrators() {
+async fn audit_log_requires_the_role_admin() {
     let world = World::new().await;
     for role in [Role::Viewer, Role::Operator] {
         let answer = world.ask_as(role, Method::GET, "/api/v1/audit", None).await;
@@ -80,7 +80,7 @@ async fn it_is_for_administrators() {
 }
 
 #[tokio::test]
-async fn it_can_be_searched_and_paged() {
+async fn audit_log_is_filtered_and_paged() {
     let world = World::new().await;
     for n in 0..5 {
         world.create(json!({"name": format!("job {n}")})).await;
@@ -108,7 +108,7 @@ async fn it_can_be_searched_and_paged() {
 }
 
 #[tokio::test]
-async fn every_request_has_an_id_that_the_log_knows() {
+async fn every_request_has_an_id_that_the_audit_log_shows() {
     let world = World::new().await;
     let name = HeaderName::from_static("x-request-id");
     let ask = |id: &str| {
@@ -129,14 +129,14 @@ async fn every_request_has_an_id_that_the_log_knows() {
 }
 
 #[tokio::test]
-async fn a_change_that_cannot_be_written_down_is_not_acknowledged() {
+async fn change_that_cannot_be_audited_is_not_acknowledged() {
     let clock: Clock = Arc::new(|| START);
     let store: Arc<dyn Store> = Arc::new(ModelStore::new(clock.clone()));
     let trust = Trust { local: Some(Arc::new(tokens())), ..Trust::default() };
     let mut access = Access::new(store.clone(), trust, Arc::new(Counting::new()));
-    access.audit = AuditLog::start(Arc::new(BrokenStore::down()));
+    access.audit = AuditLog::start(BrokenStore::down());
     let router =
-        server_with(store, clock, Engine::Well, Settings::default(), access, Streams::default());
+        server_with(store, clock, Engine::Ready, Settings::default(), access, Streams::default());
     let token = token(Role::Operator, "main");
     let create = request(Method::POST, "/api/v1/jobs", Some(&token), Some(noop(json!({}))));
     let problem = send(&router, create).await.problem(503, "store-unavailable");

@@ -1,4 +1,4 @@
-//! Who may do what.
+//! Tokens and roles.
 
 use axum::body::Body;
 use axum::http::{Method, Request, header};
@@ -30,7 +30,7 @@ fn unsigned(header: Value, claims: &Value, signature: &str) -> String {
 }
 
 #[tokio::test]
-async fn no_forged_token_opens_anything() {
+async fn forged_tokens_are_refused() {
     let world = World::new().await;
     let secret = [42; 32];
     let with = |field: &str, value: Value| {
@@ -98,7 +98,7 @@ async fn no_forged_token_opens_anything() {
 }
 
 #[tokio::test]
-async fn a_token_is_taken_from_one_header_and_nowhere_else() {
+async fn token_is_read_from_one_header_only() {
     let world = World::new().await;
     let token = token(Role::Admin, "main");
     let with = |values: &[String]| {
@@ -124,7 +124,7 @@ async fn a_token_is_taken_from_one_header_and_nowhere_else() {
 }
 
 #[tokio::test]
-async fn a_token_is_worth_nothing_when_its_time_is_over() {
+async fn expired_token_is_refused() {
     let world = World::new().await;
     world.pass(3599);
     world.get("/api/v1/jobs").await.expect(200);
@@ -134,7 +134,7 @@ async fn a_token_is_worth_nothing_when_its_time_is_over() {
 }
 
 #[tokio::test]
-async fn a_refusal_comes_before_the_body_is_looked_at() {
+async fn role_is_checked_before_the_body_is_read() {
     let world = World::new().await;
     let document = Some(json!({"name": 5}));
     let answer = world.ask_as(Role::Viewer, Method::POST, "/api/v1/jobs", document).await;

@@ -1,4 +1,4 @@
-//! Jobs that a blackout holds: every answer names the same start.
+//! Jobs delayed by a blackout: every answer names the same start.
 
 use axum::http::Method;
 use evenkeel_store::Role;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::world::{World, request, token};
 
-/// The tests begin at 17:45 UTC.
+/// The tests start at 17:45 UTC.
 fn held_until_eleven(more: Value) -> Value {
     let mut document = json!({"blackout_periods": [{"start": "17:00", "end": "23:00"}]});
     let fields = more.as_object().unwrap().clone();
@@ -30,13 +30,13 @@ async fn patch(world: &World, job: &Value, change: Value) -> Value {
 }
 
 #[tokio::test]
-async fn every_answer_names_the_end_of_the_blackout_as_the_next_start() {
+async fn every_answer_shows_the_end_of_the_blackout_as_the_next_start() {
     let world = World::new().await;
     let job = world.create(held_until_eleven(json!({"interval_minutes": 20}))).await;
     assert_eq!(job["next_run_at"], eleven());
     let regular = job["next_scheduled_at"].as_str().unwrap().to_owned();
     assert!(regular.as_str() < eleven().as_str().unwrap(), "{job}");
-    // Before its regular time, and when that has long passed.
+    // Before its regular time, and long after it.
     for _ in 0..2 {
         let shown = world.get(&path(&job, "")).await.expect(200);
         assert_eq!((&shown["next_run_at"], &shown["status"]), (&eleven(), &json!("scheduled")));
@@ -56,7 +56,7 @@ async fn every_answer_names_the_end_of_the_blackout_as_the_next_start() {
 }
 
 #[tokio::test]
-async fn a_run_that_nothing_holds_says_so() {
+async fn run_without_a_blackout_has_no_held_until() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 20})).await;
     let asked = world.post(&path(&job, "/trigger"), None).await.expect(202);
@@ -64,7 +64,7 @@ async fn a_run_that_nothing_holds_says_so() {
 }
 
 #[tokio::test]
-async fn a_promise_that_a_blackout_breaks_has_a_reason_of_its_own() {
+async fn promise_missed_because_of_a_blackout_has_its_own_reason() {
     let world = World::new().await;
     let job = world.create(held_until_eleven(json!({"interval_minutes": 20}))).await;
     world.pass(2500);
@@ -79,7 +79,7 @@ async fn a_promise_that_a_blackout_breaks_has_a_reason_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_job_whose_blackouts_break_its_promise_is_warned_of() {
+async fn change_warns_of_blackouts_that_break_the_promise() {
     let world = World::new().await;
     let job = world.create(held_until_eleven(json!({"interval_minutes": 20}))).await;
     let warning = job["warnings"][0].as_str().unwrap();
@@ -91,12 +91,12 @@ async fn a_job_whose_blackouts_break_its_promise_is_warned_of() {
     let closed = json!({"blackout_periods": [{"start": "03:00", "end": "09:00"}]});
     let warned = patch(&world, &open, closed).await;
     assert!(warned["warnings"][0].as_str().unwrap().contains("09:00"), "{warned}");
-    // The job itself shows no warnings: they belong to the change.
+    // GET shows no warnings: they belong to the change.
     assert_eq!(world.get(&path(&open, "")).await.expect(200).get("warnings"), None);
 }
 
 #[tokio::test]
-async fn a_due_job_that_no_worker_has_claimed_is_pending() {
+async fn due_job_without_a_claim_is_pending() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 10})).await;
     assert_eq!(job["status"], "scheduled");

@@ -3,9 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use evenkeel_store::{
-    Intercept, Intercepted, Store, StoreError, Verb, WaitingAttempt, WaitsFor,
-};
+use evenkeel_store::{Intercept, Intercepted, Store, StoreError, Verb, WaitingAttempt, WaitsFor};
 use evenkeel_store_testkit::fixtures::START;
 use evenkeel_store_testkit::model::ModelStore;
 
@@ -74,7 +72,8 @@ impl Intercept for BrokenStore {
 
 fn has_queue_position(answer: &dyn Any) -> bool {
     let waiting = answer.downcast_ref::<Vec<WaitingAttempt>>();
-    waiting.into_iter().flatten().any(|attempt| {
-        matches!(attempt.waits_for, WaitsFor::Worker { ahead: Some(_), .. })
-    })
+    waiting
+        .into_iter()
+        .flatten()
+        .any(|attempt| matches!(attempt.waits_for, WaitsFor::Worker { ahead: Some(_), .. }))
 }

@@ -1,4 +1,4 @@
-//! Many jobs at once.
+//! Creating many jobs at once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,7 +18,7 @@ async fn count(world: &World) -> u64 {
     world.rig.store.list_jobs(&world.rig.scope, &filter, sort, page).await.unwrap().total
 }
 
-/// Sends lines, with a key if there is one.
+/// Sends lines with an optional key.
 async fn lines(world: &World, body: impl Into<Body>, key: Option<&str>) -> Answer {
     let token = token(Role::Operator, "main");
     let mut request = Request::builder()
@@ -39,7 +39,7 @@ fn results(answer: &Answer) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn each_of_many_has_its_answer() {
+async fn bulk_answers_each_job() {
     let world = World::new().await;
     let taken = world.create(json!({"name": "taken"})).await;
     let jobs = json!({"jobs": [
@@ -67,21 +67,21 @@ async fn each_of_many_has_its_answer() {
 }
 
 #[tokio::test]
-async fn more_than_a_batch_keeps_its_order() {
+async fn bulk_of_several_batches_keeps_its_order() {
     let world = World::new().await;
     let jobs: Vec<Value> = (0..6250).map(|n| noop(json!({"name": format!("job {n}")}))).collect();
     let answer = world.post(BULK, Some(json!({"jobs": jobs}))).await.expect(200);
     assert_eq!(answer["created"], 6250);
     let last = answer["results"][6249]["id"].as_str().unwrap();
     assert_eq!(world.get(&format!("/api/v1/jobs/{last}")).await.expect(200)["name"], "job 6249");
-    // Larger than what other routes take.
+    // Larger than other routes accept.
     let long = noop(json!({"payload": "x".repeat(200_000)}));
     let answer = world.post(BULK, Some(json!({"jobs": vec![long; 10]}))).await.expect(200);
     assert_eq!(answer["created"], 10);
 }
 
 #[tokio::test]
-async fn what_is_no_list_of_jobs_is_refused() {
+async fn body_without_a_list_of_jobs_is_refused() {
     let world = World::new().await;
     for body in [json!({}), json!([]), json!({"jobs": 7}), json!({"jobs": [], "job": 1})] {
         let problem = world.post(BULK, Some(body)).await.problem(422, "invalid-parameter");
@@ -94,7 +94,7 @@ async fn what_is_no_list_of_jobs_is_refused() {
 }
 
 #[tokio::test]
-async fn a_stream_is_answered_line_by_line() {
+async fn stream_is_answered_line_by_line() {
     let world = World::new().await;
     let long = format!("{{\"payload\": \"{}\"}}", "x".repeat(1024 * 1024));
     let good = noop(json!({"name": "a"})).to_string();
@@ -111,11 +111,11 @@ async fn a_stream_is_answered_line_by_line() {
 }
 
 #[tokio::test]
-async fn a_stream_with_a_key_is_done_once_and_goes_on_where_it_broke_off() {
+async fn repeated_stream_with_a_key_resumes_where_it_stopped() {
     let world = World::new().await;
     let line = |n| format!("{}\n", noop(json!({"source_id": format!("s{n}")})));
     let whole: String = (0..5250).map(line).collect();
-    // The first sender gets no further than the second batch.
+    // The first request ends after the second batch.
     let part: String = (0..3750).map(line).collect();
     let pieces = [Ok(part), Err(std::io::Error::other("gone"))];
     let broken = Body::from_stream(futures::stream::iter(pieces));
@@ -133,7 +133,7 @@ async fn a_stream_with_a_key_is_done_once_and_goes_on_where_it_broke_off() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_does_not_go_on_is_over_and_says_from_where() {
+async fn stalled_stream_ends_and_names_the_first_unhandled_line() {
     let world = World::new().await;
     let part: String = (0..2503).map(|_| format!("{}\n", noop(json!({})))).collect();
     let pieces = futures::stream::iter([Ok::<_, std::io::Error>(part)]);
@@ -146,8 +146,8 @@ async fn a_stream_that_does_not_go_on_is_over_and_says_from_where() {
 }
 
 #[tokio::test]
-async fn what_was_created_before_an_outage_in_the_middle_of_a_batch_is_told() {
-    // The batch is refused, so that they come one by one; the third of them finds the store gone.
+async fn jobs_created_before_an_outage_within_a_batch_are_reported() {
+    // The batch fails, so its jobs are created one by one; the third finds the store gone.
     let asked = AtomicU64::new(0);
     let fault = move |verb: &str| match (verb, asked.load(Ordering::Relaxed)) {
         ("register", nth) => {
@@ -168,7 +168,7 @@ async fn what_was_created_before_an_outage_in_the_middle_of_a_batch_is_told() {
     assert_eq!((again, count(&world).await), (first, 2), "none is created twice");
 }
 
-/// A world whose store fails at these of its registrations, counted from 1.
+/// Creates a world whose store fails at these registrations, counted from 1.
 async fn failing_at(which: &'static [u64], error: fn() -> StoreError) -> World {
     let asked = AtomicU64::new(0);
     let fault = move |verb: &str| {
@@ -179,7 +179,7 @@ async fn failing_at(which: &'static [u64], error: fn() -> StoreError) -> World {
     World::failing(move |_, verb| fault(verb)).await
 }
 
-/// Sends a document of jobs without names under a key.
+/// Sends a document of unnamed jobs with a key.
 async fn document(world: &World, jobs: usize, key: &str) -> Answer {
     let body = json!({"jobs": vec![noop(json!({"schedule": "30m"})); jobs]});
     let mut asked = request(Method::POST, BULK, Some(&token(Role::Operator, "main")), Some(body));
@@ -192,7 +192,7 @@ fn statuses(results: &[Value]) -> Vec<u64> {
 }
 
 #[tokio::test]
-async fn what_an_outage_left_undone_is_done_when_the_document_is_sent_again() {
+async fn repeated_document_creates_what_an_outage_left_out() {
     let world = failing_at(&[3], || StoreError::Unavailable("gone".into())).await;
     let first = document(&world, 8750, "k").await.expect(200);
     assert_eq!((&first["created"], &first["refused"]), (&json!(6250), &json!(2500)));
@@ -211,14 +211,14 @@ async fn what_an_outage_left_undone_is_done_when_the_document_is_sent_again() {
 }
 
 #[tokio::test]
-async fn a_document_of_which_nothing_was_created_fails_as_a_whole() {
+async fn document_of_which_nothing_was_created_fails_as_a_whole() {
     let world = failing_at(&[1], || StoreError::Unavailable("gone".into())).await;
     document(&world, 3, "k").await.problem(503, "store-unavailable");
     assert_eq!(document(&world, 3, "k").await.expect(200)["created"], 3);
 }
 
 #[tokio::test]
-async fn a_document_that_was_changed_after_an_outage_needs_another_key() {
+async fn changed_document_needs_another_key() {
     let world = failing_at(&[2], || StoreError::Unavailable("gone".into())).await;
     assert_eq!(document(&world, 3750, "k").await.expect(200)["created"], 2500);
     for _ in 0..2 {
@@ -229,8 +229,8 @@ async fn a_document_that_was_changed_after_an_outage_needs_another_key() {
 }
 
 #[tokio::test]
-async fn a_line_that_can_not_be_stored_does_not_have_the_others_created_twice() {
-    // The whole batch, and of those one by one the second.
+async fn repeated_stream_with_a_failing_line_creates_no_duplicates() {
+    // The whole batch fails, then the second job alone.
     let world = failing_at(&[1, 3], || StoreError::Refused("no".into())).await;
     let body: String = (0..2502).map(|_| format!("{}\n", noop(json!({})))).collect();
     let first = results(&lines(&world, body.clone(), Some("k")).await);
@@ -241,7 +241,7 @@ async fn a_line_that_can_not_be_stored_does_not_have_the_others_created_twice() 
 }
 
 #[tokio::test]
-async fn answers_too_long_to_be_kept_are_told_line_by_line() {
+async fn answers_too_long_to_store_are_reported_line_by_line() {
     let world = World::new().await;
     let mut wrong = noop(json!({}));
     for n in 0..40 {
@@ -262,7 +262,7 @@ async fn answers_too_long_to_be_kept_are_told_line_by_line() {
 }
 
 #[tokio::test]
-async fn a_document_begins_no_batch_when_its_key_may_soon_be_given_up() {
+async fn document_starts_no_batch_when_its_key_is_about_to_expire() {
     let world = World::failing(|clock, verb| {
         if verb == "register" {
             clock.fetch_add(50_000_000, Ordering::Relaxed);
@@ -280,7 +280,7 @@ async fn a_document_begins_no_batch_when_its_key_may_soon_be_given_up() {
 }
 
 #[tokio::test]
-async fn viewers_create_nothing() {
+async fn viewers_cannot_create_jobs() {
     let world = World::new().await;
     let body = Some(json!({"jobs": []}));
     let answer = world.ask_as(Role::Viewer, Method::POST, BULK, body).await;
@@ -288,10 +288,10 @@ async fn viewers_create_nothing() {
 }
 
 #[tokio::test]
-async fn jobs_that_come_at_once_do_not_spoil_each_other() {
+async fn concurrent_bulk_requests_do_not_interfere() {
     let world = World::new().await;
     let create = |n: usize| {
-        // Every third has the name of the one before, every fifth could never run.
+        // Every third has the name of the one before, every fifth is invalid.
         let name = if n % 3 == 2 { n - 1 } else { n };
         let mut job = noop(json!({"name": format!("job {name}"), "schedule": "30m"}));
         if n % 5 == 4 {

@@ -1,16 +1,16 @@
-//! What those who were called may say.
+//! Callbacks of HTTP receivers.
 
 use axum::http::Method;
 use evenkeel_core::AttemptKey;
-use evenkeel_core::lease::Fence;
 use evenkeel_core::attempt::AttemptStatus;
+use evenkeel_core::lease::Fence;
 use evenkeel_store::{Cancellation, MessageKind, NodeMessage, Signal};
 use evenkeel_store_testkit::rig::{Held, Known};
 use serde_json::{Value, json};
 
 use crate::world::{Answer, World, attempt_tokens, request, run_ids};
 
-/// A world with an attempt that runs.
+/// Creates a world with a running attempt.
 async fn with_running() -> (World, Known, Held) {
     let world = World::new().await;
     let created = world
@@ -26,20 +26,20 @@ fn token(held: Held) -> String {
     attempt_tokens().mint(held.key, held.fence)
 }
 
-async fn say(world: &World, held: Held, verb: &str, token: &str, body: Option<Value>) -> Answer {
+async fn report(world: &World, held: Held, verb: &str, token: &str, body: Option<Value>) -> Answer {
     let path = format!("/api/v1/runs/{}/{verb}", run_ids().attempt_id(held.key));
     world.send(request(Method::POST, &path, Some(token), body)).await
 }
 
-async fn letters(world: &World) -> Vec<NodeMessage> {
+async fn messages(world: &World) -> Vec<NodeMessage> {
     world.rig.store.take_messages(world.rig.node, 100).await.unwrap()
 }
 
 #[tokio::test]
-async fn a_completed_run_is_stored_and_its_node_told() {
+async fn completed_attempt_is_stored_and_its_node_notified() {
     let (world, job, held) = with_running().await;
     let end = json!({"output": "done\u{0}", "items_crawled": 5, "items_indexed": 3});
-    let answer = say(&world, held, "complete", &token(held), Some(end)).await;
+    let answer = report(&world, held, "complete", &token(held), Some(end)).await;
     assert_eq!((answer.status.as_u16(), answer.text.as_str()), (204, ""));
     let run = world.rig.run(held.key).await;
     assert_eq!(run.status, AttemptStatus::Completed);
@@ -47,27 +47,27 @@ async fn a_completed_run_is_stored_and_its_node_told() {
     assert_eq!((run.results.items_crawled, run.results.items_indexed), (Some(5), Some(3)));
     assert_eq!(world.rig.job(job).await.live, 0);
     let told = NodeMessage { key: held.key, fence: held.fence, kind: MessageKind::Ended };
-    assert_eq!(letters(&world).await, [told]);
+    assert_eq!(messages(&world).await, [told]);
 }
 
 #[tokio::test]
-async fn a_run_may_have_partly_failed() {
+async fn attempt_can_complete_as_partly_failed() {
     let (world, _, held) = with_running().await;
     let end = json!({"outcome": "partly_failed"});
-    assert_eq!(say(&world, held, "complete", &token(held), Some(end)).await.status, 204);
+    assert_eq!(report(&world, held, "complete", &token(held), Some(end)).await.status, 204);
     let shown = world.get(&format!("/api/v1/executions/{}", run_ids().attempt_id(held.key))).await;
     assert_eq!(shown.expect(200)["status"], "partly_failed");
 }
 
 #[tokio::test]
-async fn a_failed_run_is_tried_again_within_what_the_receiver_says() {
+async fn failed_attempt_is_retried_as_the_receiver_allows() {
     for (body, waits) in [
         (json!({"error": "no disk"}), Some(48..=72)),
         (json!({"retry_after_seconds": 3600}), Some(3600..=3600)),
         (json!({"retry": false}), None),
     ] {
         let (world, _, held) = with_running().await;
-        let answer = say(&world, held, "fail", &token(held), Some(body.clone())).await;
+        let answer = report(&world, held, "fail", &token(held), Some(body.clone())).await;
         let retry_at = answer.expect(200)["retry_at"].clone();
         let wakes = world.rig.wakes(100_000).await;
         match waits {
@@ -82,13 +82,13 @@ async fn a_failed_run_is_tried_again_within_what_the_receiver_says() {
     }
 }
 
-/// What the scheduler is told of, so far.
-fn heard(listener: &mut tokio::sync::broadcast::Receiver<Signal>) -> Vec<Signal> {
+/// Returns the signals sent so far.
+fn signals(listener: &mut tokio::sync::broadcast::Receiver<Signal>) -> Vec<Signal> {
     std::iter::from_fn(|| listener.try_recv().ok()).collect()
 }
 
 #[tokio::test]
-async fn an_end_that_moves_the_next_time_wakes_the_scheduler() {
+async fn outcome_that_moves_the_next_time_wakes_the_scheduler() {
     for (schedule, moves) in [
         (json!({"scheduling_period": "1h", "cooldown_duration": "10m"}), true),
         (json!({"schedule": "@every 60s"}), false),
@@ -100,29 +100,29 @@ async fn an_end_that_moves_the_next_time_wakes_the_scheduler() {
         let before = world.rig.job(job).await.next_at.unwrap();
         world.pass(5);
         let mut listener = world.rig.store.signals().subscribe();
-        assert_eq!(say(&world, held, "complete", &token(held), None).await.status, 204);
+        assert_eq!(report(&world, held, "complete", &token(held), None).await.status, 204);
         let after = world.rig.job(job).await.next_at.unwrap();
         assert_eq!(after < before, moves, "{schedule}: {before} {after}");
-        assert_eq!(heard(&mut listener).contains(&Signal::Jobs), moves, "{schedule}");
+        assert_eq!(signals(&mut listener).contains(&Signal::Jobs), moves, "{schedule}");
     }
 }
 
 #[tokio::test]
-async fn heartbeats_and_progress_reach_the_node_and_the_onlookers() {
+async fn heartbeats_and_progress_reach_the_node_and_readers() {
     let (world, _, held) = with_running().await;
     let beat = NodeMessage { key: held.key, fence: held.fence, kind: MessageKind::Heartbeat };
-    assert_eq!(say(&world, held, "heartbeat", &token(held), None).await.status, 204);
-    assert_eq!(letters(&world).await, [beat]);
+    assert_eq!(report(&world, held, "heartbeat", &token(held), None).await.status, 204);
+    assert_eq!(messages(&world).await, [beat]);
     let progress = json!({"done": 1, "total": 4, "message": "a\u{0}b", "checkpoint": [1]});
-    assert_eq!(say(&world, held, "progress", &token(held), Some(progress)).await.status, 204);
-    assert_eq!(letters(&world).await, [beat]);
+    assert_eq!(report(&world, held, "progress", &token(held), Some(progress)).await.status, 204);
+    assert_eq!(messages(&world).await, [beat]);
     let shown = world.get(&format!("/api/v1/executions/{}", run_ids().attempt_id(held.key))).await;
     let expected = json!({"done": 1, "total": 4, "message": "a\u{fffd}b"});
     assert_eq!(shown.expect(200)["progress"], expected);
 }
 
 #[tokio::test]
-async fn only_the_token_of_the_attempt_is_good() {
+async fn only_the_token_of_the_attempt_is_accepted() {
     let (world, _, held) = with_running().await;
     let path = format!("/api/v1/runs/{}/complete", run_ids().attempt_id(held.key));
     let none = world.send(request(Method::POST, &path, None, None)).await;
@@ -130,33 +130,33 @@ async fn only_the_token_of_the_attempt_is_good() {
     let users = crate::world::token(evenkeel_store::Role::Admin, "main");
     let other = AttemptKey { job_no: evenkeel_core::JobNo(77), ..held.key };
     for wrong in [users, attempt_tokens().mint(other, held.fence), "1.x".into(), "x".into()] {
-        say(&world, held, "complete", &wrong, None).await.problem(401, "unauthorized");
-        say(&world, held, "heartbeat", &wrong, None).await.problem(401, "unauthorized");
+        report(&world, held, "complete", &wrong, None).await.problem(401, "unauthorized");
+        report(&world, held, "heartbeat", &wrong, None).await.problem(401, "unauthorized");
     }
     assert_eq!(world.rig.run(held.key).await.status, AttemptStatus::Running);
-    // And it opens nothing else.
+    // The token is valid for nothing else.
     let list = world.send(request(Method::GET, "/api/v1/jobs", Some(&token(held)), None)).await;
     list.problem(401, "unauthorized");
 }
 
 #[tokio::test]
-async fn an_attempt_that_has_ended_or_was_taken_over_has_no_more_to_say() {
+async fn reports_of_an_ended_or_taken_over_attempt_are_refused() {
     let (world, job, held) = with_running().await;
     let back = world.rig.requeue_of(held, job, true).await;
     assert!(world.rig.requeue(back, 61).await);
-    say(&world, held, "heartbeat", &token(held), None).await.problem(409, "run-over");
+    report(&world, held, "heartbeat", &token(held), None).await.problem(409, "run-over");
     let again = world.rig.claim_one(62).await;
     assert!(again.fence > Fence(held.fence.0));
-    let problem = say(&world, held, "complete", &token(held), None).await;
+    let problem = report(&world, held, "complete", &token(held), None).await;
     assert!(problem.problem(409, "run-over")["detail"].as_str().unwrap().contains("taken over"));
-    assert_eq!(say(&world, again, "complete", &token(again), None).await.status, 204);
+    assert_eq!(report(&world, again, "complete", &token(again), None).await.status, 204);
     for verb in ["complete", "fail", "heartbeat", "progress"] {
-        say(&world, again, verb, &token(again), None).await.problem(409, "run-over");
+        report(&world, again, verb, &token(again), None).await.problem(409, "run-over");
     }
 }
 
 #[tokio::test]
-async fn what_is_not_understood_is_refused_by_its_name() {
+async fn invalid_callback_fields_are_named() {
     let (world, _, held) = with_running().await;
     for (verb, body, field) in [
         ("complete", json!({"outcome": "failed"}), "outcome"),
@@ -171,7 +171,7 @@ async fn what_is_not_understood_is_refused_by_its_name() {
         ("progress", json!({"checkpoint": "ü".repeat(1000)}), "checkpoint"),
         ("heartbeat", json!({"done": 1}), ""),
     ] {
-        let answer = say(&world, held, verb, &token(held), Some(body.clone())).await;
+        let answer = report(&world, held, verb, &token(held), Some(body.clone())).await;
         let problem = answer.problem(422, "invalid-parameter");
         assert_eq!(problem["field"], field, "{verb} {body}");
     }
@@ -181,7 +181,7 @@ async fn what_is_not_understood_is_refused_by_its_name() {
 }
 
 #[tokio::test]
-async fn one_run_is_cancelled_and_its_job_goes_on() {
+async fn cancelling_a_run_keeps_its_job_active() {
     let (world, job, held) = with_running().await;
     let path = format!("/api/v1/executions/{}/cancel", run_ids().attempt_id(held.key));
     let asked = world.post(&path, None).await.expect(202);

@@ -1,4 +1,4 @@
-//! Jobs that are changed: PUT, PATCH, If-Match, and commands for many.
+//! Changing jobs: PUT, PATCH, If-Match, and commands for many.
 
 use axum::http::{Method, header};
 use evenkeel_store::Role;
@@ -36,7 +36,7 @@ async fn command(world: &World, document: Value) -> Value {
 }
 
 #[tokio::test]
-async fn what_was_shown_can_be_put_back_and_nothing_is_written() {
+async fn putting_back_a_shown_job_writes_nothing() {
     let world = World::new().await;
     for more in [
         json!({"schedule": "30m", "name": "a", "metadata": {"a": 1}, "payload": [1]}),
@@ -60,7 +60,7 @@ async fn what_was_shown_can_be_put_back_and_nothing_is_written() {
 }
 
 #[tokio::test]
-async fn two_fields_are_put_and_the_rhythm_stays() {
+async fn putting_two_fields_keeps_the_rhythm() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 30, "name": "news"})).await;
     world.pass(600);
@@ -78,7 +78,7 @@ async fn two_fields_are_put_and_the_rhythm_stays() {
 }
 
 #[tokio::test]
-async fn another_interval_gives_another_next_time() {
+async fn new_interval_sets_a_new_next_time() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 30})).await;
     world.pass(600);
@@ -86,13 +86,13 @@ async fn another_interval_gives_another_next_time() {
     let changed = put(&world, &job, sent).await.expect(200);
     assert_eq!(changed["schedule"]["every"], "6h");
     assert!(runs_within(&changed, 600, 6 * 3600), "{changed}");
-    // The same again in other words is no change.
+    // An equivalent schedule is not a change.
     let same = patch(&world, &job, json!({"schedule": {"every": "360m"}})).await.expect(200);
     assert_eq!(same["generation"], changed["generation"]);
 }
 
 #[tokio::test]
-async fn a_change_is_made_only_of_the_version_that_was_meant() {
+async fn change_with_if_match_applies_to_that_version_only() {
     let world = World::new().await;
     let job = world.create(json!({"schedule": "30m"})).await;
     patch_if(&world, &job, "\"g1\"", json!({"priority": 1})).await.expect(200);
@@ -106,7 +106,7 @@ async fn a_change_is_made_only_of_the_version_that_was_meant() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_change_is_said() {
+async fn invalid_change_is_explained() {
     let world = World::new().await;
     let taken = world.create(json!({"name": "taken"})).await;
     let job = world.create(json!({"schedule": "30m"})).await;
@@ -127,7 +127,7 @@ async fn what_is_wrong_with_a_change_is_said() {
 }
 
 #[tokio::test]
-async fn another_tenants_job_cannot_be_changed() {
+async fn job_of_another_tenant_cannot_be_changed() {
     let world = World::new().await;
     let job = world.create(json!({"schedule": "30m"})).await;
     let token = token(Role::Admin, "other");
@@ -145,7 +145,7 @@ async fn another_tenants_job_cannot_be_changed() {
 }
 
 #[tokio::test]
-async fn many_jobs_obey_one_command() {
+async fn command_applies_to_many_jobs() {
     let world = World::new().await;
     let jobs: Vec<Value> =
         (0..1203).map(|n| noop(json!({"name": format!("job {n}"), "schedule": "30m"}))).collect();
@@ -183,7 +183,7 @@ async fn many_jobs_obey_one_command() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_command_is_said() {
+async fn invalid_command_is_explained() {
     let world = World::new().await;
     for (document, field) in [
         (json!({"ids": []}), "action"),

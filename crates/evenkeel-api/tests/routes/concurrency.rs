@@ -1,4 +1,4 @@
-//! How many runs go on at once.
+//! Concurrency limits.
 
 use axum::http::Method;
 use evenkeel_store::Role;
@@ -11,26 +11,26 @@ async fn patch(world: &World, job: &Value, sent: Value) -> Value {
     world.ask_as(Role::Operator, Method::PATCH, &path, Some(sent)).await.expect(200)
 }
 
-fn said(job: &Value) -> (&Value, &Value) {
+fn key_and_limit(job: &Value) -> (&Value, &Value) {
     (&job["concurrency_key"], &job["concurrency_limit"])
 }
 
 #[tokio::test]
-async fn a_key_and_its_limit_are_shown_changed_and_taken_away() {
+async fn concurrency_key_and_limit_are_shown_changed_and_removed() {
     let world = World::new().await;
     let job = world.create(json!({"concurrency_key": "example.com"})).await;
-    assert_eq!(said(&job), (&json!("example.com"), &json!(1)));
+    assert_eq!(key_and_limit(&job), (&json!("example.com"), &json!(1)));
     let job = patch(&world, &job, json!({"concurrency_limit": 5})).await;
-    assert_eq!(said(&job), (&json!("example.com"), &json!(5)));
+    assert_eq!(key_and_limit(&job), (&json!("example.com"), &json!(5)));
     let job = patch(&world, &job, json!({"priority": 7})).await;
-    assert_eq!(said(&job), (&json!("example.com"), &json!(5)));
+    assert_eq!(key_and_limit(&job), (&json!("example.com"), &json!(5)));
     let job = patch(&world, &job, json!({"concurrency_key": null})).await;
-    assert_eq!(said(&job), (&Value::Null, &Value::Null));
-    assert_eq!(said(&world.create(json!({})).await), (&Value::Null, &Value::Null));
+    assert_eq!(key_and_limit(&job), (&Value::Null, &Value::Null));
+    assert_eq!(key_and_limit(&world.create(json!({})).await), (&Value::Null, &Value::Null));
 }
 
 #[tokio::test]
-async fn a_limit_of_nothing_is_refused() {
+async fn limit_without_a_key_is_refused() {
     let world = World::new().await;
     for sent in [
         json!({"executor_type": "noop", "concurrency_limit": 5}),
@@ -43,7 +43,7 @@ async fn a_limit_of_nothing_is_refused() {
 }
 
 #[tokio::test]
-async fn who_waits_for_a_place_is_told_of_which_limit() {
+async fn run_waiting_for_a_permit_names_the_limit() {
     let world = World::new().await;
     let every = json!({"kind": "interval", "every": "15m"});
     let job =

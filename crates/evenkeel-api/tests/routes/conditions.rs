@@ -1,4 +1,4 @@
-//! Which jobs keep their promises, and why others do not run.
+//! Conditions of jobs, and explanations why a job does not run.
 
 use axum::http::Method;
 use evenkeel_core::condition::Reason;
@@ -14,7 +14,7 @@ fn path(job: &Value, what: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_job_tells_its_condition_and_its_window() {
+async fn job_shows_its_condition_and_window() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 10})).await;
     let seen = world.get(&path(&job, "condition")).await.expect(200);
@@ -35,11 +35,11 @@ async fn a_job_tells_its_condition_and_its_window() {
     assert_eq!(listed["jobs"][0]["condition_reason"], "violated");
 }
 
-/// Puts a job on the list of those at risk.
+/// Marks a job as at risk.
 async fn judge(world: &World, job: &Value, reason: Reason, error_at: &str) {
     let known = world.known(job).await;
     let store = &world.rig.store;
-    store.watch(&[known.no]).await.unwrap();
+    store.mark_at_risk(&[known.no]).await.unwrap();
     let shards: Vec<_> = evenkeel_core::Shard::all().collect();
     let due = store.to_judge(&shards, 100, Now::Database).await.unwrap();
     let touched = due.jobs.iter().find(|it| it.no == known.no).unwrap().touched;
@@ -87,7 +87,7 @@ async fn jobs_at_risk_are_listed_soonest_error_first_and_counted() {
 }
 
 #[tokio::test]
-async fn a_job_explains_why_it_does_not_run() {
+async fn explain_says_why_a_job_does_not_run() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 30})).await;
     let seen = world.get(&path(&job, "explain")).await.expect(200);
@@ -109,7 +109,7 @@ async fn a_job_explains_why_it_does_not_run() {
 }
 
 #[tokio::test]
-async fn a_failed_run_shows_in_the_condition_and_its_retry_in_the_explanation() {
+async fn failed_run_shows_in_the_condition_and_its_retry_in_explain() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 30, "start_at": at(1800)})).await;
     let known = world.known(&job).await;
@@ -135,7 +135,7 @@ async fn a_failed_run_shows_in_the_condition_and_its_retry_in_the_explanation() 
 }
 
 #[tokio::test]
-async fn nothing_is_foretold_of_a_periodic_job_before_its_run_has_ended() {
+async fn periodic_job_has_no_next_start_while_it_runs() {
     let world = World::new().await;
     let job = world.create(json!({"scheduling_period": "1h", "cooldown_duration": "10m"})).await;
     let known = world.known(&job).await;
@@ -166,7 +166,7 @@ async fn nothing_is_foretold_of_a_periodic_job_before_its_run_has_ended() {
 }
 
 #[tokio::test]
-async fn a_past_is_shown_in_the_words_of_each_document() {
+async fn history_is_shown_in_all_supported_fields() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 1})).await;
     let shown = async || {
@@ -189,7 +189,7 @@ async fn a_past_is_shown_in_the_words_of_each_document() {
 }
 
 #[tokio::test]
-async fn what_belongs_to_others_is_not_found() {
+async fn conditions_of_another_tenant_are_not_found() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 30})).await;
     let other = token(Role::Admin, "other");
@@ -203,13 +203,13 @@ async fn what_belongs_to_others_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_job_that_runs_once_promises_to_start() {
+async fn job_that_runs_once_promises_its_start() {
     let world = World::new().await;
     let job = world.create(json!({})).await;
     let seen = world.get(&path(&job, "condition")).await.expect(200);
     let words = seen["explanation"].as_str().unwrap();
     assert!(words.contains("It must have started by"), "{words}");
-    // However long it takes, it is not late before its time.
+    // It is not late before its time, however long it takes.
     let long = world.create(json!({"average_duration_override": "10m"})).await;
     let seen = world.get(&path(&long, "condition")).await.expect(200);
     assert_eq!(
@@ -219,7 +219,7 @@ async fn a_job_that_runs_once_promises_to_start() {
 }
 
 #[tokio::test]
-async fn what_may_be_skipped_is_not_foretold_while_the_job_runs() {
+async fn next_start_is_unknown_while_an_overlapping_time_may_be_skipped() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 30})).await;
     let known = world.known(&job).await;
@@ -236,7 +236,7 @@ async fn what_may_be_skipped_is_not_foretold_while_the_job_runs() {
 }
 
 #[tokio::test]
-async fn a_job_of_a_pool_that_nobody_serves_says_so() {
+async fn explain_names_a_pool_without_workers() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 30, "pool": "gpu"})).await;
     let known = world.known(&job).await;

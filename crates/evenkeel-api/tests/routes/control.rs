@@ -1,4 +1,4 @@
-//! Pause, resume, cancel, retry, and the end of jobs.
+//! Pause, resume, cancel, retry, delete and purge.
 
 use axum::http::{Method, header};
 use evenkeel_core::attempt::Outcome;
@@ -18,7 +18,7 @@ async fn news(world: &World) -> Value {
     world.create(json!({"name": "news", "interval_minutes": 30})).await
 }
 
-/// A job whose only run so far has failed.
+/// Creates a job whose only run has failed.
 async fn failed(world: &World, document: Value) -> Value {
     let job = world.create(document).await;
     let held = world.rig.start(world.known(&job).await, 1800).await;
@@ -27,7 +27,7 @@ async fn failed(world: &World, document: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_paused_job_is_shown_so_and_goes_on_when_it_is_resumed() {
+async fn paused_job_continues_when_resumed() {
     let world = World::new().await;
     let job = news(&world).await;
     let paused = world.post(&path(&job, "pause"), None).await.expect(200);
@@ -43,7 +43,7 @@ async fn a_paused_job_is_shown_so_and_goes_on_when_it_is_resumed() {
 }
 
 #[tokio::test]
-async fn a_pause_names_what_still_runs() {
+async fn pause_lists_running_executions() {
     let world = World::new().await;
     let job = news(&world).await;
     let held = world.rig.start(world.known(&job).await, 1800).await;
@@ -55,7 +55,7 @@ async fn a_pause_names_what_still_runs() {
 }
 
 #[tokio::test]
-async fn a_cancelled_job_is_over_and_its_run_is_asked_to_end() {
+async fn cancelled_job_ends_and_its_run_is_asked_to_stop() {
     let world = World::new().await;
     let job = news(&world).await;
     let held = world.rig.start(world.known(&job).await, 1800).await;
@@ -72,7 +72,7 @@ async fn a_cancelled_job_is_over_and_its_run_is_asked_to_end() {
 }
 
 #[tokio::test]
-async fn a_failed_run_is_tried_again() {
+async fn failed_run_is_retried() {
     let world = World::new().await;
     let document = json!({"name": "news", "interval_minutes": 30, "start_at": at(1800)});
     let job = failed(&world, document).await;
@@ -88,7 +88,7 @@ async fn a_failed_run_is_tried_again() {
 }
 
 #[tokio::test]
-async fn what_a_state_does_not_allow_is_refused_with_what_it_does() {
+async fn command_refused_by_the_state_lists_allowed_commands() {
     let world = World::new().await;
     let job = news(&world).await;
     for verb in ["resume", "retry"] {
@@ -110,7 +110,7 @@ async fn ask_if(world: &World, method: Method, path: &str, tags: &str) -> Answer
 }
 
 #[tokio::test]
-async fn a_command_is_obeyed_only_by_the_version_that_was_meant() {
+async fn command_with_if_match_applies_to_that_version_only() {
     let world = World::new().await;
     let job = failed(&world, json!({"name": "news", "interval_minutes": 30})).await;
     let mut generation = 1;
@@ -125,7 +125,7 @@ async fn a_command_is_obeyed_only_by_the_version_that_was_meant() {
         generation += 1;
         assert_eq!(done.expect(200)["generation"], generation, "{verb}");
     }
-    // What its state does not allow is told first: another version would not change that.
+    // The state is checked first: another version would not change it.
     ask_if(&world, Method::POST, &path(&job, "pause"), "\"g1\"").await.problem(409, "job-state");
     let path = path(&job, "");
     ask_if(&world, Method::DELETE, &path, "\"g1\", \"g2\"").await.problem(412, "job-changed");
@@ -133,7 +133,7 @@ async fn a_command_is_obeyed_only_by_the_version_that_was_meant() {
 }
 
 #[tokio::test]
-async fn a_job_that_runs_once_and_was_withdrawn_by_its_pause_runs_when_it_is_resumed() {
+async fn job_that_runs_once_and_was_withdrawn_by_a_pause_runs_when_resumed() {
     let world = World::new().await;
     let job = world.create(json!({"name": "once", "schedule_enabled": false})).await;
     world.rig.queue(world.known(&job).await, 0).await;
@@ -145,7 +145,7 @@ async fn a_job_that_runs_once_and_was_withdrawn_by_its_pause_runs_when_it_is_res
 }
 
 #[tokio::test]
-async fn a_job_that_is_to_run_once_instead_of_what_it_did_runs_when_it_is_resumed() {
+async fn paused_job_changed_to_run_once_runs_when_resumed() {
     let world = World::new().await;
     let job = news(&world).await;
     world.rig.run_well(world.known(&job).await, 1800).await;
@@ -167,7 +167,7 @@ async fn a_job_that_is_to_run_once_instead_of_what_it_did_runs_when_it_is_resume
 }
 
 #[tokio::test]
-async fn purging_forgets_the_history_at_once_and_again() {
+async fn purge_deletes_the_history_and_can_be_repeated() {
     let world = World::new().await;
     let job = news(&world).await;
     let known = world.known(&job).await;
@@ -187,7 +187,7 @@ async fn purging_forgets_the_history_at_once_and_again() {
 }
 
 #[tokio::test]
-async fn a_purge_that_is_neither_true_nor_false_is_refused() {
+async fn purge_must_be_true_or_false() {
     let world = World::new().await;
     let job = news(&world).await;
     let path = format!("{}?purge=yes", path(&job, ""));
@@ -197,7 +197,7 @@ async fn a_purge_that_is_neither_true_nor_false_is_refused() {
 }
 
 #[tokio::test]
-async fn a_command_takes_no_body_and_no_parameters() {
+async fn commands_refuse_bodies_and_parameters() {
     let world = World::new().await;
     let job = news(&world).await;
     for verb in ["pause", "resume", "cancel", "retry"] {
@@ -210,7 +210,7 @@ async fn a_command_takes_no_body_and_no_parameters() {
 }
 
 #[tokio::test]
-async fn viewers_may_not_command() {
+async fn viewers_cannot_command_jobs() {
     let world = World::new().await;
     let job = news(&world).await;
     for verb in ["pause", "resume", "cancel", "retry"] {

@@ -1,12 +1,12 @@
-//! Runs that failed for good: listed, taken up again, thrown away.
+//! Dead letters: listing, redriving, deleting.
 
 use axum::http::Method;
-use evenkeel_core::on_failure::{DeathReason, Hook};
 use evenkeel_core::attempt::Outcome;
+use evenkeel_core::on_failure::{DeathReason, Hook};
 use evenkeel_core::{AttemptKey, Span};
 use evenkeel_store::{Action, Finish, Results, Role, Then};
+use evenkeel_store_testkit::commands::Orders as _;
 use evenkeel_store_testkit::fixtures::{at, now};
-use evenkeel_store_testkit::orders::Orders as _;
 use serde_json::{Value, json};
 
 use crate::world::{World, run_ids};
@@ -22,8 +22,8 @@ async fn job(world: &World, name: &str) -> Value {
     job
 }
 
-/// A run of the job that dies four seconds after it began.
-async fn die(world: &World, job: &Value, secs: i64) -> AttemptKey {
+/// Fails a run of the job for good, four seconds after its start.
+async fn dead_run(world: &World, job: &Value, secs: i64) -> AttemptKey {
     let held = world.rig.start(world.known(job).await, secs).await;
     let then = Then::EndRun { stop_job: false, next_at: None };
     let finish = Finish {
@@ -42,10 +42,10 @@ fn path(key: AttemptKey) -> String {
 }
 
 #[tokio::test]
-async fn a_letter_is_shown_with_all_its_fields() {
+async fn dead_letter_is_shown_with_all_its_fields() {
     let world = World::new().await;
     let job = job(&world, "news").await;
-    let key = die(&world, &job, 60).await;
+    let key = dead_run(&world, &job, 60).await;
     let id = run_ids().run_id(key).to_string();
     let shown = world.get(&path(key)).await.expect(200);
     assert_eq!(
@@ -68,12 +68,12 @@ async fn a_letter_is_shown_with_all_its_fields() {
 }
 
 #[tokio::test]
-async fn the_list_goes_on_from_page_to_page_even_if_letters_are_thrown_away() {
+async fn list_continues_while_dead_letters_are_deleted() {
     let world = World::new().await;
     let job = job(&world, "news").await;
     let mut keys = Vec::new();
     for minute in 1..=5 {
-        keys.push(die(&world, &job, minute * 60).await);
+        keys.push(dead_run(&world, &job, minute * 60).await);
     }
     let first = world.get(&format!("{LETTERS}?limit=2")).await.expect(200);
     assert_eq!((first["dead_letters"].as_array().unwrap().len(), &first["total"]), (2, &json!(5)));
@@ -94,10 +94,10 @@ async fn the_list_goes_on_from_page_to_page_even_if_letters_are_thrown_away() {
 }
 
 #[tokio::test]
-async fn a_letter_is_taken_up_once() {
+async fn dead_letter_is_redriven_once() {
     let world = World::new().await;
     let job = job(&world, "news").await;
-    let key = die(&world, &job, 60).await;
+    let key = dead_run(&world, &job, 60).await;
     let redrive = format!("{}/redrive", path(key));
     let answer = world.post(&redrive, None).await.expect(202);
     assert_eq!(answer["id"], run_ids().run_id(key).to_string());
@@ -116,11 +116,14 @@ async fn a_letter_is_taken_up_once() {
 }
 
 #[tokio::test]
-async fn each_of_many_letters_is_answered_on_its_own() {
+async fn bulk_redrive_answers_each_letter() {
     let world = World::new().await;
     let (one, other) = (job(&world, "one").await, job(&world, "other").await);
-    let keys =
-        [die(&world, &one, 60).await, die(&world, &other, 60).await, die(&world, &one, 120).await];
+    let keys = [
+        dead_run(&world, &one, 60).await,
+        dead_run(&world, &other, 60).await,
+        dead_run(&world, &one, 120).await,
+    ];
     let never = "0006442d-7b2b-8640-8000-000000040000".to_owned();
     let mut ids = keys.map(|key| run_ids().run_id(key).to_string()).to_vec();
     ids.push(never.clone());
@@ -143,10 +146,10 @@ async fn each_of_many_letters_is_answered_on_its_own() {
 }
 
 #[tokio::test]
-async fn a_letter_whose_job_is_over_is_not_taken_up() {
+async fn dead_letter_of_an_ended_job_is_not_redriven() {
     let world = World::new().await;
     let (cancelled, deleted) = (job(&world, "one").await, job(&world, "other").await);
-    let keys = [die(&world, &cancelled, 60).await, die(&world, &deleted, 60).await];
+    let keys = [dead_run(&world, &cancelled, 60).await, dead_run(&world, &deleted, 60).await];
     let (store, scope) = (&world.rig.store, &world.rig.scope);
     let id = world.known(&cancelled).await.id;
     store.act(scope, id, Action::Cancel, now(70)).await.unwrap();
@@ -159,10 +162,10 @@ async fn a_letter_whose_job_is_over_is_not_taken_up() {
 }
 
 #[tokio::test]
-async fn viewers_look_and_operators_act() {
+async fn viewers_read_and_operators_redrive() {
     let world = World::new().await;
     let job = job(&world, "news").await;
-    let key = die(&world, &job, 60).await;
+    let key = dead_run(&world, &job, 60).await;
     let redrive = format!("{}/redrive", path(key));
     let ids = json!({"ids": [run_ids().run_id(key)]});
     for (method, path, body, status) in [
@@ -179,7 +182,7 @@ async fn viewers_look_and_operators_act() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_not_found() {
+async fn unknown_dead_letter_is_not_found() {
     let world = World::new().await;
     let id = "0006442d-7b2b-8640-8000-000000040000";
     for path in [format!("{LETTERS}/{id}"), format!("{LETTERS}/7")] {
@@ -190,7 +193,7 @@ async fn what_is_not_there_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_pause_for_failures_is_seen_in_the_job_and_explained() {
+async fn pause_after_failures_shows_in_the_job_and_in_explain() {
     let world = World::new().await;
     let on_failure = json!({"action": "pause", "after": 2, "note": "ask Ann"});
     let job = world.create(json!({"interval_minutes": 1, "on_failure": on_failure})).await;

@@ -1,4 +1,4 @@
-//! Jobs that are not to be there twice.
+//! Deduplication of jobs.
 
 use axum::http::{Method, header};
 use evenkeel_store::Role;
@@ -9,7 +9,7 @@ use crate::world::{Answer, World, noop, request, token};
 
 const JOBS: &str = "/api/v1/jobs";
 
-/// A crawl of a source, a minute after the start.
+/// Returns a crawl of a source that is due after a minute.
 fn once(source: &str) -> Value {
     noop(json!({"source_id": source, "schedule": {"kind": "once", "at": at(60)}, "unique": true}))
 }
@@ -29,7 +29,7 @@ async fn patch(world: &World, job: &Value, sent: Value) -> Answer {
 }
 
 #[tokio::test]
-async fn the_second_is_the_first() {
+async fn duplicate_returns_the_existing_job() {
     let world = World::new().await;
     let first = world.post(JOBS, Some(once("news"))).await.expect(201);
     assert_eq!(first["deduplicated"], false);
@@ -44,7 +44,7 @@ async fn the_second_is_the_first() {
     assert_eq!((&again["id"], &again["deduplicated"]), (&first["id"], &json!(true)));
     let place = format!("{JOBS}/{}", first["id"].as_str().unwrap());
     assert_eq!(answer.header(header::LOCATION), Some(place.as_str()));
-    // Shown later, and of jobs that asked for nothing, there is no such field.
+    // GET and jobs without deduplication do not have the field.
     let shown = world.get(&place).await.expect(200);
     assert!(shown.get("deduplicated").is_none() && shown["unique"] == true);
     let plain = world.create(json!({"name": "plain"})).await;
@@ -54,7 +54,7 @@ async fn the_second_is_the_first() {
 }
 
 #[tokio::test]
-async fn of_many_at_once_one_is_created() {
+async fn concurrent_duplicates_create_one_job() {
     let world = World::new().await;
     let asks = (0..50).map(|_| world.post(JOBS, Some(once("news"))));
     let answers = futures::future::join_all(asks).await;
@@ -65,7 +65,7 @@ async fn of_many_at_once_one_is_created() {
 }
 
 #[tokio::test]
-async fn in_bulk_each_line_says_so() {
+async fn bulk_reports_duplicates_line_by_line() {
     let world = World::new().await;
     let there = world.post(JOBS, Some(once("there"))).await.expect(201);
     let jobs =
@@ -85,7 +85,7 @@ async fn in_bulk_each_line_says_so() {
 }
 
 #[tokio::test]
-async fn a_trigger_answers_with_the_run_that_is_there() {
+async fn trigger_returns_the_existing_run() {
     let world = World::new().await;
     let job = noop(json!({"dedup_key": "k", "interval_minutes": 60, "start_at": at(3600),
                           "overlap": "allow"}));
@@ -100,7 +100,7 @@ async fn a_trigger_answers_with_the_run_that_is_there() {
 }
 
 #[tokio::test]
-async fn what_would_make_a_second_one_is_refused_with_the_first() {
+async fn change_that_would_duplicate_a_job_names_the_existing_one() {
     let world = World::new().await;
     let first = world.post(JOBS, Some(once("news"))).await.expect(201);
     ask(&world, &first, "pause").await.expect(200);
@@ -117,10 +117,10 @@ async fn what_would_make_a_second_one_is_refused_with_the_first() {
 }
 
 #[tokio::test]
-async fn a_key_is_changed_taken_away_and_put_back_as_it_was_shown() {
+async fn dedup_key_is_changed_removed_and_put_back() {
     let world = World::new().await;
     let job = world.post(JOBS, Some(once("news"))).await.expect(201);
-    // It follows what the job is about until somebody chooses another.
+    // The key follows the job's source until another is set.
     let job = patch(&world, &job, json!({"source_id": "sport"})).await.expect(200);
     assert_eq!(job["dedup_key"], "sport");
     let path = format!("{JOBS}/{}", job["id"].as_str().unwrap());
@@ -143,7 +143,7 @@ async fn a_key_is_changed_taken_away_and_put_back_as_it_was_shown() {
 }
 
 #[tokio::test]
-async fn keys_of_other_tenants_are_nowhere() {
+async fn dedup_keys_of_other_tenants_do_not_count() {
     let world = World::new().await;
     world.post(JOBS, Some(once("news"))).await.expect(201);
     let token = token(Role::Operator, "other");

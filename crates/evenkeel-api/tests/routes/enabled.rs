@@ -1,4 +1,4 @@
-//! `enabled` of a job: false is a paused job.
+//! `enabled` of a job: false means paused.
 
 use axum::http::Method;
 use evenkeel_store::Role;
@@ -20,7 +20,7 @@ async fn patch(world: &World, job: &Value, sent: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_job_that_is_not_enabled_is_paused_from_the_start() {
+async fn disabled_job_is_created_paused() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 30, "enabled": false})).await;
     assert_eq!((&job["status"], &job["enabled"]), (&json!("paused"), &json!(false)));
@@ -33,16 +33,16 @@ async fn a_job_that_is_not_enabled_is_paused_from_the_start() {
 }
 
 #[tokio::test]
-async fn a_change_of_enabled_pauses_and_resumes() {
+async fn changing_enabled_pauses_and_resumes() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 30})).await;
     let paused = patch(&world, &job, json!({"enabled": false, "priority": 7})).await;
     assert_eq!((&paused["status"], &paused["priority"]), (&json!("paused"), &json!(7)));
     assert_eq!(paused["next_run_at"], Value::Null);
-    // Said again it is no change.
+    // Sending it again changes nothing.
     let again = patch(&world, &job, json!({"enabled": false})).await;
     assert_eq!(again["generation"], paused["generation"]);
-    // What was shown, edited.
+    // The shown job, edited.
     let mut shown = world.get(&path(&job)).await.expect(200);
     shown["enabled"] = json!(true);
     shown["priority"] = json!(8);
@@ -51,14 +51,14 @@ async fn a_change_of_enabled_pauses_and_resumes() {
     assert_ne!(resumed["next_run_at"], Value::Null);
     let paused = patch(&world, &job, json!({"enabled": false})).await;
     assert_eq!(paused["status"], "paused");
-    // Taken away it is what it is by default.
+    // Null restores the default.
     assert_eq!(patch(&world, &job, json!({"enabled": null})).await["status"], "scheduled");
     let wrong = change(&world, Method::PATCH, &job, &json!({"enabled": 1})).await;
     assert_eq!(wrong.problem(422, "invalid-job")["errors"][0]["field"], "enabled");
 }
 
 #[tokio::test]
-async fn a_job_that_may_not_be_paused_is_not_changed_either() {
+async fn refused_pause_discards_the_whole_change() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 30})).await;
     world.post(&format!("{}/cancel", path(&job)), None).await.expect(200);
@@ -69,7 +69,7 @@ async fn a_job_that_may_not_be_paused_is_not_changed_either() {
 }
 
 #[tokio::test]
-async fn jobs_of_a_bulk_can_be_paused_from_the_start() {
+async fn bulk_creates_disabled_jobs_paused() {
     let world = World::new().await;
     let jobs = [("a", true), ("b", false), ("c", true)].map(|(name, enabled)| {
         noop(json!({"name": name, "interval_minutes": 30, "enabled": enabled}))

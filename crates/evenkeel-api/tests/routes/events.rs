@@ -1,4 +1,4 @@
-//! What happens, as it happens.
+//! The event stream.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Method, Request};
@@ -10,15 +10,15 @@ use tokio::sync::watch;
 use crate::streams::Stream;
 use crate::world::{World, request, send, token};
 
-/// A world in which somebody listens already.
+/// Creates a world with a listening client.
 async fn world() -> World {
     let world = World::new().await;
-    world.rig.store.events().set_listened(true);
+    world.rig.store.events().set_has_listeners(true);
     relay(&world).await;
     world
 }
 
-/// What an engine would do.
+/// Publishes events as an engine would.
 async fn relay(world: &World) {
     let (events, dropped) = world.rig.store.events().take(1000);
     world.rig.store.publish(events, dropped).await.unwrap();
@@ -42,7 +42,7 @@ fn id_of(job: &Value) -> &str {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_happens_to_a_job_is_told_in_its_order() {
+async fn events_of_a_job_arrive_in_order() {
     let world = world().await;
     let mut stream = Stream::open(&world.router, asked("", None)).await;
     let greeting = stream.next().await.unwrap();
@@ -74,7 +74,7 @@ async fn what_happens_to_a_job_is_told_in_its_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn runs_that_a_command_withdraws_are_told_as_ended() {
+async fn runs_withdrawn_by_a_command_end_with_an_event() {
     let world = world().await;
     let mut stream = Stream::open(&world.router, asked("?kinds=run.ended", None)).await;
     assert_eq!(stream.next().await.unwrap().comment, "listening");
@@ -94,7 +94,7 @@ async fn runs_that_a_command_withdraws_are_told_as_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_what_was_asked_for_is_told() {
+async fn filters_select_events() {
     let world = world().await;
     let other = world.create(json!({"interval_minutes": 1})).await;
     let wanted = world.create(json!({"interval_minutes": 1})).await;
@@ -117,7 +117,7 @@ async fn only_what_was_asked_for_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_comes_back_misses_nothing() {
+async fn reconnecting_client_misses_nothing() {
     let world = world().await;
     let mut stream = Stream::open(&world.router, asked("", None)).await;
     let (one, two) = (world.create(json!({})).await, world.create(json!({})).await);
@@ -129,7 +129,7 @@ async fn whoever_comes_back_misses_nothing() {
     for request in [
         asked("", Some(&last)),
         asked(&format!("?after={last}"), None),
-        // A browser keeps the address it began with.
+        // A browser reconnects with its original URL.
         asked("?after=1", Some(&last)),
     ] {
         let mut again = Stream::open(&world.router, request).await;
@@ -139,11 +139,11 @@ async fn whoever_comes_back_misses_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_may_be_missing_is_told_as_a_gap() {
+async fn possibly_missing_events_are_reported_as_a_gap() {
     let world = world().await;
     world.create(json!({})).await;
     relay(&world).await;
-    // Of another life, or of another database.
+    // Ids from before a restart or from another database.
     for after in ["0", "9000000000000000000"] {
         let mut stream = Stream::open(&world.router, asked("", Some(after))).await;
         assert_eq!(stream.event().await.event, "gap", "{after}");
@@ -151,13 +151,13 @@ async fn what_may_be_missing_is_told_as_a_gap() {
     let mut stream = Stream::open(&world.router, asked("", Some("0"))).await;
     assert_eq!(stream.event().await.event, "gap");
     assert_eq!(stream.event().await.event, "job.created");
-    world.rig.store.events().lose();
+    world.rig.store.events().mark_gap();
     relay(&world).await;
     assert_eq!(stream.event().await.event, "gap");
 }
 
 #[tokio::test(start_paused = true)]
-async fn tenants_do_not_hear_each_other() {
+async fn events_of_other_tenants_are_not_sent() {
     let world = world().await;
     let mut others = Stream::open(&world.router, asked_by("other", "", None)).await;
     let mine = world.create(json!({})).await;
@@ -174,7 +174,7 @@ async fn tenants_do_not_hear_each_other() {
 }
 
 #[tokio::test]
-async fn wrong_parameters_are_named() {
+async fn invalid_event_parameters_are_named() {
     let world = world().await;
     for (query, field) in [
         ("?kinds=job.exploded", "kinds"),
@@ -191,7 +191,7 @@ async fn wrong_parameters_are_named() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_stream_shows_that_it_lives_and_how_far_it_is() {
+async fn silent_stream_sends_heartbeats_with_its_position() {
     let world = world().await;
     let mut stream = Stream::open(&world.router, asked("?kinds=job.deleted", None)).await;
     let greeting = stream.next().await.unwrap();
@@ -204,7 +204,7 @@ async fn a_silent_stream_shows_that_it_lives_and_how_far_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_ends_with_its_token() {
+async fn stream_ends_when_its_token_expires() {
     let world = world().await;
     world.pass(3600 - 40);
     let mut stream = Stream::open(&world.router, asked("", None)).await;
@@ -216,7 +216,7 @@ async fn a_stream_ends_with_its_token() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_ends_soon_after_its_key_is_revoked() {
+async fn stream_ends_soon_after_its_key_is_revoked() {
     let world = world().await;
     let keys = "/api/v1/api-keys";
     let new = json!({"name": "ci", "role": "viewer"});
@@ -239,7 +239,7 @@ async fn a_stream_ends_soon_after_its_key_is_revoked() {
 async fn streams_end_when_the_node_stops() {
     let (stop, stopping) = watch::channel(false);
     let world = World::with_streams(Streams::new(stopping)).await;
-    world.rig.store.events().set_listened(true);
+    world.rig.store.events().set_has_listeners(true);
     let mut stream = Stream::open(&world.router, asked("", None)).await;
     assert!(stream.next().await.is_some());
     stop.send_replace(true);
@@ -247,7 +247,7 @@ async fn streams_end_when_the_node_stops() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn streams_are_bounded_for_each_tenant() {
+async fn open_streams_are_limited_per_tenant() {
     let world = world().await;
     let mut open = Vec::new();
     for _ in 0..STREAMS_MAX_PER_TENANT {
@@ -262,7 +262,7 @@ async fn streams_are_bounded_for_each_tenant() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nodes_are_told_that_somebody_listens() {
+async fn nodes_know_that_a_client_listens() {
     let world = world().await;
     assert_eq!(world.rig.store.listened_until().await.unwrap(), None);
     let stream = Stream::open(&world.router, asked("", None)).await;

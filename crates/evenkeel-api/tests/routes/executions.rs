@@ -1,4 +1,4 @@
-//! What ran, and how it went.
+//! Executions.
 
 use evenkeel_core::Span;
 use evenkeel_core::attempt::Outcome;
@@ -13,7 +13,7 @@ fn path_of(job: &Value) -> String {
 }
 
 #[tokio::test]
-async fn an_execution_is_shown_with_all_its_fields() {
+async fn execution_is_shown_with_all_its_fields() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 1, "start_at": at(60)})).await;
     let held = world.rig.start(world.known(&job).await, 61).await;
@@ -51,7 +51,7 @@ async fn an_execution_is_shown_with_all_its_fields() {
 }
 
 #[tokio::test]
-async fn a_run_id_leads_to_the_latest_attempt() {
+async fn run_id_returns_the_latest_attempt() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 60})).await;
     let known = world.known(&job).await;
@@ -82,7 +82,7 @@ async fn skipped_times_are_one_record_with_its_reason() {
 }
 
 #[tokio::test]
-async fn executions_of_all_jobs_are_one_list_newest_first() {
+async fn executions_of_all_jobs_are_listed_newest_first() {
     let world = World::new().await;
     let one = world.create(json!({"interval_minutes": 1, "start_at": at(60)})).await;
     let other = world.create(json!({"interval_minutes": 2, "start_at": at(120)})).await;
@@ -109,7 +109,7 @@ async fn executions_of_all_jobs_are_one_list_newest_first() {
 }
 
 #[tokio::test]
-async fn a_good_run_shows_in_its_job() {
+async fn successful_run_shows_in_its_job() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 1, "start_at": at(60)})).await;
     world.rig.run_well(world.known(&job).await, 60).await;

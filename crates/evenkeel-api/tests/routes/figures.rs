@@ -1,4 +1,4 @@
-//! Filters, orders, and figures over jobs and runs.
+//! Filters, sort orders and statistics of jobs and runs.
 
 use axum::http::Method;
 use evenkeel_core::attempt::Outcome;
@@ -32,7 +32,7 @@ async fn three_jobs() -> World {
 }
 
 #[tokio::test]
-async fn jobs_are_found_by_all_that_is_said() {
+async fn jobs_are_found_by_all_filters() {
     let world = three_jobs().await;
     for (query, found) in [
         ("", vec!["b", "c", "a"]),
@@ -59,7 +59,7 @@ async fn jobs_are_found_by_all_that_is_said() {
 }
 
 #[tokio::test]
-async fn jobs_are_found_and_ordered_by_their_next_run() {
+async fn jobs_are_filtered_and_sorted_by_their_next_run() {
     let world = three_jobs().await;
     let list = world.get("/api/v1/jobs?sort=next_run_at").await.expect(200);
     let times: Vec<&str> = list["jobs"]
@@ -79,7 +79,7 @@ async fn jobs_are_found_and_ordered_by_their_next_run() {
 }
 
 #[tokio::test]
-async fn an_order_goes_on_over_pages() {
+async fn sort_order_continues_over_pages() {
     let world = three_jobs().await;
     let first = world.get("/api/v1/jobs?sort=-name&limit=2").await.expect(200);
     let cursor = first["next_cursor"].as_str().unwrap();
@@ -90,7 +90,7 @@ async fn an_order_goes_on_over_pages() {
 }
 
 #[tokio::test]
-async fn a_job_tells_how_it_has_done() {
+async fn job_shows_its_statistics() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 1, "start_at": at(60)})).await;
     let path = format!("/api/v1/jobs/{}/stats", job["id"].as_str().unwrap());
@@ -112,7 +112,7 @@ async fn a_job_tells_how_it_has_done() {
 }
 
 #[tokio::test]
-async fn the_scheduler_tells_how_it_all_goes() {
+async fn scheduler_metrics_show_all_figures() {
     let world = World::new().await;
     let job = |_: &str| world.create(json!({"interval_minutes": 1}));
     let (running, _scheduled) = (job("running").await, job("scheduled").await);

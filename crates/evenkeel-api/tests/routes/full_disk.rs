@@ -1,4 +1,4 @@
-//! What users are told while the database takes no changes.
+//! Answers while the database is not writable.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,11 +12,11 @@ fn full() -> StoreError {
     StoreError::NotWritable(Unwritable::DiskFull, "database or disk is full".into())
 }
 
-/// Verbs that change something in these tests, the audit log included.
-const CHANGES: [&str; 3] = ["register", "order", "record"];
+/// Store verbs that write in these tests, including the audit log.
+const CHANGES: [&str; 3] = ["register", "apply_commands", "record_audit"];
 
 #[tokio::test]
-async fn a_full_disk_changes_nothing_and_says_what_to_do() {
+async fn full_disk_answers_that_nothing_changed_and_what_to_do() {
     let world = World::failing(|_, verb| CHANGES.contains(&verb).then(full)).await;
     for (path, body) in [
         ("/api/v1/jobs", noop(json!({}))),
@@ -32,11 +32,11 @@ async fn a_full_disk_changes_nothing_and_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_command_that_was_done_in_part_does_not_say_that_nothing_was_changed() {
+async fn partly_applied_command_does_not_claim_that_nothing_changed() {
     // The disk is full from the second batch on.
     let orders = AtomicU64::new(0);
     let world = World::failing(move |_, verb| {
-        (verb == "order" && orders.fetch_add(1, Ordering::Relaxed) > 0).then(full)
+        (verb == "apply_commands" && orders.fetch_add(1, Ordering::Relaxed) > 0).then(full)
     })
     .await;
     let jobs = json!({"jobs": vec![noop(json!({"schedule": "30m"})); 2000]});

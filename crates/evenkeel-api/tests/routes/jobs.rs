@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::world::{Counting, World, noop, request, run_ids, runs_within, tokens};
 
 #[tokio::test]
-async fn a_created_job_is_shown_with_all_its_fields() {
+async fn created_job_is_shown_with_all_its_fields() {
     let world = World::new().await;
     let document = json!({
         "name": "news-site", "configuration": "fast", "description": "All the news",
@@ -70,7 +70,7 @@ async fn a_created_job_is_shown_with_all_its_fields() {
 }
 
 #[tokio::test]
-async fn the_short_forms_of_a_schedule_are_shown_in_the_canonical_one() {
+async fn short_schedules_are_shown_in_the_canonical_form() {
     let world = World::new().await;
     let hourly = world.create(json!({"interval_minutes": 6, "interval_type": "hours"})).await;
     assert_eq!(hourly["schedule"], json!({"kind": "interval", "every": "6h"}));
@@ -93,9 +93,9 @@ async fn the_short_forms_of_a_schedule_are_shown_in_the_canonical_one() {
     assert_eq!(anchored["interval_minutes"], Value::Null);
 }
 
-/// What is shown can be sent back, so that a script can copy a job.
+/// A shown job can be sent back, so that scripts can copy jobs.
 #[tokio::test]
-async fn what_a_job_is_shown_as_makes_the_same_job_again() {
+async fn shown_job_creates_the_same_job_again() {
     let world = World::new().await;
     for more in [
         json!({}),
@@ -128,7 +128,7 @@ async fn what_a_job_is_shown_as_makes_the_same_job_again() {
             document.as_object_mut().unwrap().remove(field);
         }
         let second = world.post("/api/v1/jobs", Some(document)).await.expect(201);
-        // The time of an interval is chosen for each job.
+        // The phase of an interval is chosen for each job.
         let is_chosen = first["schedule"].get("anchor").is_none() && first["start_at"].is_null();
         let is_chosen = is_chosen && first["schedule"]["kind"] == "interval";
         for (field, value) in first.as_object().unwrap() {
@@ -140,7 +140,7 @@ async fn what_a_job_is_shown_as_makes_the_same_job_again() {
 }
 
 #[tokio::test]
-async fn everything_wrong_with_a_job_is_said_at_once() {
+async fn invalid_job_is_refused_with_all_its_errors() {
     let world = World::new().await;
     let document = json!({"name": "", "executor_type": "http", "priority": 101, "colour": "red"});
     let problem = world.post("/api/v1/jobs", Some(document)).await.problem(422, "invalid-job");
@@ -155,7 +155,7 @@ async fn everything_wrong_with_a_job_is_said_at_once() {
 }
 
 #[tokio::test]
-async fn a_job_that_would_first_run_after_the_end_of_time_is_refused() {
+async fn job_with_a_first_run_beyond_the_supported_time_is_refused() {
     let world = World::new().await;
     let document = noop(json!({"schedule": "P100Y"}));
     let problem = world.post("/api/v1/jobs", Some(document)).await.problem(422, "invalid-job");
@@ -163,7 +163,7 @@ async fn a_job_that_would_first_run_after_the_end_of_time_is_refused() {
 }
 
 #[tokio::test]
-async fn a_name_is_given_once_per_configuration() {
+async fn job_name_is_unique_per_configuration() {
     let world = World::new().await;
     let first = world.create(json!({"name": "news"})).await;
     let again = world.post("/api/v1/jobs", Some(noop(json!({"name": "news"})))).await;
@@ -189,7 +189,7 @@ async fn creating_and_triggering_wake_the_scheduler_and_deleting_wakes_the_worke
 }
 
 #[tokio::test]
-async fn a_deleted_job_is_gone_and_what_runs_of_it_is_named() {
+async fn deleted_job_is_gone_and_its_running_executions_are_listed() {
     let world = World::new().await;
     let job = world.create(json!({"name": "news", "interval_minutes": 1})).await;
     let held = world.rig.start(world.known(&job).await, 60).await;
@@ -205,7 +205,7 @@ async fn a_deleted_job_is_gone_and_what_runs_of_it_is_named() {
 }
 
 #[tokio::test]
-async fn a_trigger_names_the_run_before_it_starts() {
+async fn trigger_returns_the_run_id_before_the_start() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 5})).await;
     let path = format!("/api/v1/jobs/{}/trigger", job["id"].as_str().unwrap());
@@ -220,7 +220,7 @@ async fn a_trigger_names_the_run_before_it_starts() {
 }
 
 #[tokio::test]
-async fn a_body_that_would_not_be_heeded_is_refused() {
+async fn body_that_would_be_ignored_is_refused() {
     let world = World::new().await;
     let job = world.create(json!({})).await;
     let path = format!("/api/v1/jobs/{}/trigger", job["id"].as_str().unwrap());
@@ -229,7 +229,7 @@ async fn a_body_that_would_not_be_heeded_is_refused() {
 }
 
 #[tokio::test]
-async fn a_trigger_may_have_a_priority_which_is_shown_while_it_waits() {
+async fn priority_of_a_trigger_is_shown_while_it_waits() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 5, "priority": 20})).await;
     let path = format!("/api/v1/jobs/{}/trigger", job["id"].as_str().unwrap());
@@ -243,13 +243,13 @@ async fn a_trigger_may_have_a_priority_which_is_shown_while_it_waits() {
 }
 
 #[tokio::test]
-async fn a_job_shows_what_waiting_makes_of_its_priority() {
+async fn job_shows_its_effective_priority() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 5, "priority": 20})).await;
     assert_eq!(job["effective_priority"], 20);
     let known = world.known(&job).await;
     let path = format!("/api/v1/jobs/{}", known.id);
-    // One that is good for longer than it takes to rise.
+    // A token that outlives the increase of the priority.
     let (role, tenant, subject) = (Role::Operator, "main".into(), "tester".into());
     let asked = TokenRequest { role, tenant, ttl: Span::from_secs(86_400), now: START, subject };
     let token = tokens().issue(&asked, &Counting::new()).unwrap();
@@ -263,18 +263,18 @@ async fn a_job_shows_what_waiting_makes_of_its_priority() {
         list["jobs"][0]["effective_priority"].clone()
     };
     assert_eq!((shown().await, listed().await), (json!(20), json!(20)));
-    // Its time has come, and nobody has fired it yet: that tells by itself.
+    // It is due but not fired yet, which already counts as waiting.
     let next = world.rig.job(known).await.next_at.unwrap();
     world.pass((next.since(at(0)).as_micros() / 1_000_000) as i64 + 3_900);
     let risen = shown().await;
     assert!(risen.as_u64() > Some(20), "{risen}");
     assert_eq!(listed().await, risen);
-    // One that was asked for has a priority of its own, and what it has waited.
+    // A triggered run has its own priority and waiting time.
     let trigger = format!("{path}/trigger");
     ask(Method::POST, &trigger, Some(json!({"priority": 60}))).await.expect(202);
     world.pass(3_000);
     assert!(shown().await.as_u64() >= Some(60));
-    // What was shown may be put back.
+    // The shown job can be put back.
     let seen = ask(Method::GET, &path, None).await.expect(200);
     let put = ask(Method::PUT, &path, Some(seen)).await.expect(200);
     assert_eq!(put["priority"], 20);
@@ -282,7 +282,7 @@ async fn a_job_shows_what_waiting_makes_of_its_priority() {
 }
 
 #[tokio::test]
-async fn what_is_no_id_is_the_id_of_nothing() {
+async fn malformed_ids_are_not_found() {
     let world = World::new().await;
     for path in [
         "/api/v1/jobs/7",
@@ -299,7 +299,7 @@ async fn what_is_no_id_is_the_id_of_nothing() {
 }
 
 #[tokio::test]
-async fn viewers_do_not_see_credentials_of_a_job() {
+async fn credentials_of_a_job_are_hidden_from_viewers() {
     let world = World::new().await;
     let config = json!({"url": "https://ann:pw@example.com/", "headers": {"Authorization": "Bearer s3cret"}});
     let document = json!({"name": "call", "executor_type": "http", "executor_config": config});

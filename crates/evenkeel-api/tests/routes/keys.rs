@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: sent twice, done once.
+//! `Idempotency-Key`: requests sent twice are carried out once.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::world::{Answer, Engine, World, noop, request, send, server, token};
 
 const JOBS: &str = "/api/v1/jobs";
 
-/// Sends a POST with a key as a role of a tenant.
+/// Sends a POST with a key for a tenant.
 async fn post_as(world: &World, tenant: &str, path: &str, key: &str, body: &Value) -> Answer {
     let token = token(Role::Operator, tenant);
     let mut request = request(Method::POST, path, Some(&token), Some(body.clone()));
@@ -25,7 +25,7 @@ async fn post(world: &World, path: &str, key: &str, body: &Value) -> Answer {
     post_as(world, "main", path, key, body).await
 }
 
-/// How many jobs there are.
+/// Returns the number of jobs.
 async fn count(world: &World) -> u64 {
     let (filter, sort) = (JobFilter::default(), JobSort::default());
     let page = PageRequest::first(1);
@@ -37,7 +37,7 @@ fn is_replay(answer: &Answer) -> bool {
 }
 
 #[tokio::test]
-async fn the_same_request_gets_the_same_answer_and_is_done_once() {
+async fn repeated_request_gets_the_same_answer_and_runs_once() {
     let world = World::new().await;
     let job = noop(json!({"schedule": "30m"}));
     let first = post(&world, JOBS, "k-1", &job).await;
@@ -54,7 +54,7 @@ async fn the_same_request_gets_the_same_answer_and_is_done_once() {
 }
 
 #[tokio::test]
-async fn another_request_with_the_key_is_refused() {
+async fn other_request_with_the_same_key_is_refused() {
     let world = World::new().await;
     post(&world, JOBS, "k", &noop(json!({"schedule": "30m"}))).await.expect(201);
     let other = post(&world, JOBS, "k", &noop(json!({"schedule": "31m"}))).await;
@@ -66,7 +66,7 @@ async fn another_request_with_the_key_is_refused() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_kept_too() {
+async fn refusal_is_repeated_too() {
     let world = World::new().await;
     let wrong = noop(json!({"priority": 101}));
     post(&world, JOBS, "k", &wrong).await.problem(422, "invalid-job");
@@ -76,7 +76,7 @@ async fn a_refusal_is_kept_too() {
 }
 
 #[tokio::test]
-async fn a_trigger_with_a_key_runs_once() {
+async fn trigger_with_a_key_runs_once() {
     let world = World::new().await;
     let job = world.create(json!({"schedule": "30m", "overlap": "allow"})).await;
     let path = format!("{JOBS}/{}/trigger", job["id"].as_str().unwrap());
@@ -85,7 +85,7 @@ async fn a_trigger_with_a_key_runs_once() {
 }
 
 #[tokio::test]
-async fn a_key_counts_whatever_the_body_is_said_to_be() {
+async fn key_counts_with_any_content_type() {
     let world = World::new().await;
     let job = world.create(json!({"schedule": "30m", "overlap": "allow"})).await;
     let path = format!("{JOBS}/{}/trigger", job["id"].as_str().unwrap());
@@ -103,7 +103,7 @@ async fn a_key_counts_whatever_the_body_is_said_to_be() {
 }
 
 #[tokio::test]
-async fn keys_of_other_tenants_are_other_keys() {
+async fn keys_of_other_tenants_are_independent() {
     let world = World::new().await;
     let job = noop(json!({}));
     let mine = post(&world, JOBS, "k", &job).await;
@@ -113,7 +113,7 @@ async fn keys_of_other_tenants_are_other_keys() {
 }
 
 #[tokio::test]
-async fn a_key_must_be_one() {
+async fn malformed_key_is_refused() {
     let world = World::new().await;
     for key in ["", "a b", &"x".repeat(256), "ümlaut"] {
         let token = token(Role::Operator, "main");
@@ -133,7 +133,7 @@ async fn a_key_must_be_one() {
 }
 
 #[tokio::test]
-async fn of_many_at_once_one_is_done() {
+async fn concurrent_requests_with_a_key_run_once() {
     let world = World::new().await;
     let job = noop(json!({"schedule": "30m"}));
     let answers = futures::future::join_all((0..8).map(|_| post(&world, JOBS, "k", &job))).await;
@@ -149,10 +149,10 @@ async fn of_many_at_once_one_is_done() {
 }
 
 #[tokio::test]
-async fn a_failure_of_the_server_is_not_kept() {
-    let store = Arc::new(super::broken_store::BrokenStore::down());
+async fn server_error_is_not_stored() {
+    let store = super::broken_store::BrokenStore::down();
     let clock = Arc::new(|| Timestamp::from_micros(1_900_000_000_000_000));
-    let router = server(store, clock, Engine::Well, Settings::default());
+    let router = server(store, clock, Engine::Ready, Settings::default());
     let token = token(Role::Operator, "main");
     let mut asked = request(Method::POST, JOBS, Some(&token), Some(noop(json!({}))));
     asked.headers_mut().insert("idempotency-key", "k".parse().unwrap());
@@ -160,14 +160,14 @@ async fn a_failure_of_the_server_is_not_kept() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_too_long_is_refused_with_a_key_as_without() {
+async fn body_too_large_is_refused_with_a_key() {
     let world = World::new().await;
     let long = noop(json!({"payload": "x".repeat(1024 * 1024)}));
     post(&world, JOBS, "k", &long).await.problem(413, "body-too-large");
 }
 
 #[tokio::test]
-async fn looking_needs_no_key_and_ignores_one() {
+async fn get_ignores_the_key() {
     let world = World::new().await;
     let token = token(Role::Viewer, "main");
     for _ in 0..2 {

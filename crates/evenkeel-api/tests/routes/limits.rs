@@ -1,4 +1,4 @@
-//! Bodies that are too large, too odd, too slow.
+//! Limits of requests: size, format, time and memory of bodies.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ async fn send_body(world: &World, kind: Option<&str>, body: impl Into<Body>) -> 
 }
 
 #[tokio::test]
-async fn only_what_is_said_to_be_json_is_read() {
+async fn only_json_content_types_are_read() {
     let world = World::new().await;
     let document = r#"{"executor_type": "noop"}"#;
     for kind in [None, Some("text/plain"), Some("application/x-www-form-urlencoded"), Some("json")]
@@ -37,7 +37,7 @@ async fn only_what_is_said_to_be_json_is_read() {
 }
 
 #[tokio::test]
-async fn what_is_not_json_is_refused_with_the_place() {
+async fn malformed_json_is_refused_with_its_position() {
     let world = World::new().await;
     let deep = "[".repeat(10_000);
     for (body, place) in [
@@ -56,7 +56,7 @@ async fn what_is_not_json_is_refused_with_the_place() {
 }
 
 #[tokio::test]
-async fn a_body_is_read_up_to_its_limit() {
+async fn body_is_read_up_to_its_limit() {
     let world = World::new().await;
     let fill = |bytes: usize| {
         let frame = r#"{"executor_type": "noop", "metadata": {}}"#;
@@ -68,7 +68,7 @@ async fn a_body_is_read_up_to_its_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_takes_too_long_is_given_up() {
+async fn slow_request_times_out() {
     let settings = Settings { request_timeout: Duration::from_secs(30), ..Settings::default() };
     let world = World::with(Engine::Hangs, settings).await;
     let answer = world.send(request(Method::GET, "/readyz", None, None)).await;
@@ -77,7 +77,7 @@ async fn what_takes_too_long_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_panic_is_an_answer_too() {
+async fn panic_is_answered_with_500() {
     let world = World::with(Engine::Panics, Settings::default()).await;
     let answer = world.send(request(Method::GET, "/readyz", None, None)).await;
     let problem = answer.problem(500, "internal");
@@ -86,7 +86,7 @@ async fn a_panic_is_an_answer_too() {
 }
 
 #[tokio::test]
-async fn every_answer_is_safe_in_browsers_and_caches() {
+async fn every_answer_has_safe_headers() {
     let world = World::new().await;
     let mut answers = Vec::new();
     for path in ["/api/v1/jobs", "/healthz", "/readyz", "/nothing", "/metrics", "/api/docs"] {
@@ -112,7 +112,7 @@ async fn every_answer_is_safe_in_browsers_and_caches() {
 }
 
 #[tokio::test]
-async fn another_method_is_refused_with_those_there_are() {
+async fn unsupported_method_lists_the_allowed_ones() {
     let world = World::new().await;
     let answer = world.ask_as(Role::Admin, Method::PATCH, "/api/v1/jobs", None).await;
     answer.problem(405, "method-not-allowed");
@@ -121,15 +121,15 @@ async fn another_method_is_refused_with_those_there_are() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_is_half_sent_is_given_up() {
+async fn incomplete_body_times_out() {
     let settings = Settings {
         body_idle: Duration::from_secs(2),
         body_total: Duration::from_secs(5),
         ..Settings::default()
     };
-    let world = World::with(Engine::Well, settings).await;
+    let world = World::with(Engine::Ready, settings).await;
     let piece = || Ok::<_, std::io::Error>("{\"executor_type\"");
-    // One says nothing more, the other goes on for ever, a piece each second.
+    // One body stalls, the other sends one piece per second forever.
     let silent = stream::iter([piece()]).chain(stream::pending());
     let slow = stream::repeat(()).then(move |()| async move {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -144,10 +144,10 @@ async fn a_body_that_is_half_sent_is_given_up() {
 }
 
 #[tokio::test]
-async fn requests_that_take_too_much_memory_together_are_refused() {
+async fn requests_over_the_memory_limit_are_refused() {
     let settings = Settings { request_memory: 4 * 1024 * 1024, ..Settings::default() };
-    let world = World::with(Engine::Well, settings).await;
-    // It has been sent, but for its last byte, and so holds its memory.
+    let world = World::with(Engine::Ready, settings).await;
+    // All but its last byte is sent, so it holds its memory.
     let (sender, receiver) = futures::channel::mpsc::unbounded::<Result<String, std::io::Error>>();
     let mut jobs = r#"{"jobs": [{"executor_type": "noop"}]"#.to_owned();
     jobs.push_str(&" ".repeat(2_900_000));
@@ -159,14 +159,14 @@ async fn requests_that_take_too_much_memory_together_are_refused() {
         let answer = bulk(&world, Body::from(" ".repeat(1_000_000))).await;
         answer.problem(503, "server-busy");
         assert_eq!(answer.header(header::RETRY_AFTER), Some("2"));
-        // There is always room for small ones.
+        // Small requests always have memory.
         world.post("/api/v1/jobs", Some(small())).await.expect(201);
         sender.unbounded_send(Ok("}".into())).unwrap();
         drop(sender);
     };
     let (large, ()) = futures::join!(large, others);
     assert_eq!(large.expect(200)["created"], 1);
-    // All of it was given back.
+    // All memory was released.
     let answer = bulk(&world, Body::from(" ".repeat(2_900_000))).await;
     answer.problem(400, "malformed-json");
 }
@@ -181,14 +181,14 @@ async fn bulk(world: &World, body: Body) -> Answer {
 }
 
 #[tokio::test]
-async fn a_document_of_too_many_values_is_refused_before_it_is_parsed() {
+async fn document_with_too_many_values_is_refused_before_parsing() {
     let world = World::new().await;
     let dense = format!("[{}0]", "{\"\":0},".repeat(30_000));
     let whole = format!("{{\"executor_type\": \"noop\", \"payload\": {dense}}}");
     let answer = send_body(&world, Some("application/json"), whole.clone()).await;
     let problem = answer.problem(413, "body-too-large");
     assert!(problem["detail"].as_str().unwrap().contains("16 MiB"), "{problem}");
-    // The end of it is not JSON, which nobody finds out.
+    // Its end is not JSON, which is not noticed.
     let broken = format!("{whole},,,");
     let answer = send_body(&world, Some("application/json"), broken).await;
     answer.problem(413, "body-too-large");
@@ -198,7 +198,7 @@ async fn a_document_of_too_many_values_is_refused_before_it_is_parsed() {
 }
 
 #[tokio::test]
-async fn a_job_of_many_is_no_longer_than_a_single_one() {
+async fn job_in_a_bulk_request_has_the_size_limit_of_a_single_one() {
     let world = World::new().await;
     let long = noop(json!({"metadata": {"a": "x".repeat(BODY_BYTES_MAX)}}));
     let jobs = json!({"jobs": [long, noop(json!({}))]}).to_string();

@@ -1,4 +1,4 @@
-//! Lists, a page at a time.
+//! Paging of lists.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ async fn with_jobs(count: usize) -> World {
 }
 
 #[tokio::test]
-async fn a_list_says_how_much_there_is() {
+async fn list_shows_its_total() {
     let world = with_jobs(3).await;
     let mut list = world.get("/api/v1/jobs").await.expect(200);
     assert_eq!(names(&list), ["job-0", "job-1", "job-2"]);
@@ -31,7 +31,7 @@ async fn a_list_says_how_much_there_is() {
 }
 
 #[tokio::test]
-async fn offsets_and_cursors_lead_through_the_same_list() {
+async fn offsets_and_cursors_page_through_the_same_list() {
     let world = with_jobs(5).await;
     let second = world.get("/api/v1/jobs?limit=2&offset=2").await.expect(200);
     assert_eq!(names(&second), ["job-2", "job-3"]);
@@ -58,7 +58,7 @@ async fn jobs_are_found_by_name_and_source() {
 }
 
 #[tokio::test]
-async fn a_parameter_that_can_not_be_is_refused_by_name() {
+async fn invalid_list_parameters_are_named() {
     let world = World::new().await;
     let runs_cursor = "cgAAAAAAAIAAgAAAAAAAAAA";
     for (query, field) in [
@@ -100,7 +100,7 @@ async fn a_parameter_that_can_not_be_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn an_offset_goes_with_no_cursor() {
+async fn offset_and_cursor_exclude_each_other() {
     let world = with_jobs(3).await;
     let page = world.get("/api/v1/jobs?limit=1").await.expect(200);
     let cursor = page["next_cursor"].as_str().unwrap();

@@ -1,4 +1,4 @@
-//! What executions print.
+//! Logs of executions.
 
 use axum::http::Method;
 use evenkeel_core::attempt::Outcome;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::streams::Stream;
 use crate::world::{World, request, run_ids, token};
 
-/// A log in which each piece arrived a second after the one before.
+/// Returns a log whose pieces arrived one second apart.
 fn log(pieces: &[(LogStream, &str)]) -> RunLog {
     let mut log = RunLog::default();
     for (second, (stream, text)) in pieces.iter().enumerate() {
@@ -29,7 +29,7 @@ const PIECES: [(LogStream, &str); 4] = [
     (LogStream::Stderr, "four\n"),
 ];
 
-async fn says(world: &World, held: Held, log: &RunLog) {
+async fn print(world: &World, held: Held, log: &RunLog) {
     let Held { key, fence } = held;
     let log = Some(log.encode());
     let note = ProgressNote { key, fence, progress: None, log, checkpoint: None };
@@ -37,7 +37,7 @@ async fn says(world: &World, held: Held, log: &RunLog) {
     assert_eq!(noted, [true]);
 }
 
-async fn ends(world: &World, held: Held, output: Option<String>) {
+async fn finish(world: &World, held: Held, output: Option<String>) {
     let results = Results { error: Some("in the end".into()), output, ..Results::default() };
     let then = Then::EndRun { stop_job: false, next_at: None };
     world.rig.finish(Finish { results, ..world.rig.end(held, Outcome::Failed, then) }).await;
@@ -49,7 +49,7 @@ fn texts(told: &Value) -> Vec<(&str, &str)> {
 }
 
 #[tokio::test]
-async fn the_log_of_a_run_is_read_while_it_runs_and_afterwards() {
+async fn log_is_readable_during_and_after_the_run() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 1})).await;
     let held = world.rig.start(world.known(&job).await, 61).await;
@@ -60,7 +60,7 @@ async fn the_log_of_a_run_is_read_while_it_runs_and_afterwards() {
         "printed_bytes": 0, "error_message": null,
     });
     assert_eq!(world.get(&path).await.expect(200), silent);
-    says(&world, held, &log(&PIECES[..2])).await;
+    print(&world, held, &log(&PIECES[..2])).await;
     let early = world.get(&path).await.expect(200);
     assert_eq!((&early["text"], &early["is_final"]), (&json!("one\ntwo\n"), &json!(false)));
     let second = json!({
@@ -70,14 +70,14 @@ async fn the_log_of_a_run_is_read_while_it_runs_and_afterwards() {
     assert_eq!(early["lines"][1], second);
     let last = world.get(&format!("{path}?tail=1")).await.expect(200);
     assert_eq!((&last["text"], &last["lines"]), (&json!("two\n"), &json!([second])));
-    ends(&world, held, Some(log(&PIECES).encode())).await;
+    finish(&world, held, Some(log(&PIECES).encode())).await;
     let whole = world.get(&path).await.expect(200);
     assert_eq!(whole["text"], "one\ntwo\nthree\nfour\n");
     assert_eq!((&whole["status"], &whole["is_final"]), (&json!("failed"), &json!(true)));
     assert_eq!(whole["error_message"], "in the end");
     let errors = world.get(&format!("{path}?stream=stderr")).await.expect(200);
     assert_eq!(texts(&errors), [("stderr", "two"), ("stderr", "four")]);
-    // A view of the execution has standard output alone.
+    // The execution itself shows standard output only.
     let view = world.get(&format!("/api/v1/executions/{id}")).await.expect(200);
     assert_eq!(view["output"], "one\nthree\n");
     for wrong in ["tail=0", "follow=yes", "stream=both"] {
@@ -89,11 +89,11 @@ async fn the_log_of_a_run_is_read_while_it_runs_and_afterwards() {
 }
 
 #[tokio::test]
-async fn a_log_that_an_older_version_stored_is_read() {
+async fn log_stored_by_an_older_version_is_readable() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 1})).await;
     let held = world.rig.start(world.known(&job).await, 61).await;
-    ends(&world, held, Some("… 7 bytes left out\nold\n".into())).await;
+    finish(&world, held, Some("… 7 bytes left out\nold\n".into())).await;
     let path = format!("/api/v1/executions/{}/logs", run_ids().attempt_id(held.key));
     let told = world.get(&path).await.expect(200);
     assert_eq!(told["text"], "… 7 bytes left out\nold\n");
@@ -103,14 +103,14 @@ async fn a_log_that_an_older_version_stored_is_read() {
     );
 }
 
-/// The stored log changes its shape between looks: while the body runs, less of it is kept than after
-/// its end. A follower gets each line once all the same.
+/// The stored log changes between polls: while the body runs, less is kept than after its end. A
+/// follower still gets each line once.
 #[tokio::test(start_paused = true)]
-async fn a_log_is_followed_to_its_end_without_repetition() {
+async fn followed_log_is_sent_once_up_to_its_end() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 1})).await;
     let held = world.rig.start(world.known(&job).await, 61).await;
-    says(&world, held, &log(&PIECES[..2])).await;
+    print(&world, held, &log(&PIECES[..2])).await;
     let id = run_ids().attempt_id(held.key).to_string();
     let path = format!("/api/v1/executions/{id}/logs?follow=true&tail=1");
     let asked = || request(Method::GET, &path, Some(&token(Role::Viewer, "main")), None);
@@ -118,23 +118,23 @@ async fn a_log_is_followed_to_its_end_without_repetition() {
     let first = stream.event().await;
     assert_eq!(first.event, "log");
     assert_eq!((&first.data["text"], &first.data["skipped"]), (&json!("two\n"), &json!(false)));
-    // The beginning is no longer kept.
+    // The beginning is no longer stored.
     let mut third = log(&PIECES[..3]);
     third.chunks.drain(..2);
-    says(&world, held, &third).await;
+    print(&world, held, &third).await;
     let second = stream.event().await;
     assert_eq!(
         (texts(&second.data), &second.data["skipped"]),
         (vec![("stdout", "three")], &json!(false))
     );
-    ends(&world, held, Some(log(&PIECES).encode())).await;
+    finish(&world, held, Some(log(&PIECES).encode())).await;
     assert_eq!(texts(&stream.event().await.data), [("stderr", "four")]);
     let end = stream.event().await;
     assert_eq!(end.event, "end");
     let expected = json!({"execution_id": id, "status": "failed", "error_message": "in the end"});
     assert_eq!(end.data, expected);
     assert_eq!(stream.next().await, None);
-    // A client that lost the stream comes back where it was.
+    // A client that lost the stream resumes it.
     let mut again = asked();
     again.headers_mut().insert("last-event-id", second.id.unwrap().parse().unwrap());
     let mut stream = Stream::open(&world.router, again).await;
@@ -145,18 +145,18 @@ async fn a_log_is_followed_to_its_end_without_repetition() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_follower_is_told_of_what_was_left_out() {
+async fn follower_is_told_of_omitted_output() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 1})).await;
     let held = world.rig.start(world.known(&job).await, 61).await;
-    says(&world, held, &log(&PIECES[..1])).await;
+    print(&world, held, &log(&PIECES[..1])).await;
     let path = format!("/api/v1/executions/{}/logs?follow=true", run_ids().attempt_id(held.key));
     let asked = request(Method::GET, &path, Some(&token(Role::Viewer, "main")), None);
     let mut stream = Stream::open(&world.router, asked).await;
     assert_eq!(texts(&stream.event().await.data), [("stdout", "one")]);
     let mut late = log(&PIECES);
     late.chunks.drain(1..3);
-    ends(&world, held, Some(late.encode())).await;
+    finish(&world, held, Some(late.encode())).await;
     let told = stream.event().await.data;
     assert_eq!((texts(&told), &told["skipped"]), (vec![("stderr", "four")], &json!(true)));
     assert_eq!(told["lines"][0]["left_out_before"], 10);

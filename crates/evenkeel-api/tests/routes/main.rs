@@ -1,6 +1,6 @@
-//! The HTTP interface, without a socket, on a store in memory.
+//! Tests of the HTTP interface without a socket, on a store in memory.
 #![recursion_limit = "512"]
-#![expect(clippy::unwrap_used, reason = "helpers of tests may fail like tests")]
+#![expect(clippy::unwrap_used, reason = "test helpers may panic")]
 
 mod access;
 mod admin;

@@ -1,4 +1,4 @@
-//! Jobs by their names, wherever a path or a query takes an id.
+//! Jobs addressed by name, in every path and query that takes an id.
 
 use axum::http::Method;
 use evenkeel_store::Role;
@@ -12,7 +12,7 @@ async fn named(world: &World, name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_name_in_a_path_is_as_good_as_an_id() {
+async fn name_in_a_path_works_like_an_id() {
     let world = World::new().await;
     let job = named(&world, "news/daily ü?").await;
     let path = "/api/v1/jobs/news%2Fdaily%20%C3%BC%3F";
@@ -31,7 +31,7 @@ async fn a_name_in_a_path_is_as_good_as_an_id() {
     world.get(path).await.problem(404, "not-found");
 }
 
-/// No operation on a job takes ids only.
+/// Covers every operation on a job.
 #[tokio::test]
 async fn every_operation_on_a_job_finds_it_by_name() {
     let world = World::new().await;
@@ -52,7 +52,7 @@ async fn every_operation_on_a_job_finds_it_by_name() {
 }
 
 #[tokio::test]
-async fn a_name_in_a_query_is_as_good_as_an_id() {
+async fn name_in_a_query_works_like_an_id() {
     let world = World::new().await;
     named(&world, "news").await;
     for path in ["/api/v1/failures", "/api/v1/dead-letters", "/api/v1/pages"] {
@@ -65,7 +65,7 @@ async fn a_name_in_a_query_is_as_good_as_an_id() {
 }
 
 #[tokio::test]
-async fn what_reads_as_a_uuid_is_an_id() {
+async fn uuid_is_always_read_as_an_id() {
     let world = World::new().await;
     let other = named(&world, "other").await;
     let id = other["id"].as_str().unwrap();
@@ -76,7 +76,7 @@ async fn what_reads_as_a_uuid_is_an_id() {
 }
 
 #[tokio::test]
-async fn a_name_of_several_jobs_is_refused_with_their_ids() {
+async fn ambiguous_name_is_refused_with_all_ids() {
     let world = World::new().await;
     let mut ids = Vec::new();
     for configuration in ["eu", "us"] {
@@ -97,7 +97,7 @@ async fn a_name_of_several_jobs_is_refused_with_their_ids() {
 }
 
 #[tokio::test]
-async fn a_name_leads_to_no_job_of_another_tenant() {
+async fn names_of_another_tenant_are_not_found() {
     let world = World::new().await;
     named(&world, "secret").await;
     let stranger = token(Role::Admin, "stranger");
@@ -108,7 +108,7 @@ async fn a_name_leads_to_no_job_of_another_tenant() {
 }
 
 #[tokio::test]
-async fn the_audit_log_has_the_id_of_a_job_that_was_named() {
+async fn audit_log_has_the_id_of_a_job_addressed_by_name() {
     let world = World::new().await;
     let job = named(&world, "news").await;
     world.post("/api/v1/jobs/news/pause", None).await.expect(200);

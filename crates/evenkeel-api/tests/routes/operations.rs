@@ -1,4 +1,4 @@
-//! Health, metrics, and a store that is down.
+//! Health, metrics, nodes, and a store that is unavailable.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::broken_store::BrokenStore;
 use crate::world::{Engine, World, noop, request, send, server, token};
 
 #[tokio::test]
-async fn health_is_told_to_anybody() {
+async fn health_is_public() {
     let world = World::new().await;
     let answer = world.send(request(Method::GET, "/healthz", None, None)).await;
     assert_eq!((answer.status.as_u16(), answer.text.as_str()), (200, "ok\n"));
@@ -25,13 +25,13 @@ async fn health_is_told_to_anybody() {
         ready,
         json!({"status": "ready", "checks": [
             {"name": "store", "ok": true, "detail": "answers"},
-            {"name": "engine", "ok": true, "detail": "was looked at"},
+            {"name": "engine", "ok": true, "detail": "was checked"},
         ]})
     );
 }
 
 #[tokio::test]
-async fn nodes_say_what_they_do_and_which_pools_they_serve() {
+async fn nodes_show_their_roles_and_pools() {
     let world = World::new().await;
     let list = world.get("/api/v1/nodes").await.expect(200);
     assert_eq!(list["nodes"].as_array().unwrap().len(), 1, "{list}");
@@ -47,7 +47,7 @@ async fn nodes_say_what_they_do_and_which_pools_they_serve() {
 }
 
 #[tokio::test]
-async fn nodes_are_listed_as_everything_is() {
+async fn nodes_are_paged_like_other_lists() {
     let world = World::new().await;
     for name in ["node-2", "node-3"] {
         world.rig.join(name, 1).await;
@@ -75,8 +75,8 @@ async fn nodes_are_listed_as_everything_is() {
 }
 
 #[tokio::test]
-async fn a_node_whose_engine_is_ill_is_alive_and_not_ready() {
-    let world = World::with(Engine::Ill, Settings::default()).await;
+async fn node_with_a_failing_engine_is_alive_but_not_ready() {
+    let world = World::with(Engine::Failing, Settings::default()).await;
     let alive = world.send(request(Method::GET, "/healthz", None, None)).await;
     assert_eq!(alive.status.as_u16(), 200);
     let ready = world.send(request(Method::GET, "/readyz", None, None)).await.expect(503);
@@ -84,10 +84,10 @@ async fn a_node_whose_engine_is_ill_is_alive_and_not_ready() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_down_is_an_outage_and_not_a_fault() {
+async fn unavailable_store_is_answered_with_503() {
     let clock: Clock = Arc::new(|| START);
-    let store = Arc::new(BrokenStore::down());
-    let router = server(store, clock, Engine::Well, Settings::default());
+    let store = BrokenStore::down();
+    let router = server(store, clock, Engine::Ready, Settings::default());
     let token = token(Role::Operator, "main");
     let id = "0190163d-8694-739b-aea5-966c26f8ad91";
     let run = "0190163d-8694-839b-aea5-966c26f8ad91";
@@ -111,10 +111,10 @@ async fn a_store_that_is_down_is_an_outage_and_not_a_fault() {
 }
 
 #[tokio::test]
-async fn a_fault_of_the_store_is_ours_and_stays_with_us() {
+async fn store_error_is_answered_with_500_without_details() {
     let clock: Clock = Arc::new(|| START);
-    let store = Arc::new(BrokenStore::corrupt());
-    let router = server(store, clock, Engine::Well, Settings::default());
+    let store = BrokenStore::corrupt();
+    let router = server(store, clock, Engine::Ready, Settings::default());
     let token = token(Role::Viewer, "main");
     let answer = send(&router, request(Method::GET, "/api/v1/jobs", Some(&token), None)).await;
     answer.problem(500, "internal");
@@ -122,10 +122,10 @@ async fn a_fault_of_the_store_is_ours_and_stays_with_us() {
 }
 
 #[tokio::test]
-async fn metrics_and_the_document_can_be_opened() {
+async fn metrics_and_the_document_can_be_made_public() {
     let closed = World::new().await;
     let settings = Settings { open_metrics: true, open_openapi: true, ..Settings::default() };
-    let open = World::with(Engine::Well, settings).await;
+    let open = World::with(Engine::Ready, settings).await;
     for path in ["/metrics", "/api/openapi.json"] {
         let nobody = || request(Method::GET, path, None, None);
         closed.send(nobody()).await.problem(401, "unauthorized");
@@ -140,7 +140,7 @@ async fn metrics_and_the_document_can_be_opened() {
 }
 
 #[tokio::test]
-async fn a_browser_without_a_token_gets_a_page_that_asks_for_one() {
+async fn browser_without_a_token_gets_a_sign_in_page() {
     let world = World::new().await;
     let navigate = |path: &str, token: Option<&str>| {
         let mut request = request(Method::GET, path, token, None);
@@ -158,7 +158,7 @@ async fn a_browser_without_a_token_gets_a_page_that_asks_for_one() {
     let (script, _) = script.split_once("</script>").unwrap();
     let hash = STANDARD.encode(Sha256::digest(script));
     assert!(policy.contains(&format!("script-src 'sha256-{hash}';")), "{policy}");
-    // With a token it is the documentation, and no other path or program gets the form.
+    // With a token it is the documentation; other paths and programs never get the form.
     let known = token(Role::Viewer, "main");
     let shown = world.send(navigate("/api/docs", Some(&known))).await;
     assert!(shown.text.contains("/api/v1/jobs") && !shown.text.contains("<script"));
@@ -169,7 +169,7 @@ async fn a_browser_without_a_token_gets_a_page_that_asks_for_one() {
 }
 
 #[tokio::test]
-async fn figures_of_all_tenants_are_for_the_default_one() {
+async fn metrics_require_the_default_tenant() {
     let world = World::new().await;
     for tenant in ["main", "other", "Default"] {
         let token = token(Role::Admin, tenant);
@@ -181,7 +181,7 @@ async fn figures_of_all_tenants_are_for_the_default_one() {
 }
 
 #[tokio::test]
-async fn every_request_is_counted_by_its_template() {
+async fn requests_are_counted_by_path_template() {
     let recorder = PrometheusBuilder::new().build_recorder();
     let _guard = metrics::set_default_local_recorder(&recorder);
     let world = World::new().await;

@@ -1,8 +1,8 @@
-//! What crawls have kept, over HTTP.
+//! Pages stored by crawls.
 
 use evenkeel_core::PageId;
 use evenkeel_core::page::{Kept, PageContent};
-use evenkeel_store::{Now, Shelf};
+use evenkeel_store::{Now, PageQuota};
 use evenkeel_store_testkit::rig::Known;
 use serde_json::{Value, json};
 
@@ -27,12 +27,12 @@ fn content(job: Known, n: usize, text: &str) -> PageContent {
     }
 }
 
-/// A world with a job that has kept these texts.
+/// Creates a world with a job that stored pages with these texts.
 async fn with_pages(texts: &[&str]) -> (World, Value, Known) {
     let world = World::new().await;
     let created = world.create(json!({"name": "crawl", "schedule": "@every 60s"})).await;
     let job = world.known(&created).await;
-    let shelf = Shelf { tenant: world.rig.scope.tenant, job: job.no, bytes_max: 1 << 20 };
+    let shelf = PageQuota { tenant: world.rig.scope.tenant, job: job.no, bytes_max: 1 << 20 };
     let pages: Vec<_> = texts.iter().enumerate().map(|(n, text)| content(job, n, text)).collect();
     let kept = world.rig.store.save_pages(shelf, pages, Now::Database).await.unwrap();
     assert_eq!(kept, vec![Kept::New; texts.len()]);
@@ -40,7 +40,7 @@ async fn with_pages(texts: &[&str]) -> (World, Value, Known) {
 }
 
 #[tokio::test]
-async fn a_search_finds_marks_and_escapes() {
+async fn search_marks_matches_and_escapes_html() {
     let (world, job, _) = with_pages(&["about <b>keels</b> & ships", "nothing of the kind"]).await;
     let found = world.get("/api/v1/pages?q=KEELS%20-kind").await.expect(200);
     assert_eq!((&found["total"], &found["next_cursor"]), (&json!(1), &Value::Null));
@@ -60,7 +60,7 @@ async fn a_search_finds_marks_and_escapes() {
 }
 
 #[tokio::test]
-async fn a_list_is_paged_to_its_end_without_doubles() {
+async fn pages_are_listed_completely_without_duplicates() {
     let texts: Vec<String> = (0..7).map(|n| format!("text {n}")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let (world, job, _) = with_pages(&texts).await;
@@ -86,7 +86,7 @@ async fn a_list_is_paged_to_its_end_without_doubles() {
 }
 
 #[tokio::test]
-async fn pages_of_others_and_of_deleted_jobs_are_not_there() {
+async fn pages_of_other_tenants_and_deleted_jobs_are_not_found() {
     let (world, job, known) = with_pages(&["secret"]).await;
     let page = content(known, 0, "").id;
     let ask = |path: String| {
@@ -104,7 +104,7 @@ async fn pages_of_others_and_of_deleted_jobs_are_not_there() {
 }
 
 #[tokio::test]
-async fn a_wrong_parameter_is_named() {
+async fn invalid_page_parameters_are_named() {
     let (world, ..) = with_pages(&[]).await;
     for (query, field) in [
         ("q=", "q"),

@@ -26,7 +26,7 @@ async fn toggle(world: &World, id: i64, enabled: bool) -> Answer {
 }
 
 #[tokio::test]
-async fn a_scheduled_job_is_made_shown_changed_toggled_and_deleted() {
+async fn scheduled_job_is_created_shown_changed_toggled_and_deleted() {
     let world = World::new().await;
     let answer = make(&world, daily()).await;
     let made = answer.expect(201);
@@ -39,7 +39,7 @@ async fn a_scheduled_job_is_made_shown_changed_toggled_and_deleted() {
     assert_eq!(world.get(&format!("{SCHEDULED}/1")).await.expect(200), made);
     let by_id = format!("{SCHEDULED}/{}", made["uuid"].as_str().unwrap());
     assert_eq!(world.get(&by_id).await.expect(200), made);
-    // The target was made, and has no address: such runs fail, and say why.
+    // The target was created without a URL, so runs fail and say why.
     let target = world.get("/api/v1/targets/1").await.expect(200);
     assert_eq!((&target["jobs"], &target["url"]), (&json!(1), &Value::Null));
     let changed = json!({"name": "hourly-worldnews", "description": "Hourly crawl of WorldNews",
@@ -61,12 +61,12 @@ async fn a_scheduled_job_is_made_shown_changed_toggled_and_deleted() {
     assert_eq!(gone, json!({"id": 1, "uuid": uuid, "deleted": true, "still_running": []}));
     world.get(&format!("{SCHEDULED}/1")).await.problem(404, "not-found");
     world.delete(&format!("{SCHEDULED}/1")).await.problem(404, "not-found");
-    // A number does not come back.
+    // Numbers are not reused.
     assert_eq!(make(&world, daily()).await.expect(201)["id"], 2);
 }
 
 #[tokio::test]
-async fn what_is_shown_can_be_sent_back() {
+async fn shown_scheduled_job_can_be_sent_back() {
     let world = World::new().await;
     let mut document = daily();
     document["cron_expression"] = json!("@every 90s");
@@ -77,14 +77,14 @@ async fn what_is_shown_can_be_sent_back() {
     edited["priority"] = json!(77);
     let after = put(&world, 1, edited).await.expect(200);
     assert_eq!((&after["priority"], &after["next_run_at"]), (&json!(77), &made["next_run_at"]));
-    // Another target is made, too; null takes it away.
+    // A new target is created as well; null removes it.
     let other = put(&world, 1, json!({"subreddit_id": 5})).await.expect(200);
     assert_eq!(other["subreddit_id"], 5);
     world.get("/api/v1/targets/5").await.expect(200);
 }
 
 #[tokio::test]
-async fn a_job_that_is_made_disabled_never_fires() {
+async fn job_created_disabled_never_fires() {
     let world = World::new().await;
     let mut document = daily();
     document["enabled"] = json!(false);
@@ -100,7 +100,7 @@ async fn a_job_that_is_made_disabled_never_fires() {
 }
 
 #[tokio::test]
-async fn only_jobs_that_recur_by_cron_or_interval_are_listed() {
+async fn only_cron_and_interval_jobs_are_listed() {
     let world = World::new().await;
     world.create(json!({"name": "once", "schedule_enabled": false})).await;
     for n in 0..3 {
@@ -125,7 +125,7 @@ async fn only_jobs_that_recur_by_cron_or_interval_are_listed() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_scheduled_job_is_said_by_its_field() {
+async fn invalid_scheduled_job_is_refused_by_field() {
     let world = World::new().await;
     for (field, value) in [
         ("name", Value::Null),
@@ -145,7 +145,7 @@ async fn what_is_wrong_with_a_scheduled_job_is_said_by_its_field() {
     let mut both = daily();
     both["target"] = json!(2);
     assert_eq!(make(&world, both).await.problem(422, "invalid-job")["field"], "target");
-    // Nothing was made for them.
+    // Nothing was created for them.
     world.get("/api/v1/targets/1").await.problem(404, "not-found");
     make(&world, daily()).await.expect(201);
     put(&world, 1, json!({"cron_expression": "nonsense"})).await.problem(422, "invalid-job");
@@ -155,7 +155,7 @@ async fn what_is_wrong_with_a_scheduled_job_is_said_by_its_field() {
 }
 
 #[tokio::test]
-async fn who_asks_for_one_that_is_there_is_shown_that() {
+async fn duplicate_scheduled_job_returns_the_existing_one() {
     let world = World::new().await;
     let mut document = daily();
     document["unique"] = json!(true);
@@ -172,16 +172,16 @@ async fn who_asks_for_one_that_is_there_is_shown_that() {
         assert_eq!(there["enabled"], true, "it is left as it is");
     }
     assert_eq!(world.get(SCHEDULED).await.expect(200)["total"], 1);
-    // What is shown can be sent back, that too.
+    // The shown job can be sent back as well.
     put(&world, 1, made).await.expect(200);
-    // Of those that have no key there is nothing to say.
+    // Jobs without a key do not have the field.
     let mut plain = daily();
     plain["name"] = json!("plain");
     assert_eq!(make(&world, plain).await.expect(201)["deduplicated"], Value::Null);
 }
 
 #[tokio::test]
-async fn one_that_is_made_disabled_may_have_a_key() {
+async fn job_created_disabled_may_have_a_key() {
     let world = World::new().await;
     let mut document = daily();
     document["dedup_key"] = json!("askreddit");
@@ -194,14 +194,14 @@ async fn one_that_is_made_disabled_may_have_a_key() {
 }
 
 #[tokio::test]
-async fn a_job_that_is_none_of_these_keeps_one_out_by_name() {
+async fn other_job_with_the_same_name_prevents_a_scheduled_job() {
     let world = World::new().await;
     let once = json!({"name": "once", "schedule": {"kind": "once", "at": "2099-01-01T00:00:00Z"},
         "dedup_key": "askreddit"});
     let holder = world.create(once).await;
     let mut document = daily();
     document["dedup_key"] = json!("askreddit");
-    // Keys are told apart by what runs the body.
+    // Keys of different executors are independent.
     document["executor_type"] = holder["executor_type"].clone();
     for enabled in [true, false] {
         document["enabled"] = json!(enabled);
@@ -211,7 +211,7 @@ async fn a_job_that_is_none_of_these_keeps_one_out_by_name() {
 }
 
 #[tokio::test]
-async fn a_change_that_is_refused_changes_nothing() {
+async fn refused_change_changes_nothing() {
     let world = World::new().await;
     make(&world, daily()).await.expect(201);
     let mut other = daily();
@@ -227,7 +227,7 @@ async fn a_change_that_is_refused_changes_nothing() {
     for name in ["name", "enabled", "priority", "subreddit_id", "next_run_at"] {
         assert_eq!(after[name], off[name], "{name}");
     }
-    // Somebody ended it for good.
+    // The job is cancelled.
     let uuid = off["uuid"].as_str().unwrap();
     world.post(&format!("/api/v1/jobs/{uuid}/cancel"), None).await.expect(200);
     for change in [json!({"enabled": true, "subreddit_id": 78}), json!({"subreddit_id": 78})] {
@@ -237,9 +237,9 @@ async fn a_change_that_is_refused_changes_nothing() {
 }
 
 #[tokio::test]
-async fn one_that_is_made_disabled_is_never_seen_active() {
+async fn job_created_disabled_is_never_shown_active() {
     let world = World::failing(|_, verb| {
-        (verb == "order").then(|| StoreError::Unavailable("nothing can be ordered".into()))
+        (verb == "apply_commands").then(|| StoreError::Unavailable("nothing can be ordered".into()))
     })
     .await;
     let mut document = daily();
@@ -248,7 +248,7 @@ async fn one_that_is_made_disabled_is_never_seen_active() {
     assert_eq!((&made["enabled"], &made["next_run_at"]), (&json!(false), &Value::Null));
 }
 
-/// Where the latest run of the first job is.
+/// Returns the status of the first job's latest run.
 async fn status(world: &World) -> Value {
     let list = world.get("/api/admin/jobs").await.expect(200);
     assert_eq!(list["jobs"][0]["id"], 1);
@@ -256,7 +256,7 @@ async fn status(world: &World) -> Value {
 }
 
 #[tokio::test]
-async fn a_refused_change_leaves_what_waits_of_a_paused_job_waiting() {
+async fn refused_change_keeps_queued_runs_of_a_paused_job() {
     let world = World::new().await;
     make(&world, daily()).await.expect(201);
     let mut other = daily();
@@ -269,13 +269,13 @@ async fn a_refused_change_leaves_what_waits_of_a_paused_job_waiting() {
     assert_eq!(status(&world).await, "queued");
     let after = world.get(&format!("{SCHEDULED}/1")).await.expect(200);
     assert_eq!((&after["enabled"], &after["name"]), (&json!(false), &json!("daily-askreddit")));
-    // And what is accepted does, too.
+    // An accepted change keeps it as well.
     put(&world, 1, json!({"enabled": true, "priority": 11})).await.expect(200);
     assert_eq!(status(&world).await, "queued");
 }
 
-/// A paused job whose key another has by now.
-async fn robbed_of_its_key(world: &World) -> Value {
+/// Creates a paused job whose key another job has taken.
+async fn job_without_its_key(world: &World) -> Value {
     let mut document = daily();
     document["dedup_key"] = json!("askreddit");
     document["dedup_scope"] = json!("window");
@@ -289,9 +289,9 @@ async fn robbed_of_its_key(world: &World) -> Value {
 }
 
 #[tokio::test]
-async fn a_job_that_may_not_be_resumed_is_not_changed_either() {
+async fn refused_resume_discards_the_whole_change() {
     let world = World::new().await;
-    let off = robbed_of_its_key(&world).await;
+    let off = job_without_its_key(&world).await;
     let change = json!({"enabled": true, "priority": 77, "cron_expression": "@hourly"});
     put(&world, 1, change).await.problem(409, "duplicate");
     let after = world.get(&format!("{SCHEDULED}/1")).await.expect(200);
@@ -301,9 +301,9 @@ async fn a_job_that_may_not_be_resumed_is_not_changed_either() {
 }
 
 #[tokio::test]
-async fn a_job_is_resumed_with_the_key_that_it_is_given() {
+async fn job_is_resumed_with_a_new_key() {
     let world = World::new().await;
-    robbed_of_its_key(&world).await;
+    job_without_its_key(&world).await;
     let on = put(&world, 1, json!({"enabled": true, "dedup_key": "its own"})).await.expect(200);
     assert_eq!(on["enabled"], true);
     let job =

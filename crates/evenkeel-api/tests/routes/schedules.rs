@@ -1,4 +1,4 @@
-//! Schedules of every kind, and what they would do.
+//! All kinds of schedules, and previews.
 
 use axum::http::Method;
 use evenkeel_store::Role;
@@ -13,7 +13,7 @@ async fn preview(world: &World, document: Value) -> Value {
 }
 
 #[tokio::test]
-async fn every_form_of_a_schedule_is_taken_and_shown_in_its_canonical_form() {
+async fn every_form_of_a_schedule_is_shown_in_its_canonical_form() {
     let world = World::new().await;
     for (document, shown) in [
         (json!({"schedule": "30m"}), json!({"kind": "interval", "every": "30m"})),
@@ -37,7 +37,7 @@ async fn every_form_of_a_schedule_is_taken_and_shown_in_its_canonical_form() {
     ] {
         let job = world.create(document.clone()).await;
         assert_eq!(job["schedule"], shown, "{document}");
-        // Its own words are taken back.
+        // The shown form is accepted again.
         let again = world.create(json!({"schedule": job["schedule"]})).await;
         assert_eq!(again["schedule"], shown);
     }
@@ -47,7 +47,7 @@ async fn every_form_of_a_schedule_is_taken_and_shown_in_its_canonical_form() {
 }
 
 #[tokio::test]
-async fn the_words_of_each_document_are_shown_as_well() {
+async fn schedule_is_shown_in_all_supported_fields() {
     let world = World::new().await;
     let cron = world.create(json!({
         "cron_schedule": "0 0 * * *", "cron_max_schedule_duration": "6h", "tz": "America/Toronto",
@@ -91,7 +91,7 @@ async fn the_words_of_each_document_are_shown_as_well() {
 }
 
 #[tokio::test]
-async fn a_fault_in_a_schedule_is_shown_at_its_place() {
+async fn error_in_a_schedule_has_its_position() {
     let world = World::new().await;
     let document = noop(json!({"schedule": "0 9 * * 8"}));
     let problem = world.post("/api/v1/jobs", Some(document)).await.problem(422, "invalid-job");
@@ -104,7 +104,7 @@ async fn a_fault_in_a_schedule_is_shown_at_its_place() {
 }
 
 #[tokio::test]
-async fn a_preview_creates_nothing_and_tells_the_times() {
+async fn preview_shows_the_times_and_creates_nothing() {
     let world = World::new().await;
     let seen = preview(
         &world,
@@ -133,7 +133,7 @@ async fn a_preview_creates_nothing_and_tells_the_times() {
 }
 
 #[tokio::test]
-async fn a_preview_tells_the_load_of_the_own_tenant() {
+async fn preview_shows_the_load_of_the_own_tenant() {
     let world = World::new().await;
     for _ in 0..3 {
         world.create(json!({"interval_minutes": 30, "start_at": at(1800)})).await;
@@ -151,14 +151,14 @@ async fn a_preview_tells_the_load_of_the_own_tenant() {
 }
 
 #[tokio::test]
-async fn where_not_all_jobs_were_looked_at_the_load_says_so() {
+async fn preview_marks_incomplete_load_counts() {
     let world = World::new().await;
     let job = |_| unnamed_job().first_at(1800).build();
     world.rig.register((0..1000).map(job).collect()).await;
     let load = async || preview(&world, json!({"interval_minutes": 30})).await["load"][0].clone();
     let all = load().await;
     assert_eq!((&all["jobs"], all.get("counted_up_to")), (&json!(1000), None));
-    // One of others is enough not to know.
+    // One job of another tenant makes the count incomplete.
     let other = world.rig.tenant("other").await;
     world.rig.add_for(&other, job(0)).await;
     let some = load().await;
@@ -167,7 +167,7 @@ async fn where_not_all_jobs_were_looked_at_the_load_says_so() {
 }
 
 #[tokio::test]
-async fn a_wrong_preview_is_refused() {
+async fn invalid_preview_is_refused() {
     let world = World::new().await;
     for (document, field) in [
         (json!({"schedule": "never"}), "schedule"),
@@ -181,7 +181,7 @@ async fn a_wrong_preview_is_refused() {
 }
 
 #[tokio::test]
-async fn the_next_times_of_a_job_begin_with_its_stored_one() {
+async fn next_times_of_a_job_begin_with_its_stored_one() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 30, "max_runs": 3})).await;
     let path = format!("/api/v1/jobs/{}/next", job["id"].as_str().unwrap());

@@ -1,4 +1,4 @@
-//! Named secrets, and what viewers see of jobs.
+//! Named secrets, and redaction of jobs for viewers.
 
 use axum::http::Method;
 use evenkeel_store::Role;
@@ -13,7 +13,7 @@ async fn put(world: &World, path: &str, value: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn a_secret_is_set_listed_and_deleted_without_ever_being_shown() {
+async fn secret_is_set_listed_and_deleted_without_being_shown() {
     let world = World::new().await;
     let created = put(&world, PATH, "hunter22").await;
     let view = created.expect(201);
@@ -61,7 +61,7 @@ async fn only_administrators_change_secrets() {
 }
 
 #[tokio::test]
-async fn a_bad_name_or_value_is_refused_without_being_repeated() {
+async fn invalid_name_or_value_is_refused_without_being_repeated() {
     let world = World::new().await;
     for (path, body, field) in [
         ("/api/v1/secrets/-x", json!({"value": "hunter22"}), "name"),
@@ -80,7 +80,7 @@ async fn a_bad_name_or_value_is_refused_without_being_repeated() {
 }
 
 #[tokio::test]
-async fn the_audit_log_names_the_secret_and_not_its_value() {
+async fn audit_log_names_the_secret_but_not_its_value() {
     let world = World::new().await;
     put(&world, PATH, "hunter22").await.expect(201);
     let log = world.ask_as(Role::Admin, Method::GET, "/api/v1/audit", None).await;
@@ -90,7 +90,7 @@ async fn the_audit_log_names_the_secret_and_not_its_value() {
 }
 
 #[tokio::test]
-async fn a_rotation_concerns_all_tenants_only_for_an_administrator_of_the_default_one() {
+async fn rotation_covers_all_tenants_only_for_the_default_tenant() {
     let world = World::new().await;
     put(&world, PATH, "v").await.expect(201);
     for tenant in ["main", "default"] {
@@ -108,7 +108,7 @@ fn call(config: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_job_may_refer_only_to_secrets_of_its_tenant() {
+async fn job_may_refer_to_secrets_of_its_tenant_only() {
     let world = World::new().await;
     let config = json!({"url": "https://e.com/", "headers": {"A": {"secret": "api-token"}}});
     let refused = world.post("/api/v1/jobs", Some(call(config.clone()))).await;
@@ -122,7 +122,7 @@ async fn a_job_may_refer_only_to_secrets_of_its_tenant() {
     put(&world, PATH, "v").await.expect(201);
     let made = world.post("/api/v1/jobs", Some(call(config.clone()))).await.expect(201);
     assert_eq!(made["executor_config"], config);
-    // A change is held to the same rule, but not one of something else.
+    // A change follows the same rule, unless it concerns other fields.
     let path = format!("/api/v1/jobs/{}", made["id"].as_str().unwrap());
     let patch = json!({"payload": {"k": {"secret": "gone"}}});
     let refused = world.ask_as(Role::Operator, Method::PATCH, &path, Some(patch)).await;
@@ -135,8 +135,8 @@ async fn a_job_may_refer_only_to_secrets_of_its_tenant() {
     assert!(answer.text.contains("evenkeel secret set api-token"), "{}", answer.text);
 }
 
-/// A job with something to hide in every place.
-fn careless() -> Value {
+/// Returns a job with a credential in every place.
+fn job_with_credentials() -> Value {
     let url = "https://ann:hunter22@example.com/p?key=hunter22";
     json!({
         "name": "call", "executor_type": "http", "unique": true,
@@ -149,9 +149,9 @@ fn careless() -> Value {
 }
 
 #[tokio::test]
-async fn viewers_see_no_value_of_a_job_wherever_it_is_shown() {
+async fn viewers_see_no_credential_of_a_job_anywhere() {
     let world = World::new().await;
-    let made = world.post("/api/v1/jobs", Some(careless())).await.expect(201);
+    let made = world.post("/api/v1/jobs", Some(job_with_credentials())).await.expect(201);
     assert!(made["dedup_key"].as_str().unwrap().contains("hunter22"), "operators see it all");
     let id = made["id"].as_str().unwrap();
     for path in [
@@ -176,9 +176,9 @@ async fn viewers_see_no_value_of_a_job_wherever_it_is_shown() {
 }
 
 #[tokio::test]
-async fn what_a_viewer_saw_can_be_sent_back_and_changes_nothing_else() {
+async fn redacted_job_can_be_sent_back_and_keeps_its_credentials() {
     let world = World::new().await;
-    let made = world.post("/api/v1/jobs", Some(careless())).await.expect(201);
+    let made = world.post("/api/v1/jobs", Some(job_with_credentials())).await.expect(201);
     let path = format!("/api/v1/jobs/{}", made["id"].as_str().unwrap());
     let mut seen = world.get(&path).await.expect(200);
     seen["description"] = "changed".into();
@@ -199,7 +199,7 @@ async fn what_a_viewer_saw_can_be_sent_back_and_changes_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_hidden_value_makes_no_job_and_no_target() {
+async fn redacted_value_creates_no_job_and_no_target() {
     let world = World::new().await;
     for (document, field) in [
         (call(json!({"url": "https://***@e.com/"})), "executor_config.url"),

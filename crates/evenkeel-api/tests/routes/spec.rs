@@ -1,4 +1,4 @@
-//! The OpenAPI document, and what can be learnt from walking through it.
+//! The OpenAPI document, and checks of every operation in it.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ fn document() -> Value {
     serde_json::to_value(evenkeel_api::openapi()).unwrap()
 }
 
-/// Every operation: method, path with its parameters filled in, and itself.
+/// Returns every operation: method, path with its parameters filled in, and specification.
 pub fn operations() -> Vec<(Method, String, Value)> {
     let document = document();
     let mut operations = Vec::new();
@@ -28,11 +28,11 @@ pub fn operations() -> Vec<(Method, String, Value)> {
             operations.push((method, path.replace("{id}", id), operation.clone()));
         }
     }
-    assert!(operations.len() >= 12, "the walk is not worth its name");
+    assert!(operations.len() >= 12, "too few operations");
     operations
 }
 
-/// Every operation on one job of `/api/v1`: method, path with `{id}` in it, and itself.
+/// Returns every operation on one job of `/api/v1`: method, path with `{id}`, and specification.
 pub fn operations_of_jobs() -> Vec<(Method, String, Value)> {
     let document = document();
     let mut found = Vec::new();
@@ -44,7 +44,7 @@ pub fn operations_of_jobs() -> Vec<(Method, String, Value)> {
             }
         }
     }
-    assert!(found.len() >= 14, "the walk is not worth its name: {}", found.len());
+    assert!(found.len() >= 14, "too few operations: {}", found.len());
     found
 }
 
@@ -52,9 +52,9 @@ fn is_public(path: &str) -> bool {
     ["/healthz", "/readyz"].contains(&path)
 }
 
-/// Refresh the kept document with `UPDATE=1 cargo nextest run -p evenkeel-api snapshot`.
+/// Refresh the stored document with `UPDATE=1 cargo nextest run -p evenkeel-api snapshot`.
 #[test]
-fn the_kept_document_is_the_snapshot_of_the_handlers() {
+fn stored_document_is_the_snapshot_of_the_handlers() {
     let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
     let fresh = evenkeel_api::openapi().to_pretty_json().unwrap() + "\n";
     if std::env::var_os("UPDATE").is_some() {
@@ -62,11 +62,11 @@ fn the_kept_document_is_the_snapshot_of_the_handlers() {
         std::fs::write(&place, &fresh).unwrap();
     }
     let kept = std::fs::read_to_string(&place).unwrap_or_default();
-    assert!(kept == fresh, "docs/openapi.json is not what the handlers say: refresh it");
+    assert!(kept == fresh, "docs/openapi.json differs from the handlers: refresh it with UPDATE=1");
 }
 
 #[test]
-fn a_document_of_many_jobs_says_how_all_of_it_can_fail() {
+fn bulk_creation_documents_how_the_whole_request_can_fail() {
     let bulk = &document()["paths"]["/api/v1/jobs/bulk"]["post"]["responses"];
     for (status, words) in [("409", "not kept"), ("503", "None is known to be created")] {
         let described = bulk[status]["description"].as_str().unwrap();
@@ -76,7 +76,7 @@ fn a_document_of_many_jobs_says_how_all_of_it_can_fail() {
 }
 
 #[test]
-fn every_json_body_has_an_example() {
+fn json_bodies_have_an_example() {
     for (method, path, operation) in operations() {
         let contents = operation["requestBody"]["content"].as_object().into_iter().flatten();
         for (kind, content) in contents.filter(|(kind, _)| *kind == "application/json") {
@@ -87,7 +87,7 @@ fn every_json_body_has_an_example() {
 }
 
 #[tokio::test]
-async fn the_served_document_is_the_same() {
+async fn served_document_is_the_stored_one() {
     let world = World::new().await;
     let served = world.get("/api/openapi.json").await.expect(200);
     assert_eq!(served, document());
@@ -95,14 +95,14 @@ async fn the_served_document_is_the_same() {
 }
 
 #[test]
-fn every_reference_of_the_document_leads_somewhere() {
+fn references_of_the_document_resolve() {
     let document = document();
     let mut references = BTreeSet::new();
     collect(&document, &mut references);
     assert!(references.len() > 5);
     for reference in references {
         let pointer = reference.strip_prefix('#').unwrap();
-        assert!(document.pointer(pointer).is_some(), "{reference} leads nowhere");
+        assert!(document.pointer(pointer).is_some(), "{reference} does not resolve");
     }
 }
 
@@ -120,7 +120,7 @@ fn collect(value: &Value, references: &mut BTreeSet<String>) {
 }
 
 #[tokio::test]
-async fn nothing_but_health_is_open_without_a_token() {
+async fn only_health_is_public() {
     let world = World::new().await;
     for (method, path, operation) in operations() {
         let body = operation.get("requestBody").map(|_| noop(json!({})));
@@ -131,13 +131,13 @@ async fn nothing_but_health_is_open_without_a_token() {
             answer.problem(401, "unauthorized");
         }
         let scheme = if is_callback(&path) { "attempt" } else { "bearer" };
-        let says_closed = operation["security"] == json!([{scheme: []}]);
-        assert_eq!(says_closed, !is_public(&path), "{method} {path}");
+        let is_closed = operation["security"] == json!([{scheme: []}]);
+        assert_eq!(is_closed, !is_public(&path), "{method} {path}");
     }
     assert_eq!(world.rig.census().await.jobs, 0);
 }
 
-/// What each operation asks for stands in the document, and holds for every role.
+/// The role in the document is the role that is checked.
 #[tokio::test]
 async fn each_role_may_do_what_the_document_says() {
     let world = World::new().await;
@@ -145,12 +145,12 @@ async fn each_role_may_do_what_the_document_says() {
         let needed = required_role(&operation);
         for role in Role::ALL {
             let body = operation.get("requestBody").map(|_| noop(json!({})));
-            // They are about all tenants, and for one of them.
+            // Metrics require the tenant `default`.
             let token = token(role, if path == "/metrics" { "default" } else { "main" });
             let answer = world.send(request(method.clone(), &path, Some(&token), body)).await;
             let status = answer.status.as_u16();
             if is_callback(&path) {
-                // Only the token of the attempt opens these.
+                // Callbacks require the token of the attempt.
                 assert!([401, 404].contains(&status), "{role:?} {method} {path}: {status}");
                 continue;
             }
@@ -163,11 +163,11 @@ async fn each_role_may_do_what_the_document_says() {
     }
 }
 
-/// None if everybody may.
+/// Returns `None` if no role is required.
 fn required_role(operation: &Value) -> Option<Role> {
-    let said = operation["x-required-role"].as_str();
-    let known = |said| Role::ALL.into_iter().find(|role| role.as_str() == said);
-    match said {
+    let name = operation["x-required-role"].as_str();
+    let known = |name| Role::ALL.into_iter().find(|role| role.as_str() == name);
+    match name {
         Some("none") => None,
         Some(said) => Some(known(said).unwrap_or_else(|| panic!("{said} is no role"))),
         None => panic!(
@@ -178,7 +178,7 @@ fn required_role(operation: &Value) -> Option<Role> {
 }
 
 #[test]
-fn every_operation_says_which_role_it_needs() {
+fn operations_declare_their_role() {
     for (method, path, operation) in operations() {
         let needed = required_role(&operation);
         assert_eq!(needed.is_none(), is_public(&path) || is_callback(&path), "{method} {path}");
@@ -187,7 +187,7 @@ fn every_operation_says_which_role_it_needs() {
     }
 }
 
-/// Those who were called show another kind of token.
+/// Callbacks use another kind of token.
 fn is_callback(path: &str) -> bool {
     path.starts_with("/api/v1/runs/")
 }
@@ -198,13 +198,13 @@ fn properties(schema: &str) -> Map<String, Value> {
 }
 
 #[tokio::test]
-async fn the_fields_of_a_job_are_the_documented_ones() {
+async fn job_fields_are_the_documented_ones() {
     let world = World::new().await;
     let documented: BTreeSet<String> =
         properties("JobDocument").into_iter().map(|it| it.0).collect();
-    // A field that is not known says which ones are.
-    let stranger = noop(json!({"completely_different": 1}));
-    let problem = world.post("/api/v1/jobs", Some(stranger)).await.problem(422, "invalid-job");
+    // The error about an unknown field lists the known ones.
+    let unknown = noop(json!({"completely_different": 1}));
+    let problem = world.post("/api/v1/jobs", Some(unknown)).await.problem(422, "invalid-job");
     let message = problem["errors"][0]["message"].as_str().unwrap().to_owned();
     let (_, fields) = message.split_once("the fields are ").unwrap();
     let taken: BTreeSet<String> = fields.split(", ").map(String::from).collect();
@@ -212,12 +212,12 @@ async fn the_fields_of_a_job_are_the_documented_ones() {
 }
 
 #[tokio::test]
-async fn the_fields_of_a_preview_are_the_documented_ones() {
+async fn preview_fields_are_the_documented_ones() {
     let world = World::new().await;
     let documented: BTreeSet<String> =
         properties("PreviewDocument").into_iter().map(|it| it.0).collect();
-    let stranger = Some(json!({"completely_different": 1}));
-    let answer = world.post("/api/v1/schedules/preview", stranger).await;
+    let unknown = Some(json!({"completely_different": 1}));
+    let answer = world.post("/api/v1/schedules/preview", unknown).await;
     let message = answer.problem(422, "invalid-schedule")["errors"][0]["message"].clone();
     let (_, fields) = message.as_str().unwrap().split_once("the fields are ").unwrap();
     let taken: BTreeSet<String> = fields.split(", ").map(String::from).collect();
@@ -225,7 +225,7 @@ async fn the_fields_of_a_preview_are_the_documented_ones() {
 }
 
 #[tokio::test]
-async fn what_is_answered_is_what_is_documented() {
+async fn answers_have_the_documented_fields() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 1, "dedup_key": "one"})).await;
     let key = world.rig.run_well(world.known(&job).await, 60).await;
@@ -233,7 +233,7 @@ async fn what_is_answered_is_what_is_documented() {
         world.get(&format!("/api/v1/executions/{}", run_ids().run_id(key))).await.expect(200);
     let of_job = |what: &str| format!("/api/v1/jobs/{}/{what}", job["id"].as_str().unwrap());
     let preview = world.post("/api/v1/schedules/preview", Some(json!({"schedule": "1h"}))).await;
-    // It can't keep its promise, so it is answered with warnings.
+    // It cannot keep its promise, so the answer has warnings.
     let always = json!([{"start": "00:00", "end": "23:00"}]);
     let held = json!({"interval_minutes": 1, "dedup_key": "two", "blackout_periods": always});
     let held = world.create(held).await;

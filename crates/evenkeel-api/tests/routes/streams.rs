@@ -1,4 +1,4 @@
-//! Reads answers that go on.
+//! Reads server-sent event streams.
 
 use std::time::Duration;
 
@@ -9,13 +9,12 @@ use http_body_util::BodyExt as _;
 use serde_json::Value;
 use tower::ServiceExt as _;
 
-/// A stream that is being read.
+/// A stream being read.
 pub struct Stream {
     body: Body,
     text: String,
 }
 
-/// One event of it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Message {
     pub event: String,
@@ -25,7 +24,7 @@ pub struct Message {
 }
 
 impl Stream {
-    /// Opens one, which must be there.
+    /// Opens a stream.
     pub async fn open(router: &Router, request: Request<Body>) -> Self {
         let response = router.clone().oneshot(request).await.unwrap();
         assert_eq!(response.status(), StatusCode::OK);
@@ -34,7 +33,7 @@ impl Stream {
         Self { body: response.into_body(), text: String::new() }
     }
 
-    /// The next event or comment; `None` at the end.
+    /// Returns the next event or comment; `None` at the end.
     pub async fn next(&mut self) -> Option<Message> {
         loop {
             if let Some((text, rest)) = self.text.split_once("\n\n") {
@@ -49,7 +48,7 @@ impl Stream {
         }
     }
 
-    /// The next event that says something.
+    /// Returns the next event that is not a comment.
     pub async fn event(&mut self) -> Message {
         loop {
             let message = self.next().await.expect("the stream goes on");

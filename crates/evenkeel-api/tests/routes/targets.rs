@@ -1,4 +1,4 @@
-//! Targets, and jobs that name them.
+//! Targets, and jobs that refer to them.
 
 use axum::http::{Method, header};
 use evenkeel_store::Role;
@@ -28,7 +28,7 @@ async fn job(world: &World, id: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_job_has_a_number_beside_its_id() {
+async fn job_has_a_number_and_an_id() {
     let world = World::new().await;
     let numbers = [
         world.create(json!({"name": "a"})).await["number"].clone(),
@@ -40,7 +40,7 @@ async fn a_job_has_a_number_beside_its_id() {
 }
 
 #[tokio::test]
-async fn a_target_is_made_shown_listed_changed_and_deleted() {
+async fn target_is_created_shown_listed_changed_and_deleted() {
     let world = World::new().await;
     let answer = world
         .post(TARGETS, Some(json!({"name": "A", "url": "https://example.com/a", "source_id": "a"})))
@@ -64,7 +64,7 @@ async fn a_target_is_made_shown_listed_changed_and_deleted() {
         (&changed["url"], &changed["generation"]),
         (&json!("https://example.com/b"), &json!(2))
     );
-    // As it is shown, nothing changes; a patch says only what it changes.
+    // Putting back the shown target changes nothing; a patch has changed fields only.
     let mut shown = world.get("/api/v1/targets/1").await.expect(200);
     change(&world, 1, shown.clone()).await.expect(200);
     shown["number"] = json!(5);
@@ -84,7 +84,7 @@ async fn a_target_is_made_shown_listed_changed_and_deleted() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_target_is_said_field_by_field() {
+async fn invalid_target_is_refused_by_field() {
     let world = World::new().await;
     make(&world, json!({"number": 3, "source_id": "a"})).await;
     for (document, field) in [
@@ -108,7 +108,7 @@ async fn what_is_wrong_with_a_target_is_said_field_by_field() {
 }
 
 #[tokio::test]
-async fn a_change_that_meets_another_is_refused_if_that_was_asked_for() {
+async fn concurrent_change_is_refused_with_if_match() {
     let world = World::new().await;
     make(&world, json!({})).await;
     let token = token(Role::Operator, "main");
@@ -125,7 +125,7 @@ async fn a_change_that_meets_another_is_refused_if_that_was_asked_for() {
 }
 
 #[tokio::test]
-async fn a_target_that_jobs_name_is_deleted_only_by_force() {
+async fn target_with_jobs_is_deleted_only_with_force() {
     let world = World::new().await;
     make(&world, json!({"url": "https://example.com/"})).await;
     let made = job_of(&world, json!({"target": 1})).await.expect(201);
@@ -137,7 +137,7 @@ async fn a_target_that_jobs_name_is_deleted_only_by_force() {
     assert_eq!((&left["target"], &left["executor_type"]), (&Value::Null, &json!("crawl")));
     assert_eq!(left["url"], "https://example.com/");
     assert_eq!(left["generation"], 2);
-    // What it ran is its own: another target changes nothing of it.
+    // Its executor is its own: another target does not change it.
     make(&world, json!({"url": "https://example.com/b"})).await;
     let own = patch(&world, &made["id"], json!({"target": 2})).await.expect(200);
     assert_eq!(own["url"], "https://example.com/");
@@ -149,7 +149,7 @@ async fn patch(world: &World, id: &Value, sent: Value) -> Answer {
 }
 
 #[tokio::test]
-async fn a_job_that_moves_to_another_target_follows_that_one() {
+async fn job_that_changes_its_target_follows_the_new_one() {
     let world = World::new().await;
     for url in ["https://example.com/a", "https://example.com/b"] {
         make(&world, json!({"url": url})).await;
@@ -164,13 +164,13 @@ async fn a_job_that_moves_to_another_target_follows_that_one() {
     let crawls = |target: i64, url: &str| ([json!(url), json!("crawl"), json!(target)], json!(url));
     let moved = patch(&world, id, json!({"target": 2})).await.expect(200);
     assert_eq!(at_start(&moved), crawls(2, "https://example.com/b"));
-    // It has nothing to do with the first one any more.
+    // It no longer follows the first target.
     let changed = change(&world, 1, json!({"url": "https://example.com/a2"})).await.expect(200);
     assert_eq!(changed["followed_jobs"], 0);
     let changed = change(&world, 2, json!({"url": "https://example.com/b2"})).await.expect(200);
     assert_eq!((&changed["followed_jobs"], &changed["refused_jobs"]), (&json!(1), &json!(0)));
     assert_eq!(at_start(&job(&world, id).await), crawls(2, "https://example.com/b2"));
-    // Another configuration with the move: what was shown of the old url does not stay.
+    // The configuration changes with the move: nothing of the old URL stays.
     let sent = json!({"target": 1, "executor_config": {"max_pages": 7}});
     let moved = patch(&world, id, sent).await.expect(200);
     assert_eq!(at_start(&moved), crawls(1, "https://example.com/a2"));
@@ -181,7 +181,7 @@ async fn a_job_that_moves_to_another_target_follows_that_one() {
 }
 
 #[tokio::test]
-async fn who_names_a_url_or_an_executor_follows_no_more() {
+async fn job_with_its_own_url_or_executor_does_not_follow_its_target() {
     let world = World::new().await;
     let url = "https://example.com/a";
     make(&world, json!({"url": url})).await;
@@ -189,7 +189,7 @@ async fn who_names_a_url_or_an_executor_follows_no_more() {
     for (others, own) in owns.into_iter().enumerate() {
         let made = job_of(&world, json!({"target": 1})).await.expect(201);
         let id = &made["id"];
-        // What it is shown as, or something else, lets it follow on.
+        // Sending back the shown fields, or other fields, keeps it following.
         for same in [json!({"url": url}), json!({"url": null}), json!({"priority": 7})] {
             assert_eq!(patch(&world, id, same).await.expect(200)["url"], url);
         }
@@ -201,23 +201,23 @@ async fn who_names_a_url_or_an_executor_follows_no_more() {
             assert_eq!(now[field], *value);
         }
         change(&world, 1, json!({"url": url})).await.expect(200);
-        // And back: without its own, it follows again.
+        // Without its own value it follows again.
         let back = json!({"url": null, "executor_type": null, "executor_config": null});
         let back = patch(&world, id, back).await.expect(200);
         assert_eq!((&back["url"], &back["executor_type"]), (&json!(url), &json!("crawl")));
     }
-    // An address of its own that happens to be the same is its own all the same.
+    // A URL of its own counts as its own even if it equals the target's.
     let own = job_of(&world, json!({"target": 1, "url": url})).await.expect(201);
     change(&world, 1, json!({"url": "https://example.com/b"})).await.expect(200);
     assert_eq!(job(&world, &own["id"]).await["url"], url);
 }
 
 #[tokio::test]
-async fn whoever_was_interrupted_asks_again() {
+async fn interrupted_change_can_be_repeated() {
     let world = World::new().await;
     make(&world, json!({"url": "https://example.com/a"})).await;
     let made = job_of(&world, json!({"target": 1})).await.expect(201);
-    // The target is changed, and whoever did it dies before the jobs are told.
+    // The target is changed, but the request dies before the jobs are updated.
     let fields = evenkeel_store::TargetFields {
         url: Some("https://example.com/b".into()),
         ..evenkeel_store::TargetFields::default()
@@ -230,20 +230,20 @@ async fn whoever_was_interrupted_asks_again() {
     assert_eq!(job(&world, &made["id"]).await["url"], "https://example.com/b");
     let again = change(&world, 1, json!({"url": "https://example.com/b"})).await.expect(200);
     assert_eq!(again["followed_jobs"], 0);
-    // Who does not go with it is counted, and keeps what it had.
+    // Jobs that do not fit are counted and keep their URL.
     let refused = change(&world, 1, json!({"url": "https://forbidden.example/"})).await.expect(200);
     assert_eq!((&refused["followed_jobs"], &refused["refused_jobs"]), (&json!(0), &json!(1)));
     assert_eq!(job(&world, &made["id"]).await["url"], "https://example.com/b");
 }
 
 #[tokio::test]
-async fn a_follower_that_would_be_there_twice_is_counted_as_refused() {
+async fn follower_that_would_become_a_duplicate_is_counted_as_refused() {
     let world = World::new().await;
     make(&world, json!({"name": "without a url yet"})).await;
     let follower = json!({"target": 1, "unique": true, "interval_minutes": 60});
     let made = job_of(&world, follower).await.expect(201);
     assert_eq!(made["executor_type"], "none");
-    // A crawl that has the key which the other one will want as a crawl.
+    // A crawl that has the key the other job would get as a crawl.
     let url = "https://example.com/own";
     let other = json!({"url": url, "dedup_key": made["dedup_key"], "interval_minutes": 60});
     let other = job_of(&world, other).await.expect(201);
@@ -259,7 +259,7 @@ async fn a_follower_that_would_be_there_twice_is_counted_as_refused() {
 }
 
 #[tokio::test]
-async fn very_many_followers_are_told_beyond_the_answer() {
+async fn very_many_followers_are_updated_after_the_answer() {
     let world = World::new().await;
     make(&world, json!({"url": "https://example.com/a"})).await;
     let jobs: Vec<Value> = (0..650).map(|_| json!({"target": 1})).collect();
@@ -278,7 +278,7 @@ async fn very_many_followers_are_told_beyond_the_answer() {
 }
 
 #[tokio::test]
-async fn what_could_never_crawl_is_refused_before_there_is_a_url() {
+async fn invalid_crawl_is_refused_before_the_target_has_a_url() {
     let world = World::new().await;
     make(&world, json!({})).await;
     let bogus = json!({"target": 1, "executor_config": {"bogus": 1}});
@@ -292,7 +292,7 @@ async fn what_could_never_crawl_is_refused_before_there_is_a_url() {
 }
 
 #[tokio::test]
-async fn a_job_that_leaves_its_target_keeps_what_it_had_from_it_if_that_is_anything() {
+async fn job_that_leaves_its_target_keeps_its_url() {
     let world = World::new().await;
     make(&world, json!({"url": "https://example.com/a"})).await;
     make(&world, json!({})).await;
@@ -307,7 +307,7 @@ async fn a_job_that_leaves_its_target_keeps_what_it_had_from_it_if_that_is_anyth
     }
     let given = json!({"target": null, "executor_type": "noop"});
     assert_eq!(patch(&world, &none["id"], given).await.expect(200)["executor_type"], "noop");
-    // One whose target goes away says that it has nothing to run, and can be changed.
+    // A job whose target is deleted shows that it has nothing to run, and can be changed.
     let none = job_of(&world, json!({"target": 2})).await.expect(201);
     world.delete("/api/v1/targets/2?force=true").await.expect(200);
     let renamed = patch(&world, &none["id"], json!({"name": "board"})).await.expect(200);
@@ -320,7 +320,7 @@ async fn a_job_that_leaves_its_target_keeps_what_it_had_from_it_if_that_is_anyth
 }
 
 #[tokio::test]
-async fn the_jobs_of_a_target_are_listed() {
+async fn jobs_of_a_target_are_listed() {
     let world = World::new().await;
     make(&world, json!({"url": "https://example.com/a"})).await;
     let made = job_of(&world, json!({"target": 1})).await.expect(201);
@@ -332,7 +332,7 @@ async fn the_jobs_of_a_target_are_listed() {
 }
 
 #[tokio::test]
-async fn a_job_crawls_the_url_of_its_target_and_follows_it() {
+async fn job_crawls_the_url_of_its_target_and_follows_it() {
     let world = World::new().await;
     make(&world, json!({"url": "https://example.com/a"})).await;
     let made = job_of(&world, json!({"target": 1})).await.expect(201);
@@ -350,7 +350,7 @@ async fn a_job_crawls_the_url_of_its_target_and_follows_it() {
 }
 
 #[tokio::test]
-async fn a_job_whose_target_has_no_url_has_no_executor_until_there_is_one() {
+async fn job_has_no_executor_until_its_target_has_a_url() {
     let world = World::new().await;
     make(&world, json!({"name": "A"})).await;
     let made = job_of(&world, json!({"target": 1})).await.expect(201);
@@ -370,13 +370,13 @@ async fn a_job_whose_target_has_no_url_has_no_executor_until_there_is_one() {
 }
 
 #[tokio::test]
-async fn a_job_names_only_what_is_there() {
+async fn job_refers_to_existing_targets_only() {
     let world = World::new().await;
     for target in [json!(5), json!(0), json!("1"), json!(1.5)] {
         let problem = job_of(&world, json!({"target": target})).await.problem(422, "invalid-job");
         assert_eq!(problem["errors"][0]["field"], "target");
     }
-    // Without a target there is nothing that could have an address.
+    // Without a target there is no URL to follow.
     let problem = job_of(&world, json!({"executor_type": "none"})).await;
     assert_eq!(problem.problem(422, "invalid-job")["errors"][0]["field"], "executor_type");
     let made = world.create(json!({"name": "a"})).await;
@@ -389,7 +389,7 @@ async fn a_job_names_only_what_is_there() {
 }
 
 #[tokio::test]
-async fn many_jobs_at_once_name_their_targets() {
+async fn bulk_jobs_refer_to_their_targets() {
     let world = World::new().await;
     make(&world, json!({"url": "https://example.com/a"})).await;
     let jobs =

@@ -1,5 +1,5 @@
-//! I10: one tenant can't read, change or measure another. Everything the document lists is tried,
-//! so that a new endpoint is tried, too.
+//! Invariant I10: a tenant cannot read, change or detect anything of another. Every operation of
+//! the document is tried, so new endpoints are covered.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 
 use crate::world::{World, noop, request, run_ids, token};
 
-/// An operation of the document.
 struct Operation {
     method: Method,
     path: String,
@@ -36,14 +35,14 @@ impl Operation {
         self.path.contains('{')
     }
 
-    /// The path with this id in it.
+    /// Returns the path with this id.
     fn path_of(&self, id: &str) -> String {
         let pieces = self.path.split('/');
         let filled = pieces.map(|piece| if piece.starts_with('{') { id } else { piece });
         filled.collect::<Vec<_>>().join("/")
     }
 
-    /// Parameters that take an id.
+    /// Returns the query parameters that take an id.
     fn id_parameters(&self) -> Vec<String> {
         let all = self.itself["parameters"].as_array().cloned().unwrap_or_default();
         let names =
@@ -51,7 +50,7 @@ impl Operation {
         names.filter(|name| name.ends_with("_id")).map(String::from).collect()
     }
 
-    /// Something to send: the document's own example, or what most of them take.
+    /// Returns a body: the example of the document, or a common one.
     fn body(&self) -> Option<Value> {
         let content =
             self.itself.get("requestBody")?["content"].as_object()?.values().next()?.clone();
@@ -59,7 +58,7 @@ impl Operation {
     }
 }
 
-/// A tenant's eyes and hands.
+/// Sends requests as one tenant.
 struct Tenant<'a> {
     world: &'a World,
     name: &'static str,
@@ -72,11 +71,11 @@ impl Tenant<'_> {
         (answer.status.as_u16(), answer.text)
     }
 
-    /// All that it sees without knowing an id, and all that it sees of these.
+    /// Returns all answers without an id, and all answers for these ids.
     async fn sees(&self, ids: &[String]) -> BTreeMap<String, (u16, String)> {
         let mut seen = BTreeMap::new();
         for operation in Operation::all() {
-            // Being refused there would be seen in the tenant's own audit log.
+            // A refusal there would show in the tenant's own audit log.
             if operation.method != Method::GET || operation.path == "/metrics" {
                 continue;
             }
@@ -93,7 +92,7 @@ impl Tenant<'_> {
     }
 }
 
-/// One of everything that has an id, of the tenant `main`.
+/// Creates one of everything that has an id, in the tenant `main`.
 async fn make_one_of_each(world: &World) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let job = world.create(json!({"name": "classified", "interval_minutes": 1})).await;
@@ -132,8 +131,8 @@ async fn make_one_of_each(world: &World) -> Vec<String> {
     [vec![text(&job["id"]), page_id, api_key, name], plans.to_vec(), runs.to_vec()].concat()
 }
 
-/// Ids of the same shapes that never were.
-fn strangers(ids: &[String]) -> Vec<String> {
+/// Returns ids of the same format that never existed.
+fn unknown_ids(ids: &[String]) -> Vec<String> {
     let other = |id: &String| {
         let last = if id.ends_with('0') { "1" } else { "0" };
         format!("{}{last}", &id[..id.len() - 1])
@@ -142,18 +141,18 @@ fn strangers(ids: &[String]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn nothing_of_one_tenant_can_be_told_from_nothing_at_all() {
+async fn objects_of_another_tenant_look_like_unknown_ones() {
     let world = World::new().await;
     let (main, other) =
         (Tenant { world: &world, name: "main" }, Tenant { world: &world, name: "other" });
     let ids = make_one_of_each(&world).await;
     let before = main.sees(&ids).await;
     for operation in Operation::all() {
-        // A name is each tenant's own: whoever puts a secret there makes it.
+        // Each tenant has its own names, so putting a secret creates it.
         if operation.itself["operationId"] == "put_secret" {
             continue;
         }
-        for (id, stranger) in ids.iter().zip(strangers(&ids)) {
+        for (id, stranger) in ids.iter().zip(unknown_ids(&ids)) {
             let mut tried = Vec::new();
             if operation.has_id() {
                 tried.push((operation.path_of(id), operation.path_of(&stranger)));
@@ -169,7 +168,7 @@ async fn nothing_of_one_tenant_can_be_told_from_nothing_at_all() {
                     async move { other.ask(method, &path, body).await }
                 };
                 let (of_theirs, of_nobodys) = (ask(theirs.clone()).await, ask(nobodys).await);
-                // Word for word what is said of what never was.
+                // The answer is identical to that for an id that never existed.
                 let same = of_theirs.1.replace(id, "") == of_nobodys.1.replace(&stranger, "");
                 let method = &operation.method;
                 assert!(
@@ -182,14 +181,14 @@ async fn nothing_of_one_tenant_can_be_told_from_nothing_at_all() {
             }
         }
     }
-    // Lists of ids in a body, where there are any.
+    // Lists of ids in a body, where an operation takes them.
     let pause = json!({"action": "pause", "ids": ids});
     other.ask(Method::POST, "/api/v1/jobs/commands", Some(pause)).await;
     assert_eq!(main.sees(&ids).await, before, "another tenant changed something");
 }
 
 #[tokio::test]
-async fn nothing_that_one_tenant_does_is_seen_by_another() {
+async fn actions_of_one_tenant_are_invisible_to_another() {
     let world = World::new().await;
     let (main, other) =
         (Tenant { world: &world, name: "main" }, Tenant { world: &world, name: "other" });
@@ -212,7 +211,7 @@ async fn nothing_that_one_tenant_does_is_seen_by_another() {
         assert_eq!(after[path], *seen, "{path}");
         assert!(!after[path].1.contains("classified"), "{path}: {}", after[path].1);
     }
-    // A name is each tenant's own.
+    // Each tenant has its own names.
     let same =
         other.ask(Method::POST, "/api/v1/jobs", Some(noop(json!({"name": "classified"})))).await;
     assert_eq!(same.0, 201, "{}", same.1);

@@ -1,4 +1,4 @@
-//! A server with everything in it but a socket.
+//! A complete server without a socket, for tests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -29,7 +29,7 @@ use tower::ServiceExt as _;
 
 use super::broken_store::BrokenStore;
 
-/// Counts, so that every draw is another and every test the same.
+/// Counts up instead of drawing random numbers, so that tests are repeatable.
 pub struct Counting(AtomicU64);
 
 impl Counting {
@@ -44,7 +44,7 @@ impl Chance for Counting {
     }
 }
 
-/// `noop`, and an `http` that wants a url.
+/// Accepts `noop`, `crawl`, and `http` with a URL.
 struct Executors;
 
 impl ExecutorCheck for Executors {
@@ -77,10 +77,10 @@ impl ExecutorCheck for Executors {
     }
 }
 
-/// An engine in some condition.
+/// The readiness of the engine.
 pub enum Engine {
-    Well,
-    Ill,
+    Ready,
+    Failing,
     Panics,
     Hangs,
 }
@@ -89,12 +89,12 @@ pub enum Engine {
 impl Readiness for Engine {
     async fn checks(&self) -> Vec<Check> {
         let ok = match self {
-            Self::Well => true,
-            Self::Ill => false,
+            Self::Ready => true,
+            Self::Failing => false,
             Self::Panics => panic!("the probe panics"),
             Self::Hangs => std::future::pending().await,
         };
-        vec![Check { name: "engine".into(), ok, detail: "was looked at".into() }]
+        vec![Check { name: "engine".into(), ok, detail: "was checked".into() }]
     }
 }
 
@@ -110,7 +110,7 @@ pub fn tokens() -> Tokens {
     Tokens::new(&[42; SECRET_BYTES_MIN]).unwrap()
 }
 
-/// A token for a tenant, made at the beginning of every test, good for an hour.
+/// Returns a token for a tenant, issued at the start of the test and valid for an hour.
 pub fn token(role: Role, tenant: &str) -> String {
     let request = TokenRequest {
         role,
@@ -122,7 +122,7 @@ pub fn token(role: Role, tenant: &str) -> String {
     tokens().issue(&request, &Counting::new()).unwrap()
 }
 
-/// An answer, read to its end.
+/// A complete answer.
 pub struct Answer {
     pub status: StatusCode,
     pub headers: HeaderMap,
@@ -138,14 +138,14 @@ impl Answer {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
 
-    /// The body, which must come with this status.
+    /// Returns the body; panics on another status.
     #[track_caller]
     pub fn expect(&self, status: u16) -> Value {
         assert_eq!(self.status.as_u16(), status, "{}", self.text);
         self.json()
     }
 
-    /// The problem, which must come with this status and of this type.
+    /// Returns the problem; panics on another status or type.
     #[track_caller]
     pub fn problem(&self, status: u16, kind: &str) -> Value {
         let problem = self.expect(status);
@@ -159,68 +159,59 @@ impl Answer {
 
 pub struct World {
     pub router: Router,
-    /// The tenant `main` and a node, behind the server's back.
+    /// The tenant `main` and a node, with direct access to the store.
     pub rig: Rig,
     clock: Arc<AtomicI64>,
 }
 
 impl World {
     pub async fn new() -> Self {
-        Self::with(Engine::Well, Settings::default()).await
-    }
-
-    /// One that trusts others.
-    pub async fn trusting(trust: Trust) -> Self {
-        let clock = Arc::new(AtomicI64::new(START.as_micros()));
-        let time = Self::reader(&clock);
-        let store: Arc<dyn Store> = Arc::new(ModelStore::new(time.clone()));
-        let opened = Opened { store: store.clone(), guard: Box::new(()), reopen: None };
-        let router = trusting_server(store, time, Engine::Well, Settings::default(), trust);
-        Self { router, rig: Rig::new(opened).await, clock }
+        Self::with(Engine::Ready, Settings::default()).await
     }
 
     pub async fn with(engine: Engine, settings: Settings) -> Self {
-        let clock = Arc::new(AtomicI64::new(START.as_micros()));
-        let time = Self::reader(&clock);
-        let store: Arc<dyn Store> = Arc::new(ModelStore::new(time.clone()));
-        let opened = Opened { store: store.clone(), guard: Box::new(()), reopen: None };
-        let router = server(store, time, engine, settings);
-        Self { router, rig: Rig::new(opened).await, clock }
+        Self::build(|store, _, time| server(store, time, engine, settings)).await
     }
 
-    fn reader(clock: &Arc<AtomicI64>) -> Clock {
-        let clock = clock.clone();
-        Arc::new(move || Timestamp::from_micros(clock.load(Ordering::Relaxed)))
+    /// Creates a world with other trusted tokens.
+    pub async fn trusting(trust: Trust) -> Self {
+        let settings = Settings::default();
+        Self::build(|store, _, time| trusting_server(store, time, Engine::Ready, settings, trust))
+            .await
     }
 
-    /// One whose streams are these.
     pub async fn with_streams(streams: Streams) -> Self {
-        let clock = Arc::new(AtomicI64::new(START.as_micros()));
-        let time = Self::reader(&clock);
-        let store: Arc<dyn Store> = Arc::new(ModelStore::new(time.clone()));
-        let opened = Opened { store: store.clone(), guard: Box::new(()), reopen: None };
-        let trust = Trust { local: Some(Arc::new(tokens())), ..Trust::default() };
-        let access = Access::new(store.clone(), trust, Arc::new(Counting::new()));
-        let router = server_with(store, time, Engine::Well, Settings::default(), access, streams);
-        Self { router, rig: Rig::new(opened).await, clock }
+        Self::build(|store, _, time| {
+            let trust = Trust { local: Some(Arc::new(tokens())), ..Trust::default() };
+            let access = Access::new(store.clone(), trust, Arc::new(Counting::new()));
+            server_with(store, time, Engine::Ready, Settings::default(), access, streams)
+        })
+        .await
     }
 
-    /// One whose store fails as `fault` says of each verb; it may let time pass in microseconds.
+    /// Creates a world whose store fails if `fault` returns an error for the name of a verb. `fault`
+    /// may also advance the clock, which counts microseconds.
     pub async fn failing(
         fault: impl Fn(&AtomicI64, &str) -> Option<StoreError> + Send + Sync + 'static,
     ) -> Self {
+        Self::build(|store, clock, time| {
+            let failing = BrokenStore::over(store, move |verb| fault(&clock, verb));
+            server(failing, time, Engine::Ready, Settings::default())
+        })
+        .await
+    }
+
+    /// Creates the store and its clock, and a server on them. `rig` sees the store directly.
+    async fn build(router: impl FnOnce(Arc<dyn Store>, Arc<AtomicI64>, Clock) -> Router) -> Self {
         let clock = Arc::new(AtomicI64::new(START.as_micros()));
-        let time = Self::reader(&clock);
+        let hands = clock.clone();
+        let time: Clock = Arc::new(move || Timestamp::from_micros(hands.load(Ordering::Relaxed)));
         let store: Arc<dyn Store> = Arc::new(ModelStore::new(time.clone()));
         let opened = Opened { store: store.clone(), guard: Box::new(()), reopen: None };
         let rig = Rig::new(opened).await;
-        let hands = clock.clone();
-        let failing = Arc::new(BrokenStore::over(store, move |verb| fault(&hands, verb)));
-        let router = server(failing, time, Engine::Well, Settings::default());
-        Self { router, rig, clock }
+        Self { router: router(store, clock.clone(), time), rig, clock }
     }
 
-    /// Lets time pass.
     pub fn pass(&self, secs: i64) {
         self.clock.fetch_add(secs * 1_000_000, Ordering::Relaxed);
     }
@@ -229,7 +220,7 @@ impl World {
         send(&self.router, request).await
     }
 
-    /// Asks as a role of the tenant `main`.
+    /// Sends a request with a role of the tenant `main`.
     pub async fn ask_as(
         &self,
         role: Role,
@@ -252,14 +243,13 @@ impl World {
         self.ask_as(Role::Operator, Method::DELETE, path, None).await
     }
 
-    /// Creates a job that does nothing.
     #[track_caller]
     pub fn create(&self, more: Value) -> impl Future<Output = Value> + '_ {
         let document = noop(more);
         async move { self.post("/api/v1/jobs", Some(document)).await.expect(201) }
     }
 
-    /// Both names of a job that was created.
+    /// Returns number and id of a created job.
     pub async fn known(&self, job: &Value) -> Known {
         let id: JobId = job["id"].as_str().unwrap().parse().unwrap();
         let found = self.rig.store.get(&self.rig.scope, id).await.unwrap().unwrap();
@@ -267,13 +257,11 @@ impl World {
     }
 }
 
-/// A server on any store.
 pub fn server(store: Arc<dyn Store>, clock: Clock, engine: Engine, settings: Settings) -> Router {
     let trust = Trust { local: Some(Arc::new(tokens())), ..Trust::default() };
     trusting_server(store, clock, engine, settings, trust)
 }
 
-/// A server on any store that trusts others.
 pub fn trusting_server(
     store: Arc<dyn Store>,
     clock: Clock,
@@ -285,13 +273,12 @@ pub fn trusting_server(
     server_with(store, clock, engine, settings, access, Streams::default())
 }
 
-/// Secrets with a key that anybody may know.
+/// Returns secrets with a fixed key.
 pub fn secrets(store: &Arc<dyn Store>) -> Secrets {
     let keys = Keyring::read(&"0a".repeat(32)).unwrap();
     Secrets::new(store.clone(), Some(keys), Arc::new(Counting::new()))
 }
 
-/// A server with all its parts given.
 pub fn server_with(
     store: Arc<dyn Store>,
     clock: Clock,
@@ -336,7 +323,7 @@ pub async fn send(router: &Router, request: Request<Body>) -> Answer {
         .headers
         .get(header::CONTENT_TYPE)
         .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
-    // A stream has no end to be read to.
+    // A stream has no end.
     let bytes = if is_stream { Bytes::new() } else { body.collect().await.unwrap().to_bytes() };
     let text = String::from_utf8(bytes.to_vec()).unwrap();
     Answer { status: parts.status, headers: parts.headers, text }
@@ -361,14 +348,14 @@ pub fn request(
     }
 }
 
-/// Is the next run of a job after `after` and at most `secs` seconds later, both counted from the
-/// start?
+/// True if the next run of a job is after `after` and at most `secs` seconds later, both in seconds
+/// since the start.
 pub fn runs_within(job: &Value, after: i64, secs: i64) -> bool {
     let next: Timestamp = job["next_run_at"].as_str().unwrap().parse().unwrap();
     at(after) < next && next <= at(after + secs)
 }
 
-/// The document of a job that does nothing, with more fields.
+/// Returns the document of a job that does nothing, with more fields.
 pub fn noop(more: Value) -> Value {
     let mut document = json!({"executor_type": "noop"});
     document.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

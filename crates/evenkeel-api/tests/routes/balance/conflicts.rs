@@ -1,4 +1,4 @@
-//! Plans that can't be acted on.
+//! Plans that cannot be carried out.
 
 use evenkeel_store_testkit::fixtures::START;
 use evenkeel_store_testkit::rig::Known;
@@ -16,7 +16,7 @@ async fn command(world: &World, job: Known, command: &str) {
 }
 
 #[tokio::test]
-async fn a_plan_whose_jobs_have_changed_moves_nothing_and_names_them() {
+async fn plan_with_changed_jobs_moves_nothing_and_names_them() {
     let world = World::new().await;
     let jobs = clustered(&world, 20).await;
     let plan = preview(&world).await;
@@ -31,7 +31,7 @@ async fn a_plan_whose_jobs_have_changed_moves_nothing_and_names_them() {
     command(&world, triggered, "trigger").await;
     let left: Vec<Known> = jobs.iter().copied().filter(|known| *known != paused).collect();
     let before = times(&world, &left).await;
-    let problem = act_on(&world, &plan).await.problem(409, "plan-changed");
+    let problem = carry_out(&world, &plan).await.problem(409, "plan-changed");
     let changed = &problem["rebalance"];
     assert_eq!(changed["changed_total"], 3);
     for (known, reason) in
@@ -46,39 +46,39 @@ async fn a_plan_whose_jobs_have_changed_moves_nothing_and_names_them() {
 }
 
 #[tokio::test]
-async fn a_job_that_ran_since_the_plan_is_another() {
+async fn job_that_ran_since_the_plan_counts_as_changed() {
     let world = World::new().await;
     let jobs = clustered(&world, 20).await;
     let plan = preview(&world).await;
     let id = plan["preview"][0]["job_id"].as_str().unwrap();
     let known = *jobs.iter().find(|known| known.id.to_string() == id).unwrap();
-    // The store's clock does not know that the test lets it run early.
+    // The store does not notice that the test starts it early.
     let next = world.rig.job(known).await.next_at.unwrap();
     let secs = next.since(START).as_micros() / 1_000_000;
     world.rig.run_well(known, i64::try_from(secs).unwrap() + 1).await;
-    let problem = act_on(&world, &plan).await.problem(409, "plan-changed");
+    let problem = carry_out(&world, &plan).await.problem(409, "plan-changed");
     assert_eq!(problem["rebalance"]["changed"], json!([{"job_id": id, "reason": "ran"}]));
 }
 
 #[tokio::test]
-async fn a_plan_is_good_for_a_quarter_of_an_hour() {
+async fn plan_expires_after_15_minutes() {
     let world = World::new().await;
     clustered(&world, 12).await;
     let plan = preview(&world).await;
     world.pass(15 * 60 - 1);
     let other = preview(&world).await;
     world.pass(1);
-    act_on(&world, &plan).await.problem(409, "plan-expired");
-    act_on(&world, &other).await.expect(200);
+    carry_out(&world, &plan).await.problem(409, "plan-expired");
+    carry_out(&world, &other).await.expect(200);
 }
 
 #[tokio::test]
-async fn a_plan_is_acted_on_once() {
+async fn plan_is_carried_out_once() {
     let world = World::new().await;
     clustered(&world, 12).await;
     let plan = preview(&world).await;
-    act_on(&world, &plan).await.expect(200);
-    let problem = act_on(&world, &plan).await.problem(409, "rebalance-state");
+    carry_out(&world, &plan).await.expect(200);
+    let problem = carry_out(&world, &plan).await.problem(409, "rebalance-state");
     assert_eq!(problem["rebalance"]["state"], "done");
     let id = id_of(&plan, "plan_id");
     let problem = post(&world, &format!("rebalance/{id}/stop"), None).await;
@@ -86,7 +86,7 @@ async fn a_plan_is_acted_on_once() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_not_found() {
+async fn unknown_plan_is_not_found() {
     let world = World::new().await;
     clustered(&world, 2).await;
     let stranger = "0190163d-8694-739b-aea5-966c26f8ad91";

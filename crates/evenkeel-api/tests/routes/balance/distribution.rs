@@ -30,7 +30,7 @@ fn sum(list: &Value) -> u64 {
 }
 
 #[tokio::test]
-async fn a_cluster_shows_in_every_number() {
+async fn clustered_jobs_show_in_every_figure() {
     let world = World::new().await;
     clustered(&world, 48).await;
     let shown = get(&world, "distribution").await.expect(200);
@@ -52,7 +52,7 @@ async fn a_cluster_shows_in_every_number() {
 }
 
 #[tokio::test]
-async fn evenness_inside_slots_and_both_peaks_are_shown() {
+async fn spread_within_slots_and_both_peaks_are_shown() {
     let world = World::new().await;
     for _ in 0..3 {
         world.create(json!({"schedule": "1m"})).await;
@@ -65,7 +65,7 @@ async fn evenness_inside_slots_and_both_peaks_are_shown() {
 }
 
 #[tokio::test]
-async fn an_hourly_job_counts_in_each_hour_unless_only_next_runs_do() {
+async fn hourly_job_counts_in_each_hour_except_by_next_run() {
     let world = World::new().await;
     world.create(json!({"schedule": "1h", "cost": "90s"})).await;
     let runs = get(&world, "distribution").await.expect(200);
@@ -83,7 +83,7 @@ async fn an_hourly_job_counts_in_each_hour_unless_only_next_runs_do() {
 }
 
 #[tokio::test]
-async fn nothing_at_all_is_perfectly_even() {
+async fn empty_schedule_has_score_1() {
     let world = World::new().await;
     let shown = get(&world, "distribution").await.expect(200);
     assert_eq!((&shown["total_jobs"], &shown["distribution_score"]), (&json!(0), &json!(1.0)));
@@ -92,9 +92,9 @@ async fn nothing_at_all_is_perfectly_even() {
 }
 
 #[tokio::test]
-async fn a_suggestion_says_when_there_is_nothing_to_gain_and_why() {
+async fn suggestion_explains_why_a_rebalance_gains_nothing() {
     let world = World::new().await;
-    // At the same time, and placed just now.
+    // Due at the same time, and placed just now.
     let job = |n: i64| new_job(&format!("job {n}")).every(DAY).first_at(6 * HOUR + n).build();
     world.rig.add_all((0..8).map(job).collect()).await;
     let shown = get(&world, "distribution").await.expect(200);
@@ -104,7 +104,7 @@ async fn a_suggestion_says_when_there_is_nothing_to_gain_and_why() {
 }
 
 #[tokio::test]
-async fn scores_of_the_past_are_told_a_page_at_a_time() {
+async fn score_history_is_paged() {
     let world = World::new().await;
     let (store, scope) = (&world.rig.store, &world.rig.scope);
     for n in 1..=5_u64 {

@@ -1,4 +1,4 @@
-//! What a rebalance is confined to, and what it leaves alone.
+//! Limits of a rebalance, and jobs it leaves in place.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::{DAY, HOUR, clustered, post, preview, times};
 use crate::world::World;
 
 #[tokio::test]
-async fn no_more_is_moved_than_was_asked_for() {
+async fn rebalance_moves_at_most_max_moves() {
     let world = World::new().await;
     clustered(&world, 20).await;
     let few = post(&world, "rebalance/preview", Some(json!({"max_moves": 3}))).await.expect(200);
@@ -27,7 +27,7 @@ async fn no_more_is_moved_than_was_asked_for() {
 }
 
 #[tokio::test]
-async fn a_score_that_is_reached_needs_no_move() {
+async fn reached_target_score_needs_no_move() {
     let world = World::new().await;
     clustered(&world, 20).await;
     let low = Some(json!({"target_score": 0.0}));
@@ -39,7 +39,7 @@ async fn a_score_that_is_reached_needs_no_move() {
 }
 
 #[tokio::test]
-async fn only_jobs_that_pass_the_filter_are_moved() {
+async fn only_jobs_matching_the_filter_are_moved() {
     let world = World::new().await;
     let others = clustered(&world, 12).await;
     let news = |n: i64| new_job(&format!("news {n}")).every(DAY).first_at(6 * HOUR + n).build();
@@ -58,10 +58,10 @@ async fn only_jobs_that_pass_the_filter_are_moved() {
 }
 
 #[tokio::test]
-async fn every_job_that_stays_has_its_reason() {
+async fn skipped_jobs_have_a_reason() {
     let world = World::new().await;
     let jobs = clustered(&world, 6).await;
-    // By the time of the plan: one runs, one runs soon, one was placed just now, one can't be moved.
+    // When planned: one job runs, one runs soon, one was placed just now, one cannot be moved.
     let running = world.rig.add(new_job("running").every(DAY).first_at(HOUR).build()).await;
     world.rig.start(running, HOUR + 2).await;
     let soon = world.rig.add(new_job("soon").every(DAY).first_at(2 * HOUR + 60).build()).await;
@@ -89,7 +89,7 @@ async fn every_job_that_stays_has_its_reason() {
         json!({"job_running": 1, "protection_window": 1, "placement_cooldown": 1, "not_movable": 1})
     );
     assert_eq!((&plan["would_skip"], jobs.len()), (&json!(4), 6));
-    let done = super::act_on(&world, &plan).await.expect(200);
+    let done = super::carry_out(&world, &plan).await.expect(200);
     assert_eq!(done["skipped"], plan["skipped"]);
     assert_eq!(
         (&done["skipped_total"], &done["skipped_by_reason"]),
@@ -98,7 +98,7 @@ async fn every_job_that_stays_has_its_reason() {
 }
 
 #[tokio::test]
-async fn one_tenant_moves_nothing_of_another() {
+async fn rebalance_moves_no_job_of_another_tenant() {
     let world = World::new().await;
     clustered(&world, 12).await;
     let other = world.rig.tenant("other").await;
@@ -116,7 +116,7 @@ async fn one_tenant_moves_nothing_of_another() {
 }
 
 #[tokio::test]
-async fn what_is_asked_in_the_wrong_way_is_refused_by_name() {
+async fn invalid_rebalance_options_are_named() {
     let world = World::new().await;
     for (body, field) in [
         (json!({"max_moves": -1}), "max_moves"),

@@ -1,4 +1,4 @@
-//! How load is spread, and rebalances.
+//! Distribution of load, and rebalances.
 
 mod conflicts;
 mod distribution;
@@ -22,7 +22,7 @@ use crate::world::{Answer, Counting, World, request, tokens};
 const HOUR: i64 = 3600;
 const DAY: u64 = 86_400;
 
-/// A token that lasts longer than a rebalance can be undone.
+/// Returns a token that outlives the undo period.
 fn token(role: Role, tenant: &str) -> String {
     let request = TokenRequest {
         role,
@@ -44,8 +44,8 @@ async fn post(world: &World, path: &str, body: Option<Value>) -> Answer {
     world.send(request(Method::POST, &path, Some(&token(Role::Operator, "main")), body)).await
 }
 
-/// So many daily jobs that all run in the quarter of an hour that begins six hours after the start,
-/// placed so long ago that they may be moved.
+/// Creates `count` daily jobs in the quarter hour that begins six hours after the start, placed
+/// long enough ago to be moved.
 async fn clustered(world: &World, count: usize) -> Vec<Known> {
     let job =
         |n: usize| new_job(&format!("job {n}")).every(DAY).first_at(6 * HOUR + n as i64 % 900);
@@ -54,7 +54,7 @@ async fn clustered(world: &World, count: usize) -> Vec<Known> {
     jobs
 }
 
-/// The next times of jobs.
+/// Returns the next times of jobs.
 async fn times(world: &World, jobs: &[Known]) -> BTreeMap<String, Timestamp> {
     let mut times = BTreeMap::new();
     for known in jobs {
@@ -64,7 +64,7 @@ async fn times(world: &World, jobs: &[Known]) -> BTreeMap<String, Timestamp> {
     times
 }
 
-/// The slots that times lie in.
+/// Returns the slots of these times.
 fn slots(times: &BTreeMap<String, Timestamp>) -> BTreeSet<i64> {
     times.values().map(|time| time.as_micros() / 900_000_000).collect()
 }
@@ -77,11 +77,10 @@ fn id_of(answer: &Value, field: &str) -> String {
     answer[field].as_str().unwrap().to_owned()
 }
 
-/// A preview of everything.
 async fn preview(world: &World) -> Value {
     post(world, "rebalance/preview", None).await.expect(200)
 }
 
-async fn act_on(world: &World, plan: &Value) -> Answer {
+async fn carry_out(world: &World, plan: &Value) -> Answer {
     post(world, "rebalance", Some(json!({"plan_id": plan["plan_id"]}))).await
 }

@@ -1,4 +1,4 @@
-//! Looking at a rebalance, and doing it.
+//! Previewing and carrying out rebalances.
 
 use axum::http::Method;
 use evenkeel_store::Role;
@@ -8,7 +8,7 @@ use super::{act_on, clustered, get, id_of, post, preview, slots, time, times, to
 use crate::world::{World, request};
 
 #[tokio::test]
-async fn what_was_shown_is_what_is_done_and_what_comes_of_it() {
+async fn rebalance_does_exactly_what_the_preview_showed() {
     let world = World::new().await;
     let jobs = clustered(&world, 20).await;
     let before = times(&world, &jobs).await;
@@ -19,7 +19,7 @@ async fn what_was_shown_is_what_is_done_and_what_comes_of_it() {
     assert_eq!(times(&world, &jobs).await, before, "a preview moves nothing");
     assert_eq!(get(&world, "distribution").await.expect(200)["distribution_score"], *current);
 
-    let done = act_on(&world, &plan).await.expect(200);
+    let done = carry_out(&world, &plan).await.expect(200);
     assert_eq!((&done["state"], &done["moved_total"]), (&json!("done"), &json!(19)));
     assert_eq!(done["new_distribution_score"], *projected);
     assert_eq!(done["rebalance_id"], plan["plan_id"]);
@@ -54,30 +54,30 @@ fn counts(shown: &Value) -> Vec<&Value> {
 }
 
 #[tokio::test]
-async fn without_a_plan_one_is_made_and_done() {
+async fn rebalance_without_a_plan_makes_its_own() {
     let world = World::new().await;
     let jobs = clustered(&world, 12).await;
     let done = post(&world, "rebalance", None).await.expect(200);
     assert_eq!((&done["moved_total"], &done["skipped"]), (&json!(11), &json!([])));
     assert_eq!(done["new_distribution_score"], done["projected_score"]);
     assert_eq!(slots(&times(&world, &jobs).await).len(), 12);
-    // What was just placed stays.
+    // Recently placed jobs stay.
     let again = post(&world, "rebalance", Some(json!({}))).await.expect(200);
     assert_eq!((&again["moved"], &again["state"]), (&json!([]), &json!("done")));
 }
 
 #[tokio::test]
-async fn a_tenant_without_jobs_has_nothing_to_move() {
+async fn tenant_without_jobs_has_nothing_to_move() {
     let world = World::new().await;
     let plan = preview(&world).await;
     assert_eq!((&plan["would_move"], &plan["current_score"]), (&json!(0), &json!(1.0)));
-    let done = act_on(&world, &plan).await.expect(200);
+    let done = carry_out(&world, &plan).await.expect(200);
     assert_eq!((&done["state"], &done["moved"]), (&json!("done"), &json!([])));
     assert_eq!((&done["progress"], &done["undo_until"]), (&json!(1.0), &Value::Null));
 }
 
 #[tokio::test]
-async fn who_does_not_wait_is_told_where_to_look() {
+async fn rebalance_without_wait_is_accepted_with_its_id() {
     let world = World::new().await;
     clustered(&world, 12).await;
     let begun = post(&world, "rebalance", Some(json!({"wait": false}))).await;
@@ -94,7 +94,7 @@ async fn who_does_not_wait_is_told_where_to_look() {
 }
 
 #[tokio::test]
-async fn moves_and_rebalances_are_listed_a_page_at_a_time() {
+async fn moves_and_rebalances_are_paged() {
     let world = World::new().await;
     clustered(&world, 12).await;
     let plan = preview(&world).await;
@@ -102,7 +102,7 @@ async fn moves_and_rebalances_are_listed_a_page_at_a_time() {
     assert_eq!(get(&world, "rebalances").await.expect(200)["total"], 0, "a plan is none yet");
     let planned = get(&world, &format!("rebalance/{id}/moves?limit=4")).await.expect(200);
     assert_eq!((&planned["total"], &planned["moves"][0]["made"]), (&json!(11), &Value::Null));
-    act_on(&world, &plan).await.expect(200);
+    carry_out(&world, &plan).await.expect(200);
     let (mut seen, mut cursor) = (Vec::new(), String::new());
     loop {
         let page = get(&world, &format!("rebalance/{id}/moves?limit=4{cursor}")).await.expect(200);
@@ -134,7 +134,7 @@ async fn moves_and_rebalances_are_listed_a_page_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_rebalance_with_a_key_is_done_once() {
+async fn rebalance_with_a_key_runs_once() {
     let world = World::new().await;
     clustered(&world, 12).await;
     let send = || async {
@@ -150,11 +150,11 @@ async fn a_rebalance_with_a_key_is_done_once() {
 }
 
 #[tokio::test]
-async fn the_audit_log_says_who_moved_how_much() {
+async fn audit_log_shows_the_number_of_moves() {
     let world = World::new().await;
     clustered(&world, 12).await;
     let plan = preview(&world).await;
-    act_on(&world, &plan).await.expect(200);
+    carry_out(&world, &plan).await.expect(200);
     let id = id_of(&plan, "plan_id");
     let admin = token(Role::Admin, "main");
     let path = format!("/api/v1/audit?target={id}");

@@ -1,4 +1,4 @@
-//! Rebalances that are stopped, or left alone, in the middle.
+//! Rebalances that are stopped or abandoned in the middle.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{act_on, clustered, get, id_of, post, preview, slots, time, times};
 use crate::world::{World, request};
 
-/// A server whose store fails at the third batch of moves, until `well` is set.
+/// Creates a server whose store fails at the third batch of moves, until the flag is set.
 async fn breaks_at_the_third_batch() -> (World, Arc<AtomicBool>) {
     let (well, batches) = (Arc::new(AtomicBool::new(false)), AtomicUsize::new(0));
     let heals = Arc::clone(&well);
@@ -24,13 +24,13 @@ async fn breaks_at_the_third_batch() -> (World, Arc<AtomicBool>) {
     (world, well)
 }
 
-/// Begins a rebalance of 7,000 jobs that comes to a halt after 4,000.
+/// Starts a rebalance of 7,000 jobs that halts after 4,000.
 async fn halted(world: &World) -> (Value, String) {
     clustered(world, 7000).await;
     let plan = preview(world).await;
     assert!(plan["would_move"].as_u64().unwrap() > 6000, "{}", plan["would_move"]);
     assert_eq!(plan["preview"].as_array().unwrap().len(), 1000);
-    act_on(world, &plan).await.problem(500, "internal");
+    carry_out(world, &plan).await.problem(500, "internal");
     let id = id_of(&plan, "plan_id");
     let left = get(world, &format!("rebalance/{id}")).await.expect(200);
     assert_eq!((&left["state"], &left["moved_total"]), (&json!("running"), &json!(4000)));
@@ -40,7 +40,7 @@ async fn halted(world: &World) -> (Value, String) {
 }
 
 /// Pauses every job that the rebalance has yet to move into the slot of the first of them, so that
-/// nothing is left that has the rhythm they would get; says how many.
+/// no job has the times they would get; returns their number.
 async fn pause_a_slot(world: &World, plan: &Value, id: &str) -> u64 {
     let (mut slot, mut paused) = (None, 0);
     let token = super::token(evenkeel_store::Role::Operator, "main");
@@ -60,7 +60,7 @@ async fn pause_a_slot(world: &World, plan: &Value, id: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn a_rebalance_that_is_stopped_leaves_whole_batches_and_can_be_undone() {
+async fn stopped_rebalance_leaves_whole_batches_and_can_be_undone() {
     let (world, well) = breaks_at_the_third_batch().await;
     let (plan, id) = halted(&world).await;
     let stopped = post(&world, &format!("rebalance/{id}/stop"), None).await.expect(200);
@@ -80,46 +80,46 @@ async fn a_rebalance_that_is_stopped_leaves_whole_batches_and_can_be_undone() {
 }
 
 #[tokio::test]
-async fn a_rebalance_that_was_stopped_goes_on_when_its_plan_is_acted_on_again() {
+async fn stopped_rebalance_resumes_when_its_plan_is_carried_out_again() {
     let (world, well) = breaks_at_the_third_batch().await;
     let (plan, id) = halted(&world).await;
     post(&world, &format!("rebalance/{id}/stop"), None).await.expect(200);
     well.store(true, Ordering::Relaxed);
-    let done = act_on(&world, &plan).await.expect(200);
+    let done = carry_out(&world, &plan).await.expect(200);
     assert_eq!((&done["state"], &done["moved_total"]), (&json!("done"), &plan["would_move"]));
     assert_eq!(done["new_distribution_score"], plan["projected_score"]);
 }
 
 #[tokio::test]
-async fn what_was_stopped_goes_on_later_without_the_jobs_that_changed() {
+async fn stopped_rebalance_resumes_without_changed_jobs() {
     let (world, well) = breaks_at_the_third_batch().await;
     let (plan, id) = halted(&world).await;
     post(&world, &format!("rebalance/{id}/stop"), None).await.expect(200);
     well.store(true, Ordering::Relaxed);
     let paused = pause_a_slot(&world, &plan, &id).await;
-    // Longer than a plan is good for.
+    // Longer than a plan is valid.
     world.pass(20 * 60);
-    let done = act_on(&world, &plan).await.expect(200);
+    let done = carry_out(&world, &plan).await.expect(200);
     let moved = plan["would_move"].as_u64().unwrap() - paused;
     assert_eq!((&done["state"], &done["moved_total"]), (&json!("done"), &json!(moved)));
     assert_eq!(done["skipped_by_reason"]["changed"], paused);
 }
 
 #[tokio::test]
-async fn what_a_dead_node_left_goes_on_without_the_jobs_that_changed() {
+async fn rebalance_of_a_dead_node_resumes_without_changed_jobs() {
     let (world, well) = breaks_at_the_third_batch().await;
     let (plan, id) = halted(&world).await;
     well.store(true, Ordering::Relaxed);
     let paused = pause_a_slot(&world, &plan, &id).await;
     world.pass(31);
-    let done = act_on(&world, &plan).await.expect(200);
+    let done = carry_out(&world, &plan).await.expect(200);
     let moved = plan["would_move"].as_u64().unwrap() - paused;
     assert_eq!((&done["state"], &done["moved_total"]), (&json!("done"), &json!(moved)));
     assert_eq!(done["skipped_by_reason"]["changed"], paused);
 }
 
-/// A rebalance of 1,500 jobs, and its undo that came to a halt after 1,000 of them: the plan, and the
-/// ids of both.
+/// Starts a rebalance of 1,500 jobs and its undo, which halts after 1,000; returns the plan and
+/// both ids.
 async fn halted_undo() -> (World, Value, [String; 2]) {
     let more = Arc::new(AtomicUsize::new(99));
     let left = Arc::clone(&more);
@@ -132,7 +132,7 @@ async fn halted_undo() -> (World, Value, [String; 2]) {
     .await;
     clustered(&world, 3000).await;
     let plan = preview(&world).await;
-    act_on(&world, &plan).await.expect(200);
+    carry_out(&world, &plan).await.expect(200);
     let id = id_of(&plan, "plan_id");
     more.store(1, Ordering::Relaxed);
     post(&world, &format!("rebalance/{id}/undo"), None).await.problem(500, "internal");
@@ -142,7 +142,7 @@ async fn halted_undo() -> (World, Value, [String; 2]) {
 }
 
 #[tokio::test]
-async fn an_undo_that_did_not_reach_its_end_is_completed_by_another() {
+async fn unfinished_undo_is_completed_by_another() {
     for is_stopped in [true, false] {
         let (world, plan, [id, undo]) = halted_undo().await;
         let early = post(&world, &format!("rebalance/{id}/undo"), None).await;
@@ -165,7 +165,7 @@ async fn an_undo_that_did_not_reach_its_end_is_completed_by_another() {
 }
 
 #[tokio::test]
-async fn an_undo_that_was_stopped_goes_on_when_it_is_acted_on() {
+async fn stopped_undo_resumes_when_carried_out_again() {
     let (world, plan, [id, undo]) = halted_undo().await;
     post(&world, &format!("rebalance/{undo}/stop"), None).await.expect(200);
     let undone = post(&world, "rebalance", Some(json!({"plan_id": undo}))).await.expect(200);
@@ -175,7 +175,7 @@ async fn an_undo_that_was_stopped_goes_on_when_it_is_acted_on() {
 }
 
 #[tokio::test]
-async fn there_is_one_at_a_time_until_it_is_silent_for_long() {
+async fn second_rebalance_is_refused_until_the_first_is_abandoned() {
     let (world, well) = breaks_at_the_third_batch().await;
     let (plan, id) = halted(&world).await;
     well.store(true, Ordering::Relaxed);
@@ -186,12 +186,12 @@ async fn there_is_one_at_a_time_until_it_is_silent_for_long() {
     let early = post(&world, &format!("rebalance/{id}/undo"), None).await;
     early.problem(409, "rebalance-state");
     world.pass(31);
-    let done = act_on(&world, &plan).await.expect(200);
+    let done = carry_out(&world, &plan).await.expect(200);
     assert_eq!((&done["state"], &done["moved_total"]), (&json!("done"), &plan["would_move"]));
 }
 
 #[tokio::test]
-async fn what_a_dead_node_left_can_be_undone() {
+async fn rebalance_of_a_dead_node_can_be_undone() {
     let (world, well) = breaks_at_the_third_batch().await;
     let (plan, id) = halted(&world).await;
     well.store(true, Ordering::Relaxed);
@@ -202,7 +202,7 @@ async fn what_a_dead_node_left_can_be_undone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_is_away_for_a_moment_is_waited_for() {
+async fn rebalance_waits_for_an_unavailable_store() {
     let outages = AtomicUsize::new(0);
     let world = World::failing(move |_, verb| {
         let is_out = verb == "move_jobs" && outages.fetch_add(1, Ordering::Relaxed) % 3 < 2;
@@ -216,7 +216,7 @@ async fn a_store_that_is_away_for_a_moment_is_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn a_rebalance_is_stopped_while_it_goes_on() {
+async fn running_rebalance_is_stopped() {
     let (reached, gate) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (at, open, batches) = (Arc::clone(&reached), Arc::clone(&gate), AtomicUsize::new(0));
     let world = World::failing(move |_, verb| {
@@ -238,7 +238,7 @@ async fn a_rebalance_is_stopped_while_it_goes_on() {
     let stopped = post(&world, &format!("rebalance/{id}/stop"), None).await.expect(200);
     gate.store(true, Ordering::Release);
     assert_eq!((&stopped["state"], &stopped["moved_total"]), (&json!("stopped"), &json!(4000)));
-    // The batch that was under way finds that it was stopped.
+    // The active batch notices that it was stopped.
     let next = loop {
         let next = post(&world, "rebalance", Some(json!({"max_moves": 1}))).await;
         if next.status.as_u16() == 200 {

@@ -1,19 +1,19 @@
-//! Rebalances that are taken back.
+//! Undoing rebalances.
 
 use evenkeel_core::Span;
 use evenkeel_store_testkit::fixtures::START;
 use serde_json::{Value, json};
 
-use super::{DAY, HOUR, act_on, clustered, get, id_of, post, preview, times};
+use super::{DAY, HOUR, carry_out, clustered, get, id_of, post, preview, times};
 use crate::world::World;
 
 #[tokio::test]
-async fn an_undo_brings_every_job_back_where_it_was() {
+async fn undo_restores_the_times_of_every_job() {
     let world = World::new().await;
     let jobs = clustered(&world, 20).await;
     let before = times(&world, &jobs).await;
     let plan = preview(&world).await;
-    let done = act_on(&world, &plan).await.expect(200);
+    let done = carry_out(&world, &plan).await.expect(200);
     let id = id_of(&plan, "plan_id");
     assert!(done["undo_until"].as_str().is_some());
     assert_ne!(times(&world, &jobs).await, before);
@@ -31,15 +31,15 @@ async fn an_undo_brings_every_job_back_where_it_was() {
     let again = post(&world, &format!("rebalance/{id}/undo"), Some(json!({"wait": true}))).await;
     let problem = again.problem(409, "rebalance-state");
     assert!(problem["detail"].as_str().unwrap().contains("undone already"), "{problem}");
-    act_on(&world, &plan).await.problem(409, "rebalance-state");
+    carry_out(&world, &plan).await.problem(409, "rebalance-state");
 }
 
 #[tokio::test]
-async fn an_undo_can_be_undone() {
+async fn undo_can_be_undone() {
     let world = World::new().await;
     let jobs = clustered(&world, 12).await;
     let plan = preview(&world).await;
-    act_on(&world, &plan).await.expect(200);
+    carry_out(&world, &plan).await.expect(200);
     let moved = times(&world, &jobs).await;
     let id = id_of(&plan, "plan_id");
     let undone = post(&world, &format!("rebalance/{id}/undo"), None).await.expect(200);
@@ -49,11 +49,11 @@ async fn an_undo_can_be_undone() {
 }
 
 #[tokio::test]
-async fn what_was_changed_since_stays_where_it_is() {
+async fn undo_keeps_jobs_changed_since() {
     let world = World::new().await;
     let jobs = clustered(&world, 12).await;
     let plan = preview(&world).await;
-    act_on(&world, &plan).await.expect(200);
+    carry_out(&world, &plan).await.expect(200);
     let changed = plan["preview"][0]["job_id"].as_str().unwrap();
     let token = super::token(evenkeel_store::Role::Operator, "main");
     for command in ["pause", "resume"] {
@@ -70,14 +70,14 @@ async fn what_was_changed_since_stays_where_it_is() {
 }
 
 #[tokio::test]
-async fn jobs_that_ran_in_between_go_back_to_their_old_rhythm() {
+async fn undo_returns_jobs_that_ran_to_their_old_rhythm() {
     let world = World::new().await;
     let jobs = clustered(&world, 20).await;
     let before = times(&world, &jobs).await;
     let plan = preview(&world).await;
-    act_on(&world, &plan).await.expect(200);
+    carry_out(&world, &plan).await.expect(200);
     let moved = times(&world, &jobs).await;
-    // Some time later, those whose new time has come have run.
+    // Some time later, the jobs whose new time has come have run.
     let later = 9 * HOUR;
     let now = START.saturating_add(Span::from_secs(later.unsigned_abs()));
     let mut ran = 0;
@@ -109,11 +109,11 @@ async fn jobs_that_ran_in_between_go_back_to_their_old_rhythm() {
 }
 
 #[tokio::test]
-async fn a_rebalance_can_be_undone_for_a_day() {
+async fn rebalance_can_be_undone_for_24_hours() {
     let world = World::new().await;
     clustered(&world, 12).await;
     let plan = preview(&world).await;
-    act_on(&world, &plan).await.expect(200);
+    carry_out(&world, &plan).await.expect(200);
     let id = id_of(&plan, "plan_id");
     world.pass(24 * HOUR);
     let late = post(&world, &format!("rebalance/{id}/undo"), None).await;
@@ -122,10 +122,10 @@ async fn a_rebalance_can_be_undone_for_a_day() {
 }
 
 #[tokio::test]
-async fn what_moved_nothing_has_nothing_to_undo() {
+async fn rebalance_without_moves_cannot_be_undone() {
     let world = World::new().await;
     let plan = preview(&world).await;
-    act_on(&world, &plan).await.expect(200);
+    carry_out(&world, &plan).await.expect(200);
     let id = id_of(&plan, "plan_id");
     post(&world, &format!("rebalance/{id}/undo"), None).await.problem(409, "rebalance-state");
     let wrong = Some(json!({"when": "now"}));
