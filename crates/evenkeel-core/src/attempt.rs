@@ -212,7 +212,7 @@ pub enum Event {
 
 /// An event that is not possible in this state. Nothing changed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{event:?} does not fit {state:?}")]
+#[error("{event:?} is not possible in the state {state:?}")]
 pub struct IllegalStep {
     pub state: AttemptState,
     pub event: Event,

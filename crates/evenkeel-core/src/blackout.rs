@@ -21,10 +21,10 @@ pub type LocalHours = Blackout;
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BlackoutError {
     /// It starts when it ends.
-    #[error("it starts and ends at {0}; give it a length")]
+    #[error("starts and ends at {0}; choose an end other than the start")]
     Empty(jiff::civil::Time),
     /// Nothing is left of the day.
-    #[error("together they cover the whole day; leave some time to run")]
+    #[error("the blackouts cover the whole day; leave some time to run")]
     WholeDay,
 }
 

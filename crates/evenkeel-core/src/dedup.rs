@@ -275,8 +275,8 @@ mod tests {
     proptest! {
         #[test]
         fn deleted_job_blocks_no_other_job(holder in holders(), scope in scopes()) {
-            let gone = KeyHolder { state: JobState::Deleted, ..holder };
-            prop_assert!(!scope.keeps_out(&gone, NOW));
+            let deleted = KeyHolder { state: JobState::Deleted, ..holder };
+            prop_assert!(!scope.keeps_out(&deleted, NOW));
         }
 
         #[test]

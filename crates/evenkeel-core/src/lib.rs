@@ -1,7 +1,50 @@
-//! What Evenkeel decides, and nothing it does.
+//! The decisions of Evenkeel, without side effects.
 //!
-//! Everything here is a pure function of state, event and time. No clock is read, no random
-//! number drawn, nothing is written: the engine asks, the stores obey.
+//! Every function here is pure: it computes a decision from state, event and time. It reads no
+//! clock, draws no random number and writes nothing. The engine calls these functions, and the
+//! stores carry the decisions out.
+//!
+//! Jobs and their times:
+//! - [`job`]: the definition of a job
+//! - [`schedule`]: when a job runs: once, interval, calendar, cron, periodic
+//! - [`time`], [`zone`]: timestamps, durations and time zones
+//! - [`window`]: when the next run may start, and by when it must
+//! - [`blackout`]: local hours in which a job does not run
+//! - [`advance`]: what happens at a scheduled time: fire, skip or wait
+//! - [`misfire`], [`overlap`]: the policies for missed times and for active earlier runs
+//! - [`next_time`]: the next time after a resume, a retry or a change
+//! - [`status`]: the status of a job, and the commands that it allows
+//! - [`history`]: statistics of past attempts
+//!
+//! Runs and attempts:
+//! - [`ids`], [`run_id`]: numbers and keys, and the public ids of runs and attempts
+//! - [`attempt`]: the state machine of one attempt
+//! - [`after_attempt`]: retry, or end of the run
+//! - [`retry`], [`on_failure`]: retry policies, and what follows the last failure
+//! - [`lease`]: which node may write the results of an attempt
+//! - [`attempt_token`]: tokens for receivers of HTTP calls
+//! - [`progress`], [`run_log`]: what a body reports and prints
+//! - [`fingerprint`]: groups similar failures
+//!
+//! Queue:
+//! - [`order`], [`aging`]: dispatch order, and priority gained by waiting
+//! - [`limit`]: concurrency limits
+//! - [`dedup`]: rejects duplicate jobs and runs
+//!
+//! Insight:
+//! - [`condition`]: whether a job keeps its deadline promise
+//! - [`conflict`]: whether its blackouts allow that at all
+//! - [`explain`]: why a job does not run now
+//!
+//! Cluster and load:
+//! - [`shard`]: divides jobs among schedulers
+//! - [`slot`], [`balance`]: counts load in slots of 15 minutes, places jobs and plans rebalances
+//!
+//! Executors and data:
+//! - [`executor`]: what executors declare about themselves
+//! - [`secret`], [`redact`]: keeps secrets out of stored data, and values from viewers
+//! - [`page`], [`search`]: crawled pages, and the search syntax
+//! - [`chance`]: the source of random numbers
 
 pub mod advance;
 pub mod after_attempt;

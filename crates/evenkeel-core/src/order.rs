@@ -40,7 +40,7 @@ impl Lane {
 pub struct Priority(u8);
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0} is not a priority: those go from 0 to 100")]
+#[error("{0} is not a priority: write a number from 0 to 100")]
 pub struct PriorityError(u8);
 
 impl Priority {
@@ -76,7 +76,7 @@ pub struct DispatchKey {
 pub struct Shares([u8; 3]);
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("shares of {0:?} percent make more than 100 together")]
+#[error("the shares {0:?} sum to more than 100 percent")]
 pub struct SharesError([u8; 3]);
 
 impl Default for Shares {

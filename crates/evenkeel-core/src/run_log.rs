@@ -377,8 +377,8 @@ mod tests {
 
     #[test]
     fn last_line_is_cleaned_for_an_error_message() {
-        let said = log(&[(Stdout, "no\n"), (Stderr, "a\n\u{1b}[31mboom\u{1b}[0m\t!\n \n\n")]);
-        assert_eq!(said.last_line(Stderr).as_deref(), Some("boom!"));
+        let printed = log(&[(Stdout, "no\n"), (Stderr, "a\n\u{1b}[31mboom\u{1b}[0m\t!\n \n\n")]);
+        assert_eq!(printed.last_line(Stderr).as_deref(), Some("boom!"));
         assert_eq!(log(&[(Stderr, "\n \n")]).last_line(Stderr), None);
         let long = log(&[(Stderr, &"x".repeat(5000))]).last_line(Stderr).unwrap();
         assert_eq!(long.chars().count(), CAUSE_CHARS_MAX + 1);
@@ -417,16 +417,16 @@ mod tests {
                 .map(|(is_error, text)| (if *is_error { Stderr } else { Stdout }, text.as_str()))
                 .collect();
             let whole = log(&pieces);
-            let (mut told, mut from, mut upto) = (0, 0, 0);
+            let (mut read, mut from, mut upto) = (0, 0, 0);
             for cut in cuts.into_iter().chain([99]) {
                 upto = (upto + cut).min(pieces.len());
                 let so_far = log(&pieces[..upto]);
                 let new = so_far.lines(from, None);
                 prop_assert!(!new.has_gap());
-                told += new.lines.iter().map(|l| l.text.len() + usize::from(!l.is_partial)).sum::<usize>();
+                read += new.lines.iter().map(|l| l.text.len() + usize::from(!l.is_partial)).sum::<usize>();
                 from = so_far.total;
             }
-            prop_assert_eq!(told as u64, whole.total);
+            prop_assert_eq!(read as u64, whole.total);
         }
     }
 }

@@ -21,9 +21,9 @@ pub struct Term {
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SearchError {
-    #[error("names no word to look for; write words, \"a phrase\", begin* or -without")]
+    #[error("has no word to search for; write words, \"a phrase\", prefix* or -without")]
     NothingWanted,
-    #[error("has too many words; at most {WORDS_MAX} are looked for")]
+    #[error("has more than {WORDS_MAX} words; leave some out")]
     TooManyWords,
 }
 

@@ -35,9 +35,9 @@ pub struct Past {
 impl Definition {
     /// Returns what the promise depends on, if the promise counts since `since`.
     pub fn past(&self, history: &History, since: Timestamp) -> Past {
-        let good = history.last_good_start_at;
+        let last_success = history.last_good_start_at;
         Past {
-            reference: good.map_or(since, |good| good.max(since)),
+            reference: last_success.map_or(since, |last_success| last_success.max(since)),
             average: self.average(history.average_good_duration),
         }
     }
@@ -61,16 +61,16 @@ impl Definition {
     /// A run that is longer than every gap between blackouts starts anyway: otherwise it would
     /// never start.
     pub fn may_start_from(&self, moment: Timestamp, average: Span) -> Timestamp {
-        let dark = self.blackouts();
-        let mut start = dark.next_open(moment);
-        if dark.is_empty() || !self.fits_between_blackouts(average) {
+        let blackouts = self.blackouts();
+        let mut start = blackouts.next_open(moment);
+        if blackouts.is_empty() || !self.fits_between_blackouts(average) {
             return start;
         }
         // On a day with a clock change the gap may be too short; on the next day it is not.
         for _ in 0..=4 * self.blackout_periods.len() {
-            match dark.next_start(start) {
+            match blackouts.next_start(start) {
                 Some(closing) if closing < start.saturating_add(average) => {
-                    start = dark.next_open(closing);
+                    start = blackouts.next_open(closing);
                 }
                 Some(_) | None => break,
             }
@@ -103,8 +103,8 @@ impl Definition {
     /// Returns the end of the time in which the job may start, if it may at `moment`; `None` if it
     /// always may.
     pub fn may_start_until(&self, moment: Timestamp, average: Span) -> Option<Timestamp> {
-        let dark = self.blackouts();
-        let closing = dark.next_start(moment)?;
+        let blackouts = self.blackouts();
+        let closing = blackouts.next_start(moment)?;
         let fits = self.fits_between_blackouts(average);
         Some(if fits { closing.saturating_sub(average).max(moment) } else { closing })
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use evenkeel_core::balance::{
     BalanceSettings, Granularity, Horizon, LoadProfile, LoadProfileKey, Loads, Measure, Placement,
-    Wanted, plan,
+    PlanBounds, plan,
 };
 use evenkeel_core::{JobNo, Schedule, Span, Timestamp};
 use serde::Serialize;
@@ -48,7 +48,7 @@ pub fn measure_plan(
     let now = Kinds::end();
     let Sample { jobs, profiles, loads } = Sample::of(&kinds.jobs(count), &settings, now);
     let (began, cpu) = (monotonic(), cpu_seconds());
-    let plan = plan(&settings, &jobs, &profiles, &loads, &loads, Wanted::default(), now);
+    let plan = plan(&settings, &jobs, &profiles, &loads, &loads, PlanBounds::default(), now);
     let (seconds, cpu_seconds) = ((monotonic() - began).as_secs_f64(), cpu_seconds() - cpu);
     let figures = |measure| {
         [&plan.loads_before, &plan.loads_after]

@@ -51,12 +51,13 @@ impl Accepted {
 /// Returns the slots of the first day in which jobs with these hours would start.
 fn slots_of(hours: &Hours, horizon: Horizon) -> Arc<[bool]> {
     let grid = horizon.grid();
-    let dark = Blackouts::new(&hours.dark, &hours.zone);
+    let blackouts = Blackouts::new(&hours.blackouts, &hours.zone);
     let preferred = Blackouts::new(hours.preferred.as_slice(), &hours.zone);
     let accepts = |slot: usize| {
         let middle = grid.start + grid.slot * slot as i64 + grid.slot / 2;
         let middle = Timestamp::from_micros(middle);
-        !dark.is_in_blackout(middle) && (preferred.is_empty() || preferred.is_in_blackout(middle))
+        !blackouts.is_in_blackout(middle)
+            && (preferred.is_empty() || preferred.is_in_blackout(middle))
     };
     (0..horizon.day()).map(accepts).collect()
 }
@@ -74,7 +75,7 @@ mod tests {
     fn preferring(secs: i32) -> Hours {
         let start = jiff::civil::time(0, 0, 0, 0) + jiff::SignedDuration::from_secs(secs.into());
         let preferred = LocalHours { start, end: jiff::civil::time(12, 0, 0, 0) };
-        Hours { zone: Zone::utc(), dark: Vec::new(), preferred: Some(preferred) }
+        Hours { zone: Zone::utc(), blackouts: Vec::new(), preferred: Some(preferred) }
     }
 
     #[test]

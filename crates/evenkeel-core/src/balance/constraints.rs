@@ -14,15 +14,15 @@ pub(super) fn best(
     horizon: Horizon,
 ) -> Option<Vec<bool>> {
     let zone = &definition.timezone;
-    let dark = Blackouts::new(&definition.blackout_periods, zone);
+    let blackouts = Blackouts::new(&definition.blackout_periods, zone);
     let preferred = Blackouts::new(definition.prefer_window.as_slice(), zone);
-    if dark.is_empty() && preferred.is_empty() {
+    if blackouts.is_empty() && preferred.is_empty() {
         return None;
     }
     let times = Times { candidates, each: (horizon.length() / candidates.every).max(1) };
     let mut wanted = vec![true; candidates.count];
-    if !dark.is_empty() {
-        keep_least(&mut wanted, &times.within(&times.spans_of(dark)));
+    if !blackouts.is_empty() {
+        keep_least(&mut wanted, &times.within(&times.spans_of(blackouts)));
     }
     if !preferred.is_empty() {
         let inside = times.within(&times.spans_of(preferred));

@@ -55,8 +55,8 @@ pub enum Recurrence {
 pub struct Hours {
     #[serde(default, skip_serializing_if = "Zone::is_utc")]
     pub zone: Zone,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub dark: Vec<Blackout>,
+    #[serde(default, rename = "dark", skip_serializing_if = "Vec::is_empty")]
+    pub blackouts: Vec<Blackout>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preferred: Option<LocalHours>,
 }
@@ -98,7 +98,7 @@ impl LoadProfile {
             !definition.blackout_periods.is_empty() || definition.prefer_window.is_some();
         let hours = has_hours.then(|| Hours {
             zone: definition.timezone.clone(),
-            dark: definition.blackout_periods.clone(),
+            blackouts: definition.blackout_periods.clone(),
             preferred: definition.prefer_window,
         });
         // Hours matter only to jobs that can be moved.

@@ -25,6 +25,6 @@ pub use load_profile::{Hours, LoadProfile, LoadProfileKey, Recurrence};
 pub use loads::{Horizon, Loads, Measure};
 pub use moves::{Move, MovesError, decode_moves, encode_moves};
 pub use place::{JobToPlace, NodeTurn, first_time};
-pub use plan::{Placement, Plan, SkipReason, Wanted, moved_back, plan};
+pub use plan::{Placement, Plan, PlanBounds, SkipReason, moved_back, plan};
 pub use settings::{BalanceSettings, Policy, SearchWindow};
 pub use spread::{Granularity, Spread};

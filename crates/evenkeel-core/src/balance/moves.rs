@@ -25,7 +25,7 @@ pub struct Move {
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("these are no moves of a rebalance")]
+#[error("the stored moves of a rebalance cannot be read")]
 pub struct MovesError;
 
 const VERSION: u8 = 1;

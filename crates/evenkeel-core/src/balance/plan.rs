@@ -84,7 +84,7 @@ impl SkipReason {
 
 /// The bounds of a rebalance.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
-pub struct Wanted {
+pub struct PlanBounds {
     pub max_moves: Option<u64>,
     /// The plan ends once it reaches this score.
     pub target_score: Option<f64>,
@@ -129,7 +129,7 @@ pub fn plan(
     profiles: &HashMap<LoadProfileKey, LoadProfile>,
     own: &Loads,
     all: &Loads,
-    wanted: Wanted,
+    bounds: PlanBounds,
     now: Timestamp,
 ) -> Plan {
     let horizon = own.horizon();
@@ -150,7 +150,7 @@ pub fn plan(
         }
     }
     let mut board = Board::new(classes, movers, jobs, quiet_until, own, all);
-    if wanted == Wanted::default() {
+    if bounds == PlanBounds::default() {
         board.even_out_all();
     } else {
         board.even_out_runs();
@@ -169,7 +169,7 @@ pub fn plan(
             note_heaviest(&mut known, profile, cost);
         }
     }
-    let steps = board.steps_worth(&known, wanted);
+    let steps = board.steps_worth(&known, bounds);
     board.steps.truncate(steps);
     let (moves, texts, loads_after) = board.moves(own, profiles);
     Plan {

@@ -177,8 +177,8 @@ fn pool_without_workers_is_the_first_reason() {
     let due = Facts { next_at: Some(earlier(60)), ..facts(&elsewhere, &workers) };
     assert_eq!(codes(&explain(&due, NOW)), ["no_worker_for_pool"]);
     assert_eq!(codes(&explain(&facts(&elsewhere, &workers), NOW)), ["not_due"]);
-    let nobody = Facts { workers: &[], ..queued };
-    assert_eq!(explain(&nobody, NOW).reasons[0], Why::NoWorker);
+    let no_workers = Facts { workers: &[], ..queued };
+    assert_eq!(explain(&no_workers, NOW).reasons[0], Why::NoWorker);
     let chrome = Definition { pool: "chrome".into(), ..job() };
     let served = Facts { live: 1, waiting: &waiting, ..facts(&chrome, &workers) };
     assert_eq!(codes(&explain(&served, NOW)), ["waiting_in_queue", "not_due"]);
@@ -338,7 +338,7 @@ fn limited_run_names_its_limit() {
         let waiting = [Waiting { waits_for, ..in_queue(None, None) }];
         let facts = Facts { live: 1, waiting: &waiting, ..facts(&job, &workers) };
         let mut explanation = explain(&facts, NOW);
-        assert_eq!(explanation.next_possible_start, None, "nobody knows when one ends");
+        assert_eq!(explanation.next_possible_start, None, "it is unknown when a run ends");
         explanation.reasons.remove(0)
     };
     let limited = |scope, key: Option<&str>, lane, running| Why::Limited {

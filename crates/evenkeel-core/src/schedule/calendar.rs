@@ -25,7 +25,7 @@ pub enum CalendarError {
     #[error("not a calendar duration: write it like P1D, P1M or P1DT12H")]
     Unreadable,
     /// Longer than 100 years.
-    #[error("longer than P100Y, the longest interval there is")]
+    #[error("longer than P100Y, the longest interval")]
     TooLong,
 }
 

@@ -30,10 +30,10 @@ struct Raw {
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IntervalError {
-    #[error("{0} is shorter than 1s, the shortest interval there is")]
+    #[error("{0} is shorter than 1s, the shortest interval")]
     TooShort(Span),
     /// Longer than 100 years.
-    #[error("{0} is longer than 36500d, the longest interval there is")]
+    #[error("{0} is longer than 36500d, the longest interval")]
     TooLong(Span),
 }
 

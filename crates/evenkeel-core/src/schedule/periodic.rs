@@ -25,10 +25,10 @@ struct Raw {
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PeriodicError {
-    #[error("a period of {0} is shorter than 1s, the shortest there is")]
+    #[error("a period of {0} is shorter than 1s, the shortest period")]
     TooShort(Span),
     /// Longer than 100 years.
-    #[error("a period of {0} is longer than 36500d, the longest there is")]
+    #[error("a period of {0} is longer than 36500d, the longest period")]
     TooLong(Span),
     /// With this cooldown, the next run could not succeed within the period.
     #[error("a cooldown of {cooldown} is not shorter than the period of {period}")]

@@ -1,6 +1,6 @@
 //! Reads the documents of previews, rebalances and undos.
 
-use evenkeel_core::balance::Wanted;
+use evenkeel_core::balance::PlanBounds;
 use evenkeel_store::JobFilter;
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -18,7 +18,7 @@ pub struct PlanOptions {
     pub filter: Option<JobFilter>,
     /// The filter as it was written.
     pub filter_document: Option<Value>,
-    pub wanted: Wanted,
+    pub wanted: PlanBounds,
 }
 
 /// The plan that a rebalance runs.
@@ -98,7 +98,7 @@ fn options(fields: &mut Fields<'_>) -> PlanOptions {
     PlanOptions {
         filter,
         filter_document: document.cloned(),
-        wanted: Wanted { max_moves, target_score },
+        wanted: PlanBounds { max_moves, target_score },
     }
 }
 
@@ -125,7 +125,7 @@ mod tests {
         let options = read_plan_options(Some(&document)).unwrap();
         assert_eq!(options.filter.unwrap().name_prefix.unwrap(), "news");
         assert_eq!(options.filter_document, Some(json!({"name_prefix": "news"})));
-        assert_eq!(options.wanted, Wanted { max_moves: Some(9), target_score: Some(0.9) });
+        assert_eq!(options.wanted, PlanBounds { max_moves: Some(9), target_score: Some(0.9) });
         let id = "0190163d-8694-739b-aea5-966c26f8ad91";
         let request = read_rebalance(Some(&json!({"plan_id": id, "wait": false}))).unwrap();
         assert_eq!(

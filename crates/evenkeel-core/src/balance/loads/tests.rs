@@ -126,19 +126,19 @@ proptest! {
     #[test]
     fn counts_match_a_recount_after_adds_and_removes(
         kept in prop::collection::vec((profile(), 1_u64..50, 0_u64..9000), 0..12),
-        gone in prop::collection::vec((profile(), 1_u64..50, 0_u64..9000), 0..12),
+        removed in prop::collection::vec((profile(), 1_u64..50, 0_u64..9000), 0..12),
         slot in prop::sample::select(vec![60_u64, 300, 900, 1200, 3600]),
     ) {
         let mut loads = loads_with_slot(Span::from_secs(slot));
         let mut recount = loads.clone();
-        for (profile, jobs, secs) in &gone {
+        for (profile, jobs, secs) in &removed {
             loads.add(profile, *jobs, Span::from_secs(*secs));
         }
         for (profile, jobs, secs) in &kept {
             loads.add(profile, *jobs, Span::from_secs(*secs));
             recount.add(profile, *jobs, Span::from_secs(*secs));
         }
-        for (profile, jobs, secs) in gone.iter().rev() {
+        for (profile, jobs, secs) in removed.iter().rev() {
             loads.remove(profile, *jobs, Span::from_secs(*secs));
         }
         // The heaviest run is unknown after a removal.

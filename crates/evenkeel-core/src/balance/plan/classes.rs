@@ -86,18 +86,18 @@ impl Classes {
         // Classes with the most phases first, because they probably have the most jobs.
         let mut order: Vec<usize> = (0..members.len()).collect();
         order.sort_by_key(|class| std::cmp::Reverse(members[*class].1.len()));
-        let mut room = CELLS_MAX;
-        let mut has_room = vec![false; members.len()];
+        let mut cells_left = CELLS_MAX;
+        let mut fits = vec![false; members.len()];
         for class in order {
             let cells = cells_about(interval(members[class].1[0].1), grid);
-            has_room[class] = cells <= room;
-            room -= if has_room[class] { cells } else { 0 };
+            fits[class] = cells <= cells_left;
+            cells_left -= if fits[class] { cells } else { 0 };
         }
         let mut cells = HashMap::new();
         let mut classes = Vec::with_capacity(members.len());
-        for ((_, members), has_room) in members.into_iter().zip(has_room) {
+        for ((_, members), fits) in members.into_iter().zip(fits) {
             let mut class = Class::new(members[0].1);
-            if has_room {
+            if fits {
                 class.find_cells(grid, quiet_until);
             }
             let index = classes.len() as u32;
@@ -240,12 +240,15 @@ struct Constraints {
 
 impl Constraints {
     fn new(hours: &Hours, grid: Grid) -> Self {
-        let dark = Blackouts::new(&hours.dark, &hours.zone);
+        let blackouts = Blackouts::new(&hours.blackouts, &hours.zone);
         let preferred = Blackouts::new(hours.preferred.as_slice(), &hours.zone);
         let middle = |slot| Timestamp::from_micros(grid.start + grid.slot * slot + grid.slot / 2);
         let slots = 0..grid.slots as i64;
         Self {
-            is_in_blackout: slots.clone().map(|slot| dark.is_in_blackout(middle(slot))).collect(),
+            is_in_blackout: slots
+                .clone()
+                .map(|slot| blackouts.is_in_blackout(middle(slot)))
+                .collect(),
             is_disliked: slots
                 .map(|slot| !preferred.is_empty() && !preferred.is_in_blackout(middle(slot)))
                 .collect(),

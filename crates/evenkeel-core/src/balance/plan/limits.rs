@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Wanted;
+use super::PlanBounds;
 use super::board::Board;
 use crate::balance::load_profile::LoadProfile;
 use crate::balance::loads::{Loads, Measure};
@@ -33,8 +33,8 @@ struct Stop {
 impl Board<'_> {
     /// Returns how many of the steps to make: the fewest that reach the result of all steps, or the
     /// requested bounds.
-    pub fn steps_worth(&self, own: &Loads, wanted: Wanted) -> usize {
-        let all = wanted.max_moves.map_or(self.steps.len(), |most| self.steps_within(most));
+    pub fn steps_worth(&self, own: &Loads, bounds: PlanBounds) -> usize {
+        let all = bounds.max_moves.map_or(self.steps.len(), |most| self.steps_within(most));
         let start = Stop::at(0, own.clone());
         let mut stops = vec![start];
         for stop in 1..=STOPS {
@@ -44,7 +44,7 @@ impl Board<'_> {
                 stops.push(self.go_on(last, steps));
             }
         }
-        let target = wanted.target_score.unwrap_or(f64::INFINITY);
+        let target = bounds.target_score.unwrap_or(f64::INFINITY);
         if let Some(reached) = stops.iter().position(|stop| stop.runs >= target) {
             return self.first(&stops, reached, |stop| stop.runs >= target);
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Placement, Plan, Wanted, plan};
+use super::{Placement, Plan, PlanBounds, plan};
 use crate::balance::hits::micros;
 use crate::balance::{BalanceSettings, Horizon, LoadProfile, LoadProfileKey, Loads};
 use crate::ids::JobNo;
@@ -87,8 +87,8 @@ impl Sample {
         self.definitions.push(definition);
     }
 
-    pub fn plan(&self, wanted: Wanted) -> Plan {
-        plan(&self.settings, &self.jobs, &self.profiles, &self.loads, &self.loads, wanted, NOON)
+    pub fn plan(&self, bounds: PlanBounds) -> Plan {
+        plan(&self.settings, &self.jobs, &self.profiles, &self.loads, &self.loads, bounds, NOON)
     }
 
     /// Returns the load after the moves, counted from scratch.

@@ -10,7 +10,7 @@ use crate::job::{Bounds, Definition};
 use crate::schedule::{Cron, CronSchedule, Schedule};
 
 fn all(sample: &Sample) -> Plan {
-    sample.plan(Wanted::default())
+    sample.plan(PlanBounds::default())
 }
 
 /// Checks that the plan is consistent with itself.
@@ -135,7 +135,7 @@ fn plan_has_at_most_max_moves() {
     let whole = all(&sample);
     let mut last = whole.before.score;
     for most in [0, 1, 10, 100, 400] {
-        let plan = sample.plan(Wanted { max_moves: Some(most), target_score: None });
+        let plan = sample.plan(PlanBounds { max_moves: Some(most), target_score: None });
         check(&sample, &plan);
         assert!(plan.moves.len() as u64 <= most && plan.after.score >= last);
         assert!(most == 0 || plan.after.score > whole.before.score, "{most}");
@@ -151,26 +151,29 @@ fn plan_ends_at_the_target_score() {
     let whole = all(&sample);
     let mut moves = 0;
     for target in [0.5, 0.7, 0.9, 0.95] {
-        let plan = sample.plan(Wanted { max_moves: None, target_score: Some(target) });
+        let plan = sample.plan(PlanBounds { max_moves: None, target_score: Some(target) });
         check(&sample, &plan);
         assert!(plan.after.score >= target && plan.moves.len() > moves);
         assert!(plan.moves.len() < whole.moves.len());
         moves = plan.moves.len();
-        let fewer = Wanted { max_moves: Some(moves as u64 - 1), target_score: Some(target) };
+        let fewer = PlanBounds { max_moves: Some(moves as u64 - 1), target_score: Some(target) };
         assert!(sample.plan(fewer).after.score < target);
     }
-    let reached = sample.plan(Wanted { max_moves: None, target_score: Some(0.01) });
+    let reached = sample.plan(PlanBounds { max_moves: None, target_score: Some(0.01) });
     assert_eq!(reached.moves, []);
-    let beyond = sample.plan(Wanted { max_moves: None, target_score: Some(1.5) });
+    let beyond = sample.plan(PlanBounds { max_moves: None, target_score: Some(1.5) });
     assert!((beyond.after.score - whole.after.score).abs() < 1e-3, "{:?}", beyond.after);
 }
 
 #[test]
 fn jobs_keep_to_the_hours_they_prefer() {
     let night = LocalHours { start: "22:00".parse().unwrap(), end: "06:00".parse().unwrap() };
-    let dark = LocalHours { start: "02:00".parse().unwrap(), end: "03:00".parse().unwrap() };
-    let at_night =
-        Definition { prefer_window: Some(night), blackout_periods: vec![dark], ..interval(DAY) };
+    let blackouts = LocalHours { start: "02:00".parse().unwrap(), end: "03:00".parse().unwrap() };
+    let at_night = Definition {
+        prefer_window: Some(night),
+        blackout_periods: vec![blackouts],
+        ..interval(DAY)
+    };
     let mut sample = Sample::new();
     (0..280).for_each(|n| sample.add_like(at_night.clone(), 23 * HOUR + n, 60));
     (0..500).for_each(|n| sample.add(DAY, 23 * HOUR + n, 60));
@@ -257,7 +260,8 @@ fn plan_may_cover_a_part_of_the_jobs() {
     (0..300).for_each(|n| sample.add(DAY, n, 60));
     let some: Vec<Placement> = sample.jobs.iter().step_by(3).copied().collect();
     let (own, now) = (&sample.loads, NOON);
-    let plan = plan(&sample.settings, &some, &sample.profiles, own, own, Wanted::default(), now);
+    let plan =
+        plan(&sample.settings, &some, &sample.profiles, own, own, PlanBounds::default(), now);
     check(&sample, &plan);
     assert!(plan.moves.len() > 90 && plan.moves.iter().all(|it| it.job.0 % 3 == 1));
 }
@@ -272,8 +276,8 @@ fn load_of_all_tenants_decides_between_equal_slots() {
         let time = Timestamp::from_micros(NOON.as_micros() + quarter * 900_000_000);
         all.add(&LoadProfile::of(&interval(HOUR), time).unwrap(), 5, Span::from_secs(300));
     }
-    let (own, wanted) = (&sample.loads, Wanted::default());
-    let plan = plan(&sample.settings, &sample.jobs, &sample.profiles, own, &all, wanted, NOON);
+    let (own, bounds) = (&sample.loads, PlanBounds::default());
+    let plan = plan(&sample.settings, &sample.jobs, &sample.profiles, own, &all, bounds, NOON);
     assert_eq!(plan.moves.len(), 1);
     assert_eq!(plan.moves[0].new_at.as_micros() / 1_000_000 % 3600 / 900, 2);
 }
@@ -320,10 +324,10 @@ proptest! {
         for (every, phase, cost, copies) in jobs {
             (0..copies).for_each(|n| sample.add(every, phase + n as u64, cost));
         }
-        let plan = sample.plan(Wanted { max_moves, target_score: None });
+        let plan = sample.plan(PlanBounds { max_moves, target_score: None });
         check(&sample, &plan);
         prop_assert!(max_moves.is_none_or(|most| plan.moves.len() as u64 <= most));
-        prop_assert_eq!(&sample.plan(Wanted { max_moves, target_score: None }), &plan);
+        prop_assert_eq!(&sample.plan(PlanBounds { max_moves, target_score: None }), &plan);
     }
 }
 

@@ -96,7 +96,7 @@ fn heaviest_job_bounds_the_least_peak() {
 fn jobs_that_prefer_some_hours_are_even_within_them() {
     let night = Hours {
         zone: crate::Zone::utc(),
-        dark: Vec::new(),
+        blackouts: Vec::new(),
         preferred: Some(crate::blackout::LocalHours {
             start: "22:00".parse().unwrap(),
             end: "02:00".parse().unwrap(),

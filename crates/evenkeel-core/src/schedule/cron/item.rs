@@ -27,7 +27,7 @@ impl Values {
     pub fn read(&mut self, item: Piece<'_>, field: Field, draw: u64) -> Result<(), Misread> {
         if item.text.is_empty() {
             let example = field.min();
-            let message = "nothing between two commas, or beside one: write a list like";
+            let message = "an item of the list is empty: write a list like";
             return Err(item.fault(format!("{message} {example},{}", example + 2)));
         }
         if item.begins('H') {
@@ -62,9 +62,9 @@ impl Values {
     fn read_day(&mut self, item: Piece<'_>, field: Field) -> Result<bool, Misread> {
         if item.text.starts_with('?') {
             let message = if field.is_day() {
-                "? stands alone in its field: leave out what is beside it, or write * instead"
+                "? must be the only item of its field: leave out the others, or write *"
             } else {
-                "? stands for any day, so only in the fields of days: write * here"
+                "? is allowed in the two day fields only: write * here"
             };
             return Err(item.fault(message));
         }
@@ -113,7 +113,7 @@ impl Values {
         } else if let Some(day) = item.strip_end('L') {
             if day.text.is_empty() {
                 let wrong =
-                    "the last of which day? Write it like FRIL; for Saturday write SAT or 6";
+                    "L needs a day of the week: write it like FRIL; for Saturday write SAT or 6";
                 return Err(item.fault(wrong));
             }
             self.weekdays.last |= 1 << (number(day, Field::Weekday)? % 7);
@@ -155,7 +155,7 @@ pub(super) fn step(piece: Piece<'_>, field: Field) -> Result<u32, Misread> {
     match digits(piece) {
         Some(0) => {
             Err(piece
-                .fault(format!("a step of 0 gets nowhere: write 1 or more, 1 for every {noun}")))
+                .fault(format!("a step of 0 is not possible: write 1 or more; 1 is every {noun}")))
         }
         Some(step) if step <= field.size() => Ok(step),
         Some(_) => {

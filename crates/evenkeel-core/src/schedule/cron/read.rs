@@ -65,14 +65,14 @@ impl<'a> Fields<'a> {
         }
         if let Some(first) = words.first().filter(|word| word.text.contains('=')) {
             return Err(first.fault(
-                "an expression says nothing of its zone: give that as the job's timezone, and \
-                 begin with the minute",
+                "an expression has no time zone: set the job's timezone, and begin the expression \
+                 with the minute",
             ));
         }
         if let Some(command) = command(&words) {
-            return Err(command.fault(
-                "an expression ends here: what is to be done belongs into the job's executor",
-            ));
+            return Err(
+                command.fault("the expression ends here: a command belongs in the job's executor")
+            );
         }
         match *words.as_slice() {
             [a, b, c, d, e] => Ok(Self { second: None, others: [a, b, c, d, e] }),
@@ -131,7 +131,9 @@ impl<'a> Fields<'a> {
             values.read(item, field, draws.of(field))?;
             hashes += u32::from(item.begins('H'));
             if hashes > 1 && matches!(field, Field::Date | Field::Month | Field::Weekday) {
-                return Err(item.fault("one H is enough here: write one, with a step if need be"));
+                return Err(
+                    item.fault("a list can have only one H: write one, with a step if needed")
+                );
             }
         }
         Ok(values)
@@ -252,8 +254,8 @@ fn command<'a>(words: &[Piece<'a>]) -> Option<Piece<'a>> {
 fn named<'a>(name: Piece<'a>, more: Option<Piece<'a>>) -> Result<Fields<'a>, Misread> {
     if name.is("@reboot") {
         return Err(name.fault(
-            "@reboot has no time: jobs belong to a cluster, which is not restarted as one. To run \
-             once and at once, create a job without a schedule",
+            "@reboot is not supported: jobs belong to a cluster, which does not restart as a whole. \
+             To run a job once, now, create it without a schedule",
         ));
     }
     let Some((_, meaning)) = NAMED.into_iter().find(|(known, _)| name.is(known)) else {
@@ -262,7 +264,9 @@ fn named<'a>(name: Piece<'a>, more: Option<Piece<'a>>) -> Result<Fields<'a>, Mis
         return Err(name.fault(format!("{} is unknown: write {known} or @every 90m", name.text)));
     };
     match more {
-        Some(more) => Err(more.fault(format!("{} stands alone: leave this out", name.text))),
+        Some(more) => {
+            Err(more.fault(format!("{} takes no other fields: leave this out", name.text)))
+        }
         None => Fields::split(meaning),
     }
 }

@@ -106,13 +106,13 @@ fn error_names_its_position() {
         "there is no day of the week 8: days of the week go from 0 to 7, both Sunday, or SUN to SAT",
     );
     refused("0 0 * * Monday", 8, "Monday is not a day of the week: write MON");
-    refused("0/0 * * * *", 2, "a step of 0 gets nowhere: write 1 or more, 1 for every minute");
-    refused("0 1,,2 * * *", 4, "nothing between two commas, or beside one: write a list like 0,2");
-    refused("0 ? * * *", 2, "? stands for any day, so only in the fields of days: write * here");
+    refused("0/0 * * * *", 2, "a step of 0 is not possible: write 1 or more; 1 is every minute");
+    refused("0 1,,2 * * *", 4, "an item of the list is empty: write a list like 0,2");
+    refused("0 ? * * *", 2, "? is allowed in the two day fields only: write * here");
     refused(
         "0 0 * * L",
         8,
-        "the last of which day? Write it like FRIL; for Saturday write SAT or 6",
+        "L needs a day of the week: write it like FRIL; for Saturday write SAT or 6",
     );
     refused("0 0 L-31 * *", 6, "no month has that many days: up to L-30");
     refused(
