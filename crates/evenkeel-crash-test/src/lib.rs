@@ -1,19 +1,15 @@
 //! Crash test with real `evenkeel` processes, checked from outside.
 //!
 //! Servers run jobs whose bodies record their start and end: the shell executor runs `probe`, the
-//! HTTP
-//! executor calls [`receiver`]. Meanwhile, servers are killed, frozen and restarted, and so is
-//! their
-//! database (faults and their times come from a seed, see [`plan`]). Then [`check`] compares the
-//! records and the API's answers with the expected times. It computes these itself and shares no
-//! code
-//! with the product.
+//! HTTP executor calls `receiver`. Meanwhile, servers are killed, frozen and restarted, and so is
+//! their database (faults and their times come from a seed, see `plan`). Then `check` compares
+//! the records and the API's answers with the expected times. It computes these itself and shares
+//! no code with the product.
 //!
 //! All processes run on one machine and record `CLOCK_MONOTONIC`, so there is no clock skew.
 //!
 //! `cargo xtask crash` runs it for as long as you like, and prints the seed; `--seed` repeats the
-//! same
-//! faults. [`rebalance`] is a second test: it rebalances jobs and undoes it while they fire.
+//! same faults. `rebalance` is a second test: it rebalances jobs and undoes it while they fire.
 
 mod api;
 mod check;

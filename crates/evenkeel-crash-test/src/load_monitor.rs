@@ -1,10 +1,8 @@
 //! Detects when the machine is overloaded.
 //!
 //! The limit of one second of lateness (I5) holds only while there is capacity. The monitor starts
-//! a
-//! small program four times a second, as the server does for a shell job. While that is slow,
-//! lateness
-//! is not checked, and the report shows for how long.
+//! a small program four times a second, as the server does for a shell job. While that is slow,
+//! lateness is not checked, and the report shows for how long.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

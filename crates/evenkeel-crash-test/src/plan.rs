@@ -45,7 +45,7 @@ impl Target {
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct PlannedFault {
-    /// Delay after the end of the fault before.
+    /// Delay after the previous fault has ended.
     pub after: Duration,
     /// Then waits until this many milliseconds after (or before, if negative) most jobs are due. A
     /// crash between firing, starting and reporting is the hardest case.

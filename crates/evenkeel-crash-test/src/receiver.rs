@@ -1,8 +1,7 @@
 //! The receiver of HTTP jobs. It records every call, and refuses calls with an old fence.
 //!
 //! Only a receiver can refuse them: a server that was frozen in the middle of a call sends the rest
-//! when
-//! it thaws. So a refused call does not count as a start.
+//! when it thaws. So a refused call does not count as a start.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

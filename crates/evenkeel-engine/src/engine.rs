@@ -70,8 +70,8 @@ impl Engine {
         HealthProbe { current: Arc::clone(&self.current) }
     }
 
-    /// Stops starting runs, waits up to `grace` for bodies to end, gives back the attempts of bodies
-    /// that still run, and leaves the cluster.
+    /// Stops starting runs, waits up to `grace` for bodies to end, gives back the attempts of
+    /// bodies that still run, and leaves the cluster.
     pub async fn drain(mut self, grace: Duration) {
         self.drain.send_replace(Some(grace));
         // The task ends: the grace and every wait after it are bounded.

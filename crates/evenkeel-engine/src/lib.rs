@@ -1,11 +1,12 @@
 //! The loops that run a node: scheduling, execution, cluster membership, upkeep and statistics.
 //!
-//! Decisions live in `evenkeel-core`, state lives in the store (`evenkeel-store`); the loops connect
-//! the two. Each loop is a thin `run` around a `run_once` that a test can call. Time and randomness
-//! are passed in, so `tests/simulation` runs a cluster for days of simulated time in seconds.
+//! Decisions live in `evenkeel-core`, state lives in the store (`evenkeel-store`); the loops
+//! connect the two. Each loop is a thin `run` around a `run_once` that a test can call. Time and
+//! randomness are passed in, so `tests/simulation` runs a cluster for days of simulated time in
+//! seconds.
 //!
 //! [`Engine`] starts a node. A node that the cluster fences (declares dead) starts again with a new
-//! [`NodeSession`](cluster::node_session::NodeSession), which spawns these loops:
+//! `NodeSession`, which spawns these loops:
 //!
 //! | folder | loop | purpose |
 //! |---|---|---|

@@ -37,7 +37,7 @@ pub struct Settings {
     pub alpha: f64,
     /// Interval of storing progress and output of running bodies.
     pub note_every: Duration,
-    /// Output stored per run, about, in bytes.
+    /// Approximate limit of stored output per attempt, in bytes.
     pub run_log_bytes: usize,
     /// Interval of storing run totals.
     pub metrics_interval: Duration,

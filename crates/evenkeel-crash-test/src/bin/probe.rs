@@ -1,9 +1,8 @@
 //! The body of shell jobs: records its start, waits, and records its end.
 //!
 //! It holds a file lock per job while it runs. The kernel releases the lock when the process ends,
-//! so
-//! overlaps are detected even with a body that was killed before it could record its end. The probe
-//! shares no code with the server.
+//! so overlaps are detected even with a body that was killed before it could record its end. The
+//! probe shares no code with the server.
 
 use std::fs::File;
 use std::io::{self, Write as _};

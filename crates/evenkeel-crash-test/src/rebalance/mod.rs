@@ -1,8 +1,7 @@
 //! Rebalances jobs and undoes it while they fire, checked from outside.
 //!
 //! Thousands of jobs call a receiver every few seconds, while they are moved to other times and
-//! back.
-//! Each call must match the moves that the servers reported.
+//! back. Each call must match the moves that the servers reported.
 
 mod check;
 mod run;

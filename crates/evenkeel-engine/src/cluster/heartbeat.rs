@@ -122,8 +122,7 @@ impl Heartbeat {
                 ctx.worker.was_frozen.store(was_frozen, Ordering::Release);
                 error!(
                     bodies.count = bodies,
-                    "store unreachable for too long; cancelling all bodies before another node may start \
-                     them"
+                    "store unreachable for too long; cancelling all bodies before the lease ends"
                 );
                 self.end_bodies();
             }

@@ -1,10 +1,9 @@
 //! The lowest scheduled time at which this node may have open attempts.
 //!
 //! When a node dies, the store searches its attempts from the watermark of its last ping, so no
-//! open
-//! attempt may ever be below it. A ping that raises the watermark must therefore not overtake a
-//! fire
-//! or claim of an older attempt: while a ping is in flight, no batch with an older time may begin.
+//! open attempt may ever be below it. A ping that raises the watermark must therefore not overtake
+//! a fire or claim of an older attempt: while a ping is in flight, no batch with an older time may
+//! begin.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

@@ -59,8 +59,7 @@ impl Reaper {
                     warn!(
                         node.no = member.node.0,
                         node.name = member.name,
-                        "node {} is silent; its attempts are taken over unless it pings",
-                        member.name
+                        "node is silent; its attempts are taken over unless it pings"
                     );
                 }
                 Ok(())
@@ -74,8 +73,7 @@ impl Reaper {
                     error!(
                         node.no = member.node.0,
                         node.name = member.name,
-                        "node {} is lost; taking over its attempts",
-                        member.name
+                        "node is lost; taking over its attempts"
                     );
                     let _ = store.announce(Signal::Nodes).await;
                     self.take_over(member).await?;
@@ -116,9 +114,9 @@ impl Reaper {
         if store.retire(dead.node).await? {
             info!(
                 node.no = dead.node.0,
+                node.name = dead.name,
                 runs.count = taken,
-                "took over {taken} runs of lost node {}",
-                dead.name
+                "took over the attempts of a lost node"
             );
         }
         if taken > 0 {

@@ -2,9 +2,9 @@
 //! attempts without a body here, and cancels bodies whose attempt is no longer this node's.
 //!
 //! Such differences come from commits whose answer was lost, and from bodies that were cancelled
-//! while
-//! the store was unreachable. No other node takes such an attempt over, because its owner is alive.
-//! While one may exist, pings do not raise the low watermark, or a search from there would miss it.
+//! while the store was unreachable. No other node takes such an attempt over, because its owner is
+//! alive. While one may exist, pings do not raise the low watermark, or a search from there would
+//! miss it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::worker::recorder::store_last;
 
 /// Time limit for storing last checkpoints.
 const CHECKPOINTS: Duration = Duration::from_secs(2);
-/// Interval of passes that were not requested.
+/// Interval of regular passes.
 const SELDOM: Duration = Duration::from_secs(60);
 /// A request is followed by passes for this long: a statement may still commit this late after its
 /// answer was lost.
@@ -117,7 +117,7 @@ impl Reconciler {
         if count > 0 {
             info!(
                 runs.count = count,
-                "cancelled {count} bodies whose attempts no longer belong to this node"
+                "cancelled bodies whose attempts no longer belong to this node"
             );
         }
         Ok(())

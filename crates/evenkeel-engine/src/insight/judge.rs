@@ -1,10 +1,8 @@
 //! Computes the condition of jobs: OK, WARNING or ERROR, depending on their deadline.
 //!
 //! Only at-risk jobs are judged; the store holds the list. The end of an attempt adds its job in
-//! the
-//! same transaction. This loop adds jobs for what only a node notices: due times that did not
-//! start,
-//! and long runs.
+//! the same transaction. This loop adds jobs for what only a node notices: due times that did not
+//! start, and long runs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -271,16 +269,16 @@ fn log_changes(jobs: &[JobToJudge], judgements: &[Judgement]) {
             worse += 1;
             if worse <= LOGGED_MAX {
                 let reason = judgement.reason.as_str();
-                warn!(job.no = job.no.0, "job {} misses its deadline: {reason}", job.no);
+                warn!(job.no = job.no.0, reason, "job misses its deadline");
             }
         }
         better += usize::from(before == Level::Error && after < before);
     }
     if worse > LOGGED_MAX {
         let more = worse - LOGGED_MAX;
-        warn!(jobs.count = more, "{more} more jobs miss their deadline");
+        warn!(jobs.count = more, "more jobs miss their deadline");
     }
     if better > 0 {
-        info!(jobs.count = better, "{better} jobs meet their deadline again");
+        info!(jobs.count = better, "jobs meet their deadline again");
     }
 }

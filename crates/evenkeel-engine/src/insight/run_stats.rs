@@ -1,8 +1,7 @@
 //! Sums up how runs end, for statistics.
 //!
 //! Results are added up in memory and stored at an interval, so that firing and finishing do not
-//! wait
-//! for it. A crash loses the totals of a few seconds.
+//! wait for it. A crash loses the totals of a few seconds.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

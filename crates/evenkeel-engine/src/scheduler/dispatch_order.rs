@@ -2,10 +2,8 @@
 //!
 //! The rank of an entry is the higher of its priority and of what it has gained by waiting. Time
 //! changes ranks, but neither of the two orders by themselves, so each is kept in a sorted set and
-//! the
-//! first entry is the first of one of them. Entries that have gained nothing yet are in the first
-//! set
-//! alone, so an entry that is taken soon costs one insertion.
+//! the first entry is the first of one of them. Entries that have gained nothing yet are in the
+//! first set alone, so an entry that is taken soon costs one insertion.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;

@@ -1,8 +1,7 @@
 //! Puts due jobs that this node may not start itself into the queue.
 //!
 //! They do not wait for slots of this node, and jobs for one pool do not wait for another pool:
-//! each
-//! pool has its own order and its own queue capacity.
+//! each pool has its own order and its own queue capacity.
 
 use std::time::Duration;
 

@@ -133,8 +133,7 @@ impl Scheduler {
                 error!(
                     job.no = job.no.0,
                     error = &fault as &dyn std::error::Error,
-                    "job {} is not scheduled: its stored definition is not readable",
-                    job.no
+                    "job is not scheduled because its stored definition is not readable"
                 );
                 upcoming.remove(job.no);
             }

@@ -1,11 +1,10 @@
 //! Fires due jobs, retries and triggers.
 //!
 //! One loop, [`Scheduler`], of which a node runs one or more. Each pass loads jobs that are due
-//! soon
-//! into memory ([`load`], [`upcoming_jobs`]), then fires a batch of due ones: [`fire`] those that
-//! this
-//! node may start itself, [`enqueue`] those that only other nodes may start, and [`fire_delayed`]
-//! retries and triggers. [`start_capacity`] decides how many start here and how many are queued.
+//! soon into memory ([`load`], [`upcoming_jobs`]), then fires a batch of due ones: [`fire`] those
+//! that this node may start itself, [`enqueue`] those that only other nodes may start, and
+//! [`fire_delayed`] retries and triggers. [`start_capacity`] decides how many start here and how
+//! many are queued.
 
 mod claim_windows;
 pub(crate) mod definitions;
@@ -144,9 +143,8 @@ impl Scheduler {
             node.no = self.ctx.node.0,
             shards.count = mine.len(),
             nodes.count = schedulers.len(),
-            "scheduler {} now owns {} shards",
-            self.index,
-            mine.len()
+            scheduler.index = self.index,
+            "shards reassigned to this scheduler"
         );
         let handed_over_at = self.handover_ends_at();
         self.load_again.retain(|shard, _| mine.contains(shard));
@@ -330,6 +328,6 @@ impl Scheduler {
                 () = tokio::time::sleep(pass.again_in) => {}
             }
         }
-        debug!(node.no = ctx.node.0, "scheduler {} has stopped", self.index);
+        debug!(node.no = ctx.node.0, scheduler.index = self.index, "scheduler stopped");
     }
 }

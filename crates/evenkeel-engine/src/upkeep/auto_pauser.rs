@@ -1,12 +1,9 @@
 //! Pauses jobs after too many failed runs in a row.
 //!
 //! The store counts failures in the transaction that stores a result, and lists the jobs to be
-//! paused
-//! until they are. So any node may pause them: the node that stored the result checks at once, and
-//! the
-//! housekeeping node checks at an interval. A pause applies only to the generation that was read,
-//! so
-//! a job that was resumed meanwhile stays active.
+//! paused until they are. So any node may pause them: the node that stored the result checks at
+//! once, and the housekeeping node checks at an interval. A pause applies only to the generation
+//! that was read, so a job that was resumed meanwhile stays active.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -114,7 +111,7 @@ impl AutoPauser {
 
     fn report(&self, job: &FailingJob, note: &str, done: &CommandEffect, at: Timestamp) {
         metrics::counter!("evenkeel_jobs_paused_by_failures_total").increment(1);
-        warn!(job.id = %job.id, job.failures = job.failures, "job {} is {note}", job.id);
+        warn!(job.id = %job.id, job.failures = job.failures, note, "job paused after failed runs");
         if self.ctx.events.has_listeners() {
             let data = json!({"note": note, "consecutive_failed_runs": job.failures});
             let paused = NewEvent {

@@ -1,10 +1,8 @@
 //! Requeues runs that wait for a permit under a concurrency limit.
 //!
 //! The node on which a limited run ends requeues a waiting run at once ([`LimitRelease`]). In
-//! addition,
-//! the housekeeping node checks all limit queues every second ([`LimitQueueSweeper`]), so that a
-//! lost
-//! node, signal or answer blocks no run. Neither waits for the other.
+//! addition, the housekeeping node checks all limit queues every second ([`LimitQueueSweeper`]), so
+//! that a lost node, signal or answer blocks no run. Neither waits for the other.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

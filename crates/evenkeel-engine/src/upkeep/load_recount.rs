@@ -42,10 +42,7 @@ impl LoadRecount {
             self.is_counted = counted == 0;
             if self.is_counted && self.counted > 0 {
                 let counted = std::mem::take(&mut self.counted);
-                info!(
-                    jobs.count = counted,
-                    "counted the load of {counted} jobs that were not counted yet"
-                );
+                info!(jobs.count = counted, "counted the load of jobs that were not counted yet");
             }
             return Ok(!self.is_counted);
         }

@@ -154,7 +154,7 @@ impl Pruner {
                 Ok(true) => {
                     let forgotten = std::mem::take(&mut self.deleted);
                     if forgotten > 0 {
-                        info!(runs.count = forgotten, "deleted {forgotten} old runs");
+                        info!(runs.count = forgotten, "deleted old runs");
                     }
                     ctx.settings.retention.every
                 }

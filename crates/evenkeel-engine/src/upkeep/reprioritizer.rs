@@ -2,8 +2,7 @@
 //! cluster.
 //!
 //! The store computes when an attempt gains rank at the time it is queued. Settings change when a
-//! node
-//! restarts, so the queue is processed once whenever the members change.
+//! node restarts, so the queue is processed once whenever the members change.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +20,7 @@ const STEP: u32 = 1000;
 /// Delay after a step that changed something, so that claims never wait.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Polls between two checks for changed members.
+/// The members are compared once per this many polls.
 const POLLS_PER_CHECK: u32 = 10;
 
 pub struct Reprioritizer {
@@ -48,7 +47,7 @@ impl Reprioritizer {
         }
         let changed = std::mem::take(&mut self.changed);
         if changed > 0 {
-            info!(runs.count = changed, "recomputed the rank of {changed} queued attempts");
+            info!(runs.count = changed, "recomputed the rank of queued attempts");
         }
         Ok(if std::mem::take(&mut self.missed) > 0 { Step::Missed } else { Step::Done })
     }

@@ -194,7 +194,7 @@ fn log_pass(pass: &StalePass) {
         targets.busy = busy,
         targets.without_job = without_job,
         is_cut,
-        "{stale} targets have no recent success; triggered {triggered} runs"
+        "triggered runs for targets without a recent success"
     );
 }
 

@@ -1,8 +1,7 @@
 //! Messages for attempts that have not started here yet.
 //!
 //! A claim is committed before its answer arrives, so other nodes may already send messages about
-//! an
-//! attempt that this node does not know of.
+//! an attempt that this node does not know of.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +29,7 @@ impl EarlyMessages {
         self.cancels.insert(key, reason);
     }
 
-    /// Keeps the message that the outcome of the attempt was overridden, so this fence has ended.
+    /// Keeps the message that another node has ended the attempt with this fence.
     pub(super) fn end(&mut self, key: AttemptKey, fence: Fence) {
         if self.ended.len() >= EARLY_MAX {
             // Most are about bodies that have ended meanwhile; the reconciler finds the others.

@@ -2,8 +2,7 @@
 //!
 //! Loops: [`claimer`] claims queued attempts, [`finisher`] stores results, [`recorder`] stores
 //! progress, [`canceller`] and [`inbox`] receive requests about running bodies. [`Worker`] holds
-//! all
-//! open attempts of the node, and [`slots`] limits how many bodies run at once.
+//! all open attempts of the node, and [`slots`] limits how many bodies run at once.
 
 mod backlog;
 pub(crate) mod canceller;
@@ -85,7 +84,7 @@ pub struct WorkerParts {
     pub run_ids: RunIds,
     /// Receives the result of every body.
     pub ended: mpsc::UnboundedSender<Finish>,
-    /// Stored output per attempt, about, in bytes.
+    /// Approximate limit of stored output per attempt, in bytes.
     pub log_bytes: usize,
 }
 
@@ -128,8 +127,7 @@ impl Worker {
     /// Starts the body of an attempt for which a slot was taken.
     ///
     /// If the lease ended before the claim was answered, another node may own the attempt by now.
-    /// Then no
-    /// body starts, and the reconciler gives the attempt back if it is still this node's.
+    /// Then no body starts, and the reconciler gives the attempt back if it is still this node's.
     pub fn start(self: &Arc<Self>, attempt: AttemptToStart) {
         let (key, fence) = (attempt.key, attempt.fence);
         let (handle, cancel) = cancellation();
@@ -234,7 +232,7 @@ impl Worker {
     /// Fails an attempt of this node that can never start. It needs no slot.
     pub fn refuse(&self, attempt: &evenkeel_store::OwnedAttempt, why: &str) {
         let id = self.run_ids.attempt_id(attempt.key);
-        error!(run.id = %id, "attempt cannot start and fails: {why}");
+        error!(run.id = %id, reason = why, "attempt cannot start; marking it as failed");
         let _ = self.ended.send(refused(attempt, why));
     }
 

@@ -96,7 +96,7 @@ impl OpenAttempt {
         self.tenant
     }
 
-    /// Marks the attempt as without body and without result.
+    /// Marks the attempt as lost: it has no body and no result.
     pub fn lose(&mut self, loss: Loss, at: Timestamp) {
         self.stage = AttemptStage::Lost(LossInfo { loss, at, waited: self.waited });
     }

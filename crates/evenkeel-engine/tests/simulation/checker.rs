@@ -138,7 +138,7 @@ fn every_time_is_run_or_skipped(
         if let Some(skip) = run.skipped {
             skips.entry(run.key.job_no).or_default().push((skip.from, skip.to, skip.count));
         } else {
-            // Later attempts come later, so the last status is that of the run.
+            // Attempts are sorted, so the last one gives the status of the run.
             runs_by_time
                 .entry(run.key.job_no)
                 .or_default()

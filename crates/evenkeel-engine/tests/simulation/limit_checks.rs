@@ -1,4 +1,4 @@
-//! Limits are kept, and no permit stays idle while a run waits for it.
+//! Limits are never exceeded, and no permit stays idle while a run waits for it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

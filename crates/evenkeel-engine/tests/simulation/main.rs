@@ -3,16 +3,17 @@
 //! **What is simulated.** `world` runs up to three nodes in one process on a single thread. Tokio's
 //! clock is paused, so hours pass in seconds. The store is the in-memory model that also serves as
 //! reference in the stores' conformance suite. All randomness comes from the seed, so a seed always
-//! produces the same run. `small_cluster` is a simpler set-up for tests of single scenarios (modules
-//! `deadlines`, `dispatch_order`, `downtime`, `failures`, `lost_workers`, `pools`, `waiting`, `year`).
+//! produces the same run. `small_cluster` is a simpler set-up for tests of single scenarios
+//! (modules `deadlines`, `dispatch_order`, `downtime`, `failures`, `lost_workers`, `pools`,
+//! `waiting`, `year`).
 //!
 //! **Faults** (`world::faults`, `faulty`): nodes crash, restart, drain or freeze; the store is
-//! unreachable for one or all nodes, loses answers, commits late, or has a full disk; the database's
-//! clock is set forward or back; half of the signals are lost. Meanwhile, clients create and trigger
-//! jobs, send commands, and override outcomes.
+//! unreachable for one or all nodes, loses answers, commits late, or has a full disk; the
+//! database's clock is set forward or back; some signals are lost. Meanwhile, clients create
+//! and trigger jobs, send commands, and override outcomes.
 //!
-//! **Invariants** (`checker` and the `*_checks` modules), checked from the records of the bodies and the
-//! final state of the store:
+//! **Invariants** (`checker` and the `*_checks` modules), checked from the records of the bodies and
+//! the final state of the store:
 //! - I1: each due time has one ended run or one skip record; I11: no run has another time.
 //! - I2: a body starts at most once per attempt and fence.
 //! - I3: bodies of a job do not overlap, unless its policy allows it.

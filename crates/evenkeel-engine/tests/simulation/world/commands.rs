@@ -46,7 +46,7 @@ impl World {
             (JobState::Active, 0..4) => self.stop(&job, Action::Pause),
             (JobState::Active, 4..7) => self.change(&job),
             (JobState::Paused, 0..7) => self.resume(&job),
-            // Not all, or no job would be left to test.
+            // Only some jobs are cancelled, so that others are left to test.
             (JobState::Active | JobState::Paused, _) if index.is_multiple_of(3) => {
                 self.stop(&job, Action::Cancel)
             }
