@@ -1,4 +1,4 @@
-//! The SQL statements of this store: see [`evenkeel_store::statements`] for the form of the files.
+//! The SQL statements of this store. [`evenkeel_store::statements`] describes the form of the files.
 
 use std::sync::LazyLock;
 
@@ -6,8 +6,10 @@ use evenkeel_store::statements::{Placeholder, Statements};
 
 static STATEMENTS: LazyLock<Statements> = LazyLock::new(|| {
     let files = [
-        include_str!("../queries/access.sql"),
+        // These two first: fragments of later files use fragments of theirs.
         include_str!("../queries/attempts.sql"),
+        include_str!("../queries/jobs.sql"),
+        include_str!("../queries/access.sql"),
         include_str!("../queries/balance_scores.sql"),
         include_str!("../queries/cancel.sql"),
         include_str!("../queries/claim.sql"),
@@ -22,7 +24,6 @@ static STATEMENTS: LazyLock<Statements> = LazyLock::new(|| {
         include_str!("../queries/fire.sql"),
         include_str!("../queries/fire_delayed.sql"),
         include_str!("../queries/job_counts.sql"),
-        include_str!("../queries/jobs.sql"),
         include_str!("../queries/limits.sql"),
         include_str!("../queries/list_jobs.sql"),
         include_str!("../queries/load_profiles.sql"),
@@ -53,7 +54,7 @@ pub(crate) fn statement(name: &str) -> &'static str {
     STATEMENTS.get(name)
 }
 
-/// The text of the statement with this name. It is looked up once for each place in the code.
+/// Returns the text of a statement. Each place in the code looks it up once.
 macro_rules! sql {
     ($name:literal) => {{
         static TEXT: std::sync::LazyLock<&'static str> =
