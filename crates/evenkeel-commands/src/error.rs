@@ -2,7 +2,7 @@
 
 use evenkeel_core::status::NotAllowed;
 use evenkeel_core::{JobId, RunId};
-use evenkeel_store::StoreError;
+use evenkeel_store::{Applied, StoreError};
 
 use crate::{Fault, RebalanceConflict};
 
@@ -88,6 +88,17 @@ fn listed(jobs: &[(JobId, Option<String>)]) -> String {
 }
 
 impl CommandError {
+    /// Returns the error of a command that the store did not apply.
+    pub(crate) fn not_applied(result: Option<Applied>) -> Self {
+        match result {
+            Some(Applied::NotAllowed(refusal)) => Self::NotAllowed(refusal),
+            Some(Applied::Stale(job)) => Self::Stale { generation: job.generation },
+            Some(Applied::NameTaken(id)) => Self::NameTaken { id },
+            Some(Applied::Duplicate(id)) => Self::Duplicate { id },
+            Some(Applied::NotFound | Applied::Done(_)) | None => Self::NotFound,
+        }
+    }
+
     /// Adjusts a store error of a command whose earlier steps took effect: it must not claim that
     /// nothing was changed.
     #[must_use]

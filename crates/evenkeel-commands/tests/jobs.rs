@@ -48,8 +48,8 @@ async fn open() -> (Jobs, Runs, Scope) {
     )
 }
 
-/// Is it after now, and no more than half an hour?
-fn within_an_interval(time: Option<Timestamp>) -> bool {
+/// True if the time is at most half an hour from now.
+fn is_within_an_interval(time: Option<Timestamp>) -> bool {
     time.is_some_and(|time| at(0) < time && time <= at(1800))
 }
 
@@ -58,16 +58,16 @@ fn named(name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_created_job_first_runs_within_one_interval_of_the_stores_now() {
+async fn new_job_first_runs_within_one_interval() {
     let (jobs, _, scope) = open().await;
     let job = jobs.create(&scope, &named("news")).await.unwrap();
     assert_eq!(job.created_at, at(0));
-    assert!(within_an_interval(job.next_at), "{:?}", job.next_at);
+    assert!(is_within_an_interval(job.next_at), "{:?}", job.next_at);
     assert_eq!(jobs.get(&scope, job.id).await.unwrap(), job);
 }
 
 #[tokio::test]
-async fn of_many_jobs_one_whose_name_is_taken_does_not_spoil_the_others() {
+async fn taken_name_does_not_affect_other_jobs_of_a_batch() {
     let (jobs, _, scope) = open().await;
     let taken = jobs.create(&scope, &named("a")).await.unwrap().id;
     let specs = ["b", "a", "c", "b"]
@@ -87,7 +87,7 @@ async fn of_many_jobs_one_whose_name_is_taken_does_not_spoil_the_others() {
 }
 
 #[tokio::test]
-async fn a_wrong_document_changes_nothing() {
+async fn faulty_document_changes_nothing() {
     let (jobs, _, scope) = open().await;
     let refused = jobs.create(&scope, &json!({"executor_type": "noop", "priority": 101})).await;
     assert!(matches!(refused, Err(CommandError::Invalid(faults)) if faults[0].field == "priority"));
@@ -99,7 +99,7 @@ async fn a_wrong_document_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_busy_job_is_not_triggered_again() {
+async fn busy_job_is_not_triggered_again() {
     let (jobs, _, scope) = open().await;
     let job = jobs.create(&scope, &named("news")).await.unwrap();
     let accepted = jobs.trigger(&scope, job.id, None).await.unwrap();
@@ -109,7 +109,7 @@ async fn a_busy_job_is_not_triggered_again() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_not_found() {
+async fn unknown_ids_are_not_found() {
     let (jobs, runs, scope) = open().await;
     let nobody = JobId::new(START, [9; 10]);
     let page = PageRequest::first(10);
@@ -130,7 +130,7 @@ async fn created(more: Value) -> (Jobs, Scope, Result<evenkeel_store::Job, Comma
 }
 
 #[tokio::test]
-async fn a_schedule_is_settled_when_its_job_is_created() {
+async fn schedule_is_resolved_when_its_job_is_created() {
     let (_, _, job) = created(json!({"schedule": "P1M"})).await;
     let job = job.unwrap();
     assert!(matches!(job.definition.schedule, Schedule::Calendar(it) if it.anchor == Some(START)));
@@ -145,14 +145,14 @@ async fn a_schedule_is_settled_when_its_job_is_created() {
 }
 
 #[tokio::test]
-async fn a_time_in_the_past_is_now() {
+async fn job_for_a_past_time_runs_now() {
     let once = json!({"schedule": {"kind": "once", "at": "2001-01-01T00:00:00Z"}});
     assert_eq!(created(once).await.2.unwrap().next_at, Some(START));
     assert_eq!(created(json!({"scheduling_period": "24h"})).await.2.unwrap().next_at, Some(START));
 }
 
 #[tokio::test]
-async fn a_job_without_a_time_left_is_refused() {
+async fn job_without_a_future_time_is_refused() {
     for document in [
         json!({"schedule": "30m", "end_at": START.to_string()}),
         json!({"schedule": "R5/2001-01-01T00:00:00Z/PT30M"}),
@@ -166,18 +166,18 @@ async fn a_job_without_a_time_left_is_refused() {
 }
 
 #[tokio::test]
-async fn a_job_foresees_its_times_until_its_last_run() {
+async fn next_times_end_with_the_last_run() {
     let (jobs, scope, job) = created(json!({"schedule": "30m", "max_runs": 2})).await;
     let job = job.unwrap();
     let seen = jobs.next_times(&scope, job.id, 10).await.unwrap();
     let times: Vec<_> = seen.times.iter().map(|time| time.utc).collect();
     let first = job.next_at.unwrap();
-    assert!(within_an_interval(Some(first)), "{first}");
+    assert!(is_within_an_interval(Some(first)), "{first}");
     assert_eq!(times, [first, first.saturating_add(Span::from_secs(1800))]);
 }
 
 #[tokio::test]
-async fn the_window_of_a_periodic_job_is_that_of_its_document() {
+async fn periodic_job_has_the_window_of_its_document() {
     let more = json!({"scheduling_period": "24h", "average_duration_override": "1h"});
     let (jobs, scope, job) = created(more).await;
     let seen = jobs.condition(&scope, job.unwrap().id).await.unwrap();
@@ -186,7 +186,7 @@ async fn the_window_of_a_periodic_job_is_that_of_its_document() {
 }
 
 #[tokio::test]
-async fn many_jobs_are_asked_at_once_and_answer_in_their_order() {
+async fn control_many_answers_in_request_order() {
     let (jobs, _, scope) = open().await;
     let mut ids = Vec::new();
     for name in ["a", "b", "c"] {
@@ -200,16 +200,16 @@ async fn many_jobs_are_asked_at_once_and_answer_in_their_order() {
     assert_eq!(answers[1], Applied::NotFound);
     assert!(matches!(answers[2], Applied::NotAllowed(_)));
     assert!(matches!(answers[3], Applied::Done(_)));
-    assert_eq!(answers[4], answers[0], "asked twice, it obeys once");
+    assert_eq!(answers[4], answers[0], "a repeated job is changed once");
     let resumed = jobs.control_many(&scope, &ids, ControlCommand::Resume, None).await.unwrap();
     for answer in resumed {
         let Applied::Done(done) = answer else { panic!("{answer:?}") };
-        assert!(within_an_interval(done.job.unwrap().next_at));
+        assert!(is_within_an_interval(done.job.unwrap().next_at));
     }
 }
 
 #[tokio::test]
-async fn with_a_generation_only_the_job_as_it_was_obeys() {
+async fn command_with_a_generation_refuses_a_changed_job() {
     let (jobs, _, scope) = open().await;
     let id = jobs.create(&scope, &named("a")).await.unwrap().id;
     jobs.control(&scope, id, ControlCommand::Pause, Some(&[1])).await.unwrap();

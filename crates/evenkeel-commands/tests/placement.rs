@@ -1,4 +1,4 @@
-//! Where new jobs are placed, on a store in memory.
+//! Placement of new jobs, on a store in memory.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail like tests")]
 
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ use evenkeel_store_testkit::model::ModelStore;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// Numbers that look like chance, and are the same every time.
+/// A fixed sequence of pseudo-random numbers.
 struct Mixing(AtomicU64);
 
 impl Chance for Mixing {
@@ -42,14 +42,13 @@ impl ExecutorCheck for OnlyNoop {
     }
 }
 
-/// A store with a clock that tests set.
+/// A store whose clock the tests set.
 struct World {
     store: ModelStore,
     clock: Arc<AtomicI64>,
     scope: Scope,
 }
 
-/// A node on it.
 struct Node {
     jobs: Jobs,
     balance: Arc<Balance>,
@@ -85,7 +84,7 @@ impl World {
         Store::now(&self.store).await.unwrap()
     }
 
-    /// The load of the tenant, as the store has it.
+    /// Returns the load of the tenant from the store.
     async fn stored(&self) -> Arc<Loads> {
         let fresh = self.node(9, None).balance;
         fresh.loads(&self.scope, self.now().await).await.unwrap().own
@@ -97,7 +96,7 @@ impl Node {
         self.jobs.create(&world.scope, &document).await
     }
 
-    /// Many jobs in one transaction.
+    /// Creates jobs in one transaction.
     async fn create_all(&self, world: &World, documents: &[Value]) {
         let read =
             |document| read_job(document, world.scope.tenant, self.jobs.executors()).unwrap();
@@ -112,7 +111,7 @@ impl Node {
         self.jobs.update(&world.scope, id, &edit, &show).await.unwrap().0
     }
 
-    /// How many jobs of the tenant it knows of.
+    /// Returns the number of jobs of the tenant in the cache of the node.
     async fn known(&self, world: &World) -> u64 {
         self.balance.loads(&world.scope, world.now().await).await.unwrap().own.jobs()
     }
@@ -131,7 +130,7 @@ fn secs(secs: u64) -> Span {
 }
 
 #[tokio::test]
-async fn jobs_of_one_interval_get_slots_of_their_own() {
+async fn jobs_with_the_same_interval_get_different_slots() {
     let world = World::new().await;
     let node = world.alone();
     let mut slots = BTreeSet::new();
@@ -145,7 +144,7 @@ async fn jobs_of_one_interval_get_slots_of_their_own() {
 }
 
 #[tokio::test]
-async fn a_batch_is_spread() {
+async fn jobs_of_a_batch_are_spread() {
     let world = World::new().await;
     world.alone().create_all(&world, &vec![every("24h"); 960]).await;
     let peak = world.stored().await.spread(Measure::Runs, Granularity::Slot).peak;
@@ -153,7 +152,7 @@ async fn a_batch_is_spread() {
 }
 
 #[tokio::test]
-async fn jobs_of_one_slot_have_seconds_of_their_own_unless_they_are_to_be_exact() {
+async fn jobs_of_one_slot_start_at_different_seconds_unless_exact() {
     let world = World::new().await;
     let node = world.alone();
     let mut seconds = BTreeSet::new();
@@ -169,7 +168,7 @@ async fn jobs_of_one_slot_have_seconds_of_their_own_unless_they_are_to_be_exact(
 }
 
 #[tokio::test]
-async fn fifty_jobs_of_every_minute_start_in_fifty_seconds() {
+async fn fifty_minutely_jobs_start_in_fifty_seconds() {
     let world = World::new().await;
     let node = world.alone();
     node.create_all(&world, &vec![every("1m"); 40]).await;
@@ -178,14 +177,14 @@ async fn fifty_jobs_of_every_minute_start_in_fifty_seconds() {
     }
     let by_second = world.stored().await.spread_by_second().unwrap();
     assert_eq!((by_second.score, by_second.peak), (1.0, 1.0));
-    // Ten more have a second of their own, the next ten share one.
+    // Ten more get seconds of their own; the next ten share seconds.
     node.create_all(&world, &vec![every("60s"); 20]).await;
     let by_second = world.stored().await.spread_by_second().unwrap();
     assert_eq!((by_second.score, by_second.peak, by_second.least_peak), (1.0, 2.0, 2.0));
 }
 
 #[tokio::test]
-async fn what_says_itself_when_it_runs_is_not_placed() {
+async fn jobs_with_fixed_times_are_not_placed() {
     let world = World::new().await;
     let node = world.alone();
     let anchored = node.create(&world, every("R/2020-01-01T00:07:00Z/PT1H")).await.unwrap();
@@ -196,7 +195,7 @@ async fn what_says_itself_when_it_runs_is_not_placed() {
 }
 
 #[tokio::test]
-async fn a_job_that_is_refused_leaves_no_load_behind() {
+async fn refused_job_leaves_no_load() {
     let world = World::new().await;
     let node = world.alone();
     let mut named = every("1h");
@@ -218,14 +217,14 @@ async fn a_job_that_is_refused_leaves_no_load_behind() {
 }
 
 #[tokio::test]
-async fn a_job_that_is_resumed_is_placed_afresh() {
+async fn resumed_job_is_placed_again() {
     let world = World::new().await;
     let node = world.alone();
     let paused = node.create(&world, every("24h")).await.unwrap();
     node.jobs.control(&world.scope, paused.id, ControlCommand::Pause, None).await.unwrap();
     world.pass(secs(2));
     let other = node.create(&world, every("24h")).await.unwrap();
-    assert_eq!(slot(&other), slot(&paused), "it took the place that was free");
+    assert_eq!(slot(&other), slot(&paused), "the other job took the free slot");
     let resumed =
         node.jobs.control(&world.scope, paused.id, ControlCommand::Resume, None).await.unwrap();
     let resumed = resumed.job.unwrap();
@@ -234,7 +233,7 @@ async fn a_job_that_is_resumed_is_placed_afresh() {
 }
 
 #[tokio::test]
-async fn many_jobs_that_are_resumed_together_are_spread() {
+async fn jobs_resumed_together_are_spread() {
     let world = World::new().await;
     let node = world.alone();
     let mut ids = Vec::new();
@@ -249,7 +248,7 @@ async fn many_jobs_that_are_resumed_together_are_spread() {
 }
 
 #[tokio::test]
-async fn another_interval_places_a_job_afresh_and_another_name_does_not() {
+async fn new_interval_places_a_job_again_and_a_new_name_does_not() {
     let world = World::new().await;
     let node = world.alone();
     let job = node.create(&world, every("24h")).await.unwrap();
@@ -267,11 +266,11 @@ async fn another_interval_places_a_job_afresh_and_another_name_does_not() {
     let next = changed.next_at.unwrap();
     let now = world.now().await;
     assert!(now < next && next <= now.saturating_add(secs(6 * 3600)), "{next}");
-    assert_eq!(node.known(&world).await, 1, "where it was, it is no more");
+    assert_eq!(node.known(&world).await, 1, "its former load is removed");
 }
 
 #[tokio::test]
-async fn preferred_hours_are_kept_and_new_ones_place_a_job_afresh() {
+async fn new_preferred_hours_place_a_job_again() {
     let world = World::new().await;
     let node = world.alone();
     let mut nightly = every("24h");
@@ -292,7 +291,7 @@ async fn preferred_hours_are_kept_and_new_ones_place_a_job_afresh() {
 }
 
 #[tokio::test]
-async fn tenants_are_even_each_on_its_own() {
+async fn each_tenant_is_balanced_separately() {
     let world = World::new().await;
     let node = world.alone();
     let other = world.store.tenant("other").await.unwrap();
@@ -308,7 +307,7 @@ async fn tenants_are_even_each_on_its_own() {
 }
 
 #[tokio::test]
-async fn what_others_did_is_known_a_second_later() {
+async fn changes_of_other_nodes_are_known_a_second_later() {
     let world = World::new().await;
     let (one, two) = (world.node(1, None), world.node(2, None));
     assert_eq!((one.known(&world).await, two.known(&world).await), (0, 0));
@@ -316,22 +315,22 @@ async fn what_others_did_is_known_a_second_later() {
     assert_eq!((one.known(&world).await, two.known(&world).await), (5, 0));
     world.pass(secs(1));
     assert_eq!((one.known(&world).await, two.known(&world).await), (5, 5));
-    // And so is what a command took away.
+    // Deleted jobs are noticed as well.
     two.balance.invalidate();
     assert_eq!(two.known(&world).await, 5);
 }
 
-/// A mix of intervals, as it comes.
+/// A mix of intervals.
 fn mixed(n: usize) -> Value {
     every(["24h", "1h", "6h", "30m", "24h", "12h", "2h", "24h"][n % 8])
 }
 
 const TOGETHER: usize = 10_000;
-/// What one node places between two readings.
+/// The number of jobs that a node places between two refreshes.
 const AT_ONCE: usize = 100;
 
-/// The spread after `nodes` have placed all jobs in turns, each knowing what the others did a second
-/// ago.
+/// Returns the spread after `nodes` nodes have placed all jobs in turns, each with a cache that is
+/// one second old.
 async fn placed_by(nodes: u32) -> (Spread, Spread) {
     let world = World::new().await;
     let mut all = Vec::new();
@@ -359,7 +358,7 @@ async fn placed_by(nodes: u32) -> (Spread, Spread) {
 }
 
 #[tokio::test]
-async fn three_nodes_that_place_together_spread_almost_like_one() {
+async fn three_nodes_spread_jobs_almost_like_one() {
     let (one, one_cost) = placed_by(1).await;
     let (three, three_cost) = placed_by(3).await;
     for (one, three) in [(one, three), (one_cost, three_cost)] {

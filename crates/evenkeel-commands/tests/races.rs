@@ -1,4 +1,4 @@
-//! Commands that are overtaken between what they read and what they order.
+//! Commands whose job changes between reading and writing.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail like tests")]
 
 use std::sync::{Arc, Mutex};
@@ -18,21 +18,21 @@ use evenkeel_store_testkit::rig::{Known, OVER, Rig};
 use futures::FutureExt as _;
 use serde_json::{Map, Value, json};
 
-/// What happens at a moment when nobody looks.
-type Meanwhile = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
+/// An action that runs at a given point of a command.
+type Interference = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
 
-fn happen(meanwhile: &Meanwhile) {
-    let act = meanwhile.lock().unwrap().take();
+fn run_interference(interference: &Interference) {
+    let act = interference.lock().unwrap().take();
     if let Some(act) = act {
         act();
     }
 }
 
-struct Interrupting(Meanwhile);
+struct Interrupting(Interference);
 
 impl Chance for Interrupting {
     fn bits(&self) -> u64 {
-        happen(&self.0);
+        run_interference(&self.0);
         7
     }
 }
@@ -53,19 +53,19 @@ struct World {
     rig: Arc<futures::lock::Mutex<Rig>>,
     scope: Scope,
     jobs: Jobs,
-    /// Happens after a job was read that is to be changed.
-    at_clock: Meanwhile,
-    /// Happens after a job was read that is to be tried again.
-    at_bits: Meanwhile,
+    /// Runs after a job was read for a change.
+    at_clock: Interference,
+    /// Runs after a job was read for a retry.
+    at_bits: Interference,
 }
 
 impl World {
     async fn new() -> Self {
-        let (at_clock, at_bits) = (Meanwhile::default(), Meanwhile::default());
+        let (at_clock, at_bits) = (Interference::default(), Interference::default());
         let clock = {
-            let meanwhile = Arc::clone(&at_clock);
+            let interference = Arc::clone(&at_clock);
             move || {
-                happen(&meanwhile);
+                run_interference(&interference);
                 START
             }
         };
@@ -84,8 +84,9 @@ impl World {
         Known { id: job.id, no: job.no }
     }
 
-    /// The next time of the job is fired at that moment, and fails. The model never waits.
-    fn fire(&self, moment: &Meanwhile, job: Known, secs: i64) {
+    /// Fires the next time of the job at that point, and lets the run fail. The model store never
+    /// waits.
+    fn fire(&self, moment: &Interference, job: Known, secs: i64) {
         let rig = Arc::clone(&self.rig);
         let fire = move || {
             let fired = async move {
@@ -105,28 +106,28 @@ impl World {
     }
 }
 
-/// Runs twice at most, each half an hour.
+/// A job that runs at most twice, half an hour apart.
 fn twice() -> Value {
     json!({"executor_type": "noop", "schedule": "@every 30m", "max_runs": 2})
 }
 
 #[tokio::test]
-async fn a_change_that_a_fire_overtakes_is_decided_again_on_what_is_left() {
+async fn change_is_decided_again_after_a_fire() {
     let world = World::new().await;
     let job = world.create(twice()).await;
     world.fire(&world.at_clock, job, 1800);
-    // One is fired meanwhile, so that none is left.
+    // One time is fired meanwhile, so no time is left.
     let changed = world.update(job.id, json!({"max_runs": 1})).await.unwrap();
     assert_eq!((changed.fired, changed.next_at), (1, None));
     assert_eq!(changed.definition.bounds.max_runs, Some(1));
 }
 
 #[tokio::test]
-async fn a_retry_of_one_version_goes_through_although_a_fire_overtakes_it() {
+async fn retry_with_a_generation_succeeds_despite_a_fire() {
     let world = World::new().await;
     let job = world.create(twice()).await;
     world.fire(&world.at_bits, job, 1800);
-    happen(&world.at_bits);
+    run_interference(&world.at_bits);
     world.fire(&world.at_bits, job, 3600);
     let done =
         world.jobs.control(&world.scope, job.id, ControlCommand::Retry, Some(&[1])).await.unwrap();

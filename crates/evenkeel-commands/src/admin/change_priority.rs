@@ -48,12 +48,7 @@ impl Jobs {
                     return Ok(());
                 }
                 Some(Applied::Stale(present)) => job = *present,
-                Some(Applied::NotAllowed(refusal)) => {
-                    return Err(CommandError::NotAllowed(refusal));
-                }
-                Some(Applied::NameTaken(id)) => return Err(CommandError::NameTaken { id }),
-                Some(Applied::Duplicate(id)) => return Err(CommandError::Duplicate { id }),
-                Some(Applied::NotFound) | None => return Err(CommandError::NotFound),
+                other => return Err(CommandError::not_applied(other)),
             }
         }
         Err(CommandError::Stale { generation: job.generation })

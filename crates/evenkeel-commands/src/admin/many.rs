@@ -61,19 +61,14 @@ impl Jobs {
             let id = id.ok_or(CommandError::NotFound)?;
             match answers.get(&id) {
                 None => Err(CommandError::OutOfTime),
-                Some(Applied::NotFound) => Err(CommandError::NotFound),
                 Some(Applied::Done(done)) => match &done.job {
                     Some(job) => Ok(self.summarize(job.clone(), now)),
                     None => Err(CommandError::NotFound),
                 },
-                Some(Applied::Stale(job)) => {
-                    Err(CommandError::Stale { generation: job.generation })
-                }
-                Some(Applied::NameTaken(id)) => Err(CommandError::NameTaken { id: *id }),
-                Some(Applied::Duplicate(id)) => Err(CommandError::Duplicate { id: *id }),
                 // The admin API counts cancelled runs as failed, so it may still retry this job.
                 Some(Applied::NotAllowed(_)) if has_time() => self.admin_retry(scope, id).await,
                 Some(Applied::NotAllowed(_)) => Err(CommandError::OutOfTime),
+                other => Err(CommandError::not_applied(other.cloned())),
             }
         };
         Ok(each_of(ids, report).await)

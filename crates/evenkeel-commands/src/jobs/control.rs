@@ -122,11 +122,7 @@ impl Jobs {
         }
         match answer {
             Some(Applied::Done(done)) => Ok(*done),
-            Some(Applied::NotAllowed(refusal)) => Err(CommandError::NotAllowed(refusal)),
-            Some(Applied::Stale(job)) => Err(CommandError::Stale { generation: job.generation }),
-            Some(Applied::NameTaken(id)) => Err(CommandError::NameTaken { id }),
-            Some(Applied::Duplicate(id)) => Err(CommandError::Duplicate { id }),
-            Some(Applied::NotFound) | None => Err(CommandError::NotFound),
+            other => Err(CommandError::not_applied(other)),
         }
     }
 

@@ -58,10 +58,10 @@ impl Jobs {
                 job.facts().apply(command.command()).map_err(CommandError::NotAllowed)?;
             }
             if change == JobChange::default() {
-                let expected = edit.if_generation.is_some().then_some([job.generation]);
-                let enabled_job =
-                    self.set_enabled(scope, id, enabled, expected.as_ref().map(<[_; 1]>::as_slice));
-                return Ok((enabled_job.await?.unwrap_or(job), now));
+                let generation = [job.generation];
+                let expected = edit.if_generation.is_some().then_some(&generation[..]);
+                let enabled_job = self.set_enabled(scope, id, enabled, expected).await?;
+                return Ok((enabled_job.unwrap_or(job), now));
             }
             self.apply_target_to_change(scope, &job, &mut change, applies_target).await?;
             // A job whose secret was deleted can still be changed in other fields.
@@ -94,27 +94,33 @@ impl Jobs {
                     self.announce(Signal::Jobs).await;
                     self.publish(scope, EventKind::JobUpdated, &[id]).await;
                     let edited = done.job.ok_or(CommandError::NotFound)?;
-                    // Pause or resume last: a pause drops waiting runs, which cannot be undone, and
-                    // a resume checks the key and next time that the job has after the change.
-                    return match self.set_enabled(scope, id, enabled, None).await {
-                        Ok(enabled_job) => Ok((enabled_job.unwrap_or(edited), now)),
-                        Err(refusal) if enabled == Some(true) => {
-                            self.restore(scope, job, &edited).await?;
-                            Err(refusal)
-                        }
-                        Err(refusal) => Err(refusal),
-                    };
+                    return Ok((self.finish_edit(scope, job, edited, enabled).await?, now));
                 }
                 Some(Applied::Stale(present)) => job = *present,
-                Some(Applied::NotAllowed(refusal)) => {
-                    return Err(CommandError::NotAllowed(refusal));
-                }
-                Some(Applied::NameTaken(id)) => return Err(CommandError::NameTaken { id }),
-                Some(Applied::Duplicate(id)) => return Err(CommandError::Duplicate { id }),
-                Some(Applied::NotFound) | None => return Err(CommandError::NotFound),
+                other => return Err(CommandError::not_applied(other)),
             }
         }
         Err(CommandError::Stale { generation: job.generation })
+    }
+
+    /// Pauses or resumes a job after its edit: a pause drops waiting runs, which cannot be undone, and
+    /// a resume checks the key and next time that the job has after the edit. Restores the job if it
+    /// cannot be resumed.
+    async fn finish_edit(
+        &self,
+        scope: &Scope,
+        before: Job,
+        edited: Job,
+        enabled: Option<bool>,
+    ) -> Result<Job, CommandError> {
+        match self.set_enabled(scope, edited.id, enabled, None).await {
+            Ok(enabled_job) => Ok(enabled_job.unwrap_or(edited)),
+            Err(refusal) if enabled == Some(true) => {
+                self.restore(scope, before, &edited).await?;
+                Err(refusal)
+            }
+            Err(refusal) => Err(refusal),
+        }
     }
 
     /// Pauses or resumes a job if `enabled` is given, and returns the job.

@@ -40,7 +40,8 @@ pub(super) fn preferred(fields: &mut Fields<'_>, blackouts: &[Blackout]) -> Opti
         }
     };
     if window.start == window.end {
-        let message = format!("starts and ends at {}; choose an end other than the start", window.start);
+        let message =
+            format!("starts and ends at {}; choose an end other than the start", window.start);
         fields.fault(name, message);
         return None;
     }

@@ -112,7 +112,7 @@ proptest! {
         fields in prop::collection::vec((any_field(), any_json()), 0..6),
         zone in prop::option::of(prop::sample::select(vec!["Europe/Berlin", "Pacific/Apia"])),
     ) {
-        let mut fields: serde_json::Map<String, Value> = fields.into_iter().collect();
+        let mut fields: Map<String, Value> = fields.into_iter().collect();
         fields.extend(zone.map(|zone| ("timezone".to_owned(), zone.into())));
         let now = "2026-03-28T12:00:00Z".parse().unwrap();
         if let Ok(previewed) = crate::preview(&Value::Object(fields), now, 10) {

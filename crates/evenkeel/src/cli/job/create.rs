@@ -34,64 +34,64 @@ pub(super) const EXAMPLES: &str = "Examples:
   evenkeel job create --file jobs.ndjson
   echo '{\"name\": \"x\", \"executor_type\": \"noop\"}' | evenkeel job create --file -";
 
-/// The job to create.
 #[derive(Args, Clone)]
 #[command(group = clap::ArgGroup::new("what").args(["noop", "http", "crawl", "shell", "target", "file"]).required(true))]
 pub(super) struct CreateArgs {
-    /// What people call it; unique
+    /// A unique name
     #[arg(long, value_name = "NAME", conflicts_with = "file")]
     name: Option<String>,
-    /// What it is for
+    /// A free text
     #[arg(long, value_name = "TEXT", conflicts_with = "file")]
     description: Option<String>,
 
     #[command(flatten)]
     when: WhenArgs,
 
-    /// Do nothing, for trying things out
+    /// Do nothing, to try things out
     #[arg(long, help_heading = "What")]
     noop: bool,
-    /// Call this address
+    /// Call this URL
     #[arg(long, value_name = "URL", help_heading = "What")]
     http: Option<String>,
-    // The conflicts are said as well: a requirement that a conflict rules out is passed over.
-    /// With this method
+    // The conflicts are listed as well, because clap ignores a requirement that a conflict rules
+    // out.
+    /// With --http: the method
     #[arg(long, value_name = "METHOD", requires = "http", help_heading = "What")]
     #[arg(conflicts_with_all = ["noop", "crawl", "shell", "file", "target"])]
     method: Option<String>,
-    /// With this header, like 'X-Team: blue'; repeatable
+    /// With --http: a header, like 'X-Team: blue'; repeatable
     #[arg(long, value_name = "NAME: VALUE", requires = "http", help_heading = "What")]
     #[arg(conflicts_with_all = ["noop", "crawl", "shell", "file", "target"])]
     header: Vec<String>,
-    /// Crawl the site that starts here, politely, and keep its pages
+    /// Crawl the site from this URL on, and store its pages
     #[arg(long, value_name = "URL", help_heading = "What")]
     crawl: Option<String>,
-    /// Following so many links from the start [default: 2]
+    /// With --crawl: the depth of links to follow [default: 2]
     #[arg(long, value_name = "N", requires = "crawl", help_heading = "What")]
     #[arg(conflicts_with_all = ["noop", "http", "shell", "file", "target"])]
     depth: Option<u32>,
-    /// And no more pages than this [default: 100]
+    /// With --crawl: the largest number of pages [default: 100]
     #[arg(long, value_name = "N", requires = "crawl", help_heading = "What")]
     #[arg(conflicts_with_all = ["noop", "http", "shell", "file", "target"])]
     max_pages: Option<u32>,
-    /// Run the program after --, as it is: no shell reads its arguments
+    /// Run the program after --; no shell interprets its arguments
     #[arg(long, requires = "argv", help_heading = "What")]
     shell: bool,
     /// The program of --shell and its arguments
     #[arg(last = true, value_name = "PROGRAM", requires = "shell", help_heading = "What")]
     #[arg(conflicts_with_all = ["noop", "http", "crawl", "file", "target"])]
     argv: Vec<String>,
-    /// Crawl the url of the target with this number, wherever that leads in future
+    /// Crawl the URL of the target with this number, and follow its changes
     #[arg(long, value_name = "NUMBER", help_heading = "What")]
     target: Option<u64>,
-    /// Pass this JSON on, or that of a file with @PATH
+    /// Pass this JSON to the executor, or the content of a file with @PATH
     #[arg(long, value_name = "JSON", conflicts_with = "file", help_heading = "What")]
     payload: Option<String>,
-    /// Create the job that this JSON file describes, or standard input with -; all jobs of a file
-    /// that ends in .ndjson or .jsonl, one on each line
+    /// Create the job in this JSON file, or standard input with -; a file that ends in .ndjson or
+    /// .jsonl has a job on each line
     #[arg(long, value_name = "FILE", help_heading = "What")]
     file: Option<PathBuf>,
-    /// The file has a job on each line, whatever it is called
+    /// The file has a job on each line, whatever its name
     #[arg(long, requires = "file", help_heading = "What")]
     #[arg(conflicts_with_all = ["noop", "http", "crawl", "shell", "target"])]
     lines: bool,
@@ -117,13 +117,13 @@ pub(super) struct CreateArgs {
     concurrency_limit: Option<u32>,
     #[command(flatten)]
     dedup: DedupArgs,
-    /// Never run it on the node with this name; repeatable
+    /// Never run it on this node; repeatable
     #[arg(long, value_name = "NODE", conflicts_with = "file", help_heading = "How")]
     dont_run_on: Vec<String>,
 }
 
 impl CreateArgs {
-    /// The file with a job on each line, if there is one.
+    /// Returns the file if it has a job on each line.
     pub(super) fn lines(&self) -> Option<&Path> {
         let path = self.file.as_deref()?;
         let ending = path.extension().and_then(|ending| ending.to_str());
@@ -131,7 +131,7 @@ impl CreateArgs {
         has_lines.then_some(path)
     }
 
-    /// The job as a document.
+    /// Builds the document of the job.
     pub(super) fn document(&self, now: Timestamp) -> Result<Value, Failure> {
         if let Some(path) = &self.file {
             return read_document(path);
@@ -200,9 +200,8 @@ pub(super) fn read_document(path: &Path) -> Result<Value, Failure> {
             .or_else("give an existing file, or - for standard input")
     })?;
     serde_json::from_str(&text).map_err(|error| {
-        Failure::usage(format!("--file {shown} is not JSON: {error}")).or_else(
-            "mend that place; a small job is {\"name\": \"x\", \"executor_type\": \"noop\"}",
-        )
+        Failure::usage(format!("--file {shown} is not JSON: {error}"))
+            .or_else("correct it; a minimal job is {\"name\": \"x\", \"executor_type\": \"noop\"}")
     })
 }
 
@@ -223,7 +222,7 @@ fn read_payload(text: &str) -> Result<Value, Failure> {
 fn read_headers(headers: &[String]) -> Result<Map<String, Value>, Failure> {
     let one = |header: &String| match header.split_once(':') {
         Some((name, value)) => Ok((name.trim().to_owned(), Value::from(value.trim()))),
-        // The text is not repeated: headers hold secrets.
+        // The error does not repeat the header, because headers hold secrets.
         None => Err(Failure::usage("--header needs a name, a colon and a value")
             .or_else("write it like --header 'X-Team: blue'")),
     };
@@ -233,7 +232,7 @@ fn read_headers(headers: &[String]) -> Result<Map<String, Value>, Failure> {
 pub(super) fn whole_seconds(flag: &str, span: Option<Span>) -> Result<Option<Value>, Failure> {
     let Some(span) = span else { return Ok(None) };
     if span.as_millis() % 1000 != 0 {
-        return Err(Failure::usage(format!("{flag}: {span} is not in whole seconds"))
+        return Err(Failure::usage(format!("{flag}: {span} is not a whole number of seconds"))
             .or_else(format!("write it like {flag} 30s")));
     }
     Ok(Some((span.as_millis() / 1000).into()))
@@ -266,13 +265,13 @@ pub(super) async fn run(
     context.output.line(&format!("{}{}", text.join("\n"), warnings(job)))
 }
 
-/// A line for each warning that came with a job.
+/// Formats the warnings of a job, one per line.
 pub(super) fn warnings(job: &Value) -> String {
     let warnings = job["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
     warnings.map(|warning| format!("\n  warning: {}", clean(warning))).collect()
 }
 
-/// A refusal with a caret under the fault, if the server says where it is.
+/// Adds a caret under the fault if the server returned its position.
 pub(super) fn pointed(failure: Failure, document: &Value) -> Failure {
     let problem = failure.problem.clone().unwrap_or_default();
     let position = problem["position"].as_u64().and_then(|it| usize::try_from(it).ok());
@@ -300,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_become_the_document_they_stand_for() {
+    fn flags_become_a_document() {
         assert_eq!(
             document(&["--name", "a", "--every", "90s", "--noop", "--max-retries", "2"]).unwrap(),
             json!({"name": "a", "schedule": {"kind": "interval", "every": "1m 30s"},
@@ -333,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn policies_about_time_and_nodes_are_passed_on() {
+    fn policy_flags_become_fields() {
         assert_eq!(
             document(&[
                 "--noop",
@@ -361,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_that_the_server_found_is_pointed_at() {
+    fn fault_of_the_server_gets_a_caret() {
         let document = json!({"schedule": {"kind": "cron", "expression": "0 9 * * 8"}});
         let problem = json!({"field": "schedule.expression", "position": 8});
         let failure = Failure { problem: Some(problem), ..Failure::failed("no") };
@@ -371,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_wrong_is_a_matter_of_usage() {
+    fn wrong_values_are_usage_errors() {
         for words in [
             &["--noop", "--at", "soon"][..],
             &["--noop", "--payload", "{a}"],
@@ -386,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn contradictions_are_refused() {
+    fn contradictory_flags_are_refused() {
         for words in [
             &["--every", "10s"][..],
             &["--noop", "--http", "http://a"],

@@ -1,4 +1,4 @@
-//! Jobs for people to see.
+//! Shows jobs as tables and lists.
 
 use clap::Args;
 use evenkeel_core::{Span, Timestamp};
@@ -13,22 +13,21 @@ use crate::Failure;
 use crate::client::Client;
 use crate::output::{Table, Tone, ago, clean, duration_ms, tone_of};
 
-/// Which jobs.
 #[derive(Args, Clone)]
 pub(super) struct ListArgs {
     #[command(flatten)]
     filter: FilterArgs,
-    /// By created_at, updated_at, name or next_run_at; with - before it, the largest first
+    /// Sort by created_at, updated_at, name or next_run_at; a - before the name means descending
     #[arg(long, value_name = "ORDER", allow_hyphen_values = true)]
     #[arg(value_parser = [
         "created_at", "updated_at", "name", "next_run_at", "-created_at", "-updated_at", "-name",
         "-next_run_at",
     ])]
     sort: Option<String>,
-    /// At most so many
+    /// The largest number of jobs
     #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
     limit: u32,
-    /// Go on where another list ended
+    /// Continue after another list
     #[arg(long, value_name = "CURSOR")]
     cursor: Option<String>,
 }
@@ -51,7 +50,7 @@ pub(super) async fn list(
     let jobs = answer.list_of("jobs");
     let next = answer.value["next_cursor"].as_str();
     if jobs.is_empty() && next.is_none() && !args.filter.is_open() {
-        return context.output.line("No job is like that. All of them: evenkeel job list");
+        return context.output.line("No job matches. List all jobs: evenkeel job list");
     }
     if jobs.is_empty() && next.is_none() {
         return context.output.line(
@@ -100,7 +99,7 @@ fn row(job: &Value, now: Timestamp) -> [(String, Tone); 8] {
     ]
 }
 
-/// What a job goes by: its name, which commands understand, or else its id.
+/// Returns the name of a job with its configuration, or its id.
 pub(in super::super) fn title(job: &Value) -> String {
     let text = |field: &str| job[field].as_str();
     match (text("name"), text("configuration")) {
@@ -110,7 +109,7 @@ pub(in super::super) fn title(job: &Value) -> String {
     }
 }
 
-/// A schedule in words.
+/// Describes a schedule.
 pub(super) fn schedule(schedule: &Value) -> String {
     let text = |field: &str| schedule[field].as_str();
     let or = |field: &str| text(field).unwrap_or("?");
@@ -135,85 +134,118 @@ pub(super) async fn show(context: &Context, client: &Client, job: &str) -> Resul
 }
 
 fn details(job: &Value, deadline: &Value, now: Timestamp) -> String {
-    let mut text = String::new();
-    let mut line = |name: &str, value: Option<String>| {
-        if let Some(value) = value {
-            text.push_str(&format!("{name:<12}{}\n", clean(&value)));
-        }
-    };
-    let string = |field: &str| job[field].as_str().map(String::from);
-    let time = |field: &str| moment(&job[field]).map(|at| format!("{at} ({})", ago(at, now)));
-    // An empty object says nothing.
-    let object = |field: &str| {
-        let value = &job[field];
-        let empty = value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
-        (!empty).then(|| value.to_string())
-    };
-    line("name", string("name"));
-    line("id", string("id"));
-    line("number", Some(job["number"].to_string()));
-    line("about", string("description"));
-    line("target", job["target"].as_i64().map(|target| target.to_string()));
-    line("status", string("status"));
-    let condition = string("condition").zip(string("condition_reason"));
-    line("condition", condition.map(|(condition, reason)| format!("{condition} ({reason})")));
-    line("deadline", self::deadline(job, deadline, now));
-    line("schedule", Some(schedule(&job["schedule"])));
-    line("spread", spread(job));
-    let tolerance = ["tolerance", "max_duration"].map(|name| job["schedule"][name].as_str());
-    let tolerance = tolerance.into_iter().flatten().next();
-    line("tolerance", tolerance.map(|span| format!("{span} after its time")));
-    line("zone", string("timezone").filter(|zone| zone != "UTC"));
-    line("starts", time("start_at"));
-    line("ends", time("end_at"));
-    let at_most = job["max_runs"].as_u64();
-    line("at most", at_most.map(|max| format!("{max} runs, {} so far", job["run_count"])));
-    line("blackouts", blackouts(job));
-    line("prefers", hours(&job["prefer_window"]));
-    line("does", string("executor_type"));
-    line("settings", object("executor_config"));
-    line("payload", object("payload"));
-    line("next run", next_run(job, time("next_run_at")));
-    line("last run", time("last_run_at"));
-    line("last good", time("last_good_end_at"));
-    line("takes", takes(job));
-    line("cost", string("cost").map(|cost| format!("{cost} a run, as stated")));
-    line("runs", Some(job["execution_count"].to_string()));
-    let failures = job["consecutive_failures"].as_u64().filter(|failures| *failures > 0);
-    line("failures", failures.map(|failures| format!("{failures} in a row")));
-    line("retries", Some(format!("{}, {}", job["max_retries"], wait(job))));
-    line("if failed", on_failure(job));
-    line("note", string("pause_note"));
-    line("timeout", Some(format!("{}s without a sign of life", job["timeout_sec"])));
-    line("expected", string("max_expected_duration"));
-    line("limit", string("max_allowed_duration"));
-    line("overlap", string("overlap"));
-    line("misfire", string("misfire"));
-    line(
-        "lane",
-        Some(format!(
-            "{}, priority {}",
-            string("lane").unwrap_or_default(),
-            priority(job).unwrap_or_default()
-        )),
-    );
-    line("not on", nodes(&job["dont_run_on_nodes"]));
-    line("pool", string("pool").filter(|pool| pool != "default"));
-    let at_once = |key| format!("{} at once with key {key}", job["concurrency_limit"]);
-    line("limited", string("concurrency_key").map(at_once));
-    let key = string("dedup_key").map(|key| {
-        let scope = job["dedup_scope"].as_str().unwrap_or_default();
-        match job["dedup_window_seconds"].as_u64() {
-            Some(seconds) => format!("{key} (within {})", Span::from_secs(seconds)),
-            None => format!("{key} (while {})", scope.replace('_', " ")),
-        }
-    });
-    line("unique", key);
-    line("created", time("created_at"));
-    text
+    let mut details = Details { job, now, text: String::new() };
+    details.identity();
+    details.line("deadline", self::deadline(job, deadline, now));
+    details.times();
+    details.executor_and_history();
+    details.policies();
+    details.line("created", details.time("created_at"));
+    details.text
 }
 
-/// How it keeps out of the way of others, if it does so otherwise than most.
+/// Collects the lines of `job show`.
+struct Details<'a> {
+    job: &'a Value,
+    now: Timestamp,
+    text: String,
+}
+
+impl Details<'_> {
+    fn line(&mut self, name: &str, value: Option<String>) {
+        if let Some(value) = value {
+            self.text.push_str(&format!("{name:<12}{}\n", clean(&value)));
+        }
+    }
+
+    fn string(&self, field: &str) -> Option<String> {
+        self.job[field].as_str().map(String::from)
+    }
+
+    fn time(&self, field: &str) -> Option<String> {
+        moment(&self.job[field]).map(|at| format!("{at} ({})", ago(at, self.now)))
+    }
+
+    /// Returns the JSON of a field unless it is null or an empty object.
+    fn json(&self, field: &str) -> Option<String> {
+        let value = &self.job[field];
+        let is_empty = value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
+        (!is_empty).then(|| value.to_string())
+    }
+
+    fn identity(&mut self) {
+        let job = self.job;
+        self.line("name", self.string("name"));
+        self.line("id", self.string("id"));
+        self.line("number", Some(job["number"].to_string()));
+        self.line("about", self.string("description"));
+        self.line("target", job["target"].as_i64().map(|target| target.to_string()));
+        self.line("status", self.string("status"));
+        let condition = self.string("condition").zip(self.string("condition_reason"));
+        let condition = condition.map(|(condition, reason)| format!("{condition} ({reason})"));
+        self.line("condition", condition);
+    }
+
+    fn times(&mut self) {
+        let job = self.job;
+        self.line("schedule", Some(schedule(&job["schedule"])));
+        self.line("spread", spread(job));
+        let tolerance = ["tolerance", "max_duration"].map(|name| job["schedule"][name].as_str());
+        let tolerance = tolerance.into_iter().flatten().next();
+        self.line("tolerance", tolerance.map(|span| format!("{span} after its time")));
+        self.line("zone", self.string("timezone").filter(|zone| zone != "UTC"));
+        self.line("starts", self.time("start_at"));
+        self.line("ends", self.time("end_at"));
+        let at_most = job["max_runs"].as_u64();
+        self.line("at most", at_most.map(|max| format!("{max} runs, {} so far", job["run_count"])));
+        self.line("blackouts", blackouts(job));
+        self.line("prefers", hours(&job["prefer_window"]));
+    }
+
+    fn executor_and_history(&mut self) {
+        let job = self.job;
+        self.line("does", self.string("executor_type"));
+        self.line("settings", self.json("executor_config"));
+        self.line("payload", self.json("payload"));
+        self.line("next run", next_run(job, self.time("next_run_at")));
+        self.line("last run", self.time("last_run_at"));
+        self.line("last good", self.time("last_good_end_at"));
+        self.line("takes", takes(job));
+        self.line("cost", self.string("cost").map(|cost| format!("{cost} a run, as stated")));
+        self.line("runs", Some(job["execution_count"].to_string()));
+        let failures = job["consecutive_failures"].as_u64().filter(|failures| *failures > 0);
+        self.line("failures", failures.map(|failures| format!("{failures} in a row")));
+        self.line("retries", Some(format!("{}, {}", job["max_retries"], wait(job))));
+        self.line("if failed", on_failure(job));
+        self.line("note", self.string("pause_note"));
+    }
+
+    fn policies(&mut self) {
+        let job = self.job;
+        self.line("timeout", Some(format!("{}s without a sign of life", job["timeout_sec"])));
+        self.line("expected", self.string("max_expected_duration"));
+        self.line("limit", self.string("max_allowed_duration"));
+        self.line("overlap", self.string("overlap"));
+        self.line("misfire", self.string("misfire"));
+        let lane = self.string("lane").unwrap_or_default();
+        let priority = priority(job).unwrap_or_default();
+        self.line("lane", Some(format!("{lane}, priority {priority}")));
+        self.line("not on", nodes(&job["dont_run_on_nodes"]));
+        self.line("pool", self.string("pool").filter(|pool| pool != "default"));
+        let at_once = |key| format!("{} at once with key {key}", job["concurrency_limit"]);
+        self.line("limited", self.string("concurrency_key").map(at_once));
+        let key = self.string("dedup_key").map(|key| {
+            let scope = job["dedup_scope"].as_str().unwrap_or_default();
+            match job["dedup_window_seconds"].as_u64() {
+                Some(seconds) => format!("{key} (within {})", Span::from_secs(seconds)),
+                None => format!("{key} (while {})", scope.replace('_', " ")),
+            }
+        });
+        self.line("unique", key);
+    }
+}
+
+/// Describes a spread that is not the default.
 fn spread(job: &Value) -> Option<String> {
     match (job["schedule"]["kind"].as_str()?, job["exact"].as_bool()?) {
         ("cron", false) => Some("over the minute after each time (exact: false)".into()),
@@ -222,28 +254,26 @@ fn spread(job: &Value) -> Option<String> {
     }
 }
 
-/// While a job runs whose next time follows from its end, the time it has is the latest there is.
+/// The next time of a periodic job is an upper bound while it runs.
 fn next_run(job: &Value, time: Option<String>) -> Option<String> {
     let open = job["schedule"]["kind"] == "periodic" && job["status"] == "running";
     time.map(|time| if open { format!("{time}, at the latest") } else { time })
 }
 
-/// By when a good run must be over, or one that runs once must have started.
+/// Formats the deadline.
 fn deadline(job: &Value, deadline: &Value, now: Timestamp) -> Option<String> {
     let at = moment(deadline)?;
     let must = if job["schedule"]["kind"] == "once" { "must have started" } else { "must be over" };
     Some(format!("{must} by {at} ({})", ago(at, now)))
 }
 
-/// How long a good run takes, as was seen and as was said.
+/// Formats the average duration and its override.
 fn takes(job: &Value) -> Option<String> {
-    let seen = job["average_duration_ms"].as_u64().map(duration_ms);
-    match job["average_duration_override"].as_str() {
-        None => seen,
-        Some(said) => {
-            let seen = seen.map_or_else(String::new, |seen| format!("; {seen} was seen"));
-            Some(format!("{said}, as the job says{seen}"))
-        }
+    let measured = job["average_duration_ms"].as_u64().map(duration_ms);
+    match (job["average_duration_override"].as_str(), measured) {
+        (None, measured) => measured,
+        (Some(stated), None) => Some(format!("{stated}, as stated")),
+        (Some(stated), Some(measured)) => Some(format!("{stated}, as stated; measured {measured}")),
     }
 }
 
@@ -284,7 +314,7 @@ fn wait(job: &Value) -> String {
     format!("{waits}{jitter}")
 }
 
-/// What is done when a run has failed for good, unless that is nothing.
+/// Describes what happens when a run fails and has no retry left.
 fn on_failure(job: &Value) -> Option<String> {
     let what = &job["on_failure"];
     match what["action"].as_str()? {
@@ -304,7 +334,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_run_of_what_runs_and_then_pauses_is_told_as_the_latest() {
+    fn next_run_of_a_running_periodic_job_is_an_upper_bound() {
         let now = "2026-12-01T09:00:00Z".parse().unwrap();
         let shown = |kind: &str, status: &str| {
             let schedule = json!({"kind": kind, "period": "1d", "every": "1d"});
@@ -318,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn what_decides_when_it_runs_is_shown() {
+    fn settings_of_times_are_shown() {
         let now = "2026-12-01T09:00:00Z".parse().unwrap();
         let job = json!({
             "schedule": {"kind": "cron", "expression": "0 9 * * *"},
@@ -331,7 +361,7 @@ mod tests {
             "deadline    must be over by 2026-12-02T09:00:00.000000Z (in 1d)\n",
             "spread      over the minute after each time (exact: false)\n",
             "blackouts   22:00-06:00; does not run into them\n",
-            "takes       5m, as the job says; 1.5s was seen\n",
+            "takes       5m, as stated; measured 1.5s\n",
         ] {
             assert!(shown.contains(words), "{shown}");
         }
@@ -354,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn schedules_are_told_in_words() {
+    fn schedules_are_described() {
         for (value, words) in [
             (json!({"kind": "interval", "every": "30m"}), "every 30m"),
             (json!({"kind": "once"}), "once"),

@@ -27,30 +27,29 @@ pub(super) const EXAMPLES: &str = "Examples:
   evenkeel job update news --file change.json
   evenkeel job update news --lane batch --if-match g7";
 
-/// The job and what to change.
 #[derive(Args, Clone)]
 pub(super) struct UpdateArgs {
-    /// Its name or id
+    /// The name or id of the job
     job: String,
-    /// What people call it from now on
+    /// A new name
     #[arg(long, value_name = "NAME", conflicts_with = "file")]
     name: Option<String>,
-    /// What it is for
+    /// A free text
     #[arg(long, value_name = "TEXT", conflicts_with = "file")]
     description: Option<String>,
-    /// The number of the target it is about; one without a url and executor of its own crawls it
+    /// The number of its target; without a URL and executor of its own, the job crawls the target
     #[arg(long, value_name = "N", conflicts_with = "file")]
     target: Option<u64>,
-    /// Any field, with a JSON value or a plain text; FIELD.KEY goes inside; repeatable
+    /// Set any field to a JSON value or a plain text; FIELD.KEY sets a key of an object; repeatable
     #[arg(long, value_name = "FIELD=VALUE", conflicts_with = "file")]
     set: Vec<String>,
-    /// Take a field away; FIELD.KEY goes inside; repeatable
+    /// Clear a field; FIELD.KEY clears a key of an object; repeatable
     #[arg(long, value_name = "FIELD", conflicts_with = "file")]
     unset: Vec<String>,
-    /// Make the changes of this JSON file, or of standard input with -
+    /// Apply the changes in this JSON file, or in standard input with -
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Only if nobody has changed it since: the generation or tag that it was shown with
+    /// Change the job only if it still has this generation or tag
     #[arg(long, value_name = "TAG")]
     if_match: Option<String>,
 
@@ -64,13 +63,13 @@ pub(super) struct UpdateArgs {
 }
 
 impl UpdateArgs {
-    /// The fields to change.
+    /// Builds the document of the change.
     pub(super) fn change(&self, now: Timestamp) -> Result<Value, Failure> {
         if let Some(path) = &self.file {
             return read_document(path);
         }
         if self.when.is_tolerance_alone() {
-            return Err(Failure::usage("--tolerance alone does not say what it belongs to")
+            return Err(Failure::usage("--tolerance needs a schedule")
                 .or_else("repeat the schedule: --every 1h --tolerance 10m"));
         }
         let mut change = Map::new();
@@ -85,7 +84,7 @@ impl UpdateArgs {
                 return Err(Failure::usage(format!("--set {setting:?} has no ="))
                     .or_else("write it like --set priority=5"));
             };
-            // What is no JSON is a text, as people write it.
+            // A value that is not JSON is a plain text.
             let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
             insert(&mut change, field, value);
         }
@@ -93,14 +92,14 @@ impl UpdateArgs {
             insert(&mut change, field, Value::Null);
         }
         if change.is_empty() {
-            return Err(Failure::usage("nothing is said that should change")
-                .or_else("say what: --every 1h, --priority 5, --set description=news"));
+            return Err(Failure::usage("no change is given")
+                .or_else("give at least one: --every 1h, --priority 5, --set description=news"));
         }
         Ok(Value::Object(change))
     }
 }
 
-/// Puts a value where a path like `metadata.owner` leads.
+/// Inserts a value at a path like `metadata.owner`.
 fn insert(change: &mut Map<String, Value>, path: &str, value: Value) {
     match path.split_once('.') {
         None => drop(change.insert(path.into(), value)),
@@ -116,7 +115,7 @@ fn insert(change: &mut Map<String, Value>, path: &str, value: Value) {
     }
 }
 
-/// A tag as the server writes it.
+/// Formats a generation as an ETag.
 fn tag(text: &str) -> String {
     let number = text.trim_matches('"').trim_start_matches('g');
     if number.parse::<i32>().is_ok() { format!("\"g{number}\"") } else { text.into() }
@@ -166,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_become_the_change_they_stand_for() {
+    fn flags_become_a_change() {
         assert_eq!(
             change(&["--every", "1h", "--priority", "5", "--retry-backoff", "2m"]).unwrap(),
             json!({"schedule": {"kind": "interval", "every": "1h"}, "priority": 5,
@@ -180,14 +179,14 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_says_nothing_is_refused() {
+    fn empty_changes_are_refused() {
         for words in [&[][..], &["--tolerance", "5m"], &["--set", "priority"]] {
             assert_eq!(change(words).unwrap_err().exit, crate::Exit::Usage, "{words:?}");
         }
     }
 
     #[test]
-    fn a_tag_is_taken_in_every_form_it_is_shown_in() {
+    fn generations_are_accepted_in_every_form() {
         for text in ["7", "g7", "\"g7\""] {
             assert_eq!(tag(text), "\"g7\"");
         }

@@ -1,4 +1,4 @@
-//! When a job runs, in flags.
+//! Flags of schedules, bounds, blackouts and placement.
 
 use clap::Args;
 use evenkeel_commands::read_schedule;
@@ -8,79 +8,79 @@ use serde_json::{Map, Value, json};
 use super::policies::put;
 use crate::Failure;
 
-/// When it runs.
 #[derive(Args, Clone)]
 #[command(group = clap::ArgGroup::new("when").args(["every", "cron", "periodic", "at", "now", "schedule"]))]
 pub(super) struct WhenArgs {
-    /// Run it so often: 30m, PT30M, or P1M by the calendar
+    /// Run it at this interval: 30m, PT30M, or P1M by the calendar
     #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "When")]
     every: Option<String>,
-    /// Run it whenever the clocks show this: '0 9 * * 1-5', @daily
+    /// Run it by a cron expression: '0 9 * * 1-5', @daily
     #[arg(long, value_name = "EXPR", conflicts_with = "file", help_heading = "When")]
     cron: Option<String>,
-    /// Run it often enough: at any moment, a good run began less than this ago
+    /// Run it so that a successful run always started less than this ago
     #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "When")]
     periodic: Option<Span>,
-    /// Run it once, at this time, or in so long: 2026-12-01T09:00:00Z or +10m
+    /// Run it once, at this time or after this delay: 2026-12-01T09:00:00Z or +10m
     #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "When")]
     at: Option<String>,
     /// Run it once, now
     #[arg(long, conflicts_with = "file", help_heading = "When")]
     now: bool,
-    /// Run it by any expression: '0 9 * * *', '@every 30m', PT30M, R5/2026-12-01T00:00:00Z/PT30M
+    /// Run it by an expression of any form: '0 9 * * *', '@every 30m', PT30M,
+    /// R5/2026-12-01T00:00:00Z/PT30M
     #[arg(long, value_name = "EXPR", conflicts_with = "file", help_heading = "When")]
     schedule: Option<String>,
-    /// The zone its times are meant in
+    /// The time zone of its schedule
     #[arg(long, value_name = "ZONE", conflicts_with = "file", help_heading = "When")]
     tz: Option<String>,
-    /// With --periodic: pause so long after each run [default: half the period]
+    /// With --periodic: the pause after each run [default: half the period]
     #[arg(long, value_name = "TIME", requires = "periodic", help_heading = "When")]
     #[arg(conflicts_with_all = ["every", "cron", "at", "now", "schedule", "file"])]
     cooldown: Option<Span>,
-    /// With --every or --cron: a run must be over so long after its time, or the job is in ERROR;
-    /// with --at: it must start so soon [default: by its next time; a minute]
+    /// With --every or --cron: a run must end this long after its time, or the job is in ERROR;
+    /// with --at: it must start this soon [default: by its next time; a minute]
     #[arg(long, value_name = "TIME", help_heading = "When")]
     #[arg(conflicts_with_all = ["periodic", "schedule", "file"])]
     tolerance: Option<Span>,
-    /// With --cron: start each job at a second of its own, up to a minute later
+    /// With --cron: start each job at a different second, up to a minute later
     #[arg(long, requires = "cron", help_heading = "When")]
     #[arg(conflicts_with_all = ["every", "periodic", "at", "now", "schedule", "file"])]
     spread: bool,
-    /// With --every: start with the quarter of an hour that it is placed in, and stay there
+    /// With --every: start at the beginning of a slot, and never be moved
     #[arg(long, requires = "every", help_heading = "When")]
     #[arg(conflicts_with_all = ["cron", "periodic", "at", "now", "schedule", "file"])]
     exact: bool,
-    /// With an interval: the hours of its zone in which it would best run, like 22:00-06:00
+    /// With an interval: preferred hours in its time zone, like 22:00-06:00
     #[arg(long, value_name = "START-END", conflicts_with = "file", help_heading = "When")]
     prefer_window: Option<String>,
-    /// What a run counts for when load is spread [default: what its runs take]
+    /// The load of a run for the balancer [default: its average duration]
     #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "When")]
     cost: Option<Span>,
-    /// No run before: 2026-12-01T09:00:00Z or +10m
+    /// Do not run before: 2026-12-01T09:00:00Z or +10m
     #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "When")]
     start_at: Option<String>,
-    /// No run after
+    /// Do not run after
     #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "When")]
     end_at: Option<String>,
-    /// No more runs than this
+    /// The largest number of scheduled runs
     #[arg(long, value_name = "N", conflicts_with = "file", help_heading = "When")]
     max_runs: Option<u64>,
-    /// Times that the clocks jump over: shift or skip [default: shift]
+    /// Times that a clock change skips: shift or skip [default: shift]
     #[arg(long, value_name = "POLICY", conflicts_with = "file", help_heading = "When")]
     dst_gap: Option<String>,
-    /// Times that the clocks show twice: first, last or both [default: first]
+    /// Times that a clock change repeats: first, last or both [default: first]
     #[arg(long, value_name = "POLICY", conflicts_with = "file", help_heading = "When")]
     dst_overlap: Option<String>,
-    /// Neither start nor run it in these hours of its zone, like 22:00-06:00; repeatable
+    /// Neither start nor run in these hours of its time zone, like 22:00-06:00; repeatable
     #[arg(long, value_name = "START-END", conflicts_with = "file", help_heading = "When")]
     blackout: Vec<String>,
-    /// Do not start what would probably run into a blackout
+    /// Do not start a run that would probably last into a blackout
     #[arg(long, requires = "blackout", conflicts_with = "file", help_heading = "When")]
     avoid_blackout: bool,
 }
 
 impl WhenArgs {
-    /// Adds what they say to the document of a job.
+    /// Adds the given flags to the document of a job.
     pub(super) fn add_to(
         &self,
         job: &mut Map<String, Value>,
@@ -110,7 +110,7 @@ impl WhenArgs {
         Ok(())
     }
 
-    /// Is a tolerance said, and nothing it could belong to?
+    /// True if a tolerance is given without a schedule.
     pub(super) fn is_tolerance_alone(&self) -> bool {
         let has_schedule =
             self.every.is_some() || self.cron.is_some() || self.at.is_some() || self.now;
@@ -120,7 +120,7 @@ impl WhenArgs {
     fn schedule(&self, now: Timestamp) -> Result<Option<Value>, Failure> {
         let (mut schedule, tolerance) = if let Some(every) = &self.every {
             check("--every", every)?;
-            // As spans are written everywhere else.
+            // Written like all other spans.
             let every = every.parse::<Span>().map_or_else(|_| every.clone(), |it| it.to_string());
             (json!({"kind": "interval", "every": every}), Some("tolerance"))
         } else if let Some(expression) = &self.cron {
@@ -149,7 +149,7 @@ impl WhenArgs {
     }
 }
 
-/// What the server would refuse is told here, with a caret under its place.
+/// Reports a syntax error with a caret, before the server would.
 fn check(flag: &str, text: &str) -> Result<(), Failure> {
     let Err(misread) = read_schedule(text) else { return Ok(()) };
     let position = misread.position;
@@ -189,7 +189,7 @@ mod tests {
     struct Only {
         #[command(flatten)]
         args: WhenArgs,
-        /// Stands for that of the command.
+        /// The flag of the real command.
         #[arg(long)]
         file: Option<String>,
     }
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_and_blackouts_are_passed_on() {
+    fn bounds_and_blackouts_become_fields() {
         assert_eq!(
             document(&[
                 "--cron",
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_placement_heeds_is_passed_on() {
+    fn placement_flags_become_fields() {
         let words = ["--every", "1d", "--prefer-window", "22:00-06:00", "--cost", "90s", "--exact"];
         assert_eq!(
             document(&words).unwrap(),
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_is_pointed_at() {
+    fn syntax_errors_get_a_caret() {
         let failure = document(&["--cron", "0 25 * * *"]).unwrap_err();
         assert_eq!(failure.exit, Exit::Usage);
         assert_eq!(failure.place, Some(("0 25 * * *".into(), 2)));
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_that_say_nothing_together_are_refused() {
+    fn contradictory_flags_are_refused() {
         for words in [
             &["--every", "1h", "--cron", "@daily"][..],
             &["--every", "1h", "--cooldown", "1m"],
