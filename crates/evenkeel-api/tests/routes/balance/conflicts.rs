@@ -4,7 +4,7 @@ use evenkeel_store_testkit::fixtures::START;
 use evenkeel_store_testkit::rig::Known;
 use serde_json::json;
 
-use super::{act_on, clustered, get, id_of, post, preview, times};
+use super::{carry_out, clustered, get, id_of, post, preview, times};
 use crate::world::World;
 
 async fn command(world: &World, job: Known, command: &str) {

@@ -4,7 +4,7 @@ use axum::http::Method;
 use evenkeel_store::Role;
 use serde_json::{Value, json};
 
-use super::{act_on, clustered, get, id_of, post, preview, slots, time, times, token};
+use super::{carry_out, clustered, get, id_of, post, preview, slots, time, times, token};
 use crate::world::{World, request};
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use axum::http::Method;
 use evenkeel_store::StoreError;
 use serde_json::{Value, json};
 
-use super::{act_on, clustered, get, id_of, post, preview, slots, time, times};
+use super::{carry_out, clustered, get, id_of, post, preview, slots, time, times};
 use crate::world::{World, request};
 
 /// Creates a server whose store fails at the third batch of moves, until the flag is set.
