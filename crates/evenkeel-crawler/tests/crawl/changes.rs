@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Answer, Rig, Site, links, settings};
 
-/// A site of ten pages whose validators and noise depend on its kind.
+/// A site of ten pages, with or without ETags.
 async fn ten_pages(with_etags: bool) -> (Site, Arc<Mutex<Vec<String>>>) {
     let texts: Arc<Mutex<Vec<String>>> =
         Arc::new(Mutex::new((0..10).map(|n| format!("text {n}")).collect()));
@@ -29,7 +29,7 @@ async fn ten_pages(with_etags: bool) -> (Site, Arc<Mutex<Vec<String>>>) {
 }
 
 #[tokio::test]
-async fn a_second_crawl_of_an_unchanged_site_indexes_nothing() {
+async fn second_crawl_of_an_unchanged_site_indexes_nothing() {
     for with_etags in [true, false] {
         let (site, _) = ten_pages(with_etags).await;
         let rig = Rig::new();
@@ -44,7 +44,7 @@ async fn a_second_crawl_of_an_unchanged_site_indexes_nothing() {
 }
 
 #[tokio::test]
-async fn a_changed_page_is_found_and_a_removed_one_forgotten() {
+async fn changed_page_is_saved_and_a_removed_page_deleted() {
     for with_etags in [true, false] {
         let (site, texts) = ten_pages(with_etags).await;
         let rig = Rig::new();
@@ -58,14 +58,14 @@ async fn a_changed_page_is_found_and_a_removed_one_forgotten() {
         assert_eq!(ended.ending, Ending::Completed);
         assert_eq!(ended.counts.indexed, 1);
         assert_eq!(rig.archive.page("/3").text, "news");
-        // Page 0 may be unchanged by its etag and still names page 9, which is gone.
+        // Page 0 may be unchanged by its ETag, and still links to page 9, which is gone.
         let paths = rig.archive.paths();
         assert_eq!(paths.len(), if with_etags { 9 } else { 10 }, "{paths:?}");
     }
 }
 
 #[tokio::test]
-async fn pages_are_read_again_when_other_fields_are_asked_for() {
+async fn pages_are_read_again_when_the_fields_change() {
     let (site, _) = ten_pages(true).await;
     let rig = Rig::new();
     rig.crawl(&site.url("/0"), json!({})).await;
@@ -78,7 +78,7 @@ async fn pages_are_read_again_when_other_fields_are_asked_for() {
 }
 
 #[tokio::test]
-async fn a_page_that_is_gone_is_forgotten_when_it_is_asked_for() {
+async fn missing_page_is_deleted_when_it_is_requested() {
     let there = Arc::new(AtomicUsize::new(1));
     let switch = Arc::clone(&there);
     let site = Site::serve(move |asked| match asked.path.as_str() {
@@ -101,7 +101,7 @@ async fn a_page_that_is_gone_is_forgotten_when_it_is_asked_for() {
 }
 
 #[tokio::test]
-async fn new_links_on_a_page_with_the_same_text_are_followed_even_after_a_304() {
+async fn new_links_of_an_unchanged_page_are_followed_even_after_a_304() {
     let version = Arc::new(AtomicUsize::new(1));
     let switch = Arc::clone(&version);
     let site = Site::serve(move |asked| match asked.path.as_str() {
@@ -114,7 +114,7 @@ async fn new_links_on_a_page_with_the_same_text_are_followed_even_after_a_304() 
             links("home", (0..version).map(|n| format!("/{n}"))).with("etag", etag)
         }
         "/robots.txt" | "/sitemap.xml" => Answer::status(404),
-        // Only there from the third crawl on.
+        // Exists only from the third crawl on.
         "/1" if asked.before == 0 => Answer::status(503),
         path => links(path, ["/"]),
     })
@@ -131,7 +131,7 @@ async fn new_links_on_a_page_with_the_same_text_are_followed_even_after_a_304() 
 }
 
 #[tokio::test]
-async fn copies_are_counted_and_kept_once_whatever_comes_first() {
+async fn copies_are_counted_and_saved_once_in_any_order() {
     for order in [["/longer", "/b"], ["/b", "/longer"]] {
         let site = Site::serve(move |asked| match asked.path.as_str() {
             "/" => links("home", order),
@@ -149,7 +149,7 @@ async fn copies_are_counted_and_kept_once_whatever_comes_first() {
 }
 
 #[tokio::test]
-async fn a_copy_that_was_kept_in_an_earlier_batch_gives_way() {
+async fn copy_saved_in_an_earlier_batch_is_replaced() {
     let site = Site::serve(|asked| match asked.path.as_str() {
         "/" => {
             let others = (0..40).map(|n| format!("/other/{n}"));
@@ -162,19 +162,19 @@ async fn a_copy_that_was_kept_in_an_earlier_batch_gives_way() {
     .await;
     let rig = Rig::new();
     let counts = rig.crawl(&site.url("/"), json!({"connections": 1})).await.counts;
-    assert!(rig.ear.has("/much-longer new"));
+    assert!(rig.listener.has("/much-longer new"));
     assert!(!rig.archive.paths().contains(&"/much-longer".to_string()));
     assert_eq!(counts.indexed as usize, rig.archive.paths().len());
 }
 
 #[tokio::test]
-async fn a_page_that_names_its_original_is_not_kept() {
+async fn page_that_names_its_original_is_not_saved() {
     let site = Site::serve(|asked| match asked.path.as_str() {
         "/" => links("home", ["/a?print=1", "/foreign", "/x", "/y"]),
         "/a?print=1" => Answer::html("<link rel=canonical href='/a'>print"),
         "/a" => Answer::html("<link rel=canonical href='/a'>original"),
         "/foreign" => Answer::html("<link rel=canonical href='http://example.org/'>foreign"),
-        // Two that name each other: one of them stays.
+        // Two pages that name each other: one of them stays.
         "/x" => Answer::html("<link rel=canonical href='/y'>x"),
         "/y" => Answer::html("<link rel=canonical href='/x'>y"),
         _ => Answer::status(404),
@@ -187,7 +187,7 @@ async fn a_page_that_names_its_original_is_not_kept() {
 }
 
 #[tokio::test]
-async fn what_is_found_is_kept_in_bounded_batches_and_told() {
+async fn pages_are_saved_in_bounded_batches_and_reported() {
     let site = Site::serve(|asked| match asked.path.as_str() {
         "/" => links("home", (0..100).map(|n| format!("/{n}"))),
         "/robots.txt" | "/sitemap.xml" => Answer::status(404),
@@ -207,17 +207,17 @@ async fn what_is_found_is_kept_in_bounded_batches_and_told() {
     assert_eq!(page.fields, json!({"n": "/42"}));
     assert_eq!(page.metadata, json!({"description": "about"}));
     assert_eq!(page.last_modified.as_deref(), Some("Sun, 06 Nov 1994 08:49:37 GMT"));
-    // 25 KB a page: a batch is full by its bytes.
+    // 25 KB per page: a batch is full by its bytes.
     let batches = rig.archive.batches.lock().unwrap();
     assert!(batches.iter().all(|count| *count <= 11), "{batches:?}");
-    let progress = rig.ear.progress.lock().unwrap().clone();
+    let progress = rig.listener.progress.lock().unwrap().clone();
     assert_eq!((progress.done, progress.total), (Some(101), Some(101)));
     assert_eq!((progress.items_crawled, progress.items_indexed), (Some(101), Some(101)));
     assert_eq!(progress.message.as_deref(), Some("101 pages done, 0 queued"));
 }
 
 #[tokio::test]
-async fn a_job_without_room_goes_on_and_says_so() {
+async fn crawl_continues_when_the_page_limit_is_reached() {
     let (site, _) = ten_pages(false).await;
     let mut rig = Rig::new();
     let archive = crate::support::MemoryArchive { pages_max: Some(4), ..Default::default() };
@@ -226,7 +226,7 @@ async fn a_job_without_room_goes_on_and_says_so() {
     assert_eq!((counts.crawled, counts.indexed, counts.no_room), (10, 4, 6));
     let Ending::PartlyFailed(text) = ending else { panic!("{ending:?}") };
     assert!(text.contains("6 pages") && text.contains("max_store_mb"), "{text}");
-    assert!(rig.ear.has("max_store_mb is reached"));
+    assert!(rig.listener.has("max_store_mb is reached"));
 }
 
 #[tokio::test]
@@ -243,7 +243,7 @@ async fn new_and_changed_pages_are_exported() {
     assert_eq!(read().len(), 10);
     texts.lock().unwrap()[3] = "news".into();
     rig.crawl(&site.url("/0"), json!({"ndjson": true})).await;
-    // The same run once more adds to what it had written; of a page the last line counts.
+    // The same run again appends to its file; the last line of a page counts.
     let lines = read();
     assert_eq!(lines.len(), 11);
     assert_eq!(lines[10]["text"], "news");

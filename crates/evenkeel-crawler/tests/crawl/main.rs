@@ -1,11 +1,11 @@
 //! The crawler against a real server with traps.
 //!
-//! The modules say that they are tests, so that clippy lets their helpers unwrap.
+//! The modules are marked as tests, so that clippy lets their helpers unwrap.
 
 #[cfg(test)]
 mod changes;
 #[cfg(test)]
-mod manners;
+mod politeness;
 #[cfg(test)]
 mod resuming;
 #[cfg(test)]

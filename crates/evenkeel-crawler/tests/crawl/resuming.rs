@@ -10,7 +10,7 @@ use crate::support::{Answer, Remains, Rig, Site, links, settings, until};
 
 const PAGES: usize = 150;
 
-/// A page of a tree, each with ten below.
+/// A page of a tree; each page links to ten pages below.
 fn page(path: &str) -> Answer {
     let Ok(number) = path[1..].parse::<usize>() else { return Answer::status(404) };
     let below = (number * 10 + 1..=number * 10 + 10).filter(|n| *n < PAGES);
@@ -22,8 +22,8 @@ async fn tree() -> Site {
 }
 
 #[tokio::test]
-async fn a_crawl_that_is_dropped_goes_on_from_its_checkpoint_and_covers_all() {
-    // So many pages are answered, and those after them never: each life ends in the middle.
+async fn dropped_crawl_resumes_from_its_checkpoint_and_covers_all() {
+    // Only this many pages are answered, so each crawl ends in the middle.
     let answered = Arc::new(AtomicUsize::new(0));
     let (limit, count) = (Arc::clone(&answered), AtomicUsize::new(0));
     let site = Site::serve(move |asked| {
@@ -44,11 +44,11 @@ async fn a_crawl_that_is_dropped_goes_on_from_its_checkpoint_and_covers_all() {
             ended = crawl.run() => break ended,
             () = until("enough is asked", || site.asked().len() > enough) => {}
         }
-        // Every other time as after a crash: only what was handed over is there.
+        // Every second time as after a crash: only what was saved exists.
         checkpoint = if lives % 2 == 0 {
             Some(crawl.save_interrupted().await)
         } else {
-            rig.ear.last_checkpoint()
+            rig.listener.last_checkpoint()
         };
         assert!(checkpoint.is_some());
         lives += 1;
@@ -57,7 +57,7 @@ async fn a_crawl_that_is_dropped_goes_on_from_its_checkpoint_and_covers_all() {
     assert_eq!(ended.ending, Ending::Completed);
     assert_eq!((ended.counts.visited, ended.counts.crawled), (PAGES as u64, PAGES as u64));
     assert_eq!(rig.archive.paths().len(), PAGES);
-    // A page may be fetched twice, if it was under way or not yet in a checkpoint.
+    // A page may be fetched twice, if it was open or not yet in a checkpoint.
     let mut times: BTreeMap<String, usize> = BTreeMap::new();
     site.asked().into_iter().for_each(|path| *times.entry(path).or_default() += 1);
     assert_eq!(times.len(), PAGES);
@@ -65,7 +65,7 @@ async fn a_crawl_that_is_dropped_goes_on_from_its_checkpoint_and_covers_all() {
 }
 
 #[tokio::test]
-async fn a_crawl_that_is_dropped_asks_no_more() {
+async fn dropped_crawl_sends_no_more_requests() {
     let site = Site::serve(|asked| {
         let is_late = asked.path == "/0" && asked.before == 0;
         let hold = Duration::from_secs(if is_late { 600 } else { 0 });
@@ -81,7 +81,7 @@ async fn a_crawl_that_is_dropped_asks_no_more() {
     let saved =
         tokio::time::timeout(Duration::from_secs(2), crawl.save_interrupted()).await.unwrap();
     assert_eq!(site.asked().len(), 1);
-    // The only connection to this host is free again for the next crawl.
+    // The only connection to this host is free for the next crawl.
     let mut other = rig.begin(&site.url("/0"), json!({"sitemaps": false}), Some(saved));
     let run = tokio::time::timeout(Duration::from_secs(60), other.run());
     assert_eq!(run.await.expect("it is not held up").counts.crawled, PAGES as u64);
@@ -89,7 +89,7 @@ async fn a_crawl_that_is_dropped_asks_no_more() {
 }
 
 #[tokio::test]
-async fn a_slow_keeper_does_not_hold_up_the_end() {
+async fn slow_archive_does_not_delay_the_end() {
     let site = tree().await;
     let rig = Rig::new();
     rig.archive.is_slow.store(true, Ordering::SeqCst);
@@ -108,7 +108,7 @@ async fn a_slow_keeper_does_not_hold_up_the_end() {
 }
 
 #[tokio::test]
-async fn a_crawl_that_is_dropped_while_it_reads_sitemaps_reads_them_later() {
+async fn crawl_dropped_during_sitemaps_reads_them_later() {
     let site = Site::serve(|asked| match asked.path.as_str() {
         "/sitemap.xml" if asked.before == 0 => {
             Answer { hold: Duration::from_secs(600), ..Answer::status(404) }
@@ -124,7 +124,7 @@ async fn a_crawl_that_is_dropped_while_it_reads_sitemaps_reads_them_later() {
         ended = crawl.run() => panic!("{ended:?}"),
         () = async {
             until("the sitemap is asked for", || site.times_asked("/sitemap.xml") > 0).await;
-            let told = || rig.ear.times_told.load(Ordering::SeqCst);
+            let told = || rig.listener.times_told.load(Ordering::SeqCst);
             let before = told();
             until("progress is told in the meantime", || told() > before + 1).await;
         } => {}
@@ -137,26 +137,26 @@ async fn a_crawl_that_is_dropped_while_it_reads_sitemaps_reads_them_later() {
 }
 
 #[tokio::test]
-async fn a_checkpoint_of_another_crawl_is_ignored() {
+async fn checkpoint_of_another_configuration_is_ignored() {
     let site = tree().await;
     let rig = Rig::new();
     rig.crawl(&site.url("/0"), json!({})).await;
-    let checkpoint = rig.ear.last_checkpoint().unwrap();
+    let checkpoint = rig.listener.last_checkpoint().unwrap();
     for data in [checkpoint, b"rubbish".to_vec()] {
         let rig = Rig::new();
         let mut crawl = rig.begin(&site.url("/0"), json!({"max_pages": 5}), Some(data));
         assert_eq!(crawl.run().await.counts.visited, 5);
-        assert!(rig.ear.has("the checkpoint is not used"));
+        assert!(rig.listener.has("the checkpoint is not used"));
     }
 }
 
 #[tokio::test]
-async fn pages_are_kept_before_a_checkpoint_leaves_them_out() {
+async fn pages_are_saved_before_a_checkpoint_omits_them() {
     let site = tree().await;
     let rig = Rig::new();
-    *rig.ear.watched.lock().unwrap() = Some(Arc::clone(&rig.archive));
+    *rig.listener.watched.lock().unwrap() = Some(Arc::clone(&rig.archive));
     rig.crawl(&site.url("/0"), json!({})).await;
-    let remains = std::mem::take(&mut *rig.ear.remains.lock().unwrap());
+    let remains = std::mem::take(&mut *rig.listener.remains.lock().unwrap());
     assert!(remains.len() > 50, "{}", remains.len());
     for Remains { checkpoint, pages } in remains.into_iter().step_by(13) {
         let rig = Rig::new();
@@ -168,7 +168,7 @@ async fn pages_are_kept_before_a_checkpoint_leaves_them_out() {
 }
 
 #[tokio::test]
-async fn a_failed_crawl_begins_anew() {
+async fn failed_crawl_starts_from_the_beginning() {
     let site = Site::serve(|asked| match asked.path.as_str() {
         "/" if asked.before < 3 => Answer::status(500),
         "/" => links("home", ["/a"]),
@@ -179,7 +179,7 @@ async fn a_failed_crawl_begins_anew() {
     let rig = Rig::new();
     let failed = rig.crawl(&site.url("/"), json!({})).await;
     assert!(matches!(failed.ending, Ending::Failed { hopeless: false, .. }), "{failed:?}");
-    let checkpoint = rig.ear.last_checkpoint();
+    let checkpoint = rig.listener.last_checkpoint();
     let mut crawl = rig.begin(&site.url("/"), json!({}), checkpoint);
     let ended = crawl.run().await;
     assert_eq!(ended.ending, Ending::Completed);
@@ -187,7 +187,7 @@ async fn a_failed_crawl_begins_anew() {
 }
 
 #[tokio::test]
-async fn without_its_keeper_a_crawl_stops_and_can_go_on() {
+async fn crawl_without_its_archive_stops_and_can_resume() {
     let site = tree().await;
     let rig = Rig::with(CrawlerSettings { checkpoint_every: Duration::ZERO, ..settings() });
     rig.archive.is_down.store(true, Ordering::SeqCst);
@@ -195,6 +195,6 @@ async fn without_its_keeper_a_crawl_stops_and_can_go_on() {
     let Ending::Failed { error, hopeless: false } = ended.ending else { panic!("{ended:?}") };
     assert!(error.contains("the store is away"), "{error}");
     rig.archive.is_down.store(false, Ordering::SeqCst);
-    let mut crawl = rig.begin(&site.url("/0"), json!({}), rig.ear.last_checkpoint());
+    let mut crawl = rig.begin(&site.url("/0"), json!({}), rig.listener.last_checkpoint());
     assert_eq!(crawl.run().await.counts.crawled, PAGES as u64);
 }

@@ -81,12 +81,12 @@ fn pages(pages: &[&str]) -> Answer {
 }
 
 #[tokio::test]
-async fn sitemaps_are_asked_for_as_politely_as_pages() {
+async fn sitemap_requests_obey_the_limits_of_pages() {
     let site = Site::serve(|asked| match asked.path.as_str() {
         "/robots.txt" => Answer::html(
             "user-agent: *\ncrawl-delay: 0.2\ndisallow: /hidden\nsitemap: /hidden/named.xml",
         ),
-        // What robots.txt itself names is meant for us; what follows from it is not.
+        // A sitemap in robots.txt is allowed; the sitemaps that it names are not.
         "/hidden/named.xml" => index(&["/hidden/other.xml", "/open.xml"]),
         "/open.xml" => pages(&["/a"]),
         "/sitemap.xml" => Answer::redirect("/hidden/moved.xml"),
@@ -97,12 +97,12 @@ async fn sitemaps_are_asked_for_as_politely_as_pages() {
     let started = now();
     rig.crawl(&site.url("/"), json!({})).await;
     assert_eq!(site.asked(), ["/", "/hidden/named.xml", "/open.xml", "/a"]);
-    // Five requests, with the usual sitemap, are four delays apart.
+    // Five requests, with the default sitemap, are four delays apart.
     assert!(started.elapsed() >= Duration::from_millis(800), "{:?}", started.elapsed());
 }
 
 #[tokio::test]
-async fn a_host_in_trouble_keeps_its_other_sitemaps() {
+async fn errors_of_a_host_skip_its_other_sitemaps() {
     let site = Site::serve(|asked| match asked.path.as_str() {
         "/" => links("home", ["/a"]),
         "/a" => links("a", ["/"]),
@@ -114,11 +114,11 @@ async fn a_host_in_trouble_keeps_its_other_sitemaps() {
     let rig = Rig::new();
     rig.crawl(&site.url("/"), json!({})).await;
     assert_eq!(site.asked(), ["/", "/1.xml", "/a"]);
-    assert!(rig.ear.has("left out: the host had errors"));
+    assert!(rig.listener.has("left out: the host had errors"));
 }
 
 #[tokio::test]
-async fn slow_sitemaps_are_left_out_in_the_end() {
+async fn slow_sitemaps_are_left_out() {
     let site = Site::serve(|asked| match asked.path.as_str() {
         "/" => links("home", ["/a"]),
         "/a" => links("a", ["/"]),
@@ -131,5 +131,5 @@ async fn slow_sitemaps_are_left_out_in_the_end() {
     let ended = rig.crawl(&site.url("/"), json!({})).await;
     assert_eq!(ended.ending, Ending::Completed);
     assert_eq!(rig.archive.paths(), ["/", "/a"]);
-    assert!(rig.ear.has("sitemaps left out: not all were read"));
+    assert!(rig.listener.has("sitemaps left out: not all were read"));
 }

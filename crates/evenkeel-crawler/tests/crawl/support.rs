@@ -1,4 +1,4 @@
-//! A site on this machine, and a archive in memory.
+//! A site on this machine, and an archive in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -19,22 +19,19 @@ use evenkeel_crawler::{
 use evenkeel_outbound::{Outbound, OutboundSettings};
 use serde_json::{Value, json};
 
-/// What a site is asked.
 pub struct Asked {
-    /// Path and query.
     pub path: String,
     pub headers: HeaderMap,
-    /// How often this path was asked for before.
+    /// Earlier requests of this path.
     pub before: usize,
 }
 
-/// What it answers.
 #[derive(Default)]
 pub struct Answer {
     pub status: u16,
     pub headers: Vec<(&'static str, String)>,
     pub body: Vec<u8>,
-    /// How long it takes.
+    /// How long the response takes.
     pub hold: Duration,
 }
 
@@ -59,14 +56,13 @@ impl Answer {
     }
 }
 
-/// A page with links.
 pub fn links<S: AsRef<str>>(text: &str, links: impl IntoIterator<Item = S>) -> Answer {
     let anchors: String =
         links.into_iter().map(|link| format!("<a href='{}'>x</a> ", link.as_ref())).collect();
     Answer::html(format!("<title>{text}</title><p>{text}</p><nav>{anchors}</nav>"))
 }
 
-/// A server that answers as it is told.
+/// A server whose responses a test defines.
 pub struct Site {
     pub address: SocketAddr,
     asked: Arc<Mutex<Vec<String>>>,
@@ -112,7 +108,7 @@ impl Site {
         format!("http://{}{path}", self.address)
     }
 
-    /// What was asked for, without robots.txt and the usual sitemap.
+    /// Returns the requested paths without robots.txt and the default sitemap.
     pub fn asked(&self) -> Vec<String> {
         let asked = self.asked.lock().unwrap().clone();
         asked.into_iter().filter(|p| p != "/robots.txt" && p != "/sitemap.xml").collect()
@@ -126,29 +122,29 @@ impl Site {
         self.asked.lock().unwrap().clear();
     }
 
-    /// Requests that were under way at once, at most.
+    /// Returns the largest number of concurrent requests.
     pub fn most_at_once(&self) -> usize {
         self.most.load(Ordering::SeqCst)
     }
 }
 
-/// Keeps pages in memory as a store would.
+/// Saves pages in memory like a store.
 #[derive(Default)]
 pub struct MemoryArchive {
     pub pages: Mutex<BTreeMap<PageId, PageContent>>,
     pub seen: Mutex<BTreeSet<PageId>>,
     pub pages_max: Option<usize>,
     pub batches: Mutex<Vec<usize>>,
-    /// Does no call succeed?
+    /// True if every call fails.
     pub is_down: AtomicBool,
-    /// Does no page get kept in any reasonable time?
+    /// True if saving pages takes forever.
     pub is_slow: AtomicBool,
-    /// How often it was asked to keep pages.
+    /// How many calls of `keep` there were.
     pub keeps: AtomicUsize,
 }
 
 impl MemoryArchive {
-    /// The paths of all pages.
+    /// Returns the paths of all pages.
     pub fn paths(&self) -> Vec<String> {
         let pages = self.pages.lock().unwrap();
         let path = |page: &PageContent| format!("/{}", page.url.splitn(4, '/').nth(3).unwrap());
@@ -233,15 +229,15 @@ impl PageArchive for MemoryArchive {
     }
 }
 
-/// Remembers what it hears.
+/// Remembers what a crawl reports.
 #[derive(Default)]
-pub struct Ear {
+pub struct RecordingListener {
     pub log: Mutex<Vec<String>>,
     pub progress: Mutex<Progress>,
-    /// How often it received of progress.
+    /// How many progress reports there were.
     pub times_told: AtomicUsize,
     pub checkpoints: Mutex<Vec<Vec<u8>>>,
-    /// What is copied with each checkpoint, if anything.
+    /// Copied with each checkpoint, if set.
     pub watched: Mutex<Option<Arc<MemoryArchive>>>,
     pub remains: Mutex<Vec<Remains>>,
 }
@@ -252,7 +248,7 @@ pub struct Remains {
     pub pages: BTreeMap<PageId, PageContent>,
 }
 
-impl Ear {
+impl RecordingListener {
     pub fn has(&self, text: &str) -> bool {
         self.log.lock().unwrap().iter().any(|line| line.contains(text))
     }
@@ -262,7 +258,7 @@ impl Ear {
     }
 }
 
-impl Listener for Ear {
+impl Listener for RecordingListener {
     fn progress(&self, progress: Progress) {
         self.progress.lock().unwrap().update(progress);
         self.times_told.fetch_add(1, Ordering::SeqCst);
@@ -281,7 +277,7 @@ impl Listener for Ear {
     }
 }
 
-/// Waits for what a test says will happen.
+/// Waits until `is_so` returns true.
 pub async fn until(what: &str, is_so: impl Fn() -> bool) {
     let wait = async {
         while !is_so() {
@@ -297,14 +293,14 @@ pub fn now() -> tokio::time::Instant {
     tokio::time::Instant::now()
 }
 
-/// A crawler with a archive and an ear.
+/// A crawler with an archive and a listener.
 pub struct Rig {
     pub crawler: Crawler,
     pub archive: Arc<MemoryArchive>,
-    pub ear: Arc<Ear>,
+    pub listener: Arc<RecordingListener>,
 }
 
-/// Quick, but for what a test says.
+/// Fast settings, unless a test changes them.
 pub fn settings() -> CrawlerSettings {
     let ms = Duration::from_millis;
     CrawlerSettings {
@@ -328,10 +324,10 @@ impl Rig {
 
     pub fn with(settings: CrawlerSettings) -> Self {
         let crawler = Crawler::new(outbound(&["127.0.0.1/32"]), settings);
-        Self { crawler, archive: Arc::default(), ear: Arc::default() }
+        Self { crawler, archive: Arc::default(), listener: Arc::default() }
     }
 
-    /// A crawl; what the test says of it goes before quick defaults.
+    /// Begins a crawl with fast defaults; `extra` overrides them.
     pub fn begin(&self, url: &str, extra: Value, checkpoint: Option<Vec<u8>>) -> Crawl {
         let mut config = json!({"url": url, "delay_ms": 0, "depth": 10, "max_pages": 1000});
         for (key, value) in extra.as_object().unwrap() {
@@ -342,7 +338,7 @@ impl Rig {
             job: JobNo(7),
             export_name: "run-1".into(),
             archive: Arc::clone(&self.archive) as Arc<dyn PageArchive>,
-            listener: Arc::clone(&self.ear) as Arc<dyn Listener>,
+            listener: Arc::clone(&self.listener) as Arc<dyn Listener>,
             checkpoint,
         })
     }

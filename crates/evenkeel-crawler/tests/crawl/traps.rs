@@ -11,14 +11,14 @@ use tokio::net::TcpListener;
 use crate::support::{Answer, Rig, Site, links, outbound, settings};
 
 #[tokio::test]
-async fn an_endless_calendar_ends_at_the_limits() {
+async fn endless_calendar_ends_at_the_limits() {
     let site = Site::serve(|asked| match asked.path.as_str() {
         "/robots.txt" | "/sitemap.xml" => Answer::status(404),
         "/" => links("home", ["/by-path/1", "/by-query?day=1"]),
         path => {
             let day: u64 = path.rsplit(['/', '=']).next().unwrap().parse().unwrap();
             let (stem, _) = path.split_at(path.len() - day.to_string().len());
-            // The next day, and sessions without end.
+            // The next day, and endless session ids.
             links(path, [format!("{stem}{}", day + 1), format!("{stem}{}", day + 1_000_000)])
         }
     })
@@ -31,9 +31,9 @@ async fn an_endless_calendar_ends_at_the_limits() {
     let rig = Rig::new();
     site.forget_asked();
     let ended = rig.crawl(&site.url("/by-query?day=1"), json!({"depth": 100})).await;
-    // 200 queries of one path at most, and the start.
+    // At most 200 queries of one path, and the start.
     assert!(ended.counts.visited <= 201, "{:?}", ended.counts);
-    assert!(rig.ear.has("they look endless"));
+    assert!(rig.listener.has("they look endless"));
 }
 
 #[tokio::test]
@@ -55,7 +55,7 @@ async fn depth_is_counted_in_links() {
 }
 
 #[tokio::test]
-async fn loops_and_circles_are_walked_once() {
+async fn loops_are_crawled_once() {
     let site = Site::serve(|asked| match asked.path.as_str() {
         "/" => links("home", ["/a", "/circle", "/self", "/#top", "/a#x", "/x/"]),
         "/a" => links("a", ["/", "/a", "/b"]),
@@ -79,7 +79,7 @@ async fn loops_and_circles_are_walked_once() {
 }
 
 #[tokio::test]
-async fn redirects_without_end_do_not_go_on_for_ever() {
+async fn endless_redirects_end() {
     let site = Site::serve(|asked| match asked.path.as_str() {
         "/" => links("home", (0..500).map(|n| format!("/away/{n}"))),
         path if path.starts_with("/away/") => Answer::redirect("/"),
@@ -90,11 +90,11 @@ async fn redirects_without_end_do_not_go_on_for_ever() {
     let ended = rig.crawl(&site.url("/"), json!({"max_pages": 10})).await;
     assert_eq!((ended.ending, ended.counts.visited), (Ending::Completed, 1));
     assert_eq!(site.asked().len(), 3 * 10 + 100);
-    assert!(rig.ear.has("ended after 130 requests"));
+    assert!(rig.listener.has("ended after 130 requests"));
 }
 
 #[tokio::test]
-async fn one_connection_walks_breadth_first() {
+async fn one_connection_crawls_breadth_first() {
     let site = Site::serve(|asked| match asked.path.as_str() {
         "/" => links("home", ["/b", "/a"]),
         "/a" => links("a", ["/a1", "/b1"]),
@@ -108,7 +108,7 @@ async fn one_connection_walks_breadth_first() {
 }
 
 #[tokio::test]
-async fn redirects_are_judged_hop_by_hop() {
+async fn each_redirect_is_checked() {
     let inner = Site::serve(|_| links("secret", ["/"])).await;
     let elsewhere = inner.url("/secret");
     let site = Site::serve(move |asked| match asked.path.as_str() {
@@ -130,18 +130,18 @@ async fn redirects_are_judged_hop_by_hop() {
     assert_eq!(ended.ending, Ending::Completed);
     assert_eq!(rig.archive.paths(), ["/", "/new?x"]);
     assert!(inner.asked().is_empty());
-    assert!(rig.ear.has("169.254.169.254/latest/meta-data/, out of scope"));
-    assert!(rig.ear.has("it redirects too often"));
+    assert!(rig.listener.has("169.254.169.254/latest/meta-data/, out of scope"));
+    assert!(rig.listener.has("it redirects too often"));
     assert_eq!(site.asked().iter().filter(|path| path.starts_with("/long/")).count(), 11);
 }
 
 #[tokio::test]
-async fn addresses_that_may_not_be_called_are_not() {
+async fn forbidden_addresses_are_not_called() {
     let site = Site::serve(|_| links("home", ["/"])).await;
     let mut rig = Rig::new();
     rig.crawler = evenkeel_crawler::Crawler::new(outbound(&[]), settings());
     let by_name = format!("http://localhost:{}/", site.address.port());
-    // A name is treated as if it did not exist, and may exist later.
+    // A private name is treated as missing, and may exist later.
     for (url, expected) in [(site.url("/"), true), (by_name, false)] {
         let ended = rig.crawl(&url, json!({})).await;
         let Ending::Failed { error, hopeless } = ended.ending else { panic!("{ended:?}") };
@@ -152,7 +152,7 @@ async fn addresses_that_may_not_be_called_are_not() {
 }
 
 #[tokio::test]
-async fn a_start_that_leads_elsewhere_says_so() {
+async fn start_that_redirects_out_of_scope_fails_with_the_target() {
     let site = Site::serve(|asked| match asked.path.as_str() {
         "/" => Answer::redirect("http://example.org/"),
         _ => Answer::status(404),
@@ -164,7 +164,7 @@ async fn a_start_that_leads_elsewhere_says_so() {
 }
 
 #[tokio::test]
-async fn huge_pages_and_bombs_are_left_out() {
+async fn huge_pages_and_decompression_bombs_are_left_out() {
     let site = Site::serve(|asked| match asked.path.as_str() {
         "/" => links("home", ["/huge", "/bomb", "/image", "/xml", "/text", "/last"]),
         "/huge" => Answer::html(vec![b'x'; 100_000]),
@@ -186,10 +186,12 @@ async fn huge_pages_and_bombs_are_left_out() {
     assert_eq!(rig.archive.paths(), ["/", "/last", "/text"]);
     assert_eq!(rig.archive.page("/text").text, "a <b> c");
     assert_eq!((ended.counts.visited, ended.counts.skipped), (7, 4));
-    assert!(rig.ear.has("larger than 90000 bytes") && rig.ear.has("image/png is not read"));
+    assert!(
+        rig.listener.has("larger than 90000 bytes") && rig.listener.has("image/png is not read")
+    );
 }
 
-/// A server of one page that comes a byte at a time, and never to its end.
+/// A server of one page that arrives byte by byte and never ends.
 async fn drip() -> std::net::SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -220,7 +222,7 @@ async fn drip() -> std::net::SocketAddr {
 }
 
 #[tokio::test]
-async fn a_page_that_drips_ends_at_its_time() {
+async fn slow_page_ends_at_its_timeout() {
     let address = drip().await;
     let rig = Rig::new();
     let config = json!({"page_timeout_ms": 300, "sitemaps": false});
@@ -230,7 +232,7 @@ async fn a_page_that_drips_ends_at_its_time() {
 }
 
 #[tokio::test]
-async fn bad_pages_are_read_as_well_as_can_be() {
+async fn bad_pages_are_read_as_far_as_possible() {
     let deep = format!("{}deep", "<div>".repeat(100_000));
     let site = Site::serve(move |asked| match asked.path.as_str() {
         "/" => links("home", ["/broken", "/deep", "/latin", "/wrong", "/koi8", "/nul", "/empty"]),
@@ -262,7 +264,7 @@ async fn bad_pages_are_read_as_well_as_can_be() {
 }
 
 #[tokio::test]
-async fn packed_pages_are_unpacked() {
+async fn compressed_pages_are_decompressed() {
     let site = Site::serve(|asked| {
         if asked.path != "/" {
             return Answer::status(404);
@@ -280,7 +282,7 @@ async fn packed_pages_are_unpacked() {
 }
 
 #[tokio::test]
-async fn only_what_is_in_scope_and_wanted_is_crawled() {
+async fn only_pages_in_scope_are_crawled() {
     let other = Site::serve(|_| links("other", ["/"])).await;
     let (outside, port) = (other.url("/"), other.address.port());
     let site = Site::serve(move |asked| match asked.path.as_str() {

@@ -24,7 +24,6 @@ use tokio::time::Instant;
 
 use crate::support::{eventually, invocation, with};
 
-/// Remembers pages by their URL.
 #[derive(Clone, Default)]
 struct Pages(Arc<Mutex<BTreeMap<String, PageContent>>>);
 
@@ -83,12 +82,12 @@ fn with_settings(
     CrawlExecutor::new(outbound, crawler, pages.clone())
 }
 
-/// One that may call this machine.
+/// An executor that may call this machine.
 fn local(pages: &Pages) -> CrawlExecutor<Pages> {
     executor(pages, &["127.0.0.1/32"])
 }
 
-/// Five pages in a row, and a sixth that is answered when the gate is open; `/closed` is forbidden.
+/// Five pages in a row, and a sixth that responds when the gate is open; `/closed` is forbidden.
 async fn site(gate: &Arc<AtomicBool>) -> SocketAddr {
     let gate = Arc::clone(gate);
     let page = |number: u32| {
@@ -119,7 +118,7 @@ fn config(address: SocketAddr, path: &str, depth: u32) -> Value {
 }
 
 #[tokio::test]
-async fn a_crawl_reports_what_it_did() {
+async fn crawl_reports_its_counts() {
     let (address, pages) = (site(&Arc::default()).await, Pages::default());
     let invocation = invocation("crawl", config(address, "/0", 2));
     let live = invocation.live.clone();
@@ -132,10 +131,10 @@ async fn a_crawl_reports_what_it_did() {
     assert_eq!(progress.message.as_deref(), Some("3 pages done, 0 queued"));
 }
 
-/// The slow page gets no answer; without the timeout it would be given up after 20 s, and the crawl
-/// would have partly failed.
+/// The slow page never responds. Without the job's timeout, the page would time out after 20 s and
+/// the crawl would fail partly.
 #[tokio::test]
-async fn a_crawl_that_gets_no_byte_for_its_timeout_is_timed_out_and_can_go_on() {
+async fn silent_crawl_times_out_and_can_resume() {
     let gate = Arc::default();
     let (address, pages) = (site(&gate).await, Pages::default());
     let hasty = |body| with(body, |definition| definition.timeout = Span::from_secs(1));
@@ -153,7 +152,7 @@ async fn a_crawl_that_gets_no_byte_for_its_timeout_is_timed_out_and_can_go_on() 
 }
 
 #[tokio::test]
-async fn starts_may_come_from_the_payload() {
+async fn start_url_may_come_from_the_payload() {
     let (address, pages) = (site(&Arc::default()).await, Pages::default());
     let config = json!({"url": format!("http://{address}/{{{{payload.page}}}}"), "depth": 0});
     let executor = local(&pages);
@@ -166,7 +165,7 @@ async fn starts_may_come_from_the_payload() {
 }
 
 #[tokio::test]
-async fn a_bad_configuration_is_refused_by_name() {
+async fn bad_crawl_configuration_is_refused_with_its_field() {
     let executor = local(&Pages::default());
     let field =
         |config: Value| executor.check(TenantNo(1), &config, &Value::Null).unwrap_err().field;
@@ -177,7 +176,7 @@ async fn a_bad_configuration_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn what_can_not_go_better_is_not_tried_again() {
+async fn final_failures_of_a_crawl_are_not_retried() {
     let (address, pages) = (site(&Arc::default()).await, Pages::default());
     let closed = invocation("crawl", config(address, "/closed", 1));
     let report = local(&pages).run(closed).await;
@@ -193,7 +192,7 @@ async fn what_can_not_go_better_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn a_crawl_that_is_interrupted_is_gone_on_with() {
+async fn interrupted_crawl_is_resumed() {
     for (reason, outcome) in [
         (CancelReason::ShuttingDown, Outcome::Cancelled),
         (CancelReason::TooLong, Outcome::TimedOut),
@@ -222,7 +221,7 @@ async fn a_crawl_that_is_interrupted_is_gone_on_with() {
 }
 
 #[tokio::test]
-async fn a_crawl_ends_with_its_lease() {
+async fn crawl_ends_with_its_lease() {
     let (address, pages) = (site(&Arc::default()).await, Pages::default());
     let mut first = invocation("crawl", config(address, "/5", 1));
     #[expect(clippy::disallowed_methods, reason = "lease ends are Instants of this very clock")]
@@ -257,9 +256,9 @@ async fn more_crawls_than_allowed_wait_and_can_be_cancelled() {
         says(&live, "waiting: the node runs as many crawls as it may")
     })
     .await;
-    let (third_wire, third) = begin(None, "/1");
+    let (third_live, third) = begin(None, "/1");
     eventually("the third waits", || {
-        says(&third_wire, "waiting: the node runs as many crawls as it may")
+        says(&third_live, "waiting: the node runs as many crawls as it may")
     })
     .await;
     handle.cancel(CancelReason::Requested);

@@ -1,6 +1,6 @@
-//! Bodies that try to outlive their run, and how to find what is left of them.
+//! Programs that try to outlive their attempt, and a search for their remaining processes.
 //!
-//! A process counts as the body's by its environment, its command line or its folder: few escapees
+//! A process is recognised by its environment, its command line or its directory; few programs
 //! change all three.
 
 use std::fs;
@@ -17,9 +17,9 @@ use tempfile::TempDir;
 
 use crate::support::{eventually, invocation, is_alive, pid_in, with};
 
-/// What they are called, and scripts that write `ready` once all is in place; before them, the main
-/// process has written its id to `main`. All of them end by themselves after 100 seconds, and what
-/// has stopped is ended by its [`Watchdog`]: a test that fails must not take the machine with it.
+/// Names and scripts. Each writes `ready` once all its processes run; before, the main process has
+/// written its id to `main`. All end on their own after 100 seconds, and the [`Watchdog`] kills
+/// stopped ones, so that a failing test does not block the machine.
 pub const KINDS: [(&str, &str); 16] = [
     ("stays", ": >ready; exec sleep 100"),
     (
@@ -94,7 +94,6 @@ pub const KINDS: [(&str, &str); 16] = [
     ),
 ];
 
-/// One body of a kind.
 pub struct Escapee {
     pub kind: &'static str,
     script: &'static str,
@@ -103,11 +102,12 @@ pub struct Escapee {
     folder: TempDir,
 }
 
-/// A process outside that kills all that is marked when it is let go of, when the test's process is
-/// gone, however that came about, and in any case after 100 seconds.
+/// An external process that kills all marked processes when it is dropped, when the test process
+/// has ended for any reason, and at the latest after 100 seconds.
 struct Watchdog(Child);
 
-/// It learns whom to watch from its input, which ends with the test's process. So it bears no mark.
+/// Reads what to watch from its input, which ends with the test process. So it carries no mark
+/// itself.
 const WATCH: &str = "chomp(my $mark = <STDIN>); chomp(my $folder = <STDIN>);
     my $bits = ''; vec($bits, 0, 1) = 1; select $bits, undef, undef, 100;
     for (1..100) {
@@ -130,7 +130,7 @@ impl Watchdog {
             .args(["-e", WATCH])
             .current_dir("/")
             .stdin(Stdio::piped())
-            // Whoever kills the test with its process group must not kill this too.
+            // A signal to the test's process group must not kill this process.
             .process_group(0)
             .spawn()
             .unwrap();
@@ -142,7 +142,7 @@ impl Watchdog {
 }
 
 impl Drop for Watchdog {
-    /// Waiting closes its input first.
+    /// Waiting closes the input first.
     fn drop(&mut self) {
         let _ = self.0.wait();
     }
@@ -152,7 +152,7 @@ impl Escapee {
     pub fn new(n: usize, of: &str) -> Self {
         let (kind, script) = KINDS[n];
         let folder = TempDir::with_prefix("escapee-").unwrap();
-        // Behind a sandbox, a body of a root node is another user's.
+        // In a sandbox, a program of a root node runs as another user.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
         fs::create_dir(folder.path().join("hidden")).unwrap();
         let mark = format!("{}-{of}-{n}", folder.path().file_name().unwrap().to_string_lossy());
@@ -174,7 +174,7 @@ impl Escapee {
         with(invocation("shell", self.config()), |d| d.timeout = Span::from_secs(90))
     }
 
-    /// Waits until it is all there; returns its main process, by the number it has outside.
+    /// Waits until all processes run. Returns the id of the main process outside the namespace.
     pub async fn ready(&self) -> i32 {
         let inside = pid_in(&self.file("main")).await;
         let what = format!("a body that {} is ready", self.kind);
@@ -184,7 +184,7 @@ impl Escapee {
         main.unwrap_or_else(|| panic!("a body that {} can't be found", self.kind))
     }
 
-    /// All its processes that live.
+    /// Returns the ids of its live processes.
     pub fn processes(&self) -> Vec<i32> {
         let folder = self.folder.path();
         fs::read_dir("/proc")
@@ -201,7 +201,7 @@ impl Escapee {
     }
 }
 
-/// The number that a process has in its own PID namespace.
+/// Returns the id of a process in its own PID namespace.
 fn pid_inside(pid: i32) -> Option<i32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;

@@ -1,6 +1,6 @@
-//! Bodies that try to outlive their run. None of their processes may.
+//! Programs that try to outlive their attempt. None of their processes may survive.
 //!
-//! Every kind of body meets every way to end: in a control group, behind a sandbox, and with neither.
+//! Each kind of program is ended in each way: in a control group, in a sandbox, and with neither.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -29,7 +29,7 @@ fn settings(cgroup: CgroupUse) -> ShellSettings {
     ShellSettings { kill_grace, cgroup, ..ShellSettings::new(supervisor()) }
 }
 
-/// What keeps a body's processes together.
+/// How the processes of a program are kept together.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Kept {
     Group,
@@ -41,12 +41,12 @@ impl Kept {
     const fn words(self) -> &'static str {
         match self {
             Self::Group => "in a group",
-            Self::Sandbox => "behind a sandbox",
+            Self::Sandbox => "in a sandbox",
             Self::Neither => "without a group",
         }
     }
 
-    /// What the node of the tests calls it.
+    /// The argument of the test node.
     const fn argument(self) -> &'static str {
         match self {
             Self::Group => "auto",
@@ -56,7 +56,7 @@ impl Kept {
     }
 }
 
-/// An executor of each kind, as far as this machine allows, and the folder that the sandbox hides.
+/// Returns the executors that this machine supports, and the directory that the sandbox hides.
 fn executors() -> (Vec<(Kept, Arc<ShellExecutor>)>, TempDir) {
     let hidden = TempDir::new().unwrap();
     let sandboxed = in_a_sandbox(settings(CgroupUse::Off), hidden.path());
@@ -64,7 +64,7 @@ fn executors() -> (Vec<(Kept, Arc<ShellExecutor>)>, TempDir) {
     let mut executors = vec![(Kept::Neither, executor_with(settings(CgroupUse::Off)))];
     match try_sandbox(&sandboxed.supervisor, sandboxed.sandbox.as_ref().unwrap()) {
         Ok(()) => executors.push((Kept::Sandbox, executor_with(sandboxed))),
-        Err(error) => println!("skipped behind a sandbox: {error}"),
+        Err(error) => println!("skipped in a sandbox: {error}"),
     }
     match grouped.containment() {
         Containment::Cgroup { .. } => executors.push((Kept::Group, grouped)),
@@ -74,7 +74,7 @@ fn executors() -> (Vec<(Kept, Arc<ShellExecutor>)>, TempDir) {
     (executors.into_iter().map(shared).collect(), hidden)
 }
 
-/// Puts every kind of body through `end`, whatever keeps it together.
+/// Ends every kind of program with `end`, in each executor.
 async fn each<F: Future<Output = ()> + Send + 'static>(
     end: impl Fn(Escapee, Arc<ShellExecutor>, Kept) -> F,
 ) {
@@ -105,22 +105,23 @@ async fn nothing_survives_a_cancel() {
         escapee.ready().await;
         handle.cancel(CancelReason::Requested);
         run.await.unwrap();
-        // The report comes when they are dead, not before.
+        // The report arrives after all processes have ended.
         escapee.has_no_survivors(&format!("a cancel {how}"));
     })
     .await;
 }
 
 #[tokio::test]
-async fn nothing_survives_a_time_out() {
+async fn nothing_survives_a_timeout() {
     each(|escapee, executor, kept| async move {
         let how = kept.words();
         let body = with(escapee.invocation(), |d| d.timeout = Span::from_secs(5));
-        // Noise is no silence; such a body has to be told.
+        // Output restarts the timeout, so such a program is cancelled instead.
         let (handle, cancel) = cancellation();
         let mut run =
             tokio::spawn(async move { executor.run(Invocation { cancel, ..body }).await });
-        // On a busy machine the time may be over before all is in place. Nothing survives then either.
+        // On a busy machine the timeout may elapse before all processes run. Nothing survives then
+        // either.
         let report = tokio::select! {
             report = &mut run => report,
             _ = escapee.ready() => {
@@ -204,7 +205,7 @@ async fn nothing_survives_a_killed_node() {
 }
 
 #[tokio::test]
-async fn nothing_in_a_group_or_behind_a_wall_survives_a_killed_supervisor() {
+async fn nothing_in_a_group_or_a_sandbox_survives_a_killed_supervisor() {
     each(|escapee, executor, kept| async move {
         let how = kept.words();
         if kept == Kept::Neither {
@@ -221,9 +222,9 @@ async fn nothing_in_a_group_or_behind_a_wall_survives_a_killed_supervisor() {
     .await;
 }
 
-/// A stranger that got hold of the pipes is nobody the supervisor could end.
+/// The supervisor cannot end an unrelated process that holds the pipes.
 #[tokio::test]
-async fn a_pipe_that_stays_open_does_not_delay_the_report() {
+async fn open_pipe_does_not_delay_the_report() {
     let folder = TempDir::new().unwrap();
     let script = "echo $$ >main; while [ ! -e enough ]; do sleep 0.02; done; echo done";
     let body = invocation("shell", json!({"argv": ["sh", "-c", script], "cwd": folder.path()}));

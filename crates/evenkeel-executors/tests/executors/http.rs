@@ -19,7 +19,7 @@ use crate::http_support::{call, counting, executor, local, serve};
 use crate::support::{invocation, with};
 
 #[tokio::test]
-async fn the_status_decides() {
+async fn status_decides_the_outcome() {
     let status = get(|| async { (StatusCode::NOT_FOUND, "nothing here\0") });
     let address = serve(Router::new().route("/", status)).await;
     let config = |expected| {
@@ -39,7 +39,7 @@ async fn the_status_decides() {
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_come_times_out() {
+async fn missing_response_times_out() {
     let never = post(std::future::pending::<()>);
     let address = serve(Router::new().route("/", never)).await;
     let hasty = with(call(format!("http://{address}/")), |d| d.timeout = Span::from_millis(100));
@@ -48,10 +48,10 @@ async fn an_answer_that_does_not_come_times_out() {
 }
 
 #[tokio::test]
-async fn a_call_can_be_cancelled() {
+async fn call_can_be_cancelled() {
     let (handle, cancel) = cancellation();
     let handle = Arc::new(handle);
-    // Cancelled by the called side, so that it is surely under way.
+    // The receiver cancels it, so the call is certainly open.
     let never = post(move || async move {
         handle.cancel(CancelReason::Requested);
         std::future::pending::<()>().await;
@@ -62,7 +62,7 @@ async fn a_call_can_be_cancelled() {
 }
 
 #[tokio::test]
-async fn inner_addresses_are_refused_in_every_spelling() {
+async fn private_addresses_are_refused_in_every_spelling() {
     let (address, calls) = counting().await;
     let port = address.port();
     let guarded = executor(&[]);
@@ -78,7 +78,7 @@ async fn inner_addresses_are_refused_in_every_spelling() {
 }
 
 #[tokio::test]
-async fn an_allowed_network_is_called() {
+async fn allowed_network_is_called() {
     let (address, calls) = counting().await;
     let port = address.port();
     for host in ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]"] {
@@ -92,7 +92,7 @@ async fn an_allowed_network_is_called() {
 }
 
 #[tokio::test]
-async fn a_huge_answer_keeps_its_end() {
+async fn huge_response_keeps_its_end() {
     let size = 5_000_000;
     let huge = post(move || async move {
         let mut body = vec![b'x'; size];
@@ -108,7 +108,7 @@ async fn a_huge_answer_keeps_its_end() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_fails_the_call_without_its_url() {
+async fn error_of_an_unreachable_server_does_not_name_the_url() {
     let address = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let report = local().run(call(format!("http://u:secret@{address}/?token=secret"))).await;
     assert_eq!(report.outcome, Outcome::Failed);
@@ -117,7 +117,7 @@ async fn a_server_that_is_not_there_fails_the_call_without_its_url() {
 }
 
 #[tokio::test]
-async fn many_calls_at_once_all_get_their_answer() {
+async fn concurrent_calls_all_get_their_responses() {
     let (address, calls) = counting().await;
     let executor = Arc::new(local());
     let mut running = tokio::task::JoinSet::new();
@@ -131,7 +131,7 @@ async fn many_calls_at_once_all_get_their_answer() {
 }
 
 #[tokio::test]
-async fn calls_one_after_the_other_share_a_connection() {
+async fn consecutive_calls_share_a_connection() {
     let peers = Arc::new(Mutex::new(BTreeSet::new()));
     let seen = Arc::clone(&peers);
     let note = post(move |ConnectInfo(peer): ConnectInfo<SocketAddr>| async move {
@@ -149,12 +149,12 @@ async fn calls_one_after_the_other_share_a_connection() {
         assert_eq!(report.outcome, Outcome::Completed, "{report:?}");
     }
     let connections = peers.lock().unwrap().len();
-    // A connection comes back to the pool a moment after its answer: a second one may be made.
+    // A connection returns to the pool a moment after its response, so there may be a second one.
     assert!(connections <= 20, "{connections}");
 }
 
 #[test]
-fn http_has_two_names() {
+fn http_has_an_alias() {
     let registry = Registry::new().with(Arc::new(executor(&[])));
     for kind in ["http", "http_callback"] {
         assert_eq!(registry.get(kind).map(|executor| executor.declaration().kind), Some("http"));

@@ -15,11 +15,11 @@ use crate::http_support::{executor, serve_at};
 use crate::support::invocation;
 use crate::trap::Trap;
 
-/// Every URL of the guard's corpus as the target of a redirect from a server that may be called.
+/// Every URL of the guard's corpus as the target of a redirect from an allowed server.
 #[tokio::test]
-async fn ten_thousand_redirects_to_the_inside_make_not_one_connection() {
+async fn ten_thousand_redirects_to_private_addresses_make_no_connection() {
     let trap = Trap::set().await;
-    // A header can't hold line breaks.
+    // A header cannot contain line breaks.
     let sendable = |url: &String| HeaderValue::from_bytes(url.as_bytes()).is_ok();
     let targets: Vec<String> = corpus::urls(trap.port).into_iter().filter(sendable).collect();
     let targets = Arc::new(targets);
@@ -44,7 +44,7 @@ async fn ten_thousand_redirects_to_the_inside_make_not_one_connection() {
             assert!(joined.is_err(), "{target:?}");
             unreadable += 1;
         } else {
-            // `http:/x` and `http:x` are paths when they come from an http page.
+            // `http:/x` and `http:x` are relative to an http page.
             assert_eq!(joined.unwrap().origin(), home.origin(), "{target:?}: {error}");
             assert_eq!(error, "the answer was 404 Not Found");
             at_home += 1;

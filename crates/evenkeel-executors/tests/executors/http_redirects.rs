@@ -15,7 +15,7 @@ use crate::http_support::{
 };
 use crate::support::invocation;
 
-/// `/STATUS?LOCATION` redirects there; `/echo` echoes.
+/// `/STATUS?LOCATION` redirects to LOCATION; `/echo` echoes the request.
 fn site() -> Router {
     async fn away(uri: Uri) -> impl IntoResponse {
         let status: u16 = uri.path()[1..].parse().unwrap();
@@ -25,7 +25,7 @@ fn site() -> Router {
     Router::new().route("/echo", any(echo)).route("/{status}", any(away))
 }
 
-/// One that signs and gives tokens.
+/// An executor that signs calls and gives tokens.
 fn signing() -> HttpExecutor {
     HttpExecutor::new(HttpSettings {
         signing: Some(SigningKeys::new(b"secret")),
@@ -34,7 +34,7 @@ fn signing() -> HttpExecutor {
     })
 }
 
-/// What arrives at `/echo` of `target` after a redirect from `from`.
+/// Returns what arrives at `/echo` of `target` after a redirect from `from`.
 async fn arrived(from: SocketAddr, status: u16, target: &str, method: &str) -> Value {
     let config = json!({
         "url": format!("http://{from}/{status}?{target}"), "method": method, "redirects": 1,
@@ -47,7 +47,7 @@ async fn arrived(from: SocketAddr, status: u16, target: &str, method: &str) -> V
 }
 
 #[tokio::test]
-async fn posting_becomes_fetching_or_stays_as_the_status_says() {
+async fn redirect_status_decides_the_method() {
     let here = serve(site()).await;
     for (status, method, then) in [
         (301, "POST", "GET"),
@@ -64,7 +64,7 @@ async fn posting_becomes_fetching_or_stays_as_the_status_says() {
         let body = if then == "GET" { "" } else { r#"{"a":1}"# };
         assert_eq!(seen["body"], body, "{status} {method}");
         assert_eq!(seen["headers"].get("content-type").is_none(), then == "GET");
-        // At home nothing is held back, and the signature fits what is sent now.
+        // The first origin gets everything, and the signature fits the new request.
         assert_eq!(seen["headers"]["authorization"], "Bearer secret");
         assert_eq!(seen["headers"]["x-api-key"], "secret");
         let signature = seen["headers"]["webhook-signature"].as_str().unwrap();
@@ -77,7 +77,7 @@ async fn posting_becomes_fetching_or_stays_as_the_status_says() {
 }
 
 #[tokio::test]
-async fn strangers_get_no_secrets() {
+async fn other_origins_get_no_secrets() {
     let elsewhere = serve_at("127.0.0.2", site()).await;
     let here = serve(site()).await;
     let seen = arrived(here, 307, &format!("http://u:p@{elsewhere}/echo"), "POST").await;
@@ -99,7 +99,7 @@ async fn strangers_get_no_secrets() {
 }
 
 #[tokio::test]
-async fn strangers_get_no_body_that_was_sent_with_a_fetch() {
+async fn other_origins_get_no_body_of_a_get() {
     let elsewhere = serve_at("127.0.0.2", site()).await;
     let here = serve(site()).await;
     for status in [302, 307] {
@@ -112,7 +112,7 @@ async fn strangers_get_no_body_that_was_sent_with_a_fetch() {
 }
 
 #[tokio::test]
-async fn there_is_no_way_back_home() {
+async fn redirect_back_to_the_first_origin_gets_no_secrets() {
     let here = serve(site()).await;
     let elsewhere = serve_at("127.0.0.2", site()).await;
     let back = format!("http://{elsewhere}/307?http://{here}/echo");
@@ -126,7 +126,7 @@ async fn there_is_no_way_back_home() {
 }
 
 #[tokio::test]
-async fn credentials_of_the_url_stay_at_home() {
+async fn credentials_of_the_url_stay_with_the_first_origin() {
     let here = serve(site()).await;
     for location in ["/echo".to_owned(), format!("http://{here}/echo")] {
         let url = format!("http://user:pw@{here}/302?{location}");
@@ -136,7 +136,7 @@ async fn credentials_of_the_url_stay_at_home() {
 }
 
 #[tokio::test]
-async fn a_circle_ends_at_the_limit_and_is_described_without_secrets() {
+async fn redirect_loop_ends_at_the_limit_with_an_error_without_secrets() {
     let circle = any(|headers: HeaderMap| async move {
         assert!(headers.contains_key("authorization"));
         (StatusCode::FOUND, [(header::LOCATION, "/a?token=secret")])
@@ -147,7 +147,7 @@ async fn a_circle_ends_at_the_limit_and_is_described_without_secrets() {
     });
     let report = local().run(invocation("http", config)).await;
     assert_eq!(report.outcome, Outcome::Failed);
-    // Paths may be secrets, too.
+    // Paths may be secret, too.
     let hop = format!("http://{here}");
     let hops = [hop.as_str(); 5].join(" -> ");
     let error = format!("more than 3 redirects: {hops}");
@@ -155,7 +155,7 @@ async fn a_circle_ends_at_the_limit_and_is_described_without_secrets() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_an_answer_unless_it_is_to_be_followed() {
+async fn redirect_is_a_response_unless_it_is_followed() {
     let (target, calls) = counting().await;
     let here = serve(site()).await;
     let url = format!("http://{here}/302?http://{target}/");
@@ -169,14 +169,14 @@ async fn a_redirect_is_an_answer_unless_it_is_to_be_followed() {
         assert_eq!(report.outcome, Outcome::Completed, "{report:?}");
     }
     assert_eq!(calls.load(Ordering::SeqCst), 0);
-    // Fetching follows by itself.
+    // GET follows redirects by default.
     let fetched = local().run(invocation("http", json!({"url": url, "method": "GET"}))).await;
     assert_eq!(fetched.outcome, Outcome::Completed, "{fetched:?}");
     assert_eq!(calls.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]
-async fn nonsense_is_not_followed() {
+async fn invalid_redirects_are_not_followed() {
     let here = serve(site()).await;
     for (location, part) in [
         ("ftp://example.com/", "redirects to a ftp: URL"),

@@ -17,7 +17,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::http_support::{counting, local_settings};
 use crate::support::invocation;
 
-/// Somebody who signs certificates.
+/// A certificate authority.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -37,7 +37,6 @@ impl Authority {
         Arc::new(roots)
     }
 
-    /// A certificate for this machine, and its key.
     fn certify(&self) -> (rcgen::Certificate, KeyPair) {
         let key = KeyPair::generate().unwrap();
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
@@ -50,7 +49,8 @@ impl Authority {
         format!("{}{}", certificate.pem(), key.serialize_pem())
     }
 
-    /// A server certified by it, which asks for certificates of `clients`.
+    /// Starts a server with a certificate of this authority that asks for certificates of
+    /// `clients`.
     async fn serve(
         &self,
         clients: Option<&Self>,
@@ -76,7 +76,7 @@ impl Authority {
     }
 }
 
-/// Answers with how many certificates the client showed, or redirects to `?LOCATION`.
+/// Responds with the number of client certificates, or redirects to `?LOCATION`.
 struct Tls(SocketAddr);
 
 impl Tls {
@@ -147,7 +147,7 @@ async fn only_known_authorities_are_trusted() {
 }
 
 #[tokio::test]
-async fn a_job_may_insist_on_the_newest_version() {
+async fn job_may_require_tls_1_3() {
     let authority = Authority::new();
     let (old, new) = (authority.serve(None, TLS12).await, authority.serve(None, TLS13).await);
     let executor = local();
@@ -164,7 +164,7 @@ async fn a_job_may_insist_on_the_newest_version() {
 }
 
 #[tokio::test]
-async fn a_client_certificate_is_shown_at_home_alone() {
+async fn client_certificate_is_sent_to_the_first_origin_only() {
     let authority = Authority::new();
     let clients = Authority::new();
     let server = authority.serve(Some(&clients), TLS13).await;
@@ -183,7 +183,7 @@ async fn a_client_certificate_is_shown_at_home_alone() {
     let other = Invocation { tenant: TenantNo(2), ..invocation("http", config) };
     let refused = executor.run(other).await.error.unwrap();
     assert!(refused.starts_with("executor_config.tls.identity: "), "{refused}");
-    // Elsewhere neither the certificate nor the job's authority counts.
+    // At another origin, neither the client certificate nor the job's authority is used.
     let away = format!("{}?{}", server.url(), elsewhere.url());
     let report = get(&executor, &away, tls).await;
     assert_eq!(report.outcome, Outcome::Failed);
@@ -193,12 +193,12 @@ async fn a_client_certificate_is_shown_at_home_alone() {
 }
 
 #[tokio::test]
-async fn unverified_servers_are_called_only_where_that_is_allowed() {
+async fn unverified_servers_need_a_setting() {
     let server = Authority::new().serve(None, TLS13).await;
     let config = json!({"url": server.url(), "method": "GET", "tls": {"verify": false}});
     let fault = local().check(TenantNo(1), &config, &Value::Null).unwrap_err();
     assert_eq!(fault.field, "executor_config.tls.verify");
-    // A job may be older than the operator's mind.
+    // The job may have been created before the setting was changed.
     let report = local().run(invocation("http", config.clone())).await;
     assert!(report.error.unwrap().starts_with("executor_config.tls.verify: "));
     let settings = HttpSettings { allow_unverified_tls: true, ..local_settings() };
@@ -207,7 +207,7 @@ async fn unverified_servers_are_called_only_where_that_is_allowed() {
 }
 
 #[tokio::test]
-async fn https_is_never_left_by_a_redirect() {
+async fn redirect_from_https_to_http_is_refused() {
     let authority = Authority::new();
     let server = authority.serve(None, TLS13).await;
     let (plain, calls) = counting().await;
@@ -220,7 +220,7 @@ async fn https_is_never_left_by_a_redirect() {
 }
 
 #[test]
-fn bad_certificates_and_unknown_names_are_refused_at_creation() {
+fn bad_certificates_and_unknown_identities_are_refused_at_creation() {
     let key = KeyPair::generate().unwrap().serialize_pem();
     let broken = Authority::new().pem().replacen('M', "!", 1);
     for (tls, field) in [
@@ -236,7 +236,7 @@ fn bad_certificates_and_unknown_names_are_refused_at_creation() {
 }
 
 #[test]
-fn an_identity_is_a_certificate_with_its_own_key() {
+fn identity_needs_a_certificate_with_its_own_key() {
     let clients = Authority::new();
     assert!(Identity::from_pem(clients.identity_pem().as_bytes()).is_ok());
     let stranger = KeyPair::generate().unwrap().serialize_pem();

@@ -1,6 +1,6 @@
 //! The executors against real processes and a real server.
 //!
-//! The modules say that they are tests, so that clippy lets their helpers unwrap.
+//! The modules are marked as tests, so that clippy lets their helpers unwrap.
 
 #[cfg(test)]
 #[path = "../../../evenkeel-outbound/tests/guard/corpus.rs"]
@@ -14,15 +14,15 @@ mod escapees;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
-mod http_answers;
+mod http_callbacks;
 #[cfg(test)]
 mod http_guard;
 #[cfg(test)]
-mod http_later;
-#[cfg(test)]
 mod http_redirects;
 #[cfg(test)]
-mod http_sent;
+mod http_requests;
+#[cfg(test)]
+mod http_responses;
 #[cfg(test)]
 mod http_support;
 #[cfg(test)]
@@ -38,9 +38,9 @@ mod shell_endings;
 #[cfg(test)]
 mod shell_groups;
 #[cfg(test)]
-mod shell_sandbox;
+mod shell_messages;
 #[cfg(test)]
-mod shell_says;
+mod shell_sandbox;
 #[cfg(test)]
 mod supervisor;
 #[cfg(test)]

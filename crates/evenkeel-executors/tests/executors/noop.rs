@@ -11,19 +11,19 @@ use serde_json::{Value, json};
 use crate::support::invocation;
 
 #[tokio::test]
-async fn it_completes_at_once() {
+async fn noop_completes_at_once() {
     let report = NoopExecutor.run(invocation("noop", Value::Null)).await;
     assert_eq!(report, Report::completed());
 }
 
 #[tokio::test]
-async fn it_fails_on_demand() {
+async fn noop_fails_on_demand() {
     let report = NoopExecutor.run(invocation("noop", json!({"fail": "told to"}))).await;
     assert_eq!(report, Report::failed("told to"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn its_sleep_can_be_cancelled() {
+async fn sleep_of_noop_can_be_cancelled() {
     let (handle, cancel) = cancellation();
     let mut long = invocation("noop", json!({"sleep_ms": 86_400_000}));
     long.cancel = cancel;
@@ -36,13 +36,13 @@ async fn its_sleep_can_be_cancelled() {
     assert_eq!(report, Report::cancelled(CancelReason::Requested));
 }
 
-/// The job's `timeout_sec` holds for every executor.
+/// The job's `timeout_sec` applies to every executor.
 #[tokio::test(start_paused = true)]
 #[expect(
     clippy::disallowed_methods,
     reason = "how long it sleeps on tokio's clock is the question"
 )]
-async fn a_sleep_longer_than_the_timeout_is_timed_out() {
+async fn sleep_longer_than_the_timeout_times_out() {
     let took = async |sleep_ms: u64| {
         let began = tokio::time::Instant::now();
         let report = NoopExecutor.run(invocation("noop", json!({"sleep_ms": sleep_ms}))).await;
@@ -54,7 +54,7 @@ async fn a_sleep_longer_than_the_timeout_is_timed_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn its_sleep_ends_with_the_lease() {
+async fn sleep_of_noop_ends_with_the_lease() {
     let invocation = invocation("noop", json!({"sleep_ms": 60_000}));
     let until = Lease::endless().until() - Duration::from_secs(30 * 365 * 24 * 3600 - 5);
     let (_sender, receiver) = tokio::sync::watch::channel(until);
@@ -62,7 +62,7 @@ async fn its_sleep_ends_with_the_lease() {
     assert_eq!(NoopExecutor.run(lost).await, Report::cancelled(CancelReason::LeaseLost));
 }
 
-/// The outcome of each of 20,000 attempts of a job that fails at this rate.
+/// Returns the outcomes of 20,000 attempts of a job with this fail rate.
 async fn outcomes(rate: f64) -> Vec<Outcome> {
     let mut outcomes = Vec::new();
     let mut given = invocation("noop", json!({"fail_rate": rate}));
@@ -80,24 +80,24 @@ async fn outcomes(rate: f64) -> Vec<Outcome> {
 }
 
 #[tokio::test]
-async fn it_fails_at_the_rate_it_is_told_and_always_the_same_attempts() {
+async fn fail_rate_always_fails_the_same_attempts() {
     for rate in [0.0, 0.01, 0.3, 0.9, 1.0] {
         let outcomes = outcomes(rate).await;
         let failed = outcomes.iter().filter(|outcome| **outcome == Outcome::Failed).count();
         let expected = rate * outcomes.len() as f64;
-        // Five standard deviations; and as the attempts are always the same, so is the outcome.
+        // Five standard deviations. The attempts are always the same, and so is the outcome.
         let slack = 5.0 * (expected * (1.0 - rate)).sqrt();
         assert!((failed as f64 - expected).abs() <= slack, "{rate}: {failed}");
     }
     assert_eq!(outcomes(0.3).await, outcomes(0.3).await);
     let outcomes = outcomes(0.5).await;
-    // Attempts of one run do not share their fate.
+    // Attempts of one run fail independently.
     let mixed = outcomes.chunks(4).filter(|run| run.iter().any(|o| *o != run[0])).count();
     assert!(mixed > 4_000, "{mixed}");
 }
 
 #[tokio::test]
-async fn what_fails_at_a_rate_says_what_it_is_told() {
+async fn fail_rate_uses_the_message_of_fail() {
     let message = |config| async { NoopExecutor.run(invocation("noop", config)).await.error };
     let told = message(json!({"fail": "boom", "fail_rate": 1})).await;
     assert_eq!(told.as_deref(), Some("boom"));
@@ -106,7 +106,7 @@ async fn what_fails_at_a_rate_says_what_it_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn jitter_makes_it_take_longer_by_a_share_of_its_own() {
+async fn jitter_lengthens_each_attempt_differently() {
     let mut taken = std::collections::BTreeSet::new();
     for attempt in 0..50 {
         let mut given = invocation("noop", json!({"sleep_ms": 100, "jitter_ms": 50}));
@@ -121,7 +121,7 @@ async fn jitter_makes_it_take_longer_by_a_share_of_its_own() {
 }
 
 #[test]
-fn a_bad_configuration_names_the_field_to_blame() {
+fn bad_configuration_is_refused_with_its_field() {
     for (config, field) in [
         (json!({"sleep_ms": 86_400_001}), "executor_config.sleep_ms"),
         (json!({"sleep_ms": -1}), "executor_config.sleep_ms"),
@@ -146,14 +146,14 @@ fn a_bad_configuration_names_the_field_to_blame() {
 }
 
 #[tokio::test]
-async fn a_bad_stored_configuration_fails_the_run() {
+async fn bad_stored_configuration_fails_the_attempt() {
     let report = NoopExecutor.run(invocation("noop", json!({"sleep_ms": "x"}))).await;
     assert_eq!(report.outcome, Outcome::Failed);
     assert!(report.error.unwrap().starts_with("executor_config.sleep_ms: "));
 }
 
 #[test]
-fn a_registry_knows_its_kinds() {
+fn registry_knows_its_executors() {
     let registry = Registry::new().with(Arc::new(NoopExecutor));
     assert_eq!(registry.kinds().collect::<Vec<_>>(), ["noop"]);
     assert_eq!(registry.get("noop").map(|executor| executor.declaration().kind), Some("noop"));

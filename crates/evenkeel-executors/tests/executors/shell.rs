@@ -28,7 +28,7 @@ pub fn executor_with(settings: ShellSettings) -> ShellExecutor {
     ShellExecutor::new(settings).unwrap()
 }
 
-/// The same settings with a sandbox that hides a folder; as root, bodies are nobody's.
+/// Adds a sandbox that hides a directory; as root, programs run as nobody.
 pub fn in_a_sandbox(settings: ShellSettings, hidden: &Path) -> ShellSettings {
     let sandbox = Some(SandboxSettings { hidden: vec![hidden.to_owned()] });
     let user = rustix::process::geteuid().is_root().then(|| "nobody".to_owned());
@@ -51,23 +51,23 @@ async fn exit_code_zero_is_success() {
 }
 
 #[tokio::test]
-async fn any_other_exit_code_is_a_failure_with_its_last_words() {
+async fn other_exit_codes_fail_with_the_last_line_of_standard_error() {
     let report = sh("echo out; echo alas >&2; exit 3").await;
     assert_eq!(report.outcome, Outcome::Failed);
     assert_eq!(report.error.as_deref(), Some("exit code 3: alas"));
     assert_eq!(report.output.as_deref(), Some("out\n"));
-    // What the supervisor uses for itself means nothing special from a body.
+    // The supervisor's own exit codes mean nothing special from a program.
     assert_eq!(sh("exit 198").await.error.as_deref(), Some("exit code 198"));
 }
 
 #[tokio::test]
-async fn a_signal_is_a_failure() {
+async fn signal_is_a_failure() {
     let report = sh("kill -9 $$").await;
     assert_eq!(report.error.as_deref(), Some("ended by signal 9"));
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_is_a_failure() {
+async fn missing_program_is_a_failure() {
     let report = run(&["/no/such/program"]).await;
     assert_eq!(report.outcome, Outcome::Failed);
     let error = report.error.unwrap();
@@ -75,7 +75,7 @@ async fn a_program_that_is_not_there_is_a_failure() {
 }
 
 #[tokio::test]
-async fn a_folder_that_is_not_there_is_a_failure() {
+async fn missing_directory_is_a_failure() {
     let config = json!({"argv": ["true"], "cwd": "/no/such/folder"});
     let report = executor().run(invocation("shell", config)).await;
     let error = "exit code 125: evenkeel: cwd /no/such/folder can't be entered: ";
@@ -83,7 +83,7 @@ async fn a_folder_that_is_not_there_is_a_failure() {
 }
 
 #[tokio::test]
-async fn a_supervisor_that_is_not_there_is_a_failure() {
+async fn missing_supervisor_is_a_failure() {
     let program = "/no/such/supervisor".into();
     let settings = ShellSettings::new(SupervisorCommand { program, args: Vec::new() });
     let config = json!({"argv": ["true"]});
@@ -98,8 +98,8 @@ async fn no_shell_reads_the_arguments() {
 }
 
 #[tokio::test]
-async fn the_payload_is_on_standard_input() {
-    // More than a pipe holds; a body that does not read it is no trouble either.
+async fn payload_is_on_standard_input() {
+    // More than a pipe holds; a program need not read it.
     let payload = json!({"text": "x".repeat(300_000)});
     for (argv, output) in [(json!(["wc", "-c"]), Some("300011\n")), (json!(["true"]), None)] {
         let invocation = invocation("shell", json!({"argv": argv}));
@@ -109,17 +109,17 @@ async fn the_payload_is_on_standard_input() {
 }
 
 #[tokio::test]
-async fn no_payload_is_no_input() {
+async fn null_payload_gives_no_input() {
     assert_eq!(run(&["wc", "-c"]).await.output.as_deref(), Some("0\n"));
 }
 
 #[tokio::test]
-async fn the_environment_is_what_the_job_says_and_no_more() {
+async fn environment_has_only_declared_variables() {
     let config = json!({"argv": ["env"], "cwd": "/", "env": {"COLOUR": "blue"}});
     let invocation = invocation("shell", config);
     let id = invocation.id;
     let output = executor().run(invocation).await.output.unwrap();
-    // These four are the node's, if it has them, and three say whose process it is.
+    // These four come from the node, if it has them; three name the user.
     const OTHERS: [&str; 7] = ["PATH", "LANG", "LC_ALL", "TZ", "HOME", "USER", "LOGNAME"];
     let is_inherited = |line: &&str| OTHERS.contains(&line.split('=').next().unwrap());
     let mut seen: Vec<&str> = output.lines().filter(|line| !is_inherited(line)).collect();
@@ -138,7 +138,7 @@ async fn the_environment_is_what_the_job_says_and_no_more() {
 }
 
 #[tokio::test]
-async fn it_runs_where_the_job_says() {
+async fn program_runs_in_the_jobs_directory() {
     let report = run(&["sh", "-c", "cd; pwd"]).await;
     let home = report.output.unwrap();
     for (cwd, folder) in [(json!("/usr"), "/usr\n"), (json!("~"), &home), (Value::Null, "/\n")] {
@@ -149,7 +149,7 @@ async fn it_runs_where_the_job_says() {
 }
 
 #[tokio::test]
-async fn the_program_is_looked_for_in_the_bodys_own_path() {
+async fn program_is_searched_in_the_jobs_own_path() {
     let folder = TempDir::new().unwrap();
     std::os::unix::fs::symlink("/bin/echo", folder.path().join("own-program")).unwrap();
     let config = json!({"argv": ["own-program", "here"], "env": {"PATH": folder.path()}});
@@ -158,7 +158,7 @@ async fn the_program_is_looked_for_in_the_bodys_own_path() {
 }
 
 #[tokio::test]
-async fn a_long_output_keeps_its_beginning_and_its_end() {
+async fn long_output_keeps_its_beginning_and_its_end() {
     let body = invocation(
         "shell",
         json!({"argv": ["sh", "-c",
@@ -173,8 +173,8 @@ async fn a_long_output_keeps_its_beginning_and_its_end() {
     assert_eq!((log.total, log.text(None)), (300_011, output));
 }
 
-/// Standard error belongs to the log of a run that succeeded, too, and each line has its stream and
-/// its time, in the order in which the body printed them.
+/// The log of a successful attempt has standard error, too. Each line has its stream and time, in
+/// the order of printing.
 #[tokio::test]
 async fn both_streams_are_logged_in_order() {
     let script = "echo one; sleep 0.1; echo two >&2; sleep 0.1; echo three; sleep 0.1; \
@@ -194,7 +194,7 @@ async fn both_streams_are_logged_in_order() {
 }
 
 #[tokio::test]
-async fn a_failure_names_the_last_line_of_standard_error_and_repeats_its_end() {
+async fn failure_names_the_last_line_of_standard_error() {
     let error = sh("echo first >&2; echo 'disk full' >&2; echo >&2; exit 1").await.error.unwrap();
     assert_eq!(error, "exit code 1: disk full\nfirst\ndisk full\n\n");
     let long = sh("seq 1 9999 >&2; exit 1").await.error.unwrap();
@@ -206,14 +206,14 @@ async fn a_failure_names_the_last_line_of_standard_error_and_repeats_its_end() {
 }
 
 #[tokio::test]
-async fn what_it_used_is_measured() {
+async fn resource_usage_is_measured() {
     let report = sh("i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done").await;
     assert!(report.cpu_time.unwrap() > Span::from_micros(100), "{report:?}");
     assert!(report.memory_peak_kb.unwrap() > 100, "{report:?}");
 }
 
 #[test]
-fn a_bad_configuration_is_refused() {
+fn bad_configuration_is_refused() {
     let fault =
         executor().check(TenantNo(1), &json!({"argv": "echo hello"}), &Value::Null).unwrap_err();
     assert_eq!(fault.field, "executor_config.argv");

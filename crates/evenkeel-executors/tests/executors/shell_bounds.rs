@@ -1,4 +1,4 @@
-//! What bodies may use, and whom they run as.
+//! Limits and users of programs.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -18,7 +18,7 @@ async fn limited(limits: Value, argv: &[&str]) -> Report {
 }
 
 #[tokio::test]
-async fn limits_are_the_kernels() {
+async fn limits_are_set_in_the_kernel() {
     let limits = json!({"cpu_seconds": 7, "open_files": 33, "file_size_mb": 2});
     let report = limited(limits, &["cat", "/proc/self/limits"]).await;
     let output = report.output.unwrap();
@@ -32,7 +32,7 @@ async fn limits_are_the_kernels() {
 }
 
 #[tokio::test]
-async fn a_body_that_computes_for_too_long_is_ended() {
+async fn cpu_limit_ends_the_program() {
     let script = "while :; do :; done";
     let report = limited(json!({"cpu_seconds": 1}), &["sh", "-c", script]).await;
     assert_eq!(report.outcome, Outcome::Failed);
@@ -41,7 +41,7 @@ async fn a_body_that_computes_for_too_long_is_ended() {
 }
 
 #[tokio::test]
-async fn a_body_gets_no_more_memory_than_allowed() {
+async fn memory_limit_applies_to_the_program() {
     let script = "my $x = 'x' x (200 * 1024 * 1024); print length $x";
     let report = limited(json!({"memory_mb": 64}), &["perl", "-e", script]).await;
     assert_eq!((report.outcome, report.output), (Outcome::Failed, None));
@@ -50,7 +50,7 @@ async fn a_body_gets_no_more_memory_than_allowed() {
 }
 
 #[tokio::test]
-async fn a_file_that_grows_too_large_ends_the_body() {
+async fn file_size_limit_ends_the_program() {
     let folder = TempDir::new().unwrap();
     let argv = ["head", "-c", "3000000", "/dev/zero"];
     let script = format!("{} >file", argv.join(" "));
@@ -63,7 +63,7 @@ async fn a_file_that_grows_too_large_ends_the_body() {
 }
 
 #[tokio::test]
-async fn a_body_that_wants_no_input_gets_none() {
+async fn stdin_none_gives_no_input() {
     let config = json!({"argv": ["wc", "-c"], "stdin": "none"});
     let body = with(invocation("shell", config), |d| d.payload = json!({"a": 1}));
     assert_eq!(executor().run(body).await.output.as_deref(), Some("0\n"));
@@ -80,10 +80,10 @@ async fn variables_are_inherited_by_name() {
     assert_eq!(executor().run(body()).await.output.as_deref(), Some("\n"));
 }
 
-/// The step before the body may still have the node's rights: it must not do what a job's
-/// variables say.
+/// The step before the program may still have the node's rights, so the job's variables must not
+/// affect it.
 #[tokio::test]
-async fn a_jobs_variables_are_nothing_to_the_programs_before_it() {
+async fn variables_of_a_job_do_not_reach_the_programs_before_it() {
     let config = json!({"argv": ["true"], "env": {"LD_PRELOAD": "/no/such/library.so"}});
     let body = invocation("shell", config);
     let live = body.live.clone();
@@ -99,7 +99,7 @@ fn for_nobody() -> ShellExecutor {
 }
 
 #[test]
-fn a_user_must_be_allowed() {
+fn user_must_be_allowed() {
     let config = |user: Value| json!({"argv": ["true"], "user": user});
     for (executor, user) in [(executor(), json!("nobody")), (for_nobody(), json!("root"))] {
         let fault = executor.check(TenantNo(1), &config(user), &Value::Null).unwrap_err();
@@ -115,7 +115,7 @@ fn a_user_must_be_allowed() {
 }
 
 #[tokio::test]
-async fn a_body_becomes_its_user_and_ends_as_any_other() {
+async fn program_runs_as_its_user_and_ends_like_any_other() {
     if !rustix::process::geteuid().is_root() {
         return println!("skipped: only root can become another user");
     }
@@ -133,13 +133,13 @@ async fn a_body_becomes_its_user_and_ends_as_any_other() {
     assert_eq!(output.as_deref(), Some("54321\n54321\n54321\n"));
     let error = run(json!("no-such-user"), "true").await.error.unwrap();
     assert!(error.contains("user no-such-user: there is no such user"), "{error}");
-    // It cannot come back.
+    // It cannot switch back.
     let report = run(json!("nobody"), "perl -e '$> = 0; $< = 0; print $<, $>'").await;
     assert!(!report.output.unwrap().contains('0'));
 }
 
 #[tokio::test]
-async fn a_folder_is_entered_with_the_rights_of_the_bodys_user() {
+async fn directory_is_entered_with_the_rights_of_the_programs_user() {
     if !rustix::process::geteuid().is_root() {
         return println!("skipped: only root can become another user");
     }
@@ -152,7 +152,7 @@ async fn a_folder_is_entered_with_the_rights_of_the_bodys_user() {
 }
 
 #[tokio::test]
-async fn a_body_of_another_user_still_ends_with_its_supervisor() {
+async fn program_of_another_user_ends_with_its_supervisor() {
     if !rustix::process::geteuid().is_root() {
         return println!("skipped: only root can become another user");
     }
@@ -173,7 +173,7 @@ async fn a_body_of_another_user_still_ends_with_its_supervisor() {
 }
 
 #[tokio::test]
-async fn a_body_without_a_place_says_that_it_waits() {
+async fn program_over_the_limit_reports_that_it_waits() {
     let folder = TempDir::new().unwrap();
     let settings = ShellSettings { bodies_max: 1, ..ShellSettings::new(supervisor()) };
     let executor = std::sync::Arc::new(executor_with(settings));

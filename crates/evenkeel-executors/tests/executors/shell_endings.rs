@@ -1,4 +1,4 @@
-//! Bodies that do not come to their own end.
+//! Programs that do not end on their own.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use crate::shell::{executor, executor_with, supervisor};
 use crate::support::{eventually, invocation, is_alive, parent_of, pid_in, with};
 
-/// A body that writes its process ids to files in a folder of its own.
+/// A program that writes its process ids to files in its directory.
 struct Scene {
     folder: TempDir,
 }
@@ -42,7 +42,7 @@ impl Scene {
 }
 
 /// A main process that ignores SIGTERM, a child that does, and a grandchild in its own session
-/// whose parent is gone. All end by themselves, should nobody end them.
+/// without a parent. All end on their own after a while, if nothing ends them.
 const STUBBORN: &str = "trap '' TERM
     sh -c 'trap \"\" TERM; echo $$ >child; for i in $(seq 100); do sleep 1; done' &
     sh -c 'setsid sh -c \"trap : TERM HUP; echo \\$\\$ >escaped
@@ -56,7 +56,7 @@ fn now() -> Instant {
 }
 
 #[tokio::test]
-async fn a_cancelled_body_ends_with_all_its_descendants() {
+async fn cancelled_program_ends_with_all_its_descendants() {
     let scene = Scene::new();
     let (handle, cancel) = cancellation();
     let run = tokio::spawn({
@@ -67,14 +67,14 @@ async fn a_cancelled_body_ends_with_all_its_descendants() {
     assert!(pids.iter().all(|pid| is_alive(*pid)));
     handle.cancel(CancelReason::Requested);
     let report = run.await.unwrap();
-    // The report comes when they are dead, not before.
+    // The report arrives after all processes have ended.
     assert!(!pids.iter().any(|pid| is_alive(*pid)), "{pids:?}");
     assert_eq!(report.outcome, Outcome::Cancelled);
     assert_eq!(report.error, Report::cancelled(CancelReason::Requested).error);
 }
 
 #[tokio::test]
-async fn a_body_may_use_its_grace_to_clear_up() {
+async fn program_may_clean_up_after_sigterm() {
     let scene = Scene::new();
     let script = "trap 'echo bye; exit 0' TERM; echo $$ >main
         for i in $(seq 5000); do sleep 0.01; done";
@@ -91,7 +91,7 @@ async fn a_body_may_use_its_grace_to_clear_up() {
 }
 
 #[tokio::test]
-async fn a_run_cancelled_before_it_starts_never_starts() {
+async fn attempt_cancelled_before_its_start_never_starts() {
     let scene = Scene::new();
     let (handle, cancel) = cancellation();
     handle.cancel(CancelReason::ShuttingDown);
@@ -102,7 +102,7 @@ async fn a_run_cancelled_before_it_starts_never_starts() {
 }
 
 #[tokio::test]
-async fn what_a_body_leaves_behind_is_killed() {
+async fn remaining_processes_are_killed() {
     let scene = Scene::new();
     let script = "setsid sh -c 'echo $$ >left; exec sleep 600' >/dev/null 2>&1 &
         while [ ! -s left ]; do sleep 0.01; done; exit 0";
@@ -112,14 +112,14 @@ async fn what_a_body_leaves_behind_is_killed() {
 }
 
 #[tokio::test]
-async fn what_a_body_leaves_behind_is_asked_to_end_first() {
+async fn remaining_processes_get_sigterm_first() {
     let settings = ShellSettings::new(supervisor());
     let executor = executor_with(ShellSettings { kill_grace: Duration::from_secs(20), ..settings });
-    // In a session of its own, where the body's process group would not reach it.
+    // In its own session, which the program's process group does not include.
     let script = "setsid sh -c 'trap \"echo bye >said; exit\" TERM; echo $$ >left
             for i in $(seq 5000); do sleep 0.01; done' >/dev/null 2>&1 &
         for i in $(seq 1000); do [ -s left ] && exit; sleep 0.01; done";
-    // It has half a second to say something, which a busy machine may not grant at once.
+    // The process has half a second to print, which a busy machine may delay.
     for _ in 0..20 {
         let scene = Scene::new();
         let report = executor.run(scene.script(script)).await;
@@ -133,7 +133,7 @@ async fn what_a_body_leaves_behind_is_asked_to_end_first() {
 }
 
 #[tokio::test]
-async fn dropping_the_run_ends_the_body() {
+async fn dropping_the_future_ends_the_program() {
     let scene = Scene::new();
     let invocation = scene.script(STUBBORN);
     let run = tokio::spawn(async move { executor().run(invocation).await });
@@ -143,9 +143,9 @@ async fn dropping_the_run_ends_the_body() {
 }
 
 #[tokio::test]
-async fn silence_times_out_and_noise_does_not() {
+async fn silence_times_out_and_output_does_not() {
     let scene = Scene::new();
-    // Twice the timeout in all, but never silent for long.
+    // Twice the timeout in total, but never silent for long.
     let noisy = scene.script("for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.25; done");
     let report = executor().run(with(noisy, |d| d.timeout = Span::from_secs(1))).await;
     assert_eq!(report.outcome, Outcome::Completed, "{report:?}");
@@ -158,7 +158,7 @@ async fn silence_times_out_and_noise_does_not() {
 }
 
 #[tokio::test]
-async fn a_body_ends_with_the_lease() {
+async fn program_ends_with_the_lease() {
     let scene = Scene::new();
     let (sender, until) = watch::channel(now() + Duration::from_secs(60));
     let invocation =
@@ -172,7 +172,7 @@ async fn a_body_ends_with_the_lease() {
 }
 
 #[tokio::test]
-async fn a_renewed_lease_keeps_the_body() {
+async fn renewed_lease_keeps_the_program_running() {
     let scene = Scene::new();
     let (sender, until) = watch::channel(now() + Duration::from_secs(60));
     let script = "echo $$ >main; for i in $(seq 5000); do [ -e enough ] && exit; sleep 0.02; done
@@ -190,7 +190,7 @@ async fn a_renewed_lease_keeps_the_body() {
 }
 
 #[tokio::test]
-async fn a_killed_supervisor_takes_the_body_with_it() {
+async fn killed_supervisor_ends_the_program() {
     let scene = Scene::new();
     let script = "sleep 600 & echo $! >child; echo $$ >main; wait";
     let invocation = scene.script(script);
@@ -205,7 +205,7 @@ async fn a_killed_supervisor_takes_the_body_with_it() {
 }
 
 #[tokio::test]
-async fn a_supervisor_that_does_not_react_is_killed() {
+async fn unresponsive_supervisor_is_killed() {
     let scene = Scene::new();
     let (handle, cancel) = cancellation();
     let invocation = Invocation { cancel, ..scene.script("echo $$ >main; exec sleep 600") };

@@ -1,4 +1,4 @@
-//! Bodies in control groups of their own, where this machine has them.
+//! Programs in control groups, if this machine supports them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,8 @@ use tempfile::TempDir;
 use crate::shell::{executor_with, supervisor};
 use crate::support::{eventually, invocation, is_alive, parent_of, pid_in};
 
-/// An executor, and where it makes groups; says so and returns nothing where it can't.
+/// Returns an executor and the parent of its groups; prints a note and returns `None` if this
+/// machine has none.
 fn with_groups(bodies_lock: Option<PathBuf>) -> Option<(ShellExecutor, PathBuf)> {
     let settings = ShellSettings::new(supervisor());
     let executor = executor_with(ShellSettings { bodies_lock, ..settings });
@@ -32,7 +33,7 @@ fn with_groups(bodies_lock: Option<PathBuf>) -> Option<(ShellExecutor, PathBuf)>
     }
 }
 
-/// The group that a process is in.
+/// Returns the control group of a process.
 fn group_of(pid: i32, parent: &Path) -> PathBuf {
     let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
     let group = groups.lines().find_map(|line| line.strip_prefix("0::")).unwrap();
@@ -44,12 +45,12 @@ fn kill(pid: i32) {
 }
 
 #[test]
-fn without_groups_it_says_so() {
+fn executor_reports_missing_control_groups() {
     let off = |cgroup| ShellSettings { cgroup, ..ShellSettings::new(supervisor()) };
     let executor = executor_with(off(CgroupUse::Off));
     let reason = "programs run without control groups of their own: they are turned off";
     assert_eq!(executor.containment().to_string(), reason);
-    // Where they are required, there are some or nothing starts.
+    // If groups are required, they exist or nothing starts.
     match ShellExecutor::new(off(CgroupUse::Required)) {
         Ok(executor) => assert!(matches!(executor.containment(), Containment::Cgroup { .. })),
         Err(error) => assert!(error.to_string().contains("as is required"), "{error}"),
@@ -57,7 +58,7 @@ fn without_groups_it_says_so() {
 }
 
 #[tokio::test]
-async fn a_body_has_a_group_while_it_runs() {
+async fn program_has_a_control_group_while_it_runs() {
     let Some((executor, parent)) = with_groups(None) else { return };
     let folder = TempDir::new().unwrap();
     let script = "sleep 600 & echo $! >child; echo $$ >main; \
@@ -77,9 +78,9 @@ async fn a_body_has_a_group_while_it_runs() {
 }
 
 #[tokio::test]
-async fn processes_that_nobody_waited_for_are_measured_too() {
+async fn processes_that_were_never_reaped_are_measured() {
     let Some((executor, _)) = with_groups(None) else { return };
-    // Its children vanish unseen: no parent hears how they ended, so none can add up what they used.
+    // No process waits for these children, so none counts their usage.
     let script = "$SIG{CHLD} = 'IGNORE';
         pipe my $r, my $w; if (!fork) { my $n = 0; $n += $_ for 1..3_000_000; exit }
         close $w; <$r>; 1 while wait != -1;";
@@ -89,7 +90,7 @@ async fn processes_that_nobody_waited_for_are_measured_too() {
     assert!(report.cpu_time.unwrap() > Span::from_millis(30), "{report:?}");
 }
 
-/// A body that leaves its session, its parent and its descriptors behind.
+/// A program that leaves its session, its parent and its descriptors.
 const ESCAPE: &str = "setsid perl -MPOSIX -e '
         open my $f, \">escaped\"; print $f \"$$\\n\"; close $f; POSIX::close($_) for 0..99; sleep 600' &
     echo $$ >main; exec sleep 600";
@@ -99,7 +100,7 @@ fn escape(folder: &Path) -> Value {
 }
 
 #[tokio::test]
-async fn a_killed_supervisor_leaves_nothing_behind() {
+async fn killed_supervisor_leaves_no_process() {
     let Some((executor, parent)) = with_groups(None) else { return };
     let folder = TempDir::new().unwrap();
     let body = invocation("shell", escape(folder.path()));
@@ -110,11 +111,11 @@ async fn a_killed_supervisor_leaves_nothing_behind() {
     kill(parent_of(main));
     let report = run.await.unwrap();
     assert!(report.error.unwrap().starts_with("the supervisor ended: signal: 9"));
-    // Not eventually: the report says that it is over.
+    // Not eventually: the report means that all processes have ended.
     assert!(!is_alive(main) && !is_alive(escaped) && !group.exists());
 }
 
-/// A node in a process of its own, which can be killed.
+/// A node in its own process, which can be killed.
 struct Node(Child);
 
 impl Node {
@@ -133,7 +134,7 @@ impl Drop for Node {
 }
 
 #[tokio::test]
-async fn a_restarted_node_ends_what_its_former_life_left() {
+async fn restarted_node_ends_programs_of_its_earlier_start() {
     if with_groups(None).is_none() {
         return;
     }
@@ -142,14 +143,14 @@ async fn a_restarted_node_ends_what_its_former_life_left() {
     let main = pid_in(&folder.path().join("main")).await;
     let escaped = pid_in(&folder.path().join("escaped")).await;
     let supervisor = parent_of(main);
-    // Frozen first, so that it can't end the body when the node goes.
+    // Stopped first, so that the supervisor cannot end the program when the node is killed.
     kill_process(Pid::from_raw(supervisor).unwrap(), Signal::STOP).unwrap();
     node.0.kill().unwrap();
     node.0.wait().unwrap();
     kill(supervisor);
     eventually("the kernel has ended the main process", || !is_alive(main)).await;
     assert!(is_alive(escaped));
-    // Another node's start is nothing to it.
+    // The start of another node does not affect it.
     let other = TempDir::new().unwrap();
     with_groups(Some(other.path().join("bodies.lock"))).unwrap();
     assert!(is_alive(escaped));
@@ -166,7 +167,7 @@ async fn a_restarted_node_ends_what_its_former_life_left() {
 }
 
 #[tokio::test]
-async fn groups_that_a_body_made_go_with_its_own() {
+async fn control_groups_made_by_a_program_are_removed() {
     let Some((executor, parent)) = with_groups(None) else { return };
     let folder = TempDir::new().unwrap();
     let script = "echo $$ >main; while [ ! -e enough ]; do sleep 0.02; done";

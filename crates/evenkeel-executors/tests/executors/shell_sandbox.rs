@@ -1,4 +1,4 @@
-//! Bodies behind a sandbox: what they can't see, and whom they can't touch.
+//! Programs in a sandbox: what they cannot see and cannot reach.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::shell::{executor_with, in_a_sandbox, supervisor};
 use crate::support::invocation;
 
-/// A folder with a secret in it that everybody may read, so that only the sandbox is in the way.
+/// A directory with a secret that every user may read, so that only the sandbox protects it.
 fn secret() -> TempDir {
     let folder = TempDir::new().unwrap();
     let open = |mode| fs::Permissions::from_mode(mode);
@@ -25,8 +25,8 @@ fn secret() -> TempDir {
     folder
 }
 
-/// Settings that hide the data and the configuration; says so and returns nothing where there is no
-/// sandbox to be had.
+/// Returns settings that hide data and configuration; prints a note and returns `None` if this
+/// machine supports no sandbox.
 fn sandboxed(folder: &TempDir) -> Option<ShellSettings> {
     let settings = ShellSettings {
         cgroup: CgroupUse::Off,
@@ -54,7 +54,7 @@ async fn output(settings: ShellSettings, folder: &TempDir, script: &str) -> Stri
 }
 
 #[tokio::test]
-async fn what_is_hidden_is_empty_and_everything_else_is_there() {
+async fn hidden_paths_are_empty_and_others_are_visible() {
     let folder = secret();
     let Some(settings) = sandboxed(&folder) else { return };
     let script = "cat other; echo; ls data | grep -v hidden; cat data/token config.toml; \
@@ -68,9 +68,9 @@ async fn what_is_hidden_is_empty_and_everything_else_is_there() {
     assert!(!folder.path().join("data/x").exists());
 }
 
-/// A namespace of its own gives a body capabilities, but not over what it was given.
+/// A namespace of its own gives a program capabilities, but not over the mounts it got.
 #[tokio::test]
-async fn a_body_cannot_take_the_covers_off() {
+async fn program_cannot_remove_the_covers() {
     let folder = secret();
     let Some(settings) = sandboxed(&folder) else { return };
     let script = "umount data; umount -l data; umount /proc; umount config.toml; mkdir -m 777 copy
@@ -82,7 +82,7 @@ async fn a_body_cannot_take_the_covers_off() {
 }
 
 #[tokio::test]
-async fn a_body_sees_no_process_but_its_own() {
+async fn program_sees_only_its_own_processes() {
     let folder = secret();
     let Some(settings) = sandboxed(&folder) else { return };
     let own = std::process::id();
@@ -92,15 +92,15 @@ async fn a_body_sees_no_process_but_its_own() {
     );
     let seen = output(settings, &folder, &format!("({script}); true")).await;
     let processes: u32 = seen.lines().next().unwrap().parse().unwrap();
-    // The supervisor, a shell or two, and what counts them.
+    // The supervisor, a shell or two, and the counting process.
     assert!(processes <= 6, "{seen}");
     assert!(seen.lines().nth(1).unwrap().ends_with("No such process"), "{seen}");
     assert_eq!(seen.lines().count(), 2, "{seen}");
 }
 
-/// Beside the three standard streams a body has a read-only hold on the lock of bodies.
+/// Besides the three standard streams, a program has a read-only descriptor of the lock file.
 #[tokio::test]
-async fn a_body_inherits_no_descriptor_that_leads_anywhere() {
+async fn program_inherits_no_open_files() {
     let folder = secret();
     let Some(settings) = sandboxed(&folder) else { return };
     let script = "for fd in /proc/self/fd/*; do readlink $fd; done; true";
@@ -114,14 +114,14 @@ async fn a_body_inherits_no_descriptor_that_leads_anywhere() {
 }
 
 #[test]
-fn a_machine_without_namespaces_says_why_there_is_no_wall() {
+fn missing_namespaces_are_reported_with_the_reason() {
     let folder = secret();
     let program = "/no/such/supervisor".into();
     let missing = SupervisorCommand { program, args: Vec::new() };
     let settings = in_a_sandbox(ShellSettings::new(missing), folder.path());
     let error = try_sandbox(&settings.supervisor, settings.sandbox.as_ref().unwrap()).unwrap_err();
     assert!(error.to_string().contains("the supervisor can't be started"), "{error}");
-    // What is to be hidden is not there.
+    // The path to hide does not exist.
     let nowhere = in_a_sandbox(ShellSettings::new(supervisor()), &folder.path().join("none"));
     let error = try_sandbox(&nowhere.supervisor, nowhere.sandbox.as_ref().unwrap()).unwrap_err();
     assert!(error.to_string().starts_with("the sandbox can't be set up: "), "{error}");

@@ -1,4 +1,4 @@
-//! The supervisor without an executor: a node that is frozen or gone says nothing.
+//! The supervisor without an executor, with a node that is frozen or gone.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use crate::support::{eventually, is_alive, pid_in};
 
-/// The node's side, driven by hand.
+/// The node's side of the protocol.
 struct Node {
     supervisor: Child,
     control: BufReader<UnixStream>,
@@ -55,7 +55,7 @@ fn monotonic_ms() -> i64 {
     now.tv_sec * 1000 + now.tv_nsec / 1_000_000
 }
 
-/// A body that says who it is and stays.
+/// A body that writes its process id and keeps running.
 fn spec(folder: &Path, lease_ms: Option<i64>) -> Value {
     json!({
         "argv": ["sh", "-c", "echo $$ >main; exec sleep 600"],
@@ -78,7 +78,7 @@ fn started(spec: &Value) -> Node {
 }
 
 #[tokio::test]
-async fn a_frozen_nodes_body_ends_when_the_lease_does() {
+async fn body_of_a_frozen_node_ends_with_the_lease() {
     let folder = TempDir::new().unwrap();
     let mut node = started(&spec(folder.path(), Some(60_000)));
     let main = pid_in(&folder.path().join("main")).await;
@@ -90,11 +90,11 @@ async fn a_frozen_nodes_body_ends_when_the_lease_does() {
 }
 
 #[tokio::test]
-async fn a_renewed_lease_keeps_the_body_until_it_is_stopped() {
+async fn renewed_lease_keeps_the_body_until_it_is_stopped() {
     let folder = TempDir::new().unwrap();
     let mut node = started(&spec(folder.path(), Some(60_000)));
     let main = pid_in(&folder.path().join("main")).await;
-    // In one breath, so that the first can't end before the second comes.
+    // Sent together, so that the first lease cannot end before the second arrives.
     node.say("lease 1500\nlease 60000");
     let start = monotonic_ms();
     eventually("the first lease is over", || monotonic_ms() > start + 2000).await;
@@ -106,7 +106,7 @@ async fn a_renewed_lease_keeps_the_body_until_it_is_stopped() {
 }
 
 #[tokio::test]
-async fn a_dead_nodes_body_ends() {
+async fn body_of_a_dead_node_ends() {
     let folder = TempDir::new().unwrap();
     let Node { mut supervisor, control } = started(&spec(folder.path(), None));
     let main = pid_in(&folder.path().join("main")).await;
@@ -116,7 +116,7 @@ async fn a_dead_nodes_body_ends() {
 }
 
 #[tokio::test]
-async fn nothing_starts_for_a_node_that_is_gone_or_has_no_lease() {
+async fn body_does_not_start_without_a_node_or_a_lease() {
     let folder = TempDir::new().unwrap();
     let mut gone = Node::new(&spec(folder.path(), None));
     assert_eq!(gone.hear(), "ready");
@@ -132,10 +132,10 @@ async fn nothing_starts_for_a_node_that_is_gone_or_has_no_lease() {
 }
 
 #[tokio::test]
-async fn the_lock_is_held_until_the_body_is_gone() {
+async fn lock_is_held_until_the_body_has_ended() {
     let folder = TempDir::new().unwrap();
     let mut spec = spec(folder.path(), None);
-    // It ignores the request to end, so that there is a while between the order and its end.
+    // The body ignores SIGTERM, so that some time passes between the command and its end.
     spec["argv"][2] = "trap '' TERM; echo $$ >main; for i in $(seq 100); do sleep 1; done".into();
     let mut node = started(&spec);
     let main = pid_in(&folder.path().join("main")).await;
@@ -157,7 +157,7 @@ async fn the_lock_is_held_until_the_body_is_gone() {
 }
 
 #[tokio::test]
-async fn the_lock_outlasts_a_killed_supervisor_while_something_of_the_body_lives() {
+async fn lock_outlasts_a_killed_supervisor_while_a_process_of_the_body_lives() {
     let folder = TempDir::new().unwrap();
     let mut spec = spec(folder.path(), None);
     spec["argv"][2] = "setsid sh -c 'echo $$ >escaped; exec sleep 600' &
@@ -178,7 +178,7 @@ async fn the_lock_outlasts_a_killed_supervisor_while_something_of_the_body_lives
 }
 
 #[tokio::test]
-async fn nothing_starts_while_a_restarted_node_looks_for_bodies() {
+async fn body_does_not_start_while_a_restarted_node_holds_the_lock() {
     let folder = TempDir::new().unwrap();
     let lock = File::create(folder.path().join("bodies.lock")).unwrap();
     flock(&lock, FlockOperation::NonBlockingLockExclusive).unwrap();
@@ -190,7 +190,7 @@ async fn nothing_starts_while_a_restarted_node_looks_for_bodies() {
 }
 
 #[tokio::test]
-async fn a_body_cannot_write_to_the_lock_that_it_holds() {
+async fn body_cannot_write_to_its_lock_file() {
     let folder = TempDir::new().unwrap();
     let mut node = started(&spec(folder.path(), None));
     let main = pid_in(&folder.path().join("main")).await;
@@ -204,14 +204,14 @@ async fn a_body_cannot_write_to_the_lock_that_it_holds() {
     assert_eq!(held.len(), 1, "{held:?}");
     let info = fs::read_to_string(format!("/proc/{main}/fdinfo/{}", held[0])).unwrap();
     let flags = info.lines().find_map(|line| line.strip_prefix("flags:")).unwrap().trim();
-    // The last octal digit says how it was opened: 0 is to be read.
+    // The last octal digit is the access mode: 0 is read-only.
     assert_eq!(i64::from_str_radix(flags, 8).unwrap() & 3, 0, "{info}");
     node.say("stop");
     node.exit_code();
 }
 
 #[test]
-fn a_body_that_cannot_join_its_group_is_bound_all_the_same() {
+fn limits_apply_even_without_the_control_group() {
     let become_body = |required: bool| {
         let prelude = json!({
             "supervisor": std::process::id(), "user": null, "cwd": null,
@@ -231,7 +231,7 @@ fn a_body_that_cannot_join_its_group_is_bound_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_body_without_its_group_says_so() {
+async fn missing_control_group_is_reported() {
     let folder = TempDir::new().unwrap();
     let mut spec = spec(folder.path(), None);
     spec["argv"][2] = "ulimit -n >limit".into();

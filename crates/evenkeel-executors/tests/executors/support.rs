@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Helpers of the tests.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use evenkeel_core::{AttemptKey, AttemptNo, Definition, JobNo, RunIds, Schedule, 
 use evenkeel_executors::{Cancel, Invocation, Lease, LiveReport};
 use serde_json::Value;
 
-/// Third attempt of a run of job 7, with the fence 5.
+/// The third attempt of a run of job 7, with fence 5.
 pub fn invocation(kind: &str, config: Value) -> Invocation {
     let mut definition = Definition::noop(Schedule::Once(Once::NOW));
     definition.executor.kind = kind.into();
@@ -32,13 +32,13 @@ pub fn invocation(kind: &str, config: Value) -> Invocation {
     }
 }
 
-/// The same with a change to its definition.
+/// Changes the definition of an invocation.
 pub fn with(mut invocation: Invocation, change: impl FnOnce(&mut Definition)) -> Invocation {
     change(Arc::make_mut(&mut invocation.definition));
     invocation
 }
 
-/// Waits until `condition` holds, and gives up loudly.
+/// Waits until `condition` holds; panics after 20 s.
 pub async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     for _ in 0..2000 {
         if condition() {
@@ -49,14 +49,14 @@ pub async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     panic!("in vain: {what}");
 }
 
-/// The process whose id was written to a file, once it was.
+/// Waits for a process id in a file.
 pub async fn pid_in(file: &Path) -> i32 {
     let read = || std::fs::read_to_string(file).ok().filter(|text| text.ends_with('\n'));
     eventually(&format!("{} holds a process id", file.display()), || read().is_some()).await;
     read().unwrap().trim().parse().unwrap()
 }
 
-/// Does this process still run? One that only waits to be reaped does not.
+/// True if the process runs. A zombie does not.
 pub fn is_alive(pid: i32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| !stat.rsplit_once(") ").unwrap().1.starts_with('Z'))

@@ -18,7 +18,7 @@ async fn echoed(config: Value, payload: Value) -> Value {
 }
 
 #[tokio::test]
-async fn the_called_side_can_tell_runs_and_attempts_apart() {
+async fn call_carries_the_ids_of_run_and_attempt() {
     let seen = echoed(json!({"headers": {"Authorization": "Bearer x"}}), json!({"a": 1})).await;
     let id = invocation("http", Value::Null).id;
     let headers = &seen["headers"];
@@ -36,21 +36,21 @@ async fn the_called_side_can_tell_runs_and_attempts_apart() {
 }
 
 #[tokio::test]
-async fn no_payload_is_no_body() {
+async fn null_payload_sends_no_body() {
     let seen = echoed(json!({"method": "get"}), Value::Null).await;
     assert_eq!((&seen["method"], &seen["body"]), (&json!("GET"), &json!("")));
     assert!(seen["headers"].get("content-type").is_none());
 }
 
 #[tokio::test]
-async fn a_job_may_name_its_content_type() {
+async fn job_may_set_its_content_type() {
     let config = json!({"headers": {"Content-Type": "application/vnd.x+json"}});
     let seen = echoed(config, json!([1])).await;
     assert_eq!(seen["headers"]["content-type"], "application/vnd.x+json");
 }
 
 #[tokio::test]
-async fn places_in_url_headers_and_body_are_filled_in() {
+async fn templates_in_url_headers_and_body_are_filled_in() {
     let address = serve(Router::new().route("/{*path}", any(echo))).await;
     let config = json!({
         "url": format!("http://{address}/items/{{{{payload.id}}}}?run={{{{run_id}}}}"),
@@ -68,7 +68,7 @@ async fn places_in_url_headers_and_body_are_filled_in() {
 }
 
 #[tokio::test]
-async fn a_text_is_sent_as_it_is() {
+async fn body_text_is_sent_unchanged() {
     let config = json!({"body_text": "{ {{payload.a}} & }"});
     let seen = echoed(config, json!({"a": "<x>"})).await;
     assert_eq!(seen["body"], "{ <x> & }");
@@ -79,7 +79,7 @@ async fn a_text_is_sent_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_name_and_password_in_the_url_are_sent_as_such() {
+async fn credentials_in_the_url_are_sent_as_basic_authentication() {
     let address = serve(Router::new().route("/", any(echo))).await;
     let config = json!({"url": format!("http://user:p%20w@{address}/")});
     let seen = echoed_by(&local(), config, Value::Null).await;
@@ -96,7 +96,7 @@ fn signing() -> HttpExecutor {
     })
 }
 
-/// As a receiver does it, by the standard's text.
+/// Verifies a signature as the standard describes it.
 fn is_signed(seen: &Value, secret: &str) -> bool {
     let header = |name: &str| seen["headers"][name].as_str().unwrap().to_owned();
     let body = seen["body"].as_str().unwrap();
@@ -111,7 +111,7 @@ fn is_signed(seen: &Value, secret: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_receiver_with_either_key_can_verify_a_call() {
+async fn receiver_can_verify_a_call_with_either_key() {
     let address = serve(Router::new().route("/", any(echo))).await;
     let config = json!({"url": format!("http://{address}/")});
     let seen = echoed_by(&signing(), config, json!({"a": "ü"})).await;
@@ -127,7 +127,7 @@ async fn a_receiver_with_either_key_can_verify_a_call() {
 }
 
 #[tokio::test]
-async fn a_receiver_gets_the_right_to_report_on_this_attempt() {
+async fn receiver_gets_a_token_for_this_attempt() {
     let address = serve(Router::new().route("/", any(echo))).await;
     let config = json!({"url": format!("http://{address}/")});
     let settings =
@@ -140,7 +140,7 @@ async fn a_receiver_gets_the_right_to_report_on_this_attempt() {
     assert_eq!(AttemptTokens::new(b"tokens").verify(given.key, token), Some(given.fence));
     assert!(seen["headers"].get("x-evenkeel-callback-url").is_none());
 
-    // The server learns where it is reached only after the executor was made.
+    // The server knows its public URL only after the executor was made.
     public_url.set("https://keel.example/".into()).unwrap();
     let seen = echoed_by(&executor, config, Value::Null).await;
     let url = seen["headers"]["x-evenkeel-callback-url"].as_str().unwrap();
@@ -149,7 +149,7 @@ async fn a_receiver_gets_the_right_to_report_on_this_attempt() {
 }
 
 #[tokio::test]
-async fn without_keys_nothing_is_signed_and_no_right_is_given() {
+async fn call_without_keys_has_no_signature_and_no_token() {
     let seen = echoed(json!({}), json!(1)).await;
     for name in ["webhook-id", "webhook-signature", "x-evenkeel-callback-token"] {
         assert!(seen["headers"].get(name).is_none(), "{name}");

@@ -27,7 +27,7 @@ async fn robots_rules_are_obeyed() {
     assert_eq!(site.times_asked("/private/a") + site.times_asked("/private/b"), 0);
     assert_eq!(site.times_asked("/robots.txt"), 1);
     assert_eq!(ended.counts.skipped, 2);
-    // What is forbidden does not count against the limit of pages.
+    // Forbidden pages do not count against `max_pages`.
     assert_eq!(ended.counts.visited, 3);
 }
 
@@ -47,7 +47,7 @@ async fn robots_can_be_ignored_where_the_server_allows_it() {
 }
 
 #[tokio::test]
-async fn a_start_that_robots_forbid_is_hopeless() {
+async fn forbidden_start_fails_for_good() {
     let site = Site::serve(|asked| match asked.path.as_str() {
         "/robots.txt" => Answer::html("user-agent: *\ndisallow: /"),
         _ => links("home", ["/"]),
@@ -60,7 +60,7 @@ async fn a_start_that_robots_forbid_is_hopeless() {
 }
 
 #[tokio::test]
-async fn without_an_answer_to_robots_nothing_is_asked_and_with_none_everything() {
+async fn unavailable_robots_txt_forbids_everything_and_a_missing_one_nothing() {
     for (status, crawled) in [(500, false), (503, false), (404, true), (403, true)] {
         let site = Site::serve(move |asked| match asked.path.as_str() {
             "/robots.txt" => Answer::status(status),
@@ -80,7 +80,7 @@ async fn without_an_answer_to_robots_nothing_is_asked_and_with_none_everything()
 }
 
 #[tokio::test]
-async fn a_bad_answer_to_robots_is_waited_out_and_costs_no_page() {
+async fn error_of_robots_txt_is_waited_out_and_costs_no_page() {
     let site = Site::serve(|asked| match asked.path.as_str() {
         "/robots.txt" if asked.before < 2 => Answer::status(503),
         "/robots.txt" => Answer::html("user-agent: *\ndisallow: /no"),
@@ -98,7 +98,7 @@ async fn a_bad_answer_to_robots_is_waited_out_and_costs_no_page() {
 }
 
 #[tokio::test]
-async fn pages_behind_a_silent_robots_fail_with_their_host_and_not_one_by_one() {
+async fn pages_of_a_host_without_robots_txt_fail_together() {
     let other = Site::serve(|asked| match asked.path.as_str() {
         "/robots.txt" => Answer::status(503),
         path => links(path, ["/"]),
@@ -115,8 +115,8 @@ async fn pages_behind_a_silent_robots_fail_with_their_host_and_not_one_by_one() 
     let starts = (0..30).map(|n| format!("{elsewhere}{n}")).collect::<Vec<_>>();
     let ended = rig.crawl(&site.url("/"), json!({"start_urls": starts})).await;
     assert!(other.asked().is_empty());
-    assert!(rig.ear.has("given up"));
-    // The other host is crawled all the same.
+    assert!(rig.listener.has("given up"));
+    // The other host is crawled.
     assert_eq!((ended.counts.crawled, ended.counts.starts_lost), (31, 30));
     assert_eq!(ended.counts.requests, 31);
     let times = other.times_asked("/robots.txt");
@@ -124,7 +124,7 @@ async fn pages_behind_a_silent_robots_fail_with_their_host_and_not_one_by_one() 
 }
 
 #[tokio::test]
-async fn robots_are_asked_in_the_servers_name() {
+async fn robots_txt_is_requested_with_the_servers_user_agent() {
     let site = Site::serve(|asked| match asked.path.as_str() {
         "/robots.txt" => {
             let agent = asked.headers["user-agent"].to_str().unwrap();
@@ -142,7 +142,7 @@ async fn robots_are_asked_in_the_servers_name() {
 }
 
 #[tokio::test]
-async fn robots_are_found_behind_redirects() {
+async fn robots_txt_is_found_behind_redirects() {
     let site = Site::serve(|asked| match asked.path.as_str() {
         "/robots.txt" => Answer::redirect("/r/1"),
         "/r/1" => Answer::redirect("/r/2"),
@@ -158,7 +158,7 @@ async fn robots_are_found_behind_redirects() {
 }
 
 #[tokio::test]
-async fn delays_are_kept_and_the_longer_one_wins() {
+async fn longer_of_two_delays_is_kept() {
     let site = Site::serve(|asked| match asked.path.as_str() {
         "/robots.txt" => Answer::html("user-agent: *\ncrawl-delay: 0.2"),
         "/" => links("home", ["/1", "/2", "/3"]),
@@ -173,7 +173,7 @@ async fn delays_are_kept_and_the_longer_one_wins() {
 }
 
 #[tokio::test]
-async fn a_host_that_asks_to_be_left_alone_is_and_its_page_is_tried_again() {
+async fn retry_after_is_obeyed_and_the_page_is_retried() {
     let site = Site::serve(|asked| match (asked.path.as_str(), asked.before) {
         ("/", _) => links("home", ["/busy", "/never", "/b"]),
         ("/busy", 0) => Answer::status(429).with("retry-after", "1"),
@@ -191,12 +191,12 @@ async fn a_host_that_asks_to_be_left_alone_is_and_its_page_is_tried_again() {
     assert_eq!(site.times_asked("/never"), 3);
     assert_eq!(ended.counts.failed, 1);
     assert!(matches!(&ended.ending, Ending::PartlyFailed(text) if text.contains("/never")));
-    // Nothing else was asked for between the first answer and the second try but what had to wait.
-    assert!(rig.ear.has("left alone for 1 s"));
+    // Between the first response and the retry, nothing else was requested.
+    assert!(rig.listener.has("left alone for 1 s"));
 }
 
 #[tokio::test]
-async fn a_burst_of_errors_is_survived() {
+async fn crawl_survives_a_burst_of_errors() {
     let errors = AtomicUsize::new(0);
     let site = Site::serve(move |asked| match asked.path.as_str() {
         "/" => links("home", (0..20).map(|n| format!("/{n}"))),
@@ -212,7 +212,7 @@ async fn a_burst_of_errors_is_survived() {
 }
 
 #[tokio::test]
-async fn a_host_that_only_fails_is_given_up() {
+async fn host_that_only_fails_is_given_up() {
     let site = Site::serve(|asked| match asked.path.as_str() {
         "/" => links("home", (0..200).map(|n| format!("/{n}"))),
         "/robots.txt" | "/sitemap.xml" => Answer::status(404),
@@ -227,14 +227,14 @@ async fn a_host_that_only_fails_is_given_up() {
     let rig = Rig::with(settings);
     let ended = rig.crawl(&site.url("/"), json!({})).await;
     assert!(matches!(ended.ending, Ending::PartlyFailed(_)), "{ended:?}");
-    assert!(rig.ear.has("had too many errors: given up"));
-    // Not each of them three times.
+    assert!(rig.listener.has("had too many errors: given up"));
+    // Not three requests for each page.
     assert!(site.asked().len() < 15, "{}", site.asked().len());
     assert_eq!((ended.counts.failed, ended.counts.visited), (200, 201));
 }
 
 #[tokio::test]
-async fn a_dead_start_fails_with_its_cause() {
+async fn unreachable_start_fails_with_its_cause() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
@@ -244,7 +244,7 @@ async fn a_dead_start_fails_with_its_cause() {
 }
 
 #[tokio::test]
-async fn nofollow_and_noindex_are_heard() {
+async fn nofollow_and_noindex_are_obeyed() {
     let site = Site::serve(|asked| match asked.path.as_str() {
         "/" => Answer::html(
             "home <a href=/noindex>1</a><a href=/nofollow>2</a><a href=/header>3</a>\
@@ -266,7 +266,7 @@ async fn nofollow_and_noindex_are_heard() {
 }
 
 #[tokio::test]
-async fn crawls_of_one_host_share_its_connections() {
+async fn crawls_of_one_host_share_its_connection_limit() {
     let site = Site::serve(|asked| Answer {
         hold: Duration::from_millis(5),
         ..match asked.path.as_str() {
@@ -290,7 +290,7 @@ async fn crawls_of_one_host_share_its_connections() {
 }
 
 #[tokio::test]
-async fn a_crawl_says_who_it_is() {
+async fn crawl_sends_its_user_agent() {
     let site = Site::serve(|asked| {
         let agent = asked.headers["user-agent"].to_str().unwrap();
         links(agent, ["/"])

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::http_support::{call, local, local_settings, serve, serve_at};
 use crate::support::{eventually, invocation, with};
 
-/// One that gives receivers tokens.
+/// An executor that gives tokens to receivers.
 fn reporting() -> HttpExecutor {
     let attempt_tokens = Some(AttemptTokens::new(b"tokens"));
     HttpExecutor::new(HttpSettings { attempt_tokens, ..local_settings() })
@@ -30,7 +30,7 @@ fn hasty(url: &str) -> Invocation {
 }
 
 #[tokio::test]
-async fn an_accepted_run_that_is_never_heard_of_again_times_out() {
+async fn accepted_attempt_without_heartbeats_times_out_in_the_executor() {
     let report = reporting().run(hasty(&accepting().await)).await;
     let error = "the receiver accepted with 202 and sent no heartbeat for 2s; if its 202 means \
                  success, list 202 in expected_status";
@@ -39,10 +39,10 @@ async fn an_accepted_run_that_is_never_heard_of_again_times_out() {
 }
 
 #[tokio::test]
-async fn an_accepted_run_ends_when_its_end_is_reported() {
+async fn accepted_attempt_ends_when_its_end_is_reported() {
     for reason in [CancelReason::EndReported, CancelReason::Requested, CancelReason::LeaseLost] {
         let (handle, cancel) = cancellation();
-        // It asks what time it is when it has got the answer, and not before.
+        // The executor reads the clock only after the response.
         let asked = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&asked);
         let clock = WallClock::new(move || {
@@ -64,22 +64,22 @@ async fn an_accepted_run_ends_when_its_end_is_reported() {
 }
 
 #[tokio::test]
-async fn accepted_may_be_the_last_word() {
+async fn status_202_can_be_a_success() {
     let url = accepting().await;
     let named = json!({"url": url, "expected_status": [200, 202]});
     let report = reporting().run(invocation("http", named)).await;
     assert_eq!(report.outcome, Outcome::Completed);
-    // A class is not a name.
+    // A class does not list the status itself.
     let class = with(invocation("http", json!({"url": url, "expected_status": "2xx"})), |d| {
         d.timeout = Span::from_secs(2);
     });
     assert_eq!(reporting().run(class).await.outcome, Outcome::TimedOut);
-    // Nobody can report back without a token.
+    // Without a token, the receiver cannot report the end.
     assert_eq!(local().run(hasty(&url)).await.outcome, Outcome::Completed);
 }
 
 #[tokio::test]
-async fn whoever_got_no_token_is_not_waited_for() {
+async fn receiver_without_a_token_is_not_waited_for() {
     let target = any(|| async { StatusCode::ACCEPTED });
     let elsewhere = serve_at("127.0.0.2", Router::new().route("/", target)).await;
     let away = any(move || async move {
@@ -92,7 +92,7 @@ async fn whoever_got_no_token_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn a_waiting_run_costs_little() {
+async fn waiting_attempt_needs_little_memory() {
     let executor = reporting();
     let future = executor.run(invocation("http", Value::Null));
     let bytes = size_of_val(&*future);

@@ -1,4 +1,4 @@
-//! What bodies say while they run and when they end.
+//! Messages of programs while they run, and their exit codes.
 
 use evenkeel_core::TenantNo;
 use evenkeel_core::after_attempt::RetryHint;
@@ -15,7 +15,7 @@ fn sh(script: &str) -> Invocation {
 }
 
 #[tokio::test]
-async fn what_a_body_says_is_no_part_of_its_output() {
+async fn messages_are_not_part_of_the_output() {
     let body = sh("echo one
         echo '@evenkeel {\"progress\": {\"done\": 5, \"total\": 20, \"message\": \"pages\"}}'
         echo '@evenkeel {\"items\": {\"crawled\": 2}}'
@@ -37,14 +37,14 @@ async fn what_a_body_says_is_no_part_of_its_output() {
 }
 
 #[tokio::test]
-async fn items_count_even_if_the_body_fails() {
+async fn items_count_even_if_the_program_fails() {
     let report = executor().run(sh("printf '@evenkeel {\"items\":{\"crawled\":9}}'; exit 1")).await;
     assert_eq!((report.outcome, report.items_crawled), (Outcome::Failed, Some(9)));
     assert_eq!(report.output, None);
 }
 
 #[tokio::test]
-async fn what_cannot_be_understood_is_output_and_noted_once() {
+async fn invalid_message_stays_in_the_output_and_is_noted_once() {
     let body = sh("echo '@evenkeel {oops}'; echo '@evenkeel {\"item\": {}}'");
     let live = body.live.clone();
     let report = executor().run(body).await;
@@ -55,7 +55,7 @@ async fn what_cannot_be_understood_is_output_and_noted_once() {
 }
 
 #[tokio::test]
-async fn output_is_heard_while_the_body_runs() {
+async fn output_is_reported_while_the_program_runs() {
     let folder = TempDir::new().unwrap();
     let script = "echo out; echo err >&2; echo '@evenkeel {\"checkpoint\": [1]}'
         while [ ! -e enough ]; do sleep 0.02; done; echo end";
@@ -78,7 +78,7 @@ async fn output_is_heard_while_the_body_runs() {
 }
 
 #[tokio::test]
-async fn a_checkpoint_reaches_the_next_attempt() {
+async fn checkpoint_reaches_the_next_attempt() {
     let seen = async |checkpoint: Option<&[u8]>| -> Report {
         let checkpoint = checkpoint.map(<[u8]>::to_vec);
         let body = sh("echo ${EVENKEEL_CHECKPOINT-none}");
@@ -87,12 +87,12 @@ async fn a_checkpoint_reaches_the_next_attempt() {
     let text = r#"{"page":"a b","n":3}"#;
     assert_eq!(seen(Some(text.as_bytes())).await.output.unwrap(), format!("{text}\n"));
     assert_eq!(seen(None).await.output.unwrap(), "none\n");
-    // What another executor may have left is not for a body.
+    // A program does not get the checkpoint of another executor.
     let long = format!("\"{}\"", "x".repeat(64 * 1024));
     for strange in [b"\xff".as_slice(), b"not json", b"[1", long.as_bytes()] {
         assert_eq!(seen(Some(strange)).await.output.unwrap(), "none\n");
     }
-    // The largest that a body can save is one that it can be given.
+    // The largest checkpoint that a program can save can be passed to the next attempt.
     let large = format!("\"{}\"", "x".repeat(64 * 1024 - 2));
     let checkpoint = Some(large.into_bytes());
     let body = Invocation { checkpoint, ..sh("echo ${#EVENKEEL_CHECKPOINT}") };
@@ -100,7 +100,7 @@ async fn a_checkpoint_reaches_the_next_attempt() {
 }
 
 #[tokio::test]
-async fn exit_codes_are_outcomes() {
+async fn exit_codes_decide_the_outcome() {
     let run = async |code: i32, exit_codes: Value| {
         let script = format!("echo why >&2; exit {code}");
         let config = json!({"argv": ["sh", "-c", script], "exit_codes": exit_codes});
@@ -123,7 +123,7 @@ async fn exit_codes_are_outcomes() {
 }
 
 #[tokio::test]
-async fn values_of_the_run_are_filled_in_and_the_payload_comes_in_variables() {
+async fn payload_is_passed_in_variables_and_run_values_are_filled_in() {
     let config = json!({
         "argv": ["sh", "-c", "printf '%s|' \"$@\" \"$X\" \"$EVENKEEL_PAYLOAD_name\"", "sh",
                  "{{attempt}}", "{{.Names}}"],
@@ -137,15 +137,15 @@ async fn values_of_the_run_are_filled_in_and_the_payload_comes_in_variables() {
 }
 
 #[tokio::test]
-async fn a_text_is_passed_to_standard_input_as_it_is() {
+async fn stdin_text_passes_the_payload_unchanged() {
     let config = json!({"argv": ["cat"], "stdin": "text"});
     let body = with(invocation("shell", config), |d| d.payload = json!("a \"b\"\n"));
     assert_eq!(executor().run(body).await.output.as_deref(), Some("a \"b\"\n"));
 }
 
-/// A job from before, when the payload could be filled in.
+/// A job from an earlier version, in which the payload could be filled in.
 #[tokio::test]
-async fn a_job_that_wants_the_payload_filled_in_is_told_the_way_out_and_not_tried_again() {
+async fn payload_in_arguments_fails_for_good_with_the_way_out() {
     let body = invocation("shell", json!({"argv": ["sh", "-c", "echo {{payload.x}}"]}));
     let report = executor().run(with(body, |d| d.payload = json!({"x": "$(id)"}))).await;
     assert_eq!((report.outcome, report.again), (Outcome::Failed, RetryHint::Never));

@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use crate::http_support::{call, local, local_settings, serve};
 use crate::support::{invocation, with};
 
-/// The report after an answer with this status and `Retry-After`.
+/// Returns the report after a response with this status and `Retry-After`.
 async fn answered(status: u16, retry_after: &'static str, config: Value) -> Report {
     let status = StatusCode::from_u16(status).unwrap();
     let answer = post(move || async move { (status, [("retry-after", retry_after)], "said") });
@@ -25,7 +25,7 @@ async fn answered(status: u16, retry_after: &'static str, config: Value) -> Repo
 }
 
 #[tokio::test]
-async fn a_busy_receiver_is_left_alone_for_as_long_as_it_asks() {
+async fn retry_after_delays_the_next_attempt() {
     let wait = |secs| RetryHint::NotBefore(Span::from_secs(secs));
     for (status, header, again) in [
         (429, "120", wait(120)),
@@ -40,7 +40,7 @@ async fn a_busy_receiver_is_left_alone_for_as_long_as_it_asks() {
 }
 
 #[tokio::test]
-async fn what_is_hopeless_is_not_tried_again() {
+async fn final_failures_of_a_call_are_not_retried() {
     let config = json!({"give_up_on": [400, "5xx"]});
     for (status, again) in [
         (400, RetryHint::Never),
@@ -56,7 +56,7 @@ async fn what_is_hopeless_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn an_answer_is_read_up_to_the_limit() {
+async fn response_is_read_up_to_the_limit() {
     let answer = post(|| async { "0123456789" });
     let address = serve(Router::new().route("/", answer)).await;
     for (limit, expected) in [
@@ -73,7 +73,7 @@ async fn an_answer_is_read_up_to_the_limit() {
 }
 
 #[tokio::test]
-async fn a_payload_that_lacks_what_is_asked_for_fails_the_run_by_name() {
+async fn missing_payload_field_fails_the_attempt_by_name() {
     let config = json!({"url": "https://example.com/{{payload.x}}"});
     let report = local().run(invocation("http", config)).await;
     assert_eq!(report.outcome, Outcome::Failed);
@@ -82,7 +82,7 @@ async fn a_payload_that_lacks_what_is_asked_for_fails_the_run_by_name() {
     assert_eq!(error, "executor_config.url: asks for payload.x, which the payload lacks");
 }
 
-/// A receiver that breaks off in the middle of its answer.
+/// A receiver that closes the connection in the middle of its response.
 async fn breaking_off(head: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -99,7 +99,7 @@ async fn breaking_off(head: &'static str) -> String {
 }
 
 #[tokio::test]
-async fn the_head_of_an_answer_that_breaks_off_counts() {
+async fn head_of_a_broken_response_counts() {
     for (head, again) in [
         ("503 Busy\r\nretry-after: 7", RetryHint::NotBefore(Span::from_secs(7))),
         ("410 Gone", RetryHint::Never),
@@ -110,13 +110,13 @@ async fn the_head_of_an_answer_that_breaks_off_counts() {
         assert_eq!(report.output.as_deref(), Some("said"));
         let error = report.error.unwrap();
         assert!(error.starts_with(&format!("the answer ({}", &head[..3])), "{error}");
-        // Not only that it failed, but why, and without the address.
+        // The error names the cause, but not the address.
         assert!(error.contains("end of file") && !error.contains("secret"), "{error}");
     }
 }
 
 #[tokio::test]
-async fn accepted_work_is_waited_for_even_if_the_answer_breaks_off() {
+async fn accepted_work_is_waited_for_even_if_the_response_breaks_off() {
     let attempt_tokens = Some(AttemptTokens::new(b"tokens"));
     let executor = HttpExecutor::new(HttpSettings { attempt_tokens, ..local_settings() });
     let body = with(call(breaking_off("202 Accepted").await), |d| d.timeout = Span::from_secs(2));
