@@ -71,8 +71,8 @@ async fn measure(url: String) {
         client.batch_execute(sql).await.unwrap();
     }
     let from = Instant::now();
-    let rhythms = store.load_profiles(None, 1_000_000).await.unwrap();
-    println!("{} rhythms read in {:.1} ms", rhythms.len(), millis(from));
+    let profiles = store.load_profiles(None, 1_000_000).await.unwrap();
+    println!("{} profiles read in {:.1} ms", profiles.len(), millis(from));
     let placements = read_placements(&store, scope).await;
     move_all(&store, scope, &placements).await;
     read_placements(&store, scope).await;
@@ -160,11 +160,11 @@ async fn move_all(store: &PostgresStore, scope: Scope, placements: &[Placement])
     let from = Instant::now();
     for (part, moves) in (0..).zip(batches) {
         let begun = Instant::now();
-        let mut rhythms: Vec<LoadProfileKey> = moves.iter().map(|one| one.rhythm).collect();
-        rhythms.sort_unstable();
-        rhythms.dedup();
-        let rhythms = rhythms.into_iter().map(|key| (key, texts[&key].clone())).collect();
-        let batch = MoveBatch { rebalance: id, part, moves, rhythms, even_live: false };
+        let mut profiles: Vec<LoadProfileKey> = moves.iter().map(|one| one.profile).collect();
+        profiles.sort_unstable();
+        profiles.dedup();
+        let profiles = profiles.into_iter().map(|key| (key, texts[&key].clone())).collect();
+        let batch = MoveBatch { rebalance: id, part, moves, profiles, even_live: false };
         let moved = store.move_jobs(&scope, batch, Now::At(NOW)).await.unwrap();
         assert!(matches!(moved, Moved::Done(made) if made.iter().all(|made| *made)));
         slowest = slowest.max(begun.elapsed());
@@ -177,10 +177,10 @@ fn move_of(job: &Placement, texts: &mut HashMap<LoadProfileKey, String>) -> Move
     let every = every((job.job.0 - 1).unsigned_abs() as usize);
     let shift = Span::from_secs(900 * (1 + job.job.0.unsigned_abs() % 40));
     let new_at = job.next_at.saturating_add(shift);
-    let rhythm = LoadProfile::of(&definition(every), new_at).unwrap().text();
-    let key = LoadProfileKey::of(&rhythm);
-    texts.entry(key).or_insert(rhythm);
-    Move { job: job.job, generation: job.generation, old_at: job.next_at, new_at, rhythm: key }
+    let profile = LoadProfile::of(&definition(every), new_at).unwrap().text();
+    let key = LoadProfileKey::of(&profile);
+    texts.entry(key).or_insert(profile);
+    Move { job: job.job, generation: job.generation, old_at: job.next_at, new_at, profile: key }
 }
 
 fn plan(parts: usize) -> Rebalance {

@@ -1,57 +1,76 @@
 -- Reading attempts and lists of attempts.
 
--- :name get_attempt (tenant, scheduled_at, job_no, sequence, attempt)
--- The attempt itself or, for attempt 0, the latest of its run; in the history or in the queue, or
--- if it is in neither, waiting for its time.
-SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, j.id, r.status, r.fence, r.crashes, r.node_no,
-       n.name, r.number, r.started_at, r.finished_at, r.error, r.output, r.items_crawled,
-       r.items_indexed, r.cpu_us, r.memory_kb, r.skipped_to, r.skipped_count, r.skip_reason,
-       t.progress, t.log
-  FROM (SELECT scheduled_at, job_no, sequence, attempt, status, fence, crashes, node_no, number, started_at,
+-- :fragment attempt_columns
+-- Read by read_attempt, by name.
+r.scheduled_at, r.job_no, r.sequence, r.attempt, j.id AS job_id, r.status, r.fence, r.crashes,
+       r.node_no, n.name AS node_name, r.number, r.started_at, r.finished_at, r.error,
+       r.items_crawled, r.items_indexed, r.cpu_us, r.memory_kb, r.skipped_to, r.skipped_count,
+       r.skip_reason
+
+-- :fragment listed_attempt_columns
+{attempt_columns}, left(r.output, 65536) AS output
+
+-- :fragment stored_attempt_columns
+scheduled_at, job_no, sequence, attempt, status, fence, crashes, node_no, number, started_at,
                finished_at, error, output, items_crawled, items_indexed, cpu_us, memory_kb,
-               skipped_to, skipped_count, skip_reason, false AS waits
+               skipped_to, skipped_count, skip_reason
+
+-- :fragment no_results
+-- An attempt that was not claimed has none of the columns from `node_no` on.
+NULL::int4, NULL::int8, NULL::int8, NULL::int8, NULL::text, NULL::text, NULL::int8, NULL::int8,
+               NULL::int8, NULL::int8, NULL::int8, NULL::int8, NULL::int2
+
+-- :fragment queued_attempt_columns
+q.scheduled_at, q.job_no, q.sequence, q.attempt, {attempt.pending}::int2, q.fence, q.crashes,
+               {no_results}
+
+-- :name get_attempt (tenant, scheduled_at, job_no, sequence, attempt)
+-- Finds the attempt itself or, for attempt 0, the latest attempt of its run: in the history or the
+-- queue, and otherwise in the delayed attempts.
+SELECT {attempt_columns}, r.output, t.progress, t.log
+  FROM (SELECT {stored_attempt_columns}, false AS waits
           FROM attempt
-         WHERE scheduled_at = :scheduled_at AND job_no = :job_no AND sequence = :sequence AND (attempt = :attempt OR :attempt = 0)
+         WHERE scheduled_at = :scheduled_at AND job_no = :job_no AND sequence = :sequence
+           AND (attempt = :attempt OR :attempt = 0)
          UNION ALL
-        SELECT q.scheduled_at, q.job_no, q.sequence, q.attempt, 0::int2, q.fence, q.crashes, NULL::int4,
-               NULL::int8, NULL::int8, NULL::int8, NULL::text, NULL::text, NULL::int8, NULL::int8,
-               NULL::int8, NULL::int8, NULL::int8, NULL::int8, NULL::int2, false
+        SELECT {queued_attempt_columns}, false
           FROM ready q
-         WHERE scheduled_at = :scheduled_at AND job_no = :job_no AND sequence = :sequence AND (attempt = :attempt OR :attempt = 0)
+         WHERE scheduled_at = :scheduled_at AND job_no = :job_no AND sequence = :sequence
+           AND (attempt = :attempt OR :attempt = 0)
            AND NOT EXISTS (SELECT FROM attempt e
-                            WHERE e.scheduled_at = :scheduled_at AND e.job_no = :job_no AND e.sequence = :sequence
+                            WHERE e.scheduled_at = :scheduled_at AND e.job_no = :job_no
+                              AND e.sequence = :sequence
                               AND e.attempt = q.attempt)
          UNION ALL
-        SELECT scheduled_at, job_no, sequence, attempt, 0::int2, 0::int4, 0::int2, NULL::int4,
-               NULL::int8, NULL::int8, NULL::int8, NULL::text, NULL::text, NULL::int8, NULL::int8,
-               NULL::int8, NULL::int8, NULL::int8, NULL::int8, NULL::int2, true
+        SELECT scheduled_at, job_no, sequence, attempt, {attempt.pending}::int2, 0::int4, 0::int2,
+               {no_results}, true
           FROM delayed_attempt
-         WHERE scheduled_at = :scheduled_at AND job_no = :job_no AND sequence = :sequence AND (attempt = :attempt OR :attempt = 0)) AS r
+         WHERE scheduled_at = :scheduled_at AND job_no = :job_no AND sequence = :sequence
+           AND (attempt = :attempt OR :attempt = 0)) AS r
   JOIN job j USING (job_no) LEFT JOIN node n USING (node_no)
-  LEFT JOIN note t ON t.scheduled_at = r.scheduled_at AND t.job_no = r.job_no AND t.sequence = r.sequence
+  LEFT JOIN note t ON t.scheduled_at = r.scheduled_at AND t.job_no = r.job_no
+  AND t.sequence = r.sequence
                   AND t.attempt = r.attempt AND t.fence = r.fence AND r.status = {attempt.running}
  WHERE j.tenant_no = :tenant
  ORDER BY r.waits, r.attempt DESC LIMIT 1;
 
 -- :name list_attempts (tenant, before_at, before_job_no, before_sequence, before_attempt, limit)
--- All of a tenant's attempts before a key, newest first: the history merged with the queue.
-SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, j.id, r.status, r.fence, r.crashes, r.node_no,
-       n.name, r.number, r.started_at, r.finished_at, r.error, left(r.output, 65536), r.items_crawled,
-       r.items_indexed, r.cpu_us, r.memory_kb, r.skipped_to, r.skipped_count, r.skip_reason
-  FROM ((SELECT scheduled_at, job_no, sequence, attempt, status, fence, crashes, node_no, number, started_at,
-               finished_at, error, output, items_crawled, items_indexed, cpu_us, memory_kb,
-               skipped_to, skipped_count, skip_reason
+-- All attempts of a tenant before a key, newest first: the history merged with the queue.
+SELECT {listed_attempt_columns}
+  FROM ((SELECT {stored_attempt_columns}
            FROM attempt
           WHERE tenant_no = :tenant
-            AND (scheduled_at, job_no, sequence, attempt) < (:before_at::int8, :before_job_no::int8, :before_sequence::int4, :before_attempt::int2)
+            AND (scheduled_at, job_no, sequence, attempt) <
+                (:before_at::int8, :before_job_no::int8,
+                 :before_sequence::int4, :before_attempt::int2)
           ORDER BY scheduled_at DESC, job_no DESC, sequence DESC, attempt DESC LIMIT :limit)
         UNION ALL
-        (SELECT q.scheduled_at, q.job_no, q.sequence, q.attempt, 0::int2, q.fence, q.crashes, NULL::int4,
-               NULL::int8, NULL::int8, NULL::int8, NULL::text, NULL::text, NULL::int8, NULL::int8,
-               NULL::int8, NULL::int8, NULL::int8, NULL::int8, NULL::int2
+        (SELECT {queued_attempt_columns}
            FROM ready q
           WHERE tenant_no = :tenant
-            AND (scheduled_at, job_no, sequence, attempt) < (:before_at::int8, :before_job_no::int8, :before_sequence::int4, :before_attempt::int2)
+            AND (scheduled_at, job_no, sequence, attempt) <
+                (:before_at::int8, :before_job_no::int8,
+                 :before_sequence::int4, :before_attempt::int2)
             AND NOT EXISTS (SELECT FROM attempt e
                              WHERE e.scheduled_at = q.scheduled_at AND e.job_no = q.job_no
                                AND e.sequence = q.sequence AND e.attempt = q.attempt)
@@ -60,7 +79,7 @@ SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, j.id, r.status, r.fence,
  ORDER BY r.scheduled_at DESC, r.job_no DESC, r.sequence DESC, r.attempt DESC LIMIT :limit;
 
 -- :name list_attempts_count (tenant, limit)
--- Counts a tenant's attempts, but not for ever.
+-- Counts at most `limit` attempts of a tenant in the history and in the queue each.
 SELECT (SELECT count(*) FROM (SELECT FROM attempt WHERE tenant_no = :tenant LIMIT :limit) AS r)
      + (SELECT count(*) FROM (SELECT FROM ready q
                                WHERE tenant_no = :tenant
@@ -72,28 +91,29 @@ SELECT (SELECT count(*) FROM (SELECT FROM attempt WHERE tenant_no = :tenant LIMI
                                LIMIT :limit) AS q);
 
 -- :name list_attempts_job (id, tenant)
--- A job of the tenant, deleted or not, and how many attempts it has had.
+-- Finds a job of the tenant, deleted or not, and its number of attempts so far.
 SELECT j.job_no, s.executions FROM job j JOIN job_state s USING (job_no)
  WHERE j.id = :id AND j.tenant_no = :tenant;
 
 -- :name list_attempts_kept (job_no, before)
--- A job's newest good and newest failed attempt, if what linked to them is forgotten.
-SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, j.id, r.status, r.fence, r.crashes, r.node_no,
-       n.name, r.number, r.started_at, r.finished_at, r.error, left(r.output, 65536), r.items_crawled,
-       r.items_indexed, r.cpu_us, r.memory_kb, r.skipped_to, r.skipped_count, r.skip_reason
+-- A job's newest succeeded and newest failed attempt, if they are older than all linked runs:
+-- pruning keeps them.
+SELECT {listed_attempt_columns}
   FROM job_state s
   JOIN attempt r ON r.job_no = s.job_no
             AND (r.scheduled_at = s.succeeded_at AND r.status IN ({attempts.succeeded})
                  OR r.scheduled_at = s.failed_at AND r.status IN ({attempts.failed}))
   JOIN job j ON j.job_no = s.job_no LEFT JOIN node n USING (node_no)
- WHERE s.job_no = :job_no AND r.scheduled_at IN (s.succeeded_at, s.failed_at) AND r.scheduled_at < :before
+ WHERE s.job_no = :job_no AND r.scheduled_at IN (s.succeeded_at, s.failed_at)
+   AND r.scheduled_at < :before
  ORDER BY r.scheduled_at DESC, r.sequence DESC, r.attempt DESC;
 
 -- :name list_attempts_of_job (job_no, from_at, from_sequence, before_attempt, limit)
--- One job's attempts, along the links from each chain to the one before. A first attempt that was
--- never claimed has its link in the queue. Starts at the newest chain, or at the given one.
+-- The attempts of one job, along the links from each run to the previous one, from the newest run
+-- or the given one. The link of a run whose first attempt was never claimed is in the queue.
 WITH RECURSIVE chain AS (
-    SELECT coalesce(:from_at, head_at) AS at, coalesce(:from_sequence, head_sequence) AS sequence, 0 AS depth
+    SELECT coalesce(:from_at, head_at) AS at, coalesce(:from_sequence, head_sequence) AS sequence,
+           0 AS depth
       FROM job_state WHERE job_no = :job_no AND coalesce(:from_at, head_at) IS NOT NULL
      UNION ALL
     SELECT p.prev_at, p.prev_sequence, c.depth + 1
@@ -107,19 +127,13 @@ WITH RECURSIVE chain AS (
                             AND attempt = 0) AS p
      WHERE p.prev_at IS NOT NULL AND c.depth < :limit::int8
 )
-SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, j.id, r.status, r.fence, r.crashes, r.node_no,
-       n.name, r.number, r.started_at, r.finished_at, r.error, left(r.output, 65536), r.items_crawled,
-       r.items_indexed, r.cpu_us, r.memory_kb, r.skipped_to, r.skipped_count, r.skip_reason
+SELECT {listed_attempt_columns}
   FROM chain c
  CROSS JOIN LATERAL (
-        SELECT scheduled_at, job_no, sequence, attempt, status, fence, crashes, node_no, number, started_at,
-               finished_at, error, output, items_crawled, items_indexed, cpu_us, memory_kb,
-               skipped_to, skipped_count, skip_reason
+        SELECT {stored_attempt_columns}
           FROM attempt WHERE scheduled_at = c.at AND job_no = :job_no AND sequence = c.sequence
          UNION ALL
-        SELECT q.scheduled_at, q.job_no, q.sequence, q.attempt, 0::int2, q.fence, q.crashes, NULL::int4,
-               NULL::int8, NULL::int8, NULL::int8, NULL::text, NULL::text, NULL::int8, NULL::int8,
-               NULL::int8, NULL::int8, NULL::int8, NULL::int8, NULL::int2
+        SELECT {queued_attempt_columns}
           FROM ready q
          WHERE scheduled_at = c.at AND job_no = :job_no AND sequence = c.sequence
            AND NOT EXISTS (SELECT FROM attempt e

@@ -1,13 +1,17 @@
 -- Cancelling runs.
 
+-- :fragment withdrawn_columns
+scheduled_at, job_no, sequence, attempt, tenant_no, fence, crashes, prev_at, prev_sequence
+
 -- :name cancel_run_mark (scheduled_at, job_no, sequence, tenant)
--- The mark on the run itself is seen by a finish or requeue that waits for this row; the
--- cancellation is what its node reads.
+-- A finish or requeue that waits for the attempt's row sees the mark on it. The node reads the
+-- cancellation.
 WITH running AS (
     UPDATE attempt SET cancel_requested = true
-     WHERE scheduled_at = :scheduled_at AND job_no = :job_no AND sequence = :sequence AND tenant_no = :tenant AND status = {attempt.running}
+     WHERE scheduled_at = :scheduled_at AND job_no = :job_no AND sequence = :sequence
+       AND tenant_no = :tenant AND status = {attempt.running}
  RETURNING node_no, scheduled_at, job_no, sequence, attempt
-), asked AS (
+), notified AS (
     INSERT INTO cancellation (node_no, scheduled_at, job_no, sequence, attempt)
     SELECT * FROM running ON CONFLICT DO NOTHING
 )
@@ -21,44 +25,45 @@ WITH before AS MATERIALIZED (
        SET live = greatest(live - 1, 0),
            head_at = CASE WHEN :is_new THEN :scheduled_at ELSE head_at END,
            head_sequence = CASE WHEN :is_new THEN :sequence ELSE head_sequence END,
-           last_status = {attempt.cancelled}, has_condition = stopped_at IS DISTINCT FROM {stopped.for_good}
+           last_status = {attempt.cancelled},
+           has_condition = stopped_at IS DISTINCT FROM {stopped.for_good}
      WHERE job_no = :job_no
  RETURNING shard, job_no, tenant_no, has_condition
 ), touched AS (
     INSERT INTO job_condition (job_no, tenant_no, shard, judge_at)
     SELECT job_no, tenant_no, shard, 0 FROM closed WHERE has_condition
-        ON CONFLICT (job_no) DO UPDATE SET judge_at = 0, touched = excluded.touched
+        {on_conflict_judge_again}
 ), changed AS (
-    -- written even if it is there: whoever is just telling it read the job before this
     INSERT INTO changed_job (shard, job_no)
     SELECT shard, job_no FROM closed WHERE has_condition
-        ON CONFLICT (shard, job_no) DO UPDATE SET job_no = excluded.job_no
+        {on_conflict_reload_again}
 )
-SELECT head_at, head_sequence,
-       coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8)
-  FROM before;
+SELECT head_at, head_sequence, {clock} AS now FROM before;
 
 -- :name cancel_run_find (scheduled_at, job_no, sequence, tenant)
--- What still waits or runs moved between the looks.
-SELECT count(*) > 0, count(*) FILTER (WHERE status IN ({attempts.unfinished})) > 0
-  FROM attempt WHERE scheduled_at = :scheduled_at AND job_no = :job_no AND sequence = :sequence AND tenant_no = :tenant;
+-- An unfinished attempt has moved between the statements before this one.
+SELECT count(*) > 0 AS exists,
+       count(*) FILTER (WHERE status IN ({attempts.unfinished})) > 0 AS is_active
+  FROM attempt WHERE scheduled_at = :scheduled_at AND job_no = :job_no
+  AND sequence = :sequence AND tenant_no = :tenant;
 
 -- :name cancel_run_ready (scheduled_at, job_no, sequence, tenant)
-DELETE FROM ready WHERE scheduled_at = :scheduled_at AND job_no = :job_no AND sequence = :sequence AND tenant_no = :tenant
-RETURNING scheduled_at, job_no, sequence, attempt, tenant_no, fence, crashes, prev_at,
-          prev_sequence;
+DELETE FROM ready WHERE scheduled_at = :scheduled_at AND job_no = :job_no
+AND sequence = :sequence AND tenant_no = :tenant
+RETURNING {withdrawn_columns};
 
 -- :name cancel_run_delayed (scheduled_at, job_no, sequence, tenant)
-DELETE FROM delayed_attempt WHERE job_no = :job_no AND scheduled_at = :scheduled_at AND sequence = :sequence AND tenant_no = :tenant
+DELETE FROM delayed_attempt WHERE job_no = :job_no AND scheduled_at = :scheduled_at
+AND sequence = :sequence AND tenant_no = :tenant
 RETURNING scheduled_at, job_no, sequence, attempt, tenant_no;
 
 -- :name cancellations
--- What has ended meanwhile needs no ending.
+-- Also deletes cancellations of attempts that have ended meanwhile.
 WITH running AS MATERIALIZED (
     SELECT c.scheduled_at, c.job_no, c.sequence, c.attempt, r.superseded
       FROM cancellation c JOIN attempt r USING (scheduled_at, job_no, sequence, attempt)
      WHERE c.node_no = $1 AND r.node_no = $1 AND r.status = {attempt.running}
-), over AS (
+), ended AS (
     DELETE FROM cancellation c
      WHERE node_no = $1
        AND NOT EXISTS (SELECT FROM running

@@ -1,108 +1,89 @@
 -- Claiming attempts from the queue.
 
--- :name claim_aged (pools, lane, count, rise_max, now, node_name)
--- The first of each lane by what they have waited, of each pool: those that reach the rank of the last
--- that was found by priority. Seldom there are any.
-WITH clock AS MATERIALIZED (
-    SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
-)
-SELECT c.ctid::text, c.lane, c.priority, c.rise, c.should_start_by, c.since, c.scheduled_at,
+-- :fragment candidate_columns
+-- Read by Candidate::read, by position: it comes first.
+c.ctid::text, c.lane, c.priority, c.rise, c.should_start_by, c.since, c.scheduled_at,
        c.job_no, c.sequence, c.attempt, c.own_priority, c.tenant_no, c.fence, c.crashes, c.prev_at,
        c.prev_sequence, c.limit_key, c.limit_max
-  FROM unnest(:lane::int2[], :count::int8[], :rise_max::int8[]) AS l(lane, places, rise_max)
+
+-- :fragment is_open
+(open_from IS NULL OR open_from <= (SELECT now FROM clock))
+                        AND (open_until IS NULL OR open_until > (SELECT now FROM clock))
+
+-- :fragment is_allowed_node
+(forbidden_nodes IS NULL OR NOT forbidden_nodes ? :node_name)
+
+-- :name claim_aged (pools, lane, count, rise_max, now, node_name)
+-- Of each lane and pool the attempts whose waiting time ranks them at least as high as the last
+-- attempt found by priority. Mostly there are none.
+WITH clock AS MATERIALIZED (SELECT {clock} AS now)
+SELECT {candidate_columns}
+  FROM unnest(:lane::int2[], :count::int8[], :rise_max::int8[]) AS l(lane, count, rise_max)
  CROSS JOIN unnest(:pools::text[]) AS p(pool)
  CROSS JOIN LATERAL (SELECT ctid, * FROM ready
                       WHERE pool = p.pool AND lane = l.lane AND rise <= l.rise_max
-                        AND (open_from IS NULL OR open_from <= (SELECT now FROM clock))
-                        AND (open_until IS NULL OR open_until > (SELECT now FROM clock))
-                        AND (forbidden_nodes IS NULL OR NOT forbidden_nodes ? :node_name)
+                        AND {is_open} AND {is_allowed_node}
                       ORDER BY rise, should_start_by, since, job_no
-                      LIMIT l.places FOR UPDATE SKIP LOCKED) AS c;
+                      LIMIT l.count FOR UPDATE SKIP LOCKED) AS c;
 
 -- :name claim_front (pools, limit, now, node_name)
--- The first of each lane by priority and by what they have waited, without taking anything: who of
--- these finds no place is moved out of the way.
-WITH clock AS MATERIALIZED (
-    SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
-)
-SELECT c.ctid::text, c.lane, c.priority, c.rise, c.should_start_by, c.since, c.scheduled_at,
-       c.job_no, c.sequence, c.attempt, c.own_priority, c.tenant_no, c.fence, c.crashes, c.prev_at,
-       c.prev_sequence, c.limit_key, c.limit_max
+-- The first attempts of each lane and pool by priority and by waiting time, without locks. Attempts
+-- under a full limit are moved out of the way.
+WITH clock AS MATERIALIZED (SELECT {clock} AS now)
+SELECT {candidate_columns}
   FROM unnest(:pools::text[]) AS p(pool)
  CROSS JOIN unnest('{{lanes.all}}'::int2[]) AS l(lane)
  CROSS JOIN LATERAL (SELECT ctid, * FROM ready
                       WHERE pool = p.pool AND lane = l.lane
-                        AND (open_from IS NULL OR open_from <= (SELECT now FROM clock))
-                        AND (open_until IS NULL OR open_until > (SELECT now FROM clock))
-                        AND (forbidden_nodes IS NULL OR NOT forbidden_nodes ? :node_name)
+                        AND {is_open} AND {is_allowed_node}
                       ORDER BY priority DESC, should_start_by, since, job_no
                       LIMIT :limit) AS c
  UNION ALL
-SELECT c.ctid::text, c.lane, c.priority, c.rise, c.should_start_by, c.since, c.scheduled_at,
-       c.job_no, c.sequence, c.attempt, c.own_priority, c.tenant_no, c.fence, c.crashes, c.prev_at,
-       c.prev_sequence, c.limit_key, c.limit_max
+SELECT {candidate_columns}
   FROM unnest(:pools::text[]) AS p(pool)
  CROSS JOIN unnest('{{lanes.all}}'::int2[]) AS l(lane)
  CROSS JOIN LATERAL (SELECT ctid, * FROM ready
                       WHERE pool = p.pool AND lane = l.lane
-                        AND (open_from IS NULL OR open_from <= (SELECT now FROM clock))
-                        AND (open_until IS NULL OR open_until > (SELECT now FROM clock))
-                        AND (forbidden_nodes IS NULL OR NOT forbidden_nodes ? :node_name)
+                        AND {is_open} AND {is_allowed_node}
                       ORDER BY rise, should_start_by, since, job_no
                       LIMIT :limit) AS c;
 
 -- :name claim_guaranteed (pools, lane, count, now, node_name)
--- The first of each lane by priority, as many as it has places for itself, of each pool. A row that
--- somebody else is taking is passed over, and so is one that may not be claimed now, or not by this
--- node.
-WITH clock AS MATERIALIZED (
-    SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
-)
-SELECT c.ctid::text, c.lane, c.priority, c.rise, c.should_start_by, c.since, c.scheduled_at,
-       c.job_no, c.sequence, c.attempt, c.own_priority, c.tenant_no, c.fence, c.crashes, c.prev_at,
-       c.prev_sequence, c.limit_key, c.limit_max
-  FROM unnest(:lane::int2[], :count::int8[]) AS l(lane, places)
+-- The first attempts of each lane and pool by priority, up to the number that the lane is
+-- guaranteed. Rows locked by other claims are skipped, and so are attempts that may not be claimed
+-- now or not by this node.
+WITH clock AS MATERIALIZED (SELECT {clock} AS now)
+SELECT {candidate_columns}
+  FROM unnest(:lane::int2[], :count::int8[]) AS l(lane, count)
  CROSS JOIN unnest(:pools::text[]) AS p(pool)
  CROSS JOIN LATERAL (SELECT ctid, * FROM ready
                       WHERE pool = p.pool AND lane = l.lane
-                        AND (open_from IS NULL OR open_from <= (SELECT now FROM clock))
-                        AND (open_until IS NULL OR open_until > (SELECT now FROM clock))
-                        AND (forbidden_nodes IS NULL OR NOT forbidden_nodes ? :node_name)
+                        AND {is_open} AND {is_allowed_node}
                       ORDER BY priority DESC, should_start_by, since, job_no
-                      LIMIT l.places FOR UPDATE SKIP LOCKED) AS c;
+                      LIMIT l.count FOR UPDATE SKIP LOCKED) AS c;
 
 -- :name claim_is_ready (now, pools, node_name)
--- Is there anything at all to claim? An empty queue is asked often, and so is one in which nothing
--- may be claimed by this node for now.
-WITH clock AS MATERIALIZED (
-    SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
-)
+-- True if anything can be claimed. Nodes often look at an empty queue, or at one in which nothing
+-- may be claimed by them now.
+WITH clock AS MATERIALIZED (SELECT {clock} AS now)
 SELECT (SELECT now FROM clock),
        EXISTS (SELECT FROM ready
                 WHERE pool = ANY (:pools::text[])
-                  AND (open_from IS NULL OR open_from <= (SELECT now FROM clock))
-                  AND (open_until IS NULL OR open_until > (SELECT now FROM clock))
-                  AND (forbidden_nodes IS NULL OR NOT forbidden_nodes ? :node_name));
+                  AND {is_open} AND {is_allowed_node});
 
 -- :name claim_lock_node
--- As in fire_claimed: nobody can declare the node dead before this transaction has ended.
+-- As in the fragment alive_node.
 SELECT node_no FROM node WHERE node_no = $1 AND state = {node.live} FOR KEY SHARE;
 
 -- :name claim_rest (pools, limit, now, node_name)
--- The first by lane and priority, of each pool. What may not be claimed now, or not by this node, is
--- passed over.
-WITH clock AS MATERIALIZED (
-    SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
-)
-SELECT c.ctid::text, c.lane, c.priority, c.rise, c.should_start_by, c.since, c.scheduled_at,
-       c.job_no, c.sequence, c.attempt, c.own_priority, c.tenant_no, c.fence, c.crashes, c.prev_at,
-       c.prev_sequence, c.limit_key, c.limit_max
+-- The first attempts of each pool by lane and priority. Attempts that may not be claimed now or not
+-- by this node are skipped.
+WITH clock AS MATERIALIZED (SELECT {clock} AS now)
+SELECT {candidate_columns}
   FROM unnest(:pools::text[]) AS p(pool)
  CROSS JOIN LATERAL (SELECT ctid, * FROM ready
                       WHERE pool = p.pool
-                        AND (open_from IS NULL OR open_from <= (SELECT now FROM clock))
-                        AND (open_until IS NULL OR open_until > (SELECT now FROM clock))
-                        AND (forbidden_nodes IS NULL OR NOT forbidden_nodes ? :node_name)
+                        AND {is_open} AND {is_allowed_node}
                       ORDER BY lane, priority DESC, should_start_by, since, job_no
                       LIMIT :limit FOR UPDATE SKIP LOCKED) AS c;
 
@@ -110,13 +91,12 @@ SELECT c.ctid::text, c.lane, c.priority, c.rise, c.should_start_by, c.since, c.s
 --   now, node, job_no, scheduled_at, sequence, attempt, tenant, fence, crashes, prev_at,
 --   prev_sequence, priority
 -- )
--- Attempts that were taken out of the queue begin. One that had been given back has a row.
-WITH clock AS MATERIALIZED (
-    SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
-), d AS MATERIALIZED (
+-- Starts attempts that were taken from the queue. A requeued attempt has a row already.
+WITH clock AS MATERIALIZED (SELECT {clock} AS now), d AS MATERIALIZED (
     SELECT *, row_number() OVER (PARTITION BY job_no ORDER BY scheduled_at, sequence, attempt)
               AS nth
-      FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[], :tenant::int4[], :fence::int4[],
+      FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[],
+                  :tenant::int4[], :fence::int4[],
                   :crashes::int2[], :prev_at::int8[], :prev_sequence::int4[], :priority::int2[])
            AS d(job_no, scheduled_at, sequence, attempt, tenant_no, fence, crashes, prev_at,
                 prev_sequence, priority)
@@ -132,26 +112,27 @@ WITH clock AS MATERIALIZED (
     INSERT INTO attempt AS r (scheduled_at, job_no, sequence, attempt, tenant_no, status, crashes,
                           fence, node_no, prev_at, prev_sequence, number, started_at,
                           priority)
-    SELECT scheduled_at, job_no, sequence, attempt, tenant_no, 1, crashes, fence + 1, :node, prev_at,
+    SELECT scheduled_at, job_no, sequence, attempt, tenant_no, {attempt.running}, crashes,
+           fence + 1, :node, prev_at,
            prev_sequence, executions + nth, (SELECT now FROM clock), priority
       FROM locked
         ON CONFLICT (scheduled_at, job_no, sequence, attempt) DO UPDATE
-       SET status = {attempt.running}, fence = excluded.fence, crashes = excluded.crashes, node_no = excluded.node_no,
+       SET status = {attempt.running}, fence = excluded.fence, crashes = excluded.crashes,
+       node_no = excluded.node_no,
            number = excluded.number, started_at = excluded.started_at,
            priority = excluded.priority
 ), reached AS (
-    UPDATE node SET low_watermark = least(low_watermark, earliest),
-                    reached_back_to = least(reached_back_to, earliest)
+    {lower_watermark}
       FROM (SELECT min(scheduled_at) AS earliest FROM d) AS d
      WHERE node_no = :node
 )
 SELECT (SELECT now FROM clock), d.scheduled_at, d.job_no, d.sequence, d.attempt, j.definition,
-       -- not a join, which a plan made while there were none might do the wrong way round
+       -- not a join: a plan made for an empty table might scan it for each row
        (SELECT c.data FROM checkpoint c
          WHERE c.scheduled_at = d.scheduled_at AND c.job_no = d.job_no
            AND c.sequence = d.sequence)
   FROM d JOIN job j USING (job_no);
 
 -- :name claim_take
--- They are locked, so each is where it was found.
+-- The rows are locked, so their ctid is still right.
 DELETE FROM ready WHERE ctid = ANY ($1::text[]::tid[]);

@@ -1,10 +1,8 @@
 -- When a queued attempt may be claimed.
 
 -- :name find_closed_windows (now, shards, limit)
--- Found by ready_open_until, longest closed first.
-WITH clock AS MATERIALIZED (
-    SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
-)
+-- Reads the index ready_open_until, the longest closed first.
+WITH clock AS MATERIALIZED (SELECT {clock} AS now)
 SELECT q.scheduled_at, q.job_no, q.sequence, q.attempt, s.average_us, j.definition
   FROM (SELECT * FROM ready
          WHERE open_until <= (SELECT now FROM clock)
@@ -13,19 +11,20 @@ SELECT q.scheduled_at, q.job_no, q.sequence, q.attempt, s.average_us, j.definiti
   JOIN job_state s USING (job_no) JOIN job j USING (job_no);
 
 -- :name set_claim_windows (job_no, scheduled_at, sequence, attempt, open_from, open_until)
--- From the batch to the rows, whatever the planner thinks of a queue that is empty most of the
--- time. What somebody is claiming needs no opening.
+-- Joins from the batch to the rows, whatever the planner estimates for a queue that is mostly
+-- empty. Attempts that are being claimed need no window.
 WITH waiting AS MATERIALIZED (
     SELECT q.pool, q.lane, q.priority, q.should_start_by, q.since, q.scheduled_at, q.job_no,
            q.sequence, q.attempt, q.tenant_no, d.open_from, d.open_until, q.rise
-      FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[], :open_from::int8[], :open_until::int8[])
+      FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[],
+                  :open_from::int8[], :open_until::int8[])
            AS d(job_no, scheduled_at, sequence, attempt, open_from, open_until)
      CROSS JOIN LATERAL (SELECT * FROM ready q
                           WHERE q.scheduled_at = d.scheduled_at AND q.job_no = d.job_no
                             AND q.sequence = d.sequence AND q.attempt = d.attempt
                             FOR UPDATE SKIP LOCKED) AS q
 )
--- They are there, and locked.
+-- The rows exist and are locked, so this only updates.
 INSERT INTO ready (pool, lane, priority, should_start_by, since, scheduled_at, job_no, sequence,
                    attempt, tenant_no, open_from, open_until, rise)
 SELECT * FROM waiting

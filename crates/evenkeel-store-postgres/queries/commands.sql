@@ -1,7 +1,8 @@
 -- Commands on jobs: pause, resume, cancel, change, delete.
 
 -- :name command_close_runs (job_no, live, head_at, head_sequence, last_status)
--- Unless it is over, a job whose chains are withdrawn is judged, and its scheduler is told.
+-- A job whose runs are withdrawn is judged again and its scheduler reloads it, unless it is stopped
+-- for good.
 WITH closed AS (
     UPDATE job_state s
        SET live = d.live, head_at = d.head_at, head_sequence = d.head_sequence,
@@ -14,27 +15,29 @@ WITH closed AS (
 ), touched AS (
     INSERT INTO job_condition (job_no, tenant_no, shard, judge_at)
     SELECT job_no, tenant_no, shard, 0 FROM closed WHERE has_condition
-        ON CONFLICT (job_no) DO UPDATE SET judge_at = 0, touched = excluded.touched
+        {on_conflict_judge_again}
 )
--- written even if it is there: whoever is just telling it read the job before this
 INSERT INTO changed_job (shard, job_no)
 SELECT shard, job_no FROM closed WHERE has_condition
-    ON CONFLICT (shard, job_no) DO UPDATE SET job_no = excluded.job_no;
+    {on_conflict_reload_again};
 
 -- :name command_count (ended_jobs, tenant, deleted, paused, cancelled)
--- Last of all: whoever judges holds the rows of jobs while waiting for the tenant's.
-WITH unwatched AS (
+-- The last statement of a command: a judgement holds rows of jobs while it waits for the tenant's
+-- row.
+WITH removed AS (
     DELETE FROM job_condition WHERE job_no = ANY (:ended_jobs::int8[]) RETURNING level
 )
 UPDATE tenant
-   SET job_count = job_count - :deleted, paused = paused + :paused, cancelled = cancelled + :cancelled,
-       warnings = warnings - (SELECT count(*) FROM unwatched WHERE level = {condition.warning}),
-       errors = errors - (SELECT count(*) FROM unwatched WHERE level = {condition.error})
+   SET job_count = job_count - :deleted, paused = paused + :paused,
+   cancelled = cancelled + :cancelled,
+       warnings = warnings - (SELECT count(*) FROM removed WHERE level = {condition.warning}),
+       errors = errors - (SELECT count(*) FROM removed WHERE level = {condition.error})
  WHERE tenant_no = :tenant;
 
 -- :name command_find_running (job_no, running, ends)
--- Finds what runs of jobs along the links of their chains, as far back as it has to and may (a first
--- attempt that was never claimed has its link in the queue), and asks it to end where it is to.
+-- Finds the running attempts of jobs along the links of their runs, up to 10,000 runs back, and
+-- cancels them where `ends` is true. The link of a run whose first attempt was never claimed is in
+-- the queue.
 WITH RECURSIVE busy AS MATERIALIZED (
     SELECT d.job_no, d.running, d.ends, s.head_at, s.head_sequence
       FROM unnest(:job_no::int8[], :running::int8[], :ends::bool[]) AS d(job_no, running, ends)
@@ -51,7 +54,7 @@ WITH RECURSIVE busy AS MATERIALIZED (
                                   WHERE r.scheduled_at = c.at AND r.job_no = c.job_no
                                     AND r.sequence = c.sequence
                                   UNION ALL
-                                 SELECT prev_at, prev_sequence, 0 FROM ready q
+                                 SELECT prev_at, prev_sequence, {attempt.pending} FROM ready q
                                   WHERE q.scheduled_at = c.at AND q.job_no = c.job_no
                                     AND q.sequence = c.sequence) AS a) AS p
      WHERE p.prev_at IS NOT NULL AND c.running > p.running AND c.depth < 10000
@@ -60,7 +63,7 @@ WITH RECURSIVE busy AS MATERIALIZED (
       FROM chain c JOIN attempt r ON r.scheduled_at = c.at AND r.job_no = c.job_no
                              AND r.sequence = c.sequence
      WHERE r.status = {attempt.running}
-), asked AS (
+), notified AS (
     INSERT INTO cancellation (node_no, scheduled_at, job_no, sequence, attempt)
     SELECT node_no, scheduled_at, job_no, sequence, attempt FROM running WHERE ends
         ON CONFLICT DO NOTHING
@@ -72,8 +75,7 @@ DELETE FROM changed_job c USING unnest($1::int8[]) AS d(job_no)
  WHERE c.shard = (d.job_no & 255)::int2 AND c.job_no = d.job_no;
 
 -- :name command_leave_targets (tenant, job_nos)
--- Jobs of a tenant are about to name other targets, or none: what they ended well for these stays
--- with them.
+-- Before jobs of a tenant change or lose their target: the target keeps their last success.
 WITH left_behind AS MATERIALIZED (
     SELECT j.target_no AS number, max(s.last_good_end_at) AS at
       FROM job j JOIN job_state s USING (job_no)
@@ -96,29 +98,29 @@ SELECT job_no, id FROM job
  ORDER BY job_no FOR NO KEY UPDATE;
 
 -- :name command_lock_ready
--- Whoever claims locks what waits before it locks the job's state. This waits for them here, and
--- they pass over what this has locked.
+-- A claim locks queue rows before the job's state. This waits for such a claim here, and a later
+-- claim skips the rows that this has locked.
 SELECT FROM ready WHERE job_no = ANY ($1::int8[])
  ORDER BY job_no, scheduled_at, sequence, attempt FOR UPDATE;
 
 -- :name command_lock_rest
--- What came to wait between the locks on what waits and those on the states: nothing does any more.
--- Whoever claims or fires one of these waits for a state, so that to wait for them here would close
--- a ring. Says whether all that waits is locked.
+-- Locks attempts that became pending between the locks on pending attempts and those on states. A
+-- claim or fire of such an attempt waits for a state, so waiting for it here would deadlock.
+-- Returns whether all pending attempts are locked.
 WITH queue AS MATERIALIZED (
     SELECT FROM ready WHERE job_no = ANY ($1::int8[]) FOR UPDATE SKIP LOCKED
-), wakes AS MATERIALIZED (
+), delayed AS MATERIALIZED (
     SELECT FROM delayed_attempt WHERE job_no = ANY ($1::int8[]) FOR UPDATE SKIP LOCKED
 )
 SELECT (SELECT count(*) FROM queue) = (SELECT count(*) FROM ready WHERE job_no = ANY ($1::int8[]))
-   AND (SELECT count(*) FROM wakes) = (SELECT count(*) FROM delayed_attempt WHERE job_no = ANY ($1::int8[]));
+   AND (SELECT count(*) FROM delayed) = (SELECT count(*) FROM delayed_attempt WHERE job_no = ANY ($1::int8[]));
 
 -- :name command_lock_states
 SELECT job_no, live, head_at, head_sequence, counted, load_profile, cost_us FROM job_state
  WHERE job_no = ANY ($1::int8[]) ORDER BY job_no FOR NO KEY UPDATE;
 
 -- :name command_lock_delayed
--- As in order_lock_ready, for whoever fires a wake.
+-- As in command_lock_ready, for a transaction that fires a delayed attempt.
 SELECT FROM delayed_attempt WHERE job_no = ANY ($1::int8[])
  ORDER BY job_no, scheduled_at, sequence, attempt FOR UPDATE;
 
@@ -130,9 +132,9 @@ UPDATE job j SET dedup_key = d.key
 -- :name command_open_ready (
 --   job_no, open_from, open_until, forbidden_nodes, priority, limit_key, limit_max
 -- )
--- What waits for a place goes back into its pool: it may have another key now, or none.
--- A priority that a run was given is its own; another one changes with its job, and what was
--- waited stays. All that waits is locked already.
+-- An attempt in a limit queue goes back to its pool, because its limit may have changed. A run's
+-- own priority stays; otherwise the job's new priority applies, and the waiting time so far still
+-- counts. All rows are locked already.
 UPDATE ready q
    SET open_from = d.open_from, open_until = d.open_until,
        forbidden_nodes = d.forbidden_nodes::jsonb,
@@ -140,7 +142,8 @@ UPDATE ready q
        priority = CASE WHEN q.own_priority THEN q.priority ELSE d.priority END,
        limit_key = d.limit_key, limit_max = d.limit_max,
        pool = coalesce(q.home_pool, q.pool), home_pool = NULL, limited_by_max = NULL
-  FROM unnest(:job_no::int8[], :open_from::int8[], :open_until::int8[], :forbidden_nodes::text[], :priority::int2[], :limit_key::bytea[], :limit_max::int4[])
+  FROM unnest(:job_no::int8[], :open_from::int8[], :open_until::int8[], :forbidden_nodes::text[],
+              :priority::int2[], :limit_key::bytea[], :limit_max::int4[])
        AS d(job_no, open_from, open_until, forbidden_nodes, priority, limit_key, limit_max)
  WHERE q.job_no = d.job_no;
 
@@ -148,12 +151,13 @@ UPDATE ready q
 --   status, now, job_no, scheduled_at, sequence, attempt, tenant, fence, crashes, prev_at,
 --   prev_sequence
 -- )
--- Attempts that waited are over. One that had been given back has a row already.
+-- Ends pending attempts. A requeued attempt has a row already.
 INSERT INTO attempt (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence, crashes,
                  prev_at, prev_sequence, finished_at)
 SELECT d.scheduled_at, d.job_no, d.sequence, d.attempt, d.tenant_no, :status, d.fence, d.crashes,
        d.prev_at, d.prev_sequence, :now
-  FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[], :tenant::int4[], :fence::int4[], :crashes::int2[],
+  FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[],
+              :tenant::int4[], :fence::int4[], :crashes::int2[],
               :prev_at::int8[], :prev_sequence::int4[])
        AS d(job_no, scheduled_at, sequence, attempt, tenant_no, fence, crashes, prev_at,
             prev_sequence)
@@ -167,8 +171,7 @@ SELECT (d.job_no & 255)::int2, d.at, d.at, d.job_no, d.sequence, 0, :tenant
 
 -- :name command_withdraw_ready
 DELETE FROM ready WHERE job_no = ANY ($1::int8[])
-RETURNING scheduled_at, job_no, sequence, attempt, tenant_no, fence, crashes, prev_at,
-          prev_sequence;
+RETURNING {withdrawn_columns};
 
 -- :name command_withdraw_delayed
 DELETE FROM delayed_attempt WHERE job_no = ANY ($1::int8[])
@@ -177,7 +180,7 @@ RETURNING scheduled_at, job_no, sequence, attempt, tenant_no;
 -- :name command_write_jobs (
 --   now, job_no, state, about, name, configuration, source_id, definition, target_no, note
 -- )
--- Without another `about`, what people know of the job stays. A note stays as long as it stands so.
+-- Without a new `about`, name, source and target stay. The note stays while the state stays.
 UPDATE job j
    SET state = d.state, updated_at = :now,
        note = CASE WHEN j.state = d.state THEN j.note ELSE d.note END,
@@ -189,7 +192,8 @@ UPDATE job j
        target_since = CASE WHEN d.about IS NULL OR d.target_no IS NOT DISTINCT FROM j.target_no
                            THEN j.target_since ELSE :now END,
        about = coalesce(d.about, j.about), definition = coalesce(d.definition, j.definition)
-  FROM unnest(:job_no::int8[], :state::int2[], :about::text[], :name::text[], :configuration::text[], :source_id::text[], :definition::text[],
+  FROM unnest(:job_no::int8[], :state::int2[], :about::text[], :name::text[],
+              :configuration::text[], :source_id::text[], :definition::text[],
               :target_no::int8[], :note::text[])
        AS d(job_no, state, about, name, configuration, source_id, definition, target_no, note)
  WHERE j.job_no = d.job_no;
@@ -198,10 +202,11 @@ UPDATE job j
 --   now, job_no, state, stopped_at, placed, next_at, slot, follows_end, begins, load_profile,
 --   cost_us, cost_stated
 -- )
--- A job that stops has no next time, whatever it had, and one that is over is not watched.
+-- A job that stops loses its next time, and a job that is stopped for good has no condition.
 WITH changed AS (
     UPDATE job_state s
-       SET generation = s.generation + 1, active = d.state = {job.active}, stopped_at = d.stopped_at,
+       SET generation = s.generation + 1, active = d.state = {job.active},
+       stopped_at = d.stopped_at,
            next_at = CASE WHEN d.state <> {job.active} THEN NULL WHEN d.placed THEN d.next_at
                           ELSE s.next_at END,
            slot = CASE WHEN d.state <> {job.active} THEN NULL WHEN d.placed THEN d.slot ELSE s.slot END,
@@ -211,18 +216,20 @@ WITH changed AS (
            has_condition = s.has_condition AND d.state < {job.cancelled},
            load_profile = d.load_profile, cost_us = d.cost_us, cost_stated = d.cost_stated,
            counted = d.load_profile <> 0
-      FROM unnest(:job_no::int8[], :state::int2[], :stopped_at::int8[], :placed::bool[], :next_at::int8[], :slot::int4[],
-                  :follows_end::bool[], :begins::bool[], :load_profile::int8[], :cost_us::int8[], :cost_stated::bool[])
-           AS d(job_no, state, stopped_at, placed, next_at, slot, follows_end, begins, load_profile, cost_us,
+      FROM unnest(:job_no::int8[], :state::int2[], :stopped_at::int8[], :placed::bool[],
+                  :next_at::int8[], :slot::int4[],
+                  :follows_end::bool[], :begins::bool[], :load_profile::int8[], :cost_us::int8[],
+                  :cost_stated::bool[])
+           AS d(job_no, state, stopped_at, placed, next_at, slot, follows_end, begins,
+                load_profile, cost_us,
                 cost_stated)
      WHERE s.job_no = d.job_no
  RETURNING s.shard, s.job_no, s.tenant_no, s.slot, s.has_condition
 ), touched AS (
     INSERT INTO job_condition (job_no, tenant_no, shard, judge_at)
     SELECT job_no, tenant_no, shard, 0 FROM changed WHERE has_condition
-        ON CONFLICT (job_no) DO UPDATE SET judge_at = 0, touched = excluded.touched
+        {on_conflict_judge_again}
 )
--- written even if it is there: whoever is just telling it read the job before this
 INSERT INTO changed_job (shard, job_no)
 SELECT shard, job_no FROM changed WHERE slot <= :now::int8 / 900000000 + 1
-    ON CONFLICT (shard, job_no) DO UPDATE SET job_no = excluded.job_no;
+    {on_conflict_reload_again};

@@ -1,26 +1,28 @@
 -- Conditions of jobs: OK, WARNING or ERROR.
 
 -- :name all_condition_counts
-SELECT coalesce(sum(job_count), 0)::int8, coalesce(sum(warnings), 0)::int8,
-       coalesce(sum(errors), 0)::int8,
-       (SELECT count(*) FROM (SELECT FROM job_condition WHERE reason = {reason.held_by_blackout} LIMIT 10000) AS h)
+SELECT coalesce(sum(job_count), 0)::int8 AS jobs, coalesce(sum(warnings), 0)::int8 AS warnings,
+       coalesce(sum(errors), 0)::int8 AS errors,
+       (SELECT count(*)
+          FROM (SELECT FROM job_condition WHERE reason = {reason.held_by_blackout} LIMIT 10000) AS h)
+       AS held
   FROM tenant;
 
 -- :name condition_counts
-SELECT job_count, warnings, errors,
-       (SELECT count(*) FROM (SELECT FROM job_condition
-                               WHERE tenant_no = $1 AND reason = {reason.held_by_blackout} LIMIT 10000) AS h)
+SELECT job_count AS jobs, warnings, errors,
+       (SELECT count(*)
+          FROM (SELECT FROM job_condition
+                 WHERE tenant_no = $1 AND reason = {reason.held_by_blackout} LIMIT 10000) AS h) AS held
   FROM tenant WHERE tenant_no = $1;
 
 -- :name judge (now, job_no, touched, level, reason, error_at, again_at)
--- The rows of the jobs are locked first, as finish does, and then those of the list, as they are by
--- then. What has been touched since it was judged is left alone. Nothing is joined with the list,
--- which a plan made while it was empty would do the wrong way round.
-WITH clock AS MATERIALIZED (
-    SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
-), locked AS MATERIALIZED (
+-- Locks the rows of the jobs first, as finish does, and then their conditions as they are by then.
+-- A condition that was touched since the job was read is left alone. Nothing is joined with
+-- job_condition, because a plan made while it was empty would scan it for each row.
+WITH clock AS MATERIALIZED (SELECT {clock} AS now), locked AS MATERIALIZED (
     SELECT d.*
-      FROM unnest(:job_no::int8[], :touched::int4[], :level::int2[], :reason::int2[], :error_at::int8[], :again_at::int8[])
+      FROM unnest(:job_no::int8[], :touched::int4[], :level::int2[], :reason::int2[],
+                  :error_at::int8[], :again_at::int8[])
            AS d(job_no, touched, level, reason, error_at, again_at)
       JOIN job_state s USING (job_no)
        FOR NO KEY UPDATE OF s
@@ -31,7 +33,7 @@ WITH clock AS MATERIALIZED (
                           WHERE w.job_no = l.job_no AND w.touched = l.touched
                             FOR UPDATE) AS w
 ), kept AS (
-    -- they are there, and locked; whoever else has read them judges what is no more
+    -- The rows exist and are locked. `touched` changes, so that other judgements of them are dropped.
     INSERT INTO job_condition (job_no, tenant_no, shard, judge_at, level, reason, error_at, since)
     SELECT job_no, tenant_no, shard, again_at, level, reason, error_at,
            CASE WHEN level = level_before THEN since_before ELSE (SELECT now FROM clock) END
@@ -58,43 +60,41 @@ UPDATE tenant t SET warnings = t.warnings + c.warnings, errors = t.errors + c.er
  WHERE t.tenant_no = c.tenant_no;
 
 -- :name list_at_risk (tenant, after_error_at, after_job_no, level, offset, limit)
--- Found by watch_at_risk.
-SELECT w.job_no, j.id, coalesce(j.name, j.about::json ->> 'source_name'), w.reason, w.error_at, w.since
+-- Reads the index job_condition_at_risk.
+SELECT w.job_no, j.id, coalesce(j.name, j.about::json ->> 'source_name') AS name, w.reason,
+       w.error_at, w.since
   FROM job_condition w JOIN job j USING (job_no)
- WHERE w.tenant_no = :tenant AND w.level > {condition.ok} AND (w.error_at, w.job_no) > (:after_error_at::int8, :after_job_no::int8)
+ WHERE w.tenant_no = :tenant AND w.level > {condition.ok}
+   AND (w.error_at, w.job_no) > (:after_error_at::int8, :after_job_no::int8)
    AND (:level::int2 IS NULL OR w.level = :level)
  ORDER BY w.error_at, w.job_no OFFSET :offset LIMIT :limit;
 
 -- :name overdue_in_queue (
 --   now, shards, after_at, after_job_no, after_sequence, after_attempt, limit
 -- )
--- The next `limit` of the queue in the order of their keys are looked at: how many there were, which was
--- the last, and which jobs of them are wanted.
-WITH clock AS MATERIALIZED (
-    SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
-), looked AS MATERIALIZED (
+-- Scans the next `limit` rows of the queue in key order. Returns their number, the last key, and
+-- the jobs of overdue attempts that have no condition yet.
+WITH clock AS MATERIALIZED (SELECT {clock} AS now), looked AS MATERIALIZED (
     SELECT scheduled_at, job_no, sequence, attempt, should_start_by FROM ready
-     WHERE (scheduled_at, job_no, sequence, attempt) > (:after_at::int8, :after_job_no::int8, :after_sequence::int4, :after_attempt::int2)
+     WHERE (scheduled_at, job_no, sequence, attempt) > (:after_at::int8, :after_job_no::int8,
+                                                        :after_sequence::int4, :after_attempt::int2)
      ORDER BY scheduled_at, job_no, sequence, attempt
      LIMIT :limit
 )
-SELECT l.scheduled_at, l.job_no, l.sequence, l.attempt, (SELECT count(*) FROM looked),
+SELECT l.scheduled_at, l.job_no, l.sequence, l.attempt, (SELECT count(*) FROM looked) AS scanned,
        ARRAY(SELECT DISTINCT o.job_no FROM looked o
               WHERE o.should_start_by < (SELECT now FROM clock)
                 AND (o.job_no & 255)::int2 = ANY (:shards::int2[])
-                -- not a join, which a plan made for an empty queue might do the wrong way round
-                AND (SELECT NOT s.has_condition FROM job_state s WHERE s.job_no = o.job_no))
+                -- not a join: a plan made for an empty queue might scan job_state for each row
+                AND (SELECT NOT s.has_condition FROM job_state s WHERE s.job_no = o.job_no)) AS jobs
   FROM looked l
  ORDER BY l.scheduled_at DESC, l.job_no DESC, l.sequence DESC, l.attempt DESC
  LIMIT 1;
 
 -- :name to_judge (now, shards, limit)
--- Any that are due, one shard after the other until there are enough: no more rows are read than are
--- told. For all shards at once (ANY), the planner would first gather whatever is due in a bitmap.
--- Since when a job runs: as in get_job.
-WITH clock AS MATERIALIZED (
-    SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
-), due AS MATERIALIZED (
+-- Reads due conditions shard by shard until there are enough. For all shards at once (ANY) the
+-- planner would first collect all due rows in a bitmap.
+WITH clock AS MATERIALIZED (SELECT {clock} AS now), due AS MATERIALIZED (
     SELECT w.*
       FROM (SELECT DISTINCT shard FROM unnest(:shards::int2[]) AS d(shard)) AS d
      CROSS JOIN LATERAL (SELECT * FROM job_condition
@@ -102,33 +102,19 @@ WITH clock AS MATERIALIZED (
                           ORDER BY judge_at LIMIT :limit) AS w
      LIMIT :limit
 )
-SELECT w.job_no, w.tenant_no, w.touched, w.level, s.active, s.next_at, s.last_fired_at, s.live > 0,
+SELECT w.job_no, w.tenant_no, w.touched, w.level, s.active, s.next_at, s.last_fired_at,
+       s.live > 0 AS is_live,
        s.last_start_at, s.last_end_at, s.last_good_start_at, s.last_good_end_at, s.failures,
-       s.average_us, s.variance, coalesce(s.placed_at, j.created_at), j.definition,
+       s.average_us, s.variance, coalesce(s.placed_at, j.created_at) AS since,
+       j.definition,
        CASE WHEN s.live > 0 THEN (
-           WITH RECURSIVE newest AS (
-               SELECT s.head_at AS at, s.head_sequence AS sequence, 0 AS depth
-                UNION ALL
-               SELECT p.prev_at, p.prev_sequence, n.depth + 1
-                 FROM newest n
-                CROSS JOIN LATERAL (
-                      SELECT prev_at, prev_sequence FROM attempt r
-                       WHERE r.scheduled_at = n.at AND r.job_no = s.job_no
-                         AND r.sequence = n.sequence AND r.attempt = 0 AND r.status = {attempt.skipped}
-                       UNION ALL
-                      SELECT prev_at, prev_sequence FROM ready q
-                       WHERE q.scheduled_at = n.at AND q.job_no = s.job_no
-                         AND q.sequence = n.sequence AND q.attempt = 0
-                         AND NOT EXISTS (SELECT FROM attempt r
-                                          WHERE r.scheduled_at = n.at AND r.job_no = s.job_no
-                                            AND r.sequence = n.sequence)) AS p
-                WHERE p.prev_at IS NOT NULL AND n.depth < 1000
-           )
+           {newest_begun_run}
            SELECT r.started_at
              FROM (SELECT * FROM newest ORDER BY depth DESC LIMIT 1) AS n
-             JOIN attempt r ON r.scheduled_at = n.at AND r.job_no = s.job_no AND r.sequence = n.sequence
+             JOIN attempt r ON r.scheduled_at = n.at AND r.job_no = s.job_no
+             AND r.sequence = n.sequence
             WHERE r.status = {attempt.running} LIMIT 1)
-       END
+       END AS running_since
   FROM due w JOIN job_state s USING (job_no) JOIN job j USING (job_no);
 
 -- :name mark_at_risk
@@ -138,8 +124,9 @@ WITH locked AS MATERIALIZED (
      WHERE s.stopped_at IS DISTINCT FROM {stopped.for_good}
        FOR NO KEY UPDATE OF s
 ), marked AS (
-    UPDATE job_state s SET has_condition = true FROM locked l WHERE s.job_no = l.job_no AND NOT l.has_condition
+    UPDATE job_state s SET has_condition = true FROM locked l WHERE s.job_no = l.job_no
+    AND NOT l.has_condition
 )
 INSERT INTO job_condition (job_no, tenant_no, shard, judge_at)
 SELECT job_no, tenant_no, shard, 0 FROM locked
-    ON CONFLICT (job_no) DO UPDATE SET judge_at = 0, touched = excluded.touched;
+    {on_conflict_judge_again};

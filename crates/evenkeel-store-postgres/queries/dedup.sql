@@ -1,9 +1,10 @@
 -- Deduplication keys.
 
 -- :name prune_dedup (after_tenant, after_key, limit, before)
--- Looks at so many keys after one. A key that somebody has just taken is of a job that this does not
--- see, or was taken too late for it, so it stays. The state is locked with the key: who just gives the
--- job a time holds it, or has made another version of it, which is then looked at instead.
+-- Scans the next `limit` keys. A key that another transaction has just taken belongs to a job that
+-- this does not see, or was taken too late, so it stays. The job's state is locked with the key: a
+-- transaction that gives the job a time holds the state, or has committed a version that this
+-- reads.
 WITH looked AS MATERIALIZED (
     SELECT tenant_no, key FROM dedup_key
      WHERE (tenant_no, key) > (:after_tenant::int4, :after_key::uuid)
@@ -13,14 +14,17 @@ WITH looked AS MATERIALIZED (
       FROM looked JOIN dedup_key d USING (tenant_no, key)
       JOIN job j ON j.id = d.job_id
       JOIN job_state s ON s.job_no = j.job_no
-     WHERE j.state = {job.deleted} OR d.taken_at < :before::int8 AND s.next_at IS NULL AND s.live = 0
+     WHERE j.state = {job.deleted} OR d.taken_at < :before::int8 AND s.next_at IS NULL
+       AND s.live = 0
                              AND j.state <> {job.paused}
      ORDER BY d.tenant_no, d.key
        FOR UPDATE OF d SKIP LOCKED FOR NO KEY UPDATE OF s SKIP LOCKED
-), forgotten AS (
+), deleted AS (
     DELETE FROM dedup_key d USING gone WHERE d.tenant_no = gone.tenant_no AND d.key = gone.key
  RETURNING 1
 )
-SELECT (SELECT count(*) FROM forgotten), (SELECT count(*) FROM looked), l.tenant_no, l.key
+SELECT (SELECT count(*) FROM deleted) AS deleted, (SELECT count(*) FROM looked) AS scanned,
+       l.tenant_no, l.key
   FROM (SELECT 1) AS one
-  LEFT JOIN (SELECT tenant_no, key FROM looked ORDER BY tenant_no DESC, key DESC LIMIT 1) AS l ON true;
+  LEFT JOIN (SELECT tenant_no, key FROM looked ORDER BY tenant_no DESC,
+             key DESC LIMIT 1) AS l ON true;

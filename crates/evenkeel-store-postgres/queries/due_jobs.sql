@@ -1,8 +1,20 @@
 -- Loading the jobs that are due soon.
 
+-- :fragment due_job_state
+s.generation, s.live, s.head_at, s.head_sequence, s.last_start_at, s.last_end_at,
+       s.last_good_start_at, s.last_good_end_at, s.failures, s.average_us, s.variance,
+       coalesce(s.placed_at, j.created_at) AS since, s.fired, j.definition
+
+-- :fragment due_job_columns
+-- Read by due_job.
+s.job_no, s.tenant_no, CASE WHEN s.active THEN s.next_at END AS next_at, {due_job_state}
+
+-- :fragment active_job_columns
+s.job_no, s.tenant_no, s.next_at, {due_job_state}
+
 -- :name load_due (shard, until, after, limit)
--- What is due is found first, by its index: asked for the first jobs in order, the planner would
--- rather walk all jobs of the table in that order.
+-- Finds the due jobs first, by their index. Asked for the first jobs in order, the planner would
+-- walk all jobs of the table in that order.
 WITH due AS MATERIALIZED (
     SELECT job_no, tenant_no, next_at, generation, live, head_at, head_sequence, last_start_at,
            last_end_at, last_good_start_at, last_good_end_at, failures, average_us, variance,
@@ -10,33 +22,24 @@ WITH due AS MATERIALIZED (
       FROM job_state
      WHERE shard = :shard AND slot <= :until AND active AND job_no > :after
 )
-SELECT s.job_no, s.tenant_no, s.next_at, s.generation, s.live, s.head_at, s.head_sequence,
-       s.last_start_at, s.last_end_at, s.last_good_start_at,
-       s.last_good_end_at, s.failures, s.average_us, s.variance,
-       coalesce(s.placed_at, j.created_at) AS since, s.fired, j.definition
+SELECT {active_job_columns}
   FROM (SELECT * FROM due ORDER BY job_no LIMIT :limit) AS s JOIN job j USING (job_no)
  ORDER BY s.job_no;
 
 -- :name load_jobs
-SELECT s.job_no, s.tenant_no, CASE WHEN s.active THEN s.next_at END AS next_at, s.generation, s.live,
-       s.head_at, s.head_sequence, s.last_start_at, s.last_end_at, s.last_good_start_at,
-       s.last_good_end_at, s.failures, s.average_us, s.variance,
-       coalesce(s.placed_at, j.created_at) AS since, s.fired, j.definition
+SELECT {due_job_columns}
   FROM unnest($1::int8[]) AS d(job_no) JOIN job_state s USING (job_no) JOIN job j USING (job_no)
  WHERE s.stopped_at IS DISTINCT FROM {stopped.for_good};
 
 -- :name look_ahead_changed (shards, limit)
--- The rows are found once and deleted by their place, whatever the planner thinks of a table that
--- is empty most of the time.
-WITH told AS (
+-- Finds the rows once and deletes them by ctid, whatever the planner estimates for a table that is
+-- mostly empty.
+WITH changed AS (
     DELETE FROM changed_job
      WHERE ctid = ANY (ARRAY(SELECT ctid FROM changed_job WHERE shard = ANY (:shards::int2[])
                               LIMIT :limit FOR UPDATE SKIP LOCKED))
  RETURNING job_no
 )
-SELECT s.job_no, s.tenant_no, CASE WHEN s.active THEN s.next_at END AS next_at, s.generation, s.live,
-       s.head_at, s.head_sequence, s.last_start_at, s.last_end_at, s.last_good_start_at,
-       s.last_good_end_at, s.failures, s.average_us, s.variance,
-       coalesce(s.placed_at, j.created_at) AS since, s.fired, j.definition
-  FROM told JOIN job_state s USING (job_no) JOIN job j USING (job_no)
+SELECT {due_job_columns}
+  FROM changed JOIN job_state s USING (job_no) JOIN job j USING (job_no)
  WHERE s.stopped_at IS DISTINCT FROM {stopped.for_good};

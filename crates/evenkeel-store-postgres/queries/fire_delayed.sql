@@ -5,17 +5,18 @@
 --   should_start_by, limit_key, open_from, open_until, forbidden_nodes, own_priority, since,
 --   rise, limit_max
 -- )
--- Each job is in the batch once. The job's row is read as it is locked, not as the statement's
--- snapshot has it: the link to the chain before must be to the newest one.
-WITH clock AS MATERIALIZED (
-    SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
-), alive AS MATERIALIZED (
-    SELECT low_watermark FROM node WHERE node_no = :node AND state = {node.live} FOR KEY SHARE
+-- Each job occurs once in the batch. The job's row is read as it is locked and not from the
+-- snapshot of the statement: a run must link to the newest run before it.
+WITH clock AS MATERIALIZED (SELECT {clock} AS now), alive AS MATERIALIZED (
+    {alive_node}
 ), gone AS (
     DELETE FROM delayed_attempt w
-     USING unnest(:job_no::int8[], :due::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[], :pool::text[],
-                  :lane::int2[], :priority::int2[], :should_start_by::int8[], :limit_key::bytea[], :open_from::int8[],
-                  :open_until::int8[], :forbidden_nodes::text[], :own_priority::bool[], :since::int8[], :rise::int8[], :limit_max::int4[])
+     USING unnest(:job_no::int8[], :due::int8[], :scheduled_at::int8[], :sequence::int4[],
+                  :attempt::int2[], :pool::text[],
+                  :lane::int2[], :priority::int2[], :should_start_by::int8[], :limit_key::bytea[],
+                  :open_from::int8[],
+                  :open_until::int8[], :forbidden_nodes::text[], :own_priority::bool[],
+                  :since::int8[], :rise::int8[], :limit_max::int4[])
            AS d(job_no, due, scheduled_at, sequence, attempt, pool, lane, priority,
                 should_start_by, limit_key, open_from, open_until, forbidden_nodes,
                 own_priority, since, rise, limit_max)
@@ -35,9 +36,7 @@ WITH clock AS MATERIALIZED (
       FROM locked l
      WHERE s.job_no = l.job_no AND (l.attempt = 0 OR l.pool IS NULL)
 ), queued AS (
-    INSERT INTO ready (pool, lane, priority, should_start_by, since, scheduled_at, job_no,
-                       sequence, attempt, tenant_no, prev_at, prev_sequence,
-                       limit_key, open_from, open_until, forbidden_nodes, own_priority, rise, limit_max)
+    INSERT INTO ready ({new_ready_columns})
     SELECT pool, lane, priority, should_start_by, since, scheduled_at, job_no,
            sequence, attempt, tenant_no, CASE WHEN attempt = 0 THEN head_at END,
            CASE WHEN attempt = 0 THEN head_sequence END, limit_key, open_from,
@@ -46,35 +45,32 @@ WITH clock AS MATERIALIZED (
 ), started AS (
     INSERT INTO attempt (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence, node_no,
                      prev_at, prev_sequence, number, started_at, priority)
-    SELECT scheduled_at, job_no, sequence, attempt, tenant_no, 1, 1, :node,
+    SELECT scheduled_at, job_no, sequence, attempt, tenant_no, {attempt.running}, 1, :node,
            CASE WHEN attempt = 0 THEN head_at END, CASE WHEN attempt = 0 THEN head_sequence END,
            executions, (SELECT now FROM clock), given
       FROM locked WHERE pool IS NULL
 ), reached AS (
-    UPDATE node SET low_watermark = least(low_watermark, earliest),
-                    reached_back_to = least(reached_back_to, earliest)
+    {lower_watermark}
       FROM (SELECT min(scheduled_at) AS earliest FROM locked WHERE pool IS NULL) AS l
      WHERE node_no = :node AND earliest IS NOT NULL
 )
 SELECT (SELECT now FROM clock), EXISTS (SELECT FROM alive), array_agg(job_no) FROM locked;
 
 -- :name fire_delayed_classify (job_no, due, scheduled_at, sequence, attempt)
--- Which wakes of a batch are still there?
+-- The delayed attempts of a batch that still exist.
 SELECT w.job_no
-  FROM unnest(:job_no::int8[], :due::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[])
+  FROM unnest(:job_no::int8[], :due::int8[], :scheduled_at::int8[], :sequence::int4[],
+              :attempt::int2[])
        AS d(job_no, due, scheduled_at, sequence, attempt)
   JOIN delayed_attempt w ON w.shard = (d.job_no & 255)::int2 AND w.due = d.due
    AND w.scheduled_at = d.scheduled_at AND w.job_no = d.job_no AND w.sequence = d.sequence
    AND w.attempt = d.attempt;
 
 -- :name look_ahead_delayed (shards, until, limit)
-SELECT s.job_no, s.tenant_no, CASE WHEN s.active THEN s.next_at END AS next_at, s.generation, s.live,
-       s.head_at, s.head_sequence, s.last_start_at, s.last_end_at, s.last_good_start_at,
-       s.last_good_end_at, s.failures, s.average_us, s.variance,
-       coalesce(s.placed_at, j.created_at) AS since, s.fired, j.definition, w.due, w.scheduled_at, w.sequence, w.attempt,
+SELECT {due_job_columns}, w.due, w.scheduled_at, w.sequence, w.attempt,
        EXISTS (SELECT FROM checkpoint c
                 WHERE c.scheduled_at = w.scheduled_at AND c.job_no = w.job_no
-                  AND c.sequence = w.sequence),
+                  AND c.sequence = w.sequence) AS has_checkpoint,
        w.priority
   FROM (SELECT * FROM delayed_attempt WHERE shard = ANY (:shards::int2[]) AND due <= :until
          ORDER BY due, scheduled_at, job_no, sequence, attempt LIMIT :limit) AS w
@@ -83,7 +79,8 @@ SELECT s.job_no, s.tenant_no, CASE WHEN s.active THEN s.next_at END AS next_at, 
 
 -- :name postpone (job_no, due, scheduled_at, sequence, attempt, until)
 UPDATE delayed_attempt w SET due = d.until
-  FROM unnest(:job_no::int8[], :due::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[], :until::int8[])
+  FROM unnest(:job_no::int8[], :due::int8[], :scheduled_at::int8[], :sequence::int4[],
+              :attempt::int2[], :until::int8[])
        AS d(job_no, due, scheduled_at, sequence, attempt, until)
  WHERE w.shard = (d.job_no & 255)::int2 AND w.due = d.due AND w.scheduled_at = d.scheduled_at
    AND w.job_no = d.job_no AND w.sequence = d.sequence AND w.attempt = d.attempt;

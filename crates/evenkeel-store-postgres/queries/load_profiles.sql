@@ -1,9 +1,8 @@
 -- Load profiles: how many jobs of a tenant fall into which slots.
 
 -- :name count_uncounted
--- What somebody else changes just now is counted by them, or is found the next time. From the jobs to
--- their definitions, whatever the planner thinks of how many there are: OFFSET 0 keeps the order of
--- the joins.
+-- Rows locked by other transactions are skipped: those count the job, or the next call finds it.
+-- OFFSET 0 keeps the join order, from the jobs to their definitions.
 SELECT s.job_no, s.tenant_no, s.next_at, s.average_us, j.definition
   FROM (SELECT job_no, tenant_no, next_at, average_us FROM job_state
          WHERE load_profile IS NULL AND slot IS NOT NULL
@@ -12,34 +11,36 @@ SELECT s.job_no, s.tenant_no, s.next_at, s.average_us, j.definition
 
 -- :name count_uncounted_write (job_no, load_profile, cost_us, cost_stated)
 UPDATE job_state s
-   SET load_profile = d.load_profile, cost_us = d.cost_us, cost_stated = d.cost_stated, counted = d.load_profile <> 0
+   SET load_profile = d.load_profile, cost_us = d.cost_us, cost_stated = d.cost_stated,
+   counted = d.load_profile <> 0
   FROM unnest(:job_no::int8[], :load_profile::int8[], :cost_us::int8[], :cost_stated::bool[])
        AS d(job_no, load_profile, cost_us, cost_stated)
  WHERE s.job_no = d.job_no;
 
 -- :name recount_load (after, limit)
--- Most jobs count for what they should: nothing is locked to see that. No run counts for more than 30
--- days. Jobs that count and have no next time should not be there; if some are, they count no more.
-SELECT max(job_no), count(*),
+-- Most jobs are counted correctly, so this locks nothing. The cost of a run is capped at 30 days.
+-- Jobs that are counted without a next time should not exist; if they do, they are removed.
+SELECT max(job_no) AS last, count(*) AS scanned,
        array_agg(job_no) FILTER (WHERE counted AND NOT is_over AND NOT cost_stated
-                                   AND (cost_us * 5 < takes_us * 4 OR cost_us * 4 > takes_us * 5)),
-       array_agg(job_no) FILTER (WHERE counted AND is_over)
+                                   AND (cost_us * 5 < takes_us * 4 OR cost_us * 4 > takes_us * 5))
+       AS to_change,
+       array_agg(job_no) FILTER (WHERE counted AND is_over) AS to_end
   FROM (SELECT job_no, counted, slot IS NULL AS is_over, cost_stated,
-               -- what was stated may be too large to be multiplied
+               -- a stated cost may be too large to be multiplied
                CASE WHEN NOT cost_stated THEN cost_us END AS cost_us,
                CASE WHEN average_us IS NOT NULL
                     THEN least(average_us, 2592000000000) END AS takes_us
           FROM job_state WHERE job_no > :after ORDER BY job_no LIMIT :limit) AS s;
 
 -- :name load_profiles (after_tenant, after_key, limit)
-SELECT tenant_no, key, profile, jobs, least(cost_us, 9223372036854775807)::int8
+SELECT tenant_no, key, profile, jobs, least(cost_us, 9223372036854775807)::int8 AS cost_us
   FROM load_profile
  WHERE (tenant_no, key) > (:after_tenant, :after_key) AND jobs > 0
  ORDER BY tenant_no, key LIMIT :limit;
 
 -- :name load_profiles_count (tenant, key, profile, jobs, cost_us)
--- Last in its transaction, and in the order in which everybody does it. Costs come as texts, because
--- sums may be larger than any column of numbers that can be sent.
+-- The last statement of its transaction, in key order, so that no two transactions deadlock. Costs
+-- are texts, because a sum may exceed an int8.
 INSERT INTO load_profile AS r (tenant_no, key, profile, jobs, cost_us)
 SELECT tenant_no, key, profile, jobs, cost_us::numeric
   FROM unnest(:tenant::int4[], :key::int8[], :profile::text[], :jobs::int8[], :cost_us::text[])
@@ -49,13 +50,12 @@ SELECT tenant_no, key, profile, jobs, cost_us::numeric
    SET jobs = r.jobs + excluded.jobs, cost_us = r.cost_us + excluded.cost_us;
 
 -- :name load_profiles_count_ended
--- Of jobs whose rows this transaction has locked: those that have lost their next time count no
--- more.
+-- Of jobs whose rows this transaction has locked: those without a next time are no longer counted.
 WITH ended AS MATERIALIZED (
     SELECT job_no, tenant_no, load_profile, cost_us FROM job_state
      WHERE job_no = ANY ($1::int8[]) AND counted AND slot IS NULL
      ORDER BY job_no FOR NO KEY UPDATE
-), told AS (
+), unmarked AS (
     UPDATE job_state s SET counted = false FROM ended e WHERE s.job_no = e.job_no
 )
 INSERT INTO load_profile AS r (tenant_no, key, profile, jobs, cost_us)
@@ -65,14 +65,14 @@ SELECT tenant_no, load_profile, '', -count(*), -sum(cost_us)
    SET jobs = r.jobs + excluded.jobs, cost_us = r.cost_us + excluded.cost_us;
 
 -- :name tenant_load_profiles (tenant, after, limit)
-SELECT tenant_no, key, profile, jobs, least(cost_us, 9223372036854775807)::int8
+SELECT tenant_no, key, profile, jobs, least(cost_us, 9223372036854775807)::int8 AS cost_us
   FROM load_profile
  WHERE tenant_no = :tenant AND (:after::int8 IS NULL OR key > :after) AND jobs > 0
  ORDER BY key LIMIT :limit;
 
 -- :name recount_load_change
--- Those that do not are looked at again as they are locked; what somebody else has locked is left to
--- the next walk. From the batch to the rows, whatever the planner thinks of either.
+-- Reads the jobs to change again while it locks them; locked rows are left to the next pass. Joins
+-- from the batch to the rows.
 WITH changing AS MATERIALIZED (
     SELECT s.*
       FROM unnest($1::int8[]) AS d(job_no)
@@ -85,16 +85,18 @@ WITH changing AS MATERIALIZED (
 ), changed AS (
     UPDATE job_state s SET cost_us = c.takes_us FROM changing c WHERE s.job_no = c.job_no
 )
-SELECT array_agg(tenant_no), array_agg(load_profile), array_agg(takes_us - cost_us) FROM changing;
+SELECT array_agg(tenant_no) AS tenants, array_agg(load_profile) AS profiles,
+       array_agg(takes_us - cost_us) AS increases
+  FROM changing;
 
 -- :name recount_load_end
--- As in rhythms_count_ended, but these jobs are locked by nobody yet: what somebody else has locked is
--- left to the next walk.
+-- As in load_profiles_count_ended, for jobs that are not locked yet; rows locked by other
+-- transactions are left to the next pass.
 WITH ended AS MATERIALIZED (
     SELECT job_no, tenant_no, load_profile, cost_us FROM job_state
      WHERE job_no = ANY ($1::int8[]) AND counted AND slot IS NULL
      ORDER BY job_no FOR NO KEY UPDATE SKIP LOCKED
-), told AS (
+), unmarked AS (
     UPDATE job_state s SET counted = false FROM ended e WHERE s.job_no = e.job_no
 ), uncounted AS (
     INSERT INTO load_profile AS r (tenant_no, key, profile, jobs, cost_us)
@@ -106,6 +108,6 @@ WITH ended AS MATERIALIZED (
 SELECT count(*) FROM ended;
 
 -- :name recount_load_delete
--- Whoever is counting there needs the row.
+-- Skips rows that other transactions are counting in.
 DELETE FROM load_profile
  WHERE ctid = ANY (ARRAY(SELECT ctid FROM load_profile WHERE jobs <= 0 LIMIT $1 FOR UPDATE SKIP LOCKED));

@@ -3,7 +3,7 @@
 -- :name begin_steal (now, node, silent_us)
 UPDATE node
    SET steal_start_at = coalesce(steal_start_at, now)
-  FROM (SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now) AS clock
+  FROM (SELECT {clock} AS now) AS clock
  WHERE node_no = :node AND state IN ({nodes.in_cluster})
    AND (steal_start_at IS NOT NULL OR now - last_ping_at >= :silent_us);
 
@@ -11,20 +11,21 @@ UPDATE node
 UPDATE node SET state = {node.draining} WHERE node_no = $1 AND state = {node.live};
 
 -- :name join_mark_dead
--- Former incarnations of an identity are dead, once what they are committing is committed.
+-- Declares former processes with this identity dead. The lock waits for what they are committing.
 WITH former AS MATERIALIZED (
-    SELECT node_no FROM node WHERE identity = $1 AND state <> {node.gone} ORDER BY node_no FOR UPDATE
+    SELECT node_no FROM node WHERE identity = $1
+    AND state <> {node.gone} ORDER BY node_no FOR UPDATE
 )
 UPDATE node n SET state = {node.dead} FROM former f WHERE n.node_no = f.node_no
 RETURNING n.node_no;
 
 -- :name join_lock
--- Two processes that claim one identity join one after the other.
+-- Processes with the same identity join one after the other.
 SELECT pg_advisory_xact_lock(hashtextextended($1::text, 0));
 
 -- :name join_node (now, identity, name, roles, pools)
 INSERT INTO node (identity, name, roles, pools, joined_at, last_ping_at, low_watermark)
-SELECT :identity, :name, :roles, :pools, now, now, now FROM (SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now) AS clock
+SELECT :identity, :name, :roles, :pools, now, now, now FROM (SELECT {clock} AS now) AS clock
 RETURNING node_no, joined_at;
 
 -- :name members
@@ -32,9 +33,10 @@ SELECT node_no, name, roles, state, joined_at, last_ping_at, steal_start_at, poo
   FROM node WHERE state <> {node.gone} ORDER BY node_no;
 
 -- :name ping_long_attempts (node, now, job_no, scheduled_at, sequence, attempt, fence, started_at)
--- Only what differs is written.
+-- Writes only the rows that differ.
 WITH d AS MATERIALIZED (
-    SELECT * FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[], :fence::int4[], :started_at::int8[])
+    SELECT * FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[],
+                         :attempt::int2[], :fence::int4[], :started_at::int8[])
                   AS d(job_no, scheduled_at, sequence, attempt, fence, started_at)
 ), gone AS (
     DELETE FROM long_attempt l
@@ -58,7 +60,7 @@ UPDATE node
        low_watermark = CASE WHEN :low_watermark::int8 IS NULL THEN low_watermark
                           ELSE least(:low_watermark, reached_back_to) END,
        reached_back_to = CASE WHEN :low_watermark::int8 IS NULL THEN reached_back_to END
-  FROM (SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now) AS clock
+  FROM (SELECT {clock} AS now) AS clock
  WHERE node_no = :node AND state IN ({nodes.in_cluster})
 RETURNING now;
 
@@ -66,7 +68,8 @@ RETURNING now;
 UPDATE node n SET state = {node.gone}
  WHERE n.node_no = $1
    AND NOT EXISTS (SELECT FROM attempt r
-                    WHERE r.scheduled_at >= n.low_watermark AND r.node_no = $1 AND r.status = {attempt.running})
+                    WHERE r.scheduled_at >= n.low_watermark AND r.node_no = $1
+                      AND r.status = {attempt.running})
    AND NOT EXISTS (SELECT FROM long_attempt l JOIN attempt r USING (scheduled_at, job_no, sequence, attempt)
                     WHERE l.node_no = $1 AND r.node_no = $1 AND r.status = {attempt.running});
 
@@ -86,13 +89,15 @@ DELETE FROM run_stats_running WHERE node_no = $1;
 SELECT node_no FROM node WHERE node_no = $1 FOR UPDATE;
 
 -- :name steal_node (now, node, steal_start_at, grace_us)
--- The lock waits for what the node is committing: after this the search for its attempts finds all.
+-- The lock waits for what the node is committing, so that the search for its attempts then finds
+-- all of them.
 WITH victim AS MATERIALIZED (
     SELECT node_no, state, steal_start_at FROM node WHERE node_no = :node FOR UPDATE
 ), stolen AS (
     UPDATE node n SET state = {node.dead}
-      FROM victim v, (SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now) AS clock
-     WHERE n.node_no = v.node_no AND v.state IN ({nodes.in_cluster}) AND v.steal_start_at = :steal_start_at
+      FROM victim v, (SELECT {clock} AS now) AS clock
+     WHERE n.node_no = v.node_no AND v.state IN ({nodes.in_cluster})
+       AND v.steal_start_at = :steal_start_at
        AND now - :steal_start_at >= :grace_us::int8
  RETURNING n.node_no
 )

@@ -1,28 +1,27 @@
 -- What running attempts report, and messages between nodes about them.
 
 -- :name find_running (scheduled_at, job_no, sequence, attempt)
-SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, r.fence, r.tenant_no, r.started_at, r.crashes,
-       j.definition, r.priority, r.node_no
+SELECT {owned_columns}, r.node_no
   FROM attempt r JOIN job j USING (job_no)
- WHERE r.scheduled_at = :scheduled_at AND r.job_no = :job_no AND r.sequence = :sequence AND r.attempt = :attempt
+ WHERE r.scheduled_at = :scheduled_at AND r.job_no = :job_no AND r.sequence = :sequence
+   AND r.attempt = :attempt
    AND r.status = {attempt.running};
 
 -- :name save_progress (
 --   now, node, job_no, scheduled_at, sequence, attempt, fence, progress, log, checkpoint
 -- )
--- The lock makes an attempt say its last before it ends, or nothing any more. What is not said
--- stays, unless it was said under another fence.
-WITH clock AS MATERIALIZED (
-    SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
-), running AS MATERIALIZED (
+-- The lock orders this before the end of the attempt. A column that is NULL here stays, unless it
+-- was written under another fence.
+WITH clock AS MATERIALIZED (SELECT {clock} AS now), running AS MATERIALIZED (
     SELECT d.*
-      FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[], :fence::int4[], :progress::text[], :log::text[],
+      FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[],
+                  :fence::int4[], :progress::text[], :log::text[],
                   :checkpoint::bytea[])
            AS d(job_no, scheduled_at, sequence, attempt, fence, progress, log, checkpoint)
       JOIN attempt r USING (scheduled_at, job_no, sequence, attempt)
      WHERE r.node_no = :node AND r.fence = d.fence AND r.status = {attempt.running}
        FOR NO KEY UPDATE OF r
-), said AS (
+), noted AS (
     INSERT INTO note AS n (scheduled_at, job_no, sequence, attempt, fence, saved_at, progress, log)
     SELECT scheduled_at, job_no, sequence, attempt, fence, (SELECT now FROM clock), progress, log
       FROM running WHERE progress IS NOT NULL OR log IS NOT NULL
@@ -41,7 +40,7 @@ WITH clock AS MATERIALIZED (
 SELECT scheduled_at, job_no, sequence, attempt FROM running;
 
 -- :name send_message (node, scheduled_at, job_no, sequence, attempt, fence, kind)
--- Nobody would read one to a node that is gone. The lock waits for one that is going.
+-- Skips nodes that are gone. The lock waits for a node that is retiring.
 WITH addressee AS MATERIALIZED (
     SELECT node_no FROM node WHERE node_no = :node AND state <> {node.gone} FOR KEY SHARE
 )
@@ -50,7 +49,7 @@ SELECT node_no, :scheduled_at, :job_no, :sequence, :attempt, :fence, :kind FROM 
     ON CONFLICT DO NOTHING;
 
 -- :name take_messages (node, limit)
--- Found once and deleted by their place, as in look_ahead_changed.
+-- Found once and deleted by ctid, as in look_ahead_changed.
 WITH taken AS (
     DELETE FROM node_message
      WHERE ctid = ANY (ARRAY(SELECT ctid FROM node_message WHERE node_no = :node ORDER BY message_no

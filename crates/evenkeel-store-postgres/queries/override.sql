@@ -1,9 +1,9 @@
 -- Overriding the outcome of a run.
 
 -- :name active_attempts (id, tenant, limit)
--- What waits and runs of a job, at one moment. What runs is found along the links of its chains, as
--- far back as it has to be and may (as in order_find_running); what is not found there has run for
--- long, and may lie behind chains that retention has cut away.
+-- The pending and running attempts of a job at one moment. Running attempts are found along the
+-- links of its runs, up to 10,000 back; others have run for long and may be behind runs that were
+-- pruned, so they are read from long_attempt.
 WITH RECURSIVE j AS MATERIALIZED (
     SELECT s.job_no, s.live, s.head_at, s.head_sequence
       FROM job JOIN job_state s USING (job_no)
@@ -31,7 +31,7 @@ WITH RECURSIVE j AS MATERIALIZED (
                                   WHERE r.scheduled_at = c.at AND r.job_no = c.job_no
                                     AND r.sequence = c.sequence
                                   UNION ALL
-                                 SELECT prev_at, prev_sequence, 0 FROM ready q
+                                 SELECT prev_at, prev_sequence, {attempt.pending} FROM ready q
                                   WHERE q.scheduled_at = c.at AND q.job_no = c.job_no
                                     AND q.sequence = c.sequence) AS a) AS p
      WHERE p.prev_at IS NOT NULL AND c.running > p.running AND c.depth < 10000
@@ -59,26 +59,27 @@ SELECT * FROM (SELECT * FROM found UNION SELECT * FROM long) AS running
 -- :name override_begin (
 --   scheduled_at, job_no, sequence, attempt, tenant, fence, crashes, prev_at, prev_sequence
 -- )
--- What waited runs for the moment until its end is recorded; nobody sees that. One that was handed
--- back has a row, which goes on saying who had it.
-INSERT INTO attempt AS r (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence, crashes,
+-- A pending attempt runs until its end is recorded in the same transaction. A requeued attempt has
+-- a row already, which keeps its node.
+INSERT INTO attempt AS r (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence,
+                          crashes,
                       node_no, prev_at, prev_sequence)
-VALUES (:scheduled_at, :job_no, :sequence, :attempt, :tenant, 1, :fence, :crashes, 0, :prev_at, :prev_sequence)
+VALUES (:scheduled_at, :job_no, :sequence, :attempt, :tenant, {attempt.running}, :fence, :crashes,
+        0,  :prev_at, :prev_sequence)
     ON CONFLICT (scheduled_at, job_no, sequence, attempt) DO UPDATE
    SET status = {attempt.running}, fence = excluded.fence, node_no = coalesce(r.node_no, 0)
 RETURNING node_no;
 
 -- :name override_changed
--- written even if it is there: whoever is just telling it read the job before this
 INSERT INTO changed_job (shard, job_no)
 SELECT shard, job_no FROM job_state WHERE job_no = $1
-    ON CONFLICT (shard, job_no) DO UPDATE SET job_no = excluded.job_no;
+    {on_conflict_reload_again};
 
 -- :name override_job
 SELECT id FROM job WHERE job_no = $1;
 
 -- :name override_link (job_no, head_at, head_sequence)
--- A trigger becomes the newest chain of its job when it is fired; this one never is.
+-- A trigger becomes the newest run of its job when it is fired; this one never is.
 WITH before AS MATERIALIZED (
     SELECT head_at, head_sequence FROM job_state WHERE job_no = :job_no FOR NO KEY UPDATE
 ), linked AS (
@@ -88,18 +89,21 @@ SELECT head_at, head_sequence FROM before;
 
 -- :name override_unowned (scheduled_at, job_no, sequence, attempt)
 UPDATE attempt SET node_no = NULL
- WHERE scheduled_at = :scheduled_at AND job_no = :job_no AND sequence = :sequence AND attempt = :attempt AND node_no = 0;
+ WHERE scheduled_at = :scheduled_at AND job_no = :job_no AND sequence = :sequence
+   AND attempt = :attempt AND node_no = 0;
 
 -- :name override_node (scheduled_at, job_no, sequence, attempt, tenant, fence)
--- Locked before its job's state, as an end locks them.
+-- Locked before the job's state, in the order of a finish.
 SELECT node_no, cancel_requested FROM attempt
- WHERE scheduled_at = :scheduled_at AND job_no = :job_no AND sequence = :sequence AND attempt = :attempt AND tenant_no = :tenant
+ WHERE scheduled_at = :scheduled_at AND job_no = :job_no AND sequence = :sequence
+   AND attempt = :attempt AND tenant_no = :tenant
    AND fence = :fence AND status = {attempt.running}
    FOR NO KEY UPDATE;
 
 -- :name override_running (scheduled_at, job_no, sequence, attempt, tenant, fence)
--- From here on its worker has no say in it.
+-- A higher fence: the worker can no longer report the end.
 UPDATE attempt SET fence = fence + 1
- WHERE scheduled_at = :scheduled_at AND job_no = :job_no AND sequence = :sequence AND attempt = :attempt AND tenant_no = :tenant
+ WHERE scheduled_at = :scheduled_at AND job_no = :job_no AND sequence = :sequence
+   AND attempt = :attempt AND tenant_no = :tenant
    AND fence = :fence AND status = {attempt.running}
 RETURNING node_no;

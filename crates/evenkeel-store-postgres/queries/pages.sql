@@ -1,5 +1,8 @@
 -- Pages that crawls store.
 
+-- :fragment page_hit_columns
+p.page_no, p.id, j.id AS job_id, p.url, p.title, p.changed_at, p.seen_at
+
 -- :name clear_pages (job_no, limit)
 WITH gone AS (
     DELETE FROM page
@@ -11,12 +14,12 @@ WITH gone AS (
 SELECT count(*), coalesce(sum(bytes), 0)::int8 FROM gone;
 
 -- :name clear_pages_jobs (after, limit)
--- Every job that has pages has a shelf, and shelves are few.
+-- Every job with pages has a row in page_usage, and there are few such jobs.
 SELECT s.job_no FROM page_usage s JOIN job j USING (job_no)
  WHERE j.state = {job.deleted} AND s.job_no > :after ORDER BY s.job_no LIMIT :limit;
 
 -- :name clear_pages_lock
--- One that somebody else clears, or keeps pages on, is left to them.
+-- Skips a job whose pages another transaction clears or saves.
 SELECT FROM page_usage WHERE job_no = $1 FOR UPDATE SKIP LOCKED;
 
 -- :name clear_pages_usage
@@ -26,7 +29,7 @@ DELETE FROM page_usage WHERE job_no = $1;
 SELECT FROM page_usage WHERE job_no = $1 FOR UPDATE;
 
 -- :name get_page (id, tenant)
-SELECT p.id, j.id, p.url, p.title, p.status, p.content_type, p.depth, p.content_hash,
+SELECT p.id, j.id AS job_id, p.url, p.title, p.status, p.content_type, p.depth, p.content_hash,
        p.first_seen_at, p.changed_at, p.seen_at, p.etag, p.last_modified,
        t.text, t.links, t.metadata, t.fields
   FROM page p JOIN job j USING (job_no) JOIN page_text t USING (page_no)
@@ -37,8 +40,10 @@ SELECT p.id, j.id, p.url, p.title, p.status, p.content_type, p.depth, p.content_
 --   text, links, metadata, fields, words
 -- )
 WITH given AS (
-    SELECT * FROM unnest(:id::uuid[], :url::text[], :title::text[], :status::int4[], :content_type::text[], :depth::int4[],
-                         :content_hash::bytea[], :bytes::int8[], :etag::text[], :last_modified::text[], :text::text[],
+    SELECT * FROM unnest(:id::uuid[], :url::text[], :title::text[], :status::int4[],
+                         :content_type::text[], :depth::int4[],
+                         :content_hash::bytea[], :bytes::int8[], :etag::text[],
+                         :last_modified::text[], :text::text[],
                          :links::text[], :metadata::text[], :fields::text[], :words::text[])
         AS g(id, url, title, status, content_type, depth, content_hash, bytes, etag, last_modified,
              text, links, metadata, fields, words)
@@ -66,15 +71,19 @@ SELECT id, content_hash, bytes FROM page WHERE id = ANY(:ids) AND job_no = :job_
 --   last_modified, text, links, metadata, fields, words
 -- )
 WITH given AS (
-    SELECT * FROM unnest(:id::uuid[], :url::text[], :title::text[], :status::int4[], :content_type::text[], :depth::int4[],
-                         :content_hash::bytea[], :bytes::int8[], :etag::text[], :last_modified::text[], :text::text[],
-                         :links::text[], :metadata::text[], :fields::text[], :words::text[]) WITH ORDINALITY
+    SELECT * FROM unnest(:id::uuid[], :url::text[], :title::text[], :status::int4[],
+                         :content_type::text[], :depth::int4[],
+                         :content_hash::bytea[], :bytes::int8[], :etag::text[],
+                         :last_modified::text[], :text::text[],
+                         :links::text[], :metadata::text[], :fields::text[],
+                         :words::text[]) WITH ORDINALITY
         AS g(id, url, title, status, content_type, depth, content_hash, bytes, etag, last_modified,
              text, links, metadata, fields, words, nth)
 ), kept AS (
     INSERT INTO page (id, job_no, tenant_no, url, title, status, content_type, depth, content_hash,
                       bytes, first_seen_at, changed_at, seen_at, etag, last_modified)
-    SELECT id, :job_no, :tenant, url, title, status, content_type, depth, content_hash, bytes, :now, :now, :now,
+    SELECT id, :job_no, :tenant, url, title, status, content_type, depth, content_hash, bytes,
+           :now, :now, :now,
            etag, last_modified
       FROM given ORDER BY nth
  RETURNING id, page_no
@@ -89,11 +98,11 @@ UPDATE page p SET seen_at = :now, etag = g.etag, last_modified = g.last_modified
  WHERE p.id = g.id;
 
 -- :name save_pages_usage (job_no, tenant, now)
--- Locks the shelf, so that those who keep pages of one job at once do it one after the other.
+-- Locks the row, so that transactions that save pages of one job run one after the other.
 INSERT INTO page_usage AS s (job_no)
 SELECT job_no FROM job WHERE job_no = :job_no AND tenant_no = :tenant AND state <> {job.deleted}
     ON CONFLICT (job_no) DO UPDATE SET bytes = s.bytes
-RETURNING bytes, coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8);
+RETURNING bytes, {clock} AS now;
 
 -- :name known_pages (ids, job_no)
 SELECT p.id, p.etag, p.last_modified, p.content_hash, t.links
@@ -101,14 +110,14 @@ SELECT p.id, p.etag, p.last_modified, p.content_hash, t.links
  WHERE p.id = ANY(:ids) AND p.job_no = :job_no;
 
 -- :name list_pages (tenant, after, url_prefix, offset, limit, chars)
-SELECT p.page_no, p.id, j.id, p.url, p.title, p.changed_at, p.seen_at, left(t.text, :chars)
+SELECT {page_hit_columns}, left(t.text, :chars) AS beginning
   FROM page p JOIN job j USING (job_no) JOIN page_text t USING (page_no)
  WHERE p.tenant_no = :tenant AND j.state <> {job.deleted} AND p.page_no > :after
    AND (:url_prefix::text IS NULL OR starts_with(p.url, :url_prefix))
  ORDER BY p.page_no OFFSET :offset LIMIT :limit;
 
 -- :name list_pages_count (tenant, url_prefix, limit)
--- Counts the pages that fit, but not for ever.
+-- Counts at most `limit` pages.
 SELECT count(*)
   FROM (SELECT FROM page p JOIN job j USING (job_no)
          WHERE p.tenant_no = :tenant AND j.state <> {job.deleted}
@@ -125,10 +134,10 @@ SELECT count(*)
 SELECT job_no FROM job WHERE id = :id AND tenant_no = :tenant AND state <> {job.deleted};
 
 -- :name list_pages_of_job (job_no, after, url_prefix, offset, limit, chars)
--- A job's pages are its tenant's. They are asked for as a range of (job_no, page_no), in that
--- order, so that page_job is the one index that serves: with job_no = `job_no` the planner may walk along
--- the pages of all jobs by their number, and a small job's come late.
-SELECT p.page_no, p.id, j.id, p.url, p.title, p.changed_at, p.seen_at, left(t.text, :chars)
+-- A range of (job_no, page_no) in that order makes page_job the only suitable index. With a
+-- condition on the job alone the planner may walk all pages by number, where those of a small job
+-- come late.
+SELECT {page_hit_columns}, left(t.text, :chars) AS beginning
   FROM page p JOIN page_text t USING (page_no)
  CROSS JOIN (SELECT id FROM job WHERE job_no = :job_no AND state <> {job.deleted}) AS j
  WHERE (p.job_no, p.page_no) > (:job_no, :after) AND p.job_no <= :job_no
@@ -138,7 +147,8 @@ SELECT p.page_no, p.id, j.id, p.url, p.title, p.changed_at, p.seen_at, left(t.te
 -- :name list_pages_search (
 --   query, title_query, rank_query, tenant, url_prefix, found_max, offset, limit
 -- )
--- `query` finds, `title_query` tells whether it is all in the title, `rank_query` is what counts for the rank.
+-- `query` finds pages, `title_query` matches those with all words in their title, `rank_query`
+-- gives the rank.
 WITH found AS MATERIALIZED (
     SELECT p.page_no, t.words @@ :title_query::text::tsquery AS in_title,
            ts_rank_cd('{0.1, 0.1, 0.1, 1.0}', t.words, :rank_query::text::tsquery, 1) AS score
@@ -149,7 +159,7 @@ WITH found AS MATERIALIZED (
 ), shown AS (
     SELECT * FROM found ORDER BY in_title DESC, score DESC, page_no OFFSET :offset LIMIT :limit
 )
-SELECT n.total, p.page_no, p.id, j.id, p.url, p.title, p.changed_at, p.seen_at
+SELECT n.total, {page_hit_columns}
   FROM (SELECT count(*) AS total FROM found) AS n
   LEFT JOIN shown s ON true
   LEFT JOIN page p USING (page_no)
@@ -169,5 +179,5 @@ SELECT count(*), coalesce(sum(bytes), 0)::int8 FROM gone;
 
 -- :name see_pages (ids, job_no, now)
 UPDATE page
-   SET seen_at = coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8)
+   SET seen_at = {clock}
  WHERE id = ANY(:ids) AND job_no = :job_no;

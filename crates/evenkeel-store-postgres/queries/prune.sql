@@ -3,13 +3,14 @@
 -- :name prune (
 --   after_at, after_job_no, after_sequence, after_attempt, limit, keep_per_job, keep_since
 -- )
--- Looks at the next rows in key order and forgets those that nobody is to see any more. A job's
--- newest good and newest failed attempt stay.
+-- Scans the next rows in key order and deletes those past retention. A job's newest succeeded and
+-- newest failed attempt stay.
 WITH seen AS MATERIALIZED (
     SELECT scheduled_at, job_no, sequence, attempt, status, number,
            finished_at
       FROM attempt
-     WHERE (scheduled_at, job_no, sequence, attempt) > (:after_at::int8, :after_job_no::int8, :after_sequence::int4, :after_attempt::int2)
+     WHERE (scheduled_at, job_no, sequence, attempt) > (:after_at::int8, :after_job_no::int8,
+                                                        :after_sequence::int4, :after_attempt::int2)
      ORDER BY scheduled_at, job_no, sequence, attempt
      LIMIT :limit
 ), gone AS (
@@ -29,8 +30,8 @@ WITH seen AS MATERIALIZED (
                                    AND (l.sequence, l.attempt) > (n.sequence, n.attempt)
                                    AND l.status IN ({attempts.failed})))
  RETURNING r.scheduled_at, r.job_no, r.sequence, r.attempt, r.prev_at, r.prev_sequence
-), unsaid AS (
-    -- an ended attempt needs no note (found as in finish_forget_notes),
+), notes AS (
+    -- an ended attempt needs no note (found as in finish_delete_notes)
     DELETE FROM note
      WHERE ctid = ANY (ARRAY(
                SELECT t.ctid FROM seen n
@@ -40,8 +41,8 @@ WITH seen AS MATERIALIZED (
                          AND t.sequence = n.sequence AND t.attempt = n.attempt
                       OFFSET 0) AS t
                 WHERE n.status NOT IN ({attempts.unfinished})))
-), unsaved AS (
-    -- and a run that is over no checkpoint
+), checkpoints AS (
+    -- and an ended run no checkpoint
     DELETE FROM checkpoint
      WHERE ctid = ANY (ARRAY(
                SELECT c.ctid FROM seen n
@@ -61,8 +62,8 @@ WITH seen AS MATERIALIZED (
                                             AND w.job_no = n.job_no AND w.sequence = n.sequence)
                       OFFSET 0) AS c))
 ), cut_off AS (
-    -- jobs of which something stays that only a forgotten row leads to; the newest good and the
-    -- newest failed attempt are found without
+    -- jobs with a row that is reachable only through a deleted row; the newest succeeded and the newest
+    -- failed attempt are found without links
     SELECT DISTINCT g.job_no
       FROM gone g JOIN job_state s USING (job_no)
       JOIN attempt p ON p.scheduled_at = g.prev_at AND p.job_no = g.job_no
@@ -73,12 +74,12 @@ WITH seen AS MATERIALIZED (
                         WHERE o.scheduled_at = g.prev_at AND o.job_no = g.job_no
                           AND o.sequence = g.prev_sequence AND o.attempt = 0)
 ), links AS (
-    SELECT array_agg(job_no) AS job_no, array_agg(scheduled_at) AS at,
-           array_agg(sequence) AS sequence, array_agg(prev_at) AS prev_at,
-           array_agg(prev_sequence) AS prev_sequence
+    SELECT array_agg(job_no) AS link_job_nos, array_agg(scheduled_at) AS link_ats,
+           array_agg(sequence) AS link_sequences, array_agg(prev_at) AS link_prev_ats,
+           array_agg(prev_sequence) AS link_prev_sequences
       FROM gone JOIN cut_off USING (job_no) WHERE attempt = 0
 )
-SELECT (SELECT count(*) FROM seen), (SELECT count(*) FROM gone),
+SELECT (SELECT count(*) FROM seen) AS scanned, (SELECT count(*) FROM gone) AS deleted,
        last.scheduled_at, last.job_no, last.sequence, last.attempt, links.*
   FROM links
   LEFT JOIN (SELECT * FROM seen
@@ -86,7 +87,7 @@ SELECT (SELECT count(*) FROM seen), (SELECT count(*) FROM gone),
               LIMIT 1) AS last ON true;
 
 -- :name prune_end_of_links
--- The last chain of a job that the links lead to, and where its own link points.
+-- The last run of a job that the links lead to, and its own link.
 WITH RECURSIVE chain AS (
     SELECT r.scheduled_at, r.sequence, r.prev_at, r.prev_sequence, 0 AS depth
       FROM job_state s
@@ -96,7 +97,8 @@ WITH RECURSIVE chain AS (
      UNION ALL
     SELECT r.scheduled_at, r.sequence, r.prev_at, r.prev_sequence, c.depth + 1
       FROM chain c
-      JOIN attempt r ON r.scheduled_at = c.prev_at AND r.job_no = $1 AND r.sequence = c.prev_sequence
+      JOIN attempt r ON r.scheduled_at = c.prev_at AND r.job_no = $1
+      AND r.sequence = c.prev_sequence
                 AND r.attempt = 0
 )
 SELECT scheduled_at, sequence, prev_at, prev_sequence FROM chain ORDER BY depth DESC LIMIT 1;

@@ -11,10 +11,10 @@ WITH d AS MATERIALIZED (
     DELETE FROM attempt r USING d
      WHERE r.scheduled_at = d.at AND r.job_no = :job_no AND r.sequence = d.sequence
  RETURNING r.job_no
-), unsaid AS (
+), notes AS (
     DELETE FROM note n USING d
      WHERE n.scheduled_at = d.at AND n.job_no = :job_no AND n.sequence = d.sequence
-), unsaved AS (
+), checkpoints AS (
     DELETE FROM checkpoint c USING d
      WHERE c.scheduled_at = d.at AND c.job_no = :job_no AND c.sequence = d.sequence
 )
@@ -24,7 +24,7 @@ SELECT count(*) FROM gone;
 UPDATE job_state SET head_at = :head_at, head_sequence = :head_sequence WHERE job_no = :job_no;
 
 -- :name purge_kept
--- What retention keeps of the past may be cut off from the chains before it.
+-- Attempts that pruning has kept may be cut off from the runs before them.
 SELECT DISTINCT r.scheduled_at, r.sequence
   FROM job_state s
   JOIN attempt r ON r.job_no = s.job_no AND r.scheduled_at IN (s.succeeded_at, s.failed_at)
@@ -39,13 +39,14 @@ SELECT s.job_no FROM job j JOIN job_state s USING (job_no)
    FOR NO KEY UPDATE OF s;
 
 -- :name purge_lock_runs (id, tenant, depth)
--- The first attempts of a deleted job's chains that still go on, locked: their links may change.
--- Whoever ends an attempt locks its row before the job's state, so this comes first. None is added,
--- since nothing of the job begins any more.
+-- Locks the first attempts of the active runs of a deleted job, because their links may change. A
+-- finish locks the attempt before the job's state, so this comes before the lock on the state. No
+-- run is added, because a deleted job starts none.
 WITH RECURSIVE chain AS (
     SELECT s.job_no, s.head_at AS at, s.head_sequence AS sequence, 0 AS depth
       FROM job j JOIN job_state s USING (job_no)
-     WHERE j.id = :id AND j.tenant_no = :tenant AND j.state = {job.deleted} AND s.head_at IS NOT NULL
+     WHERE j.id = :id AND j.tenant_no = :tenant AND j.state = {job.deleted}
+       AND s.head_at IS NOT NULL
      UNION ALL
     SELECT c.job_no, r.prev_at, r.prev_sequence, c.depth + 1
       FROM chain c JOIN attempt r ON r.scheduled_at = c.at AND r.job_no = c.job_no
@@ -62,7 +63,7 @@ SELECT r.scheduled_at, r.sequence
    FOR NO KEY UPDATE OF r;
 
 -- :name purge_find (job_no, depth)
--- The newest chains of a job, how many attempts each has, and whether it still goes on.
+-- The newest runs of a job, their number of attempts, and whether they are active.
 WITH RECURSIVE chain AS (
     SELECT head_at AS at, head_sequence AS sequence, 0 AS depth
       FROM job_state WHERE job_no = :job_no AND head_at IS NOT NULL
@@ -72,7 +73,7 @@ WITH RECURSIVE chain AS (
                              AND r.sequence = c.sequence AND r.attempt = 0
      WHERE r.prev_at IS NOT NULL AND c.depth < :depth::int8
 )
-SELECT c.at, c.sequence, a.attempts, a.open > 0
+SELECT c.at, c.sequence, a.attempts, a.open > 0 AS is_active
   FROM chain c
  CROSS JOIN LATERAL (SELECT count(*) AS attempts,
                             count(*) FILTER (WHERE status IN ({attempts.unfinished})) AS open

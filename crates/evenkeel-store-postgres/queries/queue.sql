@@ -1,8 +1,7 @@
 -- Measuring and reprioritizing the queue.
 
 -- :name queue_depths_count (pool, lane, limit)
--- The first of each lane of a pool, by priority. Counted along the order of the queue, all of whose
--- columns are in its index.
+-- The first rows of each lane of a pool, by priority. Reads only the index ready_order.
 SELECT g.nth, c.priority, c.waiting, c.oldest
   FROM unnest(:pool::text[], :lane::int2[]) WITH ORDINALITY AS g(pool, lane, nth)
  CROSS JOIN LATERAL (
@@ -14,8 +13,8 @@ SELECT g.nth, c.priority, c.waiting, c.oldest
      GROUP BY w.priority) AS c;
 
 -- :name queue_depths_groups
--- The lanes of pools in which something waits: one step along the order of the queue for each,
--- however much waits in it. All waiting rooms of limits are one step.
+-- The lanes of pools with queued attempts, one index step each. All limit queues together take one
+-- step.
 WITH RECURSIVE found AS (
     (SELECT pool, lane, 1 AS nth FROM ready ORDER BY pool, lane LIMIT 1)
     UNION ALL
@@ -31,23 +30,23 @@ SELECT pool, lane FROM found WHERE NOT starts_with(pool, '~')
  ORDER BY nth LIMIT $1;
 
 -- :name queue_depths_limited
--- What waits for a place, by the first byte of the limit, which is its scope.
+-- Attempts in limit queues by the first byte of the limit key, which is its scope.
 SELECT substr(pool, 2, 2), count(*)
-  FROM (SELECT pool FROM ready WHERE home_pool IS NOT NULL LIMIT $1) AS parked
+  FROM (SELECT pool FROM ready WHERE home_pool IS NOT NULL LIMIT $1) AS limited
  GROUP BY 1;
 
 -- :name queue_depths_rest (after_pool, after_lane, limit)
--- What waits after a lane of a pool, by lane and priority; whether that is in waiting rooms.
-SELECT r.is_room, r.lane, r.priority, count(*), min(r.since)
-  FROM (SELECT starts_with(pool, '~') AS is_room, lane, priority, since
+-- Attempts after a lane of a pool, by lane and priority, and whether they are in limit queues.
+SELECT r.is_limited, r.lane, r.priority, count(*) AS waiting, min(r.since) AS oldest
+  FROM (SELECT starts_with(pool, '~') AS is_limited, lane, priority, since
           FROM ready
          WHERE (pool, lane) > (:after_pool::text, :after_lane::int2)
          ORDER BY pool, lane
          LIMIT :limit) AS r
- GROUP BY r.is_room, r.lane, r.priority;
+ GROUP BY r.is_limited, r.lane, r.priority;
 
 -- :name queue_front (pools, limit)
--- Each part follows its index and ends at the limit. One that stands at both fronts counts twice.
+-- Each part follows its index and ends at `limit`. An attempt in both parts counts twice.
 SELECT coalesce(sum(hashint8(front.job_no # front.scheduled_at # front.attempt::int8)), 0)::int8
   FROM unnest(:pools::text[]) AS p(pool)
  CROSS JOIN generate_series(0, 2) AS l(lane)
@@ -63,60 +62,65 @@ SELECT coalesce(sum(hashint8(front.job_no # front.scheduled_at # front.attempt::
 -- :name reprioritize_find (after_at, after_job_no, after_sequence, after_attempt, limit)
 SELECT scheduled_at, job_no, sequence, attempt, priority, since, rise
   FROM ready
- WHERE (scheduled_at, job_no, sequence, attempt) > (:after_at::int8, :after_job_no::int8, :after_sequence::int4, :after_attempt::int2)
+ WHERE (scheduled_at, job_no, sequence, attempt) > (:after_at::int8, :after_job_no::int8,
+                                                    :after_sequence::int4, :after_attempt::int2)
  ORDER BY scheduled_at, job_no, sequence, attempt
  LIMIT :limit;
 
 -- :name reprioritize (job_no, scheduled_at, sequence, attempt, old_rise, new_rise)
--- Who has got another priority meanwhile has another place already, and is looked at again.
+-- An attempt whose `rise` has changed meanwhile is skipped and read again later.
 WITH d AS MATERIALIZED (
     SELECT *
-      FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[], :old_rise::int8[], :new_rise::int8[])
+      FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[],
+                  :old_rise::int8[], :new_rise::int8[])
            AS d(job_no, scheduled_at, sequence, attempt, before, rise)
 ), locked AS MATERIALIZED (
-    SELECT r.ctid AS place, d.rise
+    SELECT r.ctid AS row_id, d.rise
       FROM d JOIN ready r USING (scheduled_at, job_no, sequence, attempt)
      WHERE r.rise = d.before
        FOR UPDATE OF r SKIP LOCKED
 )
-UPDATE ready r SET rise = l.rise FROM locked l WHERE r.ctid = l.place;
+UPDATE ready r SET rise = l.rise FROM locked l WHERE r.ctid = l.row_id;
 
 -- :name waiting (pools, limit)
--- What was not open when it came, or when it was opened again, is nobody's for now.
-SELECT count(*) FROM (SELECT FROM ready WHERE pool = ANY (:pools::text[]) AND open_from IS NULL LIMIT :limit) AS waiting;
+-- Attempts with a claim window that was closed when they were queued are not counted.
+SELECT count(*) FROM (SELECT FROM ready WHERE pool = ANY (:pools::text[])
+                      AND open_from IS NULL LIMIT :limit) AS waiting;
 
 -- :name waiting_ahead (pools, lane, rank, rise_max, limit)
--- Of the lane those that rank as high by their priority, and those that do by what they have waited.
--- Each part follows its index and ends at the limit. The last one looks at twice as many, since it
--- meets those of the first again: if they are fewer than the limit, the others are all there or enough.
+-- Attempts of the lane that rank as high by priority, and those that do by waiting time. Each part
+-- follows its index and ends at `limit`. The second part reads twice as many rows, because it finds
+-- those of the first part again.
 SELECT least(:limit::int8,
        (SELECT count(*) FROM unnest(:pools::text[]) AS p(pool)
          CROSS JOIN LATERAL (
                SELECT FROM ready
-                WHERE pool = p.pool AND lane = :lane::int2 AND priority >= :rank::int8 AND open_from IS NULL
+                WHERE pool = p.pool AND lane = :lane::int2 AND priority >= :rank::int8
+                  AND open_from IS NULL
                 ORDER BY priority DESC, should_start_by, since, job_no
                 LIMIT :limit) AS higher)
      + (SELECT count(*) FROM unnest(:pools::text[]) AS p(pool)
          CROSS JOIN LATERAL (
                SELECT priority FROM ready
-                WHERE pool = p.pool AND lane = :lane AND rise <= :rise_max::int8 AND open_from IS NULL
+                WHERE pool = p.pool AND lane = :lane AND rise <= :rise_max::int8
+                  AND open_from IS NULL
                 ORDER BY rise, should_start_by, since, job_no
                 LIMIT 2 * :limit) AS risen
          WHERE risen.priority < :rank));
 
 -- :name waiting_of (id, tenant, limit, level)
--- What waits of a job. The front of its pools is looked at once for all its attempts: the first ten
--- thousand by priority, and of each lane as many by what they have waited, of those that may have
--- gained by it, whoever's they are (the limit comes before the tenant); and of them the tenant's own
--- first thousand by rank. `level` is what whoever began to wait at the epoch ranks at; without it nobody
--- asks what is before them, and neither the queue nor places are looked at. These limits are no
--- parameters, so that the planner knows that it is to follow the indexes and not to sort the queue.
+-- The pending attempts of a job, with the number of the tenant's attempts ahead of each. For that
+-- the front of their pools is read once: the first 10,000 rows by priority and 10,000 of each lane
+-- by waiting time, of all tenants, and of those the first 1,000 of the tenant by rank. `level` is
+-- the rank of an attempt that has waited since 1970; NULL skips the queue and the permits. The
+-- limits are constants, so that the planner follows the indexes and does not sort the queue.
 WITH a AS MATERIALIZED (
     SELECT w.*
       FROM job j
      CROSS JOIN LATERAL (
            SELECT scheduled_at, job_no, sequence, attempt, NULL::int8 AS due, pool, lane,
-                  greatest(priority, :level::int8 - rise) AS rank, should_start_by, since, open_from, open_until,
+                  greatest(priority, :level::int8 - rise) AS rank, should_start_by, since,
+                  open_from, open_until,
                   CASE WHEN own_priority THEN priority END AS own, limited_by_max
              FROM ready WHERE job_no = j.job_no
             UNION ALL
@@ -154,14 +158,15 @@ WITH a AS MATERIALIZED (
             WHERE f.tenant_no = :tenant
             ORDER BY f.lane, f.rank DESC, f.should_start_by, f.since, f.job_no
             LIMIT 1000) AS o
-), rooms AS MATERIALIZED (
-    -- How many run in a lane is nobody's business: they are all tenants'.
+), limit_queue AS MATERIALIZED (
+    -- not for limits of lanes (scope 03): those attempts belong to all tenants
     SELECT d.pool,
            (SELECT count(*) FROM permit p
              WHERE p.key = decode(substr(d.pool, 2), 'hex')
                AND (SELECT e.status FROM attempt e
                      WHERE e.scheduled_at = p.scheduled_at AND e.job_no = p.job_no
-                       AND e.sequence = p.sequence AND e.attempt = p.attempt) = 1) AS running
+                       AND e.sequence = p.sequence
+                       AND e.attempt = p.attempt) = {attempt.running}) AS running
       FROM (SELECT DISTINCT pool FROM a
              WHERE limited_by_max IS NOT NULL AND substr(pool, 2, 2) <> '03'
                AND :level::int8 IS NOT NULL) AS d
@@ -174,6 +179,6 @@ SELECT a.scheduled_at, a.job_no, a.sequence, a.attempt, a.due, a.since, a.open_f
                AND (o.lane, -o.rank, o.should_start_by, o.since, o.job_no)
                    < (a.lane, -a.rank, a.should_start_by, a.since, a.job_no))
        END AS ahead, a.own, a.pool, a.limited_by_max,
-       (SELECT r.running FROM rooms r WHERE r.pool = a.pool) AS running
+       (SELECT r.running FROM limit_queue r WHERE r.pool = a.pool) AS running
   FROM a
  ORDER BY a.scheduled_at, a.sequence, a.attempt;

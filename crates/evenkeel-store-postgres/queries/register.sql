@@ -4,12 +4,10 @@
 --   now, tenant, id, name, configuration, source_id, about, definition, next_at, slot,
 --   follows_end, executor, lane, load_profile, cost_us, cost_stated, target_no, dedup_key
 -- )
--- Arrays are unrolled where columns are listed, not in FROM: there, each would be written down as a
--- whole before the first row is made. It also keeps the jobs in their order, in which they get their
--- numbers, without sorting.
-WITH clock AS MATERIALIZED (
-    SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
-), numbers AS (
+-- Arrays are unnested in the SELECT list and not in FROM, where each would be materialized before
+-- the first row. This also keeps the order of the jobs, in which they get their numbers, without a
+-- sort.
+WITH clock AS MATERIALIZED (SELECT {clock} AS now), numbers AS (
     INSERT INTO numbering (tenant_no, next_job) VALUES (:tenant, 1 + cardinality(:id::uuid[]))
         ON CONFLICT (tenant_no)
         DO UPDATE SET next_job = numbering.next_job + cardinality(:id::uuid[])
@@ -21,11 +19,13 @@ WITH clock AS MATERIALIZED (
            (SELECT now FROM clock), (SELECT now FROM clock), d.executor, d.lane,
            (SELECT first FROM numbers) + d.nth - 1, d.target_no, d.dedup_key
       FROM (SELECT unnest(:id::uuid[]) AS id, unnest(:name::text[]) AS name,
-                   unnest(:configuration::text[]) AS configuration, unnest(:source_id::text[]) AS source_id,
+                   unnest(:configuration::text[]) AS configuration,
+                   unnest(:source_id::text[]) AS source_id,
                    unnest(:about::text[]) AS about, unnest(:definition::text[]) AS definition,
                    unnest(:executor::text[]) AS executor, unnest(:lane::int2[]) AS lane,
                    generate_subscripts(:id::uuid[], 1) AS nth,
-                   unnest(:target_no::int8[]) AS target_no, unnest(:dedup_key::uuid[]) AS dedup_key) AS d
+                   unnest(:target_no::int8[]) AS target_no,
+                   unnest(:dedup_key::uuid[]) AS dedup_key) AS d
         ON CONFLICT (tenant_no, name, configuration) WHERE state <> {job.deleted} DO NOTHING
  RETURNING job_no, id, number
 ), first_times AS MATERIALIZED (
@@ -33,15 +33,18 @@ WITH clock AS MATERIALIZED (
       FROM made m
       JOIN (SELECT unnest(:id::uuid[]) AS id, unnest(:next_at::int8[]) AS next_at,
                    unnest(:slot::int4[]) AS slot, unnest(:follows_end::bool[]) AS follows_end,
-                   unnest(:load_profile::int8[]) AS load_profile, unnest(:cost_us::int8[]) AS cost_us,
+                   unnest(:load_profile::int8[]) AS load_profile,
+                   unnest(:cost_us::int8[]) AS cost_us,
                    unnest(:cost_stated::bool[]) AS cost_stated) AS d USING (id)
 ), placed AS (
-    INSERT INTO job_state (job_no, tenant_no, shard, next_at, slot, follows_end, load_profile, cost_us,
+    INSERT INTO job_state (job_no, tenant_no, shard, next_at, slot, follows_end, load_profile,
+                           cost_us,
                            cost_stated, counted)
-    SELECT job_no, :tenant, job_no & 255, next_at, slot, follows_end, load_profile, cost_us, cost_stated,
+    SELECT job_no, :tenant, job_no & 255, next_at, slot, follows_end, load_profile, cost_us,
+           cost_stated,
            load_profile <> 0
       FROM first_times
-), told AS (
+), notified AS (
     INSERT INTO changed_job (shard, job_no)
     SELECT job_no & 255, job_no FROM first_times
      WHERE slot <= (SELECT now FROM clock) / 900000000 + 1
@@ -66,11 +69,11 @@ SELECT :tenant, * FROM unnest(:key::text[], :value::text[], :job_no::int8[])
     ON CONFLICT DO NOTHING
 
 -- :name register_lock_dedup (tenant, key, job_id, now)
--- Keys that nobody has are taken; the others are locked and left as they are, which is what a
--- condition that never holds is for. In the order of the keys, as everybody does. Says which are new.
+-- Inserts free keys and locks the others without a change, because the WHERE of the update is never
+-- true. In key order, as in all transactions. Returns the new keys.
 INSERT INTO dedup_key (tenant_no, key, job_id, taken_at)
 SELECT :tenant, d.key, d.job_id,
-       coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8)
+       {clock}
   FROM unnest(:key::uuid[], :job_id::uuid[]) AS d(key, job_id)
  ORDER BY d.key
     ON CONFLICT (tenant_no, key) DO UPDATE SET taken_at = dedup_key.taken_at WHERE false

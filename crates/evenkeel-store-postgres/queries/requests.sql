@@ -2,7 +2,7 @@
 
 -- :name begin_request (now, tenant, key, fingerprint, lease_us)
 WITH clock AS (
-    SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+    SELECT {clock} AS now
 )
 INSERT INTO request (tenant_no, key, fingerprint, begun_at, given_up_at)
 SELECT :tenant, :key, :fingerprint, now, now + :lease_us::int8 FROM clock
@@ -21,10 +21,11 @@ UPDATE request SET status = :status, headers = :headers, body = :body
  WHERE tenant_no = :tenant AND key = :key AND begun_at = :begun_at AND status IS NULL;
 
 -- :name end_request_drop (tenant, key, begun_at)
-DELETE FROM request WHERE tenant_no = :tenant AND key = :key AND begun_at = :begun_at AND status IS NULL;
+DELETE FROM request WHERE tenant_no = :tenant AND key = :key AND begun_at = :begun_at
+AND status IS NULL;
 
 -- :name prune_requests (before, limit)
--- Every node forgets; whoever is second takes others.
+-- Several nodes may prune at once; each skips rows that another has locked.
 DELETE FROM request WHERE (tenant_no, key) IN (
     SELECT tenant_no, key FROM request WHERE begun_at < :before
      ORDER BY begun_at LIMIT :limit FOR UPDATE SKIP LOCKED);

@@ -5,16 +5,17 @@
 --   should_start_by, limit_key, open_from, open_until, forbidden_nodes, own_priority, since,
 --   rise, limit_max
 -- )
--- An attempt that is stopped is not started again, nor one that is to end: it is recorded as
--- cancelled, or as superseded. Whether the job stops it is read from its locked row, so that who
--- stops the job sees the place in the queue or this sees that it is stopped.
-WITH clock AS MATERIALIZED (
-    SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
-), locked AS MATERIALIZED (
+-- An attempt of a stopped job, or one that was cancelled, is not queued again: it is recorded as
+-- cancelled or superseded. `stopped_at` is read from the locked row of the job, so that a
+-- transaction that stops the job finds the queued attempt, or this statement finds the job stopped.
+WITH clock AS MATERIALIZED (SELECT {clock} AS now), locked AS MATERIALIZED (
     SELECT d.*, coalesce(d.scheduled_at <= s.stopped_at, false) AS stopped
-      FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[], :fence::int4[], :crashed::bool[],
-                  :pool::text[], :lane::int2[], :priority::int2[], :should_start_by::int8[], :limit_key::bytea[],
-                  :open_from::int8[], :open_until::int8[], :forbidden_nodes::text[], :own_priority::bool[], :since::int8[], :rise::int8[], :limit_max::int4[])
+      FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[],
+                  :fence::int4[], :crashed::bool[],
+                  :pool::text[], :lane::int2[], :priority::int2[], :should_start_by::int8[],
+                  :limit_key::bytea[],
+                  :open_from::int8[], :open_until::int8[], :forbidden_nodes::text[],
+                  :own_priority::bool[], :since::int8[], :rise::int8[], :limit_max::int4[])
            AS d(job_no, scheduled_at, sequence, attempt, fence, crashed, pool, lane, priority,
                 should_start_by, limit_key, open_from, open_until, forbidden_nodes,
                 own_priority, since, rise, limit_max)
@@ -22,26 +23,26 @@ WITH clock AS MATERIALIZED (
        FOR NO KEY UPDATE OF s
 ), taken AS (
     UPDATE attempt r
-       SET status = CASE WHEN r.superseded THEN 8 WHEN l.stopped OR r.cancel_requested THEN 4
-                         ELSE 0 END,
+       SET status = CASE WHEN r.superseded THEN {attempt.superseded}
+                         WHEN l.stopped OR r.cancel_requested THEN {attempt.cancelled}
+                         ELSE {attempt.pending} END,
            fence = r.fence + 1,
            crashes = r.crashes + l.crashed::int4,
            finished_at = CASE WHEN l.stopped OR r.cancel_requested THEN (SELECT now FROM clock) END
       FROM locked l
      WHERE r.scheduled_at = l.scheduled_at AND r.job_no = l.job_no AND r.sequence = l.sequence
-       AND r.attempt = l.attempt AND r.node_no = :node AND r.fence = l.fence AND r.status = {attempt.running}
- RETURNING l.*, l.stopped OR r.cancel_requested AS is_over, r.status, r.fence AS new_fence, r.crashes, r.tenant_no, r.prev_at, r.prev_sequence
+       AND r.attempt = l.attempt AND r.node_no = :node AND r.fence = l.fence
+       AND r.status = {attempt.running}
+ RETURNING l.*, l.stopped OR r.cancel_requested AS is_over, r.status, r.fence AS new_fence,
+ r.crashes, r.tenant_no, r.prev_at, r.prev_sequence
 ), queued AS (
-    INSERT INTO ready (pool, lane, priority, should_start_by, since, scheduled_at, job_no,
-                       sequence, attempt, tenant_no, fence, crashes, prev_at, prev_sequence,
-                       limit_key, open_from, open_until, forbidden_nodes,
-                       own_priority, rise, limit_max)
-    SELECT pool, lane, priority, should_start_by, since, scheduled_at, job_no,
-           sequence, attempt, tenant_no, new_fence, crashes, prev_at, prev_sequence,
-           limit_key, open_from, open_until, forbidden_nodes::jsonb, own_priority, rise, limit_max
+    INSERT INTO ready ({new_ready_columns}, fence, crashes)
+    SELECT pool, lane, priority, should_start_by, since, scheduled_at, job_no, sequence, attempt,
+           tenant_no, prev_at, prev_sequence, limit_key, open_from, open_until,
+           forbidden_nodes::jsonb, own_priority, rise, limit_max, new_fence, crashes
       FROM taken WHERE NOT is_over
-), unsaid AS (
-    -- it starts anew; as in finish_forget_notes
+), notes AS (
+    -- the attempt starts again; found as in finish_delete_notes
     DELETE FROM note
      WHERE ctid = ANY (ARRAY(
                SELECT n.ctid FROM taken t
@@ -50,27 +51,27 @@ WITH clock AS MATERIALIZED (
                        WHERE n.scheduled_at = t.scheduled_at AND n.job_no = t.job_no
                          AND n.sequence = t.sequence AND n.attempt = t.attempt
                       OFFSET 0) AS n))
-), over AS (
+), ended AS (
     UPDATE job_state s
-       SET live = greatest(s.live - t.chains, 0), last_status = t.status,
+       SET live = greatest(s.live - t.runs, 0), last_status = t.status,
            has_condition = s.stopped_at IS DISTINCT FROM {stopped.for_good}
-      FROM (SELECT job_no, count(*)::int4 AS chains, max(status) AS status FROM taken WHERE is_over GROUP BY job_no) AS t
+      FROM (SELECT job_no, count(*)::int4 AS runs,
+            max(status) AS status FROM taken WHERE is_over GROUP BY job_no) AS t
      WHERE s.job_no = t.job_no
  RETURNING s.job_no, s.tenant_no, s.shard, s.has_condition
 ), touched AS (
     INSERT INTO job_condition (job_no, tenant_no, shard, judge_at)
-    SELECT job_no, tenant_no, shard, 0 FROM over WHERE has_condition
-        ON CONFLICT (job_no) DO UPDATE SET judge_at = 0, touched = excluded.touched
+    SELECT job_no, tenant_no, shard, 0 FROM ended WHERE has_condition
+        {on_conflict_judge_again}
 ), changed AS (
-    -- written even if it is there: whoever is just telling it read the job before this
     INSERT INTO changed_job (shard, job_no)
-    SELECT shard, job_no FROM over WHERE has_condition
-        ON CONFLICT (shard, job_no) DO UPDATE SET job_no = excluded.job_no
+    SELECT shard, job_no FROM ended WHERE has_condition
+        {on_conflict_reload_again}
 )
 SELECT scheduled_at, job_no, sequence, attempt FROM taken;
 
 -- :name requeue_count_crash (job_no, scheduled_at, sequence, attempt)
--- Their rows are locked: they have just ended in this transaction.
+-- The rows are locked: the attempts have just ended in this transaction.
 UPDATE attempt r
    SET crashes = r.crashes + 1
   FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[], :attempt::int2[])

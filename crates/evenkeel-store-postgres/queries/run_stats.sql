@@ -1,10 +1,13 @@
 -- Statistics of runs, and groups of equal failures.
 
 -- :name list_failures (tenant, before_at, before_fingerprint, offset, limit)
-SELECT f.scheduled_at, f.job_no, f.sequence, f.attempt, f.fingerprint, f.count, f.first_at, f.last_at,
-       f.error, j.id, j.name
-  FROM failure f LEFT JOIN job j ON j.job_no = f.job_no AND j.tenant_no = :tenant AND j.state <> {job.deleted}
- WHERE f.tenant_no = :tenant AND (f.last_at, f.fingerprint) < (:before_at::int8, :before_fingerprint::int8)
+SELECT f.scheduled_at, f.job_no, f.sequence, f.attempt, f.fingerprint, f.count, f.first_at,
+       f.last_at,
+       f.error, j.id AS job_id, j.name AS job_name
+  FROM failure f LEFT JOIN job j ON j.job_no = f.job_no AND j.tenant_no = :tenant
+  AND j.state <> {job.deleted}
+ WHERE f.tenant_no = :tenant
+   AND (f.last_at, f.fingerprint) < (:before_at::int8, :before_fingerprint::int8)
  ORDER BY f.last_at DESC, f.fingerprint DESC OFFSET :offset LIMIT :limit;
 
 -- :name list_failures_count (tenant, limit)
@@ -17,23 +20,27 @@ DELETE FROM failure
           FOR UPDATE SKIP LOCKED);
 
 -- :name run_totals
-SELECT coalesce(sum(completed), 0)::int8, coalesce(sum(failed), 0)::int8,
-       coalesce(sum(timed_out), 0)::int8, coalesce(sum(cancelled), 0)::int8,
-       coalesce(sum(retries), 0)::int8, coalesce(sum(stolen), 0)::int8,
-       coalesce(sum(succeeded_us), 0)::int8,
+SELECT coalesce(sum(completed), 0)::int8 AS completed, coalesce(sum(failed), 0)::int8 AS failed,
+       coalesce(sum(timed_out), 0)::int8 AS timed_out,
+       coalesce(sum(cancelled), 0)::int8 AS cancelled,
+       coalesce(sum(retries), 0)::int8 AS retries, coalesce(sum(stolen), 0)::int8 AS stolen,
+       coalesce(sum(succeeded_us), 0)::int8 AS succeeded_us,
        (SELECT coalesce(sum(r.running), 0)::int8
           FROM node n JOIN run_stats_running r ON r.node_no = n.node_no AND r.tenant_no = $1
-         WHERE n.state IN ({nodes.in_cluster})),
-       (SELECT max(reported_at) FROM run_stats_node)
+         WHERE n.state IN ({nodes.in_cluster})) AS running,
+       (SELECT max(reported_at) FROM run_stats_node) AS reported_at
   FROM run_totals WHERE tenant_no = $1;
 
 -- :name add_run_totals (
 --   tenant, completed, failed, timed_out, cancelled, retries, stolen, succeeded_us
 -- )
--- In the order of tenants, so that two nodes wait for each other only one way.
-INSERT INTO run_totals AS t (tenant_no, completed, failed, timed_out, cancelled, retries, stolen, succeeded_us)
-SELECT * FROM unnest(:tenant::int4[], :completed::int8[], :failed::int8[], :timed_out::int8[], :cancelled::int8[], :retries::int8[], :stolen::int8[],
-                     :succeeded_us::int8[]) AS d(tenant_no, a, b, c, d, e, f, g)
+-- In the order of tenants, so that two nodes cannot deadlock.
+INSERT INTO run_totals AS t (tenant_no, completed, failed, timed_out, cancelled, retries, stolen,
+                             succeeded_us)
+SELECT * FROM unnest(:tenant::int4[], :completed::int8[], :failed::int8[], :timed_out::int8[],
+                     :cancelled::int8[], :retries::int8[], :stolen::int8[],
+                     :succeeded_us::int8[]) AS d(tenant_no, completed, failed, timed_out,
+                                                 cancelled, retries, stolen, succeeded_us)
  ORDER BY tenant_no
     ON CONFLICT (tenant_no) DO UPDATE
    SET completed = t.completed + excluded.completed, failed = t.failed + excluded.failed,
@@ -44,11 +51,13 @@ SELECT * FROM unnest(:tenant::int4[], :completed::int8[], :failed::int8[], :time
 -- :name add_failures (
 --   now, tenant, fingerprint, count, last_at, scheduled_at, job_no, sequence, attempt, error
 -- )
--- In the order of the key, so that two nodes wait for each other only one way.
+-- In key order, so that two nodes cannot deadlock.
 INSERT INTO failure AS f (tenant_no, fingerprint, count, first_at, last_at, scheduled_at, job_no,
                           sequence, attempt, error)
-SELECT tenant_no, fingerprint, count, :now::int8, last_at, scheduled_at, job_no, sequence, attempt, error
-  FROM unnest(:tenant::int4[], :fingerprint::int8[], :count::int8[], :last_at::int8[], :scheduled_at::int8[], :job_no::int8[], :sequence::int4[],
+SELECT tenant_no, fingerprint, count, :now::int8, last_at, scheduled_at, job_no, sequence,
+       attempt, error
+  FROM unnest(:tenant::int4[], :fingerprint::int8[], :count::int8[], :last_at::int8[],
+              :scheduled_at::int8[], :job_no::int8[], :sequence::int4[],
               :attempt::int2[], :error::text[])
        AS d(tenant_no, fingerprint, count, last_at, scheduled_at, job_no, sequence, attempt, error)
  ORDER BY tenant_no, fingerprint

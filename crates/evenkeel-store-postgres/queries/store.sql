@@ -1,21 +1,34 @@
 -- The store itself: clock, tenants, settings, migrations.
 
+-- :fragment clock
+coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8)
+
+-- :fragment on_conflict_judge_again
+ON CONFLICT (job_no) DO UPDATE SET judge_at = 0, touched = excluded.touched
+
+-- :fragment on_conflict_reload_again
+-- The row is written even if it exists: a scheduler that is reading it now may have read the job before
+-- this change.
+ON CONFLICT (shard, job_no) DO UPDATE SET job_no = excluded.job_no
+
 -- :name announce (channel, payload)
 SELECT pg_notify(:channel, :payload);
 
 -- :name census
-SELECT (SELECT count(*) FROM job WHERE state <> {job.deleted}),
-       (SELECT count(*) FROM attempt),
-       (SELECT count(*) FROM attempt WHERE status = {attempt.running}),
-       (SELECT count(*) FROM ready),
-       (SELECT count(*) FROM delayed_attempt),
-       (SELECT coalesce(sum(skipped_count), 0)::int8 FROM attempt WHERE status = {attempt.skipped}),
-       (SELECT coalesce(sum(live), 0)::int8 FROM job_state),
-       (SELECT count(*) FROM job_condition);
+SELECT (SELECT count(*) FROM job WHERE state <> {job.deleted}) AS jobs,
+       (SELECT count(*) FROM attempt) AS attempts,
+       (SELECT count(*) FROM attempt WHERE status = {attempt.running}) AS running,
+       (SELECT count(*) FROM ready) AS ready,
+       (SELECT count(*) FROM delayed_attempt) AS delayed,
+       (SELECT coalesce(sum(skipped_count), 0)::int8 FROM attempt
+         WHERE status = {attempt.skipped}) AS skipped_times,
+       (SELECT coalesce(sum(live), 0)::int8 FROM job_state) AS live,
+       (SELECT count(*) FROM job_condition) AS at_risk;
 
 -- :name connect_durability
-SELECT current_setting('fsync') = 'on', current_setting('synchronous_commit'),
-       current_setting('full_page_writes') = 'on';
+SELECT current_setting('fsync') = 'on' AS fsync,
+       current_setting('synchronous_commit') AS synchronous_commit,
+       current_setting('full_page_writes') = 'on' AS full_page_writes;
 
 -- :name connect_origin
 SELECT gen_random_uuid()::text;
@@ -40,8 +53,8 @@ SELECT coalesce(max(version), 0)::int4 FROM schema_version;
 -- :name migrate_record
 INSERT INTO schema_version (version) VALUES ($1);
 
--- :name now
-SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8);
+-- :name now (now)
+SELECT {clock};
 
 -- :name setting_find
 SELECT value FROM setting WHERE key = $1;

@@ -1,9 +1,9 @@
 -- Replacing an active run by a newer time of its job.
 
 -- :name supersede_mark (job_no, generation, due)
--- Asks what runs of jobs to end that are as decided (a deleted one has no next time). It is found along the links of their chains, as far back as it has
--- to and may; a first attempt that was never claimed has its link in the queue. The mark on the run
--- itself is seen by a finish or requeue that waits for this row.
+-- Cancels the running attempts of jobs that are still as decided (a deleted job has no next time).
+-- They are found as in command_find_running. A finish or requeue that waits for the attempt's row
+-- sees the mark on it.
 WITH RECURSIVE busy AS MATERIALIZED (
     SELECT s.job_no, s.head_at, s.head_sequence, s.executions,
            s.live - (SELECT count(*) FROM ready q WHERE q.job_no = s.job_no)
@@ -23,33 +23,32 @@ WITH RECURSIVE busy AS MATERIALIZED (
                                   WHERE r.scheduled_at = c.at AND r.job_no = c.job_no
                                     AND r.sequence = c.sequence
                                   UNION ALL
-                                 SELECT prev_at, prev_sequence, 0 FROM ready q
+                                 SELECT prev_at, prev_sequence, {attempt.pending} FROM ready q
                                   WHERE q.scheduled_at = c.at AND q.job_no = c.job_no
                                     AND q.sequence = c.sequence) AS a) AS p
      WHERE p.prev_at IS NOT NULL AND c.running > p.running AND c.depth < 10000
-), asked AS (
+), marked AS (
     UPDATE attempt r SET cancel_requested = true, superseded = true
       FROM (SELECT * FROM chain ORDER BY job_no) AS c
      WHERE r.scheduled_at = c.at AND r.job_no = c.job_no AND r.sequence = c.sequence
        AND r.status = {attempt.running} AND NOT r.cancel_requested
  RETURNING r.node_no, r.scheduled_at, r.job_no, r.sequence, r.attempt
-), told AS (
+), notified AS (
     INSERT INTO cancellation (node_no, scheduled_at, job_no, sequence, attempt)
-    SELECT * FROM asked ON CONFLICT DO NOTHING
+    SELECT * FROM marked ON CONFLICT DO NOTHING
 )
 SELECT job_no, executions FROM busy;
 
 -- :name supersede_lock (now, job_no)
-SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8),
-       s.job_no, s.live, s.head_at, s.head_sequence
+SELECT {clock} AS now, s.job_no, s.live, s.head_at, s.head_sequence
   FROM unnest(:job_no::int8[]) AS d(job_no) JOIN job_state s USING (job_no)
    FOR NO KEY UPDATE OF s;
 
 -- :name supersede_find (job_no, generation, due)
--- Has an attempt begun, or does one wait?
+-- Whether an attempt has started meanwhile, or is pending.
 SELECT s.job_no, s.executions,
        EXISTS (SELECT FROM ready q WHERE q.job_no = s.job_no)
-    OR EXISTS (SELECT FROM delayed_attempt w WHERE w.job_no = s.job_no)
+    OR EXISTS (SELECT FROM delayed_attempt w WHERE w.job_no = s.job_no) AS has_pending
   FROM unnest(:job_no::int8[], :generation::int4[], :due::int8[]) AS d(job_no, generation, due)
   JOIN job_state s USING (job_no)
  WHERE s.generation = d.generation AND s.next_at = d.due;
@@ -61,8 +60,7 @@ DELETE FROM ready
              FROM unnest(:job_no::int8[], :generation::int4[], :due::int8[]) AS d(job_no, generation, due)
              JOIN job_state s USING (job_no)
             WHERE s.generation = d.generation AND s.next_at = d.due))
-RETURNING scheduled_at, job_no, sequence, attempt, tenant_no, fence, crashes, prev_at,
-          prev_sequence;
+RETURNING {withdrawn_columns};
 
 -- :name supersede_withdraw_delayed (job_no, generation, due)
 DELETE FROM delayed_attempt

@@ -1,23 +1,33 @@
 -- Targets.
 
+-- :fragment target_columns
+t.number, t.source_id, t.name, t.url, t.generation, t.created_at, t.updated_at,
+       greatest(t.last_success_at,
+                (SELECT max(s.last_good_end_at)
+                   FROM job j JOIN job_state s USING (job_no)
+                  WHERE j.tenant_no = t.tenant_no AND j.target_no = t.number
+                    AND s.last_good_end_at > coalesce(j.target_since, 0))) AS last_success_at,
+       (SELECT count(*) FROM job j
+         WHERE j.tenant_no = t.tenant_no AND j.target_no = t.number) AS jobs
+
 -- :name change_target (tenant, number, source_id, name, url, now)
 UPDATE target
    SET source_id = :source_id, name = :name, url = :url, generation = generation + 1,
-       updated_at = coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8)
+       updated_at = {clock}
  WHERE tenant_no = :tenant AND number = :number;
 
 -- :name change_target_lock (tenant, number)
 SELECT generation FROM target WHERE tenant_no = :tenant AND number = :number FOR UPDATE;
 
 -- :name change_target_source (tenant, source_id, number)
-SELECT number FROM target WHERE tenant_no = :tenant AND source_id = :source_id AND number <> :number;
+SELECT number FROM target WHERE tenant_no = :tenant AND source_id = :source_id
+AND number <> :number;
 
 -- :name create_target (now, tenant, number, source_id, name, url, next_number)
-WITH clock AS MATERIALIZED (
-    SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
-), made AS (
+WITH clock AS MATERIALIZED (SELECT {clock} AS now), made AS (
     INSERT INTO target (tenant_no, number, source_id, name, url, created_at, updated_at)
-    SELECT :tenant::int4, :number::int8, :source_id::text, :name::text, :url::text, now, now FROM clock
+    SELECT :tenant::int4, :number::int8, :source_id::text, :name::text, :url::text, now,
+           now FROM clock
         ON CONFLICT DO NOTHING
  RETURNING tenant_no
 )
@@ -31,36 +41,30 @@ WITH gone AS (
 UPDATE numbering n SET targets = targets - 1 FROM gone WHERE n.tenant_no = gone.tenant_no;
 
 -- :name delete_target_detach (tenant, target_no)
--- Whoever shows one of them to somebody shows another version from then on, and their schedulers are
--- told, who hold the old one.
+-- Clients see a new generation of the jobs, and their schedulers reload them.
 WITH named AS MATERIALIZED (
-    SELECT job_no FROM job WHERE tenant_no = :tenant AND target_no = :target_no ORDER BY job_no FOR UPDATE
+    SELECT job_no FROM job WHERE tenant_no = :tenant
+    AND target_no = :target_no ORDER BY job_no FOR UPDATE
 ), states AS MATERIALIZED (
     SELECT s.job_no FROM job_state s JOIN named USING (job_no) ORDER BY s.job_no FOR NO KEY UPDATE OF s
 ), raised AS (
     UPDATE job_state s SET generation = s.generation + 1
       FROM states WHERE s.job_no = states.job_no
  RETURNING s.job_no, s.shard, s.slot
-), told AS (
+), notified AS (
     INSERT INTO changed_job (shard, job_no)
     SELECT shard, job_no FROM raised WHERE slot IS NOT NULL
-        ON CONFLICT (shard, job_no) DO UPDATE SET job_no = excluded.job_no
+        {on_conflict_reload_again}
 )
 UPDATE job j SET target_no = NULL, target_since = NULL FROM named WHERE j.job_no = named.job_no;
 
 -- :name delete_target_lock
--- First of all, as by whoever makes one or registers jobs: those may wait for rows that this changes.
+-- First, as in registrations and the creation of targets: those may wait for rows that this
+-- changes.
 SELECT tenant_no FROM numbering WHERE tenant_no = $1 FOR UPDATE;
 
 -- :name get_targets (tenant, numbers)
-SELECT t.number, t.source_id, t.name, t.url, t.generation, t.created_at, t.updated_at,
-       greatest(t.last_success_at,
-                (SELECT max(s.last_good_end_at)
-                   FROM job j JOIN job_state s USING (job_no)
-                  WHERE j.tenant_no = t.tenant_no AND j.target_no = t.number
-                    AND s.last_good_end_at > coalesce(j.target_since, 0))) AS last_success_at,
-       (SELECT count(*) FROM job j
-         WHERE j.tenant_no = t.tenant_no AND j.target_no = t.number) AS jobs
+SELECT {target_columns}
   FROM target t WHERE t.tenant_no = :tenant AND t.number = ANY (:numbers::int8[]);
 
 -- :name jobs_of_target (tenant, target_no, after, limit)
@@ -69,14 +73,7 @@ SELECT job_no, id FROM job
  ORDER BY job_no LIMIT :limit;
 
 -- :name list_targets (tenant, after, limit, offset)
-SELECT t.number, t.source_id, t.name, t.url, t.generation, t.created_at, t.updated_at,
-       greatest(t.last_success_at,
-                (SELECT max(s.last_good_end_at)
-                   FROM job j JOIN job_state s USING (job_no)
-                  WHERE j.tenant_no = t.tenant_no AND j.target_no = t.number
-                    AND s.last_good_end_at > coalesce(j.target_since, 0))) AS last_success_at,
-       (SELECT count(*) FROM job j
-         WHERE j.tenant_no = t.tenant_no AND j.target_no = t.number) AS jobs
+SELECT {target_columns}
   FROM target t WHERE t.tenant_no = :tenant AND t.number > :after
  ORDER BY t.number LIMIT :limit OFFSET :offset;
 
@@ -90,8 +87,9 @@ SELECT number FROM target WHERE tenant_no = :tenant AND source_id = :source_id
  LIMIT 1;
 
 -- :name create_target_free (tenant, from)
--- The lowest from `from` on that nobody chose.
-SELECT CASE WHEN NOT EXISTS (SELECT FROM target WHERE tenant_no = :tenant AND number = :from) THEN :from::int8
+-- The lowest free number from `from` on.
+SELECT CASE WHEN NOT EXISTS (SELECT FROM target WHERE tenant_no = :tenant
+                             AND number = :from) THEN :from::int8
        ELSE (SELECT t.number + 1 FROM target t
               WHERE t.tenant_no = :tenant AND t.number >= :from
                 AND NOT EXISTS (SELECT FROM target n
@@ -99,7 +97,7 @@ SELECT CASE WHEN NOT EXISTS (SELECT FROM target WHERE tenant_no = :tenant AND nu
               ORDER BY t.number LIMIT 1) END;
 
 -- :name create_target_number
--- Locks the tenant's numbers: whoever makes a target or registers jobs does this first.
+-- Locks the tenant's numbers. Creating targets and registering jobs do this first.
 INSERT INTO numbering (tenant_no) VALUES ($1)
     ON CONFLICT (tenant_no) DO UPDATE SET next_target = numbering.next_target
 RETURNING next_target;
@@ -109,7 +107,8 @@ SELECT t.tenant_no, t.number, t.created_at,
        greatest(t.last_success_at, past.last_success_at) AS last_success_at, next.job, next.next_at,
        coalesce(past.is_live, false) AS is_live
   FROM (SELECT tenant_no, number, created_at, last_success_at FROM target
-         WHERE (tenant_no, number) > (:after_tenant, :after_number) ORDER BY tenant_no, number LIMIT :limit) AS t
+         WHERE (tenant_no, number) > (:after_tenant, :after_number) ORDER BY tenant_no,
+         number LIMIT :limit) AS t
  CROSS JOIN LATERAL (
        SELECT max(s.last_good_end_at) FILTER (WHERE s.last_good_end_at > coalesce(j.target_since, 0))
               AS last_success_at,

@@ -1,32 +1,35 @@
 -- Triggering runs.
 
 -- :name trigger (now, id, tenant, sequence, priority)
--- The common case in one statement: the job is active and idle, so it may start whatever its policy, it
--- has no key that another may hold, and the number is free. Whoever opens another chain or stops the job locks its row in job_state; the
--- conditions on that row are judged again once it is free.
-WITH clock AS MATERIALIZED (
-    SELECT coalesce(:now::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
-), opened AS (
+-- The common case in one statement: the job is active and idle, so it may start under any overlap
+-- policy; it has no deduplication key, and the sequence is free. A transaction that starts another
+-- run or stops the job locks its row in job_state; the conditions on that row are checked again
+-- after the lock.
+WITH clock AS MATERIALIZED (SELECT {clock} AS now), opened AS (
     UPDATE job_state s SET live = s.live + 1
       FROM job j, clock c
      WHERE j.id = :id AND j.tenant_no = :tenant AND j.state = {job.active} AND j.dedup_key IS NULL
        AND s.job_no = j.job_no
        AND s.live = 0 AND s.stopped_at IS NULL
-       -- one NOT around them all: looked up one by one, never joined
+       -- one NOT around all: looked up one by one, never joined
        AND NOT (EXISTS (SELECT FROM attempt r
-                         WHERE r.scheduled_at = c.now AND r.job_no = s.job_no AND r.sequence = :sequence)
+                         WHERE r.scheduled_at = c.now AND r.job_no = s.job_no
+                           AND r.sequence = :sequence)
              OR EXISTS (SELECT FROM ready q
-                         WHERE q.scheduled_at = c.now AND q.job_no = s.job_no AND q.sequence = :sequence)
+                         WHERE q.scheduled_at = c.now AND q.job_no = s.job_no
+                           AND q.sequence = :sequence)
              OR EXISTS (SELECT FROM delayed_attempt w
-                         WHERE w.scheduled_at = c.now AND w.job_no = s.job_no AND w.sequence = :sequence))
+                         WHERE w.scheduled_at = c.now AND w.job_no = s.job_no
+                           AND w.sequence = :sequence))
  RETURNING s.shard, s.job_no, s.tenant_no, s.has_condition, c.now
-), waits AS (
-    INSERT INTO delayed_attempt (shard, due, scheduled_at, job_no, sequence, attempt, tenant_no, priority)
+), delayed AS (
+    INSERT INTO delayed_attempt (shard, due, scheduled_at, job_no, sequence, attempt, tenant_no,
+                                 priority)
     SELECT shard, now, now, job_no, :sequence, 0, tenant_no, :priority::int2 FROM opened
 ), touched AS (
     INSERT INTO job_condition (job_no, tenant_no, shard, judge_at)
     SELECT job_no, tenant_no, shard, 0 FROM opened WHERE has_condition
-        ON CONFLICT (job_no) DO UPDATE SET judge_at = 0, touched = excluded.touched
+        {on_conflict_judge_again}
 )
 SELECT job_no, now FROM opened;
 
@@ -37,13 +40,14 @@ WITH opened AS (
 ), touched AS (
     INSERT INTO job_condition (job_no, tenant_no, shard, judge_at)
     SELECT job_no, tenant_no, shard, 0 FROM opened WHERE has_condition
-        ON CONFLICT (job_no) DO UPDATE SET judge_at = 0, touched = excluded.touched
+        {on_conflict_judge_again}
 )
-INSERT INTO delayed_attempt (shard, due, scheduled_at, job_no, sequence, attempt, tenant_no, priority)
+INSERT INTO delayed_attempt (shard, due, scheduled_at, job_no, sequence, attempt, tenant_no,
+                             priority)
 SELECT shard, :at, :at, job_no, :sequence, 0, tenant_no, :priority::int2 FROM opened;
 
 -- :name trigger_run_instead
--- What there is of a job in place of a run that is not to be: what waits of it, and its newest chain.
+-- What a duplicate trigger returns: the pending run of the job, its next time, and its newest run.
 SELECT s.next_at, w.scheduled_at, w.sequence, s.head_at, s.head_sequence
   FROM job_state s
   LEFT JOIN LATERAL (

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use evenkeel_core::{TenantNo, Timestamp};
 use evenkeel_store::{
     AUDIT_SCAN_MAX, AccessStore, ApiKey, AuditCursor, AuditEntry, AuditFilter, KeyHash, NewApiKey,
-    Now, Page, PageRequest, Role, Scope, StoreError,
+    Now, Page, PageRequest, Role, Scope, StoreError, from_code,
 };
 use futures::future::try_join;
 use tokio_postgres::Row;
@@ -167,22 +167,21 @@ impl AccessStore for PostgresStore {
 }
 
 fn role(code: i16) -> Result<Role, StoreError> {
-    let known = usize::try_from(code).ok().and_then(|code| Role::ALL.get(code)).copied();
-    known.ok_or_else(|| StoreError::corrupt("access", "role", format!("{code} is unknown")))
+    from_code(&Role::ALL, code, "access", "role")
 }
 
 fn read_key(row: &Row) -> Tried<ApiKey> {
     Ok(ApiKey {
-        id: get(row, 0)?,
-        tenant: TenantNo(get(row, 1)?),
-        tenant_name: get(row, 2)?,
-        name: get(row, 3)?,
-        role: role(get(row, 4)?)?,
-        created_by: get(row, 5)?,
-        created_at: time(row, 6)?,
-        expires_at: maybe_time(row, 7)?,
-        revoked_at: maybe_time(row, 8)?,
-        last_used_at: maybe_time(row, 9)?,
+        id: get(row, "id")?,
+        tenant: TenantNo(get(row, "tenant_no")?),
+        tenant_name: get(row, "tenant_name")?,
+        name: get(row, "name")?,
+        role: role(get(row, "role")?)?,
+        created_by: get(row, "created_by")?,
+        created_at: time(row, "created_at")?,
+        expires_at: maybe_time(row, "expires_at")?,
+        revoked_at: maybe_time(row, "revoked_at")?,
+        last_used_at: maybe_time(row, "last_used_at")?,
     })
 }
 
@@ -266,26 +265,26 @@ impl Walk<'_> {
                 ],
             )
             .await?;
-        Ok((count(&row, 0)?.min(most), count(&row, 1)? > most))
+        Ok((count(&row, "matching")?.min(most), count(&row, "scanned")? > most))
     }
 }
 
 fn read_entry(row: &Row) -> Tried<(AuditCursor, AuditEntry)> {
-    let place = AuditCursor { no: get(row, 0)?, at: time(row, 1)? };
-    let tenant: i32 = get(row, 2)?;
-    let code: Option<i16> = get(row, 4)?;
+    let place = AuditCursor { no: get(row, "no")?, at: time(row, "at")? };
+    let tenant: i32 = get(row, "tenant_no")?;
+    let code: Option<i16> = get(row, "role")?;
     let entry = AuditEntry {
         at: place.at,
         tenant: Some(TenantNo(tenant)).filter(|_| tenant != NOBODY),
-        subject: get(row, 3)?,
+        subject: get(row, "subject")?,
         role: code.map(role).transpose()?,
-        action: get(row, 5)?,
-        target: get(row, 6)?,
-        status: get::<i16>(row, 7)?.cast_unsigned(),
-        denied: get(row, 8)?,
-        detail: get(row, 9)?,
-        remote: get(row, 10)?,
-        request_id: get(row, 11)?,
+        action: get(row, "action")?,
+        target: get(row, "target")?,
+        status: get::<i16>(row, "status")?.cast_unsigned(),
+        denied: get(row, "denied")?,
+        detail: get(row, "detail")?,
+        remote: get(row, "remote")?,
+        request_id: get(row, "request_id")?,
     };
     Ok((place, entry))
 }

@@ -5,7 +5,7 @@ use evenkeel_core::condition::{Level, Reason};
 use evenkeel_core::{AttemptKey, JobId, JobNo, Shard, TenantNo};
 use evenkeel_store::{
     AtRisk, AtRiskStore, ConditionCounts, JobToJudge, Judgement, Now, OverdueInQueue, Page,
-    PageRequest, RiskCursor, RiskFilter, Scope, StoreError, ToJudge,
+    PageRequest, RiskCursor, RiskFilter, Scope, StoreError, ToJudge, from_code,
 };
 use futures::future::try_join;
 use tokio_postgres::Row;
@@ -79,8 +79,9 @@ impl AtRiskStore for PostgresStore {
                     .maybe_row(sql, &[now, shards, scheduled_at, job_no, sequence, attempt, limit])
                     .await?;
                 let Some(last) = last else { return Ok(OverdueInQueue::default()) };
-                let (looked_at, jobs): (i64, Vec<i64>) = (get(&last, 4)?, get(&last, 5)?);
-                let next = if looked_at == *limit { Some(key(&last, 0)?) } else { None };
+                let (looked_at, jobs): (i64, Vec<i64>) =
+                    (get(&last, "scanned")?, get(&last, "jobs")?);
+                let next = if looked_at == *limit { Some(key(&last)?) } else { None };
                 Ok(OverdueInQueue { jobs: jobs.into_iter().map(JobNo).collect(), next })
             })
             .await
@@ -150,28 +151,25 @@ impl AtRiskStore for PostgresStore {
 }
 
 fn read_watched(row: &Row) -> Tried<JobToJudge> {
-    let no = JobNo(get(row, 0)?);
+    let no = JobNo(get(row, "job_no")?);
     Ok(JobToJudge {
         no,
-        tenant: TenantNo(get(row, 1)?),
-        touched: get(row, 2)?,
-        before: get::<Option<i16>>(row, 3)?.map(|code| level(no, code)).transpose()?,
-        active: get(row, 4)?,
-        next_at: maybe_time(row, 5)?,
-        last_fired_at: maybe_time(row, 6)?,
-        live: get(row, 7)?,
-        history: history(row, 8)?,
-        since: time(row, 15)?,
-        definition: get(row, 16)?,
-        running_since: maybe_time(row, 17)?,
+        tenant: TenantNo(get(row, "tenant_no")?),
+        touched: get(row, "touched")?,
+        before: get::<Option<i16>>(row, "level")?.map(|code| level(no, code)).transpose()?,
+        active: get(row, "active")?,
+        next_at: maybe_time(row, "next_at")?,
+        last_fired_at: maybe_time(row, "last_fired_at")?,
+        live: get(row, "is_live")?,
+        history: history(row)?,
+        since: time(row, "since")?,
+        definition: get(row, "definition")?,
+        running_since: maybe_time(row, "running_since")?,
     })
 }
 
 fn level(job: JobNo, code: i16) -> Result<Level, StoreError> {
-    let known = usize::try_from(code).ok().and_then(|code| Level::ALL.get(code)).copied();
-    known.ok_or_else(|| {
-        StoreError::corrupt(format!("job {job}"), "level", format!("{code} is unknown"))
-    })
+    from_code(&Level::ALL, code, format_args!("job {job}"), "level")
 }
 
 async fn judge_round(
@@ -194,22 +192,22 @@ async fn judge_round(
 }
 
 fn read_counts(row: &Row) -> Tried<ConditionCounts> {
-    let [jobs, warning, error, held] = [0, 1, 2, 3].map(|column| count(row, column));
-    Ok(ConditionCounts { jobs: jobs?, warning: warning?, error: error?, held: held? })
+    Ok(ConditionCounts {
+        jobs: count(row, "jobs")?,
+        warning: count(row, "warnings")?,
+        error: count(row, "errors")?,
+        held: count(row, "held")?,
+    })
 }
 
 fn read_at_risk(row: &Row) -> Tried<AtRisk> {
-    let no = JobNo(get(row, 0)?);
-    let code: i16 = get(row, 3)?;
-    let reason = usize::try_from(code).ok().and_then(|code| Reason::ALL.get(code)).copied();
+    let no = JobNo(get(row, "job_no")?);
     Ok(AtRisk {
         no,
-        job: JobId(get(row, 1)?),
-        name: get(row, 2)?,
-        reason: reason.ok_or_else(|| {
-            StoreError::corrupt(format!("job {no}"), "reason", format!("{code} is unknown"))
-        })?,
-        error_at: time(row, 4)?,
-        since: time(row, 5)?,
+        job: JobId(get(row, "id")?),
+        name: get(row, "name")?,
+        reason: from_code(&Reason::ALL, get(row, "reason")?, format_args!("job {no}"), "reason")?,
+        error_at: time(row, "error_at")?,
+        since: time(row, "since")?,
     })
 }

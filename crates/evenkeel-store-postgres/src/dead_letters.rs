@@ -1,4 +1,4 @@
-//! Runs that failed for good, and jobs that too many did of.
+//! Dead letters (runs that failed for good), and jobs that fail repeatedly.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,8 @@ use evenkeel_core::status::Command;
 use evenkeel_core::{AttemptKey, JobId, JobNo, Origin, TenantNo, Timestamp};
 use evenkeel_store::{
     COUNTED_MAX, DeadCursor, DeadFilter, DeadLetter, DeadStore, DedupClaim, FailingJob, Job, Now,
-    Page, PageRequest, Redriven, Scope, StoreError, attempt_key_from_columns, outcome_from_code,
+    Page, PageRequest, Redriven, Scope, StoreError, attempt_key_from_columns, from_code,
+    outcome_from_code,
 };
 use futures::future::try_join;
 use tokio_postgres::Row;
@@ -23,29 +24,27 @@ use crate::jobs::{free_keys, get_jobs, read_clock};
 use crate::rows::{KeyColumns, count, get, job_numbers, key, maybe_time, micros, sequence, time};
 
 fn read_letter(row: &Row) -> Tried<DeadLetter> {
-    let key = key(row, 0)?;
-    let corrupt = |column, code: i16| {
-        StoreError::corrupt(format!("dead letter of {key}"), column, format!("{code} is unknown"))
-    };
-    let (reason, status): (i16, i16) = (get(row, 7)?, get(row, 8)?);
+    let key = key(row)?;
+    let status: i16 = get(row, "status")?;
+    let name = format!("dead letter of {key}");
+    let unknown = || StoreError::corrupt(&name, "status", format!("unknown code {status}"));
     Ok(DeadLetter {
         key,
-        job: JobId(get(row, 4)?),
-        job_name: get(row, 5)?,
-        died_at: time(row, 6)?,
-        reason: DeathReason::from_code(reason).ok_or_else(|| corrupt("reason", reason))?,
-        outcome: outcome_from_code(status).ok_or_else(|| corrupt("status", status))?,
-        error: get(row, 9)?,
-        redriven: redriven(row, key.job_no, 10)?,
+        job: JobId(get(row, "job_id")?),
+        job_name: get(row, "job_name")?,
+        died_at: time(row, "died_at")?,
+        reason: from_code(&DeathReason::ALL, get(row, "reason")?, &name, "reason")?,
+        outcome: outcome_from_code(status).ok_or_else(unknown)?,
+        error: get(row, "error")?,
+        redriven: redriven(row, key.job_no)?,
     })
 }
 
-/// When a letter was taken up, and the run that it became: in three columns from `first` on.
-fn redriven(row: &Row, job: JobNo, first: usize) -> Tried<Option<(Timestamp, AttemptKey)>> {
-    let at = maybe_time(row, first)?;
-    let run: (Option<i64>, Option<i32>) = (get(row, first + 1)?, get(row, first + 2)?);
-    match (at, run) {
-        (Some(at), (Some(new_at), Some(new_sequence))) => {
+/// Reads when the run was redriven, and the run that this created.
+fn redriven(row: &Row, job: JobNo) -> Tried<Option<(Timestamp, AttemptKey)>> {
+    let columns = (maybe_time(row, "redriven_at")?, get(row, "new_at")?, get(row, "new_sequence")?);
+    match columns {
+        (Some(at), Some(new_at), Some(new_sequence)) => {
             Ok(Some((at, attempt_key_from_columns(new_at, job.0, new_sequence, 0)?)))
         }
         _ => Ok(None),
@@ -66,7 +65,7 @@ async fn list(
         },
     );
     let job = filter.job.map(|job| job.0);
-    // One more than asked for tells whether there is another page, or more than are counted.
+    // One row more than needed shows whether there is another page, or more rows than are counted.
     let (limit, offset) = (i64::from(page.limit) + 1, i64::from(page.offset));
     let counted_max = i64::from(COUNTED_MAX) + 1;
     let (rows, counted) = try_join(
@@ -91,20 +90,20 @@ struct Redrive {
     now: Option<i64>,
 }
 
-/// A run, as a letter is known.
+/// The key of a dead letter: job, scheduled time and sequence of the run.
 type Run = (JobNo, i64, i32);
 
 fn run_of(key: AttemptKey) -> Run {
     (key.job_no, key.scheduled_at.as_micros(), sequence(key.sequence))
 }
 
-/// Rows are locked in the order of everybody else: jobs, their states, then letters.
+/// Locks rows in the order of all transactions: jobs, their states, then dead letters.
 async fn redrive(connection: &Connection, args: &Redrive) -> Tried<Vec<Redriven>> {
     let keys: KeyColumns = args.runs.iter().copied().collect();
     let KeyColumns { job_no, scheduled_at, sequence: numbers, .. } = &keys;
     let sql = sql!("get_dead");
     let rows = connection.rows(sql, &[&args.tenant, job_no, scheduled_at, numbers]).await?;
-    let mut ids: Vec<Uuid> = rows.iter().map(|row| get(row, 4)).collect::<Result<_, _>>()?;
+    let mut ids: Vec<Uuid> = rows.iter().map(|row| get(row, "job_id")).collect::<Result<_, _>>()?;
     ids.sort_unstable();
     ids.dedup();
     let sql = sql!("command_lock_jobs");
@@ -116,9 +115,9 @@ async fn redrive(connection: &Connection, args: &Redrive) -> Tried<Vec<Redriven>
     let rows = connection.rows(sql, &[&args.tenant, job_no, scheduled_at, numbers]).await?;
     let mut letters: HashMap<Run, Option<AttemptKey>> = HashMap::new();
     for row in &rows {
-        let job = JobNo(get(row, 0)?);
-        let before = redriven(row, job, 3)?.map(|(_, run)| run);
-        letters.insert((job, get(row, 1)?, get(row, 2)?), before);
+        let job = JobNo(get(row, "job_no")?);
+        let before = redriven(row, job)?.map(|(_, run)| run);
+        letters.insert((job, get(row, "scheduled_at")?, get(row, "sequence")?), before);
     }
     let now = read_clock(connection, args.now).await?;
     let jobs = get_jobs(connection, &ids, args.tenant).await?;
@@ -140,7 +139,7 @@ async fn redrive(connection: &Connection, args: &Redrive) -> Tried<Vec<Redriven>
         let answer = match (*letter, jobs.get_mut(&run.job_no)) {
             (Some(before), _) => Redriven::Before(before),
             (None, None) => Redriven::JobGone,
-            (None, Some(job)) => take_up(connection, *run, job, &mut keys, now).await?,
+            (None, Some(job)) => redrive_one(connection, *run, job, &mut keys, now).await?,
         };
         if let Redriven::Accepted(key) = answer {
             *letter = Some(key);
@@ -153,8 +152,8 @@ async fn redrive(connection: &Connection, args: &Redrive) -> Tried<Vec<Redriven>
     Ok(answers)
 }
 
-/// Lets a run begin in place of one that died, if its job allows it.
-async fn take_up(
+/// Starts a run in place of a dead one, if its job allows that.
+async fn redrive_one(
     connection: &Connection,
     run: AttemptKey,
     job: &mut Job,
@@ -193,12 +192,12 @@ async fn take_up(
 
 fn failing_job(row: &Row) -> Tried<FailingJob> {
     Ok(FailingJob {
-        no: JobNo(get(row, 0)?),
-        id: JobId(get(row, 1)?),
-        tenant: TenantNo(get(row, 2)?),
-        failures: get::<i32>(row, 3)?.max(0).cast_unsigned(),
-        generation: get(row, 4)?,
-        definition: get(row, 5)?,
+        no: JobNo(get(row, "job_no")?),
+        id: JobId(get(row, "id")?),
+        tenant: TenantNo(get(row, "tenant_no")?),
+        failures: get::<i32>(row, "runs")?.max(0).cast_unsigned(),
+        generation: get(row, "generation")?,
+        definition: get(row, "definition")?,
     })
 }
 
@@ -246,7 +245,7 @@ impl DeadStore for PostgresStore {
                 let rows = connection.rows(sql, &[job_no, scheduled_at, sequence]).await?;
                 let mut dead = HashSet::with_capacity(rows.len());
                 for row in &rows {
-                    dead.insert(run_of(key(row, 0)?));
+                    dead.insert(run_of(key(row)?));
                 }
                 Ok(runs.iter().map(|run| dead.contains(&run_of(*run))).collect())
             })
@@ -288,7 +287,7 @@ impl DeadStore for PostgresStore {
                 let rows = connection.rows(sql, &[tenant, job_no, scheduled_at, sequence]).await?;
                 let mut gone = Vec::with_capacity(rows.len());
                 for row in &rows {
-                    gone.push(run_of(key(row, 0)?));
+                    gone.push(run_of(key(row)?));
                 }
                 let mut took = |run: &AttemptKey| {
                     let place = gone.iter().position(|one| *one == run_of(*run));

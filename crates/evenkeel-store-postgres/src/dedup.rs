@@ -11,7 +11,7 @@ use evenkeel_core::dedup::{DedupKey, KeyHolder};
 use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
     DedupClaim, DedupStore, JobState, NewJob, PrunedDedup, Registered, StoreError,
-    attempt_key_from_columns,
+    attempt_key_from_columns, from_code,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -151,20 +151,18 @@ async fn find(
 }
 
 fn held(row: &Row) -> Tried<(DedupKey, Held)> {
-    let job = JobId(get(row, 1)?);
-    let state = usize::try_from(get::<i16>(row, 3)?).unwrap_or(usize::MAX);
-    let state = *JobState::ALL
-        .get(state)
-        .ok_or_else(|| StoreError::corrupt(format_args!("job {job}"), "standing", "unknown"))?;
+    let job = JobId(get(row, "job_id")?);
+    let state = get(row, "state")?;
+    let state = from_code(&JobState::ALL, state, format_args!("job {job}"), "state")?;
     let holder = KeyHolder {
         state,
-        recurs: get(row, 6)?,
-        next_at: maybe_time(row, 4)?,
-        waits: get(row, 7)?,
-        live: get::<i32>(row, 5)?.max(0).cast_unsigned(),
-        taken_at: time(row, 2)?,
+        recurs: get(row, "recurs")?,
+        next_at: maybe_time(row, "next_at")?,
+        waits: get(row, "waits")?,
+        live: get::<i32>(row, "live")?.max(0).cast_unsigned(),
+        taken_at: time(row, "taken_at")?,
     };
-    let key = DedupKey::from_bytes(get::<Uuid>(row, 0)?.into_bytes());
+    let key = DedupKey::from_bytes(get::<Uuid>(row, "key")?.into_bytes());
     Ok((key, Held { job, holder }))
 }
 
@@ -177,12 +175,15 @@ pub(crate) async fn run_instead(
 ) -> Tried<Option<AttemptKey>> {
     let sql = sql!("trigger_run_instead");
     let Some(row) = connection.maybe_row(sql, &[&no.0]).await? else { return Ok(None) };
-    let run_at = |first: usize| match (get(&row, first)?, get(&row, first + 1)?) {
+    let run_at = |at: &str, sequence: &str| match (get(&row, at)?, get(&row, sequence)?) {
         (Some(at), Some(sequence)) => attempt_key_from_columns(at, no.0, sequence, 0).map(Some),
         _ => Ok(None),
     };
-    let next = maybe_time(&row, 0)?.map(|next_at| AttemptKey::regular(no, next_at));
-    let run = run_at(1)?.or(running).or(next).or(run_at(3)?);
+    let next = maybe_time(&row, "next_at")?.map(|next_at| AttemptKey::regular(no, next_at));
+    let run = run_at("scheduled_at", "sequence")?
+        .or(running)
+        .or(next)
+        .or(run_at("head_at", "head_sequence")?);
     Ok(run.map(|run| run.with_attempt(AttemptNo::FIRST)))
 }
 
@@ -203,14 +204,17 @@ impl DedupStore for PostgresStore {
                     let (tenant, key, limit, before) = &*args;
                     let sql = sql!("prune_dedup");
                     let row = connection.row(sql, &[tenant, key, limit, before]).await?;
-                    let is_last = get::<i64>(&row, 1)? < *limit;
-                    let last = match (get::<Option<i32>>(&row, 2)?, get::<Option<Uuid>>(&row, 3)?) {
+                    let is_last = get::<i64>(&row, "scanned")? < *limit;
+                    let last = match (
+                        get::<Option<i32>>(&row, "tenant_no")?,
+                        get::<Option<Uuid>>(&row, "key")?,
+                    ) {
                         (Some(tenant), Some(key)) if !is_last => {
                             Some((TenantNo(tenant), DedupKey::from_bytes(key.into_bytes())))
                         }
                         _ => None,
                     };
-                    Ok(PrunedDedup { forgotten: count(&row, 0)?, next: last })
+                    Ok(PrunedDedup { forgotten: count(&row, "deleted")?, next: last })
                 },
             )
             .await

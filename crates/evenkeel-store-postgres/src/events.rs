@@ -1,4 +1,4 @@
-//! What happens, passed on between nodes through a table that is kept short.
+//! Events for listeners on all nodes, in a table that holds only the newest ones.
 
 use std::sync::atomic::Ordering;
 
@@ -16,11 +16,11 @@ use crate::connection::Connection;
 use crate::error::Tried;
 use crate::rows::{attempt, get, key, maybe_time, sequence, time};
 
-/// The rows of processes that ended are forgotten after this time.
+/// How long the row of a process that has ended is kept.
 const LISTENERS_KEPT: Span = Span::from_secs(3600);
 
-/// To find the oldest that is kept, all that are kept are passed over: that is done for so many new
-/// ones at once.
+/// Old events are deleted after so many new ones, because finding the oldest event to keep reads all
+/// that are kept.
 const TRIM_EVERY: usize = EVENTS_KEPT / 10;
 
 #[async_trait]
@@ -35,7 +35,7 @@ impl EventStore for PostgresStore {
         }
         let count = events.len() + 1;
         let trims = self.untrimmed.fetch_add(count, Ordering::Relaxed) + count >= TRIM_EVERY;
-        // Not on the connections that fire: whoever listens waits rather than a job.
+        // Not on the hot connections: an event may wait, a run may not.
         self.api
             .run((events, dropped), move |connection, args| async move {
                 let (events, dropped) = &*args;
@@ -184,10 +184,10 @@ async fn publish(
 fn read_page(scope: &Scope, after: EventNo, rows: &[Row]) -> Tried<EventPage> {
     let mut page = EventPage { events: Vec::new(), seen: after, gap: false };
     for row in rows {
-        let (is_whole, is_lost): (bool, bool) = (get(row, 0)?, get(row, 2)?);
-        page.seen = EventNo(get(row, 1)?);
-        page.gap |= !is_whole || is_lost;
-        if let Some(code) = get::<Option<i16>>(row, 3)? {
+        let (has_earlier, is_gap): (bool, bool) = (get(row, "has_earlier")?, get(row, "is_gap")?);
+        page.seen = EventNo(get(row, "no")?);
+        page.gap |= !has_earlier || is_gap;
+        if let Some(code) = get::<Option<i16>>(row, "kind")? {
             page.events.push(read_event(scope, row, page.seen, code)?);
         }
     }
@@ -197,15 +197,15 @@ fn read_page(scope: &Scope, after: EventNo, rows: &[Row]) -> Tried<EventPage> {
 fn read_event(scope: &Scope, row: &Row, no: EventNo, code: i16) -> Tried<Event> {
     let kind = EventKind::from_code(code)
         .ok_or_else(|| StoreError::corrupt(format!("event {}", no.0), "kind", code.to_string()))?;
-    let is_of_run = get::<Option<i64>>(row, 5)?.is_some();
+    let is_of_run = get::<Option<i64>>(row, "scheduled_at")?.is_some();
     Ok(Event {
         no,
         kind,
         tenant: scope.tenant,
-        job: get::<Option<Uuid>>(row, 4)?.map(JobId),
-        job_name: get(row, 11)?,
-        run: is_of_run.then(|| key(row, 5)).transpose()?,
-        at: time(row, 9)?,
-        data: get(row, 10)?,
+        job: get::<Option<Uuid>>(row, "job_id")?.map(JobId),
+        job_name: get(row, "job_name")?,
+        run: is_of_run.then(|| key(row)).transpose()?,
+        at: time(row, "at")?,
+        data: get(row, "data")?,
     })
 }

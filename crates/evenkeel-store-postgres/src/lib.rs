@@ -131,9 +131,9 @@ impl PostgresStore {
             .run((), |connection, _| async move {
                 let row = connection.row(sql!("connect_durability"), &[]).await?;
                 Ok(Durability {
-                    fsync: get(&row, 0)?,
-                    synchronous_commit: get(&row, 1)?,
-                    full_page_writes: get(&row, 2)?,
+                    fsync: get(&row, "fsync")?,
+                    synchronous_commit: get(&row, "synchronous_commit")?,
+                    full_page_writes: get(&row, "full_page_writes")?,
                 })
             })
             .await
@@ -222,14 +222,14 @@ impl Store for PostgresStore {
             .run((), |connection, _| async move {
                 let row = connection.row(sql!("census"), &[]).await?;
                 Ok(Census {
-                    jobs: count(&row, 0)?,
-                    runs: count(&row, 1)?,
-                    running: count(&row, 2)?,
-                    ready: count(&row, 3)?,
-                    delayed: count(&row, 4)?,
-                    skipped_times: count(&row, 5)?,
-                    live: count(&row, 6)?,
-                    at_risk: count(&row, 7)?,
+                    jobs: count(&row, "jobs")?,
+                    runs: count(&row, "attempts")?,
+                    running: count(&row, "running")?,
+                    ready: count(&row, "ready")?,
+                    delayed: count(&row, "delayed")?,
+                    skipped_times: count(&row, "skipped_times")?,
+                    live: count(&row, "live")?,
+                    at_risk: count(&row, "at_risk")?,
                 })
             })
             .await

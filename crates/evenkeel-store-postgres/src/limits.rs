@@ -126,12 +126,12 @@ async fn prune_permits(
     let params: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
         [&from, &at, &job_no, &nth, &of, &i64::from(limit)];
     let Some(row) = connection.maybe_row(sql, &params).await? else { return Ok(None) };
-    if count(&row, 0)? < u64::from(limit) {
+    if count(&row, "scanned")? < u64::from(limit) {
         return Ok(None);
     }
-    let limit = LimitKey::from_bytes(get(&row, 1)?)
+    let limit = LimitKey::from_bytes(get(&row, "key")?)
         .ok_or_else(|| StoreError::corrupt("place", "key", "not a limit"))?;
-    Ok(Some(Permit { limit, run: key(&row, 2)? }))
+    Ok(Some(Permit { limit, run: key(&row)? }))
 }
 
 /// So many runs are looked up in a step to see whether they have their places still, or as many as
@@ -204,15 +204,15 @@ async fn look_around(
     let (mut found, mut unsure) = (Vec::with_capacity(rows.len()), Vec::new());
     let (mut last, mut looked_up, mut is_cut) = (None, 0, rows.len() == rooms.limit as usize);
     for row in &rows {
-        let key = LimitKey::of_queue_pool(get(row, 0)?)
-            .ok_or_else(|| StoreError::corrupt("ready", "pool", "no waiting room"))?;
-        let limits: (Option<i32>, Option<i32>) = (get(row, 1)?, get(row, 2)?);
+        let key = LimitKey::of_queue_pool(get(row, "pool")?)
+            .ok_or_else(|| StoreError::corrupt("ready", "pool", "not a limit queue"))?;
+        let limits: (Option<i32>, Option<i32>) = (get(row, "lowest")?, get(row, "highest")?);
         // It may have been emptied meanwhile.
         let (Some(lowest), Some(highest)) = limits else { continue };
         let room =
             LimitQueue { key, lowest: lowest.cast_unsigned(), highest: highest.cast_unsigned() };
         let most = rooms.terms.limits.max_in_queue(key, room.highest);
-        let running = u32::try_from(count(row, 3)?).unwrap_or(u32::MAX);
+        let running = u32::try_from(count(row, "permits")?).unwrap_or(u32::MAX);
         let one = Found { room, most, running };
         if one.is_unsure() {
             if looked_up > 0 && looked_up + running > LOOKED_UP_MAX {
@@ -297,8 +297,8 @@ async fn first_of(
     let sql = sql!("release_find");
     let mut seen = HashSet::new();
     for row in connection.rows(sql, &[&pools, &counts, &now]).await? {
-        let candidate = Candidate::read(&row, &aging, time(&row, 19)?)?;
-        let nth = usize::try_from(get::<i64>(&row, 18)? - 1).unwrap_or(usize::MAX);
+        let candidate = Candidate::read(&row, &aging, time(&row, "now")?)?;
+        let nth = usize::try_from(get::<i64>(&row, "nth")? - 1).unwrap_or(usize::MAX);
         if let Some((room, _)) = first.get_mut(nth).filter(|_| seen.insert(candidate.key)) {
             room.push(candidate);
         }

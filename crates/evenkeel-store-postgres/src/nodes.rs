@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use evenkeel_core::{NodeNo, Span, Timestamp};
 use evenkeel_store::{
-    Joined, Member, NewNode, NodeState, NodeStore, Now, Ping, Pinged, Roles, StoreError,
+    Joined, Member, NewNode, NodeState, NodeStore, Now, Ping, Pinged, Roles, StoreError, from_code,
     pools_from_text, pools_text,
 };
 use futures::future::{try_join, try_join4};
@@ -159,20 +159,21 @@ async fn members(connection: &Connection) -> Tried<Vec<Member>> {
 }
 
 fn member(row: &Row) -> Tried<Member> {
-    let node = NodeNo(get(row, 0)?);
-    let code: i16 = get(row, 3)?;
-    let state = usize::try_from(code).ok().and_then(|code| NodeState::ALL.get(code)).copied();
+    let node = NodeNo(get(row, "node_no")?);
     Ok(Member {
         node,
-        name: get(row, 1)?,
-        roles: roles(get(row, 2)?),
-        pools: pools_from_text(format_args!("node {node}"), get(row, 7)?)?,
-        state: state.ok_or_else(|| {
-            StoreError::corrupt(format!("node {node}"), "state", format!("{code} is unknown"))
-        })?,
-        joined_at: time(row, 4)?,
-        last_ping_at: time(row, 5)?,
-        steal_start_at: maybe_time(row, 6)?,
+        name: get(row, "name")?,
+        roles: roles(get(row, "roles")?),
+        pools: pools_from_text(format_args!("node {node}"), get(row, "pools")?)?,
+        state: from_code(
+            &NodeState::ALL,
+            get(row, "state")?,
+            format_args!("node {node}"),
+            "state",
+        )?,
+        joined_at: time(row, "joined_at")?,
+        last_ping_at: time(row, "last_ping_at")?,
+        steal_start_at: maybe_time(row, "steal_start_at")?,
     })
 }
 

@@ -7,7 +7,7 @@ use evenkeel_core::lease::Fence;
 use evenkeel_core::{AttemptKey, NodeNo};
 use evenkeel_store::{
     CheckpointDisposition, Finish, FinishResult, MessageKind, NodeMessage, Now, ProgressNote,
-    ProgressStore, Running, Signal, Store as _, StoreError,
+    ProgressStore, Running, Signal, Store as _, StoreError, from_code,
 };
 use futures::future::try_join3;
 use tokio_postgres::Row;
@@ -77,7 +77,7 @@ impl ProgressStore for PostgresStore {
             .run((node.0, i64::from(limit)), |connection, args| async move {
                 let sql = sql!("take_messages");
                 let rows = connection.rows(sql, &[&args.0, &args.1]).await?;
-                rows.iter().map(read_letter).collect()
+                rows.iter().map(read_message).collect()
             })
             .await
     }
@@ -119,19 +119,15 @@ async fn note(
             ],
         )
         .await?;
-    let running =
-        rows.iter().map(|row| Ok(key(row, 0)?)).collect::<Tried<HashSet<AttemptKey>>>()?;
+    let running = rows.iter().map(|row| Ok(key(row)?)).collect::<Tried<HashSet<AttemptKey>>>()?;
     Ok(batch.iter().map(|note| running.contains(&note.key)).collect())
 }
 
-fn read_letter(row: &Row) -> Tried<NodeMessage> {
-    let code: i16 = get(row, 5)?;
-    let word = usize::try_from(code).ok().and_then(|code| MessageKind::ALL.get(code)).copied();
+fn read_message(row: &Row) -> Tried<NodeMessage> {
     Ok(NodeMessage {
-        key: key(row, 0)?,
-        fence: Fence(get::<i32>(row, 4)?.cast_unsigned()),
-        kind: word
-            .ok_or_else(|| StoreError::corrupt("letter", "word", format!("{code} is unknown")))?,
+        key: key(row)?,
+        fence: Fence(get::<i32>(row, "fence")?.cast_unsigned()),
+        kind: from_code(&MessageKind::ALL, get(row, "kind")?, "node message", "kind")?,
     })
 }
 

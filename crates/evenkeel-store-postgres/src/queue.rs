@@ -7,7 +7,7 @@ use evenkeel_core::order::Lane;
 use evenkeel_core::{AttemptKey, Timestamp};
 use evenkeel_store::{
     DepthWalk, QUEUE_GROUPS_MAX, QueueDepth, QueueDepths, QueueFront, QueueGroup, QueueStore,
-    QueuedAttempt, Reprioritized, StoreError,
+    QueuedAttempt, Reprioritized, StoreError, from_code,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -91,10 +91,10 @@ async fn reprioritize(
 }
 
 fn read_waiter(row: &Row) -> Tried<QueuedAttempt> {
-    let key = key(row, 0)?;
-    let priority =
-        maybe_priority(row, 4)?.ok_or_else(|| StoreError::corrupt(key, "priority", "none"))?;
-    Ok(QueuedAttempt { key, priority, since: time(row, 5)?, rise: Rise(get(row, 6)?) })
+    let key = key(row)?;
+    let priority = maybe_priority(row, "priority")?
+        .ok_or_else(|| StoreError::corrupt(key, "priority", "none"))?;
+    Ok(QueuedAttempt { key, priority, since: time(row, "since")?, rise: Rise(get(row, "rise")?) })
 }
 
 async fn depths(connection: &Connection, limit: u32) -> Tried<QueueDepths> {
@@ -129,11 +129,11 @@ async fn count_rest(
     let rows = connection.rows(sql, &[&pool, &(after as i16), &i64::from(most)]).await?;
     let (mut found, mut walked) = (Vec::new(), 0);
     for row in &rows {
-        let waiting = count(row, 3)?;
+        let waiting = count(row, "waiting")?;
         walked += waiting;
-        if !get::<bool>(row, 0)? {
-            let priority = u8::try_from(get::<i16>(row, 2)?).unwrap_or(u8::MAX);
-            found.push((lane(get(row, 1)?)?, priority, waiting, time(row, 4)?));
+        if !get::<bool>(row, "is_limited")? {
+            let priority = u8::try_from(get::<i16>(row, "priority")?).unwrap_or(u8::MAX);
+            found.push((lane(get(row, "lane")?)?, priority, waiting, time(row, "oldest")?));
         }
     }
     Ok((found, walked))
@@ -166,17 +166,16 @@ async fn count_first(
     let none = |(pool, lane)| QueueDepth::none(pool, lane);
     let mut depths: Vec<QueueDepth> = groups.into_iter().map(none).collect();
     for row in &rows {
-        let nth = usize::try_from(get::<i64>(row, 0)? - 1).unwrap_or(usize::MAX);
-        let priority = u8::try_from(get::<i16>(row, 1)?)
+        let nth = usize::try_from(get::<i64>(row, "nth")? - 1).unwrap_or(usize::MAX);
+        let priority = u8::try_from(get::<i16>(row, "priority")?)
             .map_err(|error| StoreError::corrupt("ready", "priority", error))?;
         if let Some(depth) = depths.get_mut(nth) {
-            depth.add(priority, count(row, 2)?, time(row, 3)?);
+            depth.add(priority, count(row, "waiting")?, time(row, "oldest")?);
         }
     }
     Ok(depths)
 }
 
 fn lane(code: i16) -> Tried<Lane> {
-    let lane = usize::try_from(code).ok().and_then(|code| Lane::ALL.get(code)).copied();
-    Ok(lane.ok_or_else(|| StoreError::corrupt("ready", "lane", format!("{code} is unknown")))?)
+    Ok(from_code(&Lane::ALL, code, "ready", "lane")?)
 }

@@ -1,4 +1,6 @@
-//! From types to columns and back.
+//! Conversions between types and columns.
+
+use std::fmt::Display;
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::order::Priority;
@@ -7,12 +9,18 @@ use evenkeel_store::{
     Cause, DueJob, QueueEntry, RunLink, Start, StoreError, attempt_key_from_columns, sql_time,
 };
 use tokio_postgres::Row;
+use tokio_postgres::row::RowIndex;
 use tokio_postgres::types::FromSql;
 
 use crate::error::Tried;
 
-/// A column's value. Reading a column that is not there or has another type is a fault of ours.
-pub(crate) fn get<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<T, StoreError> {
+/// A column, by its name or, on the hot path, by its position.
+pub(crate) trait Column: RowIndex + Display {}
+
+impl<T: RowIndex + Display> Column for T {}
+
+/// Returns the value of a column. It fails only if the statement and its reader disagree.
+pub(crate) fn get<'r, T: FromSql<'r>>(row: &'r Row, column: impl Column) -> Result<T, StoreError> {
     row.try_get(column).map_err(|error| StoreError::Refused(error.into()))
 }
 
@@ -20,11 +28,11 @@ pub(crate) fn micros(moment: Option<Timestamp>) -> Option<i64> {
     moment.map(Timestamp::as_micros)
 }
 
-pub(crate) fn time(row: &Row, column: usize) -> Result<Timestamp, StoreError> {
+pub(crate) fn time(row: &Row, column: impl Column) -> Result<Timestamp, StoreError> {
     get(row, column).map(Timestamp::from_micros)
 }
 
-pub(crate) fn maybe_time(row: &Row, column: usize) -> Result<Option<Timestamp>, StoreError> {
+pub(crate) fn maybe_time(row: &Row, column: impl Column) -> Result<Option<Timestamp>, StoreError> {
     get(row, column).map(sql_time)
 }
 
@@ -63,12 +71,22 @@ pub(crate) fn shards(shards: &[Shard]) -> Vec<i16> {
     shards.iter().map(|shard| i16::from(shard.0)).collect()
 }
 
-pub(crate) fn count(row: &Row, column: usize) -> Result<u64, StoreError> {
+pub(crate) fn count(row: &Row, column: impl Column) -> Result<u64, StoreError> {
     Ok(get::<i64>(row, column)?.max(0).cast_unsigned())
 }
 
-/// The key that stands in four columns from `first` on.
-pub(crate) fn key(row: &Row, first: usize) -> Result<AttemptKey, StoreError> {
+/// Reads the key of an attempt from the columns `scheduled_at`, `job_no`, `sequence` and `attempt`.
+pub(crate) fn key(row: &Row) -> Result<AttemptKey, StoreError> {
+    attempt_key_from_columns(
+        get(row, "scheduled_at")?,
+        get(row, "job_no")?,
+        get(row, "sequence")?,
+        get(row, "attempt")?,
+    )
+}
+
+/// Reads the key of an attempt from four columns, for the hot path.
+pub(crate) fn key_at(row: &Row, first: usize) -> Result<AttemptKey, StoreError> {
     attempt_key_from_columns(
         get(row, first)?,
         get(row, first + 1)?,
@@ -144,8 +162,11 @@ pub(crate) fn priority(given: Option<Priority>) -> Option<i16> {
 }
 
 /// A stored priority.
-pub(crate) fn maybe_priority(row: &Row, at: usize) -> Result<Option<Priority>, StoreError> {
-    let stored: Option<i16> = get(row, at)?;
+pub(crate) fn maybe_priority(
+    row: &Row,
+    column: impl Column,
+) -> Result<Option<Priority>, StoreError> {
+    let stored: Option<i16> = get(row, column)?;
     let read = |number: i16| {
         let number = u8::try_from(number).map_err(|_| "not a priority".to_owned())?;
         Priority::try_from(number).map_err(|fault| fault.to_string())
@@ -166,38 +187,34 @@ pub(crate) fn ticket_of(start: &Start) -> Option<&QueueEntry> {
     }
 }
 
-/// A job as the scheduler keeps it, from the first [`DUE_JOB_COLUMNS`] columns.
+/// Reads the fragment `due_job_columns`.
 pub(crate) fn due_job(row: &Row) -> Tried<DueJob> {
-    let no = JobNo(get(row, 0)?);
-    let head_at = maybe_time(row, 5)?;
-    let head_sequence: Option<i32> = get(row, 6)?;
+    let no = JobNo(get(row, "job_no")?);
+    let head_at = maybe_time(row, "head_at")?;
+    let head_sequence: Option<i32> = get(row, "head_sequence")?;
     Ok(DueJob {
         no,
-        tenant: TenantNo(get(row, 1)?),
-        next_at: maybe_time(row, 2)?,
-        generation: get(row, 3)?,
-        live: get::<i32>(row, 4)?.max(0).cast_unsigned(),
+        tenant: TenantNo(get(row, "tenant_no")?),
+        next_at: maybe_time(row, "next_at")?,
+        generation: get(row, "generation")?,
+        live: get::<i32>(row, "live")?.max(0).cast_unsigned(),
         head: head_at.zip(head_sequence).map(|(at, bits)| link(no, at, bits)).transpose()?,
-        history: history(row, 7)?,
-        since: time(row, 14)?,
-        fired: count(row, 15)?,
-        definition: get(row, 16)?,
+        history: history(row)?,
+        since: time(row, "since")?,
+        fired: count(row, "fired")?,
+        definition: get(row, "definition")?,
     })
 }
 
-/// So many columns are read by [`due_job`].
-pub(crate) const DUE_JOB_COLUMNS: usize = 17;
-
-/// A job's past, from seven columns from `first` on.
-pub(crate) fn history(row: &Row, first: usize) -> Result<History, StoreError> {
+pub(crate) fn history(row: &Row) -> Result<History, StoreError> {
     Ok(History {
-        last_start_at: maybe_time(row, first)?,
-        last_end_at: maybe_time(row, first + 1)?,
-        last_good_start_at: maybe_time(row, first + 2)?,
-        last_good_end_at: maybe_time(row, first + 3)?,
-        consecutive_failures: get::<i32>(row, first + 4)?.max(0).cast_unsigned(),
-        average_good_duration: get::<Option<i64>>(row, first + 5)?.map(span),
-        duration_variance: get(row, first + 6)?,
+        last_start_at: maybe_time(row, "last_start_at")?,
+        last_end_at: maybe_time(row, "last_end_at")?,
+        last_good_start_at: maybe_time(row, "last_good_start_at")?,
+        last_good_end_at: maybe_time(row, "last_good_end_at")?,
+        consecutive_failures: get::<i32>(row, "failures")?.max(0).cast_unsigned(),
+        average_good_duration: get::<Option<i64>>(row, "average_us")?.map(span),
+        duration_variance: get(row, "variance")?,
     })
 }
 

@@ -150,14 +150,14 @@ async fn list_failures(
 
 fn read_group(row: &Row) -> Tried<FailureGroup> {
     Ok(FailureGroup {
-        newest: key(row, 0)?,
-        fingerprint: Fingerprint(get::<i64>(row, 4)?.cast_unsigned()),
-        count: count(row, 5)?,
-        first_at: time(row, 6)?,
-        last_at: time(row, 7)?,
-        error: get(row, 8)?,
-        job: get::<Option<Uuid>>(row, 9)?.map(JobId),
-        job_name: get(row, 10)?,
+        newest: key(row)?,
+        fingerprint: Fingerprint(get::<i64>(row, "fingerprint")?.cast_unsigned()),
+        count: count(row, "count")?,
+        first_at: time(row, "first_at")?,
+        last_at: time(row, "last_at")?,
+        error: get(row, "error")?,
+        job: get::<Option<Uuid>>(row, "job_id")?.map(JobId),
+        job_name: get(row, "job_name")?,
     })
 }
 
@@ -184,15 +184,15 @@ impl RunStatsStore for PostgresStore {
                 let sql = sql!("run_totals");
                 let row = connection.row(sql, &[&*tenant]).await?;
                 Ok(RunTotals {
-                    completed: count(&row, 0)?,
-                    failed: count(&row, 1)?,
-                    timed_out: count(&row, 2)?,
-                    cancelled: count(&row, 3)?,
-                    retries: count(&row, 4)?,
-                    stolen: count(&row, 5)?,
-                    good_duration: span(get(&row, 6)?),
-                    running: count(&row, 7)?,
-                    at: maybe_time(&row, 8)?,
+                    completed: count(&row, "completed")?,
+                    failed: count(&row, "failed")?,
+                    timed_out: count(&row, "timed_out")?,
+                    cancelled: count(&row, "cancelled")?,
+                    retries: count(&row, "retries")?,
+                    stolen: count(&row, "stolen")?,
+                    good_duration: span(get(&row, "succeeded_us")?),
+                    running: count(&row, "running")?,
+                    at: maybe_time(&row, "reported_at")?,
                 })
             })
             .await

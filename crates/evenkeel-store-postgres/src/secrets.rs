@@ -151,17 +151,21 @@ impl SecretStore for PostgresStore {
 
 fn read_info(row: &Row) -> Tried<SecretInfo> {
     Ok(SecretInfo {
-        name: get(row, 0)?,
-        version: get(row, 1)?,
-        key_id: get(row, 2)?,
-        created_at: time(row, 3)?,
-        created_by: get(row, 4)?,
-        updated_at: time(row, 5)?,
-        updated_by: get(row, 6)?,
+        name: get(row, "name")?,
+        version: get(row, "version")?,
+        key_id: get(row, "key_id")?,
+        created_at: time(row, "created_at")?,
+        created_by: get(row, "created_by")?,
+        updated_at: time(row, "updated_at")?,
+        updated_by: get(row, "updated_by")?,
     })
 }
 
 fn read_sealed(row: &Row) -> Tried<SealedSecret> {
-    let sealed = Sealed { key_id: get(row, 2)?, nonce: get(row, 3)?, ciphertext: get(row, 4)? };
-    Ok(SealedSecret { tenant: TenantNo(get(row, 0)?), name: get(row, 1)?, sealed })
+    let sealed = Sealed {
+        key_id: get(row, "key_id")?,
+        nonce: get(row, "nonce")?,
+        ciphertext: get(row, "ciphertext")?,
+    };
+    Ok(SealedSecret { tenant: TenantNo(get(row, "tenant_no")?), name: get(row, "name")?, sealed })
 }

@@ -200,13 +200,17 @@ async fn known(connection: &Connection, tenant: i32, number: i64) -> Tried<Targe
 
 fn read_target(row: &Row) -> Tried<Target> {
     Ok(Target {
-        number: get(row, 0)?,
-        fields: TargetFields { source_id: get(row, 1)?, name: get(row, 2)?, url: get(row, 3)? },
-        generation: get(row, 4)?,
-        created_at: time(row, 5)?,
-        updated_at: time(row, 6)?,
-        last_success_at: maybe_time(row, 7)?,
-        jobs: count(row, 8)?,
+        number: get(row, "number")?,
+        fields: TargetFields {
+            source_id: get(row, "source_id")?,
+            name: get(row, "name")?,
+            url: get(row, "url")?,
+        },
+        generation: get(row, "generation")?,
+        created_at: time(row, "created_at")?,
+        updated_at: time(row, "updated_at")?,
+        last_success_at: maybe_time(row, "last_success_at")?,
+        jobs: count(row, "jobs")?,
     })
 }
 
@@ -274,22 +278,22 @@ async fn delete(
 }
 
 fn place(row: &Row) -> Tried<(TenantNo, i64)> {
-    Ok((TenantNo(get(row, 0)?), get(row, 1)?))
+    Ok((TenantNo(get(row, "tenant_no")?), get(row, "number")?))
 }
 
 /// What is to be done about a target, if it has had no success for long.
 fn stale(row: &Row, before: Timestamp) -> Tried<Option<StaleTarget>> {
     let (tenant, number) = place(row)?;
-    let last_success_at = maybe_time(row, 3)?;
-    if !is_stale(last_success_at, time(row, 2)?, before) {
+    let last_success_at = maybe_time(row, "last_success_at")?;
+    if !is_stale(last_success_at, time(row, "created_at")?, before) {
         return Ok(None);
     }
     Ok(Some(StaleTarget {
         tenant,
         number,
         last_success_at,
-        job: get::<Option<Uuid>>(row, 4)?.map(JobId),
-        next_at: maybe_time(row, 5)?,
-        is_live: get(row, 6)?,
+        job: get::<Option<Uuid>>(row, "job")?.map(JobId),
+        next_at: maybe_time(row, "next_at")?,
+        is_live: get(row, "is_live")?,
     }))
 }

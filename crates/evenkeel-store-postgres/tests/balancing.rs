@@ -19,7 +19,7 @@ use evenkeel_store_postgres::{PostgresOptions, PostgresStore};
 use evenkeel_store_testkit::Opened;
 use evenkeel_store_testkit::balance::assert_counted;
 use evenkeel_store_testkit::fixtures::{Begin, at, definition_of, fire_of, now, unnamed_job};
-use evenkeel_store_testkit::orders::Orders;
+use evenkeel_store_testkit::commands::Orders;
 use evenkeel_store_testkit::rig::{ALPHA, Held, Known, OVER, Rig};
 use futures::future::join_all;
 use tokio_postgres::Client;
@@ -74,17 +74,17 @@ async fn moves_by(
 ) -> MoveBatch {
     let numbers: Vec<JobNo> = jobs.iter().map(|job| job.job).collect();
     let definitions = rig.store.load_jobs(&numbers).await.unwrap();
-    let (mut moves, mut rhythms) = (Vec::new(), Vec::new());
+    let (mut moves, mut profiles) = (Vec::new(), Vec::new());
     for job in jobs {
         let Some(loaded) = definitions.iter().find(|loaded| loaded.no == job.job) else { continue };
         let new_at = job.next_at.saturating_add(Span::from_secs(secs));
-        let rhythm = LoadProfile::of(&definition_of(loaded), new_at).unwrap().text();
-        let key = LoadProfileKey::of(&rhythm);
+        let profile = LoadProfile::of(&definition_of(loaded), new_at).unwrap().text();
+        let key = LoadProfileKey::of(&profile);
         let (job, generation, old_at) = (job.job, job.generation, job.next_at);
-        moves.push(Move { job, generation, old_at, new_at, rhythm: key });
-        rhythms.push((key, rhythm));
+        moves.push(Move { job, generation, old_at, new_at, profile: key });
+        profiles.push((key, profile));
     }
-    MoveBatch { rebalance, part, moves, rhythms, even_live: false }
+    MoveBatch { rebalance, part, moves, profiles, even_live: false }
 }
 
 /// Makes them, as far as the jobs are what they were.
@@ -115,7 +115,7 @@ async fn assert_counts_are_true(rig: &Rig, onlooker: &Client, options: &Postgres
     for job in &placements {
         let loaded = loaded.iter().find(|loaded| loaded.no == job.job).unwrap();
         let load = Load::of(&definition_of(loaded), None, job.next_at);
-        assert_eq!(job.rhythm, load.map(|load| load.key), "job {}", job.job);
+        assert_eq!(job.profile, load.map(|load| load.key), "job {}", job.job);
     }
 }
 
@@ -336,7 +336,7 @@ async fn jobs_from_before_there_were_counts_are_counted_in_pages() {
     // What is moved before it is counted is counted where it is by then.
     let rebalance = begun(&rig, 1).await;
     let first = all_placements(&rig).await[0];
-    assert_eq!((first.rhythm, first.cost), (None, Span::ZERO));
+    assert_eq!((first.profile, first.cost), (None, Span::ZERO));
     let moves = moves_by(&rig, rebalance, 0, &[first], 1800).await;
     let moved = make(&rig, moves, 0).await;
     assert_eq!(moved, Moved::Done(vec![true]));
@@ -371,8 +371,14 @@ async fn what_cannot_be_read_does_not_keep_others_from_being_counted() {
     assert_eq!(rig.store.count_uncounted(1).await.unwrap(), 1);
     assert_eq!(rig.store.count_uncounted(1).await.unwrap(), 1);
     assert_eq!(rig.store.count_uncounted(1).await.unwrap(), 0);
-    let jobs: Vec<u64> =
-        rig.store.load_profiles(None, 10).await.unwrap().iter().map(|rhythm| rhythm.jobs).collect();
+    let jobs: Vec<u64> = rig
+        .store
+        .load_profiles(None, 10)
+        .await
+        .unwrap()
+        .iter()
+        .map(|profile| profile.jobs)
+        .collect();
     assert_eq!(jobs, [1]);
 }
 

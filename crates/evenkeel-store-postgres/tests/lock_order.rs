@@ -16,7 +16,7 @@ use evenkeel_store::{Action, Claim, JobChange, Scope};
 use evenkeel_store_postgres::PostgresOptions;
 use evenkeel_store_testkit::Opened;
 use evenkeel_store_testkit::fixtures::{Begin, at, fire_of, now, unnamed_job};
-use evenkeel_store_testkit::orders::Orders;
+use evenkeel_store_testkit::commands::Orders;
 use evenkeel_store_testkit::rig::{Rig, claim_of};
 use tokio_postgres::Client;
 

@@ -19,7 +19,7 @@ use evenkeel_store::{
 };
 use evenkeel_store_postgres::{OpenError, PostgresOptions, PostgresStore};
 use evenkeel_store_testkit::fixtures::plain_trigger;
-use evenkeel_store_testkit::orders::Orders;
+use evenkeel_store_testkit::commands::Orders;
 use tokio_postgres::Client;
 
 const DUE: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);

@@ -15,7 +15,7 @@ use evenkeel_store::{
 use evenkeel_store_postgres::{PostgresOptions, PostgresStore};
 use evenkeel_store_testkit::Opened;
 use evenkeel_store_testkit::fixtures::{Begin, at, fire_of, new_job, now, unnamed_job};
-use evenkeel_store_testkit::orders::Orders;
+use evenkeel_store_testkit::commands::Orders;
 use evenkeel_store_testkit::rig::{ALPHA, Held, Known, OVER, Rig, wake_fire_of};
 use futures::future::join_all;
 use tokio_postgres::Client;

@@ -60,10 +60,10 @@ async fn run(connection: &Connection, args: &Args) -> Tried<RunCancelled> {
     let Args { scheduled_at, job_no, sequence, tenant, .. } = args;
     let sql = sql!("cancel_run_find");
     let row = connection.row(sql, &[scheduled_at, job_no, sequence, tenant]).await?;
-    if get(&row, 1)? {
+    if get(&row, "is_active")? {
         return Err(Failure::Again);
     }
-    Ok(if get(&row, 0)? { RunCancelled::Over } else { RunCancelled::NotFound })
+    Ok(if get(&row, "exists")? { RunCancelled::Over } else { RunCancelled::NotFound })
 }
 
 async fn withdraw_run(connection: &Connection, args: &Args) -> Tried<Option<Withdrawn>> {
@@ -90,9 +90,9 @@ async fn close_run(
         .row(sql, &[&args.job_no, &is_new, &args.scheduled_at, &args.sequence, &args.now])
         .await?;
     if is_new {
-        withdrawn.prev = (get(&row, 0)?, get(&row, 1)?);
+        withdrawn.prev = (get(&row, "head_at")?, get(&row, "head_sequence")?);
     }
-    let (now, key): (i64, AttemptKey) = (get(&row, 2)?, withdrawn.key);
+    let (now, key): (i64, AttemptKey) = (get(&row, "now")?, withdrawn.key);
     record_withdrawn(connection, AttemptStatus::Cancelled, now, &[withdrawn]).await?;
     Ok(RunCancelled::Withdrawn(key))
 }
@@ -102,7 +102,7 @@ async fn mark_cancelled(connection: &Connection, args: &Args) -> Tried<Option<At
     let Args { scheduled_at, job_no, sequence, tenant, .. } = args;
     let sql = sql!("cancel_run_ask");
     let row = connection.maybe_row(sql, &[scheduled_at, job_no, sequence, tenant]).await?;
-    row.map(|row| Ok(key(&row, 0)?)).transpose()
+    row.map(|row| Ok(key(&row)?)).transpose()
 }
 
 /// An attempt that was pending and has been deleted from the queue or the delayed attempts.
@@ -121,20 +121,20 @@ pub(crate) type Link = (Option<i64>, Option<i32>);
 impl Withdrawn {
     pub(crate) fn from_queue(row: &Row) -> Tried<Self> {
         Ok(Self {
-            key: key(row, 0)?,
+            key: key(row)?,
             was_delayed: false,
-            tenant: get(row, 4)?,
-            fence: get(row, 5)?,
-            crashes: get(row, 6)?,
-            prev: (get(row, 7)?, get(row, 8)?),
+            tenant: get(row, "tenant_no")?,
+            fence: get(row, "fence")?,
+            crashes: get(row, "crashes")?,
+            prev: (get(row, "prev_at")?, get(row, "prev_sequence")?),
         })
     }
 
     pub(crate) fn from_delayed(row: &Row) -> Tried<Self> {
         Ok(Self {
-            key: key(row, 0)?,
+            key: key(row)?,
             was_delayed: true,
-            tenant: get(row, 4)?,
+            tenant: get(row, "tenant_no")?,
             fence: 0,
             crashes: 0,
             prev: (None, None),
@@ -152,6 +152,16 @@ pub(crate) struct JobRuns {
     pub(crate) job_no: i64,
     pub(crate) live: i32,
     pub(crate) head: Link,
+}
+
+impl JobRuns {
+    pub(crate) fn read(row: &Row) -> Tried<Self> {
+        Ok(Self {
+            job_no: get(row, "job_no")?,
+            live: get(row, "live")?,
+            head: (get(row, "head_at")?, get(row, "head_sequence")?),
+        })
+    }
 }
 
 /// Deletes all pending attempts of `jobs`. The caller must have locked those rows before the jobs' states,

@@ -19,7 +19,7 @@ use tokio_postgres::Row;
 use super::permits::{Admitted, Permits};
 use crate::connection::Connection;
 use crate::error::Tried;
-use crate::rows::{get, key, maybe_priority, time};
+use crate::rows::{get, key_at, maybe_priority, time};
 
 /// Rounds of one claim. Each round looks for attempts in place of those that got no permit.
 const ROUNDS: usize = 3;
@@ -343,7 +343,7 @@ impl Look<'_> {
 impl Candidate {
     /// Reads the fragment `candidate_columns`, which must come first.
     pub(crate) fn read(row: &Row, aging: &Aging, now: Timestamp) -> Tried<Self> {
-        let key = key(row, 6)?;
+        let key = key_at(row, 6)?;
         let priority =
             maybe_priority(row, 2)?.ok_or_else(|| StoreError::corrupt(key, "priority", "none"))?;
         let digest = get::<Option<&[u8]>>(row, 16)?.and_then(KeyDigest::from_bytes);

@@ -13,7 +13,7 @@ use super::choose::{Candidate, Chosen, choose};
 use crate::PostgresStore;
 use crate::connection::Connection;
 use crate::error::Tried;
-use crate::rows::{KeyColumns, get, key, micros, time};
+use crate::rows::{KeyColumns, get, key_at, micros, time};
 
 struct Args {
     claim: Claim,
@@ -60,7 +60,7 @@ async fn run(connection: &Connection, args: &Args, asked_at: Timestamp) -> Tried
     let now = rows.first().map_or(Ok(asked_at), |row| time(row, 0))?;
     let mut bodies = rows
         .iter()
-        .map(|row| Ok((key(row, 1)?, (get(row, 5)?, get(row, 6)?))))
+        .map(|row| Ok((key_at(row, 1)?, (get(row, 5)?, get(row, 6)?))))
         .collect::<Tried<HashMap<AttemptKey, (String, Option<Vec<u8>>)>>>()?;
     let attempts = taken.into_iter().filter_map(|taken| {
         let (definition, checkpoint) = bodies.remove(&taken.key)?;

@@ -5,7 +5,8 @@ use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{AttemptKey, JobId, NodeNo, Progress};
 use evenkeel_store::{
-    Attempt, AttemptFilter, Page, PageRequest, Results, Scope, StoreError, skip_reason_from_code,
+    Attempt, AttemptFilter, Page, PageRequest, Results, Scope, StoreError, from_code,
+    skip_reason_from_code,
 };
 use futures::future::try_join;
 use tokio_postgres::Row;
@@ -61,7 +62,7 @@ async fn of_tenant(connection: &Connection, args: &Args) -> Tried<Page<Attempt, 
         connection.row(sql!("list_attempts_count"), &[&args.tenant, &TENANT_COUNT_MAX]),
     )
     .await?;
-    let found = rows.iter().map(read_run).collect::<Tried<Vec<Attempt>>>()?;
+    let found = rows.iter().map(read_attempt).collect::<Tried<Vec<Attempt>>>()?;
     let total = count(&total, 0)?;
     Ok(cut(found, args, total, total >= TENANT_COUNT_MAX.cast_unsigned()))
 }
@@ -104,14 +105,14 @@ async fn walk(
     let sql = sql!("list_attempts_of_job");
     let rows =
         connection.rows(sql, &[&job_no, &from_at, &from_sequence, &before_attempt, &limit]).await?;
-    let mut found = rows.iter().map(read_run).collect::<Tried<Vec<Attempt>>>()?;
+    let mut found = rows.iter().map(read_attempt).collect::<Tried<Vec<Attempt>>>()?;
     if usize::try_from(limit).is_ok_and(|limit| found.len() < limit) {
         // The links end where history was forgotten, but for two attempts.
         let oldest = found.iter().map(|run| run.key.scheduled_at.as_micros()).chain(from_at).min();
         let sql = sql!("list_attempts_kept");
         let kept = connection.rows(sql, &[&job_no, &oldest.unwrap_or(i64::MAX)]).await?;
         for row in &kept {
-            found.push(read_run(row)?);
+            found.push(read_attempt(row)?);
         }
     }
     Ok(found)
@@ -129,7 +130,7 @@ fn cut(
     Page { items, total, total_is_estimate: is_estimate, next }
 }
 
-pub(super) async fn get_run(
+pub(super) async fn get_attempt(
     store: &PostgresStore,
     scope: &Scope,
     key: AttemptKey,
@@ -153,36 +154,34 @@ pub(super) async fn get_run(
             let Some(row) = row else { return Ok(None) };
             Ok(Some(Attempt {
                 progress: read_progress(&row)?,
-                log: get(&row, 23)?,
-                ..read_run(&row)?
+                log: get(&row, "log")?,
+                ..read_attempt(&row)?
             }))
         })
         .await
 }
 
-pub(super) fn read_run(row: &Row) -> Tried<Attempt> {
-    let key = key(row, 0)?;
-    let status: i16 = get(row, 5)?;
-    let node: Option<i32> = get(row, 8)?;
-    let node_name: Option<String> = get(row, 9)?;
+pub(super) fn read_attempt(row: &Row) -> Tried<Attempt> {
+    let key = key(row)?;
+    let node: Option<i32> = get(row, "node_no")?;
+    let node_name: Option<String> = get(row, "node_name")?;
     Ok(Attempt {
         key,
-        job: JobId(get(row, 4)?),
-        status: AttemptStatus::from_code(status)
-            .ok_or_else(|| StoreError::corrupt(key, "status", format!("{status} is unknown")))?,
-        fence: Fence(get::<i32>(row, 6)?.cast_unsigned()),
-        crashes: get::<i16>(row, 7)?.max(0).cast_unsigned(),
+        job: JobId(get(row, "job_id")?),
+        status: from_code(&AttemptStatus::ALL, get(row, "status")?, key, "status")?,
+        fence: Fence(get::<i32>(row, "fence")?.cast_unsigned()),
+        crashes: get::<i16>(row, "crashes")?.max(0).cast_unsigned(),
         node: node.map(NodeNo).zip(node_name),
-        number: get::<Option<i64>>(row, 10)?.map(|number| number.max(0).cast_unsigned()),
-        started_at: maybe_time(row, 11)?,
-        finished_at: maybe_time(row, 12)?,
+        number: get::<Option<i64>>(row, "number")?.map(|number| number.max(0).cast_unsigned()),
+        started_at: maybe_time(row, "started_at")?,
+        finished_at: maybe_time(row, "finished_at")?,
         results: Results {
-            error: get(row, 13)?,
-            output: get(row, 14)?,
-            items_crawled: get(row, 15)?,
-            items_indexed: get(row, 16)?,
-            cpu_time: get::<Option<i64>>(row, 17)?.map(span),
-            memory_peak_kb: get(row, 18)?,
+            error: get(row, "error")?,
+            output: get(row, "output")?,
+            items_crawled: get(row, "items_crawled")?,
+            items_indexed: get(row, "items_indexed")?,
+            cpu_time: get::<Option<i64>>(row, "cpu_us")?.map(span),
+            memory_peak_kb: get(row, "memory_kb")?,
         },
         skipped: read_skipped(row, key)?,
         progress: None,
@@ -191,19 +190,19 @@ pub(super) fn read_run(row: &Row) -> Tried<Attempt> {
 }
 
 fn read_progress(row: &Row) -> Tried<Option<Progress>> {
-    let Some(text) = get::<Option<&str>>(row, 22)? else { return Ok(None) };
-    let key = key(row, 0)?;
+    let Some(text) = get::<Option<&str>>(row, "progress")? else { return Ok(None) };
+    let key = key(row)?;
     let read = serde_json::from_str(text);
     Ok(read.map_err(|cause| StoreError::corrupt(key, "progress", cause))?)
 }
 
 fn read_skipped(row: &Row, key: AttemptKey) -> Tried<Option<SkippedTimes>> {
-    let to = maybe_time(row, 19)?;
-    let count: Option<i64> = get(row, 20)?;
-    let reason: Option<i16> = get(row, 21)?;
+    let to = maybe_time(row, "skipped_to")?;
+    let count: Option<i64> = get(row, "skipped_count")?;
+    let reason: Option<i16> = get(row, "skip_reason")?;
     let (Some(to), Some(count), Some(code)) = (to, count, reason) else { return Ok(None) };
     let reason = skip_reason_from_code(code)
-        .ok_or_else(|| StoreError::corrupt(key, "skip_reason", format!("{code} is unknown")))?;
+        .ok_or_else(|| StoreError::corrupt(key, "skip_reason", format!("unknown code {code}")))?;
     let count = count.max(0).cast_unsigned();
     Ok(Some(SkippedTimes { from: key.scheduled_at, to, count, reason }))
 }

@@ -104,7 +104,7 @@ impl AttemptStore for PostgresStore {
         scope: &Scope,
         key: AttemptKey,
     ) -> Result<Option<Attempt>, StoreError> {
-        list::get_run(self, scope, key).await
+        list::get_attempt(self, scope, key).await
     }
 
     async fn list_attempts(

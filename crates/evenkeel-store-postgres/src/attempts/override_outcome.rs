@@ -62,14 +62,14 @@ impl OverrideStore for PostgresStore {
 }
 
 fn read_going_on(row: &Row) -> Tried<LiveAttempt> {
-    let fence: Option<i32> = get(row, 5)?;
-    let seen = match (fence, maybe_time(row, 6)?) {
+    let fence: Option<i32> = get(row, "fence")?;
+    let seen = match (fence, maybe_time(row, "started_at")?) {
         (Some(fence), Some(started_at)) => {
             LiveState::Running { fence: Fence(fence.cast_unsigned()), started_at }
         }
         _ => LiveState::Waiting,
     };
-    Ok(LiveAttempt { key: key(row, 0)?, state: seen, priority: maybe_priority(row, 4)? })
+    Ok(LiveAttempt { key: key(row)?, state: seen, priority: maybe_priority(row, "priority")? })
 }
 
 async fn run(

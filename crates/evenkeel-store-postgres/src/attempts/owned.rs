@@ -52,7 +52,8 @@ pub(super) async fn cancellations(
         .run(node.0, |connection, node| async move {
             let sql = sql!("cancellations");
             let rows = connection.rows(sql, &[&*node]).await?;
-            let read = |row| Ok(Cancellation { key: key(row, 0)?, superseded: get(row, 4)? });
+            let read =
+                |row| Ok(Cancellation { key: key(row)?, superseded: get(row, "superseded")? });
             rows.iter().map(read).collect()
         })
         .await
@@ -61,12 +62,12 @@ pub(super) async fn cancellations(
 /// The attempt in the first ten columns.
 pub(crate) fn read_owned(row: &Row) -> Tried<OwnedAttempt> {
     Ok(OwnedAttempt {
-        key: key(row, 0)?,
-        fence: Fence(get::<i32>(row, 4)?.cast_unsigned()),
-        tenant: TenantNo(get(row, 5)?),
-        started_at: time(row, 6)?,
-        crashes: get::<i16>(row, 7)?.max(0).cast_unsigned(),
-        definition: get(row, 8)?,
-        priority: maybe_priority(row, 9)?,
+        key: key(row)?,
+        fence: Fence(get::<i32>(row, "fence")?.cast_unsigned()),
+        tenant: TenantNo(get(row, "tenant_no")?),
+        started_at: time(row, "started_at")?,
+        crashes: get::<i16>(row, "crashes")?.max(0).cast_unsigned(),
+        definition: get(row, "definition")?,
+        priority: maybe_priority(row, "priority")?,
     })
 }

@@ -41,12 +41,13 @@ async fn run(connection: &Connection, prune: &Prune) -> Tried<Pruned> {
         )
         .await?;
     relink(connection, Forgotten::read(&row)?).await?;
-    let seen = count(&row, 0)?;
-    let is_end = seen < u64::from(prune.limit) || get::<Option<i64>>(&row, 2)?.is_none();
+    let seen = count(&row, "scanned")?;
+    let is_end =
+        seen < u64::from(prune.limit) || get::<Option<i64>>(&row, "scheduled_at")?.is_none();
     Ok(Pruned {
         seen,
-        forgotten: count(&row, 1)?,
-        next: if is_end { None } else { Some(key(&row, 2)?) },
+        forgotten: count(&row, "deleted")?,
+        next: if is_end { None } else { Some(key(&row)?) },
     })
 }
 
@@ -62,11 +63,12 @@ struct Forgotten(HashMap<Chain, Option<(i64, i32)>>);
 
 impl Forgotten {
     fn read(row: &Row) -> Tried<Self> {
-        let jobs: Vec<i64> = get::<Option<_>>(row, 6)?.unwrap_or_default();
-        let at: Vec<i64> = get::<Option<_>>(row, 7)?.unwrap_or_default();
-        let sequences: Vec<i32> = get::<Option<_>>(row, 8)?.unwrap_or_default();
-        let prev_at: Vec<Option<i64>> = get::<Option<_>>(row, 9)?.unwrap_or_default();
-        let prev_sequences: Vec<Option<i32>> = get::<Option<_>>(row, 10)?.unwrap_or_default();
+        let jobs: Vec<i64> = get::<Option<_>>(row, "link_job_nos")?.unwrap_or_default();
+        let at: Vec<i64> = get::<Option<_>>(row, "link_ats")?.unwrap_or_default();
+        let sequences: Vec<i32> = get::<Option<_>>(row, "link_sequences")?.unwrap_or_default();
+        let prev_at: Vec<Option<i64>> = get::<Option<_>>(row, "link_prev_ats")?.unwrap_or_default();
+        let prev_sequences: Vec<Option<i32>> =
+            get::<Option<_>>(row, "link_prev_sequences")?.unwrap_or_default();
         let chains = jobs.into_iter().zip(at).zip(sequences);
         let prevs = prev_at.into_iter().zip(prev_sequences);
         let links = chains.zip(prevs).map(|(((job, at), sequence), (prev_at, prev_sequence))| {
@@ -95,9 +97,9 @@ async fn relink(connection: &Connection, forgotten: Forgotten) -> Tried<()> {
     for job in jobs {
         let sql = sql!("prune_end_of_links");
         while let Some(last) = connection.maybe_row(sql, &[&job]).await? {
-            let (at, sequence): (i64, i32) = (get(&last, 0)?, get(&last, 1)?);
-            let prev_at: Option<i64> = get(&last, 2)?;
-            let prev = prev_at.zip(get(&last, 3)?);
+            let (at, sequence): (i64, i32) = (get(&last, "scheduled_at")?, get(&last, "sequence")?);
+            let prev_at: Option<i64> = get(&last, "prev_at")?;
+            let prev = prev_at.zip(get(&last, "prev_sequence")?);
             let Some(beyond) = prev.and_then(|prev| forgotten.beyond(job, prev)) else { break };
             let (prev_at, prev_sequence) = beyond.unzip();
             connection

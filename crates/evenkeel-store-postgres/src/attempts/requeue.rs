@@ -93,7 +93,6 @@ pub(super) async fn run(
             ],
         )
         .await?;
-    let requeued =
-        rows.iter().map(|row| Ok(key(row, 0)?)).collect::<Tried<HashSet<AttemptKey>>>()?;
+    let requeued = rows.iter().map(|row| Ok(key(row)?)).collect::<Tried<HashSet<AttemptKey>>>()?;
     Ok(batch.iter().map(|requeue| requeued.contains(&requeue.key)).collect())
 }

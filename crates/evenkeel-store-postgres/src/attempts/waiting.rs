@@ -44,25 +44,31 @@ pub(super) async fn waiting_of(
 }
 
 fn read_waiting(row: &Row) -> Tried<WaitingAttempt> {
-    let room = get::<Option<&str>>(row, 10)?.and_then(LimitKey::of_queue_pool);
-    let waits_for = match (maybe_time(row, 4)?, room) {
+    let room = get::<Option<&str>>(row, "pool")?.and_then(LimitKey::of_queue_pool);
+    let waits_for = match (maybe_time(row, "due")?, room) {
         (Some(due), _) => WaitsFor::Time(due),
         (None, Some(key)) => WaitsFor::Permit {
-            since: time(row, 5)?,
-            limit: Limit { key, most: get::<Option<i32>>(row, 11)?.unwrap_or(0).cast_unsigned() },
-            running: maybe_count(row, 12)?,
+            since: time(row, "since")?,
+            limit: Limit {
+                key,
+                most: get::<Option<i32>>(row, "limited_by_max")?.unwrap_or(0).cast_unsigned(),
+            },
+            running: maybe_count(row, "running")?,
         },
         (None, None) => WaitsFor::Worker {
-            since: time(row, 5)?,
-            ahead: maybe_count(row, 8)?,
-            opening: ClaimWindow { from: maybe_time(row, 6)?, until: maybe_time(row, 7)? },
+            since: time(row, "since")?,
+            ahead: maybe_count(row, "ahead")?,
+            opening: ClaimWindow {
+                from: maybe_time(row, "open_from")?,
+                until: maybe_time(row, "open_until")?,
+            },
         },
     };
-    Ok(WaitingAttempt { key: key(row, 0)?, priority: maybe_priority(row, 9)?, waits_for })
+    Ok(WaitingAttempt { key: key(row)?, priority: maybe_priority(row, "own")?, waits_for })
 }
 
-fn maybe_count(row: &Row, index: usize) -> Tried<Option<u32>> {
-    let counted: Option<i64> = get(row, index)?;
+fn maybe_count(row: &Row, column: &str) -> Tried<Option<u32>> {
+    let counted: Option<i64> = get(row, column)?;
     Ok(counted.map(|count| u32::try_from(count).unwrap_or(u32::MAX)))
 }
 

@@ -48,11 +48,11 @@ pub(super) async fn tenant_load_profiles(
 
 fn read_count(row: &Row) -> Tried<LoadProfileCount> {
     Ok(LoadProfileCount {
-        tenant: TenantNo(get(row, 0)?),
-        key: LoadProfileKey(get(row, 1)?),
-        rhythm: get(row, 2)?,
-        jobs: count(row, 3)?,
-        cost: span(get(row, 4)?),
+        tenant: TenantNo(get(row, "tenant_no")?),
+        key: LoadProfileKey(get(row, "key")?),
+        profile: get(row, "profile")?,
+        jobs: count(row, "jobs")?,
+        cost: span(get(row, "cost_us")?),
     })
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Counts<'a> {
 #[derive(Debug, Default)]
 struct Change<'a> {
     /// Known if a job came to it.
-    rhythm: Cow<'a, str>,
+    profile: Cow<'a, str>,
     jobs: i64,
     cost: i128,
 }
@@ -74,13 +74,13 @@ struct Change<'a> {
 impl<'a> Counts<'a> {
     /// A job counts for this.
     pub(crate) fn add(&mut self, tenant: i32, load: &'a Load) {
-        self.come(tenant, load.key.0, &load.rhythm, span_micros(load.cost));
+        self.come(tenant, load.key.0, &load.profile, span_micros(load.cost));
     }
 
     /// A job of this cost came to a rhythm.
-    pub(crate) fn come(&mut self, tenant: i32, key: i64, rhythm: &'a str, cost: i64) {
+    pub(crate) fn come(&mut self, tenant: i32, key: i64, profile: &'a str, cost: i64) {
         let change = self.changes.entry((tenant, key)).or_default();
-        change.rhythm = Cow::Borrowed(rhythm);
+        change.profile = Cow::Borrowed(profile);
         change.jobs += 1;
         change.cost += i128::from(cost);
     }
@@ -108,11 +108,11 @@ impl<'a> Counts<'a> {
             return Ok(());
         }
         let keys: Vec<i64> = changes().map(|((_, key), _)| *key).collect();
-        let rhythms: Vec<&str> = changes().map(|(_, change)| &*change.rhythm).collect();
+        let profiles: Vec<&str> = changes().map(|(_, change)| &*change.profile).collect();
         let jobs: Vec<i64> = changes().map(|(_, change)| change.jobs).collect();
         let costs: Vec<String> = changes().map(|(_, change)| change.cost.to_string()).collect();
         let sql = sql!("load_profiles_count");
-        connection.change(sql, &[&tenants, &keys, &rhythms, &jobs, &costs]).await?;
+        connection.change(sql, &[&tenants, &keys, &profiles, &jobs, &costs]).await?;
         Ok(())
     }
 }
@@ -120,14 +120,14 @@ impl<'a> Counts<'a> {
 /// What jobs count for, as arrays. One that counts for nothing has the rhythm 0.
 #[derive(Debug, Default)]
 pub(crate) struct LoadColumns {
-    pub(crate) rhythm: Vec<i64>,
+    pub(crate) profile: Vec<i64>,
     pub(crate) cost_us: Vec<i64>,
     pub(crate) cost_stated: Vec<bool>,
 }
 
 impl LoadColumns {
     pub(crate) fn push(&mut self, load: Option<&Load>) {
-        self.rhythm.push(load.map_or(0, |load| load.key.0));
+        self.profile.push(load.map_or(0, |load| load.key.0));
         self.cost_us.push(load.map_or(0, |load| span_micros(load.cost)));
         self.cost_stated.push(load.is_some_and(|load| load.is_stated));
     }

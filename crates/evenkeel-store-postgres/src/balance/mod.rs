@@ -182,12 +182,12 @@ impl BalanceStore for PostgresStore {
 
 fn read_score(row: &Row) -> Tried<SavedScore> {
     Ok(SavedScore {
-        hour: time(row, 0)?,
-        score: get(row, 1)?,
-        next_score: get(row, 2)?,
-        cost_score: get(row, 3)?,
-        peak: get(row, 4)?,
-        mean: get(row, 5)?,
-        jobs: count(row, 6)?,
+        hour: time(row, "hour")?,
+        score: get(row, "score")?,
+        next_score: get(row, "next_score")?,
+        cost_score: get(row, "cost_score")?,
+        peak: get(row, "peak")?,
+        mean: get(row, "mean")?,
+        jobs: count(row, "jobs")?,
     })
 }

@@ -28,14 +28,14 @@ struct MoveColumns {
     old_at: Vec<i64>,
     new_at: Vec<i64>,
     slot: Vec<i32>,
-    rhythm: Vec<i64>,
+    profile: Vec<i64>,
 }
 
 impl MoveColumns {
     fn new(batch: &MoveBatch) -> Self {
-        let given: HashSet<LoadProfileKey> = batch.rhythms.iter().map(|(key, _)| *key).collect();
+        let given: HashSet<LoadProfileKey> = batch.profiles.iter().map(|(key, _)| *key).collect();
         let moves = batch.moves.iter();
-        let mut sorted: Vec<&Move> = moves.filter(|one| given.contains(&one.rhythm)).collect();
+        let mut sorted: Vec<&Move> = moves.filter(|one| given.contains(&one.profile)).collect();
         sorted.sort_unstable_by_key(|one| one.job);
         let all = || sorted.iter();
         Self {
@@ -44,7 +44,7 @@ impl MoveColumns {
             old_at: all().map(|one| one.old_at.as_micros()).collect(),
             new_at: all().map(|one| one.new_at.as_micros()).collect(),
             slot: all().filter_map(|one| slot(Some(one.new_at))).collect(),
-            rhythm: all().map(|one| one.rhythm.0).collect(),
+            profile: all().map(|one| one.profile.0).collect(),
         }
     }
 }
@@ -88,17 +88,17 @@ async fn write<'a>(
     args: &'a Args,
     now: i64,
 ) -> Tried<(HashSet<i64>, Counts<'a>)> {
-    let MoveColumns { job_no, generation, old_at, new_at, slot, rhythm } = &args.columns;
+    let MoveColumns { job_no, generation, old_at, new_at, slot, profile } = &args.columns;
     let sql = sql!("move_jobs");
     let (tenant, even_live) = (args.tenant, args.batch.even_live);
     let row = connection
-        .row(sql, &[&now, &tenant, &even_live, job_no, generation, old_at, new_at, slot, rhythm])
+        .row(sql, &[&now, &tenant, &even_live, job_no, generation, old_at, new_at, slot, profile])
         .await?;
-    let moved: Vec<i64> = get::<Option<_>>(&row, 0)?.unwrap_or_default();
-    let left: Vec<Option<i64>> = get::<Option<_>>(&row, 1)?.unwrap_or_default();
-    let joined: Vec<i64> = get::<Option<_>>(&row, 2)?.unwrap_or_default();
-    let costs: Vec<i64> = get::<Option<_>>(&row, 3)?.unwrap_or_default();
-    let texts = args.batch.rhythms.iter().map(|(key, rhythm)| (key.0, rhythm.as_str()));
+    let moved: Vec<i64> = get::<Option<_>>(&row, "moved")?.unwrap_or_default();
+    let left: Vec<Option<i64>> = get::<Option<_>>(&row, "left_profiles")?.unwrap_or_default();
+    let joined: Vec<i64> = get::<Option<_>>(&row, "joined_profiles")?.unwrap_or_default();
+    let costs: Vec<i64> = get::<Option<_>>(&row, "costs")?.unwrap_or_default();
+    let texts = args.batch.profiles.iter().map(|(key, profile)| (key.0, profile.as_str()));
     let texts: HashMap<i64, &str> = texts.collect();
     let mut counts = Counts::default();
     for ((left, joined), cost) in left.iter().zip(&joined).zip(&costs) {
@@ -133,9 +133,10 @@ pub(super) async fn placements(
                 let looked_at = left.max(LOOKED_AT_MIN);
                 let sql = sql!("placements_bounds");
                 let row = connection.row(sql, &[&tenant, &after, &looked_at]).await?;
-                let (first, last): (Option<i64>, Option<i64>) = (get(&row, 0)?, get(&row, 1)?);
+                let (first, last): (Option<i64>, Option<i64>) =
+                    (get(&row, "first")?, get(&row, "last")?);
                 let (Some(first), Some(last)) = (first, last) else { break };
-                let seen: i64 = get(&row, 2)?;
+                let seen: i64 = get(&row, "jobs")?;
                 let sql = if (last - first) / PASSED_MAX <= seen {
                     sql!("placements")
                 } else {
@@ -173,14 +174,16 @@ pub(super) async fn placements_of(
 
 fn read_placement(row: &Row) -> Tried<Placement> {
     Ok(Placement {
-        job: JobNo(get(row, 0)?),
-        seed: JobId(get(row, 1)?).seed(),
-        generation: get(row, 2)?,
-        next_at: time(row, 3)?,
-        last_fired_at: maybe_time(row, 4)?,
-        placed_at: time(row, 5)?,
-        is_live: get(row, 6)?,
-        rhythm: get::<Option<i64>>(row, 7)?.filter(|key| *key != 0).map(LoadProfileKey),
-        cost: span(get(row, 8)?),
+        job: JobNo(get(row, "job_no")?),
+        seed: JobId(get(row, "id")?).seed(),
+        generation: get(row, "generation")?,
+        next_at: time(row, "next_at")?,
+        last_fired_at: maybe_time(row, "last_fired_at")?,
+        placed_at: time(row, "since")?,
+        is_live: get(row, "is_live")?,
+        profile: get::<Option<i64>>(row, "load_profile")?
+            .filter(|key| *key != 0)
+            .map(LoadProfileKey),
+        cost: span(get(row, "cost_us")?),
     })
 }

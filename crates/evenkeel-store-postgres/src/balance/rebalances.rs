@@ -2,8 +2,8 @@
 
 use evenkeel_core::Timestamp;
 use evenkeel_store::{
-    BeganRebalance, Cause, Now, Page, PageRequest, Rebalance, RebalancePart, RebalanceState, Scope,
-    StoreError,
+    BeganRebalance, Now, Page, PageRequest, Rebalance, RebalancePart, RebalanceState, Scope,
+    StoreError, from_code,
 };
 use futures::future::try_join;
 use tokio_postgres::Row;
@@ -16,23 +16,6 @@ use crate::rows::{count, get, maybe_time, micros, time};
 
 /// So many batches of a plan are sent at once: about a megabyte and a half.
 const SENT_MAX: usize = 64;
-
-/// By their codes.
-const STATES: [RebalanceState; 4] = [
-    RebalanceState::Planned,
-    RebalanceState::Running,
-    RebalanceState::Done,
-    RebalanceState::Stopped,
-];
-
-const fn code(state: RebalanceState) -> i16 {
-    match state {
-        RebalanceState::Planned => 0,
-        RebalanceState::Running => 1,
-        RebalanceState::Done => 2,
-        RebalanceState::Stopped => 3,
-    }
-}
 
 pub(super) async fn plan_rebalance(
     store: &PostgresStore,
@@ -62,7 +45,7 @@ async fn keep(
             &[
                 &plan.id,
                 &tenant,
-                &code(plan.state),
+                &(plan.state as i16),
                 &plan.undoes,
                 &plan.undone_by,
                 &plan.created_by,
@@ -111,30 +94,25 @@ async fn find(connection: &Connection, tenant: i32, id: Uuid) -> Tried<Option<Re
 }
 
 fn read_rebalance(row: &Row) -> Tried<Rebalance> {
-    let id: Uuid = get(row, 0)?;
-    let state: i16 = get(row, 1)?;
-    let known = usize::try_from(state).ok().and_then(|code| STATES.get(code)).copied();
-    let unknown = || {
-        let cause = Cause::from(format!("{state} is unknown"));
-        StoreError::corrupt(format!("rebalance {id}"), "state", cause)
-    };
+    let id: Uuid = get(row, "id")?;
+    let state = get(row, "state")?;
     let part = |column| get::<i32>(row, column).map(|part| part.max(0).cast_unsigned());
     Ok(Rebalance {
         id,
-        state: known.ok_or_else(unknown)?,
-        undoes: get(row, 2)?,
-        undone_by: get(row, 3)?,
-        created_by: get(row, 4)?,
-        created_at: time(row, 5)?,
-        touched_at: maybe_time(row, 6)?,
-        ended_at: maybe_time(row, 7)?,
-        parts: part(8)?,
-        parts_done: part(9)?,
-        planned: count(row, 10)?,
-        moved: count(row, 11)?,
-        changed: count(row, 12)?,
-        skipped: count(row, 13)?,
-        summary: get(row, 14)?,
+        state: from_code(&RebalanceState::ALL, state, format_args!("rebalance {id}"), "state")?,
+        undoes: get(row, "undoes")?,
+        undone_by: get(row, "undone_by")?,
+        created_by: get(row, "created_by")?,
+        created_at: time(row, "created_at")?,
+        touched_at: maybe_time(row, "touched_at")?,
+        ended_at: maybe_time(row, "ended_at")?,
+        parts: part("parts")?,
+        parts_done: part("parts_done")?,
+        planned: count(row, "planned")?,
+        moved: count(row, "moved")?,
+        changed: count(row, "changed")?,
+        skipped: count(row, "skipped")?,
+        summary: get(row, "summary")?,
     })
 }
 
@@ -260,7 +238,7 @@ pub(super) async fn end_rebalance(
             let (tenant, id, state, now) = &*args;
             if matches!(state, RebalanceState::Done | RebalanceState::Stopped) {
                 let sql = sql!("end_rebalance");
-                connection.change(sql, &[id, tenant, &code(*state), now]).await?;
+                connection.change(sql, &[id, tenant, &(*state as i16), now]).await?;
             }
             find(&connection, *tenant, *id).await
         })

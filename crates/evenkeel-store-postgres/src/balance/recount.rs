@@ -34,11 +34,11 @@ pub(super) async fn recount_load(
         .run((after, i64::from(limit)), |connection, args| async move {
             let (after, limit) = *args;
             let row = connection.row(sql!("recount_load"), &[&after, &limit]).await?;
-            let last: Option<i64> = get(&row, 0)?;
-            let is_full = get::<i64>(&row, 1)? >= limit;
+            let last: Option<i64> = get(&row, "last")?;
+            let is_full = get::<i64>(&row, "scanned")? >= limit;
             let next = last.filter(|_| is_full).map(JobNo);
-            let to_change: Vec<i64> = get::<Option<_>>(&row, 2)?.unwrap_or_default();
-            let to_end: Vec<i64> = get::<Option<_>>(&row, 3)?.unwrap_or_default();
+            let to_change: Vec<i64> = get::<Option<_>>(&row, "to_change")?.unwrap_or_default();
+            let to_end: Vec<i64> = get::<Option<_>>(&row, "to_end")?.unwrap_or_default();
             let mut changed = match &to_change[..] {
                 [] => 0,
                 jobs => connection.transaction(change(&connection, jobs)).await?,
@@ -62,13 +62,13 @@ async fn count_page(connection: &Connection, limit: i64) -> Tried<u32> {
     if rows.is_empty() {
         return Ok(0);
     }
-    let read = |row: &Row| Ok((get(row, 0)?, get(row, 1)?, load_of(row)?));
+    let read = |row: &Row| Ok((get(row, "job_no")?, get(row, "tenant_no")?, load_of(row)?));
     let jobs = rows.iter().map(read).collect::<Tried<Vec<(i64, i32, Option<Load>)>>>()?;
     let numbers: Vec<i64> = jobs.iter().map(|(no, _, _)| *no).collect();
     let columns: LoadColumns = jobs.iter().map(|(_, _, load)| load.as_ref()).collect();
-    let LoadColumns { rhythm, cost_us, cost_stated } = &columns;
+    let LoadColumns { profile, cost_us, cost_stated } = &columns;
     let sql = sql!("count_uncounted_write");
-    connection.change(sql, &[&numbers, rhythm, cost_us, cost_stated]).await?;
+    connection.change(sql, &[&numbers, profile, cost_us, cost_stated]).await?;
     let mut counts = Counts::default();
     for (_, tenant, load) in &jobs {
         if let Some(load) = load {
@@ -82,9 +82,9 @@ async fn count_page(connection: &Connection, limit: i64) -> Tried<u32> {
 /// What an uncounted job counts for. One whose definition cannot be read counts for nothing: it must
 /// not keep the others from being counted.
 fn load_of(row: &Row) -> Tried<Option<Load>> {
-    let next_at = time(row, 2)?;
-    let average: Option<i64> = get(row, 3)?;
-    let Ok(definition) = serde_json::from_str::<Definition>(get(row, 4)?) else {
+    let next_at = time(row, "next_at")?;
+    let average: Option<i64> = get(row, "average_us")?;
+    let Ok(definition) = serde_json::from_str::<Definition>(get(row, "definition")?) else {
         return Ok(None);
     };
     Ok(Load::of(&definition, average.map(span), next_at))
@@ -93,12 +93,12 @@ fn load_of(row: &Row) -> Tried<Option<Load>> {
 /// These jobs count for what their good runs take.
 async fn change(connection: &Connection, jobs: &[i64]) -> Tried<u32> {
     let row = connection.row(sql!("recount_load_change"), &[&jobs]).await?;
-    let tenants: Vec<i32> = get::<Option<_>>(&row, 0)?.unwrap_or_default();
-    let rhythms: Vec<i64> = get::<Option<_>>(&row, 1)?.unwrap_or_default();
-    let more: Vec<i64> = get::<Option<_>>(&row, 2)?.unwrap_or_default();
+    let tenants: Vec<i32> = get::<Option<_>>(&row, "tenants")?.unwrap_or_default();
+    let profiles: Vec<i64> = get::<Option<_>>(&row, "profiles")?.unwrap_or_default();
+    let more: Vec<i64> = get::<Option<_>>(&row, "increases")?.unwrap_or_default();
     let mut counts = Counts::default();
-    for ((tenant, rhythm), more) in tenants.iter().zip(&rhythms).zip(&more) {
-        counts.recount_load(*tenant, *rhythm, *more);
+    for ((tenant, profile), more) in tenants.iter().zip(&profiles).zip(&more) {
+        counts.recount_load(*tenant, *profile, *more);
     }
     counts.write(connection).await?;
     Ok(u32::try_from(tenants.len()).unwrap_or(u32::MAX))

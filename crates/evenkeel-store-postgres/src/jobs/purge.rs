@@ -48,7 +48,7 @@ async fn run(connection: &Connection, args: &Args) -> Tried<u64> {
     let Some(row) = connection.maybe_row(lock, &[&args.id, &args.tenant]).await? else {
         return Ok(0);
     };
-    let job_no: i64 = get(&row, 0)?;
+    let job_no: i64 = get(&row, "at")?;
     let sql = sql!("purge_dead");
     let letters = connection.change(sql, &[&job_no, &i64::from(args.limit)]).await?;
     if letters >= u64::from(args.limit) {
@@ -64,11 +64,11 @@ async fn run(connection: &Connection, args: &Args) -> Tried<u64> {
             rest = Some(chain);
             break;
         }
-        if get(row, 3)? {
+        if get(row, "is_active")? {
             left.push(chain);
         } else {
             gone.push(chain);
-            attempts += count(row, 2)?;
+            attempts += count(row, "attempts")?;
         }
     }
     // Another purge was quicker, and this one looks deeper than it has locked.

@@ -2,7 +2,7 @@
 
 use evenkeel_core::{About, AttemptKey, JobId, JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    Job, JobState, NamedJob, StoreError, attempt_key_from_columns, outcome_from_code,
+    Job, JobState, NamedJob, StoreError, attempt_key_from_columns, from_code, outcome_from_code,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -23,7 +23,7 @@ pub(super) async fn get_with_now(
 ) -> Tried<Option<(Job, Timestamp)>> {
     let sql = sql!("get_with_now");
     let Some(row) = connection.maybe_row(sql, &[&id, &tenant]).await? else { return Ok(None) };
-    let (now, is_all) = (time(&row, 33)?, get::<bool>(&row, 34)?);
+    let (now, is_all) = (time(&row, "now")?, get::<bool>(&row, "is_all")?);
     let job = if is_all { Some(read_job(&row)?) } else { get_job(connection, id, tenant).await? };
     Ok(job.map(|job| (job, now)))
 }
@@ -64,71 +64,63 @@ pub(super) async fn jobs_named(
 }
 
 pub(super) fn read_job(row: &Row) -> Tried<Job> {
-    let (no, id) = (JobNo(get(row, 0)?), JobId(get(row, 1)?));
+    let (no, id) = (JobNo(get(row, "job_no")?), JobId(get(row, "id")?));
     let corrupt =
         |column, error: serde_json::Error| StoreError::corrupt(format!("job {id}"), column, error);
-    let state = state(row, id)?;
+    let state = from_code(&JobState::ALL, get(row, "state")?, format_args!("job {id}"), "state")?;
     let running = running(row, no)?;
     let waiting = newest_waiting(row, no)?;
     let newest = running.map(|(key, _)| key).max(waiting);
-    let updated_at = time(row, 8)?;
+    let updated_at = time(row, "updated_at")?;
     Ok(Job {
         no,
         id,
-        number: get(row, 30)?,
-        tenant: TenantNo(get(row, 2)?),
+        number: get(row, "number")?,
+        tenant: TenantNo(get(row, "tenant_no")?),
         about: About {
-            target: get(row, 31)?,
-            ..serde_json::from_str(get(row, 3)?).map_err(|error| corrupt("about", error))?
+            target: get(row, "target_no")?,
+            ..serde_json::from_str(get(row, "about")?).map_err(|error| corrupt("about", error))?
         },
-        definition: serde_json::from_str(get(row, 4)?)
+        definition: serde_json::from_str(get(row, "definition")?)
             .map_err(|error| corrupt("definition", error))?,
         state,
-        generation: get(row, 6)?,
-        created_at: time(row, 7)?,
+        generation: get(row, "generation")?,
+        created_at: time(row, "created_at")?,
         updated_at,
-        next_at: maybe_time(row, 9)?,
-        last_fired_at: maybe_time(row, 10)?,
-        live: get::<i32>(row, 11)?.max(0).cast_unsigned(),
-        waiting: u32::try_from(count(row, 12)?).unwrap_or(u32::MAX),
-        executions: count(row, 13)?,
-        last_outcome: get::<Option<i16>>(row, 14)?.and_then(outcome_from_code),
-        history: history(row, 15)?,
-        since: time(row, 22)?,
-        fired: count(row, 23)?,
+        next_at: maybe_time(row, "next_at")?,
+        last_fired_at: maybe_time(row, "last_fired_at")?,
+        live: get::<i32>(row, "live")?.max(0).cast_unsigned(),
+        waiting: u32::try_from(count(row, "waiting")?).unwrap_or(u32::MAX),
+        executions: count(row, "executions")?,
+        last_outcome: get::<Option<i16>>(row, "last_status")?.and_then(outcome_from_code),
+        history: history(row)?,
+        since: time(row, "since")?,
+        fired: count(row, "fired")?,
         running_since: running.map(|(_, since)| since),
         running: running.map(|(key, _)| key),
         retry_count: newest.map_or(0, |key| key.attempt.0),
         stopped_at: match state {
             JobState::Active => None,
-            JobState::Paused => maybe_time(row, 26)?,
+            JobState::Paused => maybe_time(row, "stopped_at")?,
             // Nothing changes it afterwards.
             JobState::Cancelled | JobState::Deleted => Some(updated_at),
         },
-        good_runs: u64::from(get::<i32>(row, 27)?.max(0).cast_unsigned()),
-        bad_runs: u64::from(get::<i32>(row, 28)?.max(0).cast_unsigned()),
-        last_error: get(row, 29)?,
-        note: get(row, 32)?,
-    })
-}
-
-fn state(row: &Row, id: JobId) -> Result<JobState, StoreError> {
-    let code: i16 = get(row, 5)?;
-    let known = usize::try_from(code).ok().and_then(|code| JobState::ALL.get(code)).copied();
-    known.ok_or_else(|| {
-        StoreError::corrupt(format!("job {id}"), "standing", format!("{code} is unknown"))
+        good_runs: u64::from(get::<i32>(row, "succeeded_runs")?.max(0).cast_unsigned()),
+        bad_runs: u64::from(get::<i32>(row, "failed_runs")?.max(0).cast_unsigned()),
+        last_error: get(row, "last_error")?,
+        note: get(row, "note")?,
     })
 }
 
 /// What runs, and since when.
 fn running(row: &Row, no: JobNo) -> Result<Option<(AttemptKey, Timestamp)>, StoreError> {
-    let columns: Option<Vec<i64>> = get(row, 24)?;
+    let columns: Option<Vec<i64>> = get(row, "running")?;
     let Some([since, key @ ..]) = columns.as_deref() else { return Ok(None) };
     Ok(key_of(no, key)?.map(|key| (key, Timestamp::from_micros(*since))))
 }
 
 fn newest_waiting(row: &Row, no: JobNo) -> Result<Option<AttemptKey>, StoreError> {
-    let columns: Option<Vec<i64>> = get(row, 25)?;
+    let columns: Option<Vec<i64>> = get(row, "newest_waiting")?;
     columns.map_or(Ok(None), |columns| key_of(no, &columns))
 }
 

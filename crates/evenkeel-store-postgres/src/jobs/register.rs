@@ -269,7 +269,7 @@ async fn insert(connection: &Connection, args: &Args) -> Tried<Made> {
                 &columns.by_end,
                 &columns.executor,
                 &columns.lane,
-                &loads.rhythm,
+                &loads.profile,
                 &loads.cost_us,
                 &loads.cost_stated,
                 &columns.target,

@@ -104,13 +104,13 @@ async fn by_number(
 
 fn hit(row: &Row) -> Tried<PageHit> {
     Ok(PageHit {
-        id: PageId(get(row, 1)?),
-        job: JobId(get(row, 2)?),
-        url: get(row, 3)?,
-        title: get(row, 4)?,
-        changed_at: time(row, 5)?,
-        seen_at: time(row, 6)?,
-        snippet: beginning(get(row, 7)?),
+        id: PageId(get(row, "id")?),
+        job: JobId(get(row, "job_id")?),
+        url: get(row, "url")?,
+        title: get(row, "title")?,
+        changed_at: time(row, "changed_at")?,
+        seen_at: time(row, "seen_at")?,
+        snippet: beginning(get(row, "beginning")?),
     })
 }
 
@@ -133,42 +133,41 @@ pub(super) async fn get_page(
 }
 
 fn stored_page(row: &Row) -> Tried<StoredPage> {
-    let id = PageId(get(row, 0)?);
+    let id = PageId(get(row, "id")?);
     Ok(StoredPage {
-        job: JobId(get(row, 1)?),
+        job: JobId(get(row, "job_id")?),
         content: PageContent {
             id,
-            url: get(row, 2)?,
-            title: get(row, 3)?,
-            status: small(row, 4, id, "status")?,
-            content_type: get(row, 5)?,
-            depth: small(row, 6, id, "depth")?,
-            content_hash: super::save::hash(get(row, 7)?)?,
-            etag: get(row, 11)?,
-            last_modified: get(row, 12)?,
-            text: get(row, 13)?,
-            links: json(row, 14, id, "links")?,
-            metadata: json(row, 15, id, "metadata")?,
-            fields: json(row, 16, id, "fields")?,
+            url: get(row, "url")?,
+            title: get(row, "title")?,
+            status: small(row, "status", id)?,
+            content_type: get(row, "content_type")?,
+            depth: small(row, "depth", id)?,
+            content_hash: super::save::hash(get(row, "content_hash")?)?,
+            etag: get(row, "etag")?,
+            last_modified: get(row, "last_modified")?,
+            text: get(row, "text")?,
+            links: json(row, "links", id)?,
+            metadata: json(row, "metadata", id)?,
+            fields: json(row, "fields", id)?,
         },
-        first_seen_at: time(row, 8)?,
-        changed_at: time(row, 9)?,
-        seen_at: time(row, 10)?,
+        first_seen_at: time(row, "first_seen_at")?,
+        changed_at: time(row, "changed_at")?,
+        seen_at: time(row, "seen_at")?,
     })
 }
 
-fn small(row: &Row, column: usize, id: PageId, name: &'static str) -> Result<u16, StoreError> {
+fn small(row: &Row, column: &'static str, id: PageId) -> Result<u16, StoreError> {
     u16::try_from(get::<i32>(row, column)?)
-        .map_err(|cause| StoreError::corrupt(format_args!("page {id}"), name, cause))
+        .map_err(|cause| StoreError::corrupt(format_args!("page {id}"), column, cause))
 }
 
 /// A column of JSON.
 pub(super) fn json<T: DeserializeOwned>(
     row: &Row,
-    column: usize,
+    column: &'static str,
     id: PageId,
-    name: &'static str,
 ) -> Result<T, StoreError> {
     serde_json::from_str(get(row, column)?)
-        .map_err(|cause| StoreError::corrupt(format_args!("page {id}"), name, cause))
+        .map_err(|cause| StoreError::corrupt(format_args!("page {id}"), column, cause))
 }

@@ -262,13 +262,13 @@ pub(super) async fn known(
             let sql = sql!("known_pages");
             let rows = connection.rows(sql, &[pages, job]).await?;
             let known = rows.iter().map(|row| {
-                let id = PageId(get(row, 0)?);
+                let id = PageId(get(row, "id")?);
                 Ok(KnownPage {
                     id,
-                    etag: get(row, 1)?,
-                    last_modified: get(row, 2)?,
-                    content_hash: hash(get(row, 3)?)?,
-                    links: super::list::json(row, 4, id, "links")?,
+                    etag: get(row, "etag")?,
+                    last_modified: get(row, "last_modified")?,
+                    content_hash: hash(get(row, "content_hash")?)?,
+                    links: super::list::json(row, "links", id)?,
                 })
             });
             known.collect()

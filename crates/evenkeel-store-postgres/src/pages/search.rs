@@ -40,7 +40,7 @@ pub(super) async fn search(
             &[&found, &in_title, &ranked, &tenant, &url_prefix, &most, &offset, &limit],
         )
         .await?;
-    let total = rows.first().map_or(Ok(0), |row| count(row, 0))?;
+    let total = rows.first().map_or(Ok(0), |row| count(row, "total"))?;
     let mut items = Vec::new();
     for rows in rows.chunks(TEXTS_AT_ONCE) {
         items.extend(show(connection, rows, needles).await?);
@@ -53,7 +53,7 @@ async fn show(connection: &Connection, rows: &[Row], needles: &Needles) -> Tried
     let mut numbers: Vec<i64> = Vec::with_capacity(rows.len());
     for row in rows {
         // The only row of an empty page has the total alone.
-        numbers.extend(get::<Option<i64>>(row, 1)?);
+        numbers.extend(get::<Option<i64>>(row, "page_no")?);
     }
     if numbers.is_empty() {
         return Ok(Vec::new());
@@ -66,14 +66,14 @@ async fn show(connection: &Connection, rows: &[Row], needles: &Needles) -> Tried
     let mut snippets = texts.iter().map(snippet).collect::<Tried<HashMap<i64, String>>>()?;
     let hits = rows.iter().zip(&numbers).map(|(row, no)| {
         Ok(PageHit {
-            id: PageId(get(row, 2)?),
-            job: JobId(get(row, 3)?),
-            url: get(row, 4)?,
-            title: get(row, 5)?,
+            id: PageId(get(row, "id")?),
+            job: JobId(get(row, "job_id")?),
+            url: get(row, "url")?,
+            title: get(row, "title")?,
             // A page that has gone in between has no text any more.
             snippet: snippets.remove(no).unwrap_or_default(),
-            changed_at: time(row, 6)?,
-            seen_at: time(row, 7)?,
+            changed_at: time(row, "changed_at")?,
+            seen_at: time(row, "seen_at")?,
         })
     });
     hits.collect()

@@ -29,9 +29,9 @@ pub(super) async fn closed(
 
 fn read_closed(row: &Row) -> Tried<ClosedAttempt> {
     Ok(ClosedAttempt {
-        key: key(row, 0)?,
-        average_good_duration: get::<Option<i64>>(row, 4)?.map(span),
-        definition: get(row, 5)?,
+        key: key(row)?,
+        average_good_duration: get::<Option<i64>>(row, "average_us")?.map(span),
+        definition: get(row, "definition")?,
     })
 }
 

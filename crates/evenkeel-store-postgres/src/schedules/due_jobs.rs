@@ -1,15 +1,13 @@
-//! What the scheduler loads into memory.
+//! Loading the jobs that are due soon, and the delayed attempts.
 
 use evenkeel_core::{JobNo, Shard, Slot, Timestamp};
-use evenkeel_store::{
-    DelayedAttempt, DueJob, LookAhead, Now, StoreError, attempt_key_from_columns,
-};
+use evenkeel_store::{DelayedAttempt, DueJob, LookAhead, Now, StoreError};
 use futures::future::try_join3;
 use tokio_postgres::Row;
 
 use crate::PostgresStore;
 use crate::error::Tried;
-use crate::rows::{DUE_JOB_COLUMNS, due_job, get, maybe_priority, micros, shards, time};
+use crate::rows::{due_job, get, key, maybe_priority, micros, shards, time};
 
 fn due_jobs(rows: &[Row]) -> Tried<Vec<DueJob>> {
     rows.iter().map(due_job).collect()
@@ -60,8 +58,8 @@ pub(super) async fn look_ahead(
         .hot
         .run(args, |connection, args| async move {
             let (shards, until, limit, now) = &*args;
-            // All three are sent at once: this is on the way from a trigger to its start.
-            let (now, changed, wakes) = try_join3(
+            // All three statements are sent at once: a trigger waits for them before it starts.
+            let (now, changed, delayed) = try_join3(
                 connection.row(sql!("now"), &[now]),
                 connection.rows(sql!("look_ahead_changed"), &[shards, limit]),
                 connection.rows(sql!("look_ahead_delayed"), &[shards, until, limit]),
@@ -70,22 +68,18 @@ pub(super) async fn look_ahead(
             Ok(LookAhead {
                 now: time(&now, 0)?,
                 changed: due_jobs(&changed)?,
-                delayed: wakes.iter().map(due_wake).collect::<Tried<_>>()?,
+                delayed: delayed.iter().map(delayed_attempt).collect::<Tried<_>>()?,
             })
         })
         .await
 }
 
-fn due_wake(row: &Row) -> Tried<DelayedAttempt> {
-    let job = due_job(row)?;
-    let at = |nth| DUE_JOB_COLUMNS + nth;
-    let key =
-        attempt_key_from_columns(get(row, at(1))?, job.no.0, get(row, at(2))?, get(row, at(3))?)?;
+fn delayed_attempt(row: &Row) -> Tried<DelayedAttempt> {
     Ok(DelayedAttempt {
-        due: time(row, at(0))?,
-        key,
-        has_checkpoint: get(row, at(4))?,
-        priority: maybe_priority(row, at(5))?,
-        job,
+        due: time(row, "due")?,
+        key: key(row)?,
+        has_checkpoint: get(row, "has_checkpoint")?,
+        priority: maybe_priority(row, "priority")?,
+        job: due_job(row)?,
     })
 }

@@ -100,9 +100,9 @@ async fn run(connection: &Connection, decided: &Decided, now: Option<i64>) -> Tr
     let sql = sql!("supersede_find");
     let mut again = HashSet::new();
     for row in connection.rows(sql, &[jobs, generations, due]).await? {
-        let (job_no, executions_now, waits): (i64, i64, bool) =
-            (get(&row, 0)?, get(&row, 1)?, get(&row, 2)?);
-        if waits || executions.get(&job_no) != Some(&executions_now) {
+        let (job_no, executions_now, has_pending): (i64, i64, bool) =
+            (get(&row, "job_no")?, get(&row, "executions")?, get(&row, "has_pending")?);
+        if has_pending || executions.get(&job_no) != Some(&executions_now) {
             again.insert(job_no);
         }
     }
@@ -122,11 +122,8 @@ async fn end(connection: &Connection, withdrawn: Vec<Withdrawn>, now: Option<i64
     let sql = sql!("supersede_lock");
     let rows = connection.rows(sql, &[&now, &job_numbers(&jobs)]).await?;
     let Some(first) = rows.first() else { return Ok(()) };
-    let now: i64 = get(first, 0)?;
-    let read = |row| {
-        Ok(JobRuns { job_no: get(row, 1)?, live: get(row, 2)?, head: (get(row, 3)?, get(row, 4)?) })
-    };
-    let mut chains = rows.iter().map(read).collect::<Tried<Vec<JobRuns>>>()?;
-    close_runs(connection, &mut chains, withdrawn, AttemptStatus::Superseded, now).await?;
+    let now: i64 = get(first, "now")?;
+    let mut runs = rows.iter().map(JobRuns::read).collect::<Tried<Vec<JobRuns>>>()?;
+    close_runs(connection, &mut runs, withdrawn, AttemptStatus::Superseded, now).await?;
     Ok(())
 }

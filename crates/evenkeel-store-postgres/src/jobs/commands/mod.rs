@@ -58,7 +58,7 @@ pub(super) async fn apply_commands(
 
 pub(super) async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Applied>> {
     let ids: Vec<Uuid> = args.orders.iter().map(|order| order.id.0).collect();
-    let Locked { mut chains, counted } = lock(connection, args, &ids).await?;
+    let Locked { mut runs, counted } = lock(connection, args, &ids).await?;
     let now = read_clock(connection, args.now).await?;
     let jobs = get_jobs(connection, &ids, args.tenant).await?;
     let jobs: HashMap<JobId, Job> = jobs.into_iter().map(|job| (job.id, job)).collect();
@@ -88,7 +88,7 @@ pub(super) async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Appli
         mark_keys(connection, &plans).await?;
     }
     write::write(connection, &plans, &loads, args.tenant, now).await?;
-    let withdrawn = end(connection, &plans, &mut chains, args.tenant, now).await?;
+    let withdrawn = end(connection, &plans, &mut runs, args.tenant, now).await?;
     let mut attempts = Attempts { running: find_running(connection, &plans).await?, withdrawn };
     write::count(connection, &plans, args.tenant).await?;
     let answers = tell(connection, args.tenant, &plans, &mut attempts, answers).await?;
@@ -98,7 +98,7 @@ pub(super) async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Appli
 
 /// What is known of locked jobs that is not read anew afterwards.
 struct Locked {
-    chains: Vec<JobRuns>,
+    runs: Vec<JobRuns>,
     /// The rhythm and the cost of each job that counts.
     counted: HashMap<JobNo, (i64, i64)>,
 }
@@ -128,17 +128,15 @@ async fn lock(connection: &Connection, args: &Args, ids: &[Uuid]) -> Tried<Locke
             return Err(Failure::Again);
         }
     }
-    let read = |row| {
-        Ok(JobRuns { job_no: get(row, 0)?, live: get(row, 1)?, head: (get(row, 2)?, get(row, 3)?) })
-    };
-    let chains = rows.iter().map(read).collect::<Tried<Vec<JobRuns>>>()?;
+    let runs = rows.iter().map(JobRuns::read).collect::<Tried<Vec<JobRuns>>>()?;
     let mut counted = HashMap::new();
     for row in &rows {
-        if get(row, 4)? {
-            counted.insert(JobNo(get(row, 0)?), (get(row, 5)?, get(row, 6)?));
+        if get(row, "counted")? {
+            let counts_for = (get(row, "load_profile")?, get(row, "cost_us")?);
+            counted.insert(JobNo(get(row, "job_no")?), counts_for);
         }
     }
-    Ok(Locked { chains, counted })
+    Ok(Locked { runs, counted })
 }
 
 /// Does it withdraw_pending what waits, or give it another place or opening? Somebody may have such a row
@@ -298,7 +296,7 @@ struct Attempts {
 async fn end(
     connection: &Connection,
     plans: &[Plan<'_>],
-    chains: &mut [JobRuns],
+    runs: &mut [JobRuns],
     tenant: i32,
     now: i64,
 ) -> Tried<OfJobs> {
@@ -307,7 +305,7 @@ async fn end(
     let stopped: Vec<i64> = stopped.map(|plan| plan.job.no.0).collect();
     if !stopped.is_empty() {
         let withdrawn = withdraw_pending(connection, &stopped).await?;
-        for key in close_runs(connection, chains, withdrawn, AttemptStatus::Cancelled, now).await? {
+        for key in close_runs(connection, runs, withdrawn, AttemptStatus::Cancelled, now).await? {
             taken.entry(key.job_no).or_default().push(key);
         }
     }
@@ -385,7 +383,7 @@ async fn find_running(connection: &Connection, plans: &[Plan<'_>]) -> Tried<OfJo
     }
     let sql = sql!("command_find_running");
     for row in connection.rows(sql, &[&numbers, &counts, &ends]).await? {
-        let key = key(&row, 0)?;
+        let key = key(&row)?;
         running.entry(key.job_no).or_default().push(key);
     }
     running.values_mut().for_each(|keys| keys.sort_unstable());

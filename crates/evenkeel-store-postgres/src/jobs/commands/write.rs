@@ -189,7 +189,7 @@ async fn write_states(
                 &slots,
                 &by_end,
                 &begins,
-                &loads.rhythm,
+                &loads.profile,
                 &loads.cost_us,
                 &loads.cost_stated,
             ],
@@ -236,8 +236,8 @@ pub(super) async fn count_loads(
     let mut counts = Counts::default();
     for (plan, load) in plans.iter().zip(loads) {
         let tenant = plan.job.tenant.0;
-        if let Some((rhythm, cost)) = counted.get(&plan.job.no) {
-            counts.leave(tenant, *rhythm, *cost);
+        if let Some((profile, cost)) = counted.get(&plan.job.no) {
+            counts.leave(tenant, *profile, *cost);
         }
         if let Some(load) = load {
             counts.add(tenant, load);
