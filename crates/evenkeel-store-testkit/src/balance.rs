@@ -14,11 +14,11 @@ use crate::fixtures::{at, fresh_id, now};
 use crate::rig::Rig;
 
 /// All rhythms, from small pages.
-pub async fn all_rhythms(store: &dyn Store) -> Vec<LoadProfileCount> {
+pub async fn all_profiles(store: &dyn Store) -> Vec<LoadProfileCount> {
     let mut all: Vec<LoadProfileCount> = Vec::new();
     loop {
         let after = all.last().map(|last| (last.tenant, last.key));
-        let page = store.load_profiles(after, 7).await.expect("rhythms can be read");
+        let page = store.load_profiles(after, 7).await.expect("profiles can be read");
         assert!(page.len() <= 7);
         if page.is_empty() {
             return all;
@@ -78,19 +78,19 @@ pub async fn assert_counted(store: &dyn Store, scopes: &[Scope]) {
             if load.is_stated || average.is_none() {
                 assert_eq!(placement.cost, load.cost);
             }
-            let fresh = || (load.rhythm.clone(), 0, Span::ZERO);
+            let fresh = || (load.profile.clone(), 0, Span::ZERO);
             let together = expected.entry((scope.tenant, load.key)).or_insert_with(fresh);
             together.1 += 1;
             together.2 = together.2.saturating_add(placement.cost);
         }
     }
-    let counted = all_rhythms(store).await;
+    let counted = all_profiles(store).await;
     let expected: Vec<LoadProfileCount> = expected
         .into_iter()
-        .map(|((tenant, key), (rhythm, jobs, cost))| LoadProfileCount {
+        .map(|((tenant, key), (profile, jobs, cost))| LoadProfileCount {
             tenant,
             key,
-            rhythm,
+            profile,
             jobs,
             cost,
         })
@@ -107,7 +107,7 @@ fn placement_of(job: &Job, load: Option<&Load>, cost: Span) -> Placement {
         last_fired_at: job.last_fired_at,
         placed_at: job.since,
         is_live: job.live > 0,
-        rhythm: load.map(|load| load.key),
+        profile: load.map(|load| load.key),
         cost,
     }
 }
@@ -158,10 +158,10 @@ pub async fn begin_one(rig: &Rig, parts: u32, secs: i64) -> Uuid {
 /// # Panics
 /// If the job has no next time.
 pub fn move_to(job: &Job, new_at: Timestamp) -> (Move, (LoadProfileKey, String)) {
-    let load = Load::of(&job.definition, None, new_at).expect("it has a rhythm");
+    let load = Load::of(&job.definition, None, new_at).expect("it has a profile");
     let old_at = job.next_at.expect("it has a next time");
-    let one = Move { job: job.no, generation: job.generation, old_at, new_at, rhythm: load.key };
-    (one, (load.key, load.rhythm))
+    let one = Move { job: job.no, generation: job.generation, old_at, new_at, profile: load.key };
+    (one, (load.key, load.profile))
 }
 
 /// Moves of a part of a rebalance.
@@ -170,6 +170,6 @@ pub fn batch_of(
     part: u32,
     moves: Vec<(Move, (LoadProfileKey, String))>,
 ) -> MoveBatch {
-    let (moves, rhythms) = moves.into_iter().unzip();
-    MoveBatch { rebalance, part, moves, rhythms, even_live: false }
+    let (moves, profiles) = moves.into_iter().unzip();
+    MoveBatch { rebalance, part, moves, profiles, even_live: false }
 }

@@ -9,8 +9,8 @@ use evenkeel_store::{
     Claim, FireDelayed, JobChange, NewJob, QueuePosition, QueueWait, Start, Trigger, Triggered,
 };
 
+use crate::commands::Orders as _;
 use crate::fixtures::{at, new_job, now, place_of, ticket_with};
-use crate::orders::Orders as _;
 use crate::paging::Dice;
 use crate::rig::{Held, Known, Rig, claim_of};
 

@@ -8,8 +8,8 @@ use evenkeel_store::{
 use super::races::at_once;
 use super::watch::{counts, judge, judgement, to_judge, watch, watched};
 use crate::Opened;
+use crate::commands::Orders;
 use crate::fixtures::{at, new_job, now};
-use crate::orders::Orders;
 use crate::rig::{ALPHA, Known, OVER, Rig};
 
 const ALL: RiskFilter = RiskFilter { level: None };

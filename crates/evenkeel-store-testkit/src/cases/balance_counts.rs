@@ -7,9 +7,9 @@ use evenkeel_store::{Action, Applied, FinishResult, FireResult, JobChange, NewJo
 
 use super::races::at_once;
 use crate::Opened;
-use crate::balance::{all_placements, all_rhythms, assert_counted, batch_of, begin_one, move_to};
+use crate::balance::{all_placements, all_profiles, assert_counted, batch_of, begin_one, move_to};
+use crate::commands::{Orders, done, job_after, resume};
 use crate::fixtures::{Begin, JobBuilder, at, fire_of, new_job, now, unnamed_job};
-use crate::orders::{Orders, done, job_after, resume};
 use crate::rig::{Known, OVER, Rig};
 
 const STOPS: Then = Then::EndRun { stop_job: true, next_at: None };
@@ -17,7 +17,7 @@ const STOPS: Then = Then::EndRun { stop_job: true, next_at: None };
 /// Checks the counts and says how many jobs count.
 async fn counted(rig: &Rig) -> u64 {
     assert_counted(&*rig.store, &[rig.scope]).await;
-    all_rhythms(&*rig.store).await.iter().map(|rhythm| rhythm.jobs).sum()
+    all_profiles(&*rig.store).await.iter().map(|profile| profile.jobs).sum()
 }
 
 async fn act(rig: &Rig, job: Known, action: Action, secs: i64) {
@@ -52,9 +52,9 @@ pub async fn a_job_counts_from_its_registration(opened: Opened) {
     let load = Load::of(&new.definition, None, at(4000)).unwrap();
     rig.add(new).await;
     assert_eq!(counted(&rig).await, 1);
-    let [rhythm] = &all_rhythms(&*rig.store).await[..] else { panic!("one rhythm") };
-    assert_eq!((rhythm.key, &rhythm.rhythm), (load.key, &load.rhythm));
-    assert_eq!((rhythm.tenant, rhythm.cost), (rig.scope.tenant, ASSUMED_COST));
+    let [profile] = &all_profiles(&*rig.store).await[..] else { panic!("one profile") };
+    assert_eq!((profile.key, &profile.profile), (load.key, &load.profile));
+    assert_eq!((profile.tenant, profile.cost), (rig.scope.tenant, ASSUMED_COST));
 }
 
 pub async fn jobs_of_one_rhythm_are_counted_together(opened: Opened) {
@@ -62,7 +62,7 @@ pub async fn jobs_of_one_rhythm_are_counted_together(opened: Opened) {
     let job = |n: i64, first_at| new_job(&format!("{n}")).every(86_400).first_at(first_at).build();
     rig.register((0..5).map(|n| job(n, 900 + n)).chain([job(9, 1800)]).collect()).await;
     assert_eq!(counted(&rig).await, 6);
-    let mut jobs: Vec<u64> = all_rhythms(&*rig.store).await.iter().map(|one| one.jobs).collect();
+    let mut jobs: Vec<u64> = all_profiles(&*rig.store).await.iter().map(|one| one.jobs).collect();
     jobs.sort_unstable();
     assert_eq!(jobs, [1, 5]);
 }
@@ -77,7 +77,7 @@ pub async fn jobs_without_a_rhythm_or_a_next_time_count_for_nothing(opened: Open
     rig.add(new_job("never").never().build()).await;
     assert_eq!(counted(&rig).await, 0);
     let [placement] = &all_placements(&*rig.store, &rig.scope).await[..] else { panic!("one") };
-    assert_eq!(placement.rhythm, None);
+    assert_eq!(placement.profile, None);
 }
 
 pub async fn a_job_whose_name_is_taken_does_not_count(opened: Opened) {
@@ -188,12 +188,12 @@ pub async fn firing_changes_no_count_until_the_last_time(opened: Opened) {
     let once = new_job("once").once_at(60).build();
     let periodic = new_job("periodic").periodic(600, 60).build();
     let jobs = rig.add_all(vec![by_count, by_time, once, periodic]).await;
-    let before = all_rhythms(&*rig.store).await;
+    let before = all_profiles(&*rig.store).await;
     let mut held = Vec::new();
     for job in &jobs[..2] {
         held.push(rig.start(*job, 60).await);
     }
-    assert_eq!(all_rhythms(&*rig.store).await, before);
+    assert_eq!(all_profiles(&*rig.store).await, before);
     held.push(rig.start(jobs[2], 60).await);
     assert_eq!(counted(&rig).await, 3);
     held.push(rig.start(jobs[3], 60).await);
@@ -238,11 +238,11 @@ pub async fn a_job_that_its_failures_stop_does_not_count_until_it_is_retried(ope
 pub async fn a_periodic_job_counts_whenever_its_next_time_is(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").periodic(600, 60).build()).await;
-    let before = all_rhythms(&*rig.store).await;
+    let before = all_profiles(&*rig.store).await;
     let held = rig.start(job, 60).await;
     let then = Then::EndRun { stop_job: false, next_at: Some(at(9000)) };
     rig.finish(rig.end(held, Outcome::Completed, then)).await;
-    assert_eq!(all_rhythms(&*rig.store).await, before);
+    assert_eq!(all_profiles(&*rig.store).await, before);
     assert_eq!(counted(&rig).await, 1);
     let held = rig.start(job, 9000).await;
     rig.finish(rig.end(held, Outcome::Failed, STOPS)).await;
@@ -259,11 +259,11 @@ pub async fn each_tenant_is_counted_by_itself(opened: Opened) {
     }
     rig.add_for(&other, new_job("more").every(900).first_at(3600).build()).await;
     assert_counted(&*rig.store, &[rig.scope, other, nobody]).await;
-    let all = all_rhythms(&*rig.store).await;
+    let all = all_profiles(&*rig.store).await;
     for (scope, jobs) in [(rig.scope, 3), (other, 4), (nobody, 0)] {
         let own: Vec<_> =
-            all.iter().filter(|rhythm| rhythm.tenant == scope.tenant).cloned().collect();
-        assert_eq!(own.iter().map(|rhythm| rhythm.jobs).sum::<u64>(), jobs);
+            all.iter().filter(|profile| profile.tenant == scope.tenant).cloned().collect();
+        assert_eq!(own.iter().map(|profile| profile.jobs).sum::<u64>(), jobs);
         assert_eq!(rig.store.tenant_load_profiles(&scope, None, 100).await.unwrap(), own);
         let mut paged = Vec::new();
         loop {
@@ -353,9 +353,9 @@ pub async fn whoever_comes_and_goes_at_once_is_counted(opened: Opened) {
 pub async fn counts_are_there_after_a_restart(opened: Opened) {
     let rig = Rig::new(opened).await;
     rig.add_all(vec![new_job("a").build(), new_job("b").every(900).build()]).await;
-    let before = all_rhythms(&*rig.store).await;
+    let before = all_profiles(&*rig.store).await;
     let rig = rig.restart().await;
-    assert_eq!(all_rhythms(&*rig.store).await, before);
+    assert_eq!(all_profiles(&*rig.store).await, before);
     assert_eq!(counted(&rig).await, 2);
     assert_eq!(rig.store.count_uncounted(100).await.unwrap(), 0);
 }

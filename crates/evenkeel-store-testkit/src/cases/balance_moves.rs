@@ -9,8 +9,8 @@ use uuid::Uuid;
 use super::races::at_once;
 use crate::Opened;
 use crate::balance::{assert_counted, batch_of, begin_one, move_to};
+use crate::commands::Orders;
 use crate::fixtures::{Begin, at, fire_of, new_job, now};
-use crate::orders::Orders;
 use crate::rig::{Known, Rig};
 
 /// A job that runs once in an hour, first after an hour.
@@ -122,8 +122,8 @@ pub async fn what_is_not_as_it_was_decided_on_stays(opened: Opened) {
     moves[4].0.generation += 1;
     // At its last fired time, which is in the past of everybody else.
     let last_fired = fired;
-    let (one, rhythm) = move_to(&rig.job(last_fired).await, at(60));
-    moves[7] = (one, rhythm);
+    let (one, profile) = move_to(&rig.job(last_fired).await, at(60));
+    moves[7] = (one, profile);
     let before = {
         let mut before = Vec::new();
         for job in [generation, time, paused, live, waiting, fired] {
@@ -189,7 +189,7 @@ pub async fn a_move_to_a_rhythm_that_is_not_given_is_not_made(opened: Opened) {
     let rebalance = begin_one(&rig, 1, 1).await;
     let moves = vec![move_to(&before, at(5400)), move_to(&rig.job(good).await, at(4500))];
     let mut batch = batch_of(rebalance, 0, moves);
-    batch.rhythms.remove(0);
+    batch.profiles.remove(0);
     assert_eq!(carry_out(&rig, batch, 2).await, Moved::Done(vec![false, true]));
     assert_eq!(rig.job(other).await, before);
     assert_eq!(rig.job(good).await.next_at, Some(at(4500)));
@@ -273,9 +273,9 @@ pub async fn a_thousand_jobs_are_moved_at_once(opened: Opened) {
         moves.push(move_to(&rig.job(*job).await, at(4500 + (n as i64 % 90) * 900)));
     }
     let mut batch = batch_of(rebalance, 0, moves);
-    batch.rhythms.sort_unstable();
-    batch.rhythms.dedup();
-    assert!(batch.rhythms.len() < 100);
+    batch.profiles.sort_unstable();
+    batch.profiles.dedup();
+    assert!(batch.profiles.len() < 100);
     batch.moves[500].generation = 7;
     let Moved::Done(made) = carry_out(&rig, batch, 0).await else { panic!("it goes on") };
     assert_eq!(made.iter().filter(|made| **made).count(), 999);

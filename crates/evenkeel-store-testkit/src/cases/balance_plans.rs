@@ -189,9 +189,9 @@ pub async fn what_was_undone_in_part_may_be_undone_again(opened: Opened) {
     begin(&rig, undos[1].id, 13).await;
     assert_eq!(kept(&rig, done).await.undone_by, Some(undos[1].id));
     let job = rig.add(new_job("crawl").every(3600).first_at(3600).build()).await;
-    let (one, rhythm) = move_to(&rig.job(job).await, at(4500));
+    let (one, profile) = move_to(&rig.job(job).await, at(4500));
     let changed = Move { generation: 7, ..one };
-    let batch = batch_of(undos[1].id, 0, vec![(changed, rhythm)]);
+    let batch = batch_of(undos[1].id, 0, vec![(changed, profile)]);
     rig.store.move_jobs(&rig.scope, batch, now(14)).await.unwrap();
     let second = end(&rig, undos[1].id, RebalanceState::Done, 15).await.unwrap();
     assert_eq!((second.changed, second.is_complete()), (1, false));

@@ -7,8 +7,8 @@ use evenkeel_store::{Action, Finish, FireResult, JobChange, NewJob, Scope, Then}
 
 use crate::Opened;
 use crate::balance::{all_placements, assert_counted, batch_of, begin_one, move_to};
+use crate::commands::{Orders, resume};
 use crate::fixtures::{Begin, at, fire_of, new_job, now, unnamed_job};
-use crate::orders::{Orders, resume};
 use crate::paging::Dice;
 use crate::rig::{Held, Known, OVER, Rig};
 

@@ -10,8 +10,8 @@ use evenkeel_store::{
 };
 
 use crate::Opened;
+use crate::commands::{Orders, done};
 use crate::fixtures::{Begin, at, new_job, now};
-use crate::orders::{Orders, done};
 use crate::rig::{Held, Known, OVER, Rig};
 
 const DEAD: Hook = Hook::DeadLetter(DeathReason::RetriesExhausted);

@@ -6,8 +6,8 @@ use evenkeel_core::{JobId, Span};
 use evenkeel_store::{Action, Applied, FinishResult, Job, JobChange, JobState, NewJob, Registered};
 
 use crate::Opened;
+use crate::commands::{Orders, done, job_after, resume};
 use crate::fixtures::{Begin, JobBuilder, at, new_job, now, unnamed_job};
-use crate::orders::{Orders, done, job_after, resume};
 use crate::rig::{Held, Known, OVER, Rig};
 
 pub(super) const PENDING: DedupScope = DedupScope::Pending;

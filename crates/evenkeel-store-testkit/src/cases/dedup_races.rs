@@ -8,8 +8,8 @@ use evenkeel_store::{Applied, JobChange, NewJob, Registered, Scope, Triggered};
 use super::dedup::{HOUR, PENDING, RETRY, keyed, made, once, with_scope};
 use super::races::at_once;
 use crate::Opened;
+use crate::commands::{Orders, done};
 use crate::fixtures::{now, plain_trigger, unnamed_job};
-use crate::orders::{Orders, done};
 use crate::rig::{OVER, Rig};
 
 /// Batches in different orders, so that those who lock carelessly wait for each other.

@@ -10,8 +10,8 @@ use super::dedup::{
     HOUR, PENDING, RUNNING, act, kept_out, keyed, made, once, recurring, rekeyed, with_scope,
 };
 use crate::Opened;
+use crate::commands::done;
 use crate::fixtures::{Begin, at, now, plain_trigger, unnamed_job};
-use crate::orders::done;
 use crate::rig::{Known, OVER, Rig};
 
 async fn trigger(rig: &Rig, job: Known, secs: i64) -> Triggered {

@@ -5,8 +5,8 @@ use evenkeel_core::{Shard, Slot};
 use evenkeel_store::{Applied, FinishResult, JobFilter, JobSort, PageRequest};
 
 use crate::Opened;
+use crate::commands::{Orders, done, gone};
 use crate::fixtures::{Begin, at, new_job, now};
-use crate::orders::{Orders, done, gone};
 use crate::rig::{Known, OVER, Rig, cancelled, next_attempt};
 
 async fn delete(rig: &Rig, job: Known, secs: i64) -> Applied {

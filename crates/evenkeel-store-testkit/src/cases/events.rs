@@ -10,8 +10,8 @@ use evenkeel_store::{
 };
 
 use crate::Opened;
+use crate::commands::Orders as _;
 use crate::fixtures::{at, fresh_id, new_job, unnamed_job};
-use crate::orders::Orders as _;
 use crate::rig::Rig;
 
 fn event(tenant: TenantNo, secs: i64) -> NewEvent {

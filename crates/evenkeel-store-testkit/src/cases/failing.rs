@@ -8,8 +8,8 @@ use evenkeel_store::{
 };
 
 use crate::Opened;
+use crate::commands::{Orders, done, job_after, resume};
 use crate::fixtures::{at, new_job, now};
-use crate::orders::{Orders, done, job_after, resume};
 use crate::rig::{Known, OVER, Rig};
 
 fn failing_job(name: &str, after: u16) -> NewJob {

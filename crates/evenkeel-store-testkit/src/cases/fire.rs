@@ -9,8 +9,8 @@ use evenkeel_core::{AttemptKey, Sequence};
 use evenkeel_store::{Applied, Fire, FireResult, JobChange, RunLink};
 
 use crate::Opened;
+use crate::commands::Orders;
 use crate::fixtures::{Begin, at, fire_of, new_job, now};
-use crate::orders::Orders;
 use crate::rig::Rig;
 
 /// The one answer that must not have changed anything.

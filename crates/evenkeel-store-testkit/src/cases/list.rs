@@ -4,8 +4,8 @@ use evenkeel_core::JobNo;
 use evenkeel_store::{Job, JobCursor, JobFilter, JobSort, Page, PageRequest};
 
 use crate::Opened;
+use crate::commands::Orders;
 use crate::fixtures::{new_job, now, unnamed_job};
-use crate::orders::Orders;
 use crate::rig::Rig;
 
 async fn list(rig: &Rig, filter: JobFilter, page: PageRequest<JobCursor>) -> Page<Job, JobCursor> {

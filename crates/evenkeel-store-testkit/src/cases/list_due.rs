@@ -6,8 +6,8 @@ use evenkeel_store::{Action, JobFilter, JobSort, NewJob, Now, PageRequest};
 use serde_json::json;
 
 use crate::Opened;
+use crate::commands::Orders as _;
 use crate::fixtures::{JobBuilder, new_job, now};
-use crate::orders::Orders as _;
 use crate::paging::{ORDERS, all_pages, ids};
 use crate::rig::{Known, Rig};
 

@@ -11,8 +11,8 @@ use evenkeel_store::{
 use serde_json::json;
 
 use crate::Opened;
+use crate::commands::Orders as _;
 use crate::fixtures::{at, new_job, now, plain_trigger, unnamed_job};
-use crate::orders::Orders as _;
 use crate::paging::{Dice, ORDERS, all_pages, ids, model};
 use crate::rig::{Known, Rig};
 

@@ -3,8 +3,8 @@
 use evenkeel_core::{JobNo, Shard, Slot};
 
 use crate::Opened;
+use crate::commands::Orders;
 use crate::fixtures::{at, definition_of, new_job, now};
-use crate::orders::Orders;
 use crate::rig::{Known, Rig};
 
 /// Jobs that are all in the shard of the first.

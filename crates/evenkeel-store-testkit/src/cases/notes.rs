@@ -9,8 +9,8 @@ use evenkeel_store::{
 };
 
 use crate::Opened;
+use crate::commands::Orders;
 use crate::fixtures::{Begin, at, fire_of, new_job, now};
-use crate::orders::Orders;
 use crate::rig::{Held, Known, OVER, Rig};
 
 /// What an attempt may say of itself.

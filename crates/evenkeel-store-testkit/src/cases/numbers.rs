@@ -6,8 +6,8 @@ use evenkeel_store::{JobFilter, JobSort, PageRequest, Registered};
 
 use super::races::at_once;
 use crate::Opened;
+use crate::commands::Orders;
 use crate::fixtures::{new_job, now};
-use crate::orders::Orders;
 use crate::rig::Rig;
 
 fn number_of(answer: &Registered) -> i64 {

@@ -9,8 +9,8 @@ use evenkeel_store::{
 
 use super::races::at_once;
 use crate::Opened;
+use crate::commands::Orders;
 use crate::fixtures::{Begin, JobBuilder, at, fire_of, new_job, now, place_of};
-use crate::orders::Orders;
 use crate::rig::{Known, Rig, claim_of, next_attempt, wake_fire_of};
 
 const ALWAYS: ClaimWindow = ClaimWindow { from: None, until: None };

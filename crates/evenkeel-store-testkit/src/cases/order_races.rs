@@ -7,8 +7,8 @@ use evenkeel_store::{Action, Applied, FinishResult, FireResult, JobCommand, Trig
 
 use super::races::{at_once, jobs};
 use crate::Opened;
+use crate::commands::{Orders, done, resume};
 use crate::fixtures::{Begin, at, fire_of, now, plain_trigger};
-use crate::orders::{Orders, done, resume};
 use crate::rig::{ALPHA, Known, Rig, claim_of};
 
 /// Nothing waits of any job, and each that is live runs.

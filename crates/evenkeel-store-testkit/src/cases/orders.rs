@@ -4,8 +4,8 @@ use evenkeel_core::status::JobStatus;
 use evenkeel_store::{Action, Applied, JobChange, JobCommand, Registered};
 
 use crate::Opened;
+use crate::commands::{Orders, done, gone, job_after, resume};
 use crate::fixtures::{at, fresh_id, new_job, now};
-use crate::orders::{Orders, done, gone, job_after, resume};
 use crate::rig::{Known, Rig};
 
 fn order(job: Known, action: Action) -> JobCommand {

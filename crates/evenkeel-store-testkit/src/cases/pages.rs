@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::page_lists::{all_urls, list_all};
 use crate::Opened;
+use crate::commands::{Orders, gone};
 use crate::fixtures::{at, new_job, now};
-use crate::orders::{Orders, gone};
 use crate::rig::{Known, Rig};
 
 /// More than any case needs.

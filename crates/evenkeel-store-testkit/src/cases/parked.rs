@@ -8,8 +8,8 @@ use evenkeel_store::{
 
 use super::limits::{claim_within, held, key_of, keys, queue, queue_many, release_all_limited};
 use crate::Opened;
+use crate::commands::{Orders as _, done, resume};
 use crate::fixtures::{at, new_job, now};
-use crate::orders::{Orders as _, done, resume};
 use crate::rig::{Known, Rig};
 
 /// One that runs, and one that waits for its place.

@@ -8,8 +8,8 @@ use evenkeel_store::{
 };
 
 use crate::Opened;
+use crate::commands::{Orders, done, job_after, resume};
 use crate::fixtures::{Begin, at, fire_of, new_job, now, plain_trigger};
-use crate::orders::{Orders, done, job_after, resume};
 use crate::rig::{Held, Known, Rig, next_attempt};
 
 async fn act(rig: &Rig, job: Known, action: Action, secs: i64) -> Applied {

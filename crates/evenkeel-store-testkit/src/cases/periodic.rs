@@ -8,8 +8,8 @@ use evenkeel_store::{
 
 use super::races::at_once;
 use crate::Opened;
+use crate::commands::Orders;
 use crate::fixtures::{Begin, JobBuilder, at, fire_of, new_job, now};
-use crate::orders::Orders;
 use crate::rig::{ALPHA, Held, Known, OVER, Rig};
 
 /// At most ten minutes stale, one minute after each end.

@@ -6,8 +6,8 @@ use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_store::{JobChange, Postpone, Trigger};
 
 use crate::Opened;
+use crate::commands::Orders as _;
 use crate::fixtures::{Begin, at, new_job, now};
-use crate::orders::Orders as _;
 use crate::rig::{Held, Known, Rig, next_attempt};
 
 const HOUR: i64 = 3600;

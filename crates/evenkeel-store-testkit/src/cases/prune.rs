@@ -6,8 +6,8 @@ use evenkeel_core::{AttemptKey, Timestamp};
 use evenkeel_store::{PageRequest, Prune};
 
 use crate::Opened;
+use crate::commands::Orders;
 use crate::fixtures::{Begin, at, fire_of, new_job, now};
-use crate::orders::Orders;
 use crate::rig::{Known, OVER, Rig};
 
 const LONG_AGO: Timestamp = Timestamp::MIN;

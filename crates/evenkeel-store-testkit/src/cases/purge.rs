@@ -4,8 +4,8 @@ use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_store::{FireResult, PageRequest, Prune};
 
 use crate::Opened;
+use crate::commands::Orders;
 use crate::fixtures::{Begin, at, new_job, now};
-use crate::orders::Orders;
 use crate::rig::{Known, Rig, next_attempt};
 
 async fn purge(rig: &Rig, job: Known, limit: u32) -> u64 {

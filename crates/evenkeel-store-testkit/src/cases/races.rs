@@ -10,8 +10,8 @@ use evenkeel_store::{Applied, FinishResult, FireResult, JobChange, Registered, S
 use futures::future::join_all;
 
 use crate::Opened;
+use crate::commands::{Orders, done};
 use crate::fixtures::{Begin, at, fire_of, new_job, now, plain_trigger};
-use crate::orders::{Orders, done};
 use crate::rig::{ALPHA, Known, OVER, Rig, claim_of, wake_fire_of};
 
 /// Runs `count` tasks at once, each with one of two handles, and gives their answers in order.

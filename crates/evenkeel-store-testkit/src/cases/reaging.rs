@@ -6,8 +6,8 @@ use evenkeel_core::{AttemptKey, Span};
 use evenkeel_store::{Claim, JobChange, Reprioritized, Trigger, WaitsFor};
 
 use crate::Opened;
+use crate::commands::Orders as _;
 use crate::fixtures::{Begin, new_job, now, place_of};
-use crate::orders::Orders as _;
 use crate::rig::{Known, Rig, claim_of};
 
 const HOUR: i64 = 3600;

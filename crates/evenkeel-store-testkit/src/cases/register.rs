@@ -5,8 +5,8 @@ use evenkeel_store::{JobState, Registered};
 
 use super::dedup::recurring;
 use crate::Opened;
+use crate::commands::{Orders, done, resume};
 use crate::fixtures::{at, new_job, now, unnamed_job};
-use crate::orders::{Orders, done, resume};
 use crate::rig::{Known, Rig};
 
 pub async fn a_new_job_reads_back_as_it_was_given(opened: Opened) {

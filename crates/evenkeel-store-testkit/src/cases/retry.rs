@@ -6,8 +6,8 @@ use evenkeel_core::{Origin, Sequence};
 use evenkeel_store::{Action, Applied, FinishResult, FireResult, Then};
 
 use crate::Opened;
+use crate::commands::{Orders, done};
 use crate::fixtures::{Begin, at, new_job, now};
-use crate::orders::{Orders, done};
 use crate::rig::{Held, Known, OVER, Rig};
 
 const STOPS: Then = Then::EndRun { stop_job: true, next_at: None };

@@ -11,8 +11,8 @@ use evenkeel_store::{
 use super::dedup::{HOUR, PENDING, RUNNING, act, keyed, made, once, with_scope};
 use super::settle::{back, ended, letters, runs, said, settle};
 use crate::Opened;
+use crate::commands::{done, resume};
 use crate::fixtures::{Begin, at, new_job, now, unnamed_job};
-use crate::orders::{done, resume};
 use crate::rig::{Held, Known, OVER, Rig, next_attempt};
 
 async fn active_attempts(rig: &Rig, job: Known) -> Vec<LiveAttempt> {

@@ -9,8 +9,8 @@ use evenkeel_store::{
 use super::races::at_once;
 use super::settle::{back, ended, letters, runs};
 use crate::Opened;
+use crate::commands::Orders;
 use crate::fixtures::{at, new_job, now};
-use crate::orders::Orders;
 use crate::rig::{ALPHA, Rig, claim_of};
 
 pub async fn of_an_end_and_a_word_about_it_one_counts(opened: Opened) {

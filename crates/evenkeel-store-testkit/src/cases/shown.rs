@@ -7,8 +7,8 @@ use evenkeel_store::{
 };
 
 use crate::Opened;
+use crate::commands::Orders as _;
 use crate::fixtures::{Begin, at, new_job, now};
-use crate::orders::Orders as _;
 use crate::rig::{Held, Known, OVER, Rig, next_attempt};
 
 fn failed(rig: &Rig, held: Held, error: &str) -> Finish {

@@ -9,8 +9,8 @@ use evenkeel_store::{
 };
 
 use crate::Opened;
+use crate::commands::{Orders, done, gone, resume};
 use crate::fixtures::{Begin, at, fire_of, new_job, now, plain_trigger};
-use crate::orders::{Orders, done, gone, resume};
 use crate::rig::{Known, OVER, Rig, cancelled, next_attempt};
 
 async fn act(rig: &Rig, job: Known, action: Action, secs: i64) -> Applied {

@@ -9,8 +9,8 @@ use evenkeel_store::{
 
 use super::races::at_once;
 use crate::Opened;
+use crate::commands::Orders;
 use crate::fixtures::{Begin, JobBuilder, at, fire_of, new_job, now};
-use crate::orders::Orders;
 use crate::rig::{ALPHA, Held, Known, OVER, Rig, cancelled, claim_of, next_attempt};
 
 fn replacing(name: &str) -> JobBuilder {

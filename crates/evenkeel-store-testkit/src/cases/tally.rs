@@ -5,8 +5,8 @@ use evenkeel_core::{AttemptKey, Span, TenantNo};
 use evenkeel_store::{FailureDelta, FailureGroup, PageRequest, RunStatsDelta, RunTotals, Scope};
 
 use crate::Opened;
+use crate::commands::Orders as _;
 use crate::fixtures::{at, new_job, new_node, now};
-use crate::orders::Orders as _;
 use crate::rig::{Known, Rig};
 
 fn one_of_each(tenant: TenantNo, running: u32) -> RunStatsDelta {

@@ -8,8 +8,8 @@ use evenkeel_store::{
 
 use super::races::at_once;
 use crate::Opened;
+use crate::commands::Orders;
 use crate::fixtures::{at, new_job, now};
-use crate::orders::Orders;
 use crate::rig::{Known, Rig};
 
 fn fields(source_id: &str) -> TargetFields {

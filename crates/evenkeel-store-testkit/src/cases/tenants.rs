@@ -6,8 +6,8 @@ use evenkeel_store::{
 };
 
 use crate::Opened;
+use crate::commands::Orders;
 use crate::fixtures::{at, new_job, now, plain_trigger};
-use crate::orders::Orders;
 use crate::rig::Rig;
 
 pub async fn a_tenant_has_one_number_for_ever(opened: Opened) {

@@ -6,8 +6,8 @@ use evenkeel_core::{AttemptKey, AttemptNo, Origin, Sequence};
 use evenkeel_store::{FinishResult, RunLink, Triggered};
 
 use crate::Opened;
+use crate::commands::Orders;
 use crate::fixtures::{Begin, at, fresh_id, new_job, now, plain_trigger};
-use crate::orders::Orders;
 use crate::rig::{Held, Known, Rig};
 
 async fn ask(rig: &Rig, job: Known, n: u32, secs: i64) -> Triggered {

@@ -4,8 +4,8 @@ use evenkeel_core::Definition;
 use evenkeel_store::{Action, Applied, Job, JobChange, JobCommand};
 
 use crate::Opened;
+use crate::commands::{Orders, job_after};
 use crate::fixtures::{at, fresh_id, new_job, now};
-use crate::orders::{Orders, job_after};
 use crate::rig::{Known, Rig};
 
 async fn change(rig: &Rig, job: Known, change: JobChange, secs: i64) -> Applied {

@@ -8,8 +8,8 @@ use evenkeel_store::{
 };
 
 use crate::Opened;
+use crate::commands::Orders;
 use crate::fixtures::{Begin, at, fire_of, fresh_id, new_job, now, unnamed_job};
-use crate::orders::Orders;
 use crate::rig::{Known, Rig, next_attempt};
 
 async fn waiting(rig: &Rig, job: Known) -> Vec<WaitingAttempt> {

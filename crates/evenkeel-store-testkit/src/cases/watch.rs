@@ -10,8 +10,8 @@ use evenkeel_store::{
 };
 
 use crate::Opened;
+use crate::commands::Orders;
 use crate::fixtures::{at, new_job, now};
-use crate::orders::Orders;
 use crate::rig::{Held, Known, OVER, Rig};
 
 /// What is to be judged of all shards, by then.

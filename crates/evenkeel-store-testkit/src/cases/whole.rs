@@ -8,8 +8,8 @@ use evenkeel_core::{NodeNo, Span, Timestamp};
 use evenkeel_store::{Census, FireResult, Now, Ping, Pinged, Signal};
 
 use crate::Opened;
+use crate::commands::Orders;
 use crate::fixtures::{Begin, at, fire_of, new_job, now};
-use crate::orders::Orders;
 use crate::rig::{Rig, claim_of, next_attempt};
 
 pub async fn its_clock_goes_on(opened: Opened) {

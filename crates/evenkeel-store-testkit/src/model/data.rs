@@ -58,7 +58,7 @@ pub(super) struct Data {
     pub sums: super::tally::Sums,
     pub access: super::access::Access,
     pub secrets: super::secrets::Secrets,
-    pub rhythms: super::rhythms::LoadProfiles,
+    pub profiles: super::rhythms::LoadProfiles,
     pub rebalances: super::balance::Rebalances,
     pub targets: super::targets::Targets,
     pub next_targets: BTreeMap<TenantNo, i64>,

@@ -21,7 +21,7 @@ pub(super) struct Counted {
 
 /// The jobs of one rhythm; at least one.
 pub(super) struct Together {
-    rhythm: String,
+    profile: String,
     jobs: u64,
     cost: Span,
 }
@@ -44,7 +44,7 @@ impl JobRow {
             last_fired_at: self.last_fired_at,
             placed_at: self.since,
             is_live: self.live > 0,
-            rhythm: self.counted.map(|counted| counted.key),
+            profile: self.counted.map(|counted| counted.key),
             cost: self.counted.map_or(Span::ZERO, |counted| counted.cost),
         })
     }
@@ -72,26 +72,26 @@ impl Data {
             cost: load.cost,
             is_stated: load.is_stated,
         });
-        self.count_as(no, counted, load.map(|load| load.rhythm).unwrap_or_default());
+        self.count_as(no, counted, load.map(|load| load.profile).unwrap_or_default());
     }
 
-    fn count_as(&mut self, no: JobNo, counted: Option<Counted>, rhythm: String) {
+    fn count_as(&mut self, no: JobNo, counted: Option<Counted>, profile: String) {
         let job = self.job(no);
         let tenant = job.tenant;
         let old = std::mem::replace(&mut job.counted, counted);
         if let Some(new) = counted {
-            let fresh = || Together { rhythm, jobs: 0, cost: Span::ZERO };
-            let together = self.rhythms.entry((tenant, new.key)).or_insert_with(fresh);
+            let fresh = || Together { profile, jobs: 0, cost: Span::ZERO };
+            let together = self.profiles.entry((tenant, new.key)).or_insert_with(fresh);
             together.jobs += 1;
             together.cost = together.cost.saturating_add(new.cost);
         }
         if let Some(old) = old
-            && let Some(together) = self.rhythms.get_mut(&(tenant, old.key))
+            && let Some(together) = self.profiles.get_mut(&(tenant, old.key))
         {
             together.jobs -= 1;
             together.cost = together.cost.saturating_sub(old.cost);
             if together.jobs == 0 {
-                self.rhythms.remove(&(tenant, old.key));
+                self.profiles.remove(&(tenant, old.key));
             }
         }
     }
@@ -103,13 +103,13 @@ impl Data {
         limit: u32,
     ) -> Vec<LoadProfileCount> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let own = self.rhythms.range((from, Bound::Unbounded));
+        let own = self.profiles.range((from, Bound::Unbounded));
         let own = own.filter(|((tenant, _), _)| of.is_none_or(|of| of == *tenant));
         own.take(limit as usize)
             .map(|((tenant, key), together)| LoadProfileCount {
                 tenant: *tenant,
                 key: *key,
-                rhythm: together.rhythm.clone(),
+                profile: together.profile.clone(),
                 jobs: together.jobs,
                 cost: together.cost,
             })
@@ -150,7 +150,7 @@ impl Data {
     }
 
     pub fn move_jobs(&mut self, scope: &Scope, batch: MoveBatch, now: Timestamp) -> Moved {
-        let rhythms: BTreeMap<LoadProfileKey, String> = batch.rhythms.into_iter().collect();
+        let profiles: BTreeMap<LoadProfileKey, String> = batch.profiles.into_iter().collect();
         let place = (scope.tenant, batch.rebalance);
         let goes_on = self.rebalances.get(&place).is_some_and(|(rebalance, parts)| {
             rebalance.state == RebalanceState::Running
@@ -162,7 +162,7 @@ impl Data {
         }
         let moves = batch.moves.iter();
         let made: Vec<bool> =
-            moves.map(|to| self.move_job(scope, to, &rhythms, batch.even_live, now)).collect();
+            moves.map(|to| self.move_job(scope, to, &profiles, batch.even_live, now)).collect();
         if let Some((rebalance, parts)) = self.rebalances.get_mut(&place) {
             let moved = count(made.iter().filter(|made| **made).count());
             rebalance.parts_done += 1;
@@ -178,7 +178,7 @@ impl Data {
         &mut self,
         scope: &Scope,
         to: &Move,
-        rhythms: &BTreeMap<LoadProfileKey, String>,
+        profiles: &BTreeMap<LoadProfileKey, String>,
         even_live: bool,
         now: Timestamp,
     ) -> bool {
@@ -186,13 +186,13 @@ impl Data {
         if !own.is_some_and(|job| job.can_move(to, even_live, now)) {
             return false;
         }
-        let Some(rhythm) = rhythms.get(&to.rhythm).cloned() else { return false };
+        let Some(profile) = profiles.get(&to.profile).cloned() else { return false };
         let job = self.job(to.job);
         job.next_at = Some(to.new_at);
         job.generation += 1;
         job.since = now;
         if let Some(counted) = job.counted {
-            self.count_as(to.job, Some(Counted { key: to.rhythm, ..counted }), rhythm);
+            self.count_as(to.job, Some(Counted { key: to.profile, ..counted }), profile);
         }
         self.place(to.job);
         self.tell_if_soon(to.job, now);

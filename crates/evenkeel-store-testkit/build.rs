@@ -1,0 +1,45 @@
+//! Collects the conformance cases, so that a case is declared once, where it is written.
+//!
+//! A case is a `pub async fn name(opened: Opened)` in `src/cases`. The generated file has the table of
+//! all cases, which boxes their futures here, and the macro that makes one test of each. So the
+//! stores' test binaries refer to compiled cases instead of compiling them again.
+
+use std::path::Path;
+use std::{env, fs, io};
+
+fn main() -> io::Result<()> {
+    println!("cargo::rerun-if-changed=src/cases");
+    let mut files: Vec<_> = fs::read_dir("src/cases")?.collect::<io::Result<_>>()?;
+    files.sort_by_key(fs::DirEntry::file_name);
+    let (mut table, mut tests) = (String::new(), String::new());
+    for file in files {
+        let text = fs::read_to_string(file.path())?;
+        let name = file.file_name();
+        let module = name.to_string_lossy().trim_end_matches(".rs").to_owned();
+        let mut of_module = String::new();
+        for case in cases_of(&text) {
+            let run = format!("|opened| Box::pin(crate::cases::{module}::{case}(opened))");
+            table += &format!("    Case {{ name: \"{module}::{case}\", run: {run} }},\n");
+            let call = format!("$crate::run_case($open, \"{module}::{case}\")");
+            of_module += &format!("            #[test]\n            fn {case}() {{ {call} }}\n");
+        }
+        if !of_module.is_empty() {
+            tests += &format!(
+                "        mod {module} {{\n            use super::*;\n{of_module}        }}\n"
+            );
+        }
+    }
+    let generated = format!(
+        "static CASES: &[Case] = &[\n{table}];\n\n\
+         /// Tests a store: `store_conformance!(open)`, where `open` is an `async fn() -> Opened` that\n\
+         /// makes an empty database. Each case becomes a test.\n\
+         #[macro_export]\nmacro_rules! store_conformance {{\n    ($open:path) => {{\n{tests}    }};\n}}\n"
+    );
+    let folder = env::var_os("OUT_DIR").unwrap_or_default();
+    fs::write(Path::new(&folder).join("cases.rs"), generated)
+}
+
+fn cases_of(text: &str) -> impl Iterator<Item = &str> {
+    let functions = text.lines().filter_map(|line| line.strip_prefix("pub async fn "));
+    functions.filter_map(|rest| Some(rest.split_once("(opened: Opened)")?.0))
+}
