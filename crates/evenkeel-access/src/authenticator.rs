@@ -32,7 +32,7 @@ pub struct Identity {
 pub enum Refusal {
     #[error(transparent)]
     Token(#[from] TokenRefusal),
-    #[error("the API key is not known")]
+    #[error("the API key is unknown")]
     UnknownKey,
     #[error("the API key was revoked")]
     RevokedKey,
@@ -40,7 +40,7 @@ pub enum Refusal {
     ExpiredKey,
     /// The server accepts only tokens of the identity provider and API keys.
     #[error(
-        "tokens of this server's own are not taken; show one of the identity provider's, or an API key"
+        "this server does not accept its own tokens; use a token of the identity provider or an API key"
     )]
     LocalToken,
     /// The credential could not be checked.

@@ -52,7 +52,7 @@ pub enum TokenError {
     ShortSecret(usize),
     #[error("{0:?} is not a name: 1 to 255 characters without control characters")]
     BadName(String),
-    #[error("{0} is no lifetime of a token: at least 1s, at most 3650d")]
+    #[error("{0} is not a valid token lifetime: at least 1s, at most 3650d")]
     BadLifetime(Span),
     #[error("the token could not be signed")]
     Unsigned(#[source] jsonwebtoken::errors::Error),
@@ -62,19 +62,19 @@ pub enum TokenError {
 #[derive(Debug, thiserror::Error)]
 pub enum TokenRefusal {
     /// Signed with another key, malformed, or of another issuer.
-    #[error("the token is not one of this server's")]
+    #[error("the token is not valid for this server")]
     Invalid(#[source] jsonwebtoken::errors::Error),
-    #[error("the token is not one of this server's")]
+    #[error("the token is not valid for this server")]
     TooLong,
     #[error("the token has expired")]
     Expired,
-    #[error("the token is not good yet; look at the clocks of both machines")]
+    #[error("the token is not valid yet; check the clocks of both machines")]
     Early,
     /// A claim is missing or has a wrong value.
     #[error("the token's claim {claim:?} {message}")]
     Claim { claim: String, message: &'static str },
     /// The token requires extensions that this server does not support.
-    #[error("the token has critical headers, and none of them is understood")]
+    #[error("the token has critical headers that this server does not support")]
     Critical,
     /// The identity provider has no key with the id of the token.
     #[error("no key is known for the token")]

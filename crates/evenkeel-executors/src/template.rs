@@ -246,7 +246,9 @@ fn find<'a>(payload: &'a Value, path: &[String]) -> Result<&'a Value, String> {
             Value::Array(items) => step.parse().ok().and_then(|n: usize| items.get(n)),
             _ => None,
         })
-        .ok_or_else(|| format!("asks for payload.{}, which the payload lacks", path.join(".")))
+        .ok_or_else(|| {
+            format!("refers to payload.{}, which the payload does not have", path.join("."))
+        })
 }
 
 /// Percent-encodes all characters except those that are never special in a URL.

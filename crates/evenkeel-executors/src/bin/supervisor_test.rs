@@ -1,8 +1,9 @@
-//! The supervisor as a program of its own, for this crate's tests.
+//! The supervisor as a program, for this crate's tests.
 //!
-//! With the arguments `node <executor_config> <bodies_lock> <auto|off|sandbox>` it is a node instead, one
-//! that runs a single body and knows of nothing else, to be killed. With `sandbox` it makes no control
-//! groups, and hides the folder `hidden` beside the lock; as root, its body is nobody's.
+//! With the arguments `node <executor_config> <bodies_lock> <auto|off|sandbox>` it acts as a node
+//! that runs a single program, which tests can kill. With `sandbox` it makes no control groups and
+//! hides the
+//! directory `hidden` next to the lock file; as root, the program runs as nobody.
 
 use std::path::Path;
 use std::process::ExitCode;

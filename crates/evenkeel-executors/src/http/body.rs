@@ -28,7 +28,7 @@ impl<'a> Body<'a> {
     pub(super) fn parse(fields: &Fields<'a>) -> Result<Self, ConfigFault> {
         match (fields.get("body"), fields.text("body_text")?) {
             (Some(_), Some(_)) => {
-                Err(ConfigFault::new("body_text", "can't be there beside body; leave one out"))
+                Err(ConfigFault::new("body_text", "can't be combined with body; leave one out"))
             }
             (Some(json), None) => Ok(Self::Json(json)),
             (None, Some(text)) => {

@@ -99,7 +99,7 @@ impl<'a> Call<'a> {
             let fault = |message| ConfigFault::new(&format!("headers.{name}"), message);
             let text = template.fill_within(values, Escape::None, &mut budget).map_err(fault)?;
             let value = HeaderValue::from_str(&text).map_err(|_| {
-                fault("is no header value: it holds a line break or the like".into())
+                fault("is not a valid header value: it contains a control character, such as a line break".into())
             })?;
             headers.insert(name, value);
         }

@@ -66,7 +66,7 @@ impl RedirectedCall {
             return Ok(false);
         };
         let here = shown(&self.next.url);
-        let unreadable = || format!("{here} redirects to what is not a URL");
+        let unreadable = || format!("{here} redirects to an invalid URL");
         // Some servers send UTF-8 without escaping it.
         let location = std::str::from_utf8(location.as_bytes()).map_err(|_| unreadable())?;
         let mut url = self.next.url.join(location).map_err(|_| unreadable())?;

@@ -144,7 +144,7 @@ impl Clients {
             let built = tokio::task::spawn_blocking(move || shared.with_tls(&options)).await;
             built
                 .map_err(|error| error.to_string())?
-                .map_err(|error| format!("no client can be made of the job's tls: {error}"))
+                .map_err(|error| format!("the job's tls options can't be used: {error}"))
         });
         made.await.cloned()
     }
@@ -171,7 +171,8 @@ impl Clients {
 }
 
 fn unknown_identity() -> ConfigFault {
-    let message = "is no client certificate that this server's configuration gives this tenant";
+    let message =
+        "names a client certificate that this server's configuration does not have for this tenant";
     ConfigFault::new("tls.identity", message)
 }
 

@@ -40,7 +40,7 @@ async fn ten_thousand_redirects_to_private_addresses_make_no_connection() {
         let joined = home.join(target);
         if error.contains("which is not public") {
             refused += 1;
-        } else if error.contains("redirects to what is not a URL") {
+        } else if error.contains("redirects to an invalid URL") {
             assert!(joined.is_err(), "{target:?}");
             unreadable += 1;
         } else {

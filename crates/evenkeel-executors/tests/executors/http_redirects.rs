@@ -181,7 +181,7 @@ async fn invalid_redirects_are_not_followed() {
     for (location, part) in [
         ("ftp://example.com/", "redirects to a ftp: URL"),
         ("file:///etc/passwd", "redirects to a file: URL"),
-        ("http://[nonsense", "redirects to what is not a URL"),
+        ("http://[nonsense", "redirects to an invalid URL"),
     ] {
         let config = json!({"url": format!("http://{here}/302?{location}"), "method": "GET"});
         let report = local().run(invocation("http", config)).await;

@@ -79,7 +79,7 @@ async fn missing_payload_field_fails_the_attempt_by_name() {
     assert_eq!(report.outcome, Outcome::Failed);
     assert_eq!(report.again, RetryHint::Never);
     let error = report.error.unwrap();
-    assert_eq!(error, "executor_config.url: asks for payload.x, which the payload lacks");
+    assert_eq!(error, "executor_config.url: refers to payload.x, which the payload does not have");
 }
 
 /// A receiver that closes the connection in the middle of its response.
