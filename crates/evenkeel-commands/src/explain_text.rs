@@ -123,7 +123,7 @@ pub fn reason_text(why: &Why, zone: &Zone, now: Timestamp) -> String {
         | Why::NoWorkerForPool { .. }
         | Why::NoExecutor
         | Why::NoCapacity { .. } => no_worker(why, zone),
-        Why::PreviousRunGoingOn { since, busy } => previous_run(busy, &when(*since)),
+        Why::PreviousRunActive { since, busy } => previous_run(busy, &when(*since)),
         Why::Starting => "It is due and starts in a moment.".into(),
         Why::Paused => "It is paused; resume it to give it a next time.".into(),
         Why::Cancelled => "It was cancelled and does not run again.".into(),
@@ -196,9 +196,9 @@ fn no_worker(why: &Why, zone: &Zone) -> String {
 /// Describes a time that came while an earlier run had not ended.
 fn previous_run(busy: &Busy, at: &str) -> String {
     let while_busy = match busy.earlier {
-        EarlierRun::GoesOn => "while an earlier run is active",
-        EarlierRun::Waits => "while an earlier run waits",
-        EarlierRun::IsRetried => "while a retry is pending",
+        EarlierRun::Running => "while an earlier run is active",
+        EarlierRun::Waiting => "while an earlier run waits",
+        EarlierRun::RetryPending => "while a retry is pending",
     };
     let then = match busy.overlap {
         OverlapPolicy::Skip => "that time is skipped",
@@ -212,9 +212,9 @@ fn previous_run(busy: &Busy, at: &str) -> String {
 /// Describes the next time of a job with an earlier run that may not have ended by then.
 fn next_time(busy: &Busy, at: &str) -> String {
     let earlier = match busy.earlier {
-        EarlierRun::GoesOn => "this run",
-        EarlierRun::Waits => "the waiting run",
-        EarlierRun::IsRetried => "the retry",
+        EarlierRun::Running => "this run",
+        EarlierRun::Waiting => "the waiting run",
+        EarlierRun::RetryPending => "the retry",
     };
     match busy.overlap {
         OverlapPolicy::Skip => format!(
@@ -298,16 +298,16 @@ mod tests {
             let busy = Busy { earlier, overlap };
             [
                 reason_text(&Why::NotDue { until: NOW, busy: Some(busy) }, &zone, NOW),
-                reason_text(&Why::PreviousRunGoingOn { since: NOW, busy }, &zone, NOW),
+                reason_text(&Why::PreviousRunActive { since: NOW, busy }, &zone, NOW),
             ]
         };
-        let [next, came] = both(EarlierRun::GoesOn, OverlapPolicy::Skip);
+        let [next, came] = both(EarlierRun::Running, OverlapPolicy::Skip);
         assert!(next.starts_with("If this run is over by then, it starts again at "), "{next}");
         assert!(came.contains("while an earlier run is active"), "{came}");
-        let [next, came] = both(EarlierRun::IsRetried, OverlapPolicy::Queue);
+        let [next, came] = both(EarlierRun::RetryPending, OverlapPolicy::Queue);
         assert!(next.contains("if the retry is not over by then"), "{next}");
         assert!(came.contains("while a retry is pending"), "{came}");
-        let [next, came] = both(EarlierRun::Waits, OverlapPolicy::Replace);
+        let [next, came] = both(EarlierRun::Waiting, OverlapPolicy::Replace);
         assert!(next.ends_with("it is ended."), "{next}");
         assert!(came.contains("while an earlier run waits"), "{came}");
     }

@@ -151,11 +151,11 @@ impl Condition {
         self.reason.level()
     }
 
-    /// Returns when to judge the job again because its condition may change without any event.
-    /// `None` if the job is `OK` and an event precedes every change:
+    /// Returns when to judge the job again because its condition may change without an event.
+    /// `None` if the job is `OK` and the scheduler will notice the next change.
     ///
-    /// The scheduler notices when a time becomes due and is late. Due jobs and running jobs are
-    /// already on the list of at-risk jobs.
+    /// A job that waits for its time needs no check: the scheduler notices when the run is late. A
+    /// job that is due or runs does, because nothing else would notice.
     pub fn next_check_at(&self, facts: &Facts<'_>, now: Timestamp) -> Option<Timestamp> {
         let unnoticed = |change: &Timestamp| {
             let can_start = self.window.map(|window| window.can_start_by);

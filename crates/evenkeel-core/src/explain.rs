@@ -82,7 +82,8 @@ pub enum Why {
         since: Timestamp,
     },
     /// The scheduled time has come while an earlier run is active.
-    PreviousRunGoingOn {
+    #[serde(rename = "previous_run_going_on")]
+    PreviousRunActive {
         /// When the time came.
         since: Timestamp,
         #[serde(flatten)]
@@ -123,11 +124,14 @@ pub struct Busy {
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EarlierRun {
-    GoesOn,
+    #[serde(rename = "goes_on")]
+    Running,
     /// The run has not started.
-    Waits,
+    #[serde(rename = "waits")]
+    Waiting,
     /// The run failed and waits for its retry.
-    IsRetried,
+    #[serde(rename = "is_retried")]
+    RetryPending,
 }
 
 impl Why {
@@ -356,7 +360,7 @@ impl Found<'_> {
                 self.starts.push(start);
             }
         } else if let Some(busy) = busy {
-            self.reasons.push(Why::PreviousRunGoingOn { since: next, busy });
+            self.reasons.push(Why::PreviousRunActive { since: next, busy });
         } else {
             self.note_blackout(self.now, start);
             if start <= self.now {
@@ -379,11 +383,11 @@ impl Found<'_> {
             waiting.attempt.0 > 0 && matches!(waiting.waits_for, WaitsFor::Time(_))
         };
         let earlier = if facts.running_since.is_some() || facts.waiting.is_empty() {
-            EarlierRun::GoesOn
+            EarlierRun::Running
         } else if facts.waiting.iter().all(is_retry) {
-            EarlierRun::IsRetried
+            EarlierRun::RetryPending
         } else {
-            EarlierRun::Waits
+            EarlierRun::Waiting
         };
         (facts.live > 0).then_some(Busy { earlier, overlap })
     }

@@ -97,11 +97,12 @@ pub enum Origin {
     Schedule = 0,
     /// A user or client triggered the job.
     Trigger = 1,
-    /// Catches up on one scheduled time of a past range.
+    /// Catches up on one scheduled time of a past range. Reserved: no run has this origin yet.
     Backfill = 2,
     /// A dead letter was redriven.
     Redrive = 3,
-    /// A run of another job, on which this job depends, has ended.
+    /// A run of another job, on which this job depends, has ended. Reserved: no run has this
+    /// origin yet.
     Dependency = 4,
 }
 

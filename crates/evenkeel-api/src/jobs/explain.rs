@@ -147,7 +147,7 @@ impl From<Why> for ReasonView {
             Why::NoWorkerForPool { pool } => Self { pool: Some(pool), ..of("no_worker_for_pool") },
             Why::NoExecutor => of("no_executor"),
             Why::NoCapacity { since } => Self { since: Some(since), ..of("no_capacity") },
-            Why::PreviousRunGoingOn { since, busy } => {
+            Why::PreviousRunActive { since, busy } => {
                 Self { since: Some(since), ..of("previous_run_going_on") }.busy(Some(busy))
             }
             Why::Starting => of("starting"),

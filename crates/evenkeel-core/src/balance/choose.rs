@@ -175,26 +175,26 @@ impl Loads {
     /// cost for each run. So many short runs and few long runs both count.
     fn series(&self, candidates: Candidates) -> Series {
         let each = self.average_cost();
-        let recount_load = |cost: &[i64], runs: &[i64]| -> Vec<f64> {
+        let weighted = |cost: &[i64], runs: &[i64]| -> Vec<f64> {
             let both = cost.iter().zip(runs);
             both.map(|(cost, runs)| (*cost as f64 + each * *runs as f64).max(0.0)).collect()
         };
         let near = self.horizon().grid();
         let (mut loads, first) = if candidates.unit == near.slot {
-            (recount_load(&self.sums.cost, &self.sums.runs), near.start.div_euclid(near.slot))
+            (weighted(&self.sums.cost, &self.sums.runs), near.start.div_euclid(near.slot))
         } else {
             let (cost, first) = self.folded(&self.sums.cost, candidates.unit);
-            (recount_load(&cost, &self.folded(&self.sums.runs, candidates.unit).0), first)
+            (weighted(&cost, &self.folded(&self.sums.runs, candidates.unit).0), first)
         };
         if candidates.every > near.end() - near.start {
-            self.go_on(&mut loads, each * near.whole() as f64);
+            self.extend(&mut loads, each * near.whole() as f64);
         }
         Series { loads, first }
     }
 
     /// Extends the load beyond the horizon by repeating it. Rare runs are not repeated: they stay
     /// where they are known to be.
-    fn go_on(&self, loads: &mut Vec<f64>, each: f64) {
+    fn extend(&self, loads: &mut Vec<f64>, each: f64) {
         let (cost, runs) = (&self.far.slow_cost, &self.far.slow_runs);
         let near = loads.len().min(cost.len());
         let slow = |(cost, runs): (&f64, &f64)| cost + each * runs;

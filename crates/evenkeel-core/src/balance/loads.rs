@@ -47,7 +47,7 @@ pub struct Loads {
     /// were added together.
     pub(super) heaviest: Vec<i64>,
     /// The movable load of the first day, by where it may move.
-    pub(super) movable: BTreeMap<Where, Amounts>,
+    pub(super) movable: BTreeMap<Destination, Amounts>,
     /// The slots that accept jobs with blackouts or preferred hours.
     pub(super) accepted: Accepted,
     /// Periodic jobs, which may run at any time, by period.
@@ -55,7 +55,7 @@ pub struct Loads {
     /// Jobs whose second is known, by second.
     pub(super) seconds: Seconds,
     /// The next month.
-    pub(super) far: Far,
+    pub(super) far: MonthLoads,
 }
 
 /// Sums by slot: times in units of [`Grid::whole`], costs in microseconds.
@@ -73,10 +73,9 @@ pub(super) struct Amounts {
     pub cost: i64,
 }
 
-/// The slots to which a job may move: within this many slots after now, in slots that its hours
-/// accept.
+/// The slots to which a job may move: the first `window` slots, in hours that the job accepts.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Where {
+pub(super) struct Destination {
     pub window: usize,
     /// An index into [`Accepted::slots`].
     pub hours: Option<usize>,
@@ -84,7 +83,7 @@ pub(super) struct Where {
 
 /// The load of the next month, in slots of at least 15 minutes.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Far {
+pub(super) struct MonthLoads {
     pub grid: Grid,
     /// Jobs, counted where their next run is.
     pub next: Vec<i32>,
@@ -96,7 +95,7 @@ pub(super) struct Far {
 
 const DAY: Span = Span::from_secs(86_400);
 const WEEK: Span = Span::from_secs(7 * 86_400);
-/// The most slots beyond the first day.
+/// The most slots of a horizon, unless one day has more.
 const SLOTS_MAX: u64 = 4096;
 /// At most this many windows are distinguished; others count as the next shorter window. Each
 /// window costs time whenever a spread is computed.
@@ -194,7 +193,7 @@ impl Loads {
             accepted: Accepted::default(),
             often: BTreeMap::new(),
             seconds: Seconds::default(),
-            far: Far {
+            far: MonthLoads {
                 grid: far,
                 next: vec![0; far.slots],
                 slow_runs: vec![0.0; far.slots],
@@ -265,7 +264,7 @@ impl Loads {
 
     fn change_far(&mut self, profile: &LoadProfile, jobs: i64, cost: i64, first: Option<usize>) {
         let near = self.horizon.grid();
-        let Far { grid, next, slow_runs, slow_cost } = &mut self.far;
+        let MonthLoads { grid, next, slow_runs, slow_cost } = &mut self.far;
         let first = match first {
             Some(slot) if grid.slot == near.slot => Some(slot),
             _ => grid.first_of(profile, near.start),
@@ -284,9 +283,9 @@ impl Loads {
     }
 
     /// Returns the slots to which jobs with this profile may move.
-    fn place_of(&mut self, profile: &LoadProfile) -> Where {
+    fn place_of(&mut self, profile: &LoadProfile) -> Destination {
         let Recurrence::Every { every, .. } = profile.recurrence else {
-            return Where { window: self.horizon.day(), hours: None };
+            return Destination { window: self.horizon.day(), hours: None };
         };
         let window = (every.as_micros() / self.horizon.slot.as_micros()).max(1);
         let day = self.horizon.day();
@@ -295,7 +294,7 @@ impl Loads {
         // Jobs that run more often than daily run at all hours, whatever they prefer.
         let hours = profile.hours.as_ref().filter(|_| every >= DAY);
         let hours = hours.and_then(|hours| self.accepted.index_of(hours, self.horizon));
-        Where { window, hours }
+        Destination { window, hours }
     }
 
     /// The average cost of a run, in microseconds per unit of [`Grid::whole`].

@@ -7,7 +7,6 @@
 //! their gain, and the plan ends where the score of runs no longer changes. The score is never
 //! lower than without the plan.
 
-mod board;
 mod classes;
 mod costs;
 mod guards;
@@ -16,16 +15,17 @@ mod improve;
 mod limits;
 #[cfg(test)]
 mod samples;
+mod state;
 #[cfg(test)]
 mod tests;
 mod times;
 
 use std::collections::{BTreeMap, HashMap};
 
-use self::board::Board;
 use self::classes::{Classes, Mover};
 use self::guards::reason_to_stay;
 use self::limits::change_load;
+use self::state::PlanState;
 pub use self::times::moved_back;
 use super::load_profile::{LoadProfile, LoadProfileKey};
 use super::loads::{Loads, Measure};
@@ -149,13 +149,13 @@ pub fn plan(
             movers.push(Mover { job, class, home, at: home, cost });
         }
     }
-    let mut board = Board::new(classes, movers, jobs, quiet_until, own, all);
+    let mut state = PlanState::new(classes, movers, jobs, quiet_until, own, all);
     if bounds == PlanBounds::default() {
-        board.even_out_all();
+        state.even_out_all();
     } else {
-        board.even_out_runs();
+        state.even_out_runs();
     }
-    board.even_out_costs();
+    state.even_out_costs();
     let mut heaviest: HashMap<LoadProfileKey, u64> = HashMap::new();
     for job in jobs {
         if let Some(key) = job.profile {
@@ -169,9 +169,9 @@ pub fn plan(
             note_heaviest(&mut known, profile, cost);
         }
     }
-    let steps = board.steps_worth(&known, bounds);
-    board.steps.truncate(steps);
-    let (moves, texts, loads_after) = board.moves(own, profiles);
+    let steps = state.steps_worth(&known, bounds);
+    state.steps.truncate(steps);
+    let (moves, texts, loads_after) = state.moves(own, profiles);
     Plan {
         moves,
         profiles: texts,
@@ -203,7 +203,7 @@ struct Flow {
     heaviest: u64,
 }
 
-impl Board<'_> {
+impl PlanState<'_> {
     /// Returns the moves that the steps amount to, the resulting load profiles, and the resulting
     /// load.
     fn moves(

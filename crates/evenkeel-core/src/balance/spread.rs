@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::loads::{Loads, Measure, Where};
+use super::loads::{Destination, Loads, Measure};
 
 /// The parts of the day that are compared.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -74,9 +74,9 @@ impl Loads {
     }
 
     /// Returns how evenly the load is spread.
-    pub fn spread(&self, measure: Measure, grain: Granularity) -> Spread {
+    pub fn spread(&self, measure: Measure, granularity: Granularity) -> Spread {
         let day = self.day(measure);
-        let day = match grain {
+        let day = match granularity {
             Granularity::Slot => day,
             Granularity::Hour => day.folded(24, |slot| self.hour_of(slot)),
         };
@@ -95,10 +95,10 @@ impl Loads {
         let heaviest = self.heaviest.iter().zip(left);
         let heaviest = heaviest.map(|(heavy, left)| (*heavy as f64 / 1e6).min(left)).collect();
         // Only the next run has to be in a window.
-        let mut by_place: BTreeMap<Where, i64> = BTreeMap::new();
+        let mut by_place: BTreeMap<Destination, i64> = BTreeMap::new();
         for (place, amounts) in &self.movable {
             let window = if measure == Measure::Next { place.window } else { day };
-            let sum = by_place.entry(Where { window, ..*place }).or_default();
+            let sum = by_place.entry(Destination { window, ..*place }).or_default();
             *sum = sum.saturating_add(amounts.of(measure));
         }
         let movable = by_place.into_iter().map(|(place, amount)| {

@@ -199,7 +199,7 @@ fn retry_and_cooldown_name_their_end() {
         waits_for: WaitsFor::Time(due),
     };
     let waiting = [retry(later(30))];
-    let retried = Busy { earlier: EarlierRun::IsRetried, overlap: OverlapPolicy::Skip };
+    let retried = Busy { earlier: EarlierRun::RetryPending, overlap: OverlapPolicy::Skip };
     let why = explain(&Facts { live: 1, waiting: &waiting, ..facts(&job, &workers) }, NOW);
     assert_eq!(why.reasons[0], Why::RetryPending { until: later(30), retry: 2 });
     assert_eq!(why.reasons[1], Why::NotDue { until: later(600), busy: Some(retried) });
@@ -209,7 +209,7 @@ fn retry_and_cooldown_name_their_end() {
     // The times before it are skipped.
     assert_eq!(explain(&before, NOW).next_possible_start, Some(later(900)));
     let came = explain(&Facts { next_at: Some(earlier(1)), ..before }, NOW);
-    assert_eq!(came.reasons[1], Why::PreviousRunGoingOn { since: earlier(1), busy: retried },);
+    assert_eq!(came.reasons[1], Why::PreviousRunActive { since: earlier(1), busy: retried },);
     let due = |secs| [retry(earlier(secs))];
     let why = explain(&Facts { live: 1, waiting: &due(1), ..facts(&job, &workers) }, NOW);
     assert_eq!((&why.reasons[0], why.next_possible_start), (&Why::Starting, Some(NOW)));
@@ -237,8 +237,8 @@ fn due_time_during_an_active_run_is_a_reason() {
     let periodic = Periodic::new(Span::from_secs(60), None).unwrap();
     let fresh = Definition::noop(Schedule::Periodic(periodic));
     let why = explain(&Facts { definition: &fresh, ..runs }, NOW);
-    let busy = Busy { earlier: EarlierRun::GoesOn, overlap: OverlapPolicy::Queue };
-    let waits = Why::PreviousRunGoingOn { since: earlier(5), busy };
+    let busy = Busy { earlier: EarlierRun::Running, overlap: OverlapPolicy::Queue };
+    let waits = Why::PreviousRunActive { since: earlier(5), busy };
     assert_eq!(why.reasons[1], waits);
     let allows = Definition { overlap: OverlapPolicy::Allow, ..job.clone() };
     let why = explain(&Facts { definition: &allows, ..runs }, NOW);

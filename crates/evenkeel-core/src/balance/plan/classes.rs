@@ -126,7 +126,7 @@ impl Class {
         let every = self.every;
         let (mut slots, mut slots_of_last) = (Vec::new(), Vec::new());
         let mut is_hit = vec![false; grid.slots];
-        let wishes = self.profile.hours.as_ref().map(|hours| Constraints::new(hours, grid));
+        let constraints = self.profile.hours.as_ref().map(|hours| Constraints::new(hours, grid));
         let begins_late =
             |slot: u32| grid.start + i64::from(slot) * grid.slot >= quiet_until.as_micros();
         for phase in phases(every, grid) {
@@ -149,7 +149,9 @@ impl Class {
                 phases: phase..phase + 1,
                 runs: slots.iter().map(|(_, times)| share(*times)).sum(),
                 squares: slots.iter().map(|(_, times)| share(*times).powi(2)).sum(),
-                unwanted: wishes.as_ref().map_or((0, 0), |wishes| wishes.unwanted(&slots)),
+                unwanted: constraints
+                    .as_ref()
+                    .map_or((0, 0), |constraints| constraints.unwanted(&slots)),
                 is_open: every <= DAY || begins_late(slots[0].0),
                 original: BTreeSet::new(),
                 moved_in: BTreeSet::new(),

@@ -1,9 +1,9 @@
 //! Moves that make cost more even and keep runs as even as they are.
 
-use super::board::{Board, Met, next_to};
 use super::classes::Cell;
 use super::heaps::Heaps;
 use super::improve::Aim;
+use super::state::{CellLoads, PlanState, next_to};
 
 /// A cell with at most this multiple of the average cost is left alone.
 const TOLERATED: f64 = 1.02;
@@ -25,7 +25,7 @@ struct Change {
     comes: Option<(u64, u32)>,
 }
 
-impl Board<'_> {
+impl PlanState<'_> {
     pub fn even_out_costs(&mut self) {
         for class in 0..self.classes.classes.len() {
             // Each move changes what all cells of a tangled class meet, and its jobs run so often
@@ -41,7 +41,7 @@ impl Board<'_> {
         let cells = &self.classes.classes[class].cells;
         let runs: f64 = cells.iter().map(|cell| cell.runs).sum();
         let tolerated = TOLERATED * met.cost.iter().sum::<f64>() / runs;
-        let key = |met: &Met, cells: &[Cell], cell: usize| {
+        let key = |met: &CellLoads, cells: &[Cell], cell: usize| {
             [&met.cost, &met.runs, &met.all].map(|sums| sums[cell] / cells[cell].runs)
         };
         let mut heaps = Heaps::new(cells, |cell| key(&met, cells, cell));
@@ -78,7 +78,7 @@ impl Board<'_> {
     }
 
     /// Returns the best change with any other cell.
-    fn any_change(&self, class: usize, met: &Met, from: usize) -> Option<Change> {
+    fn any_change(&self, class: usize, met: &CellLoads, from: usize) -> Option<Change> {
         let cells = &self.classes.classes[class].cells;
         let others =
             (0..cells.len()).filter(|to| *to != from && cells[from].may_go_to(&cells[*to]));
@@ -87,7 +87,7 @@ impl Board<'_> {
     }
 
     /// Returns a good change between two cells: not always the best, but found quickly.
-    fn change(&self, class: usize, met: &Met, from: usize, to: usize) -> Option<Change> {
+    fn change(&self, class: usize, met: &CellLoads, from: usize, to: usize) -> Option<Change> {
         let cells = &self.classes.classes[class].cells;
         // The most that can move; half of it would make the cells equal.
         let most = met.cost[from] / cells[from].runs - met.cost[to] / cells[to].runs;

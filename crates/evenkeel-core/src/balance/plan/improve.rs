@@ -5,9 +5,9 @@
 //! all. At the end, no job could move to a slot where it meets fewer runs, and cost is as even as
 //! that allows.
 
-use super::board::{Board, Met, next_to};
 use super::classes::{Cell, Class};
 use super::heaps::Heaps;
+use super::state::{CellLoads, PlanState, next_to};
 
 /// What a round evens out.
 #[derive(Copy, Clone, PartialEq, Debug)]
@@ -29,7 +29,7 @@ const EFFORT: usize = 100_000_000;
 /// While cost counts, smaller relative differences are left alone.
 const TOLERATED: f64 = 0.02;
 
-impl Board<'_> {
+impl PlanState<'_> {
     /// Makes runs more even, and cost on the way.
     pub fn even_out_all(&mut self) {
         let mean_cost = self.mean_cost();
@@ -101,7 +101,7 @@ impl Board<'_> {
         let mut met = self.met(class);
         let before = self.steps.len();
         let Class { is_tangled, weight, ref cells, .. } = self.classes.classes[class];
-        let key = |met: &Met, cells: &[Cell], cell: usize| {
+        let key = |met: &CellLoads, cells: &[Cell], cell: usize| {
             let per_run = |sum: f64| sum / cells[cell].runs;
             let (runs, cost) = (per_run(met.runs[cell]), per_run(met.cost[cell]));
             let both = runs + aim.cost * (weight / aim.mean_cost) * (cost / aim.mean_cost);
@@ -151,7 +151,7 @@ impl Board<'_> {
     fn job_to_move(
         &self,
         class: usize,
-        met: &Met,
+        met: &CellLoads,
         (from, to): (usize, usize),
         aim: Aim,
         least: f64,
@@ -177,7 +177,13 @@ impl Aim {
     /// Returns a lower bound of the gain when a job with this cost in seconds moves from one cell
     /// to another. In a cell where the horizon shows fewer of its runs, each run weighs more:
     /// hiding runs gains nothing.
-    pub fn gained(self, met: &Met, cells: &[Cell], (from, to): (usize, usize), cost: f64) -> f64 {
+    pub fn gained(
+        self,
+        met: &CellLoads,
+        cells: &[Cell],
+        (from, to): (usize, usize),
+        cost: f64,
+    ) -> f64 {
         let hidden = (cells[from].runs / cells[to].runs).max(1.0);
         let squares = cells[from].squares + cells[to].squares;
         let runs = 2.0 * (met.runs[from] - met.runs[to] * hidden) - squares;

@@ -1,9 +1,9 @@
-//! Where a plan ends: where it gains nothing more, or at the requested bounds.
+//! Destination a plan ends: where it gains nothing more, or at the requested bounds.
 
 use std::collections::BTreeMap;
 
 use super::PlanBounds;
-use super::board::Board;
+use super::state::PlanState;
 use crate::balance::load_profile::LoadProfile;
 use crate::balance::loads::{Loads, Measure};
 use crate::balance::spread::Granularity;
@@ -30,7 +30,7 @@ struct Stop {
     week: f64,
 }
 
-impl Board<'_> {
+impl PlanState<'_> {
     /// Returns how many of the steps to make: the fewest that reach the result of all steps, or the
     /// requested bounds.
     pub fn steps_worth(&self, own: &Loads, bounds: PlanBounds) -> usize {
@@ -41,7 +41,7 @@ impl Board<'_> {
             let steps = self.whole_steps(all * stop / STOPS);
             let last = &stops[stops.len() - 1];
             if steps > last.steps {
-                stops.push(self.go_on(last, steps));
+                stops.push(self.extend(last, steps));
             }
         }
         let target = bounds.target_score.unwrap_or(f64::INFINITY);
@@ -63,7 +63,7 @@ impl Board<'_> {
 
     /// Returns the fewest steps that suffice, if `stops[reached]` suffices and the stop before does
     /// not.
-    fn first(&self, stops: &[Stop], reached: usize, will_do: impl Fn(&Stop) -> bool) -> usize {
+    fn first(&self, stops: &[Stop], reached: usize, suffices: impl Fn(&Stop) -> bool) -> usize {
         if reached == 0 {
             return stops[0].steps;
         }
@@ -73,8 +73,8 @@ impl Board<'_> {
             if middle <= short.steps || middle >= enough {
                 return enough;
             }
-            let stop = self.go_on(&short, middle);
-            if will_do(&stop) {
+            let stop = self.extend(&short, middle);
+            if suffices(&stop) {
                 enough = middle;
             } else {
                 short = stop;
@@ -104,7 +104,7 @@ impl Board<'_> {
         self.steps.len()
     }
 
-    fn go_on(&self, from: &Stop, steps: usize) -> Stop {
+    fn extend(&self, from: &Stop, steps: usize) -> Stop {
         let mut changes: BTreeMap<(u32, u32), (i64, i64)> = BTreeMap::new();
         let mut change = |class: u32, cell: u32, jobs: i64, cost: u64| {
             let sums = changes.entry((class, cell)).or_default();

@@ -8,7 +8,7 @@ use super::times::time_on;
 use crate::balance::loads::{Loads, Measure};
 use crate::time::Timestamp;
 
-pub(super) struct Board<'a> {
+pub(super) struct PlanState<'a> {
     pub classes: Classes,
     pub movers: Vec<Mover>,
     pub jobs: &'a [Placement],
@@ -35,7 +35,7 @@ pub(super) struct Step {
 }
 
 /// The load that a class meets in its cells.
-pub(super) struct Met {
+pub(super) struct CellLoads {
     /// Runs, summed over the slots of each cell.
     pub runs: Vec<f64>,
     /// Their cost.
@@ -48,7 +48,7 @@ pub(super) struct Met {
     brought: Vec<f64>,
 }
 
-impl<'a> Board<'a> {
+impl<'a> PlanState<'a> {
     pub fn new(
         classes: Classes,
         movers: Vec<Mover>,
@@ -57,7 +57,7 @@ impl<'a> Board<'a> {
         own: &Loads,
         all: &Loads,
     ) -> Self {
-        let mut board = Self {
+        let mut state = Self {
             classes,
             movers,
             jobs,
@@ -68,7 +68,7 @@ impl<'a> Board<'a> {
             steps: Vec::new(),
         };
         let mut original: BTreeMap<(u32, u32), Vec<(u64, u32)>> = BTreeMap::new();
-        for (number, mover) in board.movers.iter().enumerate() {
+        for (number, mover) in state.movers.iter().enumerate() {
             original.entry((mover.class, mover.at)).or_default().push((mover.cost, number as u32));
         }
         let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
@@ -76,13 +76,13 @@ impl<'a> Board<'a> {
             let sums = sums.entry(class).or_default();
             sums.0 += original.iter().map(|job| job.0 as f64 / 1e6).sum::<f64>();
             sums.1 += original.len() as f64;
-            let cell = &mut board.classes.classes[class as usize].cells[cell as usize];
+            let cell = &mut state.classes.classes[class as usize].cells[cell as usize];
             cell.original = original.into_iter().collect();
         }
         for (class, (cost, jobs)) in sums {
-            board.classes.classes[class as usize].weight = cost / jobs;
+            state.classes.classes[class as usize].weight = cost / jobs;
         }
-        board
+        state
     }
 
     /// The average cost of a run, in seconds.
@@ -92,10 +92,10 @@ impl<'a> Board<'a> {
     }
 
     /// Returns the load that the class meets in its cells.
-    pub fn met(&self, class: usize) -> Met {
+    pub fn met(&self, class: usize) -> CellLoads {
         let class = &self.classes.classes[class];
         let cells = class.cells.len();
-        let mut met = Met {
+        let mut met = CellLoads {
             runs: vec![0.0; cells],
             cost: vec![0.0; cells],
             all: vec![0.0; cells],
@@ -113,7 +113,7 @@ impl<'a> Board<'a> {
     }
 
     /// Applies the jobs that came and left to the load.
-    pub fn apply(&mut self, class: usize, met: &Met) {
+    pub fn apply(&mut self, class: usize, met: &CellLoads) {
         let class = &self.classes.classes[class];
         for cell in 0..class.cells.len() {
             let (came, brought) = (met.came[cell], met.brought[cell]);
@@ -149,7 +149,7 @@ impl<'a> Board<'a> {
     }
 
     /// Adds a job, which was removed from its cell, to another cell.
-    pub fn put(&mut self, met: &mut Met, mover: u32, to: usize, is_half: bool) {
+    pub fn put(&mut self, met: &mut CellLoads, mover: u32, to: usize, is_half: bool) {
         let Mover { class, home, at, cost, .. } = self.movers[mover as usize];
         let cells = &mut self.classes.classes[class as usize].cells;
         let secs = cost as f64 / 1e6;
