@@ -1,71 +1,67 @@
-//! What people ask of jobs that exist.
+//! Commands that change existing jobs: pause, resume, cancel, retry, delete, update.
 
 use evenkeel_core::status::{Command, NotAllowed};
 use evenkeel_core::{AttemptKey, JobId, Timestamp};
 
 use crate::{Job, JobChange};
 
-/// Orders in one batch at most.
+/// The maximum number of commands in one batch.
 pub const COMMANDS_MAX: usize = 1000;
 
-/// Something that a job is to do or to become.
 #[derive(Clone, PartialEq, Debug)]
 pub struct JobCommand {
-    /// Which job.
     pub id: JobId,
-    /// Only if this is still its generation.
+    /// The command applies only if the job still has this generation.
     pub if_generation: Option<i32>,
-    /// Only if so many of its regular times have been fired: what is decided by their number must
-    /// not be overtaken by one.
+    /// The command applies only if this many regular times of the job have been fired. A command
+    /// that was computed from that number is refused if another time fires meanwhile.
     pub if_fired: Option<u64>,
-    /// What.
     pub action: Action,
 }
 
 impl JobCommand {
-    /// Pauses a job, whatever it is by now.
+    /// Pauses a job, whatever its generation.
     pub fn pause(id: JobId) -> Self {
         Self { id, if_generation: None, if_fired: None, action: Action::Pause }
     }
 }
 
-/// What a job is to do or to become.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Action {
-    /// It fires no more until it is resumed. What runs goes on to its end and is not tried again,
-    /// what waits is recorded as cancelled; nothing of it is claimed from here on, unless somebody
-    /// asks for a run.
+    /// The job does not fire until it is resumed. Its running attempts finish and are not retried.
+    /// Its waiting attempts are recorded as cancelled. No attempt of the job is claimed until then,
+    /// unless a user triggers a run.
     Pause,
-    /// The same, with a note that people see as long as it lasts.
+    /// Pauses the job and shows a note for as long as it is paused.
     Suspend {
-        /// Why.
         note: String,
     },
-    /// It goes on, from this next time on, if it has one; then its promise counts anew.
     Resume {
-        /// Decided by [`next_after_resume`](evenkeel_core::next_time::next_after_resume).
+        /// The next regular time, from [`resumed_at`](evenkeel_core::control::resumed_at). The
+        /// deadline promise counts from the resume on.
         next_at: Option<Timestamp>,
     },
-    /// It is over for good: what waits is recorded as cancelled, what runs is asked to end.
+    /// Ends the job for good. Its waiting attempts are recorded as cancelled; its running attempts
+    /// are asked to end.
     Cancel,
-    /// Its last run, which failed, is tried again now, as a run of its own.
+    /// Runs the last run again, which must have failed, as a new run.
     Retry {
-        /// Tells runs of one microsecond apart.
+        /// Distinguishes runs of the same microsecond.
         n: u32,
-        /// A job that its failures have stopped goes on with this; one that has a next time
+        /// The next regular time of a job that its failures stopped. A job that has a next time
         /// keeps it.
         next_at: Option<Timestamp>,
     },
-    /// It is gone, but for its history. What waits is recorded as cancelled, what runs is asked to
-    /// end, its name is free.
+    /// Deletes the job but not its history, and frees its name. Its waiting attempts are recorded
+    /// as cancelled; its running attempts are asked to end.
     Delete,
-    /// It is changed. With another definition, what waits of it in the queue may be claimed when
-    /// and where that one says.
+    /// Updates the job. A new definition also decides when and where the queued attempts of the job
+    /// may be claimed.
     Change(Box<JobChange>),
 }
 
 impl Action {
-    /// What it is to the job's state.
+    /// Returns the command as the job's state machine knows it.
     pub const fn command(&self) -> Command {
         match self {
             Self::Pause | Self::Suspend { .. } => Command::Pause,
@@ -77,7 +73,7 @@ impl Action {
         }
     }
 
-    /// The note it leaves, as long as the job stands as it makes it stand.
+    /// Returns the note that the job shows while it is paused.
     pub fn note(&self) -> Option<&str> {
         match self {
             Self::Suspend { note } => Some(note),
@@ -85,7 +81,7 @@ impl Action {
         }
     }
 
-    /// The next time it brings.
+    /// Returns the next regular time that the action sets.
     pub fn next_at(&self) -> Option<Timestamp> {
         match self {
             Self::Resume { next_at } | Self::Retry { next_at, .. } => *next_at,
@@ -95,34 +91,32 @@ impl Action {
     }
 }
 
-/// What became of an order. A state that does not allow it is told before another generation, and
-/// that before a name that is taken, and that before a key.
+/// The result of a command. If several refusals apply, the order is: state, generation, name,
+/// deduplication key.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Applied {
-    /// It was done.
     Done(Box<CommandEffect>),
-    /// There is no such job in the scope.
+    /// The scope has no such job.
     NotFound,
-    /// The job's state does not allow it.
+    /// The state of the job does not allow the command.
     NotAllowed(NotAllowed),
-    /// Its generation was another, or its next time would not be after its last fired one;
-    /// nothing was changed. This is what it is like.
+    /// Nothing changed: the generation differs, or the new next time is not after the last fired
+    /// time. Holds the job as it is.
     Stale(Box<Job>),
     /// Another job of the tenant has the name.
     NameTaken(JobId),
-    /// This job of the tenant has the key, and keeps it from what was asked.
+    /// This job of the tenant holds the deduplication key.
     Duplicate(JobId),
 }
 
-/// What an order did.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CommandEffect {
-    /// The job is like this now, unless it was deleted.
+    /// The job after the command; `None` if it was deleted.
     pub job: Option<Job>,
-    /// These attempts of it still run. If the job was cancelled or deleted, they were asked to end.
+    /// The attempts that still run. If the job was cancelled or deleted, they were asked to end.
     pub running: Vec<AttemptKey>,
-    /// These attempts of it waited and were withdrawn: their runs are over.
+    /// The waiting attempts that were withdrawn. Their runs have ended.
     pub withdrawn: Vec<AttemptKey>,
-    /// The run that a retry began.
+    /// The run that a retry started.
     pub run: Option<AttemptKey>,
 }

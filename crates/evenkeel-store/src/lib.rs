@@ -1,12 +1,25 @@
-//! What Evenkeel asks of a database.
+//! The port: what Evenkeel requires of a database.
 //!
-//! A verb is one transaction and works on a batch. A store obeys: what is to be done was decided
-//! in `evenkeel-core`, and every sentence of a contract here has a case in
-//! `evenkeel-store-testkit` that both stores must pass.
+//! A verb is one transaction and works on a batch. Stores carry out decisions that were made in
+//! `evenkeel-core`. Every sentence of a contract has a conformance case in
+//! `evenkeel-store-testkit`, which all stores must pass.
 //!
-//! Verbs that users can reach take a [`Scope`], so that forgetting the tenant does not compile.
-//! Every write made for a worker carries its node and [`Fence`](evenkeel_core::lease::Fence); with an
-//! old one it changes nothing and says so.
+//! Verbs that users reach take a [`Scope`], so that a request without a tenant does not compile.
+//! Every write for a worker carries its node and its [`Fence`](evenkeel_core::lease::Fence). A
+//! write with an old fence changes nothing and says so.
+//!
+//! The map:
+//!
+//! - verbs on jobs: `jobs`, `commands`, `lists`, `targets`, `dedup`, `secrets`, `access`,
+//!   `requests`
+//! - the scheduler: `schedules`; its load: `balance`, `load_profiles`
+//! - the queue and its workers: `attempts`, `queue`, `reprioritize`, `requeue`, `progress`,
+//!   `limits`, `overrides`
+//! - the cluster: `nodes`, `signal`
+//! - what users watch: `at_risk`, `run_stats`, `events`, `run_events`, `event_ring`, `dead_letters`
+//! - pages of crawls: `pages`, [`text`]
+//! - shared by the stores: `verbs` (declares verbs, intercepts them), [`statements`] and `codes`
+//!   (SQL files), `row`, `error`
 
 mod access;
 mod at_risk;
@@ -139,17 +152,15 @@ use evenkeel_core::{TenantNo, Timestamp};
 
 use verbs::verbs;
 
-/// Which clock says "now": the database's in production, a literal in tests and simulation.
+/// Which clock a verb uses: that of the database in production, a fixed time in tests and
+/// simulation.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Now {
-    /// The one clock of the cluster.
     Database,
-    /// This moment.
     At(Timestamp),
 }
 
 impl Now {
-    /// The literal moment, if there is one.
     pub const fn literal(self) -> Option<Timestamp> {
         match self {
             Self::Database => None,
@@ -180,63 +191,61 @@ verbs! {
         DedupStore,
         OverrideStore,
         SecretStore {
-        /// Do several nodes share it? If not, nobody can take a lease over.
+        /// True if several nodes use the database. If not, no other node can take over a lease.
         fn is_shared() -> bool;
 
-        /// What it likes best under load.
         fn batch_sizing() -> BatchSizing;
 
-        /// The wake-ups it passes between its users.
+        /// The wake-ups of this process.
         fn signals() -> &Signals;
     }
 
-    /// What its clock says.
+    /// Returns the time of the store's clock.
     read fn now() -> Timestamp;
 
-    /// Wakes everybody, on this node and on others, who waits for `signal`. It may be lost:
-    /// whoever waits also polls.
+    /// Wakes all listeners of `signal`, on this node and on others. A signal can be lost, so
+    /// listeners also poll.
     read fn announce(signal: Signal) -> ();
 
-    /// The number of the tenant called `name`, which is created if it is new.
+    /// Returns the number of the tenant called `name`, and creates the tenant if it is new.
     write fn tenant(name: &str) -> TenantNo;
 
-    /// The value kept under `key`: `fresh` if there was none, the same for everyone ever after.
+    /// Returns the value of `key`. The first call stores `fresh`; all later calls return that
+    /// value.
     write fn setting(key: &str, fresh: &str) -> String;
 
-    /// Finishes what was accepted and takes no more changes. A store that is a file has all of it in
-    /// that file afterwards.
+    /// Completes accepted changes and refuses new ones. A store that is a file then has all changes
+    /// in that file.
     write fn close() -> ();
 
-    /// Counts everything, slowly. For benchmarks and tests.
+    /// Counts all rows, slowly. For benchmarks and tests.
     read fn census() -> Census;
 }
 
-/// How a store is best fed under load.
+/// The batches with which a store has the highest throughput.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct BatchSizing {
-    /// Rows in one batch at most.
+    /// The maximum number of rows in a batch.
     pub batch: usize,
-    /// Batches of a kind under way at once.
+    /// The number of batches of one kind that run at the same time.
     pub parallel_batches: usize,
 }
 
-/// How much of everything there is.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct Census {
     /// Jobs that are not deleted.
     pub jobs: u64,
     /// Attempts and skip records in the history.
     pub runs: u64,
-    /// Attempts a worker has.
     pub running: u64,
     /// Attempts that wait for a worker.
     pub ready: u64,
     /// Retries and triggers that wait for their time.
     pub delayed: u64,
-    /// Scheduled times recorded as skipped.
+    /// Scheduled times that were recorded as skipped.
     pub skipped_times: u64,
-    /// Chains that the jobs count as live.
+    /// Active runs, as the jobs count them.
     pub live: u64,
-    /// Jobs on the watch list.
+    /// At-risk jobs.
     pub at_risk: u64,
 }

@@ -16,7 +16,7 @@ pub struct ProfileLoad {
     /// The name of the rhythm.
     pub key: LoadProfileKey,
     /// When they run.
-    pub rhythm: LoadProfile,
+    pub profile: LoadProfile,
     /// So many.
     pub jobs: u64,
     /// What one run of each costs, together.
@@ -33,24 +33,24 @@ pub struct LoadProfiles {
 impl LoadProfiles {
     /// Those of all tenants, as they are in `store` now.
     pub async fn read<S: BalanceStore + ?Sized>(store: &S) -> Result<Self, StoreError> {
-        let mut rhythms = Self::default();
+        let mut profiles = Self::default();
         let mut after = None;
         loop {
             let page = store.load_profiles(after, PAGE).await?;
             let is_last = page.len() < PAGE as usize;
             after = page.last().map(|count| (count.tenant, count.key));
-            page.into_iter().for_each(|count| rhythms.add(count));
+            page.into_iter().for_each(|count| profiles.add(count));
             if is_last {
-                return Ok(rhythms);
+                return Ok(profiles);
             }
         }
     }
 
     fn add(&mut self, count: LoadProfileCount) {
-        let LoadProfileCount { tenant, key, rhythm, jobs, cost } = count;
-        match serde_json::from_str(&rhythm) {
-            Ok(rhythm) => {
-                let counted = ProfileLoad { key, rhythm, jobs, cost };
+        let LoadProfileCount { tenant, key, profile, jobs, cost } = count;
+        match serde_json::from_str(&profile) {
+            Ok(profile) => {
+                let counted = ProfileLoad { key, profile, jobs, cost };
                 self.by_tenant.entry(tenant).or_default().push(counted);
             }
             // A newer version may know what it is; its jobs run all the same.
@@ -97,8 +97,8 @@ impl LoadProfiles {
 
 fn loads<'a>(counted: impl IntoIterator<Item = &'a ProfileLoad>, horizon: Horizon) -> Loads {
     let mut loads = Loads::new(horizon);
-    for ProfileLoad { rhythm, jobs, cost, .. } in counted {
-        loads.add(rhythm, *jobs, *cost);
+    for ProfileLoad { profile, jobs, cost, .. } in counted {
+        loads.add(profile, *jobs, *cost);
     }
     loads
 }

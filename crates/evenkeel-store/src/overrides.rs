@@ -1,4 +1,4 @@
-//! A verb of people who know better how a run went than whoever runs it.
+//! Verbs that let an operator override the outcome of an active run.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::lease::Fence;
@@ -11,81 +11,69 @@ use crate::{
     Scope, Then,
 };
 
-/// A run that somebody says the end of, or that is to be done once more.
 #[derive(Clone, PartialEq, Debug)]
 pub struct OutcomeOverride {
-    /// An attempt of it; if it waits, whichever.
+    /// An attempt of the run. If the run waits, any of its attempts.
     pub key: AttemptKey,
-    /// Where it was when that was decided.
+    /// The state on which the override was decided.
     pub expected: LiveState,
-    /// When that was.
+    /// When the override was decided.
     pub at: Timestamp,
-    /// What becomes of it.
     pub action: OverrideAction,
 }
 
-/// Where a run is that has not ended.
+/// The state of an active run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum LiveState {
-    /// It waits for a worker, for the time of its retry, or as a trigger.
+    /// The run waits for a worker, for the time of its retry, or as a trigger.
     Waiting,
-    /// Its attempt runs.
     Running {
-        /// Under this fence.
         fence: Fence,
-        /// Since then.
         started_at: Timestamp,
     },
 }
 
-/// An attempt that waits or runs.
+/// A waiting or running attempt.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct LiveAttempt {
-    /// Which one.
     pub key: AttemptKey,
-    /// Where it is.
     pub state: LiveState,
-    /// The priority that its run was given, whatever its job's is.
+    /// The priority of this run, if it differs from the job's.
     pub priority: Option<Priority>,
 }
 
-/// What became of what somebody said about a run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum OverrideResult {
-    /// It is so.
     Done,
-    /// It was no longer where it was seen, or is so already; nothing was changed.
+    /// The attempt is no longer in the expected state, or is queued already; nothing changed.
     Elsewhere,
-    /// It cannot go back into the queue, since it goes no further: its job is over or was paused
-    /// after its time, or somebody asked it to end. Nothing was changed.
+    /// The attempt cannot go back to the queue: its job was cancelled or deleted, or paused after
+    /// its time, or the attempt was asked to end. Nothing changed.
     Stopped,
-    /// It cannot go back into the queue: this other job has the key of its job by now. Nothing was
+    /// The attempt cannot go back to the queue: this other job holds the deduplication key. Nothing
     /// changed.
     Duplicate(JobId),
 }
 
-/// What becomes of a run by somebody's word.
 #[derive(Clone, PartialEq, Debug)]
 pub enum OverrideAction {
-    /// It is over, and ended like this.
+    /// Ends the run with this outcome.
     Ended {
-        /// How.
         outcome: Outcome,
-        /// What people read about it.
         error: Option<String>,
-        /// What follows for its job; no retry does.
+        /// What follows for the job. A retry is ignored.
         then: Then,
     },
-    /// The attempt that runs goes back into the queue.
+    /// Puts the running attempt back into the queue.
     Queued(Box<QueueEntry>),
 }
 
-/// What is said about a run tells nothing about how long one takes: it has no weight in an average,
-/// and makes none where there was none.
+/// The weight of an overridden run in the average duration: none, since its end says nothing about
+/// how long runs take.
 pub const OVERRIDE_ALPHA: f64 = 0.0;
 
 impl OutcomeOverride {
-    /// The end that is recorded under a new fence, if there is one.
+    /// Returns the end to record under a new fence, if the action ends the run.
     pub fn finish(&self, tenant: TenantNo, key: AttemptKey, fence: Fence) -> Option<Finish> {
         let OverrideAction::Ended { outcome, error, then } = &self.action else { return None };
         let then = match then {
@@ -114,7 +102,7 @@ impl OutcomeOverride {
         })
     }
 
-    /// The way back into the queue, if it is to take that.
+    /// Returns the requeue, if the action puts a running attempt back.
     pub fn requeue(&self, tenant: TenantNo) -> Option<Requeue> {
         match (&self.action, self.expected) {
             (OverrideAction::Queued(ticket), LiveState::Running { fence, .. }) => Some(Requeue {
@@ -132,25 +120,25 @@ impl OutcomeOverride {
 }
 
 verbs! {
-    /// What people say about runs.
     trait OverrideStore {}
 
-    /// What waits and runs of a job, oldest time first, at most `limit`: all of it as it was at one
-    /// moment. What runs is looked for among the latest ten thousand chains of the job, and among
-    /// what has run for long. Nothing of a job that is not in the scope.
+    /// Returns up to `limit` waiting and running attempts of a job of the scope, oldest time first,
+    /// all as of one moment. Running attempts are searched among the newest 10,000 runs of the job
+    /// and among long attempts.
     read fn active_attempts(scope: &Scope, job: JobId, limit: u32) -> Vec<LiveAttempt>;
 
-    /// Ends a run of the scope as somebody says, or puts the attempt that runs back into the queue,
-    /// if it is still where it was seen.
+    /// Ends a run of the scope with the given outcome, or puts its running attempt back into the
+    /// queue, if the run is still in the expected state.
     ///
-    /// The attempt has a new fence from there on: whatever its worker says later is
-    /// [refused](crate::FinishResult::LeaseLost). The node that ran it gets a
-    /// [letter](crate::MessageKind::Ended) in the same transaction, so that the body is let go. The end is
-    /// a [`finish`](crate::AttemptStore::finish) like any other, of an attempt that nobody ran if it
-    /// waited, but no retry and no hook follows it, and its duration is not averaged.
-    /// An attempt goes back as by [`requeue`](crate::AttemptStore::requeue), but one that would be
-    /// recorded as ended instead is left alone, and so is one that
-    /// [another job keeps out](crate::DedupClaim::is_kept_out); else its job takes its key. One that waits
-    /// is in the queue already, so that nothing is changed. The scheduler is told as of a changed job.
+    /// The attempt gets a new fence, so what its worker reports later is
+    /// [refused](crate::FinishResult::LeaseLost). In the same transaction the node that ran it gets
+    /// a [message](crate::MessageKind::Ended) to stop the body. The end is stored as by
+    /// [`finish`](crate::AttemptStore::finish), but without retry and hook, and its duration is not
+    /// averaged. If the run waited, the end is that of an attempt that no worker ran.
+    ///
+    /// An attempt goes back as by [`requeue`](crate::AttemptStore::requeue), with two exceptions:
+    /// it is left alone if it would be recorded as ended, or if [another job keeps it
+    /// out](crate::DedupClaim::is_kept_out). Otherwise its job takes the key. A waiting attempt is
+    /// queued already, so nothing changes. The scheduler is notified as of a changed job.
     write fn override_outcome(scope: &Scope, settle: OutcomeOverride) -> OverrideResult;
 }

@@ -1,4 +1,4 @@
-//! Verbs of running attempts: what they say before they end, and what is said to them.
+//! Progress, logs and checkpoints of running attempts, and messages between nodes about them.
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{AttemptKey, NodeNo, Progress};
@@ -6,101 +6,89 @@ use evenkeel_core::{AttemptKey, NodeNo, Progress};
 use crate::verbs::verbs;
 use crate::{Now, OwnedAttempt};
 
-/// What a running attempt says. What is `None` stays as it was.
+/// What a running attempt reports. Fields that are `None` stay as they are.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProgressNote {
-    /// Which one.
     pub key: AttemptKey,
-    /// The right to say so.
     pub fence: Fence,
-    /// How far it has come.
     pub progress: Option<Progress>,
-    /// What is kept of what it has printed so far, as
-    /// [`RunLog::encode`](evenkeel_core::RunLog::encode) writes it. Whoever notes it bounds it; it
-    /// holds no NUL.
+    /// The output so far, as [`RunLog::encode`](evenkeel_core::RunLog::encode) writes it. The
+    /// caller limits its size; it has no NUL.
     pub log: Option<String>,
-    /// What the next attempt of the run is to be given.
+    /// Passed to the next attempt of the run.
     pub checkpoint: Option<Vec<u8>>,
 }
 
-/// What becomes of what an attempt said while it ran.
+/// What happens to the notes and the checkpoint of an attempt when it ends.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Attachments {
-    /// It has notes in the store. They go: its results say more.
+    /// The attempt has notes in the store. They are deleted, since the results replace them.
     pub has_notes: bool,
-    /// What becomes of its run's checkpoint.
     pub checkpoint: CheckpointDisposition,
 }
 
-/// What becomes of a run's checkpoint when an attempt ends.
+/// What happens to the checkpoint of a run when an attempt ends.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum CheckpointDisposition {
-    /// It stays as it is, or there is none.
+    /// The checkpoint, if any, stays.
     #[default]
     AsIs,
-    /// This takes its place.
+    /// Replaces the checkpoint.
     Save(Vec<u8>),
-    /// Nobody needs it any more.
+    /// Deletes the checkpoint.
     Forget,
 }
 
-/// Who runs an attempt.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Running {
-    /// This node.
     pub node: NodeNo,
-    /// And this is what it runs.
     pub attempt: OwnedAttempt,
 }
 
-/// Something somebody far away says to the node that runs an attempt.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum MessageKind {
-    /// The body lives.
+    /// The body is alive.
     Heartbeat,
-    /// The attempt's end is in the store: its body can be let go.
+    /// The end of the attempt is stored, so its body can be stopped.
     Ended,
 }
 
 impl MessageKind {
-    /// All of them, in the order of their stored numbers.
+    /// In the order of the stored codes.
     pub const ALL: [Self; 2] = [Self::Heartbeat, Self::Ended];
 }
 
-/// A word for the body of an attempt.
+/// A message about an attempt to the node that runs it.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NodeMessage {
-    /// Which attempt.
     pub key: AttemptKey,
-    /// Under this fence.
     pub fence: Fence,
-    /// The word.
     pub kind: MessageKind,
 }
 
 verbs! {
-    /// What attempts say while they run, and what is said to them.
     trait ProgressStore {}
 
-    /// Writes down what attempts of `node` say, each if it runs there under the fence. Says which
-    /// do. Attempts do not spoil each other's chances. An attempt is in the batch once.
+    /// Saves what attempts of `node` report, each if it runs there under the fence. Returns which
+    /// ones do. A refused note does not affect the others. Each attempt occurs once in the batch.
     ///
-    /// [`get_attempt`](crate::AttemptStore::get_attempt) shows it while the attempt runs under that fence: one
-    /// that goes back into the queue starts with nothing said. A checkpoint is handed to whoever
-    /// next claims an attempt of the run, and stays until a [`Finish`](crate::Finish) says
-    /// otherwise. What is left after the end, because whoever ended the attempt did not know of
-    /// it, [`prune`](crate::AttemptStore::prune) forgets.
+    /// [`get_attempt`](crate::AttemptStore::get_attempt) returns notes while the attempt runs under
+    /// their fence; an attempt that goes back to the queue starts without notes. The next claim of
+    /// an attempt of the run gets the checkpoint, which stays until a [`Finish`](crate::Finish)
+    /// replaces or deletes it.
+    /// [`prune`](crate::AttemptStore::prune) deletes notes and checkpoints that were left over
+    /// because the node that stored the end did not know of them.
     write fn save_progress(node: NodeNo, batch: Vec<ProgressNote>, now: Now) -> Vec<bool>;
 
-    /// Who runs the attempt, if anybody does.
+    /// Returns the node that runs the attempt.
     read fn find_running(key: AttemptKey) -> Option<Running>;
 
-    /// Leaves a letter for `node`. The same one again changes nothing. One that says
-    /// [`MessageKind::Ended`] wakes the node ([`Signal::Messages`](crate::Signal)). One for a node that
-    /// has gone is dropped.
+    /// Sends a message to `node`. Sending it twice has no further effect. [`MessageKind::Ended`]
+    /// also wakes the node ([`Signal::Messages`](crate::Signal)). A message to a node that has left
+    /// is dropped.
     write fn send_message(node: NodeNo, letter: NodeMessage) -> ();
 
-    /// Takes the letters for `node`, at most `limit`. Nobody gets them again: each may be lost,
-    /// and nothing may depend on one. Those of a node that has gone are forgotten.
+    /// Returns and deletes up to `limit` messages to `node`. Each message can be lost, so nothing
+    /// may depend on one. The messages of a node that has left are deleted.
     write fn take_messages(node: NodeNo, limit: u32) -> Vec<NodeMessage>;
 }

@@ -1,5 +1,5 @@
-//! How much waits in the queue, for figures that people look at: nothing is decided by them. Whether
-//! somebody takes from it. And what is done with all of it.
+//! Verbs on the queue as a whole: its depth for metrics, its front for stall detection, and
+//! reprioritization.
 
 use evenkeel_core::aging::Aging;
 use evenkeel_core::limit::LimitScope;
@@ -9,40 +9,36 @@ use evenkeel_core::{AttemptKey, Timestamp};
 use crate::Reprioritized;
 use crate::verbs::verbs;
 
-/// Lanes of pools that one look counts each by itself: the first of them, by name. What waits in others
-/// is added up.
+/// The number of groups (lanes of pools, by name) that are counted separately. The rest is counted
+/// together.
 pub const QUEUE_GROUPS_MAX: u32 = 300;
 
-/// Priorities are counted by tens: 0 to 9, 10 to 19, and so on; the highest is alone.
+/// Priorities are counted in steps of ten: 0 to 9, 10 to 19, and so on; 100 is alone.
 pub const TENS: usize = 11;
 
-/// What waits in one lane of one pool.
+/// The waiting attempts of one lane of one pool.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QueueDepth {
-    /// The pool.
     pub pool: String,
-    /// The lane.
     pub lane: Lane,
-    /// Attempts that wait for a worker, those included that a blackout holds back.
+    /// Attempts that wait for a worker, including those that a blackout holds back.
     pub waiting: u64,
-    /// Since when the one that has waited longest does.
+    /// Since when the oldest of them waits.
     pub oldest: Timestamp,
-    /// How many of which priority.
+    /// The number of attempts by priority, in steps of ten.
     pub by_tens: [u64; TENS],
 }
 
 impl QueueDepth {
-    /// A lane in which nothing was seen yet.
     pub const fn none(pool: String, lane: Lane) -> Self {
         Self { pool, lane, waiting: 0, oldest: Timestamp::MAX, by_tens: [0; TENS] }
     }
 
-    /// Which lane of which pool it is.
     pub fn group(&self) -> QueueGroup {
         (self.pool.clone(), self.lane)
     }
 
-    /// So many of this priority were seen, of which the oldest has waited since then.
+    /// Adds `count` attempts of a priority, of which the oldest waits since `oldest`.
     pub fn add(&mut self, priority: u8, count: u64, oldest: Timestamp) {
         self.waiting += count;
         self.oldest = self.oldest.min(oldest);
@@ -50,21 +46,20 @@ impl QueueDepth {
     }
 }
 
-/// What waits for workers.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct QueueDepths {
-    /// By pool, and by lane within it; only where something waits.
+    /// Ordered by pool and lane, without empty lanes.
     pub depths: Vec<QueueDepth>,
-    /// There is more than was looked at: each figure is the least that it can be.
+    /// There are more attempts than were read, so each number is a lower bound.
     pub is_lower_bound: bool,
-    /// What waits in lanes of other pools than these, by lane; of no pool, since it is of many.
+    /// The attempts of all other pools, by lane. The pool is empty.
     pub others: Vec<QueueDepth>,
-    /// What waits for a place instead of a worker, by the scope of the limit, counted no further than
-    /// the limit of the look.
+    /// The attempts that wait for a permit, by the scope of the limit, up to the limit of the scan.
     pub parked: [u64; LimitScope::ALL.len()],
 }
 
-/// What stands at the front of queues, told apart from what stood there before. It says nothing else.
+/// A number that changes when the attempts at the front of the queues change. It has no other
+/// meaning.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct QueueFront(pub i64);
 
@@ -74,7 +69,7 @@ impl FromIterator<AttemptKey> for QueueFront {
     }
 }
 
-/// Another number for another attempt, most of the time. Small, so that many can be added up.
+/// Returns a number that differs between most attempts, small enough to be added up.
 fn key_sign(key: AttemptKey) -> i64 {
     let sign = key.job_no.0.wrapping_mul(31).wrapping_add(key.scheduled_at.as_micros());
     sign.wrapping_add(i64::from(key.attempt.0)).rem_euclid(1_000_000_007)
@@ -83,10 +78,11 @@ fn key_sign(key: AttemptKey) -> i64 {
 /// A lane of a pool.
 pub type QueueGroup = (String, Lane);
 
-/// A look at the queue that is under way: how many rows of which lanes of pools are walked next.
+/// Counts a queue: decides how many rows of each group are read next.
 ///
-/// Each has the same share, so that a deep one hides no other; what the shallow ones leave is then
-/// shared among those that have more. So about as many rows are walked as allowed, or twice that.
+/// Each group gets the same share, so that a deep group hides no other. The rows that shallow
+/// groups leave are shared among the deep ones. In total, between `limit` and twice `limit` rows
+/// are read.
 #[derive(Debug)]
 pub struct DepthWalk {
     limit: u32,
@@ -98,8 +94,8 @@ pub struct DepthWalk {
 }
 
 impl DepthWalk {
-    /// Of about `limit` rows of these lanes of pools, in the order of names. Of more than
-    /// [`QUEUE_GROUPS_MAX`] the rest is [added up](Self::rest).
+    /// Starts a count of about `limit` rows. The groups are ordered by name. Those after the first
+    /// [`QUEUE_GROUPS_MAX`] are counted [together](Self::rest).
     pub fn new(limit: u32, mut groups: Vec<QueueGroup>) -> Self {
         let has_more_groups = groups.len() > QUEUE_GROUPS_MAX as usize;
         groups.truncate(QUEUE_GROUPS_MAX as usize);
@@ -110,15 +106,15 @@ impl DepthWalk {
         Self { limit, share, depths, has_more_groups, others: Vec::new(), others_are_cut: false }
     }
 
-    /// After which lane of a pool the others come, if there are any, and the most rows to walk of
-    /// them.
+    /// Returns the group after which all others are counted together, if there are others, and the
+    /// number of rows to read of them.
     pub fn rest(&self) -> Option<(QueueGroup, u32)> {
         let last = self.depths.last().filter(|_| self.has_more_groups)?;
         Some((last.group(), self.limit))
     }
 
-    /// Takes what was found of the others: so many of a lane and a priority, of which the oldest has
-    /// waited since then; and how many rows were walked for it.
+    /// Takes the counts of the others, by lane and priority, each with the time since when its
+    /// oldest attempt waits; and the number of rows that were read.
     pub fn take_rest(
         &mut self,
         found: impl IntoIterator<Item = (Lane, u8, u64, Timestamp)>,
@@ -136,13 +132,13 @@ impl DepthWalk {
         self.others_are_cut = walked >= u64::from(self.limit);
     }
 
-    /// What to count first, and the most rows of each: one more than its share, which tells that
-    /// there are more.
+    /// Returns the groups to count first, and the number of rows to read of each: one more than its
+    /// share, which shows whether there are more.
     pub fn first(&self) -> (Vec<QueueGroup>, u32) {
         (self.depths.iter().map(QueueDepth::group).collect(), self.share.saturating_add(1))
     }
 
-    /// Takes what was counted, in the order in which it was asked for.
+    /// Takes counts, in the order of the groups.
     pub fn take(&mut self, counted: Vec<QueueDepth>) {
         let mut at = 0;
         for depth in counted {
@@ -156,7 +152,7 @@ impl DepthWalk {
         }
     }
 
-    /// What to count once more, further.
+    /// Returns the groups to count again with a larger share.
     pub fn second(&mut self) -> Option<(Vec<QueueGroup>, u32)> {
         let cut: Vec<QueueGroup> = self.cut().map(QueueDepth::group).collect();
         let walked: u64 = self.depths.iter().map(|depth| depth.waiting).sum();
@@ -166,7 +162,6 @@ impl DepthWalk {
         (more > 0).then(|| (cut, self.share.saturating_add(1)))
     }
 
-    /// What was found.
     pub fn end(mut self) -> QueueDepths {
         let is_lower_bound = self.others_are_cut || self.cut().next().is_some();
         // What was taken meanwhile left nothing.
@@ -181,24 +176,22 @@ impl DepthWalk {
 }
 
 verbs! {
-    /// What is asked about the queue as a whole.
     trait QueueStore {}
 
-    /// Counts what waits for workers, of all tenants, by walking about `limit` rows of the queue's
-    /// order: [`DepthWalk`] says how many of each lane of each pool, of which the first
-    /// [`QUEUE_GROUPS_MAX`] are looked at, waiting rooms of limits not among them. If there are more,
-    /// as many rows again are walked to add up what waits in those. With a small limit this says
-    /// little more than where something waits.
+    /// Counts the attempts of all tenants that wait for workers, by reading about `limit` rows in
+    /// queue order as [`DepthWalk`] decides. Limit queues are not included. If there are more than
+    /// [`QUEUE_GROUPS_MAX`] groups, up to `limit` more rows are read to count the rest together. A
+    /// small limit only shows where attempts wait.
     read fn queue_depths(limit: u32) -> QueueDepths;
 
-    /// What stands at the front of each lane of these pools, up to `rows` by priority and as many by what
-    /// they have waited: as soon as one of them is taken, or another comes there, the answer is
-    /// another one. Those that were not open when they came are left out, as in
-    /// [`count_queued`](crate::AttemptStore::count_queued).
+    /// Returns a value that changes as soon as an attempt at the front of a lane of these pools is
+    /// taken or added. The front is the first `rows` by priority and the first `rows` by waiting
+    /// time. Leaves out attempts whose claim window was not open when they were queued, as
+    /// [`count_queued`](crate::AttemptStore::count_queued) does.
     read fn queue_front(pools: &[String], rows: u32) -> QueueFront;
 
-    /// Lets what waits in the queue wait as `aging` says, whatever was said when it came: the next
-    /// `limit` in the order of their keys, after `after`.
+    /// Recomputes the rank of queued attempts with `aging`: the next `limit` in key order after
+    /// `after`.
     write fn reprioritize(aging: Aging, after: Option<AttemptKey>, limit: u32) -> Reprioritized;
 }
 

@@ -1,8 +1,8 @@
-//! Sums over runs, which are kept because runs are not.
+//! Totals over attempts, stored because attempts are pruned.
 //!
-//! Nodes add up in memory and write the sums now and then, apart from what they fire and finish. A
-//! crash loses what was added since the last write: these are figures for people, nothing is
-//! decided by them.
+//! Nodes count in memory and store the totals from time to time, apart from firing and finishing. A
+//! crash loses what was counted since then. The totals are for users only; nothing is decided by
+//! them.
 
 use evenkeel_core::fingerprint::Fingerprint;
 use evenkeel_core::{AttemptKey, JobId, NodeNo, Span, TenantNo, Timestamp};
@@ -10,31 +10,27 @@ use evenkeel_core::{AttemptKey, JobId, NodeNo, Span, TenantNo, Timestamp};
 use crate::verbs::verbs;
 use crate::{Page, PageRequest, Scope};
 
-/// What a node has seen of one tenant's runs since it last said.
+/// What a node has counted for one tenant since its last report.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct RunStatsDelta {
-    /// Whose.
     pub tenant: TenantNo,
-    /// Attempts that ended well.
     pub completed: u64,
-    /// Attempts that failed.
     pub failed: u64,
-    /// Attempts that took too long.
     pub timed_out: u64,
     /// Attempts that were cancelled or superseded.
     pub cancelled: u64,
-    /// Of all those, the retries.
+    /// The retries among all of these.
     pub retries: u64,
-    /// Attempts that were taken over from a node that was lost.
+    /// Attempts that were taken over from a lost node.
     pub stolen: u64,
-    /// How long the good ones took, together.
+    /// The total duration of the successful attempts.
     pub good_duration: Span,
-    /// How many run on the node right now.
+    /// The number of attempts that run on the node now.
     pub running: u32,
 }
 
 impl RunStatsDelta {
-    /// Adds the sums of another of the same tenant. What runs is no sum.
+    /// Adds the totals of another delta of the same tenant, except `running`.
     pub fn merge(&mut self, other: &Self) {
         self.completed += other.completed;
         self.failed += other.failed;
@@ -46,75 +42,64 @@ impl RunStatsDelta {
     }
 }
 
-/// Equal failures that a node has seen since it last said.
+/// Equal failures that a node has counted since its last report.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FailureDelta {
-    /// Whose.
     pub tenant: TenantNo,
-    /// What they have in common.
+    /// What the errors have in common.
     pub fingerprint: Fingerprint,
-    /// How many.
     pub count: u64,
-    /// The newest of them.
     pub newest: AttemptKey,
-    /// When that ended.
+    /// When the newest attempt ended.
     pub at: Timestamp,
-    /// What it said.
+    /// The error of the newest attempt.
     pub error: String,
 }
 
-/// What all nodes have seen of a tenant's runs.
+/// What all nodes have counted for a tenant.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct RunTotals {
-    /// Attempts that ended well.
     pub completed: u64,
-    /// Attempts that failed.
     pub failed: u64,
-    /// Attempts that took too long.
     pub timed_out: u64,
     /// Attempts that were cancelled or superseded.
     pub cancelled: u64,
-    /// Of all those, the retries.
+    /// The retries among all of these.
     pub retries: u64,
-    /// Attempts that were taken over from a node that was lost.
+    /// Attempts that were taken over from a lost node.
     pub stolen: u64,
-    /// How long the good ones took, together.
+    /// The total duration of the successful attempts.
     pub good_duration: Span,
-    /// How many run.
     pub running: u64,
-    /// When a node last said something.
+    /// When a node last reported.
     pub at: Option<Timestamp>,
 }
 
-/// Failures of a tenant that have something in common.
+/// Equal failures of a tenant.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FailureGroup {
-    /// What.
     pub fingerprint: Fingerprint,
-    /// How many.
     pub count: u64,
-    /// When the first of them was written down.
+    /// When the first of them was stored.
     pub first_at: Timestamp,
-    /// When the newest ended.
+    /// When the newest of them ended.
     pub last_at: Timestamp,
-    /// What that said.
+    /// The error of the newest.
     pub error: String,
-    /// Which one it was.
     pub newest: AttemptKey,
-    /// The job of it, if it is still there.
+    /// The job of the newest, if it still exists.
     pub job: Option<JobId>,
-    /// And its name, if it has one.
     pub job_name: Option<String>,
 }
 
-/// A place in a list of failures, newest first.
+/// A position in the list of failures, newest first.
 pub type FailureCursor = (Timestamp, Fingerprint);
 
 verbs! {
-    /// What is added up over runs.
     trait RunStatsStore {}
 
-    /// Adds what `node` has seen; no tenant and no group is in it twice. A tenant that is not mentioned has nothing that runs on it.
+    /// Adds what `node` has counted. Each tenant and each group of failures occurs once. A tenant
+    /// that does not occur has nothing running on the node.
     write fn add_run_stats(
         node: NodeNo,
         tallies: Vec<RunStatsDelta>,
@@ -122,14 +107,15 @@ verbs! {
         at: Timestamp,
     ) -> ();
 
-    /// What all nodes have seen of the scope's runs. What runs on a node that is no longer alive
-    /// does not count.
+    /// Returns what all nodes have counted for the scope. Attempts that run on a node that is no
+    /// longer live do not count.
     read fn run_totals(scope: &Scope) -> RunTotals;
 
-    /// The scope's failures, grouped, newest first.
+    /// Returns the scope's groups of failures, newest first.
     read fn list_failures(scope: &Scope, page: PageRequest<FailureCursor>)
         -> Page<FailureGroup, FailureCursor>;
 
-    /// Forgets up to `limit` groups whose newest failure ended before `before`; says how many.
+    /// Deletes up to `limit` groups whose newest failure ended before `before`. Returns their
+    /// number.
     write fn prune_failures(before: Timestamp, limit: u32) -> u64;
 }

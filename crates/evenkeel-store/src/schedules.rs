@@ -1,4 +1,4 @@
-//! Verbs of the scheduler: look ahead, and fire.
+//! Verbs of the scheduler: load jobs, look ahead, fire.
 
 use evenkeel_core::advance::SkippedTimes;
 use evenkeel_core::aging::{Aging, Rise};
@@ -13,111 +13,100 @@ use evenkeel_core::{
 use crate::Now;
 use crate::verbs::verbs;
 
-/// Points at a chain of a job: the newest one from the job, the one before from each chain. One
-/// job's history is found along these links, so that firing needs no index for it.
+/// A link to a run of a job. The job links to its newest run, and each run to the run before. The
+/// history of a job is read along these links, so that firing needs no index for it.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RunLink {
-    /// When the chain was for.
     pub scheduled_at: Timestamp,
-    /// Which of the job's chains at that time.
     pub sequence: Sequence,
 }
 
 /// What the scheduler keeps of a job in memory.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DueJob {
-    /// Its number.
     pub no: JobNo,
-    /// Whose it is.
     pub tenant: TenantNo,
-    /// Its next regular time; `None` if it has none or is not active.
+    /// The next regular time; `None` if there is none or the job is not active.
     pub next_at: Option<Timestamp>,
-    /// Its generation.
     pub generation: i32,
-    /// Chains of it that are not over.
+    /// The number of active runs.
     pub live: u32,
-    /// Its newest chain.
+    /// The newest run.
     pub head: Option<RunLink>,
-    /// What is remembered of its past.
     pub history: History,
-    /// Since when its promise counts: its creation, its last change of schedule, its last
-    /// move or resume.
+    /// Since when the deadline promise counts: the last of registration, change of schedule, move
+    /// and resume.
     pub since: Timestamp,
-    /// How many of its regular times have been fired.
+    /// The number of regular times that have been fired.
     pub fired: u64,
-    /// Its stored definition, not yet read: equal texts are equal definitions.
+    /// The stored definition, not parsed. Equal texts are equal definitions.
     pub definition: String,
 }
 
-/// A retry or trigger and its job.
+/// A retry or trigger that waits for its time.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DelayedAttempt {
-    /// When it may start.
+    /// When the attempt may start.
     pub due: Timestamp,
-    /// The attempt it is.
     pub key: AttemptKey,
-    /// Has an earlier attempt saved a checkpoint? Only a claim hands it over.
+    /// An earlier attempt has saved a checkpoint. Only a claim returns it.
     pub has_checkpoint: bool,
-    /// The priority that this run was given, whatever its job's is.
+    /// The priority of this run, if it differs from the job's.
     pub priority: Option<Priority>,
-    /// Its job.
     pub job: DueJob,
 }
 
-/// What a look ahead found.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LookAhead {
-    /// What the store's clock said.
+    /// The time of the store's clock.
     pub now: Timestamp,
-    /// Jobs that are new or changed since the last look; they are not told again.
+    /// Jobs that are new or changed since the last look. They are not returned again.
     pub changed: Vec<DueJob>,
-    /// Retries and triggers due until then. They are told until they are fired.
+    /// Attempts that are due until the given time. They are returned until they are fired.
     pub delayed: Vec<DelayedAttempt>,
 }
 
-/// Where an attempt stands in the queue for workers.
+/// The place of an attempt in the queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QueueEntry {
-    /// The workers that may take it.
+    /// The workers that may claim it.
     pub pool: String,
-    /// Its lane.
     pub lane: Lane,
-    /// Its weight in the lane.
     pub priority: Priority,
-    /// It was given to this run: a change of its job's does not change it.
+    /// The priority was given to this run, so a change of the job's priority does not affect it.
     pub is_own_priority: bool,
-    /// Since when it waits: when it could first have been claimed.
+    /// Since when the attempt could have been claimed.
     pub since: Timestamp,
-    /// What waiting does for it.
+    /// What the waiting time does to the rank.
     pub rise: Rise,
-    /// Its deadline.
+    /// The deadline.
     pub should_start_by: Timestamp,
-    /// Only so many such may run.
+    /// The limit of the job's concurrency key.
     pub limit: Option<KeyLimit>,
-    /// Nobody may claim it before.
+    /// The attempt may not be claimed before this.
     pub open_from: Option<Timestamp>,
-    /// From then on nobody may claim it any more, until it is opened again.
+    /// The attempt may not be claimed from this time on, until it gets a new claim window.
     pub open_until: Option<Timestamp>,
-    /// Names of nodes that may not claim it.
+    /// The names of nodes that may not claim it.
     pub forbidden_nodes: Vec<String>,
 }
 
-/// Since when an attempt waits, and what that counts for.
+/// Since when an attempt waits, and how that counts.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct QueueWait<'a> {
-    /// When it could first have been claimed.
+    /// Since when the attempt could have been claimed.
     pub since: Timestamp,
-    /// The priority that this run was given, if it was.
+    /// The priority of this run, if it differs from the job's.
     pub priority: Option<Priority>,
-    /// How waiting counts.
     pub aging: &'a Aging,
 }
 
 impl QueueEntry {
-    /// The place of an attempt of a job that must start by `should_start_by`, takes `average`, and
-    /// comes into the queue at `now`.
+    /// Returns the entry of an attempt that is queued at `now`, must start by `should_start_by` and
+    /// takes `average`.
     pub fn new(
         definition: &Definition,
+        /// The deadline.
         should_start_by: Timestamp,
         average: Span,
         now: Timestamp,
@@ -142,17 +131,17 @@ impl QueueEntry {
     }
 }
 
-/// When an attempt in the queue may be claimed.
+/// When a queued attempt may be claimed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct ClaimWindow {
-    /// Not before; at once, if `None`.
+    /// Not before this; at once if `None`.
     pub from: Option<Timestamp>,
-    /// Not from then on; `None` if nothing closes it.
+    /// Not from this time on; always if `None`.
     pub until: Option<Timestamp>,
 }
 
 impl ClaimWindow {
-    /// The first time from `now` on in which an attempt that takes `average` may start.
+    /// Returns the first window from `now` on in which an attempt that takes `average` may start.
     pub fn of(definition: &Definition, average: Span, now: Timestamp) -> Self {
         let from = definition.may_start_from(now, average);
         Self {
@@ -162,154 +151,140 @@ impl ClaimWindow {
     }
 }
 
-/// An attempt in the queue that may not be claimed any more.
+/// A queued attempt whose claim window has ended.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ClosedAttempt {
-    /// Which one.
     pub key: AttemptKey,
-    /// How long its job's good runs take.
+    /// The average duration of the job's successful runs.
     pub average_good_duration: Option<Span>,
-    /// The stored definition of its job.
     pub definition: String,
 }
 
-/// How a fired attempt begins.
+/// How a fired attempt starts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Start {
-    /// Already claimed by the node that fires it: one write fewer.
+    /// Claimed by the node that fires it, which saves a write.
     Claimed,
-    /// In the queue.
     Queued(QueueEntry),
 }
 
-/// A job whose regular time has come: it is advanced, and what the advance says is recorded.
+/// A regular time of a job that has come. The job advances, and its run or skipped times are
+/// recorded.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Fire {
-    /// Which job.
     pub job: JobNo,
-    /// Whose it is.
     pub tenant: TenantNo,
-    /// The generation that was decided on.
+    /// The generation that the decision is based on.
     pub generation: i32,
-    /// The next regular time that was decided on.
+    /// The next regular time that the decision is based on.
     pub due: Timestamp,
-    /// The newest chain that was known.
+    /// The newest run that the decision is based on.
     pub head: Option<RunLink>,
     /// Times to record as skipped.
     pub skip: Option<SkippedTimes>,
-    /// The time to fire, if one is, and how.
+    /// The time to fire, and how the attempt starts.
     pub start: Option<(Timestamp, Start)>,
-    /// Must the job be idle?
+    /// The job must have no active run.
     pub idle_only: bool,
-    /// The next regular time from now on.
+    /// The next regular time after this.
     pub next_at: Option<Timestamp>,
 }
 
-/// A due time that takes the place of what goes on of its job.
+/// A due time that replaces the active runs of its job.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Supersede {
-    /// Which job.
     pub job: JobNo,
-    /// The generation that was decided on.
+    /// The generation that the decision is based on.
     pub generation: i32,
-    /// The next regular time that was decided on.
+    /// The next regular time that the decision is based on.
     pub due: Timestamp,
 }
 
 /// A retry or trigger that may not start at its time.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Postpone {
-    /// When it was due.
+    /// The old time.
     pub due: Timestamp,
-    /// The attempt it is.
     pub key: AttemptKey,
-    /// When it is due instead.
+    /// The new time.
     pub until: Timestamp,
 }
 
 /// A retry or trigger whose time has come.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FireDelayed {
-    /// When it was due.
     pub due: Timestamp,
-    /// The attempt it is.
     pub key: AttemptKey,
-    /// Whose it is.
     pub tenant: TenantNo,
-    /// How it begins.
     pub start: Start,
 }
 
-/// What became of one job or wake of a batch.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum FireResult {
-    /// It took effect. A claimed attempt has this fence.
+    /// The fire took effect. A claimed attempt has this fence.
     Fired(Fence),
-    /// The job or wake was not what was decided on; nothing was changed. Load it again.
+    /// The job or the delayed attempt is not as it was when the fire was decided. Nothing changed;
+    /// load it again.
     Stale,
-    /// The job is not idle; nothing was changed.
+    /// The job has an active run; nothing changed.
     Busy {
-        /// Does a retry of it wait for its time?
+        /// A retry waits for its time.
         retry_pending: bool,
     },
-    /// It is not due by the store's clock; nothing was changed.
+    /// The time has not come by the store's clock; nothing changed.
     Early,
 }
 
-/// What became of a batch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fired {
-    /// What the store's clock said: claimed attempts started then.
+    /// The time of the store's clock: the start of the claimed attempts.
     pub now: Timestamp,
     /// In the order of the batch.
     pub results: Vec<FireResult>,
 }
 
 verbs! {
-    /// What the scheduler does.
     trait ScheduleStore {}
 
-    /// Active jobs of a shard whose next time lies in `until` or before, by number, after `after`.
+    /// Returns active jobs of a shard whose next time is in slot `until` or earlier, by number,
+    /// after `after`.
     read fn load_due(shard: Shard, until: Slot, after: Option<JobNo>, limit: u32) -> Vec<DueJob>;
 
-    /// These jobs as they are now. Those that are cancelled or deleted are left out.
+    /// Returns these jobs as they are now, without those that are cancelled or deleted.
     read fn load_jobs(jobs: &[JobNo]) -> Vec<DueJob>;
 
-    /// What is new in the given shards: changed jobs, and wakes due until `until`, oldest first,
-    /// at most `limit` of each.
-    ///
-    /// Who does not get the answer has lost what it told as changed, and must load the shards anew.
+    /// Returns what is new in the shards: changed jobs, and delayed attempts that are due until
+    /// `until`, oldest first, at most `limit` of each. A caller that does not receive the answer
+    /// has lost the changed jobs and must load the shards again.
     write fn look_ahead(shards: &[Shard], until: Timestamp, limit: u32, now: Now) -> LookAhead;
 
-    /// Fires jobs for `node`: for each whose generation, next time and head are as decided, that
-    /// is active, due by the store's clock, and idle if it must be, the run or its ticket and the
-    /// skipped times are recorded and the job is advanced, all or nothing. A started chain is live.
-    /// Jobs do not spoil each other's chances. Each job is in the batch once.
+    /// Fires jobs for `node`. A job fires if its generation, next time and head are as decided, if
+    /// it is active and due by the store's clock, and if it has no active run where
+    /// [`Fire::idle_only`] requires it. Then the attempt or queue entry and the skipped times are
+    /// recorded and the job advances, all or nothing. A refused fire does not affect the others.
+    /// Each job occurs once in the batch.
     ///
-    /// A regular time that is started counts in the job's [`DueJob::fired`].
-    ///
-    /// A node that is no longer alive fires nothing: all is `Stale`.
+    /// A started run is active, and its time counts in [`DueJob::fired`]. If the node is not live,
+    /// all results are `Stale`.
     write fn fire(node: NodeNo, batch: Vec<Fire>, now: Now) -> Fired;
 
-    /// Fires retries and triggers for `node`, each as long as its wake is there. The chain they
-    /// belong to is live already.
+    /// Fires retries and triggers for `node`, each if it still waits with this due time. Their runs
+    /// are active already.
     write fn fire_delayed(node: NodeNo, batch: Vec<FireDelayed>, now: Now) -> Fired;
 
-    /// Ends what goes on of jobs whose newer time takes its place, each if its generation and next
-    /// time are as decided: what runs is asked to end (and told by
-    /// [`cancellations`](crate::AttemptStore::cancellations) until it has), what waits is recorded as
-    /// superseded, which ends its chain. The jobs go on.
+    /// Ends the active runs of jobs for which a newer time has come, each if the generation and
+    /// next time are as decided. Running attempts are asked to end and are returned by
+    /// [`cancellations`](crate::AttemptStore::cancellations) until they have ended. Waiting
+    /// attempts are recorded as superseded, which ends their runs. The jobs continue.
     write fn supersede(batch: &[Supersede], now: Now) -> ();
 
-    /// Puts retries and triggers off, each as long as its wake is there: `due` becomes the other
-    /// moment.
+    /// Changes the due time of retries and triggers, each if it still waits with the old time.
     write fn postpone(batch: &[Postpone]) -> ();
 
-    /// Attempts in the queue, of jobs of the given shards, that may not be claimed any more because
-    /// their [`QueueEntry::open_until`] has passed; at most `limit`.
+    /// Returns up to `limit` queued attempts of the shards whose [`QueueEntry::open_until`] has
+    /// passed.
     read fn find_closed_windows(shards: &[Shard], limit: u32, now: Now) -> Vec<ClosedAttempt>;
 
-    /// Gives attempts in the queue another time to be claimed in. Those that are there no more are
-    /// left out.
+    /// Gives queued attempts new claim windows. Attempts that are no longer queued are skipped.
     write fn set_claim_windows(batch: &[(AttemptKey, ClaimWindow)]) -> ();
 }
