@@ -2,6 +2,7 @@
 
 use crate::job::Definition;
 use crate::misfire::MisfirePolicy;
+use crate::names::names;
 use crate::overlap::OverlapPolicy;
 use crate::time::{Span, Timestamp};
 
@@ -31,21 +32,13 @@ pub enum SkipReason {
     EndNotStored = 5,
 }
 
-impl SkipReason {
-    /// In the order of the stored numbers.
-    pub const ALL: [Self; 5] =
-        [Self::Misfire, Self::Overlap, Self::RetryPending, Self::Blackout, Self::EndNotStored];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Misfire => "misfire",
-            Self::Overlap => "overlap",
-            Self::RetryPending => "retry_pending",
-            Self::Blackout => "blackout",
-            Self::EndNotStored => "end_not_stored",
-        }
-    }
-}
+names!(SkipReason {
+    Misfire => "misfire",
+    Overlap => "overlap",
+    RetryPending => "retry_pending",
+    Blackout => "blackout",
+    EndNotStored => "end_not_stored",
+});
 
 /// What the scheduler does with a due job: it records skipped times, fires at most one time, and
 /// sets the next.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::NodeNo;
 use crate::job::OnLostWorker;
 use crate::lease::Fence;
+use crate::names::names;
 
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -58,20 +59,19 @@ pub enum AttemptStatus {
     Superseded,
 }
 
-impl AttemptStatus {
-    /// In the order of the stored numbers.
-    pub const ALL: [Self; 9] = [
-        Self::Pending,
-        Self::Running,
-        Self::Completed,
-        Self::Failed,
-        Self::Cancelled,
-        Self::TimedOut,
-        Self::Skipped,
-        Self::PartlyFailed,
-        Self::Superseded,
-    ];
+names!(AttemptStatus {
+    Pending => "pending",
+    Running => "running",
+    Completed => "completed",
+    Failed => "failed",
+    Cancelled => "cancelled",
+    TimedOut => "timed_out",
+    Skipped => "skipped",
+    PartlyFailed => "partly_failed",
+    Superseded => "superseded",
+});
 
+impl AttemptStatus {
     /// The stored number.
     pub const fn code(self) -> i16 {
         self as i16
@@ -79,20 +79,6 @@ impl AttemptStatus {
 
     pub fn from_code(code: i16) -> Option<Self> {
         Self::ALL.get(usize::try_from(code).ok()?).copied()
-    }
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Running => "running",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-            Self::TimedOut => "timed_out",
-            Self::Skipped => "skipped",
-            Self::PartlyFailed => "partly_failed",
-            Self::Superseded => "superseded",
-        }
     }
 }
 

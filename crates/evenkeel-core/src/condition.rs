@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::history::History;
 use crate::job::Definition;
+use crate::names::names;
 use crate::schedule::Schedule;
 use crate::time::{Span, Timestamp};
 use crate::window::{Past, StartWindow};
@@ -19,18 +20,11 @@ pub enum Level {
     Error,
 }
 
-impl Level {
-    /// In the order of the stored numbers.
-    pub const ALL: [Self; 3] = [Self::Ok, Self::Warning, Self::Error];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "OK",
-            Self::Warning => "WARNING",
-            Self::Error => "ERROR",
-        }
-    }
-}
+names!(Level {
+    Ok => "OK",
+    Warning => "WARNING",
+    Error => "ERROR",
+});
 
 /// Why a job has its level.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Serialize)]
@@ -65,38 +59,21 @@ pub enum Reason {
 /// next one.
 pub const GIVEN_UP_ERROR_FOR: Span = Span::from_secs(24 * 3600);
 
+names!(Reason {
+    OnTime => "on_time",
+    NeverRan => "never_ran",
+    Paused => "paused",
+    Over => "over",
+    LastRunFailed => "last_run_failed",
+    LikelyViolatedRunning => "likely_violated_running",
+    LikelyViolatedWaiting => "likely_violated_waiting",
+    Violated => "violated",
+    GivenUp => "given_up",
+    HeldByBlackout => "held_by_blackout",
+    FinishedFailed => "finished_failed",
+});
+
 impl Reason {
-    /// In the order of the stored numbers.
-    pub const ALL: [Self; 11] = [
-        Self::OnTime,
-        Self::NeverRan,
-        Self::Paused,
-        Self::Over,
-        Self::LastRunFailed,
-        Self::LikelyViolatedRunning,
-        Self::LikelyViolatedWaiting,
-        Self::Violated,
-        Self::GivenUp,
-        Self::HeldByBlackout,
-        Self::FinishedFailed,
-    ];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::OnTime => "on_time",
-            Self::NeverRan => "never_ran",
-            Self::Paused => "paused",
-            Self::Over => "over",
-            Self::LastRunFailed => "last_run_failed",
-            Self::LikelyViolatedRunning => "likely_violated_running",
-            Self::LikelyViolatedWaiting => "likely_violated_waiting",
-            Self::Violated => "violated",
-            Self::GivenUp => "given_up",
-            Self::HeldByBlackout => "held_by_blackout",
-            Self::FinishedFailed => "finished_failed",
-        }
-    }
-
     pub const fn level(self) -> Level {
         match self {
             Self::OnTime | Self::NeverRan | Self::Paused | Self::Over | Self::FinishedFailed => {

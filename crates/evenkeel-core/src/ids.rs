@@ -7,6 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::names::names;
 use crate::time::Timestamp;
 
 /// The public id of a job, a UUIDv7.
@@ -106,6 +107,14 @@ pub enum Origin {
     Dependency = 4,
 }
 
+names!(Origin {
+    Schedule => "schedule",
+    Trigger => "trigger",
+    Backfill => "backfill",
+    Redrive => "redrive",
+    Dependency => "dependency",
+});
+
 impl Origin {
     /// Returns `None` for a code that this version does not know. Codes have 4 bits.
     pub const fn from_bits(bits: u32) -> Option<Self> {
@@ -116,16 +125,6 @@ impl Origin {
             3 => Some(Self::Redrive),
             4 => Some(Self::Dependency),
             _ => None,
-        }
-    }
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Schedule => "schedule",
-            Self::Trigger => "trigger",
-            Self::Backfill => "backfill",
-            Self::Redrive => "redrive",
-            Self::Dependency => "dependency",
         }
     }
 }

@@ -66,6 +66,7 @@ pub mod job;
 pub mod lease;
 pub mod limit;
 pub mod misfire;
+mod names;
 pub mod next_time;
 pub mod on_failure;
 pub mod order;

@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 
 use crate::ids::TenantNo;
 use crate::job::Definition;
+use crate::names::names;
 use crate::order::Lane;
 
 pub use release::{Leaving, OwnPermits, ReleasePass};
@@ -32,17 +33,13 @@ pub enum LimitScope {
     Lane,
 }
 
+names!(LimitScope {
+    Key => "key",
+    Tenant => "tenant",
+    Lane => "lane",
+});
+
 impl LimitScope {
-    pub const ALL: [Self; 3] = [Self::Key, Self::Tenant, Self::Lane];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Key => "key",
-            Self::Tenant => "tenant",
-            Self::Lane => "lane",
-        }
-    }
-
     /// Reads the scope from the name of a limit queue's pool: the two characters after the first.
     pub fn of_queue_pool_code(code: &str) -> Option<Self> {
         let code = code.parse::<usize>().ok()?;

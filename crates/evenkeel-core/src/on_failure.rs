@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::after_attempt::{Ended, RetryHint, Then};
 use crate::job::Definition;
+use crate::names::names;
 use crate::retry::Verdict;
 
 /// The job's setting for runs that failed and are not retried.
@@ -44,10 +45,13 @@ pub enum DeathReason {
     WorkerLost,
 }
 
-impl DeathReason {
-    /// In the order of the stored numbers.
-    pub const ALL: [Self; 3] = [Self::RetriesExhausted, Self::NotRetryable, Self::WorkerLost];
+names!(DeathReason {
+    RetriesExhausted => "retries_exhausted",
+    NotRetryable => "not_retryable",
+    WorkerLost => "worker_lost",
+});
 
+impl DeathReason {
     /// The stored number.
     pub const fn code(self) -> i16 {
         self as i16
@@ -55,14 +59,6 @@ impl DeathReason {
 
     pub fn from_code(code: i16) -> Option<Self> {
         Self::ALL.get(usize::try_from(code).ok()?).copied()
-    }
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::RetriesExhausted => "retries_exhausted",
-            Self::NotRetryable => "not_retryable",
-            Self::WorkerLost => "worker_lost",
-        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use serde::{Deserialize, Serialize};
 
+use crate::names::names;
 use crate::time::Timestamp;
 
 /// A lane of the dispatch queue. Earlier lanes go first.
@@ -19,18 +20,11 @@ pub enum Lane {
     Batch,
 }
 
-impl Lane {
-    /// First to last.
-    pub const ALL: [Self; 3] = [Self::Critical, Self::Standard, Self::Batch];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Critical => "critical",
-            Self::Standard => "standard",
-            Self::Batch => "batch",
-        }
-    }
-}
+names!(Lane {
+    Critical => "critical",
+    Standard => "standard",
+    Batch => "batch",
+});
 
 /// The priority of a job within its lane, 0 to 100.
 #[derive(

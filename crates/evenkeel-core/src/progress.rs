@@ -9,10 +9,10 @@ pub struct Progress {
     pub done: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub items_crawled: Option<i64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub items_indexed: Option<i64>,
+    #[serde(default, rename = "items_crawled", skip_serializing_if = "Option::is_none")]
+    pub items_processed: Option<i64>,
+    #[serde(default, rename = "items_indexed", skip_serializing_if = "Option::is_none")]
+    pub items_saved: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
@@ -23,11 +23,11 @@ pub const MESSAGE_CHARS_MAX: usize = 500;
 impl Progress {
     /// Replaces the fields that `news` has.
     pub fn update(&mut self, news: Self) {
-        let Self { done, total, items_crawled, items_indexed, message } = news;
+        let Self { done, total, items_processed, items_saved, message } = news;
         self.done = done.or(self.done);
         self.total = total.or(self.total);
-        self.items_crawled = items_crawled.or(self.items_crawled);
-        self.items_indexed = items_indexed.or(self.items_indexed);
+        self.items_processed = items_processed.or(self.items_processed);
+        self.items_saved = items_saved.or(self.items_saved);
         if let Some(message) = message {
             let fits = |c: &char| !c.is_control();
             self.message = Some(message.chars().filter(fits).take(MESSAGE_CHARS_MAX).collect());

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ids::AttemptNo;
+use crate::names::names;
 use crate::time::Span;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -62,20 +63,15 @@ pub enum Preset {
     CronService,
 }
 
+names!(Preset {
+    Standard => "standard",
+    Interval => "interval",
+    Queue => "queue",
+    Deadline => "deadline",
+    CronService => "cron_service",
+});
+
 impl Preset {
-    pub const ALL: [Self; 5] =
-        [Self::Standard, Self::Interval, Self::Queue, Self::Deadline, Self::CronService];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Standard => "standard",
-            Self::Interval => "interval",
-            Self::Queue => "queue",
-            Self::Deadline => "deadline",
-            Self::CronService => "cron_service",
-        }
-    }
-
     pub fn policy(self) -> RetryPolicy {
         match self {
             Self::Standard => RetryPolicy::standard(),

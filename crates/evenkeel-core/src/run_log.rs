@@ -5,6 +5,7 @@
 
 use serde::Serialize;
 
+use crate::names::names;
 use crate::time::{Span, Timestamp};
 
 /// The first characters of every stored log. A stored text without them is plain text: the response
@@ -22,16 +23,12 @@ pub enum LogStream {
     Stderr,
 }
 
+names!(LogStream {
+    Stdout => "stdout",
+    Stderr => "stderr",
+});
+
 impl LogStream {
-    pub const ALL: [Self; 2] = [Self::Stdout, Self::Stderr];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Stdout => "stdout",
-            Self::Stderr => "stderr",
-        }
-    }
-
     const fn letter(self) -> char {
         match self {
             Self::Stdout => 'o',

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::attempt::Outcome;
+use crate::names::names;
 
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -19,29 +20,15 @@ pub enum JobStatus {
     Cancelled,
 }
 
-impl JobStatus {
-    pub const ALL: [Self; 7] = [
-        Self::Pending,
-        Self::Scheduled,
-        Self::Running,
-        Self::Paused,
-        Self::Completed,
-        Self::Failed,
-        Self::Cancelled,
-    ];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Scheduled => "scheduled",
-            Self::Running => "running",
-            Self::Paused => "paused",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-}
+names!(JobStatus {
+    Pending => "pending",
+    Scheduled => "scheduled",
+    Running => "running",
+    Paused => "paused",
+    Completed => "completed",
+    Failed => "failed",
+    Cancelled => "cancelled",
+});
 
 /// What commands have made of a job.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -110,29 +97,15 @@ pub enum Command {
     Delete,
 }
 
-impl Command {
-    pub const ALL: [Self; 7] = [
-        Self::Pause,
-        Self::Resume,
-        Self::Cancel,
-        Self::Retry,
-        Self::Trigger,
-        Self::Update,
-        Self::Delete,
-    ];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pause => "pause",
-            Self::Resume => "resume",
-            Self::Cancel => "cancel",
-            Self::Retry => "retry",
-            Self::Trigger => "trigger",
-            Self::Update => "update",
-            Self::Delete => "delete",
-        }
-    }
-}
+names!(Command {
+    Pause => "pause",
+    Resume => "resume",
+    Cancel => "cancel",
+    Retry => "retry",
+    Trigger => "trigger",
+    Update => "update",
+    Delete => "delete",
+});
 
 /// What a command does to a job.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

@@ -33,6 +33,7 @@ use super::moves::Move;
 use super::settings::BalanceSettings;
 use super::spread::{Granularity, Spread};
 use crate::ids::JobNo;
+use crate::names::names;
 use crate::time::{Span, Timestamp};
 
 /// A job with a next time, as far as a rebalance needs it.
@@ -70,17 +71,13 @@ pub enum SkipReason {
     Changed,
 }
 
-impl SkipReason {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::JobRunning => "job_running",
-            Self::ProtectionWindow => "protection_window",
-            Self::PlacementCooldown => "placement_cooldown",
-            Self::NotMovable => "not_movable",
-            Self::Changed => "changed",
-        }
-    }
-}
+names!(SkipReason {
+    JobRunning => "job_running",
+    ProtectionWindow => "protection_window",
+    PlacementCooldown => "placement_cooldown",
+    NotMovable => "not_movable",
+    Changed => "changed",
+});
 
 /// The bounds of a rebalance.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]

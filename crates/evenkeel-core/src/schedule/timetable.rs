@@ -2,6 +2,7 @@
 
 use super::{Dst, Schedule};
 use crate::job::Bounds;
+use crate::names::names;
 use crate::time::{Span, Timestamp};
 use crate::zone::Zone;
 
@@ -22,14 +23,10 @@ pub enum MovedBy {
     Blackout,
 }
 
-impl MovedBy {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::DaylightSaving => "daylight_saving",
-            Self::Blackout => "blackout",
-        }
-    }
-}
+names!(MovedBy {
+    DaylightSaving => "daylight_saving",
+    Blackout => "blackout",
+});
 
 const TICK: Span = Span::from_micros(1);
 
