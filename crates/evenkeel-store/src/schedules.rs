@@ -106,7 +106,6 @@ impl QueueEntry {
     /// takes `average`.
     pub fn new(
         definition: &Definition,
-        /// The deadline.
         should_start_by: Timestamp,
         average: Span,
         now: Timestamp,
