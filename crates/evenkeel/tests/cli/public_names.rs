@@ -1,7 +1,7 @@
 //! The names that programs rely on: a change of any of them breaks users, so each is listed in
 //! `docs/public-names.txt` and a change shows in the diff of that file.
 //!
-//! The API, the command line and the configuration are read from their registries. Codes, metrics,
+//! The API, the command line, the configuration and the executors are read from their registries. Codes, metrics,
 //! environment variables, headers, template variables and log lines have no registry: they are the
 //! string literals of the sources in certain places.
 
@@ -47,6 +47,10 @@ fn public_names_are_the_listed_ones() {
     add_api(&serde_json::to_value(evenkeel_api::openapi()).unwrap(), &mut names);
     add_command(&evenkeel::cli::Args::command(), "evenkeel", &mut names);
     add_configuration(&mut names);
+    for executor in evenkeel_executors::CATALOG.iter() {
+        let all = executor.aliases.iter().chain([&executor.kind]);
+        names.extend(all.map(|name| format!("executor {name}")));
+    }
     add_sources(&root.join("crates"), &mut names);
     let file = root.join("docs/public-names.txt");
     if std::env::var_os("UPDATE").is_some() {
@@ -171,9 +175,12 @@ fn add_folder(folder: &Path, krate: &str, names: &mut BTreeSet<String>) {
 
 /// Adds literals that are a public name by their shape, or by the code before them.
 fn add_literals(source: &str, krate: &str, stem: &str, names: &mut BTreeSet<String>) {
-    // The kinds of `signal` are for the nodes of one cluster only.
-    let has_codes =
-        krate != "evenkeel" && !krate.starts_with("evenkeel-store-") && stem != "signal";
+    let has_codes = match krate {
+        "evenkeel" | "evenkeel-store-sqlite" | "evenkeel-store-postgres" => false,
+        // Most of its literals name SQL statements.
+        "evenkeel-store" => ["events", "scope"].contains(&stem),
+        _ => true,
+    };
     let has_variables = ["evenkeel", "evenkeel-executors"].contains(&krate);
     for line in source.lines().filter(|line| !line.trim_start().starts_with("//")) {
         let pieces: Vec<_> = line.split('"').collect();
@@ -207,13 +214,19 @@ fn add_literals(source: &str, krate: &str, stem: &str, names: &mut BTreeSet<Stri
 fn add_variants(source: &str, names: &mut BTreeSet<String>) {
     for after in source.split("rename_all = \"snake_case\"").skip(1) {
         let body = after.split_once(" enum ").map_or("", |(_, body)| body);
-        let variants = body.split("\n}").next().unwrap().lines().skip(1);
-        for variant in variants.filter_map(|line| line.strip_prefix("    ")) {
-            if !variant.starts_with(|first: char| first.is_ascii_uppercase()) {
+        let mut lines = body.split("\n}").next().unwrap().lines().skip(1);
+        while let Some(line) = lines.next().map(str::trim_start) {
+            // The name of the next variant is given.
+            if let Some((_, name)) = line.split_once("#[serde(rename = \"") {
+                names.insert(format!("code {}", name.split('"').next().unwrap()));
+                lines.next();
+                continue;
+            }
+            if !line.starts_with(|first: char| first.is_ascii_uppercase()) {
                 continue;
             }
             let mut code = String::new();
-            for c in variant.chars().take_while(char::is_ascii_alphanumeric) {
+            for c in line.chars().take_while(char::is_ascii_alphanumeric) {
                 if c.is_ascii_uppercase() && !code.is_empty() {
                     code.push('_');
                 }
@@ -264,7 +277,7 @@ fn is_metric(text: &str) -> bool {
 
 fn is_variable(text: &str) -> bool {
     text.contains('_')
-        && text != "CARGO_PKG_VERSION"
+        && !text.starts_with("CARGO_")
         && text.starts_with(|first: char| first.is_ascii_uppercase())
         && text.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
 }
