@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::hash::fnv1a;
+
 /// The hash of an error message without its variable parts, such as numbers and ids.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Fingerprint(pub u64);
@@ -12,12 +14,7 @@ const CHARS_MAX: usize = 1000;
 
 impl Fingerprint {
     pub fn of(error: &str) -> Self {
-        // FNV-1a: the texts are short, no attacker gains from a collision, and the hash must never
-        // change.
-        let hash = normalized(error).bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-        Self(hash)
+        Self(fnv1a(&normalized(error)))
     }
 }
 

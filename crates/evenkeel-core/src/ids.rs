@@ -7,6 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::hash::mix;
 use crate::names::names;
 use crate::time::Timestamp;
 
@@ -25,11 +26,7 @@ impl JobId {
     /// Returns a number that never changes for a job, evenly distributed over jobs.
     pub fn seed(self) -> u64 {
         let (high, low) = self.0.as_u64_pair();
-        // The finalizer of SplitMix64: every bit of the id affects every bit of the number.
-        let mut mixed = high ^ low.rotate_left(32);
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        mix(high ^ low.rotate_left(32))
     }
 }
 
@@ -118,14 +115,8 @@ names!(Origin {
 impl Origin {
     /// Returns `None` for a code that this version does not know. Codes have 4 bits.
     pub const fn from_bits(bits: u32) -> Option<Self> {
-        match bits {
-            0 => Some(Self::Schedule),
-            1 => Some(Self::Trigger),
-            2 => Some(Self::Backfill),
-            3 => Some(Self::Redrive),
-            4 => Some(Self::Dependency),
-            _ => None,
-        }
+        let index = bits as usize;
+        if index < Self::ALL.len() { Some(Self::ALL[index]) } else { None }
     }
 }
 

@@ -60,6 +60,7 @@ pub mod dedup;
 pub mod executor;
 pub mod explain;
 pub mod fingerprint;
+mod hash;
 pub mod history;
 pub mod ids;
 pub mod job;

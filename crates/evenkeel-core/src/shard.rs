@@ -1,5 +1,6 @@
 //! Divides jobs among the schedulers of a cluster.
 
+use crate::hash::mix;
 use crate::ids::{JobNo, NodeNo};
 
 /// One of 256 parts of all jobs. A job never changes its shard.
@@ -32,10 +33,8 @@ pub fn owner_of(shard: Shard, nodes: &[NodeNo]) -> Option<NodeNo> {
 }
 
 fn weight(node: NodeNo, shard: Shard) -> (u64, NodeNo) {
-    let mut mixed = ((node.0 as u64) << 8 | u64::from(shard.0)).wrapping_add(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (mixed ^ (mixed >> 31), node)
+    let both = (node.0 as u64) << 8 | u64::from(shard.0);
+    (mix(both.wrapping_add(0x9e37_79b9_7f4a_7c15)), node)
 }
 
 #[cfg(test)]

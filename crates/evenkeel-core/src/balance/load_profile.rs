@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::blackout::{Blackout, LocalHours};
+use crate::hash::fnv1a;
 use crate::job::Definition;
 use crate::schedule::{CronSchedule, Dst, Schedule};
 use crate::slot::Slot;
@@ -132,12 +133,7 @@ impl Recurrence {
 impl LoadProfileKey {
     /// Returns the key of a profile with this stored form.
     pub fn of(text: &str) -> Self {
-        // FNV-1a: the texts are short, no attacker gains from a collision, and the hash must never
-        // change.
-        let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-        Self(hash.max(1).cast_signed())
+        Self(fnv1a(text).max(1).cast_signed())
     }
 }
 

@@ -6,6 +6,7 @@ use std::fmt;
 use super::fault::{Misread, Piece};
 use super::field::Field;
 use super::item::{number, step};
+use crate::hash::mix;
 
 /// One for each field, and one for the skew in seconds.
 const DRAWS: usize = 7;
@@ -17,7 +18,7 @@ pub(super) struct Draws([u64; DRAWS]);
 impl Draws {
     pub fn new(seed: u64) -> Self {
         Self(std::array::from_fn(|index| {
-            scramble(seed.wrapping_add((index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+            mix(seed.wrapping_add((index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
         }))
     }
 
@@ -34,13 +35,6 @@ impl Draws {
     pub fn skew_secs(self) -> u8 {
         (self.0[DRAWS - 1] % 60) as u8
     }
-}
-
-/// Makes seeds that differ in one bit yield unrelated numbers.
-fn scramble(mut bits: u64) -> u64 {
-    bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ bits >> 31
 }
 
 /// A resolved `H`.
