@@ -40,7 +40,8 @@ pub enum Refusal {
     ExpiredKey,
     /// The server accepts only tokens of the identity provider and API keys.
     #[error(
-        "this server does not accept its own tokens; use a token of the identity provider or an API key"
+        "this server does not accept its own tokens; use a token of the identity provider or an API \
+         key"
     )]
     LocalToken,
     /// The credential could not be checked.

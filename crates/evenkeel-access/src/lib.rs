@@ -1,8 +1,8 @@
 //! Authentication, rate limits for failed logins, and the audit log. Independent of HTTP.
 //!
 //! - [`Authenticator`]: identifies the sender of a credential, which is a token of this server
-//! ([`Tokens`]), a token of an
-//!   external identity provider ([`ExternalTokens`]) or an API key ([`ApiKeySecret`])
+//!   ([`Tokens`]), a token of an external identity provider ([`ExternalTokens`]) or an API key
+//!   ([`ApiKeySecret`])
 //! - [`Limiter`]: blocks addresses that try many credentials
 //! - [`AuditLog`]: records changes and refused requests
 //! - [`Tenants`]: caches the numbers of tenants

@@ -8,9 +8,8 @@ use crate::normal_url::first_eight;
 /// The contents that a crawl has found, each with the page that represents it.
 ///
 /// Of several pages with the same content, the crawl keeps the one with the shortest URL, and of
-/// those the one
-/// with the smallest id. The choice does not depend on the order of discovery, so the next crawl
-/// makes the same choice.
+/// those the one with the smallest id. The choice does not depend on the order of discovery, so the
+/// next crawl makes the same choice.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Contents(pub(crate) FxHashMap<u64, Representative>);
 

@@ -56,7 +56,8 @@ pub(crate) fn judge(counts: &CrawlCounts, losses: &Losses, first_failure: Option
     if counts.no_room > 0 {
         let count = counts.no_room;
         let text = format!(
-            "{count} pages were read but not saved, because the job's limit is reached; raise max_store_mb"
+            "{count} pages were read but not saved, because the job's limit is reached; raise \
+             max_store_mb"
         );
         return Ending::PartlyFailed(text);
     }

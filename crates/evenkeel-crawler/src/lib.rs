@@ -1,15 +1,16 @@
 //! A polite web crawler. Independent of the store and the scheduler.
 //!
-//! A [`Crawler`] is shared by all crawls of a node, because the limits per host (connections, delays,
-//! robots.txt) apply to all of them together. A [`Crawl`] saves pages in a [`PageArchive`], reports to
-//! a [`Listener`], and makes all requests through an [`Outbound`](evenkeel_outbound::Outbound), which
-//! refuses private addresses.
+//! A [`Crawler`] is shared by all crawls of a node, because the limits per host (connections,
+//! delays, robots.txt) apply to all of them together. A [`Crawl`] saves pages in a [`PageArchive`],
+//! reports to a [`Listener`], and makes all requests through an
+//! [`Outbound`](evenkeel_outbound::Outbound), which refuses private addresses.
 //!
-//! A page counts as changed if its title, text or fields differ. If the server says that a page
-//! has not changed, the crawl does not fetch it, but follows its stored links; unless the job's
-//! fields have changed.
+//! A page counts as changed if its title, text or fields differ. If the server says that a page has
+//! not changed, the crawl does not fetch it, but follows its stored links; unless the job's fields
+//! have changed.
 //!
-//! - `crawl`: the loop of a crawl, with its `frontier` (queue), `contents` (copies) and `checkpoint`
+//! - `crawl`: the loop of a crawl, with its `frontier` (queue), `contents` (copies) and
+//!   `checkpoint`
 //! - `visit`, `fetch`, `extract`: one page
 //! - `hosts`, `host_robots`, `robots`, `sitemap`: what hosts allow and offer
 //! - `config`, `scope`, `fields`: what a job sets

@@ -10,8 +10,7 @@ pub(crate) const URL_CHARS_MAX: usize = 2000;
 ///
 /// The parser has already lowered scheme and host, dropped default ports and resolved dot segments.
 /// This removes the fragment, an empty query and credentials, and normalises percent-encoding.
-/// Parameters
-/// are not sorted, because their order may matter.
+/// Parameters are not sorted, because their order may matter.
 pub(crate) fn normalise(mut url: Url) -> Option<Url> {
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
         return None;

@@ -1,8 +1,7 @@
 //! Executors: what a job can do when it runs.
 //!
 //! The engine gives an [`Executor`] an [`Invocation`] (one attempt) and gets a [`Report`] back.
-//! Executors do not
-//! use the store. All they need, and how long they may run, is in the invocation.
+//! Executors do not use the store. All they need, and how long they may run, is in the invocation.
 //!
 //! | executor | folder | does |
 //! |---|---|---|
@@ -17,14 +16,11 @@
 //! [`Registry`] has the executors that a node has enabled.
 //!
 //! Shared parts: [`LiveReport`] carries progress, log and checkpoints from a running attempt to the
-//! engine;
-//! [`Cancel`] and [`Lease`] end it early; `template` fills in `{{payload.x}}`; [`WithSecrets`]
-//! fills in secrets and masks
-//! them in the output.
+//! engine; [`Cancel`] and [`Lease`] end it early; `template` fills in `{{payload.x}}`;
+//! [`WithSecrets`] fills in secrets and masks them in the output.
 //!
 //! An attempt may run twice after a crash. So every executor passes the run's id, the attempt
-//! number
-//! and the fence to what it calls, and receivers can recognise the repetition.
+//! number and the fence to what it calls, and receivers can recognise the repetition.
 
 mod cancel;
 mod config;

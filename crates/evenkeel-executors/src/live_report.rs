@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use crate::log_buffer::{LOG_BYTES_DEFAULT, LogBuffer};
 
-/// The part of the log that is stored while the attempt runs, because every change stores it
-/// again. The whole log is stored when the attempt ends.
+/// The part of the log that is stored while the attempt runs, because every change stores it again.
+/// The whole log is stored when the attempt ends.
 const LIVE_LOG_BYTES_MAX: usize = 64 * 1024;
 
 /// Larger checkpoints are refused.

@@ -13,9 +13,8 @@ use crate::{ConfigFault, Executor, Invocation, Report, interrupted};
 /// Sleeps and fails as configured. `docs/executors.md` describes the fields.
 ///
 /// The executor sends no heartbeats while it sleeps, so an attempt that sleeps longer than the
-/// job's timeout times out.
-/// The jitter and the failures depend only on the run and the attempt number, so a rehearsal can be
-/// repeated.
+/// job's timeout times out. The jitter and the failures depend only on the run and the attempt
+/// number, so a rehearsal can be repeated.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct NoopExecutor;
 

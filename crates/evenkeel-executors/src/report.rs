@@ -17,15 +17,15 @@ pub struct Report {
     /// [`LiveReport`](crate::LiveReport), if it has one, is stored instead.
     pub output: Option<String>,
     /// How many items the attempt processed.
-    pub items_crawled: Option<i64>,
+    pub items_processed: Option<i64>,
     /// How many of them it stored.
-    pub items_indexed: Option<i64>,
+    pub items_saved: Option<i64>,
     /// CPU time of all processes.
     pub cpu_time: Option<Span>,
     /// Peak resident memory of the largest process.
     pub memory_peak_kb: Option<i64>,
     /// Whether a failed attempt may be retried, and when.
-    pub again: RetryHint,
+    pub retry: RetryHint,
 }
 
 impl Report {
@@ -41,9 +41,10 @@ impl Report {
     pub fn timed_out(error: impl Into<String>) -> Self {
         Self::new(Outcome::TimedOut, Some(tail::clean(error.into())))
     }
-    /// The attempt failed, and the job's retries would fail alike.
+
+    /// The attempt failed, and retries would fail, too.
     pub fn failed_for_good(error: impl Into<String>) -> Self {
-        Self { again: RetryHint::Never, ..Self::failed(error) }
+        Self { retry: RetryHint::Never, ..Self::failed(error) }
     }
 
     /// The attempt was cancelled for `reason`.
@@ -67,11 +68,11 @@ impl Report {
             outcome,
             error,
             output: None,
-            items_crawled: None,
-            items_indexed: None,
+            items_processed: None,
+            items_saved: None,
             cpu_time: None,
             memory_peak_kb: None,
-            again: RetryHint::ByPolicy,
+            retry: RetryHint::ByPolicy,
         }
     }
 }

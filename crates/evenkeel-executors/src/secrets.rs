@@ -218,7 +218,7 @@ mod tests {
         let live = LiveReport::default();
         for (known, words) in [(Ok(None), "secret set a"), (Err("no key 12"), "no key 12")] {
             let report = run(known, &live).await;
-            assert_eq!(report.again, evenkeel_core::after_attempt::RetryHint::ByPolicy);
+            assert_eq!(report.retry, evenkeel_core::after_attempt::RetryHint::ByPolicy);
             assert!(report.error.unwrap().contains(words));
         }
         assert_eq!(live.take_update(), None, "the body did not start");

@@ -1,10 +1,9 @@
 //! HTTP calls to URLs that users choose.
 //!
 //! A client that can create a job chooses a URL, and the node calls it from inside the operator's
-//! network. Every
-//! call goes through an [`Outbound`], which refuses addresses that are not public (unless they are
-//! allowed), connects to exactly the address it checked, follows no redirects and uses no
-//! proxy: a proxy would resolve names where the guard cannot check them.
+//! network. Every call goes through an [`Outbound`], which refuses addresses that are not public
+//! (unless they are allowed), connects to exactly the address it checked, follows no redirects and
+//! uses no proxy: a proxy would resolve names where the guard cannot check them.
 //!
 //! - `guard`: which addresses may be called
 //! - `resolver`: how names become addresses

@@ -136,7 +136,10 @@ impl Secrets {
         let scope = Scope { tenant, role: Role::Viewer };
         let found = self.store.get_secrets(&scope, names).await.map_err(|error| {
             let why = std::error::Error::source(&error).map(ToString::to_string);
-            format!("the job's secrets could not be read: {}", why.unwrap_or_else(|| error.to_string()))
+            format!(
+                "the job's secrets could not be read: {}",
+                why.unwrap_or_else(|| error.to_string())
+            )
         })?;
         let found: BTreeMap<&str, &SealedSecret> =
             found.iter().map(|secret| (secret.name.as_str(), secret)).collect();

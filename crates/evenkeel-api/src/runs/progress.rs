@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{AttemptCaller, Said};
+use super::{AttemptCaller, CallbackFields};
 use crate::body::MaybeJson;
 use crate::params::NoParams;
 use crate::problem::Problem;
@@ -58,20 +58,20 @@ pub(crate) async fn progress(
     _: NoParams,
     body: MaybeJson,
 ) -> Result<StatusCode, Problem> {
-    let (progress, checkpoint) = read(Said::new(body)?)?;
+    let (progress, checkpoint) = read(CallbackFields::new(body)?)?;
     app.callbacks.progress(caller.id, &caller.token, progress, checkpoint).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn read(mut said: Said) -> Result<(Progress, Option<Vec<u8>>), Problem> {
+fn read(mut fields: CallbackFields) -> Result<(Progress, Option<Vec<u8>>), Problem> {
     let progress = Progress {
-        done: said.number("done")?.map(i64::unsigned_abs),
-        total: said.number("total")?.map(i64::unsigned_abs),
-        items_crawled: said.number("items_crawled")?,
-        items_indexed: said.number("items_indexed")?,
-        message: said.text("message")?,
+        done: fields.number("done")?.map(i64::unsigned_abs),
+        total: fields.number("total")?.map(i64::unsigned_abs),
+        items_processed: fields.number("items_crawled")?,
+        items_saved: fields.number("items_indexed")?,
+        message: fields.text("message")?,
     };
-    let checkpoint = said.value("checkpoint").map(|value| value.to_string().into_bytes());
+    let checkpoint = fields.value("checkpoint").map(|value| value.to_string().into_bytes());
     if checkpoint.as_deref().is_some_and(|data| length_in_header(data) > CHECKPOINT_BYTES_MAX) {
         let message = format!(
             "has more than {CHECKPOINT_BYTES_MAX} bytes of JSON, counting six for what is not ASCII"
@@ -79,7 +79,7 @@ fn read(mut said: Said) -> Result<(Progress, Option<Vec<u8>>), Problem> {
         return Err(Problem::parameter("checkpoint", &message));
     }
     let known = ["done", "total", "items_crawled", "items_indexed", "message", "checkpoint"];
-    said.finish(&known)?;
+    fields.finish(&known)?;
     Ok((progress, checkpoint))
 }
 

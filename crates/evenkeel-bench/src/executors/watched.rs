@@ -73,8 +73,8 @@ impl Executor for Watched {
             last.clone_from(&report.error);
         }
         let count = |items: Option<i64>| items.and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
-        self.crawled.fetch_add(count(report.items_crawled), Ordering::AcqRel);
-        self.indexed.fetch_add(count(report.items_indexed), Ordering::AcqRel);
+        self.crawled.fetch_add(count(report.items_processed), Ordering::AcqRel);
+        self.indexed.fetch_add(count(report.items_saved), Ordering::AcqRel);
         self.ended.fetch_add(1, Ordering::AcqRel);
         report
     }

@@ -148,7 +148,8 @@ impl CrawlConfig {
         self.store_bytes_max
     }
 
-    /// Returns the limit for requests. Redirects and retries do not count as pages, but must end, too.
+    /// Returns the limit for requests. Redirects and retries do not count as pages, but must end,
+    /// too.
     pub(crate) const fn requests_max(&self) -> u64 {
         3 * self.pages_max + 100
     }

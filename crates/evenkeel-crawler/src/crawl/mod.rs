@@ -253,8 +253,8 @@ impl Crawl {
         self.listener.progress(Progress {
             done: Some(visited),
             total: Some(visited + queued),
-            items_crawled: i64::try_from(crawled).ok(),
-            items_indexed: i64::try_from(indexed).ok(),
+            items_processed: i64::try_from(crawled).ok(),
+            items_saved: i64::try_from(indexed).ok(),
             message: Some(format!("{visited} pages done, {queued} queued")),
         });
     }

@@ -1,10 +1,8 @@
 //! Extracts title, text, links, metadata and the job's fields from a page.
 //!
 //! HTML is read as a stream of tags and texts, without a tree that a page could make arbitrarily
-//! deep or
-//! large. Only for a job with fields, a simple tree of bounded depth and size is built ([`tree`]).
-//! Parsing
-//! has a time budget, so that no page blocks a thread for long.
+//! deep or large. Only for a job with fields, a simple tree of bounded depth and size is built
+//! ([`tree`]). Parsing has a time budget, so that no page blocks a thread for long.
 
 mod page;
 mod text;

@@ -1,8 +1,7 @@
 //! A simple tree of a page, for selectors.
 //!
-//! Browsers repair bad markup in ways that can turn a small page into a huge tree. This
-//! tree closes elements that are usually left open, and otherwise takes tags as they come. Its size
-//! is
+//! Browsers repair bad markup in ways that can turn a small page into a huge tree. This tree closes
+//! elements that are usually left open, and otherwise takes tags as they come. Its size is
 //! proportional to the page, and its depth is bounded.
 
 use ego_tree::NodeId;

@@ -212,7 +212,7 @@ async fn pages_are_saved_in_bounded_batches_and_reported() {
     assert!(batches.iter().all(|count| *count <= 11), "{batches:?}");
     let progress = rig.listener.progress.lock().unwrap().clone();
     assert_eq!((progress.done, progress.total), (Some(101), Some(101)));
-    assert_eq!((progress.items_crawled, progress.items_indexed), (Some(101), Some(101)));
+    assert_eq!((progress.items_processed, progress.items_saved), (Some(101), Some(101)));
     assert_eq!(progress.message.as_deref(), Some("101 pages done, 0 queued"));
 }
 

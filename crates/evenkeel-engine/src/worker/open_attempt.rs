@@ -176,7 +176,7 @@ pub fn finish_of(
     let ended = Ended {
         attempt: key.attempt,
         outcome: report.outcome,
-        again: report.again,
+        again: report.retry,
         started_at: open.started_at,
         finished_at,
     };
@@ -197,8 +197,8 @@ pub fn finish_of(
         results: Results {
             error: report.error,
             output: report.output,
-            items_crawled: report.items_crawled,
-            items_indexed: report.items_indexed,
+            items_crawled: report.items_processed,
+            items_indexed: report.items_saved,
             cpu_time: report.cpu_time,
             memory_peak_kb: report.memory_peak_kb,
         },

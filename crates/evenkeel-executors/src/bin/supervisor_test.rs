@@ -2,8 +2,7 @@
 //!
 //! With the arguments `node <executor_config> <bodies_lock> <auto|off|sandbox>` it acts as a node
 //! that runs a single program, which tests can kill. With `sandbox` it makes no control groups and
-//! hides the
-//! directory `hidden` next to the lock file; as root, the program runs as nobody.
+//! hides the directory `hidden` next to the lock file; as root, the program runs as nobody.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -26,10 +26,10 @@ use crate::{
 ///
 /// - An interrupted crawl saves a checkpoint, and the next attempt continues from it.
 /// - The job's timeout limits the time without a byte from any site while requests are open. The
-/// crawler's own waits between requests do not count.
+///   crawler's own waits between requests do not count.
 /// - The attempt fails if no start page could be read; without retries if robots.txt or the address
-/// guard forbids it. It fails partly if more than one page in ten could not be fetched, or if pages
-/// did not fit into `max_store_mb`.
+///   guard forbids it. It fails partly if more than one page in ten could not be fetched, or if
+///   pages did not fit into `max_store_mb`.
 #[derive(Debug)]
 pub struct CrawlExecutor<A> {
     crawler: Crawler,
@@ -122,8 +122,8 @@ impl<A: PageArchives> Executor for CrawlExecutor<A> {
         };
         let CrawlCounts { crawled, indexed, .. } = *crawl.counts();
         Report {
-            items_crawled: i64::try_from(crawled).ok(),
-            items_indexed: i64::try_from(indexed).ok(),
+            items_processed: i64::try_from(crawled).ok(),
+            items_saved: i64::try_from(indexed).ok(),
             output: live.log_so_far().map(|log| log.text(None)),
             ..report
         }
@@ -139,8 +139,8 @@ fn report(ending: Ending) -> Report {
             ..Report::completed()
         },
         Ending::Failed { error, hopeless } => {
-            let again = if hopeless { RetryHint::Never } else { RetryHint::ByPolicy };
-            Report { again, ..Report::failed(error) }
+            let retry = if hopeless { RetryHint::Never } else { RetryHint::ByPolicy };
+            Report { retry, ..Report::failed(error) }
         }
     }
 }

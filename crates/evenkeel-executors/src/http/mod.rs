@@ -33,12 +33,12 @@ use tls::Clients;
 /// Makes one HTTP call.
 ///
 /// - The job's timeout limits the wait for the response head, and then for each further piece of
-/// the body.
+///   the body.
 /// - A response 202 means that the receiver reports the end later, with the token of the call. The
-/// timeout then limits the time between heartbeats.
+///   timeout then limits the time between heartbeats.
 /// - A redirect to another origin loses the job's headers, TLS options, signature and token.
 /// - Calls go to public addresses only, unless the settings allow more. No proxy is used, because a
-/// proxy would resolve names where the guard cannot check the address.
+///   proxy would resolve names where the guard cannot check the address.
 #[derive(Debug)]
 pub struct HttpExecutor {
     settings: HttpSettings,

@@ -40,7 +40,7 @@ pub(super) async fn judge(
         return CallResult::Accepted(read.output.map(shortened));
     }
     let is_expected = call.is_expected(status);
-    let again = match retry_after {
+    let retry = match retry_after {
         _ if is_expected => RetryHint::ByPolicy,
         _ if call.gives_up_on(status) => RetryHint::Never,
         Some(wait) => RetryHint::NotBefore(wait),
@@ -52,7 +52,7 @@ pub(super) async fn judge(
         End::Complete if is_expected => Report::completed(),
         End::Complete => Report::failed(format!("the answer was {status}")),
     };
-    CallResult::Ended(Report { output: read.output, again, ..report })
+    CallResult::Ended(Report { output: read.output, retry, ..report })
 }
 
 /// The body of a response, as far as it was read.

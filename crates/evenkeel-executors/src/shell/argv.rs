@@ -1,10 +1,9 @@
 //! The command line and the environment variables of a program.
 //!
 //! Only variables of the run, such as `{{scheduled_at}}`, are filled in. The payload is not: an
-//! interpreter, or a program that
-//! starts one, would execute it, and no list of interpreters is complete. The program gets the
-//! payload
-//! on standard input, and in variables whose names the job cannot choose.
+//! interpreter, or a program that starts one, would execute it, and no list of interpreters is
+//! complete. The program gets the payload on standard input, and in variables whose names the job
+//! cannot choose.
 
 use serde_json::Value;
 

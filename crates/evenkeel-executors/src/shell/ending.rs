@@ -98,8 +98,8 @@ impl BodyState {
         let stdout = log.map(|log| log.text(Some(LogStream::Stdout)));
         Report {
             output: stdout.filter(|text| !text.is_empty()),
-            items_crawled: items.items_crawled,
-            items_indexed: items.items_indexed,
+            items_processed: items.items_processed,
+            items_saved: items.items_saved,
             cpu_time: self.ended.map(|ended| Span::from_micros(ended.cpu_us)),
             memory_peak_kb: self.ended.map(|ended| ended.memory_kb),
             ..report
@@ -110,13 +110,13 @@ impl BodyState {
         let (code, signal) = self.ended.map_or((None, None), |ended| (ended.code, ended.signal));
         let mut report = match (code, signal) {
             (Some(code), _) => {
-                let (outcome, again) = codes.meaning(code);
+                let (outcome, retry) = codes.meaning(code);
                 let error = match outcome {
                     Outcome::Completed => return Report::completed(),
                     Outcome::PartlyFailed => format!("exit code {code}: partly failed"),
                     _ => format!("exit code {code}"),
                 };
-                Report { outcome, again, ..Report::failed(error) }
+                Report { outcome, retry, ..Report::failed(error) }
             }
             (None, Some(signal)) => Report::failed(signal_text(signal)),
             (None, None) => Report::failed("the program ended in an unknown way"),

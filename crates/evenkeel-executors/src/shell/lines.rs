@@ -82,8 +82,8 @@ impl Message {
             done: progress.and_then(|progress| progress.done),
             total: progress.and_then(|progress| progress.total),
             message: progress.and_then(|progress| progress.message.clone()),
-            items_crawled: items.and_then(|items| items.crawled).map(i64::from),
-            items_indexed: items.and_then(|items| items.indexed).map(i64::from),
+            items_processed: items.and_then(|items| items.crawled).map(i64::from),
+            items_saved: items.and_then(|items| items.indexed).map(i64::from),
         })
     }
 
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(messages[1].checkpoint().as_deref(), Some("[1,{}]"));
         assert_eq!(messages[1].progress(), None);
         let items = messages[2].progress().unwrap();
-        assert_eq!((items.items_crawled, items.items_indexed), (Some(3), Some(2)));
+        assert_eq!((items.items_processed, items.items_saved), (Some(3), Some(2)));
         for size in 1..TEXT.len() {
             let chunks: Vec<&[u8]> = TEXT.as_bytes().chunks(size).collect();
             assert_eq!(read(&chunks), (output.clone(), read(&[TEXT.as_bytes()]).1, 0), "{size}");

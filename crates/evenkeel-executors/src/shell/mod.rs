@@ -36,14 +36,14 @@ pub use settings::{CgroupUse, SandboxSettings, ShellSettings, SupervisorCommand,
 /// cannot.
 ///
 /// - No shell reads the arguments. Variables of the run are filled in; the payload is not, because
-/// an interpreter could execute it. The program gets the payload on standard input and in
-/// variables.
+///   an interpreter could execute it. The program gets the payload on standard input and in
+///   variables.
 /// - The program inherits only the variables in [`ShellSettings::env_allow`].
 /// - Limits apply to each process. `memory_mb` and `processes` apply to all processes together if
-/// the program has a control group that supports it; see [`Containment`].
+///   the program has a control group that supports it; see [`Containment`].
 /// - With [`ShellSettings::sandbox`], the program runs in its own mount and PID namespaces (and
-/// user namespace, if the node is not root): it sees only its own processes, and hidden paths are
-/// empty.
+///   user namespace, if the node is not root): it sees only its own processes, and hidden paths are
+///   empty.
 /// - The job's timeout limits the time without output on either stream.
 #[derive(Debug)]
 pub struct ShellExecutor {

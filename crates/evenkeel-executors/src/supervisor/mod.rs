@@ -1,65 +1,51 @@
 //! The supervisor: a small process between the node and a program.
 //!
 //! A node can be killed or frozen at any moment, and then cannot end the programs it started. So
-//! each
-//! program (the *body* of an attempt) has a supervisor process, which ends it if the node cannot.
+//! each program (the *body* of an attempt) has a supervisor process, which ends it if the node
+//! cannot.
 //!
 //! # Guarantees
 //!
 //! - The body and all its descendants end when the node commands it, when the node is gone (even by
 //!   `kill -9`), and when the node's lease runs out (the node is frozen, or cut off from the
-//! store).
-//!   Descendants that left the process group or session end, too: the supervisor is their
+//!   store). Descendants that left the process group or session end, too: the supervisor is their
 //!   subreaper, so orphans become its children.
 //! - If the node may make control groups (cgroup v2), each body has its own, and the kernel kills
-//! all
-//!   processes in it at once, even if they have changed their user.
+//!   all processes in it at once, even if they have changed their user.
 //! - The supervisor sends SIGTERM to the process group, waits for `kill_grace`, and then sends
-//! SIGKILL to the
-//!   control group and to every descendant until none is left. A body may outlive its lease by
-//!   `kill_grace`, so the node must count its lease as that much shorter.
+//!   SIGKILL to the control group and to every descendant until none is left. A body may outlive
+//!   its lease by `kill_grace`, so the node must count its lease as that much shorter.
 //! - Processes that remain when the main process exits get SIGTERM, and after half a second (or
 //!   `kill_grace`, if that is shorter) SIGKILL.
 //! - A body starts only while its node is alive and the lease is valid.
 //! - A shared lock on `bodies_lock` is held from before the body starts until its last descendant
-//! has ended.
-//!   A restarted node that gets the exclusive lock knows that all bodies of its earlier start have
-//! ended
-//!   and that none will start. It must release the lock before it starts bodies; a supervisor that
-//! finds the
-//!   lock taken refuses to start.
-//! - If the supervisor is killed, the kernel kills the main process of the body, and the node
-//!   kills the control group. Without a control group the node kills the process group; descendants
-//! that left it may
-//!   survive, and keep the lock. If the node was killed, too, its next start kills the control
-//! group.
+//!   has ended. A restarted node that gets the exclusive lock knows that all bodies of its earlier
+//!   start have ended and that none will start. It must release the lock before it starts bodies; a
+//!   supervisor that finds the lock taken refuses to start.
+//! - If the supervisor is killed, the kernel kills the main process of the body, and the node kills
+//!   the control group. Without a control group the node kills the process group; descendants that
+//!   left it may survive, and keep the lock. If the node was killed, too, its next start kills the
+//!   control group.
 //! - In a [sandbox](sandbox), the supervisor is process 1 of a PID namespace. The kernel ends the
-//! whole
-//!   body when the supervisor or its parent ends for any reason.
+//!   whole body when the supervisor or its parent ends for any reason.
 //!
 //! The supervisor cannot end a process that is stuck in the kernel; a process that changed its
-//! user,
-//! without a control group and a sandbox; and anything that another service started for the body,
-//! such as `at` or a
-//! container service. A body that runs as root or as the node's user can leave its control group,
-//! but
-//! not its supervisor.
+//! user, without a control group and a sandbox; and anything that another service started for the
+//! body, such as `at` or a container service. A body that runs as root or as the node's user can
+//! leave its control group, but not its supervisor.
 //!
 //! # Protocol
 //!
-//! Standard input is a socket to the node. The node sends the `Spec` as one line of JSON, and
-//! after the reply `ready` the line `go`. At each renewal it sends `lease <ms> <sent_ms>`: the
-//! remaining
+//! Standard input is a socket to the node. The node sends the `Spec` as one line of JSON, and after
+//! the reply `ready` the line `go`. At each renewal it sends `lease <ms> <sent_ms>`: the remaining
 //! time, and the monotonic clock at which it was measured. `stop` ends the body. Replies are lines
-//! of JSON, see
-//! `Reply`. Standard output and error belong to the body.
+//! of JSON, see `Reply`. Standard output and error belong to the body.
 //!
-//! The exit code is that of the body, 128 + n after signal n, [`EXIT_ABANDONED`] if the node or
-//! its lease was gone, and 126 or 127 if the body could not start.
+//! The exit code is that of the body, 128 + n after signal n, [`EXIT_ABANDONED`] if the node or its
+//! lease was gone, and 126 or 127 if the body could not start.
 //!
-//! This program also starts the body (`… --exec <prelude> -- argv…`), because
-//! only the process itself can ask the kernel to end it with its parent, join a group and give up
-//! rights.
+//! This program also starts the body (`… --exec <prelude> -- argv…`), because only the process
+//! itself can ask the kernel to end it with its parent, join a group and give up rights.
 
 mod body;
 mod descendants;

@@ -2,18 +2,16 @@
 //! processes.
 //!
 //! Only a process that starts in a new PID namespace belongs to it, so a sandbox needs two
-//! processes. The
-//! *builder* holds the lock of bodies, makes the namespaces and covers the hidden paths. Then it
-//! starts the supervisor, which is process 1 of the PID namespace, and waits for it. When
-//! process 1 ends, the kernel kills all other processes of the namespace, whatever their user.
+//! processes. The *builder* holds the lock of bodies, makes the namespaces and covers the hidden
+//! paths. Then it starts the supervisor, which is process 1 of the PID namespace, and waits for it.
+//! When process 1 ends, the kernel kills all other processes of the namespace, whatever their user.
 //!
 //! - A server that runs as root makes a mount and a PID namespace. Its bodies run as another user.
 //! - Any other server also needs a user namespace. Its bodies keep the server's user, so only the
 //!   covers and the PID namespace separate them from the server.
 //!
 //! A body cannot remove the covers: it has no capability in the namespace that owns them, and the
-//! kernel
-//! locks them in every namespace that the body makes.
+//! kernel locks them in every namespace that the body makes.
 
 use std::ffi::OsString;
 use std::fs::{self, File};

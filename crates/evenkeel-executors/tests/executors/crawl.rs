@@ -124,7 +124,7 @@ async fn crawl_reports_its_counts() {
     let live = invocation.live.clone();
     let report = local(&pages).run(invocation).await;
     assert_eq!(report.outcome, Outcome::Completed, "{report:?}");
-    assert_eq!((report.items_crawled, report.items_indexed), (Some(3), Some(3)));
+    assert_eq!((report.items_processed, report.items_saved), (Some(3), Some(3)));
     assert!(report.output.unwrap().contains("/2 new\n"));
     assert_eq!(pages.urls().len(), 3);
     let progress = live.progress_so_far();
@@ -143,12 +143,16 @@ async fn silent_crawl_times_out_and_can_resume() {
     let report = local(&pages).run(first).await;
     assert_eq!(report.outcome, Outcome::TimedOut, "{report:?}");
     assert_eq!(report.error.as_deref(), Some("no site answered for 1s (timeout_sec)"));
-    assert_eq!((report.items_crawled, pages.urls().len()), (Some(5), 5));
+    assert_eq!((report.items_processed, pages.urls().len()), (Some(5), 5));
     gate.store(true, Ordering::SeqCst);
     let mut second = hasty(invocation("crawl", config(address, "/0", 9)));
     second.checkpoint = live.take_unsaved_checkpoint();
     let report = local(&pages).run(second).await;
-    assert_eq!((report.outcome, report.items_crawled), (Outcome::Completed, Some(6)), "{report:?}");
+    assert_eq!(
+        (report.outcome, report.items_processed),
+        (Outcome::Completed, Some(6)),
+        "{report:?}"
+    );
 }
 
 #[tokio::test]
@@ -180,15 +184,15 @@ async fn final_failures_of_a_crawl_are_not_retried() {
     let (address, pages) = (site(&Arc::default()).await, Pages::default());
     let closed = invocation("crawl", config(address, "/closed", 1));
     let report = local(&pages).run(closed).await;
-    assert_eq!((report.outcome, report.again), (Outcome::Failed, RetryHint::Never));
+    assert_eq!((report.outcome, report.retry), (Outcome::Failed, RetryHint::Never));
     assert!(report.error.unwrap().contains("robots.txt does not allow it"));
     let inner = invocation("crawl", config(address, "/0", 1));
     let report = executor(&pages, &[]).run(inner).await;
-    assert_eq!((report.outcome, report.again), (Outcome::Failed, RetryHint::Never));
+    assert_eq!((report.outcome, report.retry), (Outcome::Failed, RetryHint::Never));
     assert!(report.error.unwrap().contains("not public"));
     let missing = invocation("crawl", config(address, "/none", 1));
     let report = local(&pages).run(missing).await;
-    assert_eq!((report.outcome, report.again), (Outcome::Failed, RetryHint::ByPolicy));
+    assert_eq!((report.outcome, report.retry), (Outcome::Failed, RetryHint::ByPolicy));
 }
 
 #[tokio::test]
@@ -208,13 +212,13 @@ async fn interrupted_crawl_is_resumed() {
         handle.cancel(reason);
         let report = tokio::time::timeout(Duration::from_secs(10), crawl).await.unwrap().unwrap();
         assert_eq!(report.outcome, outcome);
-        assert_eq!((report.items_crawled, report.items_indexed), (Some(5), Some(5)));
+        assert_eq!((report.items_processed, report.items_saved), (Some(5), Some(5)));
         gate.store(true, Ordering::SeqCst);
         let mut second = invocation("crawl", config(address, "/0", 9));
         second.checkpoint = live.take_unsaved_checkpoint();
         let report = local(&pages).run(second).await;
         assert_eq!(report.outcome, Outcome::Completed, "{report:?}");
-        assert_eq!((report.items_crawled, report.items_indexed), (Some(6), Some(6)));
+        assert_eq!((report.items_processed, report.items_saved), (Some(6), Some(6)));
         let output = report.output.unwrap();
         assert!(output.starts_with("resuming: 5 pages done, 1 queued\n"), "{output}");
     }

@@ -27,14 +27,14 @@ async fn answered(status: u16, retry_after: &'static str, config: Value) -> Repo
 #[tokio::test]
 async fn retry_after_delays_the_next_attempt() {
     let wait = |secs| RetryHint::NotBefore(Span::from_secs(secs));
-    for (status, header, again) in [
+    for (status, header, retry) in [
         (429, "120", wait(120)),
         (503, "Sun, 15 Nov 2026 08:01:00 GMT", wait(60)),
         (404, "5", wait(5)),
         (503, "whenever", RetryHint::ByPolicy),
     ] {
         let report = answered(status, header, json!({})).await;
-        assert_eq!((report.outcome, report.again), (Outcome::Failed, again), "{status} {header}");
+        assert_eq!((report.outcome, report.retry), (Outcome::Failed, retry), "{status} {header}");
         assert_eq!(report.output.as_deref(), Some("said"));
     }
 }
@@ -42,17 +42,17 @@ async fn retry_after_delays_the_next_attempt() {
 #[tokio::test]
 async fn final_failures_of_a_call_are_not_retried() {
     let config = json!({"give_up_on": [400, "5xx"]});
-    for (status, again) in [
+    for (status, retry) in [
         (400, RetryHint::Never),
         (410, RetryHint::Never),
         (503, RetryHint::Never),
         (404, RetryHint::NotBefore(Span::from_secs(9))),
     ] {
         let report = answered(status, "9", config.clone()).await;
-        assert_eq!((report.outcome, report.again), (Outcome::Failed, again), "{status}");
+        assert_eq!((report.outcome, report.retry), (Outcome::Failed, retry), "{status}");
     }
     let good = answered(410, "9", json!({"expected_status": 410})).await;
-    assert_eq!((good.outcome, good.again), (Outcome::Completed, RetryHint::ByPolicy));
+    assert_eq!((good.outcome, good.retry), (Outcome::Completed, RetryHint::ByPolicy));
 }
 
 #[tokio::test]
@@ -77,7 +77,7 @@ async fn missing_payload_field_fails_the_attempt_by_name() {
     let config = json!({"url": "https://example.com/{{payload.x}}"});
     let report = local().run(invocation("http", config)).await;
     assert_eq!(report.outcome, Outcome::Failed);
-    assert_eq!(report.again, RetryHint::Never);
+    assert_eq!(report.retry, RetryHint::Never);
     let error = report.error.unwrap();
     assert_eq!(error, "executor_config.url: refers to payload.x, which the payload does not have");
 }
@@ -100,13 +100,13 @@ async fn breaking_off(head: &'static str) -> String {
 
 #[tokio::test]
 async fn head_of_a_broken_response_counts() {
-    for (head, again) in [
+    for (head, retry) in [
         ("503 Busy\r\nretry-after: 7", RetryHint::NotBefore(Span::from_secs(7))),
         ("410 Gone", RetryHint::Never),
         ("200 OK\r\nretry-after: 7", RetryHint::ByPolicy),
     ] {
         let report = local().run(call(breaking_off(head).await)).await;
-        assert_eq!((report.outcome, report.again), (Outcome::Failed, again), "{head}");
+        assert_eq!((report.outcome, report.retry), (Outcome::Failed, retry), "{head}");
         assert_eq!(report.output.as_deref(), Some("said"));
         let error = report.error.unwrap();
         assert!(error.starts_with(&format!("the answer ({}", &head[..3])), "{error}");

@@ -27,11 +27,11 @@ async fn messages_are_not_part_of_the_output() {
         (report.outcome, report.output.as_deref()),
         (Outcome::Completed, Some("one\ntwo\n"))
     );
-    assert_eq!((report.items_crawled, report.items_indexed), (Some(3), Some(2)));
+    assert_eq!((report.items_processed, report.items_saved), (Some(3), Some(2)));
     let progress = live.progress_so_far();
     assert_eq!((progress.done, progress.total), (Some(5), Some(20)));
     assert_eq!(progress.message.as_deref(), Some("pages"));
-    assert_eq!((progress.items_crawled, progress.items_indexed), (Some(3), Some(2)));
+    assert_eq!((progress.items_processed, progress.items_saved), (Some(3), Some(2)));
     assert_eq!(live.take_unsaved_checkpoint().as_deref(), Some(br#"{"at":7}"#.as_slice()));
     assert_eq!(live.log_so_far().unwrap().text(None), "one\ntwo\n");
 }
@@ -39,7 +39,7 @@ async fn messages_are_not_part_of_the_output() {
 #[tokio::test]
 async fn items_count_even_if_the_program_fails() {
     let report = executor().run(sh("printf '@evenkeel {\"items\":{\"crawled\":9}}'; exit 1")).await;
-    assert_eq!((report.outcome, report.items_crawled), (Outcome::Failed, Some(9)));
+    assert_eq!((report.outcome, report.items_processed), (Outcome::Failed, Some(9)));
     assert_eq!(report.output, None);
 }
 
@@ -105,7 +105,7 @@ async fn exit_codes_decide_the_outcome() {
         let script = format!("echo why >&2; exit {code}");
         let config = json!({"argv": ["sh", "-c", script], "exit_codes": exit_codes});
         let report = executor().run(invocation("shell", config)).await;
-        (report.outcome, report.again, report.error)
+        (report.outcome, report.retry, report.error)
     };
     let error = |text: &str| Some(format!("{text}: why"));
     let (usual, never) = (RetryHint::ByPolicy, RetryHint::Never);
@@ -148,7 +148,7 @@ async fn stdin_text_passes_the_payload_unchanged() {
 async fn payload_in_arguments_fails_for_good_with_the_way_out() {
     let body = invocation("shell", json!({"argv": ["sh", "-c", "echo {{payload.x}}"]}));
     let report = executor().run(with(body, |d| d.payload = json!({"x": "$(id)"}))).await;
-    assert_eq!((report.outcome, report.again), (Outcome::Failed, RetryHint::Never));
+    assert_eq!((report.outcome, report.retry), (Outcome::Failed, RetryHint::Never));
     let error = report.error.unwrap();
     assert!(error.starts_with("executor_config.argv[2]: has {{payload.x}}"), "{error}");
     assert!(error.contains("$EVENKEEL_PAYLOAD_customer"), "{error}");

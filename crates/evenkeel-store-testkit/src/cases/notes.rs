@@ -61,8 +61,8 @@ pub async fn a_note_is_shown_while_the_attempt_runs(opened: Opened) {
     let whole = Progress {
         done: Some(7),
         total: Some(u64::MAX),
-        items_crawled: Some(7),
-        items_indexed: Some(-1),
+        items_processed: Some(7),
+        items_saved: Some(-1),
         message: Some("it's \"half\" done — \0\n".into()),
     };
     let spoken =
