@@ -7,6 +7,8 @@ use evenkeel_core::chance::Chance;
 use rand::rngs::{StdRng, SysRng};
 use rand::{Rng, SeedableRng};
 
+use crate::sync::lock;
+
 #[derive(Debug)]
 pub struct RandomChance(Mutex<StdRng>);
 
@@ -27,7 +29,7 @@ impl RandomChance {
 
 impl Chance for RandomChance {
     fn bits(&self) -> u64 {
-        let mut rng = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut rng = lock(&self.0);
         rng.next_u64()
     }
 }

@@ -1,6 +1,6 @@
 //! Starts a node and restarts it after it was fenced.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use evenkeel_core::RunIds;
@@ -17,6 +17,7 @@ use crate::cluster::node_context::{Backoff, NodeContext};
 use crate::cluster::node_session::NodeSession;
 use crate::cluster::store_health::log_trouble;
 use crate::settings::Settings;
+use crate::sync::lock;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -63,7 +64,7 @@ impl Engine {
 
     /// Returns the context of the current session; `None` while the node rejoins.
     pub fn context(&self) -> Option<Arc<NodeContext>> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.current).clone()
     }
 
     pub fn probe(&self) -> HealthProbe {
@@ -98,7 +99,7 @@ pub struct Health {
 
 impl HealthProbe {
     pub fn health(&self) -> Health {
-        match &*self.current.lock().unwrap_or_else(PoisonError::into_inner) {
+        match &*lock(&self.current) {
             Some(ctx) => Health {
                 ready: ctx.may_start(),
                 node: Some(ctx.node.0),
@@ -118,7 +119,7 @@ async fn supervise(
     mut drain: watch::Receiver<Option<Duration>>,
 ) {
     let set = |context: Option<Arc<NodeContext>>| {
-        *current.lock().unwrap_or_else(PoisonError::into_inner) = context;
+        *lock(&current) = context;
     };
     let mut session = first;
     loop {

@@ -40,6 +40,7 @@ mod engine;
 mod insight;
 mod scheduler;
 mod settings;
+mod sync;
 mod upkeep;
 mod worker;
 

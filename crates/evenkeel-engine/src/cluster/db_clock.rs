@@ -1,12 +1,13 @@
 //! Estimates the database's clock without a query.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use evenkeel_core::Timestamp;
 
 use crate::clock::Clock;
+use crate::sync::lock;
 
 /// Follows the database's clock from the times in its answers, and is never ahead of it.
 ///
@@ -31,7 +32,7 @@ impl DbClock {
     pub fn observe(&self, db_now: Timestamp) {
         let own = self.clock.monotonic();
         let bound = db_now.as_micros() - micros(own);
-        let mut bounds = self.bounds.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bounds = lock(&self.bounds);
         while bounds.front().is_some_and(|(read, _)| own.saturating_sub(*read) > WINDOW) {
             bounds.pop_front();
         }
@@ -44,13 +45,13 @@ impl DbClock {
 
     /// Discards all earlier answers, because the database's clock was set back.
     pub fn restart_at(&self, db_now: Timestamp) {
-        self.bounds.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        lock(&self.bounds).clear();
         self.observe(db_now);
     }
 
     /// Returns the latest time that the database's clock has certainly reached.
     pub fn now(&self) -> Timestamp {
-        let bounds = self.bounds.lock().unwrap_or_else(PoisonError::into_inner);
+        let bounds = lock(&self.bounds);
         let highest = bounds.front().map_or(i64::MIN, |(_, bound)| *bound);
         Timestamp::from_micros(micros(self.clock.monotonic()).saturating_add(highest).max(0))
     }

@@ -6,10 +6,12 @@
 //! begin.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use evenkeel_core::Timestamp;
 use tokio::sync::Notify;
+
+use crate::sync::lock;
 
 #[derive(Debug, Default)]
 pub struct LowWatermark {
@@ -58,7 +60,7 @@ impl Drop for Announcement<'_> {
 
 impl LowWatermark {
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Waits until a batch whose oldest scheduled time is `oldest` may be sent. If the oldest time

@@ -140,6 +140,15 @@ impl NodeContext {
             || self.worker.needs_reconcile.load(Ordering::Acquire)
     }
 
+    /// Signals other loops and nodes without waiting for the store. A lost signal delays them by one
+    /// poll.
+    pub fn announce(&self, signal: Signal) {
+        let store = Arc::clone(&self.store);
+        tokio::spawn(async move {
+            let _ = store.announce(signal).await;
+        });
+    }
+
     /// Waits for `time` or until the node stops. Returns false if it stops.
     pub async fn pause(&self, time: Duration) -> bool {
         let mut stopping = self.stopping.subscribe();

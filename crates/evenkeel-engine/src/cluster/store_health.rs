@@ -1,11 +1,13 @@
 //! Logs store failures of loops, and tracks whether the database accepts writes.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use evenkeel_store::{StoreError, Unwritable};
 use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
+
+use crate::sync::lock;
 
 /// While the database refuses writes, this is logged at this interval.
 const LOG_EVERY: Duration = Duration::from_secs(60);
@@ -118,7 +120,7 @@ impl WriteHealth {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Refusing>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

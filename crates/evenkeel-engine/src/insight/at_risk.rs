@@ -1,10 +1,12 @@
 //! Collects jobs that may miss their deadline, for the judge.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use evenkeel_core::JobNo;
 use tokio::sync::Notify;
+
+use crate::sync::lock;
 
 /// Further jobs stay with the loop that noticed them.
 const COUNT_MAX: usize = 100_000;
@@ -42,7 +44,7 @@ impl AtRiskJobs {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeSet<JobNo>> {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.jobs)
     }
 }
 

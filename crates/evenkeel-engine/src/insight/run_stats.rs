@@ -4,7 +4,7 @@
 //! wait for it. A crash loses the totals of a few seconds.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
@@ -14,6 +14,7 @@ use evenkeel_store::{FailureDelta, Finish, FinishResult, Role, RunStatsDelta, Sc
 use tracing::debug;
 
 use crate::cluster::node_context::NodeContext;
+use crate::sync::lock;
 
 /// Failure groups per write; further groups are not counted until the next write.
 const GROUPS_MAX: usize = 1_000;
@@ -100,7 +101,7 @@ impl PendingStats {
     }
 
     fn lock(&self) -> MutexGuard<'_, Sums> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

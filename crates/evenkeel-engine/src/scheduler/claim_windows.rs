@@ -1,7 +1,6 @@
 //! Handles attempts that may not start now: queued attempts whose claim window has ended, and
 //! active runs that a newer time of their job replaces.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::{AttemptKey, JobNo, Shard, Span, Timestamp};
@@ -100,11 +99,7 @@ impl Scheduler {
         }
         self.ctx.store.supersede(&batch, NodeContext::NOW).await?;
         self.replacing.clear();
-        let store = Arc::clone(&self.ctx.store);
-        tokio::spawn(async move {
-            // A lost signal delays it by one poll.
-            let _ = store.announce(Signal::Cancel).await;
-        });
+        self.ctx.announce(Signal::Cancel);
         Ok(())
     }
 

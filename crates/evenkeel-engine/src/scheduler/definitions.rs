@@ -1,11 +1,13 @@
 //! Parses stored definitions and shares equal ones.
 
 use std::hash::{BuildHasher, BuildHasherDefault};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use evenkeel_core::{Definition, JobNo};
 use evenkeel_store::StoreError;
 use rustc_hash::{FxHashMap, FxHasher};
+
+use crate::sync::lock;
 
 /// Cache of parsed definitions. A million jobs with the same definition share one copy; unused
 /// copies are dropped.
@@ -23,7 +25,7 @@ impl Definitions {
     /// Parses the definition `text` of `job`.
     pub fn read(&self, job: JobNo, text: &str) -> Result<Arc<Definition>, StoreError> {
         let hash = BuildHasherDefault::<FxHasher>::default().hash_one(text);
-        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = lock(&self.0);
         if let Some((known, shared)) = table.read.get(&hash)
             && **known == *text
             && let Some(definition) = shared.upgrade()

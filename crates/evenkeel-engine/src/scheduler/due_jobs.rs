@@ -2,7 +2,7 @@
 //! node and takes the first, so the node has one dispatch order.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use evenkeel_core::aging::{Aging, Rank};
 use evenkeel_core::order::Lane;
@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use crate::scheduler::due_by_destination::Destination;
 use crate::scheduler::job_entry::JobEntry;
 use crate::scheduler::upcoming_jobs::{TakenDue, UpcomingJobs};
+use crate::sync::lock;
 
 const LANES: usize = Lane::ALL.len();
 
@@ -51,7 +52,7 @@ impl SharedDueJobs {
     }
 
     pub fn lock(&self) -> MutexGuard<'_, DueJobs> {
-        self.due_jobs.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.due_jobs)
     }
 }
 

@@ -7,7 +7,7 @@ use evenkeel_core::lease::Fence;
 use evenkeel_core::order::Lane;
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::{AttemptKey, JobNo, Schedule, Shard, Slot, Span, Timestamp};
-use evenkeel_store::{Fire, FireResult, Fired, QueueEntry, QueueWait, Start, StoreError};
+use evenkeel_store::{Fire, FireResult, Fired, QueueEntry, QueueWait, Signal, Start, StoreError};
 use tracing::debug;
 
 use super::Scheduler;
@@ -126,7 +126,7 @@ impl Scheduler {
         let in_flight = ctx.low_watermark.begin_batch(oldest).await;
         let fired = match ctx.store.fire(ctx.node, batch.clone(), NodeContext::NOW).await {
             Ok(fired) => fired,
-            Err(error) => self.read_back(&batch, error).await,
+            Err(error) => self.read_back(batch.iter().map(claimed_attempt).collect(), error).await,
         };
         let count = self.apply(batch, taken, fired);
         drop(in_flight);
@@ -210,7 +210,7 @@ impl Scheduler {
         self.ctx.worker.slots.give(unused);
         metrics::counter!("evenkeel_firings_total").increment(count as u64);
         if queued {
-            self.announce_ready();
+            self.ctx.announce(Signal::Ready);
         }
         count
     }
@@ -294,6 +294,14 @@ impl Scheduler {
         entry.waits = entry.waits.saturating_add(1);
         self.ctx.overlap_waits.await_end(job);
         self.ctx.due.lock().put_back(taken, Some(entry));
+    }
+}
+
+/// The attempt that a fire claims for this node.
+fn claimed_attempt(fire: &Fire) -> Option<AttemptKey> {
+    match fire.start {
+        Some((scheduled, Start::Claimed)) => Some(AttemptKey::regular(fire.job, scheduled)),
+        Some((_, Start::Queued(_))) | None => None,
     }
 }
 

@@ -9,14 +9,13 @@ use evenkeel_core::order::{DispatchKey, Priority};
 use evenkeel_core::{AttemptNo, Definition, Past, Sequence, Timestamp};
 use evenkeel_store::{
     DelayedAttempt, FireDelayed, FireResult, Fired, OwnedAttempt, Postpone, QueueEntry, QueueWait,
-    Start, StoreError,
+    Signal, Start, StoreError,
 };
 
 use super::Scheduler;
 use super::delayed_queue::DelayedDestination;
 use super::start_capacity::StartCapacity;
 use crate::cluster::node_context::NodeContext;
-use crate::cluster::store_health::log_trouble;
 use crate::scheduler::due_by_destination::Destination;
 use crate::scheduler::due_jobs::LaneRanks;
 use crate::worker::open_attempt::{self, deadline_without_history};
@@ -103,7 +102,11 @@ impl Scheduler {
         let fires = batch.iter().map(|delayed| delayed.fire.clone()).collect();
         let fired = match ctx.store.fire_delayed(ctx.node, fires, NodeContext::NOW).await {
             Ok(fired) => fired,
-            Err(error) => self.read_back_delayed(&batch, error).await,
+            Err(error) => {
+                self.look_ahead_now = true;
+                let keys = batch.iter().map(|delayed| Some(delayed.fire.key)).collect();
+                self.read_back(keys, error).await
+            }
         };
         let count = self.apply_delayed(batch, fired);
         ctx.due.lock().end_queueing(self.index);
@@ -197,7 +200,7 @@ impl Scheduler {
         self.ctx.worker.slots.give(unused);
         metrics::counter!("evenkeel_wakes_total").increment(count as u64);
         if queued {
-            self.announce_ready();
+            self.ctx.announce(Signal::Ready);
         }
         count
     }
@@ -219,31 +222,6 @@ impl Scheduler {
             priority: None,
         };
         self.ctx.worker.refuse(&owned, &fault.to_string());
-    }
-
-    async fn read_back_delayed(&mut self, batch: &[Decided], error: StoreError) -> Fired {
-        log_trouble(&error, "firing delayed attempts failed; reading back what was stored");
-        self.could_not_fire = true;
-        self.look_ahead_now = true;
-        if error.unwritable().is_some() {
-            let results = vec![FireResult::Stale; batch.len()];
-            return Fired { now: self.ctx.db_now(), results };
-        }
-        self.ctx.request_reconcile();
-        let keys: Vec<_> = batch.iter().map(|delayed| delayed.fire.key).collect();
-        let owned = self.owned_of(&keys).await;
-        let mut now = self.ctx.db_now();
-        let results = keys
-            .iter()
-            .map(|key| match owned.iter().find(|owned| owned.key == *key) {
-                Some(owned) if !self.ctx.worker.has(*key) => {
-                    now = owned.started_at;
-                    FireResult::Fired(owned.fence)
-                }
-                Some(_) | None => FireResult::Stale,
-            })
-            .collect();
-        Fired { now, results }
     }
 }
 

@@ -1,11 +1,13 @@
 //! Due times that wait for the end of an overlapping run of their job.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use evenkeel_core::JobNo;
 use rustc_hash::FxHashMap;
 use tokio::sync::watch;
+
+use crate::sync::lock;
 
 /// Further waits, and ends on other nodes, are found by trying again after a delay.
 const COUNT_MAX: usize = 100_000;
@@ -82,7 +84,7 @@ impl OverlapWaits {
     }
 
     fn lock(&self) -> MutexGuard<'_, FxHashMap<JobNo, bool>> {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.jobs)
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use evenkeel_core::aging::Rank;
 use evenkeel_core::order::Lane;
-use evenkeel_store::{QueueEntry, QueueFront, QueuePosition, Signal, StoreError};
+use evenkeel_store::{QueueEntry, QueueFront, QueuePosition, StoreError};
 
 use super::Scheduler;
 use crate::cluster::node_context::NodeContext;
@@ -218,14 +218,5 @@ impl Scheduler {
         if settings.roles.worker && allowed && settings.pools.contains(&entry.pool) {
             self.ctx.worker.note_queued();
         }
-    }
-
-    /// Signals workers that attempts wait. Spawned, because firing must not wait for it.
-    pub(super) fn announce_ready(&self) {
-        let store = Arc::clone(&self.ctx.store);
-        tokio::spawn(async move {
-            // A lost signal delays them by one poll.
-            let _ = store.announce(Signal::Ready).await;
-        });
     }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use evenkeel_core::AttemptKey;
 use evenkeel_core::limit::LimitKey;
@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 use tracing::debug;
 
 use crate::cluster::node_context::NodeContext;
+use crate::sync::lock;
 
 /// Limit queues checked per step.
 const QUEUES: u32 = 500;
@@ -70,7 +71,7 @@ impl HeldPermits {
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.known)
     }
 }
 
@@ -86,11 +87,7 @@ fn announce_requeued(ctx: &NodeContext, moved: u64) {
     if ctx.settings.roles.worker {
         ctx.worker.note_queued();
     }
-    let store = Arc::clone(&ctx.store);
-    tokio::spawn(async move {
-        // A lost signal delays them by one poll.
-        let _ = store.announce(Signal::Ready).await;
-    });
+    ctx.announce(Signal::Ready);
 }
 
 fn log_failure(passed: Result<u64, StoreError>) {

@@ -66,70 +66,50 @@ impl Pruner {
         self.at = pruned.next;
         let is_over = pruned.next.is_none();
         if is_over {
-            self.clear_pages().await?;
-            self.prune_requests().await?;
-            self.prune_failures().await?;
-            self.prune_balance().await?;
-            self.prune_dead().await?;
+            self.prune_rest().await?;
             self.prune_dedup().await?;
         }
         Ok(is_over)
     }
 
-    /// Deletes answers to requests with an idempotency key.
-    async fn prune_requests(&self) -> Result<(), StoreError> {
-        loop {
-            let before = self.ctx.db_now().saturating_sub(REQUESTS_KEPT);
-            let forgotten = self.ctx.store.prune_requests(before, REQUESTS_STEP).await?;
-            metrics::counter!("evenkeel_requests_forgotten_total").increment(forgotten);
-            if forgotten < u64::from(REQUESTS_STEP) || !self.ctx.pause(PAUSE).await {
-                return Ok(());
-            }
-        }
+    /// Deletes everything old except runs and deduplication keys.
+    async fn prune_rest(&self) -> Result<(), StoreError> {
+        let (ctx, store) = (&self.ctx, &*self.ctx.store);
+        let before = |kept: Span| ctx.db_now().saturating_sub(kept);
+        // Pages of deleted jobs.
+        let pages = || store.clear_pages(PAGES_STEP);
+        self.repeat(PAGES_STEP, Some("evenkeel_pages_forgotten_total"), pages).await?;
+        let requests = || store.prune_requests(before(REQUESTS_KEPT), REQUESTS_STEP);
+        self.repeat(REQUESTS_STEP, Some("evenkeel_requests_forgotten_total"), requests).await?;
+        // Failure groups that have not occurred again for as long as runs are kept.
+        let age = ctx.settings.retention.age;
+        let failures = || store.prune_failures(before(age), FAILURES_STEP);
+        self.repeat(FAILURES_STEP, None, failures).await?;
+        let balance = || store.prune_balance(before(SCORES_KEPT), before(PLANS_KEPT), BALANCE_STEP);
+        self.repeat(BALANCE_STEP, None, balance).await?;
+        let dead_letters =
+            || store.prune_dead(before(DEAD_LETTERS_AGE), DEAD_LETTERS_KEPT, DEAD_LETTERS_STEP);
+        self.repeat(DEAD_LETTERS_STEP, Some("evenkeel_dead_letters_forgotten_total"), dead_letters)
+            .await
     }
 
-    /// Deletes crawled pages of deleted jobs.
-    async fn clear_pages(&self) -> Result<(), StoreError> {
+    /// Repeats a deletion of up to `step` rows until fewer are left, or the node stops. Counts the
+    /// deleted rows in `metric`.
+    async fn repeat<F>(
+        &self,
+        step: u32,
+        metric: Option<&'static str>,
+        delete: impl Fn() -> F,
+    ) -> Result<(), StoreError>
+    where
+        F: Future<Output = Result<u64, StoreError>>,
+    {
         loop {
-            let cleared = self.ctx.store.clear_pages(PAGES_STEP).await?;
-            metrics::counter!("evenkeel_pages_forgotten_total").increment(cleared);
-            if cleared < u64::from(PAGES_STEP) || !self.ctx.pause(PAUSE).await {
-                return Ok(());
+            let deleted = delete().await?;
+            if let Some(metric) = metric {
+                metrics::counter!(metric).increment(deleted);
             }
-        }
-    }
-
-    /// Deletes failure groups that have not occurred again for as long as runs are kept.
-    async fn prune_failures(&self) -> Result<(), StoreError> {
-        let before = self.ctx.db_now().saturating_sub(self.ctx.settings.retention.age);
-        loop {
-            let forgotten = self.ctx.store.prune_failures(before, FAILURES_STEP).await?;
-            if forgotten < u64::from(FAILURES_STEP) || !self.ctx.pause(PAUSE).await {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Deletes old balance scores and rebalances.
-    async fn prune_balance(&self) -> Result<(), StoreError> {
-        loop {
-            let now = self.ctx.db_now();
-            let (scores, plans) = (now.saturating_sub(SCORES_KEPT), now.saturating_sub(PLANS_KEPT));
-            let forgotten = self.ctx.store.prune_balance(scores, plans, BALANCE_STEP).await?;
-            if forgotten < u64::from(BALANCE_STEP) || !self.ctx.pause(PAUSE).await {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Deletes old dead letters, and those beyond the newest of each tenant.
-    async fn prune_dead(&self) -> Result<(), StoreError> {
-        loop {
-            let before = self.ctx.db_now().saturating_sub(DEAD_LETTERS_AGE);
-            let store = &self.ctx.store;
-            let forgotten = store.prune_dead(before, DEAD_LETTERS_KEPT, DEAD_LETTERS_STEP).await?;
-            metrics::counter!("evenkeel_dead_letters_forgotten_total").increment(forgotten);
-            if forgotten < u64::from(DEAD_LETTERS_STEP) || !self.ctx.pause(PAUSE).await {
+            if deleted < u64::from(step) || !self.ctx.pause(PAUSE).await {
                 return Ok(());
             }
         }

@@ -76,7 +76,7 @@ impl Finisher {
             }
         }
         if batch.iter().any(moves_next_time) {
-            self.announce_moved();
+            self.ctx.announce(Signal::Jobs);
         }
         discard_unwritten_dead_letters(&*self.ctx.store, &mut batch, &results).await;
         self.report(&batch, &results);
@@ -94,16 +94,6 @@ impl Finisher {
         if auto_pauser::counts(batch) {
             self.ctx.failing.notify_one();
         }
-    }
-
-    /// Signals schedulers that jobs have new times. Spawned, because other results must not wait
-    /// for it.
-    fn announce_moved(&self) {
-        let store = Arc::clone(&self.ctx.store);
-        tokio::spawn(async move {
-            // A lost signal delays them by one poll.
-            let _ = store.announce(Signal::Jobs).await;
-        });
     }
 
     /// Retries until the store answers. An error means that the store refuses the batch.

@@ -19,7 +19,7 @@ pub(crate) mod slots;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use evenkeel_core::attempt::{Loss, Outcome};
@@ -38,6 +38,7 @@ use tracing::error;
 use crate::clock::Clock;
 use crate::cluster::db_clock::DbClock;
 use crate::insight::run_stats::PendingStats;
+use crate::sync::lock;
 use crate::upkeep::limit_release::HeldPermits;
 use crate::worker::open_attempt::{AttemptStage, AttemptToStart, OpenAttempt, finish_of, refused};
 use crate::worker::slots::Slots;
@@ -86,10 +87,6 @@ pub struct WorkerParts {
     pub ended: mpsc::UnboundedSender<Finish>,
     /// Approximate limit of stored output per attempt, in bytes.
     pub log_bytes: usize,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Worker {

@@ -9,7 +9,8 @@ use evenkeel_core::lease::Fence;
 use evenkeel_core::{AttemptKey, JobNo, TenantNo, Timestamp};
 use evenkeel_store::{LongAttempt, ProgressNote};
 
-use super::{Worker, lock};
+use super::Worker;
+use crate::sync::lock;
 use crate::worker::open_attempt::{AttemptStage, LossInfo, OpenAttempt, note_of, unsaved_note};
 
 impl Worker {

@@ -7,28 +7,18 @@ use evenkeel_core::blackout::Blackout;
 use evenkeel_core::condition::Reason;
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::retry::{Backoff, Jitter, RetryPolicy};
-use evenkeel_core::schedule::{Interval, Once, Schedule};
+use evenkeel_core::schedule::{Interval, Schedule};
 use evenkeel_core::{Definition, JobNo, Span, Timestamp};
 use evenkeel_store::{AtRiskStore, AttemptFilter, AttemptStore, PageRequest, RiskFilter};
 
 use crate::body::Time;
-use crate::small_cluster::{SmallCluster, job, run_paused};
+use crate::small_cluster::{SmallCluster, job, pass, run_paused};
 
 const POLL: Duration = Duration::from_secs(1);
 
 fn every(secs: u64, tolerance: u64) -> Schedule {
     let interval = Interval::new(Span::from_secs(secs), None).unwrap();
     Schedule::Interval(interval.with_tolerance(Some(Span::from_secs(tolerance))))
-}
-
-/// A one-time schedule `secs` from now.
-fn once(cluster: &SmallCluster, secs: u64) -> Schedule {
-    let at = cluster.time.db().saturating_add(Span::from_secs(secs));
-    Schedule::Once(Once { at: Some(at), tolerance: None })
-}
-
-async fn pass(secs: u64) {
-    tokio::time::sleep(Duration::from_secs(secs)).await;
 }
 
 /// Returns the reason of a job's condition, if it is not OK.
@@ -64,7 +54,7 @@ fn job_that_waits_for_a_slot_is_reported_at_its_latest_start() {
         let cluster = SmallCluster::new(POLL);
         let _node = cluster.start("node", 1).await;
         // The only slot is taken for more than two hours.
-        cluster.register(job(once(&cluster, 10), 14_400_000)).await;
+        cluster.register(job(cluster.once_in(10), 14_400_000)).await;
         pass(20).await;
         let waits = cluster.register(job(every(200, 100), 1_000)).await;
         pass(299).await;
@@ -111,7 +101,7 @@ fn failed_one_time_job_is_in_error_for_a_day() {
         let _node = cluster.start("node", 4).await;
         let mut definition = Definition {
             retry: RetryPolicy { max_retries: 0, ..RetryPolicy::deadline() },
-            ..job(once(&cluster, 10), 1_000)
+            ..job(cluster.once_in(10), 1_000)
         };
         definition.executor.config["fails_first"] = true.into();
         let fails = cluster.register(definition).await;
@@ -192,14 +182,14 @@ fn queued_run_stays_queued_during_a_blackout() {
     run_paused(async {
         let cluster = SmallCluster::new(POLL);
         let _node = cluster.start("node", 1).await;
-        cluster.seen.lock().unwrap().starts = Some(Vec::new());
+        cluster.record_starts();
         // The only slot is taken until the blackout begins.
-        cluster.register(job(once(&cluster, 10), 1_000_000)).await;
+        cluster.register(job(cluster.once_in(10), 1_000_000)).await;
         pass(20).await;
         let dark_from = 100;
         let definition = Definition {
             blackout_periods: vec![blackout(&cluster, dark_from, 3_600)],
-            ..job(once(&cluster, 20), 1_000)
+            ..job(cluster.once_in(20), 1_000)
         };
         let light_again = cluster.time.db().saturating_add(Span::from_secs(dark_from + 3_600));
         let waits = cluster.register(definition).await;
@@ -220,7 +210,7 @@ fn newer_time_replaces_an_active_run() {
     run_paused(async {
         let cluster = SmallCluster::new(POLL);
         let _node = cluster.start("node", 4).await;
-        cluster.seen.lock().unwrap().starts = Some(Vec::new());
+        cluster.record_starts();
         let definition =
             Definition { overlap: OverlapPolicy::Replace, ..job(every(60, 60), 1_000_000) };
         let replaced = cluster.register(definition).await;

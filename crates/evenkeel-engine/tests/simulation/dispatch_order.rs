@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use evenkeel_core::order::Priority;
 use evenkeel_core::schedule::{Once, Schedule};
-use evenkeel_core::{AttemptKey, Definition, JobNo, Span, Timestamp};
-use evenkeel_store::{EventStore, JobStore, Now, Signal, Store, Trigger, Triggered};
+use evenkeel_core::{AttemptKey, Definition, Span, Timestamp};
+use evenkeel_store::{Signal, Store, Triggered};
 
 use crate::body::{BodyRecord, Time as _};
 use crate::checker::{Evidence, is_punctual};
@@ -93,7 +93,7 @@ fn cluster_with_too_few_workers_keeps_the_dispatch_order() {
 fn cluster(schedulers: usize) -> SmallCluster {
     let mut cluster = SmallCluster::new(POLL);
     cluster.schedulers = Some(schedulers);
-    cluster.seen.lock().unwrap().starts = Some(Vec::new());
+    cluster.record_starts();
     cluster
 }
 
@@ -101,13 +101,6 @@ fn once(at: Timestamp, priority: u8, mean_ms: u64) -> Definition {
     let schedule = Schedule::Once(Once { at: Some(at), tolerance: None });
     let priority = Priority::try_from(priority).unwrap();
     Definition { priority, ..job(schedule, mean_ms) }
-}
-
-async fn trigger(cluster: &SmallCluster, no: JobNo) {
-    let title = cluster.model.job_titles(&[no]).await.unwrap().remove(0).unwrap();
-    let ask = Trigger { n: 0, priority: None, idle_only: false };
-    let asked = cluster.model.trigger(&cluster.scope().await, title.id, ask, Now::Database).await;
-    assert!(matches!(asked, Ok(Triggered::Accepted(_))), "{asked:?}");
 }
 
 /// Registers 2,000 one-time jobs, due at one instant, with priorities by `priority`. Returns the
@@ -200,7 +193,7 @@ fn triggers_and_regular_times_share_one_order() {
         }
         tokio::time::sleep(Duration::from_secs(29)).await;
         for no in triggered {
-            trigger(&cluster, no).await;
+            assert!(matches!(cluster.trigger(no, None).await, Triggered::Accepted(_)));
         }
         cluster.model.announce(Signal::Jobs).await.unwrap();
         tokio::time::sleep(Duration::from_secs(120)).await;

@@ -43,7 +43,7 @@ fn month_of_downtime_causes_no_flood_of_runs() {
         tokio::time::sleep(MONTH).await;
         let before = cluster.seen.lock().unwrap().runs;
         assert!(before >= 150, "{before}");
-        cluster.seen.lock().unwrap().starts = Some(Vec::new());
+        cluster.record_starts();
         let _node = cluster.start("node", 64).await;
         tokio::time::sleep(Duration::from_secs(600)).await;
         let mut counts: BTreeMap<JobNo, usize> = BTreeMap::new();
@@ -67,7 +67,7 @@ fn periodic_job_starts_milliseconds_after_its_pause() {
         let pause = Span::from_secs(20);
         let periodic = Periodic::new(Span::from_secs(300), Some(pause)).unwrap();
         let _node = cluster.start("node", 4).await;
-        cluster.seen.lock().unwrap().starts = Some(Vec::new());
+        cluster.record_starts();
         cluster.register(job(Schedule::Periodic(periodic), 1_000)).await;
         tokio::time::sleep(Duration::from_secs(3600)).await;
         let seen = cluster.seen.lock().unwrap();

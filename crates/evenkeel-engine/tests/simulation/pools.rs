@@ -4,20 +4,19 @@ use std::time::Duration;
 
 use evenkeel_core::job::DEFAULT_POOL;
 use evenkeel_core::order::Priority;
-use evenkeel_core::schedule::{Interval, Once, Schedule};
 use evenkeel_core::{Definition, JobNo, Span, Timestamp};
 use evenkeel_engine::Engine;
-use evenkeel_store::{AttemptStore, EventStore, JobStore, Now, Roles, Signal, Store, Trigger};
+use evenkeel_store::{AttemptStore, Roles, Signal, Store};
 
 use crate::body::Time as _;
-use crate::small_cluster::{SmallCluster, job, run_paused};
+use crate::small_cluster::{SmallCluster, every, job, pass, run_paused};
 
 const SCHEDULER: Roles = Roles { worker: false, ..Roles::ALL };
 const WORKER: Roles = Roles { api: false, scheduler: false, worker: true };
 
 fn cluster() -> SmallCluster {
     let cluster = SmallCluster::new(Duration::from_secs(1));
-    cluster.seen.lock().unwrap().starts = Some(Vec::new());
+    cluster.record_starts();
     cluster
 }
 
@@ -37,30 +36,10 @@ fn in_pool(pool: &str, priority: u8, definition: Definition) -> Definition {
     Definition { pool: pool.into(), priority, ..definition }
 }
 
-/// A one-time schedule `secs` from now.
-fn once(cluster: &SmallCluster, secs: u64) -> Schedule {
-    let at = cluster.time.db().saturating_add(Span::from_secs(secs));
-    Schedule::Once(Once { at: Some(at), tolerance: None })
-}
-
-fn every(secs: u64) -> Schedule {
-    Schedule::Interval(Interval::new(Span::from_secs(secs), None).unwrap())
-}
-
-async fn trigger(cluster: &SmallCluster, no: JobNo) {
-    let title = cluster.model.job_titles(&[no]).await.unwrap().remove(0).unwrap();
-    let ask = Trigger { n: 0, priority: None, idle_only: false };
-    cluster.model.trigger(&cluster.scope().await, title.id, ask, Now::Database).await.unwrap();
-}
-
 /// Returns the first start of a job.
 fn started(cluster: &SmallCluster, job: JobNo) -> Option<Timestamp> {
     let seen = cluster.seen.lock().unwrap();
     seen.starts.iter().flatten().find(|(key, _)| key.job_no == job).map(|(_, at)| *at)
-}
-
-async fn pass(secs: u64) {
-    tokio::time::sleep(Duration::from_secs(secs)).await;
 }
 
 async fn waiting(cluster: &SmallCluster, pool: &str) -> u32 {
@@ -79,13 +58,13 @@ fn due_job_of_another_pool_does_not_wait_for_local_slots() {
         }
         pass(60).await;
         let due = cluster.time.db().saturating_add(Span::from_secs(5));
-        let lowest = cluster.register(in_pool("chrome", 0, job(once(&cluster, 5), 1_000))).await;
+        let lowest = cluster.register(in_pool("chrome", 0, job(cluster.once_in(5), 1_000))).await;
         // No worker serves this pool; it must not block others.
-        cluster.register(in_pool("nobody", 100, job(once(&cluster, 4), 1_000))).await;
+        cluster.register(in_pool("nobody", 100, job(cluster.once_in(4), 1_000))).await;
         // This job may run only on a node that has not joined.
         let banned = Definition {
             dont_run_on_nodes: vec!["home".into()],
-            ..in_pool(DEFAULT_POOL, 0, job(once(&cluster, 5), 1_000))
+            ..in_pool(DEFAULT_POOL, 0, job(cluster.once_in(5), 1_000))
         };
         let banned = cluster.register(banned).await;
         pass(10).await;
@@ -107,19 +86,19 @@ fn trigger_of_another_pool_does_not_wait_for_local_slots() {
         let _browsers = start(&mut cluster, "browsers", WORKER, "chrome", 1).await;
         let mut own = Vec::new();
         for _ in 0..1_000 {
-            let later = once(&cluster, 1_000_000);
+            let later = cluster.once_in(1_000_000);
             own.push(cluster.register(in_pool(DEFAULT_POOL, 100, job(later, 1_000))).await);
         }
-        let later = once(&cluster, 1_000_000);
+        let later = cluster.once_in(1_000_000);
         let lowest = cluster.register(in_pool("chrome", 0, job(later, 1_000))).await;
         pass(5).await;
         for no in own {
-            trigger(&cluster, no).await;
+            cluster.trigger(no, None).await;
         }
         cluster.model.announce(Signal::Jobs).await.unwrap();
         pass(5).await;
         let asked = cluster.time.db();
-        trigger(&cluster, lowest).await;
+        cluster.trigger(lowest, None).await;
         cluster.model.announce(Signal::Jobs).await.unwrap();
         pass(10).await;
         let at = started(&cluster, lowest).expect("workers of its pool are idle");
@@ -134,7 +113,7 @@ fn queue_served_by_other_nodes_is_not_flooded() {
         let _scheduler = start(&mut cluster, "scheduler", SCHEDULER, DEFAULT_POOL, 1).await;
         let workers = start(&mut cluster, "workers", WORKER, DEFAULT_POOL, 4).await;
         for _ in 0..12_000 {
-            cluster.register(in_pool(DEFAULT_POOL, 0, job(once(&cluster, 5), 1_000))).await;
+            cluster.register(in_pool(DEFAULT_POOL, 0, job(cluster.once_in(5), 1_000))).await;
         }
         pass(60).await;
         let in_queue = waiting(&cluster, DEFAULT_POOL).await;

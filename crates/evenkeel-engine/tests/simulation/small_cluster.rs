@@ -8,6 +8,8 @@ use async_trait::async_trait;
 use evenkeel_core::aging::Aging;
 use evenkeel_core::job::{DEFAULT_POOL, ExecutorSpec};
 use evenkeel_core::lease::LeaseTimings;
+use evenkeel_core::order::Priority;
+use evenkeel_core::schedule::{Interval, Once};
 use evenkeel_core::{
     About, AttemptKey, AttemptNo, Definition, JobId, JobNo, RunIds, Schedule, Span, TenantNo,
     Timestamp,
@@ -16,7 +18,10 @@ use evenkeel_engine::{Engine, EngineParts, RandomChance, Retention, Settings};
 use evenkeel_executors::{
     ConfigFault, Executor, ExecutorDeclaration, Invocation, NOOP, Registry, Report,
 };
-use evenkeel_store::{JobStore, NewJob, Now, Registered, Role, Roles, Scope, Signal, Store};
+use evenkeel_store::{
+    EventStore, JobStore, NewJob, Now, Registered, Role, Roles, Scope, Signal, Store, Trigger,
+    Triggered,
+};
 use evenkeel_store_testkit::model::ModelStore;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -219,6 +224,34 @@ impl SmallCluster {
         self.model.announce(Signal::Jobs).await.unwrap();
         no
     }
+}
+
+impl SmallCluster {
+    /// Records the start of each run from now on.
+    pub fn record_starts(&self) {
+        self.seen.lock().unwrap().starts = Some(Vec::new());
+    }
+
+    /// A one-time schedule `secs` from now.
+    pub fn once_in(&self, secs: u64) -> Schedule {
+        let at = self.time.db().saturating_add(Span::from_secs(secs));
+        Schedule::Once(Once { at: Some(at), tolerance: None })
+    }
+
+    pub async fn trigger(&self, no: JobNo, priority: Option<u8>) -> Triggered {
+        let title = self.model.job_titles(&[no]).await.unwrap().remove(0).unwrap();
+        let priority = priority.and_then(|number| Priority::try_from(number).ok());
+        let trigger = Trigger { n: 0, priority, idle_only: false };
+        self.model.trigger(&self.scope().await, title.id, trigger, Now::Database).await.unwrap()
+    }
+}
+
+pub fn every(secs: u64) -> Schedule {
+    Schedule::Interval(Interval::new(Span::from_secs(secs), None).unwrap())
+}
+
+pub async fn pass(secs: u64) {
+    tokio::time::sleep(Duration::from_secs(secs)).await;
 }
 
 /// A job whose runs take `mean_ms`, plus or minus half of it.

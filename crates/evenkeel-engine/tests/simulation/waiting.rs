@@ -5,21 +5,19 @@ use std::time::Duration;
 use evenkeel_core::aging::Aging;
 use evenkeel_core::order::Priority;
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::schedule::{Interval, Once, Schedule};
+use evenkeel_core::schedule::Schedule;
 use evenkeel_core::{Definition, JobNo, Span, Timestamp};
-use evenkeel_store::{
-    AttemptStore, EventStore, JobStore, Now, QueueStore, Signal, Store, Trigger, Triggered,
-};
+use evenkeel_store::{AttemptStore, QueueStore, Signal, Store, Triggered};
 
 use crate::body::Time as _;
-use crate::small_cluster::{SmallCluster, job, run_paused};
+use crate::small_cluster::{SmallCluster, every, job, pass, run_paused};
 
 const POLL: Duration = Duration::from_secs(1);
 const HOUR: u64 = 3600;
 
 fn cluster() -> SmallCluster {
     let cluster = SmallCluster::new(POLL);
-    cluster.seen.lock().unwrap().starts = Some(Vec::new());
+    cluster.record_starts();
     cluster
 }
 
@@ -27,27 +25,9 @@ fn weighing(priority: u8, definition: Definition) -> Definition {
     Definition { priority: Priority::try_from(priority).unwrap(), ..definition }
 }
 
-/// A one-time schedule `secs` from now.
-fn once(cluster: &SmallCluster, secs: u64) -> Schedule {
-    let at = cluster.time.db().saturating_add(Span::from_secs(secs));
-    Schedule::Once(Once { at: Some(at), tolerance: None })
-}
-
 /// A one-time schedule after the end of the test.
 fn never(cluster: &SmallCluster) -> Schedule {
-    once(cluster, 1_000 * HOUR)
-}
-
-fn every(secs: u64) -> Schedule {
-    Schedule::Interval(Interval::new(Span::from_secs(secs), None).unwrap())
-}
-
-async fn trigger(cluster: &SmallCluster, no: JobNo, priority: Option<u8>) {
-    let title = cluster.model.job_titles(&[no]).await.unwrap().remove(0).unwrap();
-    let priority = priority.and_then(|number| Priority::try_from(number).ok());
-    let ask = Trigger { n: 0, priority, idle_only: false };
-    let asked = cluster.model.trigger(&cluster.scope().await, title.id, ask, Now::Database).await;
-    assert!(matches!(asked, Ok(Triggered::Accepted(_))), "{asked:?}");
+    cluster.once_in(1_000 * HOUR)
 }
 
 /// Returns the started jobs in order, with their start.
@@ -61,10 +41,6 @@ fn before(cluster: &SmallCluster, job: JobNo) -> Option<usize> {
     starts(cluster).iter().position(|(no, _)| *no == job)
 }
 
-async fn pass(secs: u64) {
-    tokio::time::sleep(Duration::from_secs(secs)).await;
-}
-
 #[test]
 fn lowest_priority_starts_in_time_in_an_endless_stream_of_higher_ones() {
     run_paused(async {
@@ -76,7 +52,7 @@ fn lowest_priority_starts_in_time_in_an_endless_stream_of_higher_ones() {
         }
         pass(60).await;
         let came = cluster.time.db().saturating_add(Span::from_secs(5));
-        let lowest = cluster.register(weighing(0, job(once(&cluster, 5), 1_000))).await;
+        let lowest = cluster.register(weighing(0, job(cluster.once_in(5), 1_000))).await;
         pass(3 * HOUR).await;
         let started = starts(&cluster).into_iter().find(|(no, _)| *no == lowest).unwrap().1;
         let waited = started.since(came);
@@ -100,7 +76,7 @@ fn trigger_of_high_priority_overtakes_thousands_of_others() {
             others.push(cluster.register(weighing(0, job(never(&cluster), 1_000))).await);
         }
         for no in others {
-            trigger(&cluster, no, None).await;
+            assert!(matches!(cluster.trigger(no, None).await, Triggered::Accepted(_)));
         }
         let (own, jobs) = (never(&cluster), never(&cluster));
         let own = cluster.register(weighing(0, job(own, 1_000))).await;
@@ -110,8 +86,8 @@ fn trigger_of_high_priority_overtakes_thousands_of_others() {
         pass(20).await;
         let so_far = starts(&cluster).len();
         assert!(so_far > 20, "{so_far}");
-        trigger(&cluster, own, Some(100)).await;
-        trigger(&cluster, jobs, None).await;
+        assert!(matches!(cluster.trigger(own, Some(100)).await, Triggered::Accepted(_)));
+        assert!(matches!(cluster.trigger(jobs, None).await, Triggered::Accepted(_)));
         cluster.model.announce(Signal::Jobs).await.unwrap();
         pass(10).await;
         for job in [own, jobs] {
@@ -127,13 +103,13 @@ fn regular_time_of_high_priority_overtakes_a_full_queue() {
         let cluster = cluster();
         for _ in 0..12_000 {
             let no = cluster.register(weighing(10, job(never(&cluster), 1_000))).await;
-            trigger(&cluster, no, None).await;
+            assert!(matches!(cluster.trigger(no, None).await, Triggered::Accepted(_)));
         }
         let _node = cluster.start("node", 4).await;
         pass(20).await;
         assert!(cluster.model.count_queued(&["default".into()], 20_000).await.unwrap() > 11_000);
-        let low = cluster.register(weighing(0, job(once(&cluster, 1), 1_000))).await;
-        let high = cluster.register(weighing(50, job(once(&cluster, 2), 1_000))).await;
+        let low = cluster.register(weighing(0, job(cluster.once_in(1), 1_000))).await;
+        let high = cluster.register(weighing(50, job(cluster.once_in(2), 1_000))).await;
         let so_far = starts(&cluster).len();
         pass(12).await;
         let before_high = before(&cluster, high).unwrap();
@@ -150,12 +126,12 @@ fn run_keeps_its_own_priority_when_its_node_is_lost() {
         let own = cluster.register(weighing(0, job(never(&cluster), 60_000))).await;
         let doomed = cluster.start("doomed", 1).await;
         pass(3).await;
-        trigger(&cluster, own, Some(90)).await;
+        assert!(matches!(cluster.trigger(own, Some(90)).await, Triggered::Accepted(_)));
         cluster.model.announce(Signal::Jobs).await.unwrap();
         pass(5).await;
         assert_eq!(before(&cluster, own), Some(0));
         for _ in 0..5 {
-            let definition = weighing(50, job(once(&cluster, 1), 60_000));
+            let definition = weighing(50, job(cluster.once_in(1), 60_000));
             let definition = Definition { overlap: OverlapPolicy::Queue, ..definition };
             cluster.register(definition).await;
         }
@@ -180,7 +156,7 @@ fn changed_aging_settings_apply_to_queued_attempts() {
         let before = cluster.start("before", 1).await;
         for _ in 0..50 {
             let no = cluster.register(weighing(10, job(never(&cluster), 600_000))).await;
-            trigger(&cluster, no, None).await;
+            assert!(matches!(cluster.trigger(no, None).await, Triggered::Accepted(_)));
         }
         cluster.model.announce(Signal::Jobs).await.unwrap();
         pass(60).await;

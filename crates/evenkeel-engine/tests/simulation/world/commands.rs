@@ -82,10 +82,10 @@ impl World {
         let next_at = next_after_change(&definition, so_far(job), self.time.db(), |after| {
             definition.timetable().first_after(after)
         });
-        let change = ScheduleChange::Moved { next_at: job.next_at, first: next_at.unwrap(), every };
+        let moved = ScheduleChange::Moved { next_at: job.next_at, first: next_at.unwrap(), every };
         let definition = Some(definition);
         let change = JobChange { definition, next_at: Some(next_at), ..JobChange::default() };
-        (Action::Change(Box::new(change)), change)
+        (Action::Change(Box::new(change)), moved)
     }
 }
 
