@@ -1,4 +1,4 @@
-//! Who may come in, and who did what.
+//! API keys and the audit log.
 
 use evenkeel_core::{TenantNo, Timestamp};
 use uuid::Uuid;
@@ -9,106 +9,85 @@ use crate::{Now, Page, PageRequest, Role, Scope};
 /// The hash of an API key. The key itself is never stored.
 pub type KeyHash = [u8; 32];
 
-/// An API key about to be made.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewApiKey {
-    /// Its public id.
     pub id: Uuid,
-    /// What people call it; unique within its tenant among those that are not revoked.
+    /// Unique within its tenant among keys that are not revoked.
     pub name: String,
-    /// What its bearer may do.
     pub role: Role,
-    /// Its hash.
     pub hash: KeyHash,
-    /// Who made it.
     pub created_by: String,
-    /// From when on it is worth nothing.
+    /// When the key becomes invalid.
     pub expires_at: Option<Timestamp>,
 }
 
-/// An API key as stored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ApiKey {
-    /// Its public id.
     pub id: Uuid,
-    /// Its tenant.
     pub tenant: TenantNo,
-    /// The tenant's name.
     pub tenant_name: String,
-    /// What people call it.
     pub name: String,
-    /// What its bearer may do.
     pub role: Role,
-    /// Who made it.
     pub created_by: String,
-    /// When it was made.
     pub created_at: Timestamp,
-    /// From when on it is worth nothing.
+    /// When the key becomes invalid.
     pub expires_at: Option<Timestamp>,
-    /// When it was taken back.
     pub revoked_at: Option<Timestamp>,
-    /// When it was last used, to the minute or so.
+    /// Accurate to about a minute.
     pub last_used_at: Option<Timestamp>,
 }
 
-/// Something that was done, or was not allowed.
+/// An operation that was carried out or denied.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AuditEntry {
-    /// When.
     pub at: Timestamp,
-    /// Where; `None` if nobody knows who asked.
+    /// `None` if the caller is unknown.
     pub tenant: Option<TenantNo>,
-    /// Who, as their credentials say.
+    /// The caller, according to the credentials.
     pub subject: String,
-    /// What they may do, if that is known.
     pub role: Option<Role>,
-    /// What they asked for: the name of the operation.
+    /// The name of the operation.
     pub action: String,
-    /// About what: an id, a name, or nothing.
+    /// The id or name that the operation was about.
     pub target: Option<String>,
-    /// The status code of the answer.
+    /// The status code of the response.
     pub status: u16,
-    /// Was it refused because they may not?
+    /// The caller lacked the permission.
     pub denied: bool,
-    /// In words, for people.
+    /// A text for operators.
     pub detail: Option<String>,
-    /// Where the request came from.
+    /// The address of the client.
     pub remote: Option<String>,
-    /// The request's own id.
     pub request_id: String,
 }
 
-/// An entry's place in the log, which is in the order of time.
+/// A position in the log, which is ordered by time.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct AuditCursor {
-    /// When it was.
     pub at: Timestamp,
-    /// Tells entries of one moment apart.
+    /// Distinguishes entries of the same moment.
     pub no: i64,
 }
 
-/// Entries that a page looks at, at most, where its filter lets few pass.
+/// The number of entries that a page scans at most if few pass the filter.
 pub const AUDIT_SCAN_MAX: u32 = 10_000;
 
-/// Which entries to list.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct AuditFilter {
-    /// Those of this subject.
     pub subject: Option<String>,
-    /// Those about this.
     pub target: Option<String>,
-    /// Only refusals, or only what was allowed.
+    /// Only denied operations, or only allowed ones.
     pub denied: Option<bool>,
-    /// Those of this time or later.
+    /// Entries of this time or later.
     pub from: Option<Timestamp>,
-    /// Those from before this time.
+    /// Entries before this time.
     pub before: Option<Timestamp>,
-    /// Also those that belong to no tenant.
+    /// Also entries without a tenant.
     pub with_unknown: bool,
 }
 
 impl AuditFilter {
-    /// Does an entry pass? Whose it is has been asked before.
+    /// Returns true if the entry passes. The tenant is checked elsewhere.
     pub fn passes(&self, entry: &AuditEntry) -> bool {
         self.subject.as_ref().is_none_or(|subject| *subject == entry.subject)
             && self.target.as_ref().is_none_or(|target| entry.target.as_ref() == Some(target))
@@ -117,7 +96,7 @@ impl AuditFilter {
             && self.before.is_none_or(|before| entry.at < before)
     }
 
-    /// The place that all entries of a page come after, which is later than they are.
+    /// Returns the position from which the page reads backwards in time.
     pub fn start(&self, after: Option<AuditCursor>) -> AuditCursor {
         let end = self.before.unwrap_or(Timestamp::MAX);
         let bound = AuditCursor { at: end, no: i64::MIN };
@@ -126,35 +105,33 @@ impl AuditFilter {
 }
 
 verbs! {
-    /// Keys, and the log of what was done with them.
     trait AccessStore {}
 
-    /// Makes a key; false if its name is taken. One that was taken back has no name any more, one
-    /// that has only expired has.
+    /// Creates a key. Returns false if the name is taken. A revoked key does not block its name; an
+    /// expired one does.
     write fn create_key(scope: &Scope, key: NewApiKey, now: Now) -> bool;
 
-    /// The key with this hash, whosever it is, also if it is worth nothing any more.
+    /// Returns the key with this hash, of any tenant, even if it is revoked or expired.
     read fn find_key(hash: &KeyHash) -> Option<ApiKey>;
 
-    /// Notes that keys were used. An older use does not hide a newer one.
+    /// Records the use of keys. An earlier use does not replace a later one.
     write fn use_keys(ids: &[Uuid], at: Timestamp) -> ();
 
-    /// Takes a key back for good; false if there is none, or it was taken back before.
+    /// Revokes a key for good. Returns false if it does not exist or was revoked before.
     write fn revoke_key(scope: &Scope, id: Uuid, now: Now) -> bool;
 
-    /// The scope's keys in the order of their ids, which begin with their time; those that were
-    /// taken back too.
+    /// Returns the scope's keys, also revoked ones, by id. Ids start with their time.
     read fn list_keys(scope: &Scope, page: PageRequest<Uuid>) -> Page<ApiKey, Uuid>;
 
-    /// Writes down what was done.
+    /// Appends entries to the audit log.
     write fn record_audit(entries: Vec<AuditEntry>) -> ();
 
-    /// The scope's entries, newest first. A page looks at [`AUDIT_SCAN_MAX`] entries at most and
-    /// may be short although more follow. The total is counted over as many, and says if there are
-    /// more.
+    /// Returns the scope's entries, newest first. A page scans up to [`AUDIT_SCAN_MAX`] entries and
+    /// may be short although more follow. The total is counted over as many entries and is an
+    /// estimate if there are more.
     read fn list_audit(scope: &Scope, filter: &AuditFilter, page: PageRequest<AuditCursor>)
         -> Page<(AuditCursor, AuditEntry), AuditCursor>;
 
-    /// Forgets up to `limit` entries from before `before`, the oldest ones; says how many.
+    /// Deletes up to `limit` entries from before `before`, oldest first. Returns their number.
     write fn prune_audit(before: Timestamp, limit: u32) -> u64;
 }

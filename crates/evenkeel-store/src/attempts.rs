@@ -213,7 +213,7 @@ pub enum WaitsFor {
         /// waiting time. `None` if the caller did not ask.
         ahead: Option<u32>,
         /// When the attempt may be claimed.
-        opening: ClaimWindow,
+        window: ClaimWindow,
     },
     /// A permit: as many attempts run as the limit allows.
     Permit {

@@ -33,11 +33,9 @@ pub enum Action {
     /// unless a user triggers a run.
     Pause,
     /// Pauses the job and shows a note for as long as it is paused.
-    Suspend {
-        note: String,
-    },
+    Suspend { note: String },
     Resume {
-        /// The next regular time, from [`resumed_at`](evenkeel_core::control::resumed_at). The
+        /// The next regular time, from [`next_after_resume`](evenkeel_core::next_time::next_after_resume). The
         /// deadline promise counts from the resume on.
         next_at: Option<Timestamp>,
     },

@@ -1,4 +1,4 @@
-//! Keys that jobs hold so that they are not there twice.
+//! Deduplication keys, which jobs hold so that no duplicate of them is registered or run.
 
 use evenkeel_core::dedup::{DedupKey, DedupPurpose, DedupScope, KeyHolder};
 use evenkeel_core::{JobId, TenantNo, Timestamp};
@@ -6,23 +6,20 @@ use evenkeel_core::{JobId, TenantNo, Timestamp};
 use crate::verbs::verbs;
 use crate::{Action, Job, JobCommand, JobState, NewJob};
 
-/// A key that a job wants.
+/// A job's claim to a deduplication key.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct DedupClaim {
-    /// Which one.
     pub key: DedupKey,
-    /// Who keeps the job out.
+    /// Which holders keep the job out.
     pub scope: DedupScope,
-    /// The job.
     pub job: JobId,
-    /// What for.
     pub purpose: DedupPurpose,
-    /// What it is like as soon as it has the key.
+    /// The state of the job as soon as it holds the key.
     pub after: KeyHolder,
 }
 
 impl DedupClaim {
-    /// By a job that is about to be registered at `now`.
+    /// The claim of a job that is registered at `now`.
     pub fn by_new(job: &NewJob, now: Timestamp) -> Option<Self> {
         Some(Self {
             key: DedupKey::of_job(&job.about, &job.definition)?,
@@ -33,7 +30,7 @@ impl DedupClaim {
         })
     }
 
-    /// By a run of a job that somebody asks for.
+    /// The claim of a run that was requested outside the schedule.
     pub fn by_run(job: &Job, purpose: DedupPurpose, now: Timestamp) -> Option<Self> {
         let after = KeyHolder {
             state: job.state,
@@ -50,10 +47,10 @@ impl DedupClaim {
         })
     }
 
-    /// By an order that the job's state allows: if it begins something, lets the job go on or gives
-    /// it another key.
-    pub fn by_order(order: &JobCommand, job: &Job, now: Timestamp) -> Option<Self> {
-        let (about, definition, next_at) = match &order.action {
+    /// The claim of a command that starts a run, resumes the job or changes its key. The job's
+    /// state allows the command.
+    pub fn by_command(command: &JobCommand, job: &Job, now: Timestamp) -> Option<Self> {
+        let (about, definition, next_at) = match &command.action {
             Action::Pause | Action::Suspend { .. } | Action::Cancel | Action::Delete => {
                 return None;
             }
@@ -65,7 +62,7 @@ impl DedupClaim {
                 let definition = change.definition.as_ref().unwrap_or(&job.definition);
                 let next_at = change.next_at.unwrap_or(job.next_at).filter(|_| is_active);
                 let is_placed = change.next_at.flatten().is_some_and(|_| is_active);
-                if Self::let_go(order, job).is_none()
+                if Self::released_key(command, job).is_none()
                     && DedupKey::of_job(&job.about, &job.definition).is_some()
                     && !is_placed
                 {
@@ -74,7 +71,7 @@ impl DedupClaim {
                 (about, definition, next_at)
             }
         };
-        let state = match order.action {
+        let state = match command.action {
             Action::Resume { .. } => JobState::Active,
             _ => job.state,
         };
@@ -93,10 +90,10 @@ impl DedupClaim {
         })
     }
 
-    /// The key that a job has no more once it has obeyed an order.
-    pub fn let_go(order: &JobCommand, job: &Job) -> Option<DedupKey> {
+    /// Returns the key that the job no longer has after the command.
+    pub fn released_key(command: &JobCommand, job: &Job) -> Option<DedupKey> {
         let old = DedupKey::of_job(&job.about, &job.definition)?;
-        match &order.action {
+        match &command.action {
             Action::Delete => Some(old),
             Action::Change(change) => {
                 let about = change.about.as_ref().unwrap_or(&job.about);
@@ -107,7 +104,7 @@ impl DedupClaim {
         }
     }
 
-    /// Does the holder of the key keep the job out?
+    /// Returns true if the holder `by` of the key keeps the job out.
     pub fn is_kept_out(&self, by: JobId, holder: &KeyHolder, now: Timestamp) -> bool {
         if by == self.job {
             self.scope.keeps_itself_out(holder, self.purpose, now)
@@ -116,31 +113,31 @@ impl DedupClaim {
         }
     }
 
-    /// A job that holds its key and goes on to be there took it when it did.
+    /// Returns true if the job already holds the key and continues to exist, so that the time at
+    /// which it took the key stays.
     pub fn keeps(&self, by: JobId) -> bool {
         by == self.job && matches!(self.purpose, DedupPurpose::Exist | DedupPurpose::Requeue)
     }
 }
 
-/// What was found by looking at some keys.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct PrunedDedup {
-    /// So many were forgotten.
+    /// The number of keys that were deleted.
     pub forgotten: u64,
-    /// Where the next look goes on; `None` when the end was reached.
+    /// Where the next scan starts; `None` at the end.
     pub next: Option<(TenantNo, DedupKey)>,
 }
 
 verbs! {
-    /// What is done with keys that jobs hold, beside what the verbs on jobs do.
+    /// Verbs on deduplication keys, beside those on jobs.
     ///
-    /// Whether a holder counts is looked at when somebody else wants its key. Claims and ends of runs
-    /// write nothing.
+    /// Whether a holder still counts is decided when another job needs its key. Claims and ends of
+    /// attempts write nothing here.
     trait DedupStore {}
 
-    /// Looks at up to `limit` keys of all tenants, by tenant and key, after `after`, and forgets those
-    /// that keep nobody out any more: of jobs that were deleted, and those taken before `before` by jobs
-    /// of which nothing is to come, waits or runs, and which are not paused.
+    /// Reads up to `limit` keys of all tenants, by tenant and key, after `after`, and deletes those
+    /// that keep no job out any more: keys of deleted jobs, and keys taken before `before` by jobs
+    /// that are not paused and have neither a next time nor an active run.
     write fn prune_dedup(before: Timestamp, after: Option<(TenantNo, DedupKey)>, limit: u32)
         -> PrunedDedup;
 }

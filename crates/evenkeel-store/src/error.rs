@@ -1,19 +1,17 @@
-//! What can go wrong in a store.
+//! Errors of stores.
 
-/// Any error at all, as the source of another.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why a database that answers takes no changes.
+/// Why a reachable database accepts no writes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Unwritable {
-    /// There is no room left for its files.
     DiskFull,
-    /// It only reads: a replica, or a file without the right to write.
+    /// A replica, or a file without write permission.
     ReadOnly,
 }
 
 impl Unwritable {
-    /// What an operator can do about it. The program goes on by itself afterwards.
+    /// What an operator can do. The program resumes without a restart.
     pub const fn way_out(self) -> &'static str {
         match self {
             Self::DiskFull => "free space on that disk",
@@ -31,33 +29,24 @@ impl std::fmt::Display for Unwritable {
     }
 }
 
-/// A verb that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The database did not answer, or not in time. Whether the verb took effect is unknown:
-    /// read back before doing anything else.
+    /// The database did not answer in time. Whether the verb took effect is unknown, so read the
+    /// state back before the next step.
     #[error("the database did not answer")]
     Unavailable(#[source] Cause),
-    /// The database takes no changes for now, and this one was undone: nothing was changed.
+    /// The database accepts no writes for now. The verb was rolled back: nothing changed.
     #[error("{0}; nothing was changed")]
     NotWritable(Unwritable, #[source] Cause),
-    /// A stored value makes no sense.
+    /// A stored value cannot be read.
     #[error("stored {column} of {row} is not readable")]
-    Corrupt {
-        /// Which row.
-        row: String,
-        /// Which column.
-        column: &'static str,
-        /// Why.
-        source: Cause,
-    },
-    /// The database refused the statement, which changed nothing: a fault of ours.
+    Corrupt { row: String, column: &'static str, source: Cause },
+    /// The database refused the statement, which changed nothing: a bug in Evenkeel.
     #[error("the database refused the statement")]
     Refused(#[source] Cause),
 }
 
 impl StoreError {
-    /// A stored value that makes no sense.
     pub fn corrupt(
         row: impl std::fmt::Display,
         column: &'static str,
@@ -66,12 +55,11 @@ impl StoreError {
         Self::Corrupt { row: row.to_string(), column, source: source.into() }
     }
 
-    /// Is waiting and trying again the right answer?
+    /// Returns true if the caller should wait and retry.
     pub const fn is_outage(&self) -> bool {
         matches!(self, Self::Unavailable(_) | Self::NotWritable(..))
     }
 
-    /// Why the database takes no changes, if that is the trouble.
     pub const fn unwritable(&self) -> Option<Unwritable> {
         match self {
             Self::NotWritable(why, _) => Some(*why),
@@ -79,7 +67,7 @@ impl StoreError {
         }
     }
 
-    /// The same fault, for another who waited for the same answer.
+    /// Copies the error for another caller that waited for the same result.
     pub fn for_another(&self) -> Self {
         let why = std::error::Error::source(self).map(ToString::to_string);
         let why = why.unwrap_or_else(|| self.to_string()).into();
@@ -90,8 +78,8 @@ impl StoreError {
         }
     }
 
-    /// The same fault in a command whose earlier steps took effect: the command as a whole has
-    /// changed something, so it must not claim that nothing was.
+    /// Converts the error for a command whose earlier steps took effect: the command as a whole has
+    /// changed something, so the error must not claim that nothing changed.
     #[must_use]
     pub fn after_changes(self) -> Self {
         match self {

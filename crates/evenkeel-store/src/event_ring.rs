@@ -1,4 +1,4 @@
-//! The newest events, in memory: for a store that nobody shares.
+//! The newest events in memory, for a store that only one process uses.
 
 use std::collections::VecDeque;
 
@@ -6,18 +6,17 @@ use evenkeel_core::{JobId, Timestamp};
 
 use crate::{EVENTS_KEPT, Event, EventNo, EventPage, NewEvent, Scope};
 
-/// The newest events, oldest first. Numbers go up from the moment it was made, so that they are
-/// larger than those of an earlier life.
+/// The newest events, oldest first. Numbers start at the time of creation, so they are higher than
+/// those of an earlier process.
 #[derive(Debug)]
 pub struct EventRing {
-    /// A place without an event is where some are missing.
+    /// `None` marks a gap.
     kept: VecDeque<(EventNo, Option<Event>)>,
     last: EventNo,
     listened_until: Option<Timestamp>,
 }
 
 impl EventRing {
-    /// An empty one.
     pub fn new(now: Timestamp) -> Self {
         Self { kept: VecDeque::new(), last: EventNo(now.as_micros()), listened_until: None }
     }
@@ -49,7 +48,6 @@ impl EventRing {
         self.last
     }
 
-    /// The place of the newest one.
     pub fn newest(&self) -> EventNo {
         self.kept.back().map_or(EventNo(0), |(no, _)| *no)
     }
@@ -67,12 +65,10 @@ impl EventRing {
         page
     }
 
-    /// Somebody listens until then.
     pub fn listen(&mut self, until: Timestamp) {
         self.listened_until = self.listened_until.max(Some(until));
     }
 
-    /// Until when somebody listens.
     pub fn listened_until(&self) -> Option<Timestamp> {
         self.listened_until
     }

@@ -1,8 +1,8 @@
-//! What happens, told to those who listen.
+//! Events, passed on to listeners.
 //!
-//! Nothing is written down while nobody listens: then telling an event costs the look at one flag.
-//! [`Events`] gathers what this process has to tell; a relay brings it to the store, which passes it
-//! on to all nodes that share it.
+//! Nothing is stored while there is no listener: then an event costs the check of one flag.
+//! [`Events`] collects the events of this process. The engine's publisher stores them, and all
+//! nodes that share the store read them.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,49 +14,41 @@ use tokio::sync::Notify;
 use crate::Scope;
 use crate::verbs::verbs;
 
-/// Events that a store keeps, the newest ones.
+/// The number of newest events that a store keeps.
 pub const EVENTS_KEPT: usize = 10_000;
 
-/// Events that wait for the relay at most; older ones are dropped, which shows as a gap.
+/// The number of events that wait for the publisher. Older events are dropped, which readers see as
+/// a gap.
 const WAITING_MAX: usize = 10_000;
 
-/// What an event is about.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum EventKind {
-    /// A job was created.
     JobCreated,
-    /// A job was changed.
     JobUpdated,
-    /// A job was paused.
     JobPaused,
-    /// A job was resumed.
     JobResumed,
-    /// A job was ended for good.
     JobCancelled,
-    /// A job was deleted.
     JobDeleted,
-    /// A job's condition has changed.
+    /// The condition of a job has changed.
     JobCondition,
-    /// Somebody asked for a run.
+    /// A user triggered a run.
     RunRequested,
     /// An attempt has started.
     RunStarted,
-    /// An attempt has ended; how is in its data.
+    /// An attempt has ended.
     RunEnded,
-    /// Load is spread less evenly than somebody wants to be told.
+    /// The balance score has fallen below its threshold.
     DistributionDegraded,
-    /// Jobs are being moved so that load is even.
     RebalanceStarted,
-    /// No more jobs are being moved; how it went is in its data.
     RebalanceFinished,
-    /// A run has failed for good and was put on the dead-letter list.
+    /// A run has failed for good and left a dead letter.
     RunDead,
     /// A run has failed, and no retry follows.
     RunExhausted,
 }
 
 impl EventKind {
-    /// All of them, in the order of their stored numbers.
+    /// In the order of the stored codes.
     pub const ALL: [Self; 15] = [
         Self::JobCreated,
         Self::JobUpdated,
@@ -75,17 +67,16 @@ impl EventKind {
         Self::RunExhausted,
     ];
 
-    /// Its number in a table.
+    /// The stored code.
     pub const fn code(self) -> i16 {
         self as i16
     }
 
-    /// The one with this number.
     pub fn from_code(code: i16) -> Option<Self> {
         Self::ALL.get(usize::try_from(code).ok()?).copied()
     }
 
-    /// The word users see.
+    /// The public name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::JobCreated => "job.created",
@@ -107,113 +98,97 @@ impl EventKind {
     }
 }
 
-/// Which job an event is about, as far as its teller knows.
+/// Which job an event is about, as far as its origin knows.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum EventJob {
-    /// This one.
     Id(JobId),
-    /// The one with this number, which is how engines know jobs. The store finds its id.
+    /// The number by which engines know jobs. The store finds the id.
     No(JobNo),
-    /// None.
     None,
 }
 
-/// Something that has happened.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewEvent {
-    /// What it is about.
     pub kind: EventKind,
-    /// Whose.
     pub tenant: TenantNo,
-    /// Which job, if it is about one.
     pub job: EventJob,
-    /// Which attempt, if it is about one.
+    /// The attempt that the event is about.
     pub run: Option<AttemptKey>,
-    /// When.
     pub at: Timestamp,
-    /// More about it: a JSON object.
+    /// A JSON object.
     pub data: String,
 }
 
-/// An event's place among all: later ones have larger numbers, on all nodes and over restarts.
+/// The position of an event. Later events have higher numbers, on all nodes and across restarts.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct EventNo(pub i64);
 
 /// An event as stored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// Its place.
     pub no: EventNo,
-    /// What it is about.
     pub kind: EventKind,
-    /// Whose.
     pub tenant: TenantNo,
-    /// Which job, if it is still known.
+    /// The job, if it is still known.
     pub job: Option<JobId>,
-    /// What that job was called when the event was written down.
+    /// The name of the job when the event was stored.
     pub job_name: Option<String>,
-    /// Which attempt, if it is about one.
+    /// The attempt that the event is about.
     pub run: Option<AttemptKey>,
-    /// When.
     pub at: Timestamp,
-    /// More about it: a JSON object.
+    /// A JSON object.
     pub data: String,
 }
 
-/// Events in their order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EventPage {
-    /// Those of the scope among the ones looked at.
+    /// The events of the scope among those that were read.
     pub events: Vec<Event>,
-    /// All after the one asked for, up to this one, were looked at.
+    /// The last event that was read.
     pub seen: EventNo,
-    /// Some after the one asked for may be missing: they are not kept any more, or were lost before
-    /// they could be written down. Said once, when something follows that can be read.
+    /// Events after the requested position may be missing: they are no longer kept, or were lost
+    /// before they were stored. Reported once, when a later event can be read.
     pub gap: bool,
 }
 
-/// What people know a job by.
+/// The names under which users know a job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JobTitle {
-    /// Its id.
     pub id: JobId,
-    /// Its name.
     pub name: Option<String>,
-    /// The name of what it is about.
     pub source_name: Option<String>,
 }
 
 verbs! {
-    /// What happens, passed on between nodes.
     trait EventStore {
-        /// What this process has to tell.
+        /// The events of this process.
         fn events() -> &Events;
     }
 
-    /// Writes down events in this order, after all that were written down before, and keeps the
-    /// newest [`EVENTS_KEPT`], or up to a tenth more for each node. `dropped` says that others before them were lost: whoever reads
-    /// across this place is told of a gap. That place counts as one of those kept.
+    /// Stores events in this order after all earlier ones, and keeps the newest [`EVENTS_KEPT`], or
+    /// up to a tenth more for each node. `dropped` means that events before these were lost:
+    /// readers of this position see a gap. The gap counts as one stored event.
     write fn publish(events: Vec<NewEvent>, dropped: bool) -> ();
 
-    /// The place of the newest event; 0 if there is none.
+    /// Returns the position of the newest event, or 0.
     read fn newest_event() -> EventNo;
 
-    /// The scope's events after `after`, looking at no more than `limit`.
+    /// Returns the scope's events after `after`, reading up to `limit` events of all tenants.
     read fn events_after(scope: &Scope, after: EventNo, limit: u32) -> EventPage;
 
-    /// Somebody listens on this handle's node until then, at least: all nodes are to tell. An
-    /// earlier moment than one said before changes nothing.
+    /// Announces a listener until at least `until`, so that all nodes emit events. An earlier time
+    /// than before has no effect.
     write fn listen(until: Timestamp) -> ();
 
-    /// Until when somebody listens, on any node.
+    /// Returns until when there is a listener on any node.
     read fn listened_until() -> Option<Timestamp>;
 
-    /// What these jobs are known by, deleted ones too, in their order; `None` for one that never
-    /// was.
+    /// Returns the names of these jobs, including deleted ones, in their order; `None` for an
+    /// unknown job.
     read fn job_titles(jobs: &[JobNo]) -> Vec<Option<JobTitle>>;
 }
 
-/// What this process has to tell, gathered until the relay takes it. Clones share it.
+/// The events of this process that wait for the publisher. Clones share them.
 #[derive(Clone, Default, Debug)]
 pub struct Events(Arc<Inner>);
 
@@ -227,18 +202,17 @@ struct Inner {
 #[derive(Default, Debug)]
 struct Waiting {
     events: VecDeque<NewEvent>,
-    /// Some before them were lost.
+    /// Events before these were lost.
     dropped: bool,
 }
 
 impl Events {
-    /// Does anybody listen? Ask before an event is made: this is all that telling costs otherwise.
+    /// Returns true if events have a listener. Check this before you build an event.
     pub fn has_listeners(&self) -> bool {
         self.0.listened.load(Ordering::Relaxed)
     }
 
-    /// Somebody listens from now on, or nobody does any more. What happened while nobody did is
-    /// lost, which shows as a gap.
+    /// Events that happened without a listener are lost, which readers see as a gap.
     pub fn set_has_listeners(&self, listened: bool) {
         let before = self.0.listened.swap(listened, Ordering::Relaxed);
         if before != listened {
@@ -247,7 +221,7 @@ impl Events {
         }
     }
 
-    /// Tells what happened, if anybody listens. Nobody waits for it to arrive.
+    /// Emits events if there is a listener. Does not wait until they are stored.
     pub fn emit(&self, events: impl IntoIterator<Item = NewEvent>) {
         if !self.has_listeners() {
             return;
@@ -265,7 +239,7 @@ impl Events {
         }
     }
 
-    /// Takes up to `limit` of what waits, oldest first, and whether some before them were lost.
+    /// Takes up to `limit` waiting events, oldest first, and whether events before them were lost.
     pub fn take(&self, limit: usize) -> (Vec<NewEvent>, bool) {
         let mut waiting = self.lock();
         let count = waiting.events.len().min(limit);
@@ -273,12 +247,12 @@ impl Events {
         (taken, std::mem::take(&mut waiting.dropped))
     }
 
-    /// What was taken did not arrive, or nobody knows: it is lost.
+    /// Records that the events taken last may be lost.
     pub fn mark_gap(&self) {
         self.lock().dropped = true;
     }
 
-    /// Waits until something is told, or somebody begins to listen.
+    /// Waits until an event is emitted or the first listener arrives.
     pub async fn emitted(&self) {
         self.0.emitted.notified().await;
     }

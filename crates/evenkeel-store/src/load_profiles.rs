@@ -1,4 +1,4 @@
-//! The load of all jobs, read from the store.
+//! The load of all jobs, read from a store.
 
 use std::collections::BTreeMap;
 
@@ -7,31 +7,28 @@ use evenkeel_core::{Span, TenantNo};
 
 use crate::{BalanceStore, LoadProfileCount, StoreError};
 
-/// LoadProfiles that are read at once.
+/// The number of load profiles that are read at once.
 const PAGE: u32 = 5000;
 
-/// Jobs of one rhythm.
+/// The jobs of a tenant with one load profile.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ProfileLoad {
-    /// The name of the rhythm.
     pub key: LoadProfileKey,
-    /// When they run.
     pub profile: LoadProfile,
-    /// So many.
     pub jobs: u64,
-    /// What one run of each costs, together.
+    /// The cost of one run of each of the jobs, added up.
     pub cost: Span,
 }
 
-/// How many jobs there are of which rhythm, tenant by tenant.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct LoadProfiles {
     by_tenant: BTreeMap<TenantNo, Vec<ProfileLoad>>,
+    /// The number of jobs whose load profile cannot be parsed. They are left out.
     unreadable: u64,
 }
 
 impl LoadProfiles {
-    /// Those of all tenants, as they are in `store` now.
+    /// Reads the load profiles of all tenants.
     pub async fn read<S: BalanceStore + ?Sized>(store: &S) -> Result<Self, StoreError> {
         let mut profiles = Self::default();
         let mut after = None;
@@ -58,37 +55,35 @@ impl LoadProfiles {
         }
     }
 
-    /// So many jobs have a rhythm that can't be read; they count for nothing.
+    /// The number of jobs whose load profile cannot be parsed. They are left out.
     pub fn unreadable(&self) -> u64 {
         self.unreadable
     }
 
-    /// Everybody who has a job that recurs or waits for its time.
+    /// The tenants with a job that has a next time.
     pub fn tenants(&self) -> impl Iterator<Item = TenantNo> {
         self.by_tenant.keys().copied()
     }
 
-    /// Those of a tenant.
     pub fn of(&self, tenant: TenantNo) -> &[ProfileLoad] {
         self.by_tenant.get(&tenant).map_or(&[], Vec::as_slice)
     }
 
-    /// The load of a tenant.
     pub fn loads_of(&self, tenant: TenantNo, horizon: Horizon) -> Loads {
         loads(self.of(tenant), horizon)
     }
 
-    /// The load of everybody.
+    /// The load of all tenants.
     pub fn loads(&self, horizon: Horizon) -> Loads {
         loads(self.by_tenant.values().flatten(), horizon)
     }
 
-    /// How many there are of all tenants.
+    /// The number of load profiles of all tenants.
     pub fn count(&self) -> usize {
         self.by_tenant.values().map(Vec::len).sum()
     }
 
-    /// The only tenant, if there is but one.
+    /// Returns the tenant if there is only one.
     pub fn only_tenant(&self) -> Option<TenantNo> {
         let mut tenants = self.tenants();
         tenants.next().filter(|_| tenants.next().is_none())

@@ -46,7 +46,7 @@ pub struct LiveAttempt {
 pub enum OverrideResult {
     Done,
     /// The attempt is no longer in the expected state, or is queued already; nothing changed.
-    Elsewhere,
+    Changed,
     /// The attempt cannot go back to the queue: its job was cancelled or deleted, or paused after
     /// its time, or the attempt was asked to end. Nothing changed.
     Stopped,

@@ -1,4 +1,4 @@
-//! Verbs on the pages that crawls keep.
+//! Verbs on the pages that crawls store.
 
 use evenkeel_core::page::{Kept, KnownPage, PageContent};
 use evenkeel_core::{JobId, JobNo, PageId, SearchQuery, TenantNo, Timestamp};
@@ -6,135 +6,121 @@ use evenkeel_core::{JobId, JobNo, PageId, SearchQuery, TenantNo, Timestamp};
 use crate::verbs::verbs;
 use crate::{Now, Page, PageRequest, Scope};
 
-/// The room a job has for pages.
+/// The storage quota of a job for pages.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct PageQuota {
-    /// Whose.
     pub tenant: TenantNo,
-    /// Of which job.
     pub job: JobNo,
-    /// All pages together may take this much, as [`PageContent::size`] counts.
+    /// The maximum size of all pages together, as [`PageContent::size`] counts.
     pub bytes_max: u64,
 }
 
 impl PageQuota {
-    /// Does a page of `new` bytes fit in the place of one of `old` (0 if there is none), where
-    /// pages take `used` now? One that does not grow always does, also if the room was made
-    /// smaller since.
+    /// Returns true if a page of `new` bytes fits in place of one of `old` bytes (0 if it is new)
+    /// when pages use `used` bytes. A page that does not grow always fits, even if the quota was
+    /// lowered.
     pub const fn fits(&self, used: u64, old: u64, new: u64) -> bool {
         (old > 0 && new <= old) || used.saturating_sub(old).saturating_add(new) <= self.bytes_max
     }
 }
 
-/// A page as people see it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct StoredPage {
-    /// Its job.
     pub job: JobId,
-    /// What was found.
     pub content: PageContent,
-    /// When it was first kept.
     pub first_seen_at: Timestamp,
-    /// When its content last changed.
+    /// When the content last changed.
     pub changed_at: Timestamp,
-    /// When a crawl last saw it.
+    /// When a crawl last saw the page.
     pub seen_at: Timestamp,
 }
 
-/// Which pages to list.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PageFilter {
-    /// Those with these words, best first. Without: all, in the order of their numbers.
+    /// Pages with these words, best first. Without a query: all pages by number.
     pub query: Option<SearchQuery>,
-    /// Those of this job.
     pub job: Option<JobId>,
-    /// Those whose URL starts with this, letter by letter. It narrows down what the other
-    /// conditions find; alone it looks at all pages of the tenant.
+    /// The exact start of the URL. It only narrows the other conditions: alone it reads all pages
+    /// of the tenant.
     pub url_prefix: Option<String>,
 }
 
-/// A page that was found.
+/// A page in a list.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PageHit {
-    /// Its id.
     pub id: PageId,
-    /// Its job.
     pub job: JobId,
-    /// Where it is.
     pub url: String,
-    /// Its title.
     pub title: Option<String>,
-    /// The part of its text where the words are, or its beginning. What was looked for stands
-    /// between [`MARK_START`] and [`MARK_END`]; the text itself holds neither.
+    /// The part of the text with the words, or its beginning. Matches are between [`MARK_START`]
+    /// and [`MARK_END`], which stored texts do not contain.
     pub snippet: String,
-    /// When its content last changed.
+    /// When the content last changed.
     pub changed_at: Timestamp,
-    /// When a crawl last saw it.
+    /// When a crawl last saw the page.
     pub seen_at: Timestamp,
 }
 
-/// Stands before a word that was looked for. No kept text holds it.
+/// Precedes a match in a snippet. Stored texts do not contain it.
 pub const MARK_START: char = '\u{2}';
-/// Stands after a word that was looked for. No kept text holds it.
+/// Follows a match in a snippet. Stored texts do not contain it.
 pub const MARK_END: char = '\u{3}';
 
-/// A search shows so many pages at once: it reads the texts of all that it shows.
+/// The maximum number of results of a search at once, since it reads their texts.
 pub const SEARCH_LIMIT_MAX: u32 = 100;
 
-/// The place of a page in the order of their numbers.
+/// The number of a page.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct PageNo(pub i64);
 
 verbs! {
-    /// What crawls and readers do with pages.
+    /// Verbs of crawls and readers on pages.
     ///
-    /// **Texts.** No text of a kept page holds NUL, [`MARK_START`] or [`MARK_END`]: the store puts a
-    /// space in their place ([`text::clean`](crate::text::clean)), also inside `metadata` and
+    /// **Texts.** Stored texts do not contain NUL, [`MARK_START`] or [`MARK_END`]: the store
+    /// replaces them with spaces ([`text::clean`](crate::text::clean)), also inside `metadata` and
     /// `fields`, before it counts the size.
     ///
-    /// **Words.** Every store looks for the same words ([`text::words`](crate::text::words)): letters
-    /// and digits, without regard to case and accents, no stemming; each Chinese character and kana is
-    /// one. Of a title 4 KiB of words can be found, of a text 256 KiB; what comes later cannot. A
-    /// phrase stands in the title or in the text, never across; PostgreSQL may miss one that comes
-    /// after the first 16,000 words of a page, or after one of its words has come 250 times.
+    /// **Words.** All stores index the same words ([`text::words`](crate::text::words)): letters
+    /// and digits, without case and accents, without stemming; each Chinese character and each kana
+    /// is a word. The first 4 KiB of words of a title and 256 KiB of a text are indexed. A phrase
+    /// matches within the title or within the text. PostgreSQL may miss a phrase after the first
+    /// 16,000 words of a page, or after 250 occurrences of one of its words.
     trait PageStore {}
 
-    /// What is known of these pages of a job, in any order; of those that are not known, nothing.
+    /// Returns what is known of these pages of a job, in any order, without unknown pages.
     read fn known_pages(job: JobNo, pages: &[PageId]) -> Vec<KnownPage>;
 
-    /// Keeps pages, all in one transaction. Answers are in the order given; a page is in the batch
-    /// once. A page that is known with the same content hash is only noted as seen (with its new
-    /// `etag` and `last_modified`). A page that does not fit into the room left
-    /// ([`PageQuota::fits`]) is left out, and its old content, if there is one, stays. Those that come
-    /// first get the room. If the job is deleted, or not the tenant's, all of them are
-    /// [`Kept::NoRoom`].
+    /// Stores pages in one transaction. Returns the results in the order given. Each page occurs
+    /// once. A page with an unchanged content hash is only marked as seen, with its new `etag` and
+    /// `last_modified`. A page that does not fit ([`PageQuota::fits`]) is skipped and its old
+    /// content stays; earlier pages of the batch get the space first. If the job is deleted or not
+    /// of the tenant, all results are [`Kept::NoRoom`].
     ///
-    /// Batches are small, some 50 pages or a MiB: SQLite's one writer has jobs to fire.
+    /// Use small batches of about 50 pages or 1 MiB, since SQLite has a single writer, which also
+    /// fires jobs.
     write fn save_pages(shelf: PageQuota, pages: Vec<PageContent>, now: Now) -> Vec<Kept>;
 
-    /// Notes that pages of a job were seen and have not changed. Of those that are not known,
-    /// nothing.
+    /// Marks known pages of a job as seen and unchanged.
     write fn see_pages(job: JobNo, pages: &[PageId], now: Now) -> ();
 
-    /// Forgets pages of a job that are gone from their site; their room is free. Says how many
-    /// there were.
+    /// Deletes pages of a job that are gone from their site, and frees their space. Returns how
+    /// many existed.
     write fn prune_pages(job: JobNo, pages: &[PageId]) -> u64;
 
-    /// Forgets pages of deleted jobs, at most `limit`. Says how many: fewer than `limit` only if
-    /// there are no more, but for those that another node is clearing. Quick if there are none.
+    /// Deletes up to `limit` pages of deleted jobs. Returns their number: below `limit` only if no
+    /// more are left, except for those that another node is deleting. Fast if there are none.
     write fn clear_pages(limit: u32) -> u64;
 
-    /// The scope's pages that the filter names. Pages of deleted jobs are never among them.
+    /// Returns the scope's pages that pass the filter, without pages of deleted jobs.
     ///
-    /// With a query they are paged by `offset` alone, at most [`SEARCH_LIMIT_MAX`] at once
-    /// whatever `limit` says, and `next` is `None`. Pages that have all
-    /// that is wanted in their title come first, then those where it is said more, or more of
-    /// what is said; equals in the order of their numbers. Of more than 10,000 that fit only so
-    /// many are ranked. The total is exact up to 10,000.
+    /// A search is paged by `offset` alone, with at most [`SEARCH_LIMIT_MAX`] results at once, and
+    /// `next` is `None`. Pages with all terms in the title come first, then those with more
+    /// occurrences; equal ones by number. If more than 10,000 pages match, only 10,000 of them are
+    /// ranked. The total is exact up to 10,000.
     read fn list_pages(scope: &Scope, filter: &PageFilter, page: PageRequest<PageNo>)
         -> Page<PageHit, PageNo>;
 
-    /// The page with this id, unless its job is deleted.
+    /// Returns the page, unless its job is deleted.
     read fn get_page(scope: &Scope, id: PageId) -> Option<StoredPage>;
 }
 

@@ -1,60 +1,54 @@
-//! Requests that come with a key, so that sending one twice does it once.
+//! Requests with an idempotency key, so that a repeated request takes effect once.
 
 use evenkeel_core::{Span, Timestamp};
 
 use crate::verbs::verbs;
 use crate::{Now, Scope};
 
-/// A request with a key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KeyedRequest {
-    /// The key, unique within its tenant.
+    /// Unique within its tenant.
     pub key: String,
-    /// A hash over what is asked: method, path and body.
+    /// A hash of method, path and body.
     pub fingerprint: [u8; 32],
-    /// Whoever began it and has not ended it by then is given up: somebody else may begin it.
+    /// A request that has not ended after this time is given up, and another caller may begin it.
     pub patience: Span,
 }
 
-/// How a request was answered.
+/// The stored answer of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Answered {
-    /// The status code.
     pub status: u16,
-    /// Headers worth repeating, as JSON.
+    /// The headers to repeat, as JSON.
     pub headers: String,
-    /// The body.
     pub body: Vec<u8>,
 }
 
-/// What is known of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Begun {
-    /// Nothing, or it was given up: do it, then end it with this, which tells whoever began it now
-    /// from whoever did before.
+    /// The request is new or was given up. Carry it out, then end it with this time, which
+    /// distinguishes this execution from an earlier one.
     Fresh(Timestamp),
-    /// It is under way elsewhere.
-    UnderWay,
-    /// It was answered like this.
+    /// Another caller is carrying it out.
+    InProgress,
     Ended(Answered),
-    /// Another request had this key.
-    Other,
+    /// A different request has the key.
+    KeyReused,
 }
 
 verbs! {
-    /// Remembers requests by their keys.
     trait RequestStore {}
 
-    /// Begins a request, unless it is known. Of several at once exactly one begins. What was begun
-    /// with the same key and another fingerprint is `Other`, however it stands.
+    /// Begins a request unless it is known. Of several concurrent callers exactly one begins. A
+    /// request with the same key and another fingerprint gets [`Begun::KeyReused`], whatever the state
+    /// of the first.
     write fn begin_request(scope: &Scope, request: &KeyedRequest, now: Now) -> Begun;
 
-    /// Ends a request that was begun at `begun_at`: with its answer, or with none if it came to
-    /// nothing and may be sent again. Whoever was given up meanwhile, or has ended it before,
-    /// changes nothing.
+    /// Ends a request that was begun at `begun_at`: with its answer, or with `None` if it had no
+    /// effect and may be repeated. Has no effect if the execution was given up or has ended.
     write fn end_request(scope: &Scope, key: &str, begun_at: Timestamp, answer: Option<Answered>)
         -> ();
 
-    /// Forgets up to `limit` requests that were begun before `before`; says how many.
+    /// Deletes up to `limit` requests that were begun before `before`. Returns their number.
     write fn prune_requests(before: Timestamp, limit: u32) -> u64;
 }

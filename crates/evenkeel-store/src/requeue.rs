@@ -1,4 +1,4 @@
-//! What becomes of attempts that are taken from their node.
+//! Attempts that are taken from their node.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::lease::Fence;
@@ -7,50 +7,45 @@ use evenkeel_core::{AttemptKey, TenantNo, Timestamp};
 
 use crate::{Attachments, CheckpointDisposition, Finish, QueueEntry, Results, Then};
 
-/// An attempt that is taken from the node that has it, without a result.
+/// An attempt that is taken from its node without a result.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Requeue {
-    /// Which one.
     pub key: AttemptKey,
-    /// The fence of the owner it is taken from.
+    /// The fence of the current owner.
     pub fence: Fence,
-    /// Whose it is.
     pub tenant: TenantNo,
-    /// Did its worker crash? Then it counts.
+    /// The worker crashed, which is counted.
     pub crashed: bool,
-    /// What becomes of it.
     pub then: AfterLoss,
 }
 
-/// What becomes of an attempt that is taken from its node. [`step`](evenkeel_core::attempt::step)
-/// decides it for every attempt that a node lost.
+/// What happens to the attempt. [`step`](evenkeel_core::attempt::step) decides it for attempts of
+/// lost nodes.
 #[derive(Clone, PartialEq, Debug)]
 pub enum AfterLoss {
-    /// It waits for another worker, at this place in the queue.
+    /// The attempt is queued for another worker.
     Queue(QueueEntry),
-    /// Its run has failed.
+    /// The run fails.
     Fail(LostEnd),
 }
 
-/// The failure of an attempt whose node lost it.
+/// The failure of an attempt whose node was lost.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LostEnd {
-    /// When it started.
     pub started_at: Timestamp,
-    /// When it ended, or when its loss was noticed.
+    /// When the attempt ended, or when its loss was noticed.
     pub finished_at: Timestamp,
-    /// Why it failed.
     pub error: String,
-    /// What follows for its job; no retry does.
+    /// What follows for the job. A retry is ignored.
     pub then: Then,
-    /// What is done together with it.
+    /// What is stored in the same transaction.
     pub hook: Hook,
-    /// Since when the attempt may have been over without the store's knowledge.
+    /// Since when the attempt may have ended without the store's knowledge.
     pub unstored_since: Timestamp,
 }
 
 impl Requeue {
-    /// The end that is stored, if the attempt is not to run again.
+    /// Returns the end to store, if the attempt fails.
     pub fn finish(&self) -> Option<Finish> {
         let AfterLoss::Fail(end) = &self.then else { return None };
         let LostEnd { started_at, finished_at, error, then, hook, unstored_since } = end;

@@ -1,4 +1,4 @@
-//! From columns to types, once for both databases.
+//! Conversions between columns and types that both databases use.
 
 use evenkeel_core::advance::SkipReason;
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
@@ -6,22 +6,18 @@ use evenkeel_core::{AttemptKey, AttemptNo, JobNo, Sequence, Timestamp};
 
 use crate::StoreError;
 
-/// A stored time.
 pub fn sql_time(micros: Option<i64>) -> Option<Timestamp> {
     micros.map(Timestamp::from_micros)
 }
 
-/// The pools of a node as they are stored.
 pub fn pools_text(pools: &[String]) -> Result<String, StoreError> {
     serde_json::to_string(pools).map_err(|error| StoreError::Refused(error.into()))
 }
 
-/// The pools of a stored node.
 pub fn pools_from_text(row: impl std::fmt::Display, text: &str) -> Result<Vec<String>, StoreError> {
     serde_json::from_str(text).map_err(|error| StoreError::corrupt(row, "pools", error))
 }
 
-/// The key of a stored attempt.
 pub fn attempt_key_from_columns(
     scheduled_at: i64,
     job_no: i64,
@@ -42,7 +38,7 @@ pub fn attempt_key_from_columns(
     })
 }
 
-/// The outcome of a stored status; `None` if it is no end.
+/// Returns the outcome of a stored status; `None` if the status is no end.
 pub fn outcome_from_code(code: i16) -> Option<Outcome> {
     match AttemptStatus::from_code(code)? {
         AttemptStatus::Completed => Some(Outcome::Completed),
@@ -55,12 +51,10 @@ pub fn outcome_from_code(code: i16) -> Option<Outcome> {
     }
 }
 
-/// The number a reason is stored as.
 pub fn skip_reason_code(reason: SkipReason) -> i16 {
     reason as i16
 }
 
-/// The reason of a stored number.
 pub fn skip_reason_from_code(code: i16) -> Option<SkipReason> {
     SkipReason::ALL.into_iter().find(|reason| skip_reason_code(*reason) == code)
 }

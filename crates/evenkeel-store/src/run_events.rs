@@ -1,4 +1,4 @@
-//! Events of runs, made in one place: nodes and receivers of calls tell the same.
+//! The events of runs, built in one place for nodes and for the API.
 
 use evenkeel_core::after_attempt::Then;
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
@@ -8,45 +8,43 @@ use serde_json::{Map, Value, json};
 
 use crate::{EventJob, EventKind, Finish, FinishResult, NewEvent, Store};
 
-/// So many characters of an error are told; all that is kept of it is with the execution.
-const ERROR_TOLD: usize = 500;
+/// The number of characters of an error that an event has. The attempt has the whole text.
+const ERROR_CHARS_MAX: usize = 500;
 
-/// Of ends and what became of them, takes back that those which were stored left a dead letter, if
-/// they did not: somebody wanted the run ended, and then it is no loss that anybody is to be told of.
-/// All are looked for at once. If that cannot be seen, they are told as they were decided.
+/// Removes the dead-letter hook from stored ends that left no dead letter, because the run was
+/// asked to end. So no event reports a dead letter that does not exist. One call checks all ends.
+/// If the check fails, the ends stay as they were decided.
 pub async fn discard_unwritten_dead_letters(
     store: &dyn Store,
     ends: &mut [Finish],
-    became: &[FinishResult],
+    results: &[FinishResult],
 ) {
-    let mut doubtful: Vec<&mut Finish> = ends
+    let mut unchecked: Vec<&mut Finish> = ends
         .iter_mut()
-        .zip(became)
-        .filter(|(end, became)| {
-            **became == FinishResult::Done && matches!(end.hook, Hook::DeadLetter(_))
+        .zip(results)
+        .filter(|(end, results)| {
+            **results == FinishResult::Done && matches!(end.hook, Hook::DeadLetter(_))
         })
         .map(|(end, _)| end)
         .collect();
     // Mostly there are none, and then nobody is asked.
-    if doubtful.is_empty() {
+    if unchecked.is_empty() {
         return;
     }
-    let runs: Vec<AttemptKey> = doubtful.iter().map(|end| end.key).collect();
+    let runs: Vec<AttemptKey> = unchecked.iter().map(|end| end.key).collect();
     let Ok(are_dead) = store.are_dead(&runs).await else { return };
-    for (end, is_dead) in doubtful.iter_mut().zip(are_dead) {
+    for (end, is_dead) in unchecked.iter_mut().zip(are_dead) {
         if !is_dead {
             end.hook = Hook::None;
         }
     }
 }
 
-/// What of an attempt's error is told.
-fn told_error(end: &Finish) -> Option<String> {
-    end.results.error.as_ref().map(|error| error.chars().take(ERROR_TOLD).collect())
+fn event_error(end: &Finish) -> Option<String> {
+    end.results.error.as_ref().map(|error| error.chars().take(ERROR_CHARS_MAX).collect())
 }
 
 impl NewEvent {
-    /// Something about an attempt.
     pub fn of_run(
         kind: EventKind,
         tenant: TenantNo,
@@ -58,14 +56,13 @@ impl NewEvent {
         Self { kind, tenant, job, run: Some(run), at, data: data.to_string() }
     }
 
-    /// An attempt has ended.
     pub fn run_ended(end: &Finish) -> Self {
         let mut data = Map::new();
         data.insert("status".into(), json!(AttemptStatus::from(end.outcome)));
         let took = end.finished_at.since(end.started_at);
         data.insert("duration_ms".into(), took.as_millis().into());
         let results = &end.results;
-        if let Some(error) = told_error(end) {
+        if let Some(error) = event_error(end) {
             data.insert("error_message".into(), error.into());
         }
         for (name, count) in
@@ -82,7 +79,7 @@ impl NewEvent {
         Self::of_run(EventKind::RunEnded, end.tenant, end.key, at, &Value::Object(data))
     }
 
-    /// A run has failed, and no retry follows: they are used up, or none would help.
+    /// The event of a run that has failed and is not retried.
     fn run_exhausted(end: &Finish) -> Option<Self> {
         if !end.outcome.is_failure() || matches!(end.then, Then::Retry { .. }) {
             return None;
@@ -90,14 +87,14 @@ impl NewEvent {
         let data = json!({
             "status": AttemptStatus::from(end.outcome),
             "attempts": u32::from(end.key.attempt.0) + 1,
-            "error_message": told_error(end),
+            "error_message": event_error(end),
         });
         let (tenant, at) = (end.tenant, end.finished_at);
         Some(Self::of_run(EventKind::RunExhausted, tenant, end.key, at, &data))
     }
 
-    /// What is told of an end: that it has ended, that its run has failed for good, and that it was
-    /// put on the dead-letter list.
+    /// Returns the events of an end: the attempt ended, the run failed for good, the run left a
+    /// dead letter.
     pub fn of_end(end: &Finish) -> impl Iterator<Item = Self> + use<> {
         let dead = match end.hook {
             Hook::DeadLetter(reason) => {
@@ -110,7 +107,7 @@ impl NewEvent {
         [Self::run_ended(end)].into_iter().chain(Self::run_exhausted(end)).chain(dead)
     }
 
-    /// An attempt was withdrawn before it ran.
+    /// The event of an attempt that was withdrawn before it ran.
     pub fn run_withdrawn(tenant: TenantNo, run: AttemptKey, at: Timestamp) -> Self {
         let data = json!({"status": AttemptStatus::from(Outcome::Cancelled)});
         Self::of_run(EventKind::RunEnded, tenant, run, at, &data)

@@ -111,15 +111,15 @@ impl QueueEntry {
         now: Timestamp,
         waited: QueueWait<'_>,
     ) -> Self {
-        let opening = ClaimWindow::of(definition, average, now);
+        let window = ClaimWindow::of(definition, average, now);
         let priority = waited.priority.unwrap_or(definition.priority);
-        let since = opening.from.map_or(waited.since, |from| waited.since.max(from));
+        let since = window.from.map_or(waited.since, |from| waited.since.max(from));
         Self {
             is_own_priority: waited.priority.is_some(),
             since,
             rise: waited.aging.rise(priority, since),
-            open_from: opening.from,
-            open_until: opening.until,
+            open_from: window.from,
+            open_until: window.until,
             forbidden_nodes: definition.dont_run_on_nodes.clone(),
             pool: definition.pool.clone(),
             lane: definition.lane,

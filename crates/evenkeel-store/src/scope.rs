@@ -1,25 +1,23 @@
-//! Whose eyes and hands a request has.
+//! What a request may see and do.
 
 use evenkeel_core::TenantNo;
 use serde::{Deserialize, Serialize};
 
-/// What a user may do.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Look.
+    /// May read.
     Viewer,
-    /// Look, and control jobs.
+    /// May read and control jobs.
     Operator,
-    /// Everything.
     Admin,
 }
 
 impl Role {
-    /// All roles, least to most.
+    /// From least to most permissions.
     pub const ALL: [Self; 3] = [Self::Viewer, Self::Operator, Self::Admin];
 
-    /// The word users see.
+    /// The public name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Viewer => "viewer",
@@ -29,11 +27,9 @@ impl Role {
     }
 }
 
-/// The tenant a request is confined to, and what it may do there.
+/// The tenant that a request is confined to, and its role there.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Scope {
-    /// The only tenant it can see.
     pub tenant: TenantNo,
-    /// What it may do.
     pub role: Role,
 }

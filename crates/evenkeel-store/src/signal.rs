@@ -1,33 +1,31 @@
-//! Wake-ups. They carry no data and may be lost, so nothing may depend on one.
+//! Signals that wake listeners. They carry no data and can be lost, so nothing may depend on one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::broadcast;
 
-/// Something somebody may be waiting for.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Signal {
-    /// A job is new or has changed, or a wake has come.
+    /// A job is new or changed, or a delayed attempt was added.
     Jobs,
-    /// An attempt waits to be claimed.
+    /// An attempt was queued.
     Ready,
-    /// A running attempt is to end.
+    /// A running attempt was asked to end.
     Cancel,
-    /// A node has come or gone.
+    /// A node joined or left.
     Nodes,
-    /// A letter for a running attempt has come.
+    /// A message to a node was stored.
     Messages,
-    /// Somebody listens to events, or there are new ones.
+    /// Events were published, or the first listener arrived.
     Events,
 }
 
 impl Signal {
-    /// All of them.
     pub const ALL: [Self; 6] =
         [Self::Jobs, Self::Ready, Self::Cancel, Self::Nodes, Self::Messages, Self::Events];
 
-    /// Its name on the wire.
+    /// The name in notifications between nodes.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Jobs => "jobs",
@@ -40,7 +38,7 @@ impl Signal {
     }
 }
 
-/// Passes wake-ups to everybody in this process who listens.
+/// The signals of this process.
 #[derive(Clone, Debug)]
 pub struct Signals {
     sender: broadcast::Sender<Signal>,
@@ -54,7 +52,8 @@ impl Default for Signals {
 }
 
 impl Signals {
-    /// Listens from now on. Subscribe before looking, or a wake-up falls between.
+    /// Listens from now on. Subscribe before you read the state, so that no signal is missed in
+    /// between.
     pub fn subscribe(&self) -> broadcast::Receiver<Signal> {
         self.sender.subscribe()
     }
@@ -65,12 +64,12 @@ impl Signals {
         let _ = self.sender.send(signal);
     }
 
-    /// Says whether what other nodes announce can be heard.
+    /// Records whether signals of other nodes can be received.
     pub fn set_remote_lost(&self, is_deaf: bool) {
         self.is_deaf.store(is_deaf, Ordering::Relaxed);
     }
 
-    /// Can nothing be heard from other nodes? Then polling must do.
+    /// Returns true if signals of other nodes cannot be received, so that only polling helps.
     pub fn is_remote_lost(&self) -> bool {
         self.is_deaf.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Verbs on targets: what jobs are about, whoever runs them.
+//! Verbs on targets: the things that jobs are about, independent of the jobs.
 
 use std::collections::HashMap;
 
@@ -7,109 +7,91 @@ use evenkeel_core::{JobId, JobNo, TenantNo, Timestamp};
 use crate::verbs::verbs;
 use crate::{Now, Page, PageRequest, Scope};
 
-/// What people say of a target.
+/// The fields that users set.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TargetFields {
-    /// What others call it; no two targets of a tenant have the same.
+    /// An external id, unique within the tenant.
     pub source_id: Option<String>,
-    /// For people.
     pub name: Option<String>,
-    /// Its address.
     pub url: Option<String>,
 }
 
-/// A target that is to be.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct NewTarget {
-    /// Its number; the tenant's next one if none is said.
+    /// `None` for the next number of the tenant.
     pub number: Option<i64>,
-    /// What is said of it.
     pub fields: TargetFields,
 }
 
-/// A target as stored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
-    /// Its number within its tenant.
+    /// Unique within its tenant.
     pub number: i64,
-    /// What is said of it.
     pub fields: TargetFields,
-    /// When a job last ended well that named it then; jobs that are gone count as well.
+    /// When a run of a job that named the target at that time last succeeded. Deleted jobs count,
+    /// too.
     pub last_success_at: Option<Timestamp>,
-    /// So many jobs name it.
+    /// The number of jobs that name the target.
     pub jobs: u64,
     /// Raised by every change.
     pub generation: i32,
-    /// When it was made.
     pub created_at: Timestamp,
-    /// When it was last changed.
     pub updated_at: Timestamp,
 }
 
-/// What became of a new target.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CreatedTarget {
-    /// It is there now.
     Created(Target),
-    /// This one has its number or its source's id.
+    /// This target has the number or the source id.
     Exists(Target),
 }
 
-/// What became of a change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ChangedTarget {
-    /// It is like this now.
     Done(Target),
-    /// There is no such target in the scope.
+    /// The scope has no such target.
     NotFound,
-    /// Its generation was another; nothing was changed. This is what it is like.
+    /// The generation differs; nothing changed. Holds the target as it is.
     Stale(Target),
-    /// The target with this number has the source's id.
+    /// The target with this number has the source id.
     SourceTaken(i64),
 }
 
-/// What became of a deletion.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum DeletedTarget {
-    /// It is gone, and so many jobs name it no more.
     Done {
-        /// These were detached.
+        /// The number of jobs that named the target and now name none.
         detached: u64,
     },
-    /// There is no such target in the scope.
+    /// The scope has no such target.
     NotFound,
-    /// So many jobs name it; nothing was changed.
+    /// This many jobs name the target; nothing changed.
     InUse(u64),
 }
 
-/// A target that has had no success for long.
+/// A target without a recent success.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct StaleTarget {
-    /// Whose it is.
     pub tenant: TenantNo,
-    /// Its number.
     pub number: i64,
-    /// Its last success.
     pub last_success_at: Option<Timestamp>,
-    /// The oldest active job that names it and has an executor: the one to be run for it.
+    /// The job to run for the target: the oldest active job that names it and has an executor.
     pub job: Option<JobId>,
     /// The earliest next time of such a job.
     pub next_at: Option<Timestamp>,
-    /// Does something of a job that names it wait or run?
+    /// A job that names the target has an active run.
     pub is_live: bool,
 }
 
-/// What was found by looking at some targets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StaleTargets {
-    /// Those without a success.
     pub targets: Vec<StaleTarget>,
-    /// Where the next look goes on; `None` when the end was reached.
+    /// Where the next scan starts; `None` at the end.
     pub next: Option<(TenantNo, i64)>,
 }
 
-/// Has a target that was made at `created_at` had no success since `before`? One that never had any
-/// counts from when it was made.
+/// Returns true if a target has had no success since `before`. A target without any success counts
+/// from its creation.
 pub fn is_stale(
     last_success_at: Option<Timestamp>,
     created_at: Timestamp,
@@ -119,29 +101,29 @@ pub fn is_stale(
 }
 
 verbs! {
-    /// What is done with targets.
+    /// Verbs on targets.
     ///
-    /// A job names its target by number. That such a target exists is not looked at: who names one that
-    /// does not, or that is deleted meanwhile, names nothing until it is made.
+    /// A job names its target by number. The number is not checked: a job may name a target that
+    /// does not exist yet or was deleted.
     trait TargetStore {}
 
-    /// Makes a target, unless there is one with its number or its source's id. Numbers count from 1
-    /// within the tenant; one that nobody chose is the lowest free one above all others that nobody
-    /// chose, so that no choice uses the numbers up.
+    /// Creates a target, unless its number or source id is taken. Without a number it gets the
+    /// lowest free number above all numbers that the store assigned before. So numbers that users
+    /// choose do not use up the store's.
     write fn create_target(scope: &Scope, target: NewTarget, now: Now) -> CreatedTarget;
 
-    /// The scope's targets with these numbers, in the order asked for; at most
-    /// [`COMMANDS_MAX`](crate::COMMANDS_MAX) are asked for.
+    /// Returns the scope's targets with these numbers, in the order of `numbers`. At most
+    /// [`COMMANDS_MAX`](crate::COMMANDS_MAX) numbers.
     read fn get_targets(scope: &Scope, numbers: &[i64]) -> Vec<Option<Target>>;
 
-    /// The addresses of those of the scope's targets with these numbers that are there. Looks at
-    /// nothing else, so that its cost does not grow with the jobs that name them.
+    /// Returns the URLs of the scope's targets with these numbers. Reads nothing else, so the cost
+    /// does not grow with the jobs that name them.
     read fn target_urls(scope: &Scope, numbers: &[i64]) -> HashMap<i64, Option<String>>;
 
-    /// The scope's targets by number.
+    /// Returns the scope's targets by number.
     read fn list_targets(scope: &Scope, page: PageRequest<i64>) -> Page<Target, i64>;
 
-    /// Says something else of a target, if its generation is the given one or none is given.
+    /// Replaces the fields of a target, if its generation is `if_generation` or that is `None`.
     write fn change_target(
         scope: &Scope,
         number: i64,
@@ -150,16 +132,16 @@ verbs! {
         now: Now,
     ) -> ChangedTarget;
 
-    /// Deletes a target that no job names; with `detach`, jobs that name it name none from then on, and
-    /// have another generation.
+    /// Deletes a target that no job names. With `detach`, jobs that name it name none afterwards
+    /// and get a new generation.
     write fn delete_target(scope: &Scope, number: i64, detach: bool) -> DeletedTarget;
 
-    /// The scope's jobs that name this target, by what the store calls them, after `after`.
+    /// Returns the scope's jobs that name the target, by internal number, after `after`.
     read fn jobs_of_target(scope: &Scope, number: i64, after: Option<JobNo>, limit: u32)
         -> Vec<(JobNo, JobId)>;
 
-    /// Looks at up to `limit` targets of all tenants, by tenant and number, after `after`, for those
-    /// that [have had no success](is_stale) since `before`.
+    /// Reads up to `limit` targets of all tenants, by tenant and number, after `after`, and returns
+    /// those that [have had no success](is_stale) since `before`.
     read fn stale_targets(before: Timestamp, after: Option<(TenantNo, i64)>, limit: u32)
         -> StaleTargets;
 }

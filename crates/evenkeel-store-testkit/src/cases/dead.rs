@@ -151,7 +151,7 @@ pub async fn the_list_is_newest_first_page_by_page(opened: Opened) {
     }
     let all = list(&rig, DeadFilter::default()).await;
     assert_eq!(all.len(), 9);
-    assert!(all.is_sorted_by(|one, next| one.place() > next.place()));
+    assert!(all.is_sorted_by(|one, next| one.cursor() > next.cursor()));
     let (mut seen, mut after) = (Vec::new(), None);
     loop {
         let page = PageRequest { after, ..PageRequest::first(2) };

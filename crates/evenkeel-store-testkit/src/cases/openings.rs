@@ -15,22 +15,22 @@ use crate::rig::{Known, Rig, claim_of, next_attempt, wake_fire_of};
 
 const ALWAYS: ClaimWindow = ClaimWindow { from: None, until: None };
 
-fn opening(from: Option<i64>, until: Option<i64>) -> ClaimWindow {
+fn window(from: Option<i64>, until: Option<i64>) -> ClaimWindow {
     ClaimWindow { from: from.map(at), until: until.map(at) }
 }
 
-/// Queues a job at 60 that may be claimed in `opening`.
-async fn queue(rig: &Rig, job: JobBuilder, opening: ClaimWindow) -> (Known, AttemptKey) {
+/// Queues a job at 60 that may be claimed in `window`.
+async fn queue(rig: &Rig, job: JobBuilder, window: ClaimWindow) -> (Known, AttemptKey) {
     let job = rig.add(job.build()).await;
     let mut fire = fire_of(&rig.due(job).await, at(60), Begin::Queued);
-    open(&mut fire.start.as_mut().unwrap().1, opening);
+    open(&mut fire.start.as_mut().unwrap().1, window);
     assert!(matches!(rig.fire(vec![fire], 60).await[..], [FireResult::Fired(_)]));
     (job, AttemptKey::regular(job.no, at(60)))
 }
 
-fn open(start: &mut Start, opening: ClaimWindow) {
+fn open(start: &mut Start, window: ClaimWindow) {
     let Start::Queued(ticket) = start else { panic!("not queued") };
-    (ticket.open_from, ticket.open_until) = (opening.from, opening.until);
+    (ticket.open_from, ticket.open_until) = (window.from, window.until);
 }
 
 async fn claim(rig: &Rig, room: usize, secs: i64) -> Vec<JobNo> {
@@ -51,16 +51,16 @@ async fn closed(rig: &Rig, secs: i64) -> Vec<AttemptKey> {
 
 pub async fn nothing_is_claimed_before_it_opens(opened: Opened) {
     let rig = Rig::new(opened).await;
-    let (job, _) = queue(&rig, new_job("crawl"), opening(Some(100), None)).await;
+    let (job, _) = queue(&rig, new_job("crawl"), window(Some(100), None)).await;
     assert_eq!(claim(&rig, 10, 99).await, []);
     assert_eq!(claim(&rig, 10, 100).await, [job.no]);
 }
 
 pub async fn nothing_is_claimed_once_it_is_closed(opened: Opened) {
     let rig = Rig::new(opened).await;
-    let (first, _) = queue(&rig, new_job("first"), opening(None, Some(100))).await;
+    let (first, _) = queue(&rig, new_job("first"), window(None, Some(100))).await;
     assert_eq!(claim(&rig, 10, 99).await, [first.no]);
-    let (_, key) = queue(&rig, new_job("second"), opening(Some(61), Some(100))).await;
+    let (_, key) = queue(&rig, new_job("second"), window(Some(61), Some(100))).await;
     for secs in [100, 100_000] {
         assert_eq!(claim(&rig, 10, secs).await, []);
     }
@@ -70,8 +70,8 @@ pub async fn nothing_is_claimed_once_it_is_closed(opened: Opened) {
 
 pub async fn what_is_not_open_does_not_count_as_waiting(opened: Opened) {
     let rig = Rig::new(opened).await;
-    queue(&rig, new_job("open"), opening(None, Some(900))).await;
-    let (_, key) = queue(&rig, new_job("later"), opening(Some(900), None)).await;
+    queue(&rig, new_job("open"), window(None, Some(900))).await;
+    let (_, key) = queue(&rig, new_job("later"), window(Some(900), None)).await;
     let pools = ["default".to_owned()];
     assert_eq!(rig.store.count_queued(&pools, 10).await.unwrap(), 1);
     rig.store.set_claim_windows(&[(key, ALWAYS)]).await.unwrap();
@@ -82,7 +82,7 @@ pub async fn closed_ones_do_not_hold_up_those_behind_them(opened: Opened) {
     let rig = Rig::new(opened).await;
     for n in 0..30 {
         let ahead = new_job(&format!("closed {n}")).priority(90);
-        let shut = if n % 2 == 0 { opening(None, Some(61)) } else { opening(Some(900), None) };
+        let shut = if n % 2 == 0 { window(None, Some(61)) } else { window(Some(900), None) };
         queue(&rig, ahead, shut).await;
     }
     let mut behind = Vec::new();
@@ -98,7 +98,7 @@ pub async fn closed_ones_do_not_hold_up_those_behind_them(opened: Opened) {
 pub async fn closed_ones_take_no_guaranteed_places(opened: Opened) {
     let rig = Rig::new(opened).await;
     let in_lane = |name: &str, lane| new_job(name).lane(lane);
-    queue(&rig, in_lane("shut", Lane::Batch), opening(None, Some(61))).await;
+    queue(&rig, in_lane("shut", Lane::Batch), window(None, Some(61))).await;
     let (first, _) = queue(&rig, in_lane("first", Lane::Critical), ALWAYS).await;
     let (second, _) = queue(&rig, in_lane("second", Lane::Critical), ALWAYS).await;
     let wanted = Claim { guaranteed: [1, 0, 1], ..claim_of(rig.node, 2) };
@@ -113,7 +113,7 @@ pub async fn what_has_closed_is_told_with_what_its_next_opening_depends_on(opene
     let held = rig.claim_one(60).await;
     rig.finish(rig.good_end(held)).await;
     let mut fire = fire_of(&rig.due(job).await, at(120), Begin::Queued);
-    open(&mut fire.start.as_mut().unwrap().1, opening(None, Some(150)));
+    open(&mut fire.start.as_mut().unwrap().1, window(None, Some(150)));
     rig.fire(vec![fire], 120).await;
     let shard = [Shard::of(job.no)];
     assert_eq!(closed_of(&rig, &shard, 10, 149).await, []);
@@ -131,10 +131,10 @@ pub async fn what_has_closed_is_told_with_what_its_next_opening_depends_on(opene
 pub async fn what_is_open_or_will_open_is_not_told_as_closed(opened: Opened) {
     let rig = Rig::new(opened).await;
     queue(&rig, new_job("always"), ALWAYS).await;
-    queue(&rig, new_job("later"), opening(Some(900), None)).await;
-    queue(&rig, new_job("later, for a while"), opening(Some(900), Some(1_000))).await;
-    queue(&rig, new_job("for a while"), opening(None, Some(1_000))).await;
-    let (_, shut) = queue(&rig, new_job("closed"), opening(None, Some(80))).await;
+    queue(&rig, new_job("later"), window(Some(900), None)).await;
+    queue(&rig, new_job("later, for a while"), window(Some(900), Some(1_000))).await;
+    queue(&rig, new_job("for a while"), window(None, Some(1_000))).await;
+    let (_, shut) = queue(&rig, new_job("closed"), window(None, Some(80))).await;
     assert_eq!(closed(&rig, 100).await, [shut]);
 }
 
@@ -142,7 +142,7 @@ pub async fn closed_ones_are_told_by_shard_up_to_a_limit(opened: Opened) {
     let rig = Rig::new(opened).await;
     let mut keys = Vec::new();
     for n in 0..5 {
-        let (_, key) = queue(&rig, new_job(&format!("job {n}")), opening(None, Some(80))).await;
+        let (_, key) = queue(&rig, new_job(&format!("job {n}")), window(None, Some(80))).await;
         keys.push(key);
     }
     assert_eq!(closed(&rig, 100).await, keys);
@@ -155,8 +155,8 @@ pub async fn closed_ones_are_told_by_shard_up_to_a_limit(opened: Opened) {
 
 pub async fn a_reopened_attempt_is_claimed_in_its_new_time(opened: Opened) {
     let rig = Rig::new(opened).await;
-    let (job, key) = queue(&rig, new_job("crawl"), opening(None, Some(80))).await;
-    rig.store.set_claim_windows(&[(key, opening(Some(200), Some(300)))]).await.unwrap();
+    let (job, key) = queue(&rig, new_job("crawl"), window(None, Some(80))).await;
+    rig.store.set_claim_windows(&[(key, window(Some(200), Some(300)))]).await.unwrap();
     assert_eq!(closed(&rig, 250).await, []);
     assert_eq!(claim(&rig, 10, 199).await, []);
     assert_eq!(claim(&rig, 10, 300).await, []);
@@ -167,7 +167,7 @@ pub async fn a_reopened_attempt_is_claimed_in_its_new_time(opened: Opened) {
 
 pub async fn reopening_leaves_the_order_as_it_was(opened: Opened) {
     let rig = Rig::new(opened).await;
-    let (first, shut) = queue(&rig, new_job("first").priority(9), opening(None, Some(61))).await;
+    let (first, shut) = queue(&rig, new_job("first").priority(9), window(None, Some(61))).await;
     let (second, _) = queue(&rig, new_job("second").priority(5), ALWAYS).await;
     rig.store.set_claim_windows(&[(shut, ALWAYS)]).await.unwrap();
     assert_eq!(claim(&rig, 10, 70).await, [first.no, second.no]);
@@ -175,9 +175,9 @@ pub async fn reopening_leaves_the_order_as_it_was(opened: Opened) {
 
 pub async fn what_is_in_the_queue_no_more_is_not_reopened(opened: Opened) {
     let rig = Rig::new(opened).await;
-    let (claimed, key) = queue(&rig, new_job("claimed"), opening(None, Some(80))).await;
+    let (claimed, key) = queue(&rig, new_job("claimed"), window(None, Some(80))).await;
     rig.claim_one(70).await;
-    let (other, shut) = queue(&rig, new_job("other"), opening(None, Some(80))).await;
+    let (other, shut) = queue(&rig, new_job("other"), window(None, Some(80))).await;
     let never = AttemptKey::regular(claimed.no, at(999));
     let batch = [key, never, shut].map(|key| (key, ALWAYS));
     rig.store.set_claim_windows(&batch).await.unwrap();
@@ -200,7 +200,7 @@ pub async fn retries_and_what_goes_back_have_openings_too(opened: Opened) {
     let held = rig.claim_one(100).await;
     rig.finish(rig.retry(held, at(120))).await;
     let mut wake = wake_fire_of(&rig.wakes(120).await[0], Begin::Queued);
-    open(&mut wake.start, opening(Some(200), Some(210)));
+    open(&mut wake.start, window(Some(200), Some(210)));
     rig.store.fire_delayed(rig.node, vec![wake], now(120)).await.unwrap();
     assert_eq!(claim(&rig, 10, 199).await, []);
     assert_eq!(closed(&rig, 210).await, [next_attempt(held.key)]);
@@ -257,9 +257,9 @@ pub async fn of_a_claim_and_an_opening_at_once_no_attempt_is_lost_or_given_twice
     let rig = Rig::new(opened).await;
     let mut keys = Vec::new();
     for n in 0..40 {
-        let when = if n % 2 == 0 { opening(None, Some(100)) } else { opening(None, Some(65)) };
+        let when = if n % 2 == 0 { window(None, Some(100)) } else { window(None, Some(65)) };
         let (_, key) = queue(&rig, new_job(&format!("job {n}")), when).await;
-        keys.push((key, opening(None, Some(200))));
+        keys.push((key, window(None, Some(200))));
     }
     let node = rig.node;
     let claimed = at_once(&rig, 4, |n, store| {
@@ -292,10 +292,10 @@ async fn redefine(rig: &Rig, job: Known, to: JobBuilder, secs: i64) {
     rig.store.update(&rig.scope, job.id, change, now(secs)).await.unwrap();
 }
 
-async fn opening_of(rig: &Rig, job: Known) -> ClaimWindow {
+async fn window_of(rig: &Rig, job: Known) -> ClaimWindow {
     let told = rig.waiting_of(&rig.scope, job.id).await;
     match told[..] {
-        [WaitingAttempt { waits_for: WaitsFor::Worker { opening, .. }, .. }] => opening,
+        [WaitingAttempt { waits_for: WaitsFor::Worker { window, .. }, .. }] => window,
         ref other => panic!("{other:?}"),
     }
 }
@@ -303,7 +303,7 @@ async fn opening_of(rig: &Rig, job: Known) -> ClaimWindow {
 pub async fn another_definition_says_when_what_waits_may_be_claimed(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, _) = queue(&rig, new_job("crawl"), ALWAYS).await;
-    let (other, _) = queue(&rig, new_job("other"), opening(Some(70), None)).await;
+    let (other, _) = queue(&rig, new_job("other"), window(Some(70), None)).await;
     let mut dark = new_job("crawl").build();
     dark.definition.blackout_periods = vec![blackout("17:45:00", "18:45:00")];
     let average = Span::from_secs(5);
@@ -311,11 +311,11 @@ pub async fn another_definition_says_when_what_waits_may_be_claimed(opened: Open
     assert_eq!(expected.from, Some(at(3_600)));
     let change = JobChange { definition: Some(dark.definition), ..JobChange::default() };
     rig.store.update(&rig.scope, job.id, change, now(65)).await.unwrap();
-    assert_eq!(opening_of(&rig, job).await, expected);
+    assert_eq!(window_of(&rig, job).await, expected);
     assert_eq!(claim(&rig, 10, 69).await, []);
-    assert_eq!(opening_of(&rig, other).await, opening(Some(70), None));
+    assert_eq!(window_of(&rig, other).await, window(Some(70), None));
     redefine(&rig, job, new_job("crawl"), 66).await;
-    assert_eq!(opening_of(&rig, job).await, ALWAYS);
+    assert_eq!(window_of(&rig, job).await, ALWAYS);
     assert_eq!(claim(&rig, 10, 69).await, [job.no]);
 }
 
@@ -342,8 +342,8 @@ pub async fn its_average_decides_whether_what_waits_fits_before_a_blackout(opene
     dark.blackout_periods = vec![blackout("18:00:00", "19:00:00")];
     dark.avoid_blackout = true;
     let expected = ClaimWindow::of(&dark, Span::from_secs(5), at(125));
-    assert_eq!(expected, opening(None, Some(895)));
+    assert_eq!(expected, window(None, Some(895)));
     let change = JobChange { definition: Some(dark), ..JobChange::default() };
     rig.store.update(&rig.scope, job.id, change, now(125)).await.unwrap();
-    assert_eq!(opening_of(&rig, job).await, expected);
+    assert_eq!(window_of(&rig, job).await, expected);
 }

@@ -143,8 +143,8 @@ pub async fn what_may_not_be_claimed_now_stays_there(opened: Opened) {
     let (.., closed) = one_waits(&rig).await;
     let (_, open) = queue(&rig, new_job("open").limited("host", 1), 71).await;
     assert_eq!(keys(&rig.claim(9, 81).await), []);
-    let opening = ClaimWindow { from: Some(at(500)), until: None };
-    rig.store.set_claim_windows(&[(closed, opening)]).await.unwrap();
+    let window = ClaimWindow { from: Some(at(500)), until: None };
+    rig.store.set_claim_windows(&[(closed, window)]).await.unwrap();
     rig.finish(rig.good_end(held_of(&rig).await)).await;
     assert_eq!(release_all_limited(&rig, 82).await, 1);
     assert_eq!(keys(&rig.claim(9, 82).await), [open]);

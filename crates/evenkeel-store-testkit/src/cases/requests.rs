@@ -26,7 +26,7 @@ async fn begin(rig: &Rig, scope: &Scope, key: &str, secs: i64) -> Begun {
 pub async fn a_request_is_begun_once(opened: Opened) {
     let rig = Rig::new(opened).await;
     assert_eq!(begin(&rig, &rig.scope, "a", 0).await, Begun::Fresh(at(0)));
-    assert_eq!(begin(&rig, &rig.scope, "a", 1).await, Begun::UnderWay);
+    assert_eq!(begin(&rig, &rig.scope, "a", 1).await, Begun::InProgress);
     assert_eq!(begin(&rig, &rig.scope, "b", 1).await, Begun::Fresh(at(1)));
 }
 
@@ -57,19 +57,19 @@ pub async fn another_request_with_the_key_is_told_apart_however_it_stands(opened
         rig.store.begin_request(&rig.scope, &request("a", 2), now(secs)).await.unwrap()
     };
     begin(&rig, &rig.scope, "a", 0).await;
-    assert_eq!(other(1).await, Begun::Other);
-    assert_eq!(other(61).await, Begun::Other);
+    assert_eq!(other(1).await, Begun::KeyReused);
+    assert_eq!(other(61).await, Begun::KeyReused);
     rig.store.end_request(&rig.scope, "a", at(0), Some(answer(200))).await.unwrap();
-    assert_eq!(other(2).await, Begun::Other);
+    assert_eq!(other(2).await, Begun::KeyReused);
 }
 
 pub async fn a_request_that_was_given_up_is_begun_by_somebody_else(opened: Opened) {
     let rig = Rig::new(opened).await;
     begin(&rig, &rig.scope, "a", 0).await;
-    assert_eq!(begin(&rig, &rig.scope, "a", 59).await, Begun::UnderWay);
+    assert_eq!(begin(&rig, &rig.scope, "a", 59).await, Begun::InProgress);
     assert_eq!(begin(&rig, &rig.scope, "a", 60).await, Begun::Fresh(at(60)));
     // Who has it now has its own time.
-    assert_eq!(begin(&rig, &rig.scope, "a", 119).await, Begun::UnderWay);
+    assert_eq!(begin(&rig, &rig.scope, "a", 119).await, Begun::InProgress);
 }
 
 pub async fn whoever_was_given_up_changes_nothing(opened: Opened) {
@@ -78,7 +78,7 @@ pub async fn whoever_was_given_up_changes_nothing(opened: Opened) {
     begin(&rig, &rig.scope, "a", 60).await;
     rig.store.end_request(&rig.scope, "a", at(0), Some(answer(500))).await.unwrap();
     rig.store.end_request(&rig.scope, "a", at(0), None).await.unwrap();
-    assert_eq!(begin(&rig, &rig.scope, "a", 61).await, Begun::UnderWay);
+    assert_eq!(begin(&rig, &rig.scope, "a", 61).await, Begun::InProgress);
     rig.store.end_request(&rig.scope, "a", at(60), Some(answer(201))).await.unwrap();
     assert_eq!(begin(&rig, &rig.scope, "a", 62).await, Begun::Ended(answer(201)));
 }
@@ -102,7 +102,7 @@ pub async fn each_tenant_has_its_own_keys(opened: Opened) {
     assert_eq!(begin(&rig, &other, "a", 1).await, Begun::Fresh(at(1)));
     rig.store.end_request(&other, "a", at(0), None).await.unwrap();
     rig.store.end_request(&other, "a", at(1), Some(answer(201))).await.unwrap();
-    assert_eq!(begin(&rig, &rig.scope, "a", 2).await, Begun::UnderWay);
+    assert_eq!(begin(&rig, &rig.scope, "a", 2).await, Begun::InProgress);
 }
 
 pub async fn of_many_at_once_one_begins(opened: Opened) {
@@ -124,7 +124,7 @@ async fn how_many_begin(rig: &Rig, secs: i64) -> usize {
     })
     .await;
     let fresh = answers.iter().filter(|begun| matches!(begun, Begun::Fresh(_))).count();
-    let under_way = answers.iter().filter(|begun| **begun == Begun::UnderWay).count();
+    let under_way = answers.iter().filter(|begun| **begun == Begun::InProgress).count();
     assert_eq!(fresh + under_way, 12, "{answers:?}");
     fresh
 }

@@ -37,7 +37,7 @@ pub(super) async fn said(rig: &Rig, settle: OutcomeOverride) -> OverrideResult {
 pub(super) async fn settle(rig: &Rig, settle: OutcomeOverride) -> bool {
     match said(rig, settle).await {
         OverrideResult::Done => true,
-        OverrideResult::Elsewhere => false,
+        OverrideResult::Changed => false,
         other => panic!("it was refused: {other:?}"),
     }
 }
@@ -307,7 +307,7 @@ pub async fn runs_of_other_tenants_are_left_alone(opened: Opened) {
         ended(key, LiveState::Waiting, Outcome::Completed, 70),
     ] {
         let became = rig.store.override_outcome(&other, wrong).await.unwrap();
-        assert_eq!(became, OverrideResult::Elsewhere);
+        assert_eq!(became, OverrideResult::Changed);
     }
     assert_eq!(rig.run(held.key).await.status, AttemptStatus::Running);
     assert_eq!(rig.claim_one(71).await.key, key);

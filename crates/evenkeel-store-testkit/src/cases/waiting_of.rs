@@ -46,12 +46,12 @@ pub async fn in_the_queue_it_says_since_when_and_when_it_may_be_claimed(opened: 
     }
     rig.fire(vec![fire], 63).await;
     let key = AttemptKey::regular(job.no, at(60));
-    let opening = ClaimWindow { from: Some(at(80)), until: Some(at(90)) };
-    let waits_for = WaitsFor::Worker { since: at(63), ahead: Some(0), opening };
+    let window = ClaimWindow { from: Some(at(80)), until: Some(at(90)) };
+    let waits_for = WaitsFor::Worker { since: at(63), ahead: Some(0), window };
     assert_eq!(waiting(&rig, job).await, [attempt(key, waits_for)]);
-    let opening = ClaimWindow { from: None, until: Some(at(200)) };
-    rig.store.set_claim_windows(&[(key, opening)]).await.unwrap();
-    let waits_for = WaitsFor::Worker { since: at(63), ahead: Some(0), opening };
+    let window = ClaimWindow { from: None, until: Some(at(200)) };
+    rig.store.set_claim_windows(&[(key, window)]).await.unwrap();
+    let waits_for = WaitsFor::Worker { since: at(63), ahead: Some(0), window };
     assert_eq!(waiting(&rig, job).await, [attempt(key, waits_for)]);
     rig.claim_one(80).await;
     assert_eq!(waiting(&rig, job).await, []);

@@ -83,7 +83,7 @@ pub(super) struct Ready {
     pub order: DispatchKey,
     pub fence: Fence,
     pub crashes: u16,
-    pub opening: ClaimWindow,
+    pub window: ClaimWindow,
     pub forbidden_nodes: Vec<String>,
     pub rise: Rise,
     pub is_own_priority: bool,

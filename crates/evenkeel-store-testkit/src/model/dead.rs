@@ -111,7 +111,7 @@ impl Data {
                 && filter.redriven.is_none_or(|redriven| redriven == letter.redriven.is_some())
         };
         let mut places: Vec<DeadCursor> =
-            letters.filter(passes).map(|letter| letter.place()).collect();
+            letters.filter(passes).map(|letter| letter.cursor()).collect();
         places.sort_unstable_by(|one, other| other.cmp(one));
         let page = cut(places, page, |one, other| one < other);
         let mut page = with_items(page, |place| self.letter(scope, place.key));

@@ -66,7 +66,7 @@ impl Data {
         let lanes = pools.iter().filter_map(|pool| self.queue.get(pool)).flatten();
         let fronts = lanes.flat_map(|lane| {
             let open = |place: &&Place| match self.waiting.get(&(place.1, place.2)) {
-                Some(Waiting::Ready(ready)) => ready.opening.from.is_none().then_some(ready.rise),
+                Some(Waiting::Ready(ready)) => ready.window.from.is_none().then_some(ready.rise),
                 Some(Waiting::Wake { .. }) | None => None,
             };
             let first: Vec<_> =

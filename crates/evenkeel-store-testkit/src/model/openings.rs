@@ -20,7 +20,7 @@ const TOLD_MAX: usize = 100;
 impl Data {
     pub fn closed(&self, shards: &[Shard], limit: u32, now: Timestamp) -> Vec<ClosedAttempt> {
         let closed = self.waiting.iter().filter_map(|((no, key), waiting)| match waiting {
-            Waiting::Ready(ready) if ready.opening.until.is_some_and(|until| until <= now) => {
+            Waiting::Ready(ready) if ready.window.until.is_some_and(|until| until <= now) => {
                 self.find(*no).map(|job| (key, job))
             }
             Waiting::Ready(_) | Waiting::Wake { .. } => None,
@@ -37,9 +37,9 @@ impl Data {
     }
 
     pub fn reopen(&mut self, batch: &[(AttemptKey, ClaimWindow)]) {
-        for (key, opening) in batch {
+        for (key, window) in batch {
             if let Some(Waiting::Ready(ready)) = self.waiting.get_mut(&(key.job_no, *key)) {
-                ready.opening = *opening;
+                ready.window = *window;
             }
         }
     }
@@ -49,7 +49,7 @@ impl Data {
     pub fn open_anew(&mut self, no: JobNo, now: Timestamp) {
         let job = self.job(no);
         let average = job.definition.average(job.history.average_good_duration);
-        let opening = ClaimWindow::of(&job.definition, average, now);
+        let window = ClaimWindow::of(&job.definition, average, now);
         let forbidden = job.definition.dont_run_on_nodes.clone();
         let priority = job.definition.priority;
         let limit = job.definition.key_limit();
@@ -58,7 +58,7 @@ impl Data {
             self.send_home(key);
             let Some(Waiting::Ready(ready)) = self.waiting.get_mut(&(no, key)) else { continue };
             ready.limit = limit;
-            ready.opening = opening;
+            ready.window = window;
             ready.forbidden_nodes.clone_from(&forbidden);
             if ready.is_own_priority {
                 continue;
@@ -109,7 +109,7 @@ impl Data {
                                     aging.rank(ready.order.priority.0, ready.rise, now)
                                 })
                             }),
-                            opening: ready.opening,
+                            window: ready.window,
                         },
                     },
                 },

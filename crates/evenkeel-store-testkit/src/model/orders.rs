@@ -43,11 +43,11 @@ impl Data {
         {
             return Ok(Applied::NameTaken(other));
         }
-        let wanted = DedupClaim::by_order(&order, &job, now);
+        let wanted = DedupClaim::by_command(&order, &job, now);
         if let Some(other) = self.kept_out_by(scope.tenant, wanted.as_ref(), now) {
             return Ok(Applied::Duplicate(other));
         }
-        self.let_go(scope.tenant, DedupClaim::let_go(&order, &job), no);
+        self.let_go(scope.tenant, DedupClaim::released_key(&order, &job), no);
         self.take_key(scope.tenant, wanted.as_ref(), no, now);
         let mut run = None;
         if effect.state != job.state {

@@ -29,7 +29,7 @@ impl Data {
             order,
             fence,
             crashes,
-            opening: ClaimWindow { from: ticket.open_from, until: ticket.open_until },
+            window: ClaimWindow { from: ticket.open_from, until: ticket.open_until },
             forbidden_nodes: ticket.forbidden_nodes,
             rise: ticket.rise,
             is_own_priority: ticket.is_own_priority,
@@ -139,7 +139,7 @@ impl Data {
         let pools = pools.filter_map(|pool| self.queue.get(pool));
         let may_go = |place: &Place| match self.waiting.get(&(place.1, place.2)) {
             Some(Waiting::Ready(ready)) => {
-                let open = is_open(ready.opening, now);
+                let open = is_open(ready.window, now);
                 let allowed = !ready.forbidden_nodes.contains(&claim.node_name);
                 let rank = claim.aging.rank(ready.order.priority.0, ready.rise, now);
                 (open && allowed).then_some((Reverse(rank), *place))
@@ -259,7 +259,7 @@ impl Data {
         let waiting = pools.iter().collect::<BTreeSet<_>>().into_iter();
         let waiting = waiting.filter_map(|pool| self.queue.get(pool)).flatten().flatten();
         let is_ahead = |place: &&Place| match self.waiting.get(&(place.1, place.2)) {
-            Some(Waiting::Ready(ready)) if ready.opening.from.is_none() => {
+            Some(Waiting::Ready(ready)) if ready.window.from.is_none() => {
                 let theirs = aging.rank(ready.order.priority.0, ready.rise, now);
                 ready.order.lane == lane && theirs >= rank
             }
@@ -271,7 +271,7 @@ impl Data {
     pub fn waiting(&self, pools: &[String], limit: u32) -> u32 {
         let lanes = pools.iter().filter_map(|pool| self.queue.get(pool)).flatten();
         let open = |place: &&Place| match self.waiting.get(&(place.1, place.2)) {
-            Some(Waiting::Ready(ready)) => ready.opening.from.is_none(),
+            Some(Waiting::Ready(ready)) => ready.window.from.is_none(),
             Some(Waiting::Wake { .. }) | None => false,
         };
         lanes.flatten().filter(open).take(limit as usize).count() as u32
@@ -279,6 +279,6 @@ impl Data {
 }
 
 /// May it be claimed now?
-fn is_open(opening: ClaimWindow, now: Timestamp) -> bool {
-    opening.from.is_none_or(|from| from <= now) && opening.until.is_none_or(|until| now < until)
+fn is_open(window: ClaimWindow, now: Timestamp) -> bool {
+    window.from.is_none_or(|from| from <= now) && window.until.is_none_or(|until| now < until)
 }

@@ -34,13 +34,13 @@ impl RequestStore for ModelStore {
         };
         if let Some(known) = data.requests.get(&place) {
             if known.fingerprint != request.fingerprint {
-                return Ok(Begun::Other);
+                return Ok(Begun::KeyReused);
             }
             if let Some(answer) = &known.answer {
                 return Ok(Begun::Ended(answer.clone()));
             }
             if known.given_up_at > now {
-                return Ok(Begun::UnderWay);
+                return Ok(Begun::InProgress);
             }
             let later = Timestamp::from_micros(known.begun_at.as_micros() + 1);
             fresh.begun_at = now.max(later);

@@ -40,7 +40,7 @@ impl Data {
     fn settle_run(&mut self, scope: &Scope, settle: &OutcomeOverride) -> OverrideResult {
         let job = settle.key.job_no;
         if self.find(job).is_none_or(|job| job.tenant != scope.tenant) {
-            return OverrideResult::Elsewhere;
+            return OverrideResult::Changed;
         }
         let became = match settle.expected {
             LiveState::Waiting => self.settle_waiting(scope, settle),
@@ -62,7 +62,7 @@ impl Data {
         let runs = |run: &&mut RunRow| run.status == AttemptStatus::Running && run.fence == fence;
         let run = self.runs.get_mut(&key).filter(runs);
         let Some((run, node)) = run.and_then(|run| run.node.map(|node| (run, node))) else {
-            return OverrideResult::Elsewhere;
+            return OverrideResult::Changed;
         };
         let became = if let Some(requeue) = settle.requeue(scope.tenant) {
             self.go_back(node, settle, requeue)
@@ -70,7 +70,7 @@ impl Data {
             run.fence = fence.next();
             done(self.finish(node, vec![finish], OVERRIDE_ALPHA) == [FinishResult::Done])
         } else {
-            OverrideResult::Elsewhere
+            OverrideResult::Changed
         };
         if became == OverrideResult::Done {
             self.send_message(node, NodeMessage { key, fence, kind: MessageKind::Ended });
@@ -94,13 +94,13 @@ impl Data {
     fn settle_waiting(&mut self, scope: &Scope, settle: &OutcomeOverride) -> OverrideResult {
         let of_run = |(key, _): &(AttemptKey, _)| key.first_attempt() == settle.key.first_attempt();
         let found = self.waiting_of(settle.key.job_no).find(of_run);
-        let Some((key, waiting)) = found else { return OverrideResult::Elsewhere };
+        let Some((key, waiting)) = found else { return OverrideResult::Changed };
         let (fence, crashes, is_wake) = match waiting {
             Waiting::Wake { .. } => (Fence::NONE, 0, true),
             Waiting::Ready(ready) => (ready.fence, ready.crashes, false),
         };
         let Some(finish) = settle.finish(scope.tenant, key, fence.next()) else {
-            return OverrideResult::Elsewhere;
+            return OverrideResult::Changed;
         };
         self.stop_waiting(key);
         if is_wake && key.attempt == AttemptNo::FIRST {
@@ -131,7 +131,7 @@ impl Data {
 }
 
 fn done(is_done: bool) -> OverrideResult {
-    if is_done { OverrideResult::Done } else { OverrideResult::Elsewhere }
+    if is_done { OverrideResult::Done } else { OverrideResult::Changed }
 }
 
 #[async_trait]

@@ -1,14 +1,14 @@
-//! Takes out of a page what no store keeps.
+//! Removes characters that no store keeps from a page.
 
 use evenkeel_core::page::PageContent;
 use serde_json::{Map, Value};
 
 use crate::{MARK_END, MARK_START};
 
-/// What becomes a space: PostgreSQL cannot hold the first, the others mark hits.
+/// Replaced with a space: PostgreSQL cannot store NUL, and the others mark matches.
 const UNWANTED: [char; 3] = ['\0', MARK_START, MARK_END];
 
-/// Puts a space in the place of every NUL, [`MARK_START`] and [`MARK_END`].
+/// Replaces each NUL, [`MARK_START`] and [`MARK_END`] with a space.
 pub fn clean(page: &mut PageContent) {
     let PageContent {
         id: _,

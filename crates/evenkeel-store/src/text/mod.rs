@@ -1,9 +1,9 @@
-//! What all stores do alike with the texts of pages, so that a search finds the same everywhere.
+//! How all stores treat the texts of pages, so that a search finds the same pages everywhere.
 //!
-//! Words are taken apart here and not by the databases: their own readers differ (PostgreSQL takes
-//! `example.com` or `/usr/lib` for one word and folds case by the locale it was set up with), and
-//! [`SearchQuery`](evenkeel_core::SearchQuery) has settled what a word is. A database gets folded
-//! words between spaces, and looks for folded words.
+//! Texts are split into words here and not by the databases, whose parsers differ: PostgreSQL
+//! treats `example.com` or `/usr/lib` as one word and folds case by its locale.
+//! [`SearchQuery`](evenkeel_core::SearchQuery) defines what a word is. A database gets folded words
+//! between spaces and searches for folded words.
 
 mod clean;
 mod needles;
@@ -15,9 +15,9 @@ pub use needles::{Needle, Needles};
 pub use snippet::{BEGINNING_CHARS_MAX, SNIPPET_CHARS_MAX, beginning, snippet};
 pub use words::{Word, indexed, words};
 
-/// So many bytes of folded words of a page's text can be found; what follows cannot. PostgreSQL
-/// holds at most 1 MiB of words and their places, and this much text never makes more.
+/// The number of bytes of folded words of a text that can be found. PostgreSQL stores at most 1 MiB
+/// of words and positions, which this many bytes never exceed.
 pub const TEXT_INDEXED_MAX: usize = 256 << 10;
 
-/// The same for its title.
+/// The same for a title.
 pub const TITLE_INDEXED_MAX: usize = 4 << 10;

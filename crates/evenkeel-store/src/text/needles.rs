@@ -1,30 +1,30 @@
-//! A search in the words that texts are made of.
+//! A search in folded words.
 
 use evenkeel_core::SearchQuery;
 use evenkeel_core::search::Term;
 
 use super::words::words;
 
-/// What is looked for, folded like the texts.
+/// The terms of a search, folded like the texts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Needles {
-    /// Each must be in the title or in the text. If there is none, nothing is found.
+    /// Each must be in the title or in the text. Without any, nothing is found.
     pub wanted: Vec<Needle>,
-    /// None may be in either.
+    /// None may be in the title or the text.
     pub unwanted: Vec<Needle>,
 }
 
-/// Words that stand one after the other.
+/// Consecutive words.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Needle {
     /// Never empty.
     pub words: Vec<String>,
-    /// Is the last word only the beginning of one?
+    /// The last word is only the beginning of a word.
     pub prefix: bool,
 }
 
 impl Needles {
-    /// Those of a search. A term of which nothing is left when it is folded is left out.
+    /// Converts a search. Skips terms of which folding leaves nothing.
     pub fn of(query: &SearchQuery) -> Self {
         let fold = |terms: &[Term]| terms.iter().filter_map(Needle::of).collect();
         Self { wanted: fold(&query.wanted), unwanted: fold(&query.unwanted) }
@@ -38,7 +38,7 @@ impl Needle {
         (!words.is_empty()).then_some(Self { words, prefix: term.prefix })
     }
 
-    /// Does it stand at the beginning of these words?
+    /// Returns true if the words start with the needle.
     pub fn begins<T: AsRef<str>>(&self, text: &[T]) -> bool {
         let last = self.words.len() - 1;
         text.len() > last

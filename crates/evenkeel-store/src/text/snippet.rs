@@ -1,4 +1,4 @@
-//! The part of a text that is shown.
+//! The part of a text that a search result shows.
 
 use std::ops::Range;
 
@@ -7,35 +7,33 @@ use super::needles::{Needle, Needles};
 use super::words::{Word, first_words};
 use crate::{MARK_END, MARK_START};
 
-/// About thirty words.
+/// About 30 words.
 const SHOWN_CHARS: usize = 200;
-/// So much of that stands before the first hit.
+/// The number of characters before the first match.
 const BEFORE_CHARS: usize = 50;
-/// Of a text with more hits only the first so many are weighed.
+/// The number of matches that are considered.
 const HITS_MAX: usize = 1000;
 
-/// [`beginning`] looks at no more of a text than this.
+/// The number of characters that [`beginning`] reads.
 pub const BEGINNING_CHARS_MAX: usize = 1000;
 
-/// [`snippet`] looks at no more of a text than this. What can be found is nearly always in it.
+/// The number of characters that [`snippet`] reads. Nearly all matches are within it.
 pub const SNIPPET_CHARS_MAX: usize = TEXT_INDEXED_MAX;
 
-/// A hit: where it stands, and which needle it is of.
+/// The position of a match, and its needle.
 struct Hit {
     range: Range<usize>,
     needle: usize,
 }
 
-/// The beginning of a text, some 200 characters, cut between words.
+/// Returns the beginning of a text, about 200 characters, cut between words.
 pub fn beginning(text: &str) -> String {
     let looked_at = &text[..forward(text, 0, BEGINNING_CHARS_MAX)];
     show(looked_at.trim_start(), 0, &[])
 }
 
-/// The part of a text where most of what is wanted stands, some 200 characters, each hit between
-/// [`MARK_START`] and [`MARK_END`]. Where nothing of it is, the beginning.
-///
-/// The text is a clean one.
+/// Returns the part of a clean text with most of the terms, about 200 characters, each match
+/// between [`MARK_START`] and [`MARK_END`]. Without a match, returns the beginning.
 pub fn snippet(text: &str, needles: &Needles) -> String {
     let text = &text[..forward(text, 0, SNIPPET_CHARS_MAX)];
     let hits = find(text, &needles.wanted);
@@ -58,7 +56,7 @@ fn find(text: &str, wanted: &[Needle]) -> Vec<Hit> {
     hits
 }
 
-/// The hit from which on most needles are within sight.
+/// Returns the match after which most needles are shown.
 fn best(text: &str, hits: &[Hit]) -> Option<usize> {
     let in_sight = |first: usize| {
         let start = hits[first].range.start;
@@ -76,12 +74,12 @@ fn best(text: &str, hits: &[Hit]) -> Option<usize> {
     (0..hits.len()).rev().max_by_key(|first| in_sight(*first))
 }
 
-/// The place so many characters after `start`.
+/// Returns the position `chars` characters after `start`.
 fn forward(text: &str, start: usize, chars: usize) -> usize {
     text[start..].char_indices().nth(chars).map_or(text.len(), |(at, _)| start + at)
 }
 
-/// A place between words some characters before `hit`.
+/// Returns a position between words, some characters before `hit`.
 fn back(text: &str, hit: usize) -> usize {
     let before = text[..hit].char_indices().rev().take(BEFORE_CHARS).last();
     let Some((start, _)) = before.filter(|(start, _)| *start > 0) else { return 0 };
@@ -89,7 +87,7 @@ fn back(text: &str, hit: usize) -> usize {
     near.find(char::is_whitespace).map_or(start, |space| start + space)
 }
 
-/// Shows a text from `start` on, white space as single spaces, hits marked.
+/// Returns the text from `start` on, with white space as single spaces and marked matches.
 fn show(text: &str, start: usize, hits: &[Hit]) -> String {
     let mut shown = String::new();
     if start > 0 {
@@ -120,7 +118,7 @@ fn show(text: &str, start: usize, hits: &[Hit]) -> String {
     shown
 }
 
-/// Where what is shown from `start` on ends: between words, unless one fills it all.
+/// Returns where the text shown from `start` on ends: between words, unless a word fills it.
 fn end_of(text: &str, start: usize) -> usize {
     let end = forward(text, start, SHOWN_CHARS);
     if end == text.len() {

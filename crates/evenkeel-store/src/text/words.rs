@@ -1,4 +1,4 @@
-//! Takes texts apart into words.
+//! Splits texts into words.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -6,29 +6,27 @@ use std::ops::Range;
 use evenkeel_core::search::is_unseen;
 use unicode_normalization::UnicodeNormalization;
 
-/// A longer word is known by its first so many bytes: PostgreSQL takes no word over 2 KiB, and
-/// nobody types one.
+/// A longer word is indexed by its first bytes: PostgreSQL accepts no word over 2 KiB.
 const WORD_BYTES_MAX: usize = 128;
 
-/// A word of a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Word<'t> {
-    /// As it is looked for: lower case, without accents, at most 128 bytes, letters and digits.
+    /// The indexed form: lower case, without accents, at most 128 bytes, letters and digits.
     pub folded: Cow<'t, str>,
-    /// Where it stands in the text.
+    /// The position in the text.
     pub range: Range<usize>,
 }
 
-/// The words of a text in their order.
+/// Returns the words of a text in their order.
 ///
-/// A word is letters and digits and the accents on them; what is written without being seen in it,
-/// such as a soft hyphen, is no part of it. Chinese characters and kana, which no
-/// spaces part, are a word each: two of them are found as the phrase they are.
+/// A word consists of letters, digits and their accents. Invisible characters such as a soft hyphen
+/// are ignored. Chinese characters and kana, which are written without spaces, are a word each: two
+/// of them match as a phrase.
 pub fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
     Runs { text, at: 0 }.flat_map(|range| fold(text, range))
 }
 
-/// The first words of a text, as many as fit into `bytes` with a space after each.
+/// Returns the first words of a text, as many as fit into `bytes` with a space after each.
 pub(super) fn first_words(text: &str, bytes: usize) -> impl Iterator<Item = Word<'_>> {
     let mut taken = 0;
     words(text).take_while(move |word| {
@@ -37,7 +35,7 @@ pub(super) fn first_words(text: &str, bytes: usize) -> impl Iterator<Item = Word
     })
 }
 
-/// The same between spaces.
+/// Returns the same words between spaces.
 pub fn indexed(text: &str, bytes: usize) -> String {
     let mut found = String::new();
     for word in first_words(text, bytes) {
@@ -49,7 +47,7 @@ pub fn indexed(text: &str, bytes: usize) -> String {
     found
 }
 
-/// The runs of letters, digits and accents.
+/// Sequences of letters, digits and accents.
 struct Runs<'t> {
     text: &'t str,
     at: usize,
@@ -97,17 +95,19 @@ fn cut(word: &str) -> &str {
     &word[..ends.take_while(|end| *end <= WORD_BYTES_MAX).last().unwrap_or(0)]
 }
 
-/// Stands in words, but makes no difference to them.
+/// Returns true for a character that occurs in words but does not distinguish them.
 fn is_left_out(c: char) -> bool {
     is_accent(c) || is_unseen(c)
 }
 
-/// Those of Latin, Greek and Cyrillic. Marks of other scripts are more than accents.
+/// Returns true for accents of Latin, Greek and Cyrillic. Marks of other scripts are more than
+/// accents.
 fn is_accent(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}')
 }
 
-/// A character of a script that is written without spaces: kana, and Chinese characters.
+/// Returns true for a character of a script that is written without spaces: kana and Chinese
+/// characters.
 fn stands_alone(c: char) -> bool {
     matches!(c,
         '\u{3041}'..='\u{30ff}'
