@@ -33,7 +33,7 @@ impl<S: Send + Sync> FromRequest<S> for JsonBody {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
-        if !says_json(request.headers()) {
+        if !is_json(request.headers()) {
             let detail = "send the header Content-Type: application/json";
             return Err(Problem::new(ProblemType::UnsupportedMediaType, detail));
         }
@@ -50,16 +50,16 @@ impl<S: Send + Sync> FromRequest<S> for MaybeJson {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
-        let says_json = says_json(request.headers());
+        let is_json = is_json(request.headers());
         let intake = Intake::of(&request)?;
         let bytes = receive(request.into_body(), &intake, BODY_BYTES_MAX).await?;
         match bytes.trim_ascii() {
             b"" => return Ok(Self(None)),
             // Some clients always send an empty object, with any Content-Type.
-            b"{}" if !says_json => return Ok(Self(None)),
+            b"{}" if !is_json => return Ok(Self(None)),
             _ => {}
         }
-        if !says_json {
+        if !is_json {
             let detail = "send the header Content-Type: application/json";
             return Err(Problem::new(ProblemType::UnsupportedMediaType, detail));
         }
@@ -84,7 +84,7 @@ impl<S: Send + Sync> FromRequest<S> for NoBody {
     }
 }
 
-pub(crate) fn says_json(headers: &HeaderMap) -> bool {
+pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     essence(headers).is_some_and(|essence| {
         essence == "application/json"
             || (essence.starts_with("application/") && essence.ends_with("+json"))
@@ -98,7 +98,7 @@ fn essence(headers: &HeaderMap) -> Option<String> {
 }
 
 /// True if the Content-Type is newline-delimited JSON.
-pub(crate) fn says_ndjson(headers: &HeaderMap) -> bool {
+pub(crate) fn is_ndjson(headers: &HeaderMap) -> bool {
     essence(headers).is_some_and(|essence| {
         ["application/x-ndjson", "application/ndjson", "application/jsonl"]
             .contains(&essence.as_str())

@@ -10,19 +10,19 @@ pub(crate) fn etag(generation: i32) -> HeaderValue {
 
 /// Returns the generations in `If-Match`; `None` if any will do.
 pub(crate) fn if_match(headers: &HeaderMap) -> Option<Vec<i32>> {
-    let mut wanted = None;
+    let mut generations = None;
     for value in headers.get_all(header::IF_MATCH) {
-        let wanted: &mut Vec<i32> = wanted.get_or_insert_default();
+        let generations: &mut Vec<i32> = generations.get_or_insert_default();
         for tag in value.to_str().unwrap_or_default().split(',').map(|tag| tag.trim()) {
             if tag == "*" {
                 return None;
             }
             // An unknown tag matches nothing.
             let number = tag.strip_prefix("\"g").and_then(|tag| tag.strip_suffix('"'));
-            wanted.extend(number.and_then(|number| number.parse::<i32>().ok()));
+            generations.extend(number.and_then(|number| number.parse::<i32>().ok()));
         }
     }
-    wanted
+    generations
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use tracing::Instrument as _;
 
 use crate::auth::Caller;
-use crate::body::{BULK_PATH, body_limit, receive, says_ndjson};
+use crate::body::{BULK_PATH, body_limit, is_ndjson, receive};
 use crate::memory::Intake;
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
@@ -48,7 +48,7 @@ pub(crate) async fn once(
 ) -> Result<Response, Problem> {
     let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     // The handler of a stream claims a key for each batch.
-    let is_stream = path == Some(BULK_PATH) && says_ndjson(request.headers());
+    let is_stream = path == Some(BULK_PATH) && is_ndjson(request.headers());
     if *request.method() != Method::POST || is_stream {
         return Ok(next.run(request).await);
     }
@@ -123,11 +123,11 @@ pub(crate) async fn begin(
             Ok(Beginning::New(Claim { store, scope, key, begun_at, is_ended: false }))
         }
         Begun::Ended(answer) => Ok(Beginning::Repeated(answer)),
-        Begun::UnderWay => Err(Problem::new(
+        Begun::InProgress => Err(Problem::new(
             ProblemType::RequestUnderWay,
             "a request with this Idempotency-Key is in progress; try again in a moment",
         )),
-        Begun::Other => {
+        Begun::KeyReused => {
             let detail = "another request had this Idempotency-Key; a key belongs to one request: \
                           its method, path, query and body";
             Err(Problem::new(ProblemType::IdempotencyKeyReused, detail))

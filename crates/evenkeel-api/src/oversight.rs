@@ -201,7 +201,8 @@ impl AuditedRequest {
     fn entry(&self, app: &App, response: &Response, denied: bool) -> AuditEntry {
         let caller = response.extensions().get::<Caller>();
         let refused = response.extensions().get::<Refused>().map(|refused| refused.0.clone());
-        let deed = || response.extensions().get::<AuditSummary>().map(|deed| deed.0.clone());
+        let summary =
+            || response.extensions().get::<AuditSummary>().map(|summary| summary.0.clone());
         AuditEntry {
             at: (app.clock)(),
             tenant: caller.map(|caller| caller.scope.tenant),
@@ -211,7 +212,7 @@ impl AuditedRequest {
             target: self.target(response),
             status: response.status().as_u16(),
             denied,
-            detail: refused.or_else(deed),
+            detail: refused.or_else(summary),
             remote: self.from.map(|from| from.to_canonical().to_string()),
             request_id: self.request_id.clone(),
         }
@@ -220,8 +221,8 @@ impl AuditedRequest {
 
 /// Returns the object that the answer names.
 fn target_of(response: &Response) -> Option<String> {
-    let said = response.extensions().get::<Target>().map(|target| target.0.clone());
-    said.or_else(|| location(response.headers()))
+    let named = response.extensions().get::<Target>().map(|target| target.0.clone());
+    named.or_else(|| location(response.headers()))
 }
 
 fn location(headers: &HeaderMap) -> Option<String> {

@@ -146,6 +146,11 @@ impl Problem {
         }
     }
 
+    /// Replaces a general `not-found` by one that names the kind of object.
+    pub(crate) fn or_missing(self, missing: impl FnOnce() -> Self) -> Self {
+        if self.kind == ProblemType::NotFound { missing() } else { self }
+    }
+
     /// Creates a problem whose cause is in the log.
     pub(crate) fn internal() -> Self {
         Self::new(ProblemType::Internal, "internal error; the server's log has the cause")

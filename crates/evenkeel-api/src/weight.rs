@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn weight_distinguishes_dense_from_plain_texts() {
         let bytes = |text: &str| Weight::of(text.as_bytes()).bytes;
-        assert_eq!(bytes("\"{[,:\\\"{[\""), 10 + TEXT, "what is quoted is text");
+        assert_eq!(bytes("\"{[,:\\\"{[\""), 10 + TEXT, "quoted text counts as text");
         assert_eq!(bytes("[ ]"), 3, "empty lists allocate nothing");
         assert_eq!(bytes("{\"a\":{}}"), 8 + TEXT + OBJECT + ENTRY);
         let plain = format!("\"{}\"", "x".repeat(1_000_000));
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn weight_measures_the_nesting_depth() {
         assert_eq!(Weight::of(b"[{\"a\": [1]}, [[]]]").depth, 3);
-        assert_eq!(Weight::of(b"]]]][").depth, 1, "also of what is not JSON");
+        assert_eq!(Weight::of(b"]]]][").depth, 1, "also for text that is not JSON");
     }
 
     /// Counts the bytes that a value allocates.

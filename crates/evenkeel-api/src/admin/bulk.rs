@@ -75,26 +75,22 @@ pub struct AdminResultsView {
 /// The answer, and its summary for the audit log.
 type Answer = (Extension<AuditSummary>, Json<AdminResultsView>);
 
-fn answer(asked: &[JobRef], each: EachJob, deed: &str) -> Answer {
-    let results: Vec<AdminResultView> = asked
+fn answer(requested: &[JobRef], each: EachJob, summary: &str) -> Answer {
+    let results: Vec<AdminResultView> = requested
         .iter()
         .zip(each)
-        .map(|(asked, became)| match became {
-            Ok(seen) => AdminResultView {
-                id: Some(seen.job.number),
-                uuid: Some(seen.job.id),
+        .map(|(requested, result)| match result {
+            Ok(found) => AdminResultView {
+                id: Some(found.job.number),
+                uuid: Some(found.job.id),
                 ok: true,
-                status: seen.status.map(AdminStatus::as_str),
+                status: found.status.map(AdminStatus::as_str),
                 error: None,
             },
             Err(error) => {
-                let problem = match Problem::from(error) {
-                    problem if problem.kind == ProblemType::NotFound => {
-                        Problem::new(ProblemType::NotFound, "there is no such job")
-                    }
-                    problem => problem,
-                };
-                let (id, uuid) = match asked {
+                let missing = || Problem::new(ProblemType::NotFound, "there is no such job");
+                let problem = Problem::from(error).or_missing(missing);
+                let (id, uuid) = match requested {
                     JobRef::Number(number) => (Some(*number), None),
                     JobRef::Id(id) => (None, Some(*id)),
                 };
@@ -104,8 +100,8 @@ fn answer(asked: &[JobRef], each: EachJob, deed: &str) -> Answer {
         .collect();
     let updated = results.iter().filter(|result| result.ok).count() as u64;
     let failed = results.len() as u64 - updated;
-    let deed = format!("{deed}: {updated} of {}", results.len());
-    (Extension(AuditSummary(deed)), Json(AdminResultsView { results, updated, failed }))
+    let summary = format!("{summary}: {updated} of {}", results.len());
+    (Extension(AuditSummary(summary)), Json(AdminResultsView { results, updated, failed }))
 }
 
 /// Overrides the status of the latest run of many jobs, each independently; see the endpoint for
@@ -157,5 +153,5 @@ pub(crate) async fn retry_many(
     let jobs = read_bulk_retry(&document)?;
     let has_time = has_time(&app);
     let each = app.jobs.admin_retry_many(&caller.scope, &jobs, &has_time).await?;
-    Ok(answer(&jobs, each, "tried again"))
+    Ok(answer(&jobs, each, "retried"))
 }

@@ -17,24 +17,18 @@ use crate::auth::Caller;
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
-pub use bulk::{AdminResultView, AdminResultsView, BulkRetryDocument, BulkStatusDocument};
-pub use jobs::{AdminJobList, AdminStatsView};
-pub use priority::{BoostDocument, PriorityDocument};
-pub use scheduled::ScheduledJobList;
-pub use scheduled_change::{DeletedScheduledView, EnabledDocument, ScheduledDocument};
-pub use status::StatusDocument;
 pub use view::{AdminJobView, ScheduledJobView};
 
-pub(crate) use bulk::*;
-pub(crate) use jobs::*;
-pub(crate) use priority::*;
-pub(crate) use scheduled::*;
-pub(crate) use scheduled_change::*;
-pub(crate) use status::*;
+pub use bulk::*;
+pub use jobs::*;
+pub use priority::*;
+pub use scheduled::*;
+pub use scheduled_change::*;
+pub use status::*;
 
 /// Finds the job that a path names by its number or its UUID.
 async fn find_job(app: &App, caller: &Caller, text: &str) -> Result<JobId, Problem> {
     let missing = || Problem::new(ProblemType::NotFound, "there is no such job");
-    let asked = JobRef::from_text(text).ok_or_else(missing)?;
-    Ok(app.jobs.id_of(&caller.scope, asked).await?)
+    let job = JobRef::from_text(text).ok_or_else(missing)?;
+    Ok(app.jobs.id_of(&caller.scope, job).await?)
 }

@@ -61,8 +61,8 @@ pub(crate) async fn set_priority(
     let priority = read_new_priority(&document)?;
     let id = find_job(&app, &caller, &id).await?;
     app.jobs.set_priority(&caller.scope, id, priority).await?;
-    let deed = AuditSummary(format!("priority set to {}", priority.get()));
-    Ok((Extension(deed), Json(app.jobs.admin_job(&caller.scope, id).await?.into())))
+    let summary = AuditSummary(format!("priority set to {}", priority.get()));
+    Ok((Extension(summary), Json(app.jobs.admin_job(&caller.scope, id).await?.into())))
 }
 
 /// Raises the priority of a job, to at most 100.
@@ -93,6 +93,6 @@ pub(crate) async fn boost(
     let id = find_job(&app, &caller, &id).await?;
     app.jobs.boost(&caller.scope, id, by).await?;
     let view = AdminJobView::from(app.jobs.admin_job(&caller.scope, id).await?);
-    let deed = AuditSummary(format!("priority raised by {by} to {}", view.priority));
-    Ok((Extension(deed), Json(view)))
+    let summary = AuditSummary(format!("priority raised by {by} to {}", view.priority));
+    Ok((Extension(summary), Json(view)))
 }

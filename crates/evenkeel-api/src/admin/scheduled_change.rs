@@ -157,8 +157,8 @@ pub(crate) async fn delete_scheduled(
     _: NoBody,
 ) -> Result<Json<DeletedScheduledView>, Problem> {
     let id = find_job(&app, &caller, &id).await?;
-    let (job, gone) = app.jobs.delete_scheduled(&caller.scope, id).await?;
-    let still_running = gone.running.into_iter().map(|key| app.run_ids.attempt_id(key)).collect();
+    let (job, effect) = app.jobs.delete_scheduled(&caller.scope, id).await?;
+    let still_running = effect.running.into_iter().map(|key| app.run_ids.attempt_id(key)).collect();
     Ok(Json(DeletedScheduledView { id: job.number, uuid: job.id, deleted: true, still_running }))
 }
 

@@ -62,8 +62,8 @@ pub struct AdminJobView {
 }
 
 impl From<AdminJob> for AdminJobView {
-    fn from(seen: AdminJob) -> Self {
-        let job = seen.job;
+    fn from(found: AdminJob) -> Self {
+        let job = found.job;
         let history = &job.history;
         let began = job.running_since.max(history.last_start_at);
         let took = |(began, ended): (Timestamp, Timestamp)| ended.since(began).as_millis();
@@ -73,9 +73,9 @@ impl From<AdminJob> for AdminJobView {
             id: job.number,
             uuid: job.id,
             subreddit_id: job.about.target,
-            status: seen.status.map(AdminStatus::as_str),
+            status: found.status.map(AdminStatus::as_str),
             priority: job.definition.priority.get(),
-            effective_priority: seen.effective_priority.get(),
+            effective_priority: found.effective_priority.get(),
             retries: job.retry_count,
             retry_count: job.retry_count,
             max_retries: job.definition.retry.max_retries,
@@ -84,8 +84,8 @@ impl From<AdminJob> for AdminJobView {
             enqueued_by: named("enqueued_by").or(named("created_by")).unwrap_or(SYSTEM).into(),
             created_at: job.created_at,
             updated_at: changed.into_iter().flatten().max().unwrap_or(job.updated_at),
-            visible_at: seen.visible_at,
-            next_retry_at: seen.next_retry_at,
+            visible_at: found.visible_at,
+            next_retry_at: found.next_retry_at,
         }
     }
 }

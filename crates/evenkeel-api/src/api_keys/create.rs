@@ -77,13 +77,13 @@ pub(crate) async fn create(
     JsonBody(document): JsonBody,
 ) -> Result<impl IntoResponse, Problem> {
     let (name, role, expires_at) = read(document, (app.clock)())?;
-    let made = app
+    let created = app
         .access
         .create_key(&caller.scope, name.clone(), role, expires_at, &caller.subject)
         .await?;
-    let Some((id, secret)) = made else {
+    let Some((id, secret)) = created else {
         let detail =
-            format!("another API key is called {name:?}; revoke it, or choose another name");
+            format!("another API key has the name {name:?}; revoke it, or choose another name");
         let taken = Problem::new(ProblemType::KeyNameTaken, detail);
         return Err(Problem { field: Some("name".into()), ..taken });
     };
@@ -121,14 +121,17 @@ fn read(document: Value, now: Timestamp) -> Result<(String, Role, Option<Timesta
     let expires_at = match (&at, &after) {
         (None, None) => None,
         (Some(_), Some(_)) => {
-            faults.push(Fault::new("expires_in", "goes with no expires_at; leave one of them out"));
+            faults.push(Fault::new(
+                "expires_in",
+                "cannot be combined with expires_at; remove one of them",
+            ));
             None
         }
         (Some(at), None) => read_or(at.parse().ok(), "expires_at", "is not a time", &mut faults),
         (None, Some(after)) => {
             let span: Option<Span> = after.parse().ok();
             let end = span.map(|span| now.saturating_add(span));
-            read_or(end, "expires_in", "is not a length of time like 90d", &mut faults)
+            read_or(end, "expires_in", "is not a duration like 90d", &mut faults)
         }
     };
     if expires_at.is_some_and(|end| end <= now) {
@@ -154,7 +157,7 @@ fn text(
         None | Some(Value::Null) => None,
         Some(Value::String(text)) => Some(text),
         Some(_) => {
-            faults.push(Fault::new(name, "must be a text"));
+            faults.push(Fault::new(name, "must be a string"));
             None
         }
     }

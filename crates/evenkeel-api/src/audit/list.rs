@@ -108,30 +108,12 @@ pub(crate) async fn list(
     let filter = AuditFilter {
         subject: params.text("subject"),
         target: params.text("target"),
-        denied: flag(&mut params, "denied"),
-        from: moment(&mut params, "from"),
-        before: moment(&mut params, "before"),
+        denied: params.flag("denied"),
+        from: params.time("from"),
+        before: params.time("before"),
         with_unknown: caller.tenant == DEFAULT_TENANT,
     };
     params.finish()?;
     let page = app.store.list_audit(&caller.scope, &filter, request).await?;
     Ok(Json(AuditList::new(&app, &request, page, |(_, entry)| entry.into())))
-}
-
-fn flag(params: &mut Params, name: &'static str) -> Option<bool> {
-    let text = params.text(name)?;
-    let flag = text.parse().ok();
-    if flag.is_none() {
-        params.fault(name, format!("{text:?} is not true or false"));
-    }
-    flag
-}
-
-fn moment(params: &mut Params, name: &'static str) -> Option<Timestamp> {
-    let text = params.text(name)?;
-    let moment = text.parse().ok();
-    if moment.is_none() {
-        params.fault(name, format!("{text:?} is not a time like 2026-12-01T09:00:00Z"));
-    }
-    moment
 }

@@ -7,7 +7,7 @@ use super::view::DeadLetterView;
 use super::{missing, read_id};
 use crate::auth::Caller;
 use crate::params::{NoParams, PathId};
-use crate::problem::{Problem, ProblemType};
+use crate::problem::Problem;
 use crate::state::App;
 
 /// Returns a dead letter: a run that failed and will not be retried.
@@ -27,9 +27,6 @@ pub(crate) async fn get(
     _: NoParams,
 ) -> Result<Json<DeadLetterView>, Problem> {
     let found = app.runs.get_dead(&caller.scope, read_id(&id)?).await;
-    let found = found.map_err(|error| match Problem::from(error) {
-        problem if problem.kind == ProblemType::NotFound => missing(),
-        problem => problem,
-    });
+    let found = found.map_err(|error| Problem::from(error).or_missing(missing));
     Ok(Json(DeadLetterView::new(found?, &app.run_ids)))
 }

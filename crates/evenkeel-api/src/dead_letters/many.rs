@@ -12,7 +12,7 @@ use super::missing;
 use crate::auth::Caller;
 use crate::body::JsonBody;
 use crate::params::NoParams;
-use crate::problem::{Problem, ProblemType};
+use crate::problem::Problem;
 use crate::state::App;
 
 /// The dead letters to handle.
@@ -104,10 +104,7 @@ pub(crate) async fn redrive_many(
                 LetterResultView { id, ok: true, run_id, error: None }
             }
             Err(error) => {
-                let problem = match Problem::from(error) {
-                    problem if problem.kind == ProblemType::NotFound => missing(),
-                    problem => problem,
-                };
+                let problem = Problem::from(error).or_missing(missing);
                 LetterResultView { id, ok: false, run_id: None, error: Some(problem) }
             }
         })

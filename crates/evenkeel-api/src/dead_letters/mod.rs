@@ -12,17 +12,13 @@ use evenkeel_core::RunId;
 
 use crate::problem::{Problem, ProblemType};
 
-pub use delete::DeletedLetterView;
-pub use list::DeadLetterList;
-pub use many::{DeletedLettersView, LetterIdsDocument, LetterResultView, RedrivenLettersView};
-pub use redrive::RedrivenView;
 pub use view::DeadLetterView;
 
-pub(crate) use delete::*;
+pub use delete::*;
 pub(crate) use get::*;
-pub(crate) use list::*;
-pub(crate) use many::*;
-pub(crate) use redrive::*;
+pub use list::*;
+pub use many::*;
+pub use redrive::*;
 
 fn read_id(text: &str) -> Result<RunId, Problem> {
     text.parse().map_err(|error| {

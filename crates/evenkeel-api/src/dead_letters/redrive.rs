@@ -11,7 +11,7 @@ use super::{missing, read_id};
 use crate::auth::Caller;
 use crate::body::NoBody;
 use crate::params::{NoParams, PathId};
-use crate::problem::{Problem, ProblemType};
+use crate::problem::Problem;
 use crate::state::App;
 
 /// A redriven dead letter.
@@ -51,14 +51,7 @@ pub(crate) async fn redrive(
 ) -> Result<(StatusCode, Json<RedrivenView>), Problem> {
     let id = read_id(&id)?;
     let answer = app.runs.redrive(&caller.scope, &[id]).await?.pop();
-    let run = match answer.ok_or_else(missing)? {
-        Ok(run) => run,
-        Err(error) => {
-            return Err(match Problem::from(error) {
-                problem if problem.kind == ProblemType::NotFound => missing(),
-                problem => problem,
-            });
-        }
-    };
+    let run = answer.ok_or_else(missing)?;
+    let run = run.map_err(|error| Problem::from(error).or_missing(missing))?;
     Ok((StatusCode::ACCEPTED, Json(RedrivenView { id, run_id: app.run_ids.run_id(run) })))
 }

@@ -49,7 +49,7 @@ impl EventQuery {
 fn read_place(name: &str, text: &str, params: &mut Params) -> Option<EventNo> {
     let place = text.parse().ok().filter(|no| *no >= 0).map(EventNo);
     if place.is_none() {
-        params.fault(name, "is not the id of an event; send one as it came");
+        params.fault(name, "is not the id of an event; send an id unchanged");
     }
     place
 }

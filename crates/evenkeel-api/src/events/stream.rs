@@ -63,7 +63,7 @@ struct EventSource {
 impl Source for EventSource {
     async fn next(&mut self) -> Option<Vec<Message>> {
         match self.listening.next().await {
-            Ok(news) => Some(news.into_iter().map(|news| message(news, &self.run_ids)).collect()),
+            Ok(items) => Some(items.into_iter().map(|item| message(item, &self.run_ids)).collect()),
             Err(error) => {
                 tracing::error!(
                     error = &error as &dyn std::error::Error,
@@ -80,8 +80,8 @@ impl Source for EventSource {
     }
 }
 
-fn message(news: FeedItem, ids: &RunIds) -> Message {
-    match news {
+fn message(item: FeedItem, ids: &RunIds) -> Message {
+    match item {
         FeedItem::Gap => Message::default()
             .event("gap")
             .data(r#"{"detail":"events before this one may be missing"}"#),

@@ -40,9 +40,9 @@ pub(crate) struct ExecutionQuery {
 
 impl ExecutionQuery {
     fn take(params: &mut Params, job: Option<JobId>) -> RunSearch {
-        let words = AttemptStatus::ALL.map(|status| (status.as_str(), status));
+        let names = AttemptStatus::ALL.map(|status| (status.as_str(), status));
         let query = Self {
-            status: params.choice("status", &words),
+            status: params.choice("status", &names),
             from: params.time("from"),
             before: params.time("before"),
         };

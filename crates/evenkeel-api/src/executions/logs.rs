@@ -145,21 +145,9 @@ pub(crate) async fn logs(
     mut params: Params,
 ) -> Result<Response, Problem> {
     let tail = params.number("tail", 1..=100_000);
-    let follow = match params.text("follow").as_deref() {
-        None | Some("false") => false,
-        Some("true") => true,
-        Some(other) => {
-            params.fault("follow", format!("{other:?} is neither true nor false"));
-            false
-        }
-    };
-    let stream = params.text("stream").and_then(|name| {
-        let known = LogStream::ALL.into_iter().find(|stream| stream.as_str() == name);
-        if known.is_none() {
-            params.fault("stream", format!("{name:?} is neither stdout nor stderr"));
-        }
-        known
-    });
+    let follow = params.flag("follow").unwrap_or(false);
+    let streams = LogStream::ALL.map(|stream| (stream.as_str(), stream));
+    let stream = params.choice("stream", &streams);
     params.finish()?;
     let sent = last_sent(&headers)?;
     // A client that reconnects already has the earlier lines, so `tail` no longer applies.
@@ -192,7 +180,7 @@ fn last_sent(headers: &HeaderMap) -> Result<Option<(Fence, u64)>, Problem> {
         .split_once('.')
         .and_then(|(fence, bytes)| Some((Fence(fence.parse().ok()?), bytes.parse().ok()?)));
     let fault = || {
-        let message = format!("{text:?} is not the id of an event of this stream; leave it out");
+        let message = format!("{text:?} is not the id of an event of this stream; remove it");
         Problem::parameter("Last-Event-ID", &message)
     };
     place.map(Some).ok_or_else(fault)

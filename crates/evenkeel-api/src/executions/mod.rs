@@ -11,15 +11,12 @@ use evenkeel_core::AttemptId;
 
 use crate::problem::{Problem, ProblemType};
 
-pub use cancel::CancelledView;
-pub use list::ExecutionList;
-pub use logs::LogView;
 pub use view::{ExecutionView, ProgressView, SkippedView};
 
-pub(crate) use cancel::*;
+pub use cancel::*;
 pub(crate) use get::*;
-pub(crate) use list::*;
-pub(crate) use logs::*;
+pub use list::*;
+pub use logs::*;
 
 fn read_id(text: &str) -> Result<AttemptId, Problem> {
     text.parse().map_err(|error| {

@@ -63,7 +63,8 @@ pub(crate) async fn delete(
     let purges = params.flag("purge").unwrap_or(false);
     params.finish()?;
     let generations = if_match(&headers);
-    let gone = app.jobs.delete(&caller.scope, id, purges, generations.as_deref()).await?;
-    let still_running = gone.running.into_iter().map(|key| app.run_ids.attempt_id(key)).collect();
-    Ok(Json(DeletedView { id, deleted: true, still_running, purged: gone.purged }))
+    let deleted = app.jobs.delete(&caller.scope, id, purges, generations.as_deref()).await?;
+    let still_running =
+        deleted.running.into_iter().map(|key| app.run_ids.attempt_id(key)).collect();
+    Ok(Json(DeletedView { id, deleted: true, still_running, purged: deleted.purged }))
 }

@@ -90,7 +90,10 @@ impl JobQuery {
             }
         }
         if params.text("tenant").is_some_and(|named| named != tenant) {
-            params.fault("tenant", "is not the token's; jobs of others are not shown");
+            params.fault(
+                "tenant",
+                "is not the tenant of the token; jobs of other tenants are not shown",
+            );
         }
         let sort = params.text("sort").map_or(Ok(JobSort::default()), |sort| read_sort(&sort));
         let sort = sort.unwrap_or_else(|fault| {

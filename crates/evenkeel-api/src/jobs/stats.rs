@@ -65,9 +65,9 @@ impl From<&Job> for JobStats {
 }
 
 /// Returns the share of successes; `None` if there are no results.
-pub(crate) fn rate(good: u64, bad: u64) -> Option<f64> {
-    let all = good + bad;
-    (all > 0).then(|| good as f64 / all as f64)
+pub(crate) fn rate(succeeded: u64, failed: u64) -> Option<f64> {
+    let all = succeeded + failed;
+    (all > 0).then(|| succeeded as f64 / all as f64)
 }
 
 /// Statistics over the lifetime of a job.

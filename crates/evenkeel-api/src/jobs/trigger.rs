@@ -73,8 +73,8 @@ pub(crate) async fn trigger(
     MaybeJson(document): MaybeJson,
 ) -> Result<(StatusCode, Json<TriggeredView>), Problem> {
     let priority = read_trigger(document.as_ref())?;
-    let asked = app.jobs.trigger_or_find(&caller.scope, id, priority).await?;
-    let (status, job_id, key, deduplicated) = match asked {
+    let triggered = app.jobs.trigger_or_find(&caller.scope, id, priority).await?;
+    let (status, job_id, key, deduplicated) = match triggered {
         TriggerResult::New(RequestedRun { job, key }) => {
             (StatusCode::ACCEPTED, job, Some(key), None)
         }

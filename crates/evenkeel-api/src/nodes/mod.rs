@@ -2,6 +2,4 @@
 
 mod list;
 
-pub use list::{NodeList, NodeView};
-
-pub(crate) use list::*;
+pub use list::*;

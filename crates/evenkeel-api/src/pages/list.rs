@@ -103,13 +103,14 @@ pub(crate) async fn list(
 fn read(query: PagesQuery, request: PageRequest<PageNo>, params: &mut Params) -> PageFilter {
     let PagesQuery { q, url_prefix, .. } = query;
     if q.is_some() && request.after.is_some() {
-        params.fault("cursor", "goes with no search; go on with offset");
+        params.fault("cursor", "cannot be combined with q; use offset");
     }
     if q.is_some() && request.limit > SEARCH_LIMIT_MAX {
-        params.fault("limit", format!("of a search is at most {SEARCH_LIMIT_MAX}"));
+        params.fault("limit", format!("is at most {SEARCH_LIMIT_MAX} with q"));
     }
     if q.is_some() && request.offset > SEARCH_OFFSET_MAX {
-        let message = format!("of a search is at most {SEARCH_OFFSET_MAX}; search for more words");
+        let message =
+            format!("is at most {SEARCH_OFFSET_MAX} with q; search for more specific words");
         params.fault("offset", message);
     }
     let words = q.and_then(|q| match SearchQuery::parse(&q) {

@@ -5,8 +5,5 @@ mod get;
 mod list;
 mod snippet;
 
-pub use get::PageView;
-pub use list::{PageHitView, PageList};
-
-pub(crate) use get::*;
-pub(crate) use list::*;
+pub use get::*;
+pub use list::*;

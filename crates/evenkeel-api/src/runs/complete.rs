@@ -9,7 +9,7 @@ use evenkeel_store::Results;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::{AttemptCaller, Said, tail};
+use super::{AttemptCaller, CallbackFields, tail};
 use crate::body::MaybeJson;
 use crate::params::NoParams;
 use crate::problem::Problem;
@@ -52,26 +52,26 @@ pub(crate) async fn complete(
     _: NoParams,
     body: MaybeJson,
 ) -> Result<StatusCode, Problem> {
-    let ending = read(Said::new(body)?)?;
+    let ending = read(CallbackFields::new(body)?)?;
     app.callbacks.end(caller.id, &caller.token, ending).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn read(mut said: Said) -> Result<AttemptReport, Problem> {
-    let outcome = match said.text("outcome")?.as_deref() {
+fn read(mut fields: CallbackFields) -> Result<AttemptReport, Problem> {
+    let outcome = match fields.text("outcome")?.as_deref() {
         None | Some("completed") => Outcome::Completed,
         Some("partly_failed") => Outcome::PartlyFailed,
         Some(_) => {
-            let message = "must be completed or partly_failed; failures go to …/fail";
+            let message = "must be completed or partly_failed; report failures to …/fail";
             return Err(Problem::parameter("outcome", message));
         }
     };
     let results = Results {
-        output: said.text("output")?.map(tail),
-        items_crawled: said.number("items_crawled")?,
-        items_indexed: said.number("items_indexed")?,
+        output: fields.text("output")?.map(tail),
+        items_crawled: fields.number("items_crawled")?,
+        items_indexed: fields.number("items_indexed")?,
         ..Results::default()
     };
-    said.finish(&["outcome", "output", "items_crawled", "items_indexed"])?;
+    fields.finish(&["outcome", "output", "items_crawled", "items_indexed"])?;
     Ok(AttemptReport { outcome, results, again: RetryHint::ByPolicy })
 }

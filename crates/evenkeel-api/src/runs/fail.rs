@@ -10,7 +10,7 @@ use evenkeel_store::Results;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{AttemptCaller, Said, tail};
+use super::{AttemptCaller, CallbackFields, tail};
 use crate::body::MaybeJson;
 use crate::params::NoParams;
 use crate::problem::Problem;
@@ -65,7 +65,7 @@ pub(crate) async fn fail(
     _: NoParams,
     body: MaybeJson,
 ) -> Result<Json<FailedView>, Problem> {
-    let ending = read(Said::new(body)?)?;
+    let ending = read(CallbackFields::new(body)?)?;
     let then = app.callbacks.end(caller.id, &caller.token, ending).await?;
     let retry_at = match then {
         Then::Retry { due } => Some(due),
@@ -74,11 +74,11 @@ pub(crate) async fn fail(
     Ok(Json(FailedView { retry_at }))
 }
 
-fn read(mut said: Said) -> Result<AttemptReport, Problem> {
-    let again = match (said.flag("retry")?, said.number("retry_after_seconds")?) {
+fn read(mut fields: CallbackFields) -> Result<AttemptReport, Problem> {
+    let again = match (fields.flag("retry")?, fields.number("retry_after_seconds")?) {
         (Some(false), None) => RetryHint::Never,
         (Some(false), Some(_)) => {
-            let message = "goes with no retry: false; leave one of them out";
+            let message = "cannot be combined with retry: false; remove one of them";
             return Err(Problem::parameter("retry_after_seconds", message));
         }
         (_, Some(secs)) => {
@@ -87,16 +87,16 @@ fn read(mut said: Said) -> Result<AttemptReport, Problem> {
         }
         (_, None) => RetryHint::ByPolicy,
     };
-    let error = said.text("error")?.filter(|text| !text.is_empty());
+    let error = fields.text("error")?.filter(|text| !text.is_empty());
     let results = Results {
         error: Some(error.map_or_else(|| "its receiver reported a failure".into(), tail)),
-        output: said.text("output")?.map(tail),
-        items_crawled: said.number("items_crawled")?,
-        items_indexed: said.number("items_indexed")?,
+        output: fields.text("output")?.map(tail),
+        items_crawled: fields.number("items_crawled")?,
+        items_indexed: fields.number("items_indexed")?,
         ..Results::default()
     };
     let known =
         ["error", "output", "retry", "retry_after_seconds", "items_crawled", "items_indexed"];
-    said.finish(&known)?;
+    fields.finish(&known)?;
     Ok(AttemptReport { outcome: Outcome::Failed, results, again })
 }

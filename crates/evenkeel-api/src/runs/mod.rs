@@ -17,14 +17,10 @@ use crate::body::MaybeJson;
 use crate::params::PathId;
 use crate::problem::{Problem, ProblemType};
 
-pub use complete::CompleteDocument;
-pub use fail::{FailDocument, FailedView};
-pub use progress::ProgressDocument;
-
-pub(crate) use complete::*;
-pub(crate) use fail::*;
+pub use complete::*;
+pub use fail::*;
 pub(crate) use heartbeat::*;
-pub(crate) use progress::*;
+pub use progress::*;
 
 /// An attempt, and the token to check.
 pub(crate) struct AttemptCaller {
@@ -47,9 +43,9 @@ impl<S: Send + Sync> FromRequestParts<S> for AttemptCaller {
 }
 
 /// The fields of an optional body. All fields are optional, and unknown fields are refused.
-struct Said(Map<String, Value>);
+struct CallbackFields(Map<String, Value>);
 
-impl Said {
+impl CallbackFields {
     fn new(MaybeJson(body): MaybeJson) -> Result<Self, Problem> {
         match body {
             None | Some(Value::Null) => Ok(Self(Map::new())),
@@ -67,7 +63,7 @@ impl Said {
             None => Ok(None),
             // PostgreSQL cannot store NUL in text.
             Some(Value::String(text)) => Ok(Some(text.replace('\0', "\u{fffd}"))),
-            Some(_) => Err(Problem::parameter(name, "must be a text")),
+            Some(_) => Err(Problem::parameter(name, "must be a string")),
         }
     }
 
@@ -76,7 +72,7 @@ impl Said {
             None => Ok(None),
             Some(value) => match value.as_i64().filter(|number| *number >= 0) {
                 Some(number) => Ok(Some(number)),
-                None => Err(Problem::parameter(name, "must be a whole number from 0 up")),
+                None => Err(Problem::parameter(name, "must be a whole number, at least 0")),
             },
         }
     }

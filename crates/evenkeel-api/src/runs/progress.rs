@@ -74,7 +74,7 @@ fn read(mut fields: CallbackFields) -> Result<(Progress, Option<Vec<u8>>), Probl
     let checkpoint = fields.value("checkpoint").map(|value| value.to_string().into_bytes());
     if checkpoint.as_deref().is_some_and(|data| length_in_header(data) > CHECKPOINT_BYTES_MAX) {
         let message = format!(
-            "has more than {CHECKPOINT_BYTES_MAX} bytes of JSON, counting six for what is not ASCII"
+            "has more than {CHECKPOINT_BYTES_MAX} bytes of JSON, counting six for each non-ASCII character"
         );
         return Err(Problem::parameter("checkpoint", &message));
     }

@@ -112,7 +112,7 @@ pub(crate) async fn history(
     if let (Some(from), Some(until)) = (query.from, query.until)
         && from > until
     {
-        params.fault("from", "is after until; exchange them");
+        params.fault("from", "is after until; swap them");
     }
     params.finish()?;
     let found: ScoreHistory = app.balancing.history(&caller.scope, query).await?;

@@ -8,18 +8,7 @@ mod history;
 mod metrics;
 mod rebalance;
 
-pub use distribution::{
-    DistributionView, HourView, MeasuredScores, ProjectedView, ScoresView, SlotView,
-};
-pub use history::{ScoreList, ScoreView};
-pub use metrics::{ExecutionFigures, JobFigures, SchedulerMetrics};
-pub use rebalance::{
-    HourCount, MoveList, MoveView, MovedView, PlanDocument, PlannedMoveView, PreviewedView,
-    RebalanceDocument, RebalanceList, RebalanceView, RebalancedView, ShapeView, SkippedJobView,
-    UndoDocument,
-};
-
-pub(crate) use distribution::*;
-pub(crate) use history::*;
-pub(crate) use metrics::*;
-pub(crate) use rebalance::*;
+pub use distribution::*;
+pub use history::*;
+pub use metrics::*;
+pub use rebalance::*;

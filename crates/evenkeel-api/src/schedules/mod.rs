@@ -2,6 +2,4 @@
 
 mod preview;
 
-pub use preview::{PreviewDocument, PreviewView, SlotLoadView};
-
-pub(crate) use preview::*;
+pub use preview::*;

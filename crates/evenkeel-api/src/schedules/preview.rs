@@ -138,13 +138,13 @@ pub(crate) async fn preview(
     _: NoParams,
     JsonBody(document): JsonBody,
 ) -> Result<Json<PreviewView>, Problem> {
-    let (seen, load) = app.jobs.preview(&caller.scope, &document).await?;
+    let (preview, load) = app.jobs.preview(&caller.scope, &document).await?;
     Ok(Json(PreviewView {
-        kind: seen.kind,
-        description: seen.description,
-        timezone: seen.timezone.name().into(),
-        times: seen.times.into_iter().map(Into::into).collect(),
-        exact_times: seen.exact_times,
+        kind: preview.kind,
+        description: preview.description,
+        timezone: preview.timezone.name().into(),
+        times: preview.times.into_iter().map(Into::into).collect(),
+        exact_times: preview.exact_times,
         load: load.into_iter().map(Into::into).collect(),
     }))
 }

@@ -14,16 +14,11 @@ use utoipa::ToSchema;
 
 use crate::problem::{Problem, ProblemType};
 
-pub use delete::DeletedSecretView;
-pub use list::SecretList;
-pub use put::SecretDocument;
-pub use rotate::{RotatedView, UnreadableSecretView};
-
-pub(crate) use delete::*;
+pub use delete::*;
 pub(crate) use get::*;
-pub(crate) use list::*;
-pub(crate) use put::*;
-pub(crate) use rotate::*;
+pub use list::*;
+pub use put::*;
+pub use rotate::*;
 
 /// A secret without its value, which is never shown.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]

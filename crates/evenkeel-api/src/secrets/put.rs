@@ -71,6 +71,6 @@ fn read(document: Value) -> Result<String, Problem> {
         }
         Some(Value::String(value)) => Ok(value),
         Some(_) => Err(Problem::parameter("value", "must be a string")),
-        None => Err(Problem::parameter("value", "is missing; give the value of the secret")),
+        None => Err(Problem::parameter("value", "is missing; send the value of the secret")),
     }
 }

@@ -71,13 +71,13 @@ pub(crate) async fn rotate(
     let reach = if all { SecretReach::AllTenants } else { SecretReach::OwnTenant };
     let after = after.map(|SecretPosition(tenant, name)| (tenant, name));
     let done = app.secrets.rotate(&caller.scope, reach, after).await?;
-    let deed = AuditSummary(format!("{} encrypted anew", done.resealed));
+    let summary = AuditSummary(format!("{} encrypted again", done.resealed));
     let unreadable = done.unreadable.into_iter().map(|(name, error)| {
         let message = error.to_string();
         UnreadableSecretView { name, message }
     });
     Ok((
-        Extension(deed),
+        Extension(summary),
         Json(RotatedView {
             rotated: done.resealed,
             unreadable: unreadable.collect(),

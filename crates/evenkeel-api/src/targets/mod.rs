@@ -13,15 +13,11 @@ use utoipa::ToSchema;
 
 use crate::problem::{Problem, ProblemType};
 
-pub use delete::DeletedTargetView;
-pub use list::TargetList;
-pub use update::ChangedTargetView;
-
 pub(crate) use create::*;
-pub(crate) use delete::*;
+pub use delete::*;
 pub(crate) use get::*;
-pub(crate) use list::*;
-pub(crate) use update::*;
+pub use list::*;
+pub use update::*;
 
 /// A new target. Omitted fields are null.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize, ToSchema)]
@@ -113,7 +109,7 @@ impl From<Target> for TargetView {
 fn read_number(id: &str) -> Result<i64, Problem> {
     let number = id.parse().ok().filter(|number| *number > 0);
     number.ok_or_else(|| {
-        let detail = format!("there is no target {id:?}: targets are known by whole numbers");
+        let detail = format!("there is no target {id:?}: targets have whole numbers");
         Problem::new(ProblemType::NotFound, detail)
     })
 }

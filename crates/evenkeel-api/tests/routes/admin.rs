@@ -11,12 +11,8 @@ use crate::world::{Answer, World, request, token};
 
 const JOBS: &str = "/api/admin/jobs";
 
-async fn put(world: &World, path: &str, body: Value) -> Answer {
-    world.ask_as(Role::Operator, Method::PUT, path, Some(body)).await
-}
-
 async fn set(world: &World, id: i64, status: &str) -> Answer {
-    put(world, &format!("{JOBS}/{id}/status"), json!({"status": status})).await
+    world.put(&format!("{JOBS}/{id}/status"), json!({"status": status})).await
 }
 
 /// Creates a job that is due in a minute, and then every minute.
@@ -116,8 +112,8 @@ async fn override_ends_queued_and_running_runs() {
     // The worker reports too late.
     let late = world.rig.end(held, Outcome::Failed, OVER);
     assert_eq!(world.rig.finish(late).await, FinishResult::LeaseLost);
-    let letters = world.rig.store.take_messages(world.rig.node, 9).await.unwrap();
-    assert_eq!(letters.len(), 1, "the body is let go");
+    let messages = world.rig.store.take_messages(world.rig.node, 9).await.unwrap();
+    assert_eq!(messages.len(), 1, "the body is stopped");
     // The runs are visible in `/api/v1`.
     for (known, status) in [(known, "completed"), (queued, "failed")] {
         let path = format!("/api/v1/jobs/{}/executions", known.id);
@@ -191,16 +187,16 @@ async fn priority_is_set_and_raised_to_at_most_100() {
     let world = World::new().await;
     let (id, known) = job(&world, "a").await;
     let path = |what: &str| format!("{JOBS}/{id}/{what}");
-    let set = put(&world, &path("priority"), json!({"priority": 50})).await.expect(200);
+    let set = world.put(&path("priority"), json!({"priority": 50})).await.expect(200);
     assert_eq!((&set["priority"], &set["effective_priority"]), (&json!(50), &json!(50)));
     for (boost, priority) in [(20, 70), (0, 70), (100, 100)] {
         let raised = world.post(&path("boost"), Some(json!({"boost": boost}))).await.expect(200);
         assert_eq!(raised["priority"], priority);
     }
     let by_id = format!("{JOBS}/{}/priority", known.id);
-    assert_eq!(put(&world, &by_id, json!({"priority": 1})).await.expect(200)["id"], id);
+    assert_eq!(world.put(&by_id, json!({"priority": 1})).await.expect(200)["id"], id);
     for wrong in [json!({"priority": 101}), json!({"priority": "9"}), json!({}), json!([])] {
-        put(&world, &path("priority"), wrong).await.problem(422, "invalid-parameter");
+        world.put(&path("priority"), wrong).await.problem(422, "invalid-parameter");
     }
     for wrong in [json!({"boost": -1}), json!({"boost": 101}), json!({"by": 1})] {
         world.post(&path("boost"), Some(wrong)).await.problem(422, "invalid-parameter");
@@ -219,7 +215,7 @@ async fn waiting_raises_the_effective_priority() {
         assert_eq!(job["priority"], 5);
         assert!(job["effective_priority"].as_u64().unwrap() > 50, "{job}");
     }
-    let lowered = put(&world, &format!("{JOBS}/2/priority"), json!({"priority": 0})).await;
+    let lowered = world.put(&format!("{JOBS}/2/priority"), json!({"priority": 0})).await;
     let lowered = lowered.expect(200);
     assert_eq!(lowered["priority"], 0);
     assert!(lowered["effective_priority"].as_u64().unwrap() > 50, "{lowered}");
@@ -253,7 +249,7 @@ async fn bulk_requests_answer_each_job_in_order() {
     end(&world, known[1], 60, Outcome::Failed).await;
     let uuid = known[1].id.to_string();
     let bulk = json!({"job_ids": [3, 99, 1, uuid, 1], "status": "queued"});
-    let answer = put(&world, &format!("{JOBS}/bulk/status"), bulk).await.expect(200);
+    let answer = world.put(&format!("{JOBS}/bulk/status"), bulk).await.expect(200);
     assert_eq!((&answer["updated"], &answer["failed"]), (&json!(4), &json!(1)));
     let results = answer["results"].as_array().unwrap();
     let ids: Vec<&Value> = results.iter().map(|result| &result["id"]).collect();
@@ -266,11 +262,11 @@ async fn bulk_requests_answer_each_job_in_order() {
     assert_eq!((&results[1]["ok"], &results[1]["error"]["status"]), (&json!(false), &json!(404)));
     for wrong in [json!({"job_ids": [1]}), json!({"job_ids": ["x"], "status": "queued"})] {
         let path = format!("{JOBS}/bulk/status");
-        put(&world, &path, wrong).await.problem(422, "invalid-parameter");
+        world.put(&path, wrong).await.problem(422, "invalid-parameter");
     }
     // Runs with another outcome are still refused.
     let bulk = json!({"job_ids": [1, 2, 3], "status": "failed"});
-    let answer = put(&world, &format!("{JOBS}/bulk/status"), bulk).await.expect(200);
+    let answer = world.put(&format!("{JOBS}/bulk/status"), bulk).await.expect(200);
     assert_eq!(answer["updated"], 3);
     let retry = json!({"job_ids": [1, 2, 2, 7, 3]});
     let answer = world.post(&format!("{JOBS}/bulk/retry"), Some(retry.clone())).await.expect(200);
@@ -313,8 +309,8 @@ async fn admin_changes_are_in_the_audit_log() {
     world.rig.queue(known, 60).await;
     set(&world, id, "success").await.expect(200);
     let bulk = json!({"job_ids": [id], "status": "queued"});
-    put(&world, &format!("{JOBS}/bulk/status"), bulk).await.expect(200);
-    put(&world, &format!("{JOBS}/{id}/priority"), json!({"priority": 30})).await.expect(200);
+    world.put(&format!("{JOBS}/bulk/status"), bulk).await.expect(200);
+    world.put(&format!("{JOBS}/{id}/priority"), json!({"priority": 30})).await.expect(200);
     world.post(&format!("{JOBS}/{id}/boost"), Some(json!({"boost": 80}))).await.expect(200);
     let log = world.ask_as(Role::Admin, Method::GET, "/api/v1/audit", None).await.expect(200);
     let entries = log["entries"].as_array().unwrap();
@@ -339,7 +335,7 @@ async fn override_ends_a_triggered_run() {
     assert_eq!(listed(&world, "status=queued").await, [id]);
     assert_eq!(set(&world, id, "success").await.expect(200)["status"], "success");
     world.rig.trigger(known, 2, 30).await;
-    let wakes = world.rig.wakes(30).await;
+    let wakes = world.rig.delayed(30).await;
     world.rig.fire_delayed(&wakes, Begin::Claimed, 30).await;
     assert_eq!(set(&world, id, "failed").await.expect(200)["status"], "failed");
     let path = format!("{JOBS}/{id}/retry");

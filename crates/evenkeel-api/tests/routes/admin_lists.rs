@@ -3,7 +3,7 @@
 use axum::http::Method;
 use evenkeel_core::attempt::Outcome;
 use evenkeel_store::{Action, Role, StoreError};
-use evenkeel_store_testkit::commands::Orders as _;
+use evenkeel_store_testkit::commands::Commands as _;
 use evenkeel_store_testkit::fixtures::{new_job, now};
 use evenkeel_store_testkit::rig::{Known, OVER};
 use serde_json::{Value, json};

@@ -100,11 +100,11 @@ async fn stream_is_answered_line_by_line() {
     let good = noop(json!({"name": "a"})).to_string();
     let body = format!("{good}\n\nnot json\n{long}\n{good}\r\n{}", noop(json!({"name": "b"})));
     let results = results(&lines(&world, body, None).await);
-    let told: Vec<_> = results
+    let answered: Vec<_> = results
         .iter()
         .map(|one| (one["line"].as_u64().unwrap(), one["status"].as_u64().unwrap()))
         .collect();
-    assert_eq!(told, [(1, 201), (3, 400), (4, 413), (5, 409), (6, 201)]);
+    assert_eq!(answered, [(1, 201), (3, 400), (4, 413), (5, 409), (6, 201)]);
     assert_eq!(results[3]["error"]["existing_id"], results[0]["id"]);
     assert_eq!(count(&world).await, 2);
     assert_eq!(lines(&world, "", None).await.text, "");
@@ -138,9 +138,9 @@ async fn stalled_stream_ends_and_names_the_first_unhandled_line() {
     let part: String = (0..2503).map(|_| format!("{}\n", noop(json!({})))).collect();
     let pieces = futures::stream::iter([Ok::<_, std::io::Error>(part)]);
     let silent = Body::from_stream(pieces.chain(futures::stream::pending()));
-    let told = results(&lines(&world, silent, None).await);
-    assert_eq!((told.len(), count(&world).await), (2501, 2500));
-    let last = &told[2500];
+    let answered = results(&lines(&world, silent, None).await);
+    assert_eq!((answered.len(), count(&world).await), (2501, 2500));
+    let last = &answered[2500];
     assert_eq!((&last["line"], &last["status"]), (&json!(2501), &json!(408)));
     assert_eq!(last["error"]["type"], "/problems/request-timeout");
 }
@@ -162,8 +162,8 @@ async fn jobs_created_before_an_outage_within_a_batch_are_reported() {
     };
     let world = World::failing(move |_, verb| fault(verb)).await;
     let first = document(&world, 5, "k").await.expect(200);
-    let told = statuses(first["results"].as_array().unwrap());
-    assert_eq!((told, count(&world).await), (vec![201, 201, 503, 503, 503], 2));
+    let answered = statuses(first["results"].as_array().unwrap());
+    assert_eq!((answered, count(&world).await), (vec![201, 201, 503, 503, 503], 2));
     let again = document(&world, 5, "k").await.expect(200);
     assert_eq!((again, count(&world).await), (first, 2), "none is created twice");
 }
@@ -196,15 +196,15 @@ async fn repeated_document_creates_what_an_outage_left_out() {
     let world = failing_at(&[3], || StoreError::Unavailable("gone".into())).await;
     let first = document(&world, 8750, "k").await.expect(200);
     assert_eq!((&first["created"], &first["refused"]), (&json!(6250), &json!(2500)));
-    let told = first["results"].as_array().unwrap();
-    assert_eq!(statuses(told)[4999..5001], [201, 503]);
-    assert_eq!(statuses(told)[7499..7501], [503, 201]);
+    let answered = first["results"].as_array().unwrap();
+    assert_eq!(statuses(answered)[4999..5001], [201, 503]);
+    assert_eq!(statuses(answered)[7499..7501], [503, 201]);
     let again = document(&world, 8750, "k").await;
     assert!(again.headers.get("idempotent-replayed").is_none());
     let again = again.expect(200);
     assert_eq!((&again["created"], count(&world).await), (&json!(8750), 8750));
-    assert_eq!(again["results"].as_array().unwrap()[..5000], told[..5000]);
-    assert_eq!(again["results"].as_array().unwrap()[7500..], told[7500..]);
+    assert_eq!(again["results"].as_array().unwrap()[..5000], answered[..5000]);
+    assert_eq!(again["results"].as_array().unwrap()[7500..], answered[7500..]);
     let kept = document(&world, 8750, "k").await;
     assert!(kept.headers.get("idempotent-replayed").is_some());
     assert_eq!((kept.expect(200), count(&world).await), (again, 8750));

@@ -46,8 +46,8 @@ async fn completed_attempt_is_stored_and_its_node_notified() {
     assert_eq!(run.results.output.as_deref(), Some("done\u{fffd}"));
     assert_eq!((run.results.items_crawled, run.results.items_indexed), (Some(5), Some(3)));
     assert_eq!(world.rig.job(job).await.live, 0);
-    let told = NodeMessage { key: held.key, fence: held.fence, kind: MessageKind::Ended };
-    assert_eq!(messages(&world).await, [told]);
+    let expected = NodeMessage { key: held.key, fence: held.fence, kind: MessageKind::Ended };
+    assert_eq!(messages(&world).await, [expected]);
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn failed_attempt_is_retried_as_the_receiver_allows() {
         let (world, _, held) = with_running().await;
         let answer = report(&world, held, "fail", &token(held), Some(body.clone())).await;
         let retry_at = answer.expect(200)["retry_at"].clone();
-        let wakes = world.rig.wakes(100_000).await;
+        let wakes = world.rig.delayed(100_000).await;
         match waits {
             Some(range) => {
                 let wait = wakes[0].due.since(evenkeel_store_testkit::fixtures::at(60));
@@ -189,7 +189,7 @@ async fn cancelling_a_run_keeps_its_job_active() {
     assert_eq!(asked["execution_id"], run_ids().attempt_id(held.key).to_string());
     let asked = Cancellation { key: held.key, superseded: false };
     assert_eq!(world.rig.store.cancellations(world.rig.node).await.unwrap(), [asked]);
-    world.rig.finish(world.rig.good_end(held)).await;
+    world.rig.finish(world.rig.success(held)).await;
     world.post(&path, None).await.problem(409, "run-over");
     assert!(world.rig.job(job).await.next_at.is_some());
     let waiting = world.rig.trigger(job, 0, 70).await;

@@ -4,31 +4,16 @@ use axum::http::{Method, header};
 use evenkeel_store::Role;
 use serde_json::{Value, json};
 
-use super::world::{Answer, World, noop, request, runs_within, token};
+use super::world::{Answer, World, job_path, noop, request, runs_within, token};
 
 const COMMANDS: &str = "/api/v1/jobs/commands";
 
-fn path(job: &Value) -> String {
-    format!("/api/v1/jobs/{}", job["id"].as_str().unwrap())
-}
-
 async fn change(world: &World, method: Method, job: &Value, sent: Value) -> Answer {
-    world.ask_as(Role::Operator, method, &path(job), Some(sent)).await
+    world.ask_as(Role::Operator, method, &job_path(job, ""), Some(sent)).await
 }
 
 async fn put(world: &World, job: &Value, sent: Value) -> Answer {
     change(world, Method::PUT, job, sent).await
-}
-
-async fn patch(world: &World, job: &Value, sent: Value) -> Answer {
-    change(world, Method::PATCH, job, sent).await
-}
-
-async fn patch_if(world: &World, job: &Value, tags: &str, sent: Value) -> Answer {
-    let token = token(Role::Operator, "main");
-    let mut request = request(Method::PATCH, &path(job), Some(&token), Some(sent));
-    request.headers_mut().insert(header::IF_MATCH, tags.parse().unwrap());
-    world.send(request).await
 }
 
 async fn command(world: &World, document: Value) -> Value {
@@ -50,7 +35,8 @@ async fn putting_back_a_shown_job_writes_nothing() {
         json!({"schedule_enabled": false, "executor_type": "crawl", "url": "https://example.com/"}),
     ] {
         let job = world.create(more.clone()).await;
-        let shown = world.ask_as(Role::Operator, Method::GET, &path(&job), None).await.expect(200);
+        let shown =
+            world.ask_as(Role::Operator, Method::GET, &job_path(&job, ""), None).await.expect(200);
         for method in [Method::PUT, Method::PATCH] {
             let answer = change(&world, method, &job, shown.clone()).await;
             assert_eq!(answer.expect(200), shown, "{more}");
@@ -74,7 +60,7 @@ async fn putting_two_fields_keeps_the_rhythm() {
     assert_eq!(changed["generation"], 2);
     assert_eq!(answer.header(header::ETAG), Some("\"g2\""));
     assert_ne!(changed["updated_at"], job["updated_at"]);
-    assert_eq!(world.get(&path(&job)).await.expect(200), changed);
+    assert_eq!(world.get(&job_path(&job, "")).await.expect(200), changed);
 }
 
 #[tokio::test]
@@ -87,7 +73,7 @@ async fn new_interval_sets_a_new_next_time() {
     assert_eq!(changed["schedule"]["every"], "6h");
     assert!(runs_within(&changed, 600, 6 * 3600), "{changed}");
     // An equivalent schedule is not a change.
-    let same = patch(&world, &job, json!({"schedule": {"every": "360m"}})).await.expect(200);
+    let same = world.patch(&job, json!({"schedule": {"every": "360m"}})).await.expect(200);
     assert_eq!(same["generation"], changed["generation"]);
 }
 
@@ -95,14 +81,18 @@ async fn new_interval_sets_a_new_next_time() {
 async fn change_with_if_match_applies_to_that_version_only() {
     let world = World::new().await;
     let job = world.create(json!({"schedule": "30m"})).await;
-    patch_if(&world, &job, "\"g1\"", json!({"priority": 1})).await.expect(200);
-    let late = patch_if(&world, &job, "\"g1\"", json!({"priority": 2})).await;
+    let patch = async |tags: &str, priority: u8| {
+        let change = Some(json!({"priority": priority}));
+        world.ask_if(Method::PATCH, &job_path(&job, ""), tags, change).await
+    };
+    patch("\"g1\"", 1).await.expect(200);
+    let late = patch("\"g1\"", 2).await;
     assert_eq!(late.problem(412, "job-changed")["generation"], 2);
     assert_eq!(late.header(header::ETAG), Some("\"g2\""));
-    patch_if(&world, &job, "\"g9\", \"g2\"", json!({"priority": 3})).await.expect(200);
-    patch_if(&world, &job, "*", json!({"priority": 4})).await.expect(200);
-    patch_if(&world, &job, "W/\"g4\"", json!({"priority": 5})).await.problem(412, "job-changed");
-    assert_eq!(world.get(&path(&job)).await.expect(200)["priority"], 4);
+    patch("\"g9\", \"g2\"", 3).await.expect(200);
+    patch("*", 4).await.expect(200);
+    patch("W/\"g4\"", 5).await.problem(412, "job-changed");
+    assert_eq!(world.get(&job_path(&job, "")).await.expect(200)["priority"], 4);
 }
 
 #[tokio::test]
@@ -110,20 +100,21 @@ async fn invalid_change_is_explained() {
     let world = World::new().await;
     let taken = world.create(json!({"name": "taken"})).await;
     let job = world.create(json!({"schedule": "30m"})).await;
-    let wrong = patch(&world, &job, json!({"priority": 500, "lnae": "batch"})).await;
+    let wrong = world.patch(&job, json!({"priority": 500, "lnae": "batch"})).await;
     let problem = wrong.problem(422, "invalid-job");
     assert_eq!(problem["errors"].as_array().unwrap().len(), 2);
-    let read_only = patch(&world, &job, json!({"status": "paused"})).await;
+    let read_only = world.patch(&job, json!({"status": "paused"})).await;
     assert_eq!(read_only.problem(422, "invalid-job")["field"], "status");
     put(&world, &job, json!({"status": "paused"})).await.expect(200);
-    let name = patch(&world, &job, json!({"name": "taken"})).await.problem(409, "name-taken");
+    let name = world.patch(&job, json!({"name": "taken"})).await.problem(409, "name-taken");
     assert_eq!(name["existing_id"], taken["id"]);
     put(&world, &job, json!([])).await.problem(422, "invalid-job");
     let nobody = json!({"id": "0190163d-8694-739b-aea5-966c26f8ad91"});
     put(&world, &nobody, json!({})).await.problem(404, "not-found");
-    let viewer = world.ask_as(Role::Viewer, Method::PUT, &path(&job), Some(json!({}))).await;
+    let viewer =
+        world.ask_as(Role::Viewer, Method::PUT, &job_path(&job, ""), Some(json!({}))).await;
     viewer.problem(403, "forbidden");
-    assert_eq!(world.get(&path(&job)).await.expect(200)["generation"], 1);
+    assert_eq!(world.get(&job_path(&job, "")).await.expect(200)["generation"], 1);
 }
 
 #[tokio::test]
@@ -132,7 +123,8 @@ async fn job_of_another_tenant_cannot_be_changed() {
     let job = world.create(json!({"schedule": "30m"})).await;
     let token = token(Role::Admin, "other");
     for method in [Method::PUT, Method::PATCH] {
-        let asked = request(method, &path(&job), Some(&token), Some(json!({"priority": 5})));
+        let asked =
+            request(method, &job_path(&job, ""), Some(&token), Some(json!({"priority": 5})));
         world.send(asked).await.problem(404, "not-found");
     }
     let document = json!({"action": "delete", "ids": [job["id"]]});
@@ -141,7 +133,7 @@ async fn job_of_another_tenant_cannot_be_changed() {
     let all = json!({"action": "delete", "filter": {}});
     let asked = request(Method::POST, COMMANDS, Some(&token), Some(all));
     assert_eq!(world.send(asked).await.expect(200)["matched"], 0);
-    world.get(&path(&job)).await.expect(200);
+    world.get(&job_path(&job, "")).await.expect(200);
 }
 
 #[tokio::test]
@@ -156,7 +148,7 @@ async fn command_applies_to_many_jobs() {
         command(&world, json!({"action": "pause", "filter": filter, "dry_run": true})).await;
     assert_eq!((&counted["matched"], &counted["done"]), (&json!(1203), &json!(1203)));
     assert_eq!(counted["dry_run"], true);
-    let shown = world.get(&path(&json!({"id": first}))).await.expect(200);
+    let shown = world.get(&job_path(&json!({"id": first}), "")).await.expect(200);
     assert_eq!(shown["status"], "scheduled", "nothing was done");
     let paused = command(&world, json!({"action": "pause", "filter": filter})).await;
     assert_eq!((&paused["done"], &paused["next_cursor"]), (&json!(1203), &Value::Null));
@@ -166,20 +158,20 @@ async fn command_applies_to_many_jobs() {
     world.pass(60);
     let resumed = command(&world, json!({"action": "resume", "ids": [first, first]})).await;
     assert_eq!((&resumed["matched"], &resumed["done"]), (&json!(1), &json!(1)));
-    let shown = world.get(&path(&json!({"id": first}))).await.expect(200);
+    let shown = world.get(&job_path(&json!({"id": first}), "")).await.expect(200);
     assert!(runs_within(&shown, 60, 1800), "{shown}");
     let next = shown["next_run_at"].clone();
     let weighed =
         command(&world, json!({"action": "set_priority", "priority": 7, "ids": [first]})).await;
     assert_eq!(weighed["done"], 1);
-    let shown = world.get(&path(&json!({"id": first}))).await.expect(200);
+    let shown = world.get(&job_path(&json!({"id": first}), "")).await.expect(200);
     assert_eq!((&shown["priority"], &shown["next_run_at"]), (&json!(7), &next));
     let retried = command(&world, json!({"action": "retry", "ids": [first]})).await;
     assert_eq!(retried["refused"], json!({"not_allowed_while_scheduled": 1}));
     assert_eq!(command(&world, json!({"action": "cancel", "ids": [first]})).await["done"], 1);
     let gone = command(&world, json!({"action": "delete", "filter": {}})).await;
     assert_eq!(gone["done"], 1203);
-    world.get(&path(&json!({"id": first}))).await.problem(404, "not-found");
+    world.get(&job_path(&json!({"id": first}), "")).await.problem(404, "not-found");
 }
 
 #[tokio::test]

@@ -1,15 +1,8 @@
 //! Concurrency limits.
 
-use axum::http::Method;
-use evenkeel_store::Role;
 use serde_json::{Value, json};
 
 use crate::world::World;
-
-async fn patch(world: &World, job: &Value, sent: Value) -> Value {
-    let path = format!("/api/v1/jobs/{}", job["id"].as_str().unwrap());
-    world.ask_as(Role::Operator, Method::PATCH, &path, Some(sent)).await.expect(200)
-}
 
 fn key_and_limit(job: &Value) -> (&Value, &Value) {
     (&job["concurrency_key"], &job["concurrency_limit"])
@@ -20,11 +13,11 @@ async fn concurrency_key_and_limit_are_shown_changed_and_removed() {
     let world = World::new().await;
     let job = world.create(json!({"concurrency_key": "example.com"})).await;
     assert_eq!(key_and_limit(&job), (&json!("example.com"), &json!(1)));
-    let job = patch(&world, &job, json!({"concurrency_limit": 5})).await;
+    let job = world.patch(&job, json!({"concurrency_limit": 5})).await.expect(200);
     assert_eq!(key_and_limit(&job), (&json!("example.com"), &json!(5)));
-    let job = patch(&world, &job, json!({"priority": 7})).await;
+    let job = world.patch(&job, json!({"priority": 7})).await.expect(200);
     assert_eq!(key_and_limit(&job), (&json!("example.com"), &json!(5)));
-    let job = patch(&world, &job, json!({"concurrency_key": null})).await;
+    let job = world.patch(&job, json!({"concurrency_key": null})).await.expect(200);
     assert_eq!(key_and_limit(&job), (&Value::Null, &Value::Null));
     assert_eq!(key_and_limit(&world.create(json!({})).await), (&Value::Null, &Value::Null));
 }

@@ -157,7 +157,7 @@ async fn periodic_job_has_no_next_start_while_it_runs() {
     let shown =
         world.get(&format!("/api/v1/jobs/{}", job["id"].as_str().unwrap())).await.expect(200);
     assert_eq!(shown["next_run_at"], why["reasons"][1]["until"]);
-    world.rig.finish(world.rig.good_end(held)).await;
+    world.rig.finish(world.rig.success(held)).await;
     let seen = world.get(&path(&job, "condition")).await.expect(200);
     assert!(seen["can_start_by"].is_string(), "{seen}");
     let why = world.get(&path(&job, "explain")).await.expect(200);
@@ -176,13 +176,13 @@ async fn history_is_shown_in_all_supported_fields() {
     let known = world.known(&job).await;
     assert_eq!(job["failure_count"], Value::Null);
     world.pass(60);
-    world.rig.run_well(known, 60).await;
+    world.rig.run_successfully(known, 60).await;
     let good = shown().await;
     assert_eq!((&good["failure_count"], &good["consecutive_failures"]), (&json!(0), &json!(0)));
     assert!(good["average_good_duration"].is_string(), "{good}");
     for field in ["failure_count", "average_good_duration"] {
-        let said = crate::world::noop(json!({field: good[field]}));
-        let problem = world.post("/api/v1/jobs", Some(said)).await.problem(422, "invalid-job");
+        let document = crate::world::noop(json!({field: good[field]}));
+        let problem = world.post("/api/v1/jobs", Some(document)).await.problem(422, "invalid-job");
         assert_eq!(problem["field"], field);
         assert!(problem["detail"].to_string().contains("set by the server"), "{problem}");
     }
@@ -197,8 +197,8 @@ async fn conditions_of_another_tenant_are_not_found() {
         let asked = request(Method::GET, &path(&job, what), Some(&other), None);
         world.send(asked).await.problem(404, "not-found");
         world.get(&format!("/api/v1/jobs/none/{what}")).await.problem(404, "not-found");
-        let stranger = format!("{}?x=1", path(&job, what));
-        world.get(&stranger).await.problem(422, "invalid-parameter");
+        let unknown = format!("{}?x=1", path(&job, what));
+        world.get(&unknown).await.problem(422, "invalid-parameter");
     }
 }
 

@@ -7,7 +7,7 @@ use evenkeel_store_testkit::fixtures::at;
 use evenkeel_store_testkit::rig::OVER;
 use serde_json::{Value, json};
 
-use crate::world::{Answer, World, request, run_ids, runs_within, token};
+use crate::world::{World, run_ids, runs_within};
 
 fn path(job: &Value, verb: &str) -> String {
     let path = format!("/api/v1/jobs/{}", job["id"].as_str().unwrap());
@@ -103,12 +103,6 @@ async fn command_refused_by_the_state_lists_allowed_commands() {
     assert_eq!(refused["job_status"], "paused");
 }
 
-async fn ask_if(world: &World, method: Method, path: &str, tags: &str) -> Answer {
-    let mut request = request(method, path, Some(&token(Role::Operator, "main")), None);
-    request.headers_mut().insert(header::IF_MATCH, tags.parse().unwrap());
-    world.send(request).await
-}
-
 #[tokio::test]
 async fn command_with_if_match_applies_to_that_version_only() {
     let world = World::new().await;
@@ -116,20 +110,23 @@ async fn command_with_if_match_applies_to_that_version_only() {
     let mut generation = 1;
     for verb in ["retry", "pause", "resume", "cancel"] {
         let path = path(&job, verb);
-        let late = ask_if(&world, Method::POST, &path, "\"g99\"").await;
+        let late = world.ask_if(Method::POST, &path, "\"g99\"", None).await;
         assert_eq!(late.problem(412, "job-changed")["generation"], generation, "{verb}");
         let tag = format!("\"g{generation}\"");
         assert_eq!(late.header(header::ETAG), Some(tag.as_str()));
-        ask_if(&world, Method::POST, &path, "W/\"g1\"").await.problem(412, "job-changed");
-        let done = ask_if(&world, Method::POST, &path, &format!("\"g98\", {tag}")).await;
+        world.ask_if(Method::POST, &path, "W/\"g1\"", None).await.problem(412, "job-changed");
+        let done = world.ask_if(Method::POST, &path, &format!("\"g98\", {tag}"), None).await;
         generation += 1;
         assert_eq!(done.expect(200)["generation"], generation, "{verb}");
     }
     // The state is checked first: another version would not change it.
-    ask_if(&world, Method::POST, &path(&job, "pause"), "\"g1\"").await.problem(409, "job-state");
+    world
+        .ask_if(Method::POST, &path(&job, "pause"), "\"g1\"", None)
+        .await
+        .problem(409, "job-state");
     let path = path(&job, "");
-    ask_if(&world, Method::DELETE, &path, "\"g1\", \"g2\"").await.problem(412, "job-changed");
-    ask_if(&world, Method::DELETE, &path, "\"g1\", \"g5\"").await.expect(200);
+    world.ask_if(Method::DELETE, &path, "\"g1\", \"g2\"", None).await.problem(412, "job-changed");
+    world.ask_if(Method::DELETE, &path, "\"g1\", \"g5\"", None).await.expect(200);
 }
 
 #[tokio::test]
@@ -148,7 +145,7 @@ async fn job_that_runs_once_and_was_withdrawn_by_a_pause_runs_when_resumed() {
 async fn paused_job_changed_to_run_once_runs_when_resumed() {
     let world = World::new().await;
     let job = news(&world).await;
-    world.rig.run_well(world.known(&job).await, 1800).await;
+    world.rig.run_successfully(world.known(&job).await, 1800).await;
     world.pass(2000);
     world.post(&path(&job, "pause"), None).await.expect(200);
     let once = Some(json!({"schedule_enabled": false}));
@@ -161,7 +158,7 @@ async fn paused_job_changed_to_run_once_runs_when_resumed() {
     world.pass(10);
     let resumed = world.post(&path(&job, "resume"), None).await.expect(200);
     assert_eq!(resumed["next_run_at"], json!(at(2010)));
-    world.rig.run_well(world.known(&job).await, 2010).await;
+    world.rig.run_successfully(world.known(&job).await, 2010).await;
     let shown = world.get(&path(&job, "")).await.expect(200);
     assert_eq!((&shown["status"], &shown["next_run_at"]), (&json!("completed"), &Value::Null));
 }
@@ -171,15 +168,15 @@ async fn purge_deletes_the_history_and_can_be_repeated() {
     let world = World::new().await;
     let job = news(&world).await;
     let known = world.known(&job).await;
-    world.rig.run_well(known, 1800).await;
-    let key = world.rig.run_well(known, 3600).await;
+    world.rig.run_successfully(known, 1800).await;
+    let key = world.rig.run_successfully(known, 3600).await;
     let held = world.rig.start(known, 5400).await;
     let gone = world.delete(&format!("{}?purge=true", path(&job, ""))).await.expect(200);
     assert_eq!(gone["purged"], 2);
     assert_eq!(gone["still_running"], json!([run_ids().attempt_id(held.key).to_string()]));
     let execution = format!("/api/v1/executions/{}", run_ids().attempt_id(key));
     world.get(&execution).await.problem(404, "not-found");
-    world.rig.finish(world.rig.good_end(held)).await;
+    world.rig.finish(world.rig.success(held)).await;
     let again = format!("{}?purge=true", path(&job, ""));
     assert_eq!(world.delete(&again).await.expect(200)["purged"], 1);
     world.delete(&again).await.problem(404, "not-found");

@@ -5,7 +5,7 @@ use evenkeel_core::attempt::Outcome;
 use evenkeel_core::on_failure::{DeathReason, Hook};
 use evenkeel_core::{AttemptKey, Span};
 use evenkeel_store::{Action, Finish, Results, Role, Then};
-use evenkeel_store_testkit::commands::Orders as _;
+use evenkeel_store_testkit::commands::Commands as _;
 use evenkeel_store_testkit::fixtures::{at, now};
 use serde_json::{Value, json};
 

@@ -23,11 +23,6 @@ async fn ask(world: &World, job: &Value, what: &str) -> Answer {
     world.post(&format!("{JOBS}/{}/{what}", job["id"].as_str().unwrap()), None).await
 }
 
-async fn patch(world: &World, job: &Value, sent: Value) -> Answer {
-    let path = format!("{JOBS}/{}", job["id"].as_str().unwrap());
-    world.ask_as(Role::Operator, Method::PATCH, &path, Some(sent)).await
-}
-
 #[tokio::test]
 async fn duplicate_returns_the_existing_job() {
     let world = World::new().await;
@@ -108,8 +103,7 @@ async fn change_that_would_duplicate_a_job_names_the_existing_one() {
     let refused = ask(&world, &first, "resume").await.problem(409, "duplicate");
     assert_eq!((&refused["existing_id"], &refused["field"]), (&second["id"], &json!("dedup_key")));
     let other = world.post(JOBS, Some(once("other"))).await.expect(201);
-    let refused =
-        patch(&world, &other, json!({"source_id": "news"})).await.problem(409, "duplicate");
+    let refused = world.patch(&other, json!({"source_id": "news"})).await.problem(409, "duplicate");
     assert_eq!(refused["existing_id"], second["id"]);
     let command = json!({"action": "resume", "ids": [first["id"]]});
     let outcome = world.post(&format!("{JOBS}/commands"), Some(command)).await.expect(200);
@@ -121,23 +115,23 @@ async fn dedup_key_is_changed_removed_and_put_back() {
     let world = World::new().await;
     let job = world.post(JOBS, Some(once("news"))).await.expect(201);
     // The key follows the job's source until another is set.
-    let job = patch(&world, &job, json!({"source_id": "sport"})).await.expect(200);
+    let job = world.patch(&job, json!({"source_id": "sport"})).await.expect(200);
     assert_eq!(job["dedup_key"], "sport");
     let path = format!("{JOBS}/{}", job["id"].as_str().unwrap());
     let edited = with(job.clone(), json!({"source_id": "art", "description": "x"}));
     let job = world.ask_as(Role::Operator, Method::PUT, &path, Some(edited)).await.expect(200);
     assert_eq!(job["dedup_key"], "art");
-    let job = patch(&world, &job, json!({"dedup_key": "k"})).await.expect(200);
-    let job = patch(&world, &job, json!({"source_id": "news"})).await.expect(200);
+    let job = world.patch(&job, json!({"dedup_key": "k"})).await.expect(200);
+    let job = world.patch(&job, json!({"source_id": "news"})).await.expect(200);
     assert_eq!(job["dedup_key"], "k");
     let window = json!({"dedup_scope": "window", "dedup_window_seconds": 60});
-    let job = patch(&world, &job, window).await.expect(200);
+    let job = world.patch(&job, window).await.expect(200);
     assert_eq!((&job["dedup_scope"], &job["dedup_window_seconds"]), (&json!("window"), &json!(60)));
-    let job = patch(&world, &job, json!({"dedup_scope": "pending"})).await.expect(200);
+    let job = world.patch(&job, json!({"dedup_scope": "pending"})).await.expect(200);
     assert_eq!((&job["dedup_key"], &job["dedup_window_seconds"]), (&json!("k"), &json!(null)));
     for taken_away in [json!({"unique": false}), json!({"dedup_key": null})] {
-        let job = patch(&world, &job, json!({"dedup_key": "again"})).await.expect(200);
-        let job = patch(&world, &job, taken_away).await.expect(200);
+        let job = world.patch(&job, json!({"dedup_key": "again"})).await.expect(200);
+        let job = world.patch(&job, taken_away).await.expect(200);
         assert_eq!((&job["unique"], &job["dedup_key"]), (&json!(false), &json!(null)));
     }
 }

@@ -4,19 +4,11 @@ use axum::http::Method;
 use evenkeel_store::Role;
 use serde_json::{Value, json};
 
-use crate::world::{Answer, World, noop, request, token};
-
-fn path(job: &Value) -> String {
-    format!("/api/v1/jobs/{}", job["id"].as_str().unwrap())
-}
+use crate::world::{Answer, World, job_path, noop, request, token};
 
 async fn change(world: &World, method: Method, job: &Value, change: &Value) -> Answer {
     let admin = token(Role::Admin, "main");
-    world.send(request(method, &path(job), Some(&admin), Some(change.clone()))).await
-}
-
-async fn patch(world: &World, job: &Value, sent: Value) -> Value {
-    change(world, Method::PATCH, job, &sent).await.expect(200)
+    world.send(request(method, &job_path(job, ""), Some(&admin), Some(change.clone()))).await
 }
 
 #[tokio::test]
@@ -36,23 +28,26 @@ async fn disabled_job_is_created_paused() {
 async fn changing_enabled_pauses_and_resumes() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 30})).await;
-    let paused = patch(&world, &job, json!({"enabled": false, "priority": 7})).await;
+    let paused = world.patch(&job, json!({"enabled": false, "priority": 7})).await.expect(200);
     assert_eq!((&paused["status"], &paused["priority"]), (&json!("paused"), &json!(7)));
     assert_eq!(paused["next_run_at"], Value::Null);
     // Sending it again changes nothing.
-    let again = patch(&world, &job, json!({"enabled": false})).await;
+    let again = world.patch(&job, json!({"enabled": false})).await.expect(200);
     assert_eq!(again["generation"], paused["generation"]);
     // The shown job, edited.
-    let mut shown = world.get(&path(&job)).await.expect(200);
+    let mut shown = world.get(&job_path(&job, "")).await.expect(200);
     shown["enabled"] = json!(true);
     shown["priority"] = json!(8);
     let resumed = change(&world, Method::PUT, &job, &shown).await.expect(200);
     assert_eq!((&resumed["status"], &resumed["priority"]), (&json!("scheduled"), &json!(8)));
     assert_ne!(resumed["next_run_at"], Value::Null);
-    let paused = patch(&world, &job, json!({"enabled": false})).await;
+    let paused = world.patch(&job, json!({"enabled": false})).await.expect(200);
     assert_eq!(paused["status"], "paused");
     // Null restores the default.
-    assert_eq!(patch(&world, &job, json!({"enabled": null})).await["status"], "scheduled");
+    assert_eq!(
+        world.patch(&job, json!({"enabled": null})).await.expect(200)["status"],
+        "scheduled"
+    );
     let wrong = change(&world, Method::PATCH, &job, &json!({"enabled": 1})).await;
     assert_eq!(wrong.problem(422, "invalid-job")["errors"][0]["field"], "enabled");
 }
@@ -61,11 +56,11 @@ async fn changing_enabled_pauses_and_resumes() {
 async fn refused_pause_discards_the_whole_change() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 30})).await;
-    world.post(&format!("{}/cancel", path(&job)), None).await.expect(200);
+    world.post(&format!("{}/cancel", job_path(&job, "")), None).await.expect(200);
     let sent = json!({"enabled": false, "priority": 7});
     let refused = change(&world, Method::PATCH, &job, &sent).await;
     assert_eq!(refused.status.as_u16(), 409);
-    assert_eq!(world.get(&path(&job)).await.expect(200)["priority"], job["priority"]);
+    assert_eq!(world.get(&job_path(&job, "")).await.expect(200)["priority"], job["priority"]);
 }
 
 #[tokio::test]

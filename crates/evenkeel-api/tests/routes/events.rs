@@ -47,7 +47,7 @@ async fn events_of_a_job_arrive_in_order() {
     let mut stream = Stream::open(&world.router, asked("", None)).await;
     let greeting = stream.next().await.unwrap();
     assert_eq!(greeting.comment, "listening");
-    let job = world.create(json!({"name": "told", "interval_minutes": 1})).await;
+    let job = world.create(json!({"name": "observed", "interval_minutes": 1})).await;
     let path = format!("/api/v1/jobs/{}", id_of(&job));
     let run = world.post(&format!("{path}/trigger"), None).await.expect(202);
     world.delete(&path).await.expect(200);
@@ -66,7 +66,7 @@ async fn events_of_a_job_arrive_in_order() {
     );
     let deleted = stream.event().await;
     for event in [&created, &requested, &deleted] {
-        assert_eq!(event.data["job_name"], "told", "{}", event.event);
+        assert_eq!(event.data["job_name"], "observed", "{}", event.event);
     }
     assert_eq!((deleted.event.as_str(), &deleted.data["job_id"]), ("job.deleted", &job["id"]));
     let number = |id: Option<String>| id.unwrap().parse::<i64>().unwrap();
@@ -200,7 +200,7 @@ async fn silent_stream_sends_heartbeats_with_its_position() {
     let newest = world.rig.store.newest_event().await.unwrap().0.to_string();
     let beat = stream.next().await.unwrap();
     assert_eq!((beat.comment.as_str(), beat.id), ("alive", Some(newest.clone())));
-    assert_ne!(greeting.id, Some(newest), "what the filter held back counts as heard");
+    assert_ne!(greeting.id, Some(newest), "events removed by the filter advance the position");
 }
 
 #[tokio::test(start_paused = true)]

@@ -57,7 +57,7 @@ async fn run_id_returns_the_latest_attempt() {
     let known = world.known(&job).await;
     let first = world.rig.start(known, 3600).await;
     world.rig.finish(world.rig.retry(first, at(3700))).await;
-    let wakes = world.rig.wakes(3700).await;
+    let wakes = world.rig.delayed(3700).await;
     world.rig.fire_delayed(&wakes, Begin::Claimed, 3700).await;
     let run =
         world.get(&format!("/api/v1/executions/{}", run_ids().run_id(first.key))).await.expect(200);
@@ -86,9 +86,9 @@ async fn executions_of_all_jobs_are_listed_newest_first() {
     let world = World::new().await;
     let one = world.create(json!({"interval_minutes": 1, "start_at": at(60)})).await;
     let other = world.create(json!({"interval_minutes": 2, "start_at": at(120)})).await;
-    world.rig.run_well(world.known(&one).await, 60).await;
-    world.rig.run_well(world.known(&other).await, 120).await;
-    world.rig.run_well(world.known(&one).await, 121).await;
+    world.rig.run_successfully(world.known(&one).await, 60).await;
+    world.rig.run_successfully(world.known(&other).await, 120).await;
+    world.rig.run_successfully(world.known(&one).await, 121).await;
     let all = world.get("/api/v1/executions").await.expect(200);
     let times: Vec<_> = all["executions"].as_array().unwrap().iter().collect();
     assert_eq!((times.len(), &all["total"]), (3, &json!(3)));
@@ -112,7 +112,7 @@ async fn executions_of_all_jobs_are_listed_newest_first() {
 async fn successful_run_shows_in_its_job() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 1, "start_at": at(60)})).await;
-    world.rig.run_well(world.known(&job).await, 60).await;
+    world.rig.run_successfully(world.known(&job).await, 60).await;
     let job = world.get(&format!("/api/v1/jobs/{}", job["id"].as_str().unwrap())).await.expect(200);
     assert_eq!((&job["status"], &job["execution_count"]), (&json!("scheduled"), &json!(1)));
     assert_eq!((&job["average_duration_ms"], &job["last_run_at"]), (&json!(5000), &json!(at(60))));

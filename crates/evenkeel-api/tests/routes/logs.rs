@@ -43,8 +43,8 @@ async fn finish(world: &World, held: Held, output: Option<String>) {
     world.rig.finish(Finish { results, ..world.rig.end(held, Outcome::Failed, then) }).await;
 }
 
-fn texts(told: &Value) -> Vec<(&str, &str)> {
-    let lines = told["lines"].as_array().unwrap().iter();
+fn texts(log: &Value) -> Vec<(&str, &str)> {
+    let lines = log["lines"].as_array().unwrap().iter();
     lines.map(|line| (line["stream"].as_str().unwrap(), line["text"].as_str().unwrap())).collect()
 }
 
@@ -83,8 +83,8 @@ async fn log_is_readable_during_and_after_the_run() {
     for wrong in ["tail=0", "follow=yes", "stream=both"] {
         world.get(&format!("{path}?{wrong}")).await.problem(422, "invalid-parameter");
     }
-    let stranger = token(Role::Admin, "other");
-    let answer = world.send(request(Method::GET, &path, Some(&stranger), None)).await;
+    let other_tenant = token(Role::Admin, "other");
+    let answer = world.send(request(Method::GET, &path, Some(&other_tenant), None)).await;
     answer.problem(404, "not-found");
 }
 
@@ -95,10 +95,10 @@ async fn log_stored_by_an_older_version_is_readable() {
     let held = world.rig.start(world.known(&job).await, 61).await;
     finish(&world, held, Some("… 7 bytes left out\nold\n".into())).await;
     let path = format!("/api/v1/executions/{}/logs", run_ids().attempt_id(held.key));
-    let told = world.get(&path).await.expect(200);
-    assert_eq!(told["text"], "… 7 bytes left out\nold\n");
+    let log = world.get(&path).await.expect(200);
+    assert_eq!(log["text"], "… 7 bytes left out\nold\n");
     assert_eq!(
-        (&told["lines"][0]["at"], &told["lines"][0]["left_out_before"]),
+        (&log["lines"][0]["at"], &log["lines"][0]["left_out_before"]),
         (&json!(null), &json!(7))
     );
 }
@@ -157,8 +157,8 @@ async fn follower_is_told_of_omitted_output() {
     let mut late = log(&PIECES);
     late.chunks.drain(1..3);
     finish(&world, held, Some(late.encode())).await;
-    let told = stream.event().await.data;
-    assert_eq!((texts(&told), &told["skipped"]), (vec![("stderr", "four")], &json!(true)));
-    assert_eq!(told["lines"][0]["left_out_before"], 10);
-    assert_eq!(told["text"], "… 10 bytes left out\nfour\n");
+    let log = stream.event().await.data;
+    assert_eq!((texts(&log), &log["skipped"]), (vec![("stderr", "four")], &json!(true)));
+    assert_eq!(log["lines"][0]["left_out_before"], 10);
+    assert_eq!(log["text"], "… 10 bytes left out\nfour\n");
 }

@@ -100,9 +100,9 @@ async fn ambiguous_name_is_refused_with_all_ids() {
 async fn names_of_another_tenant_are_not_found() {
     let world = World::new().await;
     named(&world, "secret").await;
-    let stranger = token(Role::Admin, "stranger");
+    let other_tenant = token(Role::Admin, "stranger");
     for path in ["/api/v1/jobs/secret", "/api/v1/failures?job_id=secret"] {
-        let answer = world.send(request(Method::GET, path, Some(&stranger), None)).await;
+        let answer = world.send(request(Method::GET, path, Some(&other_tenant), None)).await;
         answer.problem(404, "not-found");
     }
 }

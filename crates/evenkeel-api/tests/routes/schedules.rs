@@ -191,7 +191,7 @@ async fn next_times_of_a_job_begin_with_its_stored_one() {
     assert_eq!(seen["job_id"], job["id"]);
     assert_eq!(seen["description"], "Every 30 minutes, 3 times at most.");
     world.pass(1800);
-    world.rig.run_well(world.known(&job).await, 1800).await;
+    world.rig.run_successfully(world.known(&job).await, 1800).await;
     let seen = world.get(&format!("{path}?count=1")).await.expect(200);
     assert_eq!(seen["times"].as_array().unwrap().len(), 1);
     let all = world.get(&path).await.expect(200);

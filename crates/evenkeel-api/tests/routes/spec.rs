@@ -169,7 +169,7 @@ fn required_role(operation: &Value) -> Option<Role> {
     let known = |name| Role::ALL.into_iter().find(|role| role.as_str() == name);
     match name {
         Some("none") => None,
-        Some(said) => Some(known(said).unwrap_or_else(|| panic!("{said} is no role"))),
+        Some(name) => Some(known(name).unwrap_or_else(|| panic!("{name} is not a role"))),
         None => panic!(
             "add extensions((\"x-required-role\" = json!(\"viewer|operator|admin|none\"))) to {}",
             operation["operationId"]
@@ -228,7 +228,7 @@ async fn preview_fields_are_the_documented_ones() {
 async fn answers_have_the_documented_fields() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 1, "dedup_key": "one"})).await;
-    let key = world.rig.run_well(world.known(&job).await, 60).await;
+    let key = world.rig.run_successfully(world.known(&job).await, 60).await;
     let execution =
         world.get(&format!("/api/v1/executions/{}", run_ids().run_id(key))).await.expect(200);
     let of_job = |what: &str| format!("/api/v1/jobs/{}/{what}", job["id"].as_str().unwrap());

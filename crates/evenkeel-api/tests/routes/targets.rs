@@ -248,13 +248,13 @@ async fn follower_that_would_become_a_duplicate_is_counted_as_refused() {
     let other = json!({"url": url, "dedup_key": made["dedup_key"], "interval_minutes": 60});
     let other = job_of(&world, other).await.expect(201);
     let again = json!({"url": "https://example.com/"});
-    let told = change(&world, 1, again.clone()).await.expect(200);
-    assert_eq!((&told["followed_jobs"], &told["refused_jobs"]), (&json!(0), &json!(1)));
+    let answered = change(&world, 1, again.clone()).await.expect(200);
+    assert_eq!((&answered["followed_jobs"], &answered["refused_jobs"]), (&json!(0), &json!(1)));
     assert_eq!(job(&world, &made["id"]).await["executor_type"], "none");
     let path = format!("/api/v1/jobs/{}", other["id"].as_str().unwrap());
     world.delete(&path).await.expect(200);
-    let told = change(&world, 1, again).await.expect(200);
-    assert_eq!((&told["followed_jobs"], &told["refused_jobs"]), (&json!(1), &json!(0)));
+    let answered = change(&world, 1, again).await.expect(200);
+    assert_eq!((&answered["followed_jobs"], &answered["refused_jobs"]), (&json!(1), &json!(0)));
     assert_eq!(job(&world, &made["id"]).await["executor_type"], "crawl");
 }
 

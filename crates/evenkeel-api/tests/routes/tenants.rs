@@ -97,7 +97,7 @@ async fn make_one_of_each(world: &World) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let job = world.create(json!({"name": "classified", "interval_minutes": 1})).await;
     let known = world.known(&job).await;
-    let key = world.rig.run_well(known, 60).await;
+    let key = world.rig.run_successfully(known, 60).await;
     let url = "https://classified.example/";
     let page = PageContent {
         id: PageId::of(known.no, url),
@@ -152,14 +152,14 @@ async fn objects_of_another_tenant_look_like_unknown_ones() {
         if operation.itself["operationId"] == "put_secret" {
             continue;
         }
-        for (id, stranger) in ids.iter().zip(unknown_ids(&ids)) {
+        for (id, unknown) in ids.iter().zip(unknown_ids(&ids)) {
             let mut tried = Vec::new();
             if operation.has_id() {
-                tried.push((operation.path_of(id), operation.path_of(&stranger)));
+                tried.push((operation.path_of(id), operation.path_of(&unknown)));
             }
             for name in operation.id_parameters() {
-                let path = operation.path_of(&stranger);
-                tried.push((format!("{path}?{name}={id}"), format!("{path}?{name}={stranger}")));
+                let path = operation.path_of(&unknown);
+                tried.push((format!("{path}?{name}={id}"), format!("{path}?{name}={unknown}")));
             }
             for (theirs, nobodys) in tried {
                 let ask = |path: String| {
@@ -167,13 +167,13 @@ async fn objects_of_another_tenant_look_like_unknown_ones() {
                     let other = &other;
                     async move { other.ask(method, &path, body).await }
                 };
-                let (of_theirs, of_nobodys) = (ask(theirs.clone()).await, ask(nobodys).await);
+                let (of_theirs, of_unknown) = (ask(theirs.clone()).await, ask(nobodys).await);
                 // The answer is identical to that for an id that never existed.
-                let same = of_theirs.1.replace(id, "") == of_nobodys.1.replace(&stranger, "");
+                let same = of_theirs.1.replace(id, "") == of_unknown.1.replace(&unknown, "");
                 let method = &operation.method;
                 assert!(
-                    of_theirs.0 == of_nobodys.0 && same,
-                    "{method} {theirs}: {of_theirs:?} is not {of_nobodys:?}"
+                    of_theirs.0 == of_unknown.0 && same,
+                    "{method} {theirs}: {of_theirs:?} is not {of_unknown:?}"
                 );
                 let is_list = operation.method == Method::GET && !operation.has_id();
                 assert!(is_list || of_theirs.0 >= 400, "{method} {theirs}: {of_theirs:?}");

@@ -204,8 +204,8 @@ impl World {
     /// Creates the store and its clock, and a server on them. `rig` sees the store directly.
     async fn build(router: impl FnOnce(Arc<dyn Store>, Arc<AtomicI64>, Clock) -> Router) -> Self {
         let clock = Arc::new(AtomicI64::new(START.as_micros()));
-        let hands = clock.clone();
-        let time: Clock = Arc::new(move || Timestamp::from_micros(hands.load(Ordering::Relaxed)));
+        let reader = clock.clone();
+        let time: Clock = Arc::new(move || Timestamp::from_micros(reader.load(Ordering::Relaxed)));
         let store: Arc<dyn Store> = Arc::new(ModelStore::new(time.clone()));
         let opened = Opened { store: store.clone(), guard: Box::new(()), reopen: None };
         let rig = Rig::new(opened).await;
@@ -243,6 +243,29 @@ impl World {
         self.ask_as(Role::Operator, Method::DELETE, path, None).await
     }
 
+    pub async fn put(&self, path: &str, body: Value) -> Answer {
+        self.ask_as(Role::Operator, Method::PUT, path, Some(body)).await
+    }
+
+    /// Changes some fields of a job.
+    pub async fn patch(&self, job: &Value, sent: Value) -> Answer {
+        self.ask_as(Role::Operator, Method::PATCH, &job_path(job, ""), Some(sent)).await
+    }
+
+    /// Sends a request of an operator with `If-Match`.
+    pub async fn ask_if(
+        &self,
+        method: Method,
+        path: &str,
+        tags: &str,
+        body: Option<Value>,
+    ) -> Answer {
+        let mut request = request(method, path, Some(&token(Role::Operator, "main")), body);
+        request.headers_mut().insert(header::IF_MATCH, tags.parse().unwrap());
+        self.send(request).await
+    }
+
+    /// Creates a job that does nothing.
     #[track_caller]
     pub fn create(&self, more: Value) -> impl Future<Output = Value> + '_ {
         let document = noop(more);
@@ -353,6 +376,11 @@ pub fn request(
 pub fn runs_within(job: &Value, after: i64, secs: i64) -> bool {
     let next: Timestamp = job["next_run_at"].as_str().unwrap().parse().unwrap();
     at(after) < next && next <= at(after + secs)
+}
+
+/// Returns the path of a job, or of something below it.
+pub fn job_path(job: &Value, below: &str) -> String {
+    format!("/api/v1/jobs/{}{below}", job["id"].as_str().unwrap())
 }
 
 /// Returns the document of a job that does nothing, with more fields.

@@ -23,7 +23,7 @@ use self::lines::{Batch, Line};
 use self::stream::{Prepared, Stream};
 use super::JobDocument;
 use crate::auth::Caller;
-use crate::body::{BODY_BYTES_MAX, BULK_BYTES_MAX, check_weight, receive, says_json, says_ndjson};
+use crate::body::{BODY_BYTES_MAX, BULK_BYTES_MAX, check_weight, is_json, is_ndjson, receive};
 use crate::idempotency;
 use crate::memory::Intake;
 use crate::params::NoParams;
@@ -121,10 +121,10 @@ pub(crate) async fn bulk(
     request: Request,
 ) -> Result<Response, Problem> {
     let key = idempotency::read_key(&headers)?;
-    if says_ndjson(&headers) {
+    if is_ndjson(&headers) {
         return Ok(stream::answer(app, caller.scope, key, uri, request.into_body()));
     }
-    if !says_json(&headers) {
+    if !is_json(&headers) {
         let detail = "send the header Content-Type: application/json, or application/x-ndjson";
         return Err(Problem::new(ProblemType::UnsupportedMediaType, detail));
     }
@@ -326,15 +326,15 @@ async fn create(
     });
     answers
         .map(|answer| match answer {
-            Ok(made) => (status_of(made), Ok(made)),
+            Ok(registered) => (status_of(registered), Ok(registered)),
             Err(problem) => (problem.status, Err(problem)),
         })
         .collect()
 }
 
 /// Returns the status of creating this job alone.
-fn status_of(made: Registration) -> u16 {
-    if made.deduplicated == Some(true) { 200 } else { 201 }
+fn status_of(registered: Registration) -> u16 {
+    if registered.deduplicated == Some(true) { 200 } else { 201 }
 }
 
 /// Repeats an error of the store for every job of the batch.
@@ -345,9 +345,15 @@ fn unknown(error: &StoreError, count: usize) -> Vec<Result<Registration, Command
 impl BulkResultView {
     fn new(line: u64, answer: Result<Registration, Problem>) -> Self {
         match answer {
-            Ok(made) => {
-                let Registration { id, deduplicated } = made;
-                Self { line, status: status_of(made), id: Some(id), error: None, deduplicated }
+            Ok(registered) => {
+                let Registration { id, deduplicated } = registered;
+                Self {
+                    line,
+                    status: status_of(registered),
+                    id: Some(id),
+                    error: None,
+                    deduplicated,
+                }
             }
             Err(problem) => {
                 let status = problem.status;

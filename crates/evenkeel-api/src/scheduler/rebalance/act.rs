@@ -44,7 +44,7 @@ pub struct RebalanceDocument {
 }
 
 /// The answer of a started rebalance: 202 while it runs.
-pub(super) type Begun =
+pub(super) type StartedRebalance =
     (StatusCode, Extension<Target>, Extension<AuditSummary>, Json<RebalancedView>);
 
 /// Moves jobs to spread load more evenly, by a plan or as is best now.
@@ -74,11 +74,11 @@ pub(crate) async fn rebalance(
     caller: Caller,
     _: NoParams,
     MaybeJson(document): MaybeJson,
-) -> Result<Begun, Problem> {
+) -> Result<StartedRebalance, Problem> {
     let command = read_rebalance(document.as_ref())?;
     let until = wait_until(&app);
     let running = app.balancing.begin(&caller.scope, &command.source, &caller.subject).await?;
-    begun(&app, &caller, running, command.wait.then_some(until)).await
+    started(&app, &caller, running, command.wait.then_some(until)).await
 }
 
 /// Returns until when a request waits for the rebalance to end.
@@ -87,12 +87,12 @@ pub(super) fn wait_until(app: &App) -> Timestamp {
 }
 
 /// Waits until `until`, if given, for the rebalance to end, and reports its progress.
-pub(super) async fn begun(
+pub(super) async fn started(
     app: &App,
     caller: &Caller,
     running: RunningRebalance,
     until: Option<Timestamp>,
-) -> Result<Begun, Problem> {
+) -> Result<StartedRebalance, Problem> {
     let id = running.id;
     if let Some(until) = until {
         let left = until.since((app.clock)());
@@ -104,10 +104,10 @@ pub(super) async fn begun(
     let view = RebalancedView::from(found);
     let (moved, planned) = (view.rebalance.moved_total, view.rebalance.planned_total);
     let skipped = view.rebalance.skipped_total;
-    let deed = if is_running {
+    let summary = if is_running {
         format!("began to move {planned} jobs, {skipped} stay; {moved} moved so far")
     } else {
         format!("moved {moved} jobs, {skipped} stay")
     };
-    Ok((status, Extension(Target(id.to_string())), Extension(AuditSummary(deed)), Json(view)))
+    Ok((status, Extension(Target(id.to_string())), Extension(AuditSummary(summary)), Json(view)))
 }

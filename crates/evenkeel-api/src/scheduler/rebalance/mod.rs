@@ -13,20 +13,15 @@ use uuid::Uuid;
 
 use crate::problem::{Problem, ProblemType};
 
-pub use act::RebalanceDocument;
-pub use list::RebalanceList;
-pub use moves::{MoveList, MoveView};
-pub use preview::{PlanDocument, PlannedMoveView, PreviewedView};
-pub use undo::UndoDocument;
 pub use view::{HourCount, MovedView, RebalanceView, RebalancedView, ShapeView, SkippedJobView};
 
-pub(crate) use act::*;
+pub use act::*;
 pub(crate) use get::*;
-pub(crate) use list::*;
-pub(crate) use moves::*;
-pub(crate) use preview::*;
+pub use list::*;
+pub use moves::*;
+pub use preview::*;
 pub(crate) use stop::*;
-pub(crate) use undo::*;
+pub use undo::*;
 
 fn read_id(text: &str) -> Result<Uuid, Problem> {
     text.parse().map_err(|_| {

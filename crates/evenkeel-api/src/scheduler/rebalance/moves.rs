@@ -32,8 +32,8 @@ pub struct MoveView {
 }
 
 impl From<ListedMove> for MoveView {
-    fn from(shown: ListedMove) -> Self {
-        let ListedMove { job, old_at, new_at, made, .. } = shown;
+    fn from(listed: ListedMove) -> Self {
+        let ListedMove { job, old_at, new_at, made, .. } = listed;
         Self { job_id: job, old_time: old_at, new_time: new_at, made }
     }
 }

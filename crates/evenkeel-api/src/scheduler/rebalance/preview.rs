@@ -51,8 +51,8 @@ pub struct PlannedMoveView {
 }
 
 impl From<ListedMove> for PlannedMoveView {
-    fn from(shown: ListedMove) -> Self {
-        let ListedMove { job, name, old_at, new_at, .. } = shown;
+    fn from(listed: ListedMove) -> Self {
+        let ListedMove { job, name, old_at, new_at, .. } = listed;
         Self { job_id: job, name, current_time: old_at, proposed_time: new_at }
     }
 }
@@ -131,6 +131,6 @@ pub(crate) async fn preview_rebalance(
     let options = read_plan_options(document.as_ref())?;
     let view: PreviewedView =
         app.balancing.preview(&caller.scope, &options, &caller.subject).await?.into();
-    let deed = format!("would move {} jobs, {} stay", view.would_move, view.would_skip);
-    Ok((Extension(Target(view.plan_id.to_string())), Extension(AuditSummary(deed)), Json(view)))
+    let summary = format!("would move {} jobs, {} stay", view.would_move, view.would_skip);
+    Ok((Extension(Target(view.plan_id.to_string())), Extension(AuditSummary(summary)), Json(view)))
 }

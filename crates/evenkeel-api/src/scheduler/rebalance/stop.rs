@@ -39,6 +39,6 @@ pub(crate) async fn stop_rebalance(
     app.balancing.stop(&caller.scope, id).await?;
     let view = RebalancedView::from(app.balancing.report(&caller.scope, id).await?);
     let (moved, planned) = (view.rebalance.moved_total, view.rebalance.planned_total);
-    let deed = format!("stopped after {moved} of {planned} moves");
-    Ok((Extension(AuditSummary(deed)), Json(view)))
+    let summary = format!("stopped after {moved} of {planned} moves");
+    Ok((Extension(AuditSummary(summary)), Json(view)))
 }

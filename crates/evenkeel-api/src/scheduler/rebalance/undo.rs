@@ -3,7 +3,7 @@
 use axum::extract::State;
 use utoipa::ToSchema;
 
-use super::act::{Begun, begun, wait_until};
+use super::act::{StartedRebalance, started, wait_until};
 use super::read_id;
 use super::view::RebalancedView;
 use crate::auth::Caller;
@@ -48,9 +48,9 @@ pub(crate) async fn undo_rebalance(
     PathId(id): PathId,
     _: NoParams,
     MaybeJson(document): MaybeJson,
-) -> Result<Begun, Problem> {
+) -> Result<StartedRebalance, Problem> {
     let wait = evenkeel_commands::read_undo(document.as_ref())?;
     let until = wait_until(&app);
     let running = app.balancing.undo(&caller.scope, read_id(&id)?, &caller.subject).await?;
-    begun(&app, &caller, running, wait.then_some(until)).await
+    started(&app, &caller, running, wait.then_some(until)).await
 }

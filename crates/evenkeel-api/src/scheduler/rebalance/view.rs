@@ -86,8 +86,8 @@ pub struct MovedView {
 }
 
 impl From<ListedMove> for MovedView {
-    fn from(shown: ListedMove) -> Self {
-        Self { job_id: shown.job, old_time: shown.old_at, new_time: shown.new_at }
+    fn from(listed: ListedMove) -> Self {
+        Self { job_id: listed.job, old_time: listed.old_at, new_time: listed.new_at }
     }
 }
 

@@ -55,7 +55,7 @@ async fn job_that_ran_since_the_plan_counts_as_changed() {
     // The store does not notice that the test starts it early.
     let next = world.rig.job(known).await.next_at.unwrap();
     let secs = next.since(START).as_micros() / 1_000_000;
-    world.rig.run_well(known, i64::try_from(secs).unwrap() + 1).await;
+    world.rig.run_successfully(known, i64::try_from(secs).unwrap() + 1).await;
     let problem = carry_out(&world, &plan).await.problem(409, "plan-changed");
     assert_eq!(problem["rebalance"]["changed"], json!([{"job_id": id, "reason": "ran"}]));
 }
@@ -89,10 +89,10 @@ async fn plan_is_carried_out_once() {
 async fn unknown_plan_is_not_found() {
     let world = World::new().await;
     clustered(&world, 2).await;
-    let stranger = "0190163d-8694-739b-aea5-966c26f8ad91";
-    let body = Some(json!({"plan_id": stranger}));
+    let unknown = "0190163d-8694-739b-aea5-966c26f8ad91";
+    let body = Some(json!({"plan_id": unknown}));
     post(&world, "rebalance", body).await.problem(404, "not-found");
-    for id in [stranger, "nonsense"] {
+    for id in [unknown, "nonsense"] {
         get(&world, &format!("rebalance/{id}")).await.problem(404, "not-found");
         get(&world, &format!("rebalance/{id}/moves")).await.problem(404, "not-found");
         post(&world, &format!("rebalance/{id}/stop"), None).await.problem(404, "not-found");

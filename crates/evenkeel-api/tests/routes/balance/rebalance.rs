@@ -80,9 +80,9 @@ async fn tenant_without_jobs_has_nothing_to_move() {
 async fn rebalance_without_wait_is_accepted_with_its_id() {
     let world = World::new().await;
     clustered(&world, 12).await;
-    let begun = post(&world, "rebalance", Some(json!({"wait": false}))).await;
-    let answer = begun.json();
-    assert!([200, 202].contains(&begun.status.as_u16()), "{answer}");
+    let started = post(&world, "rebalance", Some(json!({"wait": false}))).await;
+    let answer = started.json();
+    assert!([200, 202].contains(&started.status.as_u16()), "{answer}");
     let id = id_of(&answer, "rebalance_id");
     let mut seen = answer;
     while seen["state"] == "running" {
@@ -159,14 +159,14 @@ async fn audit_log_shows_the_number_of_moves() {
     let admin = token(Role::Admin, "main");
     let path = format!("/api/v1/audit?target={id}");
     let log = world.send(request(Method::GET, &path, Some(&admin), None)).await.expect(200);
-    let told: Vec<_> = log["entries"]
+    let entries: Vec<_> = log["entries"]
         .as_array()
         .unwrap()
         .iter()
         .map(|entry| (entry["action"].as_str().unwrap(), entry["detail"].as_str().unwrap()))
         .collect();
     assert_eq!(
-        told,
+        entries,
         [
             ("rebalance", "moved 11 jobs, 0 stay"),
             ("preview_rebalance", "would move 11 jobs, 0 stay")

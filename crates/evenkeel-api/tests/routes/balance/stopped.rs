@@ -230,8 +230,8 @@ async fn running_rebalance_is_stopped() {
     })
     .await;
     clustered(&world, 7000).await;
-    let begun = post(&world, "rebalance", Some(json!({"wait": false}))).await.expect(202);
-    let id = id_of(&begun, "rebalance_id");
+    let started = post(&world, "rebalance", Some(json!({"wait": false}))).await.expect(202);
+    let id = id_of(&started, "rebalance_id");
     while !reached.load(Ordering::Acquire) {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }

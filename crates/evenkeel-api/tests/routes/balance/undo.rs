@@ -85,7 +85,7 @@ async fn undo_returns_jobs_that_ran_to_their_old_rhythm() {
         let next = moved[&known.id.to_string()];
         if next < now {
             let secs = next.since(START).as_micros() / 1_000_000;
-            world.rig.run_well(*known, i64::try_from(secs).unwrap() + 1).await;
+            world.rig.run_successfully(*known, i64::try_from(secs).unwrap() + 1).await;
             ran += 1;
         }
     }

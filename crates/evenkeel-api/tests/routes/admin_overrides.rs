@@ -3,11 +3,10 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use axum::http::Method;
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::order::Priority;
-use evenkeel_store::{Action, FinishResult, Role, Scope, Store, Trigger};
-use evenkeel_store_testkit::commands::{Orders, done};
+use evenkeel_store::{Action, FinishResult, Scope, Store, Trigger};
+use evenkeel_store_testkit::commands::done;
 use evenkeel_store_testkit::fixtures::{Begin, at, new_job, now, plain_trigger};
 use evenkeel_store_testkit::rig::{Known, OVER};
 use futures::FutureExt as _;
@@ -18,12 +17,8 @@ use crate::world::{Answer, World};
 const JOBS: &str = "/api/admin/jobs";
 const BULK: &str = "/api/admin/jobs/bulk/status";
 
-async fn put(world: &World, path: &str, body: Value) -> Answer {
-    world.ask_as(Role::Operator, Method::PUT, path, Some(body)).await
-}
-
 async fn set(world: &World, job: Known, status: &str) -> Answer {
-    put(world, &format!("{JOBS}/{}/status", job.id), json!({"status": status})).await
+    world.put(&format!("{JOBS}/{}/status", job.id), json!({"status": status})).await
 }
 
 /// Creates a job whose runs may overlap.
@@ -79,7 +74,7 @@ async fn bulk_override_reports_jobs_left_without_time() {
     let known = known.await;
     let ids: Vec<String> = known.iter().map(|job| job.id.to_string()).collect();
     let bulk = json!({"job_ids": ids, "status": "queued"});
-    let answer = put(&world, BULK, bulk.clone()).await.expect(200);
+    let answer = world.put(BULK, bulk.clone()).await.expect(200);
     let results = answer["results"].as_array().unwrap();
     assert_eq!(results.len(), 40);
     let (updated, failed) =
@@ -94,7 +89,7 @@ async fn bulk_override_reports_jobs_left_without_time() {
         }
     }
     // A repeated request handles all of them.
-    let again = put(&world, BULK, bulk).await.expect(200);
+    let again = world.put(BULK, bulk).await.expect(200);
     assert_eq!((&again["updated"], &again["failed"]), (&json!(40), &json!(0)));
     assert_eq!(world.rig.census().await.live, 40);
 }
@@ -173,17 +168,17 @@ async fn run_of_a_paused_job_is_not_requeued_and_continues() {
     let world = World::new().await;
     let job = job(&world, json!({})).await;
     world.rig.trigger(job, 1, 0).await;
-    world.rig.fire_delayed(&world.rig.wakes(0).await, Begin::Queued, 0).await;
+    world.rig.fire_delayed(&world.rig.delayed(0).await, Begin::Queued, 0).await;
     let held = world.rig.claim_one(1).await;
     world.pass(2);
     done(world.rig.store.act(&world.rig.scope, job.id, Action::Pause, now(2)).await.unwrap());
     let refusal = set(&world, job, "queued").await.problem(409, "job-state");
     assert!(refusal["detail"].as_str().unwrap().contains("resume"), "{refusal}");
     let bulk = json!({"job_ids": [job.id.to_string()], "status": "queued"});
-    let many = put(&world, BULK, bulk).await.expect(200);
+    let many = world.put(BULK, bulk).await.expect(200);
     assert_eq!(many["results"][0]["error"]["type"], "/problems/job-state");
     assert_eq!(world.rig.run(held.key).await.status, AttemptStatus::Running);
-    assert_eq!(world.rig.finish(world.rig.good_end(held)).await, FinishResult::Done);
+    assert_eq!(world.rig.finish(world.rig.success(held)).await, FinishResult::Done);
     // A new run may start.
     assert_eq!(set(&world, job, "queued").await.expect(200)["status"], "queued");
 }
@@ -210,7 +205,7 @@ async fn requeued_run_keeps_its_priority() {
     let job = job(&world, json!({"priority": 5})).await;
     let priority = Priority::try_from(90).ok();
     world.rig.trigger_with(job, Trigger { n: 0, priority, idle_only: false }, 0).await;
-    world.rig.fire_delayed(&world.rig.wakes(0).await, Begin::Queued, 0).await;
+    world.rig.fire_delayed(&world.rig.delayed(0).await, Begin::Queued, 0).await;
     world.rig.claim_one(1).await;
     let back = set(&world, job, "queued").await.expect(200);
     assert_eq!((&back["priority"], &back["effective_priority"]), (&json!(5), &json!(90)));

@@ -98,7 +98,7 @@ async fn job_shows_its_statistics() {
     assert_eq!(stats["total_executions"], 0);
     assert_eq!(stats["success_rate"], Value::Null);
     assert_eq!(stats["next_scheduled_at"], job["next_run_at"]);
-    world.rig.run_well(world.known(&job).await, 60).await;
+    world.rig.run_successfully(world.known(&job).await, 60).await;
     let stats = world.get(&path).await.expect(200);
     assert_eq!(
         (&stats["total_executions"], &stats["average_duration_ms"]),
@@ -169,15 +169,15 @@ async fn failures_of_a_job_are_grouped() {
     fail(&world, &job, 60, "no route to 10.0.0.1").await;
     fail(&world, &job, 120, "out of memory").await;
     fail(&world, &job, 180, "no route to 10.0.0.2").await;
-    world.rig.run_well(world.known(&job).await, 240).await;
+    world.rig.run_successfully(world.known(&job).await, 240).await;
     let list = world.get(&format!("/api/v1/failures?job_id={id}")).await.expect(200);
-    let told: Vec<_> = list["failures"]
+    let groups: Vec<_> = list["failures"]
         .as_array()
         .unwrap()
         .iter()
         .map(|group| (group["count"].as_u64().unwrap(), group["error_message"].as_str().unwrap()))
         .collect();
-    assert_eq!(told, [(2, "no route to 10.0.0.2"), (1, "out of memory")]);
+    assert_eq!(groups, [(2, "no route to 10.0.0.2"), (1, "out of memory")]);
     assert_eq!((&list["total"], &list["failures"][0]["job_id"]), (&json!(2), &job["id"]));
     assert_eq!(list["failures"][0]["job_name"], "reports");
     let first = world.get(&format!("/api/v1/failures?job_id={id}&limit=1")).await.expect(200);
@@ -220,7 +220,7 @@ async fn executions_are_found_by_state_and_time() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 1, "start_at": at(60)})).await;
     fail(&world, &job, 60, "oh").await;
-    world.rig.run_well(world.known(&job).await, 120).await;
+    world.rig.run_successfully(world.known(&job).await, 120).await;
     fail(&world, &job, 180, "oh").await;
     let of_job = format!("/api/v1/jobs/{}/executions", job["id"].as_str().unwrap());
     for path in ["/api/v1/executions", &of_job] {
