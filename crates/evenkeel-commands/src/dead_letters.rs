@@ -7,32 +7,26 @@ use evenkeel_store::{
 };
 use serde_json::{Value, json};
 
-use crate::fault::{Faults, shown};
+use crate::fault::shown;
 use crate::read::Fields;
 use crate::{CommandError, Conflict, Fault, Runs};
 
 /// Reads `{"ids": […]}` and drops repetitions.
 pub fn read_letter_ids(document: &Value) -> Result<Vec<AttemptId>, Vec<Fault>> {
-    let mut faults = Faults::default();
-    let Some(object) = document.as_object() else {
-        faults.add("", format!("{} is not an object; write {{\"ids\": […]}}", shown(document)));
-        return faults.or(None);
-    };
-    let mut fields = Fields::new(object, "", faults);
-    let is_given = fields.value("ids").is_some();
-    let items = fields.items("ids", DEAD_LETTERS_MAX);
-    if !is_given {
-        fields.fault("ids", "is missing; give a list of ids of dead letters");
-    }
-    let mut ids: Vec<AttemptId> = Vec::with_capacity(items.len());
-    for item in items {
-        match item.as_str().and_then(|text| text.parse::<AttemptId>().ok()) {
-            Some(id) if ids.contains(&id) => {}
-            Some(id) => ids.push(id),
-            None => fields.fault("ids", format!("{} is not the id of a run", shown(item))),
+    Fields::read_object(document, "the body", |fields| {
+        if fields.value("ids").is_none() {
+            fields.fault("ids", "is missing; give a list of ids of dead letters");
         }
-    }
-    fields.finish(|_| None).or(Some(ids))
+        let mut ids: Vec<AttemptId> = Vec::new();
+        for item in fields.items("ids", DEAD_LETTERS_MAX) {
+            match item.as_str().and_then(|text| text.parse::<AttemptId>().ok()) {
+                Some(id) if ids.contains(&id) => {}
+                Some(id) => ids.push(id),
+                None => fields.fault("ids", format!("{} is not the id of a run", shown(item))),
+            }
+        }
+        Some(ids)
+    })
 }
 
 /// The batch size of a redrive. The store locks the jobs of a batch, so they cannot fire meanwhile.

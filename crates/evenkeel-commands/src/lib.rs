@@ -64,10 +64,10 @@ pub use fault::Fault;
 pub use feed::{EventFilter, EventSubscription, Feed, FeedItem};
 pub use filter::{FILTER_NAMES, METADATA_PREFIX, SORT_NAMES, read_filter, read_sort, read_time};
 pub use jobs::{
-    BULK_BATCH, BulkAction, BulkCommand, BulkOutcome, ControlCommand, CreateResult, CreatedJob,
-    DeletedJob, Edit, FollowerUpdate, JobCondition, JobExplanation, JobSelection, Jobs,
-    LOAD_COUNTED_MAX, NextTimes, REFUSALS_LISTED_MAX, Refusal, Registration, RequestedRun,
-    SlotLoad, TriggerResult, WaitingRun, condition_of,
+    BULK_BATCH, BulkAction, BulkCommand, BulkOutcome, ControlCommand, CreatedJob, DeletedJob, Edit,
+    FollowerUpdate, JobCondition, JobExplanation, JobSelection, Jobs, LOAD_COUNTED_MAX, NextTimes,
+    REFUSALS_LISTED_MAX, Refusal, Registration, RequestedRun, SlotLoad, TriggerResult, WaitingRun,
+    condition_of,
 };
 pub use pages::Pages;
 pub use preview::{NEXT_TIMES_MAX, PREVIEW_TIMES_MAX, Preview, kind, preview};

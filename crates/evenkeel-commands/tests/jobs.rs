@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use evenkeel_commands::{
-    Balance, CommandError, Conflict, ControlCommand, CreateResult, ExecutorCheck, Jobs, Runs,
-    read_job,
+    Balance, CommandError, Conflict, ControlCommand, ExecutorCheck, Jobs, Runs, read_job,
 };
 use evenkeel_core::balance::BalanceSettings;
 use evenkeel_core::chance::Chance;
@@ -72,13 +71,10 @@ async fn taken_name_does_not_affect_other_jobs_of_a_batch() {
     let taken = jobs.create(&scope, &named("a")).await.unwrap().id;
     let specs = ["b", "a", "c", "b"]
         .map(|name| read_job(&named(name), TenantNo(1), jobs.executors()).unwrap());
-    let created = jobs.create_many(&scope, specs.to_vec()).await.unwrap();
-    let CreateResult::New(b) = created[0] else { panic!("{created:?}") };
-    assert!(matches!(created[2], CreateResult::New(_)));
-    assert_eq!(
-        (created[1], created[3]),
-        (CreateResult::NameTaken(taken), CreateResult::NameTaken(b))
-    );
+    let created = jobs.create_each(&scope, specs.to_vec()).await.unwrap();
+    let [Ok(b), Err(second), Ok(_), Err(fourth)] = &created[..] else { panic!("{created:?}") };
+    assert!(matches!(second, CommandError::NameTaken { id } if *id == taken));
+    assert!(matches!(fourth, CommandError::NameTaken { id } if *id == b.id));
     let all = jobs
         .list(&scope, &JobFilter::default(), JobSort::default(), PageRequest::first(10))
         .await

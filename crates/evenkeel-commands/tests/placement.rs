@@ -210,7 +210,7 @@ async fn refused_job_leaves_no_load() {
     let specs = vec![read(&named), read(&every("1h")), read(&named)];
     node.jobs.create_each(&world.scope, specs.clone()).await.unwrap();
     assert_eq!(node.known(&world).await, 2);
-    node.jobs.create_many(&world.scope, specs).await.unwrap();
+    node.jobs.create_each(&world.scope, specs).await.unwrap();
     assert_eq!(node.known(&world).await, 3);
     world.pass(secs(2));
     assert_eq!(node.known(&world).await, 3, "and so the store says");

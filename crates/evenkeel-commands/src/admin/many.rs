@@ -21,11 +21,11 @@ impl Jobs {
     pub async fn set_status_of_many(
         &self,
         scope: &Scope,
-        asked: &[JobRef],
+        refs: &[JobRef],
         wanted: AdminStatus,
         has_time: HasTime<'_>,
     ) -> Result<EachJob, CommandError> {
-        let ids = self.ids_of(scope, asked).await?;
+        let ids = self.ids_of(scope, refs).await?;
         let set = |id: Option<JobId>| async move {
             let id = id.ok_or(CommandError::NotFound)?;
             if !has_time() {
@@ -41,10 +41,10 @@ impl Jobs {
     pub async fn admin_retry_many(
         &self,
         scope: &Scope,
-        asked: &[JobRef],
+        refs: &[JobRef],
         has_time: HasTime<'_>,
     ) -> Result<EachJob, CommandError> {
-        let ids = self.ids_of(scope, asked).await?;
+        let ids = self.ids_of(scope, refs).await?;
         let mut answers: HashMap<JobId, Applied> = HashMap::new();
         let known: Vec<JobId> = ids.iter().flatten().copied().collect();
         for some in known.chunks(COMMANDS_MAX).take_while(|_| has_time()) {

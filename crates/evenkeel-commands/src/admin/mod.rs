@@ -94,9 +94,9 @@ impl Jobs {
     pub async fn ids_of(
         &self,
         scope: &Scope,
-        asked: &[JobRef],
+        refs: &[JobRef],
     ) -> Result<Vec<Option<JobId>>, CommandError> {
-        let numbers: Vec<i64> = asked.iter().filter_map(JobRef::number).collect();
+        let numbers: Vec<i64> = refs.iter().filter_map(JobRef::number).collect();
         let mut found = Vec::with_capacity(numbers.len());
         for some in numbers.chunks(COMMANDS_MAX) {
             found.extend(self.store.ids_of_numbers(scope, some).await?);
@@ -106,11 +106,11 @@ impl Jobs {
             JobRef::Number(_) => found.next().flatten(),
             JobRef::Id(id) => Some(*id),
         };
-        Ok(asked.iter().map(resolve).collect())
+        Ok(refs.iter().map(resolve).collect())
     }
 
-    pub async fn id_of(&self, scope: &Scope, asked: JobRef) -> Result<JobId, CommandError> {
-        let found = self.ids_of(scope, &[asked]).await?.pop().flatten();
+    pub async fn id_of(&self, scope: &Scope, job: JobRef) -> Result<JobId, CommandError> {
+        let found = self.ids_of(scope, &[job]).await?.pop().flatten();
         found.ok_or(CommandError::NotFound)
     }
 
@@ -158,9 +158,9 @@ impl Jobs {
                 WaitsFor::Permit { since, .. } => {
                     (since, self.aging.effective(priority, since, now))
                 }
-                WaitsFor::Worker { since, opening, .. } => {
+                WaitsFor::Worker { since, window, .. } => {
                     let effective = self.aging.effective(priority, since, now);
-                    (opening.from.unwrap_or(since), effective)
+                    (window.from.unwrap_or(since), effective)
                 }
             };
             if seen.visible_at.is_none_or(|known| visible_at < known) {

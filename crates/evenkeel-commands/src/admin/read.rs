@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::AdminStatus;
 use crate::Fault;
-use crate::fault::{Faults, shown};
+use crate::fault::shown;
 use crate::read::Fields;
 use crate::read::limits::BULK_IDS_MAX;
 
@@ -51,20 +51,6 @@ pub struct BulkStatus {
     pub status: AdminStatus,
 }
 
-/// Reads an object and refuses missing and unknown fields.
-fn read<T>(
-    document: &Value,
-    what: impl FnOnce(&mut Fields<'_>) -> Option<T>,
-) -> Result<T, Vec<Fault>> {
-    let Some(object) = document.as_object() else {
-        let message = format!("{} is not an object", shown(document));
-        return Err(vec![Fault::new("", message)]);
-    };
-    let mut fields = Fields::new(object, "", Faults::default());
-    let read = what(&mut fields);
-    fields.finish(|_| None).or(read)
-}
-
 fn needed<T>(
     fields: &mut Fields<'_>,
     name: &'static str,
@@ -103,17 +89,17 @@ fn job_ids(fields: &mut Fields<'_>) -> Option<Vec<JobRef>> {
 
 /// Reads `{"status": "queued"}`.
 pub fn read_status(document: &Value) -> Result<AdminStatus, Vec<Fault>> {
-    read(document, status)
+    Fields::read_object(document, "the body", status)
 }
 
 /// Reads `{"priority": 50}`.
 pub fn read_new_priority(document: &Value) -> Result<Priority, Vec<Fault>> {
-    read(document, |fields| number(fields, "priority"))
+    Fields::read_object(document, "the body", |fields| number(fields, "priority"))
 }
 
 /// Reads `{"boost": 20}`.
 pub fn read_boost(document: &Value) -> Result<u8, Vec<Fault>> {
-    read(document, |fields| number(fields, "boost")).map(Priority::get)
+    Fields::read_object(document, "the body", |fields| number(fields, "boost")).map(Priority::get)
 }
 
 fn number(fields: &mut Fields<'_>, name: &'static str) -> Option<Priority> {
@@ -122,7 +108,7 @@ fn number(fields: &mut Fields<'_>, name: &'static str) -> Option<Priority> {
 
 /// Reads `{"job_ids": [1, 2, 3], "status": "queued"}`.
 pub fn read_bulk_status(document: &Value) -> Result<BulkStatus, Vec<Fault>> {
-    read(document, |fields| {
+    Fields::read_object(document, "the body", |fields| {
         let (jobs, status) = (job_ids(fields), status(fields));
         Some(BulkStatus { jobs: jobs?, status: status? })
     })
@@ -130,12 +116,12 @@ pub fn read_bulk_status(document: &Value) -> Result<BulkStatus, Vec<Fault>> {
 
 /// Reads `{"job_ids": [1, 2, 3]}`.
 pub fn read_bulk_retry(document: &Value) -> Result<Vec<JobRef>, Vec<Fault>> {
-    read(document, job_ids)
+    Fields::read_object(document, "the body", job_ids)
 }
 
 /// Reads `{"enabled": false}`.
 pub fn read_enabled(document: &Value) -> Result<bool, Vec<Fault>> {
-    read(document, |fields| {
+    Fields::read_object(document, "the body", |fields| {
         needed(fields, "enabled", "true or false", |fields| fields.flag("enabled"))
     })
 }

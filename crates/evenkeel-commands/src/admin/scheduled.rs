@@ -258,9 +258,9 @@ impl Jobs {
         let job = self.get_scheduled(scope, id).await?;
         if job.enabled() != enabled {
             let command = if enabled { ControlCommand::Resume } else { ControlCommand::Pause };
-            let asked = self.control(scope, id, command, None).await;
+            let result = self.control(scope, id, command, None).await;
             let now = self.get_scheduled(scope, id).await?;
-            match asked {
+            match result {
                 // Another client did the same first.
                 Err(CommandError::NotAllowed(_)) if now.enabled() == enabled => {}
                 other => drop(other?),

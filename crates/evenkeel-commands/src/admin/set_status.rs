@@ -229,7 +229,7 @@ impl Jobs {
                     is_done = true;
                     self.report_override(scope, &change, attempt.key);
                 }
-                OverrideResult::Elsewhere => {}
+                OverrideResult::Changed => {}
                 OverrideResult::Stopped => {
                     refusal = Some(CommandError::Conflict(Conflict::CannotRequeue));
                 }

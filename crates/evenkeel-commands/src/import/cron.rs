@@ -89,13 +89,13 @@ fn is_even_in(zone: &Zone, cron: &Cron, every: Span, now: Timestamp) -> bool {
     if !cron.keeps_rhythm() || 3600 % secs != 0 {
         return false;
     }
-    let mut stretch = zone.offset_period_at(now);
-    while stretch.end < Timestamp::MAX {
-        let next = zone.offset_period_at(stretch.end);
-        if u64::from(next.offset.abs_diff(stretch.offset)) % secs != 0 {
+    let mut period = zone.offset_period_at(now);
+    while period.end < Timestamp::MAX {
+        let next = zone.offset_period_at(period.end);
+        if u64::from(next.offset.abs_diff(period.offset)) % secs != 0 {
             return false;
         }
-        stretch = next;
+        period = next;
     }
     true
 }

@@ -22,23 +22,14 @@ pub const REFUSALS_LISTED_MAX: usize = 100;
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum BulkAction {
-    Pause,
-    Resume,
-    Cancel,
-    /// Retries the last run, which failed.
-    Retry,
-    Delete,
+    Control(ControlCommand),
     SetPriority(Priority),
 }
 
 impl BulkAction {
-    pub const fn command(self) -> Command {
+    const fn command(self) -> Command {
         match self {
-            Self::Pause => Command::Pause,
-            Self::Resume => Command::Resume,
-            Self::Cancel => Command::Cancel,
-            Self::Retry => Command::Retry,
-            Self::Delete => Command::Delete,
+            Self::Control(command) => command.command(),
             Self::SetPriority(_) => Command::Update,
         }
     }
@@ -90,6 +81,10 @@ impl BulkOutcome {
         if self.refusals.len() < REFUSALS_LISTED_MAX {
             self.refusals.push(Refusal { id, reason, detail });
         }
+    }
+
+    fn refuse_with(&mut self, id: JobId, reason: &str, result: Applied) {
+        self.refuse(id, reason.into(), CommandError::not_applied(Some(result)).to_string());
     }
 
     fn not_found(&mut self, id: JobId) {
@@ -168,17 +163,7 @@ impl Jobs {
         }
         let ids: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
         let applied = match command.action {
-            BulkAction::Pause => self.control_many(scope, &ids, ControlCommand::Pause, None).await,
-            BulkAction::Resume => {
-                self.control_many(scope, &ids, ControlCommand::Resume, None).await
-            }
-            BulkAction::Cancel => {
-                self.control_many(scope, &ids, ControlCommand::Cancel, None).await
-            }
-            BulkAction::Retry => self.control_many(scope, &ids, ControlCommand::Retry, None).await,
-            BulkAction::Delete => {
-                self.control_many(scope, &ids, ControlCommand::Delete, None).await
-            }
+            BulkAction::Control(command) => self.control_many(scope, &ids, command, None).await,
             BulkAction::SetPriority(priority) => self.set_priority_of(scope, jobs, priority).await,
         };
         let applied = applied.map_err(|error| error.after(outcome.done > 0))?;
@@ -187,18 +172,9 @@ impl Jobs {
                 Applied::Done(_) => outcome.done += 1,
                 Applied::NotFound => outcome.not_found(id),
                 Applied::NotAllowed(refusal) => outcome.not_allowed(id, &refusal),
-                Applied::Stale(job) => {
-                    let detail = CommandError::Stale { generation: job.generation }.to_string();
-                    outcome.refuse(id, "changed_meanwhile".into(), detail);
-                }
-                Applied::NameTaken(other) => {
-                    let detail = CommandError::NameTaken { id: other }.to_string();
-                    outcome.refuse(id, "name_taken".into(), detail);
-                }
-                Applied::Duplicate(other) => {
-                    let detail = CommandError::Duplicate { id: other }.to_string();
-                    outcome.refuse(id, "duplicate".into(), detail);
-                }
+                Applied::Stale(_) => outcome.refuse_with(id, "changed_meanwhile", applied),
+                Applied::NameTaken(_) => outcome.refuse_with(id, "name_taken", applied),
+                Applied::Duplicate(_) => outcome.refuse_with(id, "duplicate", applied),
             }
         }
         Ok(())

@@ -48,7 +48,7 @@ impl Jobs {
         // Waiting attempts start before the next scheduled time.
         let waits = waiting.iter().map(|attempt| match attempt.waits_for {
             WaitsFor::Time(due) => job.definition.may_start_from(due, average),
-            WaitsFor::Worker { since, opening, .. } => opening.from.unwrap_or(since),
+            WaitsFor::Worker { since, window, .. } => window.from.unwrap_or(since),
             WaitsFor::Permit { since, .. } => since,
         });
         // The next start of a periodic job is unknown until its active run ends.

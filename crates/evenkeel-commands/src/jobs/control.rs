@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use evenkeel_core::next_time::{ScheduleState, next_after_resume, next_after_retry};
+use evenkeel_core::next_time::{next_after_resume, next_after_retry};
 use evenkeel_core::status::Command;
 use evenkeel_core::{AttemptKey, JobId, Timestamp};
 use evenkeel_store::{
@@ -12,6 +12,7 @@ use evenkeel_store::{
 use super::Jobs;
 use crate::CommandError;
 use crate::balance::{PlacementReason, Placing};
+use crate::update::schedule_state;
 
 /// A command is attempted this often if other changes of the job interfere.
 const TRIES: usize = 8;
@@ -70,16 +71,16 @@ impl Jobs {
             }
             let (commands, placing) =
                 self.store_commands(scope, &left, command, if_generation).await?;
-            let asked: Vec<JobId> = commands.iter().map(|command| command.id).collect();
+            let commanded: Vec<JobId> = commands.iter().map(|command| command.id).collect();
             let is_done = answers.values().any(|answer| matches!(answer, Applied::Done(_)));
             let applied = self.store.apply_commands(scope, commands, Now::Database).await;
             let applied = applied.map_err(|error| CommandError::from(error).after(is_done))?;
             if let Some(mut placing) = placing {
-                let answered = asked.iter().zip(&applied);
+                let answered = commanded.iter().zip(&applied);
                 let done = answered.filter(|(_, answer)| matches!(answer, Applied::Done(_)));
                 done.for_each(|(id, _)| placing.confirm(*id));
             }
-            answers.extend(asked.into_iter().zip(applied));
+            answers.extend(commanded.into_iter().zip(applied));
             // Another change came first: decide again, if the generation still matches.
             left.retain(|id| match answers.get(id) {
                 Some(Applied::Stale(job)) => {
@@ -226,13 +227,7 @@ impl Jobs {
     ) -> Action {
         let definition = &job.definition;
         let choose = |after| placing.rescheduled(job, definition, after);
-        let so_far = ScheduleState {
-            fired: job.fired,
-            last_fired_at: job.last_fired_at,
-            live: job.live,
-            last_outcome: job.last_outcome,
-            since: Some(job.since),
-        };
+        let so_far = schedule_state(job);
         match command {
             ControlCommand::Resume => {
                 Action::Resume { next_at: next_after_resume(definition, so_far, now, choose) }

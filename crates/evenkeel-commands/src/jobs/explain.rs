@@ -56,11 +56,11 @@ fn to_core(waiting: WaitingAttempt) -> Waiting {
         priority,
         waits_for: match waits_for {
             store::WaitsFor::Time(due) => WaitsFor::Time(due),
-            store::WaitsFor::Worker { since, ahead, opening } => WaitsFor::Worker {
+            store::WaitsFor::Worker { since, ahead, window } => WaitsFor::Worker {
                 since,
                 ahead: ahead.unwrap_or_default(),
-                open_from: opening.from,
-                open_until: opening.until,
+                open_from: window.from,
+                open_until: window.until,
             },
             store::WaitsFor::Permit { since, limit, running } => {
                 WaitsFor::Permit { since, limit, running: running.unwrap_or_default() }

@@ -192,11 +192,11 @@ impl Jobs {
             if commands.is_empty() {
                 break;
             }
-            let asked: Vec<JobId> = commands.iter().map(|command| command.id).collect();
+            let commanded: Vec<JobId> = commands.iter().map(|command| command.id).collect();
             let applied = self.store.apply_commands(scope, commands, Now::Database).await?;
             self.announce(Signal::Jobs).await;
             let (mut done, mut again) = (Vec::new(), Vec::new());
-            for (id, applied) in asked.into_iter().zip(applied) {
+            for (id, applied) in commanded.into_iter().zip(applied) {
                 match applied {
                     Applied::Done(_) => done.push(id),
                     Applied::Stale(job) => again.push(*job),

@@ -39,7 +39,7 @@ pub(crate) use create::{new_job, prepare_job};
 pub use explain::JobExplanation;
 pub use followers::FollowerUpdate;
 pub use next_times::{LOAD_COUNTED_MAX, NextTimes, SlotLoad};
-pub use trigger::{CreateResult, RequestedRun, TriggerResult};
+pub use trigger::{RequestedRun, TriggerResult};
 pub(crate) use trigger::{announce, no_time_left};
 pub use update::Edit;
 pub use waiting::WaitingRun;

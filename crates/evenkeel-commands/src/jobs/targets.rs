@@ -8,7 +8,6 @@ use evenkeel_store::{
 use serde_json::{Map, Value, json};
 
 use super::{FollowerUpdate, Jobs};
-use crate::fault::{Faults, shown};
 use crate::read::Fields;
 use crate::read::limits::NUMBER_MAX;
 use crate::{CommandError, EditMode, Fault};
@@ -179,11 +178,5 @@ fn read_fields(fields: &mut Fields<'_>) -> TargetFields {
 }
 
 fn read<T>(document: &Value, read: impl FnOnce(&mut Fields<'_>) -> T) -> Result<T, Vec<Fault>> {
-    let Some(object) = document.as_object() else {
-        let message = format!("a target is an object, not {}", shown(document));
-        return Err(vec![Fault::new("", message)]);
-    };
-    let mut fields = Fields::new(object, "", Faults::default());
-    let read = read(&mut fields);
-    fields.finish(|_| None).or(Some(read))
+    Fields::read_object(document, "a target", |fields| Some(read(fields)))
 }

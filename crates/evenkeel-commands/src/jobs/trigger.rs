@@ -9,17 +9,8 @@ use serde_json::Value;
 
 use super::Jobs;
 use super::create::{CreatedJob, TRIES, prepare_job};
-use crate::balance::{PlacementReason, has_chosen_times};
+use crate::balance::has_chosen_times;
 use crate::{CommandError, Conflict, Fault, JobSpec, read_job};
-
-/// The result of creating one job of a batch.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum CreateResult {
-    New(JobId),
-    NameTaken(JobId),
-    /// A job with the same deduplication key exists.
-    Duplicate(JobId),
-}
 
 /// A run that was requested.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -93,45 +84,6 @@ impl Jobs {
             }
         }
         Err(CommandError::Duplicate { id: holder })
-    }
-
-    /// Creates jobs in one transaction and returns a result for each, in order. A taken name
-    /// refuses only that job; a job that could never run refuses all.
-    pub async fn create_many(
-        &self,
-        scope: &Scope,
-        specs: Vec<JobSpec>,
-    ) -> Result<Vec<CreateResult>, CommandError> {
-        let now = self.store.now().await?;
-        let mut ids = Vec::with_capacity(specs.len());
-        let mut jobs = Vec::with_capacity(specs.len());
-        let placing = self.balance.placing(scope, now, PlacementReason::New).await?;
-        let mut placing = placing.in_bulk(true);
-        let targets = self.target_urls_of(scope, specs.iter().map(|spec| &spec.about)).await?;
-        let secrets = self.secrets_of(scope, specs.iter().map(|spec| &spec.definition)).await?;
-        for mut spec in specs {
-            secrets.check(&spec.definition)?;
-            self.apply_target(scope, &mut spec.about, &mut spec.definition, &targets)?;
-            let id = self.new_id(now);
-            let job = prepare_job(spec, id, now, |job, after| placing.first(id, job, after))?;
-            ids.push(id);
-            jobs.push(job);
-        }
-        let registered = self.store.register(scope, jobs, Now::Database).await?;
-        self.announce(Signal::Jobs).await;
-        let created = registered.into_iter().zip(ids).map(|(registered, id)| match registered {
-            Registered::Created { .. } => CreateResult::New(id),
-            Registered::NameTaken(other) => CreateResult::NameTaken(other),
-            Registered::Duplicate(other) => CreateResult::Duplicate(other),
-        });
-        let created: Vec<CreateResult> = created.collect();
-        let new = created.iter().filter_map(|created| match created {
-            CreateResult::New(id) => Some(*id),
-            CreateResult::NameTaken(_) | CreateResult::Duplicate(_) => None,
-        });
-        new.clone().for_each(|id| placing.confirm(id));
-        self.publish(scope, EventKind::JobCreated, &new.collect::<Vec<_>>()).await;
-        Ok(created)
     }
 
     /// Starts a run now, in addition to the schedule, with its own priority if one is given.

@@ -12,37 +12,30 @@ use serde_json::{Map, Value};
 use super::fields::Fields;
 use super::job_fields::LANES;
 use super::limits::{BULK_IDS_MAX, FILTER_LABELS_MAX, NUMBER_MAX};
-use crate::fault::{Faults, shown};
-use crate::{BulkAction, BulkCommand, Fault, JobSelection};
+use crate::fault::shown;
+use crate::{BulkAction, BulkCommand, ControlCommand, Fault, JobSelection};
 
 /// Reads a bulk command. `cursor` decodes the position at which an earlier command stopped.
 pub fn read_bulk_command(
     document: &Value,
     cursor: impl Fn(&str) -> Option<JobCursor>,
 ) -> Result<BulkCommand, Vec<Fault>> {
-    let Some(object) = document.as_object() else {
-        let message = format!("a command is an object with an action, not {}", shown(document));
-        return Err(vec![Fault::new("", message)]);
-    };
-    let mut fields = Fields::new(object, "", Faults::default());
-    let action = action(&mut fields);
-    let selection = selection(&mut fields, cursor);
-    let dry_run = fields.flag("dry_run").unwrap_or(false);
-    let faults = fields.finish(|_| None);
-    let command =
-        action.zip(selection).map(|(action, selection)| BulkCommand { action, selection, dry_run });
-    faults.or(command)
+    Fields::read_object(document, "a command", |fields| {
+        let (action, selection) = (action(fields), selection(fields, cursor));
+        let dry_run = fields.flag("dry_run").unwrap_or(false);
+        Some(BulkCommand { action: action?, selection: selection?, dry_run })
+    })
 }
 
 fn action(fields: &mut Fields<'_>) -> Option<BulkAction> {
     let priority = fields.priority("priority");
     let has_priority = fields.value("priority").is_some();
     let words = [
-        ("pause", Some(BulkAction::Pause)),
-        ("resume", Some(BulkAction::Resume)),
-        ("cancel", Some(BulkAction::Cancel)),
-        ("retry", Some(BulkAction::Retry)),
-        ("delete", Some(BulkAction::Delete)),
+        ("pause", Some(ControlCommand::Pause)),
+        ("resume", Some(ControlCommand::Resume)),
+        ("cancel", Some(ControlCommand::Cancel)),
+        ("retry", Some(ControlCommand::Retry)),
+        ("delete", Some(ControlCommand::Delete)),
         ("set_priority", None),
     ];
     if fields.value("action").is_none() {
@@ -55,7 +48,7 @@ fn action(fields: &mut Fields<'_>) -> Option<BulkAction> {
             fields.fault("priority", "is for the action set_priority only; leave it out");
             None
         }
-        (Some(action), _) => Some(action),
+        (Some(command), _) => Some(BulkAction::Control(command)),
         (None, Some(priority)) => Some(BulkAction::SetPriority(priority)),
         (None, None) => {
             if !has_priority {

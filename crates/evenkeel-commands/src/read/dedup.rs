@@ -38,7 +38,7 @@ pub(super) fn read(
             return None;
         }
         (_, Some(key)) => key,
-        (Some(true), None) => match target_of(about, executor, catalog) {
+        (Some(true), None) => match default_key(about, executor, catalog) {
             Some(key) => key,
             None => {
                 let message = "true needs a key: give a dedup_key, or one of target, source_id and \
@@ -59,7 +59,7 @@ pub(super) fn read(
 }
 
 /// Returns the default key: the target, else the source, else the url of the job or its executor.
-fn target_of(
+fn default_key(
     about: &About,
     executor: Option<&ExecutorSpec>,
     catalog: ExecutorCatalog,

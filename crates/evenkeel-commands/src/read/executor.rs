@@ -31,10 +31,10 @@ pub(super) fn read(
         // The target may have a url, now or later.
         (None, None) if about.target.is_some() => ExecutorSpec::NONE,
         (None, None) => {
-            let message = format!(
-                "is missing; give a url and the job is a crawl of it, or name one of {}",
-                known.join(", "),
-            );
+            let for_urls = catalog.for_urls();
+            let by_url = for_urls.map(|(kind, _)| format!("give a url for {kind}, or "));
+            let by_url = by_url.unwrap_or_default();
+            let message = format!("is missing; {by_url}name one of {}", known.join(", "));
             fields.fault("executor_type", message);
             return None;
         }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::length;
 use super::syntax_error::SyntaxError;
+use crate::Fault;
 use crate::fault::{Faults, shown};
 
 /// The fields of an object. Absent and null mean the same.
@@ -28,6 +29,22 @@ impl<'a> Fields<'a> {
         faults: Faults,
     ) -> Self {
         Self { object, prefix, known: Vec::with_capacity(64), faults }
+    }
+
+    /// Reads an object with `read` and refuses unknown fields. `what` names the object in the error
+    /// for a document that is no object.
+    pub(crate) fn read_object<T>(
+        document: &'a Value,
+        what: &str,
+        read: impl FnOnce(&mut Self) -> Option<T>,
+    ) -> Result<T, Vec<Fault>> {
+        let Some(object) = document.as_object() else {
+            let message = format!("{what} is an object, not {}", shown(document));
+            return Err(vec![Fault::new("", message)]);
+        };
+        let mut fields = Self::new(object, "", Faults::default());
+        let value = read(&mut fields);
+        fields.finish(|_| None).or(value)
     }
 
     pub(crate) fn fault(&mut self, name: &str, message: impl Into<String>) {

@@ -27,6 +27,9 @@ pub(crate) struct JobField<T> {
     read: fn(&mut Fields<'_>, &mut T),
     /// Returns the value for the document of a stored job; null leaves the field out.
     write: fn(&T) -> Value,
+    /// Returns a valid value.
+    #[cfg(test)]
+    sample: fn() -> Value,
 }
 
 /// Reads all fields of a table.
@@ -34,6 +37,14 @@ pub(super) fn read<T>(table: &[JobField<T>], fields: &mut Fields<'_>, part: &mut
     for field in table {
         (field.read)(fields, part);
     }
+}
+
+/// Returns all simple fields with a valid value of each.
+#[cfg(test)]
+pub(super) fn samples() -> Vec<(&'static str, Value)> {
+    let about = ABOUT.iter().map(|field| (field.name, (field.sample)()));
+    let rest = TIMES.iter().chain(POLICIES).map(|field| (field.name, (field.sample)()));
+    about.chain(rest).collect()
 }
 
 /// Adds the fields of a table to the document of a stored job.
@@ -48,7 +59,7 @@ pub(crate) fn write<T>(table: &[JobField<T>], part: &T, document: &mut Map<Strin
 
 /// Each line: `"name" => place: reader(bounds)`, where the reader is a method of [`Fields`].
 /// `as function` converts the stored value to JSON. `unless function` leaves the field out of the
-/// document of a stored job, because a reader would refuse it or the default says the same.
+/// document of a stored job, because the reader would refuse the value or because it is the default.
 macro_rules! job_fields {
     ($($name:literal => $($place:ident).+: $reader:ident $(::<$kind:ty>)? ($($bound:expr),*)
        $(as $writer:path)? $(, unless $is_left_out:path)?;)+) => {
@@ -65,6 +76,8 @@ macro_rules! job_fields {
                 })?
                 job_fields!(@write job.$($place).+ $(, $writer)?)
             },
+            #[cfg(test)]
+            sample: || super::tests::samples::$reader$(::<$kind>)?($($bound),*),
         }),+]
     };
     (@write $value:expr) => { json!($value) };

@@ -21,6 +21,7 @@ mod timing;
 mod trigger;
 mod unknown_fields;
 
+use evenkeel_core::executor::ExecutorCatalog;
 use evenkeel_core::job::ExecutorSpec;
 use evenkeel_core::redact;
 use evenkeel_core::schedule::Once;
@@ -78,26 +79,10 @@ pub fn read_job(
 
 /// Returns the names of all fields that [`read_job`] knows, sorted.
 pub fn job_field_names() -> Vec<&'static str> {
-    struct NoExecutor;
-    impl ExecutorCheck for NoExecutor {
-        fn check(
-            &self,
-            _tenant: TenantNo,
-            _kind: &str,
-            _config: &Value,
-            _payload: &Value,
-        ) -> Result<(), (String, String)> {
-            Ok(())
-        }
-
-        fn kinds(&self) -> Vec<String> {
-            Vec::new()
-        }
-    }
     // Readers ask for every field even if it is absent.
     let empty = Map::new();
     let mut fields = Fields::new(&empty, "", Faults::default());
-    let _ = read_fields(&mut fields, TenantNo(0), &NoExecutor);
+    let _ = read_fields(&mut fields, TenantNo(0), &ExecutorCatalog::EMPTY);
     fields.known_names()
 }
 

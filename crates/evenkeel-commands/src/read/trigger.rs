@@ -5,18 +5,11 @@ use serde_json::Value;
 
 use super::fields::Fields;
 use crate::Fault;
-use crate::fault::{Faults, shown};
 
 /// Reads the priority of a triggered run. Without one the run has the priority of its job.
 pub fn read_trigger(document: Option<&Value>) -> Result<Option<Priority>, Vec<Fault>> {
     let Some(document) = document else { return Ok(None) };
-    let Some(object) = document.as_object() else {
-        let message = format!("a trigger is an object, not {}", shown(document));
-        return Err(vec![Fault::new("", message)]);
-    };
-    let mut fields = Fields::new(object, "", Faults::default());
-    let priority = fields.priority("priority");
-    fields.finish(|_| None).or(Some(priority))
+    Fields::read_object(document, "a trigger", |fields| Some(fields.priority("priority")))
 }
 
 #[cfg(test)]

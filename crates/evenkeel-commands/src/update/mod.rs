@@ -22,7 +22,7 @@ use crate::read::JobSpec;
 use crate::{ExecutorCheck, Fault, read_job};
 
 use next_time::NextTimeChange;
-pub(crate) use next_time::new_next_time;
+pub(crate) use next_time::{new_next_time, schedule_state};
 
 /// How a client means the fields that it sends.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

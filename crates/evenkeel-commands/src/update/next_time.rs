@@ -52,7 +52,7 @@ pub(crate) fn new_next_time(
     now: Timestamp,
     choose: impl FnOnce(Timestamp) -> Option<Timestamp>,
 ) -> Result<Option<Timestamp>, Vec<Fault>> {
-    let next_at = next_after_change(new, so_far(job), now, choose);
+    let next_at = next_after_change(new, schedule_state(job), now, choose);
     let is_bounded = new.bounds.end_at.is_some() || new.bounds.max_runs.is_some();
     if next_at.is_none() && !is_bounded {
         return Err(vec![no_time_left(new, now)]);
@@ -60,7 +60,7 @@ pub(crate) fn new_next_time(
     Ok(next_at)
 }
 
-fn so_far(job: &Job) -> ScheduleState {
+pub(crate) fn schedule_state(job: &Job) -> ScheduleState {
     ScheduleState {
         fired: job.fired,
         last_fired_at: job.last_fired_at,

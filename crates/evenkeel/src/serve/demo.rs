@@ -24,7 +24,7 @@ pub async fn create_once(jobs: &Jobs, scope: &Scope, dir: &DataDir) -> Result<()
         .map_err(|faults| failure(faults.first().map(ToString::to_string).unwrap_or_default()))?;
     let count = specs.len();
     // Those that another node created are left as they are.
-    jobs.create_many(scope, specs).await.map_err(|error| failure(crate::failure::chain(&error)))?;
+    jobs.create_each(scope, specs).await.map_err(|error| failure(crate::failure::chain(&error)))?;
     dir.write(MARK, "")?;
     tracing::info!(jobs.count = count, "created {count} sample jobs");
     Ok(())

@@ -15,6 +15,7 @@ mod bounds;
 mod dedup;
 mod faults;
 mod properties;
+pub(super) mod samples;
 mod schedules;
 
 struct Executors;
@@ -121,6 +122,26 @@ fn policies_are_read() {
     assert_eq!(definition.blackout_periods[0].end, jiff::civil::time(6, 0, 30, 0));
     assert!(definition.avoid_blackout);
     assert_eq!(definition.payload, json!([1, {"a": null}]));
+}
+
+#[test]
+fn simple_fields_are_written_as_they_were_read() {
+    for (name, value) in job_fields::samples() {
+        // With these, every simple field has an effect.
+        let blackouts = json!([{"start": "22:00", "end": "06:00"}]);
+        let more = json!({"schedule": "0 9 * * *", "blackout_periods": blackouts, name: value});
+        let spec = read(&noop(more)).unwrap();
+        let document = crate::document_of(&spec.about, &spec.definition, Executors.catalog());
+        assert_eq!(document.get(name), Some(&value), "{name}");
+    }
+}
+
+#[test]
+fn simple_fields_refuse_values_of_another_type() {
+    for (name, _) in job_fields::samples() {
+        let faulty = faulty_fields(&noop(json!({name: [[]]})));
+        assert!(faulty.iter().all(|field| field.starts_with(name)), "{name}: {faulty:?}");
+    }
 }
 
 #[test]

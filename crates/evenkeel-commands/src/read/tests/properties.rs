@@ -41,50 +41,9 @@ fn any_json() -> impl Strategy<Value = Value> {
 }
 
 fn any_field() -> impl Strategy<Value = String> {
-    let known = vec![
-        "name",
-        "schedule",
-        "interval_minutes",
-        "interval_type",
-        "schedule_enabled",
-        "timezone",
-        "executor_type",
-        "executor_config",
-        "payload",
-        "metadata",
-        "kind",
-        "cron_schedule",
-        "cron_max_schedule_duration",
-        "scheduling_period",
-        "cooldown_duration",
-        "schedule_time",
-        "cron_expression",
-        "tz",
-        "dst_gap",
-        "start_at",
-        "end_at",
-        "max_runs",
-        "exact",
-        "prefer_window",
-        "cost",
-        "end",
-        "blackout_periods",
-        "dont_run_on_nodes",
-        "expression",
-        "period",
-        "start",
-        "every",
-        "at",
-        "url",
-        "max_retries",
-        "retry_backoff_seconds",
-        "priority",
-        "misfire_after",
-        "pool",
-        "concurrency_key",
-        "concurrency_limit",
-        "id",
-    ];
+    // Fields of jobs, of schedules and of hours.
+    let mut known = job_field_names();
+    known.extend(["kind", "expression", "period", "every", "at", "start", "end", "id"]);
     prop_oneof![4 => prop::sample::select(known).prop_map(String::from), 1 => any::<String>()]
 }
 
@@ -179,14 +138,8 @@ fn prepare_job(
 
 /// A field with a valid value that fits the others.
 fn valid_field() -> impl Strategy<Value = (String, Value)> {
-    prop::sample::select(vec![
-        ("name", json!("a")),
-        ("configuration", json!("b")),
-        ("description", json!("two\nlines")),
-        ("source_id", json!("s")),
-        ("source_name", json!("example.com")),
-        ("url", json!("https://example.com/")),
-        ("metadata", json!({"a": {"b": [1, 2.5, null]}})),
+    let mut fields = job_fields::samples();
+    fields.extend([
         ("schedule", json!("@every 90s")),
         ("schedule", json!("P1M")),
         ("schedule", json!("R5/2026-04-01T00:00:00Z/PT30M")),
@@ -207,16 +160,8 @@ fn valid_field() -> impl Strategy<Value = (String, Value)> {
         ("exact", json!(true)),
         ("schedule", json!("24h")),
         ("prefer_window", json!({"start": "21:30", "end": "06:00:30"})),
-        ("cost", json!("90s")),
         ("timezone", json!("America/Toronto")),
-        ("dst_gap", json!("skip")),
-        ("dst_overlap", json!("both")),
-        ("start_at", json!("2026-04-01T00:00:00Z")),
-        ("max_runs", json!(7)),
         ("blackout_periods", json!([{"start": "22:00", "end": "06:00:30"}])),
-        ("avoid_blackout", json!(true)),
-        ("average_duration_override", json!("1500ms")),
-        ("dont_run_on_nodes", json!(["crawler-3"])),
         ("payload", json!([1, {"a": null}])),
         ("executor_config", json!({"sleep": "1s"})),
         ("max_retries", json!(5)),
@@ -224,19 +169,7 @@ fn valid_field() -> impl Strategy<Value = (String, Value)> {
         ("retry_backoff", json!("fixed")),
         ("retry_backoff_seconds", json!(300)),
         ("retry_jitter_percent", json!(0)),
-        ("timeout_sec", json!(10)),
-        ("max_expected_duration", json!("10m")),
-        ("max_allowed_duration", json!("1h")),
-        ("priority", json!(9)),
-        ("lane", json!("batch")),
-        ("pool", json!("eu.west-1")),
         ("concurrency_key", json!("example.com")),
-        ("misfire", json!("all")),
-        ("misfire_after", json!("5m")),
-        ("overlap", json!("replace")),
-        ("on_lost_worker", json!("fail")),
-        ("max_crashes", json!(0)),
-        ("on_exhausted", json!("stop")),
-    ])
-    .prop_map(|(name, value)| (name.to_owned(), value))
+    ]);
+    prop::sample::select(fields).prop_map(|(name, value)| (name.to_owned(), value))
 }
