@@ -1,4 +1,4 @@
-//! How long a million conditions take: `cargo run --release -p evenkeel-core --example condition_speed`.
+//! Measures a million conditions: `cargo run --release -p evenkeel-core --example condition_speed`.
 
 #![expect(clippy::print_stdout, reason = "it is here to print")]
 #![expect(clippy::unwrap_used, reason = "its schedules are right")]

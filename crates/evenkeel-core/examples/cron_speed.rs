@@ -1,10 +1,10 @@
-//! How long it takes to find the next time of a cron expression, in the worst cases we could
-//! think of and in a random mix. `cargo run --release -p evenkeel-core --example cron_speed`
+//! Measures how long the next time of a cron expression takes, in bad cases and in a random mix:
+//! `cargo run --release -p evenkeel-core --example cron_speed`
 //!
-//! Every call is made once and measured; these are the first three columns. On a machine that does
-//! something else as well, the longest of them is a time slice of another program (as the first row
-//! shows, which measures nothing), so each call is made twice more with the same input: the last
-//! column is the longest among the quickest of three.
+//! The first three columns measure every call once. On a busy machine, the longest call is a time
+//! slice of another program; the first row, which measures nothing, shows how long that is. So each
+//! call is repeated twice with the same input, and the last column is the longest of the quickest
+//! of three.
 #![expect(clippy::print_stdout, reason = "it is for reading")]
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
 #![expect(clippy::expect_used, reason = "its expressions and zones are right")]
@@ -15,14 +15,14 @@ use std::time::Instant;
 use evenkeel_core::schedule::{Cron, Dst, Gap, Overlap};
 use evenkeel_core::{Timestamp, Zone};
 
-/// Calls that are measured one by one for each case.
+/// Measured calls per case.
 const CALLS: usize = 50_000;
 /// Random expressions, each in a random zone.
 const MIX: usize = 2_000;
 
 const BOTH: Dst = Dst { gap: Gap::Shift, overlap: Overlap::Both };
 
-/// What is measured: a name, an expression, a zone, and the years in which it is asked.
+/// A name, an expression, a zone, and the years of the measured times.
 type Case = (&'static str, &'static str, &'static str, (i64, i64));
 
 const CASES: [Case; 22] = [
@@ -55,7 +55,7 @@ const CASES: [Case; 22] = [
     ("1 to 6 minutes past, by list", "1,2,3,4,5,6 0-23 * * *", "Antarctica/Troll", (2000, 2030)),
 ];
 
-/// Numbers that look random and are always the same.
+/// Pseudo-random numbers, the same in every run.
 struct Sequence(u64);
 
 impl Sequence {
@@ -90,7 +90,7 @@ impl Sequence {
     }
 }
 
-/// Nanoseconds of single calls.
+/// In nanoseconds per call.
 #[derive(Default)]
 struct Measured {
     first: Vec<u64>,

@@ -1,36 +1,33 @@
-//! Local hours in which a job neither starts nor runs.
+//! Blackouts: local hours in which a job neither starts nor runs.
 
 use serde::{Deserialize, Serialize};
 
 use crate::time::{Span, Timestamp};
 use crate::zone::Zone;
 
-/// Local hours of the day; they may cross midnight.
+/// Local hours of the day; may cross midnight.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Blackout {
-    /// From this time of day.
     pub start: jiff::civil::Time,
-    /// Up to, and not including, this one.
+    /// Exclusive.
     pub end: jiff::civil::Time,
 }
 
-/// Local hours of the day, for better or worse: the same shape as a blackout.
+/// Local hours of the day that are not a blackout, such as preferred hours.
 pub type LocalHours = Blackout;
 
-/// Blackouts that leave no time to run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BlackoutError {
-    /// It starts when it ends.
     #[error("starts and ends at {0}; choose an end other than the start")]
     Empty(jiff::civil::Time),
-    /// Nothing is left of the day.
     #[error("the blackouts cover the whole day; leave some time to run")]
     WholeDay,
 }
 
 const DAY: i64 = 86_400 * 1_000_000;
 
-/// Clocks change seldom: more steps than this are never needed to leave a day behind.
+/// The next change of state is found within this many steps: a day has few blackouts, and clocks
+/// change rarely.
 const STEPS_MAX: usize = 1000;
 
 impl Blackout {
@@ -42,7 +39,7 @@ impl Blackout {
         (micros_of_day(self.end) - micros_of_day(self.start)).rem_euclid(DAY)
     }
 
-    /// How long ago it began, if it goes on at this time of day.
+    /// Returns how long ago this blackout began, if `time_of_day` is in it.
     fn since(self, time_of_day: i64) -> Option<i64> {
         let since = (time_of_day - self.start_of_day()).rem_euclid(DAY);
         (since < self.length()).then_some(since)
@@ -54,7 +51,7 @@ fn micros_of_day(time: jiff::civil::Time) -> i64 {
     i64::try_from(micros).unwrap_or(0)
 }
 
-/// All blackouts of a job, in its zone.
+/// All blackouts of a job, in the job's time zone.
 #[derive(Copy, Clone, Debug)]
 pub struct Blackouts<'a> {
     periods: &'a [Blackout],
@@ -62,12 +59,11 @@ pub struct Blackouts<'a> {
 }
 
 impl<'a> Blackouts<'a> {
-    /// These periods by the clocks of `zone`.
     pub fn new(periods: &'a [Blackout], zone: &'a Zone) -> Self {
         Self { periods, zone }
     }
 
-    /// Can a job with these periods ever run?
+    /// Refuses blackouts that leave no time to run.
     pub fn check(periods: &[Blackout]) -> Result<(), BlackoutError> {
         if let Some(empty) = periods.iter().find(|period| period.length() == 0) {
             return Err(BlackoutError::Empty(empty.start));
@@ -78,17 +74,15 @@ impl<'a> Blackouts<'a> {
         Ok(())
     }
 
-    /// Are there any?
     pub fn is_empty(self) -> bool {
         self.periods.is_empty()
     }
 
-    /// Is nothing allowed at `moment`?
     pub fn is_in_blackout(self, moment: Timestamp) -> bool {
         !self.is_empty() && self.began(self.time_of_day(moment)).is_some()
     }
 
-    /// The first moment from `moment` on that lies in no blackout.
+    /// Returns the first time from `moment` on that is not in a blackout.
     pub fn next_open(self, moment: Timestamp) -> Timestamp {
         let mut moment = moment;
         for _ in 0..STEPS_MAX {
@@ -108,7 +102,7 @@ impl<'a> Blackouts<'a> {
         moment
     }
 
-    /// The first moment from `moment` on that lies in a blackout.
+    /// Returns the first time from `moment` on that is in a blackout.
     pub fn next_start(self, moment: Timestamp) -> Option<Timestamp> {
         let mut moment = moment;
         for _ in 0..STEPS_MAX {
@@ -124,7 +118,8 @@ impl<'a> Blackouts<'a> {
         None
     }
 
-    /// The first moment of the blackout that `moment` lies in, or just after; else `moment`.
+    /// Returns the start of the blackout that contains `moment` or ends at `moment`; otherwise
+    /// `moment`.
     pub fn current_start(self, moment: Timestamp) -> Timestamp {
         let mut since = moment;
         for _ in 0..STEPS_MAX {
@@ -144,7 +139,7 @@ impl<'a> Blackouts<'a> {
         since
     }
 
-    /// The longest time between two blackouts, on a day on which no clock is changed.
+    /// Returns the longest time between two blackouts, on a day without a clock change.
     pub fn longest_open(self) -> Span {
         longest_open(self.periods)
     }
@@ -154,7 +149,7 @@ impl<'a> Blackouts<'a> {
         (moment.as_micros() + offset).rem_euclid(DAY)
     }
 
-    /// How long ago the one began that goes on at this time of day and began first.
+    /// Returns how long ago the earliest of the blackouts that contain `time_of_day` began.
     fn began(self, time_of_day: i64) -> Option<i64> {
         self.periods.iter().filter_map(|period| period.since(time_of_day)).max()
     }
@@ -229,9 +224,9 @@ mod tests {
         let zone = Zone::get("Europe/Berlin").unwrap();
         let periods = periods(&[("01:00", "02:30")]);
         let blackouts = Blackouts::new(&periods, &zone);
-        // 02:00 to 03:00 is not there: it ends when the clocks jump.
+        // 02:00 to 03:00 does not exist on this day: the blackout ends when the clocks jump.
         assert_eq!(blackouts.next_open(at("2026-03-29T00:10:00Z")), at("2026-03-29T01:00:00Z"));
-        // 02:00 to 03:00 is there twice, and half of it is blackouts both times.
+        // 02:00 to 03:00 exists twice on this day, and half of it is in blackout both times.
         assert_eq!(blackouts.next_open(at("2026-10-25T00:10:00Z")), at("2026-10-25T00:30:00Z"));
         assert_eq!(
             blackouts.next_start(at("2026-10-25T00:30:00Z")),

@@ -81,7 +81,7 @@ pub struct Definition {
     /// What happens to the schedule when no retries are left.
     #[serde(default)]
     pub on_exhausted: OnExhausted,
-    /// What else happens then.
+    /// Pauses the job or keeps a dead letter when no retries are left.
     #[serde(default, skip_serializing_if = "OnFailure::is_none")]
     pub on_failure: OnFailure,
     #[serde(default)]

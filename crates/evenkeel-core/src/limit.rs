@@ -17,7 +17,7 @@ use crate::job::Definition;
 use crate::names::names;
 use crate::order::Lane;
 
-pub use release::{Leaving, OwnPermits, ReleasePass};
+pub use release::{OwnPermits, ReleasePass, ReleasedRuns};
 
 pub const KEY_CHARS_MAX: usize = 255;
 pub const KEY_LIMIT_MAX: u32 = 10_000;

@@ -5,7 +5,7 @@ use crate::job::Definition;
 use crate::schedule::Schedule;
 use crate::time::{Span, Timestamp};
 
-/// What a job has done so far.
+/// The firing history of a job.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct ScheduleState {
     /// How many scheduled times were fired.

@@ -179,8 +179,8 @@ fn find_in_config(config: &Value, declared: &[ConfigField]) -> Option<String> {
         match (kind_of(key, declared), value) {
             (FieldKind::Url, url) if is_hidden(url) => Some(field),
             (FieldKind::UrlList, Value::Array(urls)) => {
-                let hidden = urls.iter().position(|url| is_hidden(url) || is_marker(url));
-                hidden.map(|n| format!("{field}[{n}]"))
+                let hidden = urls.iter().position(is_hidden);
+                hidden.map(|n| format!("{field}[{n}]")).or_else(|| find(value, &field))
             }
             _ => find(value, &field),
         }

@@ -180,7 +180,8 @@ impl RunIds {
         self.key(id.into())
     }
 
-    /// Encrypts a job number for a page cursor. `context` is what else the cursor holds.
+    /// Encrypts a job number for a page cursor. `context` is the rest of the cursor, so that equal
+    /// numbers look different in different cursors.
     pub fn hide_job(&self, job: JobNo, context: u64) -> u64 {
         self.encrypt(job, Purpose::Cursor, context, 0)
     }

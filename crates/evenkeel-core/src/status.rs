@@ -30,7 +30,7 @@ names!(JobStatus {
     Cancelled => "cancelled",
 });
 
-/// What commands have made of a job.
+/// The state of a job that commands set.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub enum JobState {
     #[default]

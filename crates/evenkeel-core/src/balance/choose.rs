@@ -128,7 +128,7 @@ struct Series {
 }
 
 impl Series {
-    /// Returns what the times of each candidate meet: the sum of the squared loads of all slots
+    /// Returns the load that the times of each candidate meet: the sum of the squared loads of all slots
     /// they fall into. So one high load weighs more than several low ones.
     fn met(&self, candidates: Candidates) -> Vec<f64> {
         let slots = self.loads.len();

@@ -48,7 +48,7 @@ impl OwnPermits {
 
 /// The runs that leave a limit queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Leaving<R> {
+pub struct ReleasedRuns<R> {
     /// Back to the main queue.
     pub to_queue: Vec<R>,
     /// To the queues of these limits.
@@ -57,7 +57,7 @@ pub struct Leaving<R> {
     pub has_more: bool,
 }
 
-impl<R> Leaving<R> {
+impl<R> ReleasedRuns<R> {
     pub fn is_empty(&self) -> bool {
         self.to_queue.is_empty() && self.to_limits.is_empty()
     }
@@ -82,7 +82,7 @@ impl ReleasePass {
         mut self,
         waiting: impl IntoIterator<Item = (R, Vec<Limit>)>,
         most: usize,
-    ) -> Leaving<R> {
+    ) -> ReleasedRuns<R> {
         let (mut to_queue, mut to_limits, mut made_way) = (Vec::new(), Vec::new(), false);
         let mut to_wider: BTreeMap<LimitKey, u32> = BTreeMap::new();
         for (run, mut limits) in waiting {
@@ -114,7 +114,7 @@ impl ReleasePass {
                 }
             }
         }
-        Leaving { to_queue, to_limits, has_more: made_way && self.own.has_free() }
+        ReleasedRuns { to_queue, to_limits, has_more: made_way && self.own.has_free() }
     }
 }
 

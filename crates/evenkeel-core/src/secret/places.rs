@@ -241,7 +241,7 @@ fn replaced(text: &str, value_of: &dyn Fn(&str) -> String) -> String {
 
 /// Escapes a value as one part of a URL: everything but letters, digits, `-`, `_`, `.` and `~`
 /// becomes `%xx`.
-pub(super) fn url_escaped(value: &str) -> String {
+pub fn url_escaped(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
     for byte in value.bytes() {
         match byte {

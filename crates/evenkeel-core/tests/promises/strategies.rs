@@ -87,13 +87,13 @@ pub fn history(now: Timestamp) -> impl Strategy<Value = History> {
     (good, prop::option::of(minutes(0..600)), 0_u32..4).prop_map(
         move |(good, average, failures)| {
             let good_start = good.map(|(ago, _)| now.saturating_sub(ago));
-            let good_end = good.map(|(ago, length)| now.saturating_sub(ago.saturating_sub(length)));
+            let success = good.map(|(ago, length)| now.saturating_sub(ago.saturating_sub(length)));
             let failed = (failures > 0).then_some(now);
             History {
                 last_start_at: failed.or(good_start),
-                last_end_at: failed.or(good_end),
+                last_end_at: failed.or(success),
                 last_good_start_at: good_start,
-                last_good_end_at: good_end,
+                last_good_end_at: success,
                 consecutive_failures: failures,
                 average_good_duration: good.and(average),
                 duration_variance: 0.0,
