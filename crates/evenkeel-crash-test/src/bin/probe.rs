@@ -37,14 +37,14 @@ fn main() -> ExitCode {
 }
 
 fn read_arguments() -> Option<Arguments> {
-    let mut words = std::env::args().skip(1);
+    let mut values = std::env::args().skip(1);
     Some(Arguments {
-        job: words.next()?,
-        log: words.next()?.into(),
-        lock: words.next()?.into(),
-        min_ms: words.next()?.parse().ok()?,
-        max_ms: words.next()?.parse().ok()?,
-        stop: words.next()?.into(),
+        job: values.next()?,
+        log: values.next()?.into(),
+        lock: values.next()?.into(),
+        min_ms: values.next()?.parse().ok()?,
+        max_ms: values.next()?.parse().ok()?,
+        stop: values.next()?.into(),
     })
 }
 

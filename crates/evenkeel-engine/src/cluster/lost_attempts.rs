@@ -228,8 +228,8 @@ mod tests {
         for (attempt, fence, known, waited) in
             [(0, 1, None, 100), (1, 1, None, 0), (0, 3, None, 0), (1, 5, known(30), 30)]
         {
-            let back = after(&owned(attempt, fence), &job(), Loss::NodeDied, known, LATER);
-            let AfterLoss::Queue(entry) = back else { panic!("{back:?}") };
+            let decision = after(&owned(attempt, fence), &job(), Loss::NodeDied, known, LATER);
+            let AfterLoss::Queue(entry) = decision else { panic!("{decision:?}") };
             assert_eq!(entry.since, at(LATER - waited), "{attempt} {fence}");
             assert_eq!(entry.should_start_by, deadline_without_history(&job(), at(3_600)));
         }
@@ -245,12 +245,12 @@ mod tests {
         };
         for loss in Loss::ALL {
             let known = Some(LossInfo { loss, at: at(3_800), waited: Span::ZERO });
-            let back = after(&owned(0, 1), &job, loss, known, LATER);
+            let decision = after(&owned(0, 1), &job, loss, known, LATER);
             if loss == Loss::NeverStarted {
-                assert!(matches!(back, AfterLoss::Queue(_)), "{back:?}");
+                assert!(matches!(decision, AfterLoss::Queue(_)), "{decision:?}");
                 continue;
             }
-            let AfterLoss::Fail(end) = back else { panic!("{loss:?} starts it again") };
+            let AfterLoss::Fail(end) = decision else { panic!("{loss:?} starts it again") };
             assert_eq!((end.started_at, end.finished_at), (at(3_700), at(3_800)));
             assert_eq!(end.error, loss.describe("a", 1));
             assert_eq!(end.then, Then::EndRun { stop_job: true, next_at: None });
@@ -262,8 +262,8 @@ mod tests {
     #[test]
     fn end_of_a_dead_nodes_attempt_is_unknown_since_the_last_ping() {
         let job = Definition { max_crashes: 0, ..job() };
-        let back = after(&owned(0, 1), &job, Loss::NodeDied, None, 3_750);
-        let AfterLoss::Fail(end) = back else { panic!("{back:?}") };
+        let decision = after(&owned(0, 1), &job, Loss::NodeDied, None, 3_750);
+        let AfterLoss::Fail(end) = decision else { panic!("{decision:?}") };
         assert_eq!((end.finished_at, end.unstored_since), (at(LATER), at(3_750)));
     }
 }

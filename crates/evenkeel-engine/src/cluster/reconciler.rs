@@ -66,9 +66,9 @@ impl Reconciler {
             let since = self.missing.get(&right).copied();
             // A lost attempt has no body any more. For an unknown attempt the answer was lost; once
             // all batches sent before are answered, no body of it can start.
-            let surely = known.is_some()
+            let is_certain = known.is_some()
                 || since.is_some_and(|since| ctx.low_watermark.all_finished_before(since));
-            if !surely {
+            if !is_certain {
                 missing.insert(right, since.unwrap_or(batch_no));
                 continue;
             }

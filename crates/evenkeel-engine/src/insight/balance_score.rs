@@ -44,9 +44,9 @@ impl BalanceScore {
         let tenants: Vec<TenantNo> = profiles.tenants().collect();
         for tenant in &tenants {
             let tenant = *tenant;
-            let look =
+            let compute =
                 move |profiles: &LoadProfiles| score(&profiles.loads_of(tenant, horizon), hour);
-            let score = off_thread(&profiles, look).await?;
+            let score = off_thread(&profiles, compute).await?;
             let is_low = score.score < self.settings.alert_below;
             // Read first: once the score is stored, a failure would lose the alert.
             let before = if is_low { self.score_before(tenant, hour).await? } else { None };
@@ -111,17 +111,17 @@ impl BalanceScore {
     }
 }
 
-/// Runs `look` on a blocking thread if there are many profiles.
+/// Runs `compute` on a blocking thread if there are many profiles.
 async fn off_thread<T: Send + 'static>(
     profiles: &Arc<LoadProfiles>,
-    look: impl FnOnce(&LoadProfiles) -> T + Send + 'static,
+    compute: impl FnOnce(&LoadProfiles) -> T + Send + 'static,
 ) -> Result<T, StoreError> {
     if profiles.count() <= FEW {
-        return Ok(look(profiles));
+        return Ok(compute(profiles));
     }
     let profiles = Arc::clone(profiles);
-    let looked = tokio::task::spawn_blocking(move || look(&profiles)).await;
-    looked.map_err(|error| StoreError::Refused(error.into()))
+    let computed = tokio::task::spawn_blocking(move || compute(&profiles)).await;
+    computed.map_err(|error| StoreError::Refused(error.into()))
 }
 
 fn score(loads: &Loads, hour: Timestamp) -> SavedScore {

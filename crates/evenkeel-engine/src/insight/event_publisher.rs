@@ -17,12 +17,12 @@ const LAST: Duration = Duration::from_secs(1);
 
 pub struct EventPublisher {
     ctx: Arc<NodeContext>,
-    looked_at: Option<Duration>,
+    listeners_checked_at: Option<Duration>,
 }
 
 impl EventPublisher {
     pub fn new(ctx: Arc<NodeContext>) -> Self {
-        Self { ctx, looked_at: None }
+        Self { ctx, listeners_checked_at: None }
     }
 
     /// Checks whether a client listens, if it is time to, and writes one batch. Returns whether
@@ -31,10 +31,10 @@ impl EventPublisher {
         let now = self.ctx.clock.monotonic();
         let poll = self.ctx.settings.poll;
         // While no client listens, any signal is worth a check.
-        let is_time = self.looked_at.is_none_or(|then| now.saturating_sub(then) >= poll);
+        let is_time = self.listeners_checked_at.is_none_or(|then| now.saturating_sub(then) >= poll);
         if is_time || !self.ctx.events.has_listeners() {
             let until = self.ctx.store.listened_until().await?;
-            self.looked_at = Some(now);
+            self.listeners_checked_at = Some(now);
             self.ctx.events.set_has_listeners(until.is_some_and(|until| until > self.ctx.db_now()));
         }
         publish_batch(&self.ctx).await

@@ -99,16 +99,16 @@ impl QueueMetrics {
         let ctx = Arc::clone(&self.ctx);
         // The first pass follows as soon as the members are known.
         let mut wait = ctx.settings.poll;
-        let mut was_seen = true;
+        let mut was_ok = true;
         while ctx.pause(wait).await {
             wait = ctx.settings.survey_every;
-            let looked = self.run_once().await;
+            let result = self.run_once().await;
             // Logged once per outage.
-            if let Some(error) = looked.as_ref().err().filter(|_| was_seen) {
+            if let Some(error) = result.as_ref().err().filter(|_| was_ok) {
                 let error = error as &dyn std::error::Error;
                 warn!(error, "reading the queue failed; its metrics are stale until it succeeds");
             }
-            was_seen = looked.is_ok();
+            was_ok = result.is_ok();
         }
         // Another node exports them now.
         self.cluster.show(BTreeMap::new());

@@ -87,8 +87,8 @@ impl PendingStats {
         for (tenant, tally) in earlier.tenants {
             sums.of(tenant).merge(&tally);
         }
-        let room = ENDED_ELSEWHERE_MAX.saturating_sub(sums.ended_elsewhere.len());
-        sums.ended_elsewhere.extend(earlier.ended_elsewhere.into_iter().take(room));
+        let capacity = ENDED_ELSEWHERE_MAX.saturating_sub(sums.ended_elsewhere.len());
+        sums.ended_elsewhere.extend(earlier.ended_elsewhere.into_iter().take(capacity));
         for (key, group) in earlier.failures {
             if sums.failures.len() >= GROUPS_MAX && !sums.failures.contains_key(&key) {
                 continue;
@@ -192,11 +192,11 @@ impl RunStats {
         }
         let running = ctx.worker.running_by_tenant();
         let now = ctx.clock.monotonic();
-        let is_news = !sums.is_empty()
+        let must_write = !sums.is_empty()
             || self.written.as_ref().is_none_or(|(then, written)| {
                 *written != running || now.saturating_sub(*then) >= WRITE_AT_LEAST_EVERY
             });
-        if !is_news {
+        if !must_write {
             return Ok(false);
         }
         for (tenant, count) in &running {

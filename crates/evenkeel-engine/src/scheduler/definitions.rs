@@ -58,9 +58,9 @@ mod tests {
         let first = definitions.read(JobNo(1), &text).unwrap();
         let second = definitions.read(JobNo(2), &text).unwrap();
         assert!(Arc::ptr_eq(&first, &second));
-        let gone = Arc::downgrade(&first);
+        let unused = Arc::downgrade(&first);
         drop((first, second));
-        assert!(gone.upgrade().is_none());
+        assert!(unused.upgrade().is_none());
     }
 
     #[test]

@@ -106,10 +106,10 @@ impl<Id: Ord + Copy> DispatchOrder<Id> {
             return Some(first);
         };
         let aged = (key, id);
-        let place = |(key, id): (DispatchKey, Id)| {
+        let sort_key = |(key, id): (DispatchKey, Id)| {
             (Reverse(self.rank(&key)), key.should_start_by, key.ready_at, id)
         };
-        Some(if place(aged) < place(first) { aged } else { first })
+        Some(if sort_key(aged) < sort_key(first) { aged } else { first })
     }
 
     fn rank(&self, key: &DispatchKey) -> Rank {
@@ -231,11 +231,11 @@ mod tests {
                             let rise = aging.rise(key.priority.0, key.ready_at);
                             aging.rank(key.priority.0, rise, at(now))
                         };
-                        let place = |(key, id): &(DispatchKey, usize)| {
+                        let sort_key = |(key, id): &(DispatchKey, usize)| {
                             (Reverse(rank(key)), key.should_start_by, key.ready_at, *id)
                         };
                         let of_lane = all.iter().filter(|(key, _)| key.lane == lane);
-                        let first = of_lane.min_by_key(|one| place(one)).copied();
+                        let first = of_lane.min_by_key(|one| sort_key(one)).copied();
                         prop_assert_eq!(due.first_rank(lane), first.map(|(key, _)| rank(&key)));
                         prop_assert_eq!(due.pop_first(lane), first.map(|(_, id)| id));
                         all.retain(|one| Some(*one) != first);

@@ -90,7 +90,7 @@ impl Scheduler {
                 let opening = taken.entry.opens_at(now).filter(|_| taken.entry.skip.is_none());
                 if let Some(opening) = opening {
                     let mut closed = taken.entry.clone();
-                    closed.look_at = opening;
+                    closed.try_at = opening;
                     due_jobs.put_back(taken, Some(closed));
                     picked.deferred += 1;
                     continue;
@@ -154,7 +154,7 @@ impl Scheduler {
         let average = entry.past().average;
         let (due, waited, fired) = (entry.next_at, entry.waits > 0, entry.fired);
         let advanced = advance(definition, DueTime { due, now, waited, average, fired });
-        let alone =
+        let exclusive =
             definition.overlap != OverlapPolicy::Allow || definition.schedule.follows_its_end();
         let start = advanced.fire.map(|scheduled| {
             if *slots > 0 && entry.is_direct {
@@ -170,7 +170,7 @@ impl Scheduler {
         Fire {
             skip: advanced.skip,
             next_at: advanced.next,
-            idle_only: start.is_some() && alone,
+            idle_only: start.is_some() && exclusive,
             start,
             ..plain
         }
@@ -262,7 +262,7 @@ impl Scheduler {
         for job in ended {
             if let Some(entry) = due_jobs.upcoming.get(job).filter(|entry| entry.waits > 0) {
                 let mut entry = entry.clone();
-                entry.look_at = now;
+                entry.try_at = now;
                 due_jobs.upcoming.insert(job, entry);
             }
         }
@@ -270,12 +270,12 @@ impl Scheduler {
 
     fn put_back_busy(&mut self, taken: TakenDue, now: Timestamp, retry_pending: bool) {
         let (job, mut entry) = (taken.job, taken.entry.clone());
-        entry.look_at = now;
+        entry.try_at = now;
         match when_busy(&entry.definition, entry.next_at, now, retry_pending) {
             // The run has ended and only its result is not stored yet. Then the job is not busy any
             // more.
             WhenBusy::Skip(_) | WhenBusy::Replace if self.ctx.worker.has_unstored_end(job) => {
-                entry.look_at = now.saturating_add(BUSY_WAIT);
+                entry.try_at = now.saturating_add(BUSY_WAIT);
                 return self.ctx.due.lock().put_back(taken, Some(entry));
             }
             WhenBusy::Skip(reason) => {
@@ -290,7 +290,7 @@ impl Scheduler {
             }
         }
         let wait = BUSY_WAIT.saturating_mul(1 << entry.waits.min(BUSY_DOUBLINGS));
-        entry.look_at = now.saturating_add(wait);
+        entry.try_at = now.saturating_add(wait);
         entry.waits = entry.waits.saturating_add(1);
         self.ctx.overlap_waits.await_end(job);
         self.ctx.due.lock().put_back(taken, Some(entry));

@@ -26,7 +26,7 @@ pub struct JobEntry {
     /// Set if the due time must be recorded as skipped.
     pub skip: Option<SkipReason>,
     /// When to try the next time: when it may start, or later if the job was busy.
-    pub look_at: Timestamp,
+    pub try_at: Timestamp,
     /// How often the due time was tried while the job was busy.
     pub waits: u8,
     /// The active run was cancelled in favour of the next time.
@@ -60,7 +60,7 @@ impl JobEntry {
             past,
             fired: job.fired,
             skip: None,
-            look_at: next_at,
+            try_at: next_at,
             waits: 0,
             replaces: false,
             is_direct: true,
@@ -86,7 +86,7 @@ impl JobEntry {
             past,
             fired: self.fired + u64::from(started.is_some()),
             skip: None,
-            look_at: next_at,
+            try_at: next_at,
             waits: 0,
             replaces: false,
             reported_late: false,
@@ -117,8 +117,8 @@ impl JobEntry {
         if self.definition.blackout_periods.is_empty() {
             return self;
         }
-        let look_at = self.definition.may_start_from(self.next_at.max(now), self.past.average);
-        Self { look_at, ..self }
+        let try_at = self.definition.may_start_from(self.next_at.max(now), self.past.average);
+        Self { try_at, ..self }
     }
 
     /// Returns the end of a blackout if the job may not start now.
@@ -153,7 +153,7 @@ impl JobEntry {
     /// True if the next time will miss its deadline before it can be tried, and this was not
     /// reported yet.
     pub fn will_be_late(&self) -> bool {
-        self.should_start_by < self.look_at && !self.reported_late && !self.awaits_end
+        self.should_start_by < self.try_at && !self.reported_late && !self.awaits_end
     }
 
     pub fn destination(&self) -> Destination<'_> {

@@ -261,8 +261,8 @@ impl Scheduler {
     }
 
     fn until_next(&mut self) -> Duration {
-        let next_look = self.ctx.due.lock().upcoming.next_look();
-        let next = [self.delayed.next_due(), next_look].into_iter().flatten().min();
+        let next_try_at = self.ctx.due.lock().upcoming.next_try_at();
+        let next = [self.delayed.next_due(), next_try_at].into_iter().flatten().min();
         let wait = next.map_or(Duration::MAX, |due| self.ctx.db_clock.until(due));
         // Under load a batch waits for more entries.
         let linger = if self.last_batch > 16 { self.ctx.settings.linger } else { Duration::ZERO };

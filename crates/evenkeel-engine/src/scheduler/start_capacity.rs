@@ -196,8 +196,9 @@ impl Scheduler {
             if full.is_some_and(|(than, at)| rank <= than && now.saturating_sub(at) < LANE_FULL) {
                 continue;
             }
-            let place = QueuePosition { lane, rank, aging };
-            let ahead = ctx.store.count_queued_ahead(pools, place, most as u32, NodeContext::NOW);
+            let position = QueuePosition { lane, rank, aging };
+            let ahead =
+                ctx.store.count_queued_ahead(pools, position, most as u32, NodeContext::NOW);
             let free = most.saturating_sub(ahead.await? as usize);
             let due = ctx.due.lock().upcoming.waiting_in(destination)[lane as usize];
             (free_by_lane[lane as usize], least[lane as usize]) = (free.min(due), Some(rank));

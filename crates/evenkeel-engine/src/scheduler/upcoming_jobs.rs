@@ -31,8 +31,8 @@ struct Held {
 
 impl Held {
     /// True if this entry of the timeline is current.
-    fn is_awaited(&self, look_at: Timestamp) -> bool {
-        self.state == State::Coming && self.entry.look_at == look_at
+    fn is_awaited(&self, try_at: Timestamp) -> bool {
+        self.state == State::Coming && self.entry.try_at == try_at
     }
 }
 
@@ -47,7 +47,7 @@ pub struct TakenDue {
 #[derive(Debug)]
 pub struct UpcomingJobs {
     jobs: FxHashMap<JobNo, Held>,
-    /// By time. Contains outdated entries; only those that match `look_at` count.
+    /// By time. Contains outdated entries; only those that match `try_at` count.
     timeline: BinaryHeap<Reverse<(Timestamp, JobNo)>>,
     due: DueByDestination<JobNo>,
     /// Counts taken jobs, to recognise the latest.
@@ -102,7 +102,7 @@ impl UpcomingJobs {
             entry.reported_late = true;
             self.late.push(job);
         }
-        self.timeline.push(Reverse((entry.look_at, job)));
+        self.timeline.push(Reverse((entry.try_at, job)));
         let before = self.jobs.insert(job, Held { entry, state: State::Coming });
         self.not_due_any_more(job, before);
     }
@@ -163,10 +163,10 @@ impl UpcomingJobs {
     /// Moves jobs that are due at `now` into dispatch order.
     pub fn move_due(&mut self, now: Timestamp) {
         self.due.advance(now);
-        while let Some(Reverse((look_at, job))) = self.timeline.peek().copied() {
-            let held = self.jobs.get_mut(&job).filter(|held| held.is_awaited(look_at));
+        while let Some(Reverse((try_at, job))) = self.timeline.peek().copied() {
+            let held = self.jobs.get_mut(&job).filter(|held| held.is_awaited(try_at));
             match held {
-                Some(_) if look_at > now => return,
+                Some(_) if try_at > now => return,
                 Some(held) => {
                     held.state = State::Due;
                     if !held.entry.reported_late
@@ -281,10 +281,10 @@ impl UpcomingJobs {
     }
 
     /// Returns the time when the next job becomes due.
-    pub fn next_look(&mut self) -> Option<Timestamp> {
-        while let Some(Reverse((look_at, job))) = self.timeline.peek().copied() {
-            if self.jobs.get(&job).is_some_and(|held| held.is_awaited(look_at)) {
-                return Some(look_at);
+    pub fn next_try_at(&mut self) -> Option<Timestamp> {
+        while let Some(Reverse((try_at, job))) = self.timeline.peek().copied() {
+            if self.jobs.get(&job).is_some_and(|held| held.is_awaited(try_at)) {
+                return Some(try_at);
             }
             self.timeline.pop();
         }

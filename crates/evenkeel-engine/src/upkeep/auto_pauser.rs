@@ -47,21 +47,21 @@ impl AutoPauser {
         let may_be_more = failing.len() == BATCH as usize;
         let mut of_tenants: BTreeMap<TenantNo, Vec<(FailingJob, String)>> = BTreeMap::new();
         // Jobs to remove from the list without a pause.
-        let mut spared = Vec::new();
+        let mut not_paused = Vec::new();
         for job in failing {
             match self.note_of(&job) {
                 Some(note) => of_tenants.entry(job.tenant).or_default().push((job, note)),
-                None => spared.push(job.no),
+                None => not_paused.push(job.no),
             }
         }
         let mut changed = false;
         for (tenant, jobs) in of_tenants {
-            let before = spared.len();
-            changed |= self.pause(tenant, &jobs, &mut spared).await?;
-            changed |= spared.len() > before;
+            let before = not_paused.len();
+            changed |= self.pause(tenant, &jobs, &mut not_paused).await?;
+            changed |= not_paused.len() > before;
         }
-        if !spared.is_empty() {
-            self.ctx.store.prune_failing(&spared).await?;
+        if !not_paused.is_empty() {
+            self.ctx.store.prune_failing(&not_paused).await?;
         }
         Ok(may_be_more && changed)
     }
@@ -72,12 +72,12 @@ impl AutoPauser {
         pause_note(&definition.on_failure, job.failures)
     }
 
-    /// Returns whether any job was paused. Jobs that cannot be paused are added to `spared`.
+    /// Returns whether any job was paused. Jobs that cannot be paused are added to `not_paused`.
     async fn pause(
         &self,
         tenant: TenantNo,
         jobs: &[(FailingJob, String)],
-        spared: &mut Vec<JobNo>,
+        not_paused: &mut Vec<JobNo>,
     ) -> Result<bool, StoreError> {
         let scope = Scope { tenant, role: Role::Operator };
         let order = |(job, note): &(FailingJob, String)| JobCommand {
@@ -97,7 +97,7 @@ impl AutoPauser {
                     entries.push(audit_entry(job, note, at));
                 }
                 // The job is already paused or finished.
-                Applied::NotFound | Applied::NotAllowed(_) => spared.push(job.no),
+                Applied::NotFound | Applied::NotAllowed(_) => not_paused.push(job.no),
                 // The job was changed at the same time; the next pass reads it again.
                 Applied::Stale(_) | Applied::NameTaken(_) | Applied::Duplicate(_) => {}
             }

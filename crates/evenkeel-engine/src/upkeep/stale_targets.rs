@@ -35,7 +35,7 @@ pub struct StalePass {
     /// Stale targets without an active job.
     pub without_job: u32,
     /// True if a limit per pass or per tenant was reached; the next pass resumes there.
-    pub is_cut: bool,
+    pub limit_reached: bool,
 }
 
 pub struct StaleChecker {
@@ -45,12 +45,12 @@ pub struct StaleChecker {
     /// Where the last pass stopped.
     at: Option<(TenantNo, i64)>,
     /// Tenants that reached their limit, with the target where the next pass resumes.
-    cut: BTreeMap<TenantNo, i64>,
+    limited_tenants: BTreeMap<TenantNo, i64>,
 }
 
 impl StaleChecker {
     pub fn new(store: Arc<dyn Store>, chance: Arc<dyn Chance>, settings: Staleness) -> Self {
-        Self { store, chance, settings, at: None, cut: BTreeMap::new() }
+        Self { store, chance, settings, at: None, limited_tenants: BTreeMap::new() }
     }
 
     /// Checks all targets at `now` from where the last pass stopped. Triggers a run for each stale
@@ -87,7 +87,7 @@ impl StaleChecker {
                 let (from, asked) = match &mut tenant {
                     Some((served, from, asked)) if *served == of => (*from, asked),
                     other => {
-                        let from = self.cut.remove(&of).unwrap_or(0);
+                        let from = self.limited_tenants.remove(&of).unwrap_or(0);
                         (from, &mut other.insert((of, from, 0)).2)
                     }
                 };
@@ -96,13 +96,13 @@ impl StaleChecker {
                     continue 'step;
                 }
                 if *asked >= self.settings.batch {
-                    pass.is_cut = true;
-                    self.cut.insert(of, number - 1);
+                    pass.limit_reached = true;
+                    self.limited_tenants.insert(of, number - 1);
                     self.at = Some((of, i64::MAX));
                     continue 'step;
                 }
                 if pass.triggered >= in_all {
-                    pass.is_cut = true;
+                    pass.limit_reached = true;
                     return Ok(());
                 }
                 pass.stale += 1;
@@ -139,8 +139,8 @@ impl StaleChecker {
     ) -> Result<Triggered, StoreError> {
         let scope = Scope { tenant: target.tenant, role: Role::Operator };
         let n = self.chance.bits() as u32;
-        let ask = Trigger { n, priority: Some(self.settings.priority), idle_only: false };
-        self.store.trigger(&scope, job, ask, Now::At(now)).await
+        let trigger = Trigger { n, priority: Some(self.settings.priority), idle_only: false };
+        self.store.trigger(&scope, job, trigger, Now::At(now)).await
     }
 
     fn emit_requested(&self, tenant: TenantNo, job: JobId, run: AttemptKey) {
@@ -183,7 +183,7 @@ impl StaleChecker {
 }
 
 fn log_pass(pass: &StalePass) {
-    let StalePass { stale, triggered, busy, without_job, is_cut } = *pass;
+    let StalePass { stale, triggered, busy, without_job, limit_reached } = *pass;
     if stale == 0 {
         debug!("no target is stale");
         return;
@@ -193,7 +193,7 @@ fn log_pass(pass: &StalePass) {
         targets.triggered = triggered,
         targets.busy = busy,
         targets.without_job = without_job,
-        is_cut,
+        limit_reached,
         "triggered runs for targets without a recent success"
     );
 }

@@ -15,13 +15,13 @@ pub struct Claimer {
     ctx: Arc<NodeContext>,
     /// Most attempts per claim. Halved whenever the store does not answer: a claim returns
     /// checkpoints, and a large answer might never arrive in time.
-    room_max: AtomicUsize,
+    claim_max: AtomicUsize,
 }
 
 impl Claimer {
     pub fn new(ctx: Arc<NodeContext>) -> Self {
-        let room_max = AtomicUsize::new(ctx.store.batch_sizing().batch);
-        Self { ctx, room_max }
+        let claim_max = AtomicUsize::new(ctx.store.batch_sizing().batch);
+        Self { ctx, claim_max }
     }
 
     /// Claims one batch and starts it. Returns whether more attempts may wait.
@@ -30,17 +30,17 @@ impl Claimer {
         if !ctx.may_start() {
             return Ok(false);
         }
-        let room_max = self.room_max.load(Ordering::Relaxed);
-        let room = ctx.worker.take_slots_to_claim(room_max);
-        if room == 0 {
+        let claim_max = self.claim_max.load(Ordering::Relaxed);
+        let slots = ctx.worker.take_slots_to_claim(claim_max);
+        if slots == 0 {
             return Ok(false);
         }
         let claim = Claim {
             node: ctx.node,
             node_name: ctx.settings.node_name.clone(),
             pools: ctx.settings.pools.clone(),
-            capacity: room,
-            guaranteed: ctx.settings.shares.of(room),
+            capacity: slots,
+            guaranteed: ctx.settings.shares.of(slots),
             aging: ctx.settings.aging,
             limits: ctx.settings.limits.clone(),
         };
@@ -51,8 +51,8 @@ impl Claimer {
             Ok(claimed) => claimed,
             Err(error) => {
                 ctx.worker.claim_failed();
-                ctx.worker.slots.give(room);
-                self.room_max.store((room_max / 2).max(1), Ordering::Relaxed);
+                ctx.worker.slots.give(slots);
+                self.claim_max.store((claim_max / 2).max(1), Ordering::Relaxed);
                 // The claim may have been committed; the reconciler finds attempts that did not
                 // start.
                 if error.unwritable().is_none() {
@@ -62,16 +62,16 @@ impl Claimer {
             }
         };
         let batch = ctx.store.batch_sizing().batch;
-        self.room_max.store((room_max * 2).min(batch), Ordering::Relaxed);
+        self.claim_max.store((claim_max * 2).min(batch), Ordering::Relaxed);
         ctx.db_clock.observe(claimed.now);
         let got = claimed.attempts.len();
-        let more = got == room || claimed.again;
+        let more = got == slots || claimed.again;
         ctx.worker.note_claimed(got, more, queued_before);
         for attempt in claimed.attempts {
             self.start(attempt, claimed.now);
         }
         drop(in_flight);
-        ctx.worker.slots.give(room - got);
+        ctx.worker.slots.give(slots - got);
         if more && got == 0 {
             // Another node is handing out permits, or many attempts in front may not be claimed.
             // Wait a moment.

@@ -74,7 +74,7 @@ impl Executor for SimExecutor {
         let fails = config["fails_percent"].as_u64().unwrap_or(0);
         let length = Duration::from_millis(self.chance.bits() % longest + 1);
         let fail = self.chance.bits() % 100 < fails;
-        let place = {
+        let index = {
             let mut records = self.records.lock().unwrap();
             records.push(BodyRecord {
                 key: invocation.key,
@@ -90,10 +90,10 @@ impl Executor for SimExecutor {
             });
             records.len() - 1
         };
-        let mine = format!("{} {}", invocation.id, invocation.fence.0);
-        invocation.live.checkpoint(mine.into_bytes()).unwrap();
+        let checkpoint = format!("{} {}", invocation.id, invocation.fence.0);
+        invocation.live.checkpoint(checkpoint.into_bytes()).unwrap();
         // Records the end even if the process dies.
-        let mut end = End { executor: self, place, outcome: None };
+        let mut end = End { executor: self, index, outcome: None };
         let mut lease = invocation.lease.clone();
         let report = tokio::select! {
             biased;
@@ -125,15 +125,15 @@ fn read_checkpoint(data: &[u8]) -> (AttemptKey, u32) {
 
 struct End<'a> {
     executor: &'a SimExecutor,
-    place: usize,
+    index: usize,
     outcome: Option<Outcome>,
 }
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
         let mut records = self.executor.records.lock().unwrap();
-        records[self.place].ended = self.executor.time.true_time();
-        records[self.place].ended_db = self.executor.time.db();
-        records[self.place].outcome = self.outcome;
+        records[self.index].ended = self.executor.time.true_time();
+        records[self.index].ended_db = self.executor.time.db();
+        records[self.index].outcome = self.outcome;
     }
 }

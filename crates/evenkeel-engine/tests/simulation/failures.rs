@@ -125,11 +125,11 @@ fn failed_runs_become_dead_letters_and_redriven_ones_run() {
             assert_eq!((dead_letter.key.job_no, dead_letter.key.attempt.0), (no, 1));
             assert_eq!(dead_letter.error.as_deref(), Some("simulated failure"));
         }
-        let asked = [dead_letters[0].key];
+        let redriven = [dead_letters[0].key];
         let now = evenkeel_store::Now::Database;
-        cluster.model.redrive(&scope, &asked, now).await.unwrap();
+        cluster.model.redrive(&scope, &redriven, now).await.unwrap();
         tokio::time::sleep(Duration::from_secs(30)).await;
-        let dead_letter = cluster.model.get_dead(&scope, asked[0]).await.unwrap().unwrap();
+        let dead_letter = cluster.model.get_dead(&scope, redriven[0]).await.unwrap().unwrap();
         let (_, again) = dead_letter.redriven.unwrap();
         let died = cluster.model.get_dead(&scope, again).await.unwrap();
         assert!(died.is_some(), "the new run failed as well, and has a dead letter of its own");

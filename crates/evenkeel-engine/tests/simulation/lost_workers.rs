@@ -35,13 +35,13 @@ pub fn at_most_once_attempts_run_once(
         let planned = evidence.plan.iter().find(|planned| planned.job == *job);
         planned.is_some_and(|planned| planned.definition.on_lost_worker == OnLostWorker::Fail)
     };
-    let said: BTreeSet<AttemptKey> =
+    let overridden: BTreeSet<AttemptKey> =
         evidence.overrides.iter().map(|change| change.key.first_attempt()).collect();
     let mut bodies: BTreeMap<AttemptKey, Vec<&BodyRecord>> = BTreeMap::new();
     for body in evidence.records.iter().filter(|body| fails(&body.key.job_no)) {
         bodies.entry(body.key.first_attempt()).or_default().push(body);
     }
-    bodies.retain(|run, _| !said.contains(run));
+    bodies.retain(|run, _| !overridden.contains(run));
     let stored: BTreeMap<AttemptKey, AttemptStatus> =
         runs.iter().map(|run| (run.key, run.status)).collect();
     for mut bodies in bodies.into_values() {

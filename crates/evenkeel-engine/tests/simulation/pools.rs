@@ -97,12 +97,12 @@ fn trigger_of_another_pool_does_not_wait_for_local_slots() {
         }
         cluster.model.announce(Signal::Jobs).await.unwrap();
         pass(5).await;
-        let asked = cluster.time.db();
+        let triggered_at = cluster.time.db();
         cluster.trigger(lowest, None).await;
         cluster.model.announce(Signal::Jobs).await.unwrap();
         pass(10).await;
         let at = started(&cluster, lowest).expect("workers of its pool are idle");
-        assert!(at.since(asked) <= Span::from_secs(2), "{}", at.since(asked));
+        assert!(at.since(triggered_at) <= Span::from_secs(2), "{}", at.since(triggered_at));
     });
 }
 

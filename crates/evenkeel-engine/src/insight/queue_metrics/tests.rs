@@ -34,10 +34,10 @@ fn queue(depths: Vec<QueueDepth>) -> QueueDepths {
 /// The metrics of a name, with the values of their labels.
 fn named(figures: &BTreeMap<Figure, f64>, name: &str) -> Vec<(String, f64)> {
     let of = figures.iter().filter(|((of, _), _)| *of == name);
-    let words = |labels: &[(&str, String)]| {
+    let values = |labels: &[(&str, String)]| {
         labels.iter().map(|(_, value)| value.as_str()).collect::<Vec<_>>().join(" ")
     };
-    of.map(|((_, labels), value)| (words(labels), *value)).collect()
+    of.map(|((_, labels), value)| (values(labels), *value)).collect()
 }
 
 fn shown(figures: &[(&str, f64)]) -> Vec<(String, f64)> {

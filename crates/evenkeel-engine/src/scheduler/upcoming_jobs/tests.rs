@@ -81,7 +81,7 @@ fn due_jobs_are_taken_in_dispatch_order() {
         upcoming.insert(JobNo(job), entry(due, priority));
     }
     assert_eq!(due_jobs(&mut upcoming, 50), [3, 2, 1]);
-    assert_eq!(upcoming.next_look(), Some(at(99)));
+    assert_eq!(upcoming.next_try_at(), Some(at(99)));
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn job_blocked_past_its_deadline_is_reported_at_once() {
     let mut upcoming = UpcomingJobs::new(Aging::default());
     // The hour in which the job must run is in blackout.
     upcoming.insert(JobNo(1), entry_of(dark, &job(3_600, 0)));
-    assert_eq!(upcoming.next_look(), Some(at(3 * 3600)));
+    assert_eq!(upcoming.next_try_at(), Some(at(3 * 3600)));
     assert_eq!(late(&mut upcoming), [1]);
     assert_eq!(due_jobs(&mut upcoming, 3 * 3600), [1]);
     assert_eq!(late(&mut upcoming), [0_i64; 0]);
@@ -238,9 +238,9 @@ fn taken() -> (UpcomingJobs, TakenDue) {
 #[test]
 fn taken_job_is_due_again_only_after_it_was_put_back() {
     let (mut upcoming, taken) = taken();
-    assert_eq!((upcoming.next_look(), due_jobs(&mut upcoming, 99)), (None, vec![]));
+    assert_eq!((upcoming.next_try_at(), due_jobs(&mut upcoming, 99)), (None, vec![]));
     assert!(upcoming.put_back(taken, Some(entry(50, 0))));
-    assert_eq!((upcoming.next_look(), due_jobs(&mut upcoming, 99)), (Some(at(50)), vec![1]));
+    assert_eq!((upcoming.next_try_at(), due_jobs(&mut upcoming, 99)), (Some(at(50)), vec![1]));
 }
 
 #[test]

@@ -123,7 +123,7 @@ async fn pass_stops_at_its_limit_and_the_next_resumes_there() {
     for hours in 0..4 {
         let now = at(31 * DAY + hours * 6 * 3600);
         let pass = world.checker.run_once(now).await.unwrap();
-        passes.push((pass.triggered, pass.is_cut));
+        passes.push((pass.triggered, pass.limit_reached));
     }
     assert_eq!(passes, [(2, true), (2, true), (1, false), (0, false)]);
     for job in jobs {
@@ -143,14 +143,14 @@ async fn tenant_with_many_stale_targets_leaves_runs_for_the_others() {
     let target = world.target().await;
     let theirs = world.job(9, target, 300).await;
     let pass = world.pass(31).await;
-    assert_eq!((pass.triggered, pass.is_cut), (3, true));
+    assert_eq!((pass.triggered, pass.limit_reached), (3, true));
     assert_eq!(world.waiting(theirs).await, 1);
-    assert_eq!(world.checker.cut, BTreeMap::from([(first, 2)]));
+    assert_eq!(world.checker.limited_tenants, BTreeMap::from([(first, 2)]));
     let pass = world.pass(32).await;
-    assert_eq!((pass.triggered, pass.is_cut), (2, true));
+    assert_eq!((pass.triggered, pass.limit_reached), (2, true));
     let pass = world.pass(33).await;
-    assert_eq!((pass.triggered, pass.is_cut), (1, false));
-    assert_eq!(world.checker.cut, BTreeMap::new());
+    assert_eq!((pass.triggered, pass.limit_reached), (1, false));
+    assert_eq!(world.checker.limited_tenants, BTreeMap::new());
 }
 
 #[tokio::test]
