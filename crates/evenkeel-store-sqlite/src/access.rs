@@ -1,4 +1,4 @@
-//! Keys of programs, and the log of what was done.
+//! API keys and the audit log.
 
 use async_trait::async_trait;
 use evenkeel_core::{TenantNo, Timestamp};
@@ -15,11 +15,11 @@ use crate::connection::urgency::Urgency::{Batch, Command};
 use crate::error::Answer;
 use crate::rows::{collect, count, micros, page_of};
 
-/// The tenant of entries that are nobody's.
-const NOBODY: i32 = 0;
-/// No tenant at all.
+/// The tenant of audit entries without an identified client.
+const UNIDENTIFIED: i32 = 0;
+/// A tenant number that no tenant has.
 const NONE: i32 = -1;
-/// Entries that are looked at in one go.
+/// How many audit entries one statement reads.
 const CHUNK: u32 = 500;
 
 #[async_trait]
@@ -162,7 +162,7 @@ fn record(db: &Connection, entries: &[AuditEntry]) -> Answer<()> {
     for entry in entries {
         write.execute(params![
             entry.at.as_micros(),
-            entry.tenant.map_or(NOBODY, |tenant| tenant.0),
+            entry.tenant.map_or(UNIDENTIFIED, |tenant| tenant.0),
             entry.subject,
             entry.role.map(|role| role as u8),
             entry.action,
@@ -183,7 +183,7 @@ fn list_audit(
     filter: &AuditFilter,
     page: PageRequest<AuditCursor>,
 ) -> Answer<Page<(AuditCursor, AuditEntry), AuditCursor>> {
-    let other = if filter.with_unknown { NOBODY } else { NONE };
+    let other = if filter.with_unknown { UNIDENTIFIED } else { NONE };
     let from = filter.from.unwrap_or(Timestamp::MIN).as_micros();
     let mut statement = db.prepare_cached(sql!("list_audit"))?;
     let mut place = filter.start(page.after);
@@ -249,7 +249,7 @@ fn entry_from(row: &Row<'_>) -> Answer<(AuditCursor, AuditEntry)> {
     let role: Option<usize> = row.get("role")?;
     let entry = AuditEntry {
         at: place.at,
-        tenant: Some(TenantNo(tenant)).filter(|_| tenant != NOBODY),
+        tenant: Some(TenantNo(tenant)).filter(|_| tenant != UNIDENTIFIED),
         subject: row.get("subject")?,
         role: role.map(role_from).transpose()?,
         action: row.get("action")?,

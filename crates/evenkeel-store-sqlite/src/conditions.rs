@@ -1,4 +1,4 @@
-//! The watch list: jobs that something happened to, and how they were judged.
+//! Conditions of jobs: marking jobs at risk, evaluating them, listing them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,8 +20,8 @@ use crate::rows::{
 };
 use crate::schedules::claim_windows::shard_list;
 
-/// Puts a job on the list, to be judged at once, unless it is over.
-pub(crate) fn put(connection: &Connection, job: JobNo) -> Answer<()> {
+/// Marks a job as at risk, to be evaluated at once, unless it is cancelled or deleted.
+pub(crate) fn mark(connection: &Connection, job: JobNo) -> Answer<()> {
     let listed = connection.prepare_cached(sql!("mark_at_risk_insert"))?.execute([job.0])?;
     if listed == 1 {
         connection.prepare_cached(sql!("mark_at_risk_state"))?.execute([job.0])?;
@@ -29,21 +29,21 @@ pub(crate) fn put(connection: &Connection, job: JobNo) -> Answer<()> {
     Ok(())
 }
 
-/// A chain did not end well: its job is judged, and its scheduler looks at it anew.
-pub(crate) fn tell_of_end(connection: &Connection, job: JobNo) -> Answer<()> {
-    put(connection, job)?;
+/// Marks a job after a run that did not succeed, and makes its scheduler load it again.
+pub(crate) fn mark_after_failure(connection: &Connection, job: JobNo) -> Answer<()> {
+    mark(connection, job)?;
     connection.prepare_cached(sql!("mark_at_risk_changed"))?.execute([job.0])?;
     Ok(())
 }
 
-/// Something happened to a job: if it is on the list, it is judged again.
+/// Has a job that is at risk evaluated again.
 pub(crate) fn touch(connection: &Connection, job: JobNo) -> Answer<()> {
     connection.prepare_cached(sql!("mark_at_risk_touch"))?.execute([job.0])?;
     Ok(())
 }
 
-/// A job is gone, and so is how it was judged.
-pub(crate) fn forget(connection: &Connection, job: JobNo) -> Answer<()> {
+/// Deletes the condition of a job.
+pub(crate) fn delete(connection: &Connection, job: JobNo) -> Answer<()> {
     let found: Option<(i32, Option<i16>)> = connection
         .prepare_cached(sql!("command_delete_condition"))?
         .query_row([job.0], |row| Ok((row.get(0)?, row.get(1)?)))
@@ -55,7 +55,7 @@ pub(crate) fn forget(connection: &Connection, job: JobNo) -> Answer<()> {
     counts.write(connection)
 }
 
-/// By how much the counts of tenants change.
+/// Changes of the counts of tenants.
 #[derive(Default)]
 struct Counts(BTreeMap<i32, (i64, i64)>);
 
@@ -178,7 +178,7 @@ fn overdue_in_queue(
     now: Timestamp,
 ) -> Answer<OverdueInQueue> {
     let mut statement = connection.prepare_cached(sql!("overdue_in_queue"))?;
-    // No key is before this one.
+    // No key is lower.
     let (scheduled_at, job_no, sequence, attempt) =
         after.map_or((i64::MIN, i64::MIN, 0, 0), key_params);
     let mut rows = statement.query(params![
@@ -254,7 +254,7 @@ impl AtRiskStore for SqliteStore {
         let jobs = jobs.to_vec();
         self.writer
             .write(Batch, jobs.len(), move |session| {
-                jobs.iter().try_for_each(|job| put(session.connection(), *job))
+                jobs.iter().try_for_each(|job| mark(session.connection(), *job))
             })
             .await
     }

@@ -1,4 +1,4 @@
-//! Runs that failed for good, and jobs that too many did of.
+//! Dead letters, and jobs that pause themselves after repeated failures.
 
 use async_trait::async_trait;
 use evenkeel_core::attempt::AttemptStatus;
@@ -21,8 +21,8 @@ use crate::jobs::{read, trigger};
 use crate::rows::{collect, job_id, key_from, key_params, page_of};
 use crate::{conditions, dedup};
 
-/// What goes with an end that was recorded.
-pub(crate) fn obey_hook(connection: &Connection, finish: &Finish) -> Answer<()> {
+/// Counts a failed run, or makes it a dead letter, as the end says.
+pub(crate) fn apply_hook(connection: &Connection, finish: &Finish) -> Answer<()> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(finish.key);
     match finish.hook {
         Hook::None => {}
@@ -51,13 +51,13 @@ pub(crate) fn obey_hook(connection: &Connection, finish: &Finish) -> Answer<()> 
     Ok(())
 }
 
-/// Of a job that is purged, at most `limit`.
+/// Deletes up to `limit` dead letters of a job.
 pub(crate) fn purge(connection: &Connection, job: JobNo, limit: u32) -> Answer<u64> {
     let gone = connection.prepare_cached(sql!("purge_dead"))?.execute(params![job.0, limit])?;
     Ok(gone as u64)
 }
 
-/// How many of a job's runs failed in a row.
+/// Deletes the count of a job's consecutive failures.
 pub(crate) fn prune_failing(connection: &Connection, job: JobNo) -> Answer<()> {
     connection.prepare_cached(sql!("prune_failing"))?.execute([job.0])?;
     Ok(())
@@ -133,7 +133,7 @@ fn list(
         .prepare_cached(sql!("list_dead_count"))?
         .query_row(params![tenant.0, job, filter.redriven, COUNTED_MAX + 1], |row| row.get(0))?;
     let most = i64::from(COUNTED_MAX);
-    let page = page_of(items, page.limit, counted.min(most), DeadLetter::place);
+    let page = page_of(items, page.limit, counted.min(most), DeadLetter::cursor);
     Ok(Page { total_is_estimate: counted > most, ..page })
 }
 
@@ -154,14 +154,14 @@ fn redrive(
         return Ok(Redriven::NotAllowed(refusal));
     }
     let wanted = DedupClaim::by_run(&job, DedupPurpose::RunAgain, now);
-    if let Some(holder) = dedup::kept_out_by(connection, tenant, wanted.as_ref(), now)? {
+    if let Some(holder) = dedup::holder_of(connection, tenant, wanted.as_ref(), now)? {
         return Ok(Redriven::Duplicate(holder.id));
     }
     if !job.definition.overlap.may_start(job.live) {
         return Ok(Redriven::Busy);
     }
     dedup::take(connection, tenant, wanted.as_ref(), job.no, now)?;
-    let key = trigger::begin(
+    let key = trigger::start_run(
         connection,
         &job,
         Origin::Redrive,
@@ -193,7 +193,7 @@ fn delete(connection: &Connection, tenant: TenantNo, run: AttemptKey) -> Answer<
     Ok(gone > 0)
 }
 
-fn is_any_to_forget(db: &Connection, before: Timestamp, keep: u32) -> Answer<bool> {
+fn has_any_to_prune(db: &Connection, before: Timestamp, keep: u32) -> Answer<bool> {
     let mut statement = db.prepare_cached(sql!("prune_dead_find"))?;
     Ok(statement.query_row(params![before.as_micros(), keep], |row| row.get(0))?)
 }
@@ -292,8 +292,8 @@ impl DeadStore for SqliteStore {
         keep: u32,
         limit: u32,
     ) -> Result<u64, StoreError> {
-        // Mostly there are none, and then the writer is left in peace.
-        if !self.engine_readers.read(move |db| is_any_to_forget(db, before, keep)).await? {
+        // Usually there are none; the reader spares the writer.
+        if !self.engine_readers.read(move |db| has_any_to_prune(db, before, keep)).await? {
             return Ok(0);
         }
         self.writer

@@ -1,4 +1,4 @@
-//! Keys that jobs hold so that they are not there twice.
+//! Deduplication keys: a key is held by one job at a time.
 
 use async_trait::async_trait;
 use evenkeel_core::dedup::{DedupKey, KeyHolder};
@@ -13,44 +13,44 @@ use crate::connection::urgency::Urgency::Batch;
 use crate::error::Answer;
 use crate::rows::{JobHead, job_head, job_id, key_from, newest_running};
 
-/// A job that has a key.
+/// The job that took a key last.
 struct Held {
     no: JobNo,
     id: JobId,
     holder: KeyHolder,
 }
 
-/// A job that keeps another from what it wants.
-pub(crate) struct KeptOut {
+/// The job that holds a key that another job needs.
+pub(crate) struct KeyOwner {
     pub(crate) no: JobNo,
     pub(crate) id: JobId,
 }
 
-/// Who keeps a job from what it wants a key for.
-pub(crate) fn kept_out_by(
+/// Returns the job that holds the claimed key, if it blocks the claim.
+pub(crate) fn holder_of(
     connection: &Connection,
     tenant: TenantNo,
-    wanted: Option<&DedupClaim>,
+    claim: Option<&DedupClaim>,
     now: Timestamp,
-) -> Answer<Option<KeptOut>> {
-    let Some(wanted) = wanted else { return Ok(None) };
-    let held = find(connection, tenant, wanted.key)?;
-    let held = held.filter(|held| wanted.is_kept_out(held.id, &held.holder, now));
-    Ok(held.map(|held| KeptOut { no: held.no, id: held.id }))
+) -> Answer<Option<KeyOwner>> {
+    let Some(claim) = claim else { return Ok(None) };
+    let held = find(connection, tenant, claim.key)?;
+    let held = held.filter(|held| claim.is_kept_out(held.id, &held.holder, now));
+    Ok(held.map(|held| KeyOwner { no: held.no, id: held.id }))
 }
 
-/// The job has the key it wanted from here on.
+/// Gives the key to the job.
 pub(crate) fn take(
     connection: &Connection,
     tenant: TenantNo,
-    wanted: Option<&DedupClaim>,
+    claim: Option<&DedupClaim>,
     no: JobNo,
     now: Timestamp,
 ) -> Answer<()> {
-    let Some(wanted) = wanted else { return Ok(()) };
-    let held = find(connection, tenant, wanted.key)?;
-    if !held.is_some_and(|held| wanted.keeps(held.id)) {
-        let key = wanted.key.to_bytes();
+    let Some(claim) = claim else { return Ok(()) };
+    let held = find(connection, tenant, claim.key)?;
+    if !held.is_some_and(|held| claim.keeps(held.id)) {
+        let key = claim.key.to_bytes();
         connection.prepare_cached(sql!("register_take_dedup"))?.execute(params![
             tenant.0,
             key.as_slice(),
@@ -61,8 +61,8 @@ pub(crate) fn take(
     Ok(())
 }
 
-/// The job has the key no more, if it had it.
-pub(crate) fn let_go(
+/// Releases the key, if the job holds it.
+pub(crate) fn release(
     connection: &Connection,
     tenant: TenantNo,
     key: Option<DedupKey>,
@@ -96,8 +96,8 @@ fn find(connection: &Connection, tenant: TenantNo, key: DedupKey) -> Answer<Opti
     Ok(Some(Held { no: JobNo(row.get("job_no")?), id, holder }))
 }
 
-/// What there is of a job in place of a run that is not to be: what waits, what runs, its next time,
-/// or its last run.
+/// Returns the run of a job that stands for a run that was rejected as a duplicate: its waiting
+/// run, its running run, its next time, or its last run.
 pub(crate) fn run_instead(connection: &Connection, no: JobNo) -> Answer<Option<AttemptKey>> {
     let waiting = connection
         .prepare_cached(sql!("get_jobs_newest_waiting"))?
@@ -118,37 +118,37 @@ pub(crate) fn run_instead(connection: &Connection, no: JobNo) -> Answer<Option<A
     Ok(run.map(|run| run.with_attempt(AttemptNo::FIRST)))
 }
 
-/// Keys of jobs that were deleted, among so many, and where the next look goes on.
-type Look = (Vec<(i32, Vec<u8>)>, Option<(TenantNo, DedupKey)>);
+/// The keys to delete, and where the next step starts.
+type FreeKeys = (Vec<(i32, Vec<u8>)>, Option<(TenantNo, DedupKey)>);
 
-fn look(
+fn find_free(
     db: &Connection,
     before: Timestamp,
     after: Option<(TenantNo, DedupKey)>,
     limit: u32,
-) -> Answer<Look> {
+) -> Answer<FreeKeys> {
     let (tenant, key) =
         after.map_or((i32::MIN, Vec::new()), |(tenant, key)| (tenant.0, key.to_bytes().into()));
     let mut statement = db.prepare_cached(sql!("prune_dedup_find"))?;
     let mut rows = statement.query(params![tenant, key, limit, before.as_micros()])?;
-    let (mut gone, mut last, mut looked) = (Vec::new(), None, 0);
+    let (mut free, mut last, mut seen) = (Vec::new(), None, 0);
     while let Some(row) = rows.next()? {
         let (tenant, key): (i32, Vec<u8>) = (row.get("tenant_no")?, row.get("key")?);
         let bytes = <[u8; 16]>::try_from(key.as_slice())
-            .map_err(|error| StoreError::corrupt("a key of dedup", "key", error))?;
+            .map_err(|error| StoreError::corrupt("deduplication key", "key", error))?;
         last = Some((TenantNo(tenant), DedupKey::from_bytes(bytes)));
-        looked += 1;
+        seen += 1;
         if row.get("is_free")? {
-            gone.push((tenant, key));
+            free.push((tenant, key));
         }
     }
-    Ok((gone, last.filter(|_| looked == limit)))
+    Ok((free, last.filter(|_| seen == limit)))
 }
 
-fn forget(connection: &Connection, before: Timestamp, gone: &[(i32, Vec<u8>)]) -> Answer<u64> {
+fn prune(connection: &Connection, before: Timestamp, free: &[(i32, Vec<u8>)]) -> Answer<u64> {
     let mut statement = connection.prepare_cached(sql!("prune_dedup"))?;
     let mut forgotten = 0;
-    for (tenant, key) in gone {
+    for (tenant, key) in free {
         forgotten += statement.execute(params![tenant, key, before.as_micros()])? as u64;
     }
     Ok(forgotten)
@@ -162,14 +162,14 @@ impl DedupStore for SqliteStore {
         after: Option<(TenantNo, DedupKey)>,
         limit: u32,
     ) -> Result<PrunedDedup, StoreError> {
-        let (gone, next) =
-            self.engine_readers.read(move |db| look(db, before, after, limit)).await?;
-        if gone.is_empty() {
+        let (free, next) =
+            self.engine_readers.read(move |db| find_free(db, before, after, limit)).await?;
+        if free.is_empty() {
             return Ok(PrunedDedup { forgotten: 0, next });
         }
         let forgotten = self
             .writer
-            .write(Batch, gone.len(), move |session| forget(session.connection(), before, &gone))
+            .write(Batch, free.len(), move |session| prune(session.connection(), before, &free))
             .await?;
         Ok(PrunedDedup { forgotten, next })
     }

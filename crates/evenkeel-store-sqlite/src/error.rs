@@ -1,15 +1,13 @@
-//! From SQLite's faults to the port's.
+//! Maps errors of SQLite to errors of the store.
 
 use evenkeel_store::{Cause, StoreError, Unwritable};
 use rusqlite::ErrorCode;
 
-/// Why a store could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The file cannot be made or reached.
+    /// The file cannot be created or opened.
     #[error("cannot open the database file")]
     File(#[source] std::io::Error),
-    /// SQLite refused.
     #[error("cannot open the database")]
     Database(#[from] rusqlite::Error),
     /// A newer version of the program has migrated the database.
@@ -24,23 +22,21 @@ pub enum OpenError {
          start with an empty data directory; nothing older was released"
     )]
     Unreleased,
-    /// SQLite would not keep a write-ahead log, for instance on a network file system.
-    #[error("the database cannot have a write-ahead log there (journal_mode is {0})")]
+    /// SQLite cannot use a write-ahead log there, for instance on a network file system.
+    #[error(
+        "the database cannot use a write-ahead log (journal_mode is {0}): put the file on a local disk"
+    )]
     NoLog(String),
-    /// A thread could not be started.
     #[error("cannot start a thread for the database")]
     Thread(#[source] std::io::Error),
 }
 
-/// A verb's failure while it is still inside this crate.
+/// An error inside this crate.
 pub(crate) enum Failure {
-    /// SQLite said no.
     Sql(rusqlite::Error),
-    /// It was told apart already.
     Store(StoreError),
 }
 
-/// What a verb inside this crate answers.
 pub(crate) type Answer<T> = Result<T, Failure>;
 
 impl From<rusqlite::Error> for Failure {
@@ -64,7 +60,8 @@ impl From<Failure> for StoreError {
     }
 }
 
-/// Only what the statement itself did wrong is `Refused`: everything else may be better tomorrow.
+/// Maps an error of SQLite. Only a fault of the statement itself is `Refused`; all other errors may
+/// be temporary.
 fn classify(error: rusqlite::Error) -> StoreError {
     match error {
         rusqlite::Error::FromSqlConversionFailure(..)
@@ -78,7 +75,7 @@ fn classify(error: rusqlite::Error) -> StoreError {
             | ErrorCode::ApiMisuse
             | ErrorCode::Unknown => StoreError::Refused(Box::new(error)),
             ErrorCode::OperationInterrupted => {
-                unavailable("it took too long and was given up: narrow down what is looked for")
+                unavailable("the query took too long and was interrupted: use a narrower filter")
             }
             _ => fault_of(error),
         },
@@ -86,8 +83,8 @@ fn classify(error: rusqlite::Error) -> StoreError {
     }
 }
 
-/// What a fault means that is no fault of the statement's. SQLite undoes the transaction when the
-/// disk is full, at the commit as well.
+/// Maps an error that is not the statement's fault. If the disk is full, SQLite rolls the
+/// transaction back, also at the commit.
 pub(crate) fn fault_of(error: rusqlite::Error) -> StoreError {
     match unwritable(&error) {
         Some(why) => StoreError::NotWritable(why, Box::new(error)),
@@ -95,12 +92,12 @@ pub(crate) fn fault_of(error: rusqlite::Error) -> StoreError {
     }
 }
 
-/// Does it say that nothing can be written?
+/// Returns why the database cannot be written, if the error says so.
 pub(crate) fn unwritable(error: &rusqlite::Error) -> Option<Unwritable> {
     let error = error.sqlite_error()?;
     match error.code {
         ErrorCode::DiskFull => Some(Unwritable::DiskFull),
-        // The index of the log can't grow.
+        // The index of the log cannot grow.
         _ if error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE => {
             Some(Unwritable::DiskFull)
         }
@@ -109,7 +106,6 @@ pub(crate) fn unwritable(error: &rusqlite::Error) -> Option<Unwritable> {
     }
 }
 
-/// The database did not answer, because of this.
 pub(crate) fn unavailable(why: impl Into<Cause>) -> StoreError {
     StoreError::Unavailable(why.into())
 }

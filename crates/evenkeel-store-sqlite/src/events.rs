@@ -1,4 +1,4 @@
-//! What happens, told to those who listen: in memory, because all who listen are in this process.
+//! Events, kept in memory: all listeners are in this process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{MutexGuard, PoisonError};
@@ -36,12 +36,12 @@ impl EventStore for SqliteStore {
                 EventJob::None => {}
             }
         }
-        let known = if numbers.is_empty() && ids.is_empty() {
-            Known::default()
+        let jobs = if numbers.is_empty() && ids.is_empty() {
+            EventJobs::default()
         } else {
-            self.engine_readers.read(move |db| Known::find(db, numbers, ids)).await?
+            self.engine_readers.read(move |db| EventJobs::find(db, numbers, ids)).await?
         };
-        self.ring().publish(events, dropped, |event| known.job_of(event));
+        self.ring().publish(events, dropped, |event| jobs.job_of(event));
         self.signals.send(Signal::Events);
         Ok(())
     }
@@ -77,14 +77,14 @@ impl EventStore for SqliteStore {
     }
 }
 
-/// The jobs of some events.
+/// The ids and names of the jobs of some events.
 #[derive(Default)]
-struct Known {
+struct EventJobs {
     titles: BTreeMap<JobNo, Option<JobTitle>>,
     names: BTreeMap<JobId, Option<String>>,
 }
 
-impl Known {
+impl EventJobs {
     fn find(db: &Connection, numbers: BTreeSet<JobNo>, ids: BTreeSet<JobId>) -> Answer<Self> {
         let title = |job| Ok((job, find_title(db, job)?));
         let titles = numbers.into_iter().map(title).collect::<Answer<_>>()?;
@@ -98,7 +98,6 @@ impl Known {
         Ok(Self { titles, names })
     }
 
-    /// The id and the name of an event's job.
     fn job_of(&self, event: &NewEvent) -> (Option<JobId>, Option<String>) {
         match event.job {
             EventJob::Id(id) => (Some(id), self.names.get(&id).cloned().flatten()),

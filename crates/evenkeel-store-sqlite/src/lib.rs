@@ -1,9 +1,14 @@
 //! Evenkeel's store on SQLite: one file, one process, one writer.
 //!
-//! All writes go through one thread that commits them in groups (`writer`); reads run beside it
-//! on connections of their own (`readers`), and a third party keeps the write-ahead log short
-//! (`log`). An answer comes after the commit, so what was answered is seen by every later read
-//! and survives a crash.
+//! One thread makes all writes and commits them in groups; readers have connections of their own; a
+//! third thread keeps the write-ahead log short. A verb returns after its commit, so every later
+//! read sees its changes, and they survive a crash.
+//!
+//! The map: `connection` (writer, readers, log), `migrate`, `sql` (the statements of `queries/`),
+//! `rows` (from rows to types), and one module per theme with its part of the port: `jobs`,
+//! `schedules`, `attempts`, `limits`, `queue`, `conditions`, `balance`, `nodes`, `notes` (progress
+//! and messages), `dead_letters`, `dedup`, `targets`, `run_stats`, `events`, `pages`, `access`,
+//! `secrets`, `requests`. The PostgreSQL store has the same files.
 
 #[macro_use]
 mod sql;
@@ -49,29 +54,29 @@ use crate::error::Answer;
 pub use error::OpenError;
 pub use options::SqliteOptions;
 
-/// A search that takes longer than this is ended.
-const USERS_READ_MAX: Duration = Duration::from_secs(10);
-/// The engine can do nothing else until it knows, and asks for little at a time.
+/// The time limit for reads of users and crawls.
+const USER_READ_MAX: Duration = Duration::from_secs(10);
+/// The time limit for reads of the engine, which needs the result to go on.
 const ENGINE_READ_MAX: Duration = Duration::from_secs(60);
-/// One may look far back while the other answers.
+/// One connection can run a long read while the other serves short ones.
 const ENGINE_READERS: usize = 2;
 
-/// A store in one file. Dropping it finishes what was accepted and closes the file.
+/// A store in one file. Dropping it finishes the accepted requests and closes the file.
 pub struct SqliteStore {
     writer: Arc<Writer>,
-    /// For what people and crawls ask: they may look at much, and wait for each other.
+    /// For users and crawls, whose reads may be long.
     readers: Readers,
-    /// For what the engine asks, which nobody's search may hold up.
+    /// For the engine, which must not wait for reads of users.
     engine_readers: Readers,
     signals: Signals,
     events: Events,
-    /// What was told, for those who listen: nobody else shares the file.
+    /// The newest events; all listeners are in this process.
     ring: Mutex<EventRing>,
     durability: String,
 }
 
 impl SqliteStore {
-    /// Opens the store, making or upgrading its tables. Call it inside a tokio runtime.
+    /// Opens the store and creates or migrates its tables. Call it inside a tokio runtime.
     pub async fn open(options: SqliteOptions) -> Result<Self, OpenError> {
         tokio::task::spawn_blocking(move || Self::open_blocking(&options))
             .await
@@ -80,7 +85,7 @@ impl SqliteStore {
 
     fn open_blocking(options: &SqliteOptions) -> Result<Self, OpenError> {
         let writer = Writer::start(options)?;
-        let readers = Readers::open(options, options.readers, USERS_READ_MAX)?;
+        let readers = Readers::open(options, options.readers, USER_READ_MAX)?;
         let engine_readers = Readers::open(options, ENGINE_READERS, ENGINE_READ_MAX)?;
         let synchronous = if options.synchronous_full { "FULL" } else { "NORMAL" };
         let durability = format!("journal_mode=WAL synchronous={synchronous}");
@@ -95,7 +100,7 @@ impl SqliteStore {
         })
     }
 
-    /// The settings in force that say what survives what.
+    /// Returns the settings that decide what survives a crash or a power failure.
     pub fn durability(&self) -> String {
         self.durability.clone()
     }
@@ -107,7 +112,7 @@ impl Store for SqliteStore {
         false
     }
 
-    /// One writer, whose cost is pages touched: one that many rows of a batch touch is written once.
+    /// Large batches: a database page that many rows of a batch change is written once.
     fn batch_sizing(&self) -> BatchSizing {
         BatchSizing { batch: 4000, parallel_batches: 1 }
     }
@@ -135,7 +140,7 @@ impl Store for SqliteStore {
             .write(Urgency::Command, 1, move |session| {
                 let db = session.connection();
                 db.prepare_cached(sql!("tenant_create"))?.execute([&name])?;
-                let missing = || StoreError::corrupt("tenant", "name", "it was not kept");
+                let missing = || StoreError::corrupt("tenant", "name", "the new row is missing");
                 Ok(find_tenant(db, &name)?.ok_or_else(missing)?)
             })
             .await

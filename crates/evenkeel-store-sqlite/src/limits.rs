@@ -1,4 +1,4 @@
-//! Waiting rooms of limits, and the places that nobody has any more.
+//! Limit queues: releases attempts as permits become free, and deletes unused permits.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,10 +19,10 @@ use crate::connection::urgency::Urgency::Batch;
 use crate::error::Answer;
 use crate::rows::{key_from, key_params};
 
-/// Whoever ends looks past so many in a room that are held up by another limit as well,
-const HELD_UP: u32 = 50;
-/// and then so often at more. The next that looks into all rooms does the rest.
-const LOOKS: usize = 3;
+/// How many attempts of a limit queue that another limit blocks too are passed over after an end.
+const BLOCKED_MAX: u32 = 50;
+/// How often more attempts are read after that. The next full pass does the rest.
+const PASSES: usize = 3;
 
 #[async_trait]
 impl LimitStore for SqliteStore {
@@ -40,36 +40,36 @@ impl LimitStore for SqliteStore {
             .await
     }
 
-    /// Mostly nobody leaves, and the writer has nothing to do with it.
+    /// Usually no attempt is released; the reader spares the writer.
     async fn release_all_limited(
         &self,
-        rooms: ReleaseStep,
+        step: ReleaseStep,
         now: Now,
     ) -> Result<Released, StoreError> {
-        let look = move |db: &Connection| look_around(db, &rooms, resolve(now));
-        let (moves, unparked) = self.engine_readers.read(look).await?;
+        let look = move |db: &Connection| select(db, &step, resolve(now));
+        let (moves, released) = self.engine_readers.read(look).await?;
         if moves.is_empty() {
-            return Ok(unparked);
+            return Ok(released);
         }
         let moved = self
             .writer
-            .write(Batch, moves.len(), move |session| make(session.connection(), &moves))
+            .write(Batch, moves.len(), move |session| move_all(session.connection(), &moves))
             .await?;
-        Ok(Released { moved, ..unparked })
+        Ok(Released { moved, ..released })
     }
 
-    /// Mostly there are none.
+    /// Usually there are none; the reader spares the writer.
     async fn prune_permits(
         &self,
         after: Option<Permit>,
         limit: u32,
     ) -> Result<Option<Permit>, StoreError> {
-        let look = move |db: &Connection| ended_places(db, after, limit);
+        let look = move |db: &Connection| ended_permits(db, after, limit);
         let (ended, next) = self.engine_readers.read(look).await?;
         if !ended.is_empty() {
             self.writer
                 .write(Batch, limit as usize, move |session| {
-                    ended.iter().try_for_each(|place| vacate(session.connection(), *place))
+                    ended.iter().try_for_each(|permit| delete_permit(session.connection(), *permit))
                 })
                 .await?;
         }
@@ -77,7 +77,7 @@ impl LimitStore for SqliteStore {
     }
 }
 
-/// As many leave the rooms of these limits as have ended.
+/// Releases as many attempts of each limit queue as attempts under the limit have ended.
 fn release_limited(
     connection: &Connection,
     ended: &[Permit],
@@ -85,33 +85,33 @@ fn release_limited(
     now: Timestamp,
 ) -> Answer<u64> {
     let mut free: BTreeMap<LimitKey, u32> = BTreeMap::new();
-    for place in ended {
-        vacate(connection, *place)?;
-        *free.entry(place.limit).or_default() += 1;
+    for permit in ended {
+        delete_permit(connection, *permit)?;
+        *free.entry(permit.limit).or_default() += 1;
     }
-    let mut doorway = Doorway::new(connection, terms, true, now);
+    let mut release = Release::new(connection, terms, true, now);
     let mut moved = 0;
-    for (room, free) in free {
-        let past = if room.scope() == LimitScope::Key { 0 } else { HELD_UP };
+    for (queue, free) in free {
+        let past = if queue.scope() == LimitScope::Key { 0 } else { BLOCKED_MAX };
         let mut look = free.saturating_add(past).min(RELEASED_MAX);
-        for _ in 0..LOOKS {
-            let let_out = doorway.let_out(room, look, OwnPermits::Free(free))?;
-            moved += make(connection, &let_out.moves)?;
-            if !let_out.again {
+        for _ in 0..PASSES {
+            let selected = release.select(queue, look, OwnPermits::Free(free))?;
+            moved += move_all(connection, &selected.moves)?;
+            if !selected.again {
                 break;
             }
-            // Who went home may not start for another limit, so the next look is for as many again.
+            // Another limit may block the released attempts, so the next pass reads as many again.
             look = RELEASED_MAX;
         }
     }
     Ok(moved)
 }
 
-/// Forgets the place of an attempt, if that has ended.
-fn vacate(connection: &Connection, place: Permit) -> Answer<()> {
-    let (scheduled_at, job_no, sequence, attempt) = key_params(place.run);
+/// Deletes the permit of an attempt that has ended.
+fn delete_permit(connection: &Connection, permit: Permit) -> Answer<()> {
+    let (scheduled_at, job_no, sequence, attempt) = key_params(permit.run);
     connection.prepare_cached(sql!("release_delete_permits"))?.execute(params![
-        place.limit.as_bytes(),
+        permit.limit.as_bytes(),
         scheduled_at,
         job_no,
         sequence,
@@ -120,16 +120,16 @@ fn vacate(connection: &Connection, place: Permit) -> Answer<()> {
     Ok(())
 }
 
-/// Of the next places, those of attempts that have ended, and where to go on.
-fn ended_places(
+/// Returns the permits of ended attempts among the next `limit`, and where the next step starts.
+fn ended_permits(
     connection: &Connection,
     after: Option<Permit>,
     limit: u32,
 ) -> Answer<(Vec<Permit>, Option<Permit>)> {
-    // Nothing comes before an empty key.
-    let from = after.map_or_else(Vec::new, |place| place.limit.as_bytes().to_vec());
+    // No key is lower than an empty one.
+    let from = after.map_or_else(Vec::new, |permit| permit.limit.as_bytes().to_vec());
     let (scheduled_at, job_no, sequence, attempt) =
-        after.map_or((0, 0, 0, 0), |place| key_params(place.run));
+        after.map_or((0, 0, 0, 0), |permit| key_params(permit.run));
     let mut statement = connection.prepare_cached(sql!("prune_permits_find"))?;
     let mut rows =
         statement.query(params![from, scheduled_at, job_no, sequence, attempt, limit])?;
@@ -137,80 +137,80 @@ fn ended_places(
     while let Some(row) = rows.next()? {
         let bytes: Vec<u8> = row.get("key")?;
         let limit = LimitKey::from_bytes(&bytes)
-            .ok_or_else(|| StoreError::corrupt("place", "key", "not a limit"))?;
-        let place = Permit { limit, run: key_from(row)? };
-        (last, seen) = (Some(place), seen + 1);
+            .ok_or_else(|| StoreError::corrupt("permit", "key", "not a limit key"))?;
+        let permit = Permit { limit, run: key_from(row)? };
+        (last, seen) = (Some(permit), seen + 1);
         let has_ended: bool = row.get("has_ended")?;
-        ended.extend(has_ended.then_some(place));
+        ended.extend(has_ended.then_some(permit));
     }
     Ok((ended, last.filter(|_| seen == limit)))
 }
 
-/// So many runs are looked up in a step to see whether they have their places still, or as many as
-/// there are places of one limit.
-const LOOKED_UP_MAX: u32 = 20_000;
-/// More places than these of a limit that holds up some of a room are believed to be taken.
-const BELIEVED_FROM: u32 = 10_000;
+/// How many permits a step checks for running attempts, unless a single limit has more.
+const CHECKED_MAX: u32 = 20_000;
+/// From this many permits on, the permits of another limit are assumed to be in use.
+const ASSUMED_FROM: u32 = 10_000;
 
-/// One who leaves a waiting room.
+/// An attempt that leaves a limit queue.
 struct Move {
     run: AttemptKey,
     from: LimitKey,
-    /// Home if there is none.
+    /// The limit queue to move to; `None` returns the attempt to its pool.
     to: Option<Limit>,
 }
 
-/// What becomes of those in a room.
-struct LetOut {
+/// The attempts that leave a limit queue.
+struct Selected {
     moves: Vec<Move>,
-    /// There are places for those behind the ones that were looked at.
+    /// True if permits are left for attempts that were not read.
     again: bool,
 }
 
-/// Who leaves some rooms, and how far this step has come. Nothing is written.
-fn look_around(
+/// Selects the attempts that leave the next limit queues, and returns how far the step has come.
+/// Writes nothing.
+fn select(
     connection: &Connection,
-    rooms: &ReleaseStep,
+    step: &ReleaseStep,
     now: Timestamp,
 ) -> Answer<(Vec<Move>, Released)> {
-    let ReleaseStep { after, limit, terms, to_wider } = rooms;
-    let mut doorway = Doorway::new(connection, terms, *to_wider, now);
+    let ReleaseStep { after, limit, terms, to_wider } = step;
+    let mut release = Release::new(connection, terms, *to_wider, now);
     let mut moves = Vec::new();
-    let mut unparked = Released { next: *after, ..Released::default() };
-    let (mut looked_at, mut looked_up) = (0, 0);
+    let mut released = Released { next: *after, ..Released::default() };
+    let (mut read, mut checked) = (0, 0);
     for _ in 0..*limit {
-        let Some(room) = next_room(connection, unparked.next)? else {
-            unparked.next = None;
+        let Some(queue) = next_queue(connection, released.next)? else {
+            released.next = None;
             break;
         };
-        let most = terms.limits.max_in_queue(room.key, room.highest);
-        let mut running = count(connection, room.key)?;
+        let most = terms.limits.max_in_queue(queue.key, queue.highest);
+        let mut running = count(connection, queue.key)?;
         let free = |running| most.map_or(u32::MAX, |most| most.saturating_sub(running));
-        // Some may have ended, which nobody has noted.
+        // Some permits may belong to attempts that have ended.
         if running > 0 && free(running) < RELEASED_MAX {
-            if looked_up > 0 && looked_up + running > LOOKED_UP_MAX {
+            if checked > 0 && checked + running > CHECKED_MAX {
                 break;
             }
-            looked_up += running;
-            running = running_under(connection, room.key)?;
+            checked += running;
+            running = running_under(connection, queue.key)?;
         }
-        let look = room.look(free(running));
-        if looked_at > 0 && looked_at + look > RELEASE_SCAN_MAX {
+        let look = queue.look(free(running));
+        if read > 0 && read + look > RELEASE_SCAN_MAX {
             break;
         }
-        looked_at += look;
+        read += look;
         if look > 0 {
             let own = OwnPermits::Running { running, highest: most.unwrap_or(u32::MAX) };
-            let let_out = doorway.let_out(room.key, look, own)?;
-            unparked.again |= let_out.again;
-            moves.extend(let_out.moves);
+            let selected = release.select(queue.key, look, own)?;
+            released.again |= selected.again;
+            moves.extend(selected.moves);
         }
-        unparked.next = Some(room.key);
+        released.next = Some(queue.key);
     }
-    Ok((moves, unparked))
+    Ok((moves, released))
 }
 
-fn next_room(connection: &Connection, after: Option<LimitKey>) -> Answer<Option<LimitQueue>> {
+fn next_queue(connection: &Connection, after: Option<LimitKey>) -> Answer<Option<LimitQueue>> {
     let after = after.map_or_else(|| "~".to_owned(), LimitKey::queue_pool);
     let next = connection
         .prepare_cached(sql!("release_queues"))?
@@ -218,30 +218,30 @@ fn next_room(connection: &Connection, after: Option<LimitKey>) -> Answer<Option<
         .optional()?;
     let Some((pool, lowest, highest)): Option<(String, u32, u32)> = next else { return Ok(None) };
     let key = LimitKey::of_queue_pool(&pool)
-        .ok_or_else(|| StoreError::corrupt("ready", "pool", "no waiting room"))?;
+        .ok_or_else(|| StoreError::corrupt("ready", "pool", "not the pool of a limit queue"))?;
     Ok(Some(LimitQueue { key, lowest, highest }))
 }
 
-/// Lets those out of rooms who could start, and who would only be in the way.
-struct Doorway<'a> {
+/// Selects the attempts that may leave limit queues: those that can start, and those that another
+/// limit blocks.
+struct Release<'a> {
     connection: &'a Connection,
     terms: &'a LimitTerms,
     to_wider: bool,
     now: Timestamp,
-    /// How many run under limits that hold up some of a room as well. All rooms of a tenant have that
-    /// one in common, so it is counted once for all of them.
+    /// How many attempts run under other limits of queued attempts. The limit queues of a tenant
+    /// share the tenant's limit, which is counted once.
     counted: HashMap<LimitKey, Counted>,
 }
 
-/// How many run under a limit.
 #[derive(Copy, Clone)]
 struct Counted {
     running: u32,
-    /// They were looked up, and not only counted by their places.
-    is_looked_up: bool,
+    /// True if running attempts were counted, false if permits were.
+    is_checked: bool,
 }
 
-impl<'a> Doorway<'a> {
+impl<'a> Release<'a> {
     fn new(
         connection: &'a Connection,
         terms: &'a LimitTerms,
@@ -251,25 +251,30 @@ impl<'a> Doorway<'a> {
         Self { connection, terms, to_wider, now, counted: HashMap::new() }
     }
 
-    /// Of the first `look` of each lane.
-    fn let_out(&mut self, room: LimitKey, look: u32, own: OwnPermits) -> Answer<LetOut> {
+    /// Selects among the first `look` attempts of each lane.
+    fn select(&mut self, queue: LimitKey, look: u32, own: OwnPermits) -> Answer<Selected> {
         let Self { connection, terms, to_wider, now, .. } = *self;
-        let (first, is_cut) = first_of(connection, room, look as usize, terms.aging, now)?;
-        let first: Vec<(AttemptKey, Vec<Limit>)> =
-            first.iter().map(|one| (one.key, one.limits_under(&terms.limits))).collect();
-        let others = first.iter().flat_map(|(_, limits)| limits).filter(|limit| limit.key != room);
+        let (first, is_cut) = first_of(connection, queue, look as usize, terms.aging, now)?;
+        let first: Vec<(AttemptKey, Vec<Limit>)> = first
+            .iter()
+            .map(|candidate| (candidate.key, candidate.limits_under(&terms.limits)))
+            .collect();
+        let others = first.iter().flat_map(|(_, limits)| limits).filter(|limit| limit.key != queue);
         let others = self.count_others(others)?;
-        let usher = ReleasePass { queue: room, own, others, to_wider };
-        let leaving = usher.select(first, RELEASED_MAX as usize);
+        let pass = ReleasePass { queue: queue, own, others, to_wider };
+        let leaving = pass.select(first, RELEASED_MAX as usize);
         let is_cut =
             is_cut || leaving.to_queue.len() + leaving.to_limits.len() >= RELEASED_MAX as usize;
-        let homeward = leaving.to_queue.into_iter().map(|run| Move { run, from: room, to: None });
-        let onward =
-            leaving.to_limits.into_iter().map(|(run, to)| Move { run, from: room, to: Some(to) });
-        Ok(LetOut { moves: homeward.chain(onward).collect(), again: is_cut && leaving.has_more })
+        let to_pools = leaving.to_queue.into_iter().map(|run| Move { run, from: queue, to: None });
+        let to_queues =
+            leaving.to_limits.into_iter().map(|(run, to)| Move { run, from: queue, to: Some(to) });
+        Ok(Selected {
+            moves: to_pools.chain(to_queues).collect(),
+            again: is_cut && leaving.has_more,
+        })
     }
 
-    /// How many run under limits. Whether all of them do is looked up where it would matter.
+    /// Counts the permits of limits, and the running attempts where that can change the result.
     fn count_others<'l>(
         &mut self,
         limits: impl Iterator<Item = &'l Limit>,
@@ -284,12 +289,12 @@ impl<'a> Doorway<'a> {
         for (key, (demand, least)) in wanted {
             let mut counted = match self.counted.get(&key) {
                 Some(counted) => *counted,
-                None => Counted { running: count(self.connection, key)?, is_looked_up: false },
+                None => Counted { running: count(self.connection, key)?, is_checked: false },
             };
             let matters = counted.running.saturating_add(demand) > least;
-            if matters && !counted.is_looked_up && (1..BELIEVED_FROM).contains(&counted.running) {
+            if matters && !counted.is_checked && (1..ASSUMED_FROM).contains(&counted.running) {
                 let running = running_under(self.connection, key)?;
-                counted = Counted { running, is_looked_up: true };
+                counted = Counted { running, is_checked: true };
             }
             self.counted.insert(key, counted);
             others.note(key, Some(counted.running));
@@ -298,15 +303,15 @@ impl<'a> Doorway<'a> {
     }
 }
 
-/// The first of each lane of a room, and whether there may be more of one.
+/// Returns the first attempts of each lane of a limit queue, and whether a lane may have more.
 fn first_of(
     connection: &Connection,
-    room: LimitKey,
+    queue: LimitKey,
     look: usize,
     aging: Aging,
     now: Timestamp,
 ) -> Answer<(Vec<Candidate>, bool)> {
-    let lanes = first_of_lanes(connection, room.queue_pool(), look, aging, now)?;
+    let lanes = first_of_lanes(connection, queue.queue_pool(), look, aging, now)?;
     let is_cut = lanes.iter().any(|lane| lane.len() >= look);
     Ok((lanes.into_iter().flatten().collect(), is_cut))
 }
@@ -317,27 +322,27 @@ fn count(connection: &Connection, key: LimitKey) -> Answer<u32> {
         .query_row([key.as_bytes()], |row| row.get(0))?)
 }
 
-/// How many of those who have places really run.
+/// Counts the attempts with a permit that really run.
 pub(crate) fn running_under(connection: &Connection, key: LimitKey) -> Answer<u32> {
     Ok(connection
         .prepare_cached(sql!("release_running"))?
         .query_row([key.as_bytes()], |row| row.get(0))?)
 }
 
-/// Says how many went home. Who has left meanwhile is let be.
-fn make(connection: &Connection, moves: &[Move]) -> Answer<u64> {
-    let mut leave = connection.prepare_cached(sql!("release_limited"))?;
+/// Moves the attempts that are still in their limit queue. Returns how many returned to their pool.
+fn move_all(connection: &Connection, moves: &[Move]) -> Answer<u64> {
+    let mut update = connection.prepare_cached(sql!("release_limited"))?;
     let mut moved = 0;
     for Move { run, from, to } in moves {
         let (scheduled_at, job_no, sequence, attempt) = key_params(*run);
-        let (room, most) = (to.map(|limit| limit.key.queue_pool()), to.map(|limit| limit.most));
-        let left = leave.execute(params![
+        let (queue, most) = (to.map(|limit| limit.key.queue_pool()), to.map(|limit| limit.most));
+        let left = update.execute(params![
             scheduled_at,
             job_no,
             sequence,
             attempt,
             from.queue_pool(),
-            room,
+            queue,
             most
         ])?;
         moved += if to.is_none() { left as u64 } else { 0 };

@@ -1,4 +1,4 @@
-//! What nodes say about themselves and each other.
+//! Nodes: joining, pings, and taking over from dead nodes.
 
 use async_trait::async_trait;
 use evenkeel_core::{NodeNo, Span, Timestamp};
@@ -24,7 +24,7 @@ impl NodeStore for SqliteStore {
 
     async fn ping(&self, ping: &Ping, now: Now) -> Result<Pinged, StoreError> {
         let ping = ping.clone();
-        // First in line: a node that cannot say that it lives must end what it runs.
+        // First in line: a node that cannot ping must stop its attempts.
         self.writer
             .write(Command, ping.long_runs.len() + 1, move |session| save_ping(session, &ping, now))
             .await
@@ -101,12 +101,12 @@ fn save_ping(session: &mut Session, ping: &Ping, now: Now) -> Answer<Pinged> {
         Some(NodeState::Live | NodeState::Draining) => {}
         Some(NodeState::Dead | NodeState::Gone) | None => return Ok(Pinged::Fenced),
     }
-    let bound = session.bound_after_ping(ping.node, ping.oldest_open);
+    let watermark = session.watermark_after_ping(ping.node, ping.oldest_open);
     let connection = session.connection();
     connection.prepare_cached(sql!("ping_node"))?.execute(params![
         ping.node.0,
         now.as_micros(),
-        bound,
+        watermark,
     ])?;
     connection.prepare_cached(sql!("ping_delete_long_attempts"))?.execute([ping.node.0])?;
     let mut save = connection.prepare_cached(sql!("ping_long_attempts"))?;
@@ -133,11 +133,11 @@ fn begin_steal(
     now: Now,
 ) -> Answer<bool> {
     let now = resolve(now);
-    let heard_before = now.as_micros().saturating_sub_unsigned(silent_after.as_micros());
+    let silent_since = now.as_micros().saturating_sub_unsigned(silent_after.as_micros());
     connection.prepare_cached(sql!("begin_steal"))?.execute(params![
         victim.0,
         now.as_micros(),
-        heard_before,
+        silent_since,
     ])?;
     Ok(connection.prepare_cached(sql!("begin_steal_check"))?.exists([victim.0])?)
 }

@@ -1,4 +1,4 @@
-//! What attempts say while they run, and what is said to them.
+//! Progress, logs and checkpoints of running attempts, and messages to their nodes.
 
 use async_trait::async_trait;
 use evenkeel_core::lease::Fence;
@@ -51,7 +51,7 @@ impl ProgressStore for SqliteStore {
         node: NodeNo,
         limit: u32,
     ) -> Result<Vec<NodeMessage>, StoreError> {
-        // Mostly there are none, and then the writer is left in peace.
+        // Usually there are none; the reader spares the writer.
         if !self.engine_readers.read(move |db| has_messages(db, node)).await? {
             return Ok(Vec::new());
         }
@@ -61,7 +61,7 @@ impl ProgressStore for SqliteStore {
     }
 }
 
-/// About how many rows of other verbs a note costs the writer.
+/// Estimates the writer's work for a note, in rows of other verbs.
 fn rows(note: &ProgressNote) -> usize {
     let log = note.log.as_ref().map_or(0, String::len);
     let checkpoint = note.checkpoint.as_ref().map_or(0, Vec::len);
@@ -75,20 +75,20 @@ fn note(
     now: Timestamp,
 ) -> Answer<Vec<bool>> {
     let mut is_running = connection.prepare_cached(sql!("save_progress_is_running"))?;
-    let mut said = Vec::with_capacity(batch.len());
+    let mut saved = Vec::with_capacity(batch.len());
     for note in batch {
         let (scheduled_at, job_no, sequence, attempt) = key_params(note.key);
         let which = params![scheduled_at, job_no, sequence, attempt, node.0, note.fence.0];
         let runs = is_running.exists(which)?;
         if runs {
-            write_down(connection, note, now)?;
+            write_note(connection, note, now)?;
         }
-        said.push(runs);
+        saved.push(runs);
     }
-    Ok(said)
+    Ok(saved)
 }
 
-fn write_down(connection: &Connection, note: &ProgressNote, now: Timestamp) -> Answer<()> {
+fn write_note(connection: &Connection, note: &ProgressNote, now: Timestamp) -> Answer<()> {
     if note.progress.is_some() || note.log.is_some() {
         let (scheduled_at, job_no, sequence, attempt) = key_params(note.key);
         let progress = note.progress.as_ref().map(serde_json::to_string).transpose();
@@ -127,14 +127,13 @@ fn save_checkpoint(
     Ok(())
 }
 
-/// Forgets what an attempt has said: it ended, or starts anew.
-pub(crate) fn forget(connection: &Connection, key: AttemptKey) -> Answer<()> {
+/// Deletes the progress and log of an attempt.
+pub(crate) fn delete(connection: &Connection, key: AttemptKey) -> Answer<()> {
     connection.prepare_cached(sql!("finish_delete_notes"))?.execute(key_params(key))?;
     Ok(())
 }
 
-/// Nobody needs the checkpoint of this run any more.
-pub(crate) fn forget_checkpoint(connection: &Connection, key: AttemptKey) -> Answer<()> {
+pub(crate) fn delete_checkpoint(connection: &Connection, key: AttemptKey) -> Answer<()> {
     let (scheduled_at, job_no, sequence, _) = key_params(key);
     connection.prepare_cached(sql!("finish_delete_checkpoints"))?.execute((
         scheduled_at,
@@ -144,33 +143,33 @@ pub(crate) fn forget_checkpoint(connection: &Connection, key: AttemptKey) -> Ans
     Ok(())
 }
 
-/// What becomes of what an attempt said, once it has ended.
-pub(crate) fn settle(connection: &Connection, finish: &Finish) -> Answer<()> {
+/// Deletes or saves the attachments of an attempt that has ended.
+pub(crate) fn finish_attachments(connection: &Connection, finish: &Finish) -> Answer<()> {
     if finish.attachments.has_notes {
-        forget(connection, finish.key)?;
+        delete(connection, finish.key)?;
     }
     match &finish.attachments.checkpoint {
         CheckpointDisposition::AsIs => Ok(()),
         CheckpointDisposition::Save(data) => {
             save_checkpoint(connection, finish.key, data, finish.finished_at)
         }
-        CheckpointDisposition::Forget => forget_checkpoint(connection, finish.key),
+        CheckpointDisposition::Forget => delete_checkpoint(connection, finish.key),
     }
 }
 
-/// Adds what a running attempt has said to what people see of it.
-pub(crate) fn show(connection: &Connection, run: &mut Attempt) -> Answer<()> {
-    let (scheduled_at, job_no, sequence, attempt) = key_params(run.key);
+/// Adds the progress and log of a running attempt.
+pub(crate) fn show(connection: &Connection, shown: &mut Attempt) -> Answer<()> {
+    let (scheduled_at, job_no, sequence, attempt) = key_params(shown.key);
     let found: Option<(Option<String>, Option<String>)> = connection
         .prepare_cached(sql!("get_attempt_note"))?
-        .query_row(params![scheduled_at, job_no, sequence, attempt, run.fence.0], |row| {
-            Ok((row.get(0)?, row.get(1)?))
+        .query_row(params![scheduled_at, job_no, sequence, attempt, shown.fence.0], |row| {
+            Ok((row.get("progress")?, row.get("log")?))
         })
         .optional()?;
     let Some((progress, log)) = found else { return Ok(()) };
     let progress = progress.map(|text| serde_json::from_str(&text)).transpose();
-    run.progress = progress.map_err(|cause| StoreError::corrupt(run.key, "progress", cause))?;
-    run.log = log;
+    shown.progress = progress.map_err(|cause| StoreError::corrupt(shown.key, "progress", cause))?;
+    shown.log = log;
     Ok(())
 }
 
@@ -204,7 +203,7 @@ fn has_messages(connection: &Connection, node: NodeNo) -> Answer<bool> {
     Ok(connection.prepare_cached(sql)?.exists([node.0])?)
 }
 
-/// Oldest first.
+/// Returns and deletes the oldest messages to a node, oldest first.
 fn take_messages(connection: &Connection, node: NodeNo, limit: u32) -> Answer<Vec<NodeMessage>> {
     let mut statement = connection.prepare_cached(sql!("take_messages"))?;
     let mut taken: Vec<(i64, NodeMessage)> =

@@ -1,27 +1,28 @@
-//! How a store is opened.
+//! Options of the store.
 
 use std::path::PathBuf;
 
-/// Where the database is and how careful it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SqliteOptions {
-    /// Its file, made if there is none. Beside it lie its log (`-wal`) and the log's index (`-shm`).
+    /// The database file, created if it does not exist. Its log (`-wal`) and the index of the log
+    /// (`-shm`) are beside it.
     pub path: PathBuf,
-    /// Is an answered command safe from a power failure? If not, only from a crash of the process.
+    /// True if committed changes survive a power failure; false if they survive only a crash of the
+    /// process.
     pub synchronous_full: bool,
-    /// Memory for pages of the writer, in MiB.
+    /// The page cache of the writer in MiB.
     pub cache_mb: u32,
-    /// How many people and crawls can read at once, beside the writer and the engine.
+    /// The number of connections for reads of users and crawls.
     pub readers: usize,
-    /// The log is copied into the file when it has grown to this many pages; beside a large file, to
-    /// up to four times as many. More is faster, and needs more disk.
+    /// The log is copied into the file when it has this many pages; with a large file, up to four
+    /// times as many. More is faster and needs more disk space.
     pub wal_autocheckpoint_pages: u32,
-    /// The file may have this many pages; what needs more fails as on a full disk.
+    /// The largest size of the file in pages. Writes beyond it fail as on a full disk.
     pub pages_max: Option<u32>,
 }
 
 impl SqliteOptions {
-    /// The defaults, for the file at `path`.
+    /// Returns the defaults for the file at `path`.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),

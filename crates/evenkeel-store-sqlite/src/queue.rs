@@ -1,4 +1,4 @@
-//! How much waits in the queue for workers.
+//! Measures and reprioritizes the queue.
 
 use async_trait::async_trait;
 use evenkeel_core::aging::{Aging, Rise};
@@ -7,7 +7,7 @@ use evenkeel_core::order::Lane;
 use evenkeel_core::{AttemptKey, Timestamp};
 use evenkeel_store::{
     DepthWalk, QUEUE_GROUPS_MAX, QueueDepth, QueueDepths, QueueFront, QueueGroup, QueueStore,
-    QueuedAttempt, Reprioritized, StoreError,
+    QueuedAttempt, Reprioritized, StoreError, from_code,
 };
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
@@ -20,7 +20,7 @@ use crate::rows::{key_from, key_params, priority_from};
 #[async_trait]
 impl QueueStore for SqliteStore {
     async fn queue_depths(&self, limit: u32) -> Result<QueueDepths, StoreError> {
-        // Not by those who read for the engine: a long queue takes a while.
+        // Uses the readers of users, because a long queue takes long to read.
         self.readers.read(move |db| depths(db, limit)).await
     }
 
@@ -35,18 +35,19 @@ impl QueueStore for SqliteStore {
         after: Option<AttemptKey>,
         limit: u32,
     ) -> Result<Reprioritized, StoreError> {
-        let step = move |db: &Connection| to_reage(db, aging, after, limit);
-        let (others, next) = self.engine_readers.read(step).await?;
-        if others.is_empty() {
+        let step = move |db: &Connection| find_outdated(db, aging, after, limit);
+        let (outdated, next) = self.engine_readers.read(step).await?;
+        if outdated.is_empty() {
             return Ok(Reprioritized { next, ..Reprioritized::default() });
         }
-        let write = move |session: &mut Session| reprioritize(session.connection(), aging, &others);
+        let write =
+            move |session: &mut Session| reprioritize(session.connection(), aging, &outdated);
         let (changed, missed) = self.writer.write(Batch, limit as usize, write).await?;
         Ok(Reprioritized { changed, missed, next })
     }
 }
 
-/// The first of each lane of these pools, in both orders.
+/// Returns the first attempts of each lane of these pools, in both orders.
 fn front(connection: &Connection, pools: &[String], rows: u32) -> Answer<QueueFront> {
     let mut front = Vec::new();
     for sql in [sql!("queue_front_first"), sql!("queue_front_risen")] {
@@ -61,8 +62,8 @@ fn front(connection: &Connection, pools: &[String], rows: u32) -> Answer<QueueFr
     Ok(front.into_iter().collect())
 }
 
-/// Those whose place is not as it should be, and where the next step goes on.
-fn to_reage(
+/// Returns the attempts with an outdated rise, and where the next step starts.
+fn find_outdated(
     connection: &Connection,
     aging: Aging,
     after: Option<AttemptKey>,
@@ -71,16 +72,16 @@ fn to_reage(
     let mut statement = connection.prepare_cached(sql!("reprioritize_next"))?;
     let (scheduled_at, job_no, sequence, attempt) = after.map_or((i64::MIN, 0, 0, 0), key_params);
     let mut rows = statement.query(params![scheduled_at, job_no, sequence, attempt, limit])?;
-    let (mut others, mut last, mut seen) = (Vec::new(), None, 0);
+    let (mut outdated, mut last, mut seen) = (Vec::new(), None, 0);
     while let Some(row) = rows.next()? {
-        let waiter = waiter_from(row)?;
-        (last, seen) = (Some(waiter.key), seen + 1);
-        others.extend(waiter.other_rise(&aging).map(|_| waiter.key));
+        let entry = entry_from(row)?;
+        (last, seen) = (Some(entry.key), seen + 1);
+        outdated.extend(entry.other_rise(&aging).map(|_| entry.key));
     }
-    Ok((others, last.filter(|_| seen == limit)))
+    Ok((outdated, last.filter(|_| seen == limit)))
 }
 
-fn waiter_from(row: &Row<'_>) -> Answer<QueuedAttempt> {
+fn entry_from(row: &Row<'_>) -> Answer<QueuedAttempt> {
     let key = key_from(row)?;
     let priority =
         priority_from(row)?.ok_or_else(|| StoreError::corrupt(key, "priority", "none"))?;
@@ -95,8 +96,8 @@ fn reprioritize(connection: &Connection, aging: Aging, keys: &[AttemptKey]) -> A
     for key in keys {
         let (scheduled_at, job_no, sequence, attempt) = key_params(*key);
         let mut rows = find.query(params![scheduled_at, job_no, sequence, attempt])?;
-        let waiter = rows.next()?.map(waiter_from).transpose()?;
-        let Some(rise) = waiter.and_then(|waiter| waiter.other_rise(&aging)) else {
+        let entry = rows.next()?.map(entry_from).transpose()?;
+        let Some(rise) = entry.and_then(|entry| entry.other_rise(&aging)) else {
             missed += 1;
             continue;
         };
@@ -118,13 +119,14 @@ fn depths(connection: &Connection, limit: u32) -> Answer<QueueDepths> {
         let (found, walked) = count_rest(connection, rest)?;
         walk.take_rest(found, walked);
     }
-    Ok(QueueDepths { parked: parked(connection, limit)?, ..walk.end() })
+    Ok(QueueDepths { parked: limited(connection, limit)?, ..walk.end() })
 }
 
-/// How many of a lane and a priority wait, and since when the oldest does.
+/// Lane, priority, number of attempts, and the earliest `since`.
 type Counted = (Lane, u8, u64, Timestamp);
 
-/// What waits in lanes of pools after this one, but for waiting rooms, and how many rows that took.
+/// Counts the attempts in lanes after this one, without limit queues. Also returns how many rows
+/// were read.
 fn count_rest(
     connection: &Connection,
     ((pool, after), most): (QueueGroup, u32),
@@ -143,37 +145,36 @@ fn count_rest(
     Ok((found, walked))
 }
 
-fn lane_of(code: i64) -> Answer<Lane> {
-    let lane = usize::try_from(code).ok().and_then(|code| Lane::ALL.get(code)).copied();
-    Ok(lane.ok_or_else(|| StoreError::corrupt("ready", "lane", "unknown"))?)
+fn lane_of(code: i16) -> Answer<Lane> {
+    Ok(from_code(&Lane::ALL, code, "queue", "lane")?)
 }
 
-/// What waits for places, by scope.
-fn parked(connection: &Connection, limit: u32) -> Answer<[u64; LimitScope::ALL.len()]> {
+/// Counts the attempts in limit queues by scope.
+fn limited(connection: &Connection, limit: u32) -> Answer<[u64; LimitScope::ALL.len()]> {
     let mut statement = connection.prepare_cached(sql!("queue_depths_limited"))?;
     let mut rows = statement.query([limit])?;
-    let mut parked = [0; LimitScope::ALL.len()];
+    let mut limited = [0; LimitScope::ALL.len()];
     while let Some(row) = rows.next()? {
         let scope: String = row.get(0)?;
         let count: i64 = row.get(1)?;
         if let Some(scope) = LimitScope::of_queue_pool_code(&scope) {
-            parked[scope as usize] = count.unsigned_abs();
+            limited[scope as usize] = count.unsigned_abs();
         }
     }
-    Ok(parked)
+    Ok(limited)
 }
 
-/// The lanes of pools in which something waits, and one more than are looked at.
+/// Returns the lanes of pools that have attempts, up to one more than are counted.
 fn groups(connection: &Connection) -> Answer<Vec<QueueGroup>> {
     let mut statement = connection.prepare_cached(sql!("queue_depths_groups"))?;
     let mut groups: Vec<QueueGroup> = Vec::new();
-    let mut at = (String::new(), -1_i64);
+    let mut at = (String::new(), -1_i16);
     while groups.len() <= QUEUE_GROUPS_MAX as usize {
         let next = statement.query_row(params![at.0, at.1], |row| Ok((row.get(0)?, row.get(1)?)));
-        let Some((pool, code)): Option<(String, i64)> = next.optional()? else { break };
+        let Some((pool, code)): Option<(String, i16)> = next.optional()? else { break };
         let lane = lane_of(code)?;
         if LimitKey::of_queue_pool(&pool).is_some() {
-            // All of them at once: there may be many.
+            // Skips all limit queues at once: there may be many.
             at = (LimitKey::AFTER_QUEUE_POOLS.to_owned(), -1);
             continue;
         }
@@ -183,7 +184,7 @@ fn groups(connection: &Connection) -> Answer<Vec<QueueGroup>> {
     Ok(groups)
 }
 
-/// The first rows of each of these lanes of pools.
+/// Counts the first attempts of each of these lanes.
 fn count_first(
     connection: &Connection,
     (groups, most): (Vec<QueueGroup>, u32),

@@ -1,4 +1,4 @@
-//! Requests that come with a key.
+//! Idempotency keys of API requests.
 
 use async_trait::async_trait;
 use evenkeel_core::{TenantNo, Timestamp};
@@ -40,7 +40,7 @@ impl RequestStore for SqliteStore {
     }
 
     async fn prune_requests(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        // Mostly there is nothing, and then the writer is left in peace.
+        // Usually there are none; the reader spares the writer.
         let look = move |db: &Connection| {
             let sql = sql!("prune_requests_find");
             Ok(db.prepare_cached(sql)?.query_row([before.as_micros()], |row| row.get(0))?)
@@ -86,10 +86,10 @@ fn begin(
         |row| {
             let fingerprint: Vec<u8> = row.get(0)?;
             if fingerprint != request.fingerprint {
-                return Ok(Begun::Other);
+                return Ok(Begun::KeyReused);
             }
             Ok(match row.get::<_, Option<u16>>(1)? {
-                None => Begun::UnderWay,
+                None => Begun::InProgress,
                 Some(status) => {
                     Begun::Ended(Answered { status, headers: row.get(2)?, body: row.get(3)? })
                 }

@@ -1,4 +1,4 @@
-//! From rows to the port's types, and back.
+//! From rows to types of the port, and back.
 
 use evenkeel_core::advance::SkippedTimes;
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
@@ -17,17 +17,14 @@ use uuid::Uuid;
 
 use crate::error::Answer;
 
-/// A time as it is stored.
 pub(crate) fn micros(moment: Option<Timestamp>) -> Option<i64> {
     moment.map(Timestamp::as_micros)
 }
 
-/// A link as it is stored.
 pub(crate) fn link_columns(link: Option<RunLink>) -> (Option<i64>, Option<u32>) {
     (link.map(|link| link.scheduled_at.as_micros()), link.map(|link| link.sequence.bits()))
 }
 
-/// A stored link.
 pub(crate) fn link(at: Option<i64>, sequence: Option<u32>) -> Option<RunLink> {
     let sequence = Sequence::from_bits(sequence?)?;
     Some(RunLink { scheduled_at: Timestamp::from_micros(at?), sequence })
@@ -41,12 +38,11 @@ pub(crate) fn prev_from(row: &Row<'_>) -> rusqlite::Result<Option<RunLink>> {
     Ok(link(row.get("prev_at")?, row.get("prev_sequence")?))
 }
 
-/// The four columns of a key, as parameters.
+/// Returns the columns of a key, in the order of the fragment `attempt_key`.
 pub(crate) fn key_params(key: AttemptKey) -> (i64, i64, u32, u16) {
     (key.scheduled_at.as_micros(), key.job_no.0, key.sequence.bits(), key.attempt.0)
 }
 
-/// The key in the columns with its names.
 pub(crate) fn key_from(row: &Row<'_>) -> Answer<AttemptKey> {
     Ok(attempt_key_from_columns(
         row.get("scheduled_at")?,
@@ -87,7 +83,6 @@ pub(crate) fn count(connection: &Connection, sql: &str, tenant: TenantNo) -> Ans
     Ok(connection.prepare_cached(sql)?.query_row([tenant.0], |row| row.get(0))?)
 }
 
-/// A value as it is stored.
 pub(crate) fn json<T: Serialize>(value: &T) -> Result<String, StoreError> {
     serde_json::to_string(value).map_err(|cause| StoreError::Refused(Box::new(cause)))
 }
@@ -101,7 +96,7 @@ fn read_json<T: for<'de> serde::Deserialize<'de>>(
         .map_err(|cause| StoreError::corrupt(format_args!("job {job}"), column, cause))
 }
 
-/// The job of a row of `get_job` and its relatives.
+/// Reads a row of `job_row`.
 pub(crate) fn job_from(connection: &Connection, row: &Row<'_>) -> Answer<Job> {
     let id = job_id(row.get("id")?)?;
     let state = from_code(&JobState::ALL, row.get("state")?, format_args!("job {id}"), "state")?;
@@ -147,7 +142,7 @@ pub(crate) fn job_from(connection: &Connection, row: &Row<'_>) -> Answer<Job> {
         stopped_at: match state {
             JobState::Active => None,
             JobState::Paused => sql_time(row.get("stopped_at")?),
-            // Nothing changes it afterwards.
+            // A cancelled or deleted job does not change any more.
             JobState::Cancelled | JobState::Deleted => Some(updated_at),
         },
         good_runs: row.get::<_, i64>("succeeded_runs")?.unsigned_abs(),
@@ -157,7 +152,7 @@ pub(crate) fn job_from(connection: &Connection, row: &Row<'_>) -> Answer<Job> {
     })
 }
 
-/// How many retries the newest chain has had that is not over.
+/// Returns the number of retries of the newest unfinished run.
 fn retry_count(
     connection: &Connection,
     job: JobNo,
@@ -186,12 +181,11 @@ fn last_error(connection: &Connection, job: JobNo, row: &Row<'_>) -> Answer<Opti
     Ok(found.flatten())
 }
 
-/// So many chains that do not run are passed over in search of one that does.
+/// How many runs are passed over in the search for a running attempt.
 const PASSED_MAX: u32 = 1_000;
 
-/// The newest attempt of the newest chain, and since when it runs, if it does; by the columns of
-/// its job. A record of skipped times is no chain, and one that nobody has begun does not hide what
-/// runs.
+/// Returns the newest attempt of the job's newest run and its start, if it runs. Records of skipped
+/// times and attempts that were never claimed are passed over.
 pub(crate) fn newest_running(
     connection: &Connection,
     job: JobNo,
@@ -204,8 +198,8 @@ pub(crate) fn newest_running(
     let mut statement = connection.prepare_cached(sql!("get_jobs_running"))?;
     let mut next = head;
     for _ in 0..PASSED_MAX {
-        let Some(chain) = next else { break };
-        let (at, sequence) = (chain.scheduled_at.as_micros(), chain.sequence.bits());
+        let Some(run) = next else { break };
+        let (at, sequence) = (run.scheduled_at.as_micros(), run.sequence.bits());
         let mut rows = statement.query(params![at, job.0, sequence])?;
         let Some(newest) = rows.next()? else { break };
         let status: i16 = newest.get("status")?;
@@ -222,7 +216,6 @@ pub(crate) fn newest_running(
     Ok(None)
 }
 
-/// The history in the columns with its names.
 pub(crate) fn history_from(row: &Row<'_>) -> Answer<History> {
     let average: Option<i64> = row.get("average_us")?;
     Ok(History {
@@ -236,7 +229,7 @@ pub(crate) fn history_from(row: &Row<'_>) -> Answer<History> {
     })
 }
 
-/// What following the runs of a job starts from.
+/// Where following the runs of a job starts.
 pub(crate) struct JobHead {
     pub(crate) next_at: Option<Timestamp>,
     pub(crate) live: u32,
@@ -267,18 +260,17 @@ pub(crate) fn find_job_no(
     Ok(found.optional()?.map(JobNo))
 }
 
-/// Names as they are stored: mostly there are none.
+/// Returns the names as JSON, or `None` if there are none.
 pub(crate) fn name_list(names: &[String]) -> Result<Option<String>, StoreError> {
     (!names.is_empty()).then(|| json(&names)).transpose()
 }
 
-/// A stored public id.
 pub(crate) fn job_id(bytes: Vec<u8>) -> Result<JobId, StoreError> {
     let uuid = Uuid::from_slice(&bytes).map_err(|cause| StoreError::corrupt("job", "id", cause))?;
     Ok(JobId(uuid))
 }
 
-/// The job of a row of `load_due` and `load_jobs`.
+/// Reads a row of `due_job_row`.
 pub(crate) fn due_job_from(row: &Row<'_>) -> Answer<DueJob> {
     let active: bool = row.get("active")?;
     Ok(DueJob {
@@ -295,15 +287,15 @@ pub(crate) fn due_job_from(row: &Row<'_>) -> Answer<DueJob> {
     })
 }
 
-/// The run of a row of `list_runs_chain` and its relatives.
-pub(crate) fn run_from(row: &Row<'_>) -> Answer<Attempt> {
+/// Reads a row of `started_attempt_columns` or `queued_attempts`.
+pub(crate) fn attempt_from(row: &Row<'_>) -> Answer<Attempt> {
     let key = key_from(row)?;
     let what = || key.to_string();
     let status: i16 = row.get("status")?;
     let status = AttemptStatus::from_code(status)
         .ok_or_else(|| StoreError::corrupt(what(), "status", "unknown"))?;
     let started_at = sql_time(row.get("started_at")?);
-    // One that was withdrawn before it started has a number only to grow old by.
+    // An attempt that was withdrawn before it started has a number only for retention.
     let may_be_withdrawn = matches!(status, AttemptStatus::Cancelled | AttemptStatus::Superseded);
     let is_numbered = !may_be_withdrawn || started_at.is_some();
     let number: Option<i64> = row.get("number")?;
@@ -345,18 +337,17 @@ fn skipped_from(row: &Row<'_>, key: AttemptKey) -> Answer<Option<SkippedTimes>> 
     Ok(Some(SkippedTimes { from: key.scheduled_at, to, count: count.unsigned_abs(), reason }))
 }
 
-/// The priority in the column of that name, if there is one.
 pub(crate) fn priority_from(row: &Row<'_>) -> Answer<Option<Priority>> {
     let stored: Option<u8> = row.get("priority")?;
     let priority = stored.map(Priority::try_from).transpose();
-    Ok(priority.map_err(|fault| StoreError::corrupt("a run", "priority", fault))?)
+    Ok(priority.map_err(|fault| StoreError::corrupt("attempt", "priority", fault))?)
 }
 
-/// Puts an attempt into the queue for workers.
+/// A new row of the queue.
 pub(crate) struct ReadyRow<'a> {
     pub(crate) key: AttemptKey,
     pub(crate) tenant: TenantNo,
-    pub(crate) ticket: &'a evenkeel_store::QueueEntry,
+    pub(crate) entry: &'a evenkeel_store::QueueEntry,
     pub(crate) fence: u32,
     pub(crate) crashes: u16,
     pub(crate) prev: Option<RunLink>,
@@ -366,13 +357,13 @@ impl ReadyRow<'_> {
     pub(crate) fn insert(&self, connection: &Connection) -> Answer<()> {
         let (scheduled_at, job_no, sequence, attempt) = key_params(self.key);
         let (prev_at, prev_sequence) = link_columns(self.prev);
-        let forbidden = name_list(&self.ticket.forbidden_nodes)?;
+        let forbidden = name_list(&self.entry.forbidden_nodes)?;
         connection.prepare_cached(sql!("fire_ready"))?.execute(params![
-            self.ticket.pool,
-            self.ticket.lane as u8,
-            self.ticket.priority.get(),
-            self.ticket.should_start_by.as_micros(),
-            self.ticket.since.as_micros(),
+            self.entry.pool,
+            self.entry.lane as u8,
+            self.entry.priority.get(),
+            self.entry.should_start_by.as_micros(),
+            self.entry.since.as_micros(),
             scheduled_at,
             job_no,
             sequence,
@@ -382,13 +373,13 @@ impl ReadyRow<'_> {
             self.crashes,
             prev_at,
             prev_sequence,
-            self.ticket.limit.as_ref().map(|limit| limit.digest.as_bytes()),
-            micros(self.ticket.open_from),
-            micros(self.ticket.open_until),
+            self.entry.limit.as_ref().map(|limit| limit.digest.as_bytes()),
+            micros(self.entry.open_from),
+            micros(self.entry.open_until),
             forbidden,
-            self.ticket.is_own_priority,
-            self.ticket.rise.0,
-            self.ticket.limit.map(|limit| limit.most),
+            self.entry.is_own_priority,
+            self.entry.rise.0,
+            self.entry.limit.map(|limit| limit.most),
         ])?;
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Sums over runs, and failures by what they have in common.
+//! Statistics of runs, and groups of equal failures.
 
 use async_trait::async_trait;
 use evenkeel_core::fingerprint::Fingerprint;
@@ -14,31 +14,31 @@ use crate::connection::urgency::Urgency::Batch;
 use crate::error::Answer;
 use crate::rows::{collect, job_id, key_from, key_params, page_of};
 
-fn tally(
+fn delta(
     connection: &Connection,
     node: NodeNo,
-    tallies: &[RunStatsDelta],
+    totals: &[RunStatsDelta],
     failures: &[FailureDelta],
     at: Timestamp,
 ) -> Answer<()> {
     connection.prepare_cached(sql!("set_reported_at"))?.execute(params![node.0, at.as_micros()])?;
     connection.prepare_cached(sql!("delete_running_counts"))?.execute([node.0])?;
-    for tally in tallies {
+    for delta in totals {
         connection.prepare_cached(sql!("add_run_totals"))?.execute(params![
-            tally.tenant.0,
-            number(tally.completed),
-            number(tally.failed),
-            number(tally.timed_out),
-            number(tally.cancelled),
-            number(tally.retries),
-            number(tally.stolen),
-            number(tally.good_duration.as_micros()),
+            delta.tenant.0,
+            number(delta.completed),
+            number(delta.failed),
+            number(delta.timed_out),
+            number(delta.cancelled),
+            number(delta.retries),
+            number(delta.stolen),
+            number(delta.good_duration.as_micros()),
         ])?;
-        if tally.running > 0 {
+        if delta.running > 0 {
             connection.prepare_cached(sql!("set_running_counts"))?.execute(params![
                 node.0,
-                tally.tenant.0,
-                tally.running
+                delta.tenant.0,
+                delta.running
             ])?;
         }
     }
@@ -124,13 +124,13 @@ impl RunStatsStore for SqliteStore {
     async fn add_run_stats(
         &self,
         node: NodeNo,
-        tallies: Vec<RunStatsDelta>,
+        totals: Vec<RunStatsDelta>,
         failures: Vec<FailureDelta>,
         at: Timestamp,
     ) -> Result<(), StoreError> {
         self.writer
-            .write(Batch, tallies.len() + failures.len() + 1, move |session| {
-                tally(session.connection(), node, &tallies, &failures, at)
+            .write(Batch, totals.len() + failures.len() + 1, move |session| {
+                delta(session.connection(), node, &totals, &failures, at)
             })
             .await
     }

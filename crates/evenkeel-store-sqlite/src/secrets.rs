@@ -77,7 +77,7 @@ impl SecretStore for SqliteStore {
         names: &[String],
     ) -> Result<Vec<SealedSecret>, StoreError> {
         let (tenant, names) = (scope.tenant, names.to_vec());
-        // Attempts wait for it when they start.
+        // Attempts wait for their secrets when they start.
         self.engine_readers
             .read(move |db| {
                 let mut get = db.prepare_cached(sql!("get_secrets"))?;
@@ -127,11 +127,18 @@ impl SecretStore for SqliteStore {
                 let sql = sql!("reseal_secrets");
                 let mut reseal = session.connection().prepare_cached(sql)?;
                 let mut count = 0;
-                let in_reach = |one: &&Reseal| tenant.is_none_or(|tenant| tenant == one.tenant);
-                for one in secrets.iter().filter(in_reach) {
-                    let Sealed { key_id, nonce, ciphertext } = &one.sealed;
-                    let values =
-                        params![one.tenant.0, one.name, one.if_nonce, key_id, nonce, ciphertext];
+                let in_reach =
+                    |secret: &&Reseal| tenant.is_none_or(|tenant| tenant == secret.tenant);
+                for secret in secrets.iter().filter(in_reach) {
+                    let Sealed { key_id, nonce, ciphertext } = &secret.sealed;
+                    let values = params![
+                        secret.tenant.0,
+                        secret.name,
+                        secret.if_nonce,
+                        key_id,
+                        nonce,
+                        ciphertext
+                    ];
                     count += reseal.execute(values)? as u64;
                 }
                 Ok(count)

@@ -1,4 +1,4 @@
-//! Targets: what jobs are about.
+//! Targets: what jobs work on.
 
 use std::collections::HashMap;
 
@@ -146,12 +146,12 @@ fn make(
             .query_row(params![tenant.0, next], |row| row.get(0))?,
     };
     let TargetFields { source_id, name, url } = &new.fields;
-    let there: Option<i64> = connection
+    let existing: Option<i64> = connection
         .prepare_cached(sql!("create_target_find"))?
         .query_row(params![tenant.0, number, source_id], |row| row.get(0))
         .optional()?;
-    if let Some(there) = there {
-        return Ok(CreatedTarget::Exists(known(connection, tenant, there)?));
+    if let Some(existing) = existing {
+        return Ok(CreatedTarget::Exists(known(connection, tenant, existing)?));
     }
     connection.prepare_cached(sql!("create_target"))?.execute(params![
         tenant.0,
@@ -173,9 +173,10 @@ fn find(connection: &Connection, tenant: TenantNo, number: i64) -> Answer<Option
     rows.next()?.map(target_from).transpose()
 }
 
-/// A target that is there.
+/// Returns a target that exists.
 fn known(connection: &Connection, tenant: TenantNo, number: i64) -> Answer<Target> {
-    let lost = || StoreError::corrupt(format_args!("target {number}"), "number", "it was not kept");
+    let lost =
+        || StoreError::corrupt(format_args!("target {number}"), "number", "the row is missing");
     Ok(find(connection, tenant, number)?.ok_or_else(lost)?)
 }
 
@@ -254,8 +255,7 @@ fn delete(
     }
     let which = params![tenant.0, number];
     for sql in [
-        // Whoever shows one of them to somebody shows another version from then on, and their
-        // schedulers are told, who hold the old one.
+        // The jobs get a new generation, and the schedulers load them again.
         sql!("delete_target_raise"),
         sql!("delete_target_notify"),
         sql!("delete_target_detach"),
@@ -267,9 +267,8 @@ fn delete(
     Ok(DeletedTarget::Done { detached: target.jobs })
 }
 
-/// A job names another target from now on, or none. What it ended well for the one before stays
-/// with that.
-pub(crate) fn leave(
+/// Gives a job another target, or none. The job's successes so far stay with the target it had.
+pub(crate) fn change_of_job(
     connection: &Connection,
     job: &Job,
     target: Option<i64>,
@@ -297,10 +296,10 @@ fn stale(
     let (tenant, number) = after.map_or((0, 0), |(tenant, number)| (tenant.0, number));
     let mut statement = connection.prepare_cached(sql!("stale_targets"))?;
     let mut rows = statement.query(params![tenant, number, limit])?;
-    let (mut targets, mut looked, mut last) = (Vec::new(), 0, None);
+    let (mut targets, mut read, mut last) = (Vec::new(), 0, None);
     while let Some(row) = rows.next()? {
         let (tenant, number) = (TenantNo(row.get("tenant_no")?), row.get("number")?);
-        looked += 1;
+        read += 1;
         last = Some((tenant, number));
         let last_success_at = sql_time(row.get("last_success_at")?);
         if is_stale(last_success_at, Timestamp::from_micros(row.get("created_at")?), before) {
@@ -314,5 +313,5 @@ fn stale(
             });
         }
     }
-    Ok(StaleTargets { targets, next: last.filter(|_| looked == limit) })
+    Ok(StaleTargets { targets, next: last.filter(|_| read == limit) })
 }

@@ -12,7 +12,7 @@ use evenkeel_store_testkit::Opened;
 use evenkeel_store_testkit::balance::{
     all_placements, all_profiles, assert_counted, batch_of, begin_one, move_to,
 };
-use evenkeel_store_testkit::commands::{Orders, done};
+use evenkeel_store_testkit::commands::{Commands, done};
 use evenkeel_store_testkit::fixtures::{at, new_job, now};
 use evenkeel_store_testkit::rig::{Known, Rig};
 
@@ -90,8 +90,8 @@ async fn changes_of_uncounted_jobs_are_counted_once() {
     let moves = vec![move_to(&rig.job(jobs[3]).await, at(5400))];
     let moved = rig.store.move_jobs(&rig.scope, batch_of(rebalance, 0, moves), now(1)).await;
     assert_eq!(moved.unwrap(), Moved::Done(vec![true]));
-    rig.run_well(jobs[4], 3600).await;
-    rig.run_well(once, 3600).await;
+    rig.run_successfully(jobs[4], 3600).await;
+    rig.run_successfully(once, 3600).await;
     // The moved, the fired and the unchanged job; a command counts the job that it changes.
     assert_eq!(count_all(&rig).await, 3);
     assert_counted(&*rig.store, &[rig.scope]).await;

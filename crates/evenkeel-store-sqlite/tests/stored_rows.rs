@@ -9,7 +9,7 @@ use evenkeel_core::{Progress, Span};
 use evenkeel_store::{FinishResult, ProgressNote, Prune, RunStatsDelta};
 use evenkeel_store_sqlite::{SqliteOptions, SqliteStore};
 use evenkeel_store_testkit::Opened;
-use evenkeel_store_testkit::commands::{Orders, done};
+use evenkeel_store_testkit::commands::{Commands, done};
 use evenkeel_store_testkit::fixtures::{at, new_job, now};
 use evenkeel_store_testkit::rig::Rig;
 

@@ -1,4 +1,4 @@
-//! Ends runs early: what waits is withdrawn, what runs is asked to end.
+//! Ends runs early: waiting attempts are withdrawn, running attempts are asked to end.
 
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::lease::Fence;
@@ -9,10 +9,10 @@ use rusqlite::{Connection, OptionalExtension, params};
 use crate::conditions;
 use crate::connection::clock::resolve;
 use crate::error::Answer;
-use crate::rows::{JobHead, collect, job_head, key_from, key_params, link, link_columns};
+use crate::rows::{JobHead, collect, job_head, key_from, key_params, link_columns, prev_from};
 use crate::schedules::fire_delayed::link_in;
 
-/// So many chains are searched for running attempts, however many the job says are live.
+/// How many runs are searched for running attempts, however many the job counts as live.
 const SEARCHED_MAX: u32 = 10_000;
 
 pub(crate) fn cancel_run(
@@ -24,7 +24,7 @@ pub(crate) fn cancel_run(
     if let Some(Taken { key, prev, .. }) = take_waiting(connection, tenant, key)? {
         record_withdrawn(connection, key, tenant, prev, Outcome::Cancelled, resolve(now))?;
         close_runs(connection, key.job_no, 1, Outcome::Cancelled)?;
-        conditions::tell_of_end(connection, key.job_no)?;
+        conditions::mark_after_failure(connection, key.job_no)?;
         return Ok(RunCancelled::Withdrawn(key));
     }
     let last: Option<(u16, i16, Option<i32>)> = connection
@@ -44,7 +44,7 @@ pub(crate) fn cancel_run(
     }
 }
 
-/// An attempt that waited and was taken from the queue, or from the delayed attempts.
+/// A waiting attempt that was removed from the queue or from the delayed attempts.
 pub(super) struct Taken {
     pub(super) key: AttemptKey,
     pub(super) prev: Option<RunLink>,
@@ -72,7 +72,7 @@ pub(super) fn take_waiting(
         |row| {
             Ok(Taken {
                 key: key.with_attempt(AttemptNo(row.get("attempt")?)),
-                prev: link(row.get("prev_at")?, row.get("prev_sequence")?),
+                prev: prev_from(row)?,
                 fence: Fence(row.get("fence")?),
                 crashes: row.get("crashes")?,
             })
@@ -112,8 +112,8 @@ pub(super) fn is_asked_to_end(
         .optional()?)
 }
 
-/// Ends what goes on of a job for a newer time: what waits is recorded as superseded, what runs is
-/// asked to end. Says whether something waited.
+/// Ends the active runs of a job in favour of a newer time: waiting attempts are recorded as
+/// superseded, running attempts are asked to end. Returns whether an attempt was waiting.
 pub(crate) fn supersede_all(connection: &Connection, job: JobNo, now: Timestamp) -> Answer<bool> {
     let withdrawn = withdraw(connection, job, Outcome::Superseded, now)?;
     for (node, key) in find_running(connection, job, u32::MAX)? {
@@ -122,21 +122,21 @@ pub(crate) fn supersede_all(connection: &Connection, job: JobNo, now: Timestamp)
     Ok(!withdrawn.is_empty())
 }
 
-/// What waits of a job is recorded as `outcome`, and its chains are over. Says what.
+/// Ends the waiting attempts of a job and their runs with `outcome`. Returns their keys.
 pub(crate) fn withdraw(
     connection: &Connection,
     job: JobNo,
     outcome: Outcome,
     now: Timestamp,
 ) -> Answer<Vec<AttemptKey>> {
-    let mut withdrawn = withdraw_wakes(connection, job.0, outcome, now)?;
+    let mut withdrawn = withdraw_delayed(connection, job.0, outcome, now)?;
     withdrawn.extend(withdraw_ready(connection, job.0, outcome, now)?);
     withdrawn.sort_unstable();
     close_runs(connection, job, withdrawn.len(), outcome)?;
     Ok(withdrawn)
 }
 
-/// Asks a running attempt to end. Whoever asked first has said why.
+/// Asks a running attempt to end. If it was asked before, the first reason stays.
 pub(crate) fn ask_to_end(
     connection: &Connection,
     node: i32,
@@ -155,8 +155,7 @@ pub(crate) fn ask_to_end(
     Ok(())
 }
 
-/// Retries and triggers that waited for their time. Says which.
-fn withdraw_wakes(
+fn withdraw_delayed(
     connection: &Connection,
     no: i64,
     outcome: Outcome,
@@ -166,7 +165,7 @@ fn withdraw_wakes(
     let mut keys = collect(statement.query([no])?, |row| {
         Ok((key_from(row)?, TenantNo(row.get("tenant_no")?)))
     })?;
-    // Oldest first, so that the newest becomes the job's head.
+    // Oldest first, so that the newest run becomes the job's head.
     keys.sort();
     for (key, tenant) in &keys {
         let prev = link_in(connection, *key)?;
@@ -175,7 +174,6 @@ fn withdraw_wakes(
     Ok(keys.into_iter().map(|(key, _)| key).collect())
 }
 
-/// Attempts that waited for a worker. Says which.
 fn withdraw_ready(
     connection: &Connection,
     no: i64,
@@ -186,7 +184,7 @@ fn withdraw_ready(
     let mut rows = statement.query([no])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        let prev = link(row.get("prev_at")?, row.get("prev_sequence")?);
+        let prev = prev_from(row)?;
         found.push((key_from(row)?, TenantNo(row.get("tenant_no")?), prev));
     }
     for (key, tenant, prev) in &found {
@@ -219,8 +217,8 @@ pub(crate) fn record_withdrawn(
     Ok(())
 }
 
-/// Follows the job's chains from the newest until `count` that run were found, or as many as are
-/// live.
+/// Follows the runs of a job from the newest one, until `count` running attempts or as many as the
+/// job has live runs are found.
 pub(crate) fn find_running(
     connection: &Connection,
     job: JobNo,
@@ -232,13 +230,13 @@ pub(crate) fn find_running(
     let count = live.min(count) as usize;
     let mut attempts = connection.prepare_cached(sql!("command_find_running"))?;
     let (mut running, mut searched) = (Vec::new(), 0);
-    while let Some(chain) = next
+    while let Some(run) = next
         && running.len() < count
         && searched < SEARCHED_MAX
     {
         searched += 1;
         next = None;
-        let (at, sequence) = (chain.scheduled_at.as_micros(), chain.sequence.bits());
+        let (at, sequence) = (run.scheduled_at.as_micros(), run.sequence.bits());
         let mut rows = attempts.query(params![at, job.0, sequence])?;
         while let Some(row) = rows.next()? {
             let attempt: i16 = row.get("attempt")?;
@@ -250,18 +248,18 @@ pub(crate) fn find_running(
                 running.push((node, key));
             }
             if attempt == AttemptNo::FIRST.0.cast_signed() {
-                next = next.or(link(row.get("prev_at")?, row.get("prev_sequence")?));
+                next = next.or(prev_from(row)?);
             }
         }
     }
     if running.len() < count {
-        add_long_runs(connection, job, &mut running)?;
+        add_long_attempts(connection, job, &mut running)?;
     }
     Ok(running)
 }
 
-/// An attempt that has run for very long may lie behind chains that retention has cut away.
-fn add_long_runs(
+/// Adds long attempts: retention may have deleted the links to their runs.
+fn add_long_attempts(
     connection: &Connection,
     job: JobNo,
     running: &mut Vec<(i32, AttemptKey)>,

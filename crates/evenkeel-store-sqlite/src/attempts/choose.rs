@@ -1,9 +1,10 @@
-//! Who is claimed: the first of the queue by rank.
+//! Chooses the attempts of a claim: the first of the queue by rank.
 //!
-//! What an attempt ranks at changes with time, but it is always the higher of two numbers that do
-//! not: its priority, and what its waiting makes of it. So whoever is among the first is among the
-//! first of one of two orders, each of which has its index. The second one matters only if the first
-//! has given as many as are wanted, and then only as far as it reaches the last of them.
+//! The rank of an attempt changes with time, but it is always the higher of two numbers that do not
+//! change: its priority, and its rise from waiting. So every attempt among the first by rank is
+//! among the first of one of two orders, and each order has an index. The order by rise is read
+//! only if the order by priority yields as many attempts as are needed, and only up to the rank of
+//! the last of these.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -17,15 +18,14 @@ use evenkeel_store::{Claim, QueuePosition, RunLink, StoreError};
 use rusqlite::{Connection, Row, params};
 
 use crate::error::Answer;
-use crate::rows::{key_from, link, priority_from};
+use crate::rows::{key_from, prev_from, priority_from};
 
-/// An attempt that could be given out.
+/// A queued attempt that may be claimed.
 pub(crate) struct Candidate {
     pub(super) lane: Lane,
     priority: Priority,
     rank: Rank,
     should_start_by: i64,
-    /// Since when it waits.
     pub(super) since: Timestamp,
     is_own_priority: bool,
     pub(crate) key: AttemptKey,
@@ -33,22 +33,22 @@ pub(crate) struct Candidate {
     pub(super) fence: Fence,
     pub(super) crashes: u16,
     pub(super) prev: Option<RunLink>,
-    /// What its job says about how many may run.
+    /// The concurrency limit of its job's key.
     pub(super) limit: Option<KeyLimit>,
 }
 
 impl Candidate {
-    /// The priority that its run was given, if it was.
+    /// Returns the run's own priority, or `None` if it has that of its job.
     pub(super) fn own_priority(&self) -> Option<Priority> {
         self.is_own_priority.then_some(self.priority)
     }
 
-    /// The limits that it is under if these hold, the narrowest first.
+    /// Returns the limits that apply to the attempt, the narrowest first.
     pub(crate) fn limits_under(&self, limits: &Limits) -> Vec<Limit> {
         limits.on(self.tenant, self.lane, self.limit)
     }
 
-    /// The lesser one goes first, in its lane.
+    /// Sorts the attempts of a lane: the least is claimed first.
     pub(super) fn by_rank(&self) -> impl Ord + use<> {
         let key = self.key;
         (Reverse(self.rank), self.should_start_by, self.since, key.job_no, key)
@@ -60,20 +60,20 @@ impl Candidate {
     }
 }
 
-/// Every lane first gets its guaranteed places, then the lanes in order what is left.
+/// Gives each lane its guaranteed capacity first, then the rest to the lanes in order.
 pub(super) fn choose(
     connection: &Connection,
     claim: &Claim,
     now: Timestamp,
 ) -> Answer<Vec<Candidate>> {
-    let look = Look { connection, claim, pools: distinct(&claim.pools), now };
+    let reader = QueueReader { connection, claim, pools: distinct(&claim.pools), now };
     let mut lanes: Vec<Vec<Candidate>> = Vec::with_capacity(Lane::ALL.len());
     for lane in Lane::ALL {
-        // It gets what those before it leave, or if they leave nothing, what it and those after it
-        // have for themselves.
+        // The lane can get what earlier lanes leave, or, if they leave nothing, what is guaranteed
+        // to it and to later lanes.
         let left = claim.capacity.saturating_sub(lanes.iter().map(Vec::len).sum());
         let own: usize = claim.guaranteed[lane as usize..].iter().sum();
-        lanes.push(look.first_of_lane(lane, left.max(own).min(claim.capacity))?);
+        lanes.push(reader.first_of_lane(lane, left.max(own).min(claim.capacity))?);
     }
     let mut left = claim.capacity;
     let mut shares = [0; Lane::ALL.len()];
@@ -90,7 +90,8 @@ pub(super) fn choose(
     Ok(shared.flat_map(|(waiting, share)| waiting.into_iter().take(share)).collect())
 }
 
-/// The first of each lane of one pool: whoever may be claimed now, by any node that it does not forbid.
+/// Returns the first attempts of each lane of one pool that may be claimed now by a node that no
+/// attempt forbids.
 pub(crate) fn first_of_lanes(
     connection: &Connection,
     pool: String,
@@ -107,37 +108,37 @@ pub(crate) fn first_of_lanes(
         aging,
         limits: Limits::default(),
     };
-    let look = Look { connection, claim: &claim, pools: distinct(&claim.pools), now };
-    Lane::ALL.into_iter().map(|lane| look.first_of_lane(lane, count)).collect()
+    let reader = QueueReader { connection, claim: &claim, pools: distinct(&claim.pools), now };
+    Lane::ALL.into_iter().map(|lane| reader.first_of_lane(lane, count)).collect()
 }
 
-/// The first of each lane by either order, as many as one would like to see.
+/// Returns the first `count` attempts of each lane in either order.
 pub(super) fn front(
     connection: &Connection,
     claim: &Claim,
     count: usize,
     now: Timestamp,
 ) -> Answer<Vec<Candidate>> {
-    let look = Look { connection, claim, pools: distinct(&claim.pools), now };
+    let reader = QueueReader { connection, claim, pools: distinct(&claim.pools), now };
     let mut found = Vec::new();
     for lane in Lane::ALL {
-        found.extend(look.first_by_priority(lane, count)?);
-        found.extend(look.aged(lane, count, Rise(i64::MAX))?);
+        found.extend(reader.first_by_priority(lane, count)?);
+        found.extend(reader.first_by_rise(lane, count, Rise(i64::MAX))?);
     }
     let mut seen = HashSet::with_capacity(found.len());
     found.retain(|candidate| seen.insert(candidate.key));
     Ok(found)
 }
 
-/// A claim that looks at the queue.
-struct Look<'a> {
+/// Reads the queue for one claim.
+struct QueueReader<'a> {
     connection: &'a Connection,
     claim: &'a Claim,
     pools: Vec<&'a str>,
     now: Timestamp,
 }
 
-impl Look<'_> {
+impl QueueReader<'_> {
     fn first_of_lane(&self, lane: Lane, count: usize) -> Answer<Vec<Candidate>> {
         if count == 0 {
             return Ok(Vec::new());
@@ -148,7 +149,7 @@ impl Look<'_> {
         if let Some(last) = found.last().filter(|_| found.len() == count) {
             let rank = Rank(i64::from(last.priority.get()));
             let reach = self.claim.aging.rise_of(rank, self.now);
-            found.extend(self.aged(lane, count, reach)?);
+            found.extend(self.first_by_rise(lane, count, reach)?);
             let mut seen = HashSet::with_capacity(found.len());
             found.retain(|candidate| seen.insert(candidate.key));
         }
@@ -163,8 +164,8 @@ impl Look<'_> {
         let (limit, now) = (sql_count(count), self.now.as_micros());
         let mut found = Vec::new();
         for pool in &self.pools {
-            let wanted = params![pool, lane as u8, limit, now, self.claim.node_name];
-            let mut rows = statement.query(wanted)?;
+            let values = params![pool, lane as u8, limit, now, self.claim.node_name];
+            let mut rows = statement.query(values)?;
             while let Some(row) = rows.next()? {
                 found.push(self.read(lane, row)?);
             }
@@ -172,14 +173,14 @@ impl Look<'_> {
         Ok(found)
     }
 
-    fn aged(&self, lane: Lane, count: usize, reach: Rise) -> Answer<Vec<Candidate>> {
+    fn first_by_rise(&self, lane: Lane, count: usize, reach: Rise) -> Answer<Vec<Candidate>> {
         let sql = sql!("claim_aged");
         let mut statement = self.connection.prepare_cached(sql)?;
         let (limit, now) = (sql_count(count), self.now.as_micros());
         let mut found = Vec::new();
         for pool in &self.pools {
-            let wanted = params![pool, lane as u8, limit, now, self.claim.node_name, reach.0];
-            let mut rows = statement.query(wanted)?;
+            let values = params![pool, lane as u8, limit, now, self.claim.node_name, reach.0];
+            let mut rows = statement.query(values)?;
             while let Some(row) = rows.next()? {
                 found.push(self.read(lane, row)?);
             }
@@ -208,21 +209,22 @@ impl Look<'_> {
             tenant: TenantNo(row.get("tenant_no")?),
             fence: Fence(row.get("fence")?),
             crashes: row.get("crashes")?,
-            prev: link(row.get("prev_at")?, row.get("prev_sequence")?),
+            prev: prev_from(row)?,
             limit,
         })
     }
 }
 
-/// How many would be claimed before one that comes now and stands there.
+/// Counts the queued attempts that would be claimed before a new attempt at this position, up to
+/// `limit`.
 pub(crate) fn waiting_ahead(
     connection: &Connection,
     pools: &[String],
-    place: QueuePosition,
+    position: QueuePosition,
     limit: u32,
     now: Timestamp,
 ) -> Answer<u32> {
-    let QueuePosition { lane, rank, aging } = place;
+    let QueuePosition { lane, rank, aging } = position;
     let (lane, reach) = (lane as u8, aging.rise_of(rank, now));
     let mut higher = connection.prepare_cached(sql!("waiting_ahead_higher"))?;
     let mut risen = connection.prepare_cached(sql!("waiting_ahead_risen"))?;
@@ -233,13 +235,12 @@ pub(crate) fn waiting_ahead(
         if count >= limit {
             return Ok(limit);
         }
-        let wanted = params![pool, lane, limit, rank.0, reach.0];
-        count = count.saturating_add(risen.query_row(wanted, |row| row.get(0))?);
+        let values = params![pool, lane, limit, rank.0, reach.0];
+        count = count.saturating_add(risen.query_row(values, |row| row.get(0))?);
     }
     Ok(count.min(limit))
 }
 
-/// A pool may be named twice.
 fn distinct(pools: &[String]) -> Vec<&str> {
     let mut pools: Vec<&str> = pools.iter().map(String::as_str).collect();
     pools.sort_unstable();

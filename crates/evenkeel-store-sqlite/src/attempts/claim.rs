@@ -1,4 +1,4 @@
-//! Gives waiting attempts to workers.
+//! Claims queued attempts for a worker.
 
 use evenkeel_core::Timestamp;
 use evenkeel_core::lease::Fence;
@@ -8,15 +8,15 @@ use evenkeel_store::{Claim, Claimed, ClaimedAttempt, Now};
 use rusqlite::{Connection, params};
 
 use super::choose::{Candidate, choose, front};
-use super::permits::Places;
+use super::permits::Permits;
 use crate::connection::clock::resolve;
 use crate::connection::session::Session;
 use crate::error::Answer;
 use crate::rows::{key_params, link_columns};
 
-/// So often others have their turn in the places of those that found none.
+/// How often a claim chooses again to replace attempts that got no permit.
 const ROUNDS: usize = 3;
-/// Of each lane, so many are looked at for more that would find none.
+/// How many attempts of each lane are checked for full limits between two rounds.
 const CLEARED: usize = 1_000;
 
 pub(crate) fn claim(session: &mut Session, claim: &Claim, now: Now) -> Answer<Claimed> {
@@ -42,14 +42,14 @@ pub(crate) fn claim(session: &mut Session, claim: &Claim, now: Now) -> Answer<Cl
     Ok(claimed)
 }
 
-/// Starts those that find places. As long as some do not, others have their turn.
+/// Starts the attempts that get permits. While some do not, other attempts are chosen instead.
 fn start_within_limits(
     connection: &Connection,
     claim: &Claim,
     chosen: Vec<Candidate>,
     now: Timestamp,
 ) -> Answer<Claimed> {
-    let mut places = Places::new(connection, &claim.limits);
+    let mut permits = Permits::new(connection, &claim.limits);
     let mut left = claim.clone();
     let mut started = Vec::new();
     let mut chosen = chosen;
@@ -57,7 +57,7 @@ fn start_within_limits(
         let asked = chosen.len();
         let before = started.len();
         for candidate in chosen {
-            if let Some(keys) = places.admit(&candidate)? {
+            if let Some(keys) = permits.admit(&candidate)? {
                 let attempt = start(connection, claim, &candidate, keys, now)?;
                 let lane = candidate.lane as usize;
                 left.guaranteed[lane] = left.guaranteed[lane].saturating_sub(1);
@@ -68,8 +68,8 @@ fn start_within_limits(
         if started.len() - before == asked || left.capacity == 0 {
             return Ok(in_order(started, now, false));
         }
-        // Many of them may be in front of those that could start.
-        places.clear(&front(connection, &left, CLEARED, now)?)?;
+        // Many attempts without a permit may be queued before attempts that could start.
+        permits.clear(&front(connection, &left, CLEARED, now)?)?;
         chosen = choose(connection, &left, now)?;
     }
     Ok(in_order(started, now, !chosen.is_empty()))
@@ -85,7 +85,7 @@ fn start(
     connection: &Connection,
     claim: &Claim,
     candidate: &Candidate,
-    places: Vec<LimitKey>,
+    permits: Vec<LimitKey>,
     now: Timestamp,
 ) -> Answer<ClaimedAttempt> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(candidate.key);
@@ -132,14 +132,5 @@ fn start(
         .query_row(params![scheduled_at, job_no, sequence], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let (key, tenant) = (candidate.key, candidate.tenant);
     let (since, priority) = (candidate.since, candidate.own_priority());
-    Ok(ClaimedAttempt {
-        key,
-        fence,
-        tenant,
-        definition,
-        checkpoint,
-        since,
-        priority,
-        permits: places,
-    })
+    Ok(ClaimedAttempt { key, fence, tenant, definition, checkpoint, since, priority, permits })
 }

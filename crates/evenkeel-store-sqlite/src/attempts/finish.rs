@@ -1,4 +1,5 @@
-//! Ends attempts: their results, their job's history, and what follows, row by row.
+//! Ends attempts one by one: stores their results, updates the history of their job, and decides
+//! what follows.
 
 use evenkeel_core::advance::SkipReason;
 use evenkeel_core::attempt::AttemptStatus;
@@ -19,22 +20,22 @@ use crate::rows::{key_params, micros};
 use crate::schedules::fire::by_job;
 use crate::{conditions, dead_letters, notes};
 
-/// The statements of the hot path, looked up once for a whole batch.
+/// The statements of the hot path, prepared once per batch.
 struct Statements<'c> {
     run: CachedStatement<'c>,
     history: CachedStatement<'c>,
     job: CachedStatement<'c>,
 }
 
-/// About how many rows of other verbs an end costs the writer.
+/// Estimates the writer's work for an end, in rows of other verbs.
 pub(crate) fn rows(finish: &Finish) -> usize {
     let texts = [&finish.results.error, &finish.results.output];
-    let said: usize = texts.into_iter().flatten().map(String::len).sum();
-    let saved = match &finish.attachments.checkpoint {
+    let text_bytes: usize = texts.into_iter().flatten().map(String::len).sum();
+    let checkpoint_bytes = match &finish.attachments.checkpoint {
         CheckpointDisposition::Save(data) => data.len(),
         CheckpointDisposition::AsIs | CheckpointDisposition::Forget => 0,
     };
-    weight(1, said + saved)
+    weight(1, text_bytes + checkpoint_bytes)
 }
 
 pub(crate) fn finish(
@@ -93,11 +94,11 @@ fn finish_one(
         return Ok(result);
     }
     if finish.attachments != Attachments::default() {
-        notes::settle(connection, finish)?;
+        notes::finish_attachments(connection, finish)?;
     }
-    let over = chain_is_over(connection, node, finish)?;
+    let over = is_run_over(connection, node, finish)?;
     let before = statements.history.query_row([job_no], Before::from_row).optional()?;
-    // A job's row outlives its runs, so it is there; if not, there is no history to keep.
+    // The row of a job outlives its runs. Without it there is no history to update.
     let Some(before) = before else { return Ok(FinishResult::Done) };
     let after = before.history.after(finish.outcome, finish.started_at, finish.finished_at, alpha);
     let good_at = finish.outcome.is_success().then_some(scheduled_at);
@@ -117,34 +118,38 @@ fn finish_one(
         failed_at,
     ])?;
     if finish.hook != Hook::None && is_asked_to_end(connection, node.0, finish.key)?.is_none() {
-        dead_letters::obey_hook(connection, finish)?;
+        dead_letters::apply_hook(connection, finish)?;
     }
     correct_skips(connection, finish)?;
-    // What was decided under an older schedule neither moves nor stops the job.
+    // A decision made under an older schedule neither moves nor stops the job.
     if let Then::EndRun { stop_job, next_at } = finish.then
         && (stop_job || next_at.is_some())
         && before.placed_at.is_none_or(|placed_at| placed_at <= finish.started_at)
     {
         let stops = stop_job && is_asked_to_end(connection, node.0, finish.key)?.is_none();
-        go_on(connection, finish.key.job_no, stops, next_at.filter(|_| before.by_end))?;
+        set_next_time(
+            connection,
+            finish.key.job_no,
+            stops,
+            next_at.filter(|_| before.follows_end),
+        )?;
         if stops {
             counts.recount(connection, finish.key.job_no, None)?;
         }
     }
     let good = finish.outcome.is_success();
     if over && !good {
-        conditions::tell_of_end(connection, finish.key.job_no)?;
+        conditions::mark_after_failure(connection, finish.key.job_no)?;
     } else if !good || finish.judge {
-        conditions::put(connection, finish.key.job_no)?;
-    } else if before.watched {
+        conditions::mark(connection, finish.key.job_no)?;
+    } else if before.has_condition {
         conditions::touch(connection, finish.key.job_no)?;
     }
     Ok(FinishResult::Done)
 }
 
-/// The next regular time of a job, one of whose chains is over. The end of a run that somebody
-/// wanted stops no job.
-fn go_on(
+/// Sets the next regular time of a job after a run has ended, or stops the job.
+fn set_next_time(
     connection: &Connection,
     job: JobNo,
     stops: bool,
@@ -165,7 +170,7 @@ fn go_on(
     Ok(())
 }
 
-/// Says of times that were skipped while an end could not be stored why they were.
+/// Corrects the reason of times that were skipped while the end could not be stored.
 fn correct_skips(connection: &Connection, finish: &Finish) -> Answer<()> {
     let Some(since) = finish.unstored_since else { return Ok(()) };
     let (from, to) = (SkipReason::Overlap, SkipReason::EndNotStored);
@@ -178,12 +183,12 @@ fn correct_skips(connection: &Connection, finish: &Finish) -> Answer<()> {
     Ok(())
 }
 
-/// Queues the retry if there is one, and says whether the chain ends here instead.
-fn chain_is_over(connection: &Connection, node: NodeNo, finish: &Finish) -> Answer<bool> {
+/// Adds the retry if there is one. Returns true if the run ends instead.
+fn is_run_over(connection: &Connection, node: NodeNo, finish: &Finish) -> Answer<bool> {
     let Then::Retry { due } = finish.then else { return Ok(true) };
     let (scheduled_at, job_no, sequence, attempt) = key_params(finish.key);
-    // What is stopped goes no further, nor does a run that is to end, and an attempt beyond the last
-    // has no key.
+    // A stopped or cancelled run is not retried, and there is no key for an attempt beyond the
+    // last.
     if finish.key.attempt >= AttemptNo::MAX
         || is_stopped(connection, finish.key)?
         || is_asked_to_end(connection, node.0, finish.key)?.is_some()
@@ -203,7 +208,7 @@ fn chain_is_over(connection: &Connection, node: NodeNo, finish: &Finish) -> Answ
     Ok(false)
 }
 
-/// Is its job over, or paused since after the time it is for?
+/// Returns true if the job is cancelled or deleted, or was paused after the scheduled time.
 pub(super) fn is_stopped(connection: &Connection, key: AttemptKey) -> Answer<bool> {
     Ok(connection
         .prepare_cached(sql!("finish_is_stopped"))?
@@ -223,16 +228,17 @@ fn classify(connection: &Connection, node: NodeNo, finish: &Finish) -> Answer<Fi
     Ok(if done_before { FinishResult::AlreadyDone } else { FinishResult::LeaseLost })
 }
 
-/// What the end depends on.
+/// The columns of the job that an end depends on.
 struct Before {
     history: History,
-    watched: bool,
-    by_end: bool,
+    has_condition: bool,
+    follows_end: bool,
     placed_at: Option<Timestamp>,
 }
 
 impl Before {
-    /// By position, not by name: this is read once for every attempt that ends.
+    /// Reads by position, which is faster than by name: every end does this. The order is that of
+    /// `finish_history`.
     fn from_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
         let time =
             |column| -> rusqlite::Result<Option<Timestamp>> { Ok(sql_time(row.get(column)?)) };
@@ -246,7 +252,12 @@ impl Before {
             average_good_duration: average.map(|micros| Span::from_micros(micros.unsigned_abs())),
             duration_variance: row.get(6)?,
         };
-        Ok(Self { history, watched: row.get(7)?, by_end: row.get(8)?, placed_at: time(9)? })
+        Ok(Self {
+            history,
+            has_condition: row.get(7)?,
+            follows_end: row.get(8)?,
+            placed_at: time(9)?,
+        })
     }
 }
 

@@ -1,4 +1,4 @@
-//! Looks at runs: one, those of a job along its links, those of all jobs by time.
+//! Reads attempts: one by key, those of a job along its links, those of all jobs by time.
 
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, TenantNo};
@@ -6,27 +6,19 @@ use evenkeel_store::{Attempt, Page, PageRequest, RunLink};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::error::Answer;
-use crate::rows::{key_params, link, run_from};
+use crate::rows::{attempt_from, collect, head_from, key_params, link, prev_from};
 
-/// The runs of one job are counted exactly up to here,
+/// The attempts of one job are counted exactly up to this number.
 const COUNTED_OF_JOB_MAX: usize = 1_000;
-/// and those of all jobs up to here.
+/// The attempts of all jobs are counted exactly up to this number.
 const COUNTED_MAX: i64 = 10_000;
-/// Where a link is cut, so many rows of all jobs are searched for what is before it.
+/// How many rows of all jobs are searched for the run before a deleted link.
 const SEARCHED_MAX: i64 = 10_000;
 
 type Linked = (Attempt, Option<RunLink>);
 
 fn linked_from(row: &Row<'_>) -> Answer<Linked> {
-    Ok((run_from(row)?, link(row.get("prev_at")?, row.get("prev_sequence")?)))
-}
-
-fn collect(mut rows: rusqlite::Rows<'_>) -> Answer<Vec<Linked>> {
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        found.push(linked_from(row)?);
-    }
-    Ok(found)
+    Ok((attempt_from(row)?, prev_from(row)?))
 }
 
 fn link_of(key: AttemptKey) -> RunLink {
@@ -38,63 +30,68 @@ pub(crate) fn get(
     tenant: TenantNo,
     key: AttemptKey,
 ) -> Answer<Option<Attempt>> {
-    let chain = Chains::open(connection, tenant, key.job_no)?.attempts(link_of(key))?;
-    let found = chain
+    let attempts = JobRuns::open(connection, tenant, key.job_no)?.attempts(link_of(key))?;
+    let found = attempts
         .into_iter()
-        .map(|(run, _)| run)
-        .find(|run| key.attempt == AttemptNo::FIRST || run.key.attempt == key.attempt);
+        .map(|(attempt, _)| attempt)
+        .find(|attempt| key.attempt == AttemptNo::FIRST || attempt.key.attempt == key.attempt);
     match found {
-        Some(mut run) => {
-            if run.status == AttemptStatus::Running {
-                crate::notes::show(connection, &mut run)?;
+        Some(mut attempt) => {
+            if attempt.status == AttemptStatus::Running {
+                crate::notes::show(connection, &mut attempt)?;
             }
-            Ok(Some(run))
+            Ok(Some(attempt))
         }
-        None => get_wake(connection, tenant, key),
+        None => get_delayed(connection, tenant, key),
     }
 }
 
-fn get_wake(connection: &Connection, tenant: TenantNo, key: AttemptKey) -> Answer<Option<Attempt>> {
+fn get_delayed(
+    connection: &Connection,
+    tenant: TenantNo,
+    key: AttemptKey,
+) -> Answer<Option<Attempt>> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(key);
     let mut statement = connection.prepare_cached(sql!("get_attempt_delayed"))?;
     let which = params![scheduled_at, job_no, sequence, attempt, tenant.0];
-    statement.query(which)?.next()?.map(run_from).transpose()
+    statement.query(which)?.next()?.map(attempt_from).transpose()
 }
 
-/// The chains of one job.
-struct Chains<'c> {
+/// The runs of one job.
+struct JobRuns<'c> {
     connection: &'c Connection,
     tenant: TenantNo,
     job: JobNo,
-    /// Attempts that wait for their first worker: few, and not in `run`.
+    /// Attempts that were never claimed, so they are not in the table `attempt`. There are few.
     ready: Vec<Linked>,
 }
 
-impl<'c> Chains<'c> {
+impl<'c> JobRuns<'c> {
     fn open(connection: &'c Connection, tenant: TenantNo, job: JobNo) -> Answer<Self> {
         let mut statement = connection.prepare_cached(sql!("list_attempts_ready_of_job"))?;
-        let ready = collect(statement.query(params![tenant.0, job.0])?)?;
+        let ready = collect(statement.query(params![tenant.0, job.0])?, linked_from)?;
         Ok(Self { connection, tenant, job, ready })
     }
 
-    /// The attempts of a chain, newest first.
-    fn attempts(&self, chain: RunLink) -> Answer<Vec<Linked>> {
+    /// Returns the attempts of a run, newest first.
+    fn attempts(&self, run_link: RunLink) -> Answer<Vec<Linked>> {
         let mut statement = self.connection.prepare_cached(sql!("list_attempts_of_run"))?;
         let which = params![
-            chain.scheduled_at.as_micros(),
+            run_link.scheduled_at.as_micros(),
             self.job.0,
-            chain.sequence.bits(),
+            run_link.sequence.bits(),
             self.tenant.0
         ];
-        let mut found = collect(statement.query(which)?)?;
-        let waits = |(run, _): &&Linked| link_of(run.key) == chain;
-        found.extend(self.ready.iter().filter(waits).cloned());
-        found.sort_by_key(|(run, _)| std::cmp::Reverse(run.key.attempt));
+        let mut found = collect(statement.query(which)?, linked_from)?;
+        let is_of_run = |(attempt, _): &&Linked| link_of(attempt.key) == run_link;
+        found.extend(self.ready.iter().filter(is_of_run).cloned());
+        found.sort_by_key(|(attempt, _)| std::cmp::Reverse(attempt.key.attempt));
         Ok(found)
     }
 
-    /// Walks from `start` (leaving out attempts of that chain from `below` up) until `enough`
-    /// attempts were found, then adds what retention has kept of the time before the links end.
+    /// Follows the links from `start` until `enough` attempts are found. Of the first run it
+    /// returns only attempts below `below`. If the links end early, it adds the attempts that
+    /// retention kept.
     fn walk(
         &self,
         start: RunLink,
@@ -103,64 +100,58 @@ impl<'c> Chains<'c> {
     ) -> Answer<Vec<Attempt>> {
         let (mut found, mut next, mut below) = (Vec::new(), Some(start), below);
         let mut oldest = start.scheduled_at;
-        while let Some(chain) = next
+        while let Some(run_link) = next
             && found.len() < enough
         {
-            let attempts = self.attempts(chain)?;
+            let attempts = self.attempts(run_link)?;
             next = match attempts.last() {
-                Some((run, prev)) if run.key.attempt == AttemptNo::FIRST => *prev,
-                _ => self.before_cut(chain)?,
+                Some((attempt, prev)) if attempt.key.attempt == AttemptNo::FIRST => *prev,
+                _ => before_cut(self.connection, self.job, run_link)?,
             };
             if !attempts.is_empty() {
-                oldest = oldest.min(chain.scheduled_at);
+                oldest = oldest.min(run_link.scheduled_at);
             }
-            let wanted = |run: &Attempt| below.is_none_or(|below| run.key.attempt < below);
-            found.extend(attempts.into_iter().map(|(run, _)| run.for_list()).filter(wanted));
+            let wanted = |attempt: &Attempt| below.is_none_or(|below| attempt.key.attempt < below);
+            found
+                .extend(attempts.into_iter().map(|(attempt, _)| attempt.for_list()).filter(wanted));
             below = None;
         }
         if found.len() < enough {
             let mut statement = self.connection.prepare_cached(sql!("list_attempts_kept"))?;
             let kept = statement.query(params![oldest.as_micros(), self.job.0, self.tenant.0])?;
-            found.extend(collect(kept)?.into_iter().map(|(run, _)| run));
+            found.extend(collect(kept, linked_from)?.into_iter().map(|(attempt, _)| attempt));
         }
         Ok(found)
     }
 
-    /// The chain before one whose first attempt, and with it the link, is forgotten.
-    fn before_cut(&self, chain: RunLink) -> Answer<Option<RunLink>> {
-        let mut statement = self.connection.prepare_cached(sql!("list_attempts_before_cut"))?;
-        let which = params![chain.scheduled_at.as_micros(), self.job.0, SEARCHED_MAX];
-        let found = statement.query_row(which, |row| Ok(link(row.get(0)?, row.get(1)?)));
-        Ok(found.optional()?.flatten())
-    }
-
-    /// How many attempts there are from `head` on, at least `most` if there are more.
+    /// Counts the attempts from `head` on, and stops at `most`.
     fn count(&self, head: RunLink, most: usize) -> Answer<usize> {
         let mut statement = self.connection.prepare_cached(sql!("list_attempts_links"))?;
         let (mut count, mut next, mut oldest) = (0, Some(head), head.scheduled_at);
-        while let Some(chain) = next
+        while let Some(run_link) = next
             && count < most
         {
             let (before, mut linked) = (count, false);
-            let (at, sequence) = (chain.scheduled_at.as_micros(), chain.sequence.bits());
+            let (at, sequence) = (run_link.scheduled_at.as_micros(), run_link.sequence.bits());
             let mut rows = statement.query(params![at, self.job.0, sequence])?;
             while let Some(row) = rows.next()? {
                 count += 1;
                 if row.get::<_, u16>("attempt")? == AttemptNo::FIRST.0 {
-                    (next, linked) = (link(row.get("prev_at")?, row.get("prev_sequence")?), true);
+                    (next, linked) = (prev_from(row)?, true);
                 }
             }
-            for (run, prev) in self.ready.iter().filter(|(run, _)| link_of(run.key) == chain) {
+            let is_of_run = |(attempt, _): &&Linked| link_of(attempt.key) == run_link;
+            for (attempt, prev) in self.ready.iter().filter(is_of_run) {
                 count += 1;
-                if run.key.attempt == AttemptNo::FIRST {
+                if attempt.key.attempt == AttemptNo::FIRST {
                     (next, linked) = (*prev, true);
                 }
             }
             if !linked {
-                next = self.before_cut(chain)?;
+                next = before_cut(self.connection, self.job, run_link)?;
             }
             if count > before {
-                oldest = oldest.min(chain.scheduled_at);
+                oldest = oldest.min(run_link.scheduled_at);
             }
         }
         if count < most {
@@ -172,6 +163,19 @@ impl<'c> Chains<'c> {
         }
         Ok(count)
     }
+}
+
+/// Returns the run before a run whose first attempt, which holds the link, was pruned.
+pub(crate) fn before_cut(
+    connection: &Connection,
+    job: JobNo,
+    run: RunLink,
+) -> Answer<Option<RunLink>> {
+    let mut statement = connection.prepare_cached(sql!("list_attempts_before_cut"))?;
+    let which = params![run.scheduled_at.as_micros(), job.0, SEARCHED_MAX];
+    let found =
+        statement.query_row(which, |row| Ok(link(row.get("scheduled_at")?, row.get("sequence")?)));
+    Ok(found.optional()?.flatten())
 }
 
 fn page_of(
@@ -187,7 +191,7 @@ fn page_of(
     Page { items, total, total_is_estimate, next }
 }
 
-/// How many to look for: what is left out, what is shown, and one to know whether there is more.
+/// Returns how many attempts a page needs: skipped, shown, and one that shows whether more follow.
 fn enough(page: PageRequest<AttemptKey>) -> usize {
     page.offset as usize + page.limit as usize + 1
 }
@@ -201,22 +205,22 @@ pub(crate) fn of_job(
     let found = connection
         .prepare_cached(sql!("list_attempts_job"))?
         .query_row(params![tenant.0, job.0.as_bytes().as_slice()], |row| {
-            let head = link(row.get(1)?, row.get(2)?);
-            Ok((JobNo(row.get(0)?), head, row.get::<_, i64>(3)?.unsigned_abs()))
+            let executions: i64 = row.get("executions")?;
+            Ok((JobNo(row.get("job_no")?), head_from(row)?, executions.unsigned_abs()))
         })
         .optional()?;
     let Some((job, Some(head), executions)) = found else {
         return Ok(page_of(Vec::new(), page, (0, false)));
     };
-    let chains = Chains::open(connection, tenant, job)?;
-    let counted = chains.count(head, COUNTED_OF_JOB_MAX + 1)?;
+    let runs_of_job = JobRuns::open(connection, tenant, job)?;
+    let counted = runs_of_job.count(head, COUNTED_OF_JOB_MAX + 1)?;
     let total = match counted <= COUNTED_OF_JOB_MAX {
         true => (counted as u64, false),
         false => (executions.max(counted as u64), true),
     };
     let after = page.after.filter(|after| after.job_no == job);
     let start = after.map_or(head, link_of);
-    let runs = chains.walk(start, after.map(|after| after.attempt), enough(page))?;
+    let runs = runs_of_job.walk(start, after.map(|after| after.attempt), enough(page))?;
     Ok(page_of(runs, page, total))
 }
 
@@ -232,7 +236,7 @@ pub(crate) fn of_all(
     for sql in [sql!("list_attempts"), sql!("list_attempts_ready")] {
         let mut statement = connection.prepare_cached(sql)?;
         let rows = statement.query(params![tenant.0, at, job_no, sequence, attempt, limit])?;
-        runs.extend(collect(rows)?.into_iter().map(|(run, _)| run));
+        runs.extend(collect(rows, linked_from)?.into_iter().map(|(attempt, _)| attempt));
     }
     runs.sort_by_key(|run| std::cmp::Reverse(run.key));
     runs.truncate(limit as usize);

@@ -4,7 +4,7 @@ pub(crate) mod cancel;
 pub(crate) mod choose;
 mod claim;
 mod finish;
-mod list;
+pub(crate) mod list;
 mod override_outcome;
 pub(crate) mod owned;
 mod permits;

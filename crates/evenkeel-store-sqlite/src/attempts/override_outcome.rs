@@ -1,4 +1,5 @@
-//! Ends a run as somebody says, or puts it back into the queue, under a higher fence.
+//! Overrides the outcome of a run: ends it with a given outcome or returns it to the queue, under a
+//! higher fence.
 
 use async_trait::async_trait;
 use evenkeel_core::dedup::DedupPurpose;
@@ -39,17 +40,17 @@ impl OverrideStore for SqliteStore {
     async fn override_outcome(
         &self,
         scope: &Scope,
-        settle: OutcomeOverride,
+        request: OutcomeOverride,
     ) -> Result<OverrideResult, StoreError> {
         let tenant = scope.tenant;
-        let became = self
+        let result = self
             .writer
-            .write(Command, 4, move |session| settle_run(session.connection(), tenant, &settle))
+            .write(Command, 4, move |session| override_run(session.connection(), tenant, &request))
             .await?;
-        if became == OverrideResult::Done {
+        if result == OverrideResult::Done {
             self.signals.send(Signal::Messages);
         }
-        Ok(became)
+        Ok(result)
     }
 }
 
@@ -70,7 +71,8 @@ fn active_attempts(
     }
     let sql = sql!("active_attempts_running");
     let mut running = connection.prepare_cached(sql)?;
-    // What is live and does not wait, runs: once all that is found, no older chains are followed.
+    // Every live run that does not wait is running, so the search stops once it has found that
+    // many.
     let live = job_head(connection, no)?.map_or(0, |head| head.live);
     let runs = live.saturating_sub(u32::try_from(all.len()).unwrap_or(u32::MAX));
     for (_, key) in find_running(connection, no, runs)? {
@@ -82,94 +84,95 @@ fn active_attempts(
             all.push(LiveAttempt { key, state: seen, priority: priority_from(row)? });
         }
     }
-    all.sort_unstable_by_key(|one| one.key);
+    all.sort_unstable_by_key(|attempt| attempt.key);
     all.truncate(limit as usize);
     Ok(all)
 }
 
-fn settle_run(
+fn override_run(
     connection: &Connection,
     tenant: TenantNo,
-    settle: &OutcomeOverride,
+    request: &OutcomeOverride,
 ) -> Answer<OverrideResult> {
-    let became = match settle.expected {
-        LiveState::Waiting => settle_waiting(connection, tenant, settle)?,
-        LiveState::Running { fence, .. } => settle_running(connection, tenant, settle, fence)?,
+    let result = match request.expected {
+        LiveState::Waiting => override_waiting(connection, tenant, request)?,
+        LiveState::Running { fence, .. } => override_running(connection, tenant, request, fence)?,
     };
-    if became == OverrideResult::Done {
-        mark_changed(connection, settle.key.job_no)?;
+    if result == OverrideResult::Done {
+        mark_changed(connection, request.key.job_no)?;
     }
-    Ok(became)
+    Ok(result)
 }
 
-fn settle_running(
+fn override_running(
     connection: &Connection,
     tenant: TenantNo,
-    settle: &OutcomeOverride,
+    request: &OutcomeOverride,
     fence: Fence,
 ) -> Answer<OverrideResult> {
-    let key = settle.key;
+    let key = request.key;
     let (scheduled_at, job_no, sequence, attempt) = key_params(key);
     let which = params![scheduled_at, job_no, sequence, attempt, tenant.0, fence.0];
     let node_by = |sql: &'static str| -> Answer<Option<NodeNo>> {
         let mut statement = connection.prepare_cached(sql)?;
         Ok(statement.query_row(which, |row| row.get(0)).optional()?.map(NodeNo))
     };
-    let (node, became) = if let Some(back) = settle.requeue(tenant) {
+    let (node, result) = if let Some(requeued) = request.requeue(tenant) {
         let node = node_by(sql!("override_node"))?;
-        let Some(node) = node else { return Ok(OverrideResult::Elsewhere) };
-        (node, go_back(connection, node, settle, back)?)
-    } else if let Some(end) = settle.finish(tenant, key, fence.next()) {
+        let Some(node) = node else { return Ok(OverrideResult::Changed) };
+        (node, return_to_queue(connection, node, request, requeued)?)
+    } else if let Some(end) = request.finish(tenant, key, fence.next()) {
         let node = node_by(sql!("override_running"))?;
-        let Some(node) = node else { return Ok(OverrideResult::Elsewhere) };
+        let Some(node) = node else { return Ok(OverrideResult::Changed) };
         (node, record(connection, node, end)?)
     } else {
-        return Ok(OverrideResult::Elsewhere);
+        return Ok(OverrideResult::Changed);
     };
-    if became == OverrideResult::Done {
+    if result == OverrideResult::Done {
         send_message(connection, node, NodeMessage { key, fence, kind: MessageKind::Ended })?;
     }
-    Ok(became)
+    Ok(result)
 }
 
-/// Puts an attempt that runs back into the queue, if it may go there.
-fn go_back(
+/// Returns a running attempt to the queue, if its job is neither stopped nor a duplicate.
+fn return_to_queue(
     connection: &Connection,
     node: NodeNo,
-    settle: &OutcomeOverride,
-    back: Requeue,
+    request: &OutcomeOverride,
+    requeued: Requeue,
 ) -> Answer<OverrideResult> {
-    let (no, tenant) = (settle.key.job_no, back.tenant);
+    let (no, tenant) = (request.key.job_no, requeued.tenant);
     let id: Vec<u8> =
         connection.prepare_cached(sql!("override_job"))?.query_row([no.0], |row| row.get(0))?;
-    let is_over = is_stopped(connection, settle.key)?
-        || is_asked_to_end(connection, node.0, settle.key)?.is_some();
+    let is_over = is_stopped(connection, request.key)?
+        || is_asked_to_end(connection, node.0, request.key)?.is_some();
     let job = read::get(connection, tenant, job_id(id)?)?.filter(|_| !is_over);
     let Some(job) = job else { return Ok(OverrideResult::Stopped) };
-    let wanted = DedupClaim::by_run(&job, DedupPurpose::Requeue, settle.at);
-    if let Some(holder) = dedup::kept_out_by(connection, tenant, wanted.as_ref(), settle.at)? {
+    let claim = DedupClaim::by_run(&job, DedupPurpose::Requeue, request.at);
+    if let Some(holder) = dedup::holder_of(connection, tenant, claim.as_ref(), request.at)? {
         return Ok(OverrideResult::Duplicate(holder.id));
     }
-    dedup::take(connection, tenant, wanted.as_ref(), no, settle.at)?;
-    let is_back = requeue(connection, node, &[back], Now::At(settle.at))? == [true];
-    Ok(if is_back { OverrideResult::Done } else { OverrideResult::Elsewhere })
+    dedup::take(connection, tenant, claim.as_ref(), no, request.at)?;
+    let is_queued = requeue(connection, node, &[requeued], Now::At(request.at))? == [true];
+    Ok(if is_queued { OverrideResult::Done } else { OverrideResult::Changed })
 }
 
-fn settle_waiting(
+fn override_waiting(
     connection: &Connection,
     tenant: TenantNo,
-    settle: &OutcomeOverride,
+    request: &OutcomeOverride,
 ) -> Answer<OverrideResult> {
-    // Nothing is taken that has no end: what waits is in the queue already.
-    if settle.finish(tenant, settle.key, Fence::NONE).is_none() {
-        return Ok(OverrideResult::Elsewhere);
+    // A waiting attempt is already in the queue, so there is nothing to do unless the override ends
+    // it.
+    if request.finish(tenant, request.key, Fence::NONE).is_none() {
+        return Ok(OverrideResult::Changed);
     }
-    let Some(taken) = take_waiting(connection, tenant, settle.key)? else {
-        return Ok(OverrideResult::Elsewhere);
+    let Some(taken) = take_waiting(connection, tenant, request.key)? else {
+        return Ok(OverrideResult::Changed);
     };
     let Taken { key, prev, fence, crashes } = taken;
-    let Some(end) = settle.finish(tenant, key, fence.next()) else {
-        return Ok(OverrideResult::Elsewhere);
+    let Some(end) = request.finish(tenant, key, fence.next()) else {
+        return Ok(OverrideResult::Changed);
     };
     let (scheduled_at, job_no, sequence, attempt) = key_params(key);
     let (prev_at, prev_sequence) = link_columns(prev);
@@ -190,12 +193,12 @@ fn settle_waiting(
             |row| row.get(0),
         )
         .map(NodeNo)?;
-    let became = record(connection, node, end)?;
+    let result = record(connection, node, end)?;
     connection.prepare_cached(sql!("override_unowned"))?.execute(key_params(key))?;
-    Ok(became)
+    Ok(result)
 }
 
 fn record(connection: &Connection, node: NodeNo, end: Finish) -> Answer<OverrideResult> {
     let is_done = finish(connection, node, &[end], OVERRIDE_ALPHA)? == [FinishResult::Done];
-    Ok(if is_done { OverrideResult::Done } else { OverrideResult::Elsewhere })
+    Ok(if is_done { OverrideResult::Done } else { OverrideResult::Changed })
 }

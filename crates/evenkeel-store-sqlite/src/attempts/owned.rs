@@ -1,4 +1,4 @@
-//! Which attempts a node has, and which of them are to end.
+//! Attempts that a node runs, and those of them that are to be cancelled.
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{AttemptKey, NodeNo, TenantNo, Timestamp};
@@ -8,7 +8,7 @@ use rusqlite::{Connection, Row, params};
 use crate::error::Answer;
 use crate::rows::{collect, key_from, key_params, priority_from};
 
-/// The attempt of a row of `owned` and its relatives.
+/// Reads a row with the columns `owned_columns`.
 pub(crate) fn owned_from(row: &Row<'_>) -> Answer<OwnedAttempt> {
     Ok(OwnedAttempt {
         key: key_from(row)?,
@@ -38,13 +38,14 @@ pub(crate) fn find(
     Ok(found)
 }
 
-/// All that `node` has: the long ones by name, the others from where its open ones begin.
+/// Returns the attempts that a node runs: the long ones by key, the others from the node's low
+/// watermark on.
 pub(crate) fn all(connection: &Connection, node: NodeNo, limit: u32) -> Answer<Vec<OwnedAttempt>> {
     let mut found = Vec::new();
     for sql in [sql!("owned_long_attempts"), sql!("owned")] {
-        let room = (limit as usize).saturating_sub(found.len());
+        let left = (limit as usize).saturating_sub(found.len());
         let mut statement = connection.prepare_cached(sql)?;
-        let mut rows = statement.query(params![node.0, room as i64])?;
+        let mut rows = statement.query(params![node.0, left as i64])?;
         while let Some(row) = rows.next()? {
             found.push(owned_from(row)?);
         }
@@ -52,17 +53,17 @@ pub(crate) fn all(connection: &Connection, node: NodeNo, limit: u32) -> Answer<V
     Ok(found)
 }
 
-/// Attempts that have ended in the meantime need not be told.
+/// Returns the attempts that the node is to cancel, without those that have ended.
 pub(crate) fn cancellations(connection: &Connection, node: NodeNo) -> Answer<Vec<Cancellation>> {
-    let forget = sql!("cancellations_delete");
-    connection.prepare_cached(forget)?.execute([node.0])?;
+    let delete = sql!("cancellations_delete");
+    connection.prepare_cached(delete)?.execute([node.0])?;
     let mut statement = connection.prepare_cached(sql!("cancellations"))?;
     collect(statement.query([node.0])?, |row| {
         Ok(Cancellation { key: key_from(row)?, superseded: row.get("superseded")? })
     })
 }
 
-/// How many attempts wait in these pools, up to `limit`.
+/// Counts the queued attempts of these pools, up to `limit`.
 pub(crate) fn waiting(connection: &Connection, pools: &[String], limit: u32) -> Answer<u32> {
     let mut statement = connection.prepare_cached(sql!("waiting"))?;
     let mut count = 0;

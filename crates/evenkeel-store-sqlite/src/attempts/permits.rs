@@ -1,4 +1,4 @@
-//! Who of those whose turn it is may start: limits of how many run at once.
+//! Permits of concurrency limits: which chosen attempts may start.
 
 use std::collections::BTreeSet;
 
@@ -10,26 +10,25 @@ use super::choose::Candidate;
 use crate::error::Answer;
 use crate::rows::key_params;
 
-/// The places that a claim gives out.
-pub(super) struct Places<'a> {
+/// The permits that a claim gives out.
+pub(super) struct Permits<'a> {
     connection: &'a Connection,
     limits: &'a Limits,
     ledger: PermitCounts,
     swept: BTreeSet<LimitKey>,
 }
 
-impl<'a> Places<'a> {
+impl<'a> Permits<'a> {
     pub(super) fn new(connection: &'a Connection, limits: &'a Limits) -> Self {
         Self { connection, limits, ledger: PermitCounts::default(), swept: BTreeSet::new() }
     }
 
-    /// The limits that it is under, the narrowest first.
     fn limits_on(&self, candidate: &Candidate) -> Vec<Limit> {
         candidate.limits_under(self.limits)
     }
 
-    /// Gives it a place of each of its limits, or parks it. Whoever has places must be started before
-    /// the next one asks.
+    /// Gives the attempt a permit of each of its limits, or moves it to a limit queue. An attempt
+    /// with permits must be started before the next call.
     pub(super) fn admit(&mut self, candidate: &Candidate) -> Answer<Option<Vec<LimitKey>>> {
         let limits = self.limits_on(candidate);
         for limit in &limits {
@@ -40,7 +39,7 @@ impl<'a> Places<'a> {
         loop {
             match self.ledger.admit(&limits) {
                 Admission::Start => break,
-                // Some may have ended, which nobody has noted.
+                // Some permits may belong to attempts that have ended.
                 Admission::Park(full) if self.swept.insert(full.key) => {
                     self.connection
                         .prepare_cached(sql!("claim_permit_sweep"))?
@@ -48,10 +47,10 @@ impl<'a> Places<'a> {
                     self.count(full.key)?;
                 }
                 Admission::Park(full) => {
-                    park(self.connection, candidate.key, full)?;
+                    move_to_limit_queue(self.connection, candidate.key, full)?;
                     return Ok(None);
                 }
-                // Nobody else claims meanwhile: all of them were counted.
+                // The writer runs one claim at a time, so all permits are counted.
                 Admission::Defer => return Ok(None),
             }
         }
@@ -63,12 +62,12 @@ impl<'a> Places<'a> {
         Ok(Some(limits.into_iter().map(|limit| limit.key).collect()))
     }
 
-    /// Parks those of these that could not start as things are.
+    /// Moves attempts whose limit is full to its limit queue.
     pub(super) fn clear(&self, front: &[Candidate]) -> Answer<()> {
         for candidate in front {
             let is_full = |limit: &Limit| self.ledger.running(limit.key) >= Some(limit.most);
             if let Some(full) = self.limits_on(candidate).into_iter().find(is_full) {
-                park(self.connection, candidate.key, full)?;
+                move_to_limit_queue(self.connection, candidate.key, full)?;
             }
         }
         Ok(())
@@ -84,8 +83,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Moves it into the waiting room.
-fn park(connection: &Connection, run: AttemptKey, full: Limit) -> Answer<()> {
+fn move_to_limit_queue(connection: &Connection, run: AttemptKey, full: Limit) -> Answer<()> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(run);
     connection.prepare_cached(sql!("claim_to_limit_queue"))?.execute(params![
         scheduled_at,

@@ -1,8 +1,8 @@
-//! Forgets the past, a bounded step at a time.
+//! Prunes history in bounded steps.
 //!
-//! What may be forgotten is found by a reader: an ended attempt stays ended, and one that is
-//! neither young nor among the newest never becomes so again, so the writer only has to delete. So
-//! it is with what attempts said: nobody adds to it once they have ended.
+//! A reader finds what to delete: an ended attempt stays ended, and an attempt that is neither
+//! recent nor among the newest never becomes so again. So the writer only deletes. The same holds
+//! for notes and checkpoints, which no attempt adds to after its end.
 
 use evenkeel_core::AttemptKey;
 use evenkeel_store::{Prune, Pruned};
@@ -12,21 +12,18 @@ use crate::error::Answer;
 use crate::notes;
 use crate::rows::{key_from, key_params};
 
-/// What a step looked at, and which of it may go.
-pub(crate) struct Looked {
+/// The rows that a step read, and those of them to delete.
+pub(crate) struct PruneStep {
     seen: u64,
     forget: Vec<AttemptKey>,
-    /// Ended attempts that left notes.
-    noted: Vec<AttemptKey>,
-    /// Runs that are over and left a checkpoint.
-    saved: Vec<AttemptKey>,
+    with_note: Vec<AttemptKey>,
+    with_checkpoint: Vec<AttemptKey>,
     next: Option<AttemptKey>,
 }
 
-impl Looked {
-    /// How many rows are to go.
+impl PruneStep {
     pub(crate) fn rows(&self) -> usize {
-        self.forget.len() + self.noted.len() + self.saved.len()
+        self.forget.len() + self.with_note.len() + self.with_checkpoint.len()
     }
 
     pub(crate) fn pruned(&self, forgotten: u64) -> Pruned {
@@ -34,7 +31,7 @@ impl Looked {
     }
 }
 
-pub(crate) fn look(connection: &Connection, prune: Prune) -> Answer<Looked> {
+pub(crate) fn look(connection: &Connection, prune: Prune) -> Answer<PruneStep> {
     let (scheduled_at, job_no, sequence, attempt) = prune.after.map_or((-1, 0, 0, 0), key_params);
     let mut statement = connection.prepare_cached(sql!("prune_find"))?;
     let mut rows = statement.query(params![
@@ -46,39 +43,39 @@ pub(crate) fn look(connection: &Connection, prune: Prune) -> Answer<Looked> {
         prune.keep_per_job,
         prune.keep_since.as_micros(),
     ])?;
-    let (forget, noted, saved) = (Vec::new(), Vec::new(), Vec::new());
-    let mut looked = Looked { seen: 0, forget, noted, saved, next: None };
+    let (forget, with_note, with_checkpoint) = (Vec::new(), Vec::new(), Vec::new());
+    let mut step = PruneStep { seen: 0, forget, with_note, with_checkpoint, next: None };
     while let Some(row) = rows.next()? {
         let key = key_from(row)?;
-        looked.seen += 1;
-        looked.next = Some(key);
+        step.seen += 1;
+        step.next = Some(key);
         if row.get("prune_attempt")? {
-            looked.forget.push(key);
+            step.forget.push(key);
         }
         if row.get("prune_note")? {
-            looked.noted.push(key);
+            step.with_note.push(key);
         }
         if row.get("prune_checkpoint")? {
-            looked.saved.push(key);
+            step.with_checkpoint.push(key);
         }
     }
-    if looked.seen < u64::from(prune.limit) {
-        looked.next = None;
+    if step.seen < u64::from(prune.limit) {
+        step.next = None;
     }
-    Ok(looked)
+    Ok(step)
 }
 
-pub(crate) fn forget(connection: &Connection, looked: &Looked) -> Answer<u64> {
+pub(crate) fn forget(connection: &Connection, step: &PruneStep) -> Answer<u64> {
     let mut forget = connection.prepare_cached(sql!("prune_delete"))?;
     let mut forgotten = 0;
-    for key in &looked.forget {
+    for key in &step.forget {
         forgotten += forget.execute(key_params(*key))? as u64;
     }
-    for key in &looked.noted {
-        notes::forget(connection, *key)?;
+    for key in &step.with_note {
+        notes::delete(connection, *key)?;
     }
-    for key in &looked.saved {
-        notes::forget_checkpoint(connection, *key)?;
+    for key in &step.with_checkpoint {
+        notes::delete_checkpoint(connection, *key)?;
     }
     Ok(forgotten)
 }

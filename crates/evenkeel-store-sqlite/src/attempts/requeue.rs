@@ -1,4 +1,5 @@
-//! Takes attempts from their node: back into the queue under a higher fence, or as failed.
+//! Takes attempts from their node: returns them to the queue under a higher fence, or ends them as
+//! failed.
 
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::{NodeNo, Timestamp};
@@ -7,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::cancel::{close_runs, is_asked_to_end};
 use super::finish::{finish, is_stopped};
-use crate::conditions::tell_of_end;
+use crate::conditions::mark_after_failure;
 use crate::connection::clock::resolve;
 use crate::error::Answer;
 use crate::notes;
@@ -25,14 +26,13 @@ pub(crate) fn requeue(
     for index in by_job(batch, |requeue| requeue.key.job_no.0) {
         let requeue = &batch[index];
         results[index] = match &requeue.then {
-            AfterLoss::Queue(ticket) => requeue_one(connection, node, requeue, ticket, now)?,
+            AfterLoss::Queue(entry) => requeue_one(connection, node, requeue, entry, now)?,
             AfterLoss::Fail(_) => fail_one(connection, node, requeue)?,
         };
     }
     Ok(results)
 }
 
-/// Ends an attempt that its node lost, and counts the crash.
 fn fail_one(connection: &Connection, node: NodeNo, requeue: &Requeue) -> Answer<bool> {
     let Some(end) = requeue.finish() else { return Ok(false) };
     if finish(connection, node, &[end], OVERRIDE_ALPHA)? != [FinishResult::Done] {
@@ -54,7 +54,7 @@ fn requeue_one(
     connection: &Connection,
     node: NodeNo,
     requeue: &Requeue,
-    ticket: &QueueEntry,
+    entry: &QueueEntry,
     now: Timestamp,
 ) -> Answer<bool> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(requeue.key);
@@ -80,22 +80,21 @@ fn requeue_one(
         )
         .optional()?;
     let Some(crashes) = requeued else { return Ok(false) };
-    notes::forget(connection, requeue.key)?;
+    notes::delete(connection, requeue.key)?;
     let row = ReadyRow {
         key: requeue.key,
         tenant: requeue.tenant,
-        ticket,
+        entry,
         fence: requeue.fence.next().0,
         crashes,
-        // Its row in `run` has the link.
+        // The row in `attempt` holds the link.
         prev: None,
     };
     row.insert(connection)?;
     Ok(true)
 }
 
-/// What is stopped goes no further, nor does a run that is to end: the attempt that would have to
-/// start again ends here.
+/// Ends a lost attempt whose run is stopped or cancelled, instead of starting it again.
 fn withdraw(
     connection: &Connection,
     node: NodeNo,
@@ -117,8 +116,8 @@ fn withdraw(
     ])?;
     close_runs(connection, requeue.key.job_no, ended, outcome)?;
     if ended == 1 {
-        notes::forget(connection, requeue.key)?;
-        tell_of_end(connection, requeue.key.job_no)?;
+        notes::delete(connection, requeue.key)?;
+        mark_after_failure(connection, requeue.key.job_no)?;
     }
     Ok(ended == 1)
 }

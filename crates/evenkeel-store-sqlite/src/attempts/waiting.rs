@@ -1,4 +1,4 @@
-//! What waits of a job, and what is before it.
+//! The waiting attempts of a job, and how many attempts are before them.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,15 +14,15 @@ use crate::error::Answer;
 use crate::limits::running_under;
 use crate::rows::{find_job_no, key_from, priority_from};
 
-/// So many places of a pool are looked at,
-const LOOKED_AT_MAX: i64 = 10_000;
-/// so many of them are counted as before an attempt,
+/// How many queued attempts of a pool are read.
+const READ_MAX: i64 = 10_000;
+/// How many attempts are counted as being before one.
 const COUNTED_MAX: usize = 1_000;
-/// and so many attempts of a job are told.
-const TOLD_MAX: usize = 100;
+/// How many waiting attempts of a job are returned.
+const RETURNED_MAX: usize = 100;
 
-/// What waits of a job. Whoever began to wait at the epoch ranks at `level` now; without that, nobody
-/// asks what is before them.
+/// Returns the waiting attempts of a job. An attempt that began to wait at the epoch ranks at
+/// `level` now. Without `level`, the attempts before them are not counted.
 pub(crate) fn waiting_of(
     connection: &Connection,
     tenant: TenantNo,
@@ -30,16 +30,16 @@ pub(crate) fn waiting_of(
     level: Option<Rank>,
 ) -> Answer<Vec<WaitingAttempt>> {
     let Some(no) = find_job_no(connection, tenant, job)? else { return Ok(Vec::new()) };
-    let mut waiting = wakes_of(connection, no)?;
+    let mut waiting = delayed_of(connection, no)?;
     waiting.extend(ready_of(connection, tenant, no, level)?);
     waiting.sort_unstable_by_key(|one| one.key);
-    waiting.truncate(TOLD_MAX);
+    waiting.truncate(RETURNED_MAX);
     Ok(waiting)
 }
 
-fn wakes_of(connection: &Connection, job: JobNo) -> Answer<Vec<WaitingAttempt>> {
+fn delayed_of(connection: &Connection, job: JobNo) -> Answer<Vec<WaitingAttempt>> {
     let mut statement = connection.prepare_cached(sql!("waiting_of_delayed"))?;
-    let mut rows = statement.query(params![job.0, TOLD_MAX as i64])?;
+    let mut rows = statement.query(params![job.0, RETURNED_MAX as i64])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let due = Timestamp::from_micros(row.get("due")?);
@@ -56,16 +56,16 @@ fn ready_of(
     level: Option<Rank>,
 ) -> Answer<Vec<WaitingAttempt>> {
     let mut statement = connection.prepare_cached(sql!("waiting_of_ready"))?;
-    let mut rows = statement.query(params![job.0, TOLD_MAX as i64])?;
-    let mut fronts: BTreeMap<String, Vec<Place>> = BTreeMap::new();
+    let mut rows = statement.query(params![job.0, RETURNED_MAX as i64])?;
+    let mut fronts: BTreeMap<String, Vec<Position>> = BTreeMap::new();
     let mut running: BTreeMap<LimitKey, u32> = BTreeMap::new();
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        let given: bool = row.get("own_priority")?;
-        let priority = priority_from(row)?.filter(|_| given);
+        let is_own: bool = row.get("own_priority")?;
+        let priority = priority_from(row)?.filter(|_| is_own);
         let pool: String = row.get("pool")?;
         let counts = level.is_some();
-        if let Some(waits_for) = waits_for_place(connection, &mut running, &pool, row, counts)? {
+        if let Some(waits_for) = waits_for_permit(connection, &mut running, &pool, row, counts)? {
             found.push(WaitingAttempt { key: key_from(row)?, priority, waits_for });
             continue;
         }
@@ -78,15 +78,15 @@ fn ready_of(
                         new.insert(front)
                     }
                 };
-                let place = place_from(row, level)?;
-                Some(front.partition_point(|other| *other < place) as u32)
+                let position = position_from(row, level)?;
+                Some(front.partition_point(|other| *other < position) as u32)
             }
             None => None,
         };
         let waits_for = WaitsFor::Worker {
             since: Timestamp::from_micros(row.get("since")?),
             ahead,
-            opening: ClaimWindow {
+            window: ClaimWindow {
                 from: sql_time(row.get("open_from")?),
                 until: sql_time(row.get("open_until")?),
             },
@@ -96,9 +96,9 @@ fn ready_of(
     Ok(found)
 }
 
-/// What it waits for if it is in a waiting room, and how many have a place if they are to be counted:
-/// once for all of a room.
-fn waits_for_place(
+/// Returns the limit that an attempt in a limit queue waits for. With `counts` it also counts the
+/// running attempts under the limit, once per limit.
+fn waits_for_permit(
     connection: &Connection,
     running: &mut BTreeMap<LimitKey, u32>,
     pool: &str,
@@ -120,12 +120,12 @@ fn waits_for_place(
     Ok(Some(WaitsFor::Permit { since, limit, running }))
 }
 
-/// A place in a pool's queue, so that the lesser is the earlier.
-type Place = [i64; 8];
+/// A position in the queue of a pool; the lesser is earlier.
+type Position = [i64; 8];
 
-/// The place that the columns of a row say: what it ranks at is the higher of its priority and of
-/// what its waiting makes of it.
-fn place_from(row: &Row<'_>, level: Rank) -> Answer<Place> {
+/// Reads the position of a queued attempt. Its rank is the higher of its priority and its rise from
+/// waiting.
+fn position_from(row: &Row<'_>, level: Rank) -> Answer<Position> {
     let (priority, rise): (i64, i64) = (row.get("priority")?, row.get("rise")?);
     Ok([
         row.get("lane")?,
@@ -139,25 +139,25 @@ fn place_from(row: &Row<'_>, level: Rank) -> Answer<Place> {
     ])
 }
 
-/// What a tenant has at the front of a pool, in the order of dispatch.
+/// Returns the positions of a tenant's attempts at the front of a pool, in dispatch order.
 fn front_of(
     connection: &Connection,
     tenant: TenantNo,
     pool: &str,
     level: Rank,
-) -> Answer<Vec<Place>> {
+) -> Answer<Vec<Position>> {
     let mut statement = connection.prepare_cached(sql!("waiting_of_front"))?;
-    let mut rows = statement.query(params![pool, tenant.0, LOOKED_AT_MAX])?;
+    let mut rows = statement.query(params![pool, tenant.0, READ_MAX])?;
     let mut front = BTreeSet::new();
     while let Some(row) = rows.next()? {
-        front.insert(place_from(row, level)?);
+        front.insert(position_from(row, level)?);
     }
     let mut statement = connection.prepare_cached(sql!("waiting_of_risen"))?;
     for lane in Lane::ALL {
-        let asked = params![pool, tenant.0, LOOKED_AT_MAX, lane as u8, level.0];
-        let mut rows = statement.query(asked)?;
+        let values = params![pool, tenant.0, READ_MAX, lane as u8, level.0];
+        let mut rows = statement.query(values)?;
         while let Some(row) = rows.next()? {
-            front.insert(place_from(row, level)?);
+            front.insert(position_from(row, level)?);
         }
     }
     Ok(front.into_iter().take(COUNTED_MAX).collect())

@@ -1,7 +1,7 @@
-//! How many jobs have which rhythm.
+//! Counts of jobs per load profile.
 //!
-//! Whatever gives or takes a job its next time keeps the counts in the same transaction. Changes of
-//! a batch are added up first: however many jobs it has, each rhythm is written once.
+//! Every change of a job's next time updates the counts in the same transaction. The changes of a
+//! batch are added up first, so that each load profile is written once.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::error::Answer;
 
-/// What a job's row says of its count.
+/// The columns of a job's row that say how it is counted.
 #[derive(Copy, Clone, Default)]
 pub(crate) struct Counted {
-    /// 0 if it counts for nothing.
+    /// The key of the load profile, or 0 if the job is not counted.
     pub(crate) key: i64,
     pub(crate) cost: i64,
     pub(crate) is_stated: bool,
@@ -31,12 +31,11 @@ impl Counted {
     }
 }
 
-/// A cost as it is stored.
 fn stored_cost(cost: Span) -> i64 {
     cost.min(COST_MAX).as_micros().cast_signed()
 }
 
-/// By how much counts change.
+/// Changes of the counts of load profiles.
 #[derive(Default)]
 pub(crate) struct Counts {
     by: BTreeMap<(i32, i64), Change>,
@@ -46,41 +45,38 @@ pub(crate) struct Counts {
 struct Change {
     jobs: i64,
     cost: i64,
-    /// There if some job came.
+    /// Set if a job was added to the profile.
     profile: Option<String>,
 }
 
 impl Counts {
-    /// A job that was not there counts like this; gives what its row is to say.
+    /// Counts a new job. Returns the columns of its row.
     pub(crate) fn add(&mut self, tenant: TenantNo, load: Option<&Load>) -> Counted {
         let counted = Counted::as_load(load);
         if let Some(load) = load {
-            self.come(tenant.0, counted.key, counted.cost, &load.profile);
+            self.add_job(tenant.0, counted.key, counted.cost, &load.profile);
         }
         counted
     }
 
-    /// A job has this rhythm from here on.
-    pub(super) fn come(&mut self, tenant: i32, key: i64, cost: i64, profile: &str) {
+    pub(super) fn add_job(&mut self, tenant: i32, key: i64, cost: i64, profile: &str) {
         let change = self.by.entry((tenant, key)).or_default();
         change.jobs += 1;
         change.cost += cost;
         change.profile.get_or_insert_with(|| profile.to_owned());
     }
 
-    /// A job had this rhythm until here.
-    pub(super) fn go(&mut self, tenant: i32, key: i64, cost: i64) {
+    pub(super) fn remove_job(&mut self, tenant: i32, key: i64, cost: i64) {
         let change = self.by.entry((tenant, key)).or_default();
         change.jobs -= 1;
         change.cost -= cost;
     }
 
-    /// A job counts for more or less.
-    pub(super) fn recount_load(&mut self, tenant: i32, key: i64, more: i64) {
+    pub(super) fn change_cost(&mut self, tenant: i32, key: i64, more: i64) {
         self.by.entry((tenant, key)).or_default().cost += more;
     }
 
-    /// Counts a job that is there like this, whatever it counted for before.
+    /// Counts an existing job anew, with the load it has now.
     pub(crate) fn recount(
         &mut self,
         connection: &Connection,
@@ -93,7 +89,7 @@ impl Counts {
             .optional()?;
         let Some((tenant, key, cost)) = found else { return Ok(()) };
         if let Some(key) = key.filter(|key| *key != 0) {
-            self.go(tenant, key, cost);
+            self.remove_job(tenant, key, cost);
         }
         let counted = self.add(TenantNo(tenant), load);
         connection.prepare_cached(sql!("load_profiles_set"))?.execute(params![
@@ -105,7 +101,6 @@ impl Counts {
         Ok(())
     }
 
-    /// Writes all changes down.
     pub(crate) fn write(self, connection: &Connection) -> Answer<()> {
         for ((tenant, key), change) in self.by {
             let Change { jobs, cost, profile } = change;
@@ -150,7 +145,7 @@ pub(super) fn tenant_load_profiles(
     after: Option<LoadProfileKey>,
     limit: u32,
 ) -> Answer<Vec<LoadProfileCount>> {
-    // No key is 0, but some are below: without a place the list begins before all of them.
+    // Keys may be negative, so the list starts at the lowest integer.
     let after = after.map_or(i64::MIN, |key| key.0);
     let mut statement = db.prepare_cached(sql!("tenant_load_profiles"))?;
     let found = statement.query_map(params![tenant.0, after, limit], count_from)?;

@@ -1,4 +1,4 @@
-//! Counts of load, and moves.
+//! Load balancing: load profiles, placements, rebalances and balance scores.
 
 mod load_profiles;
 mod moves;
@@ -44,7 +44,7 @@ impl BalanceStore for SqliteStore {
     }
 
     async fn count_uncounted(&self, limit: u32) -> Result<u32, StoreError> {
-        // Mostly there are none, and then the writer is left in peace.
+        // Usually there are none; the reader spares the writer.
         let found = self.engine_readers.read(move |db| recount::find_uncounted(db, limit)).await?;
         let count = found.len();
         if count > 0 {
@@ -61,7 +61,7 @@ impl BalanceStore for SqliteStore {
         limit: u32,
     ) -> Result<Recounted, StoreError> {
         let (jobs, next) =
-            self.engine_readers.read(move |db| recount::look(db, after, limit)).await?;
+            self.engine_readers.read(move |db| recount::find_outdated(db, after, limit)).await?;
         if jobs.is_empty() {
             return Ok(Recounted { next, changed: 0 });
         }
@@ -203,9 +203,8 @@ impl BalanceStore for SqliteStore {
         plans_before: Timestamp,
         limit: u32,
     ) -> Result<u64, StoreError> {
-        let look = self
-            .engine_readers
-            .read(move |db| prune::is_anything_old(db, scores_before, plans_before));
+        let look =
+            self.engine_readers.read(move |db| prune::has_old(db, scores_before, plans_before));
         if !look.await? {
             return Ok(0);
         }

@@ -1,4 +1,4 @@
-//! Where jobs are placed, and moves to other times.
+//! Placements of jobs, and moves to other times.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::load_profiles::Counts;
 use crate::connection::clock::resolve;
 use crate::error::Answer;
-use crate::jobs::register::tell_scheduler;
+use crate::jobs::register::notify_scheduler;
 use crate::rows::{collect, job_id};
 use crate::schedules::fire::by_job;
 
@@ -41,7 +41,7 @@ pub(super) fn placements_of(
     Ok(found)
 }
 
-/// By position: a plan reads this of every job.
+/// Reads by position, because a plan reads every job. The order is that of `placement_columns`.
 fn placement_from(row: &Row<'_>) -> Answer<Placement> {
     let profile: Option<i64> = row.get(7)?;
     let live: i64 = row.get(6)?;
@@ -94,14 +94,14 @@ fn move_each(
     profiles: &HashMap<LoadProfileKey, &str>,
     now: Timestamp,
 ) -> Answer<Vec<bool>> {
-    let mut look = connection.prepare_cached(sql!("move_jobs_find"))?;
-    let mut go = connection.prepare_cached(sql!("move_jobs"))?;
+    let mut find = connection.prepare_cached(sql!("move_jobs_find"))?;
+    let mut update = connection.prepare_cached(sql!("move_jobs"))?;
     let mut counts = Counts::default();
     let mut made = vec![false; batch.moves.len()];
     for index in by_job(&batch.moves, |to| to.job.0) {
         let to = &batch.moves[index];
         let Some(text) = profiles.get(&to.profile).copied() else { continue };
-        // What is due is left to the scheduler.
+        // A due time is left to the scheduler.
         if to.new_at <= now || to.old_at <= now {
             continue;
         }
@@ -115,15 +115,15 @@ fn move_each(
             new_at
         ];
         let found: Option<(Option<i64>, i64)> =
-            look.query_row(which, |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+            find.query_row(which, |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
         let Some((profile, cost)) = found else { continue };
         let slot = Slot::of(to.new_at).0;
-        go.execute(params![to.job.0, new_at, slot, now.as_micros(), to.profile.0])?;
+        update.execute(params![to.job.0, new_at, slot, now.as_micros(), to.profile.0])?;
         if let Some(old) = profile.filter(|key| *key != 0) {
-            counts.go(tenant.0, old, cost);
-            counts.come(tenant.0, to.profile.0, cost, text);
+            counts.remove_job(tenant.0, old, cost);
+            counts.add_job(tenant.0, to.profile.0, cost, text);
         }
-        tell_scheduler(connection, to.job, Some(to.new_at), now)?;
+        notify_scheduler(connection, to.job, Some(to.new_at), now)?;
         made[index] = true;
     }
     counts.write(connection)?;

@@ -1,27 +1,29 @@
-//! What is forgotten of plans and rebalances, a little at a time.
+//! Prunes plans, rebalances and scores in bounded steps.
 
 use evenkeel_core::Timestamp;
 use evenkeel_store::{PARTS_FORGOTTEN, REBALANCES_KEPT};
 use rusqlite::{Connection, params};
 
-use super::rebalances;
 use crate::error::Answer;
 
-/// Is there anything that can be forgotten?
-pub(super) fn is_anything_old(
+/// Returns true if anything can be pruned.
+pub(super) fn has_old(
     db: &Connection,
     scores_before: Timestamp,
     plans_before: Timestamp,
 ) -> Answer<bool> {
     let rebalances_before = plans_before.saturating_sub(REBALANCES_KEPT);
-    if rebalances::is_anything_old(db, scores_before, rebalances_before)? {
+    let before = params![scores_before.as_micros(), rebalances_before.as_micros()];
+    let has_old: bool =
+        db.prepare_cached(sql!("prune_balance_find"))?.query_row(before, |row| row.get(0))?;
+    if has_old {
         return Ok(true);
     }
     let sql = sql!("prune_balance_unused_find");
     Ok(db.prepare_cached(sql)?.query_row([plans_before.as_micros()], |row| row.get(0))?)
 }
 
-/// Forgets batches first, and the rest once there are none left.
+/// Deletes parts first, and rebalances once they have no parts.
 pub(super) fn prune(
     connection: &Connection,
     scores_before: Timestamp,
@@ -41,6 +43,16 @@ pub(super) fn prune(
     let plans = connection
         .prepare_cached(sql!("prune_balance_unused"))?
         .execute(params![times.0, limit])?;
-    let rest = rebalances::forget(connection, scores_before, rebalances_before, limit)?;
-    Ok(plans as u64 + rest)
+    let scores = connection
+        .prepare_cached(sql!("prune_balance_scores"))?
+        .execute(params![scores_before.as_micros(), limit])?;
+    let rebalances: Vec<i64> = connection
+        .prepare_cached(sql!("prune_balance_plans"))?
+        .query_map(params![times.1, limit], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    let mut parts = connection.prepare_cached(sql!("prune_balance_parts"))?;
+    for rebalance in &rebalances {
+        parts.execute([rebalance])?;
+    }
+    Ok((plans + scores + rebalances.len()) as u64)
 }

@@ -1,9 +1,9 @@
-//! Rebalances from plan to end, and scores that are kept.
+//! Rebalances from plan to end, and stored scores.
 
 use evenkeel_core::{TenantNo, Timestamp};
 use evenkeel_store::{
     BeganRebalance, Now, Page, PageRequest, Rebalance, RebalancePart, RebalanceState, SavedScore,
-    StoreError, sql_time,
+    StoreError, from_code, sql_time,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use uuid::Uuid;
@@ -11,23 +11,6 @@ use uuid::Uuid;
 use crate::connection::clock::resolve;
 use crate::error::Answer;
 use crate::rows::{collect, count, micros, page_of};
-
-/// What states are called in the table.
-const STATES: [RebalanceState; 4] = [
-    RebalanceState::Planned,
-    RebalanceState::Running,
-    RebalanceState::Done,
-    RebalanceState::Stopped,
-];
-
-const fn code(state: RebalanceState) -> u8 {
-    match state {
-        RebalanceState::Planned => 0,
-        RebalanceState::Running => 1,
-        RebalanceState::Done => 2,
-        RebalanceState::Stopped => 3,
-    }
-}
 
 pub(super) fn plan(
     connection: &Connection,
@@ -38,7 +21,7 @@ pub(super) fn plan(
     connection.prepare_cached(sql!("plan_rebalance"))?.execute(params![
         plan.id.as_bytes(),
         tenant.0,
-        code(plan.state),
+        plan.state as u8,
         plan.undoes.as_ref().map(Uuid::as_bytes),
         plan.undone_by.as_ref().map(Uuid::as_bytes),
         plan.created_by,
@@ -122,7 +105,7 @@ pub(super) fn begin(
     if let Some(other) = undone_by_another(connection, tenant, &wanted)? {
         return Ok(Some(BeganRebalance::Other(other)));
     }
-    // Whoever did the others has left them alone for long.
+    // No other rebalance has made progress recently.
     let which = params![tenant.0, id.as_bytes(), now.as_micros()];
     connection.prepare_cached(sql!("begin_rebalance_stop"))?.execute(which)?;
     connection.prepare_cached(sql!("begin_rebalance"))?.execute(which)?;
@@ -136,7 +119,7 @@ pub(super) fn begin(
     Ok(get(connection, tenant, id)?.map(BeganRebalance::Now))
 }
 
-/// Another that took back all of what this one is to take back.
+/// Returns another rebalance that has undone all moves that this one is to undo.
 fn undone_by_another(
     connection: &Connection,
     tenant: TenantNo,
@@ -160,7 +143,7 @@ pub(super) fn end(
         connection.prepare_cached(sql!("end_rebalance"))?.execute(params![
             tenant.0,
             id.as_bytes(),
-            code(state),
+            state as u8,
             now.as_micros()
         ])?;
     }
@@ -194,59 +177,26 @@ pub(super) fn scores(
     limit: u32,
 ) -> Answer<Vec<SavedScore>> {
     let mut statement = db.prepare_cached(sql!("scores"))?;
-    let asked = params![tenant.0, from.as_micros(), until.as_micros(), limit];
-    let found = statement.query_map(asked, |row| {
+    let values = params![tenant.0, from.as_micros(), until.as_micros(), limit];
+    let found = statement.query_map(values, |row| {
         Ok(SavedScore {
-            hour: Timestamp::from_micros(row.get(0)?),
-            score: row.get(1)?,
-            next_score: row.get(2)?,
-            cost_score: row.get(3)?,
-            peak: row.get(4)?,
-            mean: row.get(5)?,
-            jobs: row.get::<_, i64>(6)?.unsigned_abs(),
+            hour: Timestamp::from_micros(row.get("hour")?),
+            score: row.get("score")?,
+            next_score: row.get("next_score")?,
+            cost_score: row.get("cost_score")?,
+            peak: row.get("peak")?,
+            mean: row.get("mean")?,
+            jobs: row.get::<_, i64>("jobs")?.unsigned_abs(),
         })
     })?;
     Ok(found.collect::<Result<_, _>>()?)
 }
 
-/// Is there anything that can be forgotten?
-pub(super) fn is_anything_old(
-    db: &Connection,
-    scores_before: Timestamp,
-    plans_before: Timestamp,
-) -> Answer<bool> {
-    let mut statement = db.prepare_cached(sql!("prune_balance_find"))?;
-    let before = params![scores_before.as_micros(), plans_before.as_micros()];
-    Ok(statement.query_row(before, |row| row.get(0))?)
-}
-
-pub(super) fn forget(
-    connection: &Connection,
-    scores_before: Timestamp,
-    plans_before: Timestamp,
-    limit: u32,
-) -> Answer<u64> {
-    let scores = connection
-        .prepare_cached(sql!("prune_balance_scores"))?
-        .execute(params![scores_before.as_micros(), limit])?;
-    let plans: Vec<i64> = connection
-        .prepare_cached(sql!("prune_balance_plans"))?
-        .query_map(params![plans_before.as_micros(), limit], |row| row.get(0))?
-        .collect::<Result<_, _>>()?;
-    let mut parts = connection.prepare_cached(sql!("prune_balance_parts"))?;
-    for plan in &plans {
-        parts.execute([plan])?;
-    }
-    Ok((scores + plans.len()) as u64)
-}
-
 fn rebalance_from(row: &Row<'_>) -> Answer<Rebalance> {
     let id: Vec<u8> = row.get("id")?;
     let id = uuid_from(&id)?;
-    let state: usize = row.get("state")?;
-    let state = *STATES
-        .get(state)
-        .ok_or_else(|| StoreError::corrupt(format_args!("rebalance {id}"), "state", "unknown"))?;
+    let what = format_args!("rebalance {id}");
+    let state = from_code(&RebalanceState::ALL, row.get("state")?, what, "state")?;
     let other = |column| -> Answer<Option<Uuid>> {
         let bytes: Option<Vec<u8>> = row.get(column)?;
         bytes.map(|bytes| uuid_from(&bytes)).transpose()

@@ -1,4 +1,4 @@
-//! Walks over jobs: those that nobody has counted, and those that count for too much or too little.
+//! Counts jobs that are not counted yet, and jobs whose cost no longer fits.
 
 use evenkeel_core::balance::Load;
 use evenkeel_core::{Definition, JobNo, Span, TenantNo, Timestamp};
@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::load_profiles::{Counted, Counts};
 use crate::error::Answer;
 
-/// A job from before load was counted.
+/// A job whose load is not counted yet.
 pub(super) struct Uncounted {
     job: i64,
     tenant: TenantNo,
@@ -16,8 +16,8 @@ pub(super) struct Uncounted {
     load: Option<Load>,
 }
 
-/// Jobs that nobody has counted, and what they count for. One that cannot be read counts for
-/// nothing: it must not keep the others from being counted.
+/// Returns uncounted jobs and their load. A job that cannot be read gets no load, so that it does
+/// not block the others.
 pub(super) fn find_uncounted(db: &Connection, limit: u32) -> Answer<Vec<Uncounted>> {
     let mut statement = db.prepare_cached(sql!("count_uncounted"))?;
     let mut rows = statement.query([limit])?;
@@ -44,38 +44,45 @@ pub(super) fn find_uncounted(db: &Connection, limit: u32) -> Answer<Vec<Uncounte
 pub(super) fn count(connection: &Connection, found: &[Uncounted]) -> Answer<()> {
     let mut counts = Counts::default();
     let mut statement = connection.prepare_cached(sql!("count_uncounted_write"))?;
-    for one in found {
-        let Counted { key, cost, is_stated } = Counted::as_load(one.load.as_ref());
-        let changed = statement.execute(params![one.job, one.generation, key, cost, is_stated])?;
+    for uncounted in found {
+        let Counted { key, cost, is_stated } = Counted::as_load(uncounted.load.as_ref());
+        let changed = statement.execute(params![
+            uncounted.job,
+            uncounted.generation,
+            key,
+            cost,
+            is_stated
+        ])?;
         if changed == 1 {
-            counts.add(one.tenant, one.load.as_ref());
+            counts.add(uncounted.tenant, uncounted.load.as_ref());
         }
     }
     drop(statement);
     counts.write(connection)
 }
 
-/// Jobs that count for too much or too little, or should not count, and where the walk goes on.
-pub(super) fn look(
+/// Returns the jobs to recount, and where the next step starts.
+pub(super) fn find_outdated(
     db: &Connection,
     after: Option<JobNo>,
     limit: u32,
 ) -> Answer<(Vec<i64>, Option<JobNo>)> {
     let mut statement = db.prepare_cached(sql!("recount_load_find"))?;
     let mut rows = statement.query(params![after.map_or(i64::MIN, |job| job.0), limit])?;
-    let (mut off, mut last, mut looked_at) = (Vec::new(), None, 0);
+    let (mut outdated, mut last, mut read) = (Vec::new(), None, 0);
     while let Some(row) = rows.next()? {
         let job: i64 = row.get(0)?;
         if row.get(1)? {
-            off.push(job);
+            outdated.push(job);
         }
         last = Some(JobNo(job));
-        looked_at += 1;
+        read += 1;
     }
-    Ok((off, last.filter(|_| looked_at == limit)))
+    Ok((outdated, last.filter(|_| read == limit)))
 }
 
-/// Counts them for what their runs take, and no more if they have no next time.
+/// Sets the cost of these jobs to their average duration, and removes jobs without a next time from
+/// the counts.
 pub(super) fn recount_load(
     connection: &Connection,
     jobs: &[i64],
@@ -88,11 +95,11 @@ pub(super) fn recount_load(
             .prepare_cached(sql!("recount_load_of"))?
             .query_row([job], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
             .optional()?;
-        // Somebody else may have changed it since it was looked at.
+        // The job may have changed since it was read.
         let Some((tenant, key, cost, takes)) = found else { continue };
         if let Some(takes) = takes {
             connection.prepare_cached(sql!("recount_load"))?.execute(params![job, takes])?;
-            counts.recount_load(tenant, key, takes - cost);
+            counts.change_cost(tenant, key, takes - cost);
         } else {
             counts.recount(connection, JobNo(*job), None)?;
         }

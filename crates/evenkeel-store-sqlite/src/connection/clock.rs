@@ -1,18 +1,18 @@
-//! The store's clock: this machine's, for one process has the file to itself.
+//! The clock of the store. One process has the file to itself, so the clock of this machine is
+//! enough.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use evenkeel_core::Timestamp;
 use evenkeel_store::Now;
 
-/// What the clock says.
 #[expect(clippy::disallowed_methods, reason = "this is the one clock of the store")]
 pub(crate) fn system_time() -> Timestamp {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_micros(i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX))
 }
 
-/// The moment that `now` means.
+/// Returns the time that `now` stands for.
 pub(crate) fn resolve(now: Now) -> Timestamp {
     now.literal().unwrap_or_else(system_time)
 }

@@ -1,9 +1,9 @@
-//! Looks after the write-ahead log, so that it does not grow for ever and nobody waits for that.
+//! Keeps the write-ahead log short.
 //!
-//! Copying a long log into the file takes a good part of a second. A thread of its own does it
-//! beside the writer; but as the writer goes on appending meanwhile, the thread alone would never
-//! reach the end, and only a log that is copied to the end starts again from its beginning. So the
-//! thread copies until little is left, and the writer copies that little between two commits.
+//! Copying a long log into the file takes several hundred milliseconds, so a thread does it beside
+//! the writer. Only a log that is copied to its end is reused from its beginning, and the writer
+//! keeps appending, so the thread alone would never reach the end. Therefore the thread copies
+//! until little is left, and the writer copies the rest between two commits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -16,18 +16,18 @@ use tracing::warn;
 
 use crate::{OpenError, SqliteOptions};
 
-/// So many pages the writer copies itself: some ten milliseconds.
-const LITTLE: i32 = 1_000;
-/// After so many rounds the thread is not keeping up, and the writer copies all there is.
+/// The writer copies up to this many pages itself, which takes about 10 ms.
+const WRITER_PAGES_MAX: i32 = 1_000;
+/// After this many rounds the thread cannot keep up, and the writer copies everything.
 const ROUNDS_MAX: u32 = 6;
-/// A file of at least twice the length of so many logs lets them grow to that many times the usual
-/// length: a page that is changed often is then copied once for all of it.
-const LONGER_MAX: i32 = 4;
-/// The thread is at work.
+/// With a large file the log may grow to this many times the threshold, but not beyond half the
+/// length of the file. Pages that change often are then copied less often.
+const GROWTH_MAX: i32 = 4;
+/// The thread is copying.
 const BUSY: i32 = -1;
 
 pub(crate) struct Log {
-    /// Pages in it, as of the last commit.
+    /// The length of the log in pages at the last commit.
     pages: Arc<AtomicI32>,
     /// How many of them the thread has copied, or [`BUSY`].
     copied: Arc<AtomicI32>,
@@ -48,25 +48,26 @@ impl Log {
             Ok(())
         }))?;
         let copied = Arc::new(AtomicI32::new(0));
-        let (copier, orders) = sync_channel(1);
+        let (copier, requests) = sync_channel(1);
         let connection = crate::connection::open::log_copier(options)?;
         let report = Arc::clone(&copied);
         std::thread::Builder::new()
             .name("sqlite-log".into())
-            .spawn(move || copy_when_told(&connection, &orders, &report))
+            .spawn(move || copy_on_request(&connection, &requests, &report))
             .map_err(OpenError::Thread)?;
         let threshold = i32::try_from(options.wal_autocheckpoint_pages).unwrap_or(i32::MAX).max(1);
         Ok(Self { pages, copied, copier, threshold, rounds: 0 })
     }
 
-    /// Called between two commits.
-    pub(crate) fn look_after(&mut self, writer: &Connection) {
+    /// Copies the log, or has it copied, if it is too long. The writer calls this between two
+    /// commits.
+    pub(crate) fn copy_if_long(&mut self, writer: &Connection) {
         let pages = self.pages.load(Ordering::Relaxed);
         let copied = self.copied.load(Ordering::Acquire);
-        if pages < self.threshold || copied == BUSY || pages < self.length(writer) {
+        if pages < self.threshold || copied == BUSY || pages < self.length_max(writer) {
             return;
         }
-        let nearly_done = self.rounds > 0 && pages - copied <= LITTLE;
+        let nearly_done = self.rounds > 0 && pages - copied <= WRITER_PAGES_MAX;
         if nearly_done || self.rounds >= ROUNDS_MAX {
             copy(writer);
             self.rounds = 0;
@@ -74,36 +75,36 @@ impl Log {
             self.rounds += 1;
             self.copied.store(BUSY, Ordering::Release);
             if self.copier.try_send(()).is_err() {
-                // Without the thread the writer is slower, not wrong.
+                // The thread has ended. The writer copies the log itself, which is only slower.
                 self.copied.store(0, Ordering::Release);
                 self.rounds = ROUNDS_MAX;
             }
         }
     }
 
-    /// How long it may grow: half as long as the file, within bounds. A file whose length cannot be told
-    /// counts as a small one.
-    fn length(&self, writer: &Connection) -> i32 {
+    /// Returns the length at which the log is copied: half the length of the file, within limits.
+    /// If the length of the file is unknown, the file counts as small.
+    fn length_max(&self, writer: &Connection) -> i32 {
         let pages = writer
             .prepare_cached("PRAGMA page_count")
             .and_then(|mut count| count.query_row([], |row| row.get::<_, i64>(0)));
         let half = pages.map_or(0, |pages| i32::try_from(pages / 2).unwrap_or(i32::MAX));
-        half.clamp(self.threshold, self.threshold.saturating_mul(LONGER_MAX))
+        half.clamp(self.threshold, self.threshold.saturating_mul(GROWTH_MAX))
     }
 }
 
-fn copy_when_told(connection: &Connection, orders: &Receiver<()>, report: &AtomicI32) {
-    while orders.recv().is_ok() {
+fn copy_on_request(connection: &Connection, requests: &Receiver<()>, report: &AtomicI32) {
+    while requests.recv().is_ok() {
         report.store(copy(connection), Ordering::Release);
     }
 }
 
-/// Copies what no reader still needs as it is, and says how many pages of the log are copied.
+/// Copies the part of the log that no reader needs. Returns how many pages of the log are copied.
 fn copy(connection: &Connection) -> i32 {
     match connection.wal_checkpoint_v2(None::<&str>, CheckpointMode::PASSIVE) {
         Ok((_, copied)) => copied.max(0),
         Err(cause) => {
-            warn!(error = %cause, "cannot copy the log into the database");
+            warn!(error = %cause, "cannot copy the write-ahead log into the database file; will retry");
             0
         }
     }

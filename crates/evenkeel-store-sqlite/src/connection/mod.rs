@@ -1,4 +1,5 @@
-//! The connections to the file: one writer, several readers, and the copying of the log.
+//! Connections to the database file: one writer with group commit, readers, and the thread that
+//! copies the write-ahead log.
 
 pub(crate) mod clock;
 mod log;

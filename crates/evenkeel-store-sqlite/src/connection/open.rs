@@ -1,4 +1,4 @@
-//! Opens the file: its rights, its settings, its tables.
+//! Opens connections: permissions of the file, settings, tables.
 
 use std::fs::OpenOptions;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use rusqlite::config::DbConfig;
 use crate::migrate::migrate;
 use crate::{OpenError, SqliteOptions};
 
-/// Every statement of this crate fits, so none is ever prepared twice.
-const STATEMENTS: usize = 360;
+/// The statement cache holds every statement of this crate, so that each is prepared once.
+const STATEMENTS_MAX: usize = 360;
 
-/// A file that shrank the log to this many bytes stays that large between rounds.
+/// After the log was copied, SQLite truncates it to this many bytes.
 const LOG_BYTES_KEPT: i64 = 256 << 20;
 
-/// A connection that may write, on tables that are up to date.
+/// Opens the connection that writes, and creates or migrates the tables.
 pub(crate) fn writer(options: &SqliteOptions) -> Result<Connection, OpenError> {
     create_private(options).map_err(OpenError::File)?;
     let mut connection = connect(options)?;
@@ -36,7 +36,6 @@ pub(crate) fn writer(options: &SqliteOptions) -> Result<Connection, OpenError> {
     Ok(connection)
 }
 
-/// A connection that only reads.
 pub(crate) fn reader(options: &SqliteOptions) -> Result<Connection, OpenError> {
     let connection = connect(options)?;
     connection.pragma_update(None, "query_only", true)?;
@@ -44,30 +43,30 @@ pub(crate) fn reader(options: &SqliteOptions) -> Result<Connection, OpenError> {
     Ok(connection)
 }
 
-/// A connection that copies the log into the file.
+/// Opens the connection that copies the log into the file.
 pub(crate) fn log_copier(options: &SqliteOptions) -> Result<Connection, OpenError> {
     let connection = connect(options)?;
-    // A connection that has read nothing yet does not know that there is a log: it would copy nothing
-    // of it, and say that all went well.
+    // A connection that has read nothing does not know about the log: it would copy nothing and
+    // report success.
     connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
     Ok(connection)
 }
 
 fn connect(options: &SqliteOptions) -> Result<Connection, OpenError> {
     let connection = Connection::open(&options.path)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     connection.busy_timeout(Duration::from_secs(10))?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
-    // A plan is good for any value. Otherwise each new value that is bound to a statement whose tables
-    // have partial indexes makes SQLite plan it anew, which takes longer than running it.
+    // A plan must not depend on bound values. Otherwise SQLite plans a statement again for each new
+    // value if its tables have partial indexes, which takes longer than running it.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    // The log is looked after by `log`, not by whoever commits when it is long.
+    // The module `log` copies the log, not the commit that makes it too long.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     Ok(connection)
 }
 
-/// Makes the file readable for its owner alone, before there is anything in it. SQLite gives its
-/// companions the same rights.
+/// Creates the file with permissions for its owner only. SQLite gives the log and its index the
+/// same permissions.
 fn create_private(options: &SqliteOptions) -> std::io::Result<()> {
     let mut how = OpenOptions::new();
     how.create(true).truncate(false).write(true);

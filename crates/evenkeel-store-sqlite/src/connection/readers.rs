@@ -1,4 +1,4 @@
-//! Connections that read, beside the writer and never in its way.
+//! Connections that read beside the writer, without blocking it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,22 +10,22 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::error::{Answer, Failure, unavailable};
 use crate::{OpenError, SqliteOptions};
 
-/// A statement looks at the clock once in so many of SQLite's steps, some tens of microseconds.
-const STEPS_PER_LOOK: i32 = 1000;
+/// A statement checks its time limit after this many steps of SQLite, some tens of microseconds.
+const STEPS_PER_CHECK: i32 = 1000;
 
-/// Some connections that read, for one kind of askers.
+/// A pool of connections that read.
 pub(crate) struct Readers {
     idle: Arc<Mutex<Vec<Connection>>>,
-    room: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     time_max: Duration,
 }
 
-/// A connection that returns to the idle ones, whatever happens. Only then the next may come: the
-/// place is given back after it, also if nobody waits for the answer any more.
+/// A connection that returns to the pool when it is dropped, even if the caller has stopped
+/// waiting. The permit is released after that, so that the next reader finds the connection.
 struct Borrowed {
     connection: Option<Connection>,
     home: Arc<Mutex<Vec<Connection>>>,
-    _place: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl Drop for Borrowed {
@@ -37,7 +37,8 @@ impl Drop for Borrowed {
 }
 
 impl Readers {
-    /// Opens `count` connections. Nobody waits for one, nor has one, longer than `time_max`.
+    /// Opens `count` connections. Waiting for a connection and using it are each limited to
+    /// `time_max`.
     pub(crate) fn open(
         options: &SqliteOptions,
         count: usize,
@@ -46,43 +47,43 @@ impl Readers {
         let count = count.max(1);
         let idle: Result<Vec<Connection>, OpenError> =
             (0..count).map(|_| crate::connection::open::reader(options)).collect();
-        let room = Arc::new(Semaphore::new(count));
-        Ok(Self { idle: Arc::new(Mutex::new(idle?)), room, time_max })
+        let permits = Arc::new(Semaphore::new(count));
+        Ok(Self { idle: Arc::new(Mutex::new(idle?)), permits, time_max })
     }
 
-    /// Runs `look` on one state of the database, off the async threads.
-    pub(crate) async fn read<T, F>(&self, look: F) -> Result<T, StoreError>
+    /// Runs `read` on one snapshot of the database, on a blocking thread.
+    pub(crate) async fn read<T, F>(&self, read: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Answer<T> + Send + 'static,
     {
         let time_max = self.time_max;
-        let place = tokio::time::timeout(time_max, Arc::clone(&self.room).acquire_owned())
+        let permit = tokio::time::timeout(time_max, Arc::clone(&self.permits).acquire_owned())
             .await
             .map_err(|_| unavailable("all connections that read are busy"))?
             .map_err(unavailable)?;
         let home = Arc::clone(&self.idle);
         let work = move || {
             let connection = home.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            let mut borrowed = Borrowed { connection, home, _place: place };
+            let mut borrowed = Borrowed { connection, home, _permit: permit };
             let Some(connection) = &mut borrowed.connection else {
                 return Err(unavailable("no connection is idle"));
             };
-            give_up_after(connection, time_max).map_err(StoreError::from)?;
+            interrupt_after(connection, time_max).map_err(StoreError::from)?;
             let snapshot = connection.unchecked_transaction().map_err(Failure::from)?;
-            let seen = look(&snapshot).map_err(StoreError::from);
+            let result = read(&snapshot).map_err(StoreError::from);
             drop(snapshot);
-            seen
+            result
         };
         tokio::task::spawn_blocking(work).await.map_err(unavailable)?
     }
 }
 
-/// Ends whatever the connection does once the time is over.
-fn give_up_after(connection: &mut Connection, time: Duration) -> Answer<()> {
+/// Interrupts the connection once the time is over.
+fn interrupt_after(connection: &mut Connection, time: Duration) -> Answer<()> {
     let begun = instant_now();
     let is_over = move || instant_now().duration_since(begun) > time;
-    Ok(connection.progress_handler(STEPS_PER_LOOK, Some(is_over))?)
+    Ok(connection.progress_handler(STEPS_PER_CHECK, Some(is_over))?)
 }
 
 #[expect(clippy::disallowed_methods, reason = "SQLite's work takes real time")]
@@ -97,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    fn one(time_max: Duration) -> (TempDir, Arc<Readers>) {
+    fn single_reader(time_max: Duration) -> (TempDir, Arc<Readers>) {
         let directory = tempfile::tempdir().unwrap();
         let options = SqliteOptions::new(directory.path().join("store"));
         let readers = Readers::open(&options, 1, time_max).unwrap();
@@ -109,23 +110,23 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_read_that_nobody_waits_for_keeps_its_place_until_it_ends() {
-        let (_directory, readers) = one(Duration::from_secs(60));
+    async fn an_abandoned_read_keeps_its_connection_until_it_ends() {
+        let (_directory, readers) = single_reader(Duration::from_secs(60));
         let (begins, begun) = oneshot::channel();
         let (ends, end) = std::sync::mpsc::channel::<()>();
         let held = Arc::clone(&readers);
         let first = tokio::spawn(async move {
-            let look = move |_: &Connection| {
+            let read = move |_: &Connection| {
                 let _ = begins.send(());
                 let _ = end.recv();
                 Ok(())
             };
-            held.read(look).await
+            held.read(read).await
         });
         begun.await.unwrap();
         first.abort();
         assert!(first.await.is_err());
-        // The second waits, and does not find that there is nothing to read with.
+        // The second reader waits; it must not find the pool empty.
         let second = tokio::time::timeout(Duration::from_millis(50), readers.read(number)).await;
         assert!(second.is_err(), "{second:?}");
         ends.send(()).unwrap();
@@ -134,12 +135,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_read_without_an_end_is_given_up_and_the_next_is_not() {
-        let (_directory, readers) = one(Duration::from_millis(50));
+        let (_directory, readers) = single_reader(Duration::from_millis(50));
         let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
                        SELECT count(*) FROM n";
-        let look =
+        let read =
             move |db: &Connection| Ok(db.query_row(endless, [], |row| row.get::<_, i64>(0))?);
-        let given_up = tokio::time::timeout(Duration::from_secs(60), readers.read(look)).await;
+        let given_up = tokio::time::timeout(Duration::from_secs(60), readers.read(read)).await;
         let error = given_up.expect("it is given up").unwrap_err();
         assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}");
         assert_eq!(readers.read(number).await.unwrap(), 7);
@@ -147,17 +148,17 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_waits_too_long_for_a_connection_is_told() {
-        let (_directory, readers) = one(Duration::from_millis(50));
+        let (_directory, readers) = single_reader(Duration::from_millis(50));
         let (begins, begun) = oneshot::channel();
         let (ends, end) = std::sync::mpsc::channel::<()>();
         let held = Arc::clone(&readers);
         let first = tokio::spawn(async move {
-            let look = move |_: &Connection| {
+            let read = move |_: &Connection| {
                 let _ = begins.send(());
                 let _ = end.recv();
                 Ok(())
             };
-            held.read(look).await
+            held.read(read).await
         });
         begun.await.unwrap();
         assert!(matches!(readers.read(number).await, Err(StoreError::Unavailable(_))));

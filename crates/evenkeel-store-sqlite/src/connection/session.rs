@@ -1,4 +1,4 @@
-//! What the writing thread holds: its connection, and what it remembers between transactions.
+//! The state of the writing thread: its connection, and what it caches between transactions.
 
 use std::collections::HashMap;
 
@@ -8,22 +8,22 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::error::Answer;
 
-/// The writer's own state. Requests see it one after the other.
 pub(crate) struct Session {
     connection: Connection,
-    bounds: HashMap<NodeNo, Bound>,
+    watermarks: HashMap<NodeNo, Watermark>,
 }
 
-/// Where a node's open attempts begin.
+/// The low watermark of a node: none of its running attempts has an earlier scheduled time.
 #[derive(Copy, Clone)]
-struct Bound {
-    /// What its row says, if that is known.
+struct Watermark {
+    /// The value in the node's row, if it is known.
     stored: Option<i64>,
-    /// The oldest time it was given since its last ping, which that ping may not know of.
+    /// The earliest time of an attempt that the node got since its last ping. The node may have
+    /// sent its next ping before it got the attempt.
     given_since_ping: i64,
 }
 
-impl Default for Bound {
+impl Default for Watermark {
     fn default() -> Self {
         Self { stored: None, given_since_ping: i64::MAX }
     }
@@ -31,7 +31,7 @@ impl Default for Bound {
 
 impl Session {
     pub(crate) fn new(connection: Connection) -> Self {
-        Self { connection, bounds: HashMap::new() }
+        Self { connection, watermarks: HashMap::new() }
     }
 
     pub(crate) fn connection(&self) -> &Connection {
@@ -42,55 +42,53 @@ impl Session {
         &mut self.connection
     }
 
-    /// Something was rolled back: what is remembered of rows may be wrong.
-    pub(crate) fn forget(&mut self) {
-        for bound in self.bounds.values_mut() {
-            bound.stored = None;
+    /// Forgets cached values after a rollback.
+    pub(crate) fn clear_cache(&mut self) {
+        for watermark in self.watermarks.values_mut() {
+            watermark.stored = None;
         }
     }
 
-    /// Where a node stands.
     pub(crate) fn node_state(&self, node: NodeNo) -> Answer<Option<NodeState>> {
         let mut statement = self.connection.prepare_cached(sql!("node_state"))?;
         let code: Option<usize> = statement.query_row([node.0], |row| row.get(0)).optional()?;
         Ok(code.and_then(|code| NodeState::ALL.get(code).copied()))
     }
 
-    /// May the node be given work?
+    /// Returns true if the node may get attempts.
     pub(crate) fn is_live(&self, node: NodeNo) -> Answer<bool> {
         Ok(self.node_state(node)? == Some(NodeState::Live))
     }
 
-    /// Keeps the bound of a node at or below the oldest of the times it is given.
+    /// Lowers the node's low watermark to `oldest`, if it is higher.
     pub(crate) fn lower_watermark(&mut self, node: NodeNo, oldest: Timestamp) -> Answer<()> {
         let oldest = oldest.as_micros();
-        let bound = self.bounds.entry(node).or_default();
-        bound.given_since_ping = bound.given_since_ping.min(oldest);
-        if bound.stored.is_some_and(|stored| stored <= oldest) {
+        let watermark = self.watermarks.entry(node).or_default();
+        watermark.given_since_ping = watermark.given_since_ping.min(oldest);
+        if watermark.stored.is_some_and(|stored| stored <= oldest) {
             return Ok(());
         }
         self.connection
             .prepare_cached(sql!("fire_lower_watermark"))?
             .execute(params![node.0, oldest])?;
-        // The row may hold something lower still; that it is not above is all that matters.
-        bound.stored = Some(oldest);
+        // The row may hold a lower value. It matters only that it is not higher.
+        watermark.stored = Some(oldest);
         Ok(())
     }
 
-    /// The bound that a ping may raise a node's to.
-    pub(crate) fn bound_after_ping(
+    /// Returns the low watermark that a ping may set.
+    pub(crate) fn watermark_after_ping(
         &mut self,
         node: NodeNo,
-        said: Option<Timestamp>,
+        reported: Option<Timestamp>,
     ) -> Option<i64> {
-        let bound = self.bounds.entry(node).or_default();
-        let said = said?.as_micros().min(bound.given_since_ping);
-        *bound = Bound { stored: Some(said), given_since_ping: i64::MAX };
-        Some(said)
+        let watermark = self.watermarks.entry(node).or_default();
+        let reported = reported?.as_micros().min(watermark.given_since_ping);
+        *watermark = Watermark { stored: Some(reported), given_since_ping: i64::MAX };
+        Some(reported)
     }
 
-    /// A node is gone, and so is what is remembered of it.
     pub(crate) fn forget_node(&mut self, node: NodeNo) {
-        self.bounds.remove(&node);
+        self.watermarks.remove(&node);
     }
 }

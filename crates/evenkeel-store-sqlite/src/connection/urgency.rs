@@ -1,42 +1,42 @@
-//! What waits for the writer: bounded, and users before machines.
+//! The bounded queue of requests for the writer. Commands of users come first.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Semaphore;
 
-/// So many requests of a kind may wait; more wait to be let in.
+/// How many requests of a kind may wait; further callers wait until there is room.
 const WAITING_MAX: usize = 1024;
-/// At most so many requests share a commit,
+/// How many requests share a commit at most.
 const GROUP_REQUESTS_MAX: usize = 64;
-/// and at most about so many rows, so that none waits long for the others.
+/// How many rows share a commit at most, approximately, so that no request waits long for others.
 const GROUP_ROWS_MAX: usize = 20_000;
 
-/// So many bytes are as much work as a row.
+/// Writing this many bytes takes as long as writing a row.
 const BYTES_PER_ROW: usize = 128;
 
-/// About how many rows it is to write `rows` that hold so many bytes beside their usual columns.
+/// Estimates the work of writing `rows` rows with `bytes` bytes beside their usual columns, in
+/// rows.
 pub(crate) const fn weight(rows: usize, bytes: usize) -> usize {
     rows + bytes / BYTES_PER_ROW
 }
 
-/// Who is waiting for the answer.
+/// How urgent a request is.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Urgency {
-    /// A person: it goes first.
+    /// A command of a user; first.
     Command,
-    /// A loop that says what has ended: before what begins, because a job must be idle for that.
+    /// Ends of attempts. Before batches, because firing a job needs it idle.
     End,
-    /// Another loop.
+    /// Other work of the engine.
     Batch,
 }
 
-/// A queue of things that have a size, in rows.
 pub(crate) struct Queue<T> {
     waiting: Mutex<Waiting<T>>,
-    something: Condvar,
-    command_room: Semaphore,
-    batch_room: Semaphore,
+    not_empty: Condvar,
+    command_permits: Semaphore,
+    batch_permits: Semaphore,
 }
 
 struct Waiting<T> {
@@ -56,20 +56,20 @@ impl<T> Queue<T> {
         };
         Self {
             waiting: Mutex::new(waiting),
-            something: Condvar::new(),
-            command_room: Semaphore::new(WAITING_MAX),
-            batch_room: Semaphore::new(WAITING_MAX),
+            not_empty: Condvar::new(),
+            command_permits: Semaphore::new(WAITING_MAX),
+            batch_permits: Semaphore::new(WAITING_MAX),
         }
     }
 
-    /// Waits for room, then queues. Gives it back if the queue is closed.
+    /// Waits until there is room, then adds the item. Returns the item if the queue is closed.
     pub(crate) async fn push(&self, urgency: Urgency, rows: usize, item: T) -> Result<(), T> {
-        let Ok(permit) = self.room(urgency).acquire().await else { return Err(item) };
+        let Ok(permit) = self.permits(urgency).acquire().await else { return Err(item) };
         let mut waiting = self.lock();
         if waiting.closed {
             return Err(item);
         }
-        // The place is given back when the item is taken out.
+        // The permit is released when the item is taken out.
         permit.forget();
         match urgency {
             Urgency::Command => waiting.commands.push_back((rows, item)),
@@ -77,20 +77,20 @@ impl<T> Queue<T> {
             Urgency::Batch => waiting.batches.push_back((rows, item)),
         }
         drop(waiting);
-        self.something.notify_one();
+        self.not_empty.notify_one();
         Ok(())
     }
 
-    /// Waits for something and takes what shares the next commit, commands and ends first; `None`
-    /// once the queue is closed and empty. At least one end and one batch are taken, so that neither
-    /// starves.
+    /// Waits for requests and takes those of the next commit, commands and ends first. Returns
+    /// `None` once the queue is closed and empty. It takes at least one end and one batch if there
+    /// are any, so that neither starves.
     pub(crate) fn next_group(&self) -> Option<Vec<T>> {
         let mut waiting = self.lock();
         while waiting.is_empty() {
             if waiting.closed {
                 return None;
             }
-            waiting = self.something.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            waiting = self.not_empty.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
         let (mut group, mut rows) = (Vec::new(), 0);
         take(&mut waiting.commands, &mut group, &mut rows);
@@ -100,28 +100,27 @@ impl<T> Queue<T> {
         take_first(&mut waiting.batches, &mut group, &mut rows);
         take(&mut waiting.batches, &mut group, &mut rows);
         drop(waiting);
-        self.command_room.add_permits(commands);
-        self.batch_room.add_permits(group.len() - commands);
+        self.command_permits.add_permits(commands);
+        self.batch_permits.add_permits(group.len() - commands);
         Some(group)
     }
 
-    /// Lets nobody in any more.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
-        self.command_room.close();
-        self.batch_room.close();
-        self.something.notify_all();
+        self.command_permits.close();
+        self.batch_permits.close();
+        self.not_empty.notify_all();
     }
 
-    fn room(&self, urgency: Urgency) -> &Semaphore {
+    fn permits(&self, urgency: Urgency) -> &Semaphore {
         match urgency {
-            Urgency::Command => &self.command_room,
-            Urgency::End | Urgency::Batch => &self.batch_room,
+            Urgency::Command => &self.command_permits,
+            Urgency::End | Urgency::Batch => &self.batch_permits,
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting<T>> {
-        // Nothing in here panics half way, so a poisoned queue is still a good one.
+        // No code that holds the lock panics halfway, so a poisoned queue is still valid.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -132,7 +131,7 @@ impl<T> Waiting<T> {
     }
 }
 
-/// Takes one, however full the group is.
+/// Takes one item even if the group is full.
 fn take_first<T>(from: &mut VecDeque<(usize, T)>, group: &mut Vec<T>, rows: &mut usize) {
     if let Some((size, item)) = from.pop_front() {
         group.push(item);
@@ -140,7 +139,7 @@ fn take_first<T>(from: &mut VecDeque<(usize, T)>, group: &mut Vec<T>, rows: &mut
     }
 }
 
-/// Takes as many as the group has room for.
+/// Takes items until the group is full.
 fn take<T>(from: &mut VecDeque<(usize, T)>, group: &mut Vec<T>, rows: &mut usize) {
     while let Some((size, _)) = from.front() {
         let first = group.is_empty();
@@ -157,7 +156,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn commands_and_ends_overtake_what_begins() {
+    async fn commands_and_ends_overtake_batches() {
         let queue = Queue::new();
         queue.push(Urgency::Batch, 1000, "fire").await.unwrap();
         queue.push(Urgency::Command, 1, "register").await.unwrap();
@@ -176,7 +175,7 @@ mod tests {
 
     #[tokio::test]
     async fn many_commands_starve_neither_an_end_nor_a_batch() {
-        // Full by their number, and full by their rows.
+        // The group is full by the number of requests, then by rows.
         for rows in [1, 15_000] {
             let queue = Queue::new();
             for _ in 0..200 {
@@ -191,13 +190,13 @@ mod tests {
     }
 
     #[test]
-    fn bytes_weigh_as_rows_do() {
+    fn bytes_count_as_rows() {
         assert_eq!(weight(2, 0), 2);
         assert_eq!(weight(1, 64 << 10), 513);
     }
 
     #[tokio::test]
-    async fn a_closed_queue_gives_what_it_has_and_takes_no_more() {
+    async fn a_closed_queue_returns_its_items_and_refuses_new_ones() {
         let queue = Queue::new();
         queue.push(Urgency::Batch, 1, 1).await.unwrap();
         queue.close();

@@ -1,7 +1,8 @@
-//! The one thread that writes, and its group commit.
+//! The writing thread and its group commit.
 //!
-//! It takes everything that waits, runs each request in a savepoint of its own, commits once, and
-//! only then answers: a sync to the disk is shared by all, and nobody waits for company.
+//! The thread takes all waiting requests, runs each in its own savepoint, commits once, and replies
+//! after the commit. So all requests share one sync of the disk, and no request waits for more to
+//! come.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,53 +20,53 @@ use crate::connection::urgency::{Queue, Urgency};
 use crate::error::{Answer, unavailable, unwritable};
 use crate::{OpenError, SqliteOptions};
 
-/// Why all requests of a commit were undone.
-struct Trouble {
-    /// The database takes no changes.
+/// Why all requests of a commit were rolled back.
+struct CommitFailure {
+    /// Set if the database cannot be written.
     unwritable: Option<Unwritable>,
-    why: String,
+    reason: String,
 }
 
-impl Trouble {
+impl CommitFailure {
     fn to_error(&self) -> StoreError {
-        let why = self.why.clone();
+        let reason = self.reason.clone();
         match self.unwritable {
-            Some(unwritable) => StoreError::NotWritable(unwritable, why.into()),
-            None => unavailable(why),
+            Some(unwritable) => StoreError::NotWritable(unwritable, reason.into()),
+            None => unavailable(reason),
         }
     }
 
-    /// Says it in the log. What every try meets until an operator helps is said by others, once.
+    /// Logs the failure. A database that cannot be written fails every request, which the engine
+    /// reports once; so it is logged at debug level here.
     fn log(&self, what: &'static str) {
         if self.unwritable.is_some() {
-            debug!(error = self.why, "{what}");
+            debug!(error = self.reason, "{what}");
         } else {
-            warn!(error = self.why, "{what}");
+            warn!(error = self.reason, "{what}");
         }
     }
 }
 
-impl From<rusqlite::Error> for Trouble {
+impl From<rusqlite::Error> for CommitFailure {
     fn from(error: rusqlite::Error) -> Self {
-        Self { unwritable: unwritable(&error), why: error.to_string() }
+        Self { unwritable: unwritable(&error), reason: error.to_string() }
     }
 }
 
-/// Tells the asker, once it is known whether the commit succeeded.
-type Reply = Box<dyn FnOnce(Result<(), &Trouble>) + Send>;
+/// Sends the reply, once it is known whether the commit succeeded.
+type Reply = Box<dyn FnOnce(Result<(), &CommitFailure>) + Send>;
 
-/// A request that has run inside the transaction.
-struct Ran {
+/// A request that ran inside the transaction.
+struct RequestResult {
     changed: bool,
-    /// It failed because the database takes no changes.
+    /// Set if it failed because the database cannot be written.
     unwritable: Option<Unwritable>,
     reply: Reply,
 }
 
-/// Runs inside a transaction, or hears why there is none.
-type Request = Box<dyn FnOnce(Result<&mut Session, &Trouble>) -> Ran + Send>;
+/// Runs inside a transaction, or gets the reason why there is none.
+type Request = Box<dyn FnOnce(Result<&mut Session, &CommitFailure>) -> RequestResult + Send>;
 
-/// Sends requests to the writing thread.
 pub(crate) struct Writer {
     queue: Arc<Queue<Request>>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -80,9 +81,9 @@ impl Writer {
         let body = move || {
             while let Some(group) = requests.next_group() {
                 commit_together(&mut session, group);
-                log.look_after(session.connection());
+                log.copy_if_long(session.connection());
             }
-            fold_log(session.connection());
+            copy_whole_log(session.connection());
         };
         let thread = std::thread::Builder::new()
             .name("sqlite-writer".into())
@@ -91,18 +92,18 @@ impl Writer {
         Ok(Self { queue, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Finishes what was accepted and takes nothing more. Afterwards all is in the file itself, unless
-    /// somebody still reads from the log.
+    /// Finishes the accepted requests and refuses new ones. Afterwards the file holds all data,
+    /// unless a reader still uses the log.
     pub(crate) fn close(&self) {
         self.queue.close();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
-            error!("the thread that writes the database had panicked");
+            error!("the writing thread of the database panicked");
         }
     }
 
-    /// Runs `act` and answers once it is committed. Whoever stops waiting changes nothing: what was
-    /// queued is done. `rows` is about how many rows it writes.
+    /// Runs `act` and returns once it is committed. A queued request runs even if the caller stops
+    /// waiting. `rows` estimates how many rows it writes.
     pub(crate) async fn write<T, F>(
         &self,
         urgency: Urgency,
@@ -113,29 +114,29 @@ impl Writer {
         T: Send + 'static,
         F: FnOnce(&mut Session) -> Answer<T> + Send + 'static,
     {
-        let (asker, answer) = oneshot::channel::<Result<T, StoreError>>();
+        let (sender, receiver) = oneshot::channel::<Result<T, StoreError>>();
         let request: Request = Box::new(move |session| {
             let result = match session {
                 Ok(session) => act(session).map_err(StoreError::from),
-                Err(trouble) => Err(trouble.to_error()),
+                Err(failure) => Err(failure.to_error()),
             };
             let changed = result.is_ok();
             let unwritable = result.as_ref().err().and_then(StoreError::unwritable);
             let reply: Reply = Box::new(move |committed| {
-                let told = match (result, committed) {
+                let reply = match (result, committed) {
                     (Ok(value), Ok(())) => Ok(value),
-                    (Ok(_), Err(trouble)) => Err(trouble.to_error()),
+                    (Ok(_), Err(failure)) => Err(failure.to_error()),
                     (Err(error), _) => Err(error),
                 };
-                // An asker who is gone needs no answer.
-                let _ = asker.send(told);
+                // The caller may have stopped waiting.
+                let _ = sender.send(reply);
             });
-            Ran { changed, unwritable, reply }
+            RequestResult { changed, unwritable, reply }
         });
         if self.queue.push(urgency, rows, request).await.is_err() {
             return Err(unavailable("the store is closed"));
         }
-        answer.await.unwrap_or_else(|_| Err(unavailable("the writer gave the request up")))
+        receiver.await.unwrap_or_else(|_| Err(unavailable("the writer dropped the request")))
     }
 }
 
@@ -145,54 +146,54 @@ impl Drop for Writer {
     }
 }
 
-/// Copies the whole log into the file, so that the file can be copied alone.
-fn fold_log(connection: &Connection) {
+/// Copies the whole log into the file, so that the file alone is a complete copy.
+fn copy_whole_log(connection: &Connection) {
     match connection.wal_checkpoint_v2(None::<&str>, CheckpointMode::TRUNCATE) {
         Ok(_) => {}
-        // Nothing is lost: the log is read when the file is opened again.
+        // No data is lost: SQLite reads the log when the file is opened again.
         Err(cause) => {
-            warn!(error = %cause, "the log stays beside the database; copy both, or open it again");
+            warn!(error = %cause, "cannot copy the write-ahead log into the database file; copy both files for a backup, or open the database again");
         }
     }
 }
 
 fn commit_together(session: &mut Session, group: Vec<Request>) {
     if let Err(cause) = session.connection().execute_batch("BEGIN IMMEDIATE") {
-        let trouble = Trouble::from(cause);
-        trouble.log("cannot begin a transaction");
+        let failure = CommitFailure::from(cause);
+        failure.log("cannot begin a transaction; its requests fail");
         for request in group {
-            (request(Err(&trouble)).reply)(Ok(()));
+            (request(Err(&failure)).reply)(Ok(()));
         }
         return;
     }
-    let alone = group.len() == 1;
+    let is_single = group.len() == 1;
     let mut replies = Vec::with_capacity(group.len());
-    let mut trouble = None;
+    let mut failure = None;
     let mut group = group.into_iter();
     for request in group.by_ref() {
-        match run_one(session, request, alone) {
+        match run_one(session, request, is_single) {
             Ok(reply) => replies.extend(reply),
             Err(cause) => {
-                trouble = Some(cause);
+                failure = Some(cause);
                 break;
             }
         }
     }
-    let committed = match trouble {
+    let committed = match failure {
         Some(cause) => Err(cause),
         None => commit(session),
     };
-    if let Err(trouble) = &committed {
-        trouble.log("a commit failed");
+    if let Err(failure) = &committed {
+        failure.log("commit failed; all its requests are rolled back");
         if !session.connection().is_autocommit()
             && let Err(cause) = session.connection().execute_batch("ROLLBACK")
         {
-            error!(error = %cause, "cannot roll back");
+            error!(error = %cause, "cannot roll back a failed transaction");
         }
-        session.forget();
-        // Those that had not had their turn changed nothing, either.
+        session.clear_cache();
+        // Requests that did not run have changed nothing.
         for request in group {
-            (request(Err(trouble)).reply)(Ok(()));
+            (request(Err(failure)).reply)(Ok(()));
         }
     }
     let committed = committed.as_ref().map(|&()| ());
@@ -201,40 +202,45 @@ fn commit_together(session: &mut Session, group: Vec<Request>) {
     }
 }
 
-/// Runs a request so that its failure undoes only itself. An error means that the whole
-/// transaction is lost.
-fn run_one(session: &mut Session, request: Request, alone: bool) -> Result<Option<Reply>, Trouble> {
-    let step =
-        |session: &Session, sql| session.connection().execute_batch(sql).map_err(Trouble::from);
-    // A savepoint keeps a copy of every page it changes: whoever is alone can do without.
-    if !alone {
+/// Runs a request such that its failure rolls back only its own changes. An error means that the
+/// whole transaction is lost.
+fn run_one(
+    session: &mut Session,
+    request: Request,
+    is_single: bool,
+) -> Result<Option<Reply>, CommitFailure> {
+    let step = |session: &Session, sql| {
+        session.connection().execute_batch(sql).map_err(CommitFailure::from)
+    };
+    // A savepoint copies every page that it changes. A single request does not need one.
+    if !is_single {
         step(session, "SAVEPOINT request")?;
     }
     let ran = catch_unwind(AssertUnwindSafe(|| request(Ok(session))));
-    let failed = !matches!(&ran, Ok(Ran { changed: true, .. }));
+    let failed = !matches!(&ran, Ok(RequestResult { changed: true, .. }));
     if failed {
-        session.forget();
-        // After some faults, such as a full disk, SQLite has undone everything by itself.
+        session.clear_cache();
+        // After some faults, such as a full disk, SQLite has already rolled back the transaction.
         if session.connection().is_autocommit() {
-            let why = "another request of the same commit met a fault of the disk".into();
+            let reason = "another request of the same commit failed to write to the disk".into();
             let unwritable = ran.as_ref().ok().and_then(|ran| ran.unwritable);
             if let Ok(ran) = ran {
                 (ran.reply)(Ok(()));
             }
-            return Err(Trouble { unwritable, why });
+            return Err(CommitFailure { unwritable, reason });
         }
-        step(session, if alone { "ROLLBACK" } else { "ROLLBACK TO request" })?;
+        step(session, if is_single { "ROLLBACK" } else { "ROLLBACK TO request" })?;
     }
-    if !alone {
+    if !is_single {
         step(session, "RELEASE request")?;
     }
-    // A request that panicked has dropped its asker.
+    // A request that panicked has dropped its reply.
     Ok(ran.ok().map(|ran| ran.reply))
 }
 
-fn commit(session: &Session) -> Result<(), Trouble> {
+fn commit(session: &Session) -> Result<(), CommitFailure> {
     if session.connection().is_autocommit() {
         return Ok(());
     }
-    session.connection().execute_batch("COMMIT").map_err(Trouble::from)
+    session.connection().execute_batch("COMMIT").map_err(CommitFailure::from)
 }

@@ -1,4 +1,4 @@
-//! What of a job lists can be asked for by.
+//! Labels of jobs, and columns that lists filter by.
 
 use evenkeel_core::{About, Definition, JobNo, TenantNo};
 use evenkeel_store::labels_of;
@@ -6,8 +6,8 @@ use rusqlite::{Connection, params};
 
 use crate::error::Answer;
 
-/// Writes down what a job that was changed can be found by.
-pub(crate) fn write_anew(
+/// Updates the columns and labels that lists filter by.
+pub(crate) fn rewrite(
     connection: &Connection,
     tenant: TenantNo,
     job: JobNo,
@@ -19,11 +19,11 @@ pub(crate) fn write_anew(
         definition.executor.kind,
         definition.lane as u8,
     ])?;
-    forget(connection, job)?;
+    delete(connection, job)?;
     write(connection, tenant, job, about)
 }
 
-/// Writes down the labels of a job that has none yet.
+/// Inserts the labels of a job that has none yet.
 pub(crate) fn write(
     connection: &Connection,
     tenant: TenantNo,
@@ -38,8 +38,7 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// A job has no labels any more.
-pub(crate) fn forget(connection: &Connection, job: JobNo) -> Answer<()> {
+pub(crate) fn delete(connection: &Connection, job: JobNo) -> Answer<()> {
     let sql = sql!("register_delete_labels");
     connection.prepare_cached(sql)?.execute([job.0])?;
     Ok(())

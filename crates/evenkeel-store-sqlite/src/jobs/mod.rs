@@ -30,7 +30,7 @@ impl JobStore for SqliteStore {
         now: Now,
     ) -> Result<Vec<Registered>, StoreError> {
         let tenant = scope.tenant;
-        // Here, and not by the writer, whom everybody waits for.
+        // Computed here, because the writer is shared by all requests.
         let loads: Vec<_> =
             jobs.iter().map(|job| Load::of(&job.definition, None, job.next_at?)).collect();
         self.writer
@@ -140,13 +140,13 @@ impl JobStore for SqliteStore {
         &self,
         scope: &Scope,
         id: JobId,
-        ask: Trigger,
+        request: Trigger,
         now: Now,
     ) -> Result<Triggered, StoreError> {
         let tenant = scope.tenant;
         self.writer
             .write(Command, 2, move |session| {
-                trigger::trigger(session.connection(), tenant, id, ask, now)
+                trigger::trigger(session.connection(), tenant, id, request, now)
             })
             .await
     }

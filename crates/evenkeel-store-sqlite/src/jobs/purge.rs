@@ -1,29 +1,26 @@
-//! Forgets what a deleted job has left.
+//! Deletes the history of deleted jobs.
 
 use evenkeel_core::attempt::AttemptStatus;
-use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, TenantNo, Timestamp};
+use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, TenantNo};
 use evenkeel_store::{RunLink, attempt_key_from_columns};
 use rusqlite::{Connection, OptionalExtension, params};
 
+use crate::attempts::list::before_cut;
 use crate::error::Answer;
-use crate::rows::{collect, key_from, key_params, link, link_columns};
+use crate::rows::{collect, head_from, key_from, key_params, link_columns, prev_from};
 use crate::{dead_letters, notes};
 
-/// Where a link is cut, so many rows of all jobs are searched for what is before it.
-const SEARCHED_MAX: i64 = 10_000;
-
-/// Where the history of a deleted job is found.
-struct Past {
+/// Where the history of a deleted job begins.
+struct History {
     job: JobNo,
     head: Option<RunLink>,
-    /// What retention would keep, wherever it is.
+    /// The times of the newest success and failure, which retention keeps without a link to them.
     kept: [Option<i64>; 2],
 }
 
-/// The attempts of a chain.
-struct Chain {
+struct Run {
     attempts: Vec<AttemptKey>,
-    goes_on: bool,
+    is_active: bool,
     before: Option<RunLink>,
 }
 
@@ -33,89 +30,77 @@ pub(crate) fn purge(
     id: JobId,
     limit: u32,
 ) -> Answer<u64> {
-    let past = connection
+    let history = connection
         .prepare_cached(sql!("purge_find"))?
         .query_row(params![tenant.0, id.0.as_bytes().as_slice()], |row| {
-            let head = link(row.get(1)?, row.get(2)?);
-            Ok(Past { job: JobNo(row.get(0)?), head, kept: [row.get(3)?, row.get(4)?] })
+            let kept = [row.get("succeeded_at")?, row.get("failed_at")?];
+            Ok(History { job: JobNo(row.get("job_no")?), head: head_from(row)?, kept })
         })
         .optional()?;
-    let Some(past) = past else { return Ok(0) };
-    let letters = dead_letters::purge(connection, past.job, limit)?;
+    let Some(history) = history else { return Ok(0) };
+    let letters = dead_letters::purge(connection, history.job, limit)?;
     if letters >= u64::from(limit) {
         return Ok(letters);
     }
-    let (mut forgotten, mut next, mut left) = (letters, past.head, Vec::new());
+    let (mut deleted, mut next, mut left) = (letters, history.head, Vec::new());
     while let Some(at) = next
-        && forgotten < u64::from(limit)
+        && deleted < u64::from(limit)
     {
-        let chain = read_chain(connection, past.job, at)?;
-        next = chain.before;
-        if chain.goes_on {
+        let run = read_run(connection, history.job, at)?;
+        next = run.before;
+        if run.is_active {
             left.push(at);
         } else {
-            forgotten += forget(connection, &chain.attempts)?;
+            deleted += delete(connection, &run.attempts)?;
         }
     }
-    relink(connection, past.job, &left, next)?;
-    if next.is_none() && forgotten < u64::from(limit) {
-        forgotten += forget(connection, &kept(connection, &past)?)?;
+    relink(connection, history.job, &left, next)?;
+    if next.is_none() && deleted < u64::from(limit) {
+        deleted += delete(connection, &kept(connection, &history)?)?;
     }
-    Ok(forgotten)
+    Ok(deleted)
 }
 
-fn read_chain(connection: &Connection, job: JobNo, at: RunLink) -> Answer<Chain> {
+fn read_run(connection: &Connection, job: JobNo, at: RunLink) -> Answer<Run> {
     let (time, sequence) = (at.scheduled_at.as_micros(), at.sequence.bits());
     let mut statement = connection.prepare_cached(sql!("list_attempts_links"))?;
     let mut rows = statement.query(params![time, job.0, sequence])?;
-    let mut chain = Chain { attempts: Vec::new(), goes_on: false, before: None };
+    let mut run = Run { attempts: Vec::new(), is_active: false, before: None };
     let mut is_linked = false;
     while let Some(row) = rows.next()? {
         let attempt: i16 = row.get("attempt")?;
         let status: i16 = row.get("status")?;
         let open = [AttemptStatus::Pending.code(), AttemptStatus::Running.code()];
-        chain.attempts.push(attempt_key_from_columns(
-            time,
-            job.0,
-            sequence.cast_signed(),
-            attempt,
-        )?);
-        chain.goes_on |= open.contains(&status);
+        run.attempts.push(attempt_key_from_columns(time, job.0, sequence.cast_signed(), attempt)?);
+        run.is_active |= open.contains(&status);
         if attempt == AttemptNo::FIRST.0.cast_signed() {
-            chain.before = link(row.get("prev_at")?, row.get("prev_sequence")?);
+            run.before = prev_from(row)?;
             is_linked = true;
         }
     }
     if !is_linked {
-        chain.before = before_cut(connection, job, at.scheduled_at)?;
+        run.before = before_cut(connection, job, at)?;
     }
-    Ok(chain)
+    Ok(run)
 }
 
-fn before_cut(connection: &Connection, job: JobNo, at: Timestamp) -> Answer<Option<RunLink>> {
-    let mut statement = connection.prepare_cached(sql!("list_attempts_before_cut"))?;
-    let which = params![at.as_micros(), job.0, SEARCHED_MAX];
-    let found = statement.query_row(which, |row| Ok(link(row.get(0)?, row.get(1)?)));
-    Ok(found.optional()?.flatten())
-}
-
-fn forget(connection: &Connection, attempts: &[AttemptKey]) -> Answer<u64> {
+fn delete(connection: &Connection, attempts: &[AttemptKey]) -> Answer<u64> {
     let mut statement = connection.prepare_cached(sql!("prune_delete"))?;
-    let mut forgotten = 0;
+    let mut deleted = 0;
     for key in attempts {
-        forgotten += statement.execute(key_params(*key))? as u64;
-        notes::forget(connection, *key)?;
-        notes::forget_checkpoint(connection, *key)?;
+        deleted += statement.execute(key_params(*key))? as u64;
+        notes::delete(connection, *key)?;
+        notes::delete_checkpoint(connection, *key)?;
     }
-    Ok(forgotten)
+    Ok(deleted)
 }
 
-fn kept(connection: &Connection, past: &Past) -> Answer<Vec<AttemptKey>> {
+fn kept(connection: &Connection, history: &History) -> Answer<Vec<AttemptKey>> {
     let mut statement = connection.prepare_cached(sql!("purge_kept"))?;
-    collect(statement.query(params![past.job.0, past.kept[0], past.kept[1]])?, key_from)
+    collect(statement.query(params![history.job.0, history.kept[0], history.kept[1]])?, key_from)
 }
 
-/// The chains that are left hang together again.
+/// Links the runs that are left to each other.
 fn relink(
     connection: &Connection,
     job: JobNo,
@@ -128,12 +113,12 @@ fn relink(
         head_at,
         head_sequence
     ])?;
-    for (nth, chain) in left.iter().enumerate() {
+    for (nth, run) in left.iter().enumerate() {
         let (prev_at, prev_sequence) = link_columns(left.get(nth + 1).copied().or(rest));
         connection.prepare_cached(sql!("purge_relink"))?.execute(params![
             job.0,
-            chain.scheduled_at.as_micros(),
-            chain.sequence.bits(),
+            run.scheduled_at.as_micros(),
+            run.sequence.bits(),
             prev_at,
             prev_sequence,
         ])?;

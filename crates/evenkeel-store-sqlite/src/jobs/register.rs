@@ -1,4 +1,4 @@
-//! What users do with jobs: register and look.
+//! Registers jobs.
 
 use evenkeel_core::balance::Load;
 use evenkeel_core::{About, JobId, JobNo, Shard, Slot, TenantNo, Timestamp};
@@ -21,21 +21,21 @@ pub(crate) fn register(
 ) -> Answer<Vec<Registered>> {
     let now = resolve(now);
     let mut counts = Counts::default();
-    let mut answers = Vec::with_capacity(jobs.len());
+    let mut results = Vec::with_capacity(jobs.len());
     let first = next_number(connection, tenant)?;
     let mut number = first;
     for (job, load) in jobs.iter().zip(loads) {
-        let wanted = DedupClaim::by_new(job, now);
-        if let Some(other) = dedup::kept_out_by(connection, tenant, wanted.as_ref(), now)? {
-            answers.push(Registered::Duplicate(other.id));
+        let claim = DedupClaim::by_new(job, now);
+        if let Some(other) = dedup::holder_of(connection, tenant, claim.as_ref(), now)? {
+            results.push(Registered::Duplicate(other.id));
             continue;
         }
-        answers.push(match find_namesake(connection, tenant, &job.about, JobNo(0))? {
+        results.push(match find_namesake(connection, tenant, &job.about, JobNo(0))? {
             Some(other) => Registered::NameTaken(other),
             None => {
                 let counted = counts.add(tenant, load.as_ref());
                 let no = register_one(connection, tenant, job, number, counted, now)?;
-                dedup::take(connection, tenant, wanted.as_ref(), no, now)?;
+                dedup::take(connection, tenant, claim.as_ref(), no, now)?;
                 number += 1;
                 Registered::Created { no, number: number - 1 }
             }
@@ -43,10 +43,10 @@ pub(crate) fn register(
     }
     count_jobs(connection, tenant, number - first)?;
     counts.write(connection)?;
-    Ok(answers)
+    Ok(results)
 }
 
-/// Registers a job without a first time and pauses it, which nobody sees but as one.
+/// Registers a job without a first time and pauses it in the same transaction.
 pub(crate) fn register_paused(
     connection: &Connection,
     tenant: TenantNo,
@@ -54,12 +54,12 @@ pub(crate) fn register_paused(
     now: Now,
 ) -> Answer<Registered> {
     let now = Now::At(resolve(now));
-    let answers = register(connection, tenant, std::slice::from_ref(job), &[None], now)?;
-    let answer = answers.into_iter().next().ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-    if matches!(answer, Registered::Created { .. }) {
+    let results = register(connection, tenant, std::slice::from_ref(job), &[None], now)?;
+    let result = results.into_iter().next().ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+    if matches!(result, Registered::Created { .. }) {
         commands::apply_all(connection, tenant, &[JobCommand::pause(job.id)], now)?;
     }
-    Ok(answer)
+    Ok(result)
 }
 
 fn register_one(
@@ -99,12 +99,13 @@ fn register_one(
         counted.cost,
         counted.is_stated,
     ])?;
-    tell_scheduler(connection, no, job.next_at, now)?;
+    notify_scheduler(connection, no, job.next_at, now)?;
     Ok(no)
 }
 
-/// A job that is due before the end of the next slot may have been passed over by the look ahead.
-pub(crate) fn tell_scheduler(
+/// Makes the scheduler load the job if it is due in this slot or the next: the scheduler may have
+/// read those slots already.
+pub(crate) fn notify_scheduler(
     connection: &Connection,
     job: JobNo,
     next_at: Option<Timestamp>,
@@ -116,7 +117,7 @@ pub(crate) fn tell_scheduler(
     Ok(())
 }
 
-/// Its scheduler loads it anew.
+/// Makes the scheduler load the job again.
 pub(crate) fn mark_changed(connection: &Connection, job: JobNo) -> Answer<()> {
     connection
         .prepare_cached(sql!("register_changed_job"))?
@@ -135,7 +136,7 @@ fn count_jobs(connection: &Connection, tenant: TenantNo, more: i64) -> Answer<()
     Ok(())
 }
 
-/// Another job of the tenant with the same name and configuration.
+/// Returns another job of the tenant with the same name and configuration.
 pub(crate) fn find_namesake(
     connection: &Connection,
     tenant: TenantNo,

@@ -1,4 +1,4 @@
-//! Runs that somebody asks for.
+//! Triggers runs.
 
 use evenkeel_core::dedup::DedupPurpose;
 use evenkeel_core::order::Priority;
@@ -16,43 +16,43 @@ pub(crate) fn trigger(
     connection: &Connection,
     tenant: TenantNo,
     id: JobId,
-    ask: Trigger,
+    request: Trigger,
     now: Now,
 ) -> Answer<Triggered> {
     let Some(job) = read::get(connection, tenant, id)? else { return Ok(Triggered::NotFound) };
     if let Err(refusal) = job.facts().apply(Command::Trigger) {
         return Ok(Triggered::NotAllowed(refusal));
     }
-    if ask.idle_only && job.live > 0 {
+    if request.idle_only && job.live > 0 {
         return Ok(Triggered::Busy);
     }
     let now = resolve(now);
-    let wanted = DedupClaim::by_run(&job, DedupPurpose::Run, now);
-    if let Some(holder) = dedup::kept_out_by(connection, tenant, wanted.as_ref(), now)? {
+    let claim = DedupClaim::by_run(&job, DedupPurpose::Run, now);
+    if let Some(holder) = dedup::holder_of(connection, tenant, claim.as_ref(), now)? {
         let run = dedup::run_instead(connection, holder.no)?;
         return Ok(Triggered::Duplicate { job: holder.id, run });
     }
     if !job.definition.overlap.may_start(job.live) {
         return Ok(Triggered::Busy);
     }
-    dedup::take(connection, tenant, wanted.as_ref(), job.no, now)?;
-    let key = begin(connection, &job, Origin::Trigger, ask, now)?;
+    dedup::take(connection, tenant, claim.as_ref(), job.no, now)?;
+    let key = start_run(connection, &job, Origin::Trigger, request, now)?;
     conditions::touch(connection, job.no)?;
     Ok(Triggered::Accepted(key))
 }
 
-/// Opens a chain that waits to be fired now. Of a paused job it is for a moment after the pause,
-/// so that it is not stopped with what was before.
-pub(crate) fn begin(
+/// Starts a run with a delayed attempt that is due now. If the job is paused, the run gets a time
+/// after the pause, so that the pause does not stop it.
+pub(crate) fn start_run(
     connection: &Connection,
     job: &Job,
     origin: Origin,
-    ask: Trigger,
+    request: Trigger,
     now: Timestamp,
 ) -> Answer<AttemptKey> {
     let tick = Span::from_micros(1);
     let at = job.stopped_at.map_or(now, |stopped_at| now.max(stopped_at.saturating_add(tick)));
-    let sequence = free_sequence(connection, job.no, (origin, ask.n), at)?;
+    let sequence = free_sequence(connection, job.no, (origin, request.n), at)?;
     let key = AttemptKey { sequence, ..AttemptKey::regular(job.no, at) };
     connection.prepare_cached(sql!("trigger_delayed"))?.execute(params![
         Shard::of(job.no).0,
@@ -62,13 +62,14 @@ pub(crate) fn begin(
         sequence.bits(),
         key.attempt.0,
         job.tenant.0,
-        ask.priority.map(Priority::get),
+        request.priority.map(Priority::get),
     ])?;
     connection.prepare_cached(sql!("trigger_open"))?.execute([job.no.0])?;
     Ok(key)
 }
 
-/// The number `n` of an origin in this microsecond, or the next one that nobody has.
+/// Returns the sequence with number `n` of an origin, or the next one that is free in this
+/// microsecond.
 fn free_sequence(
     connection: &Connection,
     job: JobNo,
@@ -84,5 +85,6 @@ fn free_sequence(
             return Ok(sequence);
         }
     }
-    Err(StoreError::Refused("every trigger number of this microsecond is taken".into()).into())
+    Err(StoreError::Refused("every trigger number of this microsecond is in use: retry".into())
+        .into())
 }

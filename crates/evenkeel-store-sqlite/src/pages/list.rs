@@ -1,4 +1,4 @@
-//! Shows pages.
+//! Lists pages.
 
 use evenkeel_core::page::PageContent;
 use evenkeel_core::{JobNo, PageId, TenantNo, Timestamp};
@@ -14,7 +14,7 @@ use super::search::search;
 use crate::error::Answer;
 use crate::rows::{find_job_no, job_id};
 
-/// A list is counted exactly, and ranked, up to here.
+/// Lists are counted exactly, and ranked, up to this number.
 pub(super) const COUNTED_MAX: usize = 10_000;
 
 pub(super) fn list(
@@ -43,7 +43,6 @@ pub(super) fn list(
         Some(_) => sql!("list_pages_of_job"),
     };
     let (after, job) = (page.after.map_or(0, |no| no.0), job.map(|job| job.0));
-    // One more than asked for tells whether there is a next page.
     let limit = i64::from(page.limit) + 1;
     let all = params![tenant.0, after, limit, page.offset, url_prefix, BEGINNING_CHARS_MAX, job];
     let mut statement = db.prepare_cached(sql)?;
@@ -79,7 +78,7 @@ fn count(
     Ok((found.min(most), found > most))
 }
 
-/// The hit of a row of `list_pages` and its relatives.
+/// Reads a row of `page_hit`.
 pub(super) fn hit_from(row: &Row<'_>, snippet: impl Fn(&str) -> String) -> Answer<PageHit> {
     let text = row.get_ref("text")?.as_str().map_err(rusqlite::Error::from)?;
     Ok(PageHit {

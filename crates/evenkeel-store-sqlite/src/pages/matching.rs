@@ -1,18 +1,19 @@
-//! A search as FTS5 reads it.
+//! Queries for FTS5.
 
 use evenkeel_core::{JobNo, TenantNo};
 use evenkeel_store::text::{Needle, Needles};
 
-/// Whose pages are searched.
+/// The tenant or job whose pages are searched.
 #[derive(Copy, Clone)]
 pub(super) enum Home {
     Tenant(TenantNo),
     Job(JobNo),
 }
 
-/// The search for pages that have what is wanted in these columns, and nothing unwanted in any.
+/// Returns the FTS5 query for pages that have the wanted words in these columns, and no unwanted
+/// word in any.
 ///
-/// Needles are letters and digits alone, so that nothing in them needs quoting.
+/// Needles consist of letters and digits, so they need no quoting.
 pub(super) fn matching(home: Home, columns: &str, needles: &Needles) -> String {
     let home = match home {
         Home::Tenant(tenant) => format!("t{}", tenant.0),

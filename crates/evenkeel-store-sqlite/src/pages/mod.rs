@@ -1,4 +1,4 @@
-//! Pages that crawls keep, and the search in them.
+//! Pages that crawls save, and the search in them.
 
 mod list;
 mod matching;
@@ -36,7 +36,7 @@ impl PageStore for SqliteStore {
         pages: Vec<PageContent>,
         now: Now,
     ) -> Result<Vec<Kept>, StoreError> {
-        // What takes long is done before the writer is asked: it has jobs to fire.
+        // The slow part runs before the request reaches the writer, which all requests share.
         let prepare = move || pages.into_iter().map(save::Prepared::new).collect::<Result<_, _>>();
         let pages: Vec<save::Prepared> =
             tokio::task::spawn_blocking(prepare).await.map_err(unavailable)??;
@@ -69,12 +69,12 @@ impl PageStore for SqliteStore {
     async fn clear_pages(&self, limit: u32) -> Result<u64, StoreError> {
         let mut left = limit;
         while left > 0 {
-            // Mostly there is nothing, and then the writer is left in peace.
+            // Usually there are none; the reader spares the writer.
             let jobs = self.engine_readers.read(move |db| prune::deleted_jobs(db, left)).await?;
             if jobs.is_empty() {
                 break;
             }
-            // Every round that leaves room takes the shelves of these jobs away.
+            // A round that does not reach the limit has deleted the usage rows of these jobs.
             left -= self
                 .writer
                 .write(Batch, left as usize * prune::ROWS, move |session| {
@@ -101,7 +101,6 @@ impl PageStore for SqliteStore {
     }
 }
 
-/// A page's id as it is stored.
 fn id_column(id: &PageId) -> &[u8] {
     id.0.as_bytes().as_slice()
 }

@@ -1,4 +1,4 @@
-//! Forgets pages.
+//! Deletes pages.
 
 use evenkeel_core::{JobNo, PageId};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::{id_column, save};
 use crate::error::Answer;
 
-/// A page that goes is as much work as so many rows of other verbs.
+/// Deleting a page is as much work as writing this many rows.
 pub(super) const ROWS: usize = 4;
 
 pub(super) fn prune(db: &Connection, job: JobNo, pages: &[PageId]) -> Answer<u64> {
@@ -18,18 +18,18 @@ pub(super) fn prune(db: &Connection, job: JobNo, pages: &[PageId]) -> Answer<u64
             .optional()?;
         numbers.extend(found);
     }
-    Ok(u64::from(take_away(db, job, &numbers)?))
+    Ok(u64::from(delete_pages(db, job, &numbers)?))
 }
 
-/// Takes pages of a job away, and gives their room back. Says how many there were.
-fn take_away(db: &Connection, job: JobNo, numbers: &[i64]) -> Answer<u32> {
+/// Deletes pages of a job and subtracts them from its usage. Returns their number.
+fn delete_pages(db: &Connection, job: JobNo, numbers: &[i64]) -> Answer<u32> {
     let mut page = db.prepare_cached(sql!("prune_pages"))?;
     let mut text = db.prepare_cached(sql!("prune_pages_text"))?;
     let mut words = db.prepare_cached(sql!("prune_pages_words"))?;
     let (mut bytes, mut pages) = (0, 0_u32);
     for no in numbers {
         let size: Option<i64> = page.query_row([no], |row| row.get(0)).optional()?;
-        // A page that is named twice goes once.
+        // A page may be listed twice.
         let Some(size) = size else { continue };
         text.execute([no])?;
         words.execute([no])?;
@@ -42,15 +42,16 @@ fn take_away(db: &Connection, job: JobNo, numbers: &[i64]) -> Answer<u32> {
     Ok(pages)
 }
 
-/// Deleted jobs that have pages. Every job that has some has a shelf, and shelves are few.
+/// Returns deleted jobs that have pages. Every job with pages has a row in `page_usage`, and these
+/// rows are few.
 pub(super) fn deleted_jobs(db: &Connection, limit: u32) -> Answer<Vec<JobNo>> {
     let mut statement = db.prepare_cached(sql!("clear_pages_jobs"))?;
     let jobs = statement.query_map([limit], |row| Ok(JobNo(row.get(0)?)))?;
     Ok(jobs.collect::<Result<_, _>>()?)
 }
 
-/// Clears these jobs one after the other, at most `limit` pages. Says how many. Of jobs that are
-/// done the shelves are gone.
+/// Deletes up to `limit` pages of these jobs, one job after the other, and the usage rows of jobs
+/// that have no pages left. Returns the number of pages.
 pub(super) fn clear(db: &Connection, jobs: &[JobNo], limit: u32) -> Answer<u32> {
     let mut look = db.prepare_cached(sql!("clear_pages_find"))?;
     let mut cleared = 0;
@@ -58,7 +59,7 @@ pub(super) fn clear(db: &Connection, jobs: &[JobNo], limit: u32) -> Answer<u32> 
         let room = limit - cleared;
         let numbers: Vec<i64> =
             look.query_map(params![job.0, room], |row| row.get(0))?.collect::<Result<_, _>>()?;
-        cleared += take_away(db, *job, &numbers)?;
+        cleared += delete_pages(db, *job, &numbers)?;
         if cleared >= limit {
             break;
         }

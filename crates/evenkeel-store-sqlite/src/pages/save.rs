@@ -1,4 +1,4 @@
-//! Keeps what crawls find.
+//! Saves pages of crawls.
 
 use evenkeel_core::page::{Kept, KnownPage, PageContent};
 use evenkeel_core::{JobNo, PageId, Timestamp};
@@ -11,7 +11,7 @@ use super::id_column;
 use crate::connection::urgency::weight;
 use crate::error::Answer;
 
-/// A page with all that can be made ready without the database.
+/// A page with everything that can be computed without the database.
 pub(super) struct Prepared {
     content: PageContent,
     size: u64,
@@ -37,7 +37,7 @@ impl Prepared {
         })
     }
 
-    /// About how many rows of other verbs it costs the writer.
+    /// Estimates the writer's work, in rows of other verbs.
     pub(super) fn rows(&self) -> usize {
         let words = self.title_words.len() + self.text_words.len();
         let page = usize::try_from(self.size).unwrap_or(usize::MAX);
@@ -162,7 +162,7 @@ pub(super) fn save(
     Ok(answers)
 }
 
-/// A kept page's number, content hash and size.
+/// The number, content hash and size of a saved page.
 type Found = (i64, [u8; 32], u64);
 
 fn find(db: &Connection, job: JobNo, id: PageId) -> Answer<Option<Found>> {
@@ -174,13 +174,12 @@ fn find(db: &Connection, job: JobNo, id: PageId) -> Answer<Option<Found>> {
         .optional()?)
 }
 
-/// Takes note of what a job has more, or less.
+/// Adds to the usage of a job.
 pub(super) fn count(db: &Connection, job: JobNo, bytes: i64, pages: i64) -> Answer<()> {
     db.prepare_cached(sql!("save_pages_count"))?.execute(params![job.0, bytes, pages])?;
     Ok(())
 }
 
-/// Notes that pages were seen.
 pub(super) fn see(db: &Connection, job: JobNo, pages: &[PageId], now: Timestamp) -> Answer<()> {
     let mut see = db.prepare_cached(sql!("see_pages"))?;
     for id in pages {
@@ -189,7 +188,6 @@ pub(super) fn see(db: &Connection, job: JobNo, pages: &[PageId], now: Timestamp)
     Ok(())
 }
 
-/// What is known of pages.
 pub(super) fn known(db: &Connection, job: JobNo, pages: &[PageId]) -> Answer<Vec<KnownPage>> {
     let mut statement = db.prepare_cached(sql!("known_pages"))?;
     let mut found = Vec::new();
@@ -250,7 +248,7 @@ mod tests {
         ] {
             assert!(rows > little + 300, "{name}: {rows}");
         }
-        // Once as it is and once as words.
+        // Once as text and once as words.
         let text = rows(|page| page.text = much());
         assert!(text > little + 700, "{text}");
     }

@@ -1,4 +1,4 @@
-//! When what waits may be claimed, what is before it, and how much is to come.
+//! Claim windows: when a queued attempt may be claimed.
 
 use evenkeel_core::{AttemptKey, Definition, JobNo, Shard, Span, Timestamp};
 use evenkeel_store::{ClaimWindow, ClosedAttempt, StoreError};
@@ -7,7 +7,6 @@ use rusqlite::{Connection, params};
 use crate::error::Answer;
 use crate::rows::{json, key_from, key_params, micros, name_list};
 
-/// Shards as a statement takes them.
 pub(crate) fn shard_list(shards: &[Shard]) -> Result<String, StoreError> {
     json(&shards.iter().map(|shard| shard.0).collect::<Vec<_>>())
 }
@@ -34,34 +33,34 @@ pub(crate) fn closed(
 
 pub(crate) fn reopen(connection: &Connection, batch: &[(AttemptKey, ClaimWindow)]) -> Answer<()> {
     let mut statement = connection.prepare_cached(sql!("set_claim_windows"))?;
-    for (key, opening) in batch {
+    for (key, window) in batch {
         let (scheduled_at, job_no, sequence, attempt) = key_params(*key);
         statement.execute(params![
             scheduled_at,
             job_no,
             sequence,
             attempt,
-            micros(opening.from),
-            micros(opening.until),
+            micros(window.from),
+            micros(window.until),
         ])?;
     }
     Ok(())
 }
 
-/// What waits of a job in the queue may be claimed when and where its definition says.
-pub(crate) fn open_anew(
+/// Updates the queued attempts of a job after its definition changed.
+pub(crate) fn reopen_job(
     connection: &Connection,
     job: JobNo,
     definition: &Definition,
-    seen: Option<Span>,
+    average: Option<Span>,
     now: Timestamp,
 ) -> Answer<()> {
-    let opening = ClaimWindow::of(definition, definition.average(seen), now);
+    let window = ClaimWindow::of(definition, definition.average(average), now);
     let limit = definition.key_limit();
     connection.prepare_cached(sql!("command_open_ready"))?.execute(params![
         job.0,
-        micros(opening.from),
-        micros(opening.until),
+        micros(window.from),
+        micros(window.until),
         name_list(&definition.dont_run_on_nodes)?,
         definition.priority.get(),
         limit.as_ref().map(|limit| limit.digest.as_bytes()),

@@ -1,4 +1,4 @@
-//! What the scheduler looks at: due jobs, changed jobs, wakes.
+//! Loads due and changed jobs for the scheduler.
 
 use evenkeel_core::{JobNo, Shard, Slot};
 use evenkeel_store::DueJob;
@@ -30,7 +30,7 @@ pub(crate) fn load_jobs(connection: &Connection, jobs: &[JobNo]) -> Answer<Vec<D
     Ok(found)
 }
 
-/// Which jobs of the shards have changed, at most `limit`.
+/// Returns up to `limit` changed jobs of the shards.
 pub(crate) fn changed_jobs(
     connection: &Connection,
     shards: &[Shard],
@@ -39,11 +39,11 @@ pub(crate) fn changed_jobs(
     let mut statement = connection.prepare_cached(sql!("look_ahead_changed"))?;
     let mut found = Vec::new();
     for shard in shards {
-        let room = (limit as usize).saturating_sub(found.len());
-        if room == 0 {
+        let left = (limit as usize).saturating_sub(found.len());
+        if left == 0 {
             break;
         }
-        let mut rows = statement.query(params![shard.0, room as i64])?;
+        let mut rows = statement.query(params![shard.0, left as i64])?;
         while let Some(row) = rows.next()? {
             found.push(JobNo(row.get(0)?));
         }
@@ -51,7 +51,7 @@ pub(crate) fn changed_jobs(
     Ok(found)
 }
 
-/// Hands out changed jobs, which are not told again.
+/// Deletes the marks of changed jobs and loads the jobs.
 pub(crate) fn take_changed(connection: &Connection, jobs: &[JobNo]) -> Answer<Vec<DueJob>> {
     let mut take = connection.prepare_cached(sql!("look_ahead_take_changed"))?;
     let mut taken = Vec::with_capacity(jobs.len());

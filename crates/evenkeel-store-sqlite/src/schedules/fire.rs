@@ -1,7 +1,8 @@
-//! Fires: the compare-and-swap of a job and the records of what it says, row by row.
+//! Fires regular times: compares and advances the row of a job, and adds the attempt or the record
+//! of skipped times.
 //!
-//! One job costs one update found by its number and one insert at the end of `run`. Rows are
-//! touched in the order of job numbers, so that jobs of one page are changed while it is at hand.
+//! A firing costs one update by job number and one insert at the end of `attempt`. A batch is
+//! processed in the order of job numbers, so that jobs of one database page are changed together.
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{AttemptKey, AttemptNo, NodeNo, Sequence, Slot, Timestamp};
@@ -14,7 +15,7 @@ use crate::connection::session::Session;
 use crate::error::Answer;
 use crate::rows::{ReadyRow, link_columns, micros};
 
-/// The statements of the hot path, looked up once for a whole batch.
+/// The statements of the hot path, prepared once per batch.
 struct Statements<'c> {
     advance: CachedStatement<'c>,
     advance_slot: CachedStatement<'c>,
@@ -31,10 +32,11 @@ impl<'c> Statements<'c> {
     }
 }
 
-/// The order of `items` by job, as positions: results go back to where they came from.
+/// Returns the positions of `items` in the order of their jobs; results keep the original
+/// positions.
 pub(crate) fn by_job<T>(items: &[T], job: impl Fn(&T) -> i64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..items.len()).collect();
-    // Stable: attempts of one job stay in the order they were given.
+    // Stable: attempts of one job keep their order.
     order.sort_by_key(|index| job(&items[*index]));
     order
 }
@@ -56,7 +58,7 @@ pub(crate) fn fire(session: &mut Session, node: NodeNo, batch: &[Fire], now: Now
         if let (FireResult::Fired(Fence(1..)), Some((at, _))) = (result, &fire.start) {
             oldest = Some(oldest.map_or(*at, |oldest| oldest.min(*at)));
         }
-        // That was its last time.
+        // The job has no further time, so it is not counted any more.
         if fire.next_at.is_none() && matches!(result, FireResult::Fired(_)) {
             counts.recount(connection, fire.job, None)?;
         }
@@ -149,17 +151,17 @@ fn fire_one(
             ])?;
             Ok(FireResult::Fired(Fence::NONE.next()))
         }
-        Some((at, Start::Queued(ticket))) => {
+        Some((at, Start::Queued(entry))) => {
             let key = AttemptKey::regular(fire.job, *at);
             let (fence, crashes) = (Fence::NONE.0, 0);
-            let row = ReadyRow { key, tenant: fire.tenant, ticket, fence, crashes, prev };
+            let row = ReadyRow { key, tenant: fire.tenant, entry, fence, crashes, prev };
             row.insert(connection)?;
             Ok(FireResult::Fired(Fence::NONE))
         }
     }
 }
 
-/// Why nothing was changed. Rare, so that it may cost a statement of its own.
+/// Returns why a firing changed nothing. This is rare, so a second statement is fine.
 fn classify(connection: &Connection, fire: &Fire, early: bool) -> Answer<FireResult> {
     let (head_at, head_sequence) = link_columns(fire.head);
     let retry_pending = connection
@@ -170,7 +172,7 @@ fn classify(connection: &Connection, fire: &Fire, early: bool) -> Answer<FireRes
         )
         .optional()?;
     Ok(match retry_pending {
-        // Not as decided.
+        // The job has changed since the decision.
         None => FireResult::Stale,
         Some(_) if early => FireResult::Early,
         Some(retry_pending) => FireResult::Busy { retry_pending },

@@ -16,8 +16,8 @@ use crate::rows::{
     ReadyRow, due_job_from, job_head, key_from, key_params, link_columns, priority_from,
 };
 
-/// Wakes of the shards due until then, oldest first.
-pub(crate) fn due_wakes(
+/// Returns the delayed attempts of the shards that are due by `until`, oldest first.
+pub(crate) fn due_attempts(
     connection: &Connection,
     shards: &[Shard],
     until: Timestamp,
@@ -35,10 +35,10 @@ pub(crate) fn due_wakes(
     found.sort_unstable();
     found.truncate(limit as usize);
     let mut load = connection.prepare_cached(sql!("load_jobs"))?;
-    let mut wakes = Vec::with_capacity(found.len());
+    let mut attempts = Vec::with_capacity(found.len());
     for (due, key, has_checkpoint, priority) in found {
         if let Some(row) = load.query([key.job_no.0])?.next()? {
-            wakes.push(DelayedAttempt {
+            attempts.push(DelayedAttempt {
                 due,
                 key,
                 has_checkpoint,
@@ -47,7 +47,7 @@ pub(crate) fn due_wakes(
             });
         }
     }
-    Ok(wakes)
+    Ok(attempts)
 }
 
 pub(crate) fn fire_delayed(
@@ -62,11 +62,11 @@ pub(crate) fn fire_delayed(
         return Ok(Fired { now, results });
     }
     let mut oldest: Option<Timestamp> = None;
-    for index in by_job(batch, |wake| wake.key.job_no.0) {
-        let wake = &batch[index];
-        results[index] = fire_wake(session.connection(), node, wake, now)?;
+    for index in by_job(batch, |delayed| delayed.key.job_no.0) {
+        let delayed = &batch[index];
+        results[index] = fire_one(session.connection(), node, delayed, now)?;
         if let FireResult::Fired(Fence(1..)) = results[index] {
-            let at = wake.key.scheduled_at;
+            let at = delayed.key.scheduled_at;
             oldest = Some(oldest.map_or(at, |oldest| oldest.min(at)));
         }
     }
@@ -76,26 +76,26 @@ pub(crate) fn fire_delayed(
     Ok(Fired { now, results })
 }
 
-fn fire_wake(
+fn fire_one(
     connection: &Connection,
     node: NodeNo,
-    wake: &FireDelayed,
+    delayed: &FireDelayed,
     now: Timestamp,
 ) -> Answer<FireResult> {
-    let (scheduled_at, job_no, sequence, attempt) = key_params(wake.key);
-    let shard = Shard::of(wake.key.job_no).0;
-    let which = params![shard, wake.due.as_micros(), scheduled_at, job_no, sequence, attempt];
-    if wake.due > now {
+    let (scheduled_at, job_no, sequence, attempt) = key_params(delayed.key);
+    let shard = Shard::of(delayed.key.job_no).0;
+    let which = params![shard, delayed.due.as_micros(), scheduled_at, job_no, sequence, attempt];
+    if delayed.due > now {
         let found = connection.prepare_cached(sql!("fire_delayed_classify"))?.exists(which)?;
         return Ok(if found { FireResult::Early } else { FireResult::Stale });
     }
     let taken = connection
         .prepare_cached(sql!("fire_delayed_take"))?
-        .query_row(which, |row| row.get::<_, Option<u8>>(0))
+        .query_row(which, |row| row.get::<_, Option<u8>>("priority"))
         .optional()?;
-    let Some(given) = taken else { return Ok(FireResult::Stale) };
-    let prev = link_in(connection, wake.key)?;
-    match &wake.start {
+    let Some(priority) = taken else { return Ok(FireResult::Stale) };
+    let prev = link_in(connection, delayed.key)?;
+    match &delayed.start {
         Start::Claimed => {
             connection.prepare_cached(sql!("claim_count_execution"))?.execute([job_no])?;
             let (prev_at, prev_sequence) = link_columns(prev);
@@ -104,26 +104,26 @@ fn fire_wake(
                 job_no,
                 sequence,
                 attempt,
-                wake.tenant.0,
+                delayed.tenant.0,
                 node.0,
                 prev_at,
                 prev_sequence,
                 now.as_micros(),
-                given,
+                priority,
             ])?;
             Ok(FireResult::Fired(Fence::NONE.next()))
         }
-        Start::Queued(ticket) => {
-            let (key, tenant) = (wake.key, wake.tenant);
+        Start::Queued(entry) => {
+            let (key, tenant) = (delayed.key, delayed.tenant);
             let (fence, crashes) = (Fence::NONE.0, 0);
-            ReadyRow { key, tenant, ticket, fence, crashes, prev }.insert(connection)?;
+            ReadyRow { key, tenant, entry, fence, crashes, prev }.insert(connection)?;
             Ok(FireResult::Fired(Fence::NONE))
         }
     }
 }
 
-/// Makes a first attempt's chain the newest of its job and says which was before. A later attempt
-/// belongs to a chain that is linked already.
+/// Makes the run of a first attempt the newest of its job, and returns the run before. A later
+/// attempt belongs to a run that is linked already.
 pub(crate) fn link_in(connection: &Connection, key: AttemptKey) -> Answer<Option<RunLink>> {
     if key.attempt != AttemptNo::FIRST {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! The scheduler's verbs: due jobs, firing, and claim windows.
+//! Schedules: due jobs, firing, and claim windows.
 
 pub(crate) mod claim_windows;
 mod due_jobs;
@@ -43,16 +43,16 @@ impl ScheduleStore for SqliteStore {
     ) -> Result<LookAhead, StoreError> {
         let shards = shards.to_vec();
         let now = resolve(now);
-        // Most looks find nothing changed, and then the writer is left in peace.
-        let (changed, wakes) = self
+        // Usually nothing has changed; the reader spares the writer.
+        let (changed, delayed) = self
             .engine_readers
             .read(move |db| {
                 let changed = due_jobs::changed_jobs(db, &shards, limit)?;
-                Ok((changed, fire_delayed::due_wakes(db, &shards, until, limit)?))
+                Ok((changed, fire_delayed::due_attempts(db, &shards, until, limit)?))
             })
             .await?;
         if changed.is_empty() {
-            return Ok(LookAhead { now, changed: Vec::new(), delayed: wakes });
+            return Ok(LookAhead { now, changed: Vec::new(), delayed });
         }
         let changed = self
             .writer
@@ -60,7 +60,7 @@ impl ScheduleStore for SqliteStore {
                 due_jobs::take_changed(session.connection(), &changed)
             })
             .await?;
-        Ok(LookAhead { now, changed, delayed: wakes })
+        Ok(LookAhead { now, changed, delayed })
     }
 
     async fn fire(&self, node: NodeNo, batch: Vec<Fire>, now: Now) -> Result<Fired, StoreError> {

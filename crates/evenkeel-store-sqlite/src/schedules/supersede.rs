@@ -1,21 +1,21 @@
-//! Makes room for a newer time of jobs.
+//! Ends active runs in favour of a newer time of their job.
 
 use evenkeel_store::{Now, Supersede};
 use rusqlite::{Connection, params};
 
 use crate::attempts::cancel::supersede_all;
-use crate::conditions::tell_of_end;
+use crate::conditions::mark_after_failure;
 use crate::connection::clock::resolve;
 use crate::error::Answer;
 
 pub(crate) fn supersede(connection: &Connection, batch: &[Supersede], now: Now) -> Answer<()> {
     let now = resolve(now);
-    let mut look = connection.prepare_cached(sql!("supersede_find"))?;
+    let mut find = connection.prepare_cached(sql!("supersede_find"))?;
     for Supersede { job, generation, due } in batch {
-        if look.exists(params![job.0, generation, due.as_micros()])?
+        if find.exists(params![job.0, generation, due.as_micros()])?
             && supersede_all(connection, *job, now)?
         {
-            tell_of_end(connection, *job)?;
+            mark_after_failure(connection, *job)?;
         }
     }
     Ok(())

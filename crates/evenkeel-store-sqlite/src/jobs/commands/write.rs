@@ -1,0 +1,148 @@
+//! Stores the changes that a command makes.
+
+use evenkeel_core::attempt::Outcome;
+use evenkeel_core::status::Effect;
+use evenkeel_core::{AttemptKey, Origin, Slot, Timestamp};
+use evenkeel_store::{Action, Job, JobChange, JobState, STOPPED_FOR_GOOD, Trigger};
+use rusqlite::{Connection, params};
+
+use crate::attempts::cancel::{ask_to_end, find_running, withdraw};
+use crate::error::Answer;
+use crate::jobs::{labels, trigger};
+use crate::rows::{json, micros};
+use crate::schedules::claim_windows;
+use crate::{conditions, dead_letters, targets};
+
+/// Sets the state of the job.
+pub(super) fn set_state(
+    connection: &Connection,
+    job: &Job,
+    action: &Action,
+    effect: Effect,
+    now: Timestamp,
+) -> Answer<()> {
+    let stopped_at = match effect.state {
+        JobState::Active => None,
+        JobState::Paused => Some(micros(job.stopped_at).unwrap_or(job.stop_at(now).as_micros())),
+        JobState::Cancelled | JobState::Deleted => Some(STOPPED_FOR_GOOD),
+    };
+    let active = effect.state == JobState::Active;
+    connection.prepare_cached(sql!("command_job"))?.execute(params![
+        job.no.0,
+        effect.state as u8,
+        now.as_micros(),
+        action.note()
+    ])?;
+    if effect.state != job.state {
+        dead_letters::prune_failing(connection, job.no)?;
+    }
+    connection
+        .prepare_cached(sql!("command_job_state"))?
+        .execute(params![job.no.0, active, stopped_at])?;
+    Ok(())
+}
+
+/// Makes the changes of the action beyond the state. Returns the run that it starts.
+pub(super) fn act(
+    connection: &Connection,
+    job: &Job,
+    action: &Action,
+    now: Timestamp,
+) -> Answer<Option<AttemptKey>> {
+    match action {
+        Action::Pause | Action::Suspend { .. } | Action::Cancel => {}
+        Action::Delete => {
+            labels::delete(connection, job.no)?;
+            targets::change_of_job(connection, job, None, now)?;
+        }
+        Action::Resume { next_at: Some(next_at) } => place(connection, job, Some(*next_at), now)?,
+        // The job has no next time, and none was decided on.
+        Action::Resume { next_at: None } => {}
+        Action::Retry { n, next_at } => {
+            if job.next_at.is_none() && next_at.is_some() {
+                place(connection, job, *next_at, now)?;
+            }
+            let request = Trigger { n: *n, priority: None, idle_only: false };
+            return Ok(Some(trigger::start_run(connection, job, Origin::Trigger, request, now)?));
+        }
+        Action::Change(changed) => change(connection, job, changed, now)?,
+    }
+    Ok(None)
+}
+
+fn place(
+    connection: &Connection,
+    job: &Job,
+    next_at: Option<Timestamp>,
+    now: Timestamp,
+) -> Answer<()> {
+    let slot = next_at.map(|at| Slot::of(at).0);
+    connection.prepare_cached(sql!("command_place"))?.execute(params![
+        job.no.0,
+        micros(next_at),
+        slot,
+        now.as_micros()
+    ])?;
+    Ok(())
+}
+
+fn change(connection: &Connection, job: &Job, change: &JobChange, now: Timestamp) -> Answer<()> {
+    let about = change.about.as_ref().unwrap_or(&job.about);
+    let definition = change.definition.as_ref().unwrap_or(&job.definition);
+    connection.prepare_cached(sql!("command_change_job"))?.execute(params![
+        job.no.0,
+        about.name,
+        about.configuration.as_deref().unwrap_or_default(),
+        about.source_id,
+        json(about)?,
+        json(definition)?,
+    ])?;
+    if about.target != job.about.target {
+        targets::change_of_job(connection, job, about.target, now)?;
+    }
+    labels::rewrite(connection, job.tenant, job.no, about, definition)?;
+    if let Some(next_at) = change.next_at {
+        // A paused job gets its next time when it is resumed.
+        let next_at = next_at.filter(|_| job.state == JobState::Active);
+        place(connection, job, next_at, now)?;
+    }
+    if change.definition.is_some() {
+        connection
+            .prepare_cached(sql!("command_follows_end"))?
+            .execute(params![job.no.0, definition.schedule.follows_its_end()])?;
+        let seen = job.history.average_good_duration;
+        claim_windows::reopen_job(connection, job.no, definition, seen, now)?;
+    }
+    Ok(())
+}
+
+/// Ends the attempts that the command ends. Returns the running and the withdrawn attempts.
+pub(super) fn end(
+    connection: &Connection,
+    job: &Job,
+    effect: Effect,
+    now: Timestamp,
+) -> Answer<(Vec<AttemptKey>, Vec<AttemptKey>)> {
+    let mut withdrawn = Vec::new();
+    if effect.withdraws {
+        withdrawn = withdraw(connection, job.no, Outcome::Cancelled, now)?;
+    }
+    let running = match job.live.saturating_sub(job.waiting) {
+        0 => Vec::new(),
+        count => find_running(connection, job.no, count)?,
+    };
+    if effect.ends_running {
+        for (node, key) in &running {
+            ask_to_end(connection, *node, *key, false)?;
+        }
+        conditions::delete(connection, job.no)?;
+        connection.prepare_cached(sql!("judge_unmark"))?.execute([job.no.0])?;
+    } else if !withdrawn.is_empty() {
+        conditions::mark_after_failure(connection, job.no)?;
+    } else {
+        conditions::touch(connection, job.no)?;
+    }
+    let mut keys: Vec<AttemptKey> = running.into_iter().map(|(_, key)| key).collect();
+    keys.sort_unstable();
+    Ok((keys, withdrawn))
+}
