@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::order::Priority;
 use evenkeel_store::{Action, FinishResult, Scope, Store, Trigger};
-use evenkeel_store_testkit::commands::done;
+use evenkeel_store_testkit::commands::{Commands, done};
 use evenkeel_store_testkit::fixtures::{Begin, at, new_job, now, plain_trigger};
 use evenkeel_store_testkit::rig::{Known, OVER};
 use futures::FutureExt as _;
