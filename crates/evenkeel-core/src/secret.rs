@@ -15,7 +15,9 @@ use serde_json::Value;
 use crate::TenantNo;
 
 pub use masks::Masks;
-pub use places::{SecretRef, fill, has_references, misplaced, placeholders, references, url_escaped};
+pub use places::{
+    SecretRef, fill, has_references, misplaced, placeholders, references, url_escaped,
+};
 
 pub const NAME_CHARS_MAX: usize = 128;
 

@@ -1,5 +1,6 @@
 //! Templates in a job's configuration, filled in when an attempt starts.
 
+use evenkeel_core::secret::url_escaped;
 use evenkeel_core::{AttemptId, AttemptKey, JobNo, RunIds, Timestamp, lease::Fence};
 use serde_json::Value;
 
@@ -197,7 +198,7 @@ impl Template {
             };
             match escape {
                 Escape::None => text.push_str(&value),
-                Escape::Url => push_escaped(&mut text, &value),
+                Escape::Url => text.push_str(&url_escaped(&value)),
             }
             budget.check(&text)?;
         }
@@ -249,23 +250,6 @@ fn find<'a>(payload: &'a Value, path: &[String]) -> Result<&'a Value, String> {
         .ok_or_else(|| {
             format!("refers to payload.{}, which the payload does not have", path.join("."))
         })
-}
-
-/// Percent-encodes all characters except those that are never special in a URL.
-fn push_escaped(text: &mut String, value: &str) {
-    for byte in value.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                text.push(char::from(byte));
-            }
-            _ => {
-                const HEX: &[u8; 16] = b"0123456789ABCDEF";
-                text.push('%');
-                text.push(char::from(HEX[usize::from(byte >> 4)]));
-                text.push(char::from(HEX[usize::from(byte & 15)]));
-            }
-        }
-    }
 }
 
 #[cfg(test)]
