@@ -1,4 +1,4 @@
-//! How fast load is counted and jobs are moved, everything committed.
+//! Measures load counting and moves of jobs, with durable commits.
 //!
 //! ```text
 //! cargo run --release -p evenkeel-store-postgres --example postgres_balance -- \
@@ -6,9 +6,9 @@
 //! ```
 //!
 //! Without `--url` a private server with durable settings is started, and removed at the end. Half of
-//! the jobs are daily, the others run every hour or every 15 minutes. Printed are: new jobs a second,
-//! how long it takes to read all rhythms and all placements, and moves a second, each batch one
-//! transaction after the other.
+//! the jobs are daily, the others run every hour or every 15 minutes. Prints registered jobs per second,
+//! the time to read all load profiles and placements, and moves per second, with one transaction per
+//! batch.
 
 #![expect(clippy::print_stdout, reason = "printing is what it is for")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that fails may stop")]
@@ -150,7 +150,7 @@ async fn move_all(store: &PostgresStore, scope: Scope, placements: &[Placement])
     store.plan_rebalance(&scope, rebalance, parts).await.unwrap();
     println!("a plan of {moves} moves kept in {:.0} ms", millis(from));
     store.begin_rebalance(&scope, id, NOW, Now::At(NOW)).await.unwrap();
-    // As a plan does: each has its text ready.
+    // As in a plan: each move has its profile ready.
     let mut texts = HashMap::new();
     let batches: Vec<Vec<Move>> = placements[..moves]
         .chunks(1000)

@@ -1,4 +1,4 @@
-//! How many firings a second the store alone can do: fire and finish, everything committed.
+//! Measures how many runs per second the store alone fires and finishes, with durable commits.
 //!
 //! ```text
 //! cargo run --release -p evenkeel-store-postgres --example postgres_throughput -- \
@@ -7,9 +7,9 @@
 //!
 //! Without `--url` a private server with durable settings is started, and removed at the end. The
 //! jobs have periods of 1 to 60 s; each connection has its share of them, fires a batch of those
-//! that are due next, finishes it, and goes on. Time is the jobs' own, so that they are always
-//! due. `--idle` adds jobs that are never due. Printed are the rate after a warm-up of 2 s, the
-//! log written per firing, and how long a fire took.
+//! that are due next, finishes it, and continues with the next. The clock follows the jobs, so that
+//! they are always due. `--idle` adds jobs that are never due. Prints the rate after a warm-up of
+//! 2 s, the log written per run, and the duration of a fire.
 
 #![expect(clippy::print_stdout, reason = "printing is what it is for")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that fails may stop")]
@@ -61,7 +61,7 @@ fn main() {
     drop(server);
 }
 
-/// A job as the scheduler would hold it.
+/// A job as the scheduler holds it.
 struct Held {
     no: JobNo,
     period: Span,
@@ -174,7 +174,7 @@ async fn register(store: &PostgresStore, jobs: usize, idle: usize) -> Vec<Held> 
     held
 }
 
-/// Somewhere in the first period, far from that of its neighbour.
+/// Spreads first times over the period.
 fn first_time(nth: usize, period: Span) -> Timestamp {
     let phase = (nth as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) % period.as_micros();
     Timestamp::from_micros(BEGIN).saturating_add(Span::from_micros(phase))
@@ -200,7 +200,7 @@ async fn work(
         let mut next = Vec::with_capacity(batch);
         let (mut again, mut seen) = (Vec::new(), HashSet::with_capacity(batch));
         while next.len() < batch.min(held.len()) {
-            // A job is in a batch once.
+            // Each job occurs once in a batch.
             let Reverse((at, job)) = due.pop().unwrap();
             if !seen.insert(job) {
                 again.push(Reverse((at, job)));

@@ -58,7 +58,7 @@ impl AccessStore for PostgresStore {
     }
 
     async fn use_keys(&self, ids: &[Uuid], at: Timestamp) -> Result<(), StoreError> {
-        // In one order, so that no two nodes wait for each other.
+        // In one order, so that two nodes cannot deadlock.
         let mut ids = ids.to_vec();
         ids.sort_unstable();
         self.api
@@ -88,7 +88,7 @@ impl AccessStore for PostgresStore {
             .run((scope.tenant.0, page), |connection, args| async move {
                 let (tenant, page) = &*args;
                 let after = page.after.unwrap_or(Uuid::nil());
-                // One more than asked for tells whether there is another page.
+                // One row more than needed shows whether there is another page.
                 let (limit, offset) = (i64::from(page.limit) + 1, i64::from(page.offset));
                 let (rows, counted) = try_join(
                     connection.rows(sql!("list_keys"), &[tenant, &after, &limit, &offset]),
@@ -109,8 +109,9 @@ impl AccessStore for PostgresStore {
             .run(entries, |connection, entries| async move {
                 let all = || entries.iter();
                 let at: Vec<i64> = all().map(|entry| entry.at.as_micros()).collect();
-                let tenant: Vec<i32> =
-                    all().map(|entry| entry.tenant.map_or(NOBODY, |tenant| tenant.0)).collect();
+                let tenant: Vec<i32> = all()
+                    .map(|entry| entry.tenant.map_or(UNAUTHENTICATED, |tenant| tenant.0))
+                    .collect();
                 let subject: Vec<&str> = all().map(|entry| entry.subject.as_str()).collect();
                 let role: Vec<Option<i16>> =
                     all().map(|entry| entry.role.map(|role| role as i16)).collect();
@@ -144,7 +145,7 @@ impl AccessStore for PostgresStore {
         filter: &AuditFilter,
         page: PageRequest<AuditCursor>,
     ) -> Result<Page<(AuditCursor, AuditEntry), AuditCursor>, StoreError> {
-        let other = if filter.with_unknown { NOBODY } else { NONE };
+        let other = if filter.with_unknown { UNAUTHENTICATED } else { NONE };
         self.api
             .run((scope.tenant.0, other, filter.clone(), page), |connection, args| async move {
                 let (tenant, other, filter, page) = &*args;
@@ -185,14 +186,14 @@ fn read_key(row: &Row) -> Tried<ApiKey> {
     })
 }
 
-/// The tenant of entries that are nobody's.
-const NOBODY: i32 = 0;
-/// No tenant at all.
+/// The tenant of entries without an authenticated client.
+const UNAUTHENTICATED: i32 = 0;
+/// Matches no tenant.
 const NONE: i32 = -1;
-/// Entries that are looked at in one go.
+/// Entries read at once.
 const CHUNK: u32 = 500;
 
-/// From the newest entry to older ones.
+/// A walk from the newest entry to older ones.
 struct Walk<'a> {
     tenants: (i32, i32),
     filter: &'a AuditFilter,
@@ -275,7 +276,7 @@ fn read_entry(row: &Row) -> Tried<(AuditCursor, AuditEntry)> {
     let code: Option<i16> = get(row, "role")?;
     let entry = AuditEntry {
         at: place.at,
-        tenant: Some(TenantNo(tenant)).filter(|_| tenant != NOBODY),
+        tenant: Some(TenantNo(tenant)).filter(|_| tenant != UNAUTHENTICATED),
         subject: get(row, "subject")?,
         role: code.map(role).transpose()?,
         action: get(row, "action")?,

@@ -39,7 +39,7 @@ impl AtRiskStore for PostgresStore {
                     connection.rows(sql!("to_judge"), &[now, shards, limit]),
                 )
                 .await?;
-                let jobs = rows.iter().map(read_watched).collect::<Tried<_>>()?;
+                let jobs = rows.iter().map(read_job_to_judge).collect::<Tried<_>>()?;
                 Ok(ToJudge { now: time(&clock, 0)?, jobs })
             })
             .await
@@ -65,7 +65,7 @@ impl AtRiskStore for PostgresStore {
         limit: u32,
         now: Now,
     ) -> Result<OverdueInQueue, StoreError> {
-        // No key is before this one.
+        // Less than every key.
         let after = after.map_or((i64::MIN, i64::MIN, i32::MIN, i16::MIN), |key| {
             let (sequence, attempt) = (sequence(key.sequence), attempt(key));
             (key.scheduled_at.as_micros(), key.job_no.0, sequence, attempt)
@@ -119,7 +119,7 @@ impl AtRiskStore for PostgresStore {
                     .after
                     .map_or((i64::MIN, i64::MIN), |(error_at, job)| (error_at.as_micros(), job.0));
                 let code = level.map(|level| level as i16);
-                // One more than asked for tells whether there is another page.
+                // One row more than needed shows whether there is another page.
                 let (offset, limit) = (i64::from(page.offset), i64::from(page.limit) + 1);
                 let (rows, counts) = try_join(
                     connection.rows(
@@ -150,7 +150,7 @@ impl AtRiskStore for PostgresStore {
     }
 }
 
-fn read_watched(row: &Row) -> Tried<JobToJudge> {
+fn read_job_to_judge(row: &Row) -> Tried<JobToJudge> {
     let no = JobNo(get(row, "job_no")?);
     Ok(JobToJudge {
         no,

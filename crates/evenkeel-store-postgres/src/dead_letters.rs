@@ -79,7 +79,7 @@ async fn list(
     let mut items = rows.iter().map(read_letter).collect::<Tried<Vec<DeadLetter>>>()?;
     let is_last = items.len() <= page.limit as usize;
     items.truncate(page.limit as usize);
-    let next = items.last().map(DeadLetter::place).filter(|_| !is_last);
+    let next = items.last().map(DeadLetter::cursor).filter(|_| !is_last);
     let (total, most) = (count(&counted, 0)?, u64::from(COUNTED_MAX));
     Ok(Page { items, total: total.min(most), total_is_estimate: total > most, next })
 }

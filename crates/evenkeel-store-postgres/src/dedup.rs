@@ -1,8 +1,8 @@
-//! Keys that jobs hold so that they are not there twice.
+//! Deduplication keys: they keep a job from existing twice.
 //!
-//! Rows are locked in the order of their keys, after those of jobs and their states, and before any
-//! name is taken. What holds a key is looked at by a statement of its own after that: it sees what
-//! those have committed that were waited for.
+//! Rows are locked in key order, after jobs and their states and before names are taken. The holder
+//! of a key is read by a separate statement after the lock, so that it sees what was committed
+//! while the lock was waited for.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -22,22 +22,21 @@ use crate::error::Tried;
 use crate::jobs::{find_names, read_clock};
 use crate::rows::{count, get, maybe_time, time};
 
-/// A job that has a key.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Held {
     pub(crate) job: JobId,
     holder: KeyHolder,
 }
 
-/// Keys, who has them, and what is to be written about that.
+/// Keys, their holders, and the changes to write.
 #[derive(Debug)]
 pub(crate) struct Keys {
     tenant: i32,
     held: HashMap<DedupKey, Held>,
-    /// Those that were put in to lock them, and for whom.
-    fresh: BTreeMap<DedupKey, JobId>,
+    /// Keys that were inserted to lock them, and for which job.
+    inserted: BTreeMap<DedupKey, JobId>,
     taken: BTreeSet<DedupKey>,
-    gone: BTreeSet<DedupKey>,
+    released: BTreeSet<DedupKey>,
 }
 
 pub(crate) fn column(key: DedupKey) -> Uuid {
@@ -45,20 +44,20 @@ pub(crate) fn column(key: DedupKey) -> Uuid {
 }
 
 impl Keys {
-    /// What is so, with nothing locked: enough to know that somebody is kept out.
-    pub(crate) async fn look(
+    /// Reads holders without locks, which is enough to reject a duplicate.
+    pub(crate) async fn read_holders(
         connection: &Connection,
         tenant: i32,
         keys: impl Iterator<Item = DedupKey>,
     ) -> Tried<Self> {
         let keys: BTreeSet<DedupKey> = keys.collect();
         let held = find(connection, tenant, keys.into_iter()).await?;
-        let (fresh, taken, gone) = Default::default();
-        Ok(Self { tenant, held, fresh, taken, gone })
+        let (inserted, taken, released) = Default::default();
+        Ok(Self { tenant, held, inserted, taken, released })
     }
 
-    /// Locks keys: nobody takes one of them until this transaction is over. Each comes with a job
-    /// that wants it or lets it go.
+    /// Locks keys until the end of the transaction. Each comes with a job that takes or releases
+    /// it.
     pub(crate) async fn lock(
         connection: &Connection,
         tenant: i32,
@@ -72,25 +71,25 @@ impl Keys {
         let keys: Vec<Uuid> = first.keys().map(|key| column(*key)).collect();
         let jobs: Vec<Uuid> = first.values().map(|job| job.0).collect();
         let sql = sql!("register_lock_dedup");
-        let mut fresh = BTreeMap::new();
+        let mut inserted = BTreeMap::new();
         for row in connection.rows(sql, &[&tenant, &keys, &jobs, &now]).await? {
             let key = DedupKey::from_bytes(get::<Uuid>(&row, 0)?.into_bytes());
-            fresh.extend(first.remove(&key).map(|job| (key, job)));
+            inserted.extend(first.remove(&key).map(|job| (key, job)));
         }
         let held = find(connection, tenant, first.into_keys()).await?;
-        let (taken, gone) = Default::default();
-        Ok(Self { tenant, held, fresh, taken, gone })
+        let (taken, released) = Default::default();
+        Ok(Self { tenant, held, inserted, taken, released })
     }
 
-    /// Who keeps a job from what it wants.
+    /// Returns the holder that prevents a claim.
     pub(crate) fn kept_out_by(&self, wanted: &DedupClaim, now: Timestamp) -> Option<Held> {
         let held = self.held.get(&wanted.key)?;
         wanted.is_kept_out(held.job, &held.holder, now).then_some(*held)
     }
 
-    /// The job has the key it wanted from here on.
+    /// Gives the key to the job.
     pub(crate) fn take(&mut self, wanted: &DedupClaim) {
-        self.gone.remove(&wanted.key);
+        self.released.remove(&wanted.key);
         if !self.held.get(&wanted.key).is_some_and(|held| wanted.keeps(held.job)) {
             let held = Held { job: wanted.job, holder: wanted.after };
             self.held.insert(wanted.key, held);
@@ -98,19 +97,19 @@ impl Keys {
         }
     }
 
-    /// The job has the key no more, if it had it.
-    pub(crate) fn let_go(&mut self, key: DedupKey, job: JobId) {
+    /// Releases the key if the job has it.
+    pub(crate) fn release(&mut self, key: DedupKey, job: JobId) {
         if self.held.get(&key).is_some_and(|held| held.job == job) {
             self.held.remove(&key);
             self.taken.remove(&key);
-            self.gone.insert(key);
+            self.released.insert(key);
         }
     }
 
-    /// Writes what became of the keys.
+    /// Writes the changes.
     pub(crate) async fn write(&self, connection: &Connection) -> Tried<()> {
         let is_written =
-            |key: &DedupKey| self.fresh.get(key) == self.held.get(key).map(|it| &it.job);
+            |key: &DedupKey| self.inserted.get(key) == self.held.get(key).map(|it| &it.job);
         let taken: Vec<(Uuid, &Held)> = self
             .taken
             .iter()
@@ -125,13 +124,13 @@ impl Keys {
             let sql = sql!("register_take_dedup");
             connection.change(sql, &[&self.tenant, &keys, &jobs, &at]).await?;
         }
-        // What was put in only to lock it goes again if nobody took it.
-        let unused = self.fresh.keys().filter(|key| !self.taken.contains(key));
-        let gone: BTreeSet<&DedupKey> = self.gone.iter().chain(unused).collect();
-        let gone: Vec<Uuid> = gone.into_iter().map(|key| column(*key)).collect();
-        if !gone.is_empty() {
+        // Keys that were inserted only to lock them are deleted if no job took them.
+        let unused = self.inserted.keys().filter(|key| !self.taken.contains(key));
+        let released: BTreeSet<&DedupKey> = self.released.iter().chain(unused).collect();
+        let released: Vec<Uuid> = released.into_iter().map(|key| column(*key)).collect();
+        if !released.is_empty() {
             let sql = sql!("command_drop_dedup");
-            connection.change(sql, &[&self.tenant, &gone]).await?;
+            connection.change(sql, &[&self.tenant, &released]).await?;
         }
         Ok(())
     }
@@ -166,8 +165,8 @@ fn held(row: &Row) -> Tried<(DedupKey, Held)> {
     Ok((key, Held { job, holder }))
 }
 
-/// What there is of a job in place of a run that is not to be: what waits, what runs, its next time,
-/// or its last run.
+/// Returns the run that a duplicate refers to: the pending run, the running one, the next time, or
+/// the last run.
 pub(crate) async fn run_instead(
     connection: &Connection,
     no: JobNo,
@@ -221,63 +220,63 @@ impl DedupStore for PostgresStore {
     }
 }
 
-/// What each job of a batch will be answered: `None` if it is to be made.
-pub(crate) type Fates = Vec<Option<Registered>>;
+/// The answer for each job of a batch, `None` if the job is created.
+pub(crate) type Answers = Vec<Option<Registered>>;
 
-/// Has one of them a key?
+/// True if one of the jobs has a deduplication key.
 pub(crate) fn are_keyed(jobs: &[NewJob]) -> bool {
     jobs.iter().any(|job| job.about.dedup.is_some())
 }
 
-/// Who is kept out for certain, without a lock: however many ask for what is there, they wait for
-/// nobody.
-pub(crate) async fn kept_out(
+/// Finds certain duplicates without locks, so that any number of duplicate requests wait for
+/// nothing.
+pub(crate) async fn find_duplicates(
     connection: &Connection,
     tenant: i32,
     jobs: &[NewJob],
     now: Option<i64>,
-) -> Tried<Fates> {
+) -> Tried<Answers> {
     let now = clock(connection, now).await?;
     let wanted = wanted(jobs, now);
     let keys = wanted.iter().flatten().map(|wanted| wanted.key);
-    let keys = Keys::look(connection, tenant, keys).await?;
-    let fate = |wanted: &Option<DedupClaim>| {
+    let keys = Keys::read_holders(connection, tenant, keys).await?;
+    let answer = |wanted: &Option<DedupClaim>| {
         let held = keys.kept_out_by(wanted.as_ref()?, now)?;
         Some(Registered::Duplicate(held.job))
     };
-    Ok(wanted.iter().map(fate).collect())
+    Ok(wanted.iter().map(answer).collect())
 }
 
-/// Locks the keys that jobs want and decides which are made, one after the other. Those that are
-/// have their keys then; that is to be written once they are made.
+/// Locks the keys of jobs and decides one after the other which jobs are created. Their keys must
+/// be written after that.
 pub(crate) async fn decide(
     connection: &Connection,
     tenant: i32,
     jobs: &[NewJob],
     now: Option<i64>,
-) -> Tried<(Fates, Keys)> {
+) -> Tried<(Answers, Keys)> {
     let locked = wanted(jobs, Timestamp::from_micros(now.unwrap_or_default()));
     let locked = locked.iter().flatten().map(|wanted| (wanted.key, wanted.job));
     let mut keys = Keys::lock(connection, tenant, locked, now).await?;
     let now = clock(connection, now).await?;
     let mut names = find_names(connection, tenant, jobs).await?;
-    let mut fates = Vec::with_capacity(jobs.len());
+    let mut answers = Vec::with_capacity(jobs.len());
     for (job, wanted) in jobs.iter().zip(wanted(jobs, now)) {
         let held = wanted.as_ref().and_then(|wanted| keys.kept_out_by(wanted, now));
         if let Some(held) = held {
-            fates.push(Some(Registered::Duplicate(held.job)));
+            answers.push(Some(Registered::Duplicate(held.job)));
             continue;
         }
         let name = name_of(job);
         if let Some(other) = name.and_then(|name| names.get(&name)) {
-            fates.push(Some(Registered::NameTaken(*other)));
+            answers.push(Some(Registered::NameTaken(*other)));
             continue;
         }
         names.extend(name.map(|name| (name, job.id)));
         wanted.iter().for_each(|wanted| keys.take(wanted));
-        fates.push(None);
+        answers.push(None);
     }
-    Ok((fates, keys))
+    Ok((answers, keys))
 }
 
 async fn clock(connection: &Connection, now: Option<i64>) -> Tried<Timestamp> {
@@ -288,7 +287,6 @@ async fn clock(connection: &Connection, now: Option<i64>) -> Tried<Timestamp> {
     Ok(Timestamp::from_micros(now))
 }
 
-/// A name and a configuration.
 pub(crate) type Name<'a> = (&'a str, &'a str);
 
 pub(crate) fn name_of(job: &NewJob) -> Option<Name<'_>> {
@@ -296,7 +294,7 @@ pub(crate) fn name_of(job: &NewJob) -> Option<Name<'_>> {
     Some((job.about.name.as_deref()?, configuration))
 }
 
-/// Who has names.
+/// The jobs that have names.
 pub(crate) type Names<'a> = HashMap<Name<'a>, JobId>;
 
 fn wanted(jobs: &[NewJob], now: Timestamp) -> Vec<Option<DedupClaim>> {

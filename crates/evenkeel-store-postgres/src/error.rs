@@ -1,24 +1,20 @@
-//! What goes wrong with PostgreSQL, sorted by what helps against it.
+//! Errors of PostgreSQL, sorted by how to handle them.
 
 use evenkeel_store::{Cause, StoreError, Unwritable};
 use tokio_postgres::error::SqlState;
 
-/// A store that could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The address or an option makes no sense.
-    #[error("the PostgreSQL address or options are not usable")]
+    #[error("invalid PostgreSQL URL or options")]
     Options(#[source] Cause),
-    /// The database did not answer.
-    #[error("the database did not answer")]
+    #[error("cannot reach the database")]
     Unavailable(#[source] Cause),
-    /// The server answered, and does not let this user into this database.
+    /// The server does not admit this user to this database.
     #[error("the server refused the connection")]
     Refused(#[source] Cause),
-    /// The tables could not be made or brought up to date.
-    #[error("the tables could not be brought up to date")]
+    #[error("cannot create or upgrade the tables")]
     Migration(#[source] Cause),
-    /// A newer version of Evenkeel has used this database.
+    /// A newer version of Evenkeel has migrated the database.
     #[error(
         "the database has schema version {found}, but this program knows versions up to {known}: \
          use the newer program, or restore a backup from before the upgrade"
@@ -33,7 +29,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// The server's code of what went wrong, if it gave one, like `3D000`.
+    /// Returns the SQLSTATE of the server's error, such as `3D000`.
     pub fn sql_state(&self) -> Option<&str> {
         let (Self::Unavailable(cause) | Self::Refused(cause) | Self::Migration(cause)) = self
         else {
@@ -46,11 +42,10 @@ impl OpenError {
 /// Why one try of a verb failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The database or the connection said so.
     Postgres(tokio_postgres::Error),
-    /// Somebody was quicker; the verb changed nothing and is simply tried again.
+    /// Another transaction was faster. The verb has changed nothing and is repeated.
     Again,
-    /// Trying again does not help.
+    /// Repeating does not help.
     Final(StoreError),
 }
 
@@ -70,7 +65,7 @@ impl From<StoreError> for Failure {
 }
 
 impl Failure {
-    /// Two transactions were in each other's way, and this one was undone.
+    /// True if the transaction was rolled back because of another transaction.
     pub(crate) fn is_collision(&self) -> bool {
         match self {
             Self::Postgres(error) => error.code().is_some_and(|code| {
@@ -82,12 +77,12 @@ impl Failure {
         }
     }
 
-    /// A unique index has such a value already.
+    /// True for a unique violation.
     pub(crate) fn is_taken(&self) -> bool {
         matches!(self, Self::Postgres(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION))
     }
 
-    /// Must the connection be thrown away?
+    /// True if the connection must be closed.
     pub(crate) fn spoils_connection(&self) -> bool {
         matches!(self, Self::Postgres(error) if is_outage(error))
     }
@@ -99,27 +94,29 @@ impl Failure {
                 None if is_outage(&error) => StoreError::Unavailable(error.into()),
                 None => StoreError::Refused(error.into()),
             },
-            Self::Again => StoreError::Unavailable("others were quicker, several times".into()),
+            Self::Again => StoreError::Unavailable(
+                "gave up after several conflicts with other transactions".into(),
+            ),
             Self::Final(error) => error,
         }
     }
 }
 
-/// Will it pass by waiting? Without a code, the server said nothing at all: the connection is gone.
+/// True if waiting helps. An error without a SQLSTATE is a lost connection.
 pub(crate) fn is_outage(error: &tokio_postgres::Error) -> bool {
     let Some(code) = error.code() else {
         return error.is_closed() || is_io(error);
     };
-    // 08 connection, 53 resources, 57 operator intervention and time-outs, 58 system; then lock
-    // time-out, idle time-out, and a server that has become a read-only replica.
+    // SQLSTATE classes: 08 connection, 53 resources, 57 operator intervention and time-outs, 58
+    // system. Then lock time-out, idle time-out, and a server that has become a read-only replica.
     ["08", "53", "57", "58"].iter().any(|class| code.code().starts_with(class))
         || ["55P03", "25P03", "25006"].contains(&code.code())
         || *code == SqlState::T_R_DEADLOCK_DETECTED
         || *code == SqlState::T_R_SERIALIZATION_FAILURE
 }
 
-/// A statement that failed for one of these was undone with its transaction. A server that can't
-/// write its log at the commit itself stops instead of answering.
+/// The transaction of such a statement was rolled back. A server that cannot write its log at
+/// commit stops instead of responding.
 fn unwritable(error: &tokio_postgres::Error) -> Option<Unwritable> {
     match error.code()?.code() {
         "53100" => Some(Unwritable::DiskFull),

@@ -45,7 +45,7 @@ impl EventStore for PostgresStore {
         if trims {
             self.untrimmed.store(0, Ordering::Relaxed);
         }
-        self.tell_of_events().await;
+        self.notify_listeners().await;
         Ok(())
     }
 
@@ -86,7 +86,7 @@ impl EventStore for PostgresStore {
                 connection.change(forget, &[&old]).await
             })
             .await?;
-        self.tell_of_events().await;
+        self.notify_listeners().await;
         Ok(())
     }
 
@@ -117,10 +117,10 @@ impl EventStore for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Wakes those who listen, here and elsewhere. They also look by themselves.
-    async fn tell_of_events(&self) {
+    /// Notifies listeners on all nodes. They also poll.
+    async fn notify_listeners(&self) {
         if let Err(error) = self.announce(Signal::Events).await {
-            tracing::debug!(%error, "a wake-up was not sent");
+            tracing::debug!(%error, "notification not sent; receivers will find the change by polling");
         }
     }
 }
@@ -132,7 +132,7 @@ async fn publish(
     trims: bool,
 ) -> Tried<()> {
     connection.rows(sql!("publish_lock"), &[]).await?;
-    // A row without anything in it says that some were lost.
+    // A row without a kind says that events were lost.
     let lost = dropped.then_some(None);
     let all: Vec<Option<&NewEvent>> = lost.into_iter().chain(events.iter().map(Some)).collect();
     fn column<T>(all: &[Option<&NewEvent>], of: impl Fn(&NewEvent) -> Option<T>) -> Vec<Option<T>> {

@@ -17,11 +17,12 @@ use crate::connection::Connection;
 use crate::error::Tried;
 use crate::rows::{KeyColumns, attempt, count, get, key, micros, sequence, time};
 
-/// Whoever ends looks past so many in a room that are held up by another limit as well,
-const HELD_UP: u32 = 50;
-/// and then so often at more. The next that looks into all rooms does the rest.
+/// Attempts of a shared limit that the first look reads beyond the number of free permits, because
+/// others may be blocked by a second limit.
+const EXTRA: u32 = 50;
+/// Looks after the end of attempts. The periodic release of all queues does the rest.
 const LOOKS: usize = 3;
-/// In so many rooms: each look is at a thousand of each lane. Whoever keeps house does the rest.
+/// Limit queues that are looked at again: each look reads 1,000 attempts of each lane.
 const LOOKED_AGAIN_MAX: usize = 10;
 
 #[async_trait]
@@ -33,11 +34,11 @@ impl LimitStore for PostgresStore {
         now: Now,
     ) -> Result<u64, StoreError> {
         let args = (ended.to_vec(), terms.clone(), micros(now.literal()));
-        // Each statement is for itself: nobody is lost between them.
+        // One transaction per statement: an attempt is always in some queue.
         self.hot
             .run(args, |connection, args| async move {
                 let (ended, terms, now) = &*args;
-                vacate(&connection, ended).await?;
+                delete_permits(&connection, ended).await?;
                 release_limited(&connection, ended, terms, *now).await
             })
             .await
@@ -45,14 +46,14 @@ impl LimitStore for PostgresStore {
 
     async fn release_all_limited(
         &self,
-        rooms: ReleaseStep,
+        queues: ReleaseStep,
         now: Now,
     ) -> Result<Released, StoreError> {
-        let args = (rooms, micros(now.literal()));
+        let args = (queues, micros(now.literal()));
         self.hot
             .run(args, |connection, args| async move {
-                let (rooms, now) = &*args;
-                release_queues(&connection, rooms, *now).await
+                let (queues, now) = &*args;
+                release_queues(&connection, queues, *now).await
             })
             .await
     }
@@ -70,7 +71,7 @@ impl LimitStore for PostgresStore {
     }
 }
 
-/// As many leave the rooms of these limits as have ended.
+/// Releases as many attempts from the queues of these limits as permits have become free.
 async fn release_limited(
     connection: &Connection,
     ended: &[Permit],
@@ -78,22 +79,23 @@ async fn release_limited(
     now: Option<i64>,
 ) -> Tried<u64> {
     let mut free: BTreeMap<LimitKey, u32> = BTreeMap::new();
-    for place in ended {
-        *free.entry(place.limit).or_default() += 1;
+    for permit in ended {
+        *free.entry(permit.limit).or_default() += 1;
     }
     let mut moved = 0;
     for round in 0..LOOKS {
         let look = |(key, free): (&LimitKey, &u32)| {
-            let past = if key.scope() == LimitScope::Key { 0 } else { HELD_UP };
+            let past = if key.scope() == LimitScope::Key { 0 } else { EXTRA };
             let look = if round == 0 { free.saturating_add(past) } else { RELEASED_MAX };
             Look { key: *key, look: look.min(RELEASED_MAX), own: OwnPermits::Free(*free) }
         };
         let looks = free.iter().map(look).collect();
-        let (again, home) = release_from(connection, looks, terms, true, now).await?;
-        moved += home;
-        // Who went home may not start for another limit, so the next look is for as many again.
+        let (again, released) = release_from(connection, looks, terms, true, now).await?;
+        moved += released;
+        // A released attempt may still be blocked by another limit, so the next look is for as many
+        // again.
         let rest = free.into_iter().zip(again).filter(|(_, again)| *again);
-        free = rest.map(|(room, _)| room).take(LOOKED_AGAIN_MAX).collect();
+        free = rest.map(|(queue, _)| queue).take(LOOKED_AGAIN_MAX).collect();
         if free.is_empty() {
             break;
         }
@@ -101,10 +103,10 @@ async fn release_limited(
     Ok(moved)
 }
 
-/// Forgets the places of attempts, if those have ended.
-async fn vacate(connection: &Connection, ended: &[Permit]) -> Tried<()> {
-    let limits: Vec<&[u8]> = ended.iter().map(|place| place.limit.as_bytes()).collect();
-    let keys: KeyColumns = ended.iter().map(|place| place.run).collect();
+/// Deletes the permits of ended attempts.
+async fn delete_permits(connection: &Connection, ended: &[Permit]) -> Tried<()> {
+    let limits: Vec<&[u8]> = ended.iter().map(|permit| permit.limit.as_bytes()).collect();
+    let keys: KeyColumns = ended.iter().map(|permit| permit.run).collect();
     let KeyColumns { job_no, scheduled_at, sequence, attempt } = &keys;
     let sql = sql!("release_delete_permits");
     connection.change(sql, &[&limits, scheduled_at, job_no, sequence, attempt]).await?;
@@ -116,9 +118,9 @@ async fn prune_permits(
     after: Option<Permit>,
     limit: u32,
 ) -> Tried<Option<Permit>> {
-    // Nothing comes before an empty key.
-    let from = after.map_or_else(Vec::new, |place| place.limit.as_bytes().to_vec());
-    let run = after.map(|place| place.run);
+    // Less than every key.
+    let from = after.map_or_else(Vec::new, |permit| permit.limit.as_bytes().to_vec());
+    let run = after.map(|permit| permit.run);
     let at = run.map_or(0, |run| run.scheduled_at.as_micros());
     let job_no = run.map_or(0, |run| run.job_no.0);
     let (nth, of) = (run.map_or(0, |run| sequence(run.sequence)), run.map_or(0, attempt));
@@ -130,28 +132,28 @@ async fn prune_permits(
         return Ok(None);
     }
     let limit = LimitKey::from_bytes(get(&row, "key")?)
-        .ok_or_else(|| StoreError::corrupt("place", "key", "not a limit"))?;
+        .ok_or_else(|| StoreError::corrupt("permit", "key", "not a limit key"))?;
     Ok(Some(Permit { limit, run: key(&row)? }))
 }
 
-/// So many runs are looked up in a step to see whether they have their places still, or as many as
-/// there are places of one limit.
-const LOOKED_UP_MAX: u32 = 20_000;
-/// More places than these of a limit that holds up some of a room are believed to be taken.
-const BELIEVED_FROM: u32 = 10_000;
+/// Attempts that one step looks up to check whether they still run, or as many as one limit has
+/// permits.
+const CHECKED_MAX: u32 = 20_000;
+/// A limit with more permits than this is taken as full without looking the attempts up.
+const COUNTED_MAX: u32 = 10_000;
 
-/// A waiting room to look into.
+/// A limit queue to release attempts from.
 pub(super) struct Look {
     pub(super) key: LimitKey,
-    /// So many of each lane.
+    /// Attempts to read of each lane.
     pub(super) look: u32,
-    /// What is known of the limit's places.
+    /// What is known of the permits of the limit itself.
     pub(super) own: OwnPermits,
 }
 
-/// A room, the limit that holds in it, and how many seem to run under it.
+/// A limit queue with the size of its limit and the number of permits.
 struct Found {
-    room: LimitQueue,
+    queue: LimitQueue,
     most: Option<u32>,
     running: u32,
 }
@@ -161,8 +163,8 @@ impl Found {
         self.most.map_or(u32::MAX, |most| most.saturating_sub(self.running))
     }
 
-    /// Would it matter if some have ended, which nobody has noted?
-    fn is_unsure(&self) -> bool {
+    /// True if attempts that have ended unnoticed would change the result.
+    fn needs_check(&self) -> bool {
         self.running > 0 && self.free() < RELEASED_MAX
     }
 
@@ -173,70 +175,72 @@ impl Found {
 
 async fn release_queues(
     connection: &Connection,
-    rooms: &ReleaseStep,
+    queues: &ReleaseStep,
     now: Option<i64>,
 ) -> Tried<Released> {
-    let (found, last) = look_around(connection, rooms).await?;
+    let (found, last) = find_queues(connection, queues).await?;
     let (mut looks, mut looked_at, mut next) = (Vec::new(), 0, last);
     for (nth, one) in found.iter().enumerate() {
-        let look = one.room.look(one.free());
+        let look = one.queue.look(one.free());
         if looked_at > 0 && looked_at + look > RELEASE_SCAN_MAX {
-            next = nth.checked_sub(1).map(|before| found[before].room.key);
+            next = nth.checked_sub(1).map(|before| found[before].queue.key);
             break;
         }
         looked_at += look;
         if look > 0 {
-            looks.push(Look { key: one.room.key, look, own: one.own() });
+            looks.push(Look { key: one.queue.key, look, own: one.own() });
         }
     }
-    let (again, moved) = release_from(connection, looks, &rooms.terms, rooms.to_wider, now).await?;
+    let (again, moved) =
+        release_from(connection, looks, &queues.terms, queues.to_wider, now).await?;
     Ok(Released { moved, next, again: again.contains(&true) })
 }
 
-/// The next rooms, and the last of them if there are others after it.
-async fn look_around(
+/// Returns the next limit queues, and the last of them if there are more.
+async fn find_queues(
     connection: &Connection,
-    rooms: &ReleaseStep,
+    queues: &ReleaseStep,
 ) -> Tried<(Vec<Found>, Option<LimitKey>)> {
-    let after = rooms.after.map_or_else(|| "~".to_owned(), LimitKey::queue_pool);
+    let after = queues.after.map_or_else(|| "~".to_owned(), LimitKey::queue_pool);
     let sql = sql!("release_queues");
-    let rows = connection.rows(sql, &[&after, &i64::from(rooms.limit)]).await?;
-    let (mut found, mut unsure) = (Vec::with_capacity(rows.len()), Vec::new());
-    let (mut last, mut looked_up, mut is_cut) = (None, 0, rows.len() == rooms.limit as usize);
+    let rows = connection.rows(sql, &[&after, &i64::from(queues.limit)]).await?;
+    let (mut found, mut to_check) = (Vec::with_capacity(rows.len()), Vec::new());
+    let (mut last, mut looked_up, mut is_cut) = (None, 0, rows.len() == queues.limit as usize);
     for row in &rows {
         let key = LimitKey::of_queue_pool(get(row, "pool")?)
             .ok_or_else(|| StoreError::corrupt("ready", "pool", "not a limit queue"))?;
         let limits: (Option<i32>, Option<i32>) = (get(row, "lowest")?, get(row, "highest")?);
-        // It may have been emptied meanwhile.
+        // The queue may have become empty meanwhile.
         let (Some(lowest), Some(highest)) = limits else { continue };
-        let room =
+        let queue =
             LimitQueue { key, lowest: lowest.cast_unsigned(), highest: highest.cast_unsigned() };
-        let most = rooms.terms.limits.max_in_queue(key, room.highest);
+        let most = queues.terms.limits.max_in_queue(key, queue.highest);
         let running = u32::try_from(count(row, "permits")?).unwrap_or(u32::MAX);
-        let one = Found { room, most, running };
-        if one.is_unsure() {
-            if looked_up > 0 && looked_up + running > LOOKED_UP_MAX {
+        let one = Found { queue, most, running };
+        if one.needs_check() {
+            if looked_up > 0 && looked_up + running > CHECKED_MAX {
                 is_cut = true;
                 break;
             }
             looked_up += running;
-            unsure.push(key);
+            to_check.push(key);
         }
         last = Some(key);
         found.push(one);
     }
-    let running = running_under(connection, &unsure).await?;
+    let running = running_under(connection, &to_check).await?;
     for one in &mut found {
-        one.running = running.get(&one.room.key).copied().unwrap_or(one.running);
+        one.running = running.get(&one.queue.key).copied().unwrap_or(one.running);
     }
     Ok((found, last.filter(|_| is_cut)))
 }
 
-/// Who waits in a room, and all limits that it is under.
+/// An attempt in a limit queue with all limits that apply to it.
 type Limited = (AttemptKey, Vec<Limit>);
 
-/// Those leave these rooms who could start, and who would only be in the way. Says of each room whether
-/// there are places for those behind the ones that were looked at, and how many went home.
+/// Releases from these queues the attempts that could start, and moves those that another limit
+/// blocks. Returns for each queue whether permits are left for attempts behind those that were
+/// read, and the number of released attempts.
 async fn release_from(
     connection: &Connection,
     looks: Vec<Look>,
@@ -247,25 +251,25 @@ async fn release_from(
     let first = first_of(connection, &looks, terms.aging, now).await?;
     let first: Vec<(Vec<Limited>, bool)> = first
         .into_iter()
-        .map(|(room, is_cut)| {
+        .map(|(queue, is_cut)| {
             let limited = |one: Candidate| (one.key, one.limits_under(&terms.limits));
-            (room.into_iter().map(limited).collect(), is_cut)
+            (queue.into_iter().map(limited).collect(), is_cut)
         })
         .collect();
     let mut others = BTreeMap::new();
-    for ((room, _), look) in first.iter().zip(&looks) {
-        let limits = room.iter().flat_map(|(_, limits)| limits);
+    for ((queue, _), look) in first.iter().zip(&looks) {
+        let limits = queue.iter().flat_map(|(_, limits)| limits);
         limits.filter(|limit| limit.key != look.key).for_each(|limit| want(&mut others, limit));
     }
     let running = count_others(connection, &others).await?;
     let (mut again, mut moves) = (Vec::with_capacity(looks.len()), Moves::default());
-    for (look, (room, is_cut)) in looks.into_iter().zip(first) {
+    for (look, (queue, is_cut)) in looks.into_iter().zip(first) {
         let mut others = PermitCounts::default();
-        for limit in room.iter().flat_map(|(_, limits)| limits) {
+        for limit in queue.iter().flat_map(|(_, limits)| limits) {
             others.note(limit.key, running.get(&limit.key).copied());
         }
-        let usher = ReleasePass { queue: look.key, own: look.own, others, to_wider };
-        let leaving = usher.select(room, RELEASED_MAX as usize);
+        let pass = ReleasePass { queue: look.key, own: look.own, others, to_wider };
+        let leaving = pass.select(queue, RELEASED_MAX as usize);
         let is_cut =
             is_cut || leaving.to_queue.len() + leaving.to_limits.len() >= RELEASED_MAX as usize;
         again.push(is_cut && leaving.has_more);
@@ -279,8 +283,8 @@ async fn release_from(
     Ok((again, moved))
 }
 
-/// The first of each lane of the rooms in the order of dispatch, as many as are wanted, and whether
-/// there may be more of one.
+/// Returns the first attempts of each lane of the queues in dispatch order, and whether a queue has
+/// more.
 async fn first_of(
     connection: &Connection,
     looks: &[Look],
@@ -299,14 +303,14 @@ async fn first_of(
     for row in connection.rows(sql, &[&pools, &counts, &now]).await? {
         let candidate = Candidate::read(&row, &aging, time(&row, "now")?)?;
         let nth = usize::try_from(get::<i64>(&row, "nth")? - 1).unwrap_or(usize::MAX);
-        if let Some((room, _)) = first.get_mut(nth).filter(|_| seen.insert(candidate.key)) {
-            room.push(candidate);
+        if let Some((queue, _)) = first.get_mut(nth).filter(|_| seen.insert(candidate.key)) {
+            queue.push(candidate);
         }
     }
-    for ((room, is_cut), look) in first.iter_mut().zip(looks) {
-        room.sort_unstable_by_key(Candidate::by_rank);
+    for ((queue, is_cut), look) in first.iter_mut().zip(looks) {
+        queue.sort_unstable_by_key(Candidate::by_rank);
         let mut lanes: BTreeMap<i16, u32> = BTreeMap::new();
-        room.retain(|candidate| {
+        queue.retain(|candidate| {
             let of_lane = lanes.entry(candidate.lane).or_default();
             *of_lane += 1;
             *of_lane <= look.look
@@ -316,7 +320,7 @@ async fn first_of(
     Ok(first)
 }
 
-/// How many want a place of a limit, and the least that one of them allows.
+/// Number of attempts that need a permit of a limit, and the lowest limit among them.
 type Wanted = BTreeMap<LimitKey, (u32, u32)>;
 
 fn want(wanted: &mut Wanted, limit: &Limit) {
@@ -325,20 +329,21 @@ fn want(wanted: &mut Wanted, limit: &Limit) {
     *least = limit.most.min(*least);
 }
 
-/// How many run under limits. Whether all of them do is looked up where it would matter.
+/// Returns the number of permits of limits. Where the limit seems full, counts only running
+/// attempts.
 async fn count_others(connection: &Connection, wanted: &Wanted) -> Tried<HashMap<LimitKey, u32>> {
     let keys: Vec<LimitKey> = wanted.keys().copied().collect();
     let mut running = counted(connection, &keys, sql!("claim_permit_count")).await?;
     let seems_full = |key: &LimitKey| {
         let (running, (demand, least)) = (running.get(key).copied().unwrap_or(0), wanted[key]);
-        (1..BELIEVED_FROM).contains(&running) && running.saturating_add(demand) > least
+        (1..COUNTED_MAX).contains(&running) && running.saturating_add(demand) > least
     };
     let full: Vec<LimitKey> = keys.iter().copied().filter(seems_full).collect();
     running.extend(running_under(connection, &full).await?);
     Ok(running)
 }
 
-/// How many really run.
+/// Returns the number of running attempts with a permit.
 async fn running_under(
     connection: &Connection,
     keys: &[LimitKey],
@@ -363,12 +368,12 @@ async fn counted(
     Ok(counts)
 }
 
-/// Who leaves which room for where.
+/// Attempts that leave a limit queue, as arrays.
 #[derive(Default)]
 struct Moves {
     runs: Vec<AttemptKey>,
     from: Vec<String>,
-    /// Home if there is none.
+    /// `None`: the attempt's own pool.
     to: Vec<Option<String>>,
     most: Vec<Option<i32>>,
 }
@@ -381,7 +386,7 @@ impl Moves {
         self.most.push(to.map(|limit| limit.most.cast_signed()));
     }
 
-    /// Says how many went home.
+    /// Returns the number of attempts released to their own pool.
     async fn make(self, connection: &Connection) -> Tried<u64> {
         if self.runs.is_empty() {
             return Ok(0);

@@ -1,4 +1,4 @@
-//! The verbs of nodes about themselves and each other.
+//! Nodes: joining, heartbeats, and taking over from dead nodes.
 
 use async_trait::async_trait;
 use evenkeel_core::{NodeNo, Span, Timestamp};
@@ -138,7 +138,7 @@ async fn run_ping(connection: &Connection, ping: &Ping, now: Option<i64>) -> Tri
 }
 
 async fn retire(connection: &Connection, node: i32) -> Tried<bool> {
-    // Before the search begins, so that it sees all that was being committed.
+    // Before the search for attempts, so that the search sees everything the node was committing.
     connection.rows(sql!("retire_lock_node"), &[&node]).await?;
     let retired = connection.change(sql!("retire"), &[&node]).await? > 0;
     if retired {

@@ -1,4 +1,4 @@
-//! What attempts say while they run, and what is said to them.
+//! Progress, logs and checkpoints of running attempts, and messages to their nodes.
 
 use std::collections::HashSet;
 
@@ -62,8 +62,8 @@ impl ProgressStore for PostgresStore {
         if letter.kind == MessageKind::Ended
             && let Err(error) = self.announce(Signal::Messages).await
         {
-            // The letter is there, and will be found by looking.
-            tracing::debug!(%error, "a wake-up was not sent");
+            // The node also polls, so it will find the message.
+            tracing::debug!(%error, "notification not sent; receivers will find the change by polling");
         }
         Ok(())
     }
@@ -89,13 +89,13 @@ async fn note(
     batch: &[ProgressNote],
     now: Option<i64>,
 ) -> Tried<Vec<bool>> {
-    // In the order in which ends lock them.
+    // In the lock order of finishes.
     let mut sorted: Vec<&ProgressNote> = batch.iter().collect();
     sorted.sort_unstable_by_key(|note| (note.key.job_no, note.key));
     let all = || sorted.iter();
     let keys: KeyColumns = all().map(|note| note.key).collect();
     let fences: Vec<i32> = all().map(|note| fence(note.fence)).collect();
-    // As text, not as JSON of the database: that has no NUL, not even an escaped one.
+    // As text: a jsonb column cannot hold a NUL character, not even an escaped one.
     let progress = all()
         .map(|note| note.progress.as_ref().map(serde_json::to_string).transpose())
         .collect::<Result<Vec<Option<String>>, _>>()
@@ -131,8 +131,8 @@ fn read_message(row: &Row) -> Tried<NodeMessage> {
     })
 }
 
-/// For those of a batch that took effect, in the transaction of their end. A statement is sent
-/// only if there is something for it to do: mostly there is not.
+/// Deletes notes and writes or deletes checkpoints of attempts that were ended, in the same
+/// transaction. Sends a statement only if there is something to do; mostly there is not.
 pub(crate) async fn apply_attachments(
     connection: &Connection,
     batch: &[Finish],
@@ -142,7 +142,7 @@ pub(crate) async fn apply_attachments(
     let done = || batch.iter().zip(results).filter(is_done).map(|(finish, _)| finish);
     let noted: KeyColumns =
         done().filter(|finish| finish.attachments.has_notes).map(|finish| finish.key).collect();
-    let forgotten: KeyColumns = done()
+    let obsolete: KeyColumns = done()
         .filter(|finish| finish.attachments.checkpoint == CheckpointDisposition::Forget)
         .map(|finish| finish.key)
         .collect();
@@ -155,15 +155,15 @@ pub(crate) async fn apply_attachments(
         }
     }
     try_join3(
-        forget_notes(connection, &noted),
-        forget_checkpoints(connection, &forgotten),
+        delete_notes(connection, &noted),
+        delete_checkpoints(connection, &obsolete),
         saved.save(connection),
     )
     .await?;
     Ok(())
 }
 
-async fn forget_notes(connection: &Connection, keys: &KeyColumns) -> Tried<()> {
+async fn delete_notes(connection: &Connection, keys: &KeyColumns) -> Tried<()> {
     let KeyColumns { job_no, scheduled_at, sequence, attempt } = keys;
     if !job_no.is_empty() {
         let sql = sql!("finish_delete_notes");
@@ -172,7 +172,7 @@ async fn forget_notes(connection: &Connection, keys: &KeyColumns) -> Tried<()> {
     Ok(())
 }
 
-async fn forget_checkpoints(connection: &Connection, keys: &KeyColumns) -> Tried<()> {
+async fn delete_checkpoints(connection: &Connection, keys: &KeyColumns) -> Tried<()> {
     let KeyColumns { job_no, scheduled_at, sequence, .. } = keys;
     if !job_no.is_empty() {
         let sql = sql!("finish_delete_checkpoints");

@@ -1,4 +1,4 @@
-//! Where the database is and how it is talked to.
+//! Address and settings of the database.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -8,31 +8,28 @@ use tokio_postgres::config::Host;
 
 use crate::error::OpenError;
 
-/// The port of a server that does not say another.
+/// PostgreSQL's default port.
 const PORT: u16 = 5432;
 
-/// Where the database is and how it is talked to.
 #[derive(Clone, Debug)]
 pub struct PostgresOptions {
     /// `postgres://user:password@host:port/database?sslmode=…`
     ///
-    /// With `sslmode=prefer` (as when none is given) the connection is encrypted if the server
-    /// can, and the server's certificate is not checked; with `require` it is encrypted and the
-    /// certificate must be trusted by this machine.
+    /// With `sslmode=prefer` (the default) the connection is encrypted if the server supports it,
+    /// and the certificate is not checked. With `require` it is encrypted, and the certificate must
+    /// be trusted by this machine.
     pub url: String,
-    /// Connections kept for firing, claiming, finishing and leases.
+    /// Connections for firing, claiming, finishing and leases.
     pub hot_connections: usize,
-    /// Connections for what users ask.
+    /// Connections for the API.
     pub api_connections: usize,
-    /// The longest a statement may take.
     pub statement_timeout: Duration,
-    /// How the connections are called in `pg_stat_activity`.
+    /// Shown in `pg_stat_activity`.
     pub application_name: String,
-    /// The schema that holds the tables, made if it is missing; the connection's own if `None`.
+    /// The schema of the tables, created if missing. `None`: the first schema of the search path.
     pub schema: Option<String>,
 }
 
-/// What a connection is for.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
     Hot,
@@ -42,7 +39,7 @@ pub(crate) enum Purpose {
 }
 
 impl PostgresOptions {
-    /// A database at `url`, with everything else as by default.
+    /// Returns the default options for the database at `url`.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -54,7 +51,7 @@ impl PostgresOptions {
         }
     }
 
-    /// The command that creates the database on its server, as the user of the address.
+    /// Returns the shell command that creates the database on its server.
     pub fn create_command(&self) -> Option<String> {
         let config = Config::from_str(&self.url).ok()?;
         let mut words = vec!["createdb".to_owned()];
@@ -67,17 +64,17 @@ impl PostgresOptions {
         let port = config.get_ports().first().filter(|port| **port != PORT);
         words.extend(port.map(|port| format!("-p {port}")));
         words.extend(config.get_user().map(|user| format!("-U {}", shell_word(user))));
-        // Without one, the database is called like the user.
+        // By default the database has the name of the user.
         words.push(shell_word(config.get_dbname().or(config.get_user())?));
         Some(words.join(" "))
     }
 
-    /// After this the client gives a verb up: the server should have done so a little before.
+    /// The client gives up after this time; the server normally gives up before.
     pub(crate) fn verb_timeout(&self) -> Duration {
         self.statement_timeout + Duration::from_secs(2)
     }
 
-    /// The name on which this database's nodes wake each other.
+    /// Returns the channel of notifications between the nodes of this database.
     pub(crate) fn channel(&self) -> String {
         format!("evenkeel_{}", self.schema.as_deref().unwrap_or("default"))
     }
@@ -85,7 +82,7 @@ impl PostgresOptions {
     pub(crate) fn validate(&self) -> Result<(), OpenError> {
         if self.hot_connections < 2 || self.api_connections < 1 {
             return Err(OpenError::Options(
-                "at least 2 hot connections and 1 for users are needed".into(),
+                "hot_connections must be at least 2 and api_connections at least 1".into(),
             ));
         }
         let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
@@ -94,7 +91,7 @@ impl PostgresOptions {
                 if schema.is_empty() || schema.len() > 48 || !schema.chars().all(legal) =>
             {
                 Err(OpenError::Options(
-                    "a schema is called by at most 48 small letters, digits and _".into(),
+                    "schema must have 1 to 48 characters from a-z, 0-9 and _".into(),
                 ))
             }
             Some(_) | None => Ok(()),
@@ -106,29 +103,28 @@ impl PostgresOptions {
             Config::from_str(&self.url).map_err(|error| OpenError::Options(error.into()))?;
         let timeout = self.statement_timeout.as_millis();
         let mut settings = vec![
-            // A session that was left alone in a transaction holds locks that others wait for.
+            // A session that is idle in a transaction holds locks that others wait for.
             format!("idle_in_transaction_session_timeout={timeout}"),
             format!("statement_timeout={}", if purpose == Purpose::Migrate { 0 } else { timeout }),
             format!("lock_timeout={}", if purpose == Purpose::Migrate { 60_000 } else { timeout }),
             "jit=off".into(),
-            // Whoever has waited for a lock must see what was committed meanwhile; a database or role
-            // may have another default.
+            // A statement that has waited for a lock must see what was committed meanwhile. The
+            // database or the role may have another default.
             "default_transaction_isolation=read\\ committed".into(),
         ];
         if let Some(schema) = &self.schema {
             settings.push(format!("search_path={schema}"));
         }
         if purpose == Purpose::Hot {
-            // Batches come sorted. A nested loop over them takes the row locks in that order, so
-            // that two batches cannot deadlock; it is also the quickest plan at any table size.
+            // Batches are sorted. A nested loop over a batch locks rows in that order, so that two
+            // batches cannot deadlock; it is also the fastest plan at any table size.
             settings.extend(
                 ["enable_seqscan=off", "enable_hashjoin=off", "enable_mergejoin=off"]
                     .map(String::from),
             );
         }
         if purpose != Purpose::Migrate {
-            // Statements are written so that one plan fits all; making it anew each time would cost
-            // more than following it.
+            // One plan fits all parameters; planning each time would cost more than running.
             settings.push("plan_cache_mode=force_generic_plan".into());
         }
         let mut text = config.get_options().unwrap_or_default().to_owned();
@@ -150,10 +146,10 @@ impl PostgresOptions {
     }
 }
 
-/// The longest a new connection may take.
+/// Longest time to connect.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A word as a shell reads it.
+/// Quotes a word for a shell.
 fn shell_word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
@@ -189,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn options_given_in_the_address_are_kept() {
+    fn options_of_the_url_are_kept() {
         let options = PostgresOptions::new("postgres://localhost?options=-c%20work_mem%3D8MB");
         let config = options.config(Purpose::Hot).unwrap();
         let text = config.get_options().unwrap();
@@ -198,12 +194,12 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waited_for_a_lock_sees_what_was_committed_whatever_the_defaults() {
+    fn transactions_are_read_committed_whatever_the_defaults() {
         let strict =
             "postgres://localhost?options=-c%20default_transaction_isolation%3Dserializable";
         let config = PostgresOptions::new(strict).config(Purpose::Hot).unwrap();
         let text = config.get_options().unwrap();
-        // Of several, the last one holds.
+        // The last setting wins.
         let last = text.rsplit("default_transaction_isolation=").next().unwrap();
         assert!(last.starts_with("read\\ committed"), "{text}");
     }

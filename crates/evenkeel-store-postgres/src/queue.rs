@@ -1,4 +1,4 @@
-//! How much waits in the queue.
+//! Queue depths, and reprioritizing the queue.
 
 use async_trait::async_trait;
 use evenkeel_core::aging::{Aging, Rise};
@@ -20,7 +20,7 @@ use crate::rows::{KeyColumns, count, get, key, maybe_priority, time};
 #[async_trait]
 impl QueueStore for PostgresStore {
     async fn queue_depths(&self, limit: u32) -> Result<QueueDepths, StoreError> {
-        // These are figures: no state of the queue at one moment is needed.
+        // A metric: the parts need not be from the same moment.
         self.api
             .run(limit, |connection, limit| async move { depths(&connection, *limit).await })
             .await
@@ -51,15 +51,15 @@ impl QueueStore for PostgresStore {
     }
 }
 
-/// Mostly all are where they should be, and nothing is locked to see that. Whom somebody else has
-/// locked is left alone: he may be about to leave.
+/// Recomputes the aging order of queued attempts. Mostly nothing changes, and nothing is locked.
+/// Rows locked by other transactions are skipped: they may be about to leave the queue.
 async fn reprioritize(
     connection: &Connection,
     aging: &Aging,
     after: Option<AttemptKey>,
     limit: u32,
 ) -> Tried<Reprioritized> {
-    // Before all keys, if there is none.
+    // Less than every key.
     let after: KeyColumns = after.into_iter().collect();
     let from = (
         after.scheduled_at.first().copied().unwrap_or(i64::MIN),
@@ -70,27 +70,27 @@ async fn reprioritize(
     let sql = sql!("reprioritize_find");
     let asked: [&(dyn ToSql + Sync); 5] = [&from.0, &from.1, &from.2, &from.3, &i64::from(limit)];
     let rows = connection.rows(sql, &asked).await?;
-    let waiters = rows.iter().map(read_waiter).collect::<Tried<Vec<QueuedAttempt>>>()?;
-    let is_full = waiters.len() == limit as usize;
-    let next = waiters.last().map(|waiter| waiter.key).filter(|_| is_full);
-    let others: Vec<(QueuedAttempt, i64)> = waiters
+    let queued = rows.iter().map(read_queued).collect::<Tried<Vec<QueuedAttempt>>>()?;
+    let is_full = queued.len() == limit as usize;
+    let next = queued.last().map(|attempt| attempt.key).filter(|_| is_full);
+    let outdated: Vec<(QueuedAttempt, i64)> = queued
         .into_iter()
-        .filter_map(|waiter| Some((waiter, waiter.other_rise(aging)?.0)))
+        .filter_map(|attempt| Some((attempt, attempt.other_rise(aging)?.0)))
         .collect();
-    if others.is_empty() {
+    if outdated.is_empty() {
         return Ok(Reprioritized { next, ..Reprioritized::default() });
     }
-    let keys: KeyColumns = others.iter().map(|(waiter, _)| waiter.key).collect();
-    let rises: Vec<i64> = others.iter().map(|(_, rise)| *rise).collect();
-    let before: Vec<i64> = others.iter().map(|(waiter, _)| waiter.rise.0).collect();
+    let keys: KeyColumns = outdated.iter().map(|(attempt, _)| attempt.key).collect();
+    let rises: Vec<i64> = outdated.iter().map(|(_, rise)| *rise).collect();
+    let before: Vec<i64> = outdated.iter().map(|(attempt, _)| attempt.rise.0).collect();
     let sql = sql!("reprioritize");
     let asked: [&(dyn ToSql + Sync); 6] =
         [&keys.job_no, &keys.scheduled_at, &keys.sequence, &keys.attempt, &before, &rises];
     let changed = connection.change(sql, &asked).await?;
-    Ok(Reprioritized { changed, missed: (others.len() as u64).saturating_sub(changed), next })
+    Ok(Reprioritized { changed, missed: (outdated.len() as u64).saturating_sub(changed), next })
 }
 
-fn read_waiter(row: &Row) -> Tried<QueuedAttempt> {
+fn read_queued(row: &Row) -> Tried<QueuedAttempt> {
     let key = key(row)?;
     let priority = maybe_priority(row, "priority")?
         .ok_or_else(|| StoreError::corrupt(key, "priority", "none"))?;
@@ -99,7 +99,7 @@ fn read_waiter(row: &Row) -> Tried<QueuedAttempt> {
 
 async fn depths(connection: &Connection, limit: u32) -> Tried<QueueDepths> {
     let sql = sql!("queue_depths_groups");
-    // One more than is looked at tells that there are more.
+    // One more than needed shows whether there are outdated.
     let most = i64::from(QUEUE_GROUPS_MAX) + 1;
     let rows = connection.rows(sql, &[&most]).await?;
     let groups = rows.iter().map(|row| Ok((get(row, 0)?, lane(get(row, 1)?)?)));
@@ -117,10 +117,10 @@ async fn depths(connection: &Connection, limit: u32) -> Tried<QueueDepths> {
     Ok(QueueDepths { parked: parked(connection, limit).await?, ..walk.end() })
 }
 
-/// How many of a lane and a priority wait, and since when the oldest does.
+/// Lane, priority, number of attempts, and when the oldest was queued.
 type Counted = (Lane, u8, u64, Timestamp);
 
-/// What waits in lanes of pools after this one, but for waiting rooms, and how many rows that took.
+/// Counts attempts after a lane of a pool, except those in limit queues, and the scanned rows.
 async fn count_rest(
     connection: &Connection,
     ((pool, after), most): (QueueGroup, u32),
@@ -139,7 +139,7 @@ async fn count_rest(
     Ok((found, walked))
 }
 
-/// What waits for places, by scope.
+/// Counts attempts in limit queues, by scope.
 async fn parked(connection: &Connection, limit: u32) -> Tried<[u64; LimitScope::ALL.len()]> {
     let sql = sql!("queue_depths_limited");
     let mut parked = [0; LimitScope::ALL.len()];
@@ -151,7 +151,7 @@ async fn parked(connection: &Connection, limit: u32) -> Tried<[u64; LimitScope::
     Ok(parked)
 }
 
-/// The first rows of each of these lanes of pools.
+/// Counts the first rows of each of these lanes of pools.
 async fn count_first(
     connection: &Connection,
     (groups, most): (Vec<QueueGroup>, u32),

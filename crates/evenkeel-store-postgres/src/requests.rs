@@ -1,4 +1,4 @@
-//! Requests that come with a key.
+//! Idempotency keys of API requests.
 
 use async_trait::async_trait;
 use evenkeel_core::Timestamp;
@@ -82,13 +82,13 @@ async fn begin(
         return Ok(Begun::Fresh(time(&row, 0)?));
     }
     let sql = sql!("begin_request_find");
-    // If it is gone, it was ended without an answer or forgotten since.
+    // If the row is missing, the request ended without a response, or it was pruned.
     let row = connection.maybe_row(sql, &[&tenant, &request.key]).await?.ok_or(Failure::Again)?;
     if get::<&[u8]>(&row, 0)? != fingerprint {
-        return Ok(Begun::Other);
+        return Ok(Begun::KeyReused);
     }
     Ok(match get::<Option<i16>>(&row, 1)? {
-        None => Begun::UnderWay,
+        None => Begun::InProgress,
         Some(status) => Begun::Ended(Answered {
             status: status.cast_unsigned(),
             headers: get(&row, 2)?,

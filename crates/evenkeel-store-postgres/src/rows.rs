@@ -54,12 +54,12 @@ pub(crate) fn fence(fence: Fence) -> i32 {
     fence.0.cast_signed()
 }
 
-/// A text as a column: PostgreSQL keeps every character but one.
+/// Replaces NUL, the only character that PostgreSQL cannot store.
 pub(crate) fn text(text: &Option<String>) -> Option<String> {
     text.as_ref().map(|text| text.replace('\0', "\u{fffd}"))
 }
 
-/// Numbers of jobs as a column: each once, in the order in which all lock rows.
+/// Returns numbers of jobs in lock order, each once.
 pub(crate) fn job_numbers(jobs: &[JobNo]) -> Vec<i64> {
     let mut numbers: Vec<i64> = jobs.iter().map(|job| job.0).collect();
     numbers.sort_unstable();
@@ -95,7 +95,7 @@ pub(crate) fn key_at(row: &Row, first: usize) -> Result<AttemptKey, StoreError> 
     )
 }
 
-/// Keys as arrays.
+/// Keys of attempts as arrays.
 #[derive(Debug, Default)]
 pub(crate) struct KeyColumns {
     pub(crate) job_no: Vec<i64>,
@@ -121,9 +121,9 @@ impl FromIterator<AttemptKey> for KeyColumns {
     }
 }
 
-/// Places in the queue as arrays; a `NULL` pool is an attempt that does not queue.
+/// Queue entries as arrays. A `NULL` pool is an attempt that is not queued.
 #[derive(Debug, Default)]
-pub(crate) struct TicketColumns {
+pub(crate) struct QueueColumns {
     pub(crate) pool: Vec<Option<String>>,
     pub(crate) lane: Vec<Option<i16>>,
     pub(crate) priority: Vec<Option<i16>>,
@@ -138,30 +138,28 @@ pub(crate) struct TicketColumns {
     pub(crate) forbidden_nodes: Vec<Option<String>>,
 }
 
-impl TicketColumns {
-    pub(crate) fn push(&mut self, ticket: Option<&QueueEntry>) {
-        self.pool.push(ticket.map(|ticket| ticket.pool.clone()));
-        self.lane.push(ticket.map(|ticket| ticket.lane as i16));
-        self.priority.push(ticket.map(|ticket| i16::from(ticket.priority.get())));
-        self.own_priority.push(ticket.is_some_and(|ticket| ticket.is_own_priority));
-        self.since.push(ticket.map(|ticket| ticket.since.as_micros()));
-        self.rise.push(ticket.map(|ticket| ticket.rise.0));
-        self.should_start_by.push(ticket.map(|ticket| ticket.should_start_by.as_micros()));
-        let limit = ticket.and_then(|ticket| ticket.limit);
+impl QueueColumns {
+    pub(crate) fn push(&mut self, entry: Option<&QueueEntry>) {
+        self.pool.push(entry.map(|entry| entry.pool.clone()));
+        self.lane.push(entry.map(|entry| entry.lane as i16));
+        self.priority.push(entry.map(|entry| i16::from(entry.priority.get())));
+        self.own_priority.push(entry.is_some_and(|entry| entry.is_own_priority));
+        self.since.push(entry.map(|entry| entry.since.as_micros()));
+        self.rise.push(entry.map(|entry| entry.rise.0));
+        self.should_start_by.push(entry.map(|entry| entry.should_start_by.as_micros()));
+        let limit = entry.and_then(|entry| entry.limit);
         self.limit_key.push(limit.map(|limit| limit.digest.as_bytes().to_vec()));
         self.limit_max.push(limit.map(|limit| limit.most.cast_signed()));
-        self.open_from.push(micros(ticket.and_then(|ticket| ticket.open_from)));
-        self.open_until.push(micros(ticket.and_then(|ticket| ticket.open_until)));
-        self.forbidden_nodes.push(ticket.and_then(|ticket| name_list(&ticket.forbidden_nodes)));
+        self.open_from.push(micros(entry.and_then(|entry| entry.open_from)));
+        self.open_until.push(micros(entry.and_then(|entry| entry.open_until)));
+        self.forbidden_nodes.push(entry.and_then(|entry| name_list(&entry.forbidden_nodes)));
     }
 }
 
-/// A run's own priority as it is stored.
 pub(crate) fn priority(given: Option<Priority>) -> Option<i16> {
     given.map(|priority| i16::from(priority.get()))
 }
 
-/// A stored priority.
 pub(crate) fn maybe_priority(
     row: &Row,
     column: impl Column,
@@ -171,19 +169,20 @@ pub(crate) fn maybe_priority(
         let number = u8::try_from(number).map_err(|_| "not a priority".to_owned())?;
         Priority::try_from(number).map_err(|fault| fault.to_string())
     };
-    stored.map(read).transpose().map_err(|fault| StoreError::corrupt("a run", "priority", fault))
+    stored.map(read).transpose().map_err(|fault| StoreError::corrupt("attempt", "priority", fault))
 }
 
-/// Names of nodes as a JSON list. One that PostgreSQL cannot hold is no node's.
+/// Returns names of nodes as a JSON list, without names that PostgreSQL cannot store, which no node
+/// has.
 pub(crate) fn name_list(names: &[String]) -> Option<String> {
     let possible: Vec<&String> = names.iter().filter(|name| !name.contains('\0')).collect();
     (!possible.is_empty()).then(|| serde_json::json!(possible).to_string())
 }
 
-pub(crate) fn ticket_of(start: &Start) -> Option<&QueueEntry> {
+pub(crate) fn entry_of(start: &Start) -> Option<&QueueEntry> {
     match start {
         Start::Claimed => None,
-        Start::Queued(ticket) => Some(ticket),
+        Start::Queued(entry) => Some(entry),
     }
 }
 
@@ -222,7 +221,7 @@ pub(crate) fn span(micros: i64) -> Span {
     Span::from_micros(micros.max(0).cast_unsigned())
 }
 
-/// A span as a column; what is longer than a column holds is as long as it can be.
+/// Returns a span in microseconds, at most what an int8 holds.
 pub(crate) fn span_micros(span: Span) -> i64 {
     i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
 }

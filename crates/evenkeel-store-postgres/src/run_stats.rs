@@ -1,4 +1,4 @@
-//! Sums over runs, and failures by what they have in common.
+//! Totals of runs, and groups of similar failures.
 
 use async_trait::async_trait;
 use evenkeel_core::fingerprint::Fingerprint;
@@ -24,7 +24,7 @@ struct Args {
     failures: FailureColumns,
 }
 
-/// Sums of tenants, as arrays.
+/// Totals of tenants, as arrays.
 #[derive(Default)]
 struct Sums {
     tenant: Vec<i32>,
@@ -45,31 +45,31 @@ struct FailureColumns {
 impl Args {
     fn new(
         node: NodeNo,
-        tallies: &[RunStatsDelta],
+        deltas: &[RunStatsDelta],
         failures: &[FailureDelta],
         at: Timestamp,
     ) -> Self {
         let mut sums = Sums::default();
         let mut running = (Vec::new(), Vec::new());
-        for tally in tallies {
+        for delta in deltas {
             let counts = [
-                tally.completed,
-                tally.failed,
-                tally.timed_out,
-                tally.cancelled,
-                tally.retries,
-                tally.stolen,
+                delta.completed,
+                delta.failed,
+                delta.timed_out,
+                delta.cancelled,
+                delta.retries,
+                delta.stolen,
             ];
             let counts = counts.map(|count| i64::try_from(count).unwrap_or(i64::MAX));
-            let duration = span_micros(tally.good_duration);
-            sums.tenant.push(tally.tenant.0);
+            let duration = span_micros(delta.good_duration);
+            sums.tenant.push(delta.tenant.0);
             for (column, count) in sums.counts.iter_mut().zip(counts.into_iter().chain([duration]))
             {
                 column.push(count);
             }
-            if tally.running > 0 {
-                running.0.push(tally.tenant.0);
-                running.1.push(i32::try_from(tally.running).unwrap_or(i32::MAX));
+            if delta.running > 0 {
+                running.0.push(delta.tenant.0);
+                running.1.push(i32::try_from(delta.running).unwrap_or(i32::MAX));
             }
         }
         let mut columns = FailureColumns::default();
@@ -132,7 +132,7 @@ async fn list_failures(
     let (at, fingerprint) = page.after.map_or((i64::MAX, i64::MAX), |(at, fingerprint)| {
         (at.as_micros(), fingerprint.0.cast_signed())
     });
-    // One more than asked for tells whether there is a next page.
+    // One row more than needed shows whether there is another page.
     let (offset, limit, counted) = (i64::from(page.offset), i64::from(page.limit) + 1, most + 1);
     let (rows, total) = try_join(
         connection.rows(sql!("list_failures"), &[&tenant, &at, &fingerprint, &offset, &limit]),
@@ -166,11 +166,11 @@ impl RunStatsStore for PostgresStore {
     async fn add_run_stats(
         &self,
         node: NodeNo,
-        tallies: Vec<RunStatsDelta>,
+        deltas: Vec<RunStatsDelta>,
         failures: Vec<FailureDelta>,
         at: Timestamp,
     ) -> Result<(), StoreError> {
-        let args = Args::new(node, &tallies, &failures, at);
+        let args = Args::new(node, &deltas, &failures, at);
         self.api
             .run(args, |connection, args| async move {
                 connection.transaction(args.write(&connection)).await

@@ -53,7 +53,7 @@ pub(crate) fn statement(name: &str) -> &'static str {
     STATEMENTS.get(name)
 }
 
-/// The text of the statement with this name. It is looked up once for each place in the code.
+/// Returns the text of a statement. Each use looks it up once.
 macro_rules! sql {
     ($name:literal) => {{
         static TEXT: std::sync::LazyLock<&'static str> =

@@ -1,4 +1,4 @@
-//! Targets: what jobs are about.
+//! Targets: the sources or sites that jobs work on.
 
 use std::collections::HashMap;
 
@@ -89,7 +89,7 @@ impl TargetStore for PostgresStore {
                 let which = (*tenant, *number);
                 let changed = change(&connection, which, *if_generation, fields, *now);
                 match connection.transaction(changed).await {
-                    // Somebody took the source's id after we had looked: look again.
+                    // The source id was taken meanwhile: decide again.
                     Err(failure) if failure.is_taken() => Err(Failure::Again),
                     tried => tried,
                 }
@@ -178,7 +178,7 @@ async fn make(
     let sql = sql!("create_target_find");
     match connection.maybe_row(sql, &[&tenant, &number, source_id]).await? {
         Some(row) => Ok(CreatedTarget::Exists(known(connection, tenant, get(&row, 0)?).await?)),
-        // Whoever was in the way is gone.
+        // The target that was in the way was deleted meanwhile.
         None => Err(Failure::Again),
     }
 }
@@ -193,7 +193,7 @@ async fn find(
     targets.collect()
 }
 
-/// A target that is there.
+/// Returns a target that exists.
 async fn known(connection: &Connection, tenant: i32, number: i64) -> Tried<Target> {
     find(connection, tenant, &[number]).await?.remove(&number).ok_or(Failure::Again)
 }
@@ -220,7 +220,7 @@ async fn list(
     page: PageRequest<i64>,
 ) -> Tried<Page<Target, i64>> {
     let (after, limit) = (page.after.unwrap_or(0), page.limit as usize);
-    // One more shows whether there is a next page.
+    // One row more than needed shows whether there is another page.
     let (wanted, offset) = (i64::from(page.limit) + 1, i64::from(page.offset));
     let sql = sql!("list_targets");
     let rows = connection.rows(sql, &[&tenant, &after, &wanted, &offset]).await?;
@@ -281,7 +281,7 @@ fn place(row: &Row) -> Tried<(TenantNo, i64)> {
     Ok((TenantNo(get(row, "tenant_no")?), get(row, "number")?))
 }
 
-/// What is to be done about a target, if it has had no success for long.
+/// Returns the target if its last success is before `before`.
 fn stale(row: &Row, before: Timestamp) -> Tried<Option<StaleTarget>> {
     let (tenant, number) = place(row)?;
     let last_success_at = maybe_time(row, "last_success_at")?;

@@ -1,4 +1,4 @@
-//! Verbs that lock the same rows at once, step by step.
+//! Verbs that lock the same rows at the same time, step by step.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,18 +15,18 @@ use evenkeel_core::order::Priority;
 use evenkeel_store::{Action, Claim, JobChange, Scope};
 use evenkeel_store_postgres::PostgresOptions;
 use evenkeel_store_testkit::Opened;
+use evenkeel_store_testkit::commands::Commands;
 use evenkeel_store_testkit::fixtures::{Begin, at, fire_of, now, unnamed_job};
-use evenkeel_store_testkit::commands::Orders;
 use evenkeel_store_testkit::rig::{Rig, claim_of};
 use tokio_postgres::Client;
 
-/// Waits until so many sessions of the store wait for locks.
-async fn wait_for_waiters(onlooker: &Client, options: &PostgresOptions, count: i64) {
+/// Waits until `count` sessions of the store wait for locks.
+async fn wait_for_waiters(observer: &Client, options: &PostgresOptions, count: i64) {
     let sql = "SELECT count(*) FROM pg_stat_activity
                 WHERE application_name = $1 AND wait_event_type = 'Lock'";
     let look = async {
         let waits = async || -> i64 {
-            onlooker.query_one(sql, &[&options.application_name]).await.unwrap().get(0)
+            observer.query_one(sql, &[&options.application_name]).await.unwrap().get(0)
         };
         while waits().await < count {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -36,73 +36,74 @@ async fn wait_for_waiters(onlooker: &Client, options: &PostgresOptions, count: i
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_order_gives_way_to_who_claims_what_came_to_wait_after_it_had_looked() {
+async fn a_command_yields_to_a_claim_of_an_attempt_that_was_queued_after_its_first_lock() {
     let (store, options) = rings::open().await;
     let opened = Opened { store: Arc::new(store), guard: Box::new(()), reopen: None };
     let rig = Rig::new(opened).await;
     let job = rig.add(unnamed_job().every(3600).first_at(60).build()).await;
     let fire = fire_of(&rig.due(job).await, at(60), Begin::Queued);
     rig.fire(vec![fire], 60).await;
-    let (holder, onlooker) =
-        (common::onlooker(&options.url).await, common::onlooker(&options.url).await);
-    for client in [&holder, &onlooker] {
+    let (holder, observer) =
+        (common::observer(&options.url).await, common::observer(&options.url).await);
+    for client in [&holder, &observer] {
         let schema = options.schema.as_deref().unwrap();
         client.batch_execute(&format!("SET search_path = {schema}")).await.unwrap();
     }
-    // The order finds nothing that waits, and somebody else has the job: whoever fires it just now.
+    // The command finds no pending attempt, while another transaction that fires the job holds the
+    // state.
     let put_aside = "CREATE TEMP TABLE aside AS SELECT * FROM ready; DELETE FROM ready";
-    onlooker.batch_execute(put_aside).await.unwrap();
+    observer.batch_execute(put_aside).await.unwrap();
     holder.batch_execute("BEGIN; SELECT FROM job_state FOR NO KEY UPDATE").await.unwrap();
-    let ordering = rig.store.act(&rig.scope, job.id, Action::Delete, now(61));
-    // Now it waits, and is claimed, before the order has the job.
+    let commanding = rig.store.act(&rig.scope, job.id, Action::Delete, now(61));
+    // The attempt is queued and claimed before the command gets the state.
     let claiming = async {
-        wait_for_waiters(&onlooker, &options, 1).await;
-        onlooker.batch_execute("INSERT INTO ready SELECT * FROM aside").await.unwrap();
+        wait_for_waiters(&observer, &options, 1).await;
+        observer.batch_execute("INSERT INTO ready SELECT * FROM aside").await.unwrap();
         let release = async {
-            wait_for_waiters(&onlooker, &options, 2).await;
+            wait_for_waiters(&observer, &options, 2).await;
             holder.batch_execute("COMMIT").await.unwrap();
         };
         tokio::join!(rig.claim(10, 61), release).0
     };
-    let (ordered, claimed) = tokio::join!(ordering, claiming);
-    ordered.unwrap();
+    let (commanded, claimed) = tokio::join!(commanding, claiming);
+    commanded.unwrap();
     assert_eq!(claimed.len(), 1);
-    // It runs, so it is asked to end.
+    // The attempt runs, so it is cancelled.
     let asked = rig.store.cancellations(rig.node).await.unwrap();
     assert_eq!(asked.iter().map(|asked| asked.key).collect::<Vec<_>>(), [claimed[0].key]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_reaches_what_somebody_looks_at_and_does_not_take() {
+async fn a_change_reaches_an_attempt_that_a_claim_locks_without_taking_it() {
     let (store, options) = rings::open().await;
     let opened = Opened { store: Arc::new(store), guard: Box::new(()), reopen: None };
     let rig = Rig::new(opened).await;
     let job = rig.add(unnamed_job().every(3600).first_at(60).build()).await;
     rig.queue(job, 60).await;
-    let (holder, onlooker) =
-        (common::onlooker(&options.url).await, common::onlooker(&options.url).await);
-    for client in [&holder, &onlooker] {
+    let (holder, observer) =
+        (common::observer(&options.url).await, common::observer(&options.url).await);
+    for client in [&holder, &observer] {
         let schema = options.schema.as_deref().unwrap();
         client.batch_execute(&format!("SET search_path = {schema}")).await.unwrap();
     }
-    // As a claim has what is not among the first in the end.
+    // As a claim that has locked more rows than it takes.
     holder.batch_execute("BEGIN; SELECT FROM ready FOR UPDATE").await.unwrap();
     let mut definition = rig.job(job).await.definition;
     definition.priority = Priority::try_from(77).unwrap();
     let change = JobChange { definition: Some(definition), ..JobChange::default() };
     let changing = rig.store.act(&rig.scope, job.id, Action::Change(Box::new(change)), now(61));
     let letting_go = async {
-        wait_for_waiters(&onlooker, &options, 1).await;
+        wait_for_waiters(&observer, &options, 1).await;
         holder.batch_execute("COMMIT").await.unwrap();
     };
     let (changed, ()) = tokio::join!(changing, letting_go);
     changed.unwrap();
-    let row = onlooker.query_one("SELECT priority FROM ready", &[]).await.unwrap();
+    let row = observer.query_one("SELECT priority FROM ready", &[]).await.unwrap();
     assert_eq!(row.get::<_, i16>(0), 77);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_cannot_give_out_places_leaves_the_queue_to_who_can() {
+async fn a_claim_without_the_limit_lock_leaves_the_queue_to_the_holder() {
     let (store, options) = rings::open().await;
     let opened = Opened { store: Arc::new(store), guard: Box::new(()), reopen: None };
     let rig = Rig::new(opened).await;
@@ -114,7 +115,7 @@ async fn whoever_cannot_give_out_places_leaves_the_queue_to_who_can() {
         }
     };
     queue(&rig.scope, 40, 50).await;
-    let holder = common::onlooker(&options.url).await;
+    let holder = common::observer(&options.url).await;
     let schema = options.schema.as_deref().unwrap();
     holder.batch_execute(&format!("SET search_path = {schema}; BEGIN")).await.unwrap();
     let limit = LimitKey::of_tenant(rig.scope.tenant);
@@ -125,16 +126,16 @@ async fn whoever_cannot_give_out_places_leaves_the_queue_to_who_can() {
     holder.batch_execute(&lock).await.unwrap();
     let limits = Limits { tenants: [(rig.scope.tenant, 30)].into(), ..Limits::default() };
     let claim = Claim { limits, ..claim_of(rig.node, 5) };
-    // Who has locked a row has left a trace in it.
+    // A lock leaves its transaction id in the row.
     let touched = "SELECT count(*) FROM ready WHERE xmax::text <> '0'";
     let touched = async || -> i64 { holder.query_one(touched, &[]).await.unwrap().get(0) };
     let claimed = rig.store.claim(&claim, now(61)).await.unwrap();
     assert_eq!((claimed.attempts.len(), claimed.again, touched().await), (0, true, 5));
-    // From now on it looks first.
+    // From now on the claim reads without locks first.
     queue(&rig.scope, 5, 90).await;
     let claimed = rig.store.claim(&claim, now(61)).await.unwrap();
     assert_eq!((claimed.attempts.len(), claimed.again, touched().await), (0, true, 5));
-    // Those of others start all the same.
+    // Attempts of another tenant start anyway.
     let other = rig.tenant("other").await;
     queue(&other, 2, 10).await;
     let claimed = rig.store.claim(&claim, now(61)).await.unwrap();

@@ -1,4 +1,4 @@
-//! Many workers race for one queue, over and over.
+//! Many workers claim from one queue, repeatedly.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -23,12 +23,12 @@ use tokio_postgres::Client;
 
 const WORKERS: usize = 8;
 const ROUNDS: i64 = 10;
-/// Fewer than the tables hold in earnest: what grows from round to round grows with these too.
+/// Fewer than in production: what grows from round to round grows with these, too.
 const RUNS: usize = 4000;
 const HOUR: i64 = 3600;
 const POOLS: [&str; 2] = ["default", "big"];
 
-/// So many runs wait in each round: `EVENKEEL_RACE_RUNS=200000` for a long race.
+/// Runs queued in each round. `EVENKEEL_RACE_RUNS=200000` makes a long race.
 fn runs_a_round() -> usize {
     #[expect(clippy::disallowed_methods, reason = "tests have no config of their own")]
     let asked = std::env::var("EVENKEEL_RACE_RUNS");
@@ -48,7 +48,7 @@ async fn add_jobs(rig: &Rig, count: usize) -> Vec<Known> {
     known
 }
 
-/// The next time of each job goes into the queue.
+/// Queues the next time of each job.
 async fn fill(rig: &Rig, jobs: &[Known], secs: i64) {
     for batch in jobs.chunks(1000) {
         let numbers: Vec<_> = batch.iter().map(|job| job.no).collect();
@@ -60,7 +60,7 @@ async fn fill(rig: &Rig, jobs: &[Known], secs: i64) {
     }
 }
 
-/// What a worker has got in the end.
+/// Returns the attempts that a worker has claimed.
 async fn work(
     rig: &Rig,
     store: &dyn Store,
@@ -74,7 +74,7 @@ async fn work(
     let mut got = Vec::new();
     while left.load(Ordering::Relaxed) > 0 {
         let claimed = store.claim(&claim, now(secs)).await.unwrap().attempts;
-        let end = |held: Held| rig.good_end(held);
+        let end = |held: Held| rig.success(held);
         let ends = claimed.iter().map(|it| end(Held { key: it.key, fence: it.fence })).collect();
         let finished = store.finish(node, ends, ALPHA).await.unwrap();
         assert!(finished.iter().all(|result| *result == FinishResult::Done));
@@ -84,10 +84,10 @@ async fn work(
     got
 }
 
-/// The bytes of the queue and of the jobs' states, with all their indexes.
-async fn sizes(onlooker: &Client) -> [i64; 2] {
+/// Returns the sizes in bytes of the queue and of job_state, with their indexes.
+async fn sizes(observer: &Client) -> [i64; 2] {
     let sql = "SELECT pg_total_relation_size('ready'), pg_total_relation_size('job_state')";
-    let row = onlooker.query_one(sql, &[]).await.unwrap();
+    let row = observer.query_one(sql, &[]).await.unwrap();
     [row.get(0), row.get(1)]
 }
 
@@ -97,13 +97,13 @@ async fn handle(options: &PostgresOptions) -> PostgresStore {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_run_is_claimed_once_and_the_queue_stays_as_small_as_it_was() {
+async fn each_run_is_claimed_once_and_the_queue_does_not_grow() {
     let (store, options) = rings::open().await;
     let opened = Opened { store: Arc::new(store), guard: Box::new(()), reopen: None };
     let rig = Rig::new(opened).await;
-    let onlooker = common::onlooker(&options.url).await;
+    let observer = common::observer(&options.url).await;
     let schema = options.schema.as_deref().unwrap();
-    onlooker.batch_execute(&format!("SET search_path = {schema}")).await.unwrap();
+    observer.batch_execute(&format!("SET search_path = {schema}")).await.unwrap();
     let jobs = add_jobs(&rig, runs_a_round()).await;
     let handles = join_all((0..WORKERS).map(|_| handle(&options))).await;
 
@@ -111,7 +111,7 @@ async fn each_run_is_claimed_once_and_the_queue_stays_as_small_as_it_was() {
     for round in 0..ROUNDS {
         let secs = round * 6 * HOUR;
         fill(&rig, &jobs, secs).await;
-        // Every second time they have waited so long that they rank by that.
+        // In every second round the attempts have waited so long that they rank by waiting time.
         let secs = secs + round % 2 * 3 * HOUR;
         let left = AtomicUsize::new(jobs.len());
         let names: Vec<String> = (0..WORKERS).map(|n| format!("worker-{n}")).collect();
@@ -122,10 +122,10 @@ async fn each_run_is_claimed_once_and_the_queue_stays_as_small_as_it_was() {
         let different: HashSet<AttemptKey> = got.into_iter().collect();
         assert_eq!(different.len(), jobs.len(), "each once, in round {round}");
         assert_eq!(rig.store.census().await.unwrap().ready, 0);
-        let now = sizes(&onlooker).await;
-        // What the server does by itself from time to time.
+        let now = sizes(&observer).await;
+        // As autovacuum does.
         for table in ["ready", "job_state"] {
-            onlooker.batch_execute(&format!("VACUUM {table}")).await.unwrap();
+            observer.batch_execute(&format!("VACUUM {table}")).await.unwrap();
         }
         if round == 1 {
             early = now;

@@ -1,4 +1,4 @@
-//! What a crowd, a cancelled caller or a restarted server must not break.
+//! Concurrent verbs, cancelled callers and a restarted server.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -18,8 +18,8 @@ use evenkeel_store::{
     Registered, Results, Role, Roles, ScheduleStore, Scope, Signal, Start, Store, Then, Triggered,
 };
 use evenkeel_store_postgres::{OpenError, PostgresOptions, PostgresStore};
+use evenkeel_store_testkit::commands::Commands;
 use evenkeel_store_testkit::fixtures::plain_trigger;
-use evenkeel_store_testkit::commands::Orders;
 use tokio_postgres::Client;
 
 const DUE: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
@@ -97,11 +97,11 @@ fn finish(fire: &Fire) -> Finish {
     }
 }
 
-/// Sessions of the test's store that are in a transaction and wait for their client.
-async fn open_transactions(onlooker: &Client, options: &PostgresOptions) -> i64 {
+/// Returns the number of sessions of the store that are idle in a transaction.
+async fn open_transactions(observer: &Client, options: &PostgresOptions) -> i64 {
     let sql = "SELECT count(*) FROM pg_stat_activity
                 WHERE application_name = $1 AND state LIKE 'idle in transaction%'";
-    onlooker.query_one(sql, &[&options.application_name]).await.unwrap().get(0)
+    observer.query_one(sql, &[&options.application_name]).await.unwrap().get(0)
 }
 
 #[tokio::test]
@@ -110,8 +110,8 @@ async fn a_trigger_that_waited_for_a_deletion_finds_no_job() {
     let (id, no) = add_jobs(&store, 1).await[0];
     let scope = scope(&store).await;
     let store = Arc::new(store);
-    let (deleter, onlooker) =
-        (common::onlooker(&options.url).await, common::onlooker(&options.url).await);
+    let (deleter, observer) =
+        (common::observer(&options.url).await, common::observer(&options.url).await);
     let schema = options.schema.as_deref().unwrap();
     let delete = format!(
         "BEGIN; UPDATE {schema}.job SET state = 3 WHERE job_no = {no};
@@ -127,7 +127,7 @@ async fn a_trigger_that_waited_for_a_deletion_finds_no_job() {
     let waits = "SELECT count(*) FROM pg_stat_activity
                   WHERE application_name = $1 AND wait_event_type = 'Lock'";
     let name = &options.application_name;
-    while onlooker.query_one(waits, &[name]).await.unwrap().get::<_, i64>(0) == 0 {
+    while observer.query_one(waits, &[name]).await.unwrap().get::<_, i64>(0) == 0 {
         tokio::task::yield_now().await;
     }
     deleter.batch_execute("COMMIT").await.unwrap();
@@ -137,7 +137,7 @@ async fn a_trigger_that_waited_for_a_deletion_finds_no_job() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn callers_that_go_away_leave_usable_connections_and_no_transaction() {
+async fn cancelled_callers_leave_usable_connections_and_no_transaction() {
     let (store, options) = common::open().await;
     let (store, jobs) = (Arc::new(store), 100);
     let numbers = add_jobs(&store, jobs).await;
@@ -157,25 +157,25 @@ async fn callers_that_go_away_leave_usable_connections_and_no_transaction() {
         task.abort();
         drop(task.await);
     }
-    // Verbs that were under way go on to their end; this waits for them by using every connection.
+    // Verbs that were running continue to their end; using every connection waits for them.
     let busy = (0..options.hot_connections + options.api_connections).map(|_| store.now());
     futures::future::try_join_all(busy).await.unwrap();
     assert!(store.census().await.is_ok());
-    let onlooker = common::onlooker(&options.url).await;
-    assert_eq!(open_transactions(&onlooker, &options).await, 0);
+    let observer = common::observer(&options.url).await;
+    assert_eq!(open_transactions(&observer, &options).await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn firing_goes_on_while_users_hold_all_their_connections() {
+async fn firing_continues_while_all_api_connections_are_busy() {
     let (store, options) = common::open().await;
     let store = Arc::new(store);
     let jobs = add_jobs(&store, 10).await;
     let node = join(&store, 1).await;
     let schema = options.schema.clone().unwrap();
-    let onlooker = common::onlooker(&options.url).await;
-    // Every request of a user waits for this lock.
+    let observer = common::observer(&options.url).await;
+    // Every API request waits for this lock.
     let lock = format!("BEGIN; LOCK TABLE {schema}.tenant IN ACCESS EXCLUSIVE MODE");
-    onlooker.batch_execute(&lock).await.unwrap();
+    observer.batch_execute(&lock).await.unwrap();
     let waiting: Vec<_> = (0..options.api_connections * 2)
         .map(|n| {
             let store = Arc::clone(&store);
@@ -186,7 +186,7 @@ async fn firing_goes_on_while_users_hold_all_their_connections() {
     let batch = fires(&store, &numbers).await;
     let fired = store.fire(node, batch, Now::At(DUE)).await.unwrap();
     assert_eq!(fired.results, [FireResult::Fired(Fence(1)); 10]);
-    onlooker.batch_execute("COMMIT").await.unwrap();
+    observer.batch_execute("COMMIT").await.unwrap();
     for waiting in waiting {
         waiting.await.unwrap().unwrap();
     }
@@ -222,14 +222,14 @@ async fn firing_finishing_and_deleting_the_same_jobs_ends_without_deadlock() {
     let (store, options) = common::open().await;
     let store = Arc::new(store);
     let jobs = add_jobs(&store, 60).await;
-    let onlooker = common::onlooker(&options.url).await;
+    let observer = common::observer(&options.url).await;
     let sql = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
-    let before: i64 = onlooker.query_one(sql, &[]).await.unwrap().get(0);
+    let before: i64 = observer.query_one(sql, &[]).await.unwrap().get(0);
     let numbers: Vec<JobNo> = jobs.iter().map(|(_, no)| *no).collect();
     let mut workers = Vec::new();
     for worker in 0..4_u128 {
         let (store, mut numbers) = (Arc::clone(&store), numbers.clone());
-        // Each in an order of its own.
+        // Each worker has an order of its own.
         numbers.rotate_left(worker as usize * 15);
         workers.push(tokio::spawn(async move {
             let node = join(&store, worker).await;
@@ -250,17 +250,17 @@ async fn firing_finishing_and_deleting_the_same_jobs_ends_without_deadlock() {
     }
     let census = store.census().await.unwrap();
     assert_eq!((census.jobs, census.running, census.live), (30, 0, 0));
-    let after: i64 = onlooker.query_one(sql, &[]).await.unwrap().get(0);
+    let after: i64 = observer.query_one(sql, &[]).await.unwrap().get(0);
     assert_eq!(after, before);
 }
 
 /// Waits until a session of the store waits for a lock.
-async fn wait_for_a_waiter(onlooker: &Client, options: &PostgresOptions) {
+async fn wait_for_a_waiter(observer: &Client, options: &PostgresOptions) {
     let sql = "SELECT count(*) FROM pg_stat_activity
                 WHERE application_name = $1 AND wait_event_type = 'Lock'";
     let look = async {
         let waits = async || -> i64 {
-            onlooker.query_one(sql, &[&options.application_name]).await.unwrap().get(0)
+            observer.query_one(sql, &[&options.application_name]).await.unwrap().get(0)
         };
         while waits().await == 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -270,7 +270,7 @@ async fn wait_for_a_waiter(onlooker: &Client, options: &PostgresOptions) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_purge_waits_for_what_ends_before_it_locks_the_job() {
+async fn a_purge_waits_for_a_finish_before_it_locks_the_job() {
     let (store, options) = common::open().await;
     let store = Arc::new(store);
     let jobs = add_jobs(&store, 1).await;
@@ -281,9 +281,9 @@ async fn a_purge_waits_for_what_ends_before_it_locks_the_job() {
     store.fire(node, batch, Now::At(later(60))).await.unwrap();
     let scope = scope(&store).await;
     store.delete(&scope, id, Now::At(later(60))).await.unwrap();
-    // A finish that has got as far as the run's row.
-    let (mut finishing, onlooker) =
-        (common::onlooker(&options.url).await, common::onlooker(&options.url).await);
+    // A finish that has locked the attempt's row.
+    let (mut finishing, observer) =
+        (common::observer(&options.url).await, common::observer(&options.url).await);
     let schema = options.schema.clone().unwrap();
     finishing.batch_execute(&format!("SET search_path = {schema}")).await.unwrap();
     let finishing = finishing.transaction().await.unwrap();
@@ -292,7 +292,7 @@ async fn a_purge_waits_for_what_ends_before_it_locks_the_job() {
         let store = Arc::clone(&store);
         tokio::spawn(async move { store.purge(&scope, id, 10).await })
     };
-    wait_for_a_waiter(&onlooker, &options).await;
+    wait_for_a_waiter(&observer, &options).await;
     let sql = "SELECT FROM job_state WHERE job_no = $1 FOR NO KEY UPDATE NOWAIT";
     finishing.query(sql, &[&no.0]).await.expect("the job's state is free");
     finishing.commit().await.unwrap();
@@ -303,15 +303,15 @@ async fn a_purge_waits_for_what_ends_before_it_locks_the_job() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restarted_server_is_found_again_without_a_person() {
-    // One of its own: others use the shared one.
+async fn a_store_reconnects_to_a_restarted_server() {
+    // A server of its own, because other tests use the shared one.
     let options = Options { durable: true, ..Options::unit_test() };
     let start = || PrivatePostgres::start(options);
     let mut server = tokio::task::spawn_blocking(start).await.unwrap().unwrap();
     let options = common::fresh_options(server.url().to_owned()).await;
     let store = PostgresStore::connect(options.clone()).await.unwrap();
     add_jobs(&store, 10).await;
-    let mut heard = store.signals().subscribe();
+    let mut received = store.signals().subscribe();
     let mut server = tokio::task::spawn_blocking(move || {
         server.stop_immediately().unwrap();
         server
@@ -326,14 +326,14 @@ async fn a_restarted_server_is_found_again_without_a_person() {
     })
     .await
     .unwrap();
-    // Each connection may be found dead once.
+    // Each connection may fail once.
     for _ in 0..options.hot_connections.max(options.api_connections) {
         drop(store.now().await);
         drop(store.census().await);
     }
     assert!(store.now().await.is_ok());
     assert_eq!(store.census().await.unwrap().jobs, 10);
-    let woken = tokio::time::timeout(Duration::from_secs(30), heard.recv()).await;
+    let woken = tokio::time::timeout(Duration::from_secs(30), received.recv()).await;
     assert!(woken.is_ok(), "the listener did not come back");
     drop(server);
 }
@@ -343,23 +343,23 @@ async fn an_announcement_reaches_other_nodes() {
     let (store, options) = common::open().await;
     let other = PostgresStore::connect(options).await.unwrap();
     let mut there = other.signals().subscribe();
-    // Once it is said when a listener begins to listen, so only the second time proves anything.
-    let heard_twice = async {
+    // Every signal is sent once when a listener connects, so only the second one proves anything.
+    let received_twice = async {
         let mut times = 0;
         while times < 2 {
             times += u32::from(there.recv().await.unwrap() == Signal::Ready);
         }
     };
-    let announce_on_and_on = async {
+    let announce_repeatedly = async {
         loop {
             store.announce(Signal::Ready).await.unwrap();
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
     tokio::select! {
-        () = heard_twice => {}
-        () = announce_on_and_on => {}
-        () = tokio::time::sleep(Duration::from_secs(30)) => panic!("nothing was heard"),
+        () = received_twice => {}
+        () = announce_repeatedly => {}
+        () = tokio::time::sleep(Duration::from_secs(30)) => panic!("nothing was received"),
     }
 }
 
@@ -376,7 +376,7 @@ async fn a_newer_schema_is_refused() {
     let (_store, options) = common::open().await;
     let schema = options.schema.clone().unwrap();
     let sql = format!("INSERT INTO {schema}.schema_version (version) VALUES (99)");
-    common::onlooker(&options.url).await.batch_execute(&sql).await.unwrap();
+    common::observer(&options.url).await.batch_execute(&sql).await.unwrap();
     let refused = PostgresStore::connect(options).await.unwrap_err();
     assert!(matches!(refused, OpenError::NewerSchema { found: 99, .. }), "{refused:?}");
 }

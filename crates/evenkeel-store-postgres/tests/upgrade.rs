@@ -36,7 +36,7 @@ fn migrations() -> Vec<PathBuf> {
 /// Returns the options of a new, empty schema and a client whose search path is that schema.
 async fn new_schema() -> (PostgresOptions, Client) {
     let options = common::fresh_options(common::url()).await;
-    let client = common::onlooker(&options.url).await;
+    let client = common::observer(&options.url).await;
     let schema = options.schema.as_deref().unwrap();
     let create = format!("CREATE SCHEMA {schema}; SET search_path = {schema}");
     client.batch_execute(&create).await.unwrap();

@@ -9,14 +9,12 @@ use evenkeel_store::{Now, RunCancelled, Scope, StoreError};
 use tokio_postgres::Row;
 
 use crate::PostgresStore;
-use crate::connection::Connection;
+use crate::connection::{Connection, Params};
 use crate::error::{Failure, Tried};
 use crate::rows::{KeyColumns, get, key, micros, sequence};
 
 struct Args {
-    scheduled_at: i64,
-    job_no: i64,
-    sequence: i32,
+    run: AttemptKey,
     tenant: i32,
     now: Option<i64>,
 }
@@ -31,13 +29,7 @@ pub(super) async fn cancel_run(
     key: AttemptKey,
     now: Now,
 ) -> Result<RunCancelled, StoreError> {
-    let args = Args {
-        scheduled_at: key.scheduled_at.as_micros(),
-        job_no: key.job_no.0,
-        sequence: sequence(key.sequence),
-        tenant: scope.tenant.0,
-        now: micros(now.literal()),
-    };
+    let args = Args { run: key, tenant: scope.tenant.0, now: micros(now.literal()) };
     store
         .api
         .run(args, |connection, args| async move {
@@ -50,31 +42,38 @@ async fn run(connection: &Connection, args: &Args) -> Tried<RunCancelled> {
     // A statement waits for a transaction that moves the run, and only the next statement sees where
     // the run went.
     for _ in 0..LOOKS {
-        if let Some(withdrawn) = withdraw_run(connection, args).await? {
+        if let Some(withdrawn) = withdraw_run(connection, args.run, args.tenant).await? {
             return close_run(connection, args, withdrawn).await;
         }
         if let Some(key) = mark_cancelled(connection, args).await? {
             return Ok(RunCancelled::Asked(key));
         }
     }
-    let Args { scheduled_at, job_no, sequence, tenant, .. } = args;
+    let (scheduled_at, job_no, sequence) = run_columns(args.run);
     let sql = sql!("cancel_run_find");
-    let row = connection.row(sql, &[scheduled_at, job_no, sequence, tenant]).await?;
+    let row = connection.row(sql, &[&scheduled_at, &job_no, &sequence, &args.tenant]).await?;
     if get(&row, "is_active")? {
         return Err(Failure::Again);
     }
     Ok(if get(&row, "exists")? { RunCancelled::Over } else { RunCancelled::NotFound })
 }
 
-async fn withdraw_run(connection: &Connection, args: &Args) -> Tried<Option<Withdrawn>> {
-    let Args { scheduled_at, job_no, sequence, tenant, .. } = args;
-    let sql = sql!("cancel_run_ready");
-    let row = connection.maybe_row(sql, &[scheduled_at, job_no, sequence, tenant]).await?;
-    if let Some(row) = row {
+fn run_columns(run: AttemptKey) -> (i64, i64, i32) {
+    (run.scheduled_at.as_micros(), run.job_no.0, sequence(run.sequence))
+}
+
+/// Deletes the pending attempt of a run from the queue or the delayed attempts.
+pub(super) async fn withdraw_run(
+    connection: &Connection,
+    run: AttemptKey,
+    tenant: i32,
+) -> Tried<Option<Withdrawn>> {
+    let (scheduled_at, job_no, sequence) = run_columns(run);
+    let params: Params<'_> = &[&scheduled_at, &job_no, &sequence, &tenant];
+    if let Some(row) = connection.maybe_row(sql!("cancel_run_ready"), params).await? {
         return Ok(Some(Withdrawn::from_queue(&row)?));
     }
-    let sql = sql!("cancel_run_delayed");
-    let row = connection.maybe_row(sql, &[scheduled_at, job_no, sequence, tenant]).await?;
+    let row = connection.maybe_row(sql!("cancel_run_delayed"), params).await?;
     row.as_ref().map(Withdrawn::from_delayed).transpose()
 }
 
@@ -85,10 +84,9 @@ async fn close_run(
     mut withdrawn: Withdrawn,
 ) -> Tried<RunCancelled> {
     let is_new = withdrawn.is_unfired_trigger();
+    let (scheduled_at, job_no, sequence) = run_columns(args.run);
     let sql = sql!("cancel_run_close_runs");
-    let row = connection
-        .row(sql, &[&args.job_no, &is_new, &args.scheduled_at, &args.sequence, &args.now])
-        .await?;
+    let row = connection.row(sql, &[&job_no, &is_new, &scheduled_at, &sequence, &args.now]).await?;
     if is_new {
         withdrawn.prev = (get(&row, "head_at")?, get(&row, "head_sequence")?);
     }
@@ -99,9 +97,9 @@ async fn close_run(
 
 /// Marks the running attempt of the run, for its node to end it.
 async fn mark_cancelled(connection: &Connection, args: &Args) -> Tried<Option<AttemptKey>> {
-    let Args { scheduled_at, job_no, sequence, tenant, .. } = args;
-    let sql = sql!("cancel_run_ask");
-    let row = connection.maybe_row(sql, &[scheduled_at, job_no, sequence, tenant]).await?;
+    let (scheduled_at, job_no, sequence) = run_columns(args.run);
+    let params: Params<'_> = &[&scheduled_at, &job_no, &sequence, &args.tenant];
+    let row = connection.maybe_row(sql!("cancel_run_mark"), params).await?;
     row.map(|row| Ok(key(&row)?)).transpose()
 }
 

@@ -368,7 +368,7 @@ impl Candidate {
     }
 }
 
-/// The first of those that were found by either order, of one lane.
+/// Returns the first `count` of one lane by rank.
 fn first_by_rank(mut found: Vec<Candidate>, count: usize) -> Vec<Candidate> {
     let mut seen = HashSet::with_capacity(found.len());
     found.retain(|candidate| seen.insert(candidate.key));

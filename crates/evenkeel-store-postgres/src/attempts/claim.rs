@@ -1,4 +1,4 @@
-//! Claiming: out of the queue, into the history, in one transaction.
+//! Claims attempts: moves them from the queue to the history in one transaction.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Finishing: results, history and retry in one statement, and what is left of notes in others.
+//! Finishes attempts. One statement writes result, history and retry; others delete notes and write
+//! dead letters.
 
 use std::collections::HashSet;
 
@@ -44,7 +45,7 @@ pub(super) async fn finish(
             };
             let is_lone = !leaves_traces && !args.batch.iter().any(does_more);
             match &rounds[..] {
-                // A lone statement is a transaction.
+                // A single statement is a transaction.
                 [] | [_] if is_lone => run(&connection, &args, &rounds).await,
                 _ => connection.transaction(run(&connection, &args, &rounds)).await,
             }
@@ -52,15 +53,14 @@ pub(super) async fn finish(
         .await
 }
 
-/// The failure of an attempt that its node lost.
+/// The end of an attempt that lost its worker.
 #[derive(Clone)]
 pub(super) struct LostEnd {
     pub(super) end: Finish,
-    /// It counts as a crash.
     pub(super) crashed: bool,
 }
 
-/// Ends attempts that their node lost, and counts their crashes in the same transaction.
+/// Ends attempts that lost their worker, and counts crashes in the same transaction.
 pub(super) async fn fail_lost(
     store: &PostgresStore,
     node: NodeNo,
@@ -92,7 +92,7 @@ pub(super) async fn fail_lost(
         .await
 }
 
-/// Ends one attempt, in the caller's transaction. What is averaged stays.
+/// Ends one attempt in the caller's transaction, without changing the average duration.
 pub(super) async fn finish_one(
     connection: &Connection,
     node: i32,
@@ -143,7 +143,7 @@ async fn run(
     }
     apply_attachments(connection, &args.batch, &results).await?;
     correct_skips(connection, &args.batch, &results).await?;
-    // Only those whose rows are locked: waiting for others here would be the wrong order.
+    // Only jobs whose rows are locked: waiting for others here would be the wrong lock order.
     let done = args.batch.iter().zip(&results).filter(|(_, result)| **result == FinishResult::Done);
     let stopped = done.map(|(finish, _)| finish).filter(|finish| stops_job(finish));
     let stopped: Vec<i64> = stopped.map(|finish| finish.key.job_no.0).collect();
@@ -153,7 +153,7 @@ async fn run(
     Ok(results)
 }
 
-/// Says of times that were skipped while ends could not be stored why they were.
+/// Corrects the reason of times that were skipped while ends could not be stored.
 async fn correct_skips(
     connection: &Connection,
     batch: &[Finish],
@@ -173,12 +173,12 @@ async fn correct_skips(
     Ok(())
 }
 
-/// Its job has no next time any more.
+/// True if the job has no next time afterwards.
 fn stops_job(finish: &Finish) -> bool {
     matches!(finish.then, Then::EndRun { stop_job: true, .. })
 }
 
-/// Ends its chain, and well, leaves nothing behind, and does nothing to its job's times.
+/// True if the run ends with success, without results, and without a change of the job's times.
 fn is_plain(finish: &Finish) -> bool {
     finish.then == Then::EndRun { stop_job: false, next_at: None }
         && finish.results == Results::default()
@@ -186,7 +186,7 @@ fn is_plain(finish: &Finish) -> bool {
         && !finish.judge
 }
 
-/// What every batch says of its attempts.
+/// The columns of every batch.
 struct FinishColumns {
     keys: KeyColumns,
     fence: Vec<i32>,
@@ -303,8 +303,8 @@ impl FinishColumns {
     }
 }
 
-/// For ends that took effect, of each job one, in their transaction. Mostly there is nothing to do,
-/// and then nothing is sent.
+/// Writes dead letters and failure counts of the attempts that were ended, one per job, in the same
+/// transaction. Mostly there are none, and nothing is sent.
 async fn apply_hooks(connection: &Connection, done: &[&Finish]) -> Tried<()> {
     let (mut dead, mut reasons) = (KeyColumns::default(), Vec::new());
     let (mut failed, mut pause_after) = (KeyColumns::default(), Vec::new());

@@ -1,4 +1,4 @@
-//! Lists of attempts.
+//! Reading attempts and lists of attempts.
 
 use evenkeel_core::advance::SkippedTimes;
 use evenkeel_core::attempt::AttemptStatus;
@@ -16,9 +16,9 @@ use crate::connection::Connection;
 use crate::error::Tried;
 use crate::rows::{attempt, count, get, key, maybe_time, sequence, span};
 
-/// A job's attempts are counted one by one up to here.
+/// Attempts of a job are counted exactly up to this number.
 const JOB_COUNT_MAX: i64 = 1_000;
-/// A tenant's attempts are counted one by one up to here.
+/// Attempts of a tenant are counted exactly up to this number.
 const TENANT_COUNT_MAX: i64 = 10_000;
 
 struct Args {
@@ -27,7 +27,8 @@ struct Args {
 }
 
 impl Args {
-    /// Everything up to the end of the page, and one more that tells whether there is another.
+    /// Returns the number of rows up to the end of the page, plus one that shows whether there is
+    /// another page.
     fn reach(&self) -> i64 {
         i64::from(self.page.offset) + i64::from(self.page.limit) + 1
     }
@@ -52,7 +53,7 @@ pub(super) async fn list_runs(
 }
 
 async fn of_tenant(connection: &Connection, args: &Args) -> Tried<Page<Attempt, AttemptKey>> {
-    // Behind every key there is.
+    // Greater than every key.
     let (at, job, bits, nth) = args.page.after.map_or((i64::MAX, 0, 0, 0), |key| {
         (key.scheduled_at.as_micros(), key.job_no.0, sequence(key.sequence), attempt(key))
     });
@@ -92,7 +93,7 @@ async fn of_job(
     Ok(cut(found, args, total, is_estimate))
 }
 
-/// A job's attempts after one of them, newest chain first.
+/// Reads a job's attempts after one of them, newest run first.
 async fn walk(
     connection: &Connection,
     job_no: i64,
@@ -107,7 +108,7 @@ async fn walk(
         connection.rows(sql, &[&job_no, &from_at, &from_sequence, &before_attempt, &limit]).await?;
     let mut found = rows.iter().map(read_attempt).collect::<Tried<Vec<Attempt>>>()?;
     if usize::try_from(limit).is_ok_and(|limit| found.len() < limit) {
-        // The links end where history was forgotten, but for two attempts.
+        // The links end where history was pruned, except for two attempts.
         let oldest = found.iter().map(|run| run.key.scheduled_at.as_micros()).chain(from_at).min();
         let sql = sql!("list_attempts_kept");
         let kept = connection.rows(sql, &[&job_no, &oldest.unwrap_or(i64::MAX)]).await?;

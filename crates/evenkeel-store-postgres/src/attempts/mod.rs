@@ -1,4 +1,4 @@
-//! The verbs of the workers, and of those who look at runs.
+//! The store's side of attempts: claiming, finishing, cancelling, listing, pruning.
 
 mod cancel;
 mod choose;

@@ -1,4 +1,4 @@
-//! Ends a run as somebody says, or puts it back into the queue, under a higher fence.
+//! Overrides the outcome of an attempt, or requeues it, under a higher fence.
 
 use async_trait::async_trait;
 use evenkeel_core::dedup::DedupPurpose;
@@ -11,7 +11,7 @@ use evenkeel_store::{
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::cancel::Withdrawn;
+use super::cancel::withdraw_run;
 use super::finish::finish_one;
 use super::requeue;
 use crate::PostgresStore;
@@ -34,7 +34,7 @@ impl OverrideStore for PostgresStore {
                 let (job, tenant, limit) = &*args;
                 let sql = sql!("active_attempts");
                 let rows = connection.rows(sql, &[job, tenant, limit]).await?;
-                rows.iter().map(read_going_on).collect()
+                rows.iter().map(read_live).collect()
             })
             .await
     }
@@ -42,26 +42,26 @@ impl OverrideStore for PostgresStore {
     async fn override_outcome(
         &self,
         scope: &Scope,
-        settle: OutcomeOverride,
+        request: OutcomeOverride,
     ) -> Result<OverrideResult, StoreError> {
-        let became = self
+        let result = self
             .api
-            .run((scope.tenant, settle), |connection, args| async move {
-                let (tenant, settle) = &*args;
-                connection.transaction(run(&connection, *tenant, settle)).await
+            .run((scope.tenant, request), |connection, args| async move {
+                let (tenant, request) = &*args;
+                connection.transaction(run(&connection, *tenant, request)).await
             })
             .await?;
-        if became == OverrideResult::Done
+        if result == OverrideResult::Done
             && let Err(error) = self.announce(Signal::Messages).await
         {
-            // The letter is there, and will be found by looking.
-            tracing::debug!(%error, "a wake-up was not sent");
+            // The node also polls, so it will find the message.
+            tracing::debug!(%error, "notification not sent; receivers will find the change by polling");
         }
-        Ok(became)
+        Ok(result)
     }
 }
 
-fn read_going_on(row: &Row) -> Tried<LiveAttempt> {
+fn read_live(row: &Row) -> Tried<LiveAttempt> {
     let fence: Option<i32> = get(row, "fence")?;
     let seen = match (fence, maybe_time(row, "started_at")?) {
         (Some(fence), Some(started_at)) => {
@@ -75,110 +75,109 @@ fn read_going_on(row: &Row) -> Tried<LiveAttempt> {
 async fn run(
     connection: &Connection,
     tenant: TenantNo,
-    settle: &OutcomeOverride,
+    request: &OutcomeOverride,
 ) -> Tried<OverrideResult> {
-    let became = match settle.expected {
-        LiveState::Waiting => settle_waiting(connection, tenant, settle).await?,
+    let result = match request.expected {
+        LiveState::Waiting => override_pending(connection, tenant, request).await?,
         LiveState::Running { fence, .. } => {
-            settle_running(connection, tenant, settle, fence).await?
+            override_running(connection, tenant, request, fence).await?
         }
     };
-    if became == OverrideResult::Done {
+    if result == OverrideResult::Done {
         let sql = sql!("override_changed");
-        connection.change(sql, &[&settle.key.job_no.0]).await?;
+        connection.change(sql, &[&request.key.job_no.0]).await?;
     }
-    Ok(became)
+    Ok(result)
 }
 
-/// A key as columns: when, of which job, which chain, which attempt.
 fn columns(key: AttemptKey) -> (i64, i64, i32, i16) {
     (key.scheduled_at.as_micros(), key.job_no.0, sequence(key.sequence), attempt(key))
 }
 
-async fn settle_running(
+async fn override_running(
     connection: &Connection,
     tenant: TenantNo,
-    settle: &OutcomeOverride,
+    request: &OutcomeOverride,
     fence: Fence,
 ) -> Tried<OverrideResult> {
-    let (at, job, chain, nth) = columns(settle.key);
+    let (at, job, run, nth) = columns(request.key);
     let under = fence_column(fence);
-    let back = settle.requeue(tenant);
-    let sql = if back.is_some() { sql!("override_node") } else { sql!("override_running") };
-    let row = connection.maybe_row(sql, &[&at, &job, &chain, &nth, &tenant.0, &under]).await?;
-    let Some(row) = row else { return Ok(OverrideResult::Elsewhere) };
+    let requeued = request.requeue(tenant);
+    let sql = if requeued.is_some() { sql!("override_node") } else { sql!("override_running") };
+    let row = connection.maybe_row(sql, &[&at, &job, &run, &nth, &tenant.0, &under]).await?;
+    let Some(row) = row else { return Ok(OverrideResult::Changed) };
     let node: i32 = get(&row, 0)?;
-    if let Some(back) = back {
+    if let Some(requeued) = requeued {
         if get(&row, 1)? {
             return Ok(OverrideResult::Stopped);
         }
-        let became = go_back(connection, node, settle, back).await?;
-        if became != OverrideResult::Done {
-            return Ok(became);
+        let result = requeue_locked(connection, node, request, requeued).await?;
+        if result != OverrideResult::Done {
+            return Ok(result);
         }
-    } else if let Some(end) = settle.finish(tenant, settle.key, fence.next()) {
+    } else if let Some(end) = request.finish(tenant, request.key, fence.next()) {
         match finish_one(connection, node, end).await? {
             FinishResult::Done => {}
-            // Its row is locked: nobody can have been quicker.
+            // The row is locked, so no other transaction can have ended it.
             FinishResult::AlreadyDone | FinishResult::LeaseLost => return Err(Failure::Again),
         }
     }
-    let word = MessageKind::Ended as i16;
+    let kind = MessageKind::Ended as i16;
     let sql = sql!("send_message");
-    connection.change(sql, &[&node, &at, &job, &chain, &nth, &under, &word]).await?;
+    connection.change(sql, &[&node, &at, &job, &run, &nth, &under, &kind]).await?;
     Ok(OverrideResult::Done)
 }
 
-/// Puts an attempt whose row is locked back into the queue, if it may go there.
-async fn go_back(
+/// Requeues an attempt whose row is locked, if its job allows that.
+async fn requeue_locked(
     connection: &Connection,
     node: i32,
-    settle: &OutcomeOverride,
-    back: Requeue,
+    request: &OutcomeOverride,
+    requeued: Requeue,
 ) -> Tried<OverrideResult> {
-    let (no, tenant) = (settle.key.job_no.0, back.tenant.0);
+    let (no, tenant) = (request.key.job_no.0, requeued.tenant.0);
     let lock = sql!("command_lock_states");
     connection.rows(lock, &[&[no].as_slice()]).await?;
     let row = connection.row(sql!("override_job"), &[&no]).await?;
     let job = get_job(connection, get::<Uuid>(&row, 0)?, tenant).await?;
-    let goes_on = |stopped_at| settle.key.scheduled_at > stopped_at;
-    let Some(job) = job.filter(|job| job.stopped_at.is_none_or(goes_on)) else {
+    let is_after = |stopped_at| request.key.scheduled_at > stopped_at;
+    let Some(job) = job.filter(|job| job.stopped_at.is_none_or(is_after)) else {
         return Ok(OverrideResult::Stopped);
     };
-    if let Some(wanted) = DedupClaim::by_run(&job, DedupPurpose::Requeue, settle.at) {
-        let now = Some(settle.at.as_micros());
+    if let Some(wanted) = DedupClaim::by_run(&job, DedupPurpose::Requeue, request.at) {
+        let now = Some(request.at.as_micros());
         let key = [(wanted.key, wanted.job)].into_iter();
         let mut keys = Keys::lock(connection, tenant, key, now).await?;
-        if let Some(held) = keys.kept_out_by(&wanted, settle.at) {
+        if let Some(held) = keys.kept_out_by(&wanted, request.at) {
             return Ok(OverrideResult::Duplicate(held.job));
         }
         keys.take(&wanted);
         keys.write(connection).await?;
     }
-    let now = Some(settle.at.as_micros());
-    match requeue::run(connection, node, &[back], now).await?[..] {
+    let now = Some(request.at.as_micros());
+    match requeue::run(connection, node, &[requeued], now).await?[..] {
         [true] => Ok(OverrideResult::Done),
-        // Its row is locked: nobody can have been quicker.
+        // The row is locked, so no other transaction can have ended it.
         _ => Err(Failure::Again),
     }
 }
 
-async fn settle_waiting(
+async fn override_pending(
     connection: &Connection,
     tenant: TenantNo,
-    settle: &OutcomeOverride,
+    request: &OutcomeOverride,
 ) -> Tried<OverrideResult> {
-    // Nothing is taken that has no end: what waits is in the queue already.
-    if settle.finish(tenant, settle.key, Fence::NONE).is_none() {
-        return Ok(OverrideResult::Elsewhere);
+    // A pending attempt cannot be requeued: it is in the queue already.
+    if request.finish(tenant, request.key, Fence::NONE).is_none() {
+        return Ok(OverrideResult::Changed);
     }
-    let Some(mut taken) = take(connection, tenant, settle.key).await? else {
-        return Ok(OverrideResult::Elsewhere);
+    let Some(mut taken) = withdraw_run(connection, request.key, tenant.0).await? else {
+        return Ok(OverrideResult::Changed);
     };
-    let (at, job, chain, nth) = columns(taken.key);
+    let (at, job, run, nth) = columns(taken.key);
     if taken.is_unfired_trigger() {
         let sql = sql!("override_link");
-        let row = connection.row(sql, &[&job, &at, &chain]).await?;
+        let row = connection.row(sql, &[&job, &at, &run]).await?;
         taken.prev = (get(&row, 0)?, get(&row, 1)?);
     }
     let fence = Fence(taken.fence.cast_unsigned()).next();
@@ -189,7 +188,7 @@ async fn settle_waiting(
             &[
                 &at,
                 &job,
-                &chain,
+                &run,
                 &nth,
                 &tenant.0,
                 &fence_column(fence),
@@ -200,29 +199,12 @@ async fn settle_waiting(
         )
         .await?;
     let node: i32 = get(&row, 0)?;
-    if let Some(end) = settle.finish(tenant, taken.key, fence)
+    if let Some(end) = request.finish(tenant, taken.key, fence)
         && finish_one(connection, node, end).await? != FinishResult::Done
     {
         return Err(Failure::Again);
     }
     let sql = sql!("override_unowned");
-    connection.change(sql, &[&at, &job, &chain, &nth]).await?;
+    connection.change(sql, &[&at, &job, &run, &nth]).await?;
     Ok(OverrideResult::Done)
-}
-
-/// Takes what waits of a run away.
-async fn take(
-    connection: &Connection,
-    tenant: TenantNo,
-    key: AttemptKey,
-) -> Tried<Option<Withdrawn>> {
-    let (at, job, chain, _) = columns(key);
-    let sql = sql!("cancel_run_ready");
-    let row = connection.maybe_row(sql, &[&at, &job, &chain, &tenant.0]).await?;
-    if let Some(row) = row {
-        return Ok(Some(Withdrawn::from_queue(&row)?));
-    }
-    let sql = sql!("cancel_run_delayed");
-    let row = connection.maybe_row(sql, &[&at, &job, &chain, &tenant.0]).await?;
-    row.as_ref().map(Withdrawn::from_delayed).transpose()
 }

@@ -1,4 +1,4 @@
-//! What a node has, and what of it is to end.
+//! Attempts that a node runs, and those of them that are cancelled.
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{AttemptKey, NodeNo, TenantNo};
@@ -59,7 +59,7 @@ pub(super) async fn cancellations(
         .await
 }
 
-/// The attempt in the first ten columns.
+/// Reads the fragment `owned_columns`.
 pub(crate) fn read_owned(row: &Row) -> Tried<OwnedAttempt> {
     Ok(OwnedAttempt {
         key: key(row)?,

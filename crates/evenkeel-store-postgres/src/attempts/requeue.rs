@@ -1,4 +1,4 @@
-//! Takes attempts from their node: back into the queue, or as failed.
+//! Takes attempts from a lost worker: requeues them, or ends them as failed.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use super::finish::{LostEnd, fail_lost};
 use crate::PostgresStore;
 use crate::connection::Connection;
 use crate::error::Tried;
-use crate::rows::{KeyColumns, TicketColumns, fence, key, micros};
+use crate::rows::{KeyColumns, QueueColumns, fence, key, micros};
 
 pub(super) async fn requeue(
     store: &PostgresStore,
@@ -25,18 +25,18 @@ pub(super) async fn requeue(
             None => queued.push((at, requeue)),
         }
     }
-    // Each part by itself: they lock their rows in different orders.
+    // One transaction each, because they lock rows in different orders.
     if !queued.is_empty() {
         let (places, batch): (Vec<usize>, Vec<Requeue>) = queued.into_iter().unzip();
         let args = (node.0, batch, micros(now.literal()));
-        let back = store
+        let requeued = store
             .hot
             .run(args, |connection, args| async move {
                 let (node, batch, now) = &*args;
                 run(&connection, *node, batch, *now).await
             })
             .await?;
-        places.into_iter().zip(back).for_each(|(at, back)| taken[at] = back);
+        places.into_iter().zip(requeued).for_each(|(at, requeued)| taken[at] = requeued);
     }
     if !failed.is_empty() {
         let (places, ends): (Vec<usize>, Vec<LostEnd>) = failed.into_iter().unzip();
@@ -47,7 +47,7 @@ pub(super) async fn requeue(
     Ok(taken)
 }
 
-/// Says which of the batch went back into the queue.
+/// Returns which attempts of the batch were requeued.
 pub(super) async fn run(
     connection: &Connection,
     node: i32,
@@ -56,16 +56,16 @@ pub(super) async fn run(
 ) -> Tried<Vec<bool>> {
     let mut sorted: Vec<(&Requeue, &QueueEntry)> = Vec::with_capacity(batch.len());
     for requeue in batch {
-        if let AfterLoss::Queue(ticket) = &requeue.then {
-            sorted.push((requeue, ticket));
+        if let AfterLoss::Queue(entry) = &requeue.then {
+            sorted.push((requeue, entry));
         }
     }
     sorted.sort_unstable_by_key(|(requeue, _)| (requeue.key.job_no, requeue.key));
     let keys: KeyColumns = sorted.iter().map(|(requeue, _)| requeue.key).collect();
     let fences: Vec<i32> = sorted.iter().map(|(requeue, _)| fence(requeue.fence)).collect();
     let crashed: Vec<bool> = sorted.iter().map(|(requeue, _)| requeue.crashed).collect();
-    let mut tickets = TicketColumns::default();
-    sorted.iter().for_each(|(_, ticket)| tickets.push(Some(ticket)));
+    let mut entries = QueueColumns::default();
+    sorted.iter().for_each(|(_, entry)| entries.push(Some(entry)));
     let rows = connection
         .rows(
             sql!("requeue"),
@@ -78,18 +78,18 @@ pub(super) async fn run(
                 &keys.attempt,
                 &fences,
                 &crashed,
-                &tickets.pool,
-                &tickets.lane,
-                &tickets.priority,
-                &tickets.should_start_by,
-                &tickets.limit_key,
-                &tickets.open_from,
-                &tickets.open_until,
-                &tickets.forbidden_nodes,
-                &tickets.own_priority,
-                &tickets.since,
-                &tickets.rise,
-                &tickets.limit_max,
+                &entries.pool,
+                &entries.lane,
+                &entries.priority,
+                &entries.should_start_by,
+                &entries.limit_key,
+                &entries.open_from,
+                &entries.open_until,
+                &entries.forbidden_nodes,
+                &entries.own_priority,
+                &entries.since,
+                &entries.rise,
+                &entries.limit_max,
             ],
         )
         .await?;

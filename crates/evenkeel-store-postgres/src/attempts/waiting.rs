@@ -1,4 +1,4 @@
-//! What waits for its time or for a worker.
+//! Pending attempts and their position in the queue.
 
 use evenkeel_core::JobId;
 use evenkeel_core::aging::{Aging, Rise};
@@ -13,8 +13,8 @@ use crate::PostgresStore;
 use crate::error::Tried;
 use crate::rows::{get, key, maybe_priority, maybe_time, micros, time};
 
-/// So many attempts of a job are told.
-const TOLD_MAX: i64 = 100;
+/// Pending attempts of a job that are returned at most.
+const LISTED_MAX: i64 = 100;
 
 pub(super) async fn waiting_of(
     store: &PostgresStore,
@@ -37,15 +37,15 @@ pub(super) async fn waiting_of(
                 None => None,
             };
             let sql = sql!("waiting_of");
-            let rows = connection.rows(sql, &[job, tenant, &TOLD_MAX, &level]).await?;
+            let rows = connection.rows(sql, &[job, tenant, &LISTED_MAX, &level]).await?;
             rows.iter().map(read_waiting).collect()
         })
         .await
 }
 
 fn read_waiting(row: &Row) -> Tried<WaitingAttempt> {
-    let room = get::<Option<&str>>(row, "pool")?.and_then(LimitKey::of_queue_pool);
-    let waits_for = match (maybe_time(row, "due")?, room) {
+    let queue = get::<Option<&str>>(row, "pool")?.and_then(LimitKey::of_queue_pool);
+    let waits_for = match (maybe_time(row, "due")?, queue) {
         (Some(due), _) => WaitsFor::Time(due),
         (None, Some(key)) => WaitsFor::Permit {
             since: time(row, "since")?,
@@ -58,7 +58,7 @@ fn read_waiting(row: &Row) -> Tried<WaitingAttempt> {
         (None, None) => WaitsFor::Worker {
             since: time(row, "since")?,
             ahead: maybe_count(row, "ahead")?,
-            opening: ClaimWindow {
+            window: ClaimWindow {
                 from: maybe_time(row, "open_from")?,
                 until: maybe_time(row, "open_until")?,
             },
@@ -87,7 +87,6 @@ pub(super) async fn waiting(
         .await
 }
 
-/// What `waiting_ahead` is asked.
 struct Ahead {
     pools: Vec<String>,
     place: QueuePosition,

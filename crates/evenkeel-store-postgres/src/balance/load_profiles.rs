@@ -1,4 +1,8 @@
-//! How many jobs have which rhythm.
+//! Load profiles: how many jobs of a tenant have which profile.
+//!
+//! A transaction that changes the next time or the profile of jobs sums up the changes and writes
+//! them with its last statement, in the order of tenants and keys. So it holds these rows only
+//! briefly, and two such transactions cannot deadlock.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -56,48 +60,47 @@ fn read_count(row: &Row) -> Tried<LoadProfileCount> {
     })
 }
 
-/// Changes of counts, added up.
+/// Changes of counts, summed up.
 #[derive(Debug, Default)]
 pub(crate) struct Counts<'a> {
-    /// By tenant and key.
     changes: BTreeMap<(i32, i64), Change<'a>>,
 }
 
 #[derive(Debug, Default)]
 struct Change<'a> {
-    /// Known if a job came to it.
+    /// Known if a job was added.
     profile: Cow<'a, str>,
     jobs: i64,
     cost: i128,
 }
 
 impl<'a> Counts<'a> {
-    /// A job counts for this.
+    /// Adds a job with this load.
     pub(crate) fn add(&mut self, tenant: i32, load: &'a Load) {
-        self.come(tenant, load.key.0, &load.profile, span_micros(load.cost));
+        self.add_to(tenant, load.key.0, &load.profile, span_micros(load.cost));
     }
 
-    /// A job of this cost came to a rhythm.
-    pub(crate) fn come(&mut self, tenant: i32, key: i64, profile: &'a str, cost: i64) {
+    /// Adds a job of this cost to a profile.
+    pub(crate) fn add_to(&mut self, tenant: i32, key: i64, profile: &'a str, cost: i64) {
         let change = self.changes.entry((tenant, key)).or_default();
         change.profile = Cow::Borrowed(profile);
         change.jobs += 1;
         change.cost += i128::from(cost);
     }
 
-    /// A job of this cost left a rhythm.
-    pub(crate) fn leave(&mut self, tenant: i32, key: i64, cost: i64) {
+    /// Removes a job of this cost from a profile.
+    pub(crate) fn remove_from(&mut self, tenant: i32, key: i64, cost: i64) {
         let change = self.changes.entry((tenant, key)).or_default();
         change.jobs -= 1;
         change.cost -= i128::from(cost);
     }
 
-    /// A job of a rhythm costs so much more.
-    pub(crate) fn recount_load(&mut self, tenant: i32, key: i64, more: i64) {
+    /// Changes the cost of a job of a profile.
+    pub(crate) fn change_cost(&mut self, tenant: i32, key: i64, more: i64) {
         self.changes.entry((tenant, key)).or_default().cost += i128::from(more);
     }
 
-    /// Writes them down: the last thing in a transaction.
+    /// Writes the changes. Must be the last statement of the transaction.
     pub(crate) async fn write(&self, connection: &Connection) -> Tried<()> {
         let changes = || {
             let is_change = |change: &Change<'_>| change.jobs != 0 || change.cost != 0;
@@ -117,7 +120,7 @@ impl<'a> Counts<'a> {
     }
 }
 
-/// What jobs count for, as arrays. One that counts for nothing has the rhythm 0.
+/// Load profile and cost of jobs, as arrays. A job without a profile has 0.
 #[derive(Debug, Default)]
 pub(crate) struct LoadColumns {
     pub(crate) profile: Vec<i64>,
@@ -141,8 +144,8 @@ impl<'a> FromIterator<Option<&'a Load>> for LoadColumns {
     }
 }
 
-/// Those of these jobs that have lost their next time in this transaction count no more: its last
-/// statement.
+/// Stops counting those of `jobs` that have lost their next time in this transaction. Must be its
+/// last statement.
 pub(crate) async fn count_ended(connection: &Connection, jobs: &[i64]) -> Tried<()> {
     connection.change(sql!("load_profiles_count_ended"), &[&jobs]).await?;
     Ok(())

@@ -1,4 +1,4 @@
-//! Counts of load, and moves.
+//! Load profiles, rebalances and balance scores.
 
 mod load_profiles;
 mod moves;

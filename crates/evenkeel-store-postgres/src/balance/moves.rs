@@ -1,4 +1,4 @@
-//! Moves of a batch of jobs, in one transaction.
+//! Moves jobs to other times, one batch per transaction, and reads the jobs that may move.
 
 use std::collections::{HashMap, HashSet};
 
@@ -21,7 +21,7 @@ struct Args {
     columns: MoveColumns,
 }
 
-/// Moves to rhythms that are given, as arrays, in the order in which everybody locks jobs.
+/// Moves whose profile is given, as arrays, in lock order.
 struct MoveColumns {
     job_no: Vec<i64>,
     generation: Vec<i32>,
@@ -82,7 +82,7 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Moved> {
     Ok(Moved::Done(made))
 }
 
-/// Which jobs were moved, and what that does to the counts.
+/// Returns the moved jobs and the changes of the counts.
 async fn write<'a>(
     connection: &Connection,
     args: &'a Args,
@@ -103,16 +103,17 @@ async fn write<'a>(
     let mut counts = Counts::default();
     for ((left, joined), cost) in left.iter().zip(&joined).zip(&costs) {
         let Some(left) = left else { continue };
-        counts.leave(tenant, *left, *cost);
-        counts.come(tenant, *joined, texts.get(joined).copied().unwrap_or_default(), *cost);
+        counts.remove_from(tenant, *left, *cost);
+        counts.add_to(tenant, *joined, texts.get(joined).copied().unwrap_or_default(), *cost);
     }
     Ok((moved.into_iter().collect(), counts))
 }
 
-/// If more than so many jobs are passed over for each of the tenant's, those are looked up one by one.
-const PASSED_MAX: i64 = 8;
-/// At least so many jobs are looked at in one round: where many are stopped or over, the few that a page
-/// still lacks would otherwise be looked for a few at a time.
+/// If a range has more than so many jobs for each job of the tenant, the jobs are looked up one by
+/// one.
+const OTHERS_MAX: i64 = 8;
+/// Jobs that one round scans at least. Where many jobs are stopped, the last few of a page would
+/// otherwise be searched a few at a time.
 const LOOKED_AT_MIN: i64 = 1000;
 
 pub(super) async fn placements(
@@ -127,7 +128,8 @@ pub(super) async fn placements(
         .run(args, |connection, args| async move {
             let (tenant, mut after, limit) = *args;
             let mut found = Vec::new();
-            // Jobs that are stopped or over are seen only in their states: the page is filled up.
+            // Only its state shows that a job is stopped, so rounds are repeated until the page is
+            // full.
             while found.len() < limit {
                 let left = i64::try_from(limit - found.len()).unwrap_or(i64::MAX);
                 let looked_at = left.max(LOOKED_AT_MIN);
@@ -137,7 +139,7 @@ pub(super) async fn placements(
                     (get(&row, "first")?, get(&row, "last")?);
                 let (Some(first), Some(last)) = (first, last) else { break };
                 let seen: i64 = get(&row, "jobs")?;
-                let sql = if (last - first) / PASSED_MAX <= seen {
+                let sql = if (last - first) / OTHERS_MAX <= seen {
                     sql!("placements")
                 } else {
                     sql!("placements_of_few")

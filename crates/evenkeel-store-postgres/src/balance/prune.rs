@@ -1,4 +1,4 @@
-//! How even load was, hour by hour, and what is forgotten of the past.
+//! Prunes balance scores, unused plans and old rebalances.
 
 use evenkeel_core::Timestamp;
 use evenkeel_store::{PARTS_FORGOTTEN, REBALANCES_KEPT, StoreError};

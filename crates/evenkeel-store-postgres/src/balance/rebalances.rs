@@ -1,4 +1,4 @@
-//! Rebalances, from their plan to their end.
+//! Rebalances, from plan to end.
 
 use evenkeel_core::Timestamp;
 use evenkeel_store::{
@@ -14,7 +14,7 @@ use crate::connection::Connection;
 use crate::error::Tried;
 use crate::rows::{count, get, maybe_time, micros, time};
 
-/// So many batches of a plan are sent at once: about a megabyte and a half.
+/// Parts of a plan that are sent at once: about 1.5 MB.
 const SENT_MAX: usize = 64;
 
 pub(super) async fn plan_rebalance(
@@ -70,7 +70,6 @@ async fn keep(
     Ok(())
 }
 
-/// The number of a batch, as a column.
 pub(super) fn part_number(part: u32) -> i32 {
     i32::try_from(part).unwrap_or(i32::MAX)
 }
@@ -145,7 +144,7 @@ pub(super) async fn list_rebalances(
             let (tenant, page) = &*args;
             let (before, id) =
                 page.after.map_or((i64::MAX, Uuid::max()), |(at, id)| (at.as_micros(), id));
-            // One more than asked for tells whether there is another page.
+            // One row more than needed shows whether there is another page.
             let (limit, offset) = (i64::from(page.limit) + 1, i64::from(page.offset));
             let (rows, counted) = try_join(
                 connection.rows(sql!("list_rebalances"), &[tenant, &before, &id, &limit, &offset]),
@@ -189,7 +188,7 @@ async fn begin(connection: &Connection, args: &Begin) -> Tried<Option<BeganRebal
     let Begin { tenant, id, silent_before, now } = args;
     let lock = sql!("begin_rebalance_lock");
     let now: i64 = get(&connection.row(lock, &[tenant, now]).await?, 0)?;
-    // Whoever stops one, or moves a batch, is waited for here.
+    // Waits for a batch of moves or a stop.
     let sql = sql!("begin_rebalance_find");
     let rows = connection.rows(sql, &[tenant, id]).await?;
     let found = rows.iter().map(read_rebalance).collect::<Tried<Vec<Rebalance>>>()?;
@@ -210,8 +209,8 @@ async fn begin(connection: &Connection, args: &Begin) -> Tried<Option<BeganRebal
     Ok(find(connection, *tenant, *id).await?.map(BeganRebalance::Now))
 }
 
-/// Another that took back all of what this one is to take back. Nobody else marks anything as undone
-/// meanwhile: whoever begins holds the lock.
+/// Returns another rebalance that has undone everything that `wanted` would undo. Only the holder
+/// of the lock marks rebalances as undone.
 async fn undone_by_another(
     connection: &Connection,
     tenant: i32,

@@ -11,8 +11,8 @@ use crate::connection::Connection;
 use crate::error::Tried;
 use crate::rows::{count, get, span, time};
 
-/// So many rhythms that no job has are forgotten at once.
-const FORGOTTEN_MAX: i64 = 10_000;
+/// Unused profiles that are deleted at once.
+const DELETED_MAX: i64 = 10_000;
 
 pub(super) async fn count_uncounted(store: &PostgresStore, limit: u32) -> Result<u32, StoreError> {
     store
@@ -50,7 +50,7 @@ pub(super) async fn recount_load(
             }
             if next.is_none() {
                 let sql = sql!("recount_load_delete");
-                connection.change(sql, &[&FORGOTTEN_MAX]).await?;
+                connection.change(sql, &[&DELETED_MAX]).await?;
             }
             Ok(Recounted { next, changed })
         })
@@ -79,8 +79,8 @@ async fn count_page(connection: &Connection, limit: i64) -> Tried<u32> {
     Ok(u32::try_from(rows.len()).unwrap_or(u32::MAX))
 }
 
-/// What an uncounted job counts for. One whose definition cannot be read counts for nothing: it must
-/// not keep the others from being counted.
+/// Returns the load of an uncounted job. A job with an unreadable definition has none, so that it
+/// does not block others.
 fn load_of(row: &Row) -> Tried<Option<Load>> {
     let next_at = time(row, "next_at")?;
     let average: Option<i64> = get(row, "average_us")?;
@@ -90,7 +90,7 @@ fn load_of(row: &Row) -> Tried<Option<Load>> {
     Ok(Load::of(&definition, average.map(span), next_at))
 }
 
-/// These jobs count for what their good runs take.
+/// Sets the cost of jobs to the average duration of their runs.
 async fn change(connection: &Connection, jobs: &[i64]) -> Tried<u32> {
     let row = connection.row(sql!("recount_load_change"), &[&jobs]).await?;
     let tenants: Vec<i32> = get::<Option<_>>(&row, "tenants")?.unwrap_or_default();
@@ -98,7 +98,7 @@ async fn change(connection: &Connection, jobs: &[i64]) -> Tried<u32> {
     let more: Vec<i64> = get::<Option<_>>(&row, "increases")?.unwrap_or_default();
     let mut counts = Counts::default();
     for ((tenant, profile), more) in tenants.iter().zip(&profiles).zip(&more) {
-        counts.recount_load(*tenant, *profile, *more);
+        counts.change_cost(*tenant, *profile, *more);
     }
     counts.write(connection).await?;
     Ok(u32::try_from(tenants.len()).unwrap_or(u32::MAX))

@@ -1,4 +1,5 @@
-//! Wake-ups between nodes, through LISTEN and NOTIFY. They may be lost, never needed.
+//! Notifications between nodes through LISTEN and NOTIFY. A notification may be lost: receivers
+//! also poll.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -19,7 +20,7 @@ const QUIET: Duration = Duration::from_millis(5);
 const BACKOFF_FIRST: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
 
-/// Passes on what others announce, for ever; the task is aborted with its store.
+/// Passes on the notifications of other nodes until the task is aborted with its store.
 pub(crate) async fn listen(
     config: Config,
     tls: Encryption,
@@ -29,18 +30,18 @@ pub(crate) async fn listen(
 ) {
     let mut backoff = BACKOFF_FIRST;
     loop {
-        let heard = hear(&config, &tls, &channel, &origin, &signals, &mut backoff).await;
+        let received = receive(&config, &tls, &channel, &origin, &signals, &mut backoff).await;
         signals.set_remote_lost(true);
-        if let Err(error) = heard {
-            tracing::warn!(%error, "lost the connection that wakes this node; connecting again");
+        if let Err(error) = received {
+            tracing::warn!(%error, "lost the connection for notifications; reconnecting");
         }
         tokio::time::sleep(backoff).await;
         backoff = (backoff * 2).min(BACKOFF_MAX);
     }
 }
 
-/// Passes on what one connection hears, until it breaks.
-async fn hear(
+/// Passes on the notifications of one connection until it breaks.
+async fn receive(
     config: &Config,
     tls: &Encryption,
     channel: &str,
@@ -62,11 +63,14 @@ async fn hear(
                 listening = None;
                 return std::task::Poll::Ready(Some(subscribed.map(|()| None)));
             }
-            connection.poll_message(context).map(|message| message.map(|heard| heard.map(Some)))
+            connection
+                .poll_message(context)
+                .map(|message| message.map(|received| received.map(Some)))
         });
         match message.await {
             None => return Ok(()),
-            // Whatever was announced while nobody listened is made up for.
+            // Notifications sent before this connection listened may be lost, so every signal is
+            // sent once.
             Some(Ok(None)) => {
                 *backoff = BACKOFF_FIRST;
                 signals.set_remote_lost(false);
@@ -83,7 +87,7 @@ async fn hear(
 
 fn pass_on(payload: &str, own_origin: &str, signals: &Signals) {
     let (name, origin) = payload.split_once(' ').unwrap_or((payload, ""));
-    // Those who listen here were woken when it was announced.
+    // Receivers on this node were notified directly.
     if origin == own_origin {
         return;
     }
@@ -92,7 +96,8 @@ fn pass_on(payload: &str, own_origin: &str, signals: &Signals) {
     }
 }
 
-/// Tells other nodes, at most once per signal in [`QUIET`], and always once after the last.
+/// Sends notifications to other nodes: one per signal in [`QUIET`], and always one after the last
+/// announcement.
 #[derive(Clone, Debug)]
 pub(crate) struct Announcer {
     channel: String,
@@ -118,11 +123,11 @@ impl Announcer {
         if state.sending.swap(true, Ordering::SeqCst) {
             return Ok(());
         }
-        let (tell, told) = oneshot::channel();
+        let (tell, answered) = oneshot::channel();
         let announcer = self.clone();
-        // Not in the caller, who may be cancelled and leave `sending` set for ever.
+        // In a task: a cancelled caller would leave `sending` set.
         tokio::spawn(async move { announcer.send_until_quiet(signal, tell).await });
-        told.await.unwrap_or(Ok(()))
+        answered.await.unwrap_or(Ok(()))
     }
 
     async fn send_until_quiet(
@@ -136,16 +141,16 @@ impl Announcer {
             while state.wanted.swap(false, Ordering::SeqCst) {
                 let sent = self.send(signal).await;
                 match first.take() {
-                    // A caller that has gone needs no answer.
+                    // The caller may be gone.
                     Some(first) => drop(first.send(sent)),
                     None => drop(
-                        sent.inspect_err(|error| tracing::debug!(%error, "a wake-up was not sent")),
+                        sent.inspect_err(|error| tracing::debug!(%error, "notification not sent; receivers will find the change by polling")),
                     ),
                 }
                 tokio::time::sleep(QUIET).await;
             }
             state.sending.store(false, Ordering::SeqCst);
-            // Somebody may have asked between the last look and the line above.
+            // An announcement may have come between the last check and the line above.
             if !state.wanted.load(Ordering::SeqCst) || state.sending.swap(true, Ordering::SeqCst) {
                 return;
             }
@@ -169,15 +174,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_this_node_announced_is_not_heard_again() {
+    fn notifications_of_this_node_are_not_received_again() {
         let signals = Signals::default();
-        let mut heard = signals.subscribe();
+        let mut received = signals.subscribe();
         pass_on("jobs me", "me", &signals);
         pass_on("nonsense", "me", &signals);
         pass_on("cancel other", "me", &signals);
         pass_on("ready", "me", &signals);
-        assert_eq!(heard.try_recv(), Ok(Signal::Cancel));
-        assert_eq!(heard.try_recv(), Ok(Signal::Ready));
-        assert!(heard.try_recv().is_err());
+        assert_eq!(received.try_recv(), Ok(Signal::Cancel));
+        assert_eq!(received.try_recv(), Ok(Signal::Ready));
+        assert!(received.try_recv().is_err());
     }
 }

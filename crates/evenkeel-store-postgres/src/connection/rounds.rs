@@ -1,13 +1,13 @@
-//! A batch in which a job appears several times is worked off in rounds.
+//! Splits a batch in which a job occurs several times.
 
 use std::collections::HashMap;
 
 use evenkeel_core::JobNo;
 
-/// Splits a batch, given by positions, so that no job is in a round twice, a job's items keep
-/// their order, and each round is sorted by job: row locks are taken in that order.
+/// Splits a batch into rounds of positions. No job occurs twice in a round, the items of a job keep
+/// their order, and each round is sorted by job, which is the lock order.
 ///
-/// A statement changes a row only once, so what happens to a job twice takes two of them.
+/// A statement updates a row only once, so a job that occurs twice needs two statements.
 pub(crate) fn rounds<T>(batch: &[T], job: impl Fn(&T) -> JobNo) -> Vec<Vec<usize>> {
     let mut rounds: Vec<Vec<usize>> = Vec::new();
     let mut seen: HashMap<JobNo, usize> = HashMap::with_capacity(batch.len());

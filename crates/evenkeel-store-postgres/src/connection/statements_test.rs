@@ -1,4 +1,4 @@
-//! How many statements verbs take.
+//! Tests of the number of statements that verbs send.
 
 use evenkeel_core::order::Lane;
 use evenkeel_core::schedule::{Interval, Schedule};
@@ -22,7 +22,7 @@ struct Rig {
 }
 
 impl Rig {
-    /// All users share one connection, which counts how often each statement was run.
+    /// With one API connection, which counts its statements.
     async fn new() -> Self {
         let server = PrivatePostgres::start(Options::unit_test()).unwrap();
         let options = PostgresOptions::new(server.url().to_owned());
@@ -32,7 +32,7 @@ impl Rig {
         Self { store, scope, _server: server }
     }
 
-    /// How often statements like this were run.
+    /// Returns how often statements like this one ran.
     async fn executed(&self, like: &'static str) -> i64 {
         let sql = "SELECT coalesce(sum(generic_plans + custom_plans), 0)::int8
                      FROM pg_prepared_statements WHERE statement LIKE $1";
@@ -42,7 +42,7 @@ impl Rig {
         count.await.unwrap()
     }
 
-    /// Jobs with labels whose last run failed.
+    /// Registers jobs with labels whose last run failed.
     async fn failed_jobs(&self, first: u8, count: u8) -> Vec<Job> {
         let every = Interval::new(Span::from_secs(60), None).unwrap();
         let metadata = serde_json::json!({"team": "news"});
@@ -63,17 +63,17 @@ impl Rig {
         self.store.get_jobs(&self.scope, &ids).await.unwrap()
     }
 
-    /// The statements it takes to do this to all of these jobs.
+    /// Returns the number of statements that apply `action` to all of `jobs`.
     async fn statements(&self, jobs: &[Job], action: impl Fn(&Job) -> Action) -> i64 {
-        let order = |job: &Job| JobCommand {
+        let command = |job: &Job| JobCommand {
             id: job.id,
             if_generation: None,
             if_fired: None,
             action: action(job),
         };
-        let orders = jobs.iter().map(order).collect();
+        let commands = jobs.iter().map(command).collect();
         let before = self.executed("%").await;
-        let answers = self.store.apply_commands(&self.scope, orders, Now::At(NOW)).await.unwrap();
+        let answers = self.store.apply_commands(&self.scope, commands, Now::At(NOW)).await.unwrap();
         assert_eq!(answers.len(), jobs.len());
         assert!(answers.iter().all(|answer| matches!(answer, Applied::Done(_))), "{answers:?}");
         self.executed("%").await - before
@@ -88,7 +88,7 @@ impl Rig {
 }
 
 #[tokio::test]
-async fn many_orders_take_as_many_statements_as_one() {
+async fn many_commands_take_as_many_statements_as_one() {
     let rig = Rig::new().await;
     rig.assert_one_for_all(0, |_| Action::Retry { n: 0, next_at: None }).await;
     rig.assert_one_for_all(40, |job| {
@@ -108,7 +108,7 @@ async fn many_orders_take_as_many_statements_as_one() {
 }
 
 #[tokio::test]
-async fn old_events_are_taken_away_now_and_then_only() {
+async fn old_events_are_deleted_only_occasionally() {
     let rig = Rig::new().await;
     let event = || NewEvent {
         kind: EventKind::JobCreated,

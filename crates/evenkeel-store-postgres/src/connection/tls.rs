@@ -1,4 +1,4 @@
-//! Encrypted connections, as `sslmode` asks for them.
+//! Encryption of connections, as `sslmode` says.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::error::OpenError;
 
-/// How connections are encrypted. `require` means that the server proves who it is; `prefer`
-/// only keeps onlookers out, because whoever answers could as well offer no encryption at all.
+/// With `require` the server's certificate is verified. With `prefer` it is not: a false server
+/// could also offer no encryption.
 pub(crate) fn connector(mode: SslMode) -> Result<Encryption, OpenError> {
     let bad = |error: rustls::Error| OpenError::Options(error.into());
     let provider = Arc::new(ring::default_provider());
@@ -32,7 +32,6 @@ pub(crate) fn connector(mode: SslMode) -> Result<Encryption, OpenError> {
     Ok(Encryption(MakeRustlsConnect::new(config)))
 }
 
-/// Makes encrypted connections, if asked to.
 #[derive(Clone)]
 pub(crate) struct Encryption(MakeRustlsConnect);
 
@@ -42,13 +41,13 @@ impl MakeTlsConnect<Socket> for Encryption {
     type Error = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Error;
 
     fn make_tls_connect(&mut self, host: &str) -> Result<Self::TlsConnect, Self::Error> {
-        // A Unix socket has no host name and is never encrypted, but this is asked for first.
+        // A Unix socket has no host name and is never encrypted, but the connector is built anyway.
         let host = if host.is_empty() { "localhost" } else { host };
         MakeTlsConnect::<Socket>::make_tls_connect(&mut self.0, host)
     }
 }
 
-/// Believes every server.
+/// Accepts every certificate.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

@@ -35,7 +35,7 @@ impl Labels {
 
 /// What jobs that were changed or deleted can be found by from now on, as arrays.
 #[derive(Debug, Default)]
-pub(super) struct Anew {
+pub(super) struct ChangedLabels {
     /// Those whose labels are no longer theirs.
     stripped: Vec<i64>,
     labels: Labels,
@@ -44,7 +44,7 @@ pub(super) struct Anew {
     lane: Vec<i16>,
 }
 
-impl Anew {
+impl ChangedLabels {
     /// Most changes touch nothing that lists ask for.
     pub(super) fn push(&mut self, job: &Job, change: &JobChange) {
         if let Some(about) = &change.about

@@ -1,4 +1,4 @@
-//! The verbs of users on jobs.
+//! The store's side of jobs: registering, reading, listing, changing.
 
 mod commands;
 mod counts;
@@ -75,10 +75,10 @@ impl JobStore for PostgresStore {
     async fn apply_commands(
         &self,
         scope: &Scope,
-        orders: Vec<JobCommand>,
+        commands: Vec<JobCommand>,
         now: Now,
     ) -> Result<Vec<Applied>, StoreError> {
-        commands::apply_commands(self, scope, orders, now).await
+        commands::apply_commands(self, scope, commands, now).await
     }
 
     async fn purge(&self, scope: &Scope, id: JobId, limit: u32) -> Result<u64, StoreError> {
@@ -137,10 +137,10 @@ impl JobStore for PostgresStore {
         &self,
         scope: &Scope,
         id: JobId,
-        ask: Trigger,
+        trigger: Trigger,
         now: Now,
     ) -> Result<Triggered, StoreError> {
-        trigger::trigger(self, scope, id, ask, now).await
+        trigger::trigger(self, scope, id, trigger, now).await
     }
 
     async fn slot_loads(
@@ -153,7 +153,6 @@ impl JobStore for PostgresStore {
     }
 }
 
-/// A definition as it is stored.
 fn definition_text(definition: &Definition) -> Result<String, StoreError> {
     serde_json::to_string(definition).map_err(|error| StoreError::Refused(error.into()))
 }

@@ -1,4 +1,4 @@
-//! Forgets what a deleted job has left.
+//! Deletes the history of a deleted job.
 
 use std::collections::HashSet;
 
@@ -12,8 +12,8 @@ use crate::connection::Connection;
 use crate::error::{Failure, Tried};
 use crate::rows::{count, get};
 
-/// So many chains that still go on are passed over in one step.
-const PASSED_MAX: u32 = 1_000;
+/// Active runs that one step skips at most.
+const SKIPPED_MAX: u32 = 1_000;
 
 struct Args {
     tenant: i32,
@@ -22,7 +22,7 @@ struct Args {
 }
 
 /// A run, by its time and sequence.
-type Chain = (i64, i32);
+type Run = (i64, i32);
 
 pub(super) async fn purge(
     store: &PostgresStore,
@@ -40,10 +40,10 @@ pub(super) async fn purge(
 }
 
 async fn run(connection: &Connection, args: &Args) -> Tried<u64> {
-    let depth = i64::from(args.limit.saturating_add(PASSED_MAX));
+    let depth = i64::from(args.limit.saturating_add(SKIPPED_MAX));
     let lock = sql!("purge_lock_runs");
     let rows = connection.rows(lock, &[&args.id, &args.tenant, &depth]).await?;
-    let locked = rows.iter().map(chain).collect::<Tried<HashSet<Chain>>>()?;
+    let locked = rows.iter().map(run_of).collect::<Tried<HashSet<Run>>>()?;
     let lock = sql!("purge_lock");
     let Some(row) = connection.maybe_row(lock, &[&args.id, &args.tenant]).await? else {
         return Ok(0);
@@ -56,60 +56,60 @@ async fn run(connection: &Connection, args: &Args) -> Tried<u64> {
     }
     let look = sql!("purge_find");
     let rows = connection.rows(look, &[&job_no, &depth]).await?;
-    let (mut gone, mut left, mut rest) = (Vec::new(), Vec::new(), None);
+    let (mut deleted, mut left, mut rest) = (Vec::new(), Vec::new(), None);
     let mut attempts = 0;
     for row in &rows {
-        let chain = chain(row)?;
+        let run = run_of(row)?;
         if letters + attempts >= u64::from(args.limit) {
-            rest = Some(chain);
+            rest = Some(run);
             break;
         }
         if get(row, "is_active")? {
-            left.push(chain);
+            left.push(run);
         } else {
-            gone.push(chain);
+            deleted.push(run);
             attempts += count(row, "attempts")?;
         }
     }
-    // Another purge was quicker, and this one looks deeper than it has locked.
-    if !left.iter().all(|chain| locked.contains(chain)) {
+    // Another purge has deleted rows, so this one reaches further back than it has locked.
+    if !left.iter().all(|run| locked.contains(run)) {
         return Err(Failure::Again);
     }
-    let mut forgotten = letters + forget(connection, job_no, &gone).await?;
+    let mut deleted_count = letters + delete_runs(connection, job_no, &deleted).await?;
     relink(connection, job_no, &left, rest).await?;
-    if rest.is_none() && forgotten < u64::from(args.limit) {
+    if rest.is_none() && deleted_count < u64::from(args.limit) {
         let sql = sql!("purge_kept");
         let rows = connection.rows(sql, &[&job_no]).await?;
-        let kept = rows.iter().map(chain).collect::<Tried<Vec<Chain>>>()?;
-        forgotten += forget(connection, job_no, &kept).await?;
+        let kept = rows.iter().map(run_of).collect::<Tried<Vec<Run>>>()?;
+        deleted_count += delete_runs(connection, job_no, &kept).await?;
     }
-    Ok(forgotten)
+    Ok(deleted_count)
 }
 
-fn chain(row: &Row) -> Tried<Chain> {
+fn run_of(row: &Row) -> Tried<Run> {
     Ok((get(row, 0)?, get(row, 1)?))
 }
 
-async fn forget(connection: &Connection, job_no: i64, chains: &[Chain]) -> Tried<u64> {
-    if chains.is_empty() {
+async fn delete_runs(connection: &Connection, job_no: i64, runs: &[Run]) -> Tried<u64> {
+    if runs.is_empty() {
         return Ok(0);
     }
-    // In the order in which retention takes them.
-    let mut chains = chains.to_vec();
-    chains.sort_unstable();
-    let (times, sequences): (Vec<i64>, Vec<i32>) = chains.into_iter().unzip();
+    // In the order of pruning.
+    let mut runs = runs.to_vec();
+    runs.sort_unstable();
+    let (times, sequences): (Vec<i64>, Vec<i32>) = runs.into_iter().unzip();
     let sql = sql!("purge_delete");
     Ok(count(&connection.row(sql, &[&job_no, &times, &sequences]).await?, 0)?)
 }
 
-/// The chains that are left hang together again.
+/// Links the remaining runs with each other again.
 async fn relink(
     connection: &Connection,
     job_no: i64,
-    left: &[Chain],
-    rest: Option<Chain>,
+    left: &[Run],
+    rest: Option<Run>,
 ) -> Tried<()> {
-    let columns = |chain: Option<Chain>| (chain.map(|(at, _)| at), chain.map(|(_, it)| it));
+    let columns = |run: Option<Run>| (run.map(|(at, _)| at), run.map(|(_, sequence)| sequence));
     let (head_at, head_sequence) = columns(left.first().copied().or(rest));
     let sql = sql!("purge_head");
     connection.change(sql, &[&job_no, &head_at, &head_sequence]).await?;

@@ -1,4 +1,4 @@
-//! Jobs from their columns.
+//! Reading jobs.
 
 use evenkeel_core::{About, AttemptKey, JobId, JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
@@ -15,7 +15,7 @@ pub(crate) async fn get_job(connection: &Connection, id: Uuid, tenant: i32) -> T
     Ok(get_jobs(connection, &[id], tenant).await?.pop())
 }
 
-/// The job, and what the database's clock said when it was looked for.
+/// Returns the job and the time of the database when it was read.
 pub(super) async fn get_with_now(
     connection: &Connection,
     id: Uuid,
@@ -53,7 +53,7 @@ pub(super) async fn jobs_named(
     limit: i64,
     tenant: i32,
 ) -> Tried<Vec<NamedJob>> {
-    // PostgreSQL has no text with a NUL character, so no job has such a name.
+    // PostgreSQL cannot store a NUL character, so no job has such a name.
     if name.contains('\0') {
         return Ok(Vec::new());
     }
@@ -102,7 +102,7 @@ pub(super) fn read_job(row: &Row) -> Tried<Job> {
         stopped_at: match state {
             JobState::Active => None,
             JobState::Paused => maybe_time(row, "stopped_at")?,
-            // Nothing changes it afterwards.
+            // Nothing changes the row afterwards.
             JobState::Cancelled | JobState::Deleted => Some(updated_at),
         },
         good_runs: u64::from(get::<i32>(row, "succeeded_runs")?.max(0).cast_unsigned()),
@@ -112,7 +112,7 @@ pub(super) fn read_job(row: &Row) -> Tried<Job> {
     })
 }
 
-/// What runs, and since when.
+/// Reads the running attempt and its start.
 fn running(row: &Row, no: JobNo) -> Result<Option<(AttemptKey, Timestamp)>, StoreError> {
     let columns: Option<Vec<i64>> = get(row, "running")?;
     let Some([since, key @ ..]) = columns.as_deref() else { return Ok(None) };
@@ -124,7 +124,6 @@ fn newest_waiting(row: &Row, no: JobNo) -> Result<Option<AttemptKey>, StoreError
     columns.map_or(Ok(None), |columns| key_of(no, &columns))
 }
 
-/// Time, sequence and attempt of a run of the job.
 fn key_of(no: JobNo, columns: &[i64]) -> Result<Option<AttemptKey>, StoreError> {
     let [at, sequence, attempt] = columns else { return Ok(None) };
     let sequence = i32::try_from(*sequence).unwrap_or(i32::MAX);

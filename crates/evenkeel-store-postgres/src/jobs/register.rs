@@ -1,4 +1,4 @@
-//! New jobs.
+//! Registering jobs.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::PostgresStore;
 use crate::balance::{Counts, LoadColumns};
 use crate::connection::Connection;
 use crate::dedup::column;
-use crate::dedup::{Fates, Name, Names, are_keyed, decide, kept_out, name_of};
+use crate::dedup::{Answers, Name, Names, are_keyed, decide, find_duplicates, name_of};
 use crate::error::{Failure, Tried};
 use crate::rows::{get, micros, slot};
 
@@ -23,12 +23,12 @@ struct Args {
     tenant: i32,
     now: Option<i64>,
     jobs: Vec<NewJob>,
-    /// For each job, the earlier one of the batch that has its name.
+    /// For each job the position of an earlier job of the batch with the same name.
     namesakes: Vec<Option<usize>>,
     columns: Columns,
 }
 
-/// Those jobs that have no namesake in the batch, as arrays.
+/// The jobs without such a namesake, as arrays.
 #[derive(Default)]
 struct Columns {
     id: Vec<Uuid>,
@@ -39,7 +39,7 @@ struct Columns {
     definition: Vec<String>,
     next_at: Vec<Option<i64>>,
     slot: Vec<Option<i32>>,
-    by_end: Vec<bool>,
+    follows_end: Vec<bool>,
     executor: Vec<String>,
     lane: Vec<i16>,
     target: Vec<Option<i64>>,
@@ -78,7 +78,7 @@ pub(super) async fn register(
         .await
 }
 
-/// One that is paused before anybody sees it.
+/// Registers a job that is paused from the start.
 pub(super) async fn register_paused(
     store: &PostgresStore,
     scope: &Scope,
@@ -102,7 +102,7 @@ async fn run_paused(
     jobs: &[NewJob; 1],
     now: Option<i64>,
 ) -> Tried<Registered> {
-    let made = if are_keyed(jobs) {
+    let created = if are_keyed(jobs) {
         run_keyed(connection, tenant, jobs, now).await?
     } else {
         let mut columns = Columns::default();
@@ -110,18 +110,19 @@ async fn run_paused(
         let args = Args { tenant, now, jobs: jobs.to_vec(), namesakes: vec![None], columns };
         run(connection, &args).await?
     };
-    let made = made.into_iter().next().ok_or(Failure::Again)?;
-    if matches!(made, Registered::Created { .. }) {
-        let orders = vec![JobCommand::pause(jobs[0].id)];
-        let obeyed = commands::run(connection, &commands::Args { tenant, now, orders }).await?;
-        if !matches!(obeyed[..], [Applied::Done(_)]) {
+    let created = created.into_iter().next().ok_or(Failure::Again)?;
+    if matches!(created, Registered::Created { .. }) {
+        let commands = vec![JobCommand::pause(jobs[0].id)];
+        let applied = commands::run(connection, &commands::Args { tenant, now, commands }).await?;
+        if !matches!(applied[..], [Applied::Done(_)]) {
             return Err(Failure::Again);
         }
     }
-    Ok(made)
+    Ok(created)
 }
 
-/// The same where keys decide as well: which are made is known before they are.
+/// Registers jobs of which some have deduplication keys. Which of them are created is decided
+/// first.
 async fn register_keyed(
     store: &PostgresStore,
     scope: &Scope,
@@ -133,24 +134,28 @@ async fn register_keyed(
         .api
         .run(args, |connection, args| async move {
             let (tenant, jobs, now) = &*args;
-            let fates = kept_out(&connection, *tenant, jobs, *now).await?;
-            let left = left(jobs, &fates);
+            let answers_so_far = find_duplicates(&connection, *tenant, jobs, *now).await?;
+            let left = left(jobs, &answers_so_far);
             let mut answers = Vec::new();
             if !left.is_empty() {
                 let run = run_keyed(&connection, *tenant, &left, *now);
                 answers = connection.transaction(run).await?;
             }
             let mut answers = answers.into_iter();
-            let answer = |fate: Option<_>| fate.or_else(|| answers.next()).ok_or(Failure::Again);
-            fates.into_iter().map(answer).collect()
+            let answer = |answer_so_far: Option<_>| {
+                answer_so_far.or_else(|| answers.next()).ok_or(Failure::Again)
+            };
+            answers_so_far.into_iter().map(answer).collect()
         })
         .await
 }
 
-/// Those of which it is not known yet what they will be answered.
-fn left(jobs: &[NewJob], fates: &Fates) -> Vec<NewJob> {
-    let is_left = |(job, fate): (&NewJob, &Option<Registered>)| fate.is_none().then(|| job.clone());
-    jobs.iter().zip(fates).filter_map(is_left).collect()
+/// Returns the jobs without an answer so far.
+fn left(jobs: &[NewJob], answers_so_far: &Answers) -> Vec<NewJob> {
+    let is_left = |(job, answer_so_far): (&NewJob, &Option<Registered>)| {
+        answer_so_far.is_none().then(|| job.clone())
+    };
+    jobs.iter().zip(answers_so_far).filter_map(is_left).collect()
 }
 
 async fn run_keyed(
@@ -159,35 +164,36 @@ async fn run_keyed(
     jobs: &[NewJob],
     now: Option<i64>,
 ) -> Tried<Vec<Registered>> {
-    let (fates, keys) = decide(connection, tenant, jobs, now).await?;
-    let jobs = left(jobs, &fates);
+    let (answers_so_far, keys) = decide(connection, tenant, jobs, now).await?;
+    let jobs = left(jobs, &answers_so_far);
     let mut columns = Columns::default();
     let mut before = None;
     for job in &jobs {
         columns.push(job, before)?;
         before = Some(job);
     }
-    let mut made = Vec::new().into_iter();
+    let mut created = Vec::new().into_iter();
     if !jobs.is_empty() {
         let namesakes = vec![None; jobs.len()];
         let args = Args { tenant, now, jobs, namesakes, columns };
-        made = run(connection, &args).await?.into_iter();
+        created = run(connection, &args).await?.into_iter();
     }
     keys.write(connection).await?;
-    fates
+    answers_so_far
         .into_iter()
-        .map(|fate| match fate {
+        .map(|answer_so_far| match answer_so_far {
             Some(answer) => Ok(answer),
-            None => match made.next() {
+            None => match created.next() {
                 Some(created @ Registered::Created { .. }) => Ok(created),
-                // A name was taken after we had looked: what follows from that is decided anew.
+                // A name was taken meanwhile, which may change other answers: everything is decided
+                // again.
                 Some(_) | None => Err(Failure::Again),
             },
         })
         .collect()
 }
 
-/// Who has the names of these jobs?
+/// Returns the jobs that have the names of `jobs`.
 pub(crate) async fn find_names<'a>(
     connection: &Connection,
     tenant: i32,
@@ -209,28 +215,28 @@ pub(crate) async fn find_names<'a>(
 }
 
 async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Registered>> {
-    let made = insert(connection, args).await?;
+    let created = insert(connection, args).await?;
     let mut labels = Labels::default();
     for job in &args.jobs {
-        if let Some((no, _)) = made.get(&job.id) {
+        if let Some((no, _)) = created.get(&job.id) {
             labels.push(no.0, &job.about);
         }
     }
     labels.write(connection, args.tenant).await?;
     let mut answers: Vec<Registered> = Vec::with_capacity(args.jobs.len());
-    let holders = if made.len() == args.columns.id.len() {
+    let holders = if created.len() == args.columns.id.len() {
         HashMap::new()
     } else {
-        find_holders(connection, args, &made).await?
+        find_holders(connection, args, &created).await?
     };
     for (job, namesake) in args.jobs.iter().zip(&args.namesakes) {
         let answer = match namesake.map(|first| (answers[first], args.jobs[first].id)) {
             Some((Registered::Created { .. }, first)) => Registered::NameTaken(first),
             Some((taken @ (Registered::NameTaken(_) | Registered::Duplicate(_)), _)) => taken,
-            None => match (made.get(&job.id), holders.get(&job.id)) {
+            None => match (created.get(&job.id), holders.get(&job.id)) {
                 (Some((no, number)), _) => Registered::Created { no: *no, number: *number },
                 (None, Some(holder)) => Registered::NameTaken(*holder),
-                // Whoever had the name when we tried has been deleted since.
+                // The job that had the name was deleted meanwhile.
                 (None, None) => return Err(Failure::Again),
             },
         };
@@ -238,7 +244,7 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Registered>> {
     }
     let mut counts = Counts::default();
     for (id, load) in args.columns.id.iter().zip(&args.columns.loads) {
-        if let Some(load) = load.as_ref().filter(|_| made.contains_key(&JobId(*id))) {
+        if let Some(load) = load.as_ref().filter(|_| created.contains_key(&JobId(*id))) {
             counts.add(args.tenant, load);
         }
     }
@@ -246,10 +252,10 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Registered>> {
     Ok(answers)
 }
 
-/// What each job is called that was made: by the store, and by its tenant.
-type Made = HashMap<JobId, (JobNo, i64)>;
+/// Store number and tenant number of each created job.
+type CreatedJobs = HashMap<JobId, (JobNo, i64)>;
 
-async fn insert(connection: &Connection, args: &Args) -> Tried<Made> {
+async fn insert(connection: &Connection, args: &Args) -> Tried<CreatedJobs> {
     let columns = &args.columns;
     let loads: LoadColumns = columns.loads.iter().map(Option::as_ref).collect();
     let rows = connection
@@ -266,7 +272,7 @@ async fn insert(connection: &Connection, args: &Args) -> Tried<Made> {
                 &columns.definition,
                 &columns.next_at,
                 &columns.slot,
-                &columns.by_end,
+                &columns.follows_end,
                 &columns.executor,
                 &columns.lane,
                 &loads.profile,
@@ -281,15 +287,15 @@ async fn insert(connection: &Connection, args: &Args) -> Tried<Made> {
     rows.iter().map(read).collect()
 }
 
-/// Who has the names of the jobs that were not made?
+/// Returns the jobs that have the names of the jobs that were not created.
 async fn find_holders(
     connection: &Connection,
     args: &Args,
-    made: &Made,
+    created: &CreatedJobs,
 ) -> Tried<HashMap<JobId, JobId>> {
     let columns = &args.columns;
     let left: Vec<usize> =
-        (0..columns.id.len()).filter(|at| !made.contains_key(&JobId(columns.id[*at]))).collect();
+        (0..columns.id.len()).filter(|at| !created.contains_key(&JobId(columns.id[*at]))).collect();
     let names: Vec<Option<&str>> = left.iter().map(|at| columns.name[*at].as_deref()).collect();
     let configurations: Vec<&str> =
         left.iter().map(|at| columns.configuration[*at].as_str()).collect();
@@ -319,7 +325,7 @@ fn namesakes(jobs: &[NewJob]) -> Vec<Option<usize>> {
 }
 
 impl Columns {
-    /// `before` is the one that was pushed last.
+    /// `before` is the job that was pushed last.
     fn push(&mut self, job: &NewJob, before: Option<&NewJob>) -> Result<(), StoreError> {
         let about = &job.about;
         self.id.push(job.id.0);
@@ -328,7 +334,7 @@ impl Columns {
         self.source_id.push(about.source_id.clone());
         self.about
             .push(serde_json::to_string(about).map_err(|error| StoreError::Refused(error.into()))?);
-        // Those that come together often do the same; comparing is quicker than writing it down.
+        // Jobs of a batch often have the same definition; comparing is faster than serializing.
         let same = before.filter(|before| before.definition == job.definition);
         let text = match (same, self.definition.last()) {
             (Some(_), Some(text)) => text.clone(),
@@ -337,7 +343,7 @@ impl Columns {
         self.definition.push(text);
         self.next_at.push(micros(job.next_at));
         self.slot.push(slot(job.next_at));
-        self.by_end.push(job.definition.schedule.follows_its_end());
+        self.follows_end.push(job.definition.schedule.follows_its_end());
         self.executor.push(job.definition.executor.kind.clone());
         self.lane.push(job.definition.lane as i16);
         self.target.push(about.target);

@@ -1,4 +1,4 @@
-//! Runs that somebody asks for.
+//! Triggering runs.
 
 use std::collections::HashSet;
 
@@ -29,12 +29,12 @@ pub(super) async fn trigger(
     store: &PostgresStore,
     scope: &Scope,
     id: JobId,
-    ask: Trigger,
+    trigger_options: Trigger,
     now: Now,
 ) -> Result<Triggered, StoreError> {
     let (tenant, id, now) = (scope.tenant.0, id.0, micros(now.literal()));
-    let Trigger { n, idle_only, .. } = ask;
-    let args = Args { tenant, id, n, priority: priority(ask.priority), idle_only, now };
+    let Trigger { n, idle_only, .. } = trigger_options;
+    let args = Args { tenant, id, n, priority: priority(trigger_options.priority), idle_only, now };
     store
         .api
         .run(args, |connection, args| async move {
@@ -46,8 +46,8 @@ pub(super) async fn trigger(
         .await
 }
 
-/// One round trip, and no more, on the way from a trigger to its start. `None` if the job is not
-/// there, not active or not idle, or has a key, or the number is taken: then it takes a closer look.
+/// Starts a run in one round trip if the job is active and idle, has no deduplication key, and the
+/// sequence is free. Otherwise returns `None`, and the caller examines the job.
 async fn open_idle(connection: &Connection, args: &Args) -> Tried<Option<AttemptKey>> {
     let number = Sequence::new(Origin::Trigger, args.n);
     let sql = sql!("trigger");
@@ -86,7 +86,7 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Triggered> {
     if let Some(wanted) = DedupClaim::by_run(&job, DedupPurpose::Run, Timestamp::from_micros(now))
         && let Some(held) = take_key(connection, args, &wanted, is_busy).await?
     {
-        return instead(connection, args, held).await;
+        return duplicate(connection, args, held).await;
     }
     if is_busy {
         return Ok(Triggered::Busy);
@@ -99,8 +99,8 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Triggered> {
     Ok(Triggered::Accepted(key))
 }
 
-/// Takes the key of a run, unless somebody keeps it out: then says who. One that can't be anyway
-/// takes none.
+/// Takes the deduplication key of a run, or returns the holder that prevents it. A run that cannot
+/// start anyway takes no key.
 async fn take_key(
     connection: &Connection,
     args: &Args,
@@ -109,7 +109,7 @@ async fn take_key(
 ) -> Tried<Option<Held>> {
     let now = wanted.after.taken_at;
     if is_busy {
-        let keys = Keys::look(connection, args.tenant, [wanted.key].into_iter()).await?;
+        let keys = Keys::read_holders(connection, args.tenant, [wanted.key].into_iter()).await?;
         return Ok(keys.kept_out_by(wanted, now));
     }
     let key = [(wanted.key, wanted.job)].into_iter();
@@ -122,8 +122,8 @@ async fn take_key(
     Ok(held)
 }
 
-/// What there is in place of a run that is not to be.
-async fn instead(connection: &Connection, args: &Args, held: Held) -> Tried<Triggered> {
+/// Returns the run that a duplicate trigger refers to.
+async fn duplicate(connection: &Connection, args: &Args, held: Held) -> Tried<Triggered> {
     let job = get_job(connection, held.job.0, args.tenant).await?;
     let run = match job {
         Some(job) => run_instead(connection, job.no, job.running).await?,
@@ -132,9 +132,8 @@ async fn instead(connection: &Connection, args: &Args, held: Held) -> Tried<Trig
     Ok(Triggered::Duplicate { job: held.job, run })
 }
 
-/// Keys of runs that begin now, one for each job: with its number, or the next one that nobody has.
-/// Of a paused job it is for a moment after the pause, so that it is not stopped with what was
-/// before.
+/// Returns free keys for runs that start now, one for each job: with its sequence, or the next free
+/// one. A run of a paused job is scheduled after the pause, so that the pause does not stop it.
 pub(crate) async fn free_keys(
     connection: &Connection,
     origin: Origin,
@@ -170,7 +169,7 @@ mod tests {
     use evenkeel_core::overlap::OverlapPolicy;
 
     #[test]
-    fn an_idle_job_may_start_whatever_its_policy_as_the_statement_takes_for_granted() {
+    fn an_idle_job_may_start_under_every_overlap_policy() {
         use OverlapPolicy::{Allow, Queue, Replace, Skip};
         for policy in [Skip, Queue, Allow, Replace] {
             assert!(policy.may_start(0));

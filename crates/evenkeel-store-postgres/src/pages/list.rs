@@ -1,4 +1,4 @@
-//! Shows pages.
+//! Reading and listing pages.
 
 use evenkeel_core::page::PageContent;
 use evenkeel_core::{JobId, JobNo, PageId};
@@ -11,14 +11,14 @@ use serde::de::DeserializeOwned;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::search::Home;
+use super::search::SearchScope;
 use super::search::search;
 use crate::PostgresStore;
 use crate::connection::Connection;
 use crate::error::Tried;
 use crate::rows::{count, get, time};
 
-/// A list is counted exactly, and ranked, up to here.
+/// Lists are counted exactly, and ranked, up to this number.
 pub(super) const COUNT_MAX: i64 = 10_000;
 
 pub(super) async fn list(
@@ -42,9 +42,9 @@ pub(super) async fn list(
             let url_prefix = filter.url_prefix.as_ref();
             match &filter.query {
                 Some(query) => {
-                    let home = job.map_or(Home::Tenant(*tenant), Home::Job);
+                    let search_scope = job.map_or(SearchScope::Tenant(*tenant), SearchScope::Job);
                     let needles = Needles::of(query);
-                    search(&connection, tenant.0, home, &needles, url_prefix, *page).await
+                    search(&connection, tenant.0, search_scope, &needles, url_prefix, *page).await
                 }
                 None => by_number(&connection, tenant.0, job, url_prefix, *page).await,
             }
@@ -73,14 +73,14 @@ async fn by_number(
         None => (sql!("list_pages"), sql!("list_pages_count")),
         Some(_) => (sql!("list_pages_of_job"), sql!("list_pages_count_of_job")),
     };
-    // The job was found among the tenant's.
+    // The job belongs to the tenant.
     let job = job.map(|job| job.0);
     let whose: &(dyn ToSql + Sync) = match &job {
         None => &tenant,
         Some(job) => job,
     };
     let after = page.after.map_or(0, |no| no.0);
-    // One more than asked for tells whether there is another page.
+    // One row more than needed shows whether there is another page.
     let (offset, limit) = (i64::from(page.offset), i64::from(page.limit) + 1);
     let (chars, most) = (BEGINNING_CHARS_MAX as i32, COUNT_MAX + 1);
     let (rows, total) = try_join(
@@ -162,7 +162,6 @@ fn small(row: &Row, column: &'static str, id: PageId) -> Result<u16, StoreError>
         .map_err(|cause| StoreError::corrupt(format_args!("page {id}"), column, cause))
 }
 
-/// A column of JSON.
 pub(super) fn json<T: DeserializeOwned>(
     row: &Row,
     column: &'static str,

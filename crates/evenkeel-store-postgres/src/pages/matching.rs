@@ -1,26 +1,24 @@
-//! A search as PostgreSQL reads it.
+//! Translates a search into a PostgreSQL `tsquery`.
 
 use evenkeel_store::text::{Needle, Needles};
 
-use super::search::Home;
+use super::search::SearchScope;
 
-/// The texts of three `tsquery`s.
 pub(super) struct Matching {
-    /// Finds the pages.
     pub(super) found: String,
-    /// Fits those that have all that is wanted in their title.
+    /// Matches pages that have all wanted words in their title.
     pub(super) in_title: String,
-    /// What the rank is counted from.
+    /// The words that the rank is computed from.
     pub(super) ranked: String,
 }
 
 impl Matching {
-    /// For a search that wants something.
+    /// `needles` must contain a wanted word.
     ///
-    /// Needles are letters and digits alone, so that nothing in them can end its quotes.
-    pub(super) fn new(home: Home, needles: &Needles) -> Self {
+    /// Needles consist of letters and digits, so nothing in them can end the quotes.
+    pub(super) fn new(scope: SearchScope, needles: &Needles) -> Self {
         let ranked = join(&needles.wanted, " & ", "");
-        let mut found = format!("'{}' & {ranked}", home.lexeme());
+        let mut found = format!("'{}' & {ranked}", scope.lexeme());
         for needle in &needles.unwanted {
             found.push_str(" & !");
             found.push_str(&phrase(needle, ""));
@@ -51,9 +49,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_phrases_beginnings_and_exclusions_are_written() {
+    fn words_phrases_prefixes_and_exclusions_are_translated() {
         let query = SearchQuery::parse("rust \"job sched*\" -python -\"a b\"").unwrap();
-        let matching = Matching::new(Home::Job(JobNo(7)), &Needles::of(&query));
+        let matching = Matching::new(SearchScope::Job(JobNo(7)), &Needles::of(&query));
         assert_eq!(
             matching.found,
             "'_j7' & ('rust') & ('job' <-> 'sched':*) & !('python') & !('a' <-> 'b')"

@@ -1,6 +1,4 @@
-//! Pages that crawls keep, and the search in them.
-//!
-//! They use the connections of users, not those that jobs are fired on.
+//! Pages that crawls store, and their search. All statements use the API connections.
 
 mod list;
 mod matching;
@@ -31,11 +29,11 @@ impl PageStore for PostgresStore {
 
     async fn save_pages(
         &self,
-        shelf: PageQuota,
+        quota: PageQuota,
         pages: Vec<PageContent>,
         now: Now,
     ) -> Result<Vec<Kept>, StoreError> {
-        save::keep(self, shelf, pages, now).await
+        save::save_pages(self, quota, pages, now).await
     }
 
     async fn see_pages(&self, job: JobNo, pages: &[PageId], now: Now) -> Result<(), StoreError> {
@@ -43,7 +41,7 @@ impl PageStore for PostgresStore {
     }
 
     async fn prune_pages(&self, job: JobNo, pages: &[PageId]) -> Result<u64, StoreError> {
-        prune::forget(self, job, pages).await
+        prune::prune_pages(self, job, pages).await
     }
 
     async fn clear_pages(&self, limit: u32) -> Result<u64, StoreError> {

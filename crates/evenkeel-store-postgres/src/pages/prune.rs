@@ -1,4 +1,4 @@
-//! Forgets pages.
+//! Deletes pages.
 
 use evenkeel_core::{JobNo, PageId};
 use evenkeel_store::StoreError;
@@ -10,7 +10,7 @@ use crate::connection::Connection;
 use crate::error::Tried;
 use crate::rows::{count, get};
 
-pub(super) async fn forget(
+pub(super) async fn prune_pages(
     store: &PostgresStore,
     job: JobNo,
     pages: &[PageId],
@@ -24,24 +24,24 @@ pub(super) async fn forget(
                 let lock = sql!("prune_pages_lock");
                 connection.maybe_row(lock, &[job]).await?;
                 let sql = sql!("prune_pages");
-                give_room_back(&connection, *job, &connection.row(sql, &[pages, job]).await?).await
+                subtract_usage(&connection, *job, &connection.row(sql, &[pages, job]).await?).await
             };
             connection.transaction(body).await
         })
         .await
 }
 
-/// Takes note that pages are gone. Says how many.
-async fn give_room_back(connection: &Connection, job: i64, gone: &Row) -> Tried<u64> {
-    let (pages, bytes): (i64, i64) = (get(gone, 0)?, get(gone, 1)?);
+/// Subtracts deleted pages from the job's usage. Returns their number.
+async fn subtract_usage(connection: &Connection, job: i64, deleted: &Row) -> Tried<u64> {
+    let (pages, bytes): (i64, i64) = (get(deleted, 0)?, get(deleted, 1)?);
     if pages > 0 {
         let sql = sql!("save_pages_count");
         connection.change(sql, &[&job, &-bytes, &-pages]).await?;
     }
-    Ok(count(gone, 0)?)
+    Ok(count(deleted, 0)?)
 }
 
-/// Job by job, each in a transaction of its own: what is done stays done.
+/// Clears job by job, each in a transaction of its own.
 pub(super) async fn clear(store: &PostgresStore, limit: u32) -> Result<u64, StoreError> {
     let limit = u64::from(limit);
     let (mut cleared, mut after) = (0, 0);
@@ -65,7 +65,7 @@ pub(super) async fn clear(store: &PostgresStore, limit: u32) -> Result<u64, Stor
     Ok(cleared)
 }
 
-/// The next deleted jobs that have a shelf. All shelves are walked along once, and no more.
+/// Returns the next deleted jobs with pages.
 async fn deleted_jobs(
     store: &PostgresStore,
     after: i64,
@@ -81,7 +81,7 @@ async fn deleted_jobs(
         .await
 }
 
-/// Clears pages of one deleted job, unless somebody else does.
+/// Deletes pages of one deleted job, unless another transaction does.
 async fn clear_one(connection: &Connection, job: i64, room: i64) -> Tried<u64> {
     let sql = sql!("clear_pages_lock");
     if connection.maybe_row(sql, &[&job]).await?.is_none() {
@@ -89,7 +89,7 @@ async fn clear_one(connection: &Connection, job: i64, room: i64) -> Tried<u64> {
     }
     let sql = sql!("clear_pages");
     let pages =
-        give_room_back(connection, job, &connection.row(sql, &[&job, &room]).await?).await?;
+        subtract_usage(connection, job, &connection.row(sql, &[&job, &room]).await?).await?;
     if pages.cast_signed() < room {
         let sql = sql!("clear_pages_usage");
         connection.change(sql, &[&job]).await?;

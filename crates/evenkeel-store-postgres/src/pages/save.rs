@@ -1,4 +1,4 @@
-//! Keeps what crawls find.
+//! Saves the pages that crawls find.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use crate::connection::Connection;
 use crate::error::Tried;
 use crate::rows::{count, get, micros};
 
-/// A page with all that can be made ready without the database.
+/// A page, prepared without the database.
 struct Prepared {
     content: PageContent,
     size: u64,
@@ -28,11 +28,11 @@ struct Prepared {
 }
 
 impl Prepared {
-    fn new(mut content: PageContent, shelf: PageQuota) -> Result<Self, StoreError> {
+    fn new(mut content: PageContent, quota: PageQuota) -> Result<Self, StoreError> {
         clean(&mut content);
         Ok(Self {
             size: content.size(),
-            words: lexemes(&content, shelf),
+            words: lexemes(&content, quota),
             links: json(&content.links)?,
             metadata: json(&content.metadata)?,
             fields: json(&content.fields)?,
@@ -46,22 +46,22 @@ fn json<T: Serialize>(value: &T) -> Result<String, StoreError> {
 }
 
 struct Args {
-    shelf: PageQuota,
+    quota: PageQuota,
     pages: Vec<Prepared>,
     now: Option<i64>,
 }
 
-pub(super) async fn keep(
+pub(super) async fn save_pages(
     store: &PostgresStore,
-    shelf: PageQuota,
+    quota: PageQuota,
     pages: Vec<PageContent>,
     now: Now,
 ) -> Result<Vec<Kept>, StoreError> {
     let prepare =
-        move || pages.into_iter().map(|page| Prepared::new(page, shelf)).collect::<Result<_, _>>();
+        move || pages.into_iter().map(|page| Prepared::new(page, quota)).collect::<Result<_, _>>();
     let prepared = tokio::task::spawn_blocking(prepare).await;
     let pages = prepared.map_err(|panic| StoreError::Refused(panic.into()))??;
-    let args = Args { shelf, pages, now: micros(now.literal()) };
+    let args = Args { quota, pages, now: micros(now.literal()) };
     store
         .api
         .run(args, |connection, args| async move {
@@ -71,13 +71,13 @@ pub(super) async fn keep(
 }
 
 async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Kept>> {
-    let Args { shelf, pages, now } = args;
+    let Args { quota, pages, now } = args;
     let sql = sql!("save_pages_usage");
-    let Some(row) = connection.maybe_row(sql, &[&shelf.job.0, &shelf.tenant.0, now]).await? else {
+    let Some(row) = connection.maybe_row(sql, &[&quota.job.0, &quota.tenant.0, now]).await? else {
         return Ok(vec![Kept::NoRoom; pages.len()]);
     };
     let (before, now): (u64, i64) = (count(&row, 0)?, get(&row, 1)?);
-    let known = find(connection, shelf.job, pages).await?;
+    let known = find(connection, quota.job, pages).await?;
     let mut used = before;
     let answers: Vec<Kept> = pages
         .iter()
@@ -87,7 +87,7 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Kept>> {
             if found.is_some_and(|(hash, _)| *hash == page.content.content_hash) {
                 return Kept::Unchanged;
             }
-            if !shelf.fits(used, old, page.size) {
+            if !quota.fits(used, old, page.size) {
                 return Kept::NoRoom;
             }
             used = used.saturating_sub(old) + page.size;
@@ -99,18 +99,18 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Kept>> {
         both.filter(|(_, answer)| **answer == kept).map(|(page, _)| page).collect()
     };
     let (new, changed) = (of(Kept::New), of(Kept::Changed));
-    insert(connection, *shelf, &new, now).await?;
+    insert(connection, *quota, &new, now).await?;
     change(connection, &changed, now).await?;
     note_seen(connection, &of(Kept::Unchanged), now).await?;
     if !new.is_empty() || !changed.is_empty() {
         let more = used.cast_signed() - before.cast_signed();
         let sql = sql!("save_pages_count");
-        connection.change(sql, &[&shelf.job.0, &more, &(new.len() as i64)]).await?;
+        connection.change(sql, &[&quota.job.0, &more, &(new.len() as i64)]).await?;
     }
     Ok(answers)
 }
 
-/// The content hashes and sizes of those that are kept.
+/// Returns content hash and size of the pages that are stored.
 async fn find(
     connection: &Connection,
     job: JobNo,
@@ -192,7 +192,7 @@ impl<'p> Columns<'p> {
 
 async fn insert(
     connection: &Connection,
-    shelf: PageQuota,
+    quota: PageQuota,
     pages: &[&Prepared],
     now: i64,
 ) -> Tried<()> {
@@ -200,7 +200,7 @@ async fn insert(
         return Ok(());
     }
     let columns = Columns::of(pages);
-    let mut params: Vec<&(dyn ToSql + Sync)> = vec![&shelf.job.0, &shelf.tenant.0, &now];
+    let mut params: Vec<&(dyn ToSql + Sync)> = vec![&quota.job.0, &quota.tenant.0, &now];
     params.extend(columns.params());
     connection.change(sql!("save_pages_insert"), &params).await?;
     Ok(())

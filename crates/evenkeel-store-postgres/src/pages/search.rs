@@ -1,4 +1,4 @@
-//! Finds pages by their words.
+//! Full-text search in pages.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -17,13 +17,13 @@ use crate::connection::Connection;
 use crate::error::Tried;
 use crate::rows::{count, get, time};
 
-/// Texts are fetched for so many hits at once, so that there are never many in memory.
+/// Texts that are fetched at once, to limit memory.
 const TEXTS_AT_ONCE: usize = 16;
 
 pub(super) async fn search(
     connection: &Connection,
     tenant: i32,
-    home: Home,
+    scope: SearchScope,
     needles: &Needles,
     url_prefix: Option<&String>,
     page: PageRequest<PageNo>,
@@ -31,7 +31,7 @@ pub(super) async fn search(
     if needles.wanted.is_empty() {
         return Ok(super::list::nothing());
     }
-    let Matching { found, in_title, ranked } = Matching::new(home, needles);
+    let Matching { found, in_title, ranked } = Matching::new(scope, needles);
     let (offset, limit) = (i64::from(page.offset), i64::from(page.limit.min(SEARCH_LIMIT_MAX)));
     let most = COUNT_MAX + 1;
     let rows = connection
@@ -52,7 +52,7 @@ pub(super) async fn search(
 async fn show(connection: &Connection, rows: &[Row], needles: &Needles) -> Tried<Vec<PageHit>> {
     let mut numbers: Vec<i64> = Vec::with_capacity(rows.len());
     for row in rows {
-        // The only row of an empty page has the total alone.
+        // The only row of an empty page holds just the total.
         numbers.extend(get::<Option<i64>>(row, "page_no")?);
     }
     if numbers.is_empty() {
@@ -70,7 +70,7 @@ async fn show(connection: &Connection, rows: &[Row], needles: &Needles) -> Tried
             job: JobId(get(row, "job_id")?),
             url: get(row, "url")?,
             title: get(row, "title")?,
-            // A page that has gone in between has no text any more.
+            // A page that was deleted meanwhile has no text.
             snippet: snippets.remove(no).unwrap_or_default(),
             changed_at: time(row, "changed_at")?,
             seen_at: time(row, "seen_at")?,
@@ -79,18 +79,18 @@ async fn show(connection: &Connection, rows: &[Row], needles: &Needles) -> Tried
     hits.collect()
 }
 
-/// PostgreSQL knows no later place in a text.
-const PLACE_MAX: usize = 16_383;
+/// The largest position in a `tsvector`.
+const POSITION_MAX: usize = 16_383;
 
-/// Whose pages are searched.
 #[derive(Copy, Clone, Debug)]
-pub(super) enum Home {
+pub(super) enum SearchScope {
     Tenant(TenantNo),
     Job(JobNo),
 }
 
-impl Home {
-    /// What the words of every page there have among them; no word of a text starts like this.
+impl SearchScope {
+    /// Returns a lexeme that all pages of the scope have. No word of a text starts with an
+    /// underscore.
     pub(super) fn lexeme(self) -> String {
         match self {
             Self::Tenant(tenant) => format!("_t{}", tenant.0),
@@ -99,23 +99,23 @@ impl Home {
     }
 }
 
-/// A page's words with their places, as the text of a `tsvector`.
-pub(super) fn lexemes(page: &PageContent, shelf: PageQuota) -> String {
+/// Returns the words of a page with their positions, as the text of a `tsvector`.
+pub(super) fn lexemes(page: &PageContent, quota: PageQuota) -> String {
     let title = indexed(page.title.as_deref().unwrap_or_default(), TITLE_INDEXED_MAX);
     let text = indexed(&page.text, TEXT_INDEXED_MAX);
     let mut written = String::with_capacity(32 + (title.len() + text.len()) * 2);
-    written.push_str(&Home::Tenant(shelf.tenant).lexeme());
+    written.push_str(&SearchScope::Tenant(quota.tenant).lexeme());
     written.push(' ');
-    written.push_str(&Home::Job(shelf.job).lexeme());
-    let mut place = 0;
+    written.push_str(&SearchScope::Job(quota.job).lexeme());
+    let mut position = 0;
     for (words, weight) in [(title, "A"), (text, "")] {
         for word in words.split_ascii_whitespace() {
-            place += 1;
-            // Letters and digits need no quotes. Writing to a string does not fail.
-            let _ = write!(written, " {word}:{}{weight}", place.min(PLACE_MAX));
+            position += 1;
+            // Letters and digits need no quotes. Writing to a string cannot fail.
+            let _ = write!(written, " {word}:{}{weight}", position.min(POSITION_MAX));
         }
-        // A gap, so that no phrase goes from the title into the text.
-        place += 1;
+        // A gap, so that no phrase spans title and text.
+        position += 1;
     }
     written
 }
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_title_has_weight_and_a_gap_after_it() {
+    fn title_words_have_weight_a_and_a_gap_follows() {
         let page = PageContent {
             id: PageId::of(JobNo(7), "u"),
             url: "u".into(),
@@ -144,7 +144,7 @@ mod tests {
             metadata: Value::Null,
             fields: Value::Null,
         };
-        let shelf = PageQuota { tenant: TenantNo(3), job: JobNo(7), bytes_max: 0 };
-        assert_eq!(lexemes(&page, shelf), "_t3 _j7 it:1A s:2A a:3A title:4A a:6 text:7");
+        let quota = PageQuota { tenant: TenantNo(3), job: JobNo(7), bytes_max: 0 };
+        assert_eq!(lexemes(&page, quota), "_t3 _j7 it:1A s:2A a:3A title:4A a:6 text:7");
     }
 }

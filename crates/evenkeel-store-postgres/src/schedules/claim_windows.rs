@@ -1,4 +1,4 @@
-//! When what waits in the queue may be claimed.
+//! Claim windows: when a queued attempt may be claimed.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::PostgresStore;
 use crate::error::Tried;
 use crate::rows::{KeyColumns, get, key, micros, shards, span};
 
-pub(super) async fn closed(
+pub(super) async fn find_closed_windows(
     store: &PostgresStore,
     of: &[Shard],
     limit: u32,
@@ -35,16 +35,16 @@ fn read_closed(row: &Row) -> Tried<ClosedAttempt> {
     })
 }
 
-pub(super) async fn reopen(
+pub(super) async fn set_claim_windows(
     store: &PostgresStore,
     batch: &[(AttemptKey, ClaimWindow)],
 ) -> Result<(), StoreError> {
-    // In the order in which all lock rows; of two openings of one attempt the last counts.
+    // Sorted in lock order. Of two windows of one attempt the last counts.
     let sorted: BTreeMap<_, _> =
-        batch.iter().map(|(key, opening)| ((key.job_no, *key), *opening)).collect();
+        batch.iter().map(|(key, window)| ((key.job_no, *key), *window)).collect();
     let keys: KeyColumns = sorted.keys().map(|(_, key)| *key).collect();
-    let from: Vec<Option<i64>> = sorted.values().map(|opening| micros(opening.from)).collect();
-    let until: Vec<Option<i64>> = sorted.values().map(|opening| micros(opening.until)).collect();
+    let from: Vec<Option<i64>> = sorted.values().map(|window| micros(window.from)).collect();
+    let until: Vec<Option<i64>> = sorted.values().map(|window| micros(window.until)).collect();
     store
         .hot
         .run((keys, from, until), |connection, args| async move {

@@ -1,4 +1,4 @@
-//! Firing: one statement, one round trip, one transaction.
+//! Fires due jobs with one statement, which is one round trip and one transaction.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use tokio_postgres::Row;
 use crate::PostgresStore;
 use crate::connection::Connection;
 use crate::error::Tried;
-use crate::rows::{TicketColumns, get, micros, sequence, slot, ticket_of, time};
+use crate::rows::{QueueColumns, entry_of, get, micros, sequence, slot, time};
 
 pub(super) async fn fire(
     store: &PostgresStore,
@@ -30,7 +30,7 @@ struct Args {
 
 async fn run(connection: &Connection, args: &Args) -> Tried<Fired> {
     let mut sorted: Vec<&Fire> = args.batch.iter().collect();
-    // Every batch takes its row locks in this order, so that none waits for the other in a ring.
+    // All batches lock rows in this order, so that they cannot deadlock.
     sorted.sort_unstable_by_key(|fire| fire.job);
     let columns = FireColumns::new(&sorted);
     let row = if sorted.iter().all(|fire| is_plain(fire)) {
@@ -46,7 +46,7 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Fired> {
         return Ok(Fired { now, results });
     }
     let fired: HashSet<i64> = fired.into_iter().collect();
-    // A node that is no longer alive is told nothing but that all is stale.
+    // For a node that is no longer alive, everything is stale.
     let unchanged: HashMap<i64, (i32, bool)> = if alive {
         let rows = columns.classify(connection).await?;
         rows.iter()
@@ -61,18 +61,18 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Fired> {
         Some(&(live, retry_pending)) if fire.idle_only && live > 0 => {
             FireResult::Busy { retry_pending }
         }
-        // As decided on by now, but not when it was tried: the next try will do.
+        // The job is as decided now, but was not when the statement ran: the next try will fire it.
         Some(_) | None => FireResult::Stale,
     };
     Ok(Fired { now, results: args.batch.iter().map(result).collect() })
 }
 
-/// Nothing of it may happen before.
+/// Returns the earliest time at which the job may fire.
 fn starts_at(fire: &Fire) -> Timestamp {
     fire.start.as_ref().map_or(fire.due, |(at, _)| fire.due.max(*at))
 }
 
-/// Starts claimed at the time it was due, skips nothing, and goes on.
+/// True if the job starts claimed at its due time, skips nothing and has a next time.
 fn is_plain(fire: &Fire) -> bool {
     fire.skip.is_none()
         && fire.next_at.is_some()
@@ -86,7 +86,7 @@ fn fired_result(fire: &Fire) -> FireResult {
     })
 }
 
-/// What every batch says of its jobs.
+/// The columns of every batch.
 struct FireColumns {
     job_no: Vec<i64>,
     generation: Vec<i32>,
@@ -140,10 +140,10 @@ impl FireColumns {
         let start_at: Vec<Option<i64>> =
             sorted.iter().map(|fire| micros(fire.start.as_ref().map(|(at, _)| *at))).collect();
         let mut skips = SkipColumns::default();
-        let mut tickets = TicketColumns::default();
+        let mut entries = QueueColumns::default();
         for fire in sorted {
             skips.push(fire);
-            tickets.push(fire.start.as_ref().and_then(|(_, start)| ticket_of(start)));
+            entries.push(fire.start.as_ref().and_then(|(_, start)| entry_of(start)));
         }
         let sql = sql!("fire");
         connection
@@ -165,18 +165,18 @@ impl FireColumns {
                     &skips.to,
                     &skips.count,
                     &skips.reason,
-                    &tickets.pool,
-                    &tickets.lane,
-                    &tickets.priority,
-                    &tickets.should_start_by,
-                    &tickets.limit_key,
-                    &tickets.open_from,
-                    &tickets.open_until,
-                    &tickets.forbidden_nodes,
-                    &tickets.own_priority,
-                    &tickets.since,
-                    &tickets.rise,
-                    &tickets.limit_max,
+                    &entries.pool,
+                    &entries.lane,
+                    &entries.priority,
+                    &entries.should_start_by,
+                    &entries.limit_key,
+                    &entries.open_from,
+                    &entries.open_until,
+                    &entries.forbidden_nodes,
+                    &entries.own_priority,
+                    &entries.since,
+                    &entries.rise,
+                    &entries.limit_max,
                 ],
             )
             .await
@@ -193,7 +193,7 @@ impl FireColumns {
     }
 }
 
-/// Times that were skipped, as arrays.
+/// Skipped times, as arrays.
 #[derive(Default)]
 struct SkipColumns {
     from: Vec<Option<i64>>,

@@ -1,4 +1,4 @@
-//! Firing of retries and triggers.
+//! Fires delayed attempts: retries and triggers.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use crate::PostgresStore;
 use crate::connection::Connection;
 use crate::connection::rounds;
 use crate::error::Tried;
-use crate::rows::{KeyColumns, TicketColumns, get, micros, ticket_of, time};
+use crate::rows::{KeyColumns, QueueColumns, entry_of, get, micros, time};
 
 struct Args {
     node: i32,
@@ -28,9 +28,9 @@ pub(super) async fn fire_delayed(
     store
         .hot
         .run(args, |connection, args| async move {
-            let rounds = rounds(&args.batch, |wake| wake.key.job_no);
+            let rounds = rounds(&args.batch, |delayed| delayed.key.job_no);
             match &rounds[..] {
-                // A lone statement is a transaction.
+                // A single statement is a transaction.
                 [] | [_] => run(&connection, &args, &rounds).await,
                 _ => connection.transaction(run(&connection, &args, &rounds)).await,
             }
@@ -42,7 +42,7 @@ async fn run(connection: &Connection, args: &Args, rounds: &[Vec<usize>]) -> Tri
     let mut now = None;
     let mut results = vec![FireResult::Stale; args.batch.len()];
     for round in rounds {
-        // All rounds are judged by the first one's clock.
+        // All rounds use the time of the first.
         let literal = now.map(Timestamp::as_micros).or(args.now);
         let fired_at = fire_round(connection, args, literal, round, &mut results).await?;
         now.get_or_insert(fired_at);
@@ -63,11 +63,11 @@ async fn fire_round(
     round: &[usize],
     results: &mut [FireResult],
 ) -> Tried<Timestamp> {
-    let wakes = || round.iter().map(|at| &args.batch[*at]);
-    let keys: KeyColumns = wakes().map(|wake| wake.key).collect();
-    let due: Vec<i64> = wakes().map(|wake| wake.due.as_micros()).collect();
-    let mut tickets = TicketColumns::default();
-    wakes().for_each(|wake| tickets.push(ticket_of(&wake.start)));
+    let attempts = || round.iter().map(|at| &args.batch[*at]);
+    let keys: KeyColumns = attempts().map(|delayed| delayed.key).collect();
+    let due: Vec<i64> = attempts().map(|delayed| delayed.due.as_micros()).collect();
+    let mut entries = QueueColumns::default();
+    attempts().for_each(|delayed| entries.push(entry_of(&delayed.start)));
     let row = connection
         .row(
             sql!("fire_delayed"),
@@ -79,18 +79,18 @@ async fn fire_round(
                 &keys.scheduled_at,
                 &keys.sequence,
                 &keys.attempt,
-                &tickets.pool,
-                &tickets.lane,
-                &tickets.priority,
-                &tickets.should_start_by,
-                &tickets.limit_key,
-                &tickets.open_from,
-                &tickets.open_until,
-                &tickets.forbidden_nodes,
-                &tickets.own_priority,
-                &tickets.since,
-                &tickets.rise,
-                &tickets.limit_max,
+                &entries.pool,
+                &entries.lane,
+                &entries.priority,
+                &entries.should_start_by,
+                &entries.limit_key,
+                &entries.open_from,
+                &entries.open_until,
+                &entries.forbidden_nodes,
+                &entries.own_priority,
+                &entries.since,
+                &entries.rise,
+                &entries.limit_max,
             ],
         )
         .await?;
@@ -98,25 +98,25 @@ async fn fire_round(
     let alive: bool = get(&row, 1)?;
     let fired: HashSet<i64> =
         get::<Option<Vec<i64>>>(&row, 2)?.unwrap_or_default().into_iter().collect();
-    let mut there = HashSet::new();
+    let mut exists = HashSet::new();
     if alive && fired.len() < round.len() {
         let sql = sql!("fire_delayed_classify");
         let rows = connection
             .rows(sql, &[&keys.job_no, &due, &keys.scheduled_at, &keys.sequence, &keys.attempt])
             .await?;
         for row in rows {
-            there.insert(get::<i64>(&row, 0)?);
+            exists.insert(get::<i64>(&row, 0)?);
         }
     }
     for at in round {
-        let wake = &args.batch[*at];
-        let job = wake.key.job_no.0;
+        let delayed = &args.batch[*at];
+        let job = delayed.key.job_no.0;
         results[*at] = if fired.contains(&job) {
-            FireResult::Fired(match wake.start {
+            FireResult::Fired(match delayed.start {
                 Start::Claimed => Fence::NONE.next(),
                 Start::Queued(_) => Fence::NONE,
             })
-        } else if there.contains(&job) && wake.due > fired_at {
+        } else if exists.contains(&job) && delayed.due > fired_at {
             FireResult::Early
         } else {
             FireResult::Stale
@@ -126,7 +126,7 @@ async fn fire_round(
 }
 
 pub(super) async fn postpone(store: &PostgresStore, batch: &[Postpone]) -> Result<(), StoreError> {
-    // In the order in which all lock rows; of two for one wake, the first is not stale.
+    // Sorted in lock order. Of two entries for one attempt the first is not stale.
     let mut sorted: Vec<&Postpone> = batch.iter().collect();
     sorted.sort_by_key(|postpone| (postpone.key.job_no, postpone.key));
     sorted.dedup_by_key(|postpone| postpone.key);

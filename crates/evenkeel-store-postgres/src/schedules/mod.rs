@@ -1,4 +1,4 @@
-//! The verbs of the scheduler.
+//! The store's side of the scheduler.
 
 mod claim_windows;
 mod due_jobs;
@@ -68,13 +68,13 @@ impl ScheduleStore for PostgresStore {
         limit: u32,
         now: Now,
     ) -> Result<Vec<ClosedAttempt>, StoreError> {
-        claim_windows::closed(self, shards, limit, now).await
+        claim_windows::find_closed_windows(self, shards, limit, now).await
     }
 
     async fn set_claim_windows(
         &self,
         batch: &[(AttemptKey, ClaimWindow)],
     ) -> Result<(), StoreError> {
-        claim_windows::reopen(self, batch).await
+        claim_windows::set_claim_windows(self, batch).await
     }
 }

@@ -1,4 +1,4 @@
-//! A newer time takes the place of what goes on.
+//! Cancels active runs of jobs whose newer time replaces them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -12,11 +12,11 @@ use crate::connection::Connection;
 use crate::error::Tried;
 use crate::rows::{get, job_numbers, micros};
 
-/// What changes its place between two looks is found by another, but not for ever: whoever wants a
-/// job replaced comes again as long as it is busy.
+/// An attempt can move between two statements, so the search is repeated, but not forever: the
+/// scheduler asks again while the job is busy.
 const LOOKS: usize = 4;
 
-/// What was decided, by job.
+/// The jobs to supersede, as arrays.
 #[derive(Clone, Default)]
 struct Decided {
     jobs: Vec<i64>,
@@ -25,7 +25,7 @@ struct Decided {
 }
 
 impl Decided {
-    /// In the order in which all lock rows, each job once.
+    /// Sorted in lock order, each job once.
     fn new(batch: &[Supersede]) -> Self {
         let sorted: BTreeMap<JobNo, &Supersede> = batch.iter().map(|one| (one.job, one)).collect();
         let mut decided = Self::default();
@@ -41,7 +41,6 @@ impl Decided {
         self.due.push(due);
     }
 
-    /// Those of these jobs.
     fn only(&self, jobs: &HashSet<i64>) -> Self {
         let mut rest = Self::default();
         for ((job, generation), due) in self.jobs.iter().zip(&self.generations).zip(&self.due) {
@@ -67,8 +66,8 @@ pub(super) async fn supersede(
                 if decided.jobs.is_empty() {
                     break;
                 }
-                // Each in a transaction of its own: with the rows of jobs locked, to wait for what
-                // runs or waits of them would be the wrong order.
+                // Each round is a transaction of its own: waiting for attempts while jobs are
+                // locked would be the wrong lock order.
                 let again = connection.transaction(run(&connection, &decided, args.1)).await?;
                 decided = decided.only(&again);
             }
@@ -77,14 +76,14 @@ pub(super) async fn supersede(
         .await
 }
 
-/// Locks in the order of a finish and a claim: what runs, what waits, then the jobs. Says of which
-/// jobs something has begun meanwhile, or waits.
+/// Locks in the order of finish and claim: running attempts, pending attempts, then jobs. Returns
+/// the jobs that have started an attempt meanwhile or have a pending one.
 ///
-/// Every statement compares each job with what was decided, as of its own snapshot: whatever it
-/// sees of a job that is still so was there before the newer time was fired.
+/// Every statement compares each job with the decision, in its own snapshot. If the job is still as
+/// decided, everything the statement sees of it existed before the newer time is fired.
 async fn run(connection: &Connection, decided: &Decided, now: Option<i64>) -> Tried<HashSet<i64>> {
     let Decided { jobs, generations, due } = decided;
-    let executions = ask(connection, decided).await?;
+    let executions = mark_running(connection, decided).await?;
     let mut withdrawn = Vec::new();
     let sql = sql!("supersede_withdraw_ready");
     for row in connection.rows(sql, &[jobs, generations, due]).await? {
@@ -109,8 +108,8 @@ async fn run(connection: &Connection, decided: &Decided, now: Option<i64>) -> Tr
     Ok(again)
 }
 
-/// Asks what runs of the jobs to end, and tells how many attempts each has had so far.
-async fn ask(connection: &Connection, decided: &Decided) -> Tried<HashMap<i64, i64>> {
+/// Marks the running attempts as cancelled. Returns the number of attempts that each job has had.
+async fn mark_running(connection: &Connection, decided: &Decided) -> Tried<HashMap<i64, i64>> {
     let Decided { jobs, generations, due } = decided;
     let sql = sql!("supersede_mark");
     let rows = connection.rows(sql, &[jobs, generations, due]).await?;

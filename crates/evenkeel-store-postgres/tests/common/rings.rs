@@ -1,13 +1,13 @@
-//! A store in which waiting for each other in a ring is a failure.
+//! A store in which a deadlock fails the test.
 
 use evenkeel_store_postgres::{PostgresOptions, PostgresStore};
 
 use crate::common::{fresh_options, url};
 
-/// An empty store whose sessions wait for each other until their statements run out of time: verbs
-/// that do fail, where they would have been tried again.
+/// Opens an empty store whose sessions do not detect deadlocks: deadlocked verbs run into the
+/// statement timeout and fail, where they would otherwise be repeated.
 ///
-/// What the server counts as deadlocks is no measure: it counts those of all tests, and late.
+/// The server's deadlock counter does not help, because it covers all tests and is updated late.
 pub async fn open() -> (PostgresStore, PostgresOptions) {
     let url = url();
     let sign = if url.contains('?') { '&' } else { '?' };

@@ -78,6 +78,7 @@ fn way_out(error: &OpenError) -> &'static str {
             "check that the database runs and can be reached from here"
         }
         (OpenError::NewerSchema { .. }, _) => "install the newer evenkeel, or use another database",
+        (OpenError::Unreleased, _) => "use the address of an empty database",
         (OpenError::Options(_), _) => "write it like postgres://USER:PASSWORD@HOST:5432/DATABASE",
         (OpenError::Refused(_), _) => {
             "check the database, the user and the password in the address"

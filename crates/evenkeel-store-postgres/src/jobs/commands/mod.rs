@@ -1,8 +1,9 @@
-//! What people ask of jobs that exist.
+//! Commands on jobs: pause, resume, cancel, change, delete, retry.
 //!
-//! Rows are locked in the order of everybody else: jobs, what waits of them, their states. Then
-//! nothing of them begins or ends until this is over, and what they are is read and decided on. What
-//! came to wait in between is locked too if it is free; if not, this lets go of all and begins anew.
+//! Locks rows in the command of all transactions: jobs, their pending attempts, their states. After
+//! that no attempt of the jobs starts or ends until the transaction ends, and the jobs are read and
+//! decided on. An attempt that became pending in between is locked too if it is free; otherwise the
+//! transaction is rolled back and repeated.
 
 mod write;
 
@@ -21,7 +22,7 @@ use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use self::write::Plan;
-use super::labels::Anew;
+use super::labels::ChangedLabels;
 use super::read::get_jobs;
 use super::trigger::free_keys;
 use crate::PostgresStore;
@@ -34,21 +35,21 @@ use crate::rows::{get, key, micros, name_list};
 pub(super) struct Args {
     pub(super) tenant: i32,
     pub(super) now: Option<i64>,
-    pub(super) orders: Vec<JobCommand>,
+    pub(super) commands: Vec<JobCommand>,
 }
 
 pub(super) async fn apply_commands(
     store: &PostgresStore,
     scope: &Scope,
-    orders: Vec<JobCommand>,
+    commands: Vec<JobCommand>,
     now: Now,
 ) -> Result<Vec<Applied>, StoreError> {
-    let args = Args { tenant: scope.tenant.0, now: micros(now.literal()), orders };
+    let args = Args { tenant: scope.tenant.0, now: micros(now.literal()), commands };
     store
         .api
         .run(args, |connection, args| async move {
             match connection.transaction(run(&connection, &args)).await {
-                // Somebody took a name after we had looked: look again.
+                // A name was taken meanwhile: decide again.
                 Err(failure) if failure.is_taken() => Err(Failure::Again),
                 tried => tried,
             }
@@ -57,7 +58,7 @@ pub(super) async fn apply_commands(
 }
 
 pub(super) async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Applied>> {
-    let ids: Vec<Uuid> = args.orders.iter().map(|order| order.id.0).collect();
+    let ids: Vec<Uuid> = args.commands.iter().map(|command| command.id.0).collect();
     let Locked { mut runs, counted } = lock(connection, args, &ids).await?;
     let now = read_clock(connection, args.now).await?;
     let jobs = get_jobs(connection, &ids, args.tenant).await?;
@@ -66,18 +67,18 @@ pub(super) async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Appli
     let holders = find_holders(connection, args).await?;
     let mut names = HashMap::new();
     let (mut answers, mut plans) = (Vec::with_capacity(ids.len()), Vec::new());
-    for order in &args.orders {
-        let decided = match jobs.get(&order.id) {
+    for command in &args.commands {
+        let decided = match jobs.get(&command.id) {
             None => Err(Applied::NotFound),
-            Some(job) => decide(order, job, &holders, &mut names)
-                .and_then(|effect| take_key(order, job, keys.as_mut(), now).map(|()| effect))
+            Some(job) => decide(command, job, &holders, &mut names)
+                .and_then(|effect| take_key(command, job, keys.as_mut(), now).map(|()| effect))
                 .map(|effect| (job, effect)),
         };
         match decided {
             Err(answer) => answers.push(Some(answer)),
             Ok((job, effect)) => {
                 answers.push(None);
-                plans.push(Plan { order, job, effect, run: None });
+                plans.push(Plan { command, job, effect, run: None });
             }
         }
     }
@@ -91,26 +92,26 @@ pub(super) async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Appli
     let withdrawn = end(connection, &plans, &mut runs, args.tenant, now).await?;
     let mut attempts = Attempts { running: find_running(connection, &plans).await?, withdrawn };
     write::count(connection, &plans, args.tenant).await?;
-    let answers = tell(connection, args.tenant, &plans, &mut attempts, answers).await?;
+    let answers = answer_applied(connection, args.tenant, &plans, &mut attempts, answers).await?;
     write::count_loads(connection, &plans, &loads, &counted).await?;
     Ok(answers)
 }
 
-/// What is known of locked jobs that is not read anew afterwards.
+/// What the locks returned.
 struct Locked {
     runs: Vec<JobRuns>,
-    /// The rhythm and the cost of each job that counts.
+    /// Load profile and cost of each counted job.
     counted: HashMap<JobNo, (i64, i64)>,
 }
 
-/// Locks all that the orders are about.
+/// Locks everything that the commands are about.
 async fn lock(connection: &Connection, args: &Args, ids: &[Uuid]) -> Tried<Locked> {
     let sql = sql!("command_lock_jobs");
     let rows = connection.rows(sql, &[&ids, &args.tenant]).await?;
     let found = rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?)));
     let found = found.collect::<Tried<Vec<(i64, Uuid)>>>()?;
-    let touched = args.orders.iter().filter(|order| touches_what_waits(&order.action));
-    let touched: HashSet<Uuid> = touched.map(|order| order.id.0).collect();
+    let touched = args.commands.iter().filter(|command| changes_pending(&command.action));
+    let touched: HashSet<Uuid> = touched.map(|command| command.id.0).collect();
     let touched = found.iter().filter(|(_, id)| touched.contains(id));
     let touched: Vec<i64> = touched.map(|(no, _)| *no).collect();
     if !touched.is_empty() {
@@ -124,7 +125,8 @@ async fn lock(connection: &Connection, args: &Args, ids: &[Uuid]) -> Tried<Locke
         let sql = sql!("command_lock_rest");
         let is_all: bool = get(&connection.row(sql, &[&touched]).await?, 0)?;
         if !is_all {
-            // Somebody is just taking it: from the start, where they can be waited for.
+            // Another transaction is taking the attempt: start again, so that the first lock waits
+            // for it.
             return Err(Failure::Again);
         }
     }
@@ -139,28 +141,28 @@ async fn lock(connection: &Connection, args: &Args, ids: &[Uuid]) -> Tried<Locke
     Ok(Locked { runs, counted })
 }
 
-/// Does it withdraw_pending what waits, or give it another place or opening? Somebody may have such a row
-/// locked and yet not take it: claims look at more than they want.
-fn touches_what_waits(action: &Action) -> bool {
+/// True if the action withdraws or changes pending attempts. A claim may lock such rows without
+/// taking them, because it locks more rows than it needs.
+fn changes_pending(action: &Action) -> bool {
     match action {
         Action::Change(change) => change.definition.is_some(),
         _ => matches!(action.command(), Command::Pause | Command::Cancel | Command::Delete),
     }
 }
 
-/// Later than whatever was waited for.
+/// Reads the clock after the locks, so that the time is later than everything that was waited for.
 pub(crate) async fn read_clock(connection: &Connection, now: Option<i64>) -> Tried<i64> {
     let row = connection.row(sql!("now"), &[&now]).await?;
     Ok(get(&row, 0)?)
 }
 
-/// The names that changes want and another job has.
+/// Returns the requested names that other jobs have.
 async fn find_holders(
     connection: &Connection,
     args: &Args,
 ) -> Tried<HashMap<(String, String), JobId>> {
     let wanted: Vec<(String, String)> =
-        args.orders.iter().filter_map(|order| wanted_name(&order.action)).collect();
+        args.commands.iter().filter_map(|command| wanted_name(&command.action)).collect();
     if wanted.is_empty() {
         return Ok(HashMap::new());
     }
@@ -182,21 +184,21 @@ fn wanted_name(action: &Action) -> Option<(String, String)> {
     Some((about.name.clone()?, about.configuration.clone().unwrap_or_default()))
 }
 
-/// What the order does, or why it does nothing.
+/// Returns the effect of the command, or why it is rejected.
 fn decide(
-    order: &JobCommand,
+    command: &JobCommand,
     job: &Job,
     holders: &HashMap<(String, String), JobId>,
     names: &mut HashMap<(String, String), JobId>,
 ) -> Result<Effect, Applied> {
-    let effect = job.facts().apply(order.action.command()).map_err(Applied::NotAllowed)?;
-    let is_other = order.if_generation.is_some_and(|expected| expected != job.generation)
-        || order.if_fired.is_some_and(|expected| expected != job.fired);
-    let goes_back = order.action.next_at().is_some_and(|at| Some(at) <= job.last_fired_at);
+    let effect = job.facts().apply(command.action.command()).map_err(Applied::NotAllowed)?;
+    let is_other = command.if_generation.is_some_and(|expected| expected != job.generation)
+        || command.if_fired.is_some_and(|expected| expected != job.fired);
+    let goes_back = command.action.next_at().is_some_and(|at| Some(at) <= job.last_fired_at);
     if is_other || goes_back {
         return Err(Applied::Stale(Box::new(job.clone())));
     }
-    if let Some(name) = wanted_name(&order.action) {
+    if let Some(name) = wanted_name(&command.action) {
         if let Some(holder) = holders.get(&name).filter(|holder| **holder != job.id) {
             return Err(Applied::NameTaken(*holder));
         }
@@ -207,8 +209,8 @@ fn decide(
     Ok(effect)
 }
 
-/// Locks the keys that orders take or let go, if there are any: before names are taken, since those
-/// who register jobs hold keys while they wait for names.
+/// Locks the deduplication keys that commands take or release. This comes before names are taken,
+/// because a registration holds keys while it waits for names.
 async fn lock_keys(
     connection: &Connection,
     args: &Args,
@@ -216,10 +218,11 @@ async fn lock_keys(
     now: i64,
 ) -> Tried<Option<Keys>> {
     let mut wanted: Vec<(DedupKey, JobId)> = Vec::new();
-    for order in &args.orders {
-        let Some(job) = jobs.get(&order.id) else { continue };
-        let new = DedupClaim::by_order(order, job, Timestamp::from_micros(now)).map(|it| it.key);
-        let keys = new.into_iter().chain(DedupClaim::let_go(order, job));
+    for command in &args.commands {
+        let Some(job) = jobs.get(&command.id) else { continue };
+        let new =
+            DedupClaim::by_command(command, job, Timestamp::from_micros(now)).map(|it| it.key);
+        let keys = new.into_iter().chain(DedupClaim::released_key(command, job));
         wanted.extend(keys.map(|key| (key, job.id)));
     }
     if wanted.is_empty() {
@@ -228,21 +231,21 @@ async fn lock_keys(
     Keys::lock(connection, args.tenant, wanted.into_iter(), Some(now)).await.map(Some)
 }
 
-/// Gives a job the key it wants, and takes the one it has no more.
+/// Takes the key that the job needs and releases the one it had.
 fn take_key(
-    order: &JobCommand,
+    command: &JobCommand,
     job: &Job,
     keys: Option<&mut Keys>,
     now: i64,
 ) -> Result<(), Applied> {
     let Some(keys) = keys else { return Ok(()) };
     let now = Timestamp::from_micros(now);
-    let wanted = DedupClaim::by_order(order, job, now);
+    let wanted = DedupClaim::by_command(command, job, now);
     if let Some(held) = wanted.as_ref().and_then(|wanted| keys.kept_out_by(wanted, now)) {
         return Err(Applied::Duplicate(held.job));
     }
-    if let Some(old) = DedupClaim::let_go(order, job) {
-        keys.let_go(old, job.id);
+    if let Some(old) = DedupClaim::released_key(command, job) {
+        keys.release(old, job.id);
     }
     if let Some(wanted) = &wanted {
         keys.take(wanted);
@@ -250,11 +253,11 @@ fn take_key(
     Ok(())
 }
 
-/// Notes which jobs have another key.
+/// Stores the new keys of jobs.
 async fn mark_keys(connection: &Connection, plans: &[Plan<'_>]) -> Tried<()> {
     let (mut numbers, mut keys) = (Vec::new(), Vec::new());
     for plan in plans {
-        let Action::Change(change) = &plan.order.action else { continue };
+        let Action::Change(change) = &plan.command.action else { continue };
         let about = change.about.as_ref().unwrap_or(&plan.job.about);
         let definition = change.definition.as_ref().unwrap_or(&plan.job.definition);
         numbers.push(plan.job.no.0);
@@ -267,40 +270,38 @@ async fn mark_keys(connection: &Connection, plans: &[Plan<'_>]) -> Tried<()> {
     Ok(())
 }
 
-/// Finds free keys for the runs that begin.
+/// Finds free keys for the runs that start.
 async fn begin(connection: &Connection, plans: &mut [Plan<'_>], now: i64) -> Tried<()> {
     let number = |action: &Action| match action {
         Action::Retry { n, .. } => Some(*n),
         _ => None,
     };
-    let begun = plans.iter().filter_map(|plan| Some((plan.job, number(&plan.order.action)?)));
+    let begun = plans.iter().filter_map(|plan| Some((plan.job, number(&plan.command.action)?)));
     let wanted: Vec<(&Job, u32)> = begun.collect();
     let mut free = free_keys(connection, Origin::Trigger, &wanted, now).await?.into_iter();
-    for plan in plans.iter_mut().filter(|plan| number(&plan.order.action).is_some()) {
+    for plan in plans.iter_mut().filter(|plan| number(&plan.command.action).is_some()) {
         plan.run = free.next();
     }
     Ok(())
 }
 
-/// Attempts, by job.
-type OfJobs = HashMap<JobNo, Vec<AttemptKey>>;
+type AttemptsByJob = HashMap<JobNo, Vec<AttemptKey>>;
 
-/// The attempts that orders are about.
 struct Attempts {
-    running: OfJobs,
-    withdrawn: OfJobs,
+    running: AttemptsByJob,
+    withdrawn: AttemptsByJob,
 }
 
-/// Takes away what waits of jobs that stop, and opens what waits of those that are redefined. Says
-/// what was taken away.
+/// Withdraws the pending attempts of jobs that stop, and updates those of jobs with a new
+/// definition. Returns the withdrawn attempts.
 async fn end(
     connection: &Connection,
     plans: &[Plan<'_>],
     runs: &mut [JobRuns],
     tenant: i32,
     now: i64,
-) -> Tried<OfJobs> {
-    let mut taken = OfJobs::new();
+) -> Tried<AttemptsByJob> {
+    let mut taken = AttemptsByJob::new();
     let stopped = plans.iter().filter(|plan| plan.effect.withdraws);
     let stopped: Vec<i64> = stopped.map(|plan| plan.job.no.0).collect();
     if !stopped.is_empty() {
@@ -309,27 +310,27 @@ async fn end(
             taken.entry(key.job_no).or_default().push(key);
         }
     }
-    let (mut anew, mut openings) = (Anew::default(), OpeningColumns::default());
+    let (mut labels, mut windows) = (ChangedLabels::default(), WindowColumns::default());
     for plan in plans {
-        match &plan.order.action {
+        match &plan.command.action {
             Action::Change(change) => {
                 if plan.job.waiting > 0 {
-                    openings.push(plan.job, change, now);
+                    windows.push(plan.job, change, now);
                 }
-                anew.push(plan.job, change);
+                labels.push(plan.job, change);
             }
-            Action::Delete => anew.forget(plan.job.no),
+            Action::Delete => labels.forget(plan.job.no),
             _ => {}
         }
     }
-    openings.write(connection).await?;
-    anew.write(connection, tenant).await?;
+    windows.write(connection).await?;
+    labels.write(connection, tenant).await?;
     Ok(taken)
 }
 
-/// When and where what waits in the queue may be claimed, and how soon, as arrays.
+/// Claim windows, priority and limit of pending attempts, as arrays.
 #[derive(Default)]
-struct OpeningColumns {
+struct WindowColumns {
     job_no: Vec<i64>,
     from: Vec<Option<i64>>,
     until: Vec<Option<i64>>,
@@ -339,14 +340,14 @@ struct OpeningColumns {
     limit_max: Vec<Option<i32>>,
 }
 
-impl OpeningColumns {
+impl WindowColumns {
     fn push(&mut self, job: &Job, change: &JobChange, now: i64) {
         let Some(definition) = &change.definition else { return };
         let average = definition.average(job.history.average_good_duration);
-        let opening = ClaimWindow::of(definition, average, Timestamp::from_micros(now));
+        let window = ClaimWindow::of(definition, average, Timestamp::from_micros(now));
         self.job_no.push(job.no.0);
-        self.from.push(micros(opening.from));
-        self.until.push(micros(opening.until));
+        self.from.push(micros(window.from));
+        self.until.push(micros(window.until));
         self.forbidden.push(name_list(&definition.dont_run_on_nodes));
         self.priority.push(i16::from(definition.priority.get()));
         let limit = definition.key_limit();
@@ -366,8 +367,8 @@ impl OpeningColumns {
     }
 }
 
-/// What runs of the jobs. Of those that are over it is asked to end.
-async fn find_running(connection: &Connection, plans: &[Plan<'_>]) -> Tried<OfJobs> {
+/// Returns the running attempts of the jobs. Those of jobs that are stopped for good are cancelled.
+async fn find_running(connection: &Connection, plans: &[Plan<'_>]) -> Tried<AttemptsByJob> {
     let (mut numbers, mut counts, mut ends) = (Vec::new(), Vec::new(), Vec::new());
     for plan in plans {
         let running = plan.job.live.saturating_sub(plan.job.waiting);
@@ -377,7 +378,7 @@ async fn find_running(connection: &Connection, plans: &[Plan<'_>]) -> Tried<OfJo
             ends.push(plan.effect.ends_running);
         }
     }
-    let mut running = OfJobs::new();
+    let mut running = AttemptsByJob::new();
     if numbers.is_empty() {
         return Ok(running);
     }
@@ -390,8 +391,8 @@ async fn find_running(connection: &Connection, plans: &[Plan<'_>]) -> Tried<OfJo
     Ok(running)
 }
 
-/// Fills in the answers of orders that were obeyed.
-async fn tell(
+/// Fills in the answers of applied commands.
+async fn answer_applied(
     connection: &Connection,
     tenant: i32,
     plans: &[Plan<'_>],

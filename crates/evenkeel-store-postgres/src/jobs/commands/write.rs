@@ -1,4 +1,4 @@
-//! Orders that are obeyed, as columns.
+//! Writes the effects of commands on jobs.
 
 use std::collections::HashMap;
 
@@ -13,13 +13,13 @@ use crate::connection::Connection;
 use crate::error::Tried;
 use crate::rows::{KeyColumns, micros, slot};
 
-/// An order that is obeyed.
+/// A command that is applied.
 pub(super) struct Plan<'a> {
-    pub(super) order: &'a JobCommand,
-    /// The job as it was.
+    pub(super) command: &'a JobCommand,
+    /// The job before the command.
     pub(super) job: &'a Job,
     pub(super) effect: Effect,
-    /// The run it begins.
+    /// The run that the command starts.
     pub(super) run: Option<AttemptKey>,
 }
 
@@ -35,10 +35,11 @@ impl Plan<'_> {
         }
     }
 
-    /// The next time it gives the job, or that it has none; `None` if that stays.
-    fn place(&self) -> Option<Option<Timestamp>> {
-        match &self.order.action {
-            // One that has no time left has none already, and nothing was decided anew.
+    /// Returns the next time that the command sets (`Some(None)`: none at all), or `None` if it
+    /// stays.
+    fn new_time(&self) -> Option<Option<Timestamp>> {
+        match &self.command.action {
+            // A job without a time left has none already.
             Action::Resume { next_at } => next_at.is_some().then_some(*next_at),
             Action::Retry { next_at, .. } => {
                 (self.job.next_at.is_none() && next_at.is_some()).then_some(*next_at)
@@ -48,11 +49,11 @@ impl Plan<'_> {
         }
     }
 
-    /// Does it take the job from its target?
+    /// True if the job leaves its target.
     fn leaves_target(&self) -> bool {
         let target = self.job.about.target;
         target.is_some()
-            && match &self.order.action {
+            && match &self.command.action {
                 Action::Delete => true,
                 Action::Change(change) => {
                     change.about.as_ref().is_some_and(|about| about.target != target)
@@ -61,24 +62,24 @@ impl Plan<'_> {
             }
     }
 
-    /// The definition it gives the job, if it does.
+    /// Returns the new definition, if the command has one.
     fn definition(&self) -> Option<&Definition> {
-        match &self.order.action {
+        match &self.command.action {
             Action::Change(change) => change.definition.as_ref(),
             _ => None,
         }
     }
 
-    /// What the job counts for from then on.
+    /// Returns what the job adds to the load afterwards.
     pub(super) fn load(&self) -> Option<Load> {
         let is_active = self.effect.state == JobState::Active;
-        let next_at = self.place().unwrap_or(self.job.next_at).filter(|_| is_active)?;
+        let next_at = self.new_time().unwrap_or(self.job.next_at).filter(|_| is_active)?;
         let definition = self.definition().unwrap_or(&self.job.definition);
         Load::of(definition, self.job.history.average_good_duration, next_at)
     }
 }
 
-/// The rows of jobs, their states, and what begins.
+/// Writes jobs, their states and the runs that start.
 pub(super) async fn write(
     connection: &Connection,
     plans: &[Plan<'_>],
@@ -90,15 +91,15 @@ pub(super) async fn write(
         return Ok(());
     }
     let numbers: Vec<i64> = plans.iter().map(|plan| plan.job.no.0).collect();
-    let standings: Vec<i16> = plans.iter().map(|plan| plan.effect.state as i16).collect();
+    let states: Vec<i16> = plans.iter().map(|plan| plan.effect.state as i16).collect();
     let left = plans.iter().filter(|plan| plan.leaves_target());
     let left: Vec<i64> = left.map(|plan| plan.job.no.0).collect();
     if !left.is_empty() {
         let sql = sql!("command_leave_targets");
         connection.change(sql, &[&tenant, &left]).await?;
     }
-    write_jobs(connection, plans, &numbers, &standings, now).await?;
-    write_states(connection, plans, loads, &numbers, &standings, now).await?;
+    write_jobs(connection, plans, &numbers, &states, now).await?;
+    write_states(connection, plans, loads, &numbers, &states, now).await?;
     let begun: KeyColumns = plans.iter().filter_map(|plan| plan.run).collect();
     if !begun.job_no.is_empty() {
         let sql = sql!("command_delayed");
@@ -112,11 +113,11 @@ async fn write_jobs(
     connection: &Connection,
     plans: &[Plan<'_>],
     numbers: &[i64],
-    standings: &[i16],
+    states: &[i16],
     now: i64,
 ) -> Tried<()> {
     let changes = || {
-        plans.iter().map(|plan| match &plan.order.action {
+        plans.iter().map(|plan| match &plan.command.action {
             Action::Change(change) => Some(change),
             _ => None,
         })
@@ -136,14 +137,14 @@ async fn write_jobs(
             change.and_then(|change| change.definition.as_ref()).map(definition_text).transpose()
         })
         .collect::<Result<Vec<Option<String>>, _>>()?;
-    let notes: Vec<Option<&str>> = plans.iter().map(|plan| plan.order.action.note()).collect();
+    let notes: Vec<Option<&str>> = plans.iter().map(|plan| plan.command.action.note()).collect();
     connection
         .change(
             sql!("command_write_jobs"),
             &[
                 &now,
                 &numbers,
-                &standings,
+                &states,
                 &about,
                 &names,
                 &configurations,
@@ -162,15 +163,15 @@ async fn write_states(
     plans: &[Plan<'_>],
     loads: &[Option<Load>],
     numbers: &[i64],
-    standings: &[i16],
+    states: &[i16],
     now: i64,
 ) -> Tried<()> {
     let stopped_at: Vec<Option<i64>> = plans.iter().map(|plan| plan.stopped_at(now)).collect();
-    let placed: Vec<bool> = plans.iter().map(|plan| plan.place().is_some()).collect();
-    let next_at = || plans.iter().map(|plan| plan.place().flatten());
+    let placed: Vec<bool> = plans.iter().map(|plan| plan.new_time().is_some()).collect();
+    let next_at = || plans.iter().map(|plan| plan.new_time().flatten());
     let slots: Vec<Option<i32>> = next_at().map(slot).collect();
     let next_at: Vec<Option<i64>> = next_at().map(micros).collect();
-    let by_end: Vec<Option<bool>> = plans
+    let follows_end: Vec<Option<bool>> = plans
         .iter()
         .map(|plan| plan.definition().map(|definition| definition.schedule.follows_its_end()))
         .collect();
@@ -182,12 +183,12 @@ async fn write_states(
             &[
                 &now,
                 &numbers,
-                &standings,
+                &states,
                 &stopped_at,
                 &placed,
                 &next_at,
                 &slots,
-                &by_end,
+                &follows_end,
                 &begins,
                 &loads.profile,
                 &loads.cost_us,
@@ -198,8 +199,8 @@ async fn write_states(
     Ok(())
 }
 
-/// Keeps the tenant's counts, and forgets what others were to be told of jobs that are over, and how
-/// many runs in a row have failed of jobs that stand otherwise now.
+/// Updates the tenant's counts. Deletes reload requests of stopped jobs, and failure counts of jobs
+/// whose state changes.
 pub(super) async fn count(connection: &Connection, plans: &[Plan<'_>], tenant: i32) -> Tried<()> {
     let over = plans.iter().filter(|plan| plan.effect.ends_running);
     let over: Vec<i64> = over.map(|plan| plan.job.no.0).collect();
@@ -207,11 +208,11 @@ pub(super) async fn count(connection: &Connection, plans: &[Plan<'_>], tenant: i
         let sql = sql!("command_delete_changes");
         connection.change(sql, &[&over]).await?;
     }
-    let anew = plans.iter().filter(|plan| plan.effect.state != plan.job.state);
-    let anew: Vec<i64> = anew.map(|plan| plan.job.no.0).collect();
-    if !anew.is_empty() {
+    let changed = plans.iter().filter(|plan| plan.effect.state != plan.job.state);
+    let changed: Vec<i64> = changed.map(|plan| plan.job.no.0).collect();
+    if !changed.is_empty() {
         let sql = sql!("prune_failing");
-        connection.change(sql, &[&anew]).await?;
+        connection.change(sql, &[&changed]).await?;
     }
     let more = |state: JobState| -> i64 {
         let is = |other: JobState| i64::from(other == state);
@@ -226,7 +227,8 @@ pub(super) async fn count(connection: &Connection, plans: &[Plan<'_>], tenant: i
     Ok(())
 }
 
-/// Keeps the counts of load, last of all; `counted` is what jobs counted for before.
+/// Updates the load profiles, as the last statement. `counted` holds what the jobs counted for
+/// before.
 pub(super) async fn count_loads(
     connection: &Connection,
     plans: &[Plan<'_>],
@@ -237,7 +239,7 @@ pub(super) async fn count_loads(
     for (plan, load) in plans.iter().zip(loads) {
         let tenant = plan.job.tenant.0;
         if let Some((profile, cost)) = counted.get(&plan.job.no) {
-            counts.leave(tenant, *profile, *cost);
+            counts.remove_from(tenant, *profile, *cost);
         }
         if let Some(load) = load {
             counts.add(tenant, load);

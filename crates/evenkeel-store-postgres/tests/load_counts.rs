@@ -1,4 +1,4 @@
-//! Moves, orders, fires and new jobs at once, and counts of load that stay true.
+//! Moves, commands, fires and registrations at the same time: load profiles stay correct.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -18,8 +18,8 @@ use evenkeel_store::{
 use evenkeel_store_postgres::{PostgresOptions, PostgresStore};
 use evenkeel_store_testkit::Opened;
 use evenkeel_store_testkit::balance::assert_counted;
+use evenkeel_store_testkit::commands::Commands;
 use evenkeel_store_testkit::fixtures::{Begin, at, definition_of, fire_of, now, unnamed_job};
-use evenkeel_store_testkit::commands::Orders;
 use evenkeel_store_testkit::rig::{ALPHA, Held, Known, OVER, Rig};
 use futures::future::join_all;
 use tokio_postgres::Client;
@@ -29,7 +29,7 @@ async fn rig(store: PostgresStore) -> Rig {
     Rig::new(Opened { store: Arc::new(store), guard: Box::new(()), reopen: None }).await
 }
 
-/// A plan whose moves nobody has written down: they come with each batch.
+/// A plan without stored moves; each batch brings its own.
 fn plan(id: u128) -> Rebalance {
     Rebalance {
         id: Uuid::from_u128(id),
@@ -64,7 +64,7 @@ async fn all_placements(rig: &Rig) -> Vec<Placement> {
     rig.store.placements(&rig.scope, None, 100_000).await.unwrap()
 }
 
-/// Moves of all these jobs by so many seconds.
+/// Returns moves of all these jobs by `secs` seconds.
 async fn moves_by(
     rig: &Rig,
     rebalance: Uuid,
@@ -87,13 +87,14 @@ async fn moves_by(
     MoveBatch { rebalance, part, moves, profiles, even_live: false }
 }
 
-/// Makes them, as far as the jobs are what they were.
+/// Applies moves of jobs that have not changed.
 async fn make(rig: &Rig, moves: MoveBatch, secs: i64) -> Moved {
     rig.store.move_jobs(&rig.scope, moves, now(secs)).await.unwrap()
 }
 
-/// Every job has the rhythm that it would be given now, and the counts are those of the jobs.
-async fn assert_counts_are_true(rig: &Rig, onlooker: &Client, options: &PostgresOptions) {
+/// Checks that every job has the load profile of its definition, and that the counts match the
+/// jobs.
+async fn assert_counts_are_true(rig: &Rig, observer: &Client, options: &PostgresOptions) {
     let schema = options.schema.as_deref().unwrap();
     let sql = format!(
         "SELECT (SELECT count(*) FROM {schema}.job_state
@@ -107,7 +108,7 @@ async fn assert_counts_are_true(rig: &Rig, onlooker: &Client, options: &Postgres
                   WHERE coalesce(r.jobs, 0) <> coalesce(s.jobs, 0)
                      OR coalesce(r.cost_us, 0) <> coalesce(s.cost_us, 0))"
     );
-    let row = onlooker.query_one(&sql, &[]).await.unwrap();
+    let row = observer.query_one(&sql, &[]).await.unwrap();
     assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (0, 0));
     let placements = all_placements(rig).await;
     let numbers: Vec<JobNo> = placements.iter().map(|job| job.job).collect();
@@ -123,7 +124,7 @@ async fn assert_counts_are_true(rig: &Rig, onlooker: &Client, options: &Postgres
 async fn a_time_is_moved_or_fired_and_never_both() {
     let (store, options) = common::open().await;
     let rig = rig(store).await;
-    let onlooker = common::onlooker(&options.url).await;
+    let observer = common::observer(&options.url).await;
     let jobs: Vec<NewJob> =
         (0..200).map(|n| unnamed_job().every(3600).first_at(60 + n * 4).build()).collect();
     let numbers: Vec<JobNo> = rig.add_all(jobs).await.iter().map(|job| job.no).collect();
@@ -135,7 +136,8 @@ async fn a_time_is_moved_or_fired_and_never_both() {
         let loaded = rig.store.load_jobs(&numbers).await.unwrap();
         let due = loaded.iter().filter(|job| job.next_at <= Some(at(secs)));
         let fires: Vec<Fire> = due.map(|job| fire_of(job, at(secs), Begin::Claimed)).collect();
-        // What is due now is wanted by both; from where it is moved to, it is due in the next round.
+        // Both the move and the fire try the jobs that are due now; a moved job is due in the next
+        // round.
         let wanted: Vec<Placement> =
             placements.into_iter().filter(|job| job.next_at <= at(secs)).collect();
         let moves = moves_by(&rig, rebalance, round, &wanted, 3000).await;
@@ -152,15 +154,15 @@ async fn a_time_is_moved_or_fired_and_never_both() {
         }
         let owned = rig.owned(rig.node).await;
         let held = |owned: &OwnedAttempt| Held { key: owned.key, fence: owned.fence };
-        rig.finish_all(owned.iter().map(|owned| rig.good_end(held(owned))).collect()).await;
+        rig.finish_all(owned.iter().map(|owned| rig.success(held(owned))).collect()).await;
     }
-    assert_counts_are_true(&rig, &onlooker, &options).await;
+    assert_counts_are_true(&rig, &observer, &options).await;
     let kept = rig.store.get_rebalance(&rig.scope, rebalance).await.unwrap().unwrap();
     assert_eq!((kept.moved, kept.changed), (moved_in_all, fired_in_all));
     assert_eq!(rig.census().await.running, 0);
 }
 
-/// Fires all that is due of these jobs and ends it; some ends stop their job.
+/// Fires and ends the due runs of these jobs. Some ends stop their job.
 async fn fire_and_finish(rig: &Rig, worker: usize, jobs: &[JobNo]) {
     let node = rig.join(&format!("worker-{worker}"), 0).await;
     for round in 0..20 {
@@ -185,8 +187,7 @@ fn end_of(rig: &Rig, owned: &OwnedAttempt, round: i64) -> Finish {
     }
 }
 
-/// Pauses, resumes, changes and deletes.
-async fn give_orders(rig: &Rig, jobs: &[Known]) {
+async fn apply_commands(rig: &Rig, jobs: &[Known]) {
     for (nth, job) in (0..).zip(jobs) {
         let next_at = Some(at(100_000 + nth * 1000));
         let act = async |action| {
@@ -214,10 +215,10 @@ async fn give_orders(rig: &Rig, jobs: &[Known]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn counts_stay_true_in_a_crowd_that_does_not_deadlock() {
+async fn load_counts_stay_correct_under_concurrency_without_deadlocks() {
     let (store, options) = rings::open().await;
     let rig = rig(store).await;
-    let onlooker = common::onlooker(&options.url).await;
+    let observer = common::observer(&options.url).await;
     let new = |n: i64| match n % 3 {
         0 => unnamed_job().once_at(60 + n * 900).build(),
         1 => unnamed_job().every(3600 * n.cast_unsigned()).first_at(n * 1000).build(),
@@ -235,7 +236,7 @@ async fn counts_stay_true_in_a_crowd_that_does_not_deadlock() {
             assert!(matches!(moved, Moved::Done(_)), "{moved:?}");
         }
     };
-    // Two who register the same rhythms, one of them the other way round.
+    // Two tasks register the same profiles, one in reverse order.
     let registrars = (0..2).map(async |which| {
         for round in 0..20 {
             let mut batch: Vec<NewJob> = (1..=30).map(|n| new(n + round)).collect();
@@ -245,7 +246,7 @@ async fn counts_stay_true_in_a_crowd_that_does_not_deadlock() {
             rig.register(batch).await;
         }
     });
-    let weigher = async {
+    let recounter = async {
         for _ in 0..20 {
             rig.store.recount_load(None, 10_000).await.unwrap();
             rig.store.count_uncounted(100).await.unwrap();
@@ -255,14 +256,14 @@ async fn counts_stay_true_in_a_crowd_that_does_not_deadlock() {
         join_all(workers),
         mover,
         join_all(registrars),
-        weigher,
-        give_orders(&rig, &jobs[20..])
+        recounter,
+        apply_commands(&rig, &jobs[20..])
     );
-    assert_counts_are_true(&rig, &onlooker, &options).await;
+    assert_counts_are_true(&rig, &observer, &options).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_rebalances_that_begin_at_once_one_goes_on() {
+async fn only_one_of_several_rebalances_that_begin_at_once_runs() {
     let (store, _options) = common::open().await;
     let rig = rig(store).await;
     for id in 1..=6 {
@@ -286,13 +287,13 @@ async fn of_rebalances_that_begin_at_once_one_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_batch_waits_for_whoever_stops_its_rebalance_and_then_moves_nothing() {
+async fn a_batch_of_moves_waits_for_a_stop_and_then_moves_nothing() {
     let (store, options) = common::open().await;
     let rig = rig(store).await;
     rig.add(unnamed_job().every(3600).build()).await;
     let rebalance = begun(&rig, 1).await;
-    let (stopper, onlooker) =
-        (common::onlooker(&options.url).await, common::onlooker(&options.url).await);
+    let (stopper, observer) =
+        (common::observer(&options.url).await, common::observer(&options.url).await);
     let schema = options.schema.as_deref().unwrap();
     let stop = format!("BEGIN; UPDATE {schema}.rebalance SET state = 3");
     stopper.batch_execute(&stop).await.unwrap();
@@ -301,7 +302,7 @@ async fn a_batch_waits_for_whoever_stops_its_rebalance_and_then_moves_nothing() 
         let waits = "SELECT count(*) FROM pg_stat_activity
                       WHERE application_name = $1 AND wait_event_type = 'Lock'";
         let name = &options.application_name;
-        while onlooker.query_one(waits, &[name]).await.unwrap().get::<_, i64>(0) == 0 {
+        while observer.query_one(waits, &[name]).await.unwrap().get::<_, i64>(0) == 0 {
             tokio::task::yield_now().await;
         }
         stopper.batch_execute("COMMIT").await.unwrap();
@@ -313,10 +314,10 @@ async fn a_batch_waits_for_whoever_stops_its_rebalance_and_then_moves_nothing() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn jobs_from_before_there_were_counts_are_counted_in_pages() {
+async fn uncounted_jobs_are_counted_in_pages() {
     let (store, options) = common::open().await;
     let rig = rig(store).await;
-    let onlooker = common::onlooker(&options.url).await;
+    let observer = common::observer(&options.url).await;
     let mut jobs: Vec<NewJob> =
         (1..=10).map(|n| unnamed_job().every(3600).first_at(n * 1000).build()).collect();
     jobs.push(unnamed_job().once_at(5000).build());
@@ -331,23 +332,23 @@ async fn jobs_from_before_there_were_counts_are_counted_in_pages() {
         "UPDATE {schema}.job_state SET load_profile = NULL, cost_us = 0, counted = false;
          DELETE FROM {schema}.load_profile"
     );
-    onlooker.batch_execute(&forget).await.unwrap();
+    observer.batch_execute(&forget).await.unwrap();
     assert_eq!(known(Arc::clone(&rig.store)).await, []);
-    // What is moved before it is counted is counted where it is by then.
+    // A job that moves before it is counted is counted at its new time.
     let rebalance = begun(&rig, 1).await;
     let first = all_placements(&rig).await[0];
     assert_eq!((first.profile, first.cost), (None, Span::ZERO));
     let moves = moves_by(&rig, rebalance, 0, &[first], 1800).await;
     let moved = make(&rig, moves, 0).await;
     assert_eq!(moved, Moved::Done(vec![true]));
-    // What is stopped counts for nothing.
+    // A paused job is not counted.
     rig.store.act(&rig.scope, jobs[1].id, Action::Pause, now(0)).await.unwrap();
     let mut pages = Vec::new();
     while pages.last() != Some(&0) {
         pages.push(rig.store.count_uncounted(5).await.unwrap());
     }
     assert_eq!(pages, [5, 5, 1, 0]);
-    assert_counts_are_true(&rig, &onlooker, &options).await;
+    assert_counts_are_true(&rig, &observer, &options).await;
     let back = rig.store.placements_of(&rig.scope, &[first.job]).await.unwrap()[0];
     let moves = moves_by(&rig, rebalance, 1, &[back], 1800).await;
     make(&rig, moves, 0).await;
@@ -357,17 +358,17 @@ async fn jobs_from_before_there_were_counts_are_counted_in_pages() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_read_does_not_keep_others_from_being_counted() {
+async fn an_unreadable_definition_does_not_block_the_count_of_others() {
     let (store, options) = common::open().await;
     let rig = rig(store).await;
-    let onlooker = common::onlooker(&options.url).await;
+    let observer = common::observer(&options.url).await;
     rig.add_all(vec![unnamed_job().build(), unnamed_job().build()]).await;
     let schema = options.schema.as_deref().unwrap();
     let spoil = format!(
         "UPDATE {schema}.job_state SET load_profile = NULL, counted = false; DELETE FROM {schema}.load_profile;
          UPDATE {schema}.job SET definition = 'of another age' WHERE job_no = 1"
     );
-    onlooker.batch_execute(&spoil).await.unwrap();
+    observer.batch_execute(&spoil).await.unwrap();
     assert_eq!(rig.store.count_uncounted(1).await.unwrap(), 1);
     assert_eq!(rig.store.count_uncounted(1).await.unwrap(), 1);
     assert_eq!(rig.store.count_uncounted(1).await.unwrap(), 0);
@@ -383,7 +384,7 @@ async fn what_cannot_be_read_does_not_keep_others_from_being_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_run_counts_for_more_than_sums_can_hold() {
+async fn the_cost_of_a_run_is_capped() {
     let (store, _options) = common::open().await;
     let rig = rig(store).await;
     let forever = Span::from_micros(u64::MAX / 4);
@@ -403,36 +404,36 @@ async fn no_run_counts_for_more_than_sums_can_hold() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_walk_repairs_counts_of_jobs_that_have_no_next_time() {
+async fn recounting_repairs_counts_of_jobs_without_a_next_time() {
     let (store, options) = common::open().await;
     let rig = rig(store).await;
     let new = |secs| unnamed_job().every(secs).build();
     let jobs = rig.add_all(vec![new(3600), new(3600), new(86_400)]).await;
-    let onlooker = common::onlooker(&options.url).await;
+    let observer = common::observer(&options.url).await;
     let schema = options.schema.as_deref().unwrap();
     let spoil = format!(
         "UPDATE {schema}.job_state SET slot = NULL, next_at = NULL WHERE job_no IN ({}, {});
          INSERT INTO {schema}.load_profile SELECT tenant_no, 7, '', -1, -5 FROM {schema}.load_profile LIMIT 1",
         jobs[0].no.0, jobs[2].no.0
     );
-    onlooker.batch_execute(&spoil).await.unwrap();
+    observer.batch_execute(&spoil).await.unwrap();
     assert_eq!(rig.store.recount_load(None, 10).await.unwrap().changed, 2);
     assert_counted(&*rig.store, &[rig.scope]).await;
     let sql = format!("SELECT count(*), sum(jobs)::int8 FROM {schema}.load_profile");
-    let left = onlooker.query_one(&sql, &[]).await.unwrap();
+    let left = observer.query_one(&sql, &[]).await.unwrap();
     assert_eq!((left.get::<_, i64>(0), left.get::<_, i64>(1)), (1, 1));
     assert_eq!(rig.store.recount_load(None, 10).await.unwrap().changed, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rhythms_that_no_job_has_leave_no_rows() {
+async fn unused_load_profiles_leave_no_rows() {
     let (store, options) = common::open().await;
     let rig = rig(store).await;
     let job = rig.add(unnamed_job().build()).await;
     rig.store.delete(&rig.scope, job.id, now(0)).await.unwrap();
-    let onlooker = common::onlooker(&options.url).await;
+    let observer = common::observer(&options.url).await;
     let sql = format!("SELECT count(*) FROM {}.load_profile", options.schema.as_deref().unwrap());
-    let rows = async || onlooker.query_one(&sql, &[]).await.unwrap().get::<_, i64>(0);
+    let rows = async || observer.query_one(&sql, &[]).await.unwrap().get::<_, i64>(0);
     assert_eq!((rows().await, rig.store.load_profiles(None, 10).await.unwrap()), (1, Vec::new()));
     rig.store.recount_load(None, 10).await.unwrap();
     assert_eq!(rows().await, 0);

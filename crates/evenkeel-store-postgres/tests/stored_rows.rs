@@ -1,4 +1,4 @@
-//! Rows that no verb shows, seen in the tables themselves.
+//! Rows that no verb of the store returns, read from the tables.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,8 +11,8 @@ use evenkeel_core::{Progress, Span};
 use evenkeel_store::{FinishResult, ProgressNote, Prune, RunStatsDelta};
 use evenkeel_store_postgres::{PostgresOptions, PostgresStore};
 use evenkeel_store_testkit::Opened;
+use evenkeel_store_testkit::commands::{Commands, done};
 use evenkeel_store_testkit::fixtures::{at, new_job, now};
-use evenkeel_store_testkit::commands::{Orders, done};
 use evenkeel_store_testkit::rig::Rig;
 
 async fn rig(store: PostgresStore) -> Rig {
@@ -21,13 +21,13 @@ async fn rig(store: PostgresStore) -> Rig {
 
 async fn rows(options: &PostgresOptions, table: &str) -> i64 {
     let schema = options.schema.as_deref().unwrap();
-    let onlooker = common::onlooker(&options.url).await;
+    let observer = common::observer(&options.url).await;
     let sql = format!("SELECT count(*) FROM {schema}.{table}");
-    onlooker.query_one(&sql, &[]).await.unwrap().get(0)
+    observer.query_one(&sql, &[]).await.unwrap().get(0)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_deleted_job_left_is_forgotten_though_its_history_stays() {
+async fn notes_and_checkpoints_of_a_deleted_job_are_pruned_before_its_history() {
     let (store, options) = common::open().await;
     let rig = rig(store).await;
     let count = async |table| rows(&options, table).await;
@@ -41,7 +41,7 @@ async fn what_a_deleted_job_left_is_forgotten_though_its_history_stays() {
         checkpoint: Some(vec![1]),
     };
     assert_eq!(rig.store.save_progress(rig.node, vec![note], now(61)).await.unwrap(), [true]);
-    // Its worker was lost, and whoever ends it does not know what it said.
+    // The worker was lost, and the node that ends the attempt knows nothing of its notes.
     assert_eq!(rig.finish(rig.retry(held, at(90))).await, FinishResult::Done);
     let everything = Prune { after: None, limit: 100, keep_per_job: 100, keep_since: at(0) };
     assert_eq!(rig.store.prune(everything).await.unwrap().forgotten, 0);
@@ -54,35 +54,35 @@ async fn what_a_deleted_job_left_is_forgotten_though_its_history_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_key_of_a_job_that_is_just_given_a_time_stays() {
+async fn the_key_of_a_job_that_is_being_given_a_time_stays() {
     let (store, options) = common::open().await;
     let rig = rig(store).await;
     let mut job = new_job("crawl").once_at(60).build();
     job.about.dedup = Some(Dedup { key: "a".into(), by_target: false, scope: DedupScope::Pending });
     let job = rig.add(job).await;
-    rig.run_well(job, 60).await;
-    let forget = async || rig.store.prune_dedup(at(1_000), None, 10).await.unwrap().forgotten;
+    rig.run_successfully(job, 60).await;
+    let prune = async || rig.store.prune_dedup(at(1_000), None, 10).await.unwrap().forgotten;
     let schema = options.schema.as_deref().unwrap();
-    let changer = common::onlooker(&options.url).await;
+    let changer = common::observer(&options.url).await;
     let change = async |next_at: &str| {
         let set = format!("UPDATE {schema}.job_state SET next_at = {next_at}");
         changer.batch_execute(&set).await.unwrap();
     };
     changer.batch_execute("BEGIN").await.unwrap();
     change("5000000").await;
-    // What is not committed is not seen, but who does it is.
-    assert_eq!(forget().await, 0);
+    // The uncommitted change is not visible, but its lock is.
+    assert_eq!(prune().await, 0);
     changer.batch_execute("COMMIT").await.unwrap();
-    assert_eq!((forget().await, rows(&options, "dedup_key").await), (0, 1));
+    assert_eq!((prune().await, rows(&options, "dedup_key").await), (0, 1));
     change("NULL").await;
-    assert_eq!((forget().await, rows(&options, "dedup_key").await), (1, 0));
+    assert_eq!((prune().await, rows(&options, "dedup_key").await), (1, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_index_holds_a_column_that_firing_writes_but_the_slot() {
+async fn no_index_holds_a_column_that_firing_writes_except_the_slot() {
     let (_store, options) = common::open().await;
-    let onlooker = common::onlooker(&options.url).await;
-    // What an index holds, or looks at to see whether it holds a row.
+    let observer = common::observer(&options.url).await;
+    // The columns of indexes and of their conditions.
     let sql = "SELECT DISTINCT a.attname::text
                  FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid
                 WHERE i.indrelid = $1::text::regclass
@@ -92,13 +92,13 @@ async fn no_index_holds_a_column_that_firing_writes_but_the_slot() {
                                      AND d.refobjsubid = a.attnum))
                 ORDER BY 1";
     let table = format!("{}.job_state", options.schema.as_deref().unwrap());
-    let rows = onlooker.query(sql, &[&table]).await.unwrap();
+    let rows = observer.query(sql, &[&table]).await.unwrap();
     let columns: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
     assert_eq!(columns, ["active", "job_no", "load_profile", "shard", "slot", "tenant_no"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tenants_counts_follow_each_order() {
+async fn tenant_counts_follow_each_command() {
     use evenkeel_store::Action;
     let (store, options) = common::open().await;
     let rig = rig(store).await;
@@ -113,7 +113,7 @@ async fn a_tenants_counts_follow_each_order() {
         (3, resume.clone()),
         (4, Action::Pause),
         (4, Action::Delete),
-        // Refused, so that nothing changes.
+        // Rejected, so nothing changes.
         (0, Action::Pause),
         (1, resume),
     ] {
@@ -124,7 +124,7 @@ async fn a_tenants_counts_follow_each_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_node_said_that_runs_is_forgotten_when_it_retires() {
+async fn running_counts_of_a_node_are_deleted_when_it_retires() {
     let (store, options) = common::open().await;
     let rig = rig(store).await;
     let count = async || rows(&options, "run_stats_running").await;

@@ -1,4 +1,4 @@
-//! Ends, judgements, deletions and replacements of the same jobs at once.
+//! Ends, judgements, deletions and replacements of the same jobs at the same time.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,9 +14,9 @@ use evenkeel_store::{
 };
 use evenkeel_store_postgres::{PostgresOptions, PostgresStore};
 use evenkeel_store_testkit::Opened;
+use evenkeel_store_testkit::commands::Commands;
 use evenkeel_store_testkit::fixtures::{Begin, at, fire_of, new_job, now, unnamed_job};
-use evenkeel_store_testkit::commands::Orders;
-use evenkeel_store_testkit::rig::{ALPHA, Held, Known, OVER, Rig, wake_fire_of};
+use evenkeel_store_testkit::rig::{ALPHA, Held, Known, OVER, Rig, delayed_fire_of};
 use futures::future::join_all;
 use tokio_postgres::Client;
 
@@ -28,7 +28,7 @@ fn all_shards() -> Vec<Shard> {
     (0..=255).map(Shard).collect()
 }
 
-/// Judges what is to be judged: each job as `reason` says, and off the list if it is well.
+/// Judges all due jobs with `reason`. A job that is OK loses its condition.
 async fn judge_all(store: &dyn Store, reason: impl Fn(JobNo) -> Reason) {
     let due = store.to_judge(&all_shards(), 1000, now(1000)).await.unwrap();
     let judgement = |job: &evenkeel_store::JobToJudge| {
@@ -39,17 +39,17 @@ async fn judge_all(store: &dyn Store, reason: impl Fn(JobNo) -> Reason) {
     store.judge(due.jobs.iter().map(judgement).collect(), now(1000)).await.unwrap();
 }
 
-async fn wait_for_waiting(onlooker: &Client, options: &PostgresOptions, count: i64) {
+async fn wait_for_waiting(observer: &Client, options: &PostgresOptions, count: i64) {
     let waits = "SELECT count(*) FROM pg_stat_activity
                   WHERE application_name = $1 AND wait_event_type = 'Lock'";
     let name = &options.application_name;
-    while onlooker.query_one(waits, &[name]).await.unwrap().get::<_, i64>(0) < count {
+    while observer.query_one(waits, &[name]).await.unwrap().get::<_, i64>(0) < count {
         tokio::task::yield_now().await;
     }
 }
 
-/// What of the list contradicts the jobs and counters: should all be zero.
-async fn contradictions(onlooker: &Client, options: &PostgresOptions) -> Vec<i64> {
+/// Counts contradictions between conditions, jobs and counters; all must be zero.
+async fn contradictions(observer: &Client, options: &PostgresOptions) -> Vec<i64> {
     let schema = options.schema.as_deref().unwrap();
     let sql = format!(
         "SET search_path = {schema};
@@ -63,8 +63,8 @@ async fn contradictions(onlooker: &Client, options: &PostgresOptions) -> Vec<i64
                      OR t.errors <> (SELECT count(*) FROM job_condition w
                                       WHERE w.tenant_no = t.tenant_no AND w.level = 2)) AS three"
     );
-    onlooker.batch_execute(&sql).await.unwrap();
-    let row = onlooker.query_one("SELECT * FROM wrong", &[]).await.unwrap();
+    observer.batch_execute(&sql).await.unwrap();
+    let row = observer.query_one("SELECT * FROM wrong", &[]).await.unwrap();
     (0..3).map(|column| row.get(column)).collect()
 }
 
@@ -76,8 +76,8 @@ async fn failure_beside_a_good_judgement(judge_first: bool) {
     rig.store.mark_at_risk(&[job.no]).await.unwrap();
     let judged = rig.store.to_judge(&all_shards(), 10, now(61)).await.unwrap();
     let touched = judged.jobs[0].touched;
-    let (holder, onlooker) =
-        (common::onlooker(&options.url).await, common::onlooker(&options.url).await);
+    let (holder, observer) =
+        (common::observer(&options.url).await, common::observer(&options.url).await);
     let schema = options.schema.as_deref().unwrap();
     let hold = format!("BEGIN; SELECT FROM {schema}.job_state FOR UPDATE");
     holder.batch_execute(&hold).await.unwrap();
@@ -94,14 +94,14 @@ async fn failure_beside_a_good_judgement(judge_first: bool) {
     };
     let (judge, finish) = if judge_first {
         let judge = tokio::spawn(judge);
-        wait_for_waiting(&onlooker, &options, 1).await;
+        wait_for_waiting(&observer, &options, 1).await;
         (judge, tokio::spawn(finish))
     } else {
         let finish = tokio::spawn(finish);
-        wait_for_waiting(&onlooker, &options, 1).await;
+        wait_for_waiting(&observer, &options, 1).await;
         (tokio::spawn(judge), finish)
     };
-    wait_for_waiting(&onlooker, &options, 2).await;
+    wait_for_waiting(&observer, &options, 2).await;
     holder.batch_execute("COMMIT").await.unwrap();
     judge.await.unwrap();
     assert_eq!(finish.await.unwrap(), [FinishResult::Done]);
@@ -109,21 +109,21 @@ async fn failure_beside_a_good_judgement(judge_first: bool) {
     assert_eq!(due.jobs.len(), 1, "a failure is judged");
     assert_ne!(due.jobs[0].touched, touched);
     assert_eq!(due.jobs[0].history.consecutive_failures, 1);
-    assert_eq!(contradictions(&onlooker, &options).await, [0, 0, 0]);
+    assert_eq!(contradictions(&observer, &options).await, [0, 0, 0]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failure_is_judged_though_a_judgement_takes_the_job_off_just_before() {
+async fn a_failure_is_judged_if_a_judgement_removes_the_condition_just_before() {
     failure_beside_a_good_judgement(true).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failure_is_judged_though_a_judgement_would_take_the_job_off_just_after() {
+async fn a_failure_is_judged_if_a_judgement_would_remove_the_condition_just_after() {
     failure_beside_a_good_judgement(false).await;
 }
 
-/// Fires and ends what is due of these jobs, at once or by way of the queue; every third one fails,
-/// and half of those are tried again.
+/// Fires and ends the due runs of these jobs, claimed at once or through the queue. Every third run
+/// fails, and half of those are retried.
 async fn fire_and_finish(rig: &Rig, worker: usize, jobs: Vec<JobNo>) {
     let node = rig.join(&format!("worker-{worker}"), 0).await;
     for round in 0..30 {
@@ -135,8 +135,8 @@ async fn fire_and_finish(rig: &Rig, worker: usize, jobs: Vec<JobNo>) {
         };
         let batch: Vec<Fire> = due.map(|job| fire_of(job, at(100_000), begin(job.no))).collect();
         rig.fire_for(node, batch, 100_000).await;
-        let wakes = rig.wakes(100_000).await;
-        let batch = wakes.iter().map(|wake| wake_fire_of(wake, begin(wake.job.no))).collect();
+        let wakes = rig.delayed(100_000).await;
+        let batch = wakes.iter().map(|wake| delayed_fire_of(wake, begin(wake.job.no))).collect();
         rig.store.fire_delayed(node, batch, now(100_000)).await.unwrap();
         rig.claim_for(node, 10, 100_000).await;
         let owned = rig.owned(node).await;
@@ -150,23 +150,23 @@ fn end_of(rig: &Rig, owned: &OwnedAttempt, round: i64) -> Finish {
     match (owned.key.job_no.0 + round) % 6 {
         0 => rig.end(held, Outcome::Failed, OVER),
         3 => rig.retry(held, at(50_000)),
-        _ => rig.good_end(held),
+        _ => rig.success(held),
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_list_stays_true_in_a_crowd_that_does_not_deadlock() {
+async fn conditions_stay_correct_under_concurrency_without_deadlocks() {
     let (store, options) = common::open().await;
     let rig = rig(store).await;
     let jobs: Vec<Known> =
         rig.add_all((0..40).map(|_| unnamed_job().every(60).build()).collect()).await;
-    let onlooker = common::onlooker(&options.url).await;
+    let observer = common::observer(&options.url).await;
     let sql = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
-    let before: i64 = onlooker.query_one(sql, &[]).await.unwrap().get(0);
+    let before: i64 = observer.query_one(sql, &[]).await.unwrap().get(0);
     let numbers: Vec<JobNo> = jobs.iter().map(|job| job.no).collect();
     let workers = (0..3).map(|worker| {
         let mut numbers = numbers.clone();
-        // Each in an order of its own.
+        // Each worker has an order of its own.
         numbers.rotate_left(worker * 13);
         fire_and_finish(&rig, worker, numbers)
     });
@@ -195,8 +195,8 @@ async fn the_list_stays_true_in_a_crowd_that_does_not_deadlock() {
         }
     };
     tokio::join!(join_all(workers), join_all(judges), meddler, deleter);
-    assert_eq!(contradictions(&onlooker, &options).await, [0, 0, 0]);
-    let after: i64 = onlooker.query_one(sql, &[]).await.unwrap().get(0);
+    assert_eq!(contradictions(&observer, &options).await, [0, 0, 0]);
+    let after: i64 = observer.query_one(sql, &[]).await.unwrap().get(0);
     assert_eq!(after, before);
     judge_all(&*rig.store, |_| Reason::OnTime).await;
     let counts = rig.store.condition_counts(&rig.scope).await.unwrap();
