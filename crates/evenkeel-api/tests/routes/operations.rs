@@ -90,7 +90,7 @@ async fn unavailable_store_is_answered_with_503() {
     let router = server(store, clock, Engine::Ready, Settings::default());
     let token = token(Role::Operator, "main");
     let id = "0190163d-8694-739b-aea5-966c26f8ad91";
-    let run = "0190163d-8694-839b-aea5-966c26f8ad91";
+    let run = "0190163d-8694-839b-aea5-966c02f8ad91";
     for (method, path, body) in [
         (Method::POST, "/api/v1/jobs".to_owned(), Some(noop(json!({})))),
         (Method::GET, "/api/v1/jobs".into(), None),

@@ -21,7 +21,7 @@ pub fn operations() -> Vec<(Method, String, Value)> {
         for (method, operation) in item.as_object().unwrap() {
             let method: Method = method.to_uppercase().parse().unwrap();
             let id = if path.contains("executions/{id}") {
-                "0190163d-8694-839b-aea5-966c26f8ad91"
+                "0190163d-8694-839b-aea5-966c02f8ad91"
             } else {
                 "0190163d-8694-739b-aea5-966c26f8ad91"
             };
