@@ -333,25 +333,11 @@ mod tests {
 
     #[test]
     fn policy_flags_become_fields() {
+        let words = "--noop --cron @daily --dont-run-on a --dont-run-on b --overlap replace \
+                     --max-expected-duration 10m --max-allowed-duration 1h --average-duration 5m";
+        let words: Vec<&str> = words.split_whitespace().collect();
         assert_eq!(
-            document(&[
-                "--noop",
-                "--cron",
-                "@daily",
-                "--dont-run-on",
-                "a",
-                "--dont-run-on",
-                "b",
-                "--max-expected-duration",
-                "10m",
-                "--max-allowed-duration",
-                "1h",
-                "--average-duration",
-                "5m",
-                "--overlap",
-                "replace",
-            ])
-            .unwrap(),
+            document(&words).unwrap(),
             json!({"executor_type": "noop", "schedule": {"kind": "cron", "expression": "@daily"},
                    "dont_run_on_nodes": ["a", "b"], "max_expected_duration": "10m",
                    "max_allowed_duration": "1h", "average_duration_override": "5m",
