@@ -87,6 +87,21 @@ impl Cluster {
         }
     }
 
+    /// Drains all servers. Returns which did not end properly.
+    pub fn drain(&mut self) -> Result<Vec<String>> {
+        for node in &self.nodes {
+            node.signal(Signal::TERM)?;
+        }
+        let mut incidents = Vec::new();
+        for node in &mut self.nodes {
+            let status = node.wait()?;
+            if !status.success() {
+                incidents.push(format!("{} did not drain: {status}", node.name));
+            }
+        }
+        Ok(incidents)
+    }
+
     /// Starts a server that only answers API requests, after the others have drained. SQLite has no
     /// such role, so that server fires jobs but serves an empty pool.
     pub fn start_reader(&self) -> Result<Node> {

@@ -152,15 +152,7 @@ impl Test {
     fn drain(&mut self) -> Result<()> {
         File::create(self.paths.stop())?;
         self.idle(Duration::from_secs(1))?;
-        for node in &self.cluster.nodes {
-            node.signal(Signal::TERM)?;
-        }
-        for node in &mut self.cluster.nodes {
-            let status = node.wait()?;
-            if !status.success() {
-                self.evidence.incidents.push(format!("{} did not drain: {status}", node.name));
-            }
-        }
+        self.evidence.incidents.extend(self.cluster.drain()?);
         let held = |job: &&Job| {
             let lock = File::options().create(true).append(true).open(self.paths.lock(&job.name));
             !lock.is_ok_and(|lock| lock.try_lock().is_ok())

@@ -211,14 +211,8 @@ fn record_moves(
 }
 
 fn drain(cluster: &mut Cluster, report: &mut RebalanceReport) -> Result<()> {
+    report.faults.extend(cluster.drain()?);
     for node in &cluster.nodes {
-        node.signal(Signal::TERM)?;
-    }
-    for node in &mut cluster.nodes {
-        let status = node.wait()?;
-        if !status.success() {
-            report.faults.push(format!("{} did not drain: {status}", node.name));
-        }
         let describe = |line| format!("{} panicked: {line}", node.name);
         report.faults.extend(node.panics().into_iter().map(describe));
     }

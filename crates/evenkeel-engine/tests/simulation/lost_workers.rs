@@ -96,11 +96,11 @@ fn overlaps_are_true(runs: &[Attempt], judged: &BTreeSet<JobNo>, violations: &mu
             continue;
         };
         let decided_at = run.finished_at.unwrap_or(skip.to);
-        let stands_in_the_way = |(scheduled_at, ended): &(Timestamp, Timestamp)| {
+        let blocks = |(scheduled_at, ended): &(Timestamp, Timestamp)| {
             *scheduled_at <= decided_at && ended.saturating_add(AT_ONCE) >= skip.from
         };
         let others = active.get(&run.key.job_no);
-        if !others.is_some_and(|others| others.values().any(stands_in_the_way)) {
+        if !others.is_some_and(|others| others.values().any(blocks)) {
             violations.push(format!(
                 "{:?} was skipped as overlapping, but no run was active: {skip:?}",
                 run.key
