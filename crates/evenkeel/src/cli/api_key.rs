@@ -12,7 +12,6 @@ use crate::config::raw::RawClient;
 use crate::output::{Table, Tone, ago, clean};
 use crate::{Exit, Failure};
 
-/// What to do with API keys.
 #[derive(Args, Clone)]
 pub struct ApiKeyArgs {
     #[command(flatten)]
@@ -21,49 +20,47 @@ pub struct ApiKeyArgs {
     command: ApiKeyCommand,
 }
 
-/// What can be done with API keys.
 #[derive(Subcommand, Clone)]
 enum ApiKeyCommand {
-    /// Make a key, and print it alone on standard output: nobody can see it again
+    /// Create a key and print it on standard output; it is shown only once
     ///
-    /// It is of the tenant of whoever makes it, and good until it expires or is revoked.
+    /// The key belongs to the tenant of its creator and is valid until it expires or is revoked.
     #[command(after_help = "Examples:
   evenkeel api-key create ci --role operator --ttl 90d
   export EVENKEEL_TOKEN=$(evenkeel api-key create grafana --role viewer)")]
     Create(CreateArgs),
-    /// List the keys, without the keys themselves
+    /// List the keys (their values are never shown)
     #[command(after_help = "Examples:
   evenkeel api-key list
   evenkeel api-key list --json | jq '.api_keys[] | select(.last_used_at == null).name'")]
     List {
-        /// At most so many
+        /// Maximum number of entries
         #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
         limit: u32,
-        /// Leaving out so many first
+        /// Number of entries to skip
         #[arg(long, value_name = "N", default_value_t = 0)]
         offset: u32,
     },
-    /// Take a key back for good
+    /// Revoke a key for good
     #[command(after_help = "Examples:
   evenkeel api-key revoke ci
   evenkeel api-key revoke 019a8000-0000-7000-8000-000000000000")]
     Revoke {
-        /// Its name or id
+        /// Name or id of the key
         #[arg(value_name = "KEY")]
         key: String,
     },
 }
 
-/// Which key.
 #[derive(Args, Clone)]
 struct CreateArgs {
-    /// What to call it
+    /// Name of the key
     #[arg(value_name = "NAME")]
     name: String,
-    /// What its bearer may do
+    /// Role of the key
     #[arg(long, value_name = "ROLE")]
     role: RoleArg,
-    /// How long it is good for [default: until it is revoked]
+    /// Lifetime [default: until it is revoked]
     #[arg(long, value_name = "TIME")]
     ttl: Option<Span>,
 }
@@ -127,7 +124,7 @@ async fn list(context: &Context, client: &Client, limit: u32, offset: u32) -> Re
     context.output.line(&rendered)
 }
 
-/// Whether a key is good, in a word.
+/// Returns the state of a key as a word.
 fn state(key: &Value, context: &Context) -> (String, Tone) {
     if !key["revoked_at"].is_null() {
         return ("revoked".into(), Tone::Quiet);
@@ -151,7 +148,7 @@ async fn revoke(context: &Context, client: &Client, key: &str) -> Result<(), Fai
     context.output.line(&format!("{} opens nothing any more", clean(key)))
 }
 
-/// The id of the good key with this name.
+/// Returns the id of the valid key with this name.
 async fn find(client: &Client, name: &str) -> Result<String, Failure> {
     let mut cursor: Option<String> = None;
     loop {

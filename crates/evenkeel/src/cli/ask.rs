@@ -1,11 +1,11 @@
-//! Questions before something is done to many jobs at once.
+//! Confirmation before commands that affect many jobs.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 use super::Context;
 use crate::Failure;
 
-/// Refuses to go on if nobody can be asked `whether`: a program listens, or there is no terminal.
+/// Fails if the user can't be asked: with `--json`, or without a terminal.
 pub(super) fn check(context: &Context, whether: &str, way_out: &str) -> Result<(), Failure> {
     if context.output.is_json() || !std::io::stdin().is_terminal() {
         return Err(Failure::usage(format!("nobody can be asked {whether}")).or_else(way_out));
@@ -13,7 +13,7 @@ pub(super) fn check(context: &Context, whether: &str, way_out: &str) -> Result<(
     Ok(())
 }
 
-/// Asks whether to do it.
+/// Asks the user for confirmation.
 pub(super) fn agrees(question: &str) -> Result<bool, Failure> {
     let mut stderr = std::io::stderr().lock();
     write!(stderr, "{question} [y/N] ")?;

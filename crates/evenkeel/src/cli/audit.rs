@@ -14,30 +14,29 @@ pub(super) const EXAMPLES: &str = "Examples:
   evenkeel audit --subject key:ci --from 2026-12-01T00:00:00Z
   evenkeel audit --target 019a8000-0000-7000-8000-000000000000 --json | jq '.entries[].action'";
 
-/// Which entries of the audit log.
 #[derive(Args, Clone)]
 pub struct AuditArgs {
     #[command(flatten)]
     client: RawClient,
-    /// Only those of this subject; an API key is key:NAME
+    /// Only entries of this subject; an API key is key:NAME
     #[arg(long, value_name = "NAME")]
     subject: Option<String>,
-    /// Only those about this id
+    /// Only entries about this id
     #[arg(long, value_name = "ID")]
     target: Option<String>,
-    /// Only what was refused
+    /// Only refused requests
     #[arg(long)]
     denied: bool,
-    /// Only what was at this time or later
+    /// Only entries at or after this time
     #[arg(long, value_name = "TIME")]
     from: Option<String>,
-    /// Only what was before this time
+    /// Only entries before this time
     #[arg(long, value_name = "TIME")]
     before: Option<String>,
-    /// At most so many
+    /// Maximum number of entries
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     limit: u32,
-    /// Going on where another list ended
+    /// Cursor from the end of a previous list
     #[arg(long, value_name = "CURSOR")]
     cursor: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! `evenkeel bench`: measures this machine.
+//! `evenkeel bench`: benchmarks on this machine.
 
 use evenkeel_bench::BenchArgs;
 
@@ -6,7 +6,7 @@ use super::Context;
 use crate::Failure;
 use crate::serve::executors::supervisor_command;
 
-/// Measures, with a progress bar for people and one object for programs.
+/// Runs a benchmark, with a progress bar on a terminal and one JSON object with `--json`.
 pub(super) fn run(context: &Context, args: &BenchArgs) -> Result<(), Failure> {
     let supervisor = supervisor_command();
     let runtime = context.runtime_of_many()?;

@@ -11,10 +11,9 @@ pub(super) const EXAMPLES: &str = "Examples:
   evenkeel completions zsh > ~/.zfunc/_evenkeel
   evenkeel completions fish > ~/.config/fish/completions/evenkeel.fish";
 
-/// Which shell.
 #[derive(Args, Clone)]
 pub struct CompletionsArgs {
-    /// The shell
+    /// Shell
     shell: Shell,
 }
 

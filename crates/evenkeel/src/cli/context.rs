@@ -1,4 +1,4 @@
-//! What the commands share.
+//! What all commands share: global options, config file, output.
 
 use std::path::PathBuf;
 
@@ -12,18 +12,15 @@ use crate::config::raw::{RawClient, RawGlobal};
 use crate::config::{self, ConfigFile};
 use crate::output::Output;
 
-/// What the commands share.
 pub struct Context {
-    /// What every command has, with the file's word in it.
+    /// The global options, merged with the config file.
     pub global: RawGlobal,
-    /// The config file.
     pub file: ConfigFile,
-    /// Where answers go.
     pub output: Output,
 }
 
 impl Context {
-    /// Reads the config file, if there is one.
+    /// Reads the config file, if it exists.
     pub fn new(global: RawGlobal) -> Result<Self, Failure> {
         let file = config::read_file(global.config.as_deref())?;
         let global = global.or(&file.global);
@@ -31,27 +28,26 @@ impl Context {
         Ok(Self { global, file, output })
     }
 
-    /// The data directory.
     pub fn data_dir(&self) -> PathBuf {
         config::data_dir(&self.global)
     }
 
-    /// A client of the server that is meant.
+    /// Returns a client of the selected server.
     pub fn client(&self, raw: RawClient) -> Result<Client, Failure> {
         Client::new(client::find(&raw.or(&self.file.client), &self.data_dir())?)
     }
 
-    /// What the machine's clock says, to tell people how long ago something was.
+    /// Returns the machine's time, used to show how long ago something was.
     pub fn now(&self) -> Timestamp {
         SystemClock::default().wall()
     }
 
-    /// A runtime for one task.
+    /// Returns a single-threaded runtime.
     pub fn runtime(&self) -> Result<Runtime, Failure> {
         built(Builder::new_current_thread())
     }
 
-    /// A runtime for many tasks.
+    /// Returns a multi-threaded runtime.
     pub fn runtime_of_many(&self) -> Result<Runtime, Failure> {
         built(Builder::new_multi_thread())
     }

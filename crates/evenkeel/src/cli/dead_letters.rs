@@ -12,10 +12,9 @@ use crate::config::raw::RawClient;
 use crate::output::{Table, Tone, ago, clean, quoted};
 use crate::{Exit, Failure};
 
-/// Letters that one request may be about.
+/// Maximum number of dead letters per request.
 const AT_ONCE: usize = 1000;
 
-/// What to do with runs that failed for good.
 #[derive(Args, Clone)]
 pub struct DeadLettersArgs {
     #[command(flatten)]
@@ -24,57 +23,54 @@ pub struct DeadLettersArgs {
     command: DeadLettersCommand,
 }
 
-/// What can be done with runs that failed for good.
 #[derive(Subcommand, Clone)]
 enum DeadLettersCommand {
-    /// List them, newest first
+    /// List dead letters, newest first
     #[command(after_help = "Examples:
   evenkeel dead-letters list
   evenkeel dead-letters list --job news --open
   evenkeel dead-letters list --json | jq '.dead_letters[].reason'")]
     List(ListArgs),
-    /// Show one with what went wrong
+    /// Show a dead letter with its error
     #[command(after_help = "Examples:
   evenkeel dead-letters show 0006442d-7b2b-8640-8000-000000040000")]
     Show {
-        /// The id of a letter
+        /// Id of the dead letter
         id: String,
     },
-    /// Run them again, now; each becomes a new run of its job
+    /// Start a new run of the job for each dead letter
     #[command(after_help = "Examples:
   evenkeel dead-letters redrive 0006442d-7b2b-8640-8000-000000040000
   evenkeel dead-letters redrive $(evenkeel dead-letters list --open -n 1000 --json | jq -r '.dead_letters[].id')")]
     Redrive(IdsArgs),
-    /// Throw them away; their runs stay in the history
+    /// Delete dead letters; their runs stay in the history
     #[command(after_help = "Examples:
   evenkeel dead-letters delete 0006442d-7b2b-8640-8000-000000040000")]
     Delete(IdsArgs),
 }
 
-/// Which letters.
 #[derive(Args, Clone)]
 struct IdsArgs {
-    /// The ids of letters
+    /// Ids of dead letters
     #[arg(required = true, value_name = "ID")]
     ids: Vec<String>,
 }
 
-/// Which part of the list.
 #[derive(Args, Clone)]
 struct ListArgs {
-    /// Only those of this job (its name or id)
+    /// Only dead letters of this job (name or id)
     #[arg(long, value_name = "JOB")]
     job: Option<String>,
-    /// Only those that nobody has taken up
+    /// Only dead letters that were not redriven
     #[arg(long)]
     open: bool,
-    /// Only those that somebody has taken up
+    /// Only dead letters that were redriven
     #[arg(long, conflicts_with = "open")]
     redriven: bool,
-    /// At most so many
+    /// Maximum number of entries
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     limit: u32,
-    /// Go on where another list ended
+    /// Cursor from the end of a previous list
     #[arg(long, value_name = "CURSOR")]
     cursor: Option<String>,
 }
@@ -184,7 +180,7 @@ async fn show(context: &Context, client: &Client, id: &str) -> Result<(), Failur
     context.output.line(&text)
 }
 
-/// Does something to each letter, many in a request. Fails if it could not be done to one.
+/// Sends a command for all dead letters, many per request. Fails if it failed for any of them.
 async fn each(
     context: &Context,
     client: &Client,

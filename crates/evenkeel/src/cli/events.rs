@@ -20,24 +20,23 @@ pub(super) const EXAMPLES: &str = "Examples:
 Goes on until it is stopped (Ctrl-C), also over restarts of the server; `gap` says that something may
 be missing.";
 
-/// Between two tries to come back.
+/// Delay between two attempts to reconnect.
 pub(super) const COME_BACK: Duration = Duration::from_secs(2);
 
-/// Which events.
 #[derive(Args, Clone)]
 pub struct EventsArgs {
     #[command(flatten)]
     client: RawClient,
-    /// Only these kinds, separated by commas; job.* and run.* stand for all of a sort
+    /// Only these kinds, separated by commas; job.* and run.* are allowed
     #[arg(long, value_name = "KINDS")]
     kinds: Option<String>,
-    /// Only those about this job (its name or id)
+    /// Only events of this job (name or id)
     #[arg(long, value_name = "JOB")]
     job: Option<String>,
-    /// Go on after the event with this id
+    /// Resume after the event with this id
     #[arg(long, value_name = "ID")]
     after: Option<String>,
-    /// Stop after so many
+    /// Stop after this number of events
     #[arg(short = 'n', long, value_name = "N")]
     limit: Option<u64>,
 }
@@ -61,7 +60,7 @@ async fn listen(context: &Context, client: &Client, args: EventsArgs) -> Result<
     while left > 0 {
         let mut stream = match client.listen(&["events"], &query, last.as_deref()).await {
             Ok(stream) => stream,
-            // It was there before and may be again.
+            // The server was reachable before and may be reachable again.
             Err(failure) if was_there && may_pass(&failure) => {
                 tokio::time::sleep(COME_BACK).await;
                 continue;
@@ -88,7 +87,7 @@ async fn listen(context: &Context, client: &Client, args: EventsArgs) -> Result<
     Ok(())
 }
 
-/// May a failure be over soon?
+/// Returns true if the failure may be temporary.
 pub(super) fn may_pass(failure: &Failure) -> bool {
     let status = failure.problem.as_ref().and_then(|problem| problem["status"].as_u64());
     failure.exit == Exit::Unreachable || status.is_some_and(|status| status >= 500)
@@ -107,7 +106,7 @@ fn show(context: &Context, message: &Message) -> Result<(), Failure> {
     context.output.line(&words(&message.event, &told))
 }
 
-/// An event in one line.
+/// Formats an event as one line.
 fn words(event: &str, told: &Value) -> String {
     if event == "gap" {
         return "-- something may be missing here --".into();

@@ -11,21 +11,20 @@ use crate::Failure;
 use crate::config::raw::RawClient;
 use crate::output::{Table, Tone, ago, clean};
 
-/// Of a message, so many characters are shown.
+/// Number of characters of a message to show.
 const MESSAGE_CHARS: usize = 100;
 
-/// Which failures.
 #[derive(Args, Clone)]
 pub struct FailuresArgs {
     #[command(flatten)]
     client: RawClient,
-    /// Only those of this job, by its name or id
+    /// Only failures of this job (name or id)
     #[arg(long, value_name = "JOB")]
     job: Option<String>,
-    /// At most so many
+    /// Maximum number of entries
     #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
     limit: u32,
-    /// Go on where another list ended
+    /// Cursor from the end of a previous list
     #[arg(long, value_name = "CURSOR")]
     cursor: Option<String>,
 }

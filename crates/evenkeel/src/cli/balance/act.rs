@@ -29,55 +29,54 @@ pub(crate) const EXAMPLES: &str = "Examples:
 It shows what it would do and asks before it moves anything, or moves it back. Ctrl-C stops it between two batches;
 what was moved can be undone for 24 hours.";
 
-/// Between two looks at how far it is.
+/// Time between two progress updates.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Which rebalance, and what about it.
 #[derive(Args, Clone)]
 pub struct RebalanceArgs {
     #[command(flatten)]
     client: RawClient,
-    /// Only show what it would do
+    /// Show the plan without moving jobs
     #[arg(long, group = "what")]
     preview: bool,
-    /// Do exactly what a preview has shown, or nothing; goes on with one that was stopped
+    /// Make exactly the moves of this preview, or continue a stopped rebalance
     #[arg(long, value_name = "ID", group = "what")]
     plan: Option<String>,
-    /// Take a rebalance back
+    /// Undo a rebalance
     #[arg(long, value_name = "ID", group = "what")]
     undo: Option<String>,
-    /// Stop one that goes on
+    /// Stop a running rebalance
     #[arg(long, value_name = "ID", group = "what")]
     stop: Option<String>,
-    /// Show one, or a plan
+    /// Show a rebalance or plan
     #[arg(long, value_name = "ID", group = "what")]
     show: Option<String>,
-    /// List those that were
+    /// List earlier rebalances
     #[arg(long, group = "what")]
     list: bool,
-    /// At most so many moves, the best ones
+    /// Maximum number of moves; those with the highest gain are made
     #[arg(long, value_name = "N", conflicts_with_all = ["plan", "undo", "stop", "show", "list"])]
     max_moves: Option<u64>,
-    /// As few moves as it takes to this score, from 0 to 1
+    /// Reach this score (0 to 1) with as few moves as possible
     #[arg(long, value_name = "SCORE", conflicts_with_all = ["plan", "undo", "stop", "show", "list"])]
     target_score: Option<f64>,
-    /// Move only jobs that pass this, such as name_prefix=news or metadata.team=red; may be repeated
+    /// Move only matching jobs, such as name_prefix=news or metadata.team=red; repeatable
     #[arg(long, value_name = "KEY=VALUE")]
     #[arg(conflicts_with_all = ["plan", "undo", "stop", "show", "list"])]
     filter: Vec<String>,
-    /// Do not ask
+    /// Skip the confirmation
     #[arg(short, long)]
     yes: bool,
-    /// Show so many moves, or rebalances
+    /// Number of moves or rebalances to show
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     limit: u32,
-    /// Go on where another list ended
+    /// Cursor from the end of a previous list
     #[arg(long, value_name = "CURSOR", requires = "list")]
     cursor: Option<String>,
 }
 
 pub(crate) fn run(context: &Context, args: RebalanceArgs) -> Result<(), Failure> {
-    // What was written wrong is told before a server is looked for.
+    // Invalid arguments are reported before the server is contacted.
     let options = args.options()?;
     let acts = !(args.preview || args.list || args.show.is_some() || args.stop.is_some());
     let asks = acts && !args.yes;
@@ -163,7 +162,7 @@ impl RebalanceArgs {
     }
 }
 
-/// `KEY=VALUE`, each once, as a filter.
+/// Parses `KEY=VALUE` pairs, each key once, into a filter.
 fn filter(pairs: &[String]) -> Result<Value, Failure> {
     let (mut filter, mut labels) = (Map::new(), Map::new());
     for pair in pairs {
@@ -208,7 +207,7 @@ fn show_plan(context: &Context, plan: &Plan, args: &RebalanceArgs) -> Result<(),
     context.output.line(&text)
 }
 
-/// Asks about a plan that was shown before.
+/// Asks for confirmation of a plan that was shown before.
 async fn agrees_to(context: &Context, client: &Client, id: &str) -> Result<bool, Failure> {
     let answer = client.get(&["scheduler", "rebalance", id], &[]).await?;
     let planned: Rebalance = read(&answer)?;
@@ -216,7 +215,7 @@ async fn agrees_to(context: &Context, client: &Client, id: &str) -> Result<bool,
     agrees(&format!("Move {}?", counted(planned.planned_total - planned.moved_total, "job")))
 }
 
-/// Asks about a rebalance that is to be taken back.
+/// Asks for confirmation of an undo.
 async fn agrees_to_undo(context: &Context, client: &Client, id: &str) -> Result<bool, Failure> {
     let answer = client.get(&["scheduler", "rebalance", id], &[]).await?;
     let done: Rebalance = read(&answer)?;
@@ -224,7 +223,7 @@ async fn agrees_to_undo(context: &Context, client: &Client, id: &str) -> Result<
     agrees(&format!("Move {} back?", counted(done.moved_total, "job")))
 }
 
-/// Shows how far a rebalance is until it has ended, and stops it if somebody wants that.
+/// Shows the progress of a rebalance until it ends, and stops it on Ctrl-C.
 async fn follow(context: &Context, client: &Client, begun: Answer) -> Result<(), Failure> {
     let first: Rebalance = read(&begun)?;
     let id = first.rebalance_id.clone();
@@ -260,7 +259,7 @@ async fn follow(context: &Context, client: &Client, begun: Answer) -> Result<(),
     )))
 }
 
-/// Stops it; that it was over before is nothing to complain about.
+/// Stops the rebalance. It is not an error if it has already ended.
 async fn stop(client: &Client, id: &str) -> Result<(), Failure> {
     match client.post(&["scheduler", "rebalance", id, "stop"], None).await {
         Err(failure) if failure.exit != Exit::Conflict => Err(failure),
@@ -268,7 +267,7 @@ async fn stop(client: &Client, id: &str) -> Result<(), Failure> {
     }
 }
 
-/// Shown to people only: it hides itself where nobody looks.
+/// The progress bar hides itself without a terminal.
 fn progress(context: &Context, total: u64) -> ProgressBar {
     let is_json = context.output.is_json();
     let target = if is_json { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
@@ -287,7 +286,7 @@ fn show(context: &Context, answer: &Answer) -> Result<(), Failure> {
     context.output.line(&drawn(context, &read(answer)?))
 }
 
-/// The first jobs that were moved.
+/// Prints the first moved jobs.
 fn show_moved(context: &Context, answer: &Answer, limit: usize) -> Result<(), Failure> {
     let seen: Rebalance = read(answer)?;
     if context.output.is_json() || seen.moved.is_empty() || limit == 0 {
@@ -310,7 +309,7 @@ fn show_moved(context: &Context, answer: &Answer, limit: usize) -> Result<(), Fa
     context.output.line(&text)
 }
 
-/// A rebalance, before and after, and what became of it.
+/// Draws a rebalance: the load before and after, and the result.
 fn drawn(context: &Context, seen: &Rebalance) -> String {
     let mut text = String::new();
     let both: Option<(&Shape, &Shape)> = seen.before.as_ref().zip(seen.after.as_ref());

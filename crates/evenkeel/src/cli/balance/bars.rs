@@ -1,17 +1,17 @@
-//! Bars of text.
+//! Bars drawn with Unicode characters.
 
 use evenkeel_core::Timestamp;
 
 use crate::output::duration_ms;
 pub(super) use crate::output::wrapped;
 
-/// Eighths of a character, from the left.
+/// Blocks that fill a character from the left, in eighths.
 const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
-/// Eighths of a character, from below.
+/// Blocks that fill a character from below, in eighths.
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// A bar for `value` on a track of `width` characters that ends at `most`, without spaces at its
-/// end. A line stands where `mark` is.
+/// Draws `value` as a bar of up to `width` characters for `most`, without trailing spaces, and a
+/// vertical line at `mark`.
 pub(super) fn bar(value: f64, most: f64, width: usize, mark: Option<f64>) -> String {
     let place = |value: f64| {
         if most > 0.0 { (value / most).clamp(0.0, 1.0) * width as f64 } else { 0.0 }
@@ -22,13 +22,13 @@ pub(super) fn bar(value: f64, most: f64, width: usize, mark: Option<f64>) -> Str
     cells.iter_mut().take(full).for_each(|cell| *cell = '█');
     if let Some(cell) = cells.get_mut(full) {
         *cell = EIGHTHS[((length.fract() * 8.0) as usize).min(7)];
-        // What is there is seen, however little it is.
+        // A value above 0 is always visible.
         if full == 0 && value > 0.0 && *cell == ' ' {
             *cell = EIGHTHS[1];
         }
     }
     if let Some(mark) = mark.filter(|mark| *mark > 0.0 && width > 0) {
-        // It closes what an even spread fills.
+        // The line ends the part that an even spread would fill.
         let at = (place(mark).ceil() as usize).clamp(1, width) - 1;
         cells[at] = '│';
     }
@@ -36,12 +36,11 @@ pub(super) fn bar(value: f64, most: f64, width: usize, mark: Option<f64>) -> Str
     text.trim_end().into()
 }
 
-/// A small bar of one character for each value.
+/// Draws each value as a bar of one character.
 pub(super) fn spark(values: &[f64], most: f64) -> String {
     values.iter().map(|value| level(*value, most)).collect()
 }
 
-/// One small bar.
 pub(super) fn level(value: f64, most: f64) -> char {
     if value <= 0.0 || most <= 0.0 {
         return ' ';
@@ -54,23 +53,23 @@ pub(super) fn clock(hour: u8) -> String {
     format!("{hour:02}:00")
 }
 
-/// The hour of the day, UTC.
+/// Returns the hour of the day in UTC.
 pub(super) fn hour_of(time: Timestamp) -> u8 {
     let hours = time.as_micros().div_euclid(3_600_000_000).rem_euclid(24);
     u8::try_from(hours).unwrap_or(0)
 }
 
-/// The hours of a day from one on.
+/// Returns the 24 hours of a day, beginning with `first`.
 pub(super) fn hours_from(first: u8) -> impl Iterator<Item = u8> {
     (0..24).map(move |n| (first + n) % 24)
 }
 
-/// A slot of so many minutes: `15m`, `30s`.
+/// Formats the length of a slot: `15m`, `30s`.
 pub(super) fn slot(minutes: f64) -> String {
     duration_ms((minutes * 60_000.0).max(0.0) as u64)
 }
 
-/// Whole thousands are set apart: `1,234`.
+/// Formats a number with thousands separators: `1,234`.
 pub(super) fn grouped(count: f64) -> String {
     let digits = format!("{:.0}", count.max(0.0));
     let mut text = String::new();

@@ -1,12 +1,12 @@
-//! A day as bars.
+//! Draws the load of a day as bars.
 
 use super::bars::{bar, clock, counted, grouped, hour_of, hours_from, slot, spark, wrapped};
 use super::shown::{Day, Hour, Seconds, Slot};
 use crate::output::{Output, clean, duration_ms};
 
-/// Small bars of an hour at most; with more slots they say nothing.
+/// Hours with more slots than this get no sparkline.
 const SPARKS_MAX: usize = 12;
-/// No bar is longer: the eye can't follow it.
+/// Longest bar, for readability.
 const BAR_MAX: usize = 72;
 
 /// Draws a day in lines of at most `width` characters.
@@ -85,7 +85,7 @@ fn heading(day: &Day, told: &impl Fn(f64) -> String) -> String {
     )
 }
 
-/// The slots of each hour of the day, as small bars.
+/// Draws the slots of each hour as a sparkline.
 fn sparks(day: &Day, by_cost: bool) -> Vec<String> {
     let value = |slot: &Slot| if by_cost { slot.cost_seconds } else { slot.job_count };
     let per_hour =

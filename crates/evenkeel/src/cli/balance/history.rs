@@ -1,11 +1,10 @@
-//! Scores of the past, a line for each day.
+//! Draws past scores, one line per day.
 
 use std::collections::BTreeMap;
 
 use super::bars::{clock, hour_of, level};
 use super::shown::{Score, Scores};
 
-/// Draws scores, day by day.
 pub(super) fn draw(scores: &Scores) -> String {
     if scores.scores.is_empty() {
         return "No score is kept of this time; a server keeps one each hour.".into();
@@ -21,7 +20,7 @@ pub(super) fn draw(scores: &Scores) -> String {
     for (day, scores) in days {
         let mut cells = ['·'; 24];
         for score in &scores {
-            // A score of 0 is a score.
+            // A score of 0 is drawn too.
             let shown = level(score.distribution_score.max(0.01), 1.0);
             cells[usize::from(hour_of(score.hour)).min(23)] = shown;
         }

@@ -25,22 +25,21 @@ pub(super) const DISTRIBUTION_EXAMPLES: &str = "Examples:
 Hours are UTC. Small bars are the slots of an hour, and the line across the large ones is where an
 even spread of the same jobs would have them all.";
 
-/// What of the distribution.
 #[derive(Args, Clone)]
 pub struct DistributionArgs {
     #[command(flatten)]
     client: RawClient,
-    /// What is counted: all runs of the day, only the next one of each job, or what runs cost
+    /// What to count: all runs of the day, the next run of each job, or the cost of runs
     #[arg(long, value_name = "WHAT", default_value = "runs")]
     #[arg(value_parser = ["runs", "next", "cost"], conflicts_with = "history")]
     by: String,
-    /// How even it was, hour by hour
+    /// Show past scores, hour by hour
     #[arg(long)]
     history: bool,
-    /// From this time on, at most 90 days ago [default: seven days ago]
+    /// Start of the period, at most 90 days ago [default: seven days ago]
     #[arg(long, value_name = "TIME", requires = "history")]
     from: Option<String>,
-    /// Before this time [default: now]
+    /// End of the period [default: now]
     #[arg(long, value_name = "TIME", requires = "history")]
     until: Option<String>,
 }

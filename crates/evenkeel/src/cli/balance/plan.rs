@@ -1,4 +1,4 @@
-//! A plan: before and after side by side, and the moves.
+//! Draws a plan: the load before and after side by side, and the moves.
 
 use evenkeel_core::Timestamp;
 
@@ -28,7 +28,7 @@ pub(super) fn draw(
     text
 }
 
-/// The hours of a day without a rebalance and with it.
+/// Draws the hours of a day before and after the rebalance.
 pub(super) fn side_by_side(before: &Shape, after: &Shape, now: Timestamp, width: usize) -> String {
     let counts = |shape: &Shape| {
         let mut hours = [0.0; 24];
@@ -40,7 +40,7 @@ pub(super) fn side_by_side(before: &Shape, after: &Shape, now: Timestamp, width:
     let (was, will) = (counts(before), counts(after));
     let most = was.iter().chain(&will).copied().fold(0.0, f64::max);
     let number = grouped(most).chars().count();
-    // Two sides, each with its number, after the hour.
+    // The width of each side, after the hour and both numbers.
     let side = width.saturating_sub(2 + 5 + 2 + 2 + 2 * (number + 2)).clamp(16, 100) / 2;
     let column = side + 2 + number;
     let title =

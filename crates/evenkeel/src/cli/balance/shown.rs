@@ -1,4 +1,4 @@
-//! What the server tells, as far as it is drawn.
+//! Answers of the server, with the fields that are drawn.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,6 @@ use serde::de::DeserializeOwned;
 use crate::Failure;
 use crate::client::Answer;
 
-/// Reads an answer.
 pub(super) fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, Failure> {
     serde_json::from_str(&answer.text).map_err(|error| {
         Failure::because("the server's answer is not what was expected", &error)
@@ -17,7 +16,6 @@ pub(super) fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, Failure> {
     })
 }
 
-/// What lies in an hour.
 #[derive(Copy, Clone, PartialEq, Debug, Default, Deserialize)]
 pub(super) struct Hour {
     pub(super) hour: u8,
@@ -26,7 +24,6 @@ pub(super) struct Hour {
     pub(super) cost_seconds: f64,
 }
 
-/// What lies in a slot.
 #[derive(Copy, Clone, PartialEq, Debug, Deserialize)]
 pub(super) struct Slot {
     pub(super) start: Timestamp,
@@ -34,14 +31,13 @@ pub(super) struct Slot {
     pub(super) cost_seconds: f64,
 }
 
-/// How runs are spread over the seconds of an hour.
+/// Evenness of the runs over the seconds of an hour.
 #[derive(Copy, Clone, PartialEq, Debug, Deserialize)]
 pub(super) struct Seconds {
     pub(super) distribution_score: f64,
     pub(super) peak: f64,
 }
 
-/// How the load of a day is spread.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub(super) struct Day {
     pub(super) as_of: Timestamp,
@@ -60,20 +56,18 @@ pub(super) struct Day {
     pub(super) slots: Vec<Slot>,
 }
 
-/// A score of the past.
 #[derive(Copy, Clone, PartialEq, Debug, Deserialize)]
 pub(super) struct Score {
     pub(super) hour: Timestamp,
     pub(super) distribution_score: f64,
 }
 
-/// Scores of the past.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub(super) struct Scores {
     pub(super) scores: Vec<Score>,
 }
 
-/// How runs are spread, with or without a rebalance.
+/// The load before or after a rebalance.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub(super) struct Shape {
     pub(super) distribution_score: f64,
@@ -83,12 +77,10 @@ pub(super) struct Shape {
     pub(super) hourly_distribution: Vec<Hour>,
 }
 
-/// Servers before this field had slots of this length.
 const fn usual_slot() -> f64 {
     15.0
 }
 
-/// A job that would be moved.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub(super) struct PlannedMove {
     pub(super) job_id: String,
@@ -97,7 +89,6 @@ pub(super) struct PlannedMove {
     pub(super) proposed_time: Timestamp,
 }
 
-/// A plan.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub(super) struct Plan {
     pub(super) plan_id: String,
@@ -110,7 +101,6 @@ pub(super) struct Plan {
     pub(super) after: Shape,
 }
 
-/// A job that was moved.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub(super) struct Moved {
     pub(super) job_id: String,
@@ -118,7 +108,7 @@ pub(super) struct Moved {
     pub(super) new_time: Timestamp,
 }
 
-/// A rebalance, with more of it where it is looked at alone.
+/// A rebalance; some fields exist only if it is read alone.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub(super) struct Rebalance {
     pub(super) rebalance_id: String,
@@ -147,7 +137,6 @@ pub(super) struct Rebalance {
     pub(super) after: Option<Shape>,
 }
 
-/// A list of them.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub(super) struct Rebalances {
     pub(super) rebalances: Vec<Rebalance>,

@@ -1,4 +1,4 @@
-//! Exports of the predecessor's table.
+//! Reads exports of the predecessor's table.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::source::{BATCH, NumberedRow};
 use crate::Failure;
 
-/// A row longer than this is not a job.
+/// Longest row, in bytes.
 const ROW_BYTES_MAX: usize = 1 << 20;
 
 fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
@@ -23,7 +23,7 @@ fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
     }
 }
 
-/// A file of comma-separated values with a header.
+/// A CSV file with a header.
 pub(super) struct CsvRows {
     records: csv::Reader<Box<dyn Read>>,
     columns: Vec<String>,
@@ -78,7 +78,7 @@ impl CsvRows {
     }
 }
 
-/// A file with an object on each line.
+/// An NDJSON file: one object per line.
 pub(super) struct JsonRows {
     reader: BufReader<Box<dyn Read>>,
     name: String,
@@ -104,7 +104,7 @@ impl JsonRows {
         Ok(rows)
     }
 
-    /// The next line, or why it is none; `None` at the end.
+    /// Returns the next line, or an error that names the reason; `None` at the end.
     fn next_line(&mut self) -> Result<Option<Result<String, String>>, Failure> {
         let failed = |error| {
             Failure::because(

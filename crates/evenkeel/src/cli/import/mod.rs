@@ -43,7 +43,6 @@ const CRONTAB_EXAMPLES: &str = "Examples:
 
 The jobs run programs, so the server needs --enable-shell. Without --yes nothing is made.";
 
-/// From where.
 #[derive(Args, Clone)]
 pub struct ImportArgs {
     #[command(flatten)]
@@ -52,79 +51,73 @@ pub struct ImportArgs {
     command: ImportCommand,
 }
 
-/// What can be imported.
 #[derive(Subcommand, Clone)]
 enum ImportCommand {
-    /// The jobs table of the cron-based predecessor
+    /// Import the jobs table of the cron-based predecessor
     #[command(after_help = LEGACY_EXAMPLES)]
     Legacy(LegacyArgs),
-    /// A crontab
+    /// Import a crontab
     #[command(after_help = CRONTAB_EXAMPLES)]
     Crontab(CrontabArgs),
 }
 
-/// A table of the predecessor.
 #[derive(Args, Clone)]
 struct LegacyArgs {
-    /// The database (postgres://USER@HOST/DATABASE), a file (.csv with a header, .ndjson), or - for
-    /// standard input; rather use the variable if there is a password in it
+    /// Database (postgres://USER@HOST/DATABASE), file (.csv with a header, .ndjson), or - for
+    /// standard input; use the variable if the address contains a password
     #[arg(long, env = "EVENKEEL_IMPORT_FROM", hide_env_values = true, value_name = "SOURCE")]
     from: String,
-    /// The table in the database
+    /// Table in the database
     #[arg(long, value_name = "TABLE", default_value = "jobs")]
     table: String,
-    /// What the file is, if its name does not tell
+    /// Format of the file, if its name does not tell
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
-    /// The zone whose clocks the predecessor went by
+    /// Time zone of the predecessor
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     tz: String,
-    /// Let jobs with intervals keep their next time; otherwise they may be placed anew
+    /// Keep the next time of interval jobs; otherwise they are placed by load
     #[arg(long)]
     keep_phase: bool,
-    /// Make jobs whose schedule is switched off, too, paused
+    /// Also create jobs whose schedule is disabled, paused
     #[arg(long)]
     include_disabled: bool,
-    /// Of several jobs with one name, tell all but the first apart by their old ids
+    /// Add the old id to all but the first of several jobs with the same name
     #[arg(long)]
     rename_duplicates: bool,
     #[command(flatten)]
     acting: Acting,
 }
 
-/// A crontab.
 #[derive(Args, Clone)]
 struct CrontabArgs {
-    /// The crontab, or - for standard input
+    /// File, or - for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// It is one of the system, with a user in each entry [default: for /etc/crontab and files in
-    /// /etc/cron.d]
+    /// Entries contain a user [default: for /etc/crontab and files in /etc/cron.d]
     #[arg(long, value_parser = BoolishValueParser::new(), value_name = "BOOL")]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[arg(hide_possible_values = true)]
     system: Option<bool>,
-    /// Run the programs as this user; the server must be root and allow it with --shell-users
+    /// Run the programs as this user; the server must run as root and allow it with --shell-users
     #[arg(long, value_name = "USER")]
     user: Option<String>,
-    /// The zone whose clocks the machine goes by [default: this machine's]
+    /// Time zone of the crontab [default: this machine's]
     #[arg(long, value_name = "ZONE")]
     tz: Option<String>,
-    /// Start programs in this folder, where the crontab sets no HOME [default: the home of the user
-    /// they run as]
+    /// Working directory, if the crontab sets no HOME [default: home of the program's user]
     #[arg(long, value_name = "DIR")]
     cwd: Option<String>,
     #[command(flatten)]
     acting: Acting,
 }
 
-/// Whether to do it, and how much to tell.
 #[derive(Args, Clone)]
 struct Acting {
-    /// Make the jobs; otherwise only what would become of them is shown
+    /// Create the jobs; otherwise only show a preview
     #[arg(long)]
     yes: bool,
-    /// Show so many of each kind
+    /// Number of entries of each kind to show
     #[arg(short = 'n', long = "show", value_name = "N", default_value_t = 50)]
     show: usize,
 }
@@ -151,7 +144,7 @@ async fn from_legacy(
         rename_duplicates: args.rename_duplicates,
         executors: CATALOG,
     };
-    // Whoever is to make the jobs is looked for before anything is read.
+    // The connection to the server is checked before anything is read.
     let sender = args.acting.yes.then(|| context.client(client)).transpose()?.map(Sender::new);
     let mut source = Source::open(&args.from, &args.table, args.format).await?;
     let mut import = LegacyImport::new(options);
@@ -202,7 +195,7 @@ async fn from_crontab(
     let plan = crontab::plan(&text, &options);
     let client = match context.client(client) {
         Ok(client) => Some(client),
-        // A look needs no server.
+        // A preview needs no server.
         Err(failure) if args.acting.yes => return Err(failure),
         Err(_) => None,
     };
@@ -219,7 +212,7 @@ async fn from_crontab(
     report.finish(context, args.acting.show)
 }
 
-/// Is it one of the files in which cron expects a user in each entry?
+/// Returns true if cron expects a user in each entry of this file.
 fn is_of_the_system(path: &Path) -> bool {
     let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     path == Path::new("/etc/crontab") || path.parent() == Some(Path::new("/etc/cron.d"))

@@ -1,4 +1,4 @@
-//! The predecessor's table in its database.
+//! Reads the predecessor's table from its database.
 
 use serde_json::Value;
 use tokio_postgres::Client;
@@ -7,8 +7,8 @@ use super::source::{BATCH, NumberedRow};
 use crate::failure::chain;
 use crate::{Exit, Failure};
 
-/// A table, read through a cursor in one read-only transaction: all rows are of the same moment,
-/// and no more than a batch of them is held at once.
+/// A table that is read through a cursor in one read-only transaction: all rows are from the same
+/// moment, and only one batch is in memory.
 pub(super) struct Table {
     client: Client,
     shown: String,
@@ -16,7 +16,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Begins to read `table` of the database at `url`, which is `shown` without its password.
+    /// Opens `table` in the database at `url`; `shown` is the address without its password.
     pub(super) async fn open(url: &str, shown: &str, table: &str) -> Result<Self, Failure> {
         let client = evenkeel_store_postgres::connect_external(url, "evenkeel import")
             .await
@@ -33,7 +33,7 @@ impl Table {
     async fn begin(&self, table: &str) -> Result<(), Failure> {
         let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
         self.client.batch_execute(begin).await.map_err(|error| self.failed(&error))?;
-        // As the database writes it, so that no name becomes a statement.
+        // The database quotes the name, so that no name can be executed as a statement.
         let found = self
             .client
             .query_one("SELECT to_regclass($1)::text", &[&table])
@@ -55,7 +55,7 @@ impl Table {
                 format!("{table} in {} is not a table of jobs: it has no column url", self.shown);
             return Err(Failure::failed(what).or_else("name the right one with --table"));
         }
-        // The same order each time, so that of two rows with one name the same one comes first.
+        // A fixed order, so that of two rows with one name the same one always comes first.
         let order: Vec<&str> = ["created_at", "id"].into_iter().filter(|name| has(name)).collect();
         let order = if order.is_empty() {
             String::new()
@@ -84,7 +84,7 @@ impl Table {
         Ok(numbered)
     }
 
-    /// Ends the transaction, which has changed nothing.
+    /// Ends the read-only transaction.
     pub(super) async fn close(self) -> Result<(), Failure> {
         self.client.batch_execute("ROLLBACK").await.map_err(|error| self.failed(&error))
     }

@@ -1,12 +1,12 @@
-//! Can the server run programs?
+//! Checks whether the server can run programs.
 
 use serde_json::json;
 
 use crate::client::Client;
 use crate::{Exit, Failure};
 
-/// What is to be said about the server and programs. If jobs are to be made and it runs none, that
-/// is a failure: each of them would be refused.
+/// Returns a remark about the server and programs. Fails if jobs are to be created and the server
+/// runs no programs, because it would refuse all of them.
 pub(super) async fn shell(
     client: Option<&Client>,
     acting: bool,
@@ -19,12 +19,12 @@ pub(super) async fn shell(
             .or_else("start it with `evenkeel serve --enable-shell`, or --enable-shell=TENANT")),
         Ok(false) => Ok(Some(format!("{needed}, which the one that was asked does not have"))),
         Err(failure) if acting => Err(failure),
-        // A look needs no server.
+        // A preview needs no server.
         Err(_) => Ok(Some(needed)),
     }
 }
 
-/// Asks for a job that can't be made, because its name is blank, and sees what else is wrong.
+/// Sends a job with a blank name, which is never created, and reads the other errors in the answer.
 async fn runs_programs(client: &Client) -> Result<bool, Failure> {
     let document = json!({
         "name": " ", "executor_type": "shell", "executor_config": {"argv": ["true"]},

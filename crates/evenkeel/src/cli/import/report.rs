@@ -1,4 +1,4 @@
-//! What becomes of everything, for people and for programs.
+//! The report of an import, as a table and as JSON.
 
 use evenkeel_commands::import::{Disposition, Planned};
 use serde::Serialize;
@@ -9,7 +9,6 @@ use super::send::{Sender, Sent};
 use crate::Failure;
 use crate::output::{Table, Tone};
 
-/// An entry and what was done about it.
 #[derive(Serialize)]
 struct Entry {
     #[serde(flatten)]
@@ -18,7 +17,6 @@ struct Entry {
     sent: Option<Sent>,
 }
 
-/// What becomes of everything.
 pub(super) struct Report {
     source: String,
     for_programs: bool,
@@ -32,12 +30,12 @@ impl Report {
         Self { source, for_programs, acted, remarks: Vec::new(), entries: Vec::new() }
     }
 
-    /// Something that holds for all of it.
+    /// Adds a remark about the whole import.
     pub(super) fn remark(&mut self, remark: String) {
         self.remarks.push(remark);
     }
 
-    /// Takes entries, and has their jobs made if somebody is there to do it.
+    /// Adds entries, and creates their jobs if there is a sender.
     pub(super) async fn take(
         &mut self,
         planned: Vec<Planned>,
@@ -49,7 +47,7 @@ impl Report {
         };
         for (mut planned, sent) in planned.into_iter().zip(sent) {
             if !self.for_programs {
-                // The longest part, which people are not shown.
+                // The longest part, which the table does not show.
                 planned.document = None;
             }
             self.entries.push(Entry { planned, sent });
@@ -57,7 +55,7 @@ impl Report {
         Ok(())
     }
 
-    /// What has been made stays; doing it again finds it there.
+    /// Adds a hint to a failure: created jobs stay, and a repeated import finds them.
     fn stopped(&self, failure: Failure) -> Failure {
         let made = self.made();
         if made == 0 || failure.way_out.is_some() {
@@ -73,7 +71,7 @@ impl Report {
         self.entries.iter().filter(made).count()
     }
 
-    /// Tells it. It is a failure if something that should have been made was not.
+    /// Prints the report. Fails if a job that should have been created was not.
     pub(super) fn finish(self, context: &Context, show: usize) -> Result<(), Failure> {
         let output = context.output;
         if output.is_json() {

@@ -1,4 +1,4 @@
-//! Making the jobs, over the HTTP interface like everybody else.
+//! Creates the jobs over HTTP.
 
 use std::time::Duration;
 
@@ -12,39 +12,31 @@ use super::source::BATCH;
 use crate::client::Client;
 use crate::{Exit, Failure};
 
-/// Jobs that are to be paused are made in small portions: none may be due before it is paused.
+/// Jobs to be paused are created in small batches, so that none becomes due before it is paused.
 const PAUSED_BATCH: usize = 50;
 
-/// How long to wait before lines are sent again, in milliseconds: together a little longer than a
-/// key is held for a server that died.
+/// Delays between repeated requests in milliseconds. Together they are slightly longer than a
+/// server that died keeps an idempotency key.
 const PAUSES: [u64; 9] = [250, 500, 1000, 2000, 4000, 8000, 15_000, 30_000, 60_000];
 
-/// What became of a job that was to be made.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(tag = "result", rename_all = "snake_case")]
 pub(super) enum Sent {
-    /// It is there.
     Created {
-        /// Its id.
         id: String,
     },
-    /// A job of this name was there before; it was not touched.
+    /// A job with this name existed; it was not changed.
     AlreadyThere,
-    /// The server did not take it.
     Refused {
-        /// Why.
         error: String,
     },
-    /// It is there, and runs although it should be paused.
+    /// The job was created but could not be paused.
     NotPaused {
-        /// Its id.
         id: String,
-        /// Why.
         error: String,
     },
 }
 
-/// Makes jobs.
 pub(super) struct Sender {
     client: Client,
     chance: RandomChance,
@@ -55,8 +47,8 @@ impl Sender {
         Self { client, chance: RandomChance::from_system() }
     }
 
-    /// Makes the jobs of these entries. The answers are in their order, none for an entry without
-    /// a job.
+    /// Creates the jobs of these entries. The results are in the order of the entries, `None` for
+    /// an entry without a job.
     pub(super) async fn send(&self, planned: &[Planned]) -> Result<Vec<Option<Sent>>, Failure> {
         let mut sent = vec![None; planned.len()];
         for paused in [false, true] {
@@ -90,8 +82,8 @@ impl Sender {
         Ok((0..places.len()).map(answer_of).collect())
     }
 
-    /// Sends lines until each has its answer, or patience ends: under the same key they are done
-    /// once.
+    /// Sends lines until each has an answer, or the delays are used up. The idempotency key
+    /// prevents duplicates.
     async fn post(&self, lines: Vec<u8>, count: usize) -> Result<Vec<Value>, Failure> {
         let key = format!("import-{:016x}{:016x}", self.chance.bits(), self.chance.bits());
         let post = || self.client.post_lines(&["jobs", "bulk"], lines.clone(), &key);
@@ -107,7 +99,7 @@ impl Sender {
                 Err(failure) => return Err(failure),
             };
             let is_settled = |answer: &Value| !is_passing(answer) && !is_passing(&answer["error"]);
-            // Where the database fails, the server ends its answer.
+            // If the database fails, the server ends its answer early.
             let is_whole = answers
                 .as_ref()
                 .is_ok_and(|answers| answers.len() >= count && answers.iter().all(is_settled));
@@ -122,7 +114,7 @@ impl Sender {
         let Sent::Created { id } = sent else { return sent };
         match self.client.post(&["jobs", &id, "pause"], None).await {
             Ok(_) => Sent::Created { id },
-            // Whoever was quicker has paused it.
+            // Another client has already paused the job.
             Err(failure) if failure.exit == Exit::Conflict => Sent::Created { id },
             Err(failure) => Sent::NotPaused { id, error: failure.what },
         }
@@ -134,22 +126,22 @@ fn parse(answers: &str) -> Result<Vec<Value>, Failure> {
     answers.map_err(|error| Failure::because("the server's answer can't be understood", &error))
 }
 
-/// Whether a refusal may be over in a moment.
+/// Returns true if the refusal may be temporary.
 fn is_passing(refusal: &Value) -> bool {
     refusal["status"] == 503 || refusal["type"] == "/problems/request-under-way"
 }
 
-/// What the answer to a line says.
+/// Reads the answer to one line.
 fn read(answer: &Value) -> Sent {
     match answer["status"].as_u64() {
         Some(200..=299) => Sent::Created { id: answer["id"].as_str().unwrap_or_default().into() },
-        // There are other conflicts, which say nothing of the job.
+        // Other conflicts do not mean that the job exists.
         Some(409) if answer["error"]["type"] == "/problems/name-taken" => Sent::AlreadyThere,
         _ => Sent::Refused { error: words(&answer["error"]) },
     }
 }
 
-/// A refusal in words, whether it is a text or the description of a problem.
+/// Returns the message of a refusal, which is a text or a problem document.
 fn words(error: &Value) -> String {
     let text = |value: &Value, field: &str| value[field].as_str().map(String::from);
     let all = error["errors"].as_array().map(|errors| {

@@ -1,4 +1,4 @@
-//! Where the predecessor's rows come from.
+//! Sources of the predecessor's rows.
 
 use std::path::Path;
 
@@ -10,22 +10,21 @@ use super::postgres::Table;
 use crate::Failure;
 use crate::config::StoreChoice;
 
-/// A row and its number, counted from 1; or why it can't be read.
+/// A row and its number, counted from 1; or the reason why it can't be read.
 pub(super) type NumberedRow = (u64, Result<Map<String, Value>, String>);
 
-/// Rows read at once.
+/// Rows per batch.
 pub(super) const BATCH: usize = 1000;
 
-/// What a file is.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
 pub(super) enum Format {
     /// With a header that names the columns
     Csv,
-    /// An object on each line
+    /// One object per line
     Ndjson,
 }
 
-/// Rows of the predecessor, read a batch at a time and never written to.
+/// Rows of the predecessor, read in batches. The source is never written to.
 pub(super) struct Source {
     name: String,
     rows: Rows,
@@ -38,14 +37,14 @@ enum Rows {
 }
 
 impl Source {
-    /// Opens what `--from` names.
+    /// Opens the source that `--from` names.
     pub(super) async fn open(
         from: &str,
         table: &str,
         format: Option<Format>,
     ) -> Result<Self, Failure> {
         if from.starts_with("postgres://") || from.starts_with("postgresql://") {
-            // Shown without its password.
+            // Without the password.
             let name = StoreChoice::Postgres(from.into()).to_string();
             let rows = Rows::Table(Table::open(from, &name, table).await?);
             return Ok(Self { name: format!("{table} of {name}"), rows });
@@ -63,12 +62,12 @@ impl Source {
         Ok(Self { name: shown(path), rows })
     }
 
-    /// What it is called, without its secrets.
+    /// Returns the name of the source without secrets.
     pub(super) fn name(&self) -> String {
         self.name.clone()
     }
 
-    /// The next rows; none at the end.
+    /// Returns the next rows; an empty list at the end.
     pub(super) async fn next_rows(&mut self) -> Result<Vec<NumberedRow>, Failure> {
         match &mut self.rows {
             Rows::Csv(rows) => rows.next_rows(),
@@ -77,7 +76,6 @@ impl Source {
         }
     }
 
-    /// Nothing more is read.
     pub(super) async fn close(self) -> Result<(), Failure> {
         match self.rows {
             Rows::Table(table) => table.close().await,
@@ -94,7 +92,7 @@ fn told_by_name(path: &Path) -> Option<Format> {
     }
 }
 
-/// What a file is called, for people.
+/// Returns the name of a file for display.
 pub(super) fn shown(path: &Path) -> String {
     if path == Path::new("-") { "standard input".into() } else { path.display().to_string() }
 }

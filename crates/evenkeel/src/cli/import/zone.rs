@@ -1,17 +1,15 @@
-//! Whose clocks are meant.
+//! Time zones of the import.
 
 use evenkeel_commands::import;
 use evenkeel_core::Zone;
 
 use crate::Failure;
 
-/// The zone called so.
 pub(super) fn named(name: &str) -> Result<Zone, Failure> {
     import::zone(name).map_err(|error| Failure::usage(format!("--tz {name} is {error}")))
 }
 
-/// The zone this machine's clocks are set to, as far as its files tell; UTC otherwise. The user is
-/// told which.
+/// Returns the time zone of this machine, or UTC if its files don't tell. The report names it.
 pub(super) fn of_this_machine() -> Zone {
     let link = std::fs::read_link("/etc/localtime").unwrap_or_default();
     let link = link.to_string_lossy();

@@ -11,17 +11,16 @@ use crate::Failure;
 use crate::client::Client;
 use crate::output::{Table, Tone, ago, clean};
 
-/// Which jobs.
 #[derive(Args, Clone)]
 pub(super) struct ConditionsArgs {
-    /// Only those in this condition: warning or error
+    /// Only jobs in this condition: warning or error
     #[arg(long, value_name = "LEVEL")]
     #[arg(value_parser = ["warning", "error"], ignore_case = true)]
     level: Option<String>,
-    /// At most so many
+    /// The largest number of jobs
     #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
     limit: u32,
-    /// Go on where another list ended
+    /// Continue after another list
     #[arg(long, value_name = "CURSOR")]
     cursor: Option<String>,
 }
@@ -80,7 +79,6 @@ fn row(job: &Value, now: Timestamp) -> [(String, Tone); 5] {
     ]
 }
 
-/// What a condition says beside its word.
 pub(super) fn tone_of_condition(condition: &str) -> Tone {
     match condition {
         "OK" => Tone::Good,
@@ -120,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_explanation_is_a_list_of_reasons() {
+    fn explanation_lists_reasons() {
         let now: Timestamp = "2026-12-01T09:00:00Z".parse().unwrap();
         let answer = json!({
             "name": "news", "status": "scheduled",

@@ -9,7 +9,7 @@ use crate::cli::Context;
 use crate::client::{Answer, Client};
 use crate::output::clean;
 
-/// What one job is asked, and how its answer is told.
+/// A command for one job.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Verb {
     Pause,
@@ -28,11 +28,11 @@ impl Verb {
         }
     }
 
-    fn told(self, answer: &Answer, job: &str, now: Timestamp) -> String {
+    fn describe(self, answer: &Answer, job: &str, now: Timestamp) -> String {
         let next = answer.value["next_run_at"].as_str();
         match self {
             Self::Pause => {
-                format!("Paused {job}.\n  go on with: evenkeel job resume {job}")
+                format!("Paused {job}.\n  resume it: evenkeel job resume {job}")
             }
             Self::Resume => match next {
                 Some(next) => format!("Resumed {job}. Its next run is at {next}."),
@@ -55,8 +55,9 @@ pub(super) async fn run(
     if context.output.is_json() {
         return context.output.line(&answer.text);
     }
-    let mut text = verb.told(&answer, &clean(job), context.now());
-    // A retry begins with nothing running; a resume says nothing of what was before.
+    let mut text = verb.describe(&answer, &clean(job), context.now());
+    // A retry starts with nothing running, and the answer to a resume does not list running
+    // attempts.
     if matches!(verb, Verb::Pause | Verb::Cancel) {
         text.push_str(&still_running(&answer, verb == Verb::Cancel));
     }
@@ -83,11 +84,11 @@ pub(super) async fn delete(
     context.output.line(&text)
 }
 
-/// A line about what still runs, if something does.
+/// Describes the running attempts, if there are any.
 fn still_running(answer: &Answer, is_asked_to_end: bool) -> String {
     let running: Vec<&str> =
         answer.list_of("still_running").iter().filter_map(Value::as_str).collect();
-    let what = if is_asked_to_end { "was asked to end" } else { "goes on to its end" };
+    let what = if is_asked_to_end { "was asked to end" } else { "continues to its end" };
     running.iter().map(|id| format!("\n  execution {id} still runs and {what}")).collect()
 }
 
@@ -96,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_verb_has_a_path_of_its_own() {
+    fn verbs_have_different_paths() {
         let verbs = [Verb::Pause, Verb::Resume, Verb::Cancel, Verb::Retry];
         assert_eq!(verbs.map(Verb::path), ["pause", "resume", "cancel", "retry"]);
     }

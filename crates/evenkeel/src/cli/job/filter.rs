@@ -1,53 +1,53 @@
-//! Which jobs: the flags that all commands on many jobs share.
+//! Filter flags of `job list` and of commands for many jobs.
 
 use clap::Args;
+use serde_json::{Map, Value};
 
 use crate::output::quoted;
 
-/// Which jobs: those that pass all that is said.
 #[derive(Args, Clone, Default)]
 pub(super) struct FilterArgs {
-    /// Only those in this state
-    #[arg(long, value_name = "STATE")]
+    /// Only jobs in this state
+    #[arg(long, help_heading = "Filters", value_name = "STATE")]
     #[arg(value_parser = [
         "pending", "scheduled", "running", "paused", "completed", "failed", "cancelled",
     ])]
     status: Option<String>,
-    /// Only those in this condition: ok, warning or error
-    #[arg(long, value_name = "LEVEL")]
+    /// Only jobs in this condition: ok, warning or error
+    #[arg(long, help_heading = "Filters", value_name = "LEVEL")]
     #[arg(value_parser = ["ok", "warning", "error"], ignore_case = true)]
     condition: Option<String>,
-    /// Only those with this executor, such as http
-    #[arg(long, value_name = "KIND")]
+    /// Only jobs with this executor, such as http
+    #[arg(long, help_heading = "Filters", value_name = "KIND")]
     executor: Option<String>,
-    /// Only those in this lane: critical, standard or batch
-    #[arg(long, value_name = "LANE", value_parser = ["critical", "standard", "batch"])]
+    /// Only jobs in this lane: critical, standard or batch
+    #[arg(long, help_heading = "Filters", value_name = "LANE", value_parser = ["critical", "standard", "batch"])]
     lane: Option<String>,
-    /// Only those whose name starts with this
-    #[arg(long, value_name = "TEXT")]
+    /// Only jobs whose name starts with this
+    #[arg(long, help_heading = "Filters", value_name = "TEXT")]
     name_prefix: Option<String>,
-    /// Only those about this source
-    #[arg(long, value_name = "ID")]
+    /// Only jobs of this source
+    #[arg(long, help_heading = "Filters", value_name = "ID")]
     source_id: Option<String>,
-    /// Only those about a source whose id starts with this
-    #[arg(long, value_name = "TEXT")]
+    /// Only jobs of a source whose id starts with this
+    #[arg(long, help_heading = "Filters", value_name = "TEXT")]
     source_prefix: Option<String>,
-    /// Only those that name this target
-    #[arg(long, value_name = "N")]
+    /// Only jobs of this target
+    #[arg(long, help_heading = "Filters", value_name = "N")]
     target: Option<String>,
-    /// Only those whose metadata have this value at this key; may be repeated
-    #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value)]
+    /// Only jobs with this value in their metadata; repeatable
+    #[arg(long, help_heading = "Filters", value_name = "KEY=VALUE", value_parser = key_and_value)]
     metadata: Vec<(String, String)>,
-    /// Only those whose next run is at this moment or later
-    #[arg(long, value_name = "TIME")]
+    /// Only jobs whose next run is at this time or later
+    #[arg(long, help_heading = "Filters", value_name = "TIME")]
     next_run_after: Option<String>,
-    /// Only those whose next run is before this moment
-    #[arg(long, value_name = "TIME")]
+    /// Only jobs whose next run is before this time
+    #[arg(long, help_heading = "Filters", value_name = "TIME")]
     next_run_before: Option<String>,
 }
 
 impl FilterArgs {
-    /// As parameters of the HTTP interface.
+    /// Returns the query parameters of a list.
     pub(super) fn query(&self) -> Vec<(String, String)> {
         let mut query: Vec<(String, String)> = self
             .single()
@@ -59,7 +59,7 @@ impl FilterArgs {
         query
     }
 
-    /// As flags, with a space before each.
+    /// Returns the flags, with a space before each.
     pub(super) fn flags(&self) -> String {
         let mut flags = String::new();
         for (name, value) in self.single() {
@@ -73,9 +73,29 @@ impl FilterArgs {
         flags
     }
 
-    /// Is everything let through?
-    pub(super) fn is_open(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.query().is_empty()
+    }
+
+    /// Returns the filter document of a command.
+    pub(super) fn document(&self) -> Value {
+        let mut filter = Map::new();
+        for (name, value) in self.single() {
+            let Some(value) = value else { continue };
+            let value = match name {
+                "condition" => value.to_uppercase().into(),
+                // The server refuses a target that is no number.
+                "target" => value.parse::<u64>().map_or_else(|_| value.clone().into(), Value::from),
+                _ => value.clone().into(),
+            };
+            filter.insert(name.into(), value);
+        }
+        if !self.metadata.is_empty() {
+            let labels =
+                self.metadata.iter().map(|(key, value)| (key.clone(), value.clone().into()));
+            filter.insert("metadata".into(), Value::Object(labels.collect()));
+        }
+        Value::Object(filter)
     }
 
     fn single(&self) -> [(&'static str, &Option<String>); 10] {
@@ -106,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_filter_reads_the_same_as_parameters_and_as_flags() {
+    fn filters_become_parameters_and_flags() {
         let filter = FilterArgs {
             status: Some("failed".into()),
             name_prefix: Some("news of ".into()),
@@ -126,7 +146,7 @@ mod tests {
             filter.flags(),
             " --status failed --name-prefix 'news of ' --metadata 'team=red=ish'"
         );
-        assert!(!filter.is_open() && FilterArgs::default().is_open());
+        assert!(!filter.is_empty() && FilterArgs::default().is_empty());
         assert!(key_and_value("team").is_err() && key_and_value("=red").is_err());
     }
 }

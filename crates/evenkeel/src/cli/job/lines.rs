@@ -17,32 +17,32 @@ use crate::client::Client;
 use crate::output::clean;
 use crate::{Exit, Failure};
 
-/// Lines sent in one request: few enough that the answers find room while it is sent.
+/// Lines per request: few enough that the client can read all answers while it sends.
 const LINES_MAX: usize = 5000;
-/// Bytes sent in one request.
+/// Bytes per request.
 const BYTES_MAX: usize = 8 * 1024 * 1024;
-/// How long to wait before a part is sent again, in milliseconds: together a little longer than a
-/// key is held for a server that died.
+/// Delays before a part is sent again, in milliseconds: together a little longer than an
+/// idempotency key of a dead server is locked.
 const PAUSES: [u64; 9] = [250, 500, 1000, 2000, 4000, 8000, 15_000, 30_000, 60_000];
-/// Refusals that are told one by one.
-const TOLD_MAX: usize = 20;
+/// The number of refusals that are shown.
+const SHOWN_MAX: usize = 20;
 
-/// What has become of the file so far.
+/// The results so far.
 #[derive(Default)]
-struct Tally {
+struct Results {
     created: u64,
-    /// There already.
+    /// Jobs that existed already.
     found: u64,
     refused: u64,
-    told: Vec<String>,
+    shown: Vec<String>,
 }
 
 pub(super) async fn run(context: &Context, client: &Client, path: &Path) -> Result<(), Failure> {
     let (mut file, size) = open(path)?;
     let bar = bar(size, context.output.is_json());
-    // One key for the file, so that a part that is sent again is not created again.
+    // One idempotency key for the file, so that a part that is sent again creates no job twice.
     let key = JobId::new(context.now(), RandomChance::from_system().ten_bytes());
-    let (mut tally, mut lines_before, mut part) = (Tally::default(), 0, 0);
+    let (mut tally, mut lines_before, mut part) = (Results::default(), 0, 0);
     loop {
         let (bytes, lines) = next_part(&mut file).map_err(|error| {
             Failure::failed(format!("--file {} can't be read on: {error}", path.display()))
@@ -71,8 +71,8 @@ pub(super) async fn run(context: &Context, client: &Client, path: &Path) -> Resu
     tally.finish(context)
 }
 
-/// Sends a part until each of its lines has its answer, or patience ends: under the same key each
-/// is done once.
+/// Sends a part until each line has an answer or all tries are used up. The same idempotency key
+/// makes sure that each line is processed once.
 async fn send(client: &Client, bytes: &[u8], key: &str) -> Result<Vec<Value>, Failure> {
     let post = || client.post_lines(&["jobs", "bulk"], bytes.to_vec(), key);
     let mut pauses = PAUSES.iter();
@@ -83,7 +83,7 @@ async fn send(client: &Client, bytes: &[u8], key: &str) -> Result<Vec<Value>, Fa
         };
         let answers = match answered {
             Ok(text) => Ok(read(&text)?),
-            Err(failure) if failure.problem.as_ref().is_some_and(is_passing) => Err(failure),
+            Err(failure) if failure.problem.as_ref().is_some_and(is_temporary) => Err(failure),
             Err(failure) => return Err(failure),
         };
         let is_whole = answers.as_ref().is_ok_and(|answers| first_open(bytes, answers).is_none());
@@ -99,12 +99,12 @@ fn read(answers: &str) -> Result<Vec<Value>, Failure> {
     answers.map_err(|error| Failure::because("the server's answer can't be understood", &error))
 }
 
-/// The first line of a part that has no answer, or one that may be another in a moment: where the
-/// database fails the server ends its answer, and says nothing of the lines behind.
+/// Returns the first line without a final answer: when the database fails, the server ends its
+/// answer and does not mention the remaining lines.
 fn first_open(bytes: &[u8], answers: &[Value]) -> Option<u64> {
     let settled: HashSet<u64> = answers
         .iter()
-        .filter(|answer| is_settled(answer))
+        .filter(|answer| is_final(answer))
         .filter_map(|answer| answer["line"].as_u64())
         .collect();
     let mut lines = (1..).zip(bytes.split(|byte| *byte == b'\n'));
@@ -112,18 +112,18 @@ fn first_open(bytes: &[u8], answers: &[Value]) -> Option<u64> {
     open.map(|(n, _)| n)
 }
 
-/// Whether the answer to a line stays what it is.
-fn is_settled(answer: &Value) -> bool {
-    !is_passing(answer) && !is_passing(&answer["error"])
+/// True if the answer to a line is final.
+fn is_final(answer: &Value) -> bool {
+    !is_temporary(answer) && !is_temporary(&answer["error"])
 }
 
-/// Whether a refusal may be over in a moment.
-fn is_passing(refusal: &Value) -> bool {
+/// True if a refusal may be temporary.
+fn is_temporary(refusal: &Value) -> bool {
     refusal["status"] == 503 || refusal["type"] == "/problems/request-under-way"
 }
 
-impl Tally {
-    /// Counts answers, whose lines are counted from the first of their part.
+impl Results {
+    /// Counts answers, whose line numbers are relative to their part.
     fn add(
         &mut self,
         context: &Context,
@@ -142,20 +142,20 @@ impl Tally {
                 self.found += u64::from(!is_new);
                 continue;
             }
-            if !is_settled(&answer) {
+            if !is_final(&answer) {
                 continue;
             }
             self.refused += 1;
-            if self.told.len() < TOLD_MAX {
+            if self.shown.len() < SHOWN_MAX {
                 let error = &answer["error"];
                 let why = error["detail"].as_str().or(error["title"].as_str()).unwrap_or("refused");
-                self.told.push(format!("  line {line}: {}", clean(why)));
+                self.shown.push(format!("  line {line}: {}", clean(why)));
             }
         }
         Ok(())
     }
 
-    /// The server went on failing from a line on.
+    /// Builds the error for a server that keeps failing from a line on.
     fn broken_off(self, line: u64) -> Failure {
         let created = self.created;
         let mut what = format!(
@@ -171,10 +171,10 @@ impl Tally {
     }
 
     fn refusals(&self) -> String {
-        let Self { refused, told, .. } = self;
-        let more = refused - told.len() as u64;
+        let Self { refused, shown, .. } = self;
+        let more = refused - shown.len() as u64;
         let rest = if more > 0 { format!("\n  and {more} more") } else { String::new() };
-        format!("{refused} jobs were not created:\n{}{rest}", told.join("\n"))
+        format!("{refused} jobs were not created:\n{}{rest}", shown.join("\n"))
     }
 
     fn finish(self, context: &Context) -> Result<(), Failure> {
@@ -189,7 +189,7 @@ impl Tally {
             return Ok(());
         }
         Err(Failure::failed(self.refusals())
-            .or_else("mend these lines and send them alone; the others are created"))
+            .or_else("correct these lines and send only them; the others were created"))
     }
 }
 
@@ -205,7 +205,7 @@ fn open(path: &Path) -> Result<(Box<dyn BufRead>, Option<u64>), Failure> {
     Ok((Box::new(BufReader::new(file)), size))
 }
 
-/// The next lines, and how many they are.
+/// Reads the next lines and returns their number.
 fn next_part(file: &mut dyn BufRead) -> std::io::Result<(Vec<u8>, u64)> {
     let (mut bytes, mut lines) = (Vec::new(), 0);
     while lines < LINES_MAX && bytes.len() < BYTES_MAX {
@@ -217,7 +217,7 @@ fn next_part(file: &mut dyn BufRead) -> std::io::Result<(Vec<u8>, u64)> {
     Ok((bytes, lines as u64))
 }
 
-/// Shown to people only: it hides itself where nobody looks.
+/// A progress bar, hidden without a terminal.
 fn bar(size: Option<u64>, is_json: bool) -> ProgressBar {
     let target = if is_json { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
     let bar = ProgressBar::with_draw_target(size, target);
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_sent_in_parts_of_whole_lines() {
+    fn files_are_sent_in_parts_of_whole_lines() {
         let text: String = (0..LINES_MAX + 2).map(|n| format!("{n}\n")).collect();
         let mut file = text.trim_end().as_bytes();
         let (first, lines) = next_part(&mut file).unwrap();
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_open_until_it_has_an_answer_that_stays() {
+    fn lines_are_open_until_they_have_a_final_answer() {
         let part = b"{}\n \r\n{}\n{}";
         let good = |line: u64| json!({"line": line, "status": 201, "id": "x"});
         assert_eq!(first_open(part, &[good(1), good(3), good(4)]), None);
@@ -260,9 +260,9 @@ mod tests {
     }
 
     #[test]
-    fn who_is_left_without_an_answer_is_told_from_where_on() {
-        let told = vec!["  line 2: no".into()];
-        let failure = Tally { created: 7, found: 0, refused: 3, told }.broken_off(5001);
+    fn broken_off_transfer_names_the_first_open_line() {
+        let shown = vec!["  line 2: no".into()];
+        let failure = Results { created: 7, found: 0, refused: 3, shown }.broken_off(5001);
         for words in ["line 5001 and what follows", "after 7 created", "line 2: no", "and 2 more"] {
             assert!(failure.what.contains(words), "{words}: {}", failure.what);
         }

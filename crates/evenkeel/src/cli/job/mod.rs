@@ -32,7 +32,6 @@ pub(super) use show::title;
 
 use control::Verb;
 
-/// What to do with jobs.
 #[derive(Args, Clone)]
 pub struct JobArgs {
     #[command(flatten)]
@@ -41,13 +40,12 @@ pub struct JobArgs {
     command: JobCommand,
 }
 
-/// What can be done with jobs.
 #[derive(Subcommand, Clone)]
 enum JobCommand {
     /// Create a job; without a schedule it runs once, now
     #[command(after_help = create::EXAMPLES)]
     Create(Box<create::CreateArgs>),
-    /// List jobs, oldest first unless --sort says otherwise
+    /// List jobs, oldest first unless --sort is given
     #[command(after_help = "Examples:
   evenkeel job list
   evenkeel job list --name-prefix news- -n 200
@@ -61,71 +59,71 @@ enum JobCommand {
     #[command(after_help = "Examples:
   evenkeel job show hello")]
     Show {
-        /// Its name or id
+        /// The name or id of the job
         job: String,
     },
-    /// Change a job; what is not said stays, and only another schedule moves its next time
+    /// Change a job; only a new schedule changes its next time
     #[command(after_help = update::EXAMPLES)]
     Update(Box<update::UpdateArgs>),
-    /// Show how a job has done: how many runs, how many good, how long they take
+    /// Show the number of runs of a job, their outcomes and durations
     #[command(after_help = "Examples:
   evenkeel job stats hello
   evenkeel job stats hello --json | jq .success_rate")]
     Stats {
-        /// Its name or id
+        /// The name or id of the job
         job: String,
     },
-    /// Tell why a job does not run now, and when it may
+    /// Explain why a job does not run now, and when it may
     #[command(after_help = "Examples:
   evenkeel job explain hello
   evenkeel job explain hello --json | jq '.reasons[0].code'")]
     Explain {
-        /// Its name or id
+        /// The name or id of the job
         job: String,
     },
-    /// Count jobs by condition, and list those that do not keep their promise, soonest ERROR first
+    /// Count jobs by condition, and list those at risk, soonest ERROR first
     #[command(after_help = "Examples:
   evenkeel job conditions
   evenkeel job conditions --level error
   evenkeel job conditions --json | jq .counts")]
     Conditions(conditions::ConditionsArgs),
-    /// Run a job now, beside its schedule
+    /// Run a job now, in addition to its schedule
     #[command(after_help = "Examples:
   evenkeel job trigger hello
   evenkeel job trigger hello --priority 90
   evenkeel job trigger hello --watch")]
     Trigger {
-        /// Its name or id
+        /// The name or id of the job
         job: String,
         /// The priority of this run and its retries, 0 to 100 [default: the job's]
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=100))]
         priority: Option<u8>,
-        /// Follow the run until it ends; fail if it does
+        /// Follow the run until it ends; exit with an error if it fails
         #[arg(long)]
         watch: bool,
     },
-    /// Stop a job until it is resumed; what runs goes on to its end
+    /// Pause a job until it is resumed; running attempts continue
     #[command(after_help = "Examples:
   evenkeel job pause hello
   evenkeel job pause hello --json | jq .still_running
   evenkeel job pause --all --status scheduled --metadata category=news --dry-run")]
     Pause(Box<many::ManyArgs>),
-    /// Set a paused job going again, from a fresh next time on
+    /// Resume a paused job with a new next time
     #[command(after_help = "Examples:
   evenkeel job resume hello
   evenkeel job resume hello --json | jq -r .next_run_at")]
     Resume(Box<many::ManyArgs>),
-    /// End a job for good; what runs of it is ended, it stays to be seen
+    /// Cancel a job permanently and end its running attempts; it stays visible
     #[command(after_help = "Examples:
   evenkeel job cancel hello
   evenkeel run cancel 0006442d-7b2b-8640-8000-000000040000   # one run only; the job goes on")]
     Cancel(Box<many::ManyArgs>),
-    /// Try the last run of a job again, which failed
+    /// Retry the last run of a job, which failed
     #[command(after_help = "Examples:
   evenkeel job retry hello
   evenkeel run watch $(evenkeel job retry hello --json | jq -r .run_id)")]
     Retry(Box<many::ManyArgs>),
-    /// Delete a job; what runs of it is ended, its history stays for a while
+    /// Delete a job and end its running attempts; its history stays until retention removes it
     #[command(after_help = "Examples:
   evenkeel job delete hello
   evenkeel job delete hello --purge   # and its history at once
@@ -133,16 +131,16 @@ enum JobCommand {
     Delete {
         #[command(flatten)]
         which: Box<many::ManyArgs>,
-        /// Forget its history, too; of one job
+        /// Delete its history as well; for one job only
         #[arg(long, conflicts_with_all = ["all", "dry_run"])]
         purge: bool,
     },
-    /// Give jobs another weight in their lanes
+    /// Set the priority of jobs within their lanes
     #[command(after_help = "Examples:
   evenkeel job set-priority 50 news weather
   evenkeel job set-priority 0 --all --lane batch --dry-run")]
     SetPriority {
-        /// The weight, from 0 to 100
+        /// The priority, from 0 to 100
         priority: u8,
         #[command(flatten)]
         which: Box<many::ManyArgs>,
@@ -150,7 +148,7 @@ enum JobCommand {
 }
 
 pub(super) fn run(context: &Context, args: JobArgs) -> Result<(), Failure> {
-    // What was written wrong is told before a server is looked for.
+    // Reports wrong flags before a server is contacted.
     let document = match &args.command {
         JobCommand::Create(args) if args.lines().is_some() => Value::Null,
         JobCommand::Create(args) => args.document(context.now())?,
@@ -158,7 +156,7 @@ pub(super) fn run(context: &Context, args: JobArgs) -> Result<(), Failure> {
         command => {
             if let Some(which) = command.which() {
                 which.check()?;
-                if which.asks(command.is_final()) {
+                if which.needs_confirmation(command.is_final()) {
                     let way_out = "--yes does it without asking, --dry-run only counts the jobs";
                     ask::check(context, "whether to end all these jobs", way_out)?;
                 }
@@ -188,8 +186,8 @@ pub(super) fn run(context: &Context, args: JobArgs) -> Result<(), Failure> {
             JobCommand::Retry(which) => command(context, &client, Verb::Retry, &which).await,
             JobCommand::Delete { which, purge } => match which.single() {
                 Some(job) => control::delete(context, &client, job, purge).await,
-                None if purge => Err(Failure::usage("--purge is for one job at a time")
-                    .or_else("leave it out: retention takes the history of the others in time")),
+                None if purge => Err(Failure::usage("--purge needs a single job")
+                    .or_else("leave it out: retention removes the history of other jobs later")),
                 None => many::end(context, &client, &which, "delete").await,
             },
             JobCommand::SetPriority { priority, which } => {
@@ -201,12 +199,12 @@ pub(super) fn run(context: &Context, args: JobArgs) -> Result<(), Failure> {
 }
 
 impl JobCommand {
-    /// Does it end jobs?
+    /// True if the command ends jobs.
     fn is_final(&self) -> bool {
         matches!(self, Self::Cancel(_) | Self::Delete { .. })
     }
 
-    /// The jobs it is for, if it can be for many.
+    /// Returns the selected jobs of a command that accepts many.
     fn which(&self) -> Option<&many::ManyArgs> {
         match self {
             Self::Pause(which)
@@ -220,7 +218,7 @@ impl JobCommand {
     }
 }
 
-/// One job says more about itself than many.
+/// A single job has a more detailed answer than many jobs.
 async fn command(
     context: &Context,
     client: &Client,
@@ -245,7 +243,7 @@ async fn trigger(
     let body = priority.map(|priority| json!({"priority": priority}));
     let answer = client.post(&["jobs", &id, "trigger"], body.as_ref()).await?;
     let run = answer.text_of("run_id");
-    // A job that is not to be there twice may have no run.
+    // A deduplicated trigger may have no run.
     if watches && !run.is_empty() {
         return watch(context, client, run).await;
     }
@@ -253,12 +251,12 @@ async fn trigger(
         return context.output.line(&answer.text);
     }
     if answer.value["deduplicated"] == true {
-        return context.output.line(&there_already(&answer.value));
+        return context.output.line(&existing_run(&answer.value));
     }
     context.output.line(&will_start(&answer.value, run, context.now()))
 }
 
-/// When a run that was asked for starts.
+/// Describes when a requested run starts.
 fn will_start(answer: &Value, run: &str, now: Timestamp) -> String {
     let when = match moment(&answer["held_until"]) {
         Some(end) => format!("at {end} ({}), when a blackout of its job ends", ago(end, now)),
@@ -267,20 +265,20 @@ fn will_start(answer: &Value, run: &str, now: Timestamp) -> String {
     format!("Run {run} will start {when}.\n  see it: evenkeel run show {run}")
 }
 
-/// What is said in place of a run that is not to be there twice.
-fn there_already(answer: &Value) -> String {
+/// Describes the existing run of a deduplicated trigger.
+fn existing_run(answer: &Value) -> String {
     match answer["run_id"].as_str() {
         Some(run) => format!(
-            "There is run {run} already, so nothing was begun.\n  see it: evenkeel run show {run}"
+            "Run {run} already exists, so no run was started.\n  see it: evenkeel run show {run}"
         ),
         None => format!(
-            "The job {} has the same key and is in the way, so nothing was begun.",
+            "The job {} holds the same deduplication key, so no run was started.",
             answer["job_id"].as_str().unwrap_or_default()
         ),
     }
 }
 
-/// The id of the job that is called so; an id is one already.
+/// Returns the id of a job that is given by name or id.
 pub(super) async fn find_id(client: &Client, job: &str) -> Result<String, Failure> {
     match job.parse::<uuid::Uuid>() {
         Ok(id) => Ok(id.to_string()),
@@ -288,10 +286,10 @@ pub(super) async fn find_id(client: &Client, job: &str) -> Result<String, Failur
     }
 }
 
-/// The job with this name or id. A name that no job has is answered with names like it.
+/// Returns a job by name or id. The error for an unknown name suggests similar names.
 pub(super) async fn find(client: &Client, job: &str) -> Result<Answer, Failure> {
     if matches!(job, "" | "." | "..") {
-        // As a part of an address these mean something else.
+        // In a URL path these have another meaning.
         return Err(Failure::usage(format!("{job:?} can't be looked up as a name"))
             .or_else("name the job by its id; `evenkeel job list --json` shows ids"));
     }
@@ -310,13 +308,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_that_a_blackout_holds_is_told_with_its_end() {
+    fn held_run_is_described_with_the_end_of_the_blackout() {
         let now = "2026-12-01T07:00:00Z".parse().unwrap();
-        let told = |answer: &Value| will_start(answer, "r", now);
-        let held = told(&json!({"held_until": "2026-12-01T08:00:00Z"}));
+        let described = |answer: &Value| will_start(answer, "r", now);
+        let held = described(&json!({"held_until": "2026-12-01T08:00:00Z"}));
         assert!(held.starts_with("Run r will start at 2026-12-01T08:00:00"), "{held}");
         assert!(held.contains("when a blackout of its job ends.\n"), "{held}");
-        let free = told(&json!({"held_until": null}));
+        let free = described(&json!({"held_until": null}));
         assert!(free.starts_with("Run r will start as soon as a worker is free.\n"), "{free}");
     }
 }

@@ -49,7 +49,7 @@ pub(super) async fn list(
     }
     let jobs = answer.list_of("jobs");
     let next = answer.value["next_cursor"].as_str();
-    if jobs.is_empty() && next.is_none() && !args.filter.is_open() {
+    if jobs.is_empty() && next.is_none() && !args.filter.is_empty() {
         return context.output.line("No job matches. List all jobs: evenkeel job list");
     }
     if jobs.is_empty() && next.is_none() {

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_told_in_words() {
+    fn stats_are_described() {
         let now: Timestamp = "2026-12-01T09:00:00Z".parse().unwrap();
         let stats = json!({
             "total_executions": 101, "successful_runs": 95, "failed_runs": 5,

@@ -1,21 +1,21 @@
-//! Names that a user may have meant by one that no job has.
+//! Suggests names that are similar to an unknown name.
 
 use crate::client::Client;
 use crate::output::quoted;
 
-/// Names that are looked at in one request.
+/// Names per request.
 const LOOKED_AT: &str = "1000";
-/// Names that are suggested at most.
+/// The largest number of suggestions.
 const SUGGESTED_MAX: usize = 3;
 
-/// Names like `name`, the most similar first. The search is bounded: the first names that begin
-/// like it, and if none of those is similar, the first names of all. That finds every typo where
-/// there are up to a thousand jobs, and those in the second half of the name where there are more.
+/// Returns names similar to `name`, the most similar first. The search is bounded: it reads the
+/// first names with the same beginning, and if none is similar, the first names of all. So it finds
+/// every typo among up to 1,000 jobs, and typos in the second half of a name among more.
 pub(super) async fn names_like(client: &Client, name: &str) -> Vec<String> {
     let half = name.chars().take(name.chars().count().div_ceil(2)).collect::<String>();
     for prefix in [half.as_str(), ""] {
         let query = [("name_prefix", prefix), ("sort", "name"), ("limit", LOOKED_AT)];
-        // The name is refused anyway; a suggestion that can't be had is no failure of its own.
+        // The name is refused anyway, so a failed search only omits the suggestion.
         let Ok(answer) = client.get(&["jobs"], &query).await else { return Vec::new() };
         let known = answer.list_of("jobs").iter().filter_map(|job| job["name"].as_str());
         let similar = most_similar(name, known);
@@ -26,7 +26,7 @@ pub(super) async fn names_like(client: &Client, name: &str) -> Vec<String> {
     Vec::new()
 }
 
-/// What to do about a name that no job has.
+/// Describes what to do about an unknown name.
 pub(super) fn way_out(similar: &[String]) -> String {
     match similar {
         [] => "`evenkeel job list` shows the jobs there are".into(),
@@ -40,13 +40,13 @@ pub(super) fn way_out(similar: &[String]) -> String {
 fn most_similar<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<String> {
     let wanted = name.to_lowercase();
     let letters = wanted.chars().count();
-    // A typo or two, not another word.
+    // Allows one or two typos, not another word.
     let far = (letters / 3).clamp(1, 3);
     let mut ranked: Vec<(usize, &str)> = known
         .filter_map(|known| {
             let lower = known.to_lowercase();
             let distance = strsim::osa_distance(&wanted, &lower);
-            // Of a word of one letter, one typo leaves nothing.
+            // A single character with a typo has nothing left to compare.
             let is_like = distance <= far && distance < letters.max(lower.chars().count());
             let is_begun = letters >= 3 && lower.starts_with(&wanted);
             let rank = if is_like { distance } else { far + 1 };
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn typos_lead_to_the_name_that_was_meant() {
+    fn typos_lead_to_similar_names() {
         for (typo, meant) in [
             ("helo", "hello"),
             ("ehllo", "hello"),
@@ -82,19 +82,19 @@ mod tests {
     }
 
     #[test]
-    fn the_beginning_of_a_name_leads_to_it() {
+    fn beginnings_lead_to_the_whole_name() {
         assert_eq!(similar("news"), ["news-daily", "news-weekly"]);
     }
 
     #[test]
-    fn other_words_lead_nowhere() {
+    fn unrelated_names_are_not_suggested() {
         for other in ["invoice", "zz", "reports-of-the-year", ""] {
             assert_eq!(similar(other), Vec::<String>::new(), "{other}");
         }
     }
 
     #[test]
-    fn the_way_out_can_be_copied_into_a_shell() {
+    fn suggestions_are_quoted_for_the_shell() {
         let names = ["hello".to_owned(), "my job".to_owned()];
         assert_eq!(way_out(&names), "did you mean hello or 'my job'?");
         assert!(way_out(&[]).contains("evenkeel job list"));
