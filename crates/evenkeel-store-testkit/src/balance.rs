@@ -1,4 +1,4 @@
-//! Counting anew, and rebalances in the short forms that cases use.
+//! Recounts load to check a store, and short forms of rebalances.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::fixtures::{at, fresh_id, now};
 use crate::rig::Rig;
 
-/// All rhythms, from small pages.
+/// Reads all load profiles in small pages.
 pub async fn all_profiles(store: &dyn Store) -> Vec<LoadProfileCount> {
     let mut all: Vec<LoadProfileCount> = Vec::new();
     loop {
@@ -27,7 +27,7 @@ pub async fn all_profiles(store: &dyn Store) -> Vec<LoadProfileCount> {
     }
 }
 
-/// All placements of a scope, from small pages.
+/// Reads all placements of a scope in small pages.
 pub async fn all_placements(store: &dyn Store, scope: &Scope) -> Vec<Placement> {
     let mut all: Vec<Placement> = Vec::new();
     loop {
@@ -41,7 +41,7 @@ pub async fn all_placements(store: &dyn Store, scope: &Scope) -> Vec<Placement> 
     }
 }
 
-/// All jobs of a scope that are in its plan: active, with a next time; by number.
+/// The jobs of a scope that a plan considers: active, with a next time, by number.
 async fn planned_jobs(store: &dyn Store, scope: &Scope) -> Vec<Job> {
     let (mut jobs, mut after) = (Vec::new(), None);
     loop {
@@ -59,11 +59,12 @@ async fn planned_jobs(store: &dyn Store, scope: &Scope) -> Vec<Job> {
     jobs
 }
 
-/// Counts all jobs of these scopes, which must be all there are, and compares with what the store
-/// counted.
+/// Counts all jobs of these scopes, which must be all scopes of the store, and compares with the
+/// stored counts.
 ///
 /// # Panics
-/// Where they differ.
+///
+/// Panics if the counts differ.
 pub async fn assert_counted(store: &dyn Store, scopes: &[Scope]) {
     let mut expected: BTreeMap<(TenantNo, LoadProfileKey), (String, u64, Span)> = BTreeMap::new();
     for scope in scopes {
@@ -112,7 +113,7 @@ fn placement_of(job: &Job, load: Option<&Load>, cost: Span) -> Placement {
     }
 }
 
-/// A plan that was made `secs` seconds after [`START`](crate::fixtures::START).
+/// A plan made `secs` seconds after [`START`](crate::fixtures::START).
 pub fn new_plan(parts: u32, secs: i64) -> Rebalance {
     Rebalance {
         id: fresh_id().0,
@@ -133,15 +134,16 @@ pub fn new_plan(parts: u32, secs: i64) -> Rebalance {
     }
 }
 
-/// What its parts look like in the store: any bytes.
+/// The batches of a plan: any bytes.
 pub fn parts_of(plan: &Rebalance) -> Vec<Vec<u8>> {
     (0..plan.parts).map(|part| vec![0, 255, part as u8]).collect()
 }
 
-/// A rebalance of so many parts that goes on from `secs` on.
+/// Begins a rebalance with this many batches at `secs`.
 ///
 /// # Panics
-/// If something is in its way.
+///
+/// Panics if the rebalance does not begin.
 pub async fn begin_one(rig: &Rig, parts: u32, secs: i64) -> Uuid {
     let plan = new_plan(parts, secs);
     let (id, bytes) = (plan.id, parts_of(&plan));
@@ -153,10 +155,11 @@ pub async fn begin_one(rig: &Rig, parts: u32, secs: i64) -> Uuid {
     id
 }
 
-/// A move of this job to `new_at`, and the rhythm it leads to.
+/// A move of this job to `new_at`, and its new load profile.
 ///
 /// # Panics
-/// If the job has no next time.
+///
+/// Panics if the job has no next time.
 pub fn move_to(job: &Job, new_at: Timestamp) -> (Move, (LoadProfileKey, String)) {
     let load = Load::of(&job.definition, None, new_at).expect("it has a profile");
     let old_at = job.next_at.expect("it has a next time");
@@ -164,7 +167,7 @@ pub fn move_to(job: &Job, new_at: Timestamp) -> (Move, (LoadProfileKey, String))
     (one, (load.key, load.profile))
 }
 
-/// Moves of a part of a rebalance.
+/// A batch of moves of a rebalance.
 pub fn batch_of(
     rebalance: Uuid,
     part: u32,

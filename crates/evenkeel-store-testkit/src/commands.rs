@@ -1,4 +1,4 @@
-//! Orders in the short forms that cases use.
+//! Short forms of single commands on jobs.
 
 use std::future::Future;
 
@@ -7,17 +7,16 @@ use evenkeel_store::{
     Action, Applied, CommandEffect, Job, JobChange, JobCommand, JobStore, Now, Scope, StoreError,
 };
 
-/// One order at a time, whatever the job's generation is.
-pub trait Orders {
-    /// Any of them.
-    fn order_one(
+/// Applies one command at a time.
+pub trait Commands {
+    fn apply_one(
         &self,
         scope: &Scope,
-        order: JobCommand,
+        command: JobCommand,
         now: Now,
     ) -> impl Future<Output = Result<Applied, StoreError>> + Send;
 
-    /// Without a condition.
+    /// Applies an action whatever the generation of the job.
     fn act(
         &self,
         scope: &Scope,
@@ -25,10 +24,9 @@ pub trait Orders {
         action: Action,
         now: Now,
     ) -> impl Future<Output = Result<Applied, StoreError>> + Send {
-        self.order_one(scope, JobCommand { id, if_generation: None, if_fired: None, action }, now)
+        self.apply_one(scope, JobCommand { id, if_generation: None, if_fired: None, action }, now)
     }
 
-    /// Changes a job.
     fn update(
         &self,
         scope: &Scope,
@@ -39,7 +37,6 @@ pub trait Orders {
         self.act(scope, id, Action::Change(Box::new(change)), now)
     }
 
-    /// Deletes a job.
     fn delete(
         &self,
         scope: &Scope,
@@ -50,38 +47,38 @@ pub trait Orders {
     }
 }
 
-impl<S: JobStore + ?Sized> Orders for S {
-    async fn order_one(
+impl<S: JobStore + ?Sized> Commands for S {
+    async fn apply_one(
         &self,
         scope: &Scope,
-        order: JobCommand,
+        command: JobCommand,
         now: Now,
     ) -> Result<Applied, StoreError> {
-        let mut answers = self.apply_commands(scope, vec![order], now).await?;
-        assert_eq!(answers.len(), 1, "one order has one answer");
+        let mut answers = self.apply_commands(scope, vec![command], now).await?;
+        assert_eq!(answers.len(), 1, "one command has one result");
         Ok(answers.remove(0))
     }
 }
 
-/// It was deleted, and these attempts were asked to end.
+/// The result of a deletion after which these attempts were asked to end.
 pub fn gone(running: Vec<AttemptKey>) -> Applied {
     Applied::Done(Box::new(CommandEffect { job: None, running, withdrawn: Vec::new(), run: None }))
 }
 
-/// What an order did that must have been obeyed.
-pub fn done(obeyed: Applied) -> CommandEffect {
-    match obeyed {
+/// Returns the effect of a command that must have been applied.
+pub fn done(applied: Applied) -> CommandEffect {
+    match applied {
         Applied::Done(done) => *done,
-        other => panic!("not obeyed: {other:?}"),
+        other => panic!("not applied: {other:?}"),
     }
 }
 
-/// The job after an order that must have been obeyed.
-pub fn job_after(obeyed: Applied) -> Job {
-    done(obeyed).job.expect("the job is there")
+/// Returns the job after a command that must have been applied.
+pub fn job_after(applied: Applied) -> Job {
+    done(applied).job.expect("the job is there")
 }
 
-/// It goes on, from this next time on.
+/// Resumes a job with this next time.
 pub const fn resume(next_at: Option<Timestamp>) -> Action {
     Action::Resume { next_at }
 }

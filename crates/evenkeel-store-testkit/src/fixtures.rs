@@ -1,4 +1,4 @@
-//! Jobs, fires and moments that cases are made of.
+//! Jobs, fires and times for cases.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,20 +16,20 @@ use evenkeel_store::{
 };
 use uuid::Uuid;
 
-/// When every case begins: the start of a slot, in 2030.
+/// The start of every case: the start of a slot in 2030.
 pub const START: Timestamp = Slot(2_111_111).start();
 
-/// The moment `secs` seconds after [`START`], or before it.
+/// Returns the time `secs` seconds after [`START`].
 pub fn at(secs: i64) -> Timestamp {
     Timestamp::from_micros(START.as_micros() + secs * 1_000_000)
 }
 
-/// The same as a clock.
+/// The same time as a clock.
 pub fn now(secs: i64) -> Now {
     Now::At(at(secs))
 }
 
-/// An id that no other call in this process has given.
+/// Returns an id that is unique in this process.
 pub fn fresh_id() -> JobId {
     static GIVEN: AtomicU64 = AtomicU64::new(0);
     let mut bytes = [0; 10];
@@ -37,7 +37,6 @@ pub fn fresh_id() -> JobId {
     JobId::new(START, bytes)
 }
 
-/// A job in the making.
 #[derive(Clone, Debug)]
 pub struct JobBuilder {
     about: About,
@@ -45,14 +44,14 @@ pub struct JobBuilder {
     next_at: Option<Timestamp>,
 }
 
-/// A job called `name` that does nothing every minute, first one minute after [`START`].
+/// A job called `name` that runs every minute, first one minute after [`START`].
 pub fn new_job(name: &str) -> JobBuilder {
     let mut job = unnamed_job();
     job.about.name = Some(name.into());
     job
 }
 
-/// The same without a name.
+/// The same job without a name.
 pub fn unnamed_job() -> JobBuilder {
     let once = Definition::noop(Schedule::Once(Once::NOW));
     let job = JobBuilder { about: About::default(), definition: once, next_at: None };
@@ -60,7 +59,7 @@ pub fn unnamed_job() -> JobBuilder {
 }
 
 impl JobBuilder {
-    /// Every so many seconds.
+    /// Sets the interval in seconds.
     #[must_use]
     pub fn every(mut self, secs: u64) -> Self {
         let interval = Interval::new(Span::from_secs(secs), None).expect("a legal interval");
@@ -68,28 +67,28 @@ impl JobBuilder {
         self
     }
 
-    /// First so many seconds after [`START`].
+    /// Sets the first time, in seconds after [`START`].
     #[must_use]
     pub fn first_at(mut self, secs: i64) -> Self {
         self.next_at = Some(at(secs));
         self
     }
 
-    /// Without a regular time.
+    /// Removes the next time.
     #[must_use]
     pub fn never(mut self) -> Self {
         self.next_at = None;
         self
     }
 
-    /// One time only, so many seconds after [`START`].
+    /// A single run, this many seconds after [`START`].
     #[must_use]
     pub fn once_at(mut self, secs: i64) -> Self {
         self.definition.schedule = Schedule::Once(Once { at: Some(at(secs)), ..Once::NOW });
         self.first_at(secs)
     }
 
-    /// Never staler than `period` seconds, with a pause of `cooldown` seconds after each run.
+    /// At most `period` seconds stale, with at least `cooldown` seconds between runs.
     #[must_use]
     pub fn periodic(mut self, period: u64, cooldown: u64) -> Self {
         let (period, cooldown) = (Span::from_secs(period), Span::from_secs(cooldown));
@@ -98,70 +97,62 @@ impl JobBuilder {
         self
     }
 
-    /// Not on nodes with these names.
+    /// Excludes nodes by name.
     #[must_use]
     pub fn not_on(mut self, nodes: &[&str]) -> Self {
         self.definition.dont_run_on_nodes = nodes.iter().map(|&name| name.into()).collect();
         self
     }
 
-    /// With this configuration of its name.
     #[must_use]
     pub fn configuration(mut self, configuration: &str) -> Self {
         self.about.configuration = Some(configuration.into());
         self
     }
 
-    /// About this source.
     #[must_use]
     pub fn source(mut self, source_id: &str) -> Self {
         self.about.source_id = Some(source_id.into());
         self
     }
 
-    /// Naming this target.
     #[must_use]
     pub fn target(mut self, number: i64) -> Self {
         self.about.target = Some(number);
         self
     }
 
-    /// With this rule for overlaps.
     #[must_use]
     pub fn overlap(mut self, overlap: OverlapPolicy) -> Self {
         self.definition.overlap = overlap;
         self
     }
 
-    /// With this rule for missed times.
     #[must_use]
     pub fn misfire(mut self, misfire: MisfirePolicy) -> Self {
         self.definition.misfire = misfire;
         self
     }
 
-    /// In this lane.
     #[must_use]
     pub fn lane(mut self, lane: Lane) -> Self {
         self.definition.lane = lane;
         self
     }
 
-    /// With this weight in its lane.
     #[must_use]
     pub fn priority(mut self, priority: u8) -> Self {
         self.definition.priority = Priority::try_from(priority).expect("a legal priority");
         self
     }
 
-    /// For these workers.
     #[must_use]
     pub fn pool(mut self, pool: &str) -> Self {
         self.definition.pool = pool.into();
         self
     }
 
-    /// Of those with this key, so many may run.
+    /// At most `most` runs of this concurrency key.
     #[must_use]
     pub fn limited(mut self, key: &str, most: u32) -> Self {
         self.definition.concurrency_key = Some(key.into());
@@ -169,28 +160,26 @@ impl JobBuilder {
         self
     }
 
-    /// Run by this executor.
     #[must_use]
     pub fn executor(mut self, kind: &str) -> Self {
         self.definition.executor.kind = kind.into();
         self
     }
 
-    /// With these metadata.
     #[must_use]
     pub fn metadata(mut self, metadata: serde_json::Value) -> Self {
         self.about.metadata = metadata;
         self
     }
 
-    /// The job, with an id of its own.
+    /// Returns the job with a fresh id.
     pub fn build(self) -> NewJob {
         let Self { about, definition, next_at } = self;
         NewJob { id: fresh_id(), about, definition, next_at }
     }
 }
 
-/// A node called `name` that does everything and was never seen before.
+/// A new node with all roles.
 pub fn new_node(name: &str) -> NewNode {
     let pools = vec![DEFAULT_POOL.into()];
     NewNode { name: name.into(), identity: identity(name), roles: Roles::ALL, pools }
@@ -205,33 +194,30 @@ pub fn identity(name: &str) -> Uuid {
     Uuid::new_v8(bytes)
 }
 
-/// How a fired attempt is to begin.
+/// How a fired attempt starts.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Begin {
-    /// With the node that fires it.
     Claimed,
-    /// In the queue.
     Queued,
 }
 
 impl Begin {
-    /// For an attempt of `job` that must start by `should_start_by`, at `now`.
     pub fn of(self, job: &DueJob, should_start_by: Timestamp, now: Timestamp) -> Start {
         match self {
             Self::Claimed => Start::Claimed,
-            Self::Queued => Start::Queued(ticket_of(job, should_start_by, now)),
+            Self::Queued => Start::Queued(queue_entry_of(job, should_start_by, now)),
         }
     }
 }
 
-/// The place in the queue of an attempt of `job` that must start by `should_start_by`, at `now`.
-pub fn ticket_of(job: &DueJob, should_start_by: Timestamp, now: Timestamp) -> QueueEntry {
+/// The queue entry of an attempt of `job` that must start by `should_start_by`, queued at `now`.
+pub fn queue_entry_of(job: &DueJob, should_start_by: Timestamp, now: Timestamp) -> QueueEntry {
     let waited = QueueWait { since: now, priority: None, aging: &Aging::default() };
-    ticket_with(job, should_start_by, now, waited)
+    queue_entry_with(job, should_start_by, now, waited)
 }
 
-/// The same for one that has waited.
-pub fn ticket_with(
+/// The same for an attempt that has waited.
+pub fn queue_entry_with(
     job: &DueJob,
     should_start_by: Timestamp,
     now: Timestamp,
@@ -242,20 +228,20 @@ pub fn ticket_with(
     QueueEntry::new(&definition, should_start_by, average, now, waited)
 }
 
-/// A run is asked for with its job's priority; `n` tells those of one moment apart.
+/// A trigger with the job's priority; `n` distinguishes triggers of the same moment.
 pub fn plain_trigger(n: u32) -> Trigger {
     Trigger { n, priority: None, idle_only: false }
 }
 
-/// The definition of a loaded job.
 pub fn definition_of(job: &DueJob) -> Definition {
     serde_json::from_str(&job.definition).expect("a stored definition reads back")
 }
 
-/// The fire that core decides on for `job` at `now`.
+/// Returns the fire that core decides for `job` at `now`.
 ///
 /// # Panics
-/// If the job has no next time.
+///
+/// Panics if the job has no next time.
 pub fn fire_of(job: &DueJob, now: Timestamp, begin: Begin) -> Fire {
     let definition = definition_of(job);
     let due = job.next_at.expect("the job has a next time");
@@ -277,7 +263,7 @@ pub fn fire_of(job: &DueJob, now: Timestamp, begin: Begin) -> Fire {
     }
 }
 
-/// The place in the queue of an attempt that goes back there.
+/// Returns the queue entry of a requeued attempt.
 pub fn place_of(back: &mut Requeue) -> &mut QueueEntry {
     match &mut back.then {
         AfterLoss::Queue(ticket) => ticket,

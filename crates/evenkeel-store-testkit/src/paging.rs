@@ -1,4 +1,4 @@
-//! Whole lists, to compare with the model's.
+//! Whole lists, to compare a store with the model.
 
 use std::sync::Arc;
 
@@ -10,16 +10,15 @@ use crate::fixtures::START;
 use crate::model::ModelStore;
 use crate::rig::Rig;
 
-/// Numbers that look drawn, the same each time.
+/// Pseudo-random numbers, the same in each run.
 pub struct Dice(u64);
 
 impl Dice {
-    /// Other ones for each seed.
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// One of the first `sides` numbers.
+    /// Returns one of the first `sides` numbers.
     pub fn throw(&mut self, sides: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -27,18 +26,17 @@ impl Dice {
         (self.0 >> 11) % sides
     }
 
-    /// One of these.
+    /// Returns one of these values.
     pub fn one<T: Clone>(&mut self, of: &[T]) -> T {
         of[self.throw(of.len() as u64) as usize].clone()
     }
 
-    /// It, or more often nothing.
+    /// Returns the value in some cases, more often `None`.
     pub fn maybe<T>(&mut self, value: T) -> Option<T> {
         (self.throw(4) == 0).then_some(value)
     }
 }
 
-/// All orders.
 pub const ORDERS: [SortBy; 4] = [SortBy::Created, SortBy::Updated, SortBy::Name, SortBy::NextRun];
 
 /// An empty model.
@@ -47,7 +45,7 @@ pub async fn model() -> Rig {
     Rig::new(Opened { store, guard: Box::new(()), reopen: None }).await
 }
 
-/// Every page of a list.
+/// Reads all pages of a list.
 pub async fn all_pages(rig: &Rig, filter: &JobFilter, sort: JobSort, limit: u32) -> Vec<Job> {
     let (mut jobs, mut after) = (Vec::new(), None);
     loop {
@@ -63,7 +61,6 @@ pub async fn all_pages(rig: &Rig, filter: &JobFilter, sort: JobSort, limit: u32)
     }
 }
 
-/// Their public ids.
 pub fn ids(jobs: &[Job]) -> Vec<JobId> {
     jobs.iter().map(|job| job.id).collect()
 }

@@ -1,4 +1,4 @@
-//! Random things that happen to a queue, on any store.
+//! Random steps on a queue, for any store.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,87 +9,68 @@ use evenkeel_store::{
     Claim, FireDelayed, JobChange, NewJob, QueuePosition, QueueWait, Start, Trigger, Triggered,
 };
 
-use crate::commands::Orders as _;
-use crate::fixtures::{at, new_job, now, place_of, ticket_with};
+use crate::commands::Commands as _;
+use crate::fixtures::{at, new_job, now, place_of, queue_entry_with};
 use crate::paging::Dice;
 use crate::rig::{Held, Known, Rig, claim_of};
 
-/// So many jobs take part.
 const JOBS: u64 = 40;
 const POOLS: [&str; 2] = ["a", "b"];
 
-/// What happens, and when.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// Seconds since the beginning.
     pub secs: i64,
-    /// What.
     pub happens: Happens,
 }
 
-/// What may happen. Jobs are named by their places in the list.
+/// A step. Jobs are named by their index.
 #[derive(Clone, Debug)]
 pub enum Happens {
-    /// A run of the job waits, unless one waits or runs already.
+    /// Queues a run of the job, unless the job has an active run.
     Enqueue {
-        /// Which job.
         job: usize,
-        /// The run's own priority.
         priority: Option<u8>,
-        /// It should start within so many seconds.
+        /// The deadline, in seconds from now.
         within: u64,
     },
-    /// A worker comes.
     Claim {
-        /// So many.
         room: usize,
-        /// Of each lane.
         guaranteed: [usize; 3],
-        /// Of these pools.
         pools: Vec<String>,
     },
-    /// The longest one that runs ends, and is tried again at once if it failed.
+    /// Ends the oldest running attempt; a failure is retried at once.
     Finish {
-        /// Did it?
         failed: bool,
     },
-    /// It goes back.
+    /// Requeues the oldest running attempt.
     GiveBack,
-    /// A job gets another priority.
+    /// Changes the priority of a job.
     Weigh {
-        /// Which job.
         job: usize,
-        /// This.
         priority: u8,
     },
-    /// A run that waits is withdrawn.
+    /// Cancels a waiting run of the job.
     Cancel {
-        /// Which job's.
         job: usize,
     },
-    /// Somebody asks how many are ahead.
+    /// Counts the attempts that are ahead of this rank.
     Ask {
-        /// In this lane.
         lane: Lane,
-        /// Of this rank.
         rank: i64,
-        /// Up to so many.
         limit: u32,
     },
 }
 
-/// What came of a step: the jobs that were claimed, or how many were ahead.
+/// The result of a step.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Seen {
-    /// These, each with its own priority.
+    /// The claimed jobs, each with its own priority.
     Claimed(Vec<(usize, Option<u8>)>),
-    /// So many.
     Ahead(u32),
-    /// Nothing to compare.
     Nothing,
 }
 
-/// Steps that look drawn, and a last one that claims all that is left.
+/// Returns pseudo-random steps, and a last one that claims everything.
 pub fn steps(seed: u64, count: usize) -> Vec<Step> {
     let mut dice = Dice::new(seed);
     let mut secs = 100;
@@ -148,19 +129,18 @@ pub struct Play {
     jobs: Vec<Known>,
     places: BTreeMap<JobNo, usize>,
     waiting: BTreeMap<usize, AttemptKey>,
-    /// In the order in which they were claimed.
+    /// In the order of their claims.
     running: Vec<(usize, Held, Option<Priority>)>,
 }
 
 impl Play {
-    /// Jobs that nobody has asked for yet.
     pub async fn new(rig: Rig) -> Self {
         let jobs = rig.add_all(some_jobs()).await;
         let places = jobs.iter().enumerate().map(|(place, job)| (job.no, place)).collect();
         Self { rig, jobs, places, waiting: BTreeMap::new(), running: Vec::new() }
     }
 
-    /// Lets something happen.
+    /// Carries out a step.
     pub async fn play(&mut self, step: &Step) -> Seen {
         let secs = step.secs;
         match &step.happens {
@@ -208,14 +188,13 @@ impl Play {
         self.wake(within, secs).await;
     }
 
-    /// All that waits for its time goes into the queue.
     async fn wake(&mut self, within: u64, secs: i64) {
-        let wakes = self.rig.wakes(secs).await;
+        let wakes = self.rig.delayed(secs).await;
         let fires = wakes.iter().map(|wake| {
             let should_start_by = wake.due.saturating_add(Span::from_secs(within));
             let aging = &Aging::default();
             let waited = QueueWait { since: wake.due, priority: wake.priority, aging };
-            let ticket = ticket_with(&wake.job, should_start_by, at(secs), waited);
+            let ticket = queue_entry_with(&wake.job, should_start_by, at(secs), waited);
             let (due, key, tenant) = (wake.due, wake.key, wake.job.tenant);
             FireDelayed { due, key, tenant, start: Start::Queued(ticket) }
         });
@@ -246,7 +225,7 @@ impl Play {
             return;
         }
         let (_, held, priority) = self.running.remove(0);
-        let mut end = if failed { self.rig.retry(held, at(secs)) } else { self.rig.good_end(held) };
+        let mut end = if failed { self.rig.retry(held, at(secs)) } else { self.rig.success(held) };
         end.priority = priority;
         self.rig.finish(end).await;
         self.wake(60, secs).await;
@@ -261,7 +240,7 @@ impl Play {
         let due = self.rig.due(self.jobs[job]).await;
         let aging = &Aging::default();
         let waited = QueueWait { since: held.key.scheduled_at, priority, aging };
-        *place_of(&mut back) = ticket_with(&due, at(secs), at(secs), waited);
+        *place_of(&mut back) = queue_entry_with(&due, at(secs), at(secs), waited);
         assert!(self.rig.requeue(back, secs).await, "it ran");
         self.waiting.insert(job, held.key);
     }

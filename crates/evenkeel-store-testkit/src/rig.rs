@@ -1,4 +1,4 @@
-//! A database with one tenant and one live node, and the verbs in the short forms cases use.
+//! A store with one tenant and one live node, and short forms of the verbs for cases.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -16,40 +16,35 @@ use evenkeel_store::{
     Results, Role, Scope, Start, Store, Then, Trigger, Triggered, WaitingAttempt,
 };
 
-use crate::fixtures::{Begin, at, fire_of, new_node, now, plain_trigger, ticket_of, ticket_with};
+use crate::fixtures::{Begin, at, fire_of, new_node, now, plain_trigger, queue_entry_of, queue_entry_with};
 use crate::{Opened, Reopen};
 
 /// The weight of the newest duration in all cases.
 pub const ALPHA: f64 = 0.37;
 
-/// The chain is over, and the job goes on.
+/// The run ends, and the job continues.
 pub const OVER: Then = Then::EndRun { stop_job: false, next_at: None };
 
-/// A registered job's two names.
+/// The two ids of a registered job.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Known {
-    /// The one inside the store.
     pub no: JobNo,
-    /// The one outside.
     pub id: JobId,
 }
 
-/// An attempt and the right to end it.
+/// An attempt and the fence of its owner.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Held {
-    /// Which one.
     pub key: AttemptKey,
-    /// The right.
     pub fence: Fence,
 }
 
-/// A database in use. Its verbs panic where the store errs.
+/// A store in use. Its functions panic if the store returns an error.
 pub struct Rig {
-    /// The store.
     pub store: Arc<dyn Store>,
-    /// Its first tenant.
+    /// The first tenant.
     pub scope: Scope,
-    /// Its first node, live from [`START`](crate::fixtures::START).
+    /// The first node, live from [`START`](crate::fixtures::START) on.
     pub node: NodeNo,
     reopen: Option<Reopen>,
     // Last, so that it goes last.
@@ -57,7 +52,7 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// Puts a tenant and a node into an empty database.
+    /// Creates a tenant and a node in an empty database.
     pub async fn new(opened: Opened) -> Self {
         let Opened { store, guard, reopen } = opened;
         let tenant = store.tenant("main").await.expect("a tenant can be made");
@@ -66,7 +61,8 @@ impl Rig {
         Self { store, scope, node: joined.node, reopen, guard }
     }
 
-    /// Another handle to the same database, if the store can be shared; else the same again.
+    /// Returns another handle to the same database if the store can be shared, else the same
+    /// handle.
     pub async fn second(&self) -> Arc<dyn Store> {
         match &self.reopen {
             Some(reopen) if self.store.is_shared() => reopen().await,
@@ -87,13 +83,13 @@ impl Rig {
         Self { store, scope, node, reopen, guard }
     }
 
-    /// The scope of another tenant.
+    /// Returns the scope of another tenant.
     pub async fn tenant(&self, name: &str) -> Scope {
         let tenant = self.store.tenant(name).await.expect("a tenant can be made");
         Scope { tenant, role: Role::Admin }
     }
 
-    /// Another live node.
+    /// Adds a live node.
     pub async fn join(&self, name: &str, secs: i64) -> NodeNo {
         self.store.join(&new_node(name), now(secs)).await.expect("a node can join").node
     }
@@ -103,7 +99,7 @@ impl Rig {
         self.store.register(&self.scope, jobs, now(0)).await.expect("jobs can be registered")
     }
 
-    /// Registers one job whose name is free.
+    /// Registers one job, which must be accepted.
     pub async fn add(&self, job: NewJob) -> Known {
         let id = job.id;
         match self.register(vec![job]).await[..] {
@@ -122,7 +118,7 @@ impl Rig {
         }
     }
 
-    /// Registers many.
+    /// Registers many jobs.
     pub async fn add_all(&self, jobs: Vec<NewJob>) -> Vec<Known> {
         let ids: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
         let registered = self.register(jobs).await;
@@ -135,13 +131,13 @@ impl Rig {
             .collect()
     }
 
-    /// The job as people see it.
+    /// Returns the job as users see it.
     pub async fn job(&self, known: Known) -> Job {
         let found = self.store.get(&self.scope, known.id).await.expect("a job can be read");
         found.expect("the job is there")
     }
 
-    /// The job as the scheduler sees it.
+    /// Returns the job as the scheduler sees it.
     pub async fn due(&self, known: Known) -> DueJob {
         let mut loaded = self.store.load_jobs(&[known.no]).await.expect("jobs can be loaded");
         loaded.pop().expect("the job is there")
@@ -152,12 +148,11 @@ impl Rig {
         self.fire_for(self.node, batch, secs).await
     }
 
-    /// Fires for a node.
     pub async fn fire_for(&self, node: NodeNo, batch: Vec<Fire>, secs: i64) -> Vec<FireResult> {
         self.store.fire(node, batch, now(secs)).await.expect("jobs can be fired").results
     }
 
-    /// Fires what core decides for a job, and starts it on the first node.
+    /// Fires what core decides for a job, claimed by the first node.
     pub async fn start(&self, known: Known, secs: i64) -> Held {
         self.start_on(self.node, known, secs).await
     }
@@ -183,23 +178,23 @@ impl Rig {
     }
 
     /// Claims from the default pool for the first node.
-    pub async fn claim(&self, room: usize, secs: i64) -> Vec<ClaimedAttempt> {
-        self.claim_for(self.node, room, secs).await
+    pub async fn claim(&self, capacity: usize, secs: i64) -> Vec<ClaimedAttempt> {
+        self.claim_for(self.node, capacity, secs).await
     }
 
     /// Claims from the default pool for a node.
-    pub async fn claim_for(&self, node: NodeNo, room: usize, secs: i64) -> Vec<ClaimedAttempt> {
-        let claim = claim_of(node, room);
+    pub async fn claim_for(&self, node: NodeNo, capacity: usize, secs: i64) -> Vec<ClaimedAttempt> {
+        let claim = claim_of(node, capacity);
         self.store.claim(&claim, now(secs)).await.expect("attempts can be claimed").attempts
     }
 
-    /// What waits of a job, before anybody has gained by waiting.
+    /// Returns the waiting attempts of a job, with the default aging.
     pub async fn waiting_of(&self, scope: &Scope, job: JobId) -> Vec<WaitingAttempt> {
         let told = self.store.waiting_attempts(scope, job, Some(Aging::default()), now(100)).await;
         told.expect("one can ask what waits")
     }
 
-    /// Claims the only attempt that waits.
+    /// Claims the only queued attempt.
     pub async fn claim_one(&self, secs: i64) -> Held {
         match &self.claim(10, secs).await[..] {
             [only] => Held { key: only.key, fence: only.fence },
@@ -207,12 +202,12 @@ impl Rig {
         }
     }
 
-    /// The good end of an attempt that took five seconds and ends its chain.
-    pub fn good_end(&self, held: Held) -> Finish {
+    /// The success of an attempt that took five seconds and ends its run.
+    pub fn success(&self, held: Held) -> Finish {
         self.end(held, Outcome::Completed, OVER)
     }
 
-    /// A failed one that is tried again at `due`.
+    /// The failure of an attempt that is retried at `due`.
     pub fn retry(&self, held: Held, due: Timestamp) -> Finish {
         self.end(held, Outcome::Failed, Then::Retry { due })
     }
@@ -241,19 +236,19 @@ impl Rig {
         self.store.finish(self.node, batch, ALPHA).await.expect("attempts can be finished")
     }
 
-    /// Ends one of them.
+    /// Ends one attempt of the first node.
     pub async fn finish(&self, finish: Finish) -> FinishResult {
         self.finish_all(vec![finish]).await[0]
     }
 
-    /// Fires a job and ends its run well.
-    pub async fn run_well(&self, known: Known, secs: i64) -> AttemptKey {
+    /// Fires a job and ends its run with success.
+    pub async fn run_successfully(&self, known: Known, secs: i64) -> AttemptKey {
         let held = self.start(known, secs).await;
-        assert_eq!(self.finish(self.good_end(held)).await, FinishResult::Done);
+        assert_eq!(self.finish(self.success(held)).await, FinishResult::Done);
         held.key
     }
 
-    /// How an attempt is put back.
+    /// Returns the request that puts an attempt back into the queue.
     pub async fn requeue_of(&self, held: Held, known: Known, crashed: bool) -> Requeue {
         let due = self.due(known).await;
         Requeue {
@@ -261,11 +256,11 @@ impl Rig {
             fence: held.fence,
             tenant: self.scope.tenant,
             crashed,
-            then: AfterLoss::Queue(ticket_of(&due, held.key.scheduled_at, held.key.scheduled_at)),
+            then: AfterLoss::Queue(queue_entry_of(&due, held.key.scheduled_at, held.key.scheduled_at)),
         }
     }
 
-    /// Says that a run of a job fails because its node lost it.
+    /// Returns the request that fails an attempt because its node was lost.
     pub fn lost_end(&self, held: Held, crashed: bool, then: Then, hook: Hook) -> Requeue {
         let end = LostEnd {
             started_at: held.key.scheduled_at,
@@ -284,42 +279,41 @@ impl Rig {
         }
     }
 
-    /// Puts one back that the first node has.
+    /// Requeues an attempt of the first node.
     pub async fn requeue(&self, requeue: Requeue, secs: i64) -> bool {
         let batch = vec![requeue];
         self.store.requeue(self.node, batch, now(secs)).await.expect("attempts can go back")[0]
     }
 
-    /// Everything new in all shards.
+    /// Looks ahead in all shards.
     pub async fn look(&self, until: i64, limit: u32) -> LookAhead {
         let shards: Vec<Shard> = Shard::all().collect();
         let look = self.store.look_ahead(&shards, at(until), limit, now(until)).await;
         look.expect("one can look ahead")
     }
 
-    /// The wakes of all shards due until then.
-    pub async fn wakes(&self, until: i64) -> Vec<DelayedAttempt> {
+    /// Returns the delayed attempts of all shards that are due until then.
+    pub async fn delayed(&self, until: i64) -> Vec<DelayedAttempt> {
         self.look(until, 10_000).await.delayed
     }
 
-    /// Fires wakes for the first node.
+    /// Fires delayed attempts for the first node.
     pub async fn fire_delayed(
         &self,
         wakes: &[DelayedAttempt],
         begin: Begin,
         secs: i64,
     ) -> Vec<FireResult> {
-        let batch = wakes.iter().map(|wake| wake_fire_of(wake, begin)).collect();
+        let batch = wakes.iter().map(|wake| delayed_fire_of(wake, begin)).collect();
         let fired = self.store.fire_delayed(self.node, batch, now(secs)).await;
         fired.expect("wakes can be fired").results
     }
 
-    /// Asks for a run that is accepted.
+    /// Triggers a run that must be accepted.
     pub async fn trigger(&self, known: Known, n: u32, secs: i64) -> AttemptKey {
         self.trigger_with(known, plain_trigger(n), secs).await
     }
 
-    /// The same, with what is asked for in full.
     pub async fn trigger_with(&self, known: Known, ask: Trigger, secs: i64) -> AttemptKey {
         let asked = self.store.trigger(&self.scope, known.id, ask, now(secs)).await;
         match asked.expect("a run can be asked for") {
@@ -328,17 +322,16 @@ impl Rig {
         }
     }
 
-    /// One attempt.
     pub async fn find_run(&self, key: AttemptKey) -> Option<Attempt> {
         self.store.get_attempt(&self.scope, key).await.expect("a run can be read")
     }
 
-    /// One attempt that must be there.
+    /// Returns an attempt that must exist.
     pub async fn run(&self, key: AttemptKey) -> Attempt {
         self.find_run(key).await.expect("the run is there")
     }
 
-    /// A page of the runs of a job, or of all.
+    /// Returns a page of the attempts of a job or of all jobs.
     pub async fn runs_page(
         &self,
         known: Option<Known>,
@@ -348,22 +341,22 @@ impl Rig {
         self.store.list_attempts(&self.scope, filter, page).await.expect("runs can be listed")
     }
 
-    /// All runs of a job in the order of the list.
+    /// Returns all attempts of a job in list order.
     pub async fn runs_of(&self, known: Known) -> Vec<Attempt> {
         self.runs_page(Some(known), PageRequest::first(10_000)).await.items
     }
 
-    /// Their scheduled times as seconds since [`START`](crate::fixtures::START), and attempts.
+    /// Returns the scheduled times, in seconds since [`START`](crate::fixtures::START), and attempt
+    /// numbers of a job's attempts.
     pub async fn times_of(&self, known: Known) -> Vec<(i64, u16)> {
         self.runs_of(known).await.iter().map(|run| time_and_attempt(run.key)).collect()
     }
 
-    /// What a node has.
     pub async fn owned(&self, node: NodeNo) -> Vec<OwnedAttempt> {
         self.store.list_owned(node, 100_000).await.expect("one can ask who owns what")
     }
 
-    /// What the first node is asked to end.
+    /// Returns the attempts that the first node is asked to end.
     pub async fn cancellations(&self) -> Vec<Cancellation> {
         let told = self.store.cancellations(self.node).await;
         let mut told = told.expect("one can ask what is to end");
@@ -371,39 +364,38 @@ impl Rig {
         told
     }
 
-    /// How much there is.
     pub async fn census(&self) -> Census {
         self.store.census().await.expect("everything can be counted")
     }
 }
 
-/// Somebody wants it ended.
+/// The request to end an attempt.
 pub fn cancelled(held: Held) -> Cancellation {
     Cancellation { key: held.key, superseded: false }
 }
 
-/// What a node with `room` wants from the default pool.
-pub fn claim_of(node: NodeNo, room: usize) -> Claim {
+/// The claim of a node with this capacity from the default pool.
+pub fn claim_of(node: NodeNo, capacity: usize) -> Claim {
     Claim {
         node,
         node_name: "node-1".into(),
         pools: vec![DEFAULT_POOL.into()],
-        capacity: room,
+        capacity: capacity,
         guaranteed: [0; 3],
         aging: Aging::default(),
         limits: Limits::default(),
     }
 }
 
-/// The fire of a loaded wake.
-pub fn wake_fire_of(wake: &DelayedAttempt, begin: Begin) -> FireDelayed {
+/// The fire of a delayed attempt.
+pub fn delayed_fire_of(wake: &DelayedAttempt, begin: Begin) -> FireDelayed {
     let should_start_by = wake.due.saturating_add(Span::from_secs(60));
     let start = match begin {
         Begin::Claimed => Start::Claimed,
         Begin::Queued => {
             let aging = &Aging::default();
             let waited = QueueWait { since: wake.due, priority: wake.priority, aging };
-            Start::Queued(ticket_with(&wake.job, should_start_by, wake.due, waited))
+            Start::Queued(queue_entry_with(&wake.job, should_start_by, wake.due, waited))
         }
     };
     FireDelayed { due: wake.due, key: wake.key, tenant: wake.job.tenant, start }

@@ -1,4 +1,4 @@
-//! Whoever has waited long rises, and nothing is rewritten for that.
+//! Waiting raises the rank of an attempt, without updates of the stored row.
 
 use evenkeel_core::JobNo;
 use evenkeel_core::aging::{Aging, Rank};
@@ -10,16 +10,16 @@ use crate::fixtures::{Begin, JobBuilder, at, fire_of, new_job, now};
 use crate::queue_play::{Play, steps};
 use crate::rig::{Held, Rig, claim_of};
 
-/// No deadline matters unless a case says so.
+/// Far enough that the deadline does not matter.
 const FAR: i64 = 1_000_000;
 const HOUR: i64 = 3600;
 
-/// A job waits from `secs` on.
+/// Queues a job at `secs`.
 async fn wait(rig: &Rig, job: JobBuilder, secs: i64) -> JobNo {
     wait_until(rig, job, secs, FAR).await
 }
 
-/// A job that should start by `deadline` waits from `secs` on.
+/// Queues a job at `secs` that should start by `deadline`.
 async fn wait_until(rig: &Rig, job: JobBuilder, secs: i64, deadline: i64) -> JobNo {
     let job = rig.add(job.first_at(secs).build()).await;
     let mut fire = fire_of(&rig.due(job).await, at(secs), Begin::Queued);
@@ -41,7 +41,7 @@ fn from_pool(rig: &Rig, pool: &str, room: usize) -> Claim {
 
 pub async fn whoever_has_waited_long_goes_before_a_higher_priority(opened: Opened) {
     let rig = Rig::new(opened).await;
-    // The older one has 20, and ten more from the pass at 3,900 s on, every 300 s.
+    // The older attempt has priority 20, plus 10 every 300 s from 3,900 s on.
     for (moment, older_first) in
         [(3_300, false), (3_899, false), (4_799, false), (4_800, true), (5_100, true)]
     {
@@ -119,7 +119,7 @@ pub async fn many_places_are_shared_by_new_and_old(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (mut old, mut new) = (Vec::new(), Vec::new());
     for n in 0..6 {
-        // At six hours these rank at 570 and more, in the order of their times.
+        // After six hours these rank at 570 and more, in the order of their times.
         old.push(wait(&rig, new_job(&format!("old {n}")).priority(0), 10 + 300 * n).await);
         let priority = 100 - n as u8;
         new.push(wait(&rig, new_job(&format!("new {n}")).priority(priority), 6 * HOUR).await);
@@ -144,7 +144,7 @@ pub async fn a_stream_of_higher_priorities_starves_nobody(opened: Opened) {
     for n in 1..60 {
         let secs = n * 300;
         for twin in ["a", "b"] {
-            // Each with a nearer deadline than the one that waits.
+            // Each has an earlier deadline than the waiting attempt.
             let job = new_job(&format!("{twin} {n}")).priority(100);
             wait_until(&rig, job, secs, secs).await;
         }
@@ -191,7 +191,7 @@ pub async fn what_is_given_back_keeps_its_age(opened: Opened) {
     let claimed = rig.claim(1, 5 * HOUR).await;
     assert_eq!((claimed[0].key.job_no, claimed[0].since), (job.no, at(10)));
     let again = Held { key: claimed[0].key, fence: claimed[0].fence };
-    rig.finish(rig.good_end(again)).await;
+    rig.finish(rig.success(again)).await;
 }
 
 pub async fn what_is_ahead_is_counted_by_rank(opened: Opened) {
@@ -201,7 +201,7 @@ pub async fn what_is_ahead_is_counted_by_rank(opened: Opened) {
     for n in 0..2 {
         wait(&rig, new_job(&format!("new {n}")).priority(50), now_is).await;
     }
-    // It ranks at 80.
+    // The attempt ranks at 80.
     wait(&rig, new_job("old").priority(0), 10).await;
     wait(&rig, new_job("batch").lane(Lane::Batch).priority(100), now_is).await;
     wait(&rig, new_job("elsewhere").pool("big").priority(100), now_is).await;

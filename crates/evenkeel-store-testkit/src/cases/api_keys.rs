@@ -1,4 +1,4 @@
-//! Keys of programs.
+//! API keys.
 
 use evenkeel_store::{ApiKey, KeyHash, NewApiKey, Now, PageRequest, Role};
 use futures::future::join_all;

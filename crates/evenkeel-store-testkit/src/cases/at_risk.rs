@@ -1,4 +1,4 @@
-//! How many jobs are in trouble, and which.
+//! Counts and lists of jobs by condition.
 
 use evenkeel_core::condition::{Level, Reason};
 use evenkeel_store::{
@@ -8,13 +8,13 @@ use evenkeel_store::{
 use super::races::at_once;
 use super::watch::{counts, judge, judgement, to_judge, watch, watched};
 use crate::Opened;
-use crate::commands::Orders;
+use crate::commands::Commands;
 use crate::fixtures::{at, new_job, now};
 use crate::rig::{ALPHA, Known, OVER, Rig};
 
 const ALL: RiskFilter = RiskFilter { level: None };
 
-/// Puts jobs on the list and judges them: why, and when they turn to ERROR.
+/// Marks jobs as at risk and judges them with these reasons and ERROR times.
 async fn judge_all(rig: &Rig, jobs: &[Known], said: &[(Reason, i64)], secs: i64) {
     watch(rig, jobs).await;
     let mut batch = Vec::new();
@@ -166,7 +166,7 @@ pub async fn the_soonest_error_comes_first(opened: Opened) {
     let listed = list(&rig, ALL, PageRequest::first(10)).await;
     assert_eq!(numbers(&listed), of(&jobs, &[4, 1, 3, 0]));
     assert_eq!((listed.total, listed.next), (4, None));
-    // Another judgement moves it.
+    // A new judgement moves the job.
     judge_all(&rig, &jobs[..1], &[(Reason::Violated, 50)], 20).await;
     let listed = list(&rig, ALL, PageRequest::first(10)).await;
     assert_eq!(numbers(&listed), of(&jobs, &[0, 4, 1, 3]));
@@ -175,7 +175,7 @@ pub async fn the_soonest_error_comes_first(opened: Opened) {
 pub async fn pages_follow_each_other_by_cursor(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = jobs(&rig, 7).await;
-    // Several at one moment: the cursor tells them apart.
+    // Several jobs have the same time, so the cursor must distinguish them.
     let said = [1, 2, 2, 2, 2, 3, 4].map(|secs| (Reason::Violated, secs));
     judge_all(&rig, &jobs, &said, 10).await;
     let (mut seen, mut page) = (Vec::new(), PageRequest::first(3));
@@ -231,7 +231,7 @@ pub async fn one_level_can_be_listed_alone(opened: Opened) {
     let rest = PageRequest { after: warnings.next, ..PageRequest::first(2) };
     let rest = list(&rig, of_level(Level::Warning), rest).await;
     assert_eq!((numbers(&rest), rest.total, rest.next), (of(&jobs, &[4]), 3, None));
-    // Who is well is not at risk.
+    // A job that is OK is not at risk.
     let well = list(&rig, of_level(Level::Ok), PageRequest::first(10)).await;
     assert_eq!((well.items, well.total), (vec![], 0));
 }
@@ -274,13 +274,13 @@ pub async fn what_happens_while_a_job_is_judged_is_judged_again(opened: Opened) 
             }
         })
         .await;
-        // Whoever was first, its failure is seen.
+        // The failure is seen, whichever call came first.
         let found = watched(&rig, job, 63).await;
         assert_eq!(found.history.consecutive_failures, 1);
-        // And ends that came later are noticed too.
+        // Later ends are seen, too.
         let error = judgement(&found, Reason::LastRunFailed, Some(9_000));
         rig.store.judge(vec![error], now(63)).await.unwrap();
-        rig.run_well(job, 120).await;
+        rig.run_successfully(job, 120).await;
         assert_eq!(watched(&rig, job, 130).await.before, Some(Level::Warning));
         let well = judgement(&watched(&rig, job, 130).await, Reason::OnTime, None);
         rig.store.judge(vec![well], now(131)).await.unwrap();
@@ -303,7 +303,7 @@ pub async fn many_judges_keep_the_counts_right(opened: Opened) {
                 .enumerate()
                 .map(|(n, job)| judgement(job, reasons[(n + task + round) % 4], Some(9_000)))
                 .collect();
-            // Some come from the other end.
+            // Some tasks start from the other end.
             if task >= 2 {
                 batch.reverse();
             }

@@ -1,4 +1,4 @@
-//! The log of what was done, and of what was refused.
+//! The audit log.
 
 use evenkeel_store::{
     AUDIT_SCAN_MAX, AuditCursor, AuditEntry, AuditFilter, Page, PageRequest, Role, Scope,

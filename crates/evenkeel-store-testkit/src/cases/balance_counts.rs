@@ -1,4 +1,4 @@
-//! Load is counted as it comes and goes.
+//! Load counts follow every change of a job.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::balance::{ASSUMED_COST, Load};
@@ -8,13 +8,13 @@ use evenkeel_store::{Action, Applied, FinishResult, FireResult, JobChange, NewJo
 use super::races::at_once;
 use crate::Opened;
 use crate::balance::{all_placements, all_profiles, assert_counted, batch_of, begin_one, move_to};
-use crate::commands::{Orders, done, job_after, resume};
+use crate::commands::{Commands, done, job_after, resume};
 use crate::fixtures::{Begin, JobBuilder, at, fire_of, new_job, now, unnamed_job};
 use crate::rig::{Known, OVER, Rig};
 
 const STOPS: Then = Then::EndRun { stop_job: true, next_at: None };
 
-/// Checks the counts and says how many jobs count.
+/// Checks the counts and returns the number of counted jobs.
 async fn counted(rig: &Rig) -> u64 {
     assert_counted(&*rig.store, &[rig.scope]).await;
     all_profiles(&*rig.store).await.iter().map(|profile| profile.jobs).sum()
@@ -197,7 +197,7 @@ pub async fn firing_changes_no_count_until_the_last_time(opened: Opened) {
     held.push(rig.start(jobs[2], 60).await);
     assert_eq!(counted(&rig).await, 3);
     held.push(rig.start(jobs[3], 60).await);
-    let ends = held.into_iter().map(|held| rig.good_end(held)).collect();
+    let ends = held.into_iter().map(|held| rig.success(held)).collect();
     assert_eq!(rig.finish_all(ends).await, [FinishResult::Done; 4]);
     assert_eq!(counted(&rig).await, 3);
     let mut batch = Vec::new();
@@ -332,7 +332,7 @@ pub async fn whoever_comes_and_goes_at_once_is_counted(opened: Opened) {
                     .map(|(name, first)| new_job(&name).every(86_400).first_at(first).build())
                     .collect();
                 let ids: Vec<_> = jobs.iter().map(|job| job.id).collect();
-                // Nobody may wait for somebody who waits for them, in whatever order they count.
+                // Calls that count jobs in different orders must not deadlock.
                 let jobs = if n % 2 == 0 { jobs } else { jobs.into_iter().rev().collect() };
                 store.register(&scope, jobs, now(0)).await.unwrap();
                 let stop = [Action::Pause, Action::Cancel, Action::Delete];

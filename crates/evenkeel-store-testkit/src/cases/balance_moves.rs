@@ -1,4 +1,4 @@
-//! Jobs that a rebalance moves.
+//! Moves of jobs by a rebalance.
 
 use evenkeel_core::Slot;
 use evenkeel_store::{
@@ -9,11 +9,11 @@ use uuid::Uuid;
 use super::races::at_once;
 use crate::Opened;
 use crate::balance::{assert_counted, batch_of, begin_one, move_to};
-use crate::commands::Orders;
+use crate::commands::Commands;
 use crate::fixtures::{Begin, at, fire_of, new_job, now};
 use crate::rig::{Known, Rig};
 
-/// A job that runs once in an hour, first after an hour.
+/// A job that runs every hour, first after an hour.
 async fn hourly(rig: &Rig, name: &str) -> Known {
     rig.add(new_job(name).every(3600).first_at(3600).build()).await
 }
@@ -24,7 +24,7 @@ async fn carry_out(rig: &Rig, batch: MoveBatch, secs: i64) -> Moved {
     moved
 }
 
-/// Moves one job in a rebalance of its own, and says whether it was.
+/// Moves one job in a rebalance of its own, and returns whether it was moved.
 async fn move_one(rig: &Rig, job: Known, to: i64, secs: i64) -> bool {
     let rebalance = begin_one(rig, 1, secs).await;
     let batch = batch_of(rebalance, 0, vec![move_to(&rig.job(job).await, at(to))]);
@@ -64,11 +64,11 @@ pub async fn a_moved_job_runs_in_its_new_rhythm_once_at_each_time(opened: Opened
     let old = fire_of(&rig.due(job).await, at(3600), Begin::Claimed);
     assert!(move_one(&rig, job, 5400, 5).await);
     assert_eq!(rig.fire(vec![old.clone()], 3600).await, [FireResult::Stale]);
-    rig.run_well(job, 5400).await;
+    rig.run_successfully(job, 5400).await;
     assert_eq!(rig.fire(vec![old], 5401).await, [FireResult::Stale]);
-    rig.run_well(job, 9000).await;
+    rig.run_successfully(job, 9000).await;
     assert!(move_one(&rig, job, 10_800, 9001).await);
-    rig.run_well(job, 10_800).await;
+    rig.run_successfully(job, 10_800).await;
     assert_eq!(rig.times_of(job).await, [(10_800, 0), (9000, 0), (5400, 0)]);
     assert_counted(&*rig.store, &[rig.scope]).await;
 }
@@ -107,7 +107,7 @@ pub async fn what_is_not_as_it_was_decided_on_stays(opened: Opened) {
     rig.start(live, 60).await;
     rig.queue(waiting, 60).await;
     for job in [good, generation, time, paused, deleted, fired] {
-        rig.run_well(job, 60).await;
+        rig.run_successfully(job, 60).await;
     }
     let mut moves = Vec::new();
     for job in &jobs {
@@ -117,10 +117,10 @@ pub async fn what_is_not_as_it_was_decided_on_stays(opened: Opened) {
     moves[2].0.old_at = at(3659);
     rig.store.act(&rig.scope, paused.id, Action::Pause, now(70)).await.unwrap();
     rig.store.act(&rig.scope, deleted.id, Action::Delete, now(70)).await.unwrap();
-    // Not even if nothing else is told.
+    // This holds even if nothing else differs.
     moves[3].0.generation += 1;
     moves[4].0.generation += 1;
-    // At its last fired time, which is in the past of everybody else.
+    // The last fired time is in the past.
     let last_fired = fired;
     let (one, profile) = move_to(&rig.job(last_fired).await, at(60));
     moves[7] = (one, profile);
@@ -151,8 +151,8 @@ pub async fn a_new_time_must_be_in_the_future_and_after_the_last_fired_one(opene
     for (to, secs, moved) in [(99, 100, false), (100, 100, false), (101, 100, true)] {
         assert_eq!(move_one(&rig, job, to, secs).await, moved, "{to}");
     }
-    rig.run_well(job, 101).await;
-    // A clock that went back does not bring a time twice.
+    rig.run_successfully(job, 101).await;
+    // A clock that was set back does not fire a time twice.
     for (to, moved) in [(100, false), (101, false), (102, true)] {
         assert_eq!(move_one(&rig, job, to, 50).await, moved, "{to}");
     }
@@ -164,7 +164,7 @@ pub async fn what_is_due_is_not_moved_and_runs(opened: Opened) {
     assert!(!move_one(&rig, job, 5400, 3600).await, "at its time");
     assert!(!move_one(&rig, job, 5400, 3700).await, "late");
     assert_eq!(rig.job(job).await.next_at, Some(at(3600)));
-    rig.run_well(job, 3700).await;
+    rig.run_successfully(job, 3700).await;
     assert_eq!(rig.times_of(job).await, [(3600, 0)]);
 }
 
@@ -177,9 +177,9 @@ pub async fn live_jobs_are_moved_if_that_is_wanted(opened: Opened) {
     let batch = batch_of(rebalance, 0, vec![move_to(&rig.job(job).await, at(8000))]);
     let batch = MoveBatch { even_live: true, ..batch };
     assert_eq!(carry_out(&rig, batch, 3601).await, Moved::Done(vec![true]));
-    assert_eq!(rig.finish(rig.good_end(held)).await, FinishResult::Done);
+    assert_eq!(rig.finish(rig.success(held)).await, FinishResult::Done);
     assert_eq!(rig.job(job).await.next_at, Some(at(8000)));
-    rig.run_well(job, 8000).await;
+    rig.run_successfully(job, 8000).await;
 }
 
 pub async fn a_move_to_a_rhythm_that_is_not_given_is_not_made(opened: Opened) {

@@ -1,4 +1,4 @@
-//! Rebalances from plan to end, and scores that are kept.
+//! Rebalances from plan to end, and stored scores.
 
 use evenkeel_core::Timestamp;
 use evenkeel_core::balance::Move;
@@ -22,12 +22,12 @@ async fn kept(rig: &Rig, id: Uuid) -> Rebalance {
     rig.store.get_rebalance(&rig.scope, id).await.unwrap().unwrap()
 }
 
-/// Begins at `secs`, if nobody has done anything for ten seconds.
+/// Begins at `secs`, if nothing was moved for ten seconds.
 async fn try_to_begin(rig: &Rig, id: Uuid, secs: i64) -> Option<BeganRebalance> {
     rig.store.begin_rebalance(&rig.scope, id, at(secs - 10), now(secs)).await.unwrap()
 }
 
-/// It begins.
+/// Begins a rebalance that must begin.
 async fn begin(rig: &Rig, id: Uuid, secs: i64) -> Rebalance {
     match try_to_begin(rig, id, secs).await {
         Some(BeganRebalance::Now(begun)) => begun,
@@ -35,7 +35,7 @@ async fn begin(rig: &Rig, id: Uuid, secs: i64) -> Rebalance {
     }
 }
 
-/// It does not begin; says what is in its way.
+/// Begins a rebalance that must be refused, and returns what stands in the way.
 async fn in_the_way(rig: &Rig, id: Uuid, secs: i64) -> Rebalance {
     match try_to_begin(rig, id, secs).await {
         Some(BeganRebalance::Other(other)) => other,
@@ -86,7 +86,7 @@ pub async fn a_planned_one_begins_and_ends(opened: Opened) {
     let expected = Rebalance { state: RebalanceState::Done, ended_at: Some(at(9)), ..begun };
     assert_eq!(done, expected);
     assert_eq!(kept(&rig, plan.id).await, done);
-    // It is over for good.
+    // It has ended for good.
     assert_eq!(in_the_way(&rig, plan.id, 10).await, done);
     assert_eq!(end(&rig, plan.id, RebalanceState::Stopped, 11).await.unwrap(), done);
     assert_eq!(kept(&rig, plan.id).await, done);
@@ -119,7 +119,7 @@ pub async fn one_of_a_tenant_goes_on_at_a_time(opened: Opened) {
     let first = begin_one(&rig, 1, 100).await;
     let plan = new_plan(1, 101);
     keep(&rig, &plan).await;
-    // The first was touched at 100: at 109 it is at work, at 110 it has been silent for long.
+    // The first was touched at 100: at 109 it is running, at 110 it counts as silent.
     assert_eq!(in_the_way(&rig, plan.id, 109).await, kept(&rig, first).await);
     assert_eq!(kept(&rig, plan.id).await, plan);
     let begun = begin(&rig, plan.id, 110).await;
@@ -167,7 +167,7 @@ pub async fn one_that_was_left_alone_may_be_undone(opened: Opened) {
     assert_eq!(begin(&rig, undo.id, 200).await.id, undo.id);
     let undone = kept(&rig, left).await;
     assert_eq!((undone.undone_by, undone.state), (Some(undo.id), RebalanceState::Stopped));
-    // What was taken back does not go on.
+    // A rebalance that was undone does not continue.
     end(&rig, undo.id, RebalanceState::Done, 201).await;
     assert_eq!(in_the_way(&rig, left, 300).await, undone);
     assert_eq!(kept(&rig, left).await, undone);
@@ -182,7 +182,7 @@ pub async fn what_was_undone_in_part_may_be_undone_again(opened: Opened) {
     for undo in &undos {
         keep(&rig, undo).await;
     }
-    // One is stopped, one comes to a job that has changed, one makes all its moves.
+    // One is stopped, one meets a job that has changed, one makes all its moves.
     begin(&rig, undos[0].id, 10).await;
     assert_eq!(in_the_way(&rig, undos[1].id, 11).await.id, undos[0].id);
     end(&rig, undos[0].id, RebalanceState::Stopped, 12).await;
@@ -198,7 +198,7 @@ pub async fn what_was_undone_in_part_may_be_undone_again(opened: Opened) {
     begin(&rig, undos[2].id, 16).await;
     let third = end(&rig, undos[2].id, RebalanceState::Done, 17).await.unwrap();
     assert!(third.is_complete());
-    // Now nothing is left to take back, neither for a new one nor for one that was stopped.
+    // Nothing is left to undo, neither for a new rebalance nor for a stopped one.
     assert_eq!(in_the_way(&rig, undos[3].id, 18).await, third);
     assert_eq!(in_the_way(&rig, undos[0].id, 19).await, third);
     assert_eq!(kept(&rig, done).await.undone_by, Some(third.id));
@@ -343,28 +343,28 @@ pub async fn old_scores_and_plans_are_forgotten(opened: Opened) {
     let forget =
         |hours: i64, secs: i64, limit| rig.store.prune_balance(at(hours * 3600), at(secs), limit);
     let count = async |forgotten| -> u64 { Result::<u64, StoreError>::unwrap(forgotten) };
-    // Of hours before the third and plans of others from second 1.
+    // Scores of hours before the third, and plans from before second 1.
     assert_eq!(count(forget(3, 2, 100).await).await, 3);
     assert_eq!(scores(&rig, &rig.scope, 0, 9, 9).await.len(), 3);
     assert_eq!(rig.store.get_rebalance(&other, theirs.id).await.unwrap(), None);
     assert_eq!(rig.store.rebalance_part(&other, theirs.id, 0).await.unwrap(), None);
-    // The oldest go first, so many of each.
+    // The oldest are deleted first, up to the limit of each kind.
     assert_eq!(count(forget(9, 5, 2).await).await, 4);
     assert_eq!(scores(&rig, &rig.scope, 0, 9, 9).await, [score(5, 0.5)]);
     for (plan, is_there) in plans.iter().zip([false, false, true, true]) {
         let found = rig.store.get_rebalance(&rig.scope, plan.id).await.unwrap();
         assert_eq!(found.is_some(), is_there);
         let part = rig.store.rebalance_part(&rig.scope, plan.id, 1).await.unwrap();
-        // Batches may go before their plans do.
+        // Batches can be deleted before their plans.
         assert!(part.is_none() || is_there);
     }
     let newest = rig.store.rebalance_part(&rig.scope, plans[3].id, 1).await.unwrap();
     assert!(newest.is_some());
     assert_eq!(count(forget(0, 99, 100).await).await, 2);
-    // What goes on stays.
+    // A running rebalance stays.
     assert_eq!(kept(&rig, running).await.state, RebalanceState::Running);
     end(&rig, running, RebalanceState::Done, 9).await;
-    // What was acted on is kept for longer.
+    // A rebalance that moved jobs is kept longer.
     assert_eq!(count(forget(0, 99, 100).await).await, 0);
     assert_eq!(count(forget(0, 99 + 7 * 86_400, 100).await).await, 1);
 }

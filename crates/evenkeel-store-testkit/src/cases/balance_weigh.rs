@@ -1,4 +1,4 @@
-//! What a job counts for follows what its runs take; and counts through many changes.
+//! The cost of a job follows the duration of its runs, and counts stay right through many changes.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::balance::ASSUMED_COST;
@@ -7,19 +7,19 @@ use evenkeel_store::{Action, Finish, FireResult, JobChange, NewJob, Scope, Then}
 
 use crate::Opened;
 use crate::balance::{all_placements, assert_counted, batch_of, begin_one, move_to};
-use crate::commands::{Orders, resume};
+use crate::commands::{Commands, resume};
 use crate::fixtures::{Begin, at, fire_of, new_job, now, unnamed_job};
 use crate::paging::Dice;
 use crate::rig::{Held, Known, OVER, Rig};
 
-/// Runs a job once, for this long.
+/// Runs a job once with this duration.
 async fn run_for(rig: &Rig, job: Known, secs: i64, takes: Span) {
     let held = rig.start(job, secs).await;
     let finished_at = held.key.scheduled_at.saturating_add(takes);
-    rig.finish(Finish { finished_at, ..rig.good_end(held) }).await;
+    rig.finish(Finish { finished_at, ..rig.success(held) }).await;
 }
 
-/// Weighs all jobs, a few at a time; says how many changed.
+/// Recounts the load of all jobs in small steps, and returns how many changed.
 async fn weigh_all(rig: &Rig, limit: u32) -> u32 {
     let (mut after, mut changed): (Option<JobNo>, u32) = (None, 0);
     for _ in 0..1000 {
@@ -58,7 +58,7 @@ pub async fn a_job_counts_for_what_its_runs_take_once_it_is_weighed(opened: Open
 
 pub async fn what_differs_little_stays(opened: Opened) {
     let rig = Rig::new(opened).await;
-    // It counts for a minute: just below and above five quarters and four fifths of what it takes.
+    // The counted cost is one minute: just below and above 5/4 and 4/5 of the duration.
     let cases = [
         (48_000_000, false),
         (47_999_999, true),
@@ -112,7 +112,7 @@ pub async fn jobs_that_do_not_count_weigh_nothing(opened: Opened) {
     rig.store.act(&rig.scope, paused.id, Action::Pause, now(800)).await.unwrap();
     assert_eq!(weigh_all(&rig, 1).await, 0);
     assert_counted(&*rig.store, &[rig.scope]).await;
-    // What goes on counts for what its runs take.
+    // A job that continues has the duration of its runs as its cost.
     rig.store.act(&rig.scope, paused.id, resume(Some(at(900))), now(801)).await.unwrap();
     assert_eq!(cost_of(&rig, paused).await, Span::from_secs(700));
 }
@@ -129,7 +129,7 @@ pub async fn a_move_keeps_what_a_job_counts_for(opened: Opened) {
     assert_counted(&*rig.store, &[rig.scope]).await;
 }
 
-/// Jobs of two tenants, to which anything may happen.
+/// Jobs of two tenants with random changes.
 struct Play {
     rig: Rig,
     scopes: [Scope; 2],

@@ -1,4 +1,4 @@
-//! Batches as large as they come.
+//! Batches of the maximum size.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use evenkeel_core::{AttemptKey, Shard, Slot};
 use evenkeel_store::{DueJob, FinishResult, FireResult};
 
 use crate::Opened;
-use crate::fixtures::{Begin, at, fire_of, new_job, now, ticket_of};
+use crate::fixtures::{Begin, at, fire_of, new_job, now, queue_entry_of};
 use crate::rig::{Held, Known, Rig, claim_of};
 
 async fn many(rig: &Rig, count: usize) -> Vec<Known> {
@@ -53,7 +53,7 @@ pub async fn a_thousand_jobs_are_fired_and_ended_at_once(opened: Opened) {
     let keys: Vec<_> = held.iter().map(|one| one.key).collect();
     assert_eq!(rig.store.find_owned(rig.node, &keys).await.unwrap().len(), 1_000);
     assert_eq!(rig.owned(rig.node).await.len(), 1_000);
-    let ends = held.iter().map(|one| rig.good_end(*one)).collect();
+    let ends = held.iter().map(|one| rig.success(*one)).collect();
     assert_eq!(rig.finish_all(ends).await, [FinishResult::Done; 1_000]);
     let census = rig.census().await;
     assert_eq!((census.runs, census.running, census.live), (1_000, 0, 0));
@@ -67,7 +67,7 @@ pub async fn a_thousand_attempts_go_through_the_queue_twice(opened: Opened) {
     rig.fire(batch, 60).await;
     let claimed = rig.store.claim(&claim_of(rig.node, 2_000), now(61)).await.unwrap();
     assert_eq!(claimed.attempts.len(), 1_000);
-    let ticket = ticket_of(&due[0], at(120), at(60));
+    let ticket = queue_entry_of(&due[0], at(120), at(60));
     let back = claimed
         .attempts
         .iter()
@@ -100,7 +100,7 @@ pub async fn a_thousand_retries_wait_and_fire(opened: Opened) {
         .map(|held| rig.retry(held, at(90)))
         .collect();
     rig.finish_all(ends).await;
-    let wakes = rig.wakes(90).await;
+    let wakes = rig.delayed(90).await;
     assert_eq!(wakes.len(), 1_000);
     let fired = rig.fire_delayed(&wakes, Begin::Claimed, 90).await;
     assert_eq!(fired, [FireResult::Fired(Fence(1)); 1_000]);

@@ -1,4 +1,4 @@
-//! Single runs that somebody ends.
+//! Cancelled runs.
 
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptKey, JobNo};
@@ -35,7 +35,7 @@ pub async fn a_later_attempt_is_found_by_the_id_of_its_run(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
     rig.finish(rig.retry(held, at(70))).await;
-    let wakes = rig.wakes(70).await;
+    let wakes = rig.delayed(70).await;
     assert!(matches!(
         rig.fire_delayed(&wakes, Begin::Claimed, 70).await[..],
         [FireResult::Fired(_)]
@@ -60,8 +60,8 @@ pub async fn what_waits_in_the_queue_is_recorded_as_cancelled(opened: Opened) {
     assert_eq!((census.ready, census.live, census.runs), (0, 0, 1));
     assert_eq!(rig.times_of(job).await, [(60, 0)]);
     assert_eq!(cancel(&rig, key, 72).await, RunCancelled::Over);
-    // The job goes on.
-    rig.run_well(job, 120).await;
+    // The job continues.
+    rig.run_successfully(job, 120).await;
     assert_eq!(rig.times_of(job).await, [(120, 0), (60, 0)]);
 }
 
@@ -72,7 +72,7 @@ pub async fn a_retry_that_waits_is_recorded_as_cancelled(opened: Opened) {
     rig.finish(rig.retry(held, at(90))).await;
     let second = next_attempt(held.key);
     assert_eq!(cancel(&rig, held.key, 70).await, RunCancelled::Withdrawn(second));
-    assert_eq!(rig.wakes(1_000).await, []);
+    assert_eq!(rig.delayed(1_000).await, []);
     let run = rig.run(second).await;
     assert_eq!((run.status, run.finished_at), (AttemptStatus::Cancelled, Some(at(70))));
     let census = rig.census().await;
@@ -84,13 +84,13 @@ pub async fn a_trigger_that_waits_is_recorded_as_cancelled(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.trigger(job, 0, 10).await;
-    let told = rig.wakes(10).await;
+    let told = rig.delayed(10).await;
     assert_eq!(cancel(&rig, key, 11).await, RunCancelled::Withdrawn(key));
     assert_eq!(rig.fire_delayed(&told, Begin::Claimed, 12).await, [FireResult::Stale]);
     assert_eq!(rig.run(key).await.status, AttemptStatus::Cancelled);
     assert_eq!(rig.census().await.live, 0);
     assert_eq!(rig.runs_of(job).await.len(), 1);
-    rig.run_well(job, 60).await;
+    rig.run_successfully(job, 60).await;
     assert_eq!(rig.runs_of(job).await.len(), 2);
 }
 
@@ -113,7 +113,7 @@ pub async fn a_retry_after_it_was_asked_to_end_ends_the_chain_instead(opened: Op
     cancel(&rig, held.key, 61).await;
     assert_eq!(rig.finish(rig.retry(held, at(90))).await, FinishResult::Done);
     assert_eq!(rig.run(held.key).await.status, AttemptStatus::Failed);
-    assert_eq!(rig.wakes(1_000).await, []);
+    assert_eq!(rig.delayed(1_000).await, []);
     let census = rig.census().await;
     assert_eq!((census.delayed, census.live), (0, 0));
 }
@@ -146,7 +146,7 @@ pub async fn an_attempt_that_was_asked_to_end_does_not_go_back_into_the_queue(op
 pub async fn a_run_that_ended_never_was_or_is_anothers_is_not_cancelled(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
-    let key = rig.run_well(job, 60).await;
+    let key = rig.run_successfully(job, 60).await;
     assert_eq!(cancel(&rig, key, 70).await, RunCancelled::Over);
     assert_eq!(rig.run(key).await.status, AttemptStatus::Completed);
     let never = AttemptKey::regular(job.no, at(61));

@@ -1,4 +1,4 @@
-//! What an attempt saves for the next one of its run.
+//! Checkpoints.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::overlap::OverlapPolicy;
@@ -21,7 +21,7 @@ fn with(finish: Finish, checkpoint: CheckpointDisposition) -> Finish {
     Finish { attachments: Attachments { has_notes: false, checkpoint }, ..finish }
 }
 
-/// A job that runs, and has saved something.
+/// Starts a job and saves a checkpoint.
 async fn saved(rig: &Rig, name: &str, data: &[u8]) -> (Known, Held) {
     let job = rig.add(new_job(name).build()).await;
     let held = rig.start(job, 60).await;
@@ -29,9 +29,9 @@ async fn saved(rig: &Rig, name: &str, data: &[u8]) -> (Known, Held) {
     (job, held)
 }
 
-/// Puts the only wake into the queue and claims it.
+/// Queues the only delayed attempt and claims it.
 async fn claim_wake(rig: &Rig) -> (bool, ClaimedAttempt) {
-    let wakes = rig.wakes(900).await;
+    let wakes = rig.delayed(900).await;
     assert_eq!(wakes.len(), 1);
     rig.fire_delayed(&wakes, Begin::Queued, 900).await;
     (wakes[0].has_checkpoint, claim(rig, rig.node).await)
@@ -51,7 +51,7 @@ pub async fn it_reaches_the_next_attempt(opened: Opened) {
     let (told, second) = claim_wake(&rig).await;
     assert_eq!((told, second.key), (true, next_attempt(held.key)));
     assert_eq!(second.checkpoint, Some(data.clone()));
-    // And the one after that, if this one says nothing else.
+    // The attempt after that gets it, too, unless this one saves another.
     let second = Held { key: second.key, fence: second.fence };
     assert_eq!(rig.finish(rig.retry(second, at(90))).await, FinishResult::Done);
     assert_eq!(claim_wake(&rig).await.1.checkpoint, Some(data));
@@ -123,7 +123,7 @@ pub async fn it_is_its_runs_alone(opened: Opened) {
         rig.finish(rig.retry(held, at(130))).await;
     }
     rig.trigger(job, 0, 130).await;
-    let told: Vec<_> = rig.wakes(200).await;
+    let told: Vec<_> = rig.delayed(200).await;
     assert_eq!(told.len(), 4);
     for wake in told {
         assert_eq!(wake.has_checkpoint, wake.key == next_attempt(first.key), "{:?}", wake.key);
@@ -157,7 +157,7 @@ pub async fn ends_with_and_without_traces_share_a_batch(opened: Opened) {
     let retry = |n: usize| rig.retry(held[n], at(90));
     let batch = vec![
         with(retry(3), CheckpointDisposition::Save(b"anew".to_vec())),
-        rig.good_end(held[0]),
+        rig.success(held[0]),
         with(retry(4), CheckpointDisposition::Forget),
         traceless(retry(2)),
         retry(1),
@@ -165,7 +165,7 @@ pub async fn ends_with_and_without_traces_share_a_batch(opened: Opened) {
     let mut expected = [FinishResult::Done; 5];
     expected[2] = FinishResult::LeaseLost;
     assert_eq!(rig.finish_all(batch).await, expected);
-    let wakes = rig.wakes(90).await;
+    let wakes = rig.delayed(90).await;
     rig.fire_delayed(&wakes, Begin::Queued, 90).await;
     let mut found: Vec<_> =
         rig.claim(9, 91).await.into_iter().map(|one| (one.key.job_no, one.checkpoint)).collect();
@@ -189,7 +189,7 @@ pub async fn one_job_may_end_several_times_in_a_batch_with_traces(opened: Opened
         batch.push(with(rig.retry(held, at(200)), fate));
     }
     assert_eq!(rig.finish_all(batch).await, [FinishResult::Done; 3]);
-    rig.fire_delayed(&rig.wakes(200).await, Begin::Queued, 200).await;
+    rig.fire_delayed(&rig.delayed(200).await, Begin::Queued, 200).await;
     let mut claimed = rig.claim(9, 201).await;
     claimed.sort_by_key(|one| one.key);
     let found: Vec<_> = claimed.into_iter().map(|one| one.checkpoint).collect();
@@ -202,7 +202,7 @@ pub async fn pruning_keeps_what_a_live_run_will_ask_for(opened: Opened) {
     let held = rig.start(job, 60).await;
     assert!(note(&rig, saves(held, b"half")).await);
     rig.finish(rig.retry(held, at(900))).await;
-    // A later failure, so that the first attempt of the run that waits may be forgotten.
+    // A later failure, so that the first attempt of the waiting run can be pruned.
     let later = rig.start(job, 120).await;
     rig.finish(rig.end(later, Outcome::Failed, OVER)).await;
     let prune = async || {
@@ -219,8 +219,8 @@ pub async fn pruning_keeps_what_a_live_run_will_ask_for(opened: Opened) {
     assert_eq!(claim(&rig, rig.node).await.checkpoint.as_deref(), Some(&b"half"[..]));
 }
 
-/// If the attempt still runs when it speaks, its end comes after and forgets what it said; if not,
-/// it says nothing.
+/// If the attempt still runs when it saves, its end comes later and deletes the checkpoint; if not,
+/// the save is refused.
 pub async fn of_a_note_and_an_end_at_once_the_end_has_the_last_word(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = jobs(&rig, 40, OverlapPolicy::Skip).await;
@@ -246,7 +246,7 @@ pub async fn of_a_note_and_an_end_at_once_the_end_has_the_last_word(opened: Open
         }
     })
     .await;
-    let wakes = rig.wakes(90).await;
+    let wakes = rig.delayed(90).await;
     assert_eq!(wakes.len(), held.len());
     assert!(wakes.iter().all(|wake| !wake.has_checkpoint), "an ended attempt has spoken");
     assert_eq!(note_for(&rig, node, vec![saves(held[0], b"late")]).await, [false]);

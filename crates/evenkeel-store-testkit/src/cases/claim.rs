@@ -1,4 +1,4 @@
-//! The queue: order, shares, pools, and never twice.
+//! The queue: order, guarantees, pools, and no attempt twice.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::Opened;
 use crate::fixtures::{Begin, JobBuilder, at, fire_of, new_job, now};
 use crate::rig::{Known, Rig, claim_of};
 
-/// Queues a job that should start by `deadline`, at `secs`.
+/// Queues a job at `secs` that should start by `deadline`.
 async fn queue(rig: &Rig, job: JobBuilder, deadline: i64, secs: i64) -> JobNo {
     let job = rig.add(job.build()).await;
     let mut fire = fire_of(&rig.due(job).await, at(secs), Begin::Queued);
@@ -28,7 +28,7 @@ async fn claim(rig: &Rig, claim: Claim) -> Vec<JobNo> {
     claimed.attempts.iter().map(|attempt| attempt.key.job_no).collect()
 }
 
-/// Queues `counts` jobs of each lane and says what a claim gets of each.
+/// Queues `counts` jobs of each lane and returns how many of each a claim gets.
 async fn shares(rig: &Rig, counts: [usize; 3], room: usize, guaranteed: [usize; 3]) -> [usize; 3] {
     let mut lanes = std::collections::BTreeMap::new();
     for (lane, count) in Lane::ALL.into_iter().zip(counts) {
@@ -203,12 +203,12 @@ pub async fn a_node_that_is_not_live_gets_nothing(opened: Opened) {
 pub async fn a_claimed_run_keeps_its_place_among_the_runs_of_its_job(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job: Known = rig.add(new_job("crawl").build()).await;
-    rig.run_well(job, 60).await;
+    rig.run_successfully(job, 60).await;
     rig.queue(job, 120).await;
     assert_eq!(rig.times_of(job).await, [(120, 0), (60, 0)]);
     let held = rig.claim_one(121).await;
     assert_eq!(rig.times_of(job).await, [(120, 0), (60, 0)]);
-    rig.finish(rig.good_end(held)).await;
-    rig.run_well(job, 180).await;
+    rig.finish(rig.success(held)).await;
+    rig.run_successfully(job, 180).await;
     assert_eq!(rig.times_of(job).await, [(180, 0), (120, 0), (60, 0)]);
 }

@@ -1,4 +1,4 @@
-//! Runs that failed for good.
+//! Dead letters.
 
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::on_failure::{DeathReason, Hook};
@@ -10,7 +10,7 @@ use evenkeel_store::{
 };
 
 use crate::Opened;
-use crate::commands::{Orders, done};
+use crate::commands::{Commands, done};
 use crate::fixtures::{Begin, at, new_job, now};
 use crate::rig::{Held, Known, OVER, Rig};
 
@@ -21,7 +21,7 @@ fn death(rig: &Rig, held: Held) -> Finish {
     Finish { hook: DEAD, results, ..rig.end(held, Outcome::Failed, OVER) }
 }
 
-/// A run of a job that dies five seconds after it began.
+/// Runs a job that dies five seconds after its start.
 async fn die(rig: &Rig, job: Known, secs: i64) -> AttemptKey {
     let held = rig.start(job, secs).await;
     assert_eq!(rig.finish(death(rig, held)).await, FinishResult::Done);
@@ -77,7 +77,7 @@ pub async fn a_letter_is_of_the_last_attempt_and_found_by_any(opened: Opened) {
     let first = rig.start(job, 60).await;
     rig.finish(rig.retry(first, at(70))).await;
     assert_eq!(list(&rig, DeadFilter::default()).await, []);
-    let fired = rig.fire_delayed(&rig.wakes(70).await, Begin::Claimed, 70).await;
+    let fired = rig.fire_delayed(&rig.delayed(70).await, Begin::Claimed, 70).await;
     let [FireResult::Fired(fence)] = fired[..] else { panic!("{fired:?}") };
     let key = first.key.with_attempt(AttemptNo(1));
     rig.finish(death(&rig, Held { key, fence })).await;
@@ -97,7 +97,7 @@ pub async fn ends_that_ask_for_none_leave_none(opened: Opened) {
     }
     let lost = Held { fence: held[3].fence.next(), ..held[3] };
     let batch = vec![
-        rig.good_end(held[0]),
+        rig.success(held[0]),
         rig.end(held[1], Outcome::Failed, OVER),
         death(&rig, held[2]),
         death(&rig, lost),
@@ -116,7 +116,7 @@ pub async fn a_run_that_somebody_wanted_ended_is_not_dead(opened: Opened) {
     rig.store.cancel_run(&rig.scope, held.key, now(61)).await.unwrap();
     assert_eq!(rig.finish(death(&rig, held)).await, FinishResult::Done);
     assert_eq!(list(&rig, DeadFilter::default()).await, []);
-    // And nobody is told that it is.
+    // No event reports a dead letter.
     let other = rig.add(new_job("other").build()).await;
     let dead = rig.start(other, 60).await;
     rig.finish(death(&rig, dead)).await;
@@ -124,7 +124,7 @@ pub async fn a_run_that_somebody_wanted_ended_is_not_dead(opened: Opened) {
     assert_eq!(are_dead.unwrap(), [false, true, false, true]);
     assert_eq!(rig.store.are_dead(&[]).await.unwrap(), [false; 0]);
     let mut told = [death(&rig, held), death(&rig, dead), death(&rig, held)];
-    // Of an end that was refused nothing is known, so nothing is taken back.
+    // The result of a refused end is unknown, so its hook stays.
     let became = [FinishResult::Done, FinishResult::Done, FinishResult::LeaseLost];
     discard_unwritten_dead_letters(&*rig.store, &mut told, &became).await;
     assert_eq!(told.map(|end| end.hook), [Hook::None, DEAD, DEAD]);
@@ -197,11 +197,11 @@ pub async fn a_letter_that_is_taken_up_is_a_new_run(opened: Opened) {
     let letter = rig.store.get_dead(&rig.scope, dead).await.unwrap().unwrap();
     assert_eq!(letter.redriven, Some((at(70), key)));
     assert_eq!((rig.job(job).await.live, rig.job(job).await.next_at), (1, Some(at(120))));
-    let wakes = rig.wakes(70).await;
+    let wakes = rig.delayed(70).await;
     assert_eq!((wakes[0].key, wakes[0].due), (key, at(70)));
     let fired = rig.fire_delayed(&wakes, Begin::Claimed, 70).await;
     let [FireResult::Fired(fence)] = fired[..] else { panic!("{fired:?}") };
-    // It may die once more, and has a letter of its own.
+    // The new run may die, too, and then has its own dead letter.
     rig.finish(death(&rig, Held { key, fence })).await;
     assert_eq!(keys(&rig, DeadFilter::default()).await, [key, dead]);
     assert_eq!(rig.run(key).await.status, AttemptStatus::Failed);

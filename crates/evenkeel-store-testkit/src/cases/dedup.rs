@@ -1,4 +1,4 @@
-//! Jobs that are not to be there twice.
+//! Deduplication of jobs.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::dedup::{Dedup, DedupKey, DedupScope};
@@ -6,7 +6,7 @@ use evenkeel_core::{JobId, Span};
 use evenkeel_store::{Action, Applied, FinishResult, Job, JobChange, JobState, NewJob, Registered};
 
 use crate::Opened;
-use crate::commands::{Orders, done, job_after, resume};
+use crate::commands::{Commands, done, job_after, resume};
 use crate::fixtures::{Begin, JobBuilder, at, new_job, now, unnamed_job};
 use crate::rig::{Held, Known, OVER, Rig};
 
@@ -20,7 +20,7 @@ pub(super) fn keyed(job: JobBuilder, key: &str, scope: DedupScope) -> NewJob {
     job
 }
 
-/// One that runs once, a minute after the start.
+/// A job that runs once, a minute after the start.
 pub(super) fn once(key: &str) -> NewJob {
     keyed(unnamed_job().once_at(60), key, PENDING)
 }
@@ -42,7 +42,7 @@ pub(super) async fn register_one(rig: &Rig, job: NewJob, secs: i64) -> Registere
     register(rig, vec![job], secs).await[0]
 }
 
-/// Registers a job that nobody keeps out.
+/// Registers a job that must not be kept out.
 pub(super) async fn made(rig: &Rig, job: NewJob, secs: i64) -> Known {
     let id = job.id;
     match register_one(rig, job, secs).await {
@@ -51,7 +51,7 @@ pub(super) async fn made(rig: &Rig, job: NewJob, secs: i64) -> Known {
     }
 }
 
-/// Who keeps a copy of this job out?
+/// Returns the job that keeps a copy of this job out.
 pub(super) async fn kept_out(rig: &Rig, job: NewJob, secs: i64) -> Option<JobId> {
     match register_one(rig, job, secs).await {
         Registered::Duplicate(other) => Some(other),
@@ -71,7 +71,7 @@ pub(super) async fn fail(rig: &Rig, job: Known, secs: i64) -> Held {
 
 pub(super) const RETRY: Action = Action::Retry { n: 0, next_at: None };
 
-/// The same job with another key, or none.
+/// Returns the job with another key or none.
 pub(super) fn rekeyed(job: &Job, key: Option<&str>) -> Action {
     let dedup = key.map(|key| Dedup { key: key.into(), by_target: false, scope: PENDING });
     let about = evenkeel_core::About { dedup, ..job.about.clone() };
@@ -126,14 +126,14 @@ pub async fn a_key_is_told_before_a_name(opened: Opened) {
     assert_eq!(register_one(&rig, again, 1).await, Registered::Duplicate(first.id));
     let namesake = keyed(new_job("crawl"), "b", PENDING);
     assert_eq!(register_one(&rig, namesake, 1).await, Registered::NameTaken(first.id));
-    // One that was not made has taken nothing, in a batch or after it.
+    // A job that was not registered has not taken the key, in its batch or later.
     let batch = vec![keyed(new_job("crawl"), "b", PENDING), once("b"), once("b")];
     let b = batch[1].id;
     let answers = register(&rig, batch, 2).await;
     assert_eq!(answers[0], Registered::NameTaken(first.id));
     assert!(matches!(answers[1], Registered::Created { .. }), "{answers:?}");
     assert_eq!(answers[2], Registered::Duplicate(b));
-    // The name of one that is kept out stays free.
+    // The name of a job that was kept out stays free.
     let batch = vec![keyed(new_job("new"), "a", PENDING), keyed(new_job("new"), "c", PENDING)];
     let answers = register(&rig, batch, 3).await;
     assert_eq!(answers[0], Registered::Duplicate(first.id));
@@ -157,7 +157,7 @@ pub async fn a_one_off_job_counts_until_it_is_claimed(opened: Opened) {
     assert_eq!(kept_out(&rig, once("a"), 60).await, Some(first.id));
     rig.claim_one(61).await;
     let second = made(&rig, keyed(unnamed_job().once_at(90), "a", PENDING), 62).await;
-    // From here on the second one has it.
+    // From here on the second job holds the key.
     assert_eq!(kept_out(&rig, once("a"), 63).await, Some(second.id));
 }
 
@@ -167,14 +167,14 @@ pub async fn one_that_runs_counts_if_the_newcomer_says_so(opened: Opened) {
     let held = rig.start(first, 60).await;
     let newcomer = || with_scope(once("a"), RUNNING);
     assert_eq!(kept_out(&rig, newcomer(), 61).await, Some(first.id));
-    rig.finish(rig.good_end(held)).await;
+    rig.finish(rig.success(held)).await;
     made(&rig, newcomer(), 66).await;
 }
 
 pub async fn within_a_time_only_the_moment_counts(opened: Opened) {
     let rig = Rig::new(opened).await;
     let first = made(&rig, with_scope(once("a"), HOUR), 0).await;
-    rig.run_well(first, 60).await;
+    rig.run_successfully(first, 60).await;
     let newcomer = || with_scope(once("a"), HOUR);
     assert_eq!(kept_out(&rig, newcomer(), 3599).await, Some(first.id));
     let second = made(&rig, newcomer(), 3600).await;
@@ -188,19 +188,20 @@ pub async fn a_retry_that_waits_counts_and_is_never_refused(opened: Opened) {
     let held = rig.start(first, 60).await;
     rig.finish(rig.retry(held, at(100))).await;
     assert_eq!(kept_out(&rig, once("a"), 70).await, Some(first.id));
-    rig.fire_delayed(&rig.wakes(100).await, Begin::Claimed, 100).await;
-    // It runs again, so the key is free; its next retry comes whoever has the key by then.
+    rig.fire_delayed(&rig.delayed(100).await, Begin::Claimed, 100).await;
+    // It runs again, so the key is free. Its next retry starts, whichever job holds the key by
+    // then.
     made(&rig, keyed(unnamed_job().once_at(500), "a", PENDING), 101).await;
     let running = rig.job(first).await.running.unwrap();
     let fence = rig.run(running).await.fence;
     rig.finish(rig.retry(Held { key: running, fence }, at(200))).await;
-    assert_eq!(rig.wakes(200).await.len(), 1);
+    assert_eq!(rig.delayed(200).await.len(), 1);
 }
 
 pub async fn a_recurring_job_counts_until_it_is_over(opened: Opened) {
     let rig = Rig::new(opened).await;
     let first = made(&rig, recurring("a"), 0).await;
-    rig.run_well(first, 60).await;
+    rig.run_successfully(first, 60).await;
     assert_eq!(kept_out(&rig, once("a"), 70).await, Some(first.id));
     done(act(&rig, first, Action::Pause, 71).await);
     assert_eq!(kept_out(&rig, once("a"), 72).await, Some(first.id));
@@ -229,7 +230,7 @@ pub async fn a_paused_one_off_job_gives_way_and_comes_back_if_it_can(opened: Ope
     let refused = act(&rig, first, resume(Some(at(60))), 3).await;
     assert_eq!(refused, Applied::Duplicate(second.id));
     assert_eq!(rig.job(first).await.state, JobState::Paused);
-    rig.run_well(second, 60).await;
+    rig.run_successfully(second, 60).await;
     let back = job_after(act(&rig, first, resume(Some(at(100))), 70).await);
     assert_eq!(back.next_at, Some(at(100)));
     assert_eq!(kept_out(&rig, once("a"), 71).await, Some(first.id));
@@ -242,7 +243,7 @@ pub async fn a_failed_run_is_not_tried_again_beside_another(opened: Opened) {
     let second = made(&rig, keyed(unnamed_job().once_at(90), "a", PENDING), 70).await;
     assert_eq!(act(&rig, first, RETRY, 71).await, Applied::Duplicate(second.id));
     assert_eq!((rig.job(first).await.live, rig.job(first).await.generation), (0, 1));
-    rig.run_well(second, 90).await;
+    rig.run_successfully(second, 90).await;
     done(act(&rig, first, RETRY, 100).await);
     assert_eq!(kept_out(&rig, once("a"), 101).await, Some(first.id));
 }
@@ -252,7 +253,7 @@ pub async fn a_failed_run_may_be_tried_again_within_its_own_time(opened: Opened)
     let first = made(&rig, with_scope(once("a"), HOUR), 0).await;
     fail(&rig, first, 60).await;
     done(act(&rig, first, RETRY, 71).await);
-    // The hour counts anew.
+    // The hour starts again.
     assert_eq!(kept_out(&rig, with_scope(once("a"), HOUR), 3670).await, Some(first.id));
 }
 
@@ -288,7 +289,7 @@ pub async fn a_changed_key_is_taken_and_the_old_one_let_go(opened: Opened) {
     let third = made(&rig, once("a"), 3).await;
     done(act(&rig, second, rekeyed(&rig.job(second).await, None), 4).await);
     made(&rig, once("b"), 5).await;
-    // What is changed otherwise keeps its key and takes no other.
+    // Other changes keep the key and take no other.
     let third_now = rig.job(third).await;
     done(act(&rig, third, rekeyed(&third_now, Some("a")), 6).await);
     assert_eq!(kept_out(&rig, once("a"), 7).await, Some(third.id));
@@ -309,7 +310,7 @@ pub async fn another_executor_is_another_key(opened: Opened) {
     made(&rig, once("a"), 3).await;
 }
 
-/// How many keys are forgotten that were taken before then, looking at two at a time, in so many steps.
+/// Returns how many keys taken before then are pruned, two keys per step, and in how many steps.
 async fn forget(rig: &Rig, before: i64) -> (u64, u32) {
     let (mut after, mut forgotten, mut steps) = (None, 0, 0);
     loop {
@@ -329,7 +330,7 @@ pub async fn a_deleted_job_leaves_no_key_behind(opened: Opened) {
             done(act(&rig, job, Action::Delete, 1).await);
         }
     }
-    // Three are left to look at.
+    // Three keys are left to read.
     assert_eq!(forget(&rig, 10).await, (0, 2));
     for n in 0..7 {
         let is_kept_out = kept_out(&rig, once(&format!("key {n}")), 2).await.is_some();
@@ -342,7 +343,7 @@ pub async fn keys_that_keep_nobody_out_are_forgotten_in_steps(opened: Opened) {
     let mut jobs = Vec::new();
     for n in 0..5 {
         let job = made(&rig, with_scope(once(&format!("key {n}")), HOUR), n).await;
-        rig.run_well(job, 60).await;
+        rig.run_successfully(job, 60).await;
         jobs.push(job);
     }
     made(&rig, recurring("recurring"), 0).await;
@@ -350,7 +351,7 @@ pub async fn keys_that_keep_nobody_out_are_forgotten_in_steps(opened: Opened) {
     done(act(&rig, paused, Action::Pause, 1).await);
     let running = made(&rig, once("running"), 0).await;
     rig.start(running, 60).await;
-    // Of eight, those of the first two seconds that are done.
+    // Of eight keys, those of ended jobs of the first two seconds.
     assert_eq!(forget(&rig, 2).await, (2, 5));
     for (n, job) in jobs.iter().enumerate() {
         let newcomer = with_scope(once(&format!("key {n}")), HOUR);

@@ -1,4 +1,4 @@
-//! Many who want the same keys at once, over two handles if the store can be shared.
+//! Concurrent claims to the same keys, over two handles if the store can be shared.
 
 use evenkeel_core::JobId;
 use evenkeel_core::attempt::Outcome;
@@ -8,11 +8,11 @@ use evenkeel_store::{Applied, JobChange, NewJob, Registered, Scope, Triggered};
 use super::dedup::{HOUR, PENDING, RETRY, keyed, made, once, with_scope};
 use super::races::at_once;
 use crate::Opened;
-use crate::commands::{Orders, done};
+use crate::commands::{Commands, done};
 use crate::fixtures::{now, plain_trigger, unnamed_job};
 use crate::rig::{OVER, Rig};
 
-/// Batches in different orders, so that those who lock carelessly wait for each other.
+/// Batches in different orders, so that careless locking deadlocks.
 pub async fn of_thousands_at_once_each_key_is_made_once(opened: Opened) {
     let rig = Rig::new(opened).await;
     let scope: Scope = rig.scope;
@@ -45,19 +45,19 @@ pub async fn of_thousands_at_once_each_key_is_made_once(opened: Opened) {
     let mut all: Vec<(usize, JobId)> = answers.into_iter().flatten().collect();
     all.sort_unstable();
     all.dedup();
-    // Everybody was told of the same job.
+    // All callers got the same job.
     assert_eq!(all.len(), 250);
     assert_eq!(rig.census().await.jobs, 250);
 }
 
-/// Jobs are made, triggered, tried again and given other keys, all with few keys.
+/// Jobs with few keys are registered, triggered, retried and given other keys.
 pub async fn whoever_takes_keys_at_once_gets_on_and_one_is_pending(opened: Opened) {
     let rig = Rig::new(opened).await;
     let mut failed = Vec::new();
     for n in 0..12_i64 {
         let key = format!("key {}", n % 3);
         let job = made(&rig, with_scope(once(&key), HOUR), n * 7200).await;
-        // Fired late, it is still its time.
+        // Fired late, it still has its scheduled time.
         let held = rig.start(job, n * 7200 + 60).await;
         rig.finish(rig.end(held, Outcome::Failed, OVER)).await;
         let shown = rig.job(job).await;
@@ -102,6 +102,6 @@ pub async fn whoever_takes_keys_at_once_gets_on_and_one_is_pending(opened: Opene
         }
     })
     .await;
-    // One of each key, and no more.
+    // Each key has exactly one job.
     assert_eq!(begun.iter().sum::<usize>(), 3, "{begun:?}");
 }

@@ -1,4 +1,4 @@
-//! Runs of jobs that are not to be there twice.
+//! Deduplication of runs.
 
 use evenkeel_core::AttemptKey;
 use evenkeel_core::attempt::Outcome;
@@ -36,7 +36,7 @@ pub async fn a_recurring_job_may_be_triggered_between_its_times_once(opened: Ope
     let run = rig.trigger(job, 0, 10).await;
     let there = Triggered::Duplicate { job: job.id, run: Some(run) };
     assert_eq!(trigger(&rig, job, 11).await, there);
-    rig.fire_delayed(&rig.wakes(11).await, Begin::Queued, 11).await;
+    rig.fire_delayed(&rig.delayed(11).await, Begin::Queued, 11).await;
     assert_eq!(trigger(&rig, job, 12).await, there);
     rig.claim_one(13).await;
     rig.trigger(job, 0, 14).await;
@@ -60,7 +60,7 @@ pub async fn a_run_that_goes_on_is_the_one_that_was_asked_for(opened: Opened) {
     let held = rig.start(job, 60).await;
     let there = Triggered::Duplicate { job: job.id, run: Some(held.key) };
     assert_eq!(trigger(&rig, job, 61).await, there);
-    rig.finish(rig.good_end(held)).await;
+    rig.finish(rig.success(held)).await;
     rig.trigger(job, 0, 70).await;
 }
 
@@ -74,23 +74,23 @@ pub async fn without_the_scope_of_runs_one_that_goes_on_makes_the_job_busy(opene
 pub async fn within_a_time_the_last_run_is_the_one_that_was_asked_for(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = made(&rig, with_scope(once("a"), HOUR), 0).await;
-    let ran = rig.run_well(job, 60).await;
+    let ran = rig.run_successfully(job, 60).await;
     let there = Triggered::Duplicate { job: job.id, run: Some(ran) };
     assert_eq!(trigger(&rig, job, 3599).await, there);
     rig.trigger(job, 0, 3600).await;
-    // A trigger takes the key anew.
+    // A trigger takes the key again.
     assert_eq!(kept_out(&rig, with_scope(once("a"), HOUR), 7199).await, Some(job.id));
 }
 
 pub async fn another_holder_keeps_a_trigger_out(opened: Opened) {
     let rig = Rig::new(opened).await;
     let first = made(&rig, once("a"), 0).await;
-    rig.run_well(first, 60).await;
+    rig.run_successfully(first, 60).await;
     let second = made(&rig, keyed(unnamed_job().once_at(90), "a", PENDING), 70).await;
     let waits = AttemptKey::regular(second.no, at(90));
     let there = Triggered::Duplicate { job: second.id, run: Some(waits) };
     assert_eq!(trigger(&rig, first, 71).await, there);
-    rig.run_well(second, 90).await;
+    rig.run_successfully(second, 90).await;
     rig.trigger(first, 0, 100).await;
     assert_eq!(kept_out(&rig, once("a"), 101).await, Some(first.id));
 }
@@ -98,7 +98,7 @@ pub async fn another_holder_keeps_a_trigger_out(opened: Opened) {
 pub async fn a_paused_holder_may_have_nothing_to_show(opened: Opened) {
     let rig = Rig::new(opened).await;
     let first = made(&rig, once("a"), 0).await;
-    rig.run_well(first, 60).await;
+    rig.run_successfully(first, 60).await;
     let second = made(&rig, keyed(unnamed_job().first_at(120), "a", PENDING), 70).await;
     done(act(&rig, second, Action::Pause, 71).await);
     let there = Triggered::Duplicate { job: second.id, run: None };
@@ -115,7 +115,7 @@ pub async fn a_letter_is_not_taken_up_beside_another(opened: Opened) {
     let redrive =
         async |secs| rig.store.redrive(&rig.scope, &[held.key], now(secs)).await.unwrap().remove(0);
     assert_eq!(redrive(71).await, Redriven::Duplicate(second.id));
-    rig.run_well(second, 90).await;
+    rig.run_successfully(second, 90).await;
     assert!(matches!(redrive(100).await, Redriven::Accepted(_)));
     assert_eq!(kept_out(&rig, once("a"), 101).await, Some(first.id));
 }

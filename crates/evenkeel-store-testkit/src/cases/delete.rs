@@ -5,7 +5,7 @@ use evenkeel_core::{Shard, Slot};
 use evenkeel_store::{Applied, FinishResult, JobFilter, JobSort, PageRequest};
 
 use crate::Opened;
-use crate::commands::{Orders, done, gone};
+use crate::commands::{Commands, done, gone};
 use crate::fixtures::{Begin, at, new_job, now};
 use crate::rig::{Known, OVER, Rig, cancelled, next_attempt};
 
@@ -51,8 +51,8 @@ pub async fn its_name_is_free(opened: Opened) {
 pub async fn its_history_stays(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
-    let key = rig.run_well(job, 60).await;
-    rig.run_well(job, 120).await;
+    let key = rig.run_successfully(job, 60).await;
+    rig.run_successfully(job, 120).await;
     delete(&rig, job, 130).await;
     let run = rig.run(key).await;
     assert_eq!((run.status, run.job), (AttemptStatus::Completed, job.id));
@@ -81,7 +81,7 @@ pub async fn a_retry_that_waits_is_recorded_as_cancelled(opened: Opened) {
     let held = rig.start(job, 60).await;
     rig.finish(rig.retry(held, at(90))).await;
     delete(&rig, job, 70).await;
-    assert_eq!(rig.wakes(1_000).await, []);
+    assert_eq!(rig.delayed(1_000).await, []);
     let run = rig.run(next_attempt(held.key)).await;
     assert_eq!((run.status, run.finished_at), (AttemptStatus::Cancelled, Some(at(70))));
     let census = rig.census().await;
@@ -150,7 +150,7 @@ pub async fn a_retry_of_it_ends_the_chain_instead(opened: Opened) {
     delete(&rig, job, 61).await;
     assert_eq!(rig.finish(rig.retry(held, at(90))).await, FinishResult::Done);
     assert_eq!(rig.run(held.key).await.status, AttemptStatus::Failed);
-    assert_eq!(rig.wakes(1_000).await, []);
+    assert_eq!(rig.delayed(1_000).await, []);
     let census = rig.census().await;
     assert_eq!((census.delayed, census.live), (0, 0));
 }
@@ -174,7 +174,7 @@ pub async fn a_wake_of_it_that_was_told_is_stale(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     rig.trigger(job, 0, 10).await;
-    let wakes = rig.wakes(10).await;
+    let wakes = rig.delayed(10).await;
     delete(&rig, job, 11).await;
     let answer = rig.fire_delayed(&wakes, Begin::Claimed, 12).await;
     assert_eq!(answer, [evenkeel_store::FireResult::Stale]);

@@ -1,4 +1,4 @@
-//! What happens, told to those who listen.
+//! Events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use evenkeel_store::{
 };
 
 use crate::Opened;
-use crate::commands::Orders as _;
+use crate::commands::Commands as _;
 use crate::fixtures::{at, fresh_id, new_job, unnamed_job};
 use crate::rig::Rig;
 
@@ -37,7 +37,7 @@ async fn newest(rig: &Rig) -> EventNo {
     rig.store.newest_event().await.expect("the newest can be read")
 }
 
-/// A place from which on everything is kept.
+/// Returns a position after which all events are kept.
 async fn beginning(rig: &Rig) -> EventNo {
     publish(&rig.store, vec![event(rig.scope.tenant, 0)]).await;
     newest(rig).await
@@ -220,7 +220,7 @@ pub async fn events_reach_other_nodes_and_wake_them(opened: Opened) {
     let rig = Rig::new(opened).await;
     let start = beginning(&rig).await;
     let second = rig.second().await;
-    // A handle that has just been opened may not hear yet; it will after a while.
+    // A handle that was just opened may not receive signals yet.
     let mut heard = rig.store.signals().subscribe();
     let wait = async {
         loop {
@@ -251,7 +251,8 @@ pub async fn of_many_who_tell_at_once_nobody_is_overlooked(opened: Opened) {
             }
         });
     }
-    // Whoever reads on from what was seen must not miss one that comes later with a smaller number.
+    // A reader that continues from `seen` must not miss an event that is stored later with a lower
+    // number.
     let (mut seen, mut got) = (start, Vec::new());
     while got.len() < (TELLERS * EACH) as usize {
         let page = after(&rig, seen, 7).await;

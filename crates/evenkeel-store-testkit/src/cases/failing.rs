@@ -1,4 +1,4 @@
-//! Jobs of which too many runs fail in a row.
+//! Jobs with consecutive failures.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::on_failure::{Hook, OnFailure};
@@ -8,7 +8,7 @@ use evenkeel_store::{
 };
 
 use crate::Opened;
-use crate::commands::{Orders, done, job_after, resume};
+use crate::commands::{Commands, done, job_after, resume};
 use crate::fixtures::{at, new_job, now};
 use crate::rig::{Known, OVER, Rig};
 
@@ -57,12 +57,12 @@ pub async fn a_good_run_begins_the_count_anew(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(failing_job("crawl", 2)).await;
     fail(&rig, job, 2, 60).await;
-    rig.run_well(job, 120).await;
+    rig.run_successfully(job, 120).await;
     fail(&rig, job, 2, 180).await;
     assert_eq!(failing(&rig).await, []);
     fail(&rig, job, 2, 240).await;
     assert_eq!(failing(&rig).await, [(job, 2)]);
-    rig.run_well(job, 300).await;
+    rig.run_successfully(job, 300).await;
     assert_eq!(failing(&rig).await, [], "nobody paused it, and it is well again");
     fail(&rig, job, 2, 360).await;
     assert_eq!(failing(&rig).await, [], "one is not two");
@@ -109,14 +109,14 @@ pub async fn a_pause_with_a_note_shows_it_until_the_job_goes_on(opened: Opened) 
         if_fired: None,
         action: Action::Suspend { note: note.clone() },
     };
-    let paused = job_after(rig.store.order_one(&rig.scope, order.clone(), now(70)).await.unwrap());
+    let paused = job_after(rig.store.apply_one(&rig.scope, order.clone(), now(70)).await.unwrap());
     assert_eq!((paused.status(at(0)), paused.note.as_ref()), (JobStatus::Paused, Some(&note)));
     assert_eq!((paused.stopped_at, paused.next_at), (Some(at(70)), None));
     assert_eq!(rig.job(job).await, paused);
     let listed = rig.store.get_jobs(&rig.scope, &[job.id]).await.unwrap();
     assert_eq!(listed, std::slice::from_ref(&paused));
     assert_eq!(failing(&rig).await, [], "it is not told again");
-    let again = rig.store.order_one(&rig.scope, order, now(71)).await.unwrap();
+    let again = rig.store.apply_one(&rig.scope, order, now(71)).await.unwrap();
     assert!(matches!(again, Applied::NotAllowed(_)), "{again:?}");
     let change = Action::Change(Box::default());
     let changed = job_after(rig.store.act(&rig.scope, job.id, change, now(72)).await.unwrap());
@@ -139,7 +139,7 @@ pub async fn a_pause_or_resume_begins_the_count_anew(opened: Opened) {
     assert_eq!(failing(&rig).await, []);
     fail(&rig, job, 2, 180).await;
     assert_eq!(failing(&rig).await, [(job, 2)]);
-    // Whoever was told of it before it went on finds another generation.
+    // A caller that read the job before it was resumed finds another generation.
     let told = rig.store.list_failing(1).await.unwrap().remove(0);
     done(rig.store.act(&rig.scope, job.id, Action::Pause, now(190)).await.unwrap());
     let action = resume(Some(at(240)));
@@ -150,7 +150,7 @@ pub async fn a_pause_or_resume_begins_the_count_anew(opened: Opened) {
         if_fired: None,
         action: Action::Suspend { note: "late".into() },
     };
-    let answer = rig.store.order_one(&rig.scope, order, now(201)).await.unwrap();
+    let answer = rig.store.apply_one(&rig.scope, order, now(201)).await.unwrap();
     assert!(matches!(answer, Applied::Stale(_)), "{answer:?}");
     assert_eq!(failing(&rig).await, []);
 }

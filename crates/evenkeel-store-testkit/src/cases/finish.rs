@@ -1,4 +1,4 @@
-//! The end of attempts: fenced, counted once, and followed by what was decided.
+//! Ends of attempts: fenced, counted once, followed by the decided step.
 
 use evenkeel_core::advance::{SkipReason, SkippedTimes};
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
@@ -13,7 +13,7 @@ use crate::Opened;
 use crate::fixtures::{Begin, at, fire_of, new_job, now};
 use crate::rig::{ALPHA, Held, Known, OVER, Rig};
 
-/// A finish that must be refused and change neither the run nor the job.
+/// Stores an end that must be refused and change neither the run nor the job.
 async fn refused(rig: &Rig, job: Known, node: NodeNo, finish: Finish) {
     let (run, before) = (rig.run(finish.key).await, rig.job(job).await);
     let census = rig.census().await;
@@ -88,7 +88,7 @@ pub async fn the_end_of_a_chain_is_one_live_chain_fewer(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
     assert_eq!(rig.job(job).await.live, 1);
-    rig.finish(rig.good_end(held)).await;
+    rig.finish(rig.success(held)).await;
     let after = rig.job(job).await;
     assert_eq!((after.live, after.waiting, after.executions), (0, 0, 1));
     assert_eq!(after.next_at, Some(at(120)), "the rhythm goes on");
@@ -100,10 +100,10 @@ pub async fn another_fence_is_lease_lost_and_changes_nothing(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
     for fence in [Fence::NONE, held.fence.next()] {
-        refused(&rig, job, rig.node, rig.good_end(Held { fence, ..held })).await;
+        refused(&rig, job, rig.node, rig.success(Held { fence, ..held })).await;
         refused(&rig, job, rig.node, rig.retry(Held { fence, ..held }, at(70))).await;
     }
-    assert_eq!(rig.finish(rig.good_end(held)).await, FinishResult::Done);
+    assert_eq!(rig.finish(rig.success(held)).await, FinishResult::Done);
 }
 
 pub async fn another_node_is_lease_lost_and_changes_nothing(opened: Opened) {
@@ -111,7 +111,7 @@ pub async fn another_node_is_lease_lost_and_changes_nothing(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     let other = rig.join("node-2", 1).await;
     let held = rig.start(job, 60).await;
-    refused(&rig, job, other, rig.good_end(held)).await;
+    refused(&rig, job, other, rig.success(held)).await;
 }
 
 pub async fn an_attempt_that_waits_is_nobodys_to_end(opened: Opened) {
@@ -119,14 +119,14 @@ pub async fn an_attempt_that_waits_is_nobodys_to_end(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.queue(job, 60).await;
     for fence in [Fence::NONE, Fence(1)] {
-        refused(&rig, job, rig.node, rig.good_end(Held { key, fence })).await;
+        refused(&rig, job, rig.node, rig.success(Held { key, fence })).await;
     }
 }
 
 pub async fn an_attempt_that_never_was_is_lease_lost(opened: Opened) {
     let rig = Rig::new(opened).await;
     let key = AttemptKey::regular(JobNo(12_345), at(60));
-    let finish = rig.good_end(Held { key, fence: Fence(1) });
+    let finish = rig.success(Held { key, fence: Fence(1) });
     assert_eq!(rig.finish(finish).await, FinishResult::LeaseLost);
 }
 
@@ -138,7 +138,7 @@ pub async fn a_second_finish_is_already_done_and_counts_once(opened: Opened) {
     assert_eq!(rig.finish(finish.clone()).await, FinishResult::Done);
     let (run, before) = (rig.run(held.key).await, rig.job(job).await);
     assert_eq!(rig.finish(finish).await, FinishResult::AlreadyDone);
-    let otherwise = rig.good_end(held);
+    let otherwise = rig.success(held);
     assert_eq!(rig.finish(otherwise).await, FinishResult::AlreadyDone);
     assert_eq!((rig.run(held.key).await, rig.job(job).await), (run, before));
 }
@@ -150,11 +150,11 @@ pub async fn a_second_finish_makes_no_second_retry(opened: Opened) {
     let finish = rig.retry(held, at(90));
     assert_eq!(rig.finish(finish.clone()).await, FinishResult::Done);
     assert_eq!(rig.finish(finish.clone()).await, FinishResult::AlreadyDone);
-    let wakes = rig.wakes(100).await;
+    let wakes = rig.delayed(100).await;
     assert_eq!(wakes.len(), 1);
     rig.fire_delayed(&wakes, Begin::Claimed, 100).await;
     assert_eq!(rig.finish(finish).await, FinishResult::AlreadyDone);
-    assert_eq!(rig.wakes(200).await, []);
+    assert_eq!(rig.delayed(200).await, []);
 }
 
 pub async fn ends_of_a_batch_do_not_spoil_each_other(opened: Opened) {
@@ -162,7 +162,7 @@ pub async fn ends_of_a_batch_do_not_spoil_each_other(opened: Opened) {
     let jobs = ["a", "b", "c", "d"].map(|name| new_job(name).build()).to_vec();
     let mut batch = Vec::new();
     for job in rig.add_all(jobs).await {
-        batch.push(rig.good_end(rig.start(job, 60).await));
+        batch.push(rig.success(rig.start(job, 60).await));
     }
     assert_eq!(rig.finish(batch[2].clone()).await, FinishResult::Done);
     batch[1].fence = Fence(7);
@@ -196,7 +196,7 @@ pub async fn one_job_may_end_several_times_in_a_batch(opened: Opened) {
         expected = expected.after(outcome, end.started_at, end.finished_at, ALPHA);
         batch.push(end);
     }
-    batch.insert(2, rig.good_end(rig.start(other, 60).await));
+    batch.insert(2, rig.success(rig.start(other, 60).await));
     assert_eq!(rig.finish_all(batch).await, [FinishResult::Done; 5]);
     let after = rig.job(job).await;
     assert_eq!((after.live, after.executions), (0, 4));
@@ -224,7 +224,7 @@ pub async fn a_draining_node_may_finish_what_it_has(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
     rig.store.drain(rig.node).await.unwrap();
-    assert_eq!(rig.finish(rig.good_end(held)).await, FinishResult::Done);
+    assert_eq!(rig.finish(rig.success(held)).await, FinishResult::Done);
 }
 
 pub async fn others_finish_for_a_dead_node(opened: Opened) {
@@ -246,7 +246,7 @@ pub async fn a_text_with_a_nul_ends_the_attempt_all_the_same(opened: Opened) {
     let text = Some("before\0after".to_owned());
     let results = Results { error: text.clone(), output: text, ..Results::default() };
     let finish = Finish { results, ..rig.end(held, Outcome::Failed, OVER) };
-    let answer = rig.finish_all(vec![finish, rig.good_end(beside)]).await;
+    let answer = rig.finish_all(vec![finish, rig.success(beside)]).await;
     assert_eq!(answer, [FinishResult::Done; 2]);
     assert_eq!(rig.run(held.key).await.status, AttemptStatus::Failed);
     assert_eq!(rig.job(job).await.live, 0);
@@ -255,7 +255,7 @@ pub async fn a_text_with_a_nul_ends_the_attempt_all_the_same(opened: Opened) {
 pub async fn an_attempt_without_results_has_none(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
-    let key = rig.run_well(job, 60).await;
+    let key = rig.run_successfully(job, 60).await;
     assert_eq!(rig.run(key).await.results, Results::default());
 }
 
@@ -280,11 +280,11 @@ pub async fn an_end_that_comes_late_corrects_the_skips_since_then(opened: Opened
     skip(job, 240, SkipReason::RetryPending).await;
     skip(job, 300, SkipReason::Overlap).await;
     skip(other, 180, SkipReason::Overlap).await;
-    // The newest chain of the job waits in the queue.
+    // The newest run of the job is queued.
     let fire = fire_of(&rig.due(job).await, at(360), Begin::Queued);
     rig.fire(vec![Fire { idle_only: false, ..fire }], 360).await;
-    let late = Finish { unstored_since: Some(at(150)), ..rig.good_end(held) };
-    let ends = vec![late, rig.good_end(unrelated)];
+    let late = Finish { unstored_since: Some(at(150)), ..rig.success(held) };
+    let ends = vec![late, rig.success(unrelated)];
     assert_eq!(rig.finish_all(ends).await, [FinishResult::Done; 2]);
     let reason = async |job: Known, secs| {
         let run = rig.run(AttemptKey::regular(job.no, at(secs))).await;

@@ -9,11 +9,11 @@ use evenkeel_core::{AttemptKey, Sequence};
 use evenkeel_store::{Applied, Fire, FireResult, JobChange, RunLink};
 
 use crate::Opened;
-use crate::commands::Orders;
+use crate::commands::Commands;
 use crate::fixtures::{Begin, at, fire_of, new_job, now};
 use crate::rig::Rig;
 
-/// The one answer that must not have changed anything.
+/// Asserts this result and that nothing changed.
 async fn refused(rig: &Rig, fire: Fire, secs: i64) -> FireResult {
     let before = rig.census().await;
     let result = rig.fire(vec![fire], secs).await[0];
@@ -94,7 +94,7 @@ pub async fn another_head_is_stale(opened: Opened) {
     let link = RunLink { scheduled_at: at(0), sequence: Sequence::REGULAR };
     let invented = Fire { head: Some(link), ..fire };
     assert_eq!(refused(&rig, invented, 60).await, FireResult::Stale);
-    rig.run_well(job, 60).await;
+    rig.run_successfully(job, 60).await;
     let next = fire_of(&rig.due(job).await, at(120), Begin::Claimed);
     let forgotten = Fire { head: None, ..next.clone() };
     assert_eq!(refused(&rig, forgotten, 120).await, FireResult::Stale);
@@ -131,8 +131,8 @@ pub async fn a_job_with_a_waiting_retry_is_busy_and_says_so(opened: Opened) {
     assert_eq!(refused(&rig, fire.clone(), 120).await, FireResult::Busy { retry_pending: true });
     let beside = fire_of(&rig.due(other).await, at(120), Begin::Queued);
     assert_eq!(refused(&rig, beside, 120).await, FireResult::Busy { retry_pending: false });
-    // Once it is in the queue it waits for a worker, not for its time.
-    rig.fire_delayed(&rig.wakes(130).await, Begin::Queued, 130).await;
+    // Once queued, it waits for a worker and not for its time.
+    rig.fire_delayed(&rig.delayed(130).await, Begin::Queued, 130).await;
     assert_eq!(refused(&rig, fire, 130).await, FireResult::Busy { retry_pending: false });
 }
 
@@ -273,8 +273,8 @@ pub async fn an_unknown_or_gone_node_fires_nothing(opened: Opened) {
 pub async fn skipped_times_are_recorded_and_linked_before_the_run(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
-    rig.run_well(job, 60).await;
-    // From 120 on they were missed; the last policy runs the newest of all that have come.
+    rig.run_successfully(job, 60).await;
+    // From 120 on the times were missed; the last policy runs the newest time that has come.
     let held = rig.start(job, 400).await;
     assert_eq!(held.key.scheduled_at, at(360));
     assert_eq!(rig.times_of(job).await, [(360, 0), (120, 0), (60, 0)]);
@@ -290,7 +290,7 @@ pub async fn skipped_times_are_recorded_and_linked_before_the_run(opened: Opened
 pub async fn a_skip_record_has_the_number_of_the_attempt_before_it(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
-    rig.run_well(job, 60).await;
+    rig.run_successfully(job, 60).await;
     let held = rig.start(job, 400).await;
     assert_eq!(rig.run(AttemptKey::regular(job.no, at(120))).await.number, Some(1));
     assert_eq!(rig.run(held.key).await.number, Some(2));
@@ -329,7 +329,7 @@ pub async fn a_busy_job_may_still_skip(opened: Opened) {
 pub async fn a_job_whose_last_time_fired_has_no_next_time(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("once").once_at(60).build()).await;
-    rig.run_well(job, 60).await;
+    rig.run_successfully(job, 60).await;
     let after = rig.job(job).await;
     assert_eq!((after.next_at, after.last_fired_at), (None, Some(at(60))));
     assert_eq!(rig.due(job).await.next_at, None);
@@ -339,7 +339,7 @@ pub async fn numbers_count_the_attempts_of_a_job_from_one(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     for n in 1..=4 {
-        let key = rig.run_well(job, n * 60).await;
+        let key = rig.run_successfully(job, n * 60).await;
         assert_eq!(rig.run(key).await.number, u64::try_from(n).ok());
     }
     assert_eq!(rig.job(job).await.executions, 4);

@@ -1,4 +1,4 @@
-//! The arithmetic of the past, held to the one in core.
+//! The job history equals what core computes.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::{History, Span};
@@ -8,8 +8,8 @@ use crate::Opened;
 use crate::fixtures::new_job;
 use crate::rig::{ALPHA, OVER, Rig};
 
-/// Equal but for what rounding in a database may do: one microsecond of the average, and what
-/// follows from it in the variance.
+/// Asserts equality up to the rounding of a database: one microsecond of the average, and its
+/// effect on the variance.
 pub(super) fn assert_same(stored: History, expected: History) {
     let micros = |history: History| history.average_good_duration.map(Span::as_micros);
     match (micros(stored), micros(expected)) {
@@ -63,7 +63,7 @@ pub async fn a_retried_attempt_counts_as_well(opened: Opened) {
 pub async fn the_scheduler_is_told_the_average(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
-    rig.run_well(job, 60).await;
+    rig.run_successfully(job, 60).await;
     assert_eq!(rig.due(job).await.history.average_good_duration, Some(Span::from_secs(5)));
 }
 
@@ -71,7 +71,7 @@ pub async fn any_sequence_of_ends_gives_the_history_of_core(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let mut expected = History::default();
-    // A small generator of fixed numbers, so that a failure can be repeated.
+    // A fixed sequence of numbers, so that a failure can be repeated.
     let mut dice = 0x2545_f491_4f6c_dd1d_u64;
     for n in 1..=60 {
         dice ^= dice << 13;
@@ -93,7 +93,7 @@ pub async fn any_sequence_of_ends_gives_the_history_of_core(opened: Opened) {
         let stored = rig.job(job).await;
         assert_same(stored.history, expected);
         assert_eq!(stored.last_outcome, Some(outcome));
-        // What rounding did is not to be counted again in the next step.
+        // A rounding error must not add up over steps.
         expected = stored.history;
     }
 }
@@ -104,7 +104,7 @@ pub async fn alpha_is_the_callers(opened: Opened) {
     let mut expected = History::default();
     for (n, secs, alpha) in [(1, 10, 0.5), (2, 20, 0.5), (3, 40, 0.25)] {
         let held = rig.start(job, n * 60).await;
-        let end = rig.good_end(held);
+        let end = rig.success(held);
         let end =
             Finish { finished_at: end.started_at.saturating_add(Span::from_secs(secs)), ..end };
         expected = expected.after(end.outcome, end.started_at, end.finished_at, alpha);

@@ -1,4 +1,4 @@
-//! What is said to running attempts.
+//! Messages to nodes.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -94,7 +94,7 @@ pub async fn letters_of_a_node_that_has_gone_are_forgotten(opened: Opened) {
     assert_eq!(take(&rig, other, 9).await, [letter(2, MessageKind::Ended)]);
 }
 
-/// Sends until somebody has been woken: a signal may be lost, but not every time.
+/// Sends until a listener wakes: a single signal may be lost, but not every signal.
 async fn wakes(rig: &Rig, listener: &Signals) {
     let mut heard = listener.subscribe();
     for _ in 0..100 {
@@ -130,7 +130,7 @@ pub async fn of_those_who_take_at_once_each_letter_reaches_one(opened: Opened) {
         at_once(&rig, 8, |_, store| async move { store.take_messages(node, 20).await.unwrap() })
             .await;
     let mut taken: Vec<NodeMessage> = taken.into_iter().flatten().collect();
-    // Those who came at once may have passed over what others were taking.
+    // Concurrent callers may have skipped rows that others were taking.
     taken.extend(take(&rig, node, 99).await);
     assert_eq!(taken.len(), 50);
     assert_eq!(BTreeSet::from_iter(taken).len(), 50);

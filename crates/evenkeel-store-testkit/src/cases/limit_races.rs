@@ -1,4 +1,4 @@
-//! Many hands at once, under limits.
+//! Concurrent workers under limits.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -15,25 +15,25 @@ use evenkeel_store::{
 use super::limits::{key_of, rooms_within};
 use super::races::at_once;
 use crate::Opened;
-use crate::fixtures::{Begin, at, fire_of, new_job, now, ticket_of};
+use crate::fixtures::{Begin, at, fire_of, new_job, now, queue_entry_of};
 use crate::rig::{ALPHA, Held, Rig, claim_of};
 
 const RUNS: usize = 300;
 const KEYS: usize = 5;
 const OF_TENANT: u32 = 12;
 
-/// What all workers know.
+/// What all workers share.
 struct Race {
     scope: Scope,
     limits: BTreeMap<LimitKey, u32>,
     jobs: BTreeMap<JobNo, (DueJob, Option<LimitKey>)>,
-    good_end: Finish,
+    success: Finish,
     terms: LimitTerms,
     watch: Mutex<Watch>,
 }
 
-/// Who runs under which limit, as far as workers know: each of them enters it after the claim and
-/// leaves before the end.
+/// The running attempts by limit, as the workers know: each worker adds its attempts after the
+/// claim and removes them before the end.
 #[derive(Default)]
 struct Watch {
     running: BTreeMap<LimitKey, u32>,
@@ -61,7 +61,7 @@ impl Race {
         }
     }
 
-    /// What the store says at one moment.
+    /// The state of the store at one moment.
     async fn look(&self, store: &dyn Store) {
         let page = PageRequest::first(10_000);
         let runs =
@@ -78,7 +78,7 @@ impl Race {
         }
     }
 
-    /// Some are given back when they first ran, as by a node that leaves or is lost.
+    /// Some attempts are requeued after their first start, as by a node that leaves or is lost.
     fn is_given_back(attempt: &ClaimedAttempt) -> bool {
         attempt.key.job_no.0 % 5 == 0 && attempt.fence == Fence(1)
     }
@@ -92,14 +92,14 @@ impl Race {
             fence: attempt.fence,
             tenant: attempt.tenant,
             crashed: attempt.key.job_no.0 % 2 == 0,
-            then: AfterLoss::Queue(ticket_of(&self.jobs[&attempt.key.job_no].0, at(120), at(60))),
+            then: AfterLoss::Queue(queue_entry_of(&self.jobs[&attempt.key.job_no].0, at(120), at(60))),
         });
         store.requeue(claim.node, back.collect(), now(100)).await.unwrap();
         let ends = over.iter().map(|attempt| Finish {
             key: attempt.key,
             fence: attempt.fence,
             started_at: attempt.key.scheduled_at,
-            ..self.good_end.clone()
+            ..self.success.clone()
         });
         let results = store.finish(claim.node, ends.collect(), ALPHA).await.unwrap();
         assert!(results.iter().all(|result| *result == FinishResult::Done));
@@ -111,7 +111,7 @@ impl Race {
         self.watch.lock().unwrap().done += over.len();
     }
 
-    /// Half of what a worker has goes on while it claims the next.
+    /// Half of a worker's attempts keep running while it claims the next ones.
     async fn work(self: Arc<Self>, store: Arc<dyn Store>, claim: Claim) {
         let mut held: VecDeque<ClaimedAttempt> = VecDeque::new();
         let mut idle = 0;
@@ -127,7 +127,7 @@ impl Race {
             if found_none && ended.is_empty() {
                 idle += 1;
                 assert!(idle < 20_000, "nothing goes on");
-                // As whoever keeps house does.
+                // As the upkeep of a node does.
                 let rooms =
                     ReleaseStep { to_wider: idle % 8 == 0, ..rooms_within(&self.terms.limits) };
                 store.release_all_limited(rooms, now(100)).await.unwrap();
@@ -137,7 +137,7 @@ impl Race {
         self.end(&*store, &claim, &Vec::from(held)).await;
     }
 
-    /// Meanwhile somebody thinks better of some of them.
+    /// Meanwhile some runs are cancelled.
     async fn cancel(self: Arc<Self>, store: Arc<dyn Store>) {
         for no in self.jobs.keys().step_by(17) {
             let run = AttemptKey::regular(*no, at(60));
@@ -155,7 +155,7 @@ pub async fn workers_at_once_never_exceed_a_limit_and_all_runs_end(opened: Opene
     let key = |n: usize| (n % (KEYS + 1) < KEYS).then_some(n % (KEYS + 1));
     let jobs = (0..RUNS).map(|n| {
         let job = new_job(&format!("job {n}")).priority((n % 90) as u8);
-        // Some have no key, and are under the tenant's limit alone.
+        // Some have no key and are only under the tenant's limit.
         key(n).map_or(job.clone(), |key| job.limited(&key.to_string(), 1 + key as u32)).build()
     });
     let jobs = rig.add_all(jobs.collect()).await;
@@ -176,7 +176,7 @@ pub async fn workers_at_once_never_exceed_a_limit_and_all_runs_end(opened: Opene
         scope: rig.scope,
         limits,
         jobs: jobs.collect(),
-        good_end: rig.good_end(Held { key: some, fence: Fence::NONE }),
+        success: rig.success(Held { key: some, fence: Fence::NONE }),
         terms: rooms_within(&of_tenant).terms,
         watch: Mutex::default(),
     });

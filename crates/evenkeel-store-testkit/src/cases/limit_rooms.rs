@@ -1,4 +1,4 @@
-//! Waiting rooms: nobody in them is in the way of others, and what holds there is today's limit.
+//! Limit queues: attempts in them block no others, and the current limits count.
 
 use evenkeel_core::AttemptKey;
 use evenkeel_core::limit::{LimitKey, Limits};
@@ -13,7 +13,7 @@ use crate::Opened;
 use crate::fixtures::{Begin, JobBuilder, at, fire_of, new_job, now};
 use crate::rig::Rig;
 
-/// Queues a run of each of these at once.
+/// Queues a run of each of these jobs at the same time.
 async fn queue_all(rig: &Rig, jobs: impl IntoIterator<Item = JobBuilder>, secs: i64) {
     let jobs: Vec<NewJob> = jobs.into_iter().map(JobBuilder::build).collect();
     let numbers: Vec<_> = rig.add_all(jobs).await.iter().map(|job| job.no).collect();
@@ -22,7 +22,7 @@ async fn queue_all(rig: &Rig, jobs: impl IntoIterator<Item = JobBuilder>, secs: 
     rig.fire(fires, secs).await;
 }
 
-/// So many of a key, in front of others.
+/// Queues this many jobs of a key.
 fn of_host(count: usize) -> impl Iterator<Item = JobBuilder> {
     (0..count).map(|n| new_job(&format!("host {n}")).limited("host", 1).priority(90))
 }
@@ -31,12 +31,12 @@ fn tenant(most: u32) -> Limits {
     Limits { tenant: Some(most), ..Limits::default() }
 }
 
-fn good_end(rig: &Rig, attempt: &ClaimedAttempt) -> Finish {
-    Finish { tenant: attempt.tenant, ..rig.good_end(held(attempt)) }
+fn success(rig: &Rig, attempt: &ClaimedAttempt) -> Finish {
+    Finish { tenant: attempt.tenant, ..rig.success(held(attempt)) }
 }
 
 async fn end_all(rig: &Rig, claimed: &[ClaimedAttempt]) {
-    rig.finish_all(claimed.iter().map(|attempt| good_end(rig, attempt)).collect()).await;
+    rig.finish_all(claimed.iter().map(|attempt| success(rig, attempt)).collect()).await;
 }
 
 fn places_of(claimed: &[ClaimedAttempt]) -> Vec<Permit> {
@@ -50,7 +50,8 @@ async fn step(rig: &Rig, rooms: ReleaseStep, secs: i64) -> Released {
     rig.store.release_all_limited(rooms, now(secs)).await.expect("rooms can be looked into")
 }
 
-/// Two run and fill the tenant; in its room, many of a key are in front of one without.
+/// Two running attempts fill the tenant's limit; in its queue, many of a key are ahead of one
+/// without a key.
 async fn a_full_tenant(rig: &Rig, count: usize) -> (Vec<ClaimedAttempt>, AttemptKey) {
     queue_all(rig, [new_job("first"), new_job("second")], 60).await;
     let running = claim_within(rig, &tenant(2), 9, 61).await;
@@ -81,7 +82,7 @@ pub async fn an_end_lets_whoever_can_start_go_and_not_only_the_first(opened: Ope
     end_all(&rig, &running).await;
     let terms = rooms_within(&tenant(2)).terms;
     let unparked = rig.store.release_limited(&places_of(&running), &terms, now(65)).await.unwrap();
-    // Whoever had to look twice sends one more, and the claim decides.
+    // A release that had to read twice moves one more, and the claim decides.
     assert!((2..=3).contains(&unparked), "{unparked}");
     let claimed = claim_within(&rig, &tenant(2), 9, 65).await;
     assert_eq!((claimed.len(), claimed[1].key), (2, plain));
@@ -154,10 +155,10 @@ pub async fn who_has_a_place_of_its_key_waits_where_its_tenants_do(opened: Opene
     end_all(&rig, &host).await;
     queue(&rig, new_job("takes its place").priority(100), 64).await;
     assert_eq!(claim_within(&rig, &tenant(2), 1, 65).await.len(), 1);
-    // The key has a place, the tenant has none. Whoever looks every second moves nobody,
+    // The key has a permit left, the tenant has none. A periodic step moves nothing;
     assert_eq!(unpark_within(&rig, &tenant(2), 66).await, 0);
     assert_eq!(rig.store.queue_depths(100).await.unwrap().parked, [4, 2, 0]);
-    // who ends brings one to where it is among those who get the next place.
+    // an ended attempt moves one to the queue where it competes for the next permit.
     let terms = rooms_within(&tenant(2)).terms;
     let ended = [Permit { limit: key_of(&rig, "host"), run: host[0].key }];
     assert_eq!(rig.store.release_limited(&ended, &terms, now(66)).await.unwrap(), 0);
@@ -179,7 +180,7 @@ pub async fn a_raised_limit_of_a_tenant_reaches_what_waits(opened: Opened) {
     assert_eq!(unpark_within(&rig, &tenant(2), 62).await, 0);
     assert_eq!(unpark_within(&rig, &tenant(10), 62).await, 8);
     assert_eq!(claim_within(&rig, &tenant(10), 99, 62).await.len(), 8);
-    // A lowered one too: as many as run already are too many.
+    // This also holds for a lowered limit: as many as run already are too many.
     assert_eq!(unpark_within(&rig, &tenant(3), 63).await, 0);
     assert_eq!(rig.census().await.running, 10);
 }
@@ -191,7 +192,7 @@ pub async fn without_their_limit_all_go_back_at_once(opened: Opened) {
     let lanes = Limits { lanes: [None, None, Some(2)], ..Limits::default() };
     assert_eq!(claim_within(&rig, &lanes, 99, 61).await.len(), 2);
     assert_eq!(claim_within(&rig, &tenant(5), 99, 62).await.len(), 0);
-    // Another limit holds them up now, of which there are three places: a claim sees to that.
+    // Another limit, with three permits, blocks them now: a claim enforces it.
     assert_eq!(unpark_within(&rig, &tenant(3), 63).await, 3);
     assert_eq!(claim_within(&rig, &tenant(3), 99, 63).await.len(), 3);
     assert_eq!(release_all_limited(&rig, 64).await, 25);
@@ -209,7 +210,7 @@ pub async fn a_step_looks_at_no_more_than_so_many(opened: Opened) {
     queue_all(&rig, ["a", "b", "c"].map(|key| new_job(key).limited(key, 2)), 62).await;
     assert_eq!(keys(&rig.claim(99, 63).await), []);
     end_all(&rig, &claimed).await;
-    // Those of a key differ in its limit, so that the first thousand of each are looked at.
+    // The limits of the key differ, so the first 1,000 of each are read.
     let first = step(&rig, all_rooms(), 64).await;
     assert!(first.next.is_some() && !first.again, "{first:?}");
     let second = step(&rig, ReleaseStep { after: first.next, ..all_rooms() }, 64).await;
@@ -220,7 +221,7 @@ pub async fn those_who_have_waited_long_are_in_nobodys_way(opened: Opened) {
     let rig = Rig::new(opened).await;
     let low = of_host(40).map(|job| job.priority(10));
     queue_all(&rig, low, 60).await;
-    // By then they rank higher than all that come now, of which there are many.
+    // By then they rank above all new attempts, of which there are many.
     let later = 20_000;
     queue_all(&rig, (0..1_000).map(|n| new_job(&format!("plain {n}")).priority(50)), later).await;
     let first = rig.claim(1, later).await;

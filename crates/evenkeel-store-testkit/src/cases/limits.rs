@@ -1,4 +1,4 @@
-//! How many run at once: of a key, of a tenant, in a lane.
+//! Limits on concurrent runs: of a key, of a tenant, in a lane.
 
 use evenkeel_core::AttemptKey;
 use evenkeel_core::attempt::Outcome;
@@ -10,14 +10,14 @@ use evenkeel_store::{
 
 use crate::Opened;
 use crate::fixtures::{JobBuilder, at, new_job, now};
-use crate::rig::{Held, Known, OVER, Rig, claim_of, wake_fire_of};
+use crate::rig::{Held, Known, OVER, Rig, claim_of, delayed_fire_of};
 
-/// All waiting rooms.
+/// A step over all limit queues.
 pub(super) fn all_rooms() -> ReleaseStep {
     ReleaseStep { after: None, limit: 1_000, terms: LimitTerms::default(), to_wider: false }
 }
 
-/// All of them, while these hold for tenants and lanes.
+/// The same with these limits of tenants and lanes.
 pub(super) fn rooms_within(limits: &Limits) -> ReleaseStep {
     ReleaseStep {
         terms: LimitTerms { limits: limits.clone(), ..LimitTerms::default() },
@@ -25,18 +25,18 @@ pub(super) fn rooms_within(limits: &Limits) -> ReleaseStep {
     }
 }
 
-/// The limit of a key of the first tenant.
+/// The limit key of a concurrency key of the first tenant.
 pub(super) fn key_of(rig: &Rig, text: &str) -> LimitKey {
     LimitKey::of_key(rig.scope.tenant, KeyDigest::of(text))
 }
 
-/// Adds a job, and queues a run of it.
+/// Adds a job and queues a run of it.
 pub(super) async fn queue(rig: &Rig, job: JobBuilder, secs: i64) -> (Known, AttemptKey) {
     let job = rig.add(job.build()).await;
     (job, rig.queue(job, secs).await)
 }
 
-/// So many of a key, one after the other.
+/// Queues this many jobs of a key one after the other.
 pub(super) async fn queue_many(rig: &Rig, key: &str, most: u32, count: i64) -> Vec<AttemptKey> {
     let mut keys = Vec::new();
     for n in 0..count {
@@ -53,12 +53,12 @@ pub(super) fn held(claimed: &ClaimedAttempt) -> Held {
     Held { key: claimed.key, fence: claimed.fence }
 }
 
-/// What goes back into the queue by itself.
+/// Returns the number of attempts that a step releases.
 pub(super) async fn release_all_limited(rig: &Rig, secs: i64) -> u64 {
     unpark_within(rig, &Limits::default(), secs).await
 }
 
-/// The same, while these hold for tenants and lanes.
+/// The same with these limits of tenants and lanes.
 pub(super) async fn unpark_within(rig: &Rig, limits: &Limits, secs: i64) -> u64 {
     let rooms = rooms_within(limits);
     rig.store.release_all_limited(rooms, now(secs)).await.expect("rooms can be looked into").moved
@@ -94,7 +94,7 @@ pub async fn who_is_behind_goes_ahead(opened: Opened) {
     }
     let (_, other) = queue(&rig, new_job("other").limited("other", 1).priority(50), 70).await;
     let (_, free) = queue(&rig, new_job("free").priority(10), 70).await;
-    // One place after the other: those of the full key are passed over however many they are.
+    // One capacity after the other: attempts of the full key are skipped, however many there are.
     assert_eq!(rig.claim(1, 100).await.len(), 1);
     assert_eq!(keys(&rig.claim(1, 100).await), [other]);
     assert_eq!(keys(&rig.claim(1, 100).await), [free]);
@@ -108,7 +108,7 @@ pub async fn an_end_makes_room_for_the_next(opened: Opened) {
     for (n, key) in queued.iter().enumerate() {
         let claimed = rig.claim(10, 100).await;
         assert_eq!(keys(&claimed), [*key], "{n}");
-        assert_eq!(rig.finish(rig.good_end(held(&claimed[0]))).await, FinishResult::Done);
+        assert_eq!(rig.finish(rig.success(held(&claimed[0]))).await, FinishResult::Done);
         assert_eq!(release_all_limited(&rig, 100).await, u64::from(n < 2));
     }
 }
@@ -119,7 +119,7 @@ pub async fn who_ends_sends_as_many_back_as_have_ended(opened: Opened) {
     queue_many(&rig, "other", 1, 3).await;
     let claimed = rig.claim(20, 100).await;
     assert_eq!(claimed.len(), 3);
-    let ends = claimed.iter().map(|attempt| rig.good_end(held(attempt))).collect();
+    let ends = claimed.iter().map(|attempt| rig.success(held(attempt))).collect();
     rig.finish_all(ends).await;
     let place = |attempt: &ClaimedAttempt| Permit { limit: attempt.permits[0], run: attempt.key };
     let ended: Vec<Permit> = claimed.iter().map(place).collect();
@@ -127,7 +127,7 @@ pub async fn who_ends_sends_as_many_back_as_have_ended(opened: Opened) {
         rig.store.release_limited(&ended, &LimitTerms::default(), now(101)).await.unwrap();
     assert_eq!(unparked, 3);
     assert_eq!(rig.claim(20, 101).await.len(), 3);
-    // More go back than there are places: a claim decides.
+    // More attempts are released than permits exist: a claim decides.
     assert_eq!(
         rig.store.release_limited(&ended, &LimitTerms::default(), now(102)).await.unwrap(),
         3
@@ -147,13 +147,13 @@ pub async fn they_leave_the_waiting_room_in_the_order_of_dispatch(opened: Opened
     let (_, higher) = queue(&rig, job("higher").priority(90), 9_001).await;
     let (_, critical) = queue(&rig, job("critical").lane(Lane::Critical), 9_002).await;
     assert_eq!(keys(&rig.claim(9, 9_003).await), []);
-    // By then the low one has waited for long enough to be before the high one.
+    // By then the low priority has waited long enough to be ahead of the high one.
     let (limit, mut run) = (key_of(&rig, "host"), runs);
     let mut order = Vec::new();
     for _ in 0..5 {
         let owned = rig.owned(rig.node).await;
         let running = Held { key: run, fence: owned[0].fence };
-        rig.finish(rig.good_end(running)).await;
+        rig.finish(rig.success(running)).await;
         let ended = [Permit { limit, run }];
         assert_eq!(
             rig.store.release_limited(&ended, &LimitTerms::default(), now(9_004)).await.unwrap(),
@@ -186,11 +186,11 @@ pub async fn a_retry_needs_a_place_of_its_own(opened: Opened) {
     assert_eq!(release_all_limited(&rig, 101).await, 1);
     let second = rig.claim(9, 101).await;
     assert_eq!(keys(&second), queued[1..]);
-    let wakes = rig.wakes(110).await;
-    let fires = wakes.iter().map(|wake| wake_fire_of(wake, crate::fixtures::Begin::Queued));
+    let wakes = rig.delayed(110).await;
+    let fires = wakes.iter().map(|wake| delayed_fire_of(wake, crate::fixtures::Begin::Queued));
     rig.store.fire_delayed(rig.node, fires.collect(), now(110)).await.unwrap();
     assert_eq!(keys(&rig.claim(9, 110).await), []);
-    rig.finish(rig.good_end(held(&second[0]))).await;
+    rig.finish(rig.success(held(&second[0]))).await;
     assert_eq!(release_all_limited(&rig, 111).await, 1);
     assert_eq!(keys(&rig.claim(9, 111).await), [wakes[0].key]);
 }
@@ -211,10 +211,10 @@ pub async fn what_a_dead_node_had_is_free_once_it_was_taken_over(opened: Opened)
         fence: claimed[0].fence,
         tenant: rig.scope.tenant,
         crashed: true,
-        then: AfterLoss::Queue(crate::fixtures::ticket_of(&due, at(120), at(64))),
+        then: AfterLoss::Queue(crate::fixtures::queue_entry_of(&due, at(120), at(64))),
     };
     assert!(rig.requeue(requeue, 64).await);
-    // It waits again itself, and whoever is first of both has the place.
+    // It waits again, and the first of both gets the permit.
     assert_eq!(release_all_limited(&rig, 64).await, 1);
     assert_eq!(rig.claim_for(other, 9, 64).await.len(), 1);
     assert_eq!(rig.claim_for(other, 9, 64).await.len(), 0);
@@ -261,7 +261,7 @@ pub async fn a_tenant_has_no_more_than_its_limit(opened: Opened) {
     assert_eq!((of(&rig.scope), of(&other)), (1, 3));
     let ours = claimed.iter().find(|one| one.tenant == rig.scope.tenant).unwrap();
     assert_eq!(ours.permits, [LimitKey::of_tenant(rig.scope.tenant)]);
-    rig.finish(rig.good_end(held(ours))).await;
+    rig.finish(rig.success(held(ours))).await;
     assert_eq!(unpark_within(&rig, &limits, 101).await, 1);
     let next = claim_within(&rig, &limits, 20, 101).await;
     assert_eq!(next.len(), 1);
@@ -283,10 +283,10 @@ pub async fn a_lane_has_no_more_than_its_limit(opened: Opened) {
     let lane = LimitKey::of_lane(Lane::Batch);
     let in_lane = claimed.iter().filter(|one| one.permits == [lane]).count();
     assert_eq!((claimed.len(), in_lane), (5, 2));
-    // Without the limit they start, as soon as they are back in the queue.
+    // Without the limit they start as soon as they are back in their pool.
     assert_eq!(claim_within(&rig, &Limits::default(), 20, 101).await.len(), 0);
     for attempt in claimed.iter().filter(|one| !one.permits.is_empty()) {
-        let mut end = rig.good_end(held(attempt));
+        let mut end = rig.success(held(attempt));
         end.tenant = attempt.tenant;
         rig.finish(end).await;
     }
@@ -307,8 +307,8 @@ pub async fn who_is_under_several_limits_needs_a_place_of_each(opened: Opened) {
     assert_eq!(claimed[0].permits, [key_of(&rig, "host"), tenant]);
     let depths = rig.store.queue_depths(100).await.unwrap();
     assert_eq!(depths.parked, [2, 1, 0]);
-    // The key is free again, and the tenant has one place for whoever comes first.
-    rig.finish(rig.good_end(held(&claimed[0]))).await;
+    // The key is free again, and the tenant has one permit for the first attempt.
+    rig.finish(rig.success(held(&claimed[0]))).await;
     assert_eq!(unpark_within(&rig, &limits, 101).await, 2);
     assert_eq!(keys(&claim_within(&rig, &limits, 20, 101).await), [queued[1]]);
 }
@@ -336,7 +336,7 @@ pub async fn a_place_goes_to_the_earlier_lane(opened: Opened) {
     }
     let job = new_job("critical").lane(Lane::Critical).limited("host", 1);
     let (_, critical) = queue(&rig, job, 60).await;
-    // The last lane's share does not give it the place that an earlier one wants.
+    // The guarantee of the last lane does not give it the permit that an earlier lane needs.
     let claim = Claim { guaranteed: [1, 0, 1], ..claim_of(rig.node, 4) };
     let claimed = keys(&rig.store.claim(&claim, now(61)).await.unwrap().attempts);
     assert_eq!(claimed.len(), 3);
@@ -352,8 +352,8 @@ pub async fn jobs_of_a_key_may_differ_in_how_much_company_they_stand(opened: Ope
     let (_, last) = queue(&rig, new_job("last").limited("host", 3), 64).await;
     let claimed = rig.claim(9, 100).await;
     assert_eq!(keys(&claimed), [shy, bold, bold_too]);
-    rig.finish(rig.good_end(held(&claimed[1]))).await;
-    // Two run: the shy one is first in the room, and would not fit.
+    rig.finish(rig.success(held(&claimed[1]))).await;
+    // Two run: the job with the limit of 1 is first in the limit queue and would not fit.
     assert_eq!(release_all_limited(&rig, 101).await, 1);
     assert_eq!(keys(&rig.claim(9, 101).await), [last]);
 }
@@ -374,7 +374,7 @@ pub async fn places_of_ended_runs_are_forgotten_and_others_kept(opened: Opened) 
     let claimed = rig.claim(9, 100).await;
     assert_eq!(claimed.len(), 6);
     for attempt in claimed.iter().step_by(2) {
-        rig.finish(rig.good_end(held(attempt))).await;
+        rig.finish(rig.success(held(attempt))).await;
     }
     let (mut after, mut steps) = (None, 0);
     loop {
@@ -385,7 +385,7 @@ pub async fn places_of_ended_runs_are_forgotten_and_others_kept(opened: Opened) 
         }
         assert!(steps < 10, "it comes to an end");
     }
-    // Three are left, so that as many may start as have ended.
+    // Three are left, so that as many can start as have ended.
     for key in ["a", "b"] {
         for n in 10..13 {
             queue(&rig, new_job(&format!("{key} {n}")).limited(key, 3), 101).await;
@@ -400,7 +400,7 @@ pub async fn rooms_are_looked_into_one_after_the_other(opened: Opened) {
         queue_many(&rig, key, 1, 2).await;
     }
     let claimed = rig.claim(9, 100).await;
-    rig.finish_all(claimed.iter().map(|one| rig.good_end(held(one))).collect()).await;
+    rig.finish_all(claimed.iter().map(|one| rig.success(held(one))).collect()).await;
     let (mut after, mut moved) = (None, Vec::new());
     loop {
         let rooms = ReleaseStep { after, limit: 1, ..all_rooms() };

@@ -4,7 +4,7 @@ use evenkeel_core::JobNo;
 use evenkeel_store::{Job, JobCursor, JobFilter, JobSort, Page, PageRequest};
 
 use crate::Opened;
-use crate::commands::Orders;
+use crate::commands::Commands;
 use crate::fixtures::{new_job, now, unnamed_job};
 use crate::rig::Rig;
 

@@ -1,4 +1,4 @@
-//! Jobs whose time has come and that no worker has claimed: pending, unless a blackout holds them.
+//! Due jobs that no worker has claimed: pending, unless a blackout holds them.
 
 use evenkeel_core::status::JobStatus;
 use evenkeel_core::{JobId, Span, Timestamp};
@@ -6,23 +6,23 @@ use evenkeel_store::{Action, JobFilter, JobSort, NewJob, Now, PageRequest};
 use serde_json::json;
 
 use crate::Opened;
-use crate::commands::Orders as _;
+use crate::commands::Commands as _;
 use crate::fixtures::{JobBuilder, new_job, now};
 use crate::paging::{ORDERS, all_pages, ids};
 use crate::rig::{Known, Rig};
 
-/// So many minutes after `from`, or before it.
+/// Returns the time this many minutes after `from`.
 fn minutes(from: Timestamp, count: i64) -> Timestamp {
     let span = Span::from_secs(60 * count.unsigned_abs());
     if count < 0 { from.saturating_sub(span) } else { from.saturating_add(span) }
 }
 
-/// The job with its next time at `next_at`.
+/// Returns the job with its next time at `next_at`.
 fn due_at(job: JobBuilder, next_at: Timestamp) -> NewJob {
     NewJob { next_at: Some(next_at), ..job.build() }
 }
 
-/// The same job, in blackout every day between these moments of today.
+/// Returns the job with a daily blackout between these times of today.
 fn in_blackout(mut job: NewJob, from: Timestamp, until: Timestamp) -> NewJob {
     let time = |at: Timestamp| {
         let minute = at.as_micros().div_euclid(60_000_000).rem_euclid(24 * 60);

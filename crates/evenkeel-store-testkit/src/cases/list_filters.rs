@@ -1,4 +1,4 @@
-//! Lists of jobs by every filter, in every order.
+//! Lists of jobs with each filter and each order.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::condition::{Level, Reason};
@@ -11,7 +11,7 @@ use evenkeel_store::{
 use serde_json::json;
 
 use crate::Opened;
-use crate::commands::Orders as _;
+use crate::commands::Commands as _;
 use crate::fixtures::{at, new_job, now, plain_trigger, unnamed_job};
 use crate::paging::{Dice, ORDERS, all_pages, ids, model};
 use crate::rig::{Known, Rig};
@@ -41,7 +41,7 @@ fn some_jobs(dice: &mut Dice) -> Vec<NewJob> {
         match dice.throw(8) {
             0 => job.never(),
             1 => job.once_at(60),
-            // Many at once, and some far apart.
+            // Some at the same time, some far apart.
             n if n < 5 => job.first_at(60),
             _ => job.first_at(60 + 450 * dice.throw(40) as i64),
         }
@@ -49,7 +49,7 @@ fn some_jobs(dice: &mut Dice) -> Vec<NewJob> {
     (0..300).map(|n| job(n, dice).build()).collect()
 }
 
-/// Fills a database with jobs to which everything has happened that can.
+/// Fills a database with jobs in all states.
 async fn fill(rig: &Rig, jobs: &[NewJob], dice: &mut Dice) {
     let other = rig.tenant("other").await;
     let mut known = Vec::new();
@@ -73,7 +73,7 @@ async fn happen(rig: &Rig, job: Known, new: &NewJob, dice: &mut Dice) {
     match dice.throw(12) {
         0 if is_due => drop(rig.start(job, 60).await),
         1 if is_due => drop(rig.queue(job, 60).await),
-        2 if is_due => drop(rig.run_well(job, 60).await),
+        2 if is_due => drop(rig.run_successfully(job, 60).await),
         3 | 4 if is_due => {
             let held = rig.start(job, 60).await;
             let then = Then::EndRun { stop_job: dice.throw(2) == 0, next_at: None };
@@ -200,7 +200,7 @@ pub async fn jobs_in_each_state_are_found_and_counted(opened: Opened) {
     rig.queue(queued, 60).await;
     let held = rig.start(retried, 60).await;
     rig.finish(rig.retry(held, at(4_000))).await;
-    rig.run_well(completed, 60).await;
+    rig.run_successfully(completed, 60).await;
     let held = rig.start(failed, 60).await;
     rig.finish(rig.end(held, Outcome::Failed, crate::rig::OVER)).await;
     let expected = [
@@ -249,7 +249,7 @@ pub async fn what_goes_on_of_a_job_is_found_whether_it_takes_part_or_not(opened:
     waits.push(retried.id);
     rig.add(new_job("never placed").never().build()).await;
     let done = rig.add(job("done")).await;
-    rig.run_well(done, 60).await;
+    rig.run_successfully(done, 60).await;
     for (active_attempts, expected) in [(Activity::Waits, waits), (Activity::Runs, runs)] {
         let filter = JobFilter { active_attempts: Some(active_attempts), ..JobFilter::default() };
         let listed = all_pages(&rig, &filter, JobSort::default(), 2).await;
@@ -270,7 +270,7 @@ pub async fn jobs_of_all_tenants_are_counted_by_state(opened: Opened) {
     rig.queue(queued, 60).await;
     rig.add(new_job("never placed").never().build()).await;
     let completed = rig.add(job("completed")).await;
-    rig.run_well(completed, 60).await;
+    rig.run_successfully(completed, 60).await;
     let failed = rig.add(job("failed")).await;
     let held = rig.start(failed, 60).await;
     rig.finish(rig.end(held, Outcome::Failed, crate::rig::OVER)).await;

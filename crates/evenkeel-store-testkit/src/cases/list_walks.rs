@@ -1,4 +1,4 @@
-//! Lists that are too long to be looked at as a whole.
+//! Lists that are too long to be read as a whole.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::fixtures::{JobBuilder, new_job, now};
 use crate::paging::{ORDERS, all_pages, ids, model};
 use crate::rig::Rig;
 
-/// More than anyone looks at for a page.
+/// More jobs than a page scans.
 const MANY: u32 = LIST_SCAN_MAX + 500;
 
 async fn add_many(rig: &Rig, jobs: &[evenkeel_store::NewJob]) {

@@ -1,13 +1,13 @@
-//! What a scheduler finds.
+//! What the scheduler reads ahead.
 
 use evenkeel_core::{JobNo, Shard, Slot};
 
 use crate::Opened;
-use crate::commands::Orders;
+use crate::commands::Commands;
 use crate::fixtures::{at, definition_of, new_job, now};
 use crate::rig::{Known, Rig};
 
-/// Jobs that are all in the shard of the first.
+/// Returns jobs that are all in the shard of the first.
 async fn of_one_shard(rig: &Rig, count: usize) -> Vec<Known> {
     let shards = usize::from(Shard::COUNT);
     let jobs = (0..=(count - 1) * shards).map(|n| new_job(&format!("job {n}")).build()).collect();
@@ -84,7 +84,7 @@ pub async fn other_shards_are_left_out(opened: Opened) {
 pub async fn a_fired_job_is_found_in_the_slot_of_its_new_time(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").every(3_600).build()).await;
-    rig.run_well(job, 60).await;
+    rig.run_successfully(job, 60).await;
     let shard = Shard::of(job.no);
     assert_eq!(due(&rig, shard, 60, None, 9).await, []);
     assert_eq!(due(&rig, shard, 3_660, None, 9).await, [job.no]);

@@ -1,4 +1,4 @@
-//! Nodes against each other, and against what is done to them.
+//! Concurrent calls of and about nodes.
 
 use evenkeel_core::Span;
 use evenkeel_core::overlap::OverlapPolicy;
@@ -60,7 +60,7 @@ pub async fn of_a_steal_and_a_fire_no_attempt_is_lost(opened: Opened) {
             }
         })
         .await;
-        // Whoever takes a lease over sees at once all that was fired under it.
+        // A node that takes over a lease sees everything that was fired under it.
         assert_eq!(answers[0], answers[1]);
     }
 }
@@ -84,7 +84,7 @@ pub async fn of_a_retirement_and_a_claim_no_attempt_is_lost(opened: Opened) {
         assert_eq!(left.len(), usize::from(answers[1]));
         for attempt in left {
             let held = Held { key: attempt.key, fence: attempt.fence };
-            rig.finish(rig.good_end(held)).await;
+            rig.finish(rig.success(held)).await;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Nodes that come, live and go.
+//! Membership of nodes.
 
 use evenkeel_core::NodeNo;
 use evenkeel_store::{Member, NewNode, NodeState, Ping, Pinged, Roles};
@@ -122,7 +122,7 @@ pub async fn a_node_retires_only_when_it_has_nothing(opened: Opened) {
     let held = rig.start(job, 60).await;
     assert!(!rig.store.retire(rig.node).await.unwrap());
     assert_eq!(member(&rig, rig.node).await.unwrap().state, NodeState::Live);
-    rig.finish(rig.good_end(held)).await;
+    rig.finish(rig.success(held)).await;
     assert!(rig.store.retire(rig.node).await.unwrap());
 }
 
@@ -137,7 +137,7 @@ pub async fn an_attempt_of_another_node_does_not_keep_one_from_retiring(opened: 
 pub async fn a_run_names_the_node_that_had_it_even_when_that_is_gone(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
-    let key = rig.run_well(job, 60).await;
+    let key = rig.run_successfully(job, 60).await;
     rig.store.retire(rig.node).await.unwrap();
     assert_eq!(rig.run(key).await.node, Some((rig.node, "node-1".into())));
 }

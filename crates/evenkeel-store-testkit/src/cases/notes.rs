@@ -1,4 +1,4 @@
-//! What attempts say while they run, and who runs them.
+//! Progress of running attempts, and the nodes that run them.
 
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::lease::Fence;
@@ -9,11 +9,11 @@ use evenkeel_store::{
 };
 
 use crate::Opened;
-use crate::commands::Orders;
+use crate::commands::Commands;
 use crate::fixtures::{Begin, at, fire_of, new_job, now};
 use crate::rig::{Held, Known, OVER, Rig};
 
-/// What an attempt may say of itself.
+/// An empty note.
 pub(super) fn silence(held: Held) -> ProgressNote {
     ProgressNote { key: held.key, fence: held.fence, progress: None, log: None, checkpoint: None }
 }
@@ -26,7 +26,7 @@ fn says(held: Held, done: u64, log: &str) -> ProgressNote {
     ProgressNote { progress: Some(progress(done)), log: Some(log.into()), ..silence(held) }
 }
 
-/// An end after which nothing of what was said is left.
+/// An end that deletes all notes and the checkpoint.
 pub(super) fn traceless(finish: Finish) -> Finish {
     Finish {
         attachments: Attachments { has_notes: true, checkpoint: CheckpointDisposition::Forget },
@@ -71,7 +71,7 @@ pub async fn a_note_is_shown_while_the_attempt_runs(opened: Opened) {
     let run = rig.run(held.key).await;
     assert_eq!(said(&run), (Some(whole), Some("line one\nline two")));
     assert_eq!(Attempt { progress: None, log: None, ..run }, before, "nothing else has changed");
-    assert_eq!(rig.finish(traceless(rig.good_end(held))).await, FinishResult::Done);
+    assert_eq!(rig.finish(traceless(rig.success(held))).await, FinishResult::Done);
     let run = rig.run(held.key).await;
     assert_eq!((run.status, said(&run)), (AttemptStatus::Completed, NOTHING));
 }
@@ -80,7 +80,7 @@ pub async fn a_note_is_not_shown_after_an_end_that_did_not_know_of_it(opened: Op
     let rig = Rig::new(opened).await;
     let (_, held) = running(&rig, "crawl").await;
     assert!(note(&rig, says(held, 1, "line")).await);
-    assert_eq!(rig.finish(rig.good_end(held)).await, FinishResult::Done);
+    assert_eq!(rig.finish(rig.success(held)).await, FinishResult::Done);
     assert_eq!(said(&rig.run(held.key).await), NOTHING);
 }
 
@@ -131,7 +131,7 @@ pub async fn another_fence_or_node_says_nothing_and_is_told(opened: Opened) {
 pub async fn what_waits_or_has_ended_says_nothing(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (_, ended) = running(&rig, "ended").await;
-    rig.finish(rig.good_end(ended)).await;
+    rig.finish(rig.success(ended)).await;
     let job = rig.add(new_job("waits").build()).await;
     let waits = rig.queue(job, 60).await;
     for fence in [Fence::NONE, Fence(1)] {
@@ -148,7 +148,7 @@ pub async fn notes_of_a_batch_do_not_spoil_each_other(opened: Opened) {
     let (_, a) = running(&rig, "a").await;
     let (_, b) = running(&rig, "b").await;
     let (_, c) = running(&rig, "c").await;
-    rig.finish(rig.good_end(b)).await;
+    rig.finish(rig.success(b)).await;
     let batch = vec![says(c, 3, "c"), says(b, 2, "b"), silence(a)];
     assert_eq!(note_for(&rig, rig.node, batch).await, [true, false, true]);
     assert_eq!(said(&rig.run(a.key).await), NOTHING);
@@ -175,7 +175,7 @@ pub async fn attempt_0_shows_what_the_latest_attempt_says(opened: Opened) {
     let (_, held) = running(&rig, "crawl").await;
     assert!(note(&rig, says(held, 5, "first")).await);
     rig.finish(rig.retry(held, at(90))).await;
-    let fired = rig.fire_delayed(&rig.wakes(90).await, Begin::Claimed, 90).await;
+    let fired = rig.fire_delayed(&rig.delayed(90).await, Begin::Claimed, 90).await;
     let FireResult::Fired(fence) = fired[0] else { panic!("not fired: {fired:?}") };
     let second = Held { key: crate::rig::next_attempt(held.key), fence };
     assert_eq!(said(&rig.run(held.key).await), NOTHING);
@@ -213,7 +213,7 @@ pub async fn a_thousand_attempts_say_something_at_once(opened: Opened) {
     }
     let last = rig.run(held(&jobs[999]).key).await;
     assert_eq!(last.progress, Some(progress(3)));
-    let ends = jobs.iter().map(|job| traceless(rig.good_end(held(job)))).collect();
+    let ends = jobs.iter().map(|job| traceless(rig.success(held(job)))).collect();
     assert_eq!(rig.finish_all(ends).await, [FinishResult::Done; 1_000]);
     assert_eq!(rig.census().await.running, 0);
 }
@@ -228,22 +228,21 @@ pub async fn a_refused_end_leaves_the_notes(opened: Opened) {
     let (_, held) = running(&rig, "crawl").await;
     let other = rig.join("node-2", 1).await;
     assert!(note(&rig, says(held, 1, "line")).await);
-    let stale = traceless(rig.good_end(Held { fence: held.fence.next(), ..held }));
+    let stale = traceless(rig.success(Held { fence: held.fence.next(), ..held }));
     assert_eq!(rig.finish(stale).await, FinishResult::LeaseLost);
-    let theirs = vec![traceless(rig.good_end(held))];
+    let theirs = vec![traceless(rig.success(held))];
     let answer = rig.store.finish(other, theirs, crate::rig::ALPHA).await.unwrap();
     assert_eq!(answer, [FinishResult::LeaseLost]);
     assert_eq!(said(&rig.run(held.key).await), (Some(progress(1)), Some("line")));
 }
 
-/// The only way to see what is left of a run that is forgotten: a trigger of the same moment gets
-/// its key again.
+/// Shows what is left of a pruned run: a trigger of the same moment gets its key again.
 pub async fn pruning_leaves_nothing_to_a_later_run_with_the_same_key(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").never().build()).await;
     let start = async || {
         let key = rig.trigger(job, 0, 60).await;
-        let wakes = rig.wakes(60).await;
+        let wakes = rig.delayed(60).await;
         let fired = rig.fire_delayed(&wakes, Begin::Claimed, 60).await;
         let FireResult::Fired(fence) = fired[0] else { panic!("not fired: {fired:?}") };
         (Held { key, fence }, wakes[0].has_checkpoint)
@@ -268,7 +267,7 @@ pub async fn who_runs_an_attempt_is_found(opened: Opened) {
     let mine = rig.start(jobs[0], 60).await;
     let theirs = rig.start_on(other, jobs[1], 63).await;
     let waits = rig.queue(jobs[2], 60).await;
-    let ended = rig.run_well(jobs[3], 60).await;
+    let ended = rig.run_successfully(jobs[3], 60).await;
     let find = async |key| rig.store.find_running(key).await.unwrap();
     for (node, held) in [(rig.node, mine), (other, theirs)] {
         let found = find(held.key).await.unwrap();

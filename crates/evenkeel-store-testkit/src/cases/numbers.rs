@@ -1,4 +1,4 @@
-//! What people may call jobs: numbers within their tenant.
+//! Public numbers of jobs within their tenant.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use evenkeel_store::{JobFilter, JobSort, PageRequest, Registered};
 
 use super::races::at_once;
 use crate::Opened;
-use crate::commands::Orders;
+use crate::commands::Commands;
 use crate::fixtures::{new_job, now};
 use crate::rig::Rig;
 

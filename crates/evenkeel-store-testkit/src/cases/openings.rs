@@ -1,4 +1,4 @@
-//! When attempts in the queue may be claimed, and by whom.
+//! When queued attempts may be claimed, and by which nodes.
 
 use evenkeel_core::blackout::Blackout;
 use evenkeel_core::order::Lane;
@@ -9,9 +9,9 @@ use evenkeel_store::{
 
 use super::races::at_once;
 use crate::Opened;
-use crate::commands::Orders;
+use crate::commands::Commands;
 use crate::fixtures::{Begin, JobBuilder, at, fire_of, new_job, now, place_of};
-use crate::rig::{Known, Rig, claim_of, next_attempt, wake_fire_of};
+use crate::rig::{Known, Rig, claim_of, next_attempt, delayed_fire_of};
 
 const ALWAYS: ClaimWindow = ClaimWindow { from: None, until: None };
 
@@ -111,7 +111,7 @@ pub async fn what_has_closed_is_told_with_what_its_next_opening_depends_on(opene
     let rig = Rig::new(opened).await;
     let (job, _) = queue(&rig, new_job("crawl"), ALWAYS).await;
     let held = rig.claim_one(60).await;
-    rig.finish(rig.good_end(held)).await;
+    rig.finish(rig.success(held)).await;
     let mut fire = fire_of(&rig.due(job).await, at(120), Begin::Queued);
     open(&mut fire.start.as_mut().unwrap().1, window(None, Some(150)));
     rig.fire(vec![fire], 120).await;
@@ -122,7 +122,7 @@ pub async fn what_has_closed_is_told_with_what_its_next_opening_depends_on(opene
         average_good_duration: Some(Span::from_secs(5)),
         definition: rig.due(job).await.definition,
     }];
-    // It is told until it is opened.
+    // It is returned until it gets a new window.
     for secs in [150, 151] {
         assert_eq!(closed_of(&rig, &shard, 10, secs).await, expected);
     }
@@ -199,7 +199,7 @@ pub async fn retries_and_what_goes_back_have_openings_too(opened: Opened) {
     assert_eq!(closed(&rig, 110).await, [held.key]);
     let held = rig.claim_one(100).await;
     rig.finish(rig.retry(held, at(120))).await;
-    let mut wake = wake_fire_of(&rig.wakes(120).await[0], Begin::Queued);
+    let mut wake = delayed_fire_of(&rig.delayed(120).await[0], Begin::Queued);
     open(&mut wake.start, window(Some(200), Some(210)));
     rig.store.fire_delayed(rig.node, vec![wake], now(120)).await.unwrap();
     assert_eq!(claim(&rig, 10, 199).await, []);
@@ -221,7 +221,7 @@ pub async fn a_node_gets_nothing_that_forbids_it(opened: Opened) {
     assert_eq!(claim("crawler-1").await, [none.no]);
     assert_eq!(claim("crawler-1").await, []);
     assert_eq!(claim("crawler-2").await, [one.no]);
-    // A name is compared as a whole, letter by letter.
+    // Node names are compared exactly.
     let (other, _) =
         queue(&rig, new_job("other").not_on(&["Crawler-3", "crawler-33"]), ALWAYS).await;
     assert_eq!(claim("crawler-3").await, [both.no, other.no]);
@@ -248,7 +248,7 @@ pub async fn what_goes_back_and_what_is_retried_forbid_nodes_too(opened: Opened)
     let held = rig.store.claim(&elsewhere, now(71)).await.unwrap().attempts;
     let held = crate::rig::Held { key: held[0].key, fence: held[0].fence };
     rig.finish(rig.retry(held, at(80))).await;
-    rig.fire_delayed(&rig.wakes(80).await, Begin::Queued, 80).await;
+    rig.fire_delayed(&rig.delayed(80).await, Begin::Queued, 80).await;
     assert_eq!(claim(&rig, 10, 81).await, []);
     assert_eq!(rig.store.claim(&elsewhere, now(81)).await.unwrap().attempts.len(), 1);
 }
@@ -281,12 +281,12 @@ pub async fn of_a_claim_and_an_opening_at_once_no_attempt_is_lost_or_given_twice
     assert_eq!((census.ready, census.running), (0, 40));
 }
 
-/// Hours of the day, on which all cases begin at a quarter to six in the afternoon.
+/// Hours of the day; all cases begin at 17:45.
 fn blackout(start: &str, end: &str) -> Blackout {
     serde_json::from_value(serde_json::json!({ "start": start, "end": end })).unwrap()
 }
 
-/// The job with other hours and nodes, by a change of its definition.
+/// Changes the hours and excluded nodes of a job's definition.
 async fn redefine(rig: &Rig, job: Known, to: JobBuilder, secs: i64) {
     let change = JobChange { definition: Some(to.build().definition), ..JobChange::default() };
     rig.store.update(&rig.scope, job.id, change, now(secs)).await.unwrap();
@@ -324,7 +324,7 @@ pub async fn another_definition_says_who_may_claim_what_waits(opened: Opened) {
     let (job, _) = queue(&rig, new_job("crawl"), ALWAYS).await;
     redefine(&rig, job, new_job("crawl").not_on(&["node-1"]), 61).await;
     assert_eq!(claim(&rig, 10, 62).await, []);
-    // Another name says nothing about that.
+    // A new name does not change the window.
     let about = Some(new_job("renamed").build().about);
     let renamed = JobChange { about, ..JobChange::default() };
     rig.store.update(&rig.scope, job.id, renamed, now(63)).await.unwrap();
@@ -336,7 +336,7 @@ pub async fn another_definition_says_who_may_claim_what_waits(opened: Opened) {
 pub async fn its_average_decides_whether_what_waits_fits_before_a_blackout(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
-    rig.run_well(job, 60).await;
+    rig.run_successfully(job, 60).await;
     rig.queue(job, 120).await;
     let mut dark = new_job("crawl").build().definition;
     dark.blackout_periods = vec![blackout("18:00:00", "19:00:00")];

@@ -1,4 +1,4 @@
-//! Orders against all else that happens to a job: whichever is acknowledged holds.
+//! Commands against everything else that happens to a job: an acknowledged command holds.
 
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::overlap::OverlapPolicy;
@@ -7,11 +7,11 @@ use evenkeel_store::{Action, Applied, FinishResult, FireResult, JobCommand, Trig
 
 use super::races::{at_once, jobs};
 use crate::Opened;
-use crate::commands::{Orders, done, resume};
+use crate::commands::{Commands, done, resume};
 use crate::fixtures::{Begin, at, fire_of, now, plain_trigger};
 use crate::rig::{ALPHA, Known, Rig, claim_of};
 
-/// Nothing waits of any job, and each that is live runs.
+/// Asserts that no attempt waits and that every active run is running.
 async fn assert_nothing_waits(rig: &Rig) {
     let census = rig.census().await;
     assert_eq!((census.ready, census.delayed), (0, 0));
@@ -71,8 +71,8 @@ pub async fn what_a_pause_withdraws_nobody_claims(opened: Opened) {
     assert_nothing_waits(&rig).await;
 }
 
-/// Ends or gives back what runs of jobs while they are stopped. Says how often the order came
-/// first.
+/// Ends or requeues running attempts while their jobs are stopped. Returns how often the command
+/// came first.
 async fn stopped_while_it_ends(rig: &Rig, action: &Action, gives_back: bool) {
     for (place, job) in jobs(rig, 20, OverlapPolicy::Skip).await.into_iter().enumerate() {
         let held = rig.start(job, 60).await;
@@ -136,7 +136,7 @@ pub async fn a_run_asked_for_is_withdrawn_by_the_pause_or_comes_after_it(opened:
         .await;
         let shown = rig.job(job).await;
         assert_eq!(shown.live, shown.waiting);
-        for wake in rig.wakes(20).await {
+        for wake in rig.delayed(20).await {
             assert!(Some(wake.key.scheduled_at) > rig.job(job).await.stopped_at);
         }
         done(rig.store.act(&rig.scope, job.id, Action::Cancel, now(30)).await.unwrap());
@@ -172,7 +172,7 @@ pub async fn of_orders_for_one_generation_one_is_obeyed(opened: Opened) {
             let change = Action::Change(Box::default());
             let action = if n % 2 == 0 { Action::Pause } else { change };
             let order = JobCommand { id: job.id, if_generation: Some(1), if_fired: None, action };
-            store.order_one(&scope, order, now(10)).await.unwrap()
+            store.apply_one(&scope, order, now(10)).await.unwrap()
         })
         .await;
         let obeyed = answers.iter().filter(|answer| matches!(answer, Applied::Done(_)));
@@ -181,7 +181,7 @@ pub async fn of_orders_for_one_generation_one_is_obeyed(opened: Opened) {
     }
 }
 
-/// Whatever a fire, a claim, an end and a trigger do meanwhile.
+/// Holds whatever a fire, a claim, an end and a trigger do at the same time.
 async fn stopped_in_a_crowd(rig: &Rig, action: &Action) {
     for (place, job) in jobs(rig, 15, OverlapPolicy::Allow).await.into_iter().enumerate() {
         let held = rig.start(job, 60).await;
@@ -206,8 +206,8 @@ async fn stopped_in_a_crowd(rig: &Rig, action: &Action) {
             }
         })
         .await;
-        // A run that was asked for after a pause may wait; nothing else may.
-        let first = rig.wakes(900).await.into_iter().find(|wake| wake.key.scheduled_at <= at(182));
+        // Only a run that was triggered after a pause may wait.
+        let first = rig.delayed(900).await.into_iter().find(|wake| wake.key.scheduled_at <= at(182));
         assert_eq!(first, None);
         if *action == Action::Pause {
             done(rig.store.act(&rig.scope, job.id, Action::Cancel, now(190)).await.unwrap());
@@ -242,7 +242,7 @@ pub async fn batches_of_orders_at_once_end_without_harm(opened: Opened) {
     let scope = rig.scope;
     at_once(&rig, 4, |n, store| {
         let mut jobs = jobs.clone();
-        // Each in an order of its own.
+        // Each task has its own order.
         jobs.rotate_left(n * 15);
         async move {
             for round in 0..4 {

@@ -1,10 +1,10 @@
-//! What is true of all orders, and of many at once.
+//! Rules of all commands, and batches of commands.
 
 use evenkeel_core::status::JobStatus;
 use evenkeel_store::{Action, Applied, JobChange, JobCommand, Registered};
 
 use crate::Opened;
-use crate::commands::{Orders, done, gone, job_after, resume};
+use crate::commands::{Commands, done, gone, job_after, resume};
 use crate::fixtures::{at, fresh_id, new_job, now};
 use crate::rig::{Known, Rig};
 
@@ -85,32 +85,32 @@ pub async fn each_may_ask_for_the_generation(opened: Opened) {
         let job = rig.add(new_job(&format!("one {nth}")).build()).await;
         let before = rig.job(job).await;
         let other = JobCommand { if_generation: Some(2), ..order(job, action.clone()) };
-        let answer = rig.store.order_one(&rig.scope, other, now(10)).await.unwrap();
+        let answer = rig.store.apply_one(&rig.scope, other, now(10)).await.unwrap();
         assert_eq!(answer, Applied::Stale(Box::new(before.clone())));
         assert_eq!(rig.job(job).await, before);
         let this = JobCommand { if_generation: Some(1), ..order(job, action) };
-        done(rig.store.order_one(&rig.scope, this, now(10)).await.unwrap());
+        done(rig.store.apply_one(&rig.scope, this, now(10)).await.unwrap());
     }
 }
 
 pub async fn each_may_ask_for_how_often_it_was_fired(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = jobs(&rig, 1).await[0];
-    rig.run_well(job, 60).await;
+    rig.run_successfully(job, 60).await;
     let before = rig.job(job).await;
     assert_eq!(before.fired, 1);
     let overtaken = JobCommand { if_fired: Some(0), ..order(job, Action::Pause) };
-    let answer = rig.store.order_one(&rig.scope, overtaken, now(70)).await.unwrap();
+    let answer = rig.store.apply_one(&rig.scope, overtaken, now(70)).await.unwrap();
     assert_eq!(answer, Applied::Stale(Box::new(before)));
     let this = JobCommand { if_fired: Some(1), ..order(job, Action::Pause) };
-    done(rig.store.order_one(&rig.scope, this, now(70)).await.unwrap());
+    done(rig.store.apply_one(&rig.scope, this, now(70)).await.unwrap());
 }
 
 pub async fn what_the_state_forbids_is_told_before_another_generation(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = jobs(&rig, 1).await[0];
     let wrong = JobCommand { if_generation: Some(9), ..order(job, resume(None)) };
-    let answer = rig.store.order_one(&rig.scope, wrong, now(10)).await.unwrap();
+    let answer = rig.store.apply_one(&rig.scope, wrong, now(10)).await.unwrap();
     assert!(matches!(answer, Applied::NotAllowed(_)), "{answer:?}");
 }
 

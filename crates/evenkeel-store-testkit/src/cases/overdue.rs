@@ -11,7 +11,7 @@ use crate::Opened;
 use crate::fixtures::{at, new_job, now, unnamed_job};
 use crate::rig::Rig;
 
-/// All that is found by looking at `limit` attempts at a time.
+/// Returns everything that scans of `limit` attempts find.
 async fn overdue(rig: &Rig, shards: &[Shard], limit: u32, secs: i64) -> Vec<JobNo> {
     let (mut found, mut after) = (BTreeSet::new(), None);
     loop {
@@ -30,7 +30,7 @@ pub async fn what_waits_too_long_for_a_worker_is_found(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let shard = [Shard::of(job.no)];
-    // It is to start within a minute.
+    // It should start within a minute.
     rig.queue(job, 60).await;
     assert_eq!(overdue(&rig, &shard, 10, 120).await, []);
     assert_eq!(overdue(&rig, &shard, 10, 121).await, [job.no]);
@@ -52,7 +52,7 @@ pub async fn it_is_found_by_shard_however_few_are_looked_at(opened: Opened) {
         rig.queue(*job, 60).await;
         rig.queue(*job, 120).await;
     }
-    // A retry that waits for its time waits for no worker.
+    // A delayed retry does not wait for a worker.
     let retried = rig.add(new_job("retried").build()).await;
     let held = rig.start(retried, 60).await;
     rig.finish(rig.retry(held, at(70))).await;
@@ -72,7 +72,7 @@ pub async fn no_more_of_the_queue_is_looked_at_than_asked_for(opened: Opened) {
     for job in &jobs {
         rig.queue(*job, 60).await;
     }
-    // All are for the same time: their keys are in the order of their jobs.
+    // All have the same time, so their keys are in the order of their jobs.
     let last = jobs[39].no;
     let look = async |after, limit| {
         rig.store.overdue_in_queue(&[Shard::of(last)], after, limit, now(900)).await.unwrap()

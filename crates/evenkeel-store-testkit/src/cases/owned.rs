@@ -1,4 +1,4 @@
-//! Who has what: how lost work is found (I7).
+//! The attempts of a node: how lost work is found (invariant I7).
 
 use evenkeel_core::{AttemptKey, NodeNo};
 use evenkeel_store::{LongAttempt, Ping, Pinged};
@@ -19,7 +19,7 @@ async fn owned_by(rig: &Rig, node: NodeNo) -> Vec<AttemptKey> {
     keys
 }
 
-/// The first node restarts; what does the store say its former self has?
+/// Restarts the first node and returns the attempts of its former number.
 async fn lost(rig: &Rig, secs: i64) -> Vec<AttemptKey> {
     rig.join("node-1", secs).await;
     owned_by(rig, rig.node).await
@@ -78,7 +78,7 @@ pub async fn of_given_attempts_those_that_run_on_the_node_are_found(opened: Open
     let mine = rig.start(jobs[0], 60).await;
     let theirs = rig.start_on(other, jobs[1], 60).await;
     let waits = rig.queue(jobs[2], 60).await;
-    let ended = rig.run_well(jobs[3], 60).await;
+    let ended = rig.run_successfully(jobs[3], 60).await;
     let never = AttemptKey::regular(jobs[0].no, at(7));
     rig.start(jobs[3], 120).await;
     let asked = [never, ended, waits, theirs.key, mine.key];
@@ -112,7 +112,7 @@ pub async fn a_retry_for_an_older_time_than_announced_is_found(opened: Opened) {
     let held = rig.start(job, 60).await;
     rig.finish(rig.retry(held, at(4_000))).await;
     ping(&rig, Some(5_000), Vec::new(), 5_000).await;
-    rig.fire_delayed(&rig.wakes(5_000).await, crate::fixtures::Begin::Claimed, 5_001).await;
+    rig.fire_delayed(&rig.delayed(5_000).await, crate::fixtures::Begin::Claimed, 5_001).await;
     assert_eq!(lost(&rig, 5_010).await, [crate::rig::next_attempt(held.key)]);
 }
 
@@ -150,7 +150,7 @@ pub async fn a_long_run_that_has_ended_is_nobodys(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
     ping(&rig, Some(5_000), vec![long(held, 60)], 5_000).await;
-    rig.finish(rig.good_end(held)).await;
+    rig.finish(rig.success(held)).await;
     assert_eq!(lost(&rig, 5_010).await, []);
 }
 

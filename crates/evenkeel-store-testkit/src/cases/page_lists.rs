@@ -1,4 +1,4 @@
-//! Lists of pages, in the order of their numbers.
+//! Lists of pages by number.
 
 use evenkeel_core::SearchQuery;
 use evenkeel_core::page::Kept;
@@ -21,7 +21,7 @@ fn urls(page: Page<PageHit, PageNo>) -> Vec<String> {
     page.items.into_iter().map(|hit| hit.url).collect()
 }
 
-/// The URLs of all pages that a filter names, in the order of the list.
+/// Returns the URLs of all pages that pass a filter, in list order.
 pub(super) async fn all_urls(rig: &Rig, filter: PageFilter) -> Vec<String> {
     let page = list(rig, &filter, PageRequest::first(10_000)).await;
     assert_eq!((page.total, page.total_is_estimate), (page.items.len() as u64, false));
@@ -34,7 +34,7 @@ pub(super) fn query(text: &str) -> PageFilter {
     PageFilter { query, ..PageFilter::default() }
 }
 
-/// The URLs of all pages that a search finds, best first.
+/// Returns the URLs of all pages that a search finds, best first.
 pub(super) async fn list_all(rig: &Rig, text: &str) -> Vec<String> {
     all_urls(rig, query(text)).await
 }

@@ -1,4 +1,4 @@
-//! Words that are looked for in pages.
+//! Full-text search in pages.
 
 use evenkeel_core::SearchQuery;
 use evenkeel_core::page::{Kept, PageContent};
@@ -11,7 +11,7 @@ use crate::Opened;
 use crate::fixtures::new_job;
 use crate::rig::{Known, Rig};
 
-/// A job whose pages have these URLs, titles and texts.
+/// Creates a job whose pages have these URLs, titles and texts.
 async fn library(opened: Opened, pages: &[(&str, &str, &str)]) -> (Rig, Known) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
@@ -22,7 +22,7 @@ async fn library(opened: Opened, pages: &[(&str, &str, &str)]) -> (Rig, Known) {
     (rig, job)
 }
 
-/// What searches find, in the order of URLs.
+/// Returns what a search finds, in the order of URLs.
 async fn expect(rig: &Rig, searches: &[(&str, &[&str])]) {
     for (text, expected) in searches {
         let mut found = list_all(rig, text).await;
@@ -51,7 +51,7 @@ pub async fn every_wanted_word_must_be_there(opened: Opened) {
             ("job rust", &["a"]),
             ("rust python", &[]),
             ("unheard", &[]),
-            // In the title, or some there and some in the text.
+            // In the title, or some words there and some in the text.
             ("schedulers", &["a"]),
             ("schedulers rust", &["a"]),
         ],
@@ -74,7 +74,7 @@ pub async fn a_phrase_stands_in_one_piece(opened: Opened) {
             ("\"scheduler job\"", &[]),
             ("\"job then scheduler\"", &["c"]),
             ("\"scheduler of jobs in python\"", &["b"]),
-            // Not from the title into the text.
+            // A phrase does not continue from the title into the text.
             ("\"schedulers rust\"", &[]),
             ("\"python a\"", &[]),
         ],
@@ -131,7 +131,7 @@ pub async fn case_and_accents_make_no_difference(opened: Opened) {
             ("gr*", &["a"]),
             ("cafe", &["b", "c"]),
             ("Café", &["b", "c"]),
-            // The same, its accents typed after their letters.
+            // The same with accents as separate characters.
             ("Cafe\u{301}", &["b", "c"]),
             ("\"GRO\u{308}ßE der\"", &["a"]),
             ("gro\u{308}*", &["a"]),
@@ -218,7 +218,7 @@ pub async fn nothing_that_is_looked_for_is_syntax(opened: Opened) {
         assert!(found.total <= 3, "{text}");
     }
     expect(&rig, &[("job & | !", &["a", "b", "c"]), ("(job)", &["a", "b", "c"])]).await;
-    // A word of another's making is looked for all the same.
+    // Characters with a meaning in a query language are searched as text.
     let words = ["not", "or", "and", "near", "null"].map(String::from).to_vec();
     let term = Term { words, prefix: true };
     let query = Some(SearchQuery { wanted: vec![term.clone()], unwanted: vec![term] });
@@ -227,7 +227,7 @@ pub async fn nothing_that_is_looked_for_is_syntax(opened: Opened) {
 
 pub async fn a_search_of_which_nothing_is_left_finds_nothing(opened: Opened) {
     let (rig, _) = library(opened, &THREE).await;
-    // A letter by its class, that is only an accent when it is taken apart.
+    // A letter by its class that folds to an accent only.
     expect(&rig, &[("\u{37a}", &[]), ("job -\u{37a}", &["a", "b", "c"])]).await;
 }
 
@@ -324,7 +324,8 @@ pub async fn a_search_can_be_confined_to_a_job(opened: Opened) {
 pub async fn huge_pages_are_kept_and_their_beginnings_found(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
-    // All words differ, so that no index gets away with few; then one beyond what is looked at.
+    // All words differ, so that no index profits from repetition; then one word beyond the indexed
+    // size.
     let words: Vec<String> = (0..300_000).map(|n| format!("w{n:x}")).collect();
     let varied = format!("first {} beyond", words.join(" "));
     let blob = format!("{} after", "x".repeat(3 << 20));
@@ -352,7 +353,7 @@ pub async fn huge_pages_are_kept_and_their_beginnings_found(opened: Opened) {
         ],
     )
     .await;
-    // A word of any length can be looked for.
+    // Words of any length can be searched.
     expect(&rig, &[(&"x".repeat(3_000), &["blob"]), (&"y".repeat(3_000), &[])]).await;
     let stored = rig.store.get_page(&rig.scope, page(job, "varied", "", "").id).await.unwrap();
     assert_eq!(stored.unwrap().content.text, varied);

@@ -1,4 +1,4 @@
-//! Pages that crawls keep.
+//! Pages that crawls store.
 
 use evenkeel_core::PageId;
 use evenkeel_core::page::{Kept, KnownPage, PageContent};
@@ -7,22 +7,22 @@ use serde_json::json;
 
 use super::page_lists::{all_urls, list_all};
 use crate::Opened;
-use crate::commands::{Orders, gone};
+use crate::commands::{Commands, gone};
 use crate::fixtures::{at, new_job, now};
 use crate::rig::{Known, Rig};
 
 /// More than any case needs.
 pub(super) const PLENTY: u64 = 1 << 40;
 
-/// A shelf of the first tenant's job.
+/// The quota of a job of the first tenant.
 pub(super) fn shelf(rig: &Rig, job: Known, bytes_max: u64) -> PageQuota {
     PageQuota { tenant: rig.scope.tenant, job: job.no, bytes_max }
 }
 
-/// A page of a job, whose content is its title and text alone.
+/// A page of a job with only a title and a text.
 pub(super) fn page(job: Known, url: &str, title: &str, text: &str) -> PageContent {
     let mut content_hash = [0; 32];
-    // Good enough to tell the contents of a case apart.
+    // Sufficient to distinguish the contents of a case.
     for (n, byte) in title.bytes().chain([0]).chain(text.bytes()).enumerate() {
         let sum: u8 = content_hash[n % 32];
         content_hash[n % 32] = sum.wrapping_mul(31).wrapping_add(byte).wrapping_add(1);
@@ -44,7 +44,7 @@ pub(super) fn page(job: Known, url: &str, title: &str, text: &str) -> PageConten
     }
 }
 
-/// Keeps pages of a job that has plenty of room.
+/// Saves pages of a job with enough quota.
 pub(super) async fn keep(rig: &Rig, job: Known, pages: Vec<PageContent>, secs: i64) -> Vec<Kept> {
     rig.store.save_pages(shelf(rig, job, PLENTY), pages, now(secs)).await.unwrap()
 }
@@ -62,7 +62,7 @@ async fn text_of(rig: &Rig, id: PageId) -> String {
     get(rig, id).await.unwrap().content.text
 }
 
-/// A page with everything a page can have.
+/// A page with all fields.
 fn full_page(job: Known) -> PageContent {
     PageContent {
         status: 203,
@@ -140,7 +140,7 @@ pub async fn an_unchanged_page_is_only_seen(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     let before = full_page(job);
     keep(&rig, job, vec![before.clone()], 1).await;
-    // The hash decides, whatever else is said.
+    // Only the hash decides.
     let again = PageContent {
         etag: Some("\"2\"".into()),
         last_modified: None,
@@ -199,7 +199,7 @@ pub async fn a_page_that_does_not_fit_is_left_out(opened: Opened) {
         page(job, "b", "", &"y".repeat(400)),
         page(job, "c", "", "small"),
     );
-    // One byte short for both, but not for the small one after them.
+    // One byte short for both, but not for the small page after them.
     let room = a.size() + b.size() - 1;
     let kept = keep_in(&rig, job, room, &[&a, &b, &c]).await;
     assert_eq!(kept, [Kept::New, Kept::NoRoom, Kept::New]);
@@ -216,7 +216,7 @@ pub async fn a_page_that_outgrows_the_room_keeps_its_old_content(opened: Opened)
     let larger = page(job, "a", "", &"y".repeat(401));
     assert_eq!(keep_in(&rig, job, before.size(), &[&larger]).await, [Kept::NoRoom]);
     assert_eq!(get(&rig, before.id).await.unwrap().content, before);
-    // What is as it was needs no room.
+    // An unchanged page needs no space.
     assert_eq!(keep_in(&rig, job, 0, &[&before]).await, [Kept::Unchanged]);
 }
 
@@ -229,10 +229,10 @@ pub async fn a_full_job_may_change_a_page_that_does_not_grow(opened: Opened) {
     let same_size = page(job, "b", "", &"z".repeat(400));
     assert_eq!(keep_in(&rig, job, room, &[&same_size]).await, [Kept::Changed]);
     let smaller = page(job, "a", "", &"x".repeat(300));
-    // Also when the room was made smaller than what is kept.
+    // This also holds if the quota is below what is stored.
     assert_eq!(keep_in(&rig, job, 10, &[&smaller]).await, [Kept::Changed]);
     assert_eq!(text_of(&rig, a.id).await, smaller.text);
-    // What it gave up is free, to the byte.
+    // Its space is free, to the byte.
     let empty = page(job, "c", "", "").size() as usize;
     let larger = page(job, "c", "", &"w".repeat(101 - empty));
     let fitting = page(job, "c", "", &"w".repeat(100 - empty));
@@ -264,7 +264,7 @@ pub async fn a_forgotten_page_is_gone_and_its_room_is_free(opened: Opened) {
     assert_eq!(rig.store.known_pages(job.no, &[a.id]).await.unwrap(), []);
     assert_eq!(list_all(&rig, "some").await, Vec::<String>::new());
     assert_eq!(list_all(&rig, "more").await, ["b"]);
-    // Exactly its own room: it fits again, and then nothing does.
+    // Exactly its own size: it fits again, and then nothing else does.
     let more = page(job, "c", "", "");
     assert_eq!(keep_in(&rig, job, room, &[&a, &more]).await, [Kept::New, Kept::NoRoom]);
 }
@@ -307,7 +307,7 @@ pub async fn deleted_jobs_without_pages_do_not_hide_those_that_have_some(opened:
         }
         rig.store.delete(&rig.scope, job.id, now(2)).await.unwrap();
     }
-    // Three have a page, and come last.
+    // Three have a page and come last.
     assert_eq!(rig.store.clear_pages(2).await.unwrap(), 2);
     assert_eq!(rig.store.clear_pages(2).await.unwrap(), 1);
     assert_eq!(rig.store.clear_pages(2).await.unwrap(), 0);

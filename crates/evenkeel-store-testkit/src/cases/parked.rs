@@ -1,4 +1,4 @@
-//! What waits for a place is seen by all who look at what waits.
+//! All verbs that show waiting attempts also show those that wait for a permit.
 
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::limit::{Limit, Limits};
@@ -8,11 +8,11 @@ use evenkeel_store::{
 
 use super::limits::{claim_within, held, key_of, keys, queue, queue_many, release_all_limited};
 use crate::Opened;
-use crate::commands::{Orders as _, done, resume};
+use crate::commands::{Commands as _, done, resume};
 use crate::fixtures::{at, new_job, now};
 use crate::rig::{Known, Rig};
 
-/// One that runs, and one that waits for its place.
+/// One running attempt, and one that waits for its permit.
 async fn one_waits(rig: &Rig) -> (Known, evenkeel_core::AttemptKey) {
     queue_many(rig, "host", 1, 1).await;
     let waits = queue(rig, new_job("waits").limited("host", 1), 70).await;
@@ -33,7 +33,7 @@ pub async fn it_says_what_it_waits_for(opened: Opened) {
     let other = rig.tenant("other").await;
     assert_eq!(rig.waiting_of(&other, job.id).await, []);
     assert_eq!(release_all_limited(&rig, 81).await, 0);
-    rig.finish(rig.good_end(held_of(&rig).await)).await;
+    rig.finish(rig.success(held_of(&rig).await)).await;
     assert_eq!(release_all_limited(&rig, 82).await, 1);
     let told = rig.waiting_of(&rig.scope, job.id).await;
     assert!(matches!(told[0].waits_for, WaitsFor::Worker { ahead: Some(0), .. }), "{told:?}");
@@ -81,7 +81,7 @@ pub async fn a_pause_withdraws_it(opened: Opened) {
     let (job, key) = one_waits(&rig).await;
     let paused = rig.store.act(&rig.scope, job.id, Action::Pause, now(81)).await.unwrap();
     assert_eq!(done(paused).withdrawn, [key]);
-    rig.finish(rig.good_end(held_of(&rig).await)).await;
+    rig.finish(rig.success(held_of(&rig).await)).await;
     assert_eq!(release_all_limited(&rig, 82).await, 0);
     let resumed = rig.store.act(&rig.scope, job.id, resume(Some(at(200))), now(83)).await;
     done(resumed.unwrap());
@@ -127,7 +127,7 @@ pub async fn it_goes_back_into_its_own_pool(opened: Opened) {
     let from_chrome =
         evenkeel_store::Claim { pools: vec!["chrome".into()], ..crate::rig::claim_of(rig.node, 9) };
     assert_eq!(rig.store.claim(&from_chrome, now(82)).await.unwrap().attempts.len(), 0);
-    rig.finish(rig.good_end(held(&running[0]))).await;
+    rig.finish(rig.success(held(&running[0]))).await;
     let ended = [Permit { limit: key_of(&rig, "host"), run: running[0].key }];
     assert_eq!(
         rig.store.release_limited(&ended, &LimitTerms::default(), now(83)).await.unwrap(),
@@ -145,10 +145,10 @@ pub async fn what_may_not_be_claimed_now_stays_there(opened: Opened) {
     assert_eq!(keys(&rig.claim(9, 81).await), []);
     let window = ClaimWindow { from: Some(at(500)), until: None };
     rig.store.set_claim_windows(&[(closed, window)]).await.unwrap();
-    rig.finish(rig.good_end(held_of(&rig).await)).await;
+    rig.finish(rig.success(held_of(&rig).await)).await;
     assert_eq!(release_all_limited(&rig, 82).await, 1);
     assert_eq!(keys(&rig.claim(9, 82).await), [open]);
-    rig.finish(rig.good_end(held_of(&rig).await)).await;
+    rig.finish(rig.success(held_of(&rig).await)).await;
     assert_eq!(release_all_limited(&rig, 83).await, 0);
     assert_eq!(release_all_limited(&rig, 500).await, 1);
     assert_eq!(keys(&rig.claim(9, 500).await), [closed]);

@@ -1,4 +1,4 @@
-//! Jobs that somebody pauses, and those that go on.
+//! Pause and resume.
 
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::status::{Command, JobStatus};
@@ -8,7 +8,7 @@ use evenkeel_store::{
 };
 
 use crate::Opened;
-use crate::commands::{Orders, done, job_after, resume};
+use crate::commands::{Commands, done, job_after, resume};
 use crate::fixtures::{Begin, at, fire_of, new_job, now, plain_trigger};
 use crate::rig::{Held, Known, Rig, next_attempt};
 
@@ -77,10 +77,10 @@ pub async fn retries_and_triggers_that_wait_are_recorded_as_cancelled(opened: Op
     let held = rig.start(job, 60).await;
     rig.finish(rig.retry(held, at(90))).await;
     let asked = rig.trigger(other, 0, 65).await;
-    let told = rig.wakes(1_000).await;
+    let told = rig.delayed(1_000).await;
     assert_eq!(pause(&rig, job, 70).await.withdrawn, [next_attempt(held.key)]);
     assert_eq!(pause(&rig, other, 70).await.withdrawn, [asked]);
-    assert_eq!(rig.wakes(1_000).await, []);
+    assert_eq!(rig.delayed(1_000).await, []);
     assert_eq!(rig.fire_delayed(&told, Begin::Claimed, 90).await, [FireResult::Stale; 2]);
     for key in [next_attempt(held.key), asked] {
         let run = rig.run(key).await;
@@ -98,7 +98,7 @@ pub async fn what_runs_goes_on_to_its_end_and_is_told(opened: Opened) {
     let paused = pause(&rig, job, 61).await;
     assert_eq!((paused.running, paused.withdrawn), (vec![held.key], vec![]));
     assert_eq!(rig.cancellations().await, []);
-    assert_eq!(rig.finish(rig.good_end(held)).await, FinishResult::Done);
+    assert_eq!(rig.finish(rig.success(held)).await, FinishResult::Done);
     let shown = rig.job(job).await;
     assert_eq!((shown.status(at(0)), shown.live, shown.next_at), (JobStatus::Paused, 0, None));
     assert_eq!(shown.last_outcome, Some(Outcome::Completed));
@@ -111,7 +111,7 @@ pub async fn what_runs_is_not_tried_again(opened: Opened) {
     pause(&rig, job, 61).await;
     assert_eq!(rig.finish(rig.retry(held, at(90))).await, FinishResult::Done);
     assert_eq!(rig.run(held.key).await.status, AttemptStatus::Failed);
-    assert_eq!(rig.wakes(1_000).await, []);
+    assert_eq!(rig.delayed(1_000).await, []);
     assert_eq!(rig.job(job).await.live, 0);
 }
 
@@ -121,7 +121,7 @@ pub async fn a_clock_that_was_set_back_lets_nothing_escape_a_pause(opened: Opene
     let held = rig.start(job, 60).await;
     pause(&rig, job, 50).await;
     assert_eq!(rig.finish(rig.retry(held, at(90))).await, FinishResult::Done);
-    assert_eq!(rig.wakes(1_000).await, []);
+    assert_eq!(rig.delayed(1_000).await, []);
     assert_eq!(rig.job(job).await.live, 0);
 }
 
@@ -144,11 +144,11 @@ pub async fn a_run_asked_for_while_it_is_paused_goes_all_the_way(opened: Opened)
     let job = rig.add(new_job("crawl").build()).await;
     pause(&rig, job, 10).await;
     let key = rig.trigger(job, 0, 20).await;
-    let wakes = rig.wakes(20).await;
+    let wakes = rig.delayed(20).await;
     let fired = rig.fire_delayed(&wakes, Begin::Claimed, 20).await;
     let [FireResult::Fired(fence)] = fired[..] else { panic!("{fired:?}") };
     assert_eq!(rig.finish(rig.retry(Held { key, fence }, at(40))).await, FinishResult::Done);
-    let wakes = rig.wakes(40).await;
+    let wakes = rig.delayed(40).await;
     let fired = rig.fire_delayed(&wakes, Begin::Claimed, 40).await;
     let [FireResult::Fired(fence)] = fired[..] else { panic!("{fired:?}") };
     let second = Held { key: next_attempt(key), fence };
@@ -156,7 +156,7 @@ pub async fn a_run_asked_for_while_it_is_paused_goes_all_the_way(opened: Opened)
     assert!(rig.requeue(back, 45).await);
     let again = rig.claim_one(46).await;
     assert_eq!(again.key, second.key);
-    assert_eq!(rig.finish(rig.good_end(again)).await, FinishResult::Done);
+    assert_eq!(rig.finish(rig.success(again)).await, FinishResult::Done);
     assert_eq!(rig.job(job).await.status(at(0)), JobStatus::Paused);
 }
 
@@ -166,7 +166,7 @@ pub async fn a_run_asked_for_at_the_moment_of_the_pause_is_for_the_one_after(ope
     pause(&rig, job, 10).await;
     let after = at(10).saturating_add(Span::from_micros(1));
     assert_eq!(rig.trigger(job, 0, 10).await.scheduled_at, after);
-    assert_eq!(rig.wakes(11).await[0].due, after);
+    assert_eq!(rig.delayed(11).await[0].due, after);
 }
 
 pub async fn a_paused_job_can_be_changed_but_gets_no_next_time(opened: Opened) {
@@ -198,20 +198,20 @@ pub async fn it_cannot_be_paused_twice(opened: Opened) {
     assert_eq!((refusal.status, refusal.command), (JobStatus::Paused, Command::Pause));
     assert!(refusal.allowed.contains(&Command::Resume));
     assert_eq!(rig.job(job).await, before, "nor is anything withdrawn");
-    assert_eq!(rig.wakes(21).await[0].key, key);
+    assert_eq!(rig.delayed(21).await[0].key, key);
 }
 
 pub async fn a_resumed_job_goes_on_from_the_given_time(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
-    rig.run_well(job, 60).await;
+    rig.run_successfully(job, 60).await;
     pause(&rig, job, 70).await;
     rig.look(70, 10).await;
     let after = resumed(&rig, job, Some(500), 400).await;
     assert_eq!((after.status(at(0)), after.next_at), (JobStatus::Scheduled, Some(at(500))));
     assert_eq!((after.stopped_at, after.since, after.generation), (None, at(400), 3));
     assert_eq!(rig.look(400, 10).await.changed, [rig.due(job).await]);
-    rig.run_well(job, 500).await;
+    rig.run_successfully(job, 500).await;
     assert_eq!(rig.times_of(job).await, [(500, 0), (60, 0)]);
     pause(&rig, job, 510).await;
     let after = resumed(&rig, job, None, 520).await;
@@ -221,7 +221,7 @@ pub async fn a_resumed_job_goes_on_from_the_given_time(opened: Opened) {
 pub async fn a_time_that_was_fired_is_not_resumed_at(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
-    rig.run_well(job, 60).await;
+    rig.run_successfully(job, 60).await;
     pause(&rig, job, 61).await;
     let before = rig.job(job).await;
     let answer = act(&rig, job, resume(Some(at(60))), 62).await;
@@ -234,7 +234,7 @@ pub async fn a_job_may_be_resumed_without_a_next_time(opened: Opened) {
     let job = rig.add(new_job("crawl").once_at(60).build()).await;
     let held = rig.start(job, 60).await;
     pause(&rig, job, 61).await;
-    rig.finish(rig.good_end(held)).await;
+    rig.finish(rig.success(held)).await;
     let after = resumed(&rig, job, None, 70).await;
     assert_eq!((after.status(at(0)), after.next_at), (JobStatus::Completed, None));
 }
@@ -255,7 +255,7 @@ pub async fn what_still_runs_is_told_and_tried_again_once_it_is_resumed(opened: 
     let answer = act(&rig, job, resume(Some(at(120))), 62).await;
     assert_eq!(done(answer).running, [held.key]);
     assert_eq!(rig.finish(rig.retry(held, at(90))).await, FinishResult::Done);
-    assert_eq!(rig.wakes(90).await[0].key, next_attempt(held.key));
+    assert_eq!(rig.delayed(90).await[0].key, next_attempt(held.key));
 }
 
 pub async fn a_watched_job_is_judged_again_as_it_is_paused(opened: Opened) {

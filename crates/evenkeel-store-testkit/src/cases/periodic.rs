@@ -1,4 +1,4 @@
-//! Jobs whose next time follows from their end, and what is counted of times.
+//! Jobs whose next time follows their end, and counts of fired times.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::{Shard, Slot};
@@ -8,16 +8,16 @@ use evenkeel_store::{
 
 use super::races::at_once;
 use crate::Opened;
-use crate::commands::Orders;
+use crate::commands::Commands;
 use crate::fixtures::{Begin, JobBuilder, at, fire_of, new_job, now};
 use crate::rig::{ALPHA, Held, Known, OVER, Rig};
 
-/// At most ten minutes stale, one minute after each end.
+/// At most ten minutes stale, with one minute between runs.
 fn periodic(name: &str) -> JobBuilder {
     new_job(name).periodic(600, 60)
 }
 
-/// The chain is over, and the job's next time is `secs`.
+/// The run ends, and the next time is `secs`.
 fn next(secs: i64) -> Then {
     Then::EndRun { stop_job: false, next_at: Some(at(secs)) }
 }
@@ -27,7 +27,7 @@ async fn end(rig: &Rig, held: Held, then: Then) {
     assert_eq!(rig.finish(end).await, FinishResult::Done);
 }
 
-/// The jobs that the scheduler is told of as changed.
+/// Returns the jobs of which the scheduler is notified as changed.
 async fn told(rig: &Rig) -> Vec<i64> {
     rig.look(0, 10_000).await.changed.iter().map(|job| job.no.0).collect()
 }
@@ -169,7 +169,7 @@ pub async fn an_end_decided_under_an_older_schedule_changes_nothing(opened: Open
         rig.store.update(&rig.scope, job.id, change, now(61)).await.unwrap();
     }
     told(&rig).await;
-    // The last one was over by a bound that was then taken away.
+    // The last run ended the job by a bound that was then removed.
     let stop = Then::EndRun { stop_job: true, next_at: None };
     for (held, then) in held.into_iter().zip([next(125), next(125), stop]) {
         end(&rig, held, then).await;
@@ -178,7 +178,7 @@ pub async fn an_end_decided_under_an_older_schedule_changes_nothing(opened: Open
         assert_eq!(rig.job(*job).await.next_at, Some(at(300)));
     }
     assert_eq!(told(&rig).await, [0; 0]);
-    // What starts under the new one counts.
+    // What starts under the new schedule counts.
     let (first, last) = (rig.start(jobs[0], 300).await, rig.start(jobs[2], 300).await);
     end(&rig, first, next(365)).await;
     end(&rig, last, stop).await;
@@ -236,7 +236,7 @@ pub async fn the_scheduler_is_told_of_a_chain_that_did_not_end_well(opened: Open
         rig.end(held[0], Outcome::Failed, OVER),
         rig.end(held[1], Outcome::TimedOut, OVER),
         rig.retry(held[2], at(90)),
-        rig.good_end(held[3]),
+        rig.success(held[3]),
         rig.end(held[4], Outcome::Cancelled, OVER),
     ])
     .await;
@@ -279,13 +279,13 @@ pub async fn started_regular_times_are_counted(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     assert_eq!((rig.due(job).await.fired, rig.job(job).await.fired), (0, 0));
-    rig.run_well(job, 60).await;
+    rig.run_successfully(job, 60).await;
     rig.queue(job, 120).await;
     assert_eq!((rig.due(job).await.fired, rig.job(job).await.fired), (2, 2));
     let held = rig.claim_one(121).await;
-    rig.finish(rig.good_end(held)).await;
+    rig.finish(rig.success(held)).await;
     assert_eq!(rig.due(job).await.fired, 2);
-    // Of several that were missed, one is started.
+    // Of several missed times, one is started.
     rig.start(job, 600).await;
     assert_eq!(rig.due(job).await.fired, 3);
 }
@@ -298,10 +298,10 @@ pub async fn skips_triggers_and_retries_do_not_count_as_fired(opened: Opened) {
     assert_eq!(fire.start, None);
     rig.fire(vec![fire], 300).await;
     rig.trigger(job, 0, 301).await;
-    rig.fire_delayed(&rig.wakes(301).await, Begin::Queued, 301).await;
+    rig.fire_delayed(&rig.delayed(301).await, Begin::Queued, 301).await;
     let held = rig.claim_one(302).await;
     rig.finish(rig.retry(held, at(310))).await;
-    rig.fire_delayed(&rig.wakes(310).await, Begin::Claimed, 310).await;
+    rig.fire_delayed(&rig.delayed(310).await, Begin::Claimed, 310).await;
     assert_eq!((rig.due(job).await.fired, rig.job(job).await.fired), (0, 0));
     assert_eq!(rig.job(job).await.executions, 2);
 }
@@ -323,7 +323,7 @@ pub async fn the_promise_counts_from_the_registration_or_a_new_next_time(opened:
     let job = rig.add(new_job("crawl").build()).await;
     let since = async || (rig.job(job).await.since, rig.due(job).await.since);
     assert_eq!(since().await, (at(0), at(0)));
-    rig.run_well(job, 60).await;
+    rig.run_successfully(job, 60).await;
     assert_eq!(since().await, (at(0), at(0)));
     let other = new_job("crawl").every(30).build();
     let change = JobChange { definition: Some(other.definition), ..JobChange::default() };
@@ -352,7 +352,7 @@ pub async fn a_job_says_since_when_it_runs(opened: Opened) {
     assert_eq!(since().await, Some(at(66)));
     rig.finish(rig.retry(held, at(90))).await;
     assert_eq!(since().await, None);
-    rig.fire_delayed(&rig.wakes(90).await, Begin::Claimed, 91).await;
+    rig.fire_delayed(&rig.delayed(90).await, Begin::Claimed, 91).await;
     assert_eq!(since().await, Some(at(91)));
     let page = PageRequest::first(10);
     let listed = rig

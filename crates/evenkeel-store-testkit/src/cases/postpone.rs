@@ -19,8 +19,8 @@ pub async fn what_is_put_off_is_due_at_the_other_moment(opened: Opened) {
         Postpone { due: at(70), key: trigger, until: at(600) },
     ];
     rig.store.postpone(&batch).await.unwrap();
-    assert_eq!(rig.wakes(499).await, []);
-    let wakes = rig.wakes(600).await;
+    assert_eq!(rig.delayed(499).await, []);
+    let wakes = rig.delayed(600).await;
     let told: Vec<_> = wakes.iter().map(|wake| (wake.due, wake.key)).collect();
     assert_eq!(told, [(at(500), retry), (at(600), trigger)]);
     let fired = rig.fire_delayed(&wakes, Begin::Claimed, 600).await;
@@ -35,7 +35,7 @@ pub async fn it_may_be_brought_forward_again(opened: Opened) {
     for (due, until) in [(70, 500), (500, 80)] {
         rig.store.postpone(&[Postpone { due: at(due), key, until: at(until) }]).await.unwrap();
     }
-    assert_eq!(rig.wakes(80).await[0].due, at(80));
+    assert_eq!(rig.delayed(80).await[0].due, at(80));
     assert_eq!(rig.census().await.delayed, 1);
 }
 
@@ -43,12 +43,12 @@ pub async fn what_was_decided_on_the_former_time_is_stale(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.trigger(job, 0, 70).await;
-    let before = rig.wakes(70).await;
+    let before = rig.delayed(70).await;
     rig.store.postpone(&[Postpone { due: at(70), key, until: at(500) }]).await.unwrap();
     assert_eq!(rig.fire_delayed(&before, Begin::Claimed, 700).await, [FireResult::Stale]);
-    // Of two who put it off, the first does.
+    // Of two callers, the first succeeds.
     rig.store.postpone(&[Postpone { due: at(70), key, until: at(900) }]).await.unwrap();
-    assert_eq!(rig.wakes(1_000).await[0].due, at(500));
+    assert_eq!(rig.delayed(1_000).await[0].due, at(500));
     assert_eq!(rig.job(job).await.live, 1);
 }
 
@@ -61,7 +61,7 @@ pub async fn what_waits_no_more_is_not_put_off(opened: Opened) {
     let mut keys = Vec::new();
     for (job, begin) in [(fired, Begin::Claimed), (queued, Begin::Queued)] {
         keys.push(rig.trigger(job, 0, 70).await);
-        rig.fire_delayed(&rig.wakes(70).await, begin, 70).await;
+        rig.fire_delayed(&rig.delayed(70).await, begin, 70).await;
     }
     keys.push(rig.trigger(cancelled, 0, 70).await);
     let ended = rig.store.cancel_run(&rig.scope, keys[2], now(70)).await.unwrap();
@@ -72,7 +72,7 @@ pub async fn what_waits_no_more_is_not_put_off(opened: Opened) {
         keys.iter().map(|key| Postpone { due: at(70), key: *key, until }).collect();
     rig.store.postpone(&batch).await.unwrap();
     rig.store.postpone(&[]).await.unwrap();
-    let wakes = rig.wakes(500).await;
+    let wakes = rig.delayed(500).await;
     assert_eq!(wakes.iter().map(|wake| wake.key).collect::<Vec<_>>(), [keys[3]]);
     let census = rig.census().await;
     assert_eq!((census.running, census.ready, census.delayed), (1, 1, 1));
@@ -85,5 +85,5 @@ pub async fn what_is_put_off_can_be_withdrawn(opened: Opened) {
     rig.store.postpone(&[Postpone { due: at(70), key, until: at(500) }]).await.unwrap();
     let ended = rig.store.cancel_run(&rig.scope, key, now(71)).await.unwrap();
     assert_eq!(ended, RunCancelled::Withdrawn(key));
-    assert_eq!((rig.wakes(1_000).await, rig.job(job).await.live), (vec![], 0));
+    assert_eq!((rig.delayed(1_000).await, rig.job(job).await.live), (vec![], 0));
 }

@@ -1,4 +1,4 @@
-//! Priorities of runs, and what a change of their job's does to them.
+//! Priorities of runs, and changes of their job's priority.
 
 use evenkeel_core::JobNo;
 use evenkeel_core::order::Priority;
@@ -6,7 +6,7 @@ use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_store::{JobChange, Postpone, Trigger};
 
 use crate::Opened;
-use crate::commands::Orders as _;
+use crate::commands::Commands as _;
 use crate::fixtures::{Begin, at, new_job, now};
 use crate::rig::{Held, Known, Rig, next_attempt};
 
@@ -33,13 +33,13 @@ async fn queue(rig: &Rig, name: &str, number: u8, secs: i64) -> Known {
     job
 }
 
-/// What is claimed, in order.
+/// Claims attempts and returns their jobs in order.
 async fn claim(rig: &Rig, secs: i64) -> Vec<(JobNo, Option<Priority>)> {
     let claimed = rig.claim(100, secs).await;
     claimed.iter().map(|attempt| (attempt.key.job_no, attempt.priority)).collect()
 }
 
-/// The priorities that the attempts of a job that wait were given.
+/// Returns the own priorities of the waiting attempts of a job.
 async fn given(rig: &Rig, job: Known) -> Vec<Option<Priority>> {
     let waiting = rig.waiting_of(&rig.scope, job.id).await;
     waiting.iter().map(|attempt| attempt.priority).collect()
@@ -51,7 +51,7 @@ pub async fn a_trigger_may_have_a_priority_of_its_own(opened: Opened) {
     let job = rig.add(new_job("crawl").priority(10).build()).await;
     rig.trigger_with(job, ask(90), 70).await;
     assert_eq!(given(&rig, job).await, [priority(90)]);
-    let wakes = rig.wakes(70).await;
+    let wakes = rig.delayed(70).await;
     assert_eq!(wakes[0].priority, priority(90));
     rig.fire_delayed(&wakes, Begin::Queued, 70).await;
     assert_eq!(given(&rig, job).await, [priority(90)]);
@@ -62,7 +62,7 @@ pub async fn a_run_without_one_of_its_own_has_its_jobs(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").priority(10).build()).await;
     rig.trigger(job, 0, 70).await;
-    let wakes = rig.wakes(70).await;
+    let wakes = rig.delayed(70).await;
     assert_eq!((wakes[0].priority, given(&rig, job).await), (None, vec![None]));
     rig.fire_delayed(&wakes, Begin::Queued, 70).await;
     assert_eq!(given(&rig, job).await, [None]);
@@ -73,24 +73,24 @@ pub async fn a_trigger_beside_others_keeps_its_own(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").priority(10).overlap(OverlapPolicy::Allow).build()).await;
     let held = rig.start(job, 60).await;
-    // The job is busy, so that another statement may open the chain.
+    // The job is busy, so a store may use another statement to add the run.
     rig.trigger_with(job, ask(33), 70).await;
     rig.trigger_with(job, ask(44), 71).await;
     assert_eq!(given(&rig, job).await, [priority(33), priority(44)]);
-    rig.finish(rig.good_end(held)).await;
+    rig.finish(rig.success(held)).await;
 }
 
 pub async fn a_retry_keeps_it(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").priority(10).build()).await;
     rig.trigger_with(job, ask(90), 70).await;
-    rig.fire_delayed(&rig.wakes(70).await, Begin::Queued, 70).await;
+    rig.fire_delayed(&rig.delayed(70).await, Begin::Queued, 70).await;
     let claimed = rig.claim(1, 71).await.remove(0);
     let held = Held { key: claimed.key, fence: claimed.fence };
     let mut end = rig.retry(held, at(80));
     end.priority = claimed.priority;
     rig.finish(end).await;
-    let wakes = rig.wakes(80).await;
+    let wakes = rig.delayed(80).await;
     assert_eq!((wakes[0].key, wakes[0].priority), (next_attempt(held.key), priority(90)));
     assert_eq!(given(&rig, job).await, [priority(90)]);
 }
@@ -101,7 +101,7 @@ pub async fn a_postponed_run_keeps_it(opened: Opened) {
     let key = rig.trigger_with(job, ask(90), 70).await;
     let put_off = Postpone { due: at(70), key, until: at(500) };
     rig.store.postpone(&[put_off]).await.unwrap();
-    let wakes = rig.wakes(500).await;
+    let wakes = rig.delayed(500).await;
     assert_eq!((wakes[0].due, wakes[0].priority), (at(500), priority(90)));
 }
 
@@ -119,7 +119,7 @@ pub async fn a_changed_priority_keeps_what_was_waited(opened: Opened) {
     let rig = Rig::new(opened).await;
     let old = queue(&rig, "old", 0, 10).await;
     let new = queue(&rig, "new", 85, 6_000).await;
-    // By its waiting it ranks at 80, and now at 90.
+    // Because of its waiting time it ranks at 80, and now at 90.
     recount_load(&rig, old, 10, 6_000).await;
     assert_eq!(claim(&rig, 6_000).await, [(old.no, None), (new.no, None)]);
 }
@@ -129,7 +129,7 @@ pub async fn a_changed_priority_leaves_alone_what_was_given_its_own(opened: Open
     let job = rig.add(new_job("crawl").priority(10).build()).await;
     let middle = queue(&rig, "middle", 50, 60).await;
     rig.trigger_with(job, ask(90), 70).await;
-    rig.fire_delayed(&rig.wakes(70).await, Begin::Queued, 70).await;
+    rig.fire_delayed(&rig.delayed(70).await, Begin::Queued, 70).await;
     recount_load(&rig, job, 5, 75).await;
     assert_eq!(given(&rig, job).await, [priority(90)]);
     assert_eq!(claim(&rig, 80).await, [(job.no, priority(90)), (middle.no, None)]);

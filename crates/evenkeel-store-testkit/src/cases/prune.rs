@@ -1,4 +1,4 @@
-//! Forgetting.
+//! Pruning of attempts.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::misfire::MisfirePolicy;
@@ -6,13 +6,13 @@ use evenkeel_core::{AttemptKey, Timestamp};
 use evenkeel_store::{PageRequest, Prune};
 
 use crate::Opened;
-use crate::commands::Orders;
+use crate::commands::Commands;
 use crate::fixtures::{Begin, at, fire_of, new_job, now};
 use crate::rig::{Known, OVER, Rig};
 
 const LONG_AGO: Timestamp = Timestamp::MIN;
 
-/// Takes steps of `limit` until the end, and says how many rows went.
+/// Prunes in steps of `limit` to the end, and returns the number of deleted rows.
 async fn prune(rig: &Rig, limit: u32, keep_per_job: u32, keep_since: Timestamp) -> u64 {
     let (mut after, mut forgotten) = (None, 0);
     for _ in 0..1_000 {
@@ -157,7 +157,7 @@ pub async fn listing_finds_what_is_left_across_the_gap(opened: Opened) {
     outcomes[1] = Outcome::Failed;
     run(&rig, job, &outcomes).await;
     assert_eq!(prune(&rig, 100, 2, LONG_AGO).await, 6);
-    // The failed one is cut off from the newer ones, but it is there.
+    // The failed attempt is no longer linked from newer ones, but it is kept.
     assert_eq!(times(&rig, job).await, [540, 480, 120]);
     assert_eq!(rig.runs_page(None, PageRequest::first(9)).await.items.len(), 3);
     let first = rig.runs_page(Some(job), PageRequest::first(2)).await;
@@ -174,8 +174,8 @@ pub async fn a_pruned_job_fires_on(opened: Opened) {
     assert_eq!(prune(&rig, 100, 0, at(9_000)).await, 3);
     let before = rig.due(job).await;
     assert!(before.head.is_some(), "the link stays");
-    rig.run_well(job, 240).await;
-    rig.run_well(job, 300).await;
+    rig.run_successfully(job, 240).await;
+    rig.run_successfully(job, 300).await;
     assert_eq!(times(&rig, job).await, [300, 240]);
     assert_eq!(rig.job(job).await.executions, 5);
 }

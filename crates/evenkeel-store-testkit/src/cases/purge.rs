@@ -1,10 +1,10 @@
-//! What deleted jobs leave, forgotten at once.
+//! Purging of deleted jobs.
 
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_store::{FireResult, PageRequest, Prune};
 
 use crate::Opened;
-use crate::commands::Orders;
+use crate::commands::Commands;
 use crate::fixtures::{Begin, at, new_job, now};
 use crate::rig::{Known, Rig, next_attempt};
 
@@ -17,8 +17,8 @@ pub async fn all_of_a_deleted_job_is_forgotten_in_steps(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     let other = rig.add(new_job("other").build()).await;
     for minute in 1..=7 {
-        rig.run_well(job, minute * 60).await;
-        rig.run_well(other, minute * 60).await;
+        rig.run_successfully(job, minute * 60).await;
+        rig.run_successfully(other, minute * 60).await;
     }
     rig.store.delete(&rig.scope, job.id, now(500)).await.unwrap();
     assert_eq!(purge(&rig, job, 3).await, 3);
@@ -34,7 +34,7 @@ pub async fn all_of_a_deleted_job_is_forgotten_in_steps(opened: Opened) {
 pub async fn a_run_is_forgotten_whole(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
-    rig.run_well(job, 60).await;
+    rig.run_successfully(job, 60).await;
     let held = rig.start(job, 120).await;
     rig.finish(rig.retry(held, at(130))).await;
     rig.store.delete(&rig.scope, job.id, now(140)).await.unwrap();
@@ -47,17 +47,17 @@ pub async fn what_still_runs_is_left(opened: Opened) {
     let allow = evenkeel_core::overlap::OverlapPolicy::Allow;
     let job = rig.add(new_job("crawl").overlap(allow).build()).await;
     let first = rig.start(job, 60).await;
-    rig.run_well(job, 120).await;
+    rig.run_successfully(job, 120).await;
     let held = rig.start(job, 180).await;
     rig.finish(rig.retry(held, at(190))).await;
-    let fired = rig.fire_delayed(&rig.wakes(190).await, Begin::Claimed, 190).await;
+    let fired = rig.fire_delayed(&rig.delayed(190).await, Begin::Claimed, 190).await;
     assert!(matches!(fired[..], [FireResult::Fired(_)]));
     rig.store.delete(&rig.scope, job.id, now(200)).await.unwrap();
     assert_eq!(purge(&rig, job, 10).await, 1);
     let second = next_attempt(held.key);
     assert_eq!(rig.run(second).await.status, AttemptStatus::Running);
     assert_eq!(rig.times_of(job).await, [(180, 1), (180, 0), (60, 0)]);
-    rig.finish(rig.good_end(first)).await;
+    rig.finish(rig.success(first)).await;
     assert_eq!(purge(&rig, job, 10).await, 1);
     assert_eq!(rig.times_of(job).await, [(180, 1), (180, 0)]);
 }
@@ -68,7 +68,7 @@ pub async fn what_retention_keeps_is_forgotten_too(opened: Opened) {
     let held = rig.start(job, 60).await;
     rig.finish(rig.end(held, evenkeel_core::attempt::Outcome::Failed, crate::rig::OVER)).await;
     for minute in 2..=9 {
-        rig.run_well(job, minute * 60).await;
+        rig.run_successfully(job, minute * 60).await;
     }
     let all_but_two = Prune { after: None, limit: 100, keep_per_job: 2, keep_since: at(0) };
     rig.store.prune(all_but_two).await.unwrap();
@@ -81,7 +81,7 @@ pub async fn what_retention_keeps_is_forgotten_too(opened: Opened) {
 pub async fn only_ones_own_deleted_jobs_are_purged(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
-    rig.run_well(job, 60).await;
+    rig.run_successfully(job, 60).await;
     assert_eq!(purge(&rig, job, 10).await, 0, "it is not deleted");
     rig.store.delete(&rig.scope, job.id, now(70)).await.unwrap();
     let stranger = rig.tenant("stranger").await;

@@ -1,4 +1,4 @@
-//! How much waits, by pool and lane.
+//! Depths of the queue by pool and lane.
 
 use evenkeel_core::order::Lane;
 use evenkeel_store::{FinishResult, QueueDepth, QueueDepths, QueueFront};
@@ -17,7 +17,7 @@ async fn depths(rig: &Rig, limit: u32) -> QueueDepths {
     rig.store.queue_depths(limit).await.expect("what waits can be counted")
 }
 
-/// How many wait where, and whether there may be more.
+/// Returns the depths, and whether there may be more.
 async fn counts(rig: &Rig, limit: u32) -> (Vec<(String, Lane, u64)>, bool) {
     let QueueDepths { depths, is_lower_bound, .. } = depths(rig, limit).await;
     let count = |depth: QueueDepth| (depth.pool, depth.lane, depth.waiting);
@@ -26,7 +26,7 @@ async fn counts(rig: &Rig, limit: u32) -> (Vec<(String, Lane, u64)>, bool) {
 
 pub async fn an_empty_queue_has_no_depth(opened: Opened) {
     let rig = Rig::new(opened).await;
-    // What runs, and what is due and nobody has fired, does not wait for a worker.
+    // Running attempts and due jobs that are not fired do not wait for a worker.
     let job = rig.add(new_job("runs").build()).await;
     rig.start(job, 60).await;
     rig.add(new_job("due").build()).await;
@@ -86,13 +86,13 @@ pub async fn a_deep_lane_is_counted_in_part_and_hides_no_other(opened: Opened) {
     }
     queue(&rig, new_job("one").pool("z"), 60).await;
     let (found, is_lower_bound) = counts(&rig, 10).await;
-    // A share of 5 and one; then what is left of ten, and one.
+    // A share of 5 and one more; then the rest of ten and one more.
     assert_eq!(found, [("a".into(), Lane::Standard, 9), ("z".into(), Lane::Standard, 1)]);
     assert!(is_lower_bound);
     let (found, is_lower_bound) = counts(&rig, 40).await;
     assert_eq!(found, [("a".into(), Lane::Standard, 30), ("z".into(), Lane::Standard, 1)]);
     assert!(!is_lower_bound);
-    // Even the least look says where something waits.
+    // Even the smallest limit shows where attempts wait.
     assert_eq!(counts(&rig, 0).await.0.len(), 2);
 }
 
@@ -105,7 +105,7 @@ pub async fn what_waits_in_too_many_pools_is_added_up(opened: Opened) {
     for job in rig.add_all(jobs.collect()).await {
         rig.queue(job, 60).await;
     }
-    // Waiting rooms are no pools.
+    // Limit queues are no pools.
     queue_many(&rig, "host", 1, 3).await;
     assert_eq!(rig.claim(9, 80).await.len(), 1);
     let found = depths(&rig, 10_000).await;
@@ -124,7 +124,7 @@ pub async fn a_claimed_attempt_says_since_when_it_waited(opened: Opened) {
     assert_eq!(claimed.iter().map(|attempt| attempt.since).collect::<Vec<_>>(), [at(63)]);
 }
 
-/// The front of the pool `default`, so far.
+/// The front of the pool `default`.
 async fn front(rig: &Rig, rows: u32) -> QueueFront {
     rig.store.queue_front(&["default".into()], rows).await.expect("a queue has a front")
 }
@@ -145,12 +145,12 @@ pub async fn the_front_is_another_one_when_somebody_takes_from_it(opened: Opened
         before.push(now);
     }
     assert_eq!(before.last(), Some(&QueueFront::default()));
-    // The next time of a job that was there is not what was there.
+    // The next time of the same job is a different attempt.
     let job = rig.add(new_job("again").build()).await;
     rig.queue(job, 60).await;
     let first = front(&rig, 5).await;
     let held = rig.claim_one(70).await;
-    assert_eq!(rig.finish(rig.good_end(held)).await, FinishResult::Done);
+    assert_eq!(rig.finish(rig.success(held)).await, FinishResult::Done);
     rig.queue(job, 120).await;
     assert_ne!(front(&rig, 5).await, first);
 }
@@ -162,13 +162,13 @@ pub async fn the_front_is_that_of_its_pools_and_as_long_as_asked_for(opened: Ope
     }
     let before = front(&rig, 3).await;
     queue(&rig, new_job("elsewhere").pool("chrome").priority(100), 9_060).await;
-    // Behind them in either order: it is younger, and weighs less.
+    // Behind them in both orders: it is newer and has a lower priority.
     queue(&rig, new_job("behind").priority(10), 9_090).await;
     assert_eq!(front(&rig, 3).await, before);
     queue(&rig, new_job("ahead").priority(60), 9_090).await;
     let ahead = front(&rig, 3).await;
     assert_ne!(ahead, before);
-    // It has waited longest, though it weighs least.
+    // It has waited longest, although its priority is lowest.
     queue(&rig, new_job("old").priority(0), 60).await;
     assert_ne!(front(&rig, 3).await, ahead);
 }

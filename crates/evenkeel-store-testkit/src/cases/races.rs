@@ -1,4 +1,4 @@
-//! Many hands at once, over two handles if the store can be shared.
+//! Concurrent calls, over two handles if the store can be shared.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use evenkeel_store::{Applied, FinishResult, FireResult, JobChange, Registered, S
 use futures::future::join_all;
 
 use crate::Opened;
-use crate::commands::{Orders, done};
+use crate::commands::{Commands, done};
 use crate::fixtures::{Begin, at, fire_of, new_job, now, plain_trigger};
-use crate::rig::{ALPHA, Known, OVER, Rig, claim_of, wake_fire_of};
+use crate::rig::{ALPHA, Known, OVER, Rig, claim_of, delayed_fire_of};
 
-/// Runs `count` tasks at once, each with one of two handles, and gives their answers in order.
+/// Runs `count` tasks at once, each with one of two handles, and returns their results in order.
 pub(super) async fn at_once<T, F>(
     rig: &Rig,
     count: usize,
@@ -46,7 +46,7 @@ pub async fn each_job_is_fired_once_by_whoever_is_first(opened: Opened) {
     }
     let answers = at_once(&rig, 4, |n, store| {
         let (node, mut batch) = (nodes[n % 2], batch.clone());
-        // Some come from the other end.
+        // Some tasks start from the other end.
         if n >= 2 {
             batch.reverse();
         }
@@ -190,7 +190,7 @@ pub async fn a_deletion_and_a_trigger_leave_nothing_to_start(opened: Opened) {
         let scope = rig.scope;
         at_once(&rig, 2, |n, store| async move {
             if n == 0 {
-                // The first request meets the deletion at another moment each time.
+                // The first request meets the deletion at a different moment each time.
                 for _ in 0..place % 10 {
                     store.get(&scope, job.id).await.unwrap();
                 }
@@ -216,7 +216,7 @@ pub async fn of_an_end_and_a_return_one_wins(opened: Opened) {
     let rig = Rig::new(opened).await;
     for job in jobs(&rig, 20, OverlapPolicy::Skip).await {
         let held = rig.start(job, 60).await;
-        let (end, back) = (rig.good_end(held), rig.requeue_of(held, job, true).await);
+        let (end, back) = (rig.success(held), rig.requeue_of(held, job, true).await);
         let node = rig.node;
         let won = at_once(&rig, 2, |n, store| {
             let (end, back) = (end.clone(), back.clone());
@@ -280,10 +280,10 @@ pub async fn a_wake_is_fired_by_one_node(opened: Opened) {
     for job in jobs(&rig, 20, OverlapPolicy::Skip).await {
         rig.trigger(job, 0, 10).await;
     }
-    let told = rig.wakes(10).await;
+    let told = rig.delayed(10).await;
     let nodes = [rig.node, rig.join("node-2", 0).await];
     let answers = at_once(&rig, 4, |n, store| {
-        let batch: Vec<_> = told.iter().map(|wake| wake_fire_of(wake, Begin::Claimed)).collect();
+        let batch: Vec<_> = told.iter().map(|wake| delayed_fire_of(wake, Begin::Claimed)).collect();
         let node = nodes[n % 2];
         async move { store.fire_delayed(node, batch, now(11)).await.unwrap().results }
     })

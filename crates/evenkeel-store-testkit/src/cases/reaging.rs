@@ -1,4 +1,4 @@
-//! How waiting counts may change while something waits; what that means to those who look.
+//! Changes of the aging settings while attempts wait.
 
 use evenkeel_core::aging::Aging;
 use evenkeel_core::order::{Lane, Priority};
@@ -6,13 +6,13 @@ use evenkeel_core::{AttemptKey, Span};
 use evenkeel_store::{Claim, JobChange, Reprioritized, Trigger, WaitsFor};
 
 use crate::Opened;
-use crate::commands::Orders as _;
+use crate::commands::Commands as _;
 use crate::fixtures::{Begin, new_job, now, place_of};
 use crate::rig::{Known, Rig, claim_of};
 
 const HOUR: i64 = 3600;
 
-/// A job of this priority waits from `secs` on.
+/// Queues a job of this priority at `secs`.
 async fn wait(rig: &Rig, name: &str, priority: u8, secs: i64) -> Known {
     let job = rig.add(new_job(name).priority(priority).first_at(secs).build()).await;
     rig.queue(job, secs).await;
@@ -24,7 +24,7 @@ fn quick() -> Aging {
     Aging { every: Span::from_secs(60), after: Span::ZERO, ..Aging::default() }
 }
 
-/// Goes through the whole queue, by steps of two. Says how many were changed.
+/// Reprioritizes the whole queue in steps of two, and returns how many attempts changed.
 async fn reprioritize(rig: &Rig, aging: Aging) -> u64 {
     let (mut after, mut changed) = (None, 0);
     loop {
@@ -105,7 +105,7 @@ pub async fn what_is_ahead_is_so_by_what_it_has_waited(opened: Opened) {
     let other = rig.tenant("other").await;
     let theirs = rig.add_for(&other, new_job("theirs").priority(1).first_at(5).build()).await;
     rig.queue(theirs, 5).await;
-    // At 6,300 s the old one ranks at 90, and its deadline is the nearer one.
+    // At 6,300 s the old attempt ranks at 90, and its deadline is earlier.
     for (secs, expected) in [(6_299, [2, 1, 0, 3]), (6_300, [1, 2, 0, 3]), (6_600, [0, 2, 1, 3])] {
         for (job, count) in [old, high, higher, batch].into_iter().zip(expected) {
             assert_eq!(ahead(&rig, job, aging, secs).await, count, "{secs}: {job:?}");
@@ -152,16 +152,16 @@ pub async fn what_runs_knows_the_priority_it_was_given(opened: Opened) {
     rig.start(regular, 60).await;
     let claimed = rig.add(new_job("claimed").priority(7).build()).await;
     rig.trigger_with(claimed, ask(80), 70).await;
-    rig.fire_delayed(&rig.wakes(70).await, Begin::Queued, 70).await;
+    rig.fire_delayed(&rig.delayed(70).await, Begin::Queued, 70).await;
     let held = rig.claim_one(71).await;
     let fused = rig.add(new_job("fused").priority(7).build()).await;
     rig.trigger_with(fused, ask(90), 72).await;
-    rig.fire_delayed(&rig.wakes(72).await, Begin::Claimed, 72).await;
+    rig.fire_delayed(&rig.delayed(72).await, Begin::Claimed, 72).await;
     let plain = rig.add(new_job("plain").priority(7).build()).await;
     rig.trigger(plain, 0, 73).await;
-    rig.fire_delayed(&rig.wakes(73).await, Begin::Claimed, 73).await;
+    rig.fire_delayed(&rig.delayed(73).await, Begin::Claimed, 73).await;
     assert_eq!(given_of_owned(&rig).await, [None, Some(80), Some(90), None]);
-    // Given back and claimed again, it knows it still.
+    // It keeps its priority when it is requeued and claimed again.
     let mut back = rig.requeue_of(held, claimed, false).await;
     let priority = Priority::try_from(80).unwrap();
     let place = place_of(&mut back);

@@ -1,11 +1,11 @@
-//! New jobs.
+//! Registration of jobs.
 
 use evenkeel_core::{Shard, Slot};
 use evenkeel_store::{JobState, Registered};
 
 use super::dedup::recurring;
 use crate::Opened;
-use crate::commands::{Orders, done, resume};
+use crate::commands::{Commands, done, resume};
 use crate::fixtures::{at, new_job, now, unnamed_job};
 use crate::rig::{Known, Rig};
 

@@ -1,4 +1,4 @@
-//! Requests that come with a key: sent twice, done once.
+//! Requests with an idempotency key: sent twice, carried out once.
 
 use evenkeel_core::Span;
 use evenkeel_store::{Answered, Begun, KeyedRequest, Scope};
@@ -14,7 +14,7 @@ fn request(key: &str, about: u8) -> KeyedRequest {
 }
 
 fn answer(status: u16) -> Answered {
-    // What is no text must come back as it was, too.
+    // Bytes that are not text must be returned unchanged, too.
     let body = vec![0, 159, 146, 150, b'{'];
     Answered { status, headers: r#"{"location":"/api/v1/jobs/7"}"#.into(), body }
 }
@@ -34,7 +34,7 @@ pub async fn an_ended_request_gives_its_answer_again(opened: Opened) {
     let rig = Rig::new(opened).await;
     begin(&rig, &rig.scope, "a", 0).await;
     rig.store.end_request(&rig.scope, "a", at(0), Some(answer(201))).await.unwrap();
-    // However long ago, as long as it is not forgotten.
+    // However long ago, as long as it is not pruned.
     for secs in [1, 61, 100_000] {
         assert_eq!(begin(&rig, &rig.scope, "a", secs).await, Begun::Ended(answer(201)));
     }
@@ -45,7 +45,7 @@ pub async fn a_request_that_came_to_nothing_may_be_sent_again(opened: Opened) {
     begin(&rig, &rig.scope, "a", 0).await;
     rig.store.end_request(&rig.scope, "a", at(0), None).await.unwrap();
     assert_eq!(begin(&rig, &rig.scope, "a", 1).await, Begun::Fresh(at(1)));
-    // Even another one.
+    // Even a different request.
     rig.store.end_request(&rig.scope, "a", at(1), None).await.unwrap();
     let other = rig.store.begin_request(&rig.scope, &request("a", 2), now(2)).await.unwrap();
     assert_eq!(other, Begun::Fresh(at(2)));
@@ -68,7 +68,7 @@ pub async fn a_request_that_was_given_up_is_begun_by_somebody_else(opened: Opene
     begin(&rig, &rig.scope, "a", 0).await;
     assert_eq!(begin(&rig, &rig.scope, "a", 59).await, Begun::InProgress);
     assert_eq!(begin(&rig, &rig.scope, "a", 60).await, Begun::Fresh(at(60)));
-    // Who has it now has its own time.
+    // The new execution has its own time.
     assert_eq!(begin(&rig, &rig.scope, "a", 119).await, Begun::InProgress);
 }
 
@@ -90,7 +90,7 @@ pub async fn an_answer_is_given_once_and_stays(opened: Opened) {
     rig.store.end_request(&rig.scope, "a", at(0), Some(answer(409))).await.unwrap();
     rig.store.end_request(&rig.scope, "a", at(0), None).await.unwrap();
     assert_eq!(begin(&rig, &rig.scope, "a", 1).await, Begun::Ended(answer(201)));
-    // One that nobody began is no fault.
+    // Ending a request that was not begun is no error.
     rig.store.end_request(&rig.scope, "b", at(0), Some(answer(201))).await.unwrap();
     assert_eq!(begin(&rig, &rig.scope, "b", 1).await, Begun::Fresh(at(1)));
 }
@@ -116,7 +116,7 @@ pub async fn of_many_who_find_it_given_up_one_begins(opened: Opened) {
     assert_eq!(how_many_begin(&rig, 60).await, 1);
 }
 
-/// Of a dozen with the same request; the others find it under way.
+/// Of a dozen callers with the same request, the others find it in progress.
 async fn how_many_begin(rig: &Rig, secs: i64) -> usize {
     let scope = rig.scope;
     let answers = at_once(rig, 12, |_, store| async move {

@@ -1,4 +1,4 @@
-//! Attempts that go back into the queue.
+//! Attempts that go back to the queue.
 
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::lease::Fence;
@@ -35,7 +35,7 @@ pub async fn the_next_owner_has_a_higher_fence_again(opened: Opened) {
     let run = rig.run(held.key).await;
     assert_eq!((run.status, run.started_at), (AttemptStatus::Running, Some(at(71))));
     assert_eq!((run.fence, run.number), (again.fence, Some(2)), "a start is counted");
-    assert_eq!(rig.finish(rig.good_end(again)).await, FinishResult::Done);
+    assert_eq!(rig.finish(rig.success(again)).await, FinishResult::Done);
     assert_eq!(rig.job(job).await.live, 0);
 }
 
@@ -60,11 +60,11 @@ pub async fn the_former_owner_can_neither_end_it_nor_put_it_back(opened: Opened)
     assert!(rig.requeue(back.clone(), 70).await);
     for _ in 0..2 {
         let (run, before) = (rig.run(held.key).await, rig.job(job).await);
-        assert_eq!(rig.finish(rig.good_end(held)).await, FinishResult::LeaseLost);
+        assert_eq!(rig.finish(rig.success(held)).await, FinishResult::LeaseLost);
         assert_eq!(rig.finish(rig.retry(held, at(99))).await, FinishResult::LeaseLost);
         assert!(!rig.requeue(back.clone(), 75).await);
         assert_eq!((rig.run(held.key).await, rig.job(job).await), (run, before));
-        // Once while it waits, once while its next owner has it.
+        // Once while it waits, once while its next owner runs it.
         rig.claim(1, 80).await;
     }
 }
@@ -87,7 +87,7 @@ pub async fn what_has_ended_or_waits_does_not_go_back(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
-    rig.finish(rig.good_end(held)).await;
+    rig.finish(rig.success(held)).await;
     assert!(!rig.requeue(rig.requeue_of(held, job, true).await, 70).await);
     let key = rig.queue(job, 120).await;
     let waiting = Held { key, fence: Fence::NONE };
@@ -126,7 +126,7 @@ pub async fn a_later_attempt_goes_back_as_well(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
     rig.finish(rig.retry(held, at(90))).await;
-    rig.fire_delayed(&rig.wakes(90).await, Begin::Claimed, 90).await;
+    rig.fire_delayed(&rig.delayed(90).await, Begin::Claimed, 90).await;
     let second = Held { key: next_attempt(held.key), fence: Fence(1) };
     assert!(rig.requeue(rig.requeue_of(second, job, true).await, 91).await);
     assert_eq!(rig.claim_one(92).await.key, second.key);
@@ -136,7 +136,7 @@ pub async fn a_later_attempt_goes_back_as_well(opened: Opened) {
 pub async fn an_attempt_that_went_back_is_listed_once(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
-    rig.run_well(job, 60).await;
+    rig.run_successfully(job, 60).await;
     let held = rig.start(job, 120).await;
     rig.requeue(rig.requeue_of(held, job, true).await, 130).await;
     assert_eq!(rig.times_of(job).await, [(120, 0), (60, 0)]);
@@ -180,7 +180,7 @@ pub async fn an_attempt_that_fails_is_over_and_says_why(opened: Opened) {
     assert_eq!((after.live, after.waiting, after.history.consecutive_failures), (0, 0, 1));
     assert_eq!(rig.owned(rig.node).await, []);
     assert_eq!(rig.claim(9, 71).await.len(), 0);
-    assert_eq!(rig.wakes(9_999).await.len(), 0, "whatever the job says about retries");
+    assert_eq!(rig.delayed(9_999).await.len(), 0, "whatever the job says about retries");
 }
 
 pub async fn a_loss_that_is_no_crash_fails_without_being_counted(opened: Opened) {
@@ -191,7 +191,7 @@ pub async fn a_loss_that_is_no_crash_fails_without_being_counted(opened: Opened)
     assert!(rig.requeue(rig.lost_end(held, false, retry, Hook::None), 70).await);
     let run = rig.run(held.key).await;
     assert_eq!((run.status, run.crashes), (AttemptStatus::Failed, 0));
-    assert_eq!(rig.wakes(9_999).await.len(), 0, "a lost run is not tried again");
+    assert_eq!(rig.delayed(9_999).await.len(), 0, "a lost run is not tried again");
     assert_eq!(rig.job(job).await.live, 0);
 }
 
@@ -209,7 +209,7 @@ pub async fn only_the_owner_fails_an_attempt_and_only_once(opened: Opened) {
     let run = rig.run(held.key).await;
     assert_eq!((run.status, run.crashes), (AttemptStatus::Failed, 1));
     assert_eq!(rig.job(job).await.history.consecutive_failures, 1);
-    assert_eq!(rig.finish(rig.good_end(held)).await, FinishResult::AlreadyDone);
+    assert_eq!(rig.finish(rig.success(held)).await, FinishResult::AlreadyDone);
 }
 
 pub async fn some_of_a_batch_go_back_and_others_fail(opened: Opened) {

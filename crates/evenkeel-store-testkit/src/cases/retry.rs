@@ -1,4 +1,4 @@
-//! Failed runs that somebody wants tried again.
+//! Retries of failed runs by command.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::status::JobStatus;
@@ -6,7 +6,7 @@ use evenkeel_core::{Origin, Sequence};
 use evenkeel_store::{Action, Applied, FinishResult, FireResult, Then};
 
 use crate::Opened;
-use crate::commands::{Orders, done};
+use crate::commands::{Commands, done};
 use crate::fixtures::{Begin, at, new_job, now};
 use crate::rig::{Held, Known, OVER, Rig};
 
@@ -35,12 +35,12 @@ pub async fn a_failed_run_is_tried_again_as_a_run_of_its_own(opened: Opened) {
     assert_eq!(answer.job, Some(shown.clone()));
     assert_eq!((shown.status(at(0)), shown.live, shown.retry_count), (JobStatus::Pending, 1, 0));
     assert_eq!((shown.next_at, shown.generation, shown.since), (Some(at(120)), 2, at(0)));
-    let wakes = rig.wakes(70).await;
+    let wakes = rig.delayed(70).await;
     assert_eq!((wakes[0].key, wakes[0].due), (key, at(70)));
     let fired = rig.fire_delayed(&wakes, Begin::Claimed, 70).await;
     let [FireResult::Fired(fence)] = fired[..] else { panic!("{fired:?}") };
-    assert_eq!(rig.finish(rig.good_end(Held { key, fence })).await, FinishResult::Done);
-    rig.run_well(job, 120).await;
+    assert_eq!(rig.finish(rig.success(Held { key, fence })).await, FinishResult::Done);
+    rig.run_successfully(job, 120).await;
     assert_eq!(rig.times_of(job).await, [(120, 0), (70, 0), (60, 0)]);
 }
 
@@ -68,7 +68,7 @@ pub async fn a_job_whose_last_run_did_not_fail_is_not_tried_again(opened: Opened
     let rig = Rig::new(opened).await;
     let names = ["good", "new", "running", "paused"];
     let jobs = rig.add_all(names.map(|name| new_job(name).build()).to_vec()).await;
-    rig.run_well(jobs[0], 60).await;
+    rig.run_successfully(jobs[0], 60).await;
     fail(&rig, jobs[2], OVER, 60).await;
     rig.start(jobs[2], 120).await;
     fail(&rig, jobs[3], OVER, 60).await;
@@ -87,7 +87,7 @@ pub async fn a_number_that_is_taken_gives_way_to_the_next(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     fail(&rig, job, OVER, 60).await;
     let first = done(retry(&rig, job, None, 70).await).run.unwrap();
-    let fired = rig.fire_delayed(&rig.wakes(70).await, Begin::Claimed, 70).await;
+    let fired = rig.fire_delayed(&rig.delayed(70).await, Begin::Claimed, 70).await;
     let [FireResult::Fired(fence)] = fired[..] else { panic!("{fired:?}") };
     rig.finish(rig.end(Held { key: first, fence }, Outcome::Failed, OVER)).await;
     let second = done(retry(&rig, job, None, 70).await).run.unwrap();

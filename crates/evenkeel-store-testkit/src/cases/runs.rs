@@ -1,4 +1,4 @@
-//! How people see runs.
+//! Lists of attempts.
 
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptKey, AttemptNo};
@@ -26,24 +26,24 @@ async fn all_pages(rig: &Rig, job: Option<Known>, limit: u32) -> Vec<AttemptKey>
     }
 }
 
-/// A job with a skip record, a chain of three attempts, a trigger, and one that waits.
+/// A job with a skip record, a run of three attempts, a trigger, and a waiting attempt.
 async fn eventful(rig: &Rig, name: &str) -> Known {
     let job = rig.add(new_job(name).build()).await;
-    rig.run_well(job, 60).await;
+    rig.run_successfully(job, 60).await;
     let mut held = rig.start(job, 400).await;
     for due in [410, 420] {
         rig.finish(rig.retry(held, at(due))).await;
-        let mut wakes = rig.wakes(due).await;
+        let mut wakes = rig.delayed(due).await;
         wakes.retain(|wake| wake.job.no == job.no);
         rig.fire_delayed(&wakes, Begin::Claimed, due).await;
         held = Held { key: next_attempt(held.key), ..held };
     }
-    rig.finish(rig.good_end(held)).await;
+    rig.finish(rig.success(held)).await;
     let key = rig.trigger(job, 0, 430).await;
-    let mut wakes = rig.wakes(430).await;
+    let mut wakes = rig.delayed(430).await;
     wakes.retain(|wake| wake.job.no == job.no);
     rig.fire_delayed(&wakes, Begin::Claimed, 430).await;
-    rig.finish(rig.good_end(Held { key, ..held })).await;
+    rig.finish(rig.success(Held { key, ..held })).await;
     rig.queue(job, 440).await;
     job
 }
@@ -120,10 +120,10 @@ pub async fn the_order_of_chains_is_that_of_firing_not_of_times(opened: Opened) 
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.trigger(job, 0, 70).await;
-    rig.fire_delayed(&rig.wakes(70).await, Begin::Claimed, 70).await;
-    rig.finish(rig.good_end(Held { key, fence: evenkeel_core::lease::Fence(1) })).await;
+    rig.fire_delayed(&rig.delayed(70).await, Begin::Claimed, 70).await;
+    rig.finish(rig.success(Held { key, fence: evenkeel_core::lease::Fence(1) })).await;
     // Its regular time was earlier, but fired later.
-    rig.run_well(job, 80).await;
+    rig.run_successfully(job, 80).await;
     assert_eq!(rig.times_of(job).await, [(60, 0), (70, 0)]);
 }
 
@@ -136,7 +136,7 @@ pub async fn a_listed_run_is_the_same_as_one_asked_for(opened: Opened) {
     one_job.sort_by_key(|run| run.key);
     assert_eq!(all, one_job);
     for run in all {
-        // Attempt 0 stands for the latest of its run.
+        // Attempt 0 stands for the latest attempt of its run.
         if run.key.attempt > AttemptNo::FIRST || run.key.scheduled_at != at(360) {
             assert_eq!(rig.run(run.key).await, run);
         }
@@ -160,7 +160,7 @@ pub async fn attempt_0_stands_for_a_retry_in_the_queue(opened: Opened) {
     let held = rig.start(job, 60).await;
     rig.finish(rig.retry(held, at(70))).await;
     assert_eq!(rig.run(held.key).await.key, held.key, "what waits for its time is not the latest");
-    rig.fire_delayed(&rig.wakes(70).await, Begin::Queued, 70).await;
+    rig.fire_delayed(&rig.delayed(70).await, Begin::Queued, 70).await;
     let latest = rig.run(held.key).await;
     assert_eq!((latest.key, latest.status), (next_attempt(held.key), AttemptStatus::Pending));
 }
@@ -184,7 +184,7 @@ pub async fn a_job_that_never_ran_has_no_runs(opened: Opened) {
 pub async fn runs_of_other_jobs_are_left_out(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (a, b) = (rig.add(new_job("a").build()).await, rig.add(new_job("b").build()).await);
-    rig.run_well(a, 60).await;
+    rig.run_successfully(a, 60).await;
     rig.queue(b, 60).await;
     let ended = rig.start(a, 120).await;
     rig.finish(rig.end(ended, Outcome::Failed, Then::EndRun { stop_job: true, next_at: None }))

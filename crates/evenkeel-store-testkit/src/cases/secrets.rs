@@ -73,7 +73,7 @@ pub async fn a_deleted_secret_is_gone_and_starts_anew(opened: Opened) {
 
 pub async fn secrets_are_listed_by_name_a_page_at_a_time(opened: Opened) {
     let rig = Rig::new(opened).await;
-    // In byte order capitals come first, whatever the language of the database.
+    // In byte order capitals come first, whatever the locale of the database.
     let names = ["A", "Z", "a", "a-b", "a.b", "aB"];
     for name in names.iter().rev() {
         put(&rig, &rig.scope, name, 1).await;

@@ -1,4 +1,4 @@
-//! Runs that somebody says the end of.
+//! Overrides of outcomes.
 
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptKey, Span};
@@ -8,7 +8,7 @@ use evenkeel_store::{
 };
 
 use crate::Opened;
-use crate::fixtures::{Begin, at, new_job, now, ticket_of};
+use crate::fixtures::{Begin, at, new_job, now, queue_entry_of};
 use crate::rig::{Held, Known, OVER, Rig, next_attempt};
 
 pub(super) fn ended(
@@ -43,7 +43,7 @@ pub(super) async fn settle(rig: &Rig, settle: OutcomeOverride) -> bool {
 }
 
 pub(super) async fn back(rig: &Rig, held: Held, job: Known, secs: i64) -> OutcomeOverride {
-    let ticket = ticket_of(&rig.due(job).await, held.key.scheduled_at, at(secs));
+    let ticket = queue_entry_of(&rig.due(job).await, held.key.scheduled_at, at(secs));
     let verdict = OverrideAction::Queued(Box::new(ticket));
     OutcomeOverride { key: held.key, expected: runs(held), at: at(secs), action: verdict }
 }
@@ -63,7 +63,7 @@ pub async fn what_runs_ends_as_said_and_its_worker_is_refused(opened: Opened) {
         assert_eq!((run.started_at, run.finished_at), (Some(at(60)), Some(at(70))));
         assert_eq!(run.results.error.is_some(), outcome.is_failure());
         assert_eq!(run.node.as_ref().map(|(node, _)| *node), Some(rig.node));
-        for end in [rig.good_end(held), rig.retry(held, at(90))] {
+        for end in [rig.success(held), rig.retry(held, at(90))] {
             assert_eq!(rig.finish(end).await, FinishResult::LeaseLost);
         }
         assert_eq!(rig.run(held.key).await, run);
@@ -75,7 +75,7 @@ pub async fn what_runs_ends_as_said_and_its_worker_is_refused(opened: Opened) {
         assert_eq!(shown.history.last_end_at, Some(at(70)));
     }
     assert_eq!(rig.owned(rig.node).await, []);
-    assert_eq!(rig.wakes(1_000).await, []);
+    assert_eq!(rig.delayed(1_000).await, []);
 }
 
 pub async fn the_node_that_ran_it_gets_a_letter(opened: Opened) {
@@ -107,8 +107,8 @@ pub async fn what_waits_in_the_queue_ends_as_said(opened: Opened) {
     assert_eq!(shown.history.last_good_end_at, Some(at(70)));
     assert_eq!(shown.executions, 0, "nobody ran it");
     assert_eq!(letters(&rig).await, []);
-    // The job goes on.
-    rig.run_well(job, 120).await;
+    // The job continues.
+    rig.run_successfully(job, 120).await;
     assert_eq!(rig.times_of(job).await, [(120, 0), (60, 0)]);
 }
 
@@ -117,9 +117,9 @@ pub async fn a_retry_that_waits_ends_as_said(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
     rig.finish(rig.retry(held, at(90))).await;
-    // Whichever attempt is named.
+    // Any attempt of the run may be named.
     assert!(settle(&rig, ended(held.key, LiveState::Waiting, Outcome::Failed, 70)).await);
-    assert_eq!(rig.wakes(1_000).await, []);
+    assert_eq!(rig.delayed(1_000).await, []);
     let run = rig.run(next_attempt(held.key)).await;
     assert_eq!((run.status, run.finished_at), (AttemptStatus::Failed, Some(at(70))));
     assert_eq!(run.results.error.as_deref(), Some("somebody says so"));
@@ -132,15 +132,15 @@ pub async fn a_retry_that_waits_ends_as_said(opened: Opened) {
 pub async fn a_trigger_that_waits_ends_as_said(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
-    rig.run_well(job, 60).await;
+    rig.run_successfully(job, 60).await;
     let key = rig.trigger(job, 0, 70).await;
-    let told = rig.wakes(70).await;
+    let told = rig.delayed(70).await;
     assert!(settle(&rig, ended(key, LiveState::Waiting, Outcome::Completed, 71)).await);
     assert_eq!(rig.fire_delayed(&told, Begin::Claimed, 72).await, [FireResult::Stale]);
     assert_eq!(rig.run(key).await.status, AttemptStatus::Completed);
     assert_eq!(rig.census().await.live, 0);
     assert_eq!(rig.times_of(job).await, [(70, 0), (60, 0)]);
-    rig.run_well(job, 120).await;
+    rig.run_successfully(job, 120).await;
     assert_eq!(rig.times_of(job).await, [(120, 0), (70, 0), (60, 0)]);
 }
 
@@ -156,7 +156,7 @@ pub async fn an_attempt_back_in_the_queue_ends_as_said(opened: Opened) {
     assert_eq!(run.fence, held.fence.next().next());
     assert_eq!(run.node.map(|(node, _)| node), Some(rig.node));
     assert_eq!(rig.claim(10, 71).await, []);
-    assert_eq!(rig.finish(rig.good_end(held)).await, FinishResult::LeaseLost);
+    assert_eq!(rig.finish(rig.success(held)).await, FinishResult::LeaseLost);
 }
 
 pub async fn what_is_no_longer_where_it_was_seen_is_left_alone(opened: Opened) {
@@ -176,7 +176,7 @@ pub async fn what_is_no_longer_where_it_was_seen_is_left_alone(opened: Opened) {
     let run = rig.run(key).await;
     assert_eq!((run.status, run.fence), (AttemptStatus::Running, held.fence));
     assert_eq!(letters(&rig).await, []);
-    assert_eq!(rig.finish(rig.good_end(held)).await, FinishResult::Done);
+    assert_eq!(rig.finish(rig.success(held)).await, FinishResult::Done);
     for late in [ended(key, runs(held), Outcome::Failed, 80), back(&rig, held, job, 80).await] {
         assert!(!settle(&rig, late).await);
     }
@@ -190,12 +190,12 @@ pub async fn what_goes_back_is_claimed_anew(opened: Opened) {
     let again = back(&rig, held, job, 70).await;
     assert!(settle(&rig, again.clone()).await);
     assert!(!settle(&rig, again).await);
-    assert_eq!(rig.finish(rig.good_end(held)).await, FinishResult::LeaseLost);
+    assert_eq!(rig.finish(rig.success(held)).await, FinishResult::LeaseLost);
     let run = rig.run(held.key).await;
     assert_eq!((run.status, run.crashes), (AttemptStatus::Pending, 0));
     let second = rig.claim_one(71).await;
     assert_eq!((second.key, second.fence), (held.key, held.fence.next().next()));
-    assert_eq!(rig.finish(rig.good_end(second)).await, FinishResult::Done);
+    assert_eq!(rig.finish(rig.success(second)).await, FinishResult::Done);
     assert_eq!(rig.job(job).await.live, 0);
 }
 
@@ -203,7 +203,7 @@ pub async fn what_waits_need_not_go_back(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.queue(job, 60).await;
-    let ticket = ticket_of(&rig.due(job).await, at(60), at(70));
+    let ticket = queue_entry_of(&rig.due(job).await, at(60), at(70));
     let verdict = OverrideAction::Queued(Box::new(ticket));
     let again = OutcomeOverride { key, expected: LiveState::Waiting, at: at(70), action: verdict };
     assert!(!settle(&rig, again).await);
@@ -219,7 +219,7 @@ pub async fn no_retry_and_no_letter_of_the_dead_follows(opened: Opened) {
         *then = Then::Retry { due: at(80) };
     }
     assert!(settle(&rig, failed).await);
-    assert_eq!(rig.wakes(1_000).await, []);
+    assert_eq!(rig.delayed(1_000).await, []);
     assert_eq!(rig.job(job).await.live, 0);
     let filter = DeadFilter::default();
     let dead = rig.store.list_dead(&rig.scope, filter, PageRequest::first(9)).await.unwrap();
@@ -229,7 +229,7 @@ pub async fn no_retry_and_no_letter_of_the_dead_follows(opened: Opened) {
 pub async fn an_average_stays_as_it_was(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
-    rig.run_well(job, 60).await;
+    rig.run_successfully(job, 60).await;
     let before = rig.job(job).await.history;
     let held = rig.start(job, 120).await;
     assert!(settle(&rig, ended(held.key, runs(held), Outcome::Completed, 179)).await);
@@ -251,8 +251,8 @@ pub async fn what_is_only_said_makes_no_average(opened: Opened) {
     let said = rig.job(job).await.history;
     assert_eq!((said.average_good_duration, said.duration_variance), (None, 0.0));
     assert_eq!(said.last_good_end_at, Some(at(179)));
-    // The first that was really run is the average.
-    rig.run_well(job, 180).await;
+    // The first run that was actually executed is the average.
+    rig.run_successfully(job, 180).await;
     let after = rig.job(job).await.history;
     assert_eq!(after.average_good_duration, Some(Span::from_secs(5)));
     assert_eq!(after.duration_deviation(), Some(Span::ZERO));

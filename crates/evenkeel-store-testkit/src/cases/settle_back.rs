@@ -1,4 +1,4 @@
-//! What goes on of a job, and what of it may go back into the queue.
+//! Active attempts of a job, and which of them can go back to the queue.
 
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::order::Priority;
@@ -29,7 +29,7 @@ pub async fn what_waits_and_runs_goes_on_oldest_first(opened: Opened) {
     assert_eq!(active_attempts(&rig, job).await, []);
     let fails = rig.start(job, 60).await;
     rig.finish(rig.retry(fails, at(900))).await;
-    rig.run_well(job, 120).await;
+    rig.run_successfully(job, 120).await;
     let held = rig.start(job, 180).await;
     let queued = rig.queue(job, 240).await;
     let triggered = rig.trigger(job, 0, 250).await;
@@ -63,7 +63,7 @@ pub async fn what_runs_for_long_goes_on_though_what_came_after_is_forgotten(open
     let job = rig.add(new_job("crawl").overlap(OverlapPolicy::Allow).build()).await;
     let held = rig.start(job, 60).await;
     for secs in [120, 180, 240] {
-        rig.run_well(job, secs).await;
+        rig.run_successfully(job, secs).await;
     }
     let long = LongAttempt { key: held.key, fence: held.fence, started_at: at(60) };
     let ping = Ping { node: rig.node, oldest_open: Some(at(240)), long_runs: vec![long] };
@@ -82,7 +82,7 @@ pub async fn what_goes_on_is_told_with_the_priority_it_was_given(opened: Opened)
     let key = rig.trigger_with(job, ask, 10).await;
     let waiting = LiveAttempt { key, state: LiveState::Waiting, priority };
     assert_eq!(active_attempts(&rig, job).await, [waiting]);
-    rig.fire_delayed(&rig.wakes(10).await, Begin::Queued, 10).await;
+    rig.fire_delayed(&rig.delayed(10).await, Begin::Queued, 10).await;
     assert_eq!(active_attempts(&rig, job).await, [waiting]);
     let held = rig.claim_one(11).await;
     let seen = LiveState::Running { fence: held.fence, started_at: at(11) };
@@ -99,7 +99,7 @@ pub async fn a_run_of_a_cancelled_job_does_not_go_back(opened: Opened) {
         assert_eq!(said(&rig, again).await, OverrideResult::Stopped);
         assert_eq!(rig.run(held.key).await.status, AttemptStatus::Running);
         assert_eq!(rig.claim(10, 71).await, []);
-        // It is asked to end, and may say that it has.
+        // It is asked to end, and may report its end.
         let end = rig.end(held, Outcome::Cancelled, OVER);
         assert_eq!(rig.finish(end).await, FinishResult::Done);
     }
@@ -116,14 +116,14 @@ pub async fn a_run_from_before_a_pause_does_not_go_back(opened: Opened) {
     let run = rig.run(held.key).await;
     assert_eq!((run.status, run.fence), (AttemptStatus::Running, held.fence));
     assert_eq!(letters(&rig).await, []);
-    // What was asked for during the pause does,
+    // A run that was triggered during the pause does go back,
     rig.trigger(job, 0, 66).await;
-    rig.fire_delayed(&rig.wakes(66).await, Begin::Queued, 66).await;
+    rig.fire_delayed(&rig.delayed(66).await, Begin::Queued, 66).await;
     let asked_for = rig.claim_one(67).await;
     let word = back(&rig, asked_for, job, 70).await;
     assert!(settle(&rig, word).await);
     assert_eq!(rig.claim_one(75).await.key, asked_for.key);
-    // and so does the other when the job goes on.
+    // and so does the other once the job is resumed.
     done(act(&rig, job, resume(Some(at(900))), 80).await);
     assert!(settle(&rig, again).await);
     assert_eq!(rig.claim_one(85).await.key, held.key);
@@ -138,7 +138,7 @@ pub async fn a_run_that_is_asked_to_end_does_not_go_back(opened: Opened) {
     let again = back(&rig, held, job, 70).await;
     assert_eq!(said(&rig, again).await, OverrideResult::Stopped);
     assert_eq!(rig.run(held.key).await.status, AttemptStatus::Running);
-    // That it is over can be said.
+    // Its end can still be overridden.
     assert!(settle(&rig, ended(held.key, runs(held), Outcome::Failed, 71)).await);
     assert_eq!(rig.store.cancellations(rig.node).await.unwrap(), []);
 }
@@ -153,8 +153,8 @@ pub async fn a_run_whose_key_another_job_has_does_not_go_back(opened: Opened) {
     let run = rig.run(held.key).await;
     assert_eq!((run.status, run.fence), (AttemptStatus::Running, held.fence));
     assert_eq!(letters(&rig).await, []);
-    // Once the other keeps nobody out, it goes back, and has the key again.
-    rig.run_well(second, 600).await;
+    // Once the other job keeps nothing out, it goes back and holds the key again.
+    rig.run_successfully(second, 600).await;
     assert!(settle(&rig, again).await);
     let third = once_at("a", 900);
     assert_eq!(super::dedup::kept_out(&rig, third, 610).await, Some(first.id));
@@ -187,10 +187,11 @@ pub async fn a_run_may_be_asked_for_only_if_nothing_goes_on(opened: Opened) {
     let unique = made(&rig, keyed(unique, "a", PENDING), 0).await;
     for job in [plain, unique] {
         assert!(matches!(ask(job, 10).await, Triggered::Accepted(_)));
-        // That it waits already is all there is to say, also of one that is not to be there twice.
+        // It waits already, which is all that can be reported, also for a job with a deduplication
+        // key.
         assert_eq!(ask(job, 11).await, Triggered::Busy);
     }
-    rig.fire_delayed(&rig.wakes(12).await, Begin::Claimed, 12).await;
+    rig.fire_delayed(&rig.delayed(12).await, Begin::Claimed, 12).await;
     for job in [plain, unique] {
         assert_eq!(ask(job, 13).await, Triggered::Busy);
         rig.trigger(job, 1, 14).await;

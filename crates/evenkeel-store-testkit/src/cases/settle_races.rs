@@ -1,4 +1,4 @@
-//! What is said about runs while others have something to do with them.
+//! Overrides of outcomes while other calls change the same runs.
 
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::overlap::OverlapPolicy;
@@ -9,7 +9,7 @@ use evenkeel_store::{
 use super::races::at_once;
 use super::settle::{back, ended, letters, runs};
 use crate::Opened;
-use crate::commands::Orders;
+use crate::commands::Commands;
 use crate::fixtures::{at, new_job, now};
 use crate::rig::{ALPHA, Rig, claim_of};
 
@@ -19,7 +19,7 @@ pub async fn of_an_end_and_a_word_about_it_one_counts(opened: Opened) {
         let job = rig.add(new_job(&format!("job {round}")).build()).await;
         let held = rig.start(job, 60).await;
         let (node, scope) = (rig.node, rig.scope);
-        let end = rig.good_end(held);
+        let end = rig.success(held);
         let said = ended(held.key, runs(held), Outcome::Failed, 70);
         let counted = at_once(&rig, 4, |n, store| {
             let (end, said) = (end.clone(), said.clone());
@@ -119,7 +119,7 @@ pub async fn of_a_cancel_and_a_word_about_it_none_is_lost(opened: Opened) {
             }
         })
         .await;
-        // What runs is only asked to end: the word counts all the same.
+        // A running attempt is only asked to end, so the override still counts.
         assert_eq!(done.iter().filter(|done| **done).count(), 1, "{done:?}");
         let run = rig.run(key).await;
         let by_word = done[0] || done[2];
@@ -158,7 +158,7 @@ pub async fn of_a_pause_and_a_word_that_sends_it_back_one_is_first(opened: Opene
             Some(OverrideResult::Done) => assert_eq!(run.status, AttemptStatus::Cancelled),
             Some(OverrideResult::Stopped) => {
                 assert_eq!((run.status, run.fence), (AttemptStatus::Running, held.fence));
-                assert_eq!(rig.finish(rig.good_end(held)).await, FinishResult::Done);
+                assert_eq!(rig.finish(rig.success(held)).await, FinishResult::Done);
             }
             other => panic!("{other:?}"),
         }
@@ -182,9 +182,9 @@ pub async fn of_many_who_ask_an_idle_job_to_run_one_is_first(opened: Opened) {
         assert_eq!(asked.iter().filter(accepted).count(), 1, "{asked:?}");
         assert!(asked.iter().all(|one| accepted(&one) || *one == Triggered::Busy), "{asked:?}");
         assert_eq!(rig.job(job).await.live, 1);
-        // Whoever does not mind gets another.
+        // A job without the key restriction gets another run.
         rig.trigger(job, 9, 31).await;
         assert_eq!(rig.job(job).await.live, 2);
     }
-    assert_eq!(rig.wakes(40).await.iter().filter(|wake| wake.due <= at(40)).count(), 20);
+    assert_eq!(rig.delayed(40).await.iter().filter(|wake| wake.due <= at(40)).count(), 20);
 }

@@ -1,4 +1,4 @@
-//! What is shown of a job beside its definition.
+//! The fields of a job beside its definition.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::overlap::OverlapPolicy;
@@ -7,7 +7,7 @@ use evenkeel_store::{
 };
 
 use crate::Opened;
-use crate::commands::Orders as _;
+use crate::commands::Commands as _;
 use crate::fixtures::{Begin, at, new_job, now};
 use crate::rig::{Held, Known, OVER, Rig, next_attempt};
 
@@ -16,7 +16,7 @@ fn failed(rig: &Rig, held: Held, error: &str) -> Finish {
     Finish { results, ..rig.end(held, Outcome::Failed, OVER) }
 }
 
-/// The job, which must be the same by all ways that lead to it.
+/// Reads the job in all ways, which must return the same.
 async fn by_all_ways(rig: &Rig, job: Known) -> Job {
     let before = rig.store.now().await.unwrap();
     let (shown, now) = rig.store.get_with_now(&rig.scope, job.id).await.unwrap().unwrap();
@@ -36,13 +36,13 @@ pub async fn a_job_is_the_same_however_it_is_asked_for(opened: Opened) {
     assert_eq!(by_all_ways(&rig, job).await.running, Some(held.key));
     rig.finish(rig.retry(held, at(70))).await;
     assert_eq!(by_all_ways(&rig, job).await.waiting, 1);
-    rig.fire_delayed(&rig.wakes(70).await, Begin::Queued, 70).await;
+    rig.fire_delayed(&rig.delayed(70).await, Begin::Queued, 70).await;
     assert_eq!(by_all_ways(&rig, job).await.waiting, 1);
     let held = rig.claim_one(71).await;
     rig.finish(failed(&rig, held, "no route")).await;
     assert_eq!(by_all_ways(&rig, job).await.last_error.as_deref(), Some("no route"));
     let held = rig.start(job, 120).await;
-    rig.finish(rig.good_end(held)).await;
+    rig.finish(rig.success(held)).await;
     assert_eq!(by_all_ways(&rig, job).await.good_runs, 1);
     let stranger = rig.tenant("stranger").await;
     assert_eq!(rig.store.get_with_now(&stranger, job.id).await.unwrap(), None);
@@ -70,13 +70,13 @@ pub async fn retries_are_counted_until_the_chain_is_over(opened: Opened) {
     assert_eq!(rig.job(job).await.retry_count, 0);
     rig.finish(rig.retry(held, at(70))).await;
     assert_eq!(rig.job(job).await.retry_count, 1);
-    let fired = rig.fire_delayed(&rig.wakes(70).await, Begin::Queued, 70).await;
+    let fired = rig.fire_delayed(&rig.delayed(70).await, Begin::Queued, 70).await;
     assert!(matches!(fired[..], [FireResult::Fired(_)]));
     assert_eq!(rig.job(job).await.retry_count, 1);
     let second = rig.claim_one(71).await;
     let shown = rig.job(job).await;
     assert_eq!((shown.retry_count, shown.running), (1, Some(next_attempt(held.key))));
-    rig.finish(rig.good_end(second)).await;
+    rig.finish(rig.success(second)).await;
     assert_eq!(rig.job(job).await.retry_count, 0);
 }
 
@@ -100,7 +100,7 @@ pub async fn the_last_error_is_shown_until_a_run_ends_otherwise(opened: Opened) 
     assert_eq!(rig.job(job).await.last_error.as_deref(), Some("no route"));
     let held = rig.start(job, 120).await;
     assert_eq!(rig.job(job).await.last_error.as_deref(), Some("no route"));
-    rig.finish(rig.good_end(held)).await;
+    rig.finish(rig.success(held)).await;
     assert_eq!(rig.job(job).await.last_error, None);
     let held = rig.start(job, 180).await;
     rig.finish(rig.end(held, Outcome::TimedOut, OVER)).await;

@@ -134,7 +134,7 @@ pub async fn what_a_stolen_node_had_is_put_back_and_its_late_end_is_refused(open
     let owned = rig.owned(rig.node).await;
     assert_eq!(owned.iter().map(|one| one.key).collect::<Vec<_>>(), [held.key]);
     assert!(rig.requeue(rig.requeue_of(held, job, true).await, 81).await);
-    let late = rig.finish(rig.good_end(held)).await;
+    let late = rig.finish(rig.success(held)).await;
     assert_eq!(late, evenkeel_store::FinishResult::LeaseLost);
     assert_eq!(rig.claim_for(heir, 9, 82).await[0].key, held.key);
     assert!(rig.store.retire(rig.node).await.unwrap());

@@ -1,4 +1,4 @@
-//! Jobs that somebody cancels: over, but still there.
+//! Cancelled jobs: ended, but still visible.
 
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::status::{Command, JobStatus};
@@ -9,7 +9,7 @@ use evenkeel_store::{
 };
 
 use crate::Opened;
-use crate::commands::{Orders, done, gone, resume};
+use crate::commands::{Commands, done, gone, resume};
 use crate::fixtures::{Begin, at, fire_of, new_job, now, plain_trigger};
 use crate::rig::{Known, OVER, Rig, cancelled, next_attempt};
 

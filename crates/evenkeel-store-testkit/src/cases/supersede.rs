@@ -1,4 +1,4 @@
-//! What goes on of a job, when a newer time takes its place.
+//! Active runs of a job that a newer time replaces.
 
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::overlap::OverlapPolicy;
@@ -9,7 +9,7 @@ use evenkeel_store::{
 
 use super::races::at_once;
 use crate::Opened;
-use crate::commands::Orders;
+use crate::commands::Commands;
 use crate::fixtures::{Begin, JobBuilder, at, fire_of, new_job, now};
 use crate::rig::{ALPHA, Held, Known, OVER, Rig, cancelled, claim_of, next_attempt};
 
@@ -17,7 +17,7 @@ fn replacing(name: &str) -> JobBuilder {
     new_job(name).overlap(OverlapPolicy::Replace)
 }
 
-/// What somebody decides who looks at the job now.
+/// What a scheduler that reads the job now decides.
 async fn decide(rig: &Rig, job: Known) -> Supersede {
     let seen = rig.due(job).await;
     let due = seen.next_at.expect("the job has a next time");
@@ -36,11 +36,11 @@ fn superseded(held: Held) -> Cancellation {
     Cancellation { key: held.key, superseded: true }
 }
 
-/// It is over, never ran, and nobody will run it.
+/// It has ended without running, and no worker will run it.
 async fn is_recorded(rig: &Rig, job: Known, key: AttemptKey, secs: i64) {
     let run = rig.run(key).await;
     assert_eq!((run.status, run.finished_at), (AttemptStatus::Superseded, Some(at(secs))));
-    assert_eq!(rig.wakes(10_000).await, []);
+    assert_eq!(rig.delayed(10_000).await, []);
     assert_eq!(rig.claim(10, secs).await, []);
     let after = rig.job(job).await;
     assert_eq!((after.live, after.waiting), (0, 0));
@@ -72,7 +72,7 @@ pub async fn a_trigger_that_waits_is_recorded_as_superseded(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(replacing("crawl").build()).await;
     let key = rig.trigger(job, 0, 59).await;
-    let told = rig.wakes(59).await;
+    let told = rig.delayed(59).await;
     supersede(&rig, &[job], 60).await;
     assert_eq!(rig.fire_delayed(&told, Begin::Claimed, 61).await, [FireResult::Stale]);
     is_recorded(&rig, job, key, 60).await;
@@ -138,7 +138,7 @@ pub async fn a_chain_that_is_to_be_superseded_is_not_retried(opened: Opened) {
     let held = rig.start(job, 60).await;
     supersede(&rig, &[job], 120).await;
     assert_eq!(rig.finish(rig.retry(held, at(130))).await, FinishResult::Done);
-    assert_eq!(rig.wakes(10_000).await, []);
+    assert_eq!(rig.delayed(10_000).await, []);
     assert_eq!(rig.job(job).await.live, 0);
 }
 
@@ -175,7 +175,7 @@ pub async fn what_somebody_wanted_ended_before_stays_so(opened: Opened) {
 pub async fn the_job_goes_on_with_the_newer_time(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(replacing("crawl").build()).await;
-    rig.run_well(job, 60).await;
+    rig.run_successfully(job, 60).await;
     let held = rig.start(job, 120).await;
     let due = fire_of(&rig.due(job).await, at(180), Begin::Claimed);
     assert!(matches!(rig.fire(vec![due.clone()], 180).await[..], [FireResult::Busy { .. }]));
@@ -184,7 +184,7 @@ pub async fn the_job_goes_on_with_the_newer_time(opened: Opened) {
     assert!(matches!(rig.fire(vec![due.clone()], 180).await[..], [FireResult::Busy { .. }]));
     assert_eq!(rig.job(job).await, before);
     rig.finish(rig.end(held, Outcome::Superseded, OVER)).await;
-    // It says nothing about the job but when it was.
+    // Only its time is recorded in the job's history.
     let history = rig.job(job).await.history;
     assert_eq!(history.consecutive_failures, 0);
     assert_eq!(history.last_start_at, Some(at(120)));
@@ -198,7 +198,7 @@ pub async fn jobs_that_are_idle_deleted_or_unknown_are_left_alone(opened: Opened
     let idle = rig.add(replacing("idle").build()).await;
     let deleted = rig.add(replacing("deleted").build()).await;
     let queued = rig.add(replacing("queued").build()).await;
-    rig.run_well(idle, 60).await;
+    rig.run_successfully(idle, 60).await;
     let held = rig.start(deleted, 60).await;
     let was = decide(&rig, deleted).await;
     rig.store.delete(&rig.scope, deleted.id, now(61)).await.unwrap();
@@ -266,7 +266,7 @@ pub async fn one_that_is_superseded_and_claimed_at_once_ends_either_way(opened: 
         if claimed[1] == 0 {
             assert_eq!((run.status, rig.job(job).await.live), (AttemptStatus::Superseded, 0));
         } else {
-            // What was claimed a moment later than it was looked for is found the next time.
+            // What was claimed after the search is found the next time.
             supersede(&rig, &[job], 121).await;
             let held = Held { key, fence: run.fence };
             assert_eq!(rig.cancellations().await, [superseded(held)]);
@@ -300,7 +300,8 @@ pub async fn one_that_is_superseded_and_ends_at_once_ends_once(opened: Opened) {
             }
         })
         .await;
-        // Whoever came first: once more makes it idle, or leaves the newer run to be ended.
+        // Whichever call came first: another call makes the job idle, or leaves the newer run to be
+        // ended.
         supersede(&rig, &[job], 121).await;
         let census = rig.census().await;
         assert_eq!((census.delayed, census.ready), (0, 0));

@@ -8,7 +8,7 @@ use evenkeel_store::{
 
 use super::races::at_once;
 use crate::Opened;
-use crate::commands::Orders;
+use crate::commands::Commands;
 use crate::fixtures::{at, new_job, now};
 use crate::rig::{Known, Rig};
 
@@ -45,7 +45,7 @@ fn about(name: &str, target: i64) -> NewJob {
     job
 }
 
-/// Those without a success since `secs`, all in one look.
+/// Returns the targets without a success since `secs`, in one scan.
 async fn stale_since(rig: &Rig, secs: i64) -> Vec<StaleTarget> {
     let found = rig.store.stale_targets(at(secs), None, 100).await.unwrap();
     assert_eq!(found.next, None);
@@ -198,7 +198,7 @@ pub async fn a_job_names_its_target(opened: Opened) {
     rig.add(new_job("other").build()).await;
     assert_eq!(rig.job(job).await.about.target, Some(4));
     assert_eq!(find(&rig, 4).await.unwrap().jobs, 1);
-    // Nobody looks whether it is there.
+    // The store does not check whether the target exists.
     let lost = rig.add(about("lost", 99)).await;
     assert_eq!(rig.job(lost).await.about.target, Some(99));
     assert_eq!(find(&rig, 99).await, None);
@@ -268,12 +268,12 @@ pub async fn deleted_jobs_do_not_keep_a_target(opened: Opened) {
     assert_eq!(gone, DeletedTarget::Done { detached: 0 });
 }
 
-/// Two jobs of a target, which both ran well, and the later of their ends.
+/// Two jobs of a target that both succeeded, and the later of their ends.
 async fn with_success(rig: &Rig) -> [Known; 2] {
     make(rig, numbered(1)).await;
     let jobs = rig.add_all(vec![about("a", 1), about("b", 1)]).await;
-    rig.run_well(jobs[0], 60).await;
-    rig.run_well(jobs[1], 61).await;
+    rig.run_successfully(jobs[0], 60).await;
+    rig.run_successfully(jobs[1], 61).await;
     [jobs[0], jobs[1]]
 }
 
@@ -314,23 +314,23 @@ pub async fn a_success_stays_with_the_target_it_was_for(opened: Opened) {
     make(&rig, numbered(1)).await;
     make(&rig, numbered(2)).await;
     let job = rig.add(about("a", 1)).await;
-    rig.run_well(job, 60).await;
+    rig.run_successfully(job, 60).await;
     let first = rig.job(job).await.history.last_good_end_at;
     assert!(first.is_some());
     aim(&rig, job, Some(2), 100).await;
     assert_eq!(successes(&rig).await, [first, None]);
     let stale: Vec<i64> = stale_since(&rig, 10_000).await.iter().map(|it| it.number).collect();
     assert_eq!(stale, [1, 2]);
-    rig.run_well(job, 120).await;
+    rig.run_successfully(job, 120).await;
     let second = rig.job(job).await.history.last_good_end_at;
     assert!(second > first);
     assert_eq!(successes(&rig).await, [first, second]);
-    // Back again: what was ended for the other stays there.
+    // Back again: the success for the other target stays there.
     aim(&rig, job, Some(1), 130).await;
     assert_eq!(successes(&rig).await, [first, second]);
     aim(&rig, job, None, 140).await;
     assert_eq!(successes(&rig).await, [first, second]);
-    // A change that names no other target changes nothing.
+    // A change that names no other target has no effect.
     let later = JobChange { next_at: Some(Some(at(900))), ..JobChange::default() };
     rig.store.update(&rig.scope, job.id, later, now(150)).await.unwrap();
     assert_eq!(successes(&rig).await, [first, second]);

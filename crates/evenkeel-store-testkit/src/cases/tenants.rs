@@ -1,4 +1,4 @@
-//! One tenant cannot see or touch another's (I10).
+//! A tenant cannot see or change what belongs to another (invariant I10).
 
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_store::{
@@ -6,7 +6,7 @@ use evenkeel_store::{
 };
 
 use crate::Opened;
-use crate::commands::Orders;
+use crate::commands::Commands;
 use crate::fixtures::{at, new_job, now, plain_trigger};
 use crate::rig::Rig;
 
@@ -68,7 +68,7 @@ pub async fn a_run_of_another_tenant_is_not_there(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     let job = rig.add(new_job("crawl").build()).await;
-    let ended = rig.run_well(job, 60).await;
+    let ended = rig.run_successfully(job, 60).await;
     let waits = rig.queue(job, 120).await;
     let manual = rig.add(new_job("manual").never().build()).await;
     let triggered = rig.trigger(manual, 0, 121).await;
@@ -82,7 +82,7 @@ pub async fn lists_of_runs_hold_ones_own(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     let job = rig.add(new_job("crawl").build()).await;
-    rig.run_well(job, 60).await;
+    rig.run_successfully(job, 60).await;
     rig.queue(job, 120).await;
     for filter in [AttemptFilter::default(), AttemptFilter { job: Some(job.id) }] {
         let page = rig.store.list_attempts(&other, filter, PageRequest::first(9)).await.unwrap();

@@ -1,4 +1,4 @@
-//! Runs that somebody asks for.
+//! Triggered runs.
 
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::overlap::OverlapPolicy;
@@ -6,7 +6,7 @@ use evenkeel_core::{AttemptKey, AttemptNo, Origin, Sequence};
 use evenkeel_store::{FinishResult, RunLink, Triggered};
 
 use crate::Opened;
-use crate::commands::Orders;
+use crate::commands::Commands;
 use crate::fixtures::{Begin, at, fresh_id, new_job, now, plain_trigger};
 use crate::rig::{Held, Known, Rig};
 
@@ -32,9 +32,9 @@ pub async fn a_number_that_is_taken_gives_way_to_the_next(opened: Opened) {
     let mut keys = Vec::new();
     for begin in [Begin::Claimed, Begin::Queued] {
         keys.push(rig.trigger(job, 3, 10).await);
-        rig.fire_delayed(&rig.wakes(10).await, begin, 10).await;
+        rig.fire_delayed(&rig.delayed(10).await, begin, 10).await;
     }
-    // One runs, one is in the queue; this one waits.
+    // One runs, one is queued; this one waits.
     keys.push(rig.trigger(job, 3, 10).await);
     keys.push(rig.trigger(job, 3, 10).await);
     let numbers: Vec<Sequence> = keys.iter().map(|key| key.sequence).collect();
@@ -56,7 +56,7 @@ pub async fn the_rhythm_is_not_disturbed(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     let before = rig.job(job).await;
     rig.trigger(job, 0, 10).await;
-    rig.fire_delayed(&rig.wakes(10).await, Begin::Claimed, 10).await;
+    rig.fire_delayed(&rig.delayed(10).await, Begin::Claimed, 10).await;
     let after = rig.job(job).await;
     assert_eq!((after.next_at, after.last_fired_at), (before.next_at, before.last_fired_at));
     assert_eq!(after.generation, before.generation);
@@ -66,7 +66,7 @@ pub async fn the_wake_is_due_now(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.trigger(job, 0, 10).await;
-    let wakes = rig.wakes(10).await;
+    let wakes = rig.delayed(10).await;
     assert_eq!(wakes.len(), 1);
     assert_eq!((wakes[0].key, wakes[0].due), (key, at(10)));
     assert_eq!(wakes[0].job, rig.due(job).await);
@@ -76,19 +76,19 @@ pub async fn the_wake_is_due_now(opened: Opened) {
 pub async fn a_fired_trigger_is_the_newest_chain(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
-    rig.run_well(job, 60).await;
+    rig.run_successfully(job, 60).await;
     let before = rig.due(job).await.head;
     let key = rig.trigger(job, 0, 70).await;
     assert_eq!(rig.due(job).await.head, before, "not before it is fired");
-    rig.fire_delayed(&rig.wakes(70).await, Begin::Claimed, 71).await;
+    rig.fire_delayed(&rig.delayed(70).await, Begin::Claimed, 71).await;
     let link = RunLink { scheduled_at: at(70), sequence: key.sequence };
     assert_eq!(rig.due(job).await.head, Some(link));
     let run = rig.run(key).await;
     assert_eq!((run.status, run.number), (AttemptStatus::Running, Some(2)));
     let held = Held { key, fence: run.fence };
-    assert_eq!(rig.finish(rig.good_end(held)).await, FinishResult::Done);
+    assert_eq!(rig.finish(rig.success(held)).await, FinishResult::Done);
     assert_eq!(rig.job(job).await.live, 0);
-    rig.run_well(job, 120).await;
+    rig.run_successfully(job, 120).await;
     assert_eq!(rig.times_of(job).await, [(120, 0), (70, 0), (60, 0)]);
 }
 
@@ -119,7 +119,7 @@ pub async fn a_job_without_a_next_time_can_be_triggered(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("manual").never().build()).await;
     let key = rig.trigger(job, 0, 10).await;
-    rig.fire_delayed(&rig.wakes(10).await, Begin::Queued, 10).await;
+    rig.fire_delayed(&rig.delayed(10).await, Begin::Queued, 10).await;
     assert_eq!(rig.claim_one(11).await.key, key);
 }
 

@@ -4,7 +4,7 @@ use evenkeel_core::Definition;
 use evenkeel_store::{Action, Applied, Job, JobChange, JobCommand};
 
 use crate::Opened;
-use crate::commands::{Orders, job_after};
+use crate::commands::{Commands, job_after};
 use crate::fixtures::{at, fresh_id, new_job, now};
 use crate::rig::{Known, Rig};
 
@@ -70,10 +70,10 @@ pub async fn the_expected_generation_must_be_the_current_one(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     let action = Action::Change(Box::new(moved(90)));
     let order = JobCommand { id: job.id, if_generation: Some(1), if_fired: None, action };
-    let answer = rig.store.order_one(&rig.scope, order.clone(), now(5)).await.unwrap();
+    let answer = rig.store.apply_one(&rig.scope, order.clone(), now(5)).await.unwrap();
     assert_eq!(job_after(answer).generation, 2);
     let before = rig.job(job).await;
-    let answer = rig.store.order_one(&rig.scope, order, now(6)).await.unwrap();
+    let answer = rig.store.apply_one(&rig.scope, order, now(6)).await.unwrap();
     assert_eq!(answer, Applied::Stale(Box::new(before.clone())));
     assert_eq!(rig.job(job).await, before);
 }
@@ -81,7 +81,7 @@ pub async fn the_expected_generation_must_be_the_current_one(opened: Opened) {
 pub async fn a_next_time_that_is_not_after_the_last_fired_one_is_a_conflict(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
-    rig.run_well(job, 60).await;
+    rig.run_successfully(job, 60).await;
     let before = rig.job(job).await;
     for secs in [30, 60] {
         let answer = change(&rig, job, moved(secs), 61).await;
@@ -153,6 +153,6 @@ pub async fn a_change_does_not_touch_what_runs(opened: Opened) {
     let held = rig.start(job, 60).await;
     done(&rig, job, moved(300), 61).await;
     assert_eq!(rig.job(job).await.live, 1);
-    let end = rig.good_end(held);
+    let end = rig.success(held);
     assert_eq!(rig.finish(end).await, evenkeel_store::FinishResult::Done);
 }

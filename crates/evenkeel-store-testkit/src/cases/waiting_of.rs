@@ -1,4 +1,4 @@
-//! What people see of what waits, and of what is to come.
+//! What users see of waiting attempts and of future load.
 
 use evenkeel_core::order::Lane;
 use evenkeel_core::overlap::OverlapPolicy;
@@ -8,7 +8,7 @@ use evenkeel_store::{
 };
 
 use crate::Opened;
-use crate::commands::Orders;
+use crate::commands::Commands;
 use crate::fixtures::{Begin, at, fire_of, fresh_id, new_job, now, unnamed_job};
 use crate::rig::{Known, Rig, next_attempt};
 
@@ -23,7 +23,7 @@ async fn ahead(rig: &Rig, job: Known) -> u32 {
     }
 }
 
-/// One that has its job's priority.
+/// A waiting attempt with its job's priority.
 fn attempt(key: AttemptKey, waits_for: WaitsFor) -> WaitingAttempt {
     WaitingAttempt { key, priority: None, waits_for }
 }
@@ -153,7 +153,7 @@ pub async fn what_is_ahead_is_counted_for_who_asks(opened: Opened) {
     assert_eq!(told, expected, "all else is told all the same");
 }
 
-/// The neighbour fills all but one of the ten thousand places that are looked at.
+/// The other tenant fills all but one of the 10,000 positions that are read.
 pub async fn ones_own_are_found_among_the_first_ten_thousand(opened: Opened) {
     let rig = Rig::new(opened).await;
     let neighbour = rig.tenant("neighbour").await;
@@ -190,7 +190,7 @@ async fn loads(rig: &Rig, scope: &Scope, secs: &[i64], limit: u32) -> Vec<SlotLo
     rig.store.slot_loads(scope, &slots, limit).await.unwrap()
 }
 
-/// The loads of slots of which all jobs were looked at.
+/// Returns the loads of slots of which all jobs were read.
 fn all<const N: usize>(jobs: [u32; N]) -> [SlotLoad; N] {
     jobs.map(|jobs| SlotLoad { jobs, counted_all: true })
 }
@@ -252,7 +252,8 @@ pub async fn jobs_of_other_tenants_are_not_counted(opened: Opened) {
     assert_eq!(loads(&rig, &other, &[60], 10).await, all([3]));
 }
 
-/// Between them they have 300 jobs, in all shards: of any 100, at most the smaller one's 3 are its.
+/// Together they have 300 jobs in all shards: of any 100, at most the 3 of the smaller tenant are
+/// its own.
 pub async fn jobs_of_a_big_neighbour_are_looked_at_and_not_counted(opened: Opened) {
     let rig = Rig::new(opened).await;
     let neighbour = rig.tenant("neighbour").await;

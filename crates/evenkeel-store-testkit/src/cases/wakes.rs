@@ -9,11 +9,11 @@ use evenkeel_store::{
 
 use crate::Opened;
 use crate::fixtures::{Begin, at, new_job, now};
-use crate::rig::{Held, Known, Rig, next_attempt, wake_fire_of};
+use crate::rig::{Held, Known, Rig, next_attempt, delayed_fire_of};
 
 const FIRED: FireResult = FireResult::Fired(Fence(1));
 
-/// A job whose first attempt failed at 60 and is tried again at 90.
+/// A job whose first attempt failed at 60 and is retried at 90.
 async fn failed(rig: &Rig, name: &str) -> (Known, AttemptKey) {
     let job = rig.add(new_job(name).build()).await;
     let held = rig.start(job, 60).await;
@@ -33,14 +33,14 @@ pub async fn a_retry_keeps_the_chain_live_and_waits(opened: Opened) {
 pub async fn a_wake_is_told_until_it_is_fired(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, retry) = failed(&rig, "crawl").await;
-    assert_eq!(rig.wakes(89).await, []);
-    let told = rig.wakes(90).await;
+    assert_eq!(rig.delayed(89).await, []);
+    let told = rig.delayed(90).await;
     assert_eq!(told.len(), 1);
     assert_eq!((told[0].due, told[0].key), (at(90), retry));
     assert_eq!(told[0].job, rig.due(job).await);
-    assert_eq!(rig.wakes(95).await, told);
+    assert_eq!(rig.delayed(95).await, told);
     assert_eq!(rig.fire_delayed(&told, Begin::Claimed, 95).await, [FIRED]);
-    assert_eq!(rig.wakes(99).await, []);
+    assert_eq!(rig.delayed(99).await, []);
 }
 
 pub async fn a_wake_fires_once(opened: Opened) {
@@ -50,7 +50,7 @@ pub async fn a_wake_fires_once(opened: Opened) {
         let job = rig.add(new_job(&format!("{begin:?}")).build()).await;
         rig.trigger(job, 0, 90).await;
         let told: Vec<_> =
-            rig.wakes(90).await.into_iter().filter(|wake| wake.job.no == job.no).collect();
+            rig.delayed(90).await.into_iter().filter(|wake| wake.job.no == job.no).collect();
         assert!(matches!(rig.fire_delayed(&told, begin, 91).await[..], [FireResult::Fired(_)]));
         assert_eq!(rig.fire_delayed(&told, begin, 91).await, [FireResult::Stale]);
         assert_eq!(rig.job(job).await.live, 1);
@@ -61,7 +61,7 @@ pub async fn a_started_retry_is_the_next_attempt_of_its_run(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, retry) = failed(&rig, "crawl").await;
     let head = rig.due(job).await.head;
-    rig.fire_delayed(&rig.wakes(90).await, Begin::Claimed, 92).await;
+    rig.fire_delayed(&rig.delayed(90).await, Begin::Claimed, 92).await;
     let run = rig.run(retry).await;
     assert_eq!((run.status, run.fence), (AttemptStatus::Running, Fence(1)));
     assert_eq!((run.number, run.started_at), (Some(2), Some(at(92))));
@@ -69,7 +69,7 @@ pub async fn a_started_retry_is_the_next_attempt_of_its_run(opened: Opened) {
     let after = rig.job(job).await;
     assert_eq!((after.live, after.waiting, after.executions), (1, 0, 2));
     let held = Held { key: retry, fence: Fence(1) };
-    assert_eq!(rig.finish(rig.good_end(held)).await, FinishResult::Done);
+    assert_eq!(rig.finish(rig.success(held)).await, FinishResult::Done);
     assert_eq!(rig.job(job).await.live, 0);
     assert_eq!(rig.times_of(job).await, [(60, 1), (60, 0)]);
 }
@@ -77,7 +77,7 @@ pub async fn a_started_retry_is_the_next_attempt_of_its_run(opened: Opened) {
 pub async fn a_queued_retry_waits_for_a_worker(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, retry) = failed(&rig, "crawl").await;
-    rig.fire_delayed(&rig.wakes(90).await, Begin::Queued, 92).await;
+    rig.fire_delayed(&rig.delayed(90).await, Begin::Queued, 92).await;
     assert_eq!(rig.run(retry).await.status, AttemptStatus::Pending);
     let after = rig.job(job).await;
     assert_eq!((after.live, after.waiting, after.executions), (1, 1, 1));
@@ -92,9 +92,9 @@ pub async fn a_queued_retry_waits_for_a_worker(opened: Opened) {
 pub async fn a_queued_trigger_is_the_new_head_when_it_is_fired(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
-    rig.run_well(job, 60).await;
+    rig.run_successfully(job, 60).await;
     let key = rig.trigger(job, 0, 70).await;
-    rig.fire_delayed(&rig.wakes(70).await, Begin::Queued, 71).await;
+    rig.fire_delayed(&rig.delayed(70).await, Begin::Queued, 71).await;
     let link = RunLink { scheduled_at: at(70), sequence: key.sequence };
     assert_eq!(rig.due(job).await.head, Some(link));
     assert_eq!(rig.times_of(job).await, [(70, 0), (60, 0)]);
@@ -105,17 +105,17 @@ pub async fn a_queued_trigger_is_the_new_head_when_it_is_fired(opened: Opened) {
 pub async fn a_wake_that_has_not_come_is_early(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, _) = failed(&rig, "crawl").await;
-    let told = rig.wakes(90).await;
+    let told = rig.delayed(90).await;
     assert_eq!(rig.fire_delayed(&told, Begin::Claimed, 89).await, [FireResult::Early]);
     assert_eq!(rig.job(job).await.waiting, 1);
-    assert_eq!(rig.wakes(90).await, told);
+    assert_eq!(rig.delayed(90).await, told);
 }
 
 pub async fn a_wake_with_another_due_time_is_stale(opened: Opened) {
     let rig = Rig::new(opened).await;
     failed(&rig, "crawl").await;
-    let told = rig.wakes(90).await;
-    let other = FireDelayed { due: at(80), ..wake_fire_of(&told[0], Begin::Claimed) };
+    let told = rig.delayed(90).await;
+    let other = FireDelayed { due: at(80), ..delayed_fire_of(&told[0], Begin::Claimed) };
     let fired = rig.store.fire_delayed(rig.node, vec![other], now(95)).await.unwrap();
     assert_eq!(fired.results, [FireResult::Stale]);
     assert_eq!(rig.census().await.running, 0);
@@ -126,7 +126,7 @@ pub async fn wakes_of_a_batch_do_not_spoil_each_other(opened: Opened) {
     for name in ["a", "b", "c"] {
         failed(&rig, name).await;
     }
-    let mut told = rig.wakes(90).await;
+    let mut told = rig.delayed(90).await;
     assert_eq!(rig.fire_delayed(&told[1..2], Begin::Claimed, 90).await, [FIRED]);
     told.reverse();
     let answers = rig.fire_delayed(&told, Begin::Claimed, 91).await;
@@ -136,16 +136,16 @@ pub async fn wakes_of_a_batch_do_not_spoil_each_other(opened: Opened) {
 pub async fn a_node_that_is_not_live_fires_no_wake(opened: Opened) {
     let rig = Rig::new(opened).await;
     failed(&rig, "crawl").await;
-    let told = rig.wakes(90).await;
+    let told = rig.delayed(90).await;
     let former = rig.node;
     let live = rig.join("node-1", 90).await;
     rig.store.drain(live).await.unwrap();
     for node in [former, live, NodeNo(live.0 + 1_000)] {
-        let batch = vec![wake_fire_of(&told[0], Begin::Queued)];
+        let batch = vec![delayed_fire_of(&told[0], Begin::Queued)];
         let fired = rig.store.fire_delayed(node, batch, now(91)).await.unwrap();
         assert_eq!(fired.results, [FireResult::Stale]);
     }
-    assert_eq!(rig.wakes(91).await, told);
+    assert_eq!(rig.delayed(91).await, told);
 }
 
 pub async fn wakes_come_oldest_first_up_to_the_limit(opened: Opened) {
@@ -163,7 +163,7 @@ pub async fn wakes_come_oldest_first_up_to_the_limit(opened: Opened) {
     assert_eq!(due(rig.look(35, 10).await), [10, 20, 30].map(at));
 }
 
-/// An attempt that nobody has had yet.
+/// An attempt that no worker has claimed yet.
 fn assert_untouched(run: &Attempt, key: AttemptKey, job: Known) {
     assert_eq!((run.key, run.job, run.status), (key, job.id, AttemptStatus::Pending));
     assert_eq!((run.fence, run.crashes, &run.node), (Fence::NONE, 0, &None));
@@ -179,7 +179,7 @@ pub async fn a_waiting_trigger_is_shown_as_pending_but_not_listed(opened: Opened
     assert_eq!(rig.find_run(next_attempt(key)).await, None);
     assert_eq!(rig.runs_of(job).await, []);
     assert_eq!(rig.runs_page(None, PageRequest::first(9)).await.items, []);
-    rig.fire_delayed(&rig.wakes(10).await, Begin::Queued, 10).await;
+    rig.fire_delayed(&rig.delayed(10).await, Begin::Queued, 10).await;
     assert_untouched(&rig.run(key).await, key, job);
     assert_eq!(rig.times_of(job).await, [(10, 0)]);
 }

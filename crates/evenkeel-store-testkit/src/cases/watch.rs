@@ -1,4 +1,4 @@
-//! The watch list: who is on it, and when they are judged.
+//! At-risk jobs: which are marked, and when they are judged.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,11 @@ use evenkeel_store::{
 };
 
 use crate::Opened;
-use crate::commands::Orders;
+use crate::commands::Commands;
 use crate::fixtures::{at, new_job, now};
 use crate::rig::{Held, Known, OVER, Rig};
 
-/// What is to be judged of all shards, by then.
+/// Returns the jobs of all shards that are due to be judged.
 pub(super) async fn to_judge(rig: &Rig, secs: i64) -> Vec<JobToJudge> {
     let shards: Vec<Shard> = Shard::all().collect();
     let found = rig.store.to_judge(&shards, 10_000, now(secs)).await.unwrap();
@@ -22,7 +22,7 @@ pub(super) async fn to_judge(rig: &Rig, secs: i64) -> Vec<JobToJudge> {
     found.jobs
 }
 
-/// Their numbers.
+/// Returns their numbers.
 pub(super) async fn due(rig: &Rig, secs: i64) -> Vec<JobNo> {
     let mut numbers: Vec<JobNo> = to_judge(rig, secs).await.iter().map(|job| job.no).collect();
     numbers.sort_unstable();
@@ -34,13 +34,13 @@ pub(super) async fn watch(rig: &Rig, jobs: &[Known]) {
     rig.store.mark_at_risk(&jobs).await.unwrap();
 }
 
-/// The job, which is to be judged.
+/// Returns the job, which must be due to be judged.
 pub(super) async fn watched(rig: &Rig, job: Known, secs: i64) -> JobToJudge {
     let found = to_judge(rig, secs).await.into_iter().find(|one| one.no == job.no);
     found.expect("the job is to be judged")
 }
 
-/// A judgement of the job as it is: so it is doing, and it is to be judged again then.
+/// A judgement of the job as it is, with this reason and next time.
 pub(super) fn judgement(job: &JobToJudge, reason: Reason, again: Option<i64>) -> Judgement {
     Judgement {
         job: job.no,
@@ -51,7 +51,7 @@ pub(super) fn judgement(job: &JobToJudge, reason: Reason, again: Option<i64>) ->
     }
 }
 
-/// Puts a job on the list and judges it.
+/// Marks a job and judges it.
 pub(super) async fn judge(rig: &Rig, job: Known, reason: Reason, secs: i64) {
     watch(rig, &[job]).await;
     let judgement = judgement(&watched(rig, job, secs).await, reason, Some(9_000));
@@ -65,7 +65,7 @@ pub(super) async fn counts(rig: &Rig) -> ConditionCounts {
 pub async fn a_job_that_runs_well_is_not_on_it(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
-    rig.run_well(job, 60).await;
+    rig.run_successfully(job, 60).await;
     let held = rig.start(job, 120).await;
     rig.finish(rig.end(held, Outcome::PartlyFailed, OVER)).await;
     assert_eq!(due(&rig, 300).await, []);
@@ -92,7 +92,7 @@ pub async fn a_watched_job_is_shown_as_it_is(opened: Opened) {
         definition: rig.due(job).await.definition,
     };
     assert_eq!(found, expected);
-    rig.run_well(job, 60).await;
+    rig.run_successfully(job, 60).await;
     rig.start(job, 120).await;
     let change = JobChange { next_at: Some(Some(at(300))), ..JobChange::default() };
     rig.store.update(&rig.scope, job.id, change, now(121)).await.unwrap();
@@ -140,7 +140,7 @@ pub async fn an_attempt_that_did_not_end_well_puts_its_job_on_it(opened: Opened)
     }
 }
 
-/// The jobs that the scheduler is told of as changed.
+/// Returns the jobs of which the scheduler is notified as changed.
 async fn told(rig: &Rig) -> Vec<JobNo> {
     let mut news: Vec<JobNo> = rig.look(0, 10_000).await.changed.iter().map(|job| job.no).collect();
     news.sort_unstable();
@@ -197,9 +197,9 @@ pub async fn an_end_may_ask_for_it(opened: Opened) {
     let jobs = ["asks", "does not"].map(|name| new_job(name).build());
     let jobs = rig.add_all(jobs.to_vec()).await;
     let (first, second) = (rig.start(jobs[0], 60).await, rig.start(jobs[1], 60).await);
-    let mut asks = rig.good_end(first);
+    let mut asks = rig.success(first);
     asks.judge = true;
-    rig.finish_all(vec![asks, rig.good_end(second)]).await;
+    rig.finish_all(vec![asks, rig.success(second)]).await;
     assert_eq!(due(&rig, 65).await, [jobs[0].no]);
 }
 
@@ -231,7 +231,7 @@ pub async fn whatever_happens_to_a_job_on_it_has_it_judged_again(opened: Opened)
     let held = rig.start(job, 60).await;
     judge(&rig, job, Reason::LastRunFailed, 61).await;
     assert_eq!(due(&rig, 70).await, []);
-    rig.finish(rig.good_end(held)).await;
+    rig.finish(rig.success(held)).await;
     let after_end = watched(&rig, job, 70).await;
     assert_eq!(after_end.before, Some(Level::Warning));
 
@@ -326,8 +326,8 @@ pub async fn a_judgement_without_another_takes_the_job_off_it(opened: Opened) {
     rig.store.judge(vec![well], now(11)).await.unwrap();
     assert_eq!((due(&rig, 100_000).await, rig.census().await.at_risk), (vec![], 0));
     assert_eq!(counts(&rig).await.error, 0);
-    // What ends well leaves it alone now, and it can come back.
-    rig.run_well(job, 60).await;
+    // A success leaves it alone now, and it can be marked again.
+    rig.run_successfully(job, 60).await;
     assert_eq!(rig.census().await.at_risk, 0);
     watch(&rig, &[job]).await;
     assert_eq!(watched(&rig, job, 70).await.before, None);
@@ -356,7 +356,7 @@ pub async fn a_judgement_from_before_it_was_off_the_list_changes_nothing(opened:
     watch(&rig, &[job]).await;
     let seen = watched(&rig, job, 1).await;
     rig.store.judge(vec![judgement(&seen, Reason::OnTime, None)], now(2)).await.unwrap();
-    // Not on the list: no judgement puts it there.
+    // A judgement does not mark a job.
     let late = judgement(&seen, Reason::Violated, Some(9_000));
     rig.store.judge(vec![late], now(3)).await.unwrap();
     assert_eq!((rig.census().await.at_risk, counts(&rig).await.error), (0, 0));

@@ -1,4 +1,4 @@
-//! The store as a whole: its clock, its settings, its census, its signals, and a restart.
+//! The store as a whole: clock, settings, census, signals, and a restart.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use evenkeel_core::{NodeNo, Span, Timestamp};
 use evenkeel_store::{Census, FireResult, Now, Ping, Pinged, Signal};
 
 use crate::Opened;
-use crate::commands::Orders;
+use crate::commands::Commands;
 use crate::fixtures::{Begin, at, fire_of, new_job, now};
 use crate::rig::{Rig, claim_of, next_attempt};
 
@@ -70,7 +70,7 @@ pub async fn everything_is_counted(opened: Opened) {
     assert_eq!(rig.census().await, Census::default());
     let names = ["ended", "runs", "queued", "retries", "triggered", "deleted", "skips"];
     let jobs = rig.add_all(names.map(|name| new_job(name).build()).to_vec()).await;
-    rig.run_well(jobs[0], 60).await;
+    rig.run_successfully(jobs[0], 60).await;
     rig.start(jobs[1], 60).await;
     rig.queue(jobs[2], 60).await;
     let held = rig.start(jobs[3], 60).await;
@@ -91,7 +91,7 @@ pub async fn everything_is_counted(opened: Opened) {
     assert_eq!(rig.census().await, expected);
 }
 
-/// Announces until somebody has heard it: a signal may be lost, but not every time.
+/// Announces until a listener wakes: a single signal may be lost, but not every signal.
 async fn hears(rig: &Rig, listener: &evenkeel_store::Signals, signal: Signal) {
     let mut heard = listener.subscribe();
     for _ in 0..100 {
@@ -133,7 +133,7 @@ pub async fn everything_is_there_after_a_restart(opened: Opened) {
     let queued = rig.queue(jobs[1], 60).await;
     let held = rig.start(jobs[2], 60).await;
     rig.finish(rig.retry(held, at(90))).await;
-    let ended = rig.run_well(jobs[3], 60).await;
+    let ended = rig.run_successfully(jobs[3], 60).await;
     rig.store.setting("colour", "blue").await.unwrap();
     let (census, before) = (rig.census().await, rig.job(jobs[3]).await);
     let (tenant, node) = (rig.scope.tenant, rig.node);
@@ -148,7 +148,7 @@ pub async fn everything_is_there_after_a_restart(opened: Opened) {
     let joined = rig.store.join(&crate::fixtures::new_node("node-1"), now(80)).await.unwrap();
     assert_eq!(joined.former, [node]);
     assert_eq!(rig.owned(node).await[0].key, running.key);
-    let wakes = rig.wakes(90).await;
+    let wakes = rig.delayed(90).await;
     assert_eq!(wakes[0].key, next_attempt(held.key));
     assert_eq!(rig.claim_for(joined.node, 9, 90).await[0].key, queued);
     let next = rig.add(new_job("new").build()).await;

@@ -1,4 +1,4 @@
-//! Keys of programs, and the log of what was done.
+//! API keys and the audit log.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,10 @@ use super::ModelStore;
 use super::data::{Data, count};
 use super::lists::{cut, with_items};
 
-/// Keys and entries.
 #[derive(Default)]
 pub(super) struct Access {
     keys: BTreeMap<Uuid, (KeyHash, ApiKey)>,
-    /// In the order of time, and of arrival.
+    /// In the order of time and arrival.
     log: BTreeMap<AuditCursor, AuditEntry>,
     written: i64,
 }

@@ -142,7 +142,7 @@ impl BalanceStore for ModelStore {
     }
 
     async fn count_uncounted(&self, _limit: u32) -> Result<u32, StoreError> {
-        // It forgets everything when it ends, so all its jobs were counted as they came.
+        // The model starts empty, so all its jobs were counted when they were registered.
         Ok(0)
     }
 

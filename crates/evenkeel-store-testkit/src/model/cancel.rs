@@ -1,4 +1,4 @@
-//! Ends one run, or what goes on of jobs.
+//! Ends one run, or all active runs of jobs.
 
 use evenkeel_core::attempt::Outcome;
 use evenkeel_core::{AttemptKey, JobNo, Timestamp};
@@ -49,7 +49,7 @@ impl Data {
         }
     }
 
-    /// A chain did not end well: its job is judged, and its scheduler looks at it anew.
+    /// A run did not succeed: its job is judged, and its scheduler loads it again.
     pub fn tell_of_end(&mut self, no: JobNo) {
         if self.find(no).is_some_and(|job| !job.is_over()) {
             self.watch(&[no]);

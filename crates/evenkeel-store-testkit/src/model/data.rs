@@ -20,15 +20,14 @@ use uuid::Uuid;
 use super::notes::NoteRow;
 use super::watch::WatchList;
 
-/// Everything stored.
 #[derive(Default)]
 pub(super) struct Data {
     pub tenants: BTreeMap<String, TenantNo>,
     pub settings: BTreeMap<String, String>,
-    /// Job number `n` is at `n - 1`.
+    /// Job number `n` is at index `n - 1`.
     pub jobs: Vec<JobRow>,
     pub ids: BTreeMap<JobId, JobNo>,
-    /// Tenant and number within it, of deleted ones as well.
+    /// Tenant and public number of all jobs, also deleted ones.
     pub numbers: BTreeMap<(TenantNo, i64), JobNo>,
     /// Tenant, name and configuration of jobs that are not deleted.
     pub names: BTreeMap<(TenantNo, String, String), JobNo>,
@@ -36,20 +35,20 @@ pub(super) struct Data {
     pub due: BTreeSet<(Shard, Slot, JobNo)>,
     pub changed: BTreeSet<(Shard, JobNo)>,
     pub wakes: BTreeSet<(Shard, Timestamp, AttemptKey)>,
-    /// Of each job, what waits: in the queue, or for its time.
+    /// The waiting attempts of each job: queued or delayed.
     pub waiting: BTreeMap<(JobNo, AttemptKey), Waiting>,
-    /// Of each pool, its lanes in the order of dispatch.
+    /// The lanes of each pool in dispatch order.
     pub queue: BTreeMap<String, [BTreeSet<Place>; 3]>,
     pub runs: BTreeMap<AttemptKey, RunRow>,
     pub running: BTreeSet<(NodeNo, AttemptKey)>,
-    /// What is to end, and whether it is because a newer time takes its place.
+    /// Attempts that are asked to end, and whether a newer time replaces them.
     pub cancellations: BTreeMap<(NodeNo, AttemptKey), bool>,
     pub notes: BTreeMap<AttemptKey, NoteRow>,
     /// By the first attempt of the run.
     pub checkpoints: BTreeMap<AttemptKey, Vec<u8>>,
-    /// Of each node, oldest first.
+    /// The messages of each node, oldest first.
     pub letters: BTreeMap<NodeNo, Vec<NodeMessage>>,
-    /// Node number `n` is at `n - 1`.
+    /// Node number `n` is at index `n - 1`.
     pub nodes: Vec<NodeRow>,
     pub pages: super::pages::Pages,
     pub watch: WatchList,
@@ -65,12 +64,13 @@ pub(super) struct Data {
     pub scores: super::balance::Scores,
     pub letters_of_dead: super::dead::Letters,
     pub failing: BTreeMap<JobNo, super::dead::Failing>,
-    /// Who runs under a limit.
+    /// The permits in use.
     pub places: BTreeSet<(LimitKey, AttemptKey)>,
     pub keys: super::dedup::Keys,
 }
 
-/// A place in the queue. The job's number settles what the order of dispatch leaves open.
+/// A position in the queue. The job number decides between attempts that dispatch order treats as
+/// equal.
 pub(super) type Place = (DispatchKey, JobNo, AttemptKey);
 
 pub(super) enum Waiting {
@@ -88,12 +88,12 @@ pub(super) struct Ready {
     pub rise: Rise,
     pub is_own_priority: bool,
     pub limit: Option<KeyLimit>,
-    /// Its own pool and the limit that turned it away, if it is in a waiting room.
+    /// The pool and the limit of an attempt in a limit queue.
     pub parked: Option<(String, Limit)>,
 }
 
 impl Ready {
-    /// The priority that the run was given, if it was.
+    /// The priority of this run, if it differs from the job's.
     pub fn own_priority(&self) -> Option<Priority> {
         self.is_own_priority.then_some(self.order.priority.0)
     }
@@ -106,43 +106,43 @@ pub(super) struct JobRow {
     pub tenant: TenantNo,
     pub about: About,
     pub definition: Definition,
-    /// The definition as it is stored.
+    /// The stored definition.
     pub text: String,
     pub state: JobState,
-    /// When it was paused, cancelled or deleted, if it was.
+    /// When the job was paused, cancelled or deleted.
     pub stopped_at: Option<Timestamp>,
-    /// Why it is paused.
+    /// The note of a pause.
     pub note: Option<String>,
     pub generation: i32,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-    /// Since when its promise counts.
+    /// Since when the deadline promise counts.
     pub since: Timestamp,
     pub next_at: Option<Timestamp>,
-    /// Where `due` has it.
+    /// The slot under which `due` has the job.
     pub slot: Option<Slot>,
     pub last_fired_at: Option<Timestamp>,
     pub live: u32,
     pub executions: u64,
-    /// Regular times that were started.
+    /// The number of regular times that were fired.
     pub fired: u64,
     pub last_outcome: Option<Outcome>,
     pub good_runs: u64,
     pub bad_runs: u64,
     pub history: History,
-    /// Its chains, oldest first. The databases keep the last one and a link from each to the one
-    /// before it.
+    /// The runs, oldest first. The databases store the newest, and in each run a link to the one
+    /// before.
     pub chains: Vec<RunLink>,
     pub newest_good: Option<AttemptKey>,
     pub newest_failed: Option<AttemptKey>,
-    /// What it counts for, while it has a next time.
+    /// The counted load, while the job has a next time.
     pub counted: Option<super::rhythms::Counted>,
-    /// Since when it names its target, if it did not from the start.
+    /// Since when the job names its target, if not from its registration on.
     pub target_since: Option<Timestamp>,
 }
 
 pub(super) struct RunRow {
-    /// The priority that the run was given, if it was.
+    /// The priority of this run, if it differs from the job's.
     pub priority: Option<Priority>,
     pub tenant: TenantNo,
     pub status: AttemptStatus,
@@ -188,12 +188,12 @@ impl JobRow {
         self.state == JobState::Deleted
     }
 
-    /// It runs no more.
+    /// True if the job is cancelled or deleted.
     pub fn is_over(&self) -> bool {
         matches!(self.state, JobState::Cancelled | JobState::Deleted)
     }
 
-    /// Do chains for this time go no further?
+    /// True if runs for this time are stopped.
     pub fn stops(&self, scheduled_at: Timestamp) -> bool {
         self.is_over() || self.stopped_at.is_some_and(|stopped_at| scheduled_at <= stopped_at)
     }
@@ -220,17 +220,17 @@ impl Data {
         *self.tenants.entry(name.into()).or_insert(next)
     }
 
-    /// A job by a number that a caller gave.
+    /// Finds a job by a number that a caller gave.
     pub fn find(&self, no: JobNo) -> Option<&JobRow> {
         self.jobs.get(index(no))
     }
 
-    /// A job that is known to be there, because something of it was found.
+    /// Returns a job that exists because something of it was found.
     pub fn job(&mut self, no: JobNo) -> &mut JobRow {
         &mut self.jobs[index(no)]
     }
 
-    /// Puts a job where its next time says, once that or its state has changed.
+    /// Updates the index of next times after a change of the next time or the state.
     pub fn place(&mut self, no: JobNo) {
         let shard = Shard::of(no);
         let job = &mut self.jobs[index(no)];
@@ -247,13 +247,13 @@ impl Data {
         }
     }
 
-    /// Makes a chain the newest of its job.
+    /// Makes a run the newest of its job.
     pub fn link(&mut self, key: AttemptKey) {
         let link = RunLink { scheduled_at: key.scheduled_at, sequence: key.sequence };
         self.job(key.job_no).chains.push(link);
     }
 
-    /// Takes away what waits under a key.
+    /// Removes a waiting attempt.
     pub fn stop_waiting(&mut self, key: AttemptKey) -> Option<Waiting> {
         let waiting = self.waiting.remove(&(key.job_no, key))?;
         match &waiting {
@@ -270,13 +270,13 @@ impl Data {
         Some(waiting)
     }
 
-    /// Makes an attempt wait for its time, with a priority of its own if it was given one.
+    /// Adds a delayed attempt, with a priority of its own if the run has one.
     pub fn add_wake(&mut self, key: AttemptKey, due: Timestamp, priority: Option<Priority>) {
         self.wakes.insert((Shard::of(key.job_no), due, key));
         self.waiting.insert((key.job_no, key), Waiting::Wake { due, priority });
     }
 
-    /// The priority that what waits for its time was given, if it was.
+    /// Returns the own priority of a delayed attempt.
     pub fn wake_priority(&self, key: AttemptKey) -> Option<Priority> {
         match self.waiting.get(&(key.job_no, key))? {
             Waiting::Wake { priority, .. } => *priority,
@@ -284,7 +284,7 @@ impl Data {
         }
     }
 
-    /// What waits of a job.
+    /// Returns the waiting attempts of a job.
     pub fn waiting_of(&self, job: JobNo) -> impl Iterator<Item = (AttemptKey, &Waiting)> {
         let first = AttemptKey::regular(job, Timestamp::from_micros(i64::MIN));
         self.waiting
@@ -298,7 +298,7 @@ impl Data {
         job.live = job.live.saturating_sub(1);
     }
 
-    /// What runs of a job, and where.
+    /// Returns the running attempts of a job and their nodes.
     pub fn running_of(&self, job: JobNo) -> Vec<(NodeNo, AttemptKey)> {
         self.running.iter().filter(|(_, key)| key.job_no == job).copied().collect()
     }
@@ -319,7 +319,7 @@ impl Data {
     }
 }
 
-/// The keys of all attempts of a run.
+/// Returns the keys of all attempts of a run.
 pub(super) fn attempts_of(key: AttemptKey) -> std::ops::RangeInclusive<AttemptKey> {
     key.with_attempt(AttemptNo::FIRST)..=key.with_attempt(AttemptNo(u16::MAX))
 }

@@ -1,4 +1,4 @@
-//! Runs that failed for good, and jobs that too many did of.
+//! Dead letters, and jobs with consecutive failures.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use super::ModelStore;
 use super::data::{Data, count};
 use super::lists::{cut, with_items};
 
-/// Letters, by the first attempt of their run.
+/// Dead letters by the first attempt of their run.
 pub(super) type Letters = BTreeMap<AttemptKey, LetterRow>;
 
 pub(super) struct LetterRow {
@@ -30,7 +30,7 @@ pub(super) struct LetterRow {
     redriven: Option<(Timestamp, AttemptKey)>,
 }
 
-/// How many runs of a job failed in a row, and how many attempts had ended well by then.
+/// The consecutive failures of a job, and its number of successes at the last one.
 #[derive(Copy, Clone, Default)]
 pub(super) struct Failing {
     runs: u32,
@@ -39,7 +39,7 @@ pub(super) struct Failing {
 }
 
 impl Data {
-    /// What goes with an end that was recorded.
+    /// Carries out the hook of a stored end.
     pub fn obey_hook(&mut self, finish: &Finish) {
         let key = finish.key.with_attempt(AttemptNo::FIRST);
         match finish.hook {
@@ -75,7 +75,7 @@ impl Data {
         }
     }
 
-    /// Of a job that is purged, at most `limit`.
+    /// Deletes up to `limit` dead letters of a purged job.
     pub fn purge_dead(&mut self, job: JobNo, limit: u32) -> u64 {
         let of_job = self.letters_of_dead.keys().filter(|key| key.job_no == job);
         let gone: Vec<AttemptKey> = of_job.take(limit as usize).copied().collect();

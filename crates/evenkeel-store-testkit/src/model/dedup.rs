@@ -1,4 +1,4 @@
-//! Keys that jobs hold so that they are not there twice.
+//! Deduplication keys.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use evenkeel_store::{DedupClaim, DedupStore, JobState, PrunedDedup, StoreError};
 use super::ModelStore;
 use super::data::{Data, JobRow, count};
 
-/// Who took each key last, and when.
+/// The last job that took each key, and when.
 pub(super) type Keys = BTreeMap<(TenantNo, DedupKey), (JobNo, Timestamp)>;
 
 impl Data {
-    /// Who keeps a job from what it wants the key for.
+    /// Returns the job that keeps another one out.
     pub fn kept_out_by(
         &self,
         tenant: TenantNo,
@@ -35,7 +35,7 @@ impl Data {
         wanted.is_kept_out(job.id, &holder, now).then_some(job.id)
     }
 
-    /// The job has the key it wanted from here on.
+    /// Gives the job the key that it claimed.
     pub fn take_key(
         &mut self,
         tenant: TenantNo,
@@ -51,7 +51,7 @@ impl Data {
         }
     }
 
-    /// The job has the key no more, if it had it.
+    /// Releases the key if the job holds it.
     pub fn let_go(&mut self, tenant: TenantNo, key: Option<DedupKey>, no: JobNo) {
         let Some(key) = key.map(|key| (tenant, key)) else { return };
         if self.keys.get(&key).is_some_and(|(holder, _)| *holder == no) {
@@ -59,8 +59,8 @@ impl Data {
         }
     }
 
-    /// What there is of a job in place of a run that is not to be: what waits, what runs, its next
-    /// time, or its last run.
+    /// Returns the run of a job that stands in for a refused one: a waiting run, a running one, the
+    /// next time, or the last run.
     pub fn run_instead(&self, no: JobNo) -> Option<AttemptKey> {
         let job = self.find(no)?;
         let waiting = self.waiting_of(no).map(|(key, _)| key).max();

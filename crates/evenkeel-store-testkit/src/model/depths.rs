@@ -1,4 +1,4 @@
-//! How much waits in the queue.
+//! Depths of the queue.
 
 use std::cmp::Reverse;
 
@@ -37,7 +37,7 @@ impl Data {
         QueueDepths { parked: self.parked(limit), ..walk.end() }
     }
 
-    /// What waits in lanes of pools after this one.
+    /// Counts the groups after this one together.
     fn after(&self, last: &QueueGroup) -> impl Iterator<Item = (Lane, u8, u64, Timestamp)> {
         let lanes = self.queue.iter().filter(|(pool, _)| LimitKey::of_queue_pool(pool).is_none());
         let lanes = lanes.flat_map(|(pool, lanes)| Lane::ALL.map(|lane| (pool, lane, lanes)));

@@ -1,4 +1,4 @@
-//! The end of attempts.
+//! Ends of attempts.
 
 use evenkeel_core::advance::SkipReason::{EndNotStored, Overlap};
 use evenkeel_core::attempt::AttemptStatus;
@@ -61,9 +61,9 @@ impl Data {
             }
             Then::Retry { .. } => true,
             Then::EndRun { stop_job, next_at } => {
-                // The end of a run that somebody wanted says nothing about its job.
+                // The end of a run that was asked to end says nothing about its job.
                 let stops = stop_job && !asked_to_end;
-                // Nor does one that was decided under an older schedule.
+                // The same is true of an end that was decided under an older schedule.
                 if since <= finish.started_at {
                     self.go_on(key.job_no, stops, next_at);
                 }
@@ -89,8 +89,8 @@ impl Data {
         FinishResult::Done
     }
 
-    /// Times of the job from `since` on were skipped because the store did not know that a run of it
-    /// was over.
+    /// Corrects the skip records of the job from `since` on, which were made because the store did
+    /// not know that a run had ended.
     fn correct_skips(&mut self, job: JobNo, since: Timestamp) {
         let later = self.runs.range_mut(AttemptKey::regular(JobNo(i64::MIN), since)..);
         for (_, run) in later.filter(|(key, _)| key.job_no == job) {
@@ -100,7 +100,7 @@ impl Data {
         }
     }
 
-    /// The next regular time of a job, one of whose chains is over.
+    /// Sets the next regular time of a job of which a run has ended.
     fn go_on(&mut self, no: JobNo, stops: bool, next_at: Option<Timestamp>) {
         let job = self.job(no);
         let follows = job.definition.schedule.follows_its_end();

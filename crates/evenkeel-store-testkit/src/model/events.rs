@@ -1,4 +1,4 @@
-//! What happens, told to those who listen.
+//! Events.
 
 use std::sync::{MutexGuard, PoisonError};
 

@@ -1,4 +1,4 @@
-//! What the scheduler does.
+//! Verbs of the scheduler.
 
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::lease::Fence;

@@ -1,4 +1,4 @@
-//! Lists of jobs, and how many there are in which state: everything is looked at.
+//! Lists and counts of jobs, by reading all jobs.
 
 use evenkeel_core::Timestamp;
 use evenkeel_core::condition::Level;
@@ -75,7 +75,7 @@ impl Data {
     }
 }
 
-/// Where a job stands in a list by `by`, if it is in it.
+/// Returns the position of a job in a list by `by`, if it is listed.
 fn place_of(job: &Job, by: SortBy) -> Option<ListPosition> {
     let mut place = ListPosition { at: 0, name: None, no: job.no };
     match by {

@@ -1,4 +1,4 @@
-//! What users do with jobs.
+//! Verbs on jobs that users reach.
 
 use std::collections::BTreeSet;
 
@@ -90,19 +90,19 @@ impl Data {
         Registered::Created { no, number }
     }
 
-    /// Tells the scheduler about a job that it may not have loaded with its slot.
+    /// Notifies the scheduler of a job that it may not have loaded with its slot.
     pub fn tell_if_soon(&mut self, no: JobNo, now: Timestamp) {
         if self.job(no).slot.is_some_and(|slot| slot <= Slot::of(now).next()) {
             self.tell(no);
         }
     }
 
-    /// Tells the scheduler to load a job anew.
+    /// Notifies the scheduler that it must load a job again.
     pub fn tell(&mut self, no: JobNo) {
         self.changed.insert((Shard::of(no), no));
     }
 
-    /// The number of a job that the scope can see.
+    /// Returns the number of a job of the scope.
     pub fn seen(&self, scope: &Scope, id: JobId) -> Option<JobNo> {
         let job = self.find(*self.ids.get(&id)?)?;
         (job.tenant == scope.tenant && !job.is_deleted()).then_some(job.no)
@@ -182,7 +182,7 @@ impl Data {
         named
     }
 
-    /// Ends an attempt that waits, and with it its chain.
+    /// Ends a waiting attempt and its run.
     pub fn withdraw(&mut self, key: AttemptKey, outcome: Outcome, now: Timestamp) {
         let Some(waiting) = self.stop_waiting(key) else { return };
         let is_wake = matches!(waiting, Waiting::Wake { .. });
@@ -233,7 +233,7 @@ impl Data {
         Triggered::Accepted(key)
     }
 
-    /// A chain that somebody asked for waits from here on.
+    /// Adds a waiting run outside the schedule.
     pub fn begin_run(
         &mut self,
         no: JobNo,

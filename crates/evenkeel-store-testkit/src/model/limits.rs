@@ -1,4 +1,4 @@
-//! Limits of how many runs go on at once: nobody without a place, and no place without a run.
+//! Concurrency limits. A permit exists exactly while its attempt runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,8 @@ use evenkeel_store::{
 use super::ModelStore;
 use super::data::{Data, Waiting, index};
 
-/// A waiting room to look into, so far in each lane, and what is known of its limit's places.
+/// A limit queue to read, the number of attempts to read of each lane, and what is known of its
+/// permits.
 #[derive(Copy, Clone)]
 struct Look {
     room: LimitKey,
@@ -25,7 +26,8 @@ struct Look {
 }
 
 impl Data {
-    /// The limits of which it has places if it starts, or `None`: then it is parked.
+    /// Returns the limits of which the attempt gets a permit if it starts. Otherwise parks it and
+    /// returns `None`.
     pub fn admit(&mut self, claim: &Claim, key: AttemptKey) -> Option<Vec<LimitKey>> {
         let Some(Waiting::Ready(ready)) = self.waiting.get(&(key.job_no, key)) else { return None };
         let (lane, limit) = (ready.order.lane, ready.limit);
@@ -46,12 +48,11 @@ impl Data {
         }
     }
 
-    /// How many run.
     pub fn running_under(&self, limit: LimitKey) -> u32 {
         self.places.iter().filter(|(of, _)| *of == limit).count() as u32
     }
 
-    /// Moves what waits into a waiting room, or home.
+    /// Moves a waiting attempt into a limit queue or back to its pool.
     fn move_to(&mut self, key: AttemptKey, pool: String, parked: Option<Limit>) {
         let Some(Waiting::Ready(mut ready)) = self.stop_waiting(key) else { return };
         let home = std::mem::replace(&mut ready.pool, pool);
@@ -61,7 +62,7 @@ impl Data {
         self.waiting.insert((key.job_no, key), Waiting::Ready(ready));
     }
 
-    /// Moves it back into its pool, if it is in a waiting room.
+    /// Moves an attempt from its limit queue back to its pool.
     pub fn send_home(&mut self, key: AttemptKey) -> bool {
         let home = match self.waiting.get(&(key.job_no, key)) {
             Some(Waiting::Ready(ready)) => ready.parked.as_ref().map(|(home, _)| home.clone()),
@@ -74,7 +75,7 @@ impl Data {
         is_parked
     }
 
-    /// All in a waiting room that may be claimed now, in the order of dispatch.
+    /// Returns the attempts of a limit queue that may be claimed now, in dispatch order.
     fn max_in_queue(&self, limit: LimitKey, aging: Aging, now: Timestamp) -> Vec<AttemptKey> {
         let all = Claim {
             node: NodeNo(0),
@@ -88,7 +89,7 @@ impl Data {
         self.first_places(&all, now).into_iter().map(|(_, _, key)| key).collect()
     }
 
-    /// The limits that it is under.
+    /// Returns the limits that an attempt is under.
     fn limits_on(&self, key: AttemptKey, limits: &Limits) -> Vec<Limit> {
         match self.waiting.get(&(key.job_no, key)) {
             Some(Waiting::Ready(ready)) => {
@@ -98,8 +99,9 @@ impl Data {
         }
     }
 
-    /// Those leave a room who could start, and who would only be in the way. Says how many went home,
-    /// and whether there are places for those behind the ones that were looked at.
+    /// Releases from a limit queue the attempts that could start, and those that would only block
+    /// others. Returns how many went back to their pools, and whether permits are left for attempts
+    /// behind those that were read.
     fn let_out(
         &mut self,
         look: Look,
@@ -193,7 +195,7 @@ impl Data {
         unparked
     }
 
-    /// What those in a room were turned away by.
+    /// Returns the lowest and the highest limit that attempts of a queue were parked under.
     fn room(&self, key: LimitKey) -> LimitQueue {
         let turned_away = self.waiting.values().filter_map(|waiting| match waiting {
             Waiting::Ready(ready) => ready.parked.as_ref().map(|(_, limit)| *limit),
@@ -205,7 +207,7 @@ impl Data {
         LimitQueue { key, lowest, highest }
     }
 
-    /// What waits for places, by scope.
+    /// Counts the attempts that wait for permits, by scope.
     pub fn parked(&self, limit: u32) -> [u64; LimitScope::ALL.len()] {
         let parked = self.waiting.values().filter_map(|waiting| match waiting {
             Waiting::Ready(ready) => ready.parked.as_ref().map(|(_, limit)| limit.key.scope()),
@@ -218,7 +220,7 @@ impl Data {
 }
 
 impl ModelStore {
-    /// What waits for places although there are some of each limit that it is under, if these hold.
+    /// Returns attempts that wait for permits although each limit has some left.
     pub fn held_up_by_nothing(&self, limits: &Limits) -> Vec<AttemptKey> {
         let (data, now) = (self.lock(), self.resolve(Now::Database));
         let rooms = data.queue.keys().filter_map(|pool| LimitKey::of_queue_pool(pool));

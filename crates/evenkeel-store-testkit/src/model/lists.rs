@@ -1,4 +1,4 @@
-//! What onlookers see. None of it is quick: a model is not asked often.
+//! Lists of attempts. They are slow, since tests rarely call them.
 
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::lease::Fence;
@@ -39,7 +39,7 @@ impl Data {
         keys
     }
 
-    /// Newest chain first, and of each its newest attempt first.
+    /// Newest run first, and within a run the newest attempt first.
     fn runs_of_job(&self, tenant: TenantNo, no: JobNo) -> Vec<AttemptKey> {
         let Some(job) = self.find(no).filter(|job| job.tenant == tenant) else {
             return Vec::new();
@@ -57,7 +57,7 @@ impl Data {
         keys
     }
 
-    /// All attempts of a run that are recorded or in the queue, oldest first.
+    /// Returns all stored and queued attempts of a run, oldest first.
     fn attempts_seen(&self, key: AttemptKey) -> Vec<AttemptKey> {
         let (first, last) = attempts_of(key).into_inner();
         let mut keys: Vec<AttemptKey> =
@@ -90,7 +90,8 @@ impl Data {
         Some(run)
     }
 
-    /// What attempt 0 stands for: what has started or is in the queue, else what waits for its time.
+    /// Returns the attempt for which attempt 0 stands: the latest that started or is queued, else
+    /// the delayed one.
     fn latest_attempt(&self, key: AttemptKey) -> Option<AttemptKey> {
         let (first, last) = attempts_of(key).into_inner();
         let mut waiting = self.waiting.range((key.job_no, first)..=(key.job_no, last));

@@ -1,9 +1,9 @@
-//! A store in memory: the port's contract in its plainest form.
+//! A store in memory: the port's contract in its simplest form.
 //!
-//! It is the reference that the databases are compared with, and the store that the engine's
-//! simulation runs on. It is deterministic (nothing in it depends on the order of a hash map),
-//! never waits and never spawns, and no verb of the hot path looks at more than it returns.
-//! Clones share one database, as nodes of a cluster do.
+//! The databases are compared with it, and the engine's simulation runs on it. It is deterministic:
+//! nothing depends on the order of a hash map.
+//! It never waits and never spawns, and no frequent verb reads more than it returns.
+//! Clones share one database, as the nodes of a cluster do.
 
 mod access;
 mod balance;
@@ -44,10 +44,9 @@ use evenkeel_store::{BatchSizing, Census, EventRing, Now, Signal, Signals, Store
 
 use data::Data;
 
-/// What the model asks when it is asked by [`Now::Database`].
+/// The clock of [`Now::Database`].
 pub type ModelClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// The store in memory.
 #[derive(Clone)]
 pub struct ModelStore {
     data: Arc<Mutex<Data>>,
@@ -59,7 +58,7 @@ pub struct ModelStore {
 }
 
 impl ModelStore {
-    /// An empty one whose own clock is `clock`.
+    /// Creates an empty store with this clock.
     pub fn new(clock: ModelClock) -> Self {
         let ring = Arc::new(Mutex::new(EventRing::new(Timestamp::from_micros(1_000_000))));
         Self {
@@ -72,14 +71,14 @@ impl ModelStore {
         }
     }
 
-    /// The same database, which asks for `count` parallel batches.
+    /// Returns the same database, which asks for `count` parallel batches.
     #[must_use]
     pub fn with_parallel_batches(self, count: usize) -> Self {
         Self { parallel_batches: count, ..self }
     }
 
     fn lock(&self) -> MutexGuard<'_, Data> {
-        // A case that panicked elsewhere has nothing to do with what is stored.
+        // A panic in another case does not affect the stored data.
         self.data.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -16,12 +16,12 @@ impl Data {
         self.nodes.get_mut(index(no))
     }
 
-    /// May it fire and claim?
+    /// Returns true if the node may fire and claim.
     pub fn is_live(&self, no: NodeNo) -> bool {
         self.node(no).is_some_and(|node| node.state == NodeState::Live)
     }
 
-    /// Has it nothing left? So has one that never was.
+    /// Returns true if the node has retired or never existed.
     pub fn is_gone(&self, no: NodeNo) -> bool {
         self.node(no).is_none_or(|node| node.state == NodeState::Gone)
     }
@@ -143,7 +143,7 @@ impl OwnedBound {
         self.oldest_new = Some(self.oldest_new.map_or(time, |oldest| oldest.min(time)));
     }
 
-    /// True if a search from the bound finds the attempt.
+    /// Returns true if a search from the bound finds the attempt.
     pub fn finds(&self, key: AttemptKey) -> bool {
         key.scheduled_at >= self.oldest_open || self.long.contains(&key)
     }

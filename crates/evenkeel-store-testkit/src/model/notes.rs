@@ -1,4 +1,4 @@
-//! What attempts say while they run, and what is said to them.
+//! Progress and checkpoints of running attempts, and messages to nodes.
 
 use async_trait::async_trait;
 use evenkeel_core::attempt::AttemptStatus;
@@ -12,7 +12,7 @@ use evenkeel_store::{
 use super::ModelStore;
 use super::data::{Data, attempts_of};
 
-/// What an attempt has said under a fence.
+/// The notes of an attempt under a fence.
 pub(super) struct NoteRow {
     pub fence: Fence,
     pub progress: Option<Progress>,
@@ -45,18 +45,18 @@ impl Data {
         true
     }
 
-    /// What an attempt has said, if it still runs.
+    /// Returns the notes of an attempt that still runs.
     pub fn note_of(&self, key: AttemptKey) -> Option<&NoteRow> {
         let run = self.runs.get(&key).filter(|run| run.status == AttemptStatus::Running)?;
         self.notes.get(&key).filter(|note| note.fence == run.fence)
     }
 
-    /// What an earlier attempt of the run has saved.
+    /// Returns the checkpoint that an earlier attempt of the run saved.
     pub fn checkpoint_of(&self, key: AttemptKey) -> Option<&Vec<u8>> {
         self.checkpoints.get(&run_of(key))
     }
 
-    /// An attempt has ended.
+    /// Deletes or replaces notes and checkpoint at the end of an attempt.
     pub fn settle(&mut self, key: AttemptKey, attachments: Attachments) {
         if attachments.has_notes {
             self.notes.remove(&key);
@@ -72,8 +72,7 @@ impl Data {
         }
     }
 
-    /// Forgets what nobody will ask for: notes of an ended attempt, the checkpoint of a run that
-    /// is over.
+    /// Deletes the notes of an ended attempt and the checkpoint of an ended run.
     pub fn forget_leftovers(&mut self, key: AttemptKey) {
         let goes_on = |status| matches!(status, AttemptStatus::Pending | AttemptStatus::Running);
         if !self.runs.get(&key).is_some_and(|run| goes_on(run.status)) {

@@ -1,4 +1,4 @@
-//! When what waits may start, and what is before it.
+//! Claim windows, and what is ahead of waiting attempts.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,11 +10,11 @@ use evenkeel_store::{ClaimWindow, ClosedAttempt, Scope, SlotLoad, WaitingAttempt
 
 use super::data::{Data, Place, Ready, Waiting};
 
-/// So many places of a pool are looked at,
+/// The number of positions of a pool that are read.
 const LOOKED_AT_MAX: usize = 10_000;
-/// so many of them are counted as before an attempt,
+/// The number of attempts ahead that are counted.
 const COUNTED_MAX: usize = 1_000;
-/// and so many attempts of a job are told.
+/// The number of attempts of a job that are returned.
 const TOLD_MAX: usize = 100;
 
 impl Data {
@@ -44,8 +44,8 @@ impl Data {
         }
     }
 
-    /// What waits of a job in the queue may be claimed when and where its definition says, and has
-    /// its priority unless it was given one of its own.
+    /// Applies the definition of a job to its queued attempts: claim window, excluded nodes, and
+    /// priority unless the run has its own.
     pub fn open_anew(&mut self, no: JobNo, now: Timestamp) {
         let job = self.job(no);
         let average = job.definition.average(job.history.average_good_duration);
@@ -117,8 +117,7 @@ impl Data {
             .collect()
     }
 
-    /// Of the pool the first by priority are looked at, and of each lane the first by what they have
-    /// waited.
+    /// Reads the first attempts of the pool by priority, and of each lane by waiting time.
     fn ahead_of(
         &self,
         scope: &Scope,
@@ -142,7 +141,7 @@ impl Data {
         for lane in lanes {
             let mut waited: Vec<_> = lane.iter().filter_map(known).collect();
             waited.sort_by_key(|(_, _, ready)| ready.rise);
-            // Of the others it is only the priority that counts.
+            // For the others only the priority counts.
             waited.retain(|(_, _, ready)| {
                 rank(ready) > Rank(i64::from(ready.order.priority.0.get()))
             });

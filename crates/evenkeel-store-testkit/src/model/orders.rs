@@ -1,4 +1,4 @@
-//! What people ask of jobs that exist.
+//! Commands on existing jobs.
 
 use evenkeel_core::attempt::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, Origin, Shard, Timestamp};
@@ -17,10 +17,10 @@ impl Data {
         orders: Vec<JobCommand>,
         now: Timestamp,
     ) -> Result<Vec<Applied>, StoreError> {
-        orders.into_iter().map(|order| self.order_one(scope, order, now)).collect()
+        orders.into_iter().map(|order| self.apply_one(scope, order, now)).collect()
     }
 
-    fn order_one(
+    fn apply_one(
         &mut self,
         scope: &Scope,
         order: JobCommand,
@@ -65,7 +65,7 @@ impl Data {
             Action::Resume { next_at } => {
                 let job = self.job(no);
                 (job.state, job.stopped_at) = (effect.state, None);
-                // One that has no time left has none already, and nothing was decided anew.
+                // A job without a next time keeps none; nothing was decided for it.
                 if next_at.is_some() {
                     (job.next_at, job.since) = (next_at, now);
                 }
@@ -122,7 +122,7 @@ impl Data {
         name.map(|name| self.names.remove(&name));
     }
 
-    /// Another job that has the name that a change wants.
+    /// Finds another job with the name that a change sets.
     fn namesake(&self, scope: &Scope, no: JobNo, change: &JobChange) -> Option<JobId> {
         let name = name_key(scope.tenant, change.about.as_ref()?)?;
         let other = self.names.get(&name).filter(|other| **other != no)?;

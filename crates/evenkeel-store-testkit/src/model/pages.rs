@@ -1,4 +1,4 @@
-//! Pages, and a search that looks at each.
+//! Pages, and a search that reads all of them.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -17,7 +17,6 @@ use evenkeel_store::{
 use super::ModelStore;
 use super::data::{Data, count};
 
-/// The pages of all jobs.
 #[derive(Default)]
 pub(super) struct Pages {
     kept: BTreeMap<PageNo, PageRow>,
@@ -82,7 +81,6 @@ impl Pages {
     }
 }
 
-/// The words of a page.
 struct Words {
     title: Vec<String>,
     text: Vec<String>,
@@ -98,7 +96,7 @@ impl Words {
         }
     }
 
-    /// Where the page stands among those that fit; the least comes first.
+    /// The sort key of a page among the matches; the least comes first.
     fn rank(&self, needles: &Needles) -> Option<(bool, Reverse<usize>)> {
         let all = |needle: &Needle| 10 * times(needle, &self.title) + times(needle, &self.text);
         let found: Vec<usize> = needles.wanted.iter().map(all).collect();
@@ -115,7 +113,7 @@ fn times(needle: &Needle, words: &[String]) -> usize {
 }
 
 impl Data {
-    /// The pages that a filter without a query names, in the order of their numbers.
+    /// Returns the pages that a filter without a query lets pass, by number.
     fn pages_seen(&self, scope: &Scope, filter: &PageFilter) -> Vec<PageNo> {
         let fits = |row: &PageRow| {
             self.seen_job(scope, row).is_some_and(|id| filter.job.is_none_or(|job| job == id))
@@ -124,7 +122,7 @@ impl Data {
         self.pages.kept.iter().filter(|(_, row)| fits(row)).map(|(no, _)| *no).collect()
     }
 
-    /// The id of a page's job, if the scope may see it.
+    /// Returns the id of a page's job, if it is of the scope.
     fn seen_job(&self, scope: &Scope, row: &PageRow) -> Option<evenkeel_core::JobId> {
         let job = self.find(row.job).filter(|job| !job.is_deleted())?;
         (row.tenant == scope.tenant).then_some(job.id)

@@ -1,4 +1,4 @@
-//! Forgetting.
+//! Pruning.
 
 use std::ops::Bound;
 

@@ -39,7 +39,7 @@ impl Data {
         self.waiting.insert((key.job_no, key), Waiting::Ready(ready));
     }
 
-    /// Makes an attempt run on a node. This is the only way one starts.
+    /// Starts an attempt on a node. All attempts start here.
     pub fn start(
         &mut self,
         node: NodeNo,
@@ -112,7 +112,7 @@ impl Data {
         Claimed { now, attempts, again: false }
     }
 
-    /// The places that a claim gets, in the order of dispatch.
+    /// Returns the positions that a claim gets, in dispatch order.
     pub fn first_places(&self, claim: &Claim, now: Timestamp) -> Vec<Place> {
         let waiting = Lane::ALL.map(|lane| self.first_of_lane(claim, lane, now));
         let mut shares = [0; Lane::ALL.len()];
@@ -133,7 +133,7 @@ impl Data {
             .collect()
     }
 
-    /// All that may go, sorted by what they rank at now: no index, no trick.
+    /// Returns all claimable attempts of a lane, sorted by their rank now, without an index.
     fn first_of_lane(&self, claim: &Claim, lane: Lane, now: Timestamp) -> Vec<Place> {
         let pools = claim.pools.iter().collect::<BTreeSet<_>>().into_iter();
         let pools = pools.filter_map(|pool| self.queue.get(pool));
@@ -180,7 +180,7 @@ impl Data {
         run.crashes = run.crashes.saturating_add(u16::from(requeue.crashed));
         let (fence, crashes) = (run.fence, run.crashes);
         if stops || asked_to_end.is_some() {
-            // Nobody may start it again, and nobody else would end it.
+            // No worker may start it again, so it ends here.
             run.status = match asked_to_end {
                 Some(true) => Outcome::Superseded.into(),
                 Some(false) | None => Outcome::Cancelled.into(),
@@ -201,7 +201,7 @@ impl Data {
         true
     }
 
-    /// The attempt no longer runs on the node.
+    /// Removes an attempt from its node.
     pub fn release(&mut self, node: NodeNo, key: AttemptKey) {
         self.running.remove(&(node, key));
         self.places.retain(|(_, holder)| *holder != key);
@@ -278,7 +278,6 @@ impl Data {
     }
 }
 
-/// May it be claimed now?
 fn is_open(window: ClaimWindow, now: Timestamp) -> bool {
     window.from.is_none_or(|from| from <= now) && window.until.is_none_or(|until| now < until)
 }

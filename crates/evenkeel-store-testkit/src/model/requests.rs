@@ -1,4 +1,4 @@
-//! Requests that come with a key.
+//! Requests with an idempotency key.
 
 use async_trait::async_trait;
 use evenkeel_core::Timestamp;
@@ -6,7 +6,6 @@ use evenkeel_store::{Answered, Begun, KeyedRequest, Now, RequestStore, Scope, St
 
 use super::ModelStore;
 
-/// What is known of a request.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
     fingerprint: [u8; 32],

@@ -1,4 +1,4 @@
-//! How many jobs have which rhythm, and moves from one to another.
+//! Counts of load profiles, and moves between them.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -11,7 +11,7 @@ use evenkeel_store::{
 
 use super::data::{Data, JobRow, count};
 
-/// What a job counts for.
+/// The counted load of a job.
 #[derive(Copy, Clone)]
 pub(super) struct Counted {
     key: LoadProfileKey,
@@ -19,7 +19,7 @@ pub(super) struct Counted {
     is_stated: bool,
 }
 
-/// The jobs of one rhythm; at least one.
+/// The jobs of one load profile; at least one.
 pub(super) struct Together {
     profile: String,
     jobs: u64,
@@ -29,7 +29,7 @@ pub(super) struct Together {
 pub(super) type LoadProfiles = BTreeMap<(TenantNo, LoadProfileKey), Together>;
 
 impl JobRow {
-    /// Its next time, while it takes part.
+    /// The next time, while the job is active.
     fn plans(&self) -> Option<Timestamp> {
         self.next_at.filter(|_| self.state == JobState::Active)
     }
@@ -49,7 +49,7 @@ impl JobRow {
         })
     }
 
-    /// Is it what was decided on, and may it go there?
+    /// Returns true if the job is as expected and may be moved there.
     fn can_move(&self, to: &Move, even_live: bool, now: Timestamp) -> bool {
         self.plans() == Some(to.old_at)
             && self.generation == to.generation
@@ -61,8 +61,7 @@ impl JobRow {
 }
 
 impl Data {
-    /// Counts a job as what it is now, once its next time, its state or its definition has
-    /// changed.
+    /// Counts a job again after a change of its next time, state or definition.
     pub fn recount(&mut self, no: JobNo) {
         let job = self.job(no);
         let average = job.history.average_good_duration;

@@ -1,4 +1,4 @@
-//! Runs that somebody says the end of.
+//! Overrides of outcomes.
 
 use async_trait::async_trait;
 use evenkeel_core::attempt::AttemptStatus;
@@ -13,7 +13,7 @@ use evenkeel_store::{
 use super::ModelStore;
 use super::data::{Data, RunRow, Waiting};
 
-/// Nobody: no node has this number.
+/// No node has this number.
 const NOBODY: NodeNo = NodeNo(0);
 
 impl Data {

@@ -1,4 +1,4 @@
-//! Sums over runs.
+//! Totals over attempts.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,6 @@ use super::ModelStore;
 use super::data::{Data, count};
 use super::lists::{cut, with_items};
 
-/// All sums.
 #[derive(Default)]
 pub(super) struct Sums {
     tenants: BTreeMap<TenantNo, RunTotals>,
@@ -85,7 +84,7 @@ impl Data {
         let groups = self.sums.failures.iter().filter(|((tenant, _), _)| *tenant == scope.tenant);
         let mut keys: Vec<FailureCursor> =
             groups.map(|((_, fingerprint), group)| (group.last_at, *fingerprint)).collect();
-        // As the databases order them: by what is stored, which has a sign.
+        // In the order of the databases, which store a signed number.
         let order = |(at, fingerprint): &FailureCursor| (*at, fingerprint.0.cast_signed());
         keys.sort_unstable_by_key(|key| std::cmp::Reverse(order(key)));
         let page = cut(keys, page, |key, after| order(key) < order(after));

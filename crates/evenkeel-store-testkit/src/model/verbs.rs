@@ -1,4 +1,4 @@
-//! The port's traits: every verb takes the lock once, so each is a transaction.
+//! The traits of the port. Each verb takes the lock once, so it is one transaction.
 
 use async_trait::async_trait;
 use evenkeel_core::aging::Aging;

@@ -1,4 +1,4 @@
-//! The watch list.
+//! At-risk jobs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,17 +15,15 @@ use super::ModelStore;
 use super::data::{Data, JobRow, Waiting, attempts_of, count};
 use super::lists::{cut, with_items};
 
-/// Before every moment there is.
+/// Earlier than any time.
 const AT_ONCE: Timestamp = Timestamp::MIN;
 
-/// The jobs that something happened to.
 #[derive(Default)]
 pub(super) struct WatchList {
     rows: BTreeMap<JobNo, WatchRow>,
-    /// When to judge each.
+    /// When to judge each job.
     due: BTreeSet<(Shard, Timestamp, JobNo)>,
-    /// What has happened to all of them. A job that comes back to the list is not taken for what
-    /// it was before.
+    /// Counts all changes, so that `touched` never repeats for a job that is marked again.
     happened: i32,
 }
 
@@ -47,7 +45,7 @@ impl WatchList {
         count(self.rows.len())
     }
 
-    /// How a job was judged last.
+    /// Returns the last judgement of a job.
     pub fn level(&self, no: JobNo) -> Option<Level> {
         self.rows.get(&no)?.judged.map(|judged| judged.reason.level())
     }
@@ -78,7 +76,7 @@ impl Data {
         }
     }
 
-    /// Something happened to a job: if it is on the list, it is judged again.
+    /// Judges a job again if it is at risk.
     pub fn touch(&mut self, no: JobNo) {
         if self.watch.rows.contains_key(&no) {
             self.watch(&[no]);
@@ -114,8 +112,8 @@ impl Data {
         })
     }
 
-    /// The newest attempt of the newest chain, and since when it runs, if it does. A record of
-    /// skipped times is none.
+    /// Returns the newest attempt of the newest run and since when it is running. Ignores records
+    /// of skipped times.
     pub fn newest_running(&self, job: &JobRow) -> Option<(AttemptKey, Timestamp)> {
         let attempts = job.chains.iter().rev().filter_map(|link| {
             let (scheduled_at, sequence) = (link.scheduled_at, link.sequence);
@@ -174,7 +172,7 @@ impl Data {
         }
     }
 
-    /// The jobs that were judged, all or a tenant's.
+    /// Returns the judged jobs, of all tenants or of one.
     fn judged(&self, scope: Option<&Scope>) -> impl Iterator<Item = (&JobRow, Judged)> {
         let tenant = scope.map(|scope| scope.tenant);
         self.watch.rows.iter().filter_map(move |(no, row)| {
