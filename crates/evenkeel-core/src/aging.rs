@@ -2,9 +2,8 @@
 //!
 //! At whole multiples of `every`, each run that has waited longer than `after` gains `step`. No
 //! stored row changes for that: the times at which a run gains are known when it begins to wait. So
-//! the order among all waiting runs of the same base priority is a constant number, the [`Rise`].
-//! The rank of a run is the higher of its own priority and of the priority that its rise gives at
-//! that moment.
+//! its position in the order by aging is a number that never changes, the [`Rise`]. The rank of a
+//! run is the higher of its own priority and of the priority that its rise gives at that moment.
 
 use serde::{Deserialize, Serialize};
 

@@ -42,11 +42,11 @@ impl Definition {
                 return Some(BlackoutConflict { time, starts_at, deadline });
             }
             // Of the times in one blackout, the first waits longest for the end.
-            let closing = blackouts.next_start(starts_at)?;
+            let blackout_start = blackouts.next_start(starts_at)?;
             if let Schedule::Periodic(periodic) = &self.schedule {
-                (time, reference) = just_before(periodic, closing, starts_at);
+                (time, reference) = just_before(periodic, blackout_start, starts_at);
             } else {
-                let held_from = closing.saturating_sub(margin).saturating_sub(TICK);
+                let held_from = blackout_start.saturating_sub(margin).saturating_sub(TICK);
                 let after = held_from.max(starts_at);
                 let (_, last) = self.timetable().times_before(time, after.saturating_add(TICK))?;
                 time = self.timetable().next_after(last)?;
@@ -57,15 +57,15 @@ impl Definition {
     }
 }
 
-/// Returns when a periodic job is due in the blackout that begins at `closing`, and when the run
+/// Returns when a periodic job is due in the blackout that begins at `blackout_start`, and when the run
 /// before began: at best just before the blackout.
 fn just_before(
     periodic: &Periodic,
-    closing: Timestamp,
+    blackout_start: Timestamp,
     starts_at: Timestamp,
 ) -> (Timestamp, Timestamp) {
-    let reference = closing.saturating_sub(TICK).max(starts_at);
-    (closing.max(starts_at.saturating_add(periodic.cooldown())), reference)
+    let reference = blackout_start.saturating_sub(TICK).max(starts_at);
+    (blackout_start.max(starts_at.saturating_add(periodic.cooldown())), reference)
 }
 
 #[cfg(test)]

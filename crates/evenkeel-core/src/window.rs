@@ -15,17 +15,10 @@ pub struct StartWindow {
     pub should_start_by: Timestamp,
 }
 
-impl StartWindow {
-    /// Returns the same promise with an earliest start of `moment` or later.
-    pub fn not_before(self, moment: Timestamp) -> Self {
-        Self { can_start_by: self.can_start_by.max(moment), ..self }
-    }
-}
-
 /// The part of a job's past that its promise depends on.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Past {
-    /// The start of the last successful run; if there was none since the promise began, the begin
+    /// The start of the last successful run; if there was none since the promise began, the start
     /// of the promise.
     pub reference: Timestamp,
     /// The average duration of successful runs, if known.
@@ -69,8 +62,8 @@ impl Definition {
         // On a day with a clock change the gap may be too short; on the next day it is not.
         for _ in 0..=4 * self.blackout_periods.len() {
             match blackouts.next_start(start) {
-                Some(closing) if closing < start.saturating_add(average) => {
-                    start = blackouts.next_open(closing);
+                Some(blackout_start) if blackout_start < start.saturating_add(average) => {
+                    start = blackouts.next_open(blackout_start);
                 }
                 Some(_) | None => break,
             }
@@ -95,8 +88,8 @@ impl Definition {
     /// True if the job avoids blackouts and can. A run that just fits could start at one single
     /// moment only, so it needs one minute more.
     fn fits_between_blackouts(&self, average: Span) -> bool {
-        const ROOM: Span = Span::from_secs(60);
-        let needed = Span::from_micros(average.as_micros().saturating_add(ROOM.as_micros()));
+        const MARGIN: Span = Span::from_secs(60);
+        let needed = Span::from_micros(average.as_micros().saturating_add(MARGIN.as_micros()));
         self.avoid_blackout && needed <= self.blackouts().longest_open()
     }
 
@@ -104,9 +97,9 @@ impl Definition {
     /// always may.
     pub fn may_start_until(&self, moment: Timestamp, average: Span) -> Option<Timestamp> {
         let blackouts = self.blackouts();
-        let closing = blackouts.next_start(moment)?;
+        let blackout_start = blackouts.next_start(moment)?;
         let fits = self.fits_between_blackouts(average);
-        Some(if fits { closing.saturating_sub(average).max(moment) } else { closing })
+        Some(if fits { blackout_start.saturating_sub(average).max(moment) } else { blackout_start })
     }
 
     /// Returns the deadline of the run for `time`. If no run has succeeded for an earlier time, the

@@ -83,7 +83,9 @@ impl Job {
     fn window(&self) -> StartWindow {
         let past = self.definition.past(&self.history, self.since);
         let window = self.definition.window(self.live.unwrap_or(self.next_at), &past);
-        self.retry_at.map_or(window, |retry| window.not_before(retry))
+        let can_start_by =
+            self.retry_at.map_or(window.can_start_by, |at| at.max(window.can_start_by));
+        StartWindow { can_start_by, ..window }
     }
 
     fn start(&mut self, now: Timestamp) {
