@@ -90,7 +90,7 @@ fn many_jobs_are_commanded_by_name_and_by_filter() {
         (&told["done"], &told["refused"]["not_allowed_while_paused"]),
         (&json!(0), &json!(3))
     );
-    assert!(said.err.contains("3 of 3 jobs did not obey"), "{said:?}");
+    assert!(said.err.contains("3 of 3 jobs refused"), "{said:?}");
     let counted = server.json(&["job", "pause", "--all", "--dry-run"]);
     assert_eq!(counted["done"], 0);
     assert_eq!(server.json(&["job", "resume", "--all"])["done"], 3);
