@@ -37,7 +37,7 @@ SELECT count(*) FILTER (WHERE (:subject::text IS NULL OR subject = :subject)
        count(*) AS scanned
 FROM (SELECT subject, target, denied FROM audit
       WHERE tenant_no IN (:tenant, :other_tenant) AND at < :before AND at >= :from
-      LIMIT :limit) looked_at
+      LIMIT :limit) scanned
 
 -- :name list_keys (tenant, after, limit, offset)
 SELECT {api_keys}

@@ -111,13 +111,13 @@ SELECT {listed_attempt_columns}
 -- :name list_attempts_of_job (job_no, from_at, from_sequence, before_attempt, limit)
 -- The attempts of one job, along the links from each run to the previous one, from the newest run
 -- or the given one. The link of a run whose first attempt was never claimed is in the queue.
-WITH RECURSIVE chain AS (
+WITH RECURSIVE linked_run AS (
     SELECT coalesce(:from_at, head_at) AS at, coalesce(:from_sequence, head_sequence) AS sequence,
            0 AS depth
       FROM job_state WHERE job_no = :job_no AND coalesce(:from_at, head_at) IS NOT NULL
      UNION ALL
     SELECT p.prev_at, p.prev_sequence, c.depth + 1
-      FROM chain c
+      FROM linked_run c
      CROSS JOIN LATERAL (SELECT prev_at, prev_sequence FROM attempt
                           WHERE scheduled_at = c.at AND job_no = :job_no AND sequence = c.sequence
                             AND attempt = 0
@@ -128,7 +128,7 @@ WITH RECURSIVE chain AS (
      WHERE p.prev_at IS NOT NULL AND c.depth < :limit::int8
 )
 SELECT {listed_attempt_columns}
-  FROM chain c
+  FROM linked_run c
  CROSS JOIN LATERAL (
         SELECT {stored_attempt_columns}
           FROM attempt WHERE scheduled_at = c.at AND job_no = :job_no AND sequence = c.sequence

@@ -42,12 +42,12 @@ WITH RECURSIVE busy AS MATERIALIZED (
     SELECT d.job_no, d.running, d.ends, s.head_at, s.head_sequence
       FROM unnest(:job_no::int8[], :running::int8[], :ends::bool[]) AS d(job_no, running, ends)
       JOIN job_state s USING (job_no)
-), chain AS (
+), linked_run AS (
     SELECT job_no, head_at AS at, head_sequence AS sequence, 0 AS depth, running, ends
       FROM busy WHERE head_at IS NOT NULL
      UNION ALL
     SELECT c.job_no, p.prev_at, p.prev_sequence, c.depth + 1, c.running - p.running, c.ends
-      FROM chain c
+      FROM linked_run c
      CROSS JOIN LATERAL (SELECT max(prev_at) AS prev_at, max(prev_sequence) AS prev_sequence,
                                 count(*) FILTER (WHERE status = {attempt.running}) AS running
                            FROM (SELECT prev_at, prev_sequence, status FROM attempt r
@@ -60,7 +60,7 @@ WITH RECURSIVE busy AS MATERIALIZED (
      WHERE p.prev_at IS NOT NULL AND c.running > p.running AND c.depth < 10000
 ), running AS (
     SELECT r.node_no, r.scheduled_at, r.job_no, r.sequence, r.attempt, c.ends
-      FROM chain c JOIN attempt r ON r.scheduled_at = c.at AND r.job_no = c.job_no
+      FROM linked_run c JOIN attempt r ON r.scheduled_at = c.at AND r.job_no = c.job_no
                              AND r.sequence = c.sequence
      WHERE r.status = {attempt.running}
 ), notified AS (

@@ -41,12 +41,12 @@ WITH clock AS MATERIALIZED (SELECT {clock} AS now), locked AS MATERIALIZED (
         ON CONFLICT (job_no) DO UPDATE
        SET judge_at = excluded.judge_at, touched = excluded.touched, level = excluded.level,
            reason = excluded.reason, error_at = excluded.error_at, since = excluded.since
-), gone AS (
+), deleted AS (
     DELETE FROM job_condition
      WHERE job_no = ANY (ARRAY(SELECT job_no FROM judged WHERE again_at IS NULL))
  RETURNING job_no
 ), cleared AS (
-    UPDATE job_state s SET has_condition = false FROM gone g WHERE s.job_no = g.job_no
+    UPDATE job_state s SET has_condition = false FROM deleted g WHERE s.job_no = g.job_no
 ), counted AS (
     SELECT tenant_no,
            count(*) FILTER (WHERE level = {condition.warning} AND again_at IS NOT NULL)
@@ -74,20 +74,20 @@ SELECT w.job_no, j.id, coalesce(j.name, j.about::json ->> 'source_name') AS name
 -- )
 -- Scans the next `limit` rows of the queue in key order. Returns their number, the last key, and
 -- the jobs of overdue attempts that have no condition yet.
-WITH clock AS MATERIALIZED (SELECT {clock} AS now), looked AS MATERIALIZED (
+WITH clock AS MATERIALIZED (SELECT {clock} AS now), scanned AS MATERIALIZED (
     SELECT scheduled_at, job_no, sequence, attempt, should_start_by FROM ready
      WHERE (scheduled_at, job_no, sequence, attempt) > (:after_at::int8, :after_job_no::int8,
                                                         :after_sequence::int4, :after_attempt::int2)
      ORDER BY scheduled_at, job_no, sequence, attempt
      LIMIT :limit
 )
-SELECT l.scheduled_at, l.job_no, l.sequence, l.attempt, (SELECT count(*) FROM looked) AS scanned,
-       ARRAY(SELECT DISTINCT o.job_no FROM looked o
+SELECT l.scheduled_at, l.job_no, l.sequence, l.attempt, (SELECT count(*) FROM scanned) AS scanned,
+       ARRAY(SELECT DISTINCT o.job_no FROM scanned o
               WHERE o.should_start_by < (SELECT now FROM clock)
                 AND (o.job_no & 255)::int2 = ANY (:shards::int2[])
                 -- not a join: a plan made for an empty queue might scan job_state for each row
                 AND (SELECT NOT s.has_condition FROM job_state s WHERE s.job_no = o.job_no)) AS jobs
-  FROM looked l
+  FROM scanned l
  ORDER BY l.scheduled_at DESC, l.job_no DESC, l.sequence DESC, l.attempt DESC
  LIMIT 1;
 

@@ -5,13 +5,13 @@
 -- this does not see, or was taken too late, so it stays. The job's state is locked with the key: a
 -- transaction that gives the job a time holds the state, or has committed a version that this
 -- reads.
-WITH looked AS MATERIALIZED (
+WITH scanned AS MATERIALIZED (
     SELECT tenant_no, key FROM dedup_key
      WHERE (tenant_no, key) > (:after_tenant::int4, :after_key::uuid)
      ORDER BY tenant_no, key LIMIT :limit
-), gone AS MATERIALIZED (
+), expired AS MATERIALIZED (
     SELECT d.tenant_no, d.key
-      FROM looked JOIN dedup_key d USING (tenant_no, key)
+      FROM scanned JOIN dedup_key d USING (tenant_no, key)
       JOIN job j ON j.id = d.job_id
       JOIN job_state s ON s.job_no = j.job_no
      WHERE j.state = {job.deleted} OR d.taken_at < :before::int8 AND s.next_at IS NULL
@@ -20,11 +20,11 @@ WITH looked AS MATERIALIZED (
      ORDER BY d.tenant_no, d.key
        FOR UPDATE OF d SKIP LOCKED FOR NO KEY UPDATE OF s SKIP LOCKED
 ), deleted AS (
-    DELETE FROM dedup_key d USING gone WHERE d.tenant_no = gone.tenant_no AND d.key = gone.key
+    DELETE FROM dedup_key d USING expired WHERE d.tenant_no = expired.tenant_no AND d.key = expired.key
  RETURNING 1
 )
-SELECT (SELECT count(*) FROM deleted) AS deleted, (SELECT count(*) FROM looked) AS scanned,
+SELECT (SELECT count(*) FROM deleted) AS deleted, (SELECT count(*) FROM scanned) AS scanned,
        l.tenant_no, l.key
   FROM (SELECT 1) AS one
-  LEFT JOIN (SELECT tenant_no, key FROM looked ORDER BY tenant_no DESC,
+  LEFT JOIN (SELECT tenant_no, key FROM scanned ORDER BY tenant_no DESC,
              key DESC LIMIT 1) AS l ON true;

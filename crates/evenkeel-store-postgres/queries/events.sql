@@ -3,17 +3,17 @@
 -- :name events_after (tenant, after, limit)
 -- Events of other tenants are scanned, but only the last number is returned, so that the reader can
 -- continue after it. `has_earlier` says whether the event at or before `after` still exists.
-WITH looked AS (SELECT * FROM event WHERE no > :after ORDER BY no LIMIT :limit)
+WITH scanned AS (SELECT * FROM event WHERE no > :after ORDER BY no LIMIT :limit)
 SELECT EXISTS (SELECT FROM event WHERE no <= :after) AS has_earlier,
        no, tenant_no IS NULL AS is_gap, kind, job_id, scheduled_at, job_no, sequence, attempt, at,
        data,
        job_name
-FROM looked
+FROM scanned
 WHERE tenant_no = :tenant OR tenant_no IS NULL
 UNION ALL
 SELECT EXISTS (SELECT FROM event WHERE no <= :after),
        max(no), false, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-FROM looked
+FROM scanned
 HAVING max(no) IS NOT NULL
 ORDER BY no, kind NULLS LAST;
 

@@ -108,13 +108,13 @@ SELECT r.job_no
 -- Corrects the reason of times that were skipped while ends of runs could not be stored. They are
 -- found along the links from each run to the previous one, back to `since`. The link of a run whose
 -- first attempt was never claimed is in the queue.
-WITH RECURSIVE chain AS (
+WITH RECURSIVE linked_run AS (
     SELECT d.job_no, d.since, s.head_at AS at, s.head_sequence AS sequence, 0 AS depth
       FROM unnest(:job_no::int8[], :since::int8[]) AS d(job_no, since) JOIN job_state s USING (job_no)
      WHERE s.head_at >= d.since
      UNION ALL
     SELECT c.job_no, c.since, p.prev_at, p.prev_sequence, c.depth + 1
-      FROM chain c
+      FROM linked_run c
      CROSS JOIN LATERAL (SELECT prev_at, prev_sequence FROM attempt
                           WHERE scheduled_at = c.at AND job_no = c.job_no AND sequence = c.sequence
                             AND attempt = 0
@@ -126,7 +126,7 @@ WITH RECURSIVE chain AS (
 )
 UPDATE attempt r
    SET skip_reason = :new_reason
-  FROM chain c
+  FROM linked_run c
  WHERE r.scheduled_at = c.at AND r.job_no = c.job_no AND r.sequence = c.sequence AND r.attempt = 0
    AND r.status = {attempt.skipped} AND r.skip_reason = :old_reason;
 

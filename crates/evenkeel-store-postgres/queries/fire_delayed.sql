@@ -9,7 +9,7 @@
 -- snapshot of the statement: a run must link to the newest run before it.
 WITH clock AS MATERIALIZED (SELECT {clock} AS now), alive AS MATERIALIZED (
     {alive_node}
-), gone AS (
+), taken AS (
     DELETE FROM delayed_attempt w
      USING unnest(:job_no::int8[], :due::int8[], :scheduled_at::int8[], :sequence::int4[],
                   :attempt::int2[], :pool::text[],
@@ -26,7 +26,7 @@ WITH clock AS MATERIALIZED (SELECT {clock} AS now), alive AS MATERIALIZED (
  RETURNING w.tenant_no, w.priority AS given, d.*
 ), locked AS MATERIALIZED (
     SELECT s.head_at, s.head_sequence, s.executions + (g.pool IS NULL)::int4 AS executions, g.*
-      FROM (SELECT * FROM gone ORDER BY job_no) AS g JOIN job_state s USING (job_no)
+      FROM (SELECT * FROM taken ORDER BY job_no) AS g JOIN job_state s USING (job_no)
        FOR NO KEY UPDATE OF s
 ), advanced AS (
     UPDATE job_state s

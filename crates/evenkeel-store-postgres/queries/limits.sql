@@ -58,7 +58,7 @@ WITH page AS MATERIALIZED (
            > (:after_key::bytea, :after_at::int8, :after_job_no::int8, :after_sequence::int4,
               :after_attempt::int2)
      ORDER BY key, scheduled_at, job_no, sequence, attempt LIMIT :limit
-), gone AS (
+), deleted AS (
     DELETE FROM permit
      WHERE ctid = ANY (ARRAY(
                SELECT p.ctid FROM page p

@@ -38,7 +38,7 @@ WITH d AS MATERIALIZED (
     SELECT * FROM unnest(:job_no::int8[], :scheduled_at::int8[], :sequence::int4[],
                          :attempt::int2[], :fence::int4[], :started_at::int8[])
                   AS d(job_no, scheduled_at, sequence, attempt, fence, started_at)
-), gone AS (
+), deleted AS (
     DELETE FROM long_attempt l
      WHERE node_no = :node
        AND NOT EXISTS (SELECT FROM d

@@ -18,13 +18,13 @@ WITH RECURSIVE j AS MATERIALIZED (
             UNION ALL
            SELECT scheduled_at, job_no, sequence, attempt, priority
              FROM delayed_attempt WHERE job_no = j.job_no) AS w
-), chain AS (
+), linked_run AS (
     SELECT job_no, head_at AS at, head_sequence AS sequence, 0 AS depth,
            live - (SELECT count(*) FROM waiting) AS running
       FROM j WHERE head_at IS NOT NULL
      UNION ALL
     SELECT c.job_no, p.prev_at, p.prev_sequence, c.depth + 1, c.running - p.running
-      FROM chain c
+      FROM linked_run c
      CROSS JOIN LATERAL (SELECT max(prev_at) AS prev_at, max(prev_sequence) AS prev_sequence,
                                 count(*) FILTER (WHERE status = {attempt.running}) AS running
                            FROM (SELECT prev_at, prev_sequence, status FROM attempt r
@@ -37,7 +37,7 @@ WITH RECURSIVE j AS MATERIALIZED (
      WHERE p.prev_at IS NOT NULL AND c.running > p.running AND c.depth < 10000
 ), found AS MATERIALIZED (
     SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, r.priority, r.fence, r.started_at
-      FROM chain c JOIN attempt r ON r.scheduled_at = c.at AND r.job_no = c.job_no
+      FROM linked_run c JOIN attempt r ON r.scheduled_at = c.at AND r.job_no = c.job_no
                              AND r.sequence = c.sequence
      WHERE r.status = {attempt.running}
 ), long AS (

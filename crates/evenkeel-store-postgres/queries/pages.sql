@@ -4,14 +4,14 @@
 p.page_no, p.id, j.id AS job_id, p.url, p.title, p.changed_at, p.seen_at
 
 -- :name clear_pages (job_no, limit)
-WITH gone AS (
+WITH deleted AS (
     DELETE FROM page
      WHERE page_no IN (SELECT page_no FROM page WHERE job_no = :job_no ORDER BY page_no LIMIT :limit)
  RETURNING page_no, bytes
 ), texts AS (
-    DELETE FROM page_text t USING gone g WHERE t.page_no = g.page_no
+    DELETE FROM page_text t USING deleted g WHERE t.page_no = g.page_no
 )
-SELECT count(*), coalesce(sum(bytes), 0)::int8 FROM gone;
+SELECT count(*), coalesce(sum(bytes), 0)::int8 FROM deleted;
 
 -- :name clear_pages_jobs (after, limit)
 -- Every job with pages has a row in page_usage, and there are few such jobs.
@@ -130,7 +130,7 @@ SELECT count(*)
          WHERE job_no = :job_no AND (:url_prefix::text IS NULL OR starts_with(url, :url_prefix))
          LIMIT :limit) AS p;
 
--- :name list_pages_job (id, tenant)
+-- :name find_job_no (id, tenant)
 SELECT job_no FROM job WHERE id = :id AND tenant_no = :tenant AND state <> {job.deleted};
 
 -- :name list_pages_of_job (job_no, after, url_prefix, offset, limit, chars)
@@ -170,12 +170,12 @@ SELECT n.total, {page_hit_columns}
 SELECT page_no, left(text, :chars) FROM page_text WHERE page_no = ANY(:page_nos);
 
 -- :name prune_pages (ids, job_no)
-WITH gone AS (
+WITH deleted AS (
     DELETE FROM page WHERE id = ANY(:ids) AND job_no = :job_no RETURNING page_no, bytes
 ), texts AS (
-    DELETE FROM page_text t USING gone g WHERE t.page_no = g.page_no
+    DELETE FROM page_text t USING deleted g WHERE t.page_no = g.page_no
 )
-SELECT count(*), coalesce(sum(bytes), 0)::int8 FROM gone;
+SELECT count(*), coalesce(sum(bytes), 0)::int8 FROM deleted;
 
 -- :name see_pages (ids, job_no, now)
 UPDATE page

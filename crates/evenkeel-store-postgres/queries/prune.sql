@@ -13,7 +13,7 @@ WITH seen AS MATERIALIZED (
                                                         :after_sequence::int4, :after_attempt::int2)
      ORDER BY scheduled_at, job_no, sequence, attempt
      LIMIT :limit
-), gone AS (
+), deleted AS (
     DELETE FROM attempt r
      USING seen n JOIN job_state s USING (job_no)
      WHERE r.scheduled_at = n.scheduled_at AND r.job_no = n.job_no AND r.sequence = n.sequence
@@ -61,25 +61,25 @@ WITH seen AS MATERIALIZED (
                                           WHERE w.scheduled_at = n.scheduled_at
                                             AND w.job_no = n.job_no AND w.sequence = n.sequence)
                       OFFSET 0) AS c))
-), cut_off AS (
+), relinked_job AS (
     -- jobs with a row that is reachable only through a deleted row; the newest succeeded and the newest
     -- failed attempt are found without links
     SELECT DISTINCT g.job_no
-      FROM gone g JOIN job_state s USING (job_no)
+      FROM deleted g JOIN job_state s USING (job_no)
       JOIN attempt p ON p.scheduled_at = g.prev_at AND p.job_no = g.job_no
                 AND p.sequence = g.prev_sequence AND p.attempt = 0
      WHERE g.attempt = 0 AND p.scheduled_at IS DISTINCT FROM s.succeeded_at
        AND p.scheduled_at IS DISTINCT FROM s.failed_at
-       AND NOT EXISTS (SELECT FROM gone o
+       AND NOT EXISTS (SELECT FROM deleted o
                         WHERE o.scheduled_at = g.prev_at AND o.job_no = g.job_no
                           AND o.sequence = g.prev_sequence AND o.attempt = 0)
 ), links AS (
     SELECT array_agg(job_no) AS link_job_nos, array_agg(scheduled_at) AS link_ats,
            array_agg(sequence) AS link_sequences, array_agg(prev_at) AS link_prev_ats,
            array_agg(prev_sequence) AS link_prev_sequences
-      FROM gone JOIN cut_off USING (job_no) WHERE attempt = 0
+      FROM deleted JOIN relinked_job USING (job_no) WHERE attempt = 0
 )
-SELECT (SELECT count(*) FROM seen) AS scanned, (SELECT count(*) FROM gone) AS deleted,
+SELECT (SELECT count(*) FROM seen) AS scanned, (SELECT count(*) FROM deleted) AS deleted,
        last.scheduled_at, last.job_no, last.sequence, last.attempt, links.*
   FROM links
   LEFT JOIN (SELECT * FROM seen
@@ -88,7 +88,7 @@ SELECT (SELECT count(*) FROM seen) AS scanned, (SELECT count(*) FROM gone) AS de
 
 -- :name prune_end_of_links
 -- The last run of a job that the links lead to, and its own link.
-WITH RECURSIVE chain AS (
+WITH RECURSIVE linked_run AS (
     SELECT r.scheduled_at, r.sequence, r.prev_at, r.prev_sequence, 0 AS depth
       FROM job_state s
       JOIN attempt r ON r.scheduled_at = s.head_at AND r.job_no = s.job_no
@@ -96,12 +96,12 @@ WITH RECURSIVE chain AS (
      WHERE s.job_no = $1
      UNION ALL
     SELECT r.scheduled_at, r.sequence, r.prev_at, r.prev_sequence, c.depth + 1
-      FROM chain c
+      FROM linked_run c
       JOIN attempt r ON r.scheduled_at = c.prev_at AND r.job_no = $1
       AND r.sequence = c.prev_sequence
                 AND r.attempt = 0
 )
-SELECT scheduled_at, sequence, prev_at, prev_sequence FROM chain ORDER BY depth DESC LIMIT 1;
+SELECT scheduled_at, sequence, prev_at, prev_sequence FROM linked_run ORDER BY depth DESC LIMIT 1;
 
 -- :name prune_relink (job_no, scheduled_at, sequence, prev_at, prev_sequence)
 UPDATE attempt SET prev_at = :prev_at, prev_sequence = :prev_sequence

@@ -7,7 +7,7 @@ DELETE FROM dead_letter
 -- :name purge_delete (job_no, scheduled_at, sequence)
 WITH d AS MATERIALIZED (
     SELECT * FROM unnest(:scheduled_at::int8[], :sequence::int4[]) AS d(at, sequence)
-), gone AS (
+), deleted AS (
     DELETE FROM attempt r USING d
      WHERE r.scheduled_at = d.at AND r.job_no = :job_no AND r.sequence = d.sequence
  RETURNING r.job_no
@@ -18,9 +18,9 @@ WITH d AS MATERIALIZED (
     DELETE FROM checkpoint c USING d
      WHERE c.scheduled_at = d.at AND c.job_no = :job_no AND c.sequence = d.sequence
 )
-SELECT count(*) FROM gone;
+SELECT count(*) FROM deleted;
 
--- :name purge_head (job_no, head_at, head_sequence)
+-- :name set_job_head (job_no, head_at, head_sequence)
 UPDATE job_state SET head_at = :head_at, head_sequence = :head_sequence WHERE job_no = :job_no;
 
 -- :name purge_kept
@@ -42,19 +42,19 @@ SELECT s.job_no FROM job j JOIN job_state s USING (job_no)
 -- Locks the first attempts of the active runs of a deleted job, because their links may change. A
 -- finish locks the attempt before the job's state, so this comes before the lock on the state. No
 -- run is added, because a deleted job starts none.
-WITH RECURSIVE chain AS (
+WITH RECURSIVE linked_run AS (
     SELECT s.job_no, s.head_at AS at, s.head_sequence AS sequence, 0 AS depth
       FROM job j JOIN job_state s USING (job_no)
      WHERE j.id = :id AND j.tenant_no = :tenant AND j.state = {job.deleted}
        AND s.head_at IS NOT NULL
      UNION ALL
     SELECT c.job_no, r.prev_at, r.prev_sequence, c.depth + 1
-      FROM chain c JOIN attempt r ON r.scheduled_at = c.at AND r.job_no = c.job_no
+      FROM linked_run c JOIN attempt r ON r.scheduled_at = c.at AND r.job_no = c.job_no
                              AND r.sequence = c.sequence AND r.attempt = 0
      WHERE r.prev_at IS NOT NULL AND c.depth < :depth::int8
 )
 SELECT r.scheduled_at, r.sequence
-  FROM chain c JOIN attempt r ON r.scheduled_at = c.at AND r.job_no = c.job_no
+  FROM linked_run c JOIN attempt r ON r.scheduled_at = c.at AND r.job_no = c.job_no
                          AND r.sequence = c.sequence AND r.attempt = 0
  WHERE EXISTS (SELECT FROM attempt l
                 WHERE l.scheduled_at = c.at AND l.job_no = c.job_no AND l.sequence = c.sequence
@@ -64,17 +64,17 @@ SELECT r.scheduled_at, r.sequence
 
 -- :name purge_find (job_no, depth)
 -- The newest runs of a job, their number of attempts, and whether they are active.
-WITH RECURSIVE chain AS (
+WITH RECURSIVE linked_run AS (
     SELECT head_at AS at, head_sequence AS sequence, 0 AS depth
       FROM job_state WHERE job_no = :job_no AND head_at IS NOT NULL
      UNION ALL
     SELECT r.prev_at, r.prev_sequence, c.depth + 1
-      FROM chain c JOIN attempt r ON r.scheduled_at = c.at AND r.job_no = :job_no
+      FROM linked_run c JOIN attempt r ON r.scheduled_at = c.at AND r.job_no = :job_no
                              AND r.sequence = c.sequence AND r.attempt = 0
      WHERE r.prev_at IS NOT NULL AND c.depth < :depth::int8
 )
 SELECT c.at, c.sequence, a.attempts, a.open > 0 AS is_active
-  FROM chain c
+  FROM linked_run c
  CROSS JOIN LATERAL (SELECT count(*) AS attempts,
                             count(*) FILTER (WHERE status IN ({attempts.unfinished})) AS open
                        FROM attempt r

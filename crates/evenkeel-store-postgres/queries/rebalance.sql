@@ -60,16 +60,16 @@ DELETE FROM rebalance
 
 -- :name prune_balance_rebalances (before, limit)
 -- A running rebalance that was not touched for so long was abandoned.
-WITH gone AS (
+WITH deleted AS (
     DELETE FROM rebalance
      WHERE id = ANY (ARRAY(SELECT id FROM rebalance WHERE created_at < :before
                               AND (state <> {rebalance.running} OR touched_at < :before)
                             ORDER BY created_at LIMIT :limit FOR UPDATE SKIP LOCKED))
  RETURNING id
 ), parts AS (
-    DELETE FROM rebalance_part WHERE rebalance = ANY (ARRAY(SELECT id FROM gone))
+    DELETE FROM rebalance_part WHERE rebalance = ANY (ARRAY(SELECT id FROM deleted))
 )
-SELECT count(*) FROM gone;
+SELECT count(*) FROM deleted;
 
 -- :name prune_balance_scores (before, limit)
 DELETE FROM balance_score

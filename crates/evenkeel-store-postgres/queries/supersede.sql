@@ -11,12 +11,12 @@ WITH RECURSIVE busy AS MATERIALIZED (
       FROM unnest(:job_no::int8[], :generation::int4[], :due::int8[]) AS d(job_no, generation, due)
       JOIN job_state s USING (job_no)
      WHERE s.generation = d.generation AND s.next_at = d.due
-), chain AS (
+), linked_run AS (
     SELECT job_no, head_at AS at, head_sequence AS sequence, 0 AS depth, running
       FROM busy WHERE head_at IS NOT NULL AND running > 0
      UNION ALL
     SELECT c.job_no, p.prev_at, p.prev_sequence, c.depth + 1, c.running - p.running
-      FROM chain c
+      FROM linked_run c
      CROSS JOIN LATERAL (SELECT max(prev_at) AS prev_at, max(prev_sequence) AS prev_sequence,
                                 count(*) FILTER (WHERE status = {attempt.running}) AS running
                            FROM (SELECT prev_at, prev_sequence, status FROM attempt r
@@ -29,7 +29,7 @@ WITH RECURSIVE busy AS MATERIALIZED (
      WHERE p.prev_at IS NOT NULL AND c.running > p.running AND c.depth < 10000
 ), marked AS (
     UPDATE attempt r SET cancel_requested = true, superseded = true
-      FROM (SELECT * FROM chain ORDER BY job_no) AS c
+      FROM (SELECT * FROM linked_run ORDER BY job_no) AS c
      WHERE r.scheduled_at = c.at AND r.job_no = c.job_no AND r.sequence = c.sequence
        AND r.status = {attempt.running} AND NOT r.cancel_requested
  RETURNING r.node_no, r.scheduled_at, r.job_no, r.sequence, r.attempt

@@ -35,10 +35,10 @@ UPDATE numbering n SET targets = targets + 1, next_target = coalesce(:next_numbe
   FROM made WHERE n.tenant_no = made.tenant_no;
 
 -- :name delete_target (tenant, number)
-WITH gone AS (
+WITH deleted AS (
     DELETE FROM target WHERE tenant_no = :tenant AND number = :number RETURNING tenant_no
 )
-UPDATE numbering n SET targets = targets - 1 FROM gone WHERE n.tenant_no = gone.tenant_no;
+UPDATE numbering n SET targets = targets - 1 FROM deleted WHERE n.tenant_no = deleted.tenant_no;
 
 -- :name delete_target_detach (tenant, target_no)
 -- Clients see a new generation of the jobs, and their schedulers reload them.

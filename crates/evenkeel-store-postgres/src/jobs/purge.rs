@@ -111,7 +111,7 @@ async fn relink(
 ) -> Tried<()> {
     let columns = |run: Option<Run>| (run.map(|(at, _)| at), run.map(|(_, sequence)| sequence));
     let (head_at, head_sequence) = columns(left.first().copied().or(rest));
-    let sql = sql!("purge_head");
+    let sql = sql!("set_job_head");
     connection.change(sql, &[&job_no, &head_at, &head_sequence]).await?;
     for (nth, (at, sequence)) in left.iter().enumerate() {
         let (prev_at, prev_sequence) = columns(left.get(nth + 1).copied().or(rest));

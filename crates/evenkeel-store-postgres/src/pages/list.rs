@@ -57,7 +57,7 @@ pub(super) fn nothing() -> Page<PageHit, PageNo> {
 }
 
 async fn find_job(connection: &Connection, tenant: i32, id: JobId) -> Tried<Option<JobNo>> {
-    let sql = sql!("list_pages_job");
+    let sql = sql!("find_job_no");
     let row = connection.maybe_row(sql, &[&id.0, &tenant]).await?;
     Ok(row.map(|row| get(&row, 0)).transpose()?.map(JobNo))
 }
