@@ -6,7 +6,7 @@
 //! - Layers, from the outside in: `oversight` (request ids, audit log), `observe` (metrics, log),
 //!   `guard` (time limit, safe headers), `auth` and `roles` (caller and role), `memory` (limits the
 //!   memory of bodies), `idempotency` (`Idempotency-Key`).
-//! - Shared by handlers: `params`, `body` and `weight` (input), `page` (lists and cursors), `etag`,
+//! - Shared by handlers: `params`, `body` and `weight` (input), `page` and `cursor` (lists), `etag`,
 //!   `streams` (server-sent events), `problem` (every error is a [`Problem`] of a closed list of
 //!   types), `state`.
 //! - `openapi` completes the document that `docs` shows as a page.
@@ -19,6 +19,7 @@ mod audit;
 mod auth;
 mod body;
 mod conditions;
+mod cursor;
 mod dead_letters;
 mod docs;
 mod etag;

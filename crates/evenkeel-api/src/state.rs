@@ -10,9 +10,9 @@ use evenkeel_core::{RunIds, Timestamp};
 use evenkeel_secrets::Secrets;
 use evenkeel_store::Store;
 
+use crate::cursor::{CursorKey, encode};
 use crate::health::Readiness;
 use crate::memory::Memory;
-use crate::page::{CursorKey, encode};
 use crate::streams::Streams;
 
 /// Clock for checking tokens and measuring requests.

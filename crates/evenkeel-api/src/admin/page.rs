@@ -1,11 +1,11 @@
 //! Pages of the admin API have 100 items by default.
 
 use evenkeel_commands::AdminCursor;
-use evenkeel_core::RunIds;
 use evenkeel_store::PageRequest;
 use utoipa::IntoParams;
 
-use crate::page::{CursorKey, PageQuery};
+use crate::cursor::cursor_key;
+use crate::page::PageQuery;
 use crate::params::Params;
 
 const LIMIT_DEFAULT: u32 = 100;
@@ -32,15 +32,14 @@ impl AdminPageQuery {
     }
 }
 
-impl CursorKey for AdminCursor {
-    const TAG: u8 = b'A';
-
-    fn bits(self, ids: &RunIds) -> u128 {
-        u128::from(self.scan) << 64 | u128::from(ids.hide_job(self.after, self.scan.into()))
-    }
-
-    fn from_bits(bits: u128, ids: &RunIds) -> Option<Self> {
+cursor_key!(
+    AdminCursor,
+    b'A',
+    |key, ids| {
+        u128::from(key.scan) << 64 | u128::from(ids.hide_job(key.after, key.scan.into()))
+    },
+    |bits, ids| {
         let scan = u8::try_from(bits >> 64).ok()?;
         Some(Self { scan, after: ids.show_job(bits as u64, scan.into())? })
     }
-}
+);

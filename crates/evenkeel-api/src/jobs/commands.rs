@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use crate::auth::Caller;
 use crate::body::JsonBody;
-use crate::page::decode;
+use crate::cursor::decode;
 use crate::params::NoParams;
 use crate::problem::Problem;
 use crate::state::App;

@@ -6,7 +6,8 @@ use evenkeel_store::PageRequest;
 
 use super::SecretView;
 use crate::auth::Caller;
-use crate::page::{PageQuery, SecretName, list_answer, map_next};
+use crate::cursor::SecretName;
+use crate::page::{PageQuery, list_answer, map_next};
 use crate::params::Params;
 use crate::problem::Problem;
 use crate::state::App;

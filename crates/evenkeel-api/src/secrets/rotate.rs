@@ -9,8 +9,8 @@ use utoipa::ToSchema;
 
 use crate::auth::Caller;
 use crate::body::NoBody;
+use crate::cursor::{SecretPosition, decode};
 use crate::oversight::AuditSummary;
-use crate::page::{SecretPosition, decode};
 use crate::params::Params;
 use crate::problem::Problem;
 use crate::state::App;

@@ -7,7 +7,8 @@ use evenkeel_store::{Page, PageRequest};
 
 use super::view::RebalanceView;
 use crate::auth::Caller;
-use crate::page::{PageQuery, RebalanceCursor, list_answer};
+use crate::cursor::RebalanceCursor;
+use crate::page::{PageQuery, list_answer};
 use crate::params::Params;
 use crate::problem::Problem;
 use crate::state::App;

@@ -10,7 +10,8 @@ use utoipa::ToSchema;
 
 use super::read_id;
 use crate::auth::Caller;
-use crate::page::{MovePosition, PageQuery, list_answer};
+use crate::cursor::MovePosition;
+use crate::page::{PageQuery, list_answer};
 use crate::params::{Params, PathId};
 use crate::problem::Problem;
 use crate::state::App;
