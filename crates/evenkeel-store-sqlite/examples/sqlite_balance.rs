@@ -1,12 +1,12 @@
-//! How fast the store alone registers jobs with their counts, reads rhythms and placements, and
-//! moves jobs.
+//! Measures how fast the store alone registers jobs with their counts, reads load profiles and
+//! placements, and moves jobs.
 //!
 //! ```text
 //! cargo run --release -p evenkeel-store-sqlite --example sqlite_balance -- \
 //!     [jobs=1000000] [moves=200000]
 //! ```
 //!
-//! Jobs run hourly or daily, in slots all over the day. The file lies in `TMPDIR`.
+//! Jobs run hourly or daily, in slots all over the day. The file is in `TMPDIR`.
 
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
 #![expect(clippy::print_stdout, reason = "it is what the example is for")]
@@ -65,7 +65,7 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A job whose first time is somewhere in its first interval.
+/// Returns a job whose first time is in its first interval.
 fn new_job(n: u64) -> anyhow::Result<NewJob> {
     let mixed = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let every = if n.is_multiple_of(2) { HOUR } else { 24 * HOUR };
@@ -80,7 +80,7 @@ fn new_job(n: u64) -> anyhow::Result<NewJob> {
     })
 }
 
-/// Moves jobs by a quarter of an hour, in batches; says how many in a second.
+/// Moves jobs by 15 minutes, in batches. Returns the moves per second.
 async fn move_all(store: &SqliteStore, scope: &Scope, moved: &[&Placement]) -> anyhow::Result<f64> {
     let parts: Vec<&[&Placement]> = moved.chunks(MOVES_MAX).collect();
     let id = Uuid::from_u128(1);

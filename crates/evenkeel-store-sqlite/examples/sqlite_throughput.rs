@@ -1,4 +1,4 @@
-//! How many firings per second the store alone takes: every job is fired, already claimed, and
+//! Measures the firings per second of the store alone: every job is fired, already claimed, and
 //! finished, in batches.
 //!
 //! ```text
@@ -6,11 +6,11 @@
 //!     [jobs=100000] [batch=1000] [seconds=10] [flows=4] [rate=0] [in_order=0]
 //! ```
 //!
-//! So many `flows` fire and finish beside each other, as the loops of an engine do; each waits for
-//! its answers. With a `rate` the load is paced to so many firings per second in all, and the
-//! delays of single batches say more than the total. Jobs are taken across the whole range of
-//! numbers, as when jobs of many phases are due, so that a batch touches many pages; `in_order=1`
-//! takes neighbours, as when they were registered together. The file lies in `TMPDIR`.
+//! `flows` loops fire and finish concurrently, as the loops of an engine do; each waits for its
+//! results. With a `rate` the load is limited to that many firings per second in total, and the
+//! delays of single batches tell more than the total. Jobs are taken across the whole range of
+//! numbers, as when jobs of many phases are due, so that a batch changes many database pages;
+//! `in_order=1` takes neighbours, as when they were registered together. The file is in `TMPDIR`.
 
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
 #![expect(clippy::print_stdout, reason = "it is what the example is for")]
@@ -113,7 +113,7 @@ async fn register(store: &SqliteStore, tenant: TenantNo, jobs: u64) -> anyhow::R
     Ok(numbers)
 }
 
-/// The same numbers in an order in which neighbours are far apart.
+/// Returns the numbers in an order in which neighbours are far apart.
 fn scattered(numbers: &[JobNo]) -> Vec<JobNo> {
     let mut order: Vec<JobNo> = numbers.to_vec();
     order.sort_by_key(|number| number.0.wrapping_mul(0x9e37_79b9_7f4a_7c15_u64.cast_signed()));

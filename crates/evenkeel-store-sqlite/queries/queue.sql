@@ -6,7 +6,7 @@ lane, priority, rise, should_start_by, since, job_no, scheduled_at, sequence, at
 -- :name queue_depths_count
 -- Counts the first ?3 attempts of a lane of a pool by priority. The index of the dispatch order holds
 -- all columns that it needs.
-SELECT priority, count(*), min(since)
+SELECT priority, count(*) AS waiting, min(since) AS oldest
   FROM (SELECT priority, since FROM ready WHERE pool = ?1 AND lane = ?2
          ORDER BY priority DESC, should_start_by, since, job_no LIMIT ?3)
  GROUP BY priority
@@ -17,13 +17,13 @@ SELECT pool, lane FROM ready WHERE (pool, lane) > (?1, ?2) ORDER BY pool, lane L
 
 -- :name queue_depths_limited
 -- Counts attempts in limit queues by the scope of the limit, which is the first byte of its key.
-SELECT substr(pool, 2, 2), count(*)
+SELECT substr(pool, 2, 2) AS scope, count(*) AS waiting
 FROM (SELECT pool FROM ready WHERE home_pool IS NOT NULL LIMIT ?1)
 GROUP BY substr(pool, 2, 2)
 
 -- :name queue_depths_rest
 -- Counts the next ?3 attempts after a lane of a pool by lane and priority, those in limit queues apart.
-SELECT is_limited, lane, priority, count(*), min(since)
+SELECT is_limited, lane, priority, count(*) AS waiting, min(since) AS oldest
   FROM (SELECT substr(pool, 1, 1) = '~' AS is_limited, lane, priority, since
           FROM ready
          WHERE (pool, lane) > (?1, ?2)

@@ -135,11 +135,11 @@ fn count_rest(
     let mut rows = statement.query(params![pool, after as u8, most])?;
     let (mut found, mut walked) = (Vec::new(), 0);
     while let Some(row) = rows.next()? {
-        let waiting = row.get::<_, i64>(3)?.unsigned_abs();
+        let waiting = row.get::<_, i64>("waiting")?.unsigned_abs();
         walked += waiting;
-        if !row.get::<_, bool>(0)? {
-            let oldest = Timestamp::from_micros(row.get(4)?);
-            found.push((lane_of(row.get(1)?)?, row.get(2)?, waiting, oldest));
+        if !row.get::<_, bool>("is_limited")? {
+            let oldest = Timestamp::from_micros(row.get("oldest")?);
+            found.push((lane_of(row.get("lane")?)?, row.get("priority")?, waiting, oldest));
         }
     }
     Ok((found, walked))
@@ -155,8 +155,8 @@ fn limited(connection: &Connection, limit: u32) -> Answer<[u64; LimitScope::ALL.
     let mut rows = statement.query([limit])?;
     let mut limited = [0; LimitScope::ALL.len()];
     while let Some(row) = rows.next()? {
-        let scope: String = row.get(0)?;
-        let count: i64 = row.get(1)?;
+        let scope: String = row.get("scope")?;
+        let count: i64 = row.get("waiting")?;
         if let Some(scope) = LimitScope::of_queue_pool_code(&scope) {
             limited[scope as usize] = count.unsigned_abs();
         }
@@ -170,7 +170,8 @@ fn groups(connection: &Connection) -> Answer<Vec<QueueGroup>> {
     let mut groups: Vec<QueueGroup> = Vec::new();
     let mut at = (String::new(), -1_i16);
     while groups.len() <= QUEUE_GROUPS_MAX as usize {
-        let next = statement.query_row(params![at.0, at.1], |row| Ok((row.get(0)?, row.get(1)?)));
+        let next = statement
+            .query_row(params![at.0, at.1], |row| Ok((row.get("pool")?, row.get("lane")?)));
         let Some((pool, code)): Option<(String, i16)> = next.optional()? else { break };
         let lane = lane_of(code)?;
         if LimitKey::of_queue_pool(&pool).is_some() {
@@ -195,8 +196,9 @@ fn count_first(
         let mut depth = QueueDepth::none(pool, lane);
         let mut rows = statement.query(params![depth.pool, lane as u8, most])?;
         while let Some(row) = rows.next()? {
-            let waiting: i64 = row.get(1)?;
-            depth.add(row.get(0)?, waiting.unsigned_abs(), Timestamp::from_micros(row.get(2)?));
+            let waiting: i64 = row.get("waiting")?;
+            let oldest = Timestamp::from_micros(row.get("oldest")?);
+            depth.add(row.get("priority")?, waiting.unsigned_abs(), oldest);
         }
         depths.push(depth);
     }

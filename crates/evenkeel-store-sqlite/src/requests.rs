@@ -84,15 +84,17 @@ fn begin(
     let known = connection.prepare_cached(sql!("begin_request_find"))?.query_row(
         params![tenant.0, request.key],
         |row| {
-            let fingerprint: Vec<u8> = row.get(0)?;
+            let fingerprint: Vec<u8> = row.get("fingerprint")?;
             if fingerprint != request.fingerprint {
                 return Ok(Begun::KeyReused);
             }
-            Ok(match row.get::<_, Option<u16>>(1)? {
+            Ok(match row.get::<_, Option<u16>>("status")? {
                 None => Begun::InProgress,
-                Some(status) => {
-                    Begun::Ended(Answered { status, headers: row.get(2)?, body: row.get(3)? })
-                }
+                Some(status) => Begun::Ended(Answered {
+                    status,
+                    headers: row.get("headers")?,
+                    body: row.get("body")?,
+                }),
             })
         },
     )?;

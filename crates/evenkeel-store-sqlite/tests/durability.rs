@@ -1,4 +1,4 @@
-//! What SQLite adds to the suite of all stores: the file, its version, and the shared commit.
+//! Tests that only SQLite needs: the file, its version, and the group commit.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -48,15 +48,15 @@ async fn count(store: &SqliteStore, scope: &Scope) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refused_request_does_not_spoil_those_it_shares_a_commit_with() {
+async fn a_refused_request_does_not_affect_others_of_its_commit() {
     let directory = directory();
     let store = Arc::new(open(&directory.path().join("store")).await);
     let scope = scope(store.tenant("acme").await.unwrap());
-    let nobody = Scope { tenant: TenantNo(999), role: Role::Admin };
+    let unknown_tenant = Scope { tenant: TenantNo(999), role: Role::Admin };
     let requests = (0..200_u64).map(|n| {
         let store = Arc::clone(&store);
-        let whose = if n % 10 == 0 { nobody } else { scope };
-        tokio::spawn(async move { store.register(&whose, vec![job(n)], Now::At(NOW)).await })
+        let requester = if n % 10 == 0 { unknown_tenant } else { scope };
+        tokio::spawn(async move { store.register(&requester, vec![job(n)], Now::At(NOW)).await })
     });
     for (n, request) in requests.collect::<Vec<_>>().into_iter().enumerate() {
         match request.await.unwrap() {
@@ -75,13 +75,14 @@ async fn a_refused_request_does_not_spoil_those_it_shares_a_commit_with() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_changes_nothing_and_says_so() {
+async fn a_full_disk_is_reported_and_changes_nothing() {
     let directory = directory();
     let path = directory.path().join("store");
     let options = SqliteOptions { pages_max: Some(600), ..SqliteOptions::new(&path) };
     let store = Arc::new(SqliteStore::open(options).await.unwrap());
     let scope = scope(store.tenant("acme").await.unwrap());
-    // More than fit, several in each commit: none of those that share one with a failure is kept.
+    // More jobs than fit, several per commit: a request that shares a commit with a failed one must
+    // not be stored.
     let requests = (0..4000_u64).map(|n| {
         let store = Arc::clone(&store);
         tokio::spawn(async move { store.register(&scope, vec![job(n)], Now::At(NOW)).await })
@@ -99,14 +100,14 @@ async fn a_full_disk_changes_nothing_and_says_so() {
     assert!(kept > 0 && refused > 0, "{kept} {refused}");
     assert_eq!(count(&store, &scope).await, kept);
     drop(store);
-    // With room again, all is as it was.
+    // With enough room the data is as it was.
     let store = open(&path).await;
     assert_eq!(count(&store, &scope).await, kept);
     store.register(&scope, vec![job(9999)], Now::At(NOW)).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_that_was_closed_is_whole_in_its_file_alone() {
+async fn closing_the_store_leaves_all_data_in_the_database_file() {
     let (directory, after) = (directory(), directory());
     let store = open(&directory.path().join("store")).await;
     let scope = scope(store.tenant("acme").await.unwrap());
@@ -114,21 +115,21 @@ async fn a_store_that_was_closed_is_whole_in_its_file_alone() {
     store.close().await.unwrap();
     let refused = store.register(&scope, vec![job(101)], Now::At(NOW)).await;
     assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
-    // The store is still there, as it is when the process ends: only the file is copied.
+    // The store is not dropped, as when the process ends. Only the file is copied.
     std::fs::copy(directory.path().join("store"), after.path().join("store")).unwrap();
     let copy = open(&after.path().join("store")).await;
     assert_eq!(count(&copy, &scope).await, 100);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_answered_is_in_the_files_of_a_store_that_was_never_closed() {
+async fn a_committed_job_survives_a_crash() {
     let (directory, after) = (directory(), directory());
     let store = open(&directory.path().join("store")).await;
     let scope = scope(store.tenant("acme").await.unwrap());
     for n in 0..20 {
         store.register(&scope, vec![job(n)], Now::At(NOW)).await.unwrap();
     }
-    // As a crash would leave them: the log is not copied back, nothing is said goodbye to.
+    // As a crash would leave the files: the log is not copied into the database file.
     for file in ["store", "store-wal"] {
         std::fs::copy(directory.path().join(file), after.path().join(file)).unwrap();
     }
@@ -142,7 +143,7 @@ async fn readers_and_writers_never_find_the_database_busy() {
     let directory = directory();
     let options = SqliteOptions {
         synchronous_full: false,
-        // The log is copied all the time.
+        // The log is copied after nearly every commit.
         wal_autocheckpoint_pages: 20,
         ..SqliteOptions::new(directory.path().join("store"))
     };
@@ -167,7 +168,7 @@ async fn readers_and_writers_never_find_the_database_busy() {
                     .list_jobs(&scope, &JobFilter::default(), JobSort::default(), all)
                     .await
                     .unwrap();
-                // One state is seen, not the middle of a change.
+                // A read sees one state of the database, not half of a change.
                 assert_eq!(page.items.len() as u64, page.total.min(1_000));
             }
         }));
@@ -179,21 +180,21 @@ async fn readers_and_writers_never_find_the_database_busy() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_is_done_even_if_nobody_waits_for_its_answer() {
+async fn a_queued_command_runs_after_its_caller_stops_waiting() {
     let directory = directory();
     let store = open(&directory.path().join("store")).await;
     let scope = scope(store.tenant("acme").await.unwrap());
     {
         let forgotten = store.register(&scope, vec![job(1)], Now::At(NOW));
         tokio::pin!(forgotten);
-        // Polled once it is queued; then it is dropped.
+        // The request is queued, then its future is dropped.
         tokio::select! {
             biased;
             _ = &mut forgotten => {}
             () = std::future::ready(()) => {}
         }
     }
-    // The queue is in order, so this answer comes after.
+    // Requests run in order, so the dropped request has run when this one returns.
     store.register(&scope, vec![job(2)], Now::At(NOW)).await.unwrap();
     assert_eq!(count(&store, &scope).await, 2);
 }
@@ -223,7 +224,7 @@ async fn a_database_of_a_newer_version_is_refused() {
 
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_else_may_read_the_files() {
+async fn only_the_owner_may_read_the_files() {
     use std::os::unix::fs::PermissionsExt;
     let directory = directory();
     let store = open(&directory.path().join("store")).await;
@@ -235,7 +236,7 @@ async fn nobody_else_may_read_the_files() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_says_how_careful_it_is() {
+async fn durability_names_the_settings_in_force() {
     let directory = directory();
     let store = open(&directory.path().join("store")).await;
     assert_eq!(store.durability(), "journal_mode=WAL synchronous=FULL");

@@ -85,7 +85,9 @@ impl Counts {
     ) -> Answer<()> {
         let found: Option<(i32, Option<i64>, i64)> = connection
             .prepare_cached(sql!("load_profiles_of"))?
-            .query_row([job.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+            .query_row([job.0], |row| {
+                Ok((row.get("tenant_no")?, row.get("load_profile")?, row.get("cost_us")?))
+            })
             .optional()?;
         let Some((tenant, key, cost)) = found else { return Ok(()) };
         if let Some(key) = key.filter(|key| *key != 0) {
@@ -154,10 +156,10 @@ pub(super) fn tenant_load_profiles(
 
 fn count_from(row: &Row<'_>) -> rusqlite::Result<LoadProfileCount> {
     Ok(LoadProfileCount {
-        tenant: TenantNo(row.get(0)?),
-        key: LoadProfileKey(row.get(1)?),
-        profile: row.get(2)?,
-        jobs: row.get::<_, i64>(3)?.unsigned_abs(),
-        cost: Span::from_micros(row.get::<_, i64>(4)?.unsigned_abs()),
+        tenant: TenantNo(row.get("tenant_no")?),
+        key: LoadProfileKey(row.get("key")?),
+        profile: row.get("profile")?,
+        jobs: row.get::<_, i64>("jobs")?.unsigned_abs(),
+        cost: Span::from_micros(row.get::<_, i64>("cost_us")?.unsigned_abs()),
     })
 }

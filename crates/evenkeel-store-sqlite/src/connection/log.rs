@@ -115,13 +115,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_thread_copies_what_the_writer_wrote() {
+    fn the_thread_copies_pages_of_the_writer() {
         let directory = tempfile::tempdir().expect("a directory");
         let options = SqliteOptions::new(directory.path().join("store"));
         let writer = crate::connection::open::writer(&options).expect("tables");
         let copier = crate::connection::open::log_copier(&options).expect("a connection");
         writer.execute_batch("CREATE TABLE something (x)").expect("a change");
-        assert!(copy(&copier) > 0, "nothing of the log was copied");
+        assert!(copy(&copier) > 0, "no page of the log was copied");
         assert_eq!(copy(&copier), copy(&writer));
     }
 }

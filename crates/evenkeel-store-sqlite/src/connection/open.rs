@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_statement_is_planned_once_whatever_is_bound_to_it() {
+    fn a_statement_is_planned_once_for_all_values() {
         let folder = tempfile::tempdir().unwrap();
         let connection = writer(&SqliteOptions::new(folder.path().join("plans.sqlite"))).unwrap();
         let sql = sql!("get_jobs");

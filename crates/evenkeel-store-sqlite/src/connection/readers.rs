@@ -60,7 +60,7 @@ impl Readers {
         let time_max = self.time_max;
         let permit = tokio::time::timeout(time_max, Arc::clone(&self.permits).acquire_owned())
             .await
-            .map_err(|_| unavailable("all connections that read are busy"))?
+            .map_err(|_| unavailable("all read connections are busy"))?
             .map_err(unavailable)?;
         let home = Arc::clone(&self.idle);
         let work = move || {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_read_without_an_end_is_given_up_and_the_next_is_not() {
+    async fn an_endless_read_is_interrupted_and_the_next_read_succeeds() {
         let (_directory, readers) = single_reader(Duration::from_millis(50));
         let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
                        SELECT count(*) FROM n";
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_waits_too_long_for_a_connection_is_told() {
+    async fn waiting_too_long_for_a_connection_fails() {
         let (_directory, readers) = single_reader(Duration::from_millis(50));
         let (begins, begun) = oneshot::channel();
         let (ends, end) = std::sync::mpsc::channel::<()>();

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_phrases_beginnings_and_exclusions_are_written() {
+    fn words_phrases_prefixes_and_exclusions_become_a_query() {
         let query = SearchQuery::parse("rust \"job scheduler\" sched* -python -\"a b\"").unwrap();
         assert_eq!(
             matching(Home::Job(JobNo(7)), "{title text}", &Needles::of(&query)),

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_written_of_a_page_weighs() {
+    fn all_text_of_a_page_counts_as_work() {
         let much = || "long ".repeat(10_000);
         let little = rows(|_| {});
         assert!(little < 10, "{little}");
