@@ -266,7 +266,7 @@ pub fn fire_of(job: &DueJob, now: Timestamp, begin: Begin) -> Fire {
 /// Returns the queue entry of a requeued attempt.
 pub fn place_of(back: &mut Requeue) -> &mut QueueEntry {
     match &mut back.then {
-        AfterLoss::Queue(ticket) => ticket,
+        AfterLoss::Queue(entry) => entry,
         AfterLoss::Fail(end) => panic!("an attempt that fails has no place: {end:?}"),
     }
 }

@@ -185,23 +185,23 @@ impl Play {
         let Triggered::Accepted(_) = asked.expect("a run can be asked for") else {
             panic!("not accepted")
         };
-        self.wake(within, secs).await;
+        self.delayed(within, secs).await;
     }
 
-    async fn wake(&mut self, within: u64, secs: i64) {
-        let wakes = self.rig.delayed(secs).await;
-        let fires = wakes.iter().map(|wake| {
-            let should_start_by = wake.due.saturating_add(Span::from_secs(within));
+    async fn delayed(&mut self, within: u64, secs: i64) {
+        let delayed = self.rig.delayed(secs).await;
+        let fires = delayed.iter().map(|delayed| {
+            let should_start_by = delayed.due.saturating_add(Span::from_secs(within));
             let aging = &Aging::default();
-            let waited = QueueWait { since: wake.due, priority: wake.priority, aging };
-            let ticket = queue_entry_with(&wake.job, should_start_by, at(secs), waited);
-            let (due, key, tenant) = (wake.due, wake.key, wake.job.tenant);
-            FireDelayed { due, key, tenant, start: Start::Queued(ticket) }
+            let waited = QueueWait { since: delayed.due, priority: delayed.priority, aging };
+            let entry = queue_entry_with(&delayed.job, should_start_by, at(secs), waited);
+            let (due, key, tenant) = (delayed.due, delayed.key, delayed.job.tenant);
+            FireDelayed { due, key, tenant, start: Start::Queued(entry) }
         });
         let fires = fires.collect();
-        self.rig.store.fire_delayed(self.rig.node, fires, now(secs)).await.expect("wakes fire");
-        for wake in wakes {
-            self.waiting.insert(self.places[&wake.key.job_no], wake.key);
+        self.rig.store.fire_delayed(self.rig.node, fires, now(secs)).await.expect("delayed fire");
+        for delayed in delayed {
+            self.waiting.insert(self.places[&delayed.key.job_no], delayed.key);
         }
     }
 
@@ -228,7 +228,7 @@ impl Play {
         let mut end = if failed { self.rig.retry(held, at(secs)) } else { self.rig.success(held) };
         end.priority = priority;
         self.rig.finish(end).await;
-        self.wake(60, secs).await;
+        self.delayed(60, secs).await;
     }
 
     async fn give_back(&mut self, secs: i64) {

@@ -16,7 +16,9 @@ use evenkeel_store::{
     Results, Role, Scope, Start, Store, Then, Trigger, Triggered, WaitingAttempt,
 };
 
-use crate::fixtures::{Begin, at, fire_of, new_node, now, plain_trigger, queue_entry_of, queue_entry_with};
+use crate::fixtures::{
+    Begin, at, fire_of, new_node, now, plain_trigger, queue_entry_of, queue_entry_with,
+};
 use crate::{Opened, Reopen};
 
 /// The weight of the newest duration in all cases.
@@ -190,8 +192,9 @@ impl Rig {
 
     /// Returns the waiting attempts of a job, with the default aging.
     pub async fn waiting_of(&self, scope: &Scope, job: JobId) -> Vec<WaitingAttempt> {
-        let told = self.store.waiting_attempts(scope, job, Some(Aging::default()), now(100)).await;
-        told.expect("one can ask what waits")
+        let returned =
+            self.store.waiting_attempts(scope, job, Some(Aging::default()), now(100)).await;
+        returned.expect("one can ask what waits")
     }
 
     /// Claims the only queued attempt.
@@ -256,7 +259,11 @@ impl Rig {
             fence: held.fence,
             tenant: self.scope.tenant,
             crashed,
-            then: AfterLoss::Queue(queue_entry_of(&due, held.key.scheduled_at, held.key.scheduled_at)),
+            then: AfterLoss::Queue(queue_entry_of(
+                &due,
+                held.key.scheduled_at,
+                held.key.scheduled_at,
+            )),
         }
     }
 
@@ -300,13 +307,13 @@ impl Rig {
     /// Fires delayed attempts for the first node.
     pub async fn fire_delayed(
         &self,
-        wakes: &[DelayedAttempt],
+        delayed: &[DelayedAttempt],
         begin: Begin,
         secs: i64,
     ) -> Vec<FireResult> {
-        let batch = wakes.iter().map(|wake| delayed_fire_of(wake, begin)).collect();
+        let batch = delayed.iter().map(|delayed| delayed_fire_of(delayed, begin)).collect();
         let fired = self.store.fire_delayed(self.node, batch, now(secs)).await;
-        fired.expect("wakes can be fired").results
+        fired.expect("delayed can be fired").results
     }
 
     /// Triggers a run that must be accepted.
@@ -358,10 +365,10 @@ impl Rig {
 
     /// Returns the attempts that the first node is asked to end.
     pub async fn cancellations(&self) -> Vec<Cancellation> {
-        let told = self.store.cancellations(self.node).await;
-        let mut told = told.expect("one can ask what is to end");
-        told.sort_unstable();
-        told
+        let returned = self.store.cancellations(self.node).await;
+        let mut returned = returned.expect("one can ask what is to end");
+        returned.sort_unstable();
+        returned
     }
 
     pub async fn census(&self) -> Census {
@@ -388,17 +395,17 @@ pub fn claim_of(node: NodeNo, capacity: usize) -> Claim {
 }
 
 /// The fire of a delayed attempt.
-pub fn delayed_fire_of(wake: &DelayedAttempt, begin: Begin) -> FireDelayed {
-    let should_start_by = wake.due.saturating_add(Span::from_secs(60));
+pub fn delayed_fire_of(delayed: &DelayedAttempt, begin: Begin) -> FireDelayed {
+    let should_start_by = delayed.due.saturating_add(Span::from_secs(60));
     let start = match begin {
         Begin::Claimed => Start::Claimed,
         Begin::Queued => {
             let aging = &Aging::default();
-            let waited = QueueWait { since: wake.due, priority: wake.priority, aging };
-            Start::Queued(queue_entry_with(&wake.job, should_start_by, wake.due, waited))
+            let waited = QueueWait { since: delayed.due, priority: delayed.priority, aging };
+            Start::Queued(queue_entry_with(&delayed.job, should_start_by, delayed.due, waited))
         }
     };
-    FireDelayed { due: wake.due, key: wake.key, tenant: wake.job.tenant, start }
+    FireDelayed { due: delayed.due, key: delayed.key, tenant: delayed.job.tenant, start }
 }
 
 /// The next attempt of the same run.

@@ -23,8 +23,8 @@ async fn wait(rig: &Rig, job: JobBuilder, secs: i64) -> JobNo {
 async fn wait_until(rig: &Rig, job: JobBuilder, secs: i64, deadline: i64) -> JobNo {
     let job = rig.add(job.first_at(secs).build()).await;
     let mut fire = fire_of(&rig.due(job).await, at(secs), Begin::Queued);
-    if let Some((_, Start::Queued(ticket))) = &mut fire.start {
-        ticket.should_start_by = at(deadline);
+    if let Some((_, Start::Queued(entry))) = &mut fire.start {
+        entry.should_start_by = at(deadline);
     }
     assert!(matches!(rig.fire(vec![fire], secs).await[..], [FireResult::Fired(_)]));
     job.no
@@ -161,8 +161,8 @@ pub async fn what_was_closed_does_not_hold_up_who_has_waited(opened: Opened) {
     for n in 0..3 {
         let job = rig.add(new_job(&format!("closed {n}")).priority(0).first_at(5).build()).await;
         let mut fire = fire_of(&rig.due(job).await, at(5), Begin::Queued);
-        if let Some((_, Start::Queued(ticket))) = &mut fire.start {
-            (ticket.open_from, ticket.open_until) = (Some(at(90 * HOUR)), None);
+        if let Some((_, Start::Queued(entry))) = &mut fire.start {
+            (entry.open_from, entry.open_until) = (Some(at(90 * HOUR)), None);
         }
         rig.fire(vec![fire], 5).await;
     }
@@ -207,8 +207,8 @@ pub async fn what_is_ahead_is_counted_by_rank(opened: Opened) {
     wait(&rig, new_job("elsewhere").pool("big").priority(100), now_is).await;
     let closed = rig.add(new_job("closed").priority(100).first_at(now_is).build()).await;
     let mut fire = fire_of(&rig.due(closed).await, at(now_is), Begin::Queued);
-    if let Some((_, Start::Queued(ticket))) = &mut fire.start {
-        ticket.open_from = Some(at(9_000));
+    if let Some((_, Start::Queued(entry))) = &mut fire.start {
+        entry.open_from = Some(at(9_000));
     }
     rig.fire(vec![fire], now_is).await;
     let pools = [evenkeel_core::job::DEFAULT_POOL.to_owned(), "big".to_owned()];

@@ -5,8 +5,8 @@ use evenkeel_store::{
     AtRisk, ConditionCounts, Judgement, Page, PageRequest, RiskCursor, RiskFilter, Scope,
 };
 
+use super::judging::{counts, judge, judgement, to_judge, watch, watched};
 use super::races::at_once;
-use super::watch::{counts, judge, judgement, to_judge, watch, watched};
 use crate::Opened;
 use crate::commands::Commands;
 use crate::fixtures::{at, new_job, now};

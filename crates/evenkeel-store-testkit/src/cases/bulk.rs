@@ -67,7 +67,7 @@ pub async fn a_thousand_attempts_go_through_the_queue_twice(opened: Opened) {
     rig.fire(batch, 60).await;
     let claimed = rig.store.claim(&claim_of(rig.node, 2_000), now(61)).await.unwrap();
     assert_eq!(claimed.attempts.len(), 1_000);
-    let ticket = queue_entry_of(&due[0], at(120), at(60));
+    let entry = queue_entry_of(&due[0], at(120), at(60));
     let back = claimed
         .attempts
         .iter()
@@ -76,7 +76,7 @@ pub async fn a_thousand_attempts_go_through_the_queue_twice(opened: Opened) {
             fence: attempt.fence,
             tenant: attempt.tenant,
             crashed: true,
-            then: evenkeel_store::AfterLoss::Queue(ticket.clone()),
+            then: evenkeel_store::AfterLoss::Queue(entry.clone()),
         })
         .collect();
     let answers = rig.store.requeue(rig.node, back, now(62)).await.unwrap();
@@ -100,9 +100,9 @@ pub async fn a_thousand_retries_wait_and_fire(opened: Opened) {
         .map(|held| rig.retry(held, at(90)))
         .collect();
     rig.finish_all(ends).await;
-    let wakes = rig.delayed(90).await;
-    assert_eq!(wakes.len(), 1_000);
-    let fired = rig.fire_delayed(&wakes, Begin::Claimed, 90).await;
+    let delayed = rig.delayed(90).await;
+    assert_eq!(delayed.len(), 1_000);
+    let fired = rig.fire_delayed(&delayed, Begin::Claimed, 90).await;
     assert_eq!(fired, [FireResult::Fired(Fence(1)); 1_000]);
     let census = rig.census().await;
     assert_eq!((census.delayed, census.running, census.live), (0, 1_000, 1_000));

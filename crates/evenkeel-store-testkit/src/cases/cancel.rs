@@ -35,9 +35,9 @@ pub async fn a_later_attempt_is_found_by_the_id_of_its_run(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
     rig.finish(rig.retry(held, at(70))).await;
-    let wakes = rig.delayed(70).await;
+    let delayed = rig.delayed(70).await;
     assert!(matches!(
-        rig.fire_delayed(&wakes, Begin::Claimed, 70).await[..],
+        rig.fire_delayed(&delayed, Begin::Claimed, 70).await[..],
         [FireResult::Fired(_)]
     ));
     let second = next_attempt(held.key);
@@ -84,9 +84,9 @@ pub async fn a_trigger_that_waits_is_recorded_as_cancelled(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.trigger(job, 0, 10).await;
-    let told = rig.delayed(10).await;
+    let returned = rig.delayed(10).await;
     assert_eq!(cancel(&rig, key, 11).await, RunCancelled::Withdrawn(key));
-    assert_eq!(rig.fire_delayed(&told, Begin::Claimed, 12).await, [FireResult::Stale]);
+    assert_eq!(rig.fire_delayed(&returned, Begin::Claimed, 12).await, [FireResult::Stale]);
     assert_eq!(rig.run(key).await.status, AttemptStatus::Cancelled);
     assert_eq!(rig.census().await.live, 0);
     assert_eq!(rig.runs_of(job).await.len(), 1);

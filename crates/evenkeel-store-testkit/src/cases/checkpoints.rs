@@ -7,7 +7,7 @@ use evenkeel_store::{
     Attachments, CheckpointDisposition, ClaimedAttempt, Finish, FinishResult, ProgressNote, Prune,
 };
 
-use super::notes::{note, note_for, silence, traceless};
+use super::progress::{note, note_for, silence, traceless};
 use super::races::{at_once, jobs};
 use crate::Opened;
 use crate::fixtures::{Begin, at, new_job, now};
@@ -31,10 +31,10 @@ async fn saved(rig: &Rig, name: &str, data: &[u8]) -> (Known, Held) {
 
 /// Queues the only delayed attempt and claims it.
 async fn claim_wake(rig: &Rig) -> (bool, ClaimedAttempt) {
-    let wakes = rig.delayed(900).await;
-    assert_eq!(wakes.len(), 1);
-    rig.fire_delayed(&wakes, Begin::Queued, 900).await;
-    (wakes[0].has_checkpoint, claim(rig, rig.node).await)
+    let delayed = rig.delayed(900).await;
+    assert_eq!(delayed.len(), 1);
+    rig.fire_delayed(&delayed, Begin::Queued, 900).await;
+    (delayed[0].has_checkpoint, claim(rig, rig.node).await)
 }
 
 async fn claim(rig: &Rig, node: NodeNo) -> ClaimedAttempt {
@@ -48,8 +48,8 @@ pub async fn it_reaches_the_next_attempt(opened: Opened) {
     let data: Vec<u8> = (0..=255).collect();
     let (_, held) = saved(&rig, "crawl", &data).await;
     assert_eq!(rig.finish(rig.retry(held, at(90))).await, FinishResult::Done);
-    let (told, second) = claim_wake(&rig).await;
-    assert_eq!((told, second.key), (true, next_attempt(held.key)));
+    let (returned, second) = claim_wake(&rig).await;
+    assert_eq!((returned, second.key), (true, next_attempt(held.key)));
     assert_eq!(second.checkpoint, Some(data.clone()));
     // The attempt after that gets it, too, unless this one saves another.
     let second = Held { key: second.key, fence: second.fence };
@@ -99,8 +99,8 @@ pub async fn an_end_may_save_the_first(opened: Opened) {
     let held = rig.start(job, 60).await;
     let end = with(rig.retry(held, at(90)), CheckpointDisposition::Save(Vec::new()));
     assert_eq!(rig.finish(end).await, FinishResult::Done);
-    let (told, second) = claim_wake(&rig).await;
-    assert_eq!((told, second.checkpoint), (true, Some(Vec::new())), "nothing is something");
+    let (returned, second) = claim_wake(&rig).await;
+    assert_eq!((returned, second.checkpoint), (true, Some(Vec::new())), "nothing is something");
 }
 
 pub async fn an_end_may_forget_it(opened: Opened) {
@@ -108,8 +108,8 @@ pub async fn an_end_may_forget_it(opened: Opened) {
     let (_, held) = saved(&rig, "crawl", b"half").await;
     let end = with(rig.retry(held, at(90)), CheckpointDisposition::Forget);
     assert_eq!(rig.finish(end).await, FinishResult::Done);
-    let (told, second) = claim_wake(&rig).await;
-    assert_eq!((told, second.checkpoint), (false, None));
+    let (returned, second) = claim_wake(&rig).await;
+    assert_eq!((returned, second.checkpoint), (false, None));
 }
 
 pub async fn it_is_its_runs_alone(opened: Opened) {
@@ -123,10 +123,15 @@ pub async fn it_is_its_runs_alone(opened: Opened) {
         rig.finish(rig.retry(held, at(130))).await;
     }
     rig.trigger(job, 0, 130).await;
-    let told: Vec<_> = rig.delayed(200).await;
-    assert_eq!(told.len(), 4);
-    for wake in told {
-        assert_eq!(wake.has_checkpoint, wake.key == next_attempt(first.key), "{:?}", wake.key);
+    let returned: Vec<_> = rig.delayed(200).await;
+    assert_eq!(returned.len(), 4);
+    for delayed in returned {
+        assert_eq!(
+            delayed.has_checkpoint,
+            delayed.key == next_attempt(first.key),
+            "{:?}",
+            delayed.key
+        );
     }
 }
 
@@ -165,8 +170,8 @@ pub async fn ends_with_and_without_traces_share_a_batch(opened: Opened) {
     let mut expected = [FinishResult::Done; 5];
     expected[2] = FinishResult::LeaseLost;
     assert_eq!(rig.finish_all(batch).await, expected);
-    let wakes = rig.delayed(90).await;
-    rig.fire_delayed(&wakes, Begin::Queued, 90).await;
+    let delayed = rig.delayed(90).await;
+    rig.fire_delayed(&delayed, Begin::Queued, 90).await;
     let mut found: Vec<_> =
         rig.claim(9, 91).await.into_iter().map(|one| (one.key.job_no, one.checkpoint)).collect();
     found.sort();
@@ -210,8 +215,8 @@ pub async fn pruning_keeps_what_a_live_run_will_ask_for(opened: Opened) {
         rig.store.prune(step).await.unwrap().forgotten
     };
     assert_eq!(prune().await, 1);
-    let (told, second) = claim_wake(&rig).await;
-    assert_eq!((told, second.checkpoint.as_deref()), (true, Some(&b"half"[..])));
+    let (returned, second) = claim_wake(&rig).await;
+    assert_eq!((returned, second.checkpoint.as_deref()), (true, Some(&b"half"[..])));
     assert_eq!(prune().await, 0);
     let second = Held { key: second.key, fence: second.fence };
     assert!(rig.requeue(rig.requeue_of(second, job, false).await, 902).await);
@@ -246,8 +251,8 @@ pub async fn of_a_note_and_an_end_at_once_the_end_has_the_last_word(opened: Open
         }
     })
     .await;
-    let wakes = rig.delayed(90).await;
-    assert_eq!(wakes.len(), held.len());
-    assert!(wakes.iter().all(|wake| !wake.has_checkpoint), "an ended attempt has spoken");
+    let delayed = rig.delayed(90).await;
+    assert_eq!(delayed.len(), held.len());
+    assert!(delayed.iter().all(|delayed| !delayed.has_checkpoint), "an ended attempt has spoken");
     assert_eq!(note_for(&rig, node, vec![saves(held[0], b"late")]).await, [false]);
 }

@@ -16,8 +16,8 @@ use crate::rig::{Known, Rig, claim_of};
 async fn queue(rig: &Rig, job: JobBuilder, deadline: i64, secs: i64) -> JobNo {
     let job = rig.add(job.build()).await;
     let mut fire = fire_of(&rig.due(job).await, at(secs), Begin::Queued);
-    if let Some((_, Start::Queued(ticket))) = &mut fire.start {
-        ticket.should_start_by = at(deadline);
+    if let Some((_, Start::Queued(entry))) = &mut fire.start {
+        entry.should_start_by = at(deadline);
     }
     assert!(matches!(rig.fire(vec![fire], secs).await[..], [FireResult::Fired(_)]));
     job.no

@@ -174,9 +174,9 @@ pub async fn a_wake_of_it_that_was_told_is_stale(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     rig.trigger(job, 0, 10).await;
-    let wakes = rig.delayed(10).await;
+    let delayed = rig.delayed(10).await;
     delete(&rig, job, 11).await;
-    let answer = rig.fire_delayed(&wakes, Begin::Claimed, 12).await;
+    let answer = rig.fire_delayed(&delayed, Begin::Claimed, 12).await;
     assert_eq!(answer, [evenkeel_store::FireResult::Stale]);
     assert_eq!(rig.census().await.running, 0);
 }

@@ -50,11 +50,11 @@ fn moments(events: &[Event]) -> Vec<i64> {
 
 pub async fn an_event_is_read_as_it_was_told(opened: Opened) {
     let rig = Rig::new(opened).await;
-    let job = rig.add(new_job("told").build()).await;
+    let job = rig.add(new_job("returned").build()).await;
     let start = beginning(&rig).await;
     let run = Some(AttemptKey::regular(job.no, at(60)));
     let tenant = rig.scope.tenant;
-    let told: Vec<NewEvent> = (0..)
+    let returned: Vec<NewEvent> = (0..)
         .zip(EventKind::ALL)
         .map(|(n, kind)| NewEvent {
             kind,
@@ -67,14 +67,14 @@ pub async fn an_event_is_read_as_it_was_told(opened: Opened) {
             ..event(tenant, n)
         })
         .collect();
-    publish(&rig.store, told.clone()).await;
+    publish(&rig.store, returned.clone()).await;
     let page = after(&rig, start, 99).await;
     assert!(!page.gap);
-    assert_eq!(page.events.len(), told.len());
-    for (got, told) in page.events.iter().zip(&told) {
-        let NewEvent { kind, tenant, job: told_of, run, at, data } = told.clone();
+    assert_eq!(page.events.len(), returned.len());
+    for (got, returned) in page.events.iter().zip(&returned) {
+        let NewEvent { kind, tenant, job: told_of, run, at, data } = returned.clone();
         let known = (told_of != EventJob::None).then_some(job.id);
-        let job_name = known.map(|_| "told".to_owned());
+        let job_name = known.map(|_| "returned".to_owned());
         let expected = Event { no: got.no, kind, tenant, job: known, job_name, run, at, data };
         assert_eq!(*got, expected);
     }
@@ -154,7 +154,7 @@ pub async fn what_was_lost_is_told_where_it_was_lost(opened: Opened) {
     let last = after(&rig, across.seen, 9).await;
     assert_eq!((last.events, last.gap), (vec![], true));
     let behind = after(&rig, last.seen, 9).await;
-    assert!(!behind.gap, "it is told once");
+    assert!(!behind.gap, "it is returned once");
     let nothing = rig.store.publish(vec![], false).await;
     assert!(nothing.is_ok());
     assert_eq!(newest(&rig).await, last.seen);

@@ -150,9 +150,9 @@ pub async fn a_second_finish_makes_no_second_retry(opened: Opened) {
     let finish = rig.retry(held, at(90));
     assert_eq!(rig.finish(finish.clone()).await, FinishResult::Done);
     assert_eq!(rig.finish(finish.clone()).await, FinishResult::AlreadyDone);
-    let wakes = rig.delayed(100).await;
-    assert_eq!(wakes.len(), 1);
-    rig.fire_delayed(&wakes, Begin::Claimed, 100).await;
+    let delayed = rig.delayed(100).await;
+    assert_eq!(delayed.len(), 1);
+    rig.fire_delayed(&delayed, Begin::Claimed, 100).await;
     assert_eq!(rig.finish(finish).await, FinishResult::AlreadyDone);
     assert_eq!(rig.delayed(200).await, []);
 }

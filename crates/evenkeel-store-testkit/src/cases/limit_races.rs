@@ -92,7 +92,11 @@ impl Race {
             fence: attempt.fence,
             tenant: attempt.tenant,
             crashed: attempt.key.job_no.0 % 2 == 0,
-            then: AfterLoss::Queue(queue_entry_of(&self.jobs[&attempt.key.job_no].0, at(120), at(60))),
+            then: AfterLoss::Queue(queue_entry_of(
+                &self.jobs[&attempt.key.job_no].0,
+                at(120),
+                at(60),
+            )),
         });
         store.requeue(claim.node, back.collect(), now(100)).await.unwrap();
         let ends = over.iter().map(|attempt| Finish {

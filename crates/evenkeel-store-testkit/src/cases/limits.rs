@@ -186,13 +186,14 @@ pub async fn a_retry_needs_a_place_of_its_own(opened: Opened) {
     assert_eq!(release_all_limited(&rig, 101).await, 1);
     let second = rig.claim(9, 101).await;
     assert_eq!(keys(&second), queued[1..]);
-    let wakes = rig.delayed(110).await;
-    let fires = wakes.iter().map(|wake| delayed_fire_of(wake, crate::fixtures::Begin::Queued));
+    let delayed = rig.delayed(110).await;
+    let fires =
+        delayed.iter().map(|delayed| delayed_fire_of(delayed, crate::fixtures::Begin::Queued));
     rig.store.fire_delayed(rig.node, fires.collect(), now(110)).await.unwrap();
     assert_eq!(keys(&rig.claim(9, 110).await), []);
     rig.finish(rig.success(held(&second[0]))).await;
     assert_eq!(release_all_limited(&rig, 111).await, 1);
-    assert_eq!(keys(&rig.claim(9, 111).await), [wakes[0].key]);
+    assert_eq!(keys(&rig.claim(9, 111).await), [delayed[0].key]);
 }
 
 pub async fn what_a_dead_node_had_is_free_once_it_was_taken_over(opened: Opened) {

@@ -72,8 +72,8 @@ pub async fn other_shards_are_left_out(opened: Opened) {
     let jobs = rig.add_all(jobs).await;
     for job in &jobs {
         assert_eq!(due(&rig, Shard::of(job.no), 60, None, 9).await, [job.no]);
-        let told = rig.store.look_ahead(&[Shard::of(job.no)], at(60), 9, now(0)).await.unwrap();
-        assert_eq!(told.changed.iter().map(|job| job.no).collect::<Vec<_>>(), [job.no]);
+        let returned = rig.store.look_ahead(&[Shard::of(job.no)], at(60), 9, now(0)).await.unwrap();
+        assert_eq!(returned.changed.iter().map(|job| job.no).collect::<Vec<_>>(), [job.no]);
     }
     rig.trigger(jobs[1], 0, 5).await;
     let others = [Shard::of(jobs[0].no), Shard::of(jobs[2].no)];
@@ -118,15 +118,15 @@ pub async fn what_is_over_the_limit_is_told_the_next_time(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs: Vec<_> = (0..5).map(|n| new_job(&format!("job {n}")).build()).collect();
     let mut expected: Vec<JobNo> = rig.add_all(jobs).await.iter().map(|job| job.no).collect();
-    let mut told = Vec::new();
+    let mut returned = Vec::new();
     for count in [2, 2, 1, 0] {
         let changed = rig.look(0, 2).await.changed;
         assert_eq!(changed.len(), count);
-        told.extend(changed.iter().map(|job| job.no));
+        returned.extend(changed.iter().map(|job| job.no));
     }
-    told.sort_unstable();
+    returned.sort_unstable();
     expected.sort_unstable();
-    assert_eq!(told, expected);
+    assert_eq!(returned, expected);
 }
 
 pub async fn no_shards_have_no_news(opened: Opened) {

@@ -4,7 +4,7 @@
 //! [`ModelStore`](crate::model::ModelStore):
 //!
 //! **Nodes.** Only a live node fires and claims; a draining, dead, gone or unknown one gets
-//! `Stale` for every job and wake, and nothing from the queue. `finish` and `requeue` look at the
+//! `Stale` for every job and delayed, and nothing from the queue. `finish` and `requeue` look at the
 //! attempt's node and fence alone, so others end and requeue for a dead node by giving its number.
 //! A draining node's ping is `Alive`; that of a dead, gone or unknown one is `Fenced`. Challenging
 //! a challenged node again does not move the challenge. A dead or gone node is never challenged.
@@ -15,14 +15,14 @@
 //! under the key of the first, linked before the run: the record points at the old head, the run
 //! at the record, the job at the run. `last_fired_at` is the greatest time that was fired or
 //! skipped. A queued attempt 0 is the head from its firing; a trigger becomes the head when its
-//! wake is fired, not when it is asked for.
+//! delayed is fired, not when it is asked for.
 //!
 //! **Numbers.** `executions` counts starts: claimed fires and claims, also of an attempt that went
 //! back into the queue. An attempt's number is `executions` after its start, a skip record's is
 //! `executions` as it was. A generation starts at 1 and only `order` and `move_jobs`
 //! raise it.
 //!
-//! **Wakes.** To `get_run` a wake is an attempt that nobody has had: no node, no number, fence 0;
+//! **Wakes.** To `get_run` a delayed is an attempt that nobody has had: no node, no number, fence 0;
 //! `list_runs` and its totals leave it out. `fire_delayed` checks node, key and due time. A retry of
 //! a job that is over ends its chain; so does a `requeue`, which records the attempt as cancelled and
 //! answers `true`.
@@ -34,17 +34,17 @@
 //!
 //! **Notes.** Like `finish`, `note` looks at the attempt's node and fence alone. Notes of an
 //! attempt are shown while it runs under the fence they were made under; `requeue` forgets them
-//! and keeps the checkpoint. A letter to a node that is gone or never was is dropped.
+//! and keeps the checkpoint. A message to a node that is gone or never was is dropped.
 //!
 //! **Trigger.** The key's time is now, its sequence `Sequence::new(Trigger, n)` or the next free
 //! one. `OverlapPolicy::may_start` judges, on all live chains. A paused job may be triggered.
 //!
-//! **Keys.** Who holds a key is told by the last who took it: by being registered, triggered, tried again,
+//! **Keys.** Who holds a key is returned by the last who took it: by being registered, triggered, tried again,
 //! taken up, resumed or changed. A job that holds its key and is resumed or changed took it when it did
-//! before. Whether a trigger is a duplicate is told before whether the job is busy.
+//! before. Whether a trigger is a duplicate is returned before whether the job is busy.
 //!
 //! **Changed jobs.** `register` and `order` tell a job to its scheduler if it has a next time in
-//! the slot of now, the one after, or an earlier one; a job that is over is not told.
+//! the slot of now, the one after, or an earlier one; a job that is over is not returned.
 //!
 //! **Over.** A job is over once it is cancelled or deleted. To the engine both are the same; users
 //! see that a cancelled one was, and its name stays taken.
@@ -57,7 +57,7 @@
 //! also by its id.
 //!
 //! **Lists.** `next` is the key of the last item, and `None` if nothing follows. Attempts of one
-//! chain come newest first. Prefixes are compared letter by letter, case included, and no letter
+//! chain come newest first. Prefixes are compared message by message, case included, and no message
 //! is special.
 //!
 //! **Pages.** Sizes are counted after cleaning. `NoRoom` for a known page does not note it as seen. A
@@ -67,7 +67,7 @@
 //!
 //! **Events.** A place where some were lost is one of those kept. `gap` is said if something follows the
 //! place asked for, and either nothing at or before that place is kept or one of those places was
-//! looked at. Events of other tenants are looked at and not told.
+//! looked at. Events of other tenants are looked at and not returned.
 //!
 //! **Openings.** An attempt may be claimed from `open_from` on and before `open_until`. One that is
 //! closed or forbids the node keeps its place and takes nobody else's.
@@ -106,75 +106,75 @@
 pub mod aging;
 pub mod api_keys;
 pub mod at_risk;
+pub mod attempt_lists;
 pub mod audit;
 pub mod balance_counts;
 pub mod balance_moves;
 pub mod balance_plans;
-pub mod balance_weigh;
 pub mod bulk;
 pub mod cancel;
+pub mod cancel_job;
 pub mod checkpoints;
 pub mod claim;
-pub mod dead;
+pub mod claim_windows;
+pub mod command_races;
+pub mod commands;
+pub mod consecutive_failures;
+pub mod dead_letters;
 pub mod dedup;
 pub mod dedup_races;
 pub mod dedup_runs;
+pub mod delayed_attempts;
 pub mod delete;
 pub mod events;
-pub mod failing;
 pub mod finish;
 pub mod fire;
 pub mod history;
-pub mod letters;
+pub mod job_fields;
+pub mod judging;
+pub mod limit_queues;
 pub mod limit_races;
-pub mod limit_rooms;
+pub mod limited_attempts;
 pub mod limits;
 pub mod list;
 pub mod list_due;
 pub mod list_filters;
 pub mod list_walks;
+pub mod load_recount;
 pub mod look_ahead;
+pub mod node_messages;
 pub mod node_races;
 pub mod nodes;
-pub mod notes;
 pub mod numbers;
-pub mod openings;
-pub mod order_races;
-pub mod orders;
 pub mod overdue;
+pub mod override_outcome;
+pub mod override_races;
+pub mod override_requeue;
 pub mod owned;
 pub mod page_lists;
 pub mod page_search;
 pub mod pages;
-pub mod parked;
 pub mod pause;
 pub mod periodic;
 pub mod postpone;
 pub mod priorities;
+pub mod progress;
 pub mod prune;
 pub mod purge;
 pub mod queue_depths;
 pub mod races;
-pub mod reaging;
 pub mod register;
+pub mod reprioritize;
 pub mod requests;
 pub mod requeue;
 pub mod retry;
-pub mod runs;
+pub mod run_stats;
 pub mod secrets;
-pub mod settle;
-pub mod settle_back;
-pub mod settle_races;
-pub mod shown;
 pub mod steal;
-pub mod stop;
+pub mod store;
 pub mod supersede;
-pub mod tally;
 pub mod targets;
 pub mod tenants;
 pub mod trigger;
 pub mod update;
-pub mod waiting_of;
-pub mod wakes;
-pub mod watch;
-pub mod whole;
+pub mod waiting_attempts;

@@ -6,7 +6,7 @@ use evenkeel_core::condition::Reason;
 use evenkeel_core::{AttemptKey, JobNo, Shard};
 use evenkeel_store::OverdueInQueue;
 
-use super::watch::{judgement, watch, watched};
+use super::judging::{judgement, watch, watched};
 use crate::Opened;
 use crate::fixtures::{at, new_job, now, unnamed_job};
 use crate::rig::Rig;

@@ -227,7 +227,7 @@ pub async fn nothing_that_is_looked_for_is_syntax(opened: Opened) {
 
 pub async fn a_search_of_which_nothing_is_left_finds_nothing(opened: Opened) {
     let (rig, _) = library(opened, &THREE).await;
-    // A letter by its class that folds to an accent only.
+    // A message by its class that folds to an accent only.
     expect(&rig, &[("\u{37a}", &[]), ("job -\u{37a}", &["a", "b", "c"])]).await;
 }
 

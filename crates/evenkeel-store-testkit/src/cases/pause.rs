@@ -77,11 +77,11 @@ pub async fn retries_and_triggers_that_wait_are_recorded_as_cancelled(opened: Op
     let held = rig.start(job, 60).await;
     rig.finish(rig.retry(held, at(90))).await;
     let asked = rig.trigger(other, 0, 65).await;
-    let told = rig.delayed(1_000).await;
+    let returned = rig.delayed(1_000).await;
     assert_eq!(pause(&rig, job, 70).await.withdrawn, [next_attempt(held.key)]);
     assert_eq!(pause(&rig, other, 70).await.withdrawn, [asked]);
     assert_eq!(rig.delayed(1_000).await, []);
-    assert_eq!(rig.fire_delayed(&told, Begin::Claimed, 90).await, [FireResult::Stale; 2]);
+    assert_eq!(rig.fire_delayed(&returned, Begin::Claimed, 90).await, [FireResult::Stale; 2]);
     for key in [next_attempt(held.key), asked] {
         let run = rig.run(key).await;
         assert_eq!((run.status, run.finished_at), (AttemptStatus::Cancelled, Some(at(70))));
@@ -144,12 +144,12 @@ pub async fn a_run_asked_for_while_it_is_paused_goes_all_the_way(opened: Opened)
     let job = rig.add(new_job("crawl").build()).await;
     pause(&rig, job, 10).await;
     let key = rig.trigger(job, 0, 20).await;
-    let wakes = rig.delayed(20).await;
-    let fired = rig.fire_delayed(&wakes, Begin::Claimed, 20).await;
+    let delayed = rig.delayed(20).await;
+    let fired = rig.fire_delayed(&delayed, Begin::Claimed, 20).await;
     let [FireResult::Fired(fence)] = fired[..] else { panic!("{fired:?}") };
     assert_eq!(rig.finish(rig.retry(Held { key, fence }, at(40))).await, FinishResult::Done);
-    let wakes = rig.delayed(40).await;
-    let fired = rig.fire_delayed(&wakes, Begin::Claimed, 40).await;
+    let delayed = rig.delayed(40).await;
+    let fired = rig.fire_delayed(&delayed, Begin::Claimed, 40).await;
     let [FireResult::Fired(fence)] = fired[..] else { panic!("{fired:?}") };
     let second = Held { key: next_attempt(key), fence };
     let back = rig.requeue_of(second, job, true).await;

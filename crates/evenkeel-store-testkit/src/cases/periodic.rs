@@ -28,7 +28,7 @@ async fn end(rig: &Rig, held: Held, then: Then) {
 }
 
 /// Returns the jobs of which the scheduler is notified as changed.
-async fn told(rig: &Rig) -> Vec<i64> {
+async fn returned(rig: &Rig) -> Vec<i64> {
     rig.look(0, 10_000).await.changed.iter().map(|job| job.no.0).collect()
 }
 
@@ -58,10 +58,10 @@ pub async fn the_scheduler_is_told_however_far_it_is(opened: Opened) {
     let job = rig.add(periodic("crawl").build()).await;
     for (now, then) in [(60, 125), (125, 90_000)] {
         let held = rig.start(job, now).await;
-        told(&rig).await;
+        returned(&rig).await;
         end(&rig, held, next(then)).await;
-        assert_eq!(told(&rig).await, [job.no.0]);
-        assert_eq!(told(&rig).await, [0; 0]);
+        assert_eq!(returned(&rig).await, [job.no.0]);
+        assert_eq!(returned(&rig).await, [0; 0]);
     }
 }
 
@@ -96,10 +96,10 @@ pub async fn the_times_of_other_schedules_stay(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
-    told(&rig).await;
+    returned(&rig).await;
     end(&rig, held, next(125)).await;
     assert_eq!(rig.job(job).await.next_at, Some(at(120)));
-    assert_eq!(told(&rig).await, [0; 0]);
+    assert_eq!(returned(&rig).await, [0; 0]);
 }
 
 pub async fn an_end_that_brings_none_leaves_the_provisional_one(opened: Opened) {
@@ -168,7 +168,7 @@ pub async fn an_end_decided_under_an_older_schedule_changes_nothing(opened: Open
         let change = JobChange { next_at, definition, ..JobChange::default() };
         rig.store.update(&rig.scope, job.id, change, now(61)).await.unwrap();
     }
-    told(&rig).await;
+    returned(&rig).await;
     // The last run ended the job by a bound that was then removed.
     let stop = Then::EndRun { stop_job: true, next_at: None };
     for (held, then) in held.into_iter().zip([next(125), next(125), stop]) {
@@ -177,7 +177,7 @@ pub async fn an_end_decided_under_an_older_schedule_changes_nothing(opened: Open
     for job in &jobs {
         assert_eq!(rig.job(*job).await.next_at, Some(at(300)));
     }
-    assert_eq!(told(&rig).await, [0; 0]);
+    assert_eq!(returned(&rig).await, [0; 0]);
     // What starts under the new schedule counts.
     let (first, last) = (rig.start(jobs[0], 300).await, rig.start(jobs[2], 300).await);
     end(&rig, first, next(365)).await;
@@ -204,10 +204,10 @@ pub async fn a_job_that_is_stopped_or_deleted_gets_none(opened: Opened) {
     let stop = Then::EndRun { stop_job: true, next_at: Some(at(125)) };
     rig.finish(rig.end(first, Outcome::Failed, stop)).await;
     assert_eq!(rig.job(stopped).await.next_at, None);
-    told(&rig).await;
+    returned(&rig).await;
     rig.store.delete(&rig.scope, deleted.id, now(61)).await.unwrap();
     end(&rig, second, next(125)).await;
-    assert_eq!(told(&rig).await, [0; 0]);
+    assert_eq!(returned(&rig).await, [0; 0]);
     assert_eq!(rig.store.load_jobs(&[deleted.no]).await.unwrap(), []);
 }
 
@@ -215,12 +215,12 @@ pub async fn a_refused_end_moves_nothing(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(periodic("crawl").build()).await;
     let held = rig.start(job, 60).await;
-    told(&rig).await;
+    returned(&rig).await;
     let stale = Held { fence: held.fence.next(), ..held };
     let end = rig.end(stale, Outcome::Completed, next(125));
     assert_eq!(rig.finish(end).await, FinishResult::LeaseLost);
     assert_eq!(rig.job(job).await.next_at, Some(at(660)));
-    assert_eq!(told(&rig).await, [0; 0]);
+    assert_eq!(returned(&rig).await, [0; 0]);
 }
 
 pub async fn the_scheduler_is_told_of_a_chain_that_did_not_end_well(opened: Opened) {
@@ -231,7 +231,7 @@ pub async fn the_scheduler_is_told_of_a_chain_that_did_not_end_well(opened: Open
     for job in &jobs {
         held.push(rig.start(*job, 60).await);
     }
-    told(&rig).await;
+    returned(&rig).await;
     rig.finish_all(vec![
         rig.end(held[0], Outcome::Failed, OVER),
         rig.end(held[1], Outcome::TimedOut, OVER),
@@ -240,7 +240,7 @@ pub async fn the_scheduler_is_told_of_a_chain_that_did_not_end_well(opened: Open
         rig.end(held[4], Outcome::Cancelled, OVER),
     ])
     .await;
-    let mut news = told(&rig).await;
+    let mut news = returned(&rig).await;
     news.sort_unstable();
     assert_eq!(news, [jobs[0].no.0, jobs[1].no.0, jobs[4].no.0]);
 }

@@ -20,10 +20,10 @@ pub async fn what_is_put_off_is_due_at_the_other_moment(opened: Opened) {
     ];
     rig.store.postpone(&batch).await.unwrap();
     assert_eq!(rig.delayed(499).await, []);
-    let wakes = rig.delayed(600).await;
-    let told: Vec<_> = wakes.iter().map(|wake| (wake.due, wake.key)).collect();
-    assert_eq!(told, [(at(500), retry), (at(600), trigger)]);
-    let fired = rig.fire_delayed(&wakes, Begin::Claimed, 600).await;
+    let delayed = rig.delayed(600).await;
+    let returned: Vec<_> = delayed.iter().map(|delayed| (delayed.due, delayed.key)).collect();
+    assert_eq!(returned, [(at(500), retry), (at(600), trigger)]);
+    let fired = rig.fire_delayed(&delayed, Begin::Claimed, 600).await;
     assert!(matches!(fired[..], [FireResult::Fired(_), FireResult::Fired(_)]), "{fired:?}");
     assert_eq!(rig.census().await.delayed, 0);
 }
@@ -72,8 +72,8 @@ pub async fn what_waits_no_more_is_not_put_off(opened: Opened) {
         keys.iter().map(|key| Postpone { due: at(70), key: *key, until }).collect();
     rig.store.postpone(&batch).await.unwrap();
     rig.store.postpone(&[]).await.unwrap();
-    let wakes = rig.delayed(500).await;
-    assert_eq!(wakes.iter().map(|wake| wake.key).collect::<Vec<_>>(), [keys[3]]);
+    let delayed = rig.delayed(500).await;
+    assert_eq!(delayed.iter().map(|delayed| delayed.key).collect::<Vec<_>>(), [keys[3]]);
     let census = rig.census().await;
     assert_eq!((census.running, census.ready, census.delayed), (1, 1, 1));
 }

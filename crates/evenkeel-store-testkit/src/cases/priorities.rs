@@ -51,9 +51,9 @@ pub async fn a_trigger_may_have_a_priority_of_its_own(opened: Opened) {
     let job = rig.add(new_job("crawl").priority(10).build()).await;
     rig.trigger_with(job, ask(90), 70).await;
     assert_eq!(given(&rig, job).await, [priority(90)]);
-    let wakes = rig.delayed(70).await;
-    assert_eq!(wakes[0].priority, priority(90));
-    rig.fire_delayed(&wakes, Begin::Queued, 70).await;
+    let delayed = rig.delayed(70).await;
+    assert_eq!(delayed[0].priority, priority(90));
+    rig.fire_delayed(&delayed, Begin::Queued, 70).await;
     assert_eq!(given(&rig, job).await, [priority(90)]);
     assert_eq!(claim(&rig, 71).await, [(job.no, priority(90)), (other.no, None)]);
 }
@@ -62,9 +62,9 @@ pub async fn a_run_without_one_of_its_own_has_its_jobs(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").priority(10).build()).await;
     rig.trigger(job, 0, 70).await;
-    let wakes = rig.delayed(70).await;
-    assert_eq!((wakes[0].priority, given(&rig, job).await), (None, vec![None]));
-    rig.fire_delayed(&wakes, Begin::Queued, 70).await;
+    let delayed = rig.delayed(70).await;
+    assert_eq!((delayed[0].priority, given(&rig, job).await), (None, vec![None]));
+    rig.fire_delayed(&delayed, Begin::Queued, 70).await;
     assert_eq!(given(&rig, job).await, [None]);
     assert_eq!(claim(&rig, 71).await, [(job.no, None)]);
 }
@@ -90,8 +90,8 @@ pub async fn a_retry_keeps_it(opened: Opened) {
     let mut end = rig.retry(held, at(80));
     end.priority = claimed.priority;
     rig.finish(end).await;
-    let wakes = rig.delayed(80).await;
-    assert_eq!((wakes[0].key, wakes[0].priority), (next_attempt(held.key), priority(90)));
+    let delayed = rig.delayed(80).await;
+    assert_eq!((delayed[0].key, delayed[0].priority), (next_attempt(held.key), priority(90)));
     assert_eq!(given(&rig, job).await, [priority(90)]);
 }
 
@@ -101,8 +101,8 @@ pub async fn a_postponed_run_keeps_it(opened: Opened) {
     let key = rig.trigger_with(job, ask(90), 70).await;
     let put_off = Postpone { due: at(70), key, until: at(500) };
     rig.store.postpone(&[put_off]).await.unwrap();
-    let wakes = rig.delayed(500).await;
-    assert_eq!((wakes[0].due, wakes[0].priority), (at(500), priority(90)));
+    let delayed = rig.delayed(500).await;
+    assert_eq!((delayed[0].due, delayed[0].priority), (at(500), priority(90)));
 }
 
 pub async fn a_changed_priority_reaches_what_waits(opened: Opened) {

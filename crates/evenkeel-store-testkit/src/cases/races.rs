@@ -280,15 +280,16 @@ pub async fn a_wake_is_fired_by_one_node(opened: Opened) {
     for job in jobs(&rig, 20, OverlapPolicy::Skip).await {
         rig.trigger(job, 0, 10).await;
     }
-    let told = rig.delayed(10).await;
+    let returned = rig.delayed(10).await;
     let nodes = [rig.node, rig.join("node-2", 0).await];
     let answers = at_once(&rig, 4, |n, store| {
-        let batch: Vec<_> = told.iter().map(|wake| delayed_fire_of(wake, Begin::Claimed)).collect();
+        let batch: Vec<_> =
+            returned.iter().map(|delayed| delayed_fire_of(delayed, Begin::Claimed)).collect();
         let node = nodes[n % 2];
         async move { store.fire_delayed(node, batch, now(11)).await.unwrap().results }
     })
     .await;
-    for place in 0..told.len() {
+    for place in 0..returned.len() {
         let fired = answers.iter().filter(|one| matches!(one[place], FireResult::Fired(_)));
         assert_eq!(fired.count(), 1);
     }
@@ -303,13 +304,13 @@ pub async fn a_changed_job_is_told_to_one_scheduler(opened: Opened) {
         store.look_ahead(&shards, at(1), 100, now(1)).await.unwrap().changed
     })
     .await;
-    let mut told = BTreeMap::new();
+    let mut returned = BTreeMap::new();
     let rest = rig.look(2, 100).await.changed;
     for job in answers.into_iter().flatten().chain(rest) {
-        *told.entry(job.no).or_insert(0) += 1;
+        *returned.entry(job.no).or_insert(0) += 1;
     }
-    assert_eq!(told.len(), jobs.len());
-    assert!(told.values().all(|times| *times == 1), "told twice");
+    assert_eq!(returned.len(), jobs.len());
+    assert!(returned.values().all(|times| *times == 1), "returned twice");
 }
 
 pub async fn a_change_and_a_fire_come_one_after_the_other(opened: Opened) {

@@ -101,9 +101,9 @@ pub async fn the_scheduler_is_told_of_jobs_due_before_the_end_of_the_next_slot(o
             new_job("never").never().build(),
         ])
         .await;
-    let mut told: Vec<_> = rig.look(0, 100).await.changed.iter().map(|job| job.no).collect();
-    told.sort_unstable();
-    assert_eq!(told, [jobs[0].no, jobs[1].no, jobs[2].no]);
+    let mut returned: Vec<_> = rig.look(0, 100).await.changed.iter().map(|job| job.no).collect();
+    returned.sort_unstable();
+    assert_eq!(returned, [jobs[0].no, jobs[1].no, jobs[2].no]);
 }
 
 pub async fn an_empty_batch_is_fine(opened: Opened) {

@@ -35,9 +35,9 @@ pub async fn a_failed_run_is_tried_again_as_a_run_of_its_own(opened: Opened) {
     assert_eq!(answer.job, Some(shown.clone()));
     assert_eq!((shown.status(at(0)), shown.live, shown.retry_count), (JobStatus::Pending, 1, 0));
     assert_eq!((shown.next_at, shown.generation, shown.since), (Some(at(120)), 2, at(0)));
-    let wakes = rig.delayed(70).await;
-    assert_eq!((wakes[0].key, wakes[0].due), (key, at(70)));
-    let fired = rig.fire_delayed(&wakes, Begin::Claimed, 70).await;
+    let delayed = rig.delayed(70).await;
+    assert_eq!((delayed[0].key, delayed[0].due), (key, at(70)));
+    let fired = rig.fire_delayed(&delayed, Begin::Claimed, 70).await;
     let [FireResult::Fired(fence)] = fired[..] else { panic!("{fired:?}") };
     assert_eq!(rig.finish(rig.success(Held { key, fence })).await, FinishResult::Done);
     rig.run_successfully(job, 120).await;

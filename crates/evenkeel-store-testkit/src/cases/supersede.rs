@@ -72,9 +72,9 @@ pub async fn a_trigger_that_waits_is_recorded_as_superseded(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(replacing("crawl").build()).await;
     let key = rig.trigger(job, 0, 59).await;
-    let told = rig.delayed(59).await;
+    let returned = rig.delayed(59).await;
     supersede(&rig, &[job], 60).await;
-    assert_eq!(rig.fire_delayed(&told, Begin::Claimed, 61).await, [FireResult::Stale]);
+    assert_eq!(rig.fire_delayed(&returned, Begin::Claimed, 61).await, [FireResult::Stale]);
     is_recorded(&rig, job, key, 60).await;
     assert_eq!(rig.runs_of(job).await.len(), 1);
 }

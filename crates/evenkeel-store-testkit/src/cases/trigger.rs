@@ -66,11 +66,11 @@ pub async fn the_wake_is_due_now(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.trigger(job, 0, 10).await;
-    let wakes = rig.delayed(10).await;
-    assert_eq!(wakes.len(), 1);
-    assert_eq!((wakes[0].key, wakes[0].due), (key, at(10)));
-    assert_eq!(wakes[0].job, rig.due(job).await);
-    assert_eq!(wakes[0].job.live, 1);
+    let delayed = rig.delayed(10).await;
+    assert_eq!(delayed.len(), 1);
+    assert_eq!((delayed[0].key, delayed[0].due), (key, at(10)));
+    assert_eq!(delayed[0].job, rig.due(job).await);
+    assert_eq!(delayed[0].job.live, 1);
 }
 
 pub async fn a_fired_trigger_is_the_newest_chain(opened: Opened) {

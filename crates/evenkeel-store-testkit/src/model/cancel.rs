@@ -52,8 +52,8 @@ impl Data {
     /// A run did not succeed: its job is judged, and its scheduler loads it again.
     pub fn tell_of_end(&mut self, no: JobNo) {
         if self.find(no).is_some_and(|job| !job.is_over()) {
-            self.watch(&[no]);
-            self.tell(no);
+            self.mark_at_risk(&[no]);
+            self.notify_scheduler(no);
         }
     }
 }

@@ -17,8 +17,8 @@ use evenkeel_store::{
 };
 use uuid::Uuid;
 
-use super::notes::NoteRow;
-use super::watch::WatchList;
+use super::at_risk::AtRiskJobs;
+use super::progress::NoteRow;
 
 #[derive(Default)]
 pub(super) struct Data {
@@ -34,7 +34,7 @@ pub(super) struct Data {
     /// Active jobs by the slot of their next time.
     pub due: BTreeSet<(Shard, Slot, JobNo)>,
     pub changed: BTreeSet<(Shard, JobNo)>,
-    pub wakes: BTreeSet<(Shard, Timestamp, AttemptKey)>,
+    pub delayed: BTreeSet<(Shard, Timestamp, AttemptKey)>,
     /// The waiting attempts of each job: queued or delayed.
     pub waiting: BTreeMap<(JobNo, AttemptKey), Waiting>,
     /// The lanes of each pool in dispatch order.
@@ -47,25 +47,25 @@ pub(super) struct Data {
     /// By the first attempt of the run.
     pub checkpoints: BTreeMap<AttemptKey, Vec<u8>>,
     /// The messages of each node, oldest first.
-    pub letters: BTreeMap<NodeNo, Vec<NodeMessage>>,
+    pub messages: BTreeMap<NodeNo, Vec<NodeMessage>>,
     /// Node number `n` is at index `n - 1`.
     pub nodes: Vec<NodeRow>,
     pub pages: super::pages::Pages,
-    pub watch: WatchList,
+    pub at_risk: AtRiskJobs,
     /// By tenant and key.
     pub requests: BTreeMap<(TenantNo, String), super::requests::Request>,
-    pub sums: super::tally::Sums,
+    pub sums: super::run_stats::Sums,
     pub access: super::access::Access,
     pub secrets: super::secrets::Secrets,
-    pub profiles: super::rhythms::LoadProfiles,
+    pub profiles: super::load_profiles::LoadProfiles,
     pub rebalances: super::balance::Rebalances,
     pub targets: super::targets::Targets,
     pub next_targets: BTreeMap<TenantNo, i64>,
     pub scores: super::balance::Scores,
-    pub letters_of_dead: super::dead::Letters,
-    pub failing: BTreeMap<JobNo, super::dead::Failing>,
+    pub letters_of_dead: super::dead_letters::Letters,
+    pub failing: BTreeMap<JobNo, super::dead_letters::Failing>,
     /// The permits in use.
-    pub places: BTreeSet<(LimitKey, AttemptKey)>,
+    pub permits: BTreeSet<(LimitKey, AttemptKey)>,
     pub keys: super::dedup::Keys,
 }
 
@@ -74,7 +74,7 @@ pub(super) struct Data {
 pub(super) type Place = (DispatchKey, JobNo, AttemptKey);
 
 pub(super) enum Waiting {
-    Wake { due: Timestamp, priority: Option<Priority> },
+    Delayed { due: Timestamp, priority: Option<Priority> },
     Ready(Ready),
 }
 
@@ -132,11 +132,11 @@ pub(super) struct JobRow {
     pub history: History,
     /// The runs, oldest first. The databases store the newest, and in each run a link to the one
     /// before.
-    pub chains: Vec<RunLink>,
+    pub run_links: Vec<RunLink>,
     pub newest_good: Option<AttemptKey>,
     pub newest_failed: Option<AttemptKey>,
     /// The counted load, while the job has a next time.
-    pub counted: Option<super::rhythms::Counted>,
+    pub counted: Option<super::load_profiles::Counted>,
     /// Since when the job names its target, if not from its registration on.
     pub target_since: Option<Timestamp>,
 }
@@ -181,7 +181,7 @@ pub(super) struct OwnedBound {
 
 impl JobRow {
     pub fn head(&self) -> Option<RunLink> {
-        self.chains.last().copied()
+        self.run_links.last().copied()
     }
 
     pub fn is_deleted(&self) -> bool {
@@ -250,15 +250,15 @@ impl Data {
     /// Makes a run the newest of its job.
     pub fn link(&mut self, key: AttemptKey) {
         let link = RunLink { scheduled_at: key.scheduled_at, sequence: key.sequence };
-        self.job(key.job_no).chains.push(link);
+        self.job(key.job_no).run_links.push(link);
     }
 
     /// Removes a waiting attempt.
     pub fn stop_waiting(&mut self, key: AttemptKey) -> Option<Waiting> {
         let waiting = self.waiting.remove(&(key.job_no, key))?;
         match &waiting {
-            Waiting::Wake { due, .. } => {
-                self.wakes.remove(&(Shard::of(key.job_no), *due, key));
+            Waiting::Delayed { due, .. } => {
+                self.delayed.remove(&(Shard::of(key.job_no), *due, key));
             }
             Waiting::Ready(ready) => {
                 if let Some(lanes) = self.queue.get_mut(&ready.pool) {
@@ -271,15 +271,15 @@ impl Data {
     }
 
     /// Adds a delayed attempt, with a priority of its own if the run has one.
-    pub fn add_wake(&mut self, key: AttemptKey, due: Timestamp, priority: Option<Priority>) {
-        self.wakes.insert((Shard::of(key.job_no), due, key));
-        self.waiting.insert((key.job_no, key), Waiting::Wake { due, priority });
+    pub fn add_delayed(&mut self, key: AttemptKey, due: Timestamp, priority: Option<Priority>) {
+        self.delayed.insert((Shard::of(key.job_no), due, key));
+        self.waiting.insert((key.job_no, key), Waiting::Delayed { due, priority });
     }
 
     /// Returns the own priority of a delayed attempt.
-    pub fn wake_priority(&self, key: AttemptKey) -> Option<Priority> {
+    pub fn delayed_priority(&self, key: AttemptKey) -> Option<Priority> {
         match self.waiting.get(&(key.job_no, key))? {
-            Waiting::Wake { priority, .. } => *priority,
+            Waiting::Delayed { priority, .. } => *priority,
             Waiting::Ready(_) => None,
         }
     }
@@ -311,10 +311,10 @@ impl Data {
             runs: count(self.runs.len()),
             running: count(self.running.len()),
             ready: count(self.waiting.values().filter(is_ready).count()),
-            delayed: count(self.wakes.len()),
+            delayed: count(self.delayed.len()),
             skipped_times: skipped.map(|times| times.count).sum(),
             live: self.jobs.iter().map(|job| u64::from(job.live)).sum(),
-            at_risk: self.watch.len(),
+            at_risk: self.at_risk.len(),
         }
     }
 }

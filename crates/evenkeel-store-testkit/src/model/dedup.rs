@@ -66,7 +66,7 @@ impl Data {
         let waiting = self.waiting_of(no).map(|(key, _)| key).max();
         let running = self.newest_running(job).map(|(key, _)| key);
         let next = job.next_at.map(|next_at| AttemptKey::regular(no, next_at));
-        let last = job.chains.last().map(|link| AttemptKey {
+        let last = job.run_links.last().map(|link| AttemptKey {
             sequence: link.sequence,
             ..AttemptKey::regular(no, link.scheduled_at)
         });

@@ -67,7 +67,7 @@ impl Data {
         let fronts = lanes.flat_map(|lane| {
             let open = |place: &&Place| match self.waiting.get(&(place.1, place.2)) {
                 Some(Waiting::Ready(ready)) => ready.window.from.is_none().then_some(ready.rise),
-                Some(Waiting::Wake { .. }) | None => None,
+                Some(Waiting::Delayed { .. }) | None => None,
             };
             let first: Vec<_> =
                 lane.iter().filter_map(|place| Some((open(&place)?, *place))).collect();
@@ -89,7 +89,7 @@ impl Data {
     ) -> Reprioritized {
         let ready = self.waiting.iter_mut().filter_map(|((_, key), waiting)| match waiting {
             Waiting::Ready(ready) if Some(*key) > after => Some((*key, ready)),
-            Waiting::Ready(_) | Waiting::Wake { .. } => None,
+            Waiting::Ready(_) | Waiting::Delayed { .. } => None,
         });
         let mut ready: Vec<_> = ready.collect();
         ready.sort_unstable_by_key(|(key, _)| *key);

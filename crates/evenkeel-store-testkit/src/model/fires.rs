@@ -43,7 +43,7 @@ impl Data {
         LookAhead {
             now,
             changed: self.take_changed(shards, limit),
-            delayed: self.due_wakes(shards, until, limit),
+            delayed: self.due_delayed(shards, until, limit),
         }
     }
 
@@ -60,25 +60,25 @@ impl Data {
         self.load_jobs(&numbers)
     }
 
-    fn due_wakes(&self, shards: &[Shard], until: Timestamp, limit: usize) -> Vec<DelayedAttempt> {
+    fn due_delayed(&self, shards: &[Shard], until: Timestamp, limit: usize) -> Vec<DelayedAttempt> {
         let (earliest, latest) =
             (Timestamp::from_micros(i64::MIN), Timestamp::from_micros(i64::MAX));
         let of_shard = |shard: &Shard| {
             let first = (*shard, earliest, AttemptKey::regular(JobNo(i64::MIN), earliest));
             let last = (*shard, until, AttemptKey::regular(JobNo(i64::MAX), latest));
-            self.wakes.range(first..=last).take(limit).map(|(_, due, key)| (*due, *key))
+            self.delayed.range(first..=last).take(limit).map(|(_, due, key)| (*due, *key))
         };
-        let mut wakes: Vec<_> = shards.iter().flat_map(of_shard).collect();
-        wakes.sort_unstable();
-        wakes.truncate(limit);
-        wakes
+        let mut delayed: Vec<_> = shards.iter().flat_map(of_shard).collect();
+        delayed.sort_unstable();
+        delayed.truncate(limit);
+        delayed
             .into_iter()
             .filter_map(|(due, key)| {
                 self.find(key.job_no).map(|job| DelayedAttempt {
                     due,
                     key,
                     has_checkpoint: self.checkpoint_of(key).is_some(),
-                    priority: self.wake_priority(key),
+                    priority: self.delayed_priority(key),
                     job: job.due_job(),
                 })
             })
@@ -149,31 +149,38 @@ impl Data {
 
     fn retry_pending(&self, job: JobNo) -> bool {
         self.waiting_of(job).any(|(key, waiting)| {
-            key.attempt > AttemptNo::FIRST && matches!(waiting, Waiting::Wake { .. })
+            key.attempt > AttemptNo::FIRST && matches!(waiting, Waiting::Delayed { .. })
         })
     }
 
     pub fn fire_delayed(&mut self, node: NodeNo, batch: Vec<FireDelayed>, now: Timestamp) -> Fired {
         let live = self.is_live(node);
-        let one = |wake| if live { self.fire_wake(node, wake, now) } else { FireResult::Stale };
+        let one = |delayed| {
+            if live { self.fire_one_delayed(node, delayed, now) } else { FireResult::Stale }
+        };
         Fired { now, results: batch.into_iter().map(one).collect() }
     }
 
-    fn fire_wake(&mut self, node: NodeNo, wake: FireDelayed, now: Timestamp) -> FireResult {
-        let key = wake.key;
+    fn fire_one_delayed(
+        &mut self,
+        node: NodeNo,
+        delayed: FireDelayed,
+        now: Timestamp,
+    ) -> FireResult {
+        let key = delayed.key;
         match self.waiting.get(&(key.job_no, key)) {
-            Some(Waiting::Wake { due, .. }) if *due == wake.due => {}
-            Some(Waiting::Wake { .. } | Waiting::Ready(_)) | None => return FireResult::Stale,
+            Some(Waiting::Delayed { due, .. }) if *due == delayed.due => {}
+            Some(Waiting::Delayed { .. } | Waiting::Ready(_)) | None => return FireResult::Stale,
         }
-        if wake.due > now {
+        if delayed.due > now {
             return FireResult::Early;
         }
-        let priority = self.wake_priority(key);
+        let priority = self.delayed_priority(key);
         self.stop_waiting(key);
         if key.attempt == AttemptNo::FIRST {
             self.link(key);
         }
-        let fence = self.begin(node, key, wake.start, now);
+        let fence = self.begin(node, key, delayed.start, now);
         if let Some(run) = self.runs.get_mut(&key) {
             run.priority = priority;
         }
@@ -183,20 +190,20 @@ impl Data {
     pub fn postpone(&mut self, batch: &[Postpone]) {
         for Postpone { due, key, until } in batch {
             match self.waiting.get(&(key.job_no, *key)) {
-                Some(Waiting::Wake { due: known, .. }) if known == due => {}
-                Some(Waiting::Wake { .. } | Waiting::Ready(_)) | None => continue,
+                Some(Waiting::Delayed { due: known, .. }) if known == due => {}
+                Some(Waiting::Delayed { .. } | Waiting::Ready(_)) | None => continue,
             }
-            let priority = self.wake_priority(*key);
+            let priority = self.delayed_priority(*key);
             self.stop_waiting(*key);
-            self.add_wake(*key, *until, priority);
+            self.add_delayed(*key, *until, priority);
         }
     }
 
     fn begin(&mut self, node: NodeNo, key: AttemptKey, start: Start, now: Timestamp) -> Fence {
         match start {
             Start::Claimed => self.start(node, key, Fence::NONE.next(), 0, now),
-            Start::Queued(ticket) => {
-                self.enqueue(key, ticket, Fence::NONE, 0);
+            Start::Queued(entry) => {
+                self.enqueue(key, entry, Fence::NONE, 0);
                 Fence::NONE
             }
         }

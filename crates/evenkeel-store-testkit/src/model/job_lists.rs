@@ -52,7 +52,7 @@ impl Data {
     }
 
     fn passes(&self, job: &Job, filter: &JobFilter, now: Timestamp) -> bool {
-        let condition = self.watch.level(job.no).unwrap_or(Level::Ok);
+        let condition = self.at_risk.level(job.no).unwrap_or(Level::Ok);
         filter.passes(&ListedJob { job, condition, now })
     }
 

@@ -78,7 +78,7 @@ impl Data {
             good_runs: 0,
             bad_runs: 0,
             history: History::default(),
-            chains: Vec::new(),
+            run_links: Vec::new(),
             newest_good: None,
             newest_failed: None,
             counted: None,
@@ -93,12 +93,12 @@ impl Data {
     /// Notifies the scheduler of a job that it may not have loaded with its slot.
     pub fn tell_if_soon(&mut self, no: JobNo, now: Timestamp) {
         if self.job(no).slot.is_some_and(|slot| slot <= Slot::of(now).next()) {
-            self.tell(no);
+            self.notify_scheduler(no);
         }
     }
 
     /// Notifies the scheduler that it must load a job again.
-    pub fn tell(&mut self, no: JobNo) {
+    pub fn notify_scheduler(&mut self, no: JobNo) {
         self.changed.insert((Shard::of(no), no));
     }
 
@@ -185,7 +185,7 @@ impl Data {
     /// Ends a waiting attempt and its run.
     pub fn withdraw(&mut self, key: AttemptKey, outcome: Outcome, now: Timestamp) {
         let Some(waiting) = self.stop_waiting(key) else { return };
-        let is_wake = matches!(waiting, Waiting::Wake { .. });
+        let is_wake = matches!(waiting, Waiting::Delayed { .. });
         if is_wake && key.attempt == AttemptNo::FIRST {
             self.link(key);
         }
@@ -250,7 +250,7 @@ impl Data {
             |n| AttemptKey { sequence: Sequence::new(origin, n), ..AttemptKey::regular(no, at) };
         let free = (0..Sequence::NUMBERS).map(|more| key_of(n.wrapping_add(more)));
         let key = free.into_iter().find(|key| !self.has_chain(*key)).unwrap_or(key_of(n));
-        self.add_wake(key, at, priority);
+        self.add_delayed(key, at, priority);
         key
     }
 

@@ -49,7 +49,7 @@ impl Data {
     }
 
     pub fn running_under(&self, limit: LimitKey) -> u32 {
-        self.places.iter().filter(|(of, _)| *of == limit).count() as u32
+        self.permits.iter().filter(|(of, _)| *of == limit).count() as u32
     }
 
     /// Moves a waiting attempt into a limit queue or back to its pool.
@@ -66,7 +66,7 @@ impl Data {
     pub fn send_home(&mut self, key: AttemptKey) -> bool {
         let home = match self.waiting.get(&(key.job_no, key)) {
             Some(Waiting::Ready(ready)) => ready.parked.as_ref().map(|(home, _)| home.clone()),
-            Some(Waiting::Wake { .. }) | None => None,
+            Some(Waiting::Delayed { .. }) | None => None,
         };
         let is_parked = home.is_some();
         if let Some(home) = home {
@@ -95,7 +95,7 @@ impl Data {
             Some(Waiting::Ready(ready)) => {
                 limits.on(self.jobs[index(key.job_no)].tenant, ready.order.lane, ready.limit)
             }
-            Some(Waiting::Wake { .. }) | None => Vec::new(),
+            Some(Waiting::Delayed { .. }) | None => Vec::new(),
         }
     }
 
@@ -199,7 +199,7 @@ impl Data {
     fn room(&self, key: LimitKey) -> LimitQueue {
         let turned_away = self.waiting.values().filter_map(|waiting| match waiting {
             Waiting::Ready(ready) => ready.parked.as_ref().map(|(_, limit)| *limit),
-            Waiting::Wake { .. } => None,
+            Waiting::Delayed { .. } => None,
         });
         let most = turned_away.filter(|limit| limit.key == key).map(|limit| limit.most);
         let (lowest, highest) =
@@ -211,7 +211,7 @@ impl Data {
     pub fn parked(&self, limit: u32) -> [u64; LimitScope::ALL.len()] {
         let parked = self.waiting.values().filter_map(|waiting| match waiting {
             Waiting::Ready(ready) => ready.parked.as_ref().map(|(_, limit)| limit.key.scope()),
-            Waiting::Wake { .. } => None,
+            Waiting::Delayed { .. } => None,
         });
         let mut counts = [0; LimitScope::ALL.len()];
         parked.take(limit as usize).for_each(|scope| counts[scope as usize] += 1);

@@ -45,7 +45,7 @@ impl Data {
             return Vec::new();
         };
         let mut keys = Vec::new();
-        for link in job.chains.iter().rev() {
+        for link in job.run_links.iter().rev() {
             let first = AttemptKey {
                 scheduled_at: link.scheduled_at,
                 job_no: no,
@@ -122,7 +122,7 @@ impl Data {
             });
         }
         match self.waiting.get(&(key.job_no, key))? {
-            Waiting::Wake { .. } => Some(pending(key, job, Fence::NONE, 0)),
+            Waiting::Delayed { .. } => Some(pending(key, job, Fence::NONE, 0)),
             Waiting::Ready(ready) => Some(pending(key, job, ready.fence, ready.crashes)),
         }
     }

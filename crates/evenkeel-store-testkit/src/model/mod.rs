@@ -6,34 +6,34 @@
 //! Clones share one database, as the nodes of a cluster do.
 
 mod access;
+mod at_risk;
 mod balance;
 mod cancel;
+mod claim_windows;
+mod commands;
 mod data;
-mod dead;
+mod dead_letters;
 mod dedup;
 mod depths;
-mod ends;
 mod events;
+mod finish;
 mod fires;
 mod job_lists;
 mod jobs;
 mod limits;
 mod lists;
+mod load_profiles;
 mod nodes;
-mod notes;
-mod openings;
-mod orders;
+mod override_outcome;
 mod pages;
+mod progress;
 mod prune;
 mod queue;
 mod requests;
-mod rhythms;
+mod run_stats;
 mod secrets;
-mod settle;
-mod tally;
 mod targets;
 mod verbs;
-mod watch;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -109,7 +109,7 @@ impl Data {
         let idle = self.running_on(no).next().is_none();
         let Some(node) = self.node_mut(no).filter(|_| idle) else { return false };
         node.state = NodeState::Gone;
-        self.letters.remove(&no);
+        self.messages.remove(&no);
         true
     }
 

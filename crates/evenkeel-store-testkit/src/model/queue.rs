@@ -15,25 +15,25 @@ use evenkeel_store::{
 use super::data::{Data, Place, Ready, RunRow, Waiting};
 
 impl Data {
-    pub fn enqueue(&mut self, key: AttemptKey, ticket: QueueEntry, fence: Fence, crashes: u16) {
+    pub fn enqueue(&mut self, key: AttemptKey, entry: QueueEntry, fence: Fence, crashes: u16) {
         let order = DispatchKey {
-            lane: ticket.lane,
-            priority: Reverse(ticket.priority),
-            should_start_by: ticket.should_start_by,
-            ready_at: ticket.since,
+            lane: entry.lane,
+            priority: Reverse(entry.priority),
+            should_start_by: entry.should_start_by,
+            ready_at: entry.since,
         };
-        let lanes = self.queue.entry(ticket.pool.clone()).or_default();
-        lanes[ticket.lane as usize].insert((order, key.job_no, key));
+        let lanes = self.queue.entry(entry.pool.clone()).or_default();
+        lanes[entry.lane as usize].insert((order, key.job_no, key));
         let ready = Ready {
-            pool: ticket.pool,
+            pool: entry.pool,
             order,
             fence,
             crashes,
-            window: ClaimWindow { from: ticket.open_from, until: ticket.open_until },
-            forbidden_nodes: ticket.forbidden_nodes,
-            rise: ticket.rise,
-            is_own_priority: ticket.is_own_priority,
-            limit: ticket.limit,
+            window: ClaimWindow { from: entry.open_from, until: entry.open_until },
+            forbidden_nodes: entry.forbidden_nodes,
+            rise: entry.rise,
+            is_own_priority: entry.is_own_priority,
+            limit: entry.limit,
             parked: None,
         };
         self.waiting.insert((key.job_no, key), Waiting::Ready(ready));
@@ -84,7 +84,7 @@ impl Data {
                 let Some(Waiting::Ready(ready)) = self.stop_waiting(key) else { continue };
                 let rank = Reverse(claim.aging.rank(order.priority.0, ready.rise, now));
                 let fence = self.start(claim.node, key, ready.fence.next(), ready.crashes, now);
-                self.places.extend(limits.iter().map(|limit| (*limit, key)));
+                self.permits.extend(limits.iter().map(|limit| (*limit, key)));
                 let checkpoint = self.checkpoint_of(key).cloned();
                 if let Some(run) = self.runs.get_mut(&key) {
                     run.priority = ready.own_priority();
@@ -144,7 +144,7 @@ impl Data {
                 let rank = claim.aging.rank(ready.order.priority.0, ready.rise, now);
                 (open && allowed).then_some((Reverse(rank), *place))
             }
-            Some(Waiting::Wake { .. }) | None => None,
+            Some(Waiting::Delayed { .. }) | None => None,
         };
         let mut places: Vec<_> =
             pools.flat_map(|lanes| &lanes[lane as usize]).filter_map(may_go).collect();
@@ -170,7 +170,7 @@ impl Data {
             }
             return failed;
         }
-        let AfterLoss::Queue(ticket) = requeue.then else { return false };
+        let AfterLoss::Queue(entry) = requeue.then else { return false };
         let stops = self.find(key.job_no).is_none_or(|job| job.stops(key.scheduled_at));
         let asked_to_end = self.cancellations.get(&(node, key)).copied();
         let Some(run) = self.runs.get_mut(&key).filter(|run| run.fence == requeue.fence) else {
@@ -194,7 +194,7 @@ impl Data {
             self.tell_of_end(key.job_no);
         } else {
             run.status = AttemptStatus::Pending;
-            self.enqueue(key, ticket, fence, crashes);
+            self.enqueue(key, entry, fence, crashes);
         }
         self.notes.remove(&key);
         self.release(node, key);
@@ -204,7 +204,7 @@ impl Data {
     /// Removes an attempt from its node.
     pub fn release(&mut self, node: NodeNo, key: AttemptKey) {
         self.running.remove(&(node, key));
-        self.places.retain(|(_, holder)| *holder != key);
+        self.permits.retain(|(_, holder)| *holder != key);
         self.cancellations.remove(&(node, key));
     }
 
@@ -263,7 +263,7 @@ impl Data {
                 let theirs = aging.rank(ready.order.priority.0, ready.rise, now);
                 ready.order.lane == lane && theirs >= rank
             }
-            Some(Waiting::Ready(_) | Waiting::Wake { .. }) | None => false,
+            Some(Waiting::Ready(_) | Waiting::Delayed { .. }) | None => false,
         };
         waiting.filter(is_ahead).take(limit as usize).count() as u32
     }
@@ -272,7 +272,7 @@ impl Data {
         let lanes = pools.iter().filter_map(|pool| self.queue.get(pool)).flatten();
         let open = |place: &&Place| match self.waiting.get(&(place.1, place.2)) {
             Some(Waiting::Ready(ready)) => ready.window.from.is_none(),
-            Some(Waiting::Wake { .. }) | None => false,
+            Some(Waiting::Delayed { .. }) | None => false,
         };
         lanes.flatten().filter(open).take(limit as usize).count() as u32
     }

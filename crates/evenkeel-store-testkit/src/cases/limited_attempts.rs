@@ -25,18 +25,21 @@ pub async fn it_says_what_it_waits_for(opened: Opened) {
     let (job, key) = one_waits(&rig).await;
     let limit = Limit { key: key_of(&rig, "host"), most: 1 };
     let waits_for = WaitsFor::Permit { since: at(70), limit, running: Some(1) };
-    let told = rig.waiting_of(&rig.scope, job.id).await;
-    assert_eq!(told, [WaitingAttempt { key, priority: None, waits_for }]);
-    let told = rig.store.waiting_attempts(&rig.scope, job.id, None, now(100)).await.unwrap();
+    let returned = rig.waiting_of(&rig.scope, job.id).await;
+    assert_eq!(returned, [WaitingAttempt { key, priority: None, waits_for }]);
+    let returned = rig.store.waiting_attempts(&rig.scope, job.id, None, now(100)).await.unwrap();
     let waits_for = WaitsFor::Permit { since: at(70), limit, running: None };
-    assert_eq!(told[0].waits_for, waits_for, "places are counted for who asks");
+    assert_eq!(returned[0].waits_for, waits_for, "places are counted for who asks");
     let other = rig.tenant("other").await;
     assert_eq!(rig.waiting_of(&other, job.id).await, []);
     assert_eq!(release_all_limited(&rig, 81).await, 0);
     rig.finish(rig.success(held_of(&rig).await)).await;
     assert_eq!(release_all_limited(&rig, 82).await, 1);
-    let told = rig.waiting_of(&rig.scope, job.id).await;
-    assert!(matches!(told[0].waits_for, WaitsFor::Worker { ahead: Some(0), .. }), "{told:?}");
+    let returned = rig.waiting_of(&rig.scope, job.id).await;
+    assert!(
+        matches!(returned[0].waits_for, WaitsFor::Worker { ahead: Some(0), .. }),
+        "{returned:?}"
+    );
 }
 
 async fn held_of(rig: &Rig) -> crate::rig::Held {
@@ -160,11 +163,11 @@ pub async fn what_a_limit_of_the_tenant_holds_up_says_so(opened: Opened) {
     queue(&rig, new_job("runs"), 60).await;
     let (job, key) = queue(&rig, new_job("waits"), 61).await;
     assert_eq!(claim_within(&rig, &limits, 9, 62).await.len(), 1);
-    let told = rig.waiting_of(&rig.scope, job.id).await;
+    let returned = rig.waiting_of(&rig.scope, job.id).await;
     let limit = evenkeel_core::limit::LimitKey::of_tenant(rig.scope.tenant);
     let limit = Limit { key: limit, most: 1 };
     let waits_for = WaitsFor::Permit { since: at(61), limit, running: Some(1) };
-    assert_eq!(told, [WaitingAttempt { key, priority: None, waits_for }]);
+    assert_eq!(returned, [WaitingAttempt { key, priority: None, waits_for }]);
 }
 
 pub async fn what_a_limit_of_a_lane_holds_up_does_not_say_how_many_run(opened: Opened) {
@@ -177,6 +180,6 @@ pub async fn what_a_limit_of_a_lane_holds_up_does_not_say_how_many_run(opened: O
     let limit = evenkeel_core::limit::LimitKey::of_lane(evenkeel_core::order::Lane::Standard);
     let limit = Limit { key: limit, most: 1 };
     let waits_for = WaitsFor::Permit { since: at(61), limit, running: None };
-    let told = rig.waiting_of(&rig.scope, job.id).await;
-    assert_eq!(told, [WaitingAttempt { key, priority: None, waits_for }]);
+    let returned = rig.waiting_of(&rig.scope, job.id).await;
+    assert_eq!(returned, [WaitingAttempt { key, priority: None, waits_for }]);
 }

@@ -57,7 +57,7 @@ impl Data {
     }
 
     /// Deletes or replaces notes and checkpoint at the end of an attempt.
-    pub fn settle(&mut self, key: AttemptKey, attachments: Attachments) {
+    pub fn close_attachments(&mut self, key: AttemptKey, attachments: Attachments) {
         if attachments.has_notes {
             self.notes.remove(&key);
         }
@@ -91,20 +91,20 @@ impl Data {
         Some(Running { node: run.node?, attempt })
     }
 
-    pub fn send_message(&mut self, node: NodeNo, letter: NodeMessage) {
+    pub fn send_message(&mut self, node: NodeNo, message: NodeMessage) {
         if self.is_gone(node) {
             return;
         }
-        let letters = self.letters.entry(node).or_default();
-        if !letters.contains(&letter) {
-            letters.push(letter);
+        let messages = self.messages.entry(node).or_default();
+        if !messages.contains(&message) {
+            messages.push(message);
         }
     }
 
     fn take_messages(&mut self, node: NodeNo, limit: u32) -> Vec<NodeMessage> {
-        let Some(letters) = self.letters.get_mut(&node) else { return Vec::new() };
-        let taken = letters.len().min(limit as usize);
-        letters.drain(..taken).collect()
+        let Some(messages) = self.messages.get_mut(&node) else { return Vec::new() };
+        let taken = messages.len().min(limit as usize);
+        messages.drain(..taken).collect()
     }
 }
 
@@ -128,9 +128,9 @@ impl ProgressStore for ModelStore {
         Ok(self.lock().find_running(key))
     }
 
-    async fn send_message(&self, node: NodeNo, letter: NodeMessage) -> Result<(), StoreError> {
-        self.lock().send_message(node, letter);
-        if letter.kind == MessageKind::Ended {
+    async fn send_message(&self, node: NodeNo, message: NodeMessage) -> Result<(), StoreError> {
+        self.lock().send_message(node, message);
+        if message.kind == MessageKind::Ended {
             self.signals.send(Signal::Messages);
         }
         Ok(())

@@ -41,8 +41,8 @@ pub async fn in_the_queue_it_says_since_when_and_when_it_may_be_claimed(opened: 
     let job = rig.add(new_job("crawl").build()).await;
     assert_eq!(waiting(&rig, job).await, []);
     let mut fire = fire_of(&rig.due(job).await, at(63), Begin::Queued);
-    if let Some((_, Start::Queued(ticket))) = &mut fire.start {
-        (ticket.open_from, ticket.open_until) = (Some(at(80)), Some(at(90)));
+    if let Some((_, Start::Queued(entry))) = &mut fire.start {
+        (entry.open_from, entry.open_until) = (Some(at(80)), Some(at(90)));
     }
     rig.fire(vec![fire], 63).await;
     let key = AttemptKey::regular(job.no, at(60));
@@ -63,9 +63,9 @@ pub async fn retries_and_triggers_say_when_they_may_start(opened: Opened) {
     let held = rig.start(job, 60).await;
     rig.finish(rig.retry(held, at(900))).await;
     let trigger = rig.trigger(job, 0, 70).await;
-    let told = waiting(&rig, job).await;
+    let returned = waiting(&rig, job).await;
     let retry = attempt(next_attempt(held.key), WaitsFor::Time(at(900)));
-    assert_eq!(told, [retry, attempt(trigger, WaitsFor::Time(at(70)))]);
+    assert_eq!(returned, [retry, attempt(trigger, WaitsFor::Time(at(70)))]);
 }
 
 pub async fn the_oldest_time_comes_first_and_no_more_than_a_hundred(opened: Opened) {
@@ -76,8 +76,8 @@ pub async fn the_oldest_time_comes_first_and_no_more_than_a_hundred(opened: Open
         keys.push(rig.queue(job, 60 + n * 60).await);
         keys.push(rig.trigger(job, 0, 61 + n * 60).await);
     }
-    let told: Vec<AttemptKey> = waiting(&rig, job).await.iter().map(|one| one.key).collect();
-    assert_eq!(told, keys[..100]);
+    let returned: Vec<AttemptKey> = waiting(&rig, job).await.iter().map(|one| one.key).collect();
+    assert_eq!(returned, keys[..100]);
 }
 
 pub async fn what_is_ahead_is_what_would_be_claimed_before(opened: Opened) {
@@ -105,8 +105,11 @@ pub async fn what_is_ahead_is_what_would_be_claimed_before(opened: Opened) {
     }
     assert_eq!(counted, [3, 2, 1, 0], "what others have in the queue is nobody's business");
     assert_eq!(ahead(&rig, elsewhere).await, 0);
-    let told = rig.waiting_of(&other, theirs.id).await;
-    assert!(matches!(told[0].waits_for, WaitsFor::Worker { ahead: Some(0), .. }), "{told:?}");
+    let returned = rig.waiting_of(&other, theirs.id).await;
+    assert!(
+        matches!(returned[0].waits_for, WaitsFor::Worker { ahead: Some(0), .. }),
+        "{returned:?}"
+    );
 }
 
 pub async fn equal_ones_are_ahead_of_each_other_in_one_way(opened: Opened) {
@@ -149,8 +152,8 @@ pub async fn what_is_ahead_is_counted_for_who_asks(opened: Opened) {
     assert_eq!(expected[1], attempt(trigger, WaitsFor::Time(at(70))));
     let WaitsFor::Worker { ahead, .. } = &mut expected[0].waits_for else { panic!("{expected:?}") };
     assert_eq!(ahead.take(), Some(1));
-    let told = rig.store.waiting_attempts(&rig.scope, job.id, None, now(100)).await.unwrap();
-    assert_eq!(told, expected, "all else is told all the same");
+    let returned = rig.store.waiting_attempts(&rig.scope, job.id, None, now(100)).await.unwrap();
+    assert_eq!(returned, expected, "all else is returned all the same");
 }
 
 /// The other tenant fills all but one of the 10,000 positions that are read.

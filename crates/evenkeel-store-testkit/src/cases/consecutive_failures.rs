@@ -37,7 +37,7 @@ pub async fn a_job_is_told_when_as_many_runs_have_failed_as_it_names(opened: Ope
     fail(&rig, job, 3, 120).await;
     assert_eq!(failing(&rig).await, []);
     fail(&rig, job, 3, 180).await;
-    let told = rig.store.list_failing(100).await.unwrap();
+    let returned = rig.store.list_failing(100).await.unwrap();
     let shown = rig.job(job).await;
     let expected = FailingJob {
         no: job.no,
@@ -47,7 +47,7 @@ pub async fn a_job_is_told_when_as_many_runs_have_failed_as_it_names(opened: Ope
         generation: shown.generation,
         definition: rig.due(job).await.definition,
     };
-    assert_eq!(told, [expected]);
+    assert_eq!(returned, [expected]);
     assert_eq!((shown.state, shown.note), (JobState::Active, None), "nothing else happened");
     fail(&rig, job, 3, 240).await;
     assert_eq!(failing(&rig).await, [(job, 4)]);
@@ -102,10 +102,10 @@ pub async fn a_pause_with_a_note_shows_it_until_the_job_goes_on(opened: Opened) 
     let job = rig.add(failing_job("crawl", 1)).await;
     fail(&rig, job, 1, 60).await;
     let note = "paused because a run failed".to_owned();
-    let told = rig.store.list_failing(1).await.unwrap().remove(0);
+    let returned = rig.store.list_failing(1).await.unwrap().remove(0);
     let order = JobCommand {
-        id: told.id,
-        if_generation: Some(told.generation),
+        id: returned.id,
+        if_generation: Some(returned.generation),
         if_fired: None,
         action: Action::Suspend { note: note.clone() },
     };
@@ -115,7 +115,7 @@ pub async fn a_pause_with_a_note_shows_it_until_the_job_goes_on(opened: Opened) 
     assert_eq!(rig.job(job).await, paused);
     let listed = rig.store.get_jobs(&rig.scope, &[job.id]).await.unwrap();
     assert_eq!(listed, std::slice::from_ref(&paused));
-    assert_eq!(failing(&rig).await, [], "it is not told again");
+    assert_eq!(failing(&rig).await, [], "it is not returned again");
     let again = rig.store.apply_one(&rig.scope, order, now(71)).await.unwrap();
     assert!(matches!(again, Applied::NotAllowed(_)), "{again:?}");
     let change = Action::Change(Box::default());
@@ -140,13 +140,13 @@ pub async fn a_pause_or_resume_begins_the_count_anew(opened: Opened) {
     fail(&rig, job, 2, 180).await;
     assert_eq!(failing(&rig).await, [(job, 2)]);
     // A caller that read the job before it was resumed finds another generation.
-    let told = rig.store.list_failing(1).await.unwrap().remove(0);
+    let returned = rig.store.list_failing(1).await.unwrap().remove(0);
     done(rig.store.act(&rig.scope, job.id, Action::Pause, now(190)).await.unwrap());
     let action = resume(Some(at(240)));
     done(rig.store.act(&rig.scope, job.id, action, now(200)).await.unwrap());
     let order = JobCommand {
-        id: told.id,
-        if_generation: Some(told.generation),
+        id: returned.id,
+        if_generation: Some(returned.generation),
         if_fired: None,
         action: Action::Suspend { note: "late".into() },
     };

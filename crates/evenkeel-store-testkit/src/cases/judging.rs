@@ -141,7 +141,7 @@ pub async fn an_attempt_that_did_not_end_well_puts_its_job_on_it(opened: Opened)
 }
 
 /// Returns the jobs of which the scheduler is notified as changed.
-async fn told(rig: &Rig) -> Vec<JobNo> {
+async fn returned(rig: &Rig) -> Vec<JobNo> {
     let mut news: Vec<JobNo> = rig.look(0, 10_000).await.changed.iter().map(|job| job.no).collect();
     news.sort_unstable();
     news
@@ -166,8 +166,8 @@ pub async fn what_is_withdrawn_puts_its_job_on_it_and_is_told(opened: Opened) {
     rig.store.supersede(&[decided(replaced)], now(62)).await.unwrap();
     let well = judgement(&watched(&rig, retried, 63).await, Reason::OnTime, None);
     rig.store.judge(vec![well], now(63)).await.unwrap();
-    told(&rig).await;
-    assert_eq!((due(&rig, 64).await, told(&rig).await), (vec![], vec![]));
+    returned(&rig).await;
+    assert_eq!((due(&rig, 64).await, returned(&rig).await), (vec![], vec![]));
 
     for key in [in_queue, trigger, held.key] {
         let cancelled = rig.store.cancel_run(&rig.scope, key, now(65)).await.unwrap();
@@ -180,7 +180,7 @@ pub async fn what_is_withdrawn_puts_its_job_on_it_and_is_told(opened: Opened) {
     }
     let withdrawn: Vec<JobNo> = jobs[..6].iter().map(|job| job.no).collect();
     assert_eq!(due(&rig, 66).await, withdrawn);
-    assert_eq!(told(&rig).await, withdrawn);
+    assert_eq!(returned(&rig).await, withdrawn);
 }
 
 pub async fn what_goes_back_into_the_queue_puts_nobody_on_it(opened: Opened) {

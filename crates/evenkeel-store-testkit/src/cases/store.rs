@@ -91,7 +91,7 @@ pub async fn everything_is_counted(opened: Opened) {
     assert_eq!(rig.census().await, expected);
 }
 
-/// Announces until a listener wakes: a single signal may be lost, but not every signal.
+/// Announces until a listener delayed: a single signal may be lost, but not every signal.
 async fn hears(rig: &Rig, listener: &evenkeel_store::Signals, signal: Signal) {
     let mut heard = listener.subscribe();
     for _ in 0..100 {
@@ -144,12 +144,12 @@ pub async fn everything_is_there_after_a_restart(opened: Opened) {
     assert_eq!(rig.store.setting("colour", "red").await.unwrap(), "blue");
     assert_eq!(rig.tenant("main").await.tenant, tenant);
     assert_eq!(rig.run(ended).await.status, AttemptStatus::Completed);
-    assert_eq!(rig.look(80, 9).await.changed.len(), 4, "nobody has been told yet");
+    assert_eq!(rig.look(80, 9).await.changed.len(), 4, "nobody has been returned yet");
     let joined = rig.store.join(&crate::fixtures::new_node("node-1"), now(80)).await.unwrap();
     assert_eq!(joined.former, [node]);
     assert_eq!(rig.owned(node).await[0].key, running.key);
-    let wakes = rig.delayed(90).await;
-    assert_eq!(wakes[0].key, next_attempt(held.key));
+    let delayed = rig.delayed(90).await;
+    assert_eq!(delayed[0].key, next_attempt(held.key));
     assert_eq!(rig.claim_for(joined.node, 9, 90).await[0].key, queued);
     let next = rig.add(new_job("new").build()).await;
     assert!(next.no > jobs[3].no);

@@ -242,10 +242,10 @@ pub async fn pruning_leaves_nothing_to_a_later_run_with_the_same_key(opened: Ope
     let job = rig.add(new_job("crawl").never().build()).await;
     let start = async || {
         let key = rig.trigger(job, 0, 60).await;
-        let wakes = rig.delayed(60).await;
-        let fired = rig.fire_delayed(&wakes, Begin::Claimed, 60).await;
+        let delayed = rig.delayed(60).await;
+        let fired = rig.fire_delayed(&delayed, Begin::Claimed, 60).await;
         let FireResult::Fired(fence) = fired[0] else { panic!("not fired: {fired:?}") };
-        (Held { key, fence }, wakes[0].has_checkpoint)
+        (Held { key, fence }, delayed[0].has_checkpoint)
     };
     let (held, _) = start().await;
     let leaves = ProgressNote { checkpoint: Some(vec![1]), ..says(held, 1, "line") };

@@ -103,7 +103,7 @@ impl Data {
                 self.cancellations.entry(*running).or_insert(false);
             }
             self.changed.remove(&(Shard::of(no), no));
-            self.watch.forget(no);
+            self.at_risk.forget(no);
         }
         self.touch(no);
         let running = running.into_iter().map(|(_, key)| key).collect();
@@ -164,9 +164,9 @@ impl Data {
         let deleted = self.ids.get(&id).and_then(|no| self.find(*no));
         let deleted = deleted.filter(|job| job.tenant == scope.tenant && job.is_deleted());
         let Some(job) = deleted else { return 0 };
-        let (no, chains) = (job.no, job.chains.clone());
+        let (no, run_links) = (job.no, job.run_links.clone());
         let mut forgotten = self.purge_dead(no, limit);
-        for chain in chains.iter().rev() {
+        for chain in run_links.iter().rev() {
             if forgotten >= u64::from(limit) {
                 break;
             }

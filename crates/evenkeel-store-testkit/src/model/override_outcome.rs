@@ -21,7 +21,7 @@ impl Data {
         let Some(no) = self.seen(scope, job) else { return Vec::new() };
         let waiting = self.waiting_of(no).map(|(key, waiting)| {
             let priority = match waiting {
-                Waiting::Wake { priority, .. } => *priority,
+                Waiting::Delayed { priority, .. } => *priority,
                 Waiting::Ready(ready) => ready.own_priority(),
             };
             LiveAttempt { key, state: LiveState::Waiting, priority }
@@ -47,7 +47,7 @@ impl Data {
             LiveState::Running { fence, .. } => self.settle_running(scope, settle, fence),
         };
         if became == OverrideResult::Done {
-            self.tell(job);
+            self.notify_scheduler(job);
         }
         became
     }
@@ -96,7 +96,7 @@ impl Data {
         let found = self.waiting_of(settle.key.job_no).find(of_run);
         let Some((key, waiting)) = found else { return OverrideResult::Changed };
         let (fence, crashes, is_wake) = match waiting {
-            Waiting::Wake { .. } => (Fence::NONE, 0, true),
+            Waiting::Delayed { .. } => (Fence::NONE, 0, true),
             Waiting::Ready(ready) => (ready.fence, ready.crashes, false),
         };
         let Some(finish) = settle.finish(scope.tenant, key, fence.next()) else {

@@ -11,7 +11,7 @@ use super::races::at_once;
 use crate::Opened;
 use crate::commands::Commands;
 use crate::fixtures::{Begin, JobBuilder, at, fire_of, new_job, now, place_of};
-use crate::rig::{Known, Rig, claim_of, next_attempt, delayed_fire_of};
+use crate::rig::{Known, Rig, claim_of, delayed_fire_of, next_attempt};
 
 const ALWAYS: ClaimWindow = ClaimWindow { from: None, until: None };
 
@@ -29,8 +29,8 @@ async fn queue(rig: &Rig, job: JobBuilder, window: ClaimWindow) -> (Known, Attem
 }
 
 fn open(start: &mut Start, window: ClaimWindow) {
-    let Start::Queued(ticket) = start else { panic!("not queued") };
-    (ticket.open_from, ticket.open_until) = (window.from, window.until);
+    let Start::Queued(entry) = start else { panic!("not queued") };
+    (entry.open_from, entry.open_until) = (window.from, window.until);
 }
 
 async fn claim(rig: &Rig, room: usize, secs: i64) -> Vec<JobNo> {
@@ -199,9 +199,9 @@ pub async fn retries_and_what_goes_back_have_openings_too(opened: Opened) {
     assert_eq!(closed(&rig, 110).await, [held.key]);
     let held = rig.claim_one(100).await;
     rig.finish(rig.retry(held, at(120))).await;
-    let mut wake = delayed_fire_of(&rig.delayed(120).await[0], Begin::Queued);
-    open(&mut wake.start, window(Some(200), Some(210)));
-    rig.store.fire_delayed(rig.node, vec![wake], now(120)).await.unwrap();
+    let mut delayed = delayed_fire_of(&rig.delayed(120).await[0], Begin::Queued);
+    open(&mut delayed.start, window(Some(200), Some(210)));
+    rig.store.fire_delayed(rig.node, vec![delayed], now(120)).await.unwrap();
     assert_eq!(claim(&rig, 10, 199).await, []);
     assert_eq!(closed(&rig, 210).await, [next_attempt(held.key)]);
     assert_eq!(claim(&rig, 10, 200).await, [job.no]);
@@ -293,8 +293,8 @@ async fn redefine(rig: &Rig, job: Known, to: JobBuilder, secs: i64) {
 }
 
 async fn window_of(rig: &Rig, job: Known) -> ClaimWindow {
-    let told = rig.waiting_of(&rig.scope, job.id).await;
-    match told[..] {
+    let returned = rig.waiting_of(&rig.scope, job.id).await;
+    match returned[..] {
         [WaitingAttempt { waits_for: WaitsFor::Worker { window, .. }, .. }] => window,
         ref other => panic!("{other:?}"),
     }

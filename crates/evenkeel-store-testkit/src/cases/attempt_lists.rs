@@ -33,16 +33,16 @@ async fn eventful(rig: &Rig, name: &str) -> Known {
     let mut held = rig.start(job, 400).await;
     for due in [410, 420] {
         rig.finish(rig.retry(held, at(due))).await;
-        let mut wakes = rig.delayed(due).await;
-        wakes.retain(|wake| wake.job.no == job.no);
-        rig.fire_delayed(&wakes, Begin::Claimed, due).await;
+        let mut delayed = rig.delayed(due).await;
+        delayed.retain(|delayed| delayed.job.no == job.no);
+        rig.fire_delayed(&delayed, Begin::Claimed, due).await;
         held = Held { key: next_attempt(held.key), ..held };
     }
     rig.finish(rig.success(held)).await;
     let key = rig.trigger(job, 0, 430).await;
-    let mut wakes = rig.delayed(430).await;
-    wakes.retain(|wake| wake.job.no == job.no);
-    rig.fire_delayed(&wakes, Begin::Claimed, 430).await;
+    let mut delayed = rig.delayed(430).await;
+    delayed.retain(|delayed| delayed.job.no == job.no);
+    rig.fire_delayed(&delayed, Begin::Claimed, 430).await;
     rig.finish(rig.success(Held { key, ..held })).await;
     rig.queue(job, 440).await;
     job

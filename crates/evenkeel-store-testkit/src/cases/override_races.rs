@@ -6,8 +6,8 @@ use evenkeel_store::{
     Action, Applied, FinishResult, LiveState, OverrideResult, RunCancelled, Trigger, Triggered,
 };
 
+use super::override_outcome::{back, ended, letters, runs};
 use super::races::at_once;
-use super::settle::{back, ended, letters, runs};
 use crate::Opened;
 use crate::commands::Commands;
 use crate::fixtures::{at, new_job, now};
@@ -186,5 +186,5 @@ pub async fn of_many_who_ask_an_idle_job_to_run_one_is_first(opened: Opened) {
         rig.trigger(job, 9, 31).await;
         assert_eq!(rig.job(job).await.live, 2);
     }
-    assert_eq!(rig.delayed(40).await.iter().filter(|wake| wake.due <= at(40)).count(), 20);
+    assert_eq!(rig.delayed(40).await.iter().filter(|delayed| delayed.due <= at(40)).count(), 20);
 }

@@ -34,7 +34,7 @@ async fn list(rig: &Rig, filter: DeadFilter) -> Vec<DeadLetter> {
 }
 
 async fn keys(rig: &Rig, filter: DeadFilter) -> Vec<AttemptKey> {
-    list(rig, filter).await.into_iter().map(|letter| letter.key).collect()
+    list(rig, filter).await.into_iter().map(|message| message.key).collect()
 }
 
 async fn redrive(rig: &Rig, run: AttemptKey, secs: i64) -> Redriven {
@@ -82,8 +82,8 @@ pub async fn a_letter_is_of_the_last_attempt_and_found_by_any(opened: Opened) {
     let key = first.key.with_attempt(AttemptNo(1));
     rig.finish(death(&rig, Held { key, fence })).await;
     for asked in [first.key, key, key.with_attempt(AttemptNo(9))] {
-        let letter = rig.store.get_dead(&rig.scope, asked).await.unwrap().unwrap();
-        assert_eq!(letter.key, key);
+        let message = rig.store.get_dead(&rig.scope, asked).await.unwrap().unwrap();
+        assert_eq!(message.key, key);
     }
 }
 
@@ -116,18 +116,18 @@ pub async fn a_run_that_somebody_wanted_ended_is_not_dead(opened: Opened) {
     rig.store.cancel_run(&rig.scope, held.key, now(61)).await.unwrap();
     assert_eq!(rig.finish(death(&rig, held)).await, FinishResult::Done);
     assert_eq!(list(&rig, DeadFilter::default()).await, []);
-    // No event reports a dead letter.
+    // No event reports a dead message.
     let other = rig.add(new_job("other").build()).await;
     let dead = rig.start(other, 60).await;
     rig.finish(death(&rig, dead)).await;
     let are_dead = rig.store.are_dead(&[held.key, dead.key, held.key, dead.key]).await;
     assert_eq!(are_dead.unwrap(), [false, true, false, true]);
     assert_eq!(rig.store.are_dead(&[]).await.unwrap(), [false; 0]);
-    let mut told = [death(&rig, held), death(&rig, dead), death(&rig, held)];
+    let mut returned = [death(&rig, held), death(&rig, dead), death(&rig, held)];
     // The result of a refused end is unknown, so its hook stays.
     let became = [FinishResult::Done, FinishResult::Done, FinishResult::LeaseLost];
-    discard_unwritten_dead_letters(&*rig.store, &mut told, &became).await;
-    assert_eq!(told.map(|end| end.hook), [Hook::None, DEAD, DEAD]);
+    discard_unwritten_dead_letters(&*rig.store, &mut returned, &became).await;
+    assert_eq!(returned.map(|end| end.hook), [Hook::None, DEAD, DEAD]);
 }
 
 pub async fn one_job_may_die_several_times_in_a_batch(opened: Opened) {
@@ -194,14 +194,14 @@ pub async fn a_letter_that_is_taken_up_is_a_new_run(opened: Opened) {
     let key = accepted(redrive(&rig, dead, 70).await);
     assert_eq!((key.job_no, key.scheduled_at, key.attempt), (job.no, at(70), AttemptNo::FIRST));
     assert_eq!(key.sequence.origin(), Origin::Redrive);
-    let letter = rig.store.get_dead(&rig.scope, dead).await.unwrap().unwrap();
-    assert_eq!(letter.redriven, Some((at(70), key)));
+    let message = rig.store.get_dead(&rig.scope, dead).await.unwrap().unwrap();
+    assert_eq!(message.redriven, Some((at(70), key)));
     assert_eq!((rig.job(job).await.live, rig.job(job).await.next_at), (1, Some(at(120))));
-    let wakes = rig.delayed(70).await;
-    assert_eq!((wakes[0].key, wakes[0].due), (key, at(70)));
-    let fired = rig.fire_delayed(&wakes, Begin::Claimed, 70).await;
+    let delayed = rig.delayed(70).await;
+    assert_eq!((delayed[0].key, delayed[0].due), (key, at(70)));
+    let fired = rig.fire_delayed(&delayed, Begin::Claimed, 70).await;
     let [FireResult::Fired(fence)] = fired[..] else { panic!("{fired:?}") };
-    // The new run may die, too, and then has its own dead letter.
+    // The new run may die, too, and then has its own dead message.
     rig.finish(death(&rig, Held { key, fence })).await;
     assert_eq!(keys(&rig, DeadFilter::default()).await, [key, dead]);
     assert_eq!(rig.run(key).await.status, AttemptStatus::Failed);
@@ -298,8 +298,8 @@ pub async fn a_letter_outlives_the_record_of_its_run(opened: Opened) {
     let prune = Prune { after: None, limit: 100, keep_per_job: 1, keep_since };
     rig.store.prune(prune).await.unwrap();
     assert_eq!(rig.find_run(dead).await, None);
-    let letter = rig.store.get_dead(&rig.scope, dead).await.unwrap().unwrap();
-    assert_eq!(letter.error.as_deref(), Some("no answer"));
+    let message = rig.store.get_dead(&rig.scope, dead).await.unwrap().unwrap();
+    assert_eq!(message.error.as_deref(), Some("no answer"));
     accepted(redrive(&rig, dead, 130).await);
 }
 

@@ -39,9 +39,9 @@ async fn reprioritize(rig: &Rig, aging: Aging) -> u64 {
 }
 
 async fn ahead(rig: &Rig, job: Known, aging: Aging, secs: i64) -> u32 {
-    let told =
+    let returned =
         rig.store.waiting_attempts(&rig.scope, job.id, Some(aging), now(secs)).await.unwrap();
-    match told[0].waits_for {
+    match returned[0].waits_for {
         WaitsFor::Worker { ahead, .. } => ahead.expect("it was asked for"),
         WaitsFor::Time(_) | WaitsFor::Permit { .. } => panic!("it waits for something else"),
     }
@@ -120,13 +120,13 @@ pub async fn who_is_ahead_is_claimed_before(opened: Opened) {
         let (priority, since) = ((n * 37 % 101) as u8, n * 1_111 % 7_000);
         jobs.push(wait(&rig, &format!("job {n}"), priority, since).await);
     }
-    let mut told = Vec::new();
+    let mut returned = Vec::new();
     for job in &jobs {
-        told.push((ahead(&rig, *job, Aging::default(), 2 * HOUR).await, job.no.0));
+        returned.push((ahead(&rig, *job, Aging::default(), 2 * HOUR).await, job.no.0));
     }
-    told.sort_unstable();
+    returned.sort_unstable();
     let claimed = order(&rig, Aging::default(), 2 * HOUR).await;
-    assert_eq!(told, (0..).zip(claimed).collect::<Vec<(u32, i64)>>());
+    assert_eq!(returned, (0..).zip(claimed).collect::<Vec<(u32, i64)>>());
 }
 
 async fn given_of_owned(rig: &Rig) -> Vec<Option<u8>> {

@@ -9,7 +9,7 @@ use evenkeel_store::{
 
 use crate::Opened;
 use crate::fixtures::{Begin, at, new_job, now};
-use crate::rig::{Held, Known, Rig, next_attempt, delayed_fire_of};
+use crate::rig::{Held, Known, Rig, delayed_fire_of, next_attempt};
 
 const FIRED: FireResult = FireResult::Fired(Fence(1));
 
@@ -34,12 +34,12 @@ pub async fn a_wake_is_told_until_it_is_fired(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, retry) = failed(&rig, "crawl").await;
     assert_eq!(rig.delayed(89).await, []);
-    let told = rig.delayed(90).await;
-    assert_eq!(told.len(), 1);
-    assert_eq!((told[0].due, told[0].key), (at(90), retry));
-    assert_eq!(told[0].job, rig.due(job).await);
-    assert_eq!(rig.delayed(95).await, told);
-    assert_eq!(rig.fire_delayed(&told, Begin::Claimed, 95).await, [FIRED]);
+    let returned = rig.delayed(90).await;
+    assert_eq!(returned.len(), 1);
+    assert_eq!((returned[0].due, returned[0].key), (at(90), retry));
+    assert_eq!(returned[0].job, rig.due(job).await);
+    assert_eq!(rig.delayed(95).await, returned);
+    assert_eq!(rig.fire_delayed(&returned, Begin::Claimed, 95).await, [FIRED]);
     assert_eq!(rig.delayed(99).await, []);
 }
 
@@ -49,10 +49,10 @@ pub async fn a_wake_fires_once(opened: Opened) {
     for begin in [Begin::Claimed, Begin::Queued] {
         let job = rig.add(new_job(&format!("{begin:?}")).build()).await;
         rig.trigger(job, 0, 90).await;
-        let told: Vec<_> =
-            rig.delayed(90).await.into_iter().filter(|wake| wake.job.no == job.no).collect();
-        assert!(matches!(rig.fire_delayed(&told, begin, 91).await[..], [FireResult::Fired(_)]));
-        assert_eq!(rig.fire_delayed(&told, begin, 91).await, [FireResult::Stale]);
+        let returned: Vec<_> =
+            rig.delayed(90).await.into_iter().filter(|delayed| delayed.job.no == job.no).collect();
+        assert!(matches!(rig.fire_delayed(&returned, begin, 91).await[..], [FireResult::Fired(_)]));
+        assert_eq!(rig.fire_delayed(&returned, begin, 91).await, [FireResult::Stale]);
         assert_eq!(rig.job(job).await.live, 1);
     }
 }
@@ -105,17 +105,17 @@ pub async fn a_queued_trigger_is_the_new_head_when_it_is_fired(opened: Opened) {
 pub async fn a_wake_that_has_not_come_is_early(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, _) = failed(&rig, "crawl").await;
-    let told = rig.delayed(90).await;
-    assert_eq!(rig.fire_delayed(&told, Begin::Claimed, 89).await, [FireResult::Early]);
+    let returned = rig.delayed(90).await;
+    assert_eq!(rig.fire_delayed(&returned, Begin::Claimed, 89).await, [FireResult::Early]);
     assert_eq!(rig.job(job).await.waiting, 1);
-    assert_eq!(rig.delayed(90).await, told);
+    assert_eq!(rig.delayed(90).await, returned);
 }
 
 pub async fn a_wake_with_another_due_time_is_stale(opened: Opened) {
     let rig = Rig::new(opened).await;
     failed(&rig, "crawl").await;
-    let told = rig.delayed(90).await;
-    let other = FireDelayed { due: at(80), ..delayed_fire_of(&told[0], Begin::Claimed) };
+    let returned = rig.delayed(90).await;
+    let other = FireDelayed { due: at(80), ..delayed_fire_of(&returned[0], Begin::Claimed) };
     let fired = rig.store.fire_delayed(rig.node, vec![other], now(95)).await.unwrap();
     assert_eq!(fired.results, [FireResult::Stale]);
     assert_eq!(rig.census().await.running, 0);
@@ -126,26 +126,26 @@ pub async fn wakes_of_a_batch_do_not_spoil_each_other(opened: Opened) {
     for name in ["a", "b", "c"] {
         failed(&rig, name).await;
     }
-    let mut told = rig.delayed(90).await;
-    assert_eq!(rig.fire_delayed(&told[1..2], Begin::Claimed, 90).await, [FIRED]);
-    told.reverse();
-    let answers = rig.fire_delayed(&told, Begin::Claimed, 91).await;
+    let mut returned = rig.delayed(90).await;
+    assert_eq!(rig.fire_delayed(&returned[1..2], Begin::Claimed, 90).await, [FIRED]);
+    returned.reverse();
+    let answers = rig.fire_delayed(&returned, Begin::Claimed, 91).await;
     assert_eq!(answers, [FIRED, FireResult::Stale, FIRED]);
 }
 
 pub async fn a_node_that_is_not_live_fires_no_wake(opened: Opened) {
     let rig = Rig::new(opened).await;
     failed(&rig, "crawl").await;
-    let told = rig.delayed(90).await;
+    let returned = rig.delayed(90).await;
     let former = rig.node;
     let live = rig.join("node-1", 90).await;
     rig.store.drain(live).await.unwrap();
     for node in [former, live, NodeNo(live.0 + 1_000)] {
-        let batch = vec![delayed_fire_of(&told[0], Begin::Queued)];
+        let batch = vec![delayed_fire_of(&returned[0], Begin::Queued)];
         let fired = rig.store.fire_delayed(node, batch, now(91)).await.unwrap();
         assert_eq!(fired.results, [FireResult::Stale]);
     }
-    assert_eq!(rig.delayed(91).await, told);
+    assert_eq!(rig.delayed(91).await, returned);
 }
 
 pub async fn wakes_come_oldest_first_up_to_the_limit(opened: Opened) {
@@ -156,7 +156,7 @@ pub async fn wakes_come_oldest_first_up_to_the_limit(opened: Opened) {
         rig.trigger(*job, 0, secs).await;
     }
     let due = |look: evenkeel_store::LookAhead| -> Vec<_> {
-        look.delayed.iter().map(|wake| wake.due).collect()
+        look.delayed.iter().map(|delayed| delayed.due).collect()
     };
     assert_eq!(due(rig.look(100, 3).await), [10, 20, 30].map(at));
     assert_eq!(due(rig.look(100, 10).await), [10, 20, 30, 40, 50, 60].map(at));

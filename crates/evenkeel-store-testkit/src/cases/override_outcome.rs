@@ -43,8 +43,8 @@ pub(super) async fn settle(rig: &Rig, settle: OutcomeOverride) -> bool {
 }
 
 pub(super) async fn back(rig: &Rig, held: Held, job: Known, secs: i64) -> OutcomeOverride {
-    let ticket = queue_entry_of(&rig.due(job).await, held.key.scheduled_at, at(secs));
-    let verdict = OverrideAction::Queued(Box::new(ticket));
+    let entry = queue_entry_of(&rig.due(job).await, held.key.scheduled_at, at(secs));
+    let verdict = OverrideAction::Queued(Box::new(entry));
     OutcomeOverride { key: held.key, expected: runs(held), at: at(secs), action: verdict }
 }
 
@@ -83,12 +83,12 @@ pub async fn the_node_that_ran_it_gets_a_letter(opened: Opened) {
     let jobs = [rig.add(new_job("a").build()).await, rig.add(new_job("b").build()).await];
     let (first, second) = (rig.start(jobs[0], 60).await, rig.start(jobs[1], 60).await);
     assert!(settle(&rig, ended(first.key, runs(first), Outcome::Completed, 70)).await);
-    let told =
+    let returned =
         |held: Held| NodeMessage { key: held.key, fence: held.fence, kind: MessageKind::Ended };
-    assert_eq!(letters(&rig).await, [told(first)]);
+    assert_eq!(letters(&rig).await, [returned(first)]);
     let again = back(&rig, second, jobs[1], 70).await;
     assert!(settle(&rig, again).await);
-    assert_eq!(letters(&rig).await, [told(second)]);
+    assert_eq!(letters(&rig).await, [returned(second)]);
 }
 
 pub async fn what_waits_in_the_queue_ends_as_said(opened: Opened) {
@@ -134,9 +134,9 @@ pub async fn a_trigger_that_waits_ends_as_said(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     rig.run_successfully(job, 60).await;
     let key = rig.trigger(job, 0, 70).await;
-    let told = rig.delayed(70).await;
+    let returned = rig.delayed(70).await;
     assert!(settle(&rig, ended(key, LiveState::Waiting, Outcome::Completed, 71)).await);
-    assert_eq!(rig.fire_delayed(&told, Begin::Claimed, 72).await, [FireResult::Stale]);
+    assert_eq!(rig.fire_delayed(&returned, Begin::Claimed, 72).await, [FireResult::Stale]);
     assert_eq!(rig.run(key).await.status, AttemptStatus::Completed);
     assert_eq!(rig.census().await.live, 0);
     assert_eq!(rig.times_of(job).await, [(70, 0), (60, 0)]);
@@ -203,8 +203,8 @@ pub async fn what_waits_need_not_go_back(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.queue(job, 60).await;
-    let ticket = queue_entry_of(&rig.due(job).await, at(60), at(70));
-    let verdict = OverrideAction::Queued(Box::new(ticket));
+    let entry = queue_entry_of(&rig.due(job).await, at(60), at(70));
+    let verdict = OverrideAction::Queued(Box::new(entry));
     let again = OutcomeOverride { key, expected: LiveState::Waiting, at: at(70), action: verdict };
     assert!(!settle(&rig, again).await);
     assert_eq!(rig.claim_one(71).await.key, key);
@@ -269,8 +269,8 @@ pub async fn a_job_whose_times_follow_its_ends_goes_on(opened: Opened) {
     rig.look(0, 100).await;
     assert!(settle(&rig, end).await);
     assert_eq!(rig.job(job).await.next_at, Some(at(130)));
-    let told: Vec<_> = rig.look(0, 100).await.changed.iter().map(|job| job.no).collect();
-    assert_eq!(told, [job.no]);
+    let returned: Vec<_> = rig.look(0, 100).await.changed.iter().map(|job| job.no).collect();
+    assert_eq!(returned, [job.no]);
 }
 
 pub async fn the_scheduler_is_told(opened: Opened) {
@@ -279,8 +279,8 @@ pub async fn the_scheduler_is_told(opened: Opened) {
     let held = rig.start(job, 60).await;
     rig.look(0, 100).await;
     assert!(settle(&rig, ended(held.key, runs(held), Outcome::Completed, 70)).await);
-    let told: Vec<_> = rig.look(0, 100).await.changed.iter().map(|job| job.no).collect();
-    assert_eq!(told, [job.no]);
+    let returned: Vec<_> = rig.look(0, 100).await.changed.iter().map(|job| job.no).collect();
+    assert_eq!(returned, [job.no]);
 }
 
 pub async fn what_it_said_while_it_ran_is_forgotten(opened: Opened) {

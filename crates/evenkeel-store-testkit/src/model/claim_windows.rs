@@ -23,7 +23,7 @@ impl Data {
             Waiting::Ready(ready) if ready.window.until.is_some_and(|until| until <= now) => {
                 self.find(*no).map(|job| (key, job))
             }
-            Waiting::Ready(_) | Waiting::Wake { .. } => None,
+            Waiting::Ready(_) | Waiting::Delayed { .. } => None,
         });
         closed
             .filter(|(key, _)| shards.contains(&Shard::of(key.job_no)))
@@ -89,11 +89,11 @@ impl Data {
             .map(|(key, waiting)| WaitingAttempt {
                 key,
                 priority: match waiting {
-                    Waiting::Wake { priority, .. } => *priority,
+                    Waiting::Delayed { priority, .. } => *priority,
                     Waiting::Ready(ready) => ready.own_priority(),
                 },
                 waits_for: match waiting {
-                    Waiting::Wake { due, .. } => WaitsFor::Time(*due),
+                    Waiting::Delayed { due, .. } => WaitsFor::Time(*due),
                     Waiting::Ready(ready) => match &ready.parked {
                         Some((_, limit)) => WaitsFor::Permit {
                             since: ready.order.ready_at,
@@ -131,7 +131,7 @@ impl Data {
         };
         let known = |(_, no, key): &Place| match self.waiting.get(&(*no, *key)) {
             Some(Waiting::Ready(ready)) => Some((*no, *key, ready)),
-            Some(Waiting::Wake { .. }) | None => None,
+            Some(Waiting::Delayed { .. }) | None => None,
         };
         let mut looked_at = BTreeMap::new();
         let lanes = self.queue.get(&ready.pool).into_iter().flatten();

@@ -19,15 +19,15 @@ use super::lists::{cut, with_items};
 const AT_ONCE: Timestamp = Timestamp::MIN;
 
 #[derive(Default)]
-pub(super) struct WatchList {
-    rows: BTreeMap<JobNo, WatchRow>,
+pub(super) struct AtRiskJobs {
+    rows: BTreeMap<JobNo, AtRiskRow>,
     /// When to judge each job.
     due: BTreeSet<(Shard, Timestamp, JobNo)>,
     /// Counts all changes, so that `touched` never repeats for a job that is marked again.
     happened: i32,
 }
 
-struct WatchRow {
+struct AtRiskRow {
     judge_at: Timestamp,
     touched: i32,
     judged: Option<Judged>,
@@ -40,7 +40,7 @@ struct Judged {
     since: Timestamp,
 }
 
-impl WatchList {
+impl AtRiskJobs {
     pub fn len(&self) -> u64 {
         count(self.rows.len())
     }
@@ -56,7 +56,7 @@ impl WatchList {
         }
     }
 
-    fn put(&mut self, no: JobNo, row: WatchRow) {
+    fn put(&mut self, no: JobNo, row: AtRiskRow) {
         self.forget(no);
         self.due.insert((Shard::of(no), row.judge_at, no));
         self.rows.insert(no, row);
@@ -64,22 +64,22 @@ impl WatchList {
 }
 
 impl Data {
-    pub fn watch(&mut self, jobs: &[JobNo]) {
+    pub fn mark_at_risk(&mut self, jobs: &[JobNo]) {
         for no in jobs {
             if self.find(*no).is_none_or(|job| job.is_over()) {
                 continue;
             }
-            let judged = self.watch.rows.get(no).and_then(|row| row.judged);
-            self.watch.happened += 1;
-            let touched = self.watch.happened;
-            self.watch.put(*no, WatchRow { judge_at: AT_ONCE, touched, judged });
+            let judged = self.at_risk.rows.get(no).and_then(|row| row.judged);
+            self.at_risk.happened += 1;
+            let touched = self.at_risk.happened;
+            self.at_risk.put(*no, AtRiskRow { judge_at: AT_ONCE, touched, judged });
         }
     }
 
     /// Judges a job again if it is at risk.
     pub fn touch(&mut self, no: JobNo) {
-        if self.watch.rows.contains_key(&no) {
-            self.watch(&[no]);
+        if self.at_risk.rows.contains_key(&no) {
+            self.mark_at_risk(&[no]);
         }
     }
 
@@ -87,7 +87,7 @@ impl Data {
         let of_shard = |shard: &Shard| {
             let first = (*shard, AT_ONCE, JobNo(i64::MIN));
             let last = (*shard, now, JobNo(i64::MAX));
-            self.watch.due.range(first..=last).map(|(_, _, no)| *no)
+            self.at_risk.due.range(first..=last).map(|(_, _, no)| *no)
         };
         let shards: BTreeSet<Shard> = shards.iter().copied().collect();
         let due = shards.iter().flat_map(of_shard).take(limit as usize);
@@ -95,7 +95,7 @@ impl Data {
     }
 
     fn watched(&self, no: JobNo) -> Option<JobToJudge> {
-        let (job, row) = (self.find(no)?, self.watch.rows.get(&no)?);
+        let (job, row) = (self.find(no)?, self.at_risk.rows.get(&no)?);
         Some(JobToJudge {
             no,
             tenant: job.tenant,
@@ -115,7 +115,7 @@ impl Data {
     /// Returns the newest attempt of the newest run and since when it is running. Ignores records
     /// of skipped times.
     pub fn newest_running(&self, job: &JobRow) -> Option<(AttemptKey, Timestamp)> {
-        let attempts = job.chains.iter().rev().filter_map(|link| {
+        let attempts = job.run_links.iter().rev().filter_map(|link| {
             let (scheduled_at, sequence) = (link.scheduled_at, link.sequence);
             let attempt = AttemptNo::FIRST;
             let first = AttemptKey { scheduled_at, job_no: job.no, sequence, attempt };
@@ -130,19 +130,19 @@ impl Data {
     fn judge(&mut self, batch: &[Judgement], now: Timestamp) {
         for judgement in batch {
             let no = judgement.job;
-            let as_judged = |row: &&WatchRow| row.touched == judgement.touched;
-            let Some(row) = self.watch.rows.get(&no).filter(as_judged) else { continue };
+            let as_judged = |row: &&AtRiskRow| row.touched == judgement.touched;
+            let Some(row) = self.at_risk.rows.get(&no).filter(as_judged) else { continue };
             let Some(judge_at) = judgement.again_at else {
-                self.watch.forget(no);
+                self.at_risk.forget(no);
                 continue;
             };
             let Judgement { reason, error_at, .. } = *judgement;
             let same = |judged: &Judged| judged.reason.level() == reason.level();
             let since = row.judged.filter(same).map_or(now, |judged| judged.since);
             let judged = Some(Judged { reason, error_at, since });
-            self.watch.happened += 1;
-            let touched = self.watch.happened;
-            self.watch.put(no, WatchRow { judge_at, touched, judged });
+            self.at_risk.happened += 1;
+            let touched = self.at_risk.happened;
+            self.at_risk.put(no, AtRiskRow { judge_at, touched, judged });
         }
     }
 
@@ -155,7 +155,7 @@ impl Data {
     ) -> OverdueInQueue {
         let queued = self.waiting.iter().filter_map(|((_, key), waiting)| match waiting {
             Waiting::Ready(ready) => Some((*key, ready.order.should_start_by)),
-            Waiting::Wake { .. } => None,
+            Waiting::Delayed { .. } => None,
         });
         let mut looked_at: Vec<(AttemptKey, Timestamp)> =
             queued.filter(|(key, _)| after.is_none_or(|after| *key > after)).collect();
@@ -163,7 +163,7 @@ impl Data {
         looked_at.truncate(limit as usize);
         let is_full = looked_at.len() == limit as usize;
         let wanted =
-            |no: &JobNo| shards.contains(&Shard::of(*no)) && !self.watch.rows.contains_key(no);
+            |no: &JobNo| shards.contains(&Shard::of(*no)) && !self.at_risk.rows.contains_key(no);
         let overdue = looked_at.iter().filter(|(_, start_by)| *start_by < now);
         let jobs: BTreeSet<JobNo> = overdue.map(|(key, _)| key.job_no).filter(wanted).collect();
         OverdueInQueue {
@@ -175,7 +175,7 @@ impl Data {
     /// Returns the judged jobs, of all tenants or of one.
     fn judged(&self, scope: Option<&Scope>) -> impl Iterator<Item = (&JobRow, Judged)> {
         let tenant = scope.map(|scope| scope.tenant);
-        self.watch.rows.iter().filter_map(move |(no, row)| {
+        self.at_risk.rows.iter().filter_map(move |(no, row)| {
             let job = self.find(*no)?;
             let seen = tenant.is_none_or(|tenant| job.tenant == tenant);
             row.judged.filter(|_| seen).map(|judged| (job, judged))
@@ -208,7 +208,7 @@ impl Data {
         listed.sort_unstable();
         let page = cut(listed, page, |one, after| one > after);
         with_items(page, |(_, no)| {
-            let (job, row) = (self.find(*no)?, self.watch.rows.get(no)?);
+            let (job, row) = (self.find(*no)?, self.at_risk.rows.get(no)?);
             let judged = row.judged?;
             Some(AtRisk {
                 no: *no,
@@ -225,7 +225,7 @@ impl Data {
 #[async_trait]
 impl AtRiskStore for ModelStore {
     async fn mark_at_risk(&self, jobs: &[JobNo]) -> Result<(), StoreError> {
-        self.lock().watch(jobs);
+        self.lock().mark_at_risk(jobs);
         Ok(())
     }
 

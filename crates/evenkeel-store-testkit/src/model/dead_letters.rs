@@ -1,4 +1,4 @@
-//! Dead letters, and jobs with consecutive failures.
+//! Dead messages, and jobs with consecutive failures.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use super::ModelStore;
 use super::data::{Data, count};
 use super::lists::{cut, with_items};
 
-/// Dead letters by the first attempt of their run.
+/// Dead messages by the first attempt of their run.
 pub(super) type Letters = BTreeMap<AttemptKey, LetterRow>;
 
 pub(super) struct LetterRow {
@@ -61,7 +61,7 @@ impl Data {
             Hook::DeadLetter(reason) => {
                 let error = finish.results.error.as_ref();
                 let error = error.map(|error| error.chars().take(DEAD_LETTER_ERROR_MAX).collect());
-                let letter = LetterRow {
+                let message = LetterRow {
                     tenant: finish.tenant,
                     attempt: finish.key.attempt,
                     died_at: finish.finished_at,
@@ -70,12 +70,12 @@ impl Data {
                     error,
                     redriven: None,
                 };
-                self.letters_of_dead.entry(key).or_insert(letter);
+                self.letters_of_dead.entry(key).or_insert(message);
             }
         }
     }
 
-    /// Deletes up to `limit` dead letters of a purged job.
+    /// Deletes up to `limit` dead messages of a purged job.
     pub fn purge_dead(&mut self, job: JobNo, limit: u32) -> u64 {
         let of_job = self.letters_of_dead.keys().filter(|key| key.job_no == job);
         let gone: Vec<AttemptKey> = of_job.take(limit as usize).copied().collect();
@@ -83,7 +83,7 @@ impl Data {
         count(gone.len())
     }
 
-    fn letter(&self, scope: &Scope, run: AttemptKey) -> Option<DeadLetter> {
+    fn message(&self, scope: &Scope, run: AttemptKey) -> Option<DeadLetter> {
         let run = run.with_attempt(AttemptNo::FIRST);
         let row = self.letters_of_dead.get(&run).filter(|row| row.tenant == scope.tenant)?;
         let job = self.find(run.job_no)?;
@@ -105,24 +105,24 @@ impl Data {
         filter: DeadFilter,
         page: PageRequest<DeadCursor>,
     ) -> Page<DeadLetter, DeadCursor> {
-        let letters = self.letters_of_dead.keys().filter_map(|key| self.letter(scope, *key));
-        let passes = |letter: &DeadLetter| {
-            filter.job.is_none_or(|job| job == letter.job)
-                && filter.redriven.is_none_or(|redriven| redriven == letter.redriven.is_some())
+        let messages = self.letters_of_dead.keys().filter_map(|key| self.message(scope, *key));
+        let passes = |message: &DeadLetter| {
+            filter.job.is_none_or(|job| job == message.job)
+                && filter.redriven.is_none_or(|redriven| redriven == message.redriven.is_some())
         };
         let mut places: Vec<DeadCursor> =
-            letters.filter(passes).map(|letter| letter.cursor()).collect();
+            messages.filter(passes).map(|message| message.cursor()).collect();
         places.sort_unstable_by(|one, other| other.cmp(one));
         let page = cut(places, page, |one, other| one < other);
-        let mut page = with_items(page, |place| self.letter(scope, place.key));
+        let mut page = with_items(page, |place| self.message(scope, place.key));
         page.total_is_estimate = page.total > u64::from(COUNTED_MAX);
         page.total = page.total.min(u64::from(COUNTED_MAX));
         page
     }
 
     fn redrive(&mut self, scope: &Scope, run: AttemptKey, now: Timestamp) -> Redriven {
-        let Some(letter) = self.letter(scope, run) else { return Redriven::NotFound };
-        if let Some((_, before)) = letter.redriven {
+        let Some(message) = self.message(scope, run) else { return Redriven::NotFound };
+        if let Some((_, before)) = message.redriven {
             return Redriven::Before(before);
         }
         let no = run.job_no;
@@ -148,9 +148,9 @@ impl Data {
             now,
         );
         self.touch(no);
-        let letter = self.letters_of_dead.get_mut(&run.with_attempt(AttemptNo::FIRST));
-        if let Some(letter) = letter {
-            letter.redriven = Some((now, key));
+        let message = self.letters_of_dead.get_mut(&run.with_attempt(AttemptNo::FIRST));
+        if let Some(message) = message {
+            message.redriven = Some((now, key));
         }
         Redriven::Accepted(key)
     }
@@ -211,7 +211,7 @@ impl DeadStore for ModelStore {
         scope: &Scope,
         run: AttemptKey,
     ) -> Result<Option<DeadLetter>, StoreError> {
-        Ok(self.lock().letter(scope, run))
+        Ok(self.lock().message(scope, run))
     }
 
     async fn are_dead(&self, runs: &[AttemptKey]) -> Result<Vec<bool>, StoreError> {
@@ -239,7 +239,7 @@ impl DeadStore for ModelStore {
     ) -> Result<Vec<bool>, StoreError> {
         let mut data = self.lock();
         let mut delete = |run: &AttemptKey| {
-            let is_there = data.letter(scope, *run).is_some();
+            let is_there = data.message(scope, *run).is_some();
             if is_there {
                 data.letters_of_dead.remove(&run.with_attempt(AttemptNo::FIRST));
             }

@@ -12,12 +12,12 @@ use crate::Opened;
 use crate::fixtures::at;
 use crate::rig::{Rig, next_attempt};
 
-fn letter(job: i64, kind: MessageKind) -> NodeMessage {
+fn message(job: i64, kind: MessageKind) -> NodeMessage {
     NodeMessage { key: AttemptKey::regular(JobNo(job), at(60)), fence: Fence(1), kind }
 }
 
-async fn send(rig: &Rig, node: NodeNo, letter: NodeMessage) {
-    rig.store.send_message(node, letter).await.expect("a letter can be left");
+async fn send(rig: &Rig, node: NodeNo, message: NodeMessage) {
+    rig.store.send_message(node, message).await.expect("a message can be left");
 }
 
 async fn take(rig: &Rig, node: NodeNo, limit: u32) -> Vec<NodeMessage> {
@@ -28,19 +28,19 @@ pub async fn a_letter_is_delivered_once(opened: Opened) {
     let rig = Rig::new(opened).await;
     assert_eq!(take(&rig, rig.node, 9).await, []);
     for word in MessageKind::ALL {
-        send(&rig, rig.node, letter(1, word)).await;
-        assert_eq!(take(&rig, rig.node, 9).await, [letter(1, word)]);
+        send(&rig, rig.node, message(1, word)).await;
+        assert_eq!(take(&rig, rig.node, 9).await, [message(1, word)]);
         assert_eq!(take(&rig, rig.node, 9).await, []);
     }
 }
 
 pub async fn the_same_letter_again_changes_nothing(opened: Opened) {
     let rig = Rig::new(opened).await;
-    let one = letter(1, MessageKind::Heartbeat);
+    let one = message(1, MessageKind::Heartbeat);
     let different = [
         one,
-        letter(2, MessageKind::Heartbeat),
-        letter(1, MessageKind::Ended),
+        message(2, MessageKind::Heartbeat),
+        message(1, MessageKind::Ended),
         NodeMessage { fence: Fence(u32::MAX), ..one },
         NodeMessage { key: next_attempt(one.key), ..one },
         NodeMessage { key: AttemptKey::regular(JobNo(1), at(61)), ..one },
@@ -60,17 +60,17 @@ pub async fn the_same_letter_again_changes_nothing(opened: Opened) {
 pub async fn a_letter_reaches_its_node_alone(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.join("node-2", 1).await;
-    send(&rig, rig.node, letter(1, MessageKind::Ended)).await;
-    send(&rig, other, letter(1, MessageKind::Ended)).await;
-    send(&rig, other, letter(2, MessageKind::Ended)).await;
-    assert_eq!(take(&rig, rig.node, 9).await, [letter(1, MessageKind::Ended)]);
+    send(&rig, rig.node, message(1, MessageKind::Ended)).await;
+    send(&rig, other, message(1, MessageKind::Ended)).await;
+    send(&rig, other, message(2, MessageKind::Ended)).await;
+    assert_eq!(take(&rig, rig.node, 9).await, [message(1, MessageKind::Ended)]);
     assert_eq!(take(&rig, other, 9).await.len(), 2);
 }
 
 pub async fn no_more_than_the_limit_is_taken(opened: Opened) {
     let rig = Rig::new(opened).await;
     for job in 1..=5 {
-        send(&rig, rig.node, letter(job, MessageKind::Heartbeat)).await;
+        send(&rig, rig.node, message(job, MessageKind::Heartbeat)).await;
     }
     let mut seen = Vec::new();
     for expected in [2, 2, 1, 0] {
@@ -84,21 +84,21 @@ pub async fn no_more_than_the_limit_is_taken(opened: Opened) {
 pub async fn letters_of_a_node_that_has_gone_are_forgotten(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.join("node-2", 1).await;
-    send(&rig, rig.node, letter(1, MessageKind::Ended)).await;
-    send(&rig, other, letter(2, MessageKind::Ended)).await;
+    send(&rig, rig.node, message(1, MessageKind::Ended)).await;
+    send(&rig, other, message(2, MessageKind::Ended)).await;
     assert!(rig.store.retire(rig.node).await.unwrap());
-    send(&rig, rig.node, letter(3, MessageKind::Ended)).await;
-    send(&rig, NodeNo(other.0 + 1_000), letter(4, MessageKind::Ended)).await;
+    send(&rig, rig.node, message(3, MessageKind::Ended)).await;
+    send(&rig, NodeNo(other.0 + 1_000), message(4, MessageKind::Ended)).await;
     assert_eq!(take(&rig, rig.node, 9).await, []);
     assert_eq!(take(&rig, NodeNo(other.0 + 1_000), 9).await, []);
-    assert_eq!(take(&rig, other, 9).await, [letter(2, MessageKind::Ended)]);
+    assert_eq!(take(&rig, other, 9).await, [message(2, MessageKind::Ended)]);
 }
 
-/// Sends until a listener wakes: a single signal may be lost, but not every signal.
-async fn wakes(rig: &Rig, listener: &Signals) {
+/// Sends until a listener delayed: a single signal may be lost, but not every signal.
+async fn delayed(rig: &Rig, listener: &Signals) {
     let mut heard = listener.subscribe();
     for _ in 0..100 {
-        send(rig, rig.node, letter(1, MessageKind::Ended)).await;
+        send(rig, rig.node, message(1, MessageKind::Ended)).await;
         let wait = async {
             while let Ok(got) = heard.recv().await {
                 if got == Signal::Messages {
@@ -115,16 +115,16 @@ async fn wakes(rig: &Rig, listener: &Signals) {
 
 pub async fn a_settled_letter_wakes_those_who_listen(opened: Opened) {
     let rig = Rig::new(opened).await;
-    wakes(&rig, rig.store.signals()).await;
+    delayed(&rig, rig.store.signals()).await;
     let other = rig.second().await;
-    wakes(&rig, other.signals()).await;
+    delayed(&rig, other.signals()).await;
 }
 
 pub async fn of_those_who_take_at_once_each_letter_reaches_one(opened: Opened) {
     let rig = Rig::new(opened).await;
     let node = rig.node;
     for job in 1..=50 {
-        send(&rig, node, letter(job, MessageKind::Heartbeat)).await;
+        send(&rig, node, message(job, MessageKind::Heartbeat)).await;
     }
     let taken =
         at_once(&rig, 8, |_, store| async move { store.take_messages(node, 20).await.unwrap() })
@@ -144,7 +144,7 @@ pub async fn of_a_retirement_and_a_letter_nothing_is_left(opened: Opened) {
             if n == 3 {
                 assert!(store.retire(node).await.unwrap());
             } else {
-                store.send_message(node, letter(n as i64, MessageKind::Heartbeat)).await.unwrap();
+                store.send_message(node, message(n as i64, MessageKind::Heartbeat)).await.unwrap();
             }
         })
         .await;

@@ -9,7 +9,7 @@ use evenkeel_store::{
 };
 
 use super::dedup::{HOUR, PENDING, RUNNING, act, keyed, made, once, with_scope};
-use super::settle::{back, ended, letters, runs, said, settle};
+use super::override_outcome::{back, ended, letters, runs, said, settle};
 use crate::Opened;
 use crate::commands::{done, resume};
 use crate::fixtures::{Begin, at, new_job, now, unnamed_job};

@@ -136,8 +136,8 @@ pub async fn a_run_asked_for_is_withdrawn_by_the_pause_or_comes_after_it(opened:
         .await;
         let shown = rig.job(job).await;
         assert_eq!(shown.live, shown.waiting);
-        for wake in rig.delayed(20).await {
-            assert!(Some(wake.key.scheduled_at) > rig.job(job).await.stopped_at);
+        for delayed in rig.delayed(20).await {
+            assert!(Some(delayed.key.scheduled_at) > rig.job(job).await.stopped_at);
         }
         done(rig.store.act(&rig.scope, job.id, Action::Cancel, now(30)).await.unwrap());
     }
@@ -207,7 +207,8 @@ async fn stopped_in_a_crowd(rig: &Rig, action: &Action) {
         })
         .await;
         // Only a run that was triggered after a pause may wait.
-        let first = rig.delayed(900).await.into_iter().find(|wake| wake.key.scheduled_at <= at(182));
+        let first =
+            rig.delayed(900).await.into_iter().find(|delayed| delayed.key.scheduled_at <= at(182));
         assert_eq!(first, None);
         if *action == Action::Pause {
             done(rig.store.act(&rig.scope, job.id, Action::Cancel, now(190)).await.unwrap());

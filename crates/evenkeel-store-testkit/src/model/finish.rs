@@ -39,7 +39,7 @@ impl Data {
         run.finished_at = Some(finish.finished_at);
         run.results = finish.results.clone();
         self.release(node, key);
-        self.settle(key, finish.attachments.clone());
+        self.close_attachments(key, finish.attachments.clone());
 
         let job = self.job(key.job_no);
         let outcome = finish.outcome;
@@ -56,7 +56,7 @@ impl Data {
         let over = match finish.then {
             Then::Retry { due } if !stops && !asked_to_end => {
                 let next = key.with_attempt(AttemptNo(key.attempt.0 + 1));
-                self.add_wake(next, due, finish.priority);
+                self.add_delayed(next, due, finish.priority);
                 false
             }
             Then::Retry { .. } => true,
@@ -82,7 +82,7 @@ impl Data {
         if over && !outcome.is_success() {
             self.tell_of_end(key.job_no);
         } else if !outcome.is_success() || finish.judge {
-            self.watch(&[key.job_no]);
+            self.mark_at_risk(&[key.job_no]);
         } else {
             self.touch(key.job_no);
         }
@@ -110,7 +110,7 @@ impl Data {
             self.recount(no);
         } else if moves && !job.is_over() {
             job.next_at = next_at;
-            self.tell(no);
+            self.notify_scheduler(no);
         }
         self.place(no);
     }
