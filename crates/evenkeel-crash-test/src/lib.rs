@@ -2,9 +2,9 @@
 //!
 //! Servers run jobs whose bodies record their start and end: the shell executor runs `probe`, the
 //! HTTP executor calls `receiver`. Meanwhile, servers are killed, frozen and restarted, and so is
-//! their database (faults and their times come from a seed, see `plan`). Then `check` compares
-//! the records and the API's answers with the expected times. It computes these itself and shares
-//! no code with the product.
+//! their database (faults and their times come from a seed, see `plan`). Then `check` compares the
+//! records and the API's answers with the expected times. It computes these itself and shares no
+//! code with the product.
 //!
 //! All processes run on one machine and record `CLOCK_MONOTONIC`, so there is no clock skew.
 //!

@@ -140,8 +140,8 @@ impl NodeContext {
             || self.worker.needs_reconcile.load(Ordering::Acquire)
     }
 
-    /// Signals other loops and nodes without waiting for the store. A lost signal delays them by one
-    /// poll.
+    /// Signals other loops and nodes without waiting for the store. A lost signal delays them by
+    /// one poll.
     pub fn announce(&self, signal: Signal) {
         let store = Arc::clone(&self.store);
         tokio::spawn(async move {

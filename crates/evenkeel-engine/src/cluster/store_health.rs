@@ -71,8 +71,8 @@ impl WriteHealth {
                     match event {
                         LogEvent::Begins => error!(
                             error = source,
-                            "{why}: nothing can be stored and no run starts; {way_out}, then work resumes \
-                             without a restart"
+                            "{why}: nothing can be stored and no run starts; {way_out}, then work \
+                             resumes without a restart"
                         ),
                         LogEvent::Continues { changes } => warn!(
                             error = source,

@@ -103,8 +103,8 @@ impl Scheduler {
 
     /// Returns how many jobs of a destination may be queued, at most `wanted`.
     ///
-    /// The queue holds a few batches, enough for the next claims. Further due jobs wait in memory: a
-    /// queued run counts as active, and would make its job skip the next time. Exceptions: a job
+    /// The queue holds a few batches, enough for the next claims. Further due jobs wait in memory:
+    /// a queued run counts as active, and would make its job skip the next time. Exceptions: a job
     /// that ranks higher than most of a full queue is queued at once. If nothing is claimed from a
     /// full queue, more is queued, because workers may be able to claim only the later entries.
     pub(super) async fn queue_quota(

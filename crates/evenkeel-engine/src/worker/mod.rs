@@ -143,7 +143,7 @@ impl Worker {
                 self.needs_reconcile.store(true, Ordering::Release);
             } else {
                 let id = self.run_ids.attempt_id(key);
-                error!(run.id = %id, "an attempt that is already open was claimed again; ignoring the claim");
+                error!(run.id = %id, "an open attempt was claimed again; ignoring the claim");
             }
             return self.slots.give(1);
         }

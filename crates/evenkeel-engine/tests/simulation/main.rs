@@ -9,11 +9,11 @@
 //!
 //! **Faults** (`world::faults`, `faulty`): nodes crash, restart, drain or freeze; the store is
 //! unreachable for one or all nodes, loses answers, commits late, or has a full disk; the
-//! database's clock is set forward or back; some signals are lost. Meanwhile, clients create
-//! and trigger jobs, send commands, and override outcomes.
+//! database's clock is set forward or back; some signals are lost. Meanwhile, clients create and
+//! trigger jobs, send commands, and override outcomes.
 //!
-//! **Invariants** (`checker` and the `*_checks` modules), checked from the records of the bodies and
-//! the final state of the store:
+//! **Invariants** (`checker` and the `*_checks` modules), checked from the records of the bodies
+//! and the final state of the store:
 //! - I1: each due time has one ended run or one skip record; I11: no run has another time.
 //! - I2: a body starts at most once per attempt and fence.
 //! - I3: bodies of a job do not overlap, unless its policy allows it.

@@ -120,7 +120,7 @@ fn queue_served_by_other_nodes_is_not_flooded() {
         assert!((3_000..=4_000).contains(&in_queue), "{in_queue}");
         let so_far = cluster.seen.lock().unwrap().runs;
         assert!(so_far > 100, "{so_far}");
-        // No worker claims any more. Workers that join later may be able to claim only the last ones.
+        // No worker claims any more. Workers that join later may be able to claim only the last.
         workers.drain(Duration::from_secs(5)).await;
         pass(60).await;
         assert!(waiting(&cluster, DEFAULT_POOL).await > 11_000);
