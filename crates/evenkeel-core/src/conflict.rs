@@ -57,8 +57,8 @@ impl Definition {
     }
 }
 
-/// Returns when a periodic job is due in the blackout that begins at `blackout_start`, and when the run
-/// before began: at best just before the blackout.
+/// Returns when a periodic job is due in the blackout that begins at `blackout_start`, and when the
+/// run before began: at best just before the blackout.
 fn just_before(
     periodic: &Periodic,
     blackout_start: Timestamp,

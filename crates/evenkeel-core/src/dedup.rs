@@ -35,7 +35,7 @@ pub enum DedupScope {
     /// A holder with a scheduled time or a waiting run.
     #[default]
     Pending,
-    /// The same, or a holder with an active run.
+    /// A holder as in `Pending`, or a holder with an active run.
     PendingOrRunning,
     /// A holder that took the key within this time.
     Window(Span),
@@ -131,7 +131,7 @@ impl KeyHolder {
 
 impl DedupScope {
     /// True if `holder` blocks another job that needs its key.
-    pub fn keeps_out(self, holder: &KeyHolder, now: Timestamp) -> bool {
+    pub fn blocks_others(self, holder: &KeyHolder, now: Timestamp) -> bool {
         if holder.state == JobState::Deleted {
             return false;
         }
@@ -143,12 +143,7 @@ impl DedupScope {
     }
 
     /// True if a job that holds its own key blocks itself.
-    pub fn keeps_itself_out(
-        self,
-        holder: &KeyHolder,
-        purpose: DedupPurpose,
-        now: Timestamp,
-    ) -> bool {
+    pub fn blocks_itself(self, holder: &KeyHolder, purpose: DedupPurpose, now: Timestamp) -> bool {
         match (purpose, self) {
             // A requeued run already had the key.
             (DedupPurpose::Exist | DedupPurpose::Requeue, _) => false,
@@ -195,36 +190,36 @@ mod tests {
     #[test]
     fn one_time_job_is_pending_until_it_starts() {
         let scope = DedupScope::Pending;
-        assert!(scope.keeps_out(&KeyHolder { next_at: Some(at(60)), ..idle() }, NOW));
-        assert!(scope.keeps_out(&KeyHolder { waits: true, live: 1, ..idle() }, NOW));
-        assert!(!scope.keeps_out(&KeyHolder { live: 1, ..idle() }, NOW));
-        assert!(DedupScope::PendingOrRunning.keeps_out(&KeyHolder { live: 1, ..idle() }, NOW));
-        assert!(!DedupScope::PendingOrRunning.keeps_out(&idle(), NOW));
+        assert!(scope.blocks_others(&KeyHolder { next_at: Some(at(60)), ..idle() }, NOW));
+        assert!(scope.blocks_others(&KeyHolder { waits: true, live: 1, ..idle() }, NOW));
+        assert!(!scope.blocks_others(&KeyHolder { live: 1, ..idle() }, NOW));
+        assert!(DedupScope::PendingOrRunning.blocks_others(&KeyHolder { live: 1, ..idle() }, NOW));
+        assert!(!DedupScope::PendingOrRunning.blocks_others(&idle(), NOW));
     }
 
     #[test]
     fn paused_job_is_pending_if_it_recurs() {
         let paused = KeyHolder { state: JobState::Paused, ..idle() };
-        assert!(!DedupScope::Pending.keeps_out(&paused, NOW));
-        assert!(DedupScope::Pending.keeps_out(&KeyHolder { recurs: true, ..paused }, NOW));
+        assert!(!DedupScope::Pending.blocks_others(&paused, NOW));
+        assert!(DedupScope::Pending.blocks_others(&KeyHolder { recurs: true, ..paused }, NOW));
     }
 
     #[test]
     fn window_depends_only_on_the_time_the_key_was_taken() {
-        assert!(WINDOW.keeps_out(&idle(), NOW));
-        assert!(!WINDOW.keeps_out(&KeyHolder { taken_at: at(-3600), ..idle() }, NOW));
+        assert!(WINDOW.blocks_others(&idle(), NOW));
+        assert!(!WINDOW.blocks_others(&KeyHolder { taken_at: at(-3600), ..idle() }, NOW));
         let pending = KeyHolder { taken_at: at(-3600), next_at: Some(at(60)), ..idle() };
-        assert!(!WINDOW.keeps_out(&pending, NOW));
+        assert!(!WINDOW.blocks_others(&pending, NOW));
     }
 
     #[test]
     fn run_may_be_triggered_between_two_scheduled_times() {
         let recurring = KeyHolder { recurs: true, next_at: Some(at(60)), ..idle() };
-        assert!(!DedupScope::Pending.keeps_itself_out(&recurring, DedupPurpose::Run, NOW));
+        assert!(!DedupScope::Pending.blocks_itself(&recurring, DedupPurpose::Run, NOW));
         let due = KeyHolder { next_at: Some(NOW), ..recurring };
-        assert!(DedupScope::Pending.keeps_itself_out(&due, DedupPurpose::Run, NOW));
+        assert!(DedupScope::Pending.blocks_itself(&due, DedupPurpose::Run, NOW));
         let once = KeyHolder { recurs: false, ..recurring };
-        assert!(DedupScope::Pending.keeps_itself_out(&once, DedupPurpose::Run, NOW));
+        assert!(DedupScope::Pending.blocks_itself(&once, DedupPurpose::Run, NOW));
     }
 
     #[test]
@@ -276,33 +271,33 @@ mod tests {
         #[test]
         fn deleted_job_blocks_no_other_job(holder in holders(), scope in scopes()) {
             let deleted = KeyHolder { state: JobState::Deleted, ..holder };
-            prop_assert!(!scope.keeps_out(&deleted, NOW));
+            prop_assert!(!scope.blocks_others(&deleted, NOW));
         }
 
         #[test]
         fn scope_pending_or_running_blocks_whatever_pending_blocks(holder in holders()) {
-            let narrow = DedupScope::Pending.keeps_out(&holder, NOW);
-            prop_assert!(!narrow || DedupScope::PendingOrRunning.keeps_out(&holder, NOW));
+            let narrow = DedupScope::Pending.blocks_others(&holder, NOW);
+            prop_assert!(!narrow || DedupScope::PendingOrRunning.blocks_others(&holder, NOW));
         }
 
         #[test]
         fn scope_pending_or_running_allows_one_job_with_work(holder in holders()) {
             let is_there = holder.state != JobState::Deleted;
             let has_work = holder.live > 0 || holder.next_at.is_some();
-            let is_blocked = DedupScope::PendingOrRunning.keeps_out(&holder, NOW);
+            let is_blocked = DedupScope::PendingOrRunning.blocks_others(&holder, NOW);
             prop_assert!(is_blocked || !(is_there && has_work));
         }
 
         #[test]
         fn job_never_blocks_its_own_existence(holder in holders(), scope in scopes()) {
-            prop_assert!(!scope.keeps_itself_out(&holder, DedupPurpose::Exist, NOW));
+            prop_assert!(!scope.blocks_itself(&holder, DedupPurpose::Exist, NOW));
         }
 
         #[test]
         fn job_never_has_two_requested_runs_waiting(holder in holders(), scope in scopes()) {
             let waits = KeyHolder { waits: true, live: holder.live.max(1), ..holder };
             for purpose in [DedupPurpose::Run, DedupPurpose::RunAgain] {
-                let is_blocked = scope.keeps_itself_out(&waits, purpose, NOW);
+                let is_blocked = scope.blocks_itself(&waits, purpose, NOW);
                 prop_assert!(is_blocked || matches!(scope, DedupScope::Window(_)));
             }
         }
@@ -311,7 +306,7 @@ mod tests {
         fn expired_window_stays_expired(holder in holders(), secs in 1_u64..7200, more in 0_u64..7200) {
             let scope = DedupScope::Window(Span::from_secs(secs));
             let later = NOW.saturating_add(Span::from_secs(more));
-            prop_assert!(scope.keeps_out(&holder, NOW) || !scope.keeps_out(&holder, later));
+            prop_assert!(scope.blocks_others(&holder, NOW) || !scope.blocks_others(&holder, later));
         }
     }
 }

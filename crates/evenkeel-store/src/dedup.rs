@@ -107,9 +107,9 @@ impl DedupClaim {
     /// Returns true if the holder `by` of the key keeps the job out.
     pub fn is_kept_out(&self, by: JobId, holder: &KeyHolder, now: Timestamp) -> bool {
         if by == self.job {
-            self.scope.keeps_itself_out(holder, self.purpose, now)
+            self.scope.blocks_itself(holder, self.purpose, now)
         } else {
-            self.scope.keeps_out(holder, now)
+            self.scope.blocks_others(holder, now)
         }
     }
 

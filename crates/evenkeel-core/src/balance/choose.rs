@@ -128,8 +128,8 @@ struct Series {
 }
 
 impl Series {
-    /// Returns the load that the times of each candidate meet: the sum of the squared loads of all slots
-    /// they fall into. So one high load weighs more than several low ones.
+    /// Returns the load that the times of each candidate meet: the sum of the squared loads of all
+    /// slots they fall into. So one high load weighs more than several low ones.
     fn met(&self, candidates: Candidates) -> Vec<f64> {
         let slots = self.loads.len();
         let times = (slots as i64 * candidates.unit / candidates.every).max(1);

@@ -254,8 +254,8 @@ fn command<'a>(words: &[Piece<'a>]) -> Option<Piece<'a>> {
 fn named<'a>(name: Piece<'a>, more: Option<Piece<'a>>) -> Result<Fields<'a>, Misread> {
     if name.is("@reboot") {
         return Err(name.fault(
-            "@reboot is not supported: jobs belong to a cluster, which does not restart as a whole. \
-             To run a job once, now, create it without a schedule",
+            "@reboot is not supported: jobs belong to a cluster, which does not restart as a \
+             whole. To run a job once, now, create it without a schedule",
         ));
     }
     let Some((_, meaning)) = NAMED.into_iter().find(|(known, _)| name.is(known)) else {
