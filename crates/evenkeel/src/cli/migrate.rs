@@ -14,7 +14,6 @@ Examples:
   evenkeel migrate
   evenkeel migrate --store postgres://evenkeel@db/evenkeel";
 
-/// Which store.
 #[derive(Args, Clone)]
 pub struct MigrateArgs {
     #[command(flatten)]
@@ -26,7 +25,7 @@ pub(super) fn run(context: &Context, args: MigrateArgs) -> Result<(), Failure> {
     let choice = config::store_of(&args.store.or(&context.file.store), &data_dir)?;
     data_dir::create_for(&choice, &data_dir)?;
     context.runtime_of_many()?.block_on(store::open(&choice))?;
-    // ClaimWindow brings the tables up to date, or fails.
+    // Opening the store brings its tables up to date, or fails.
     if context.output.is_json() {
         return context.output.json(&json!({"store": choice.to_string(), "up_to_date": true}));
     }

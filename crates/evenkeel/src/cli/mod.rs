@@ -1,4 +1,4 @@
-//! The commands.
+//! The CLI: one module per command.
 
 mod api_key;
 mod ask;
@@ -28,9 +28,9 @@ use crate::Failure;
 use crate::config::raw::RawGlobal;
 use context::Context;
 
-/// A job scheduler that spreads its load and keeps its promises.
+/// A job scheduler with even load and deadlines
 ///
-/// One command starts everything, with its data in one folder; a second one creates a job.
+/// One command starts a server with all its data in one folder; a second command creates a job.
 #[derive(Parser, Clone)]
 #[command(name = "evenkeel", version, disable_help_subcommand = true)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
@@ -41,27 +41,24 @@ use context::Context;
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 conflict, 5 server not reachable")]
 pub struct Args {
-    /// What every command has.
     #[command(flatten)]
     pub global: RawGlobal,
-    /// What to do.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What can be done.
 #[derive(Subcommand, Clone)]
 pub enum Command {
-    /// Start a server: HTTP interface, scheduler and worker in one process
+    /// Start a server: API, scheduler and worker in one process
     #[command(after_help = serve::EXAMPLES)]
     Serve(Box<serve::ServeArgs>),
-    /// Create jobs and look after them
+    /// Create and manage jobs
     Job(job::JobArgs),
-    /// Say what jobs are about, once for all of them
+    /// Manage targets, which several jobs can share
     Targets(targets::TargetsArgs),
-    /// See what has run, runs and will run
+    /// List, show, follow and cancel runs
     Run(run::RunArgs),
-    /// Show what goes wrong, equal failures as one
+    /// Show failures, grouped by message
     #[command(after_help = "Examples:
   evenkeel failures
   evenkeel failures --job hello
@@ -70,44 +67,44 @@ pub enum Command {
     /// Show the nodes of the cluster, and which pools each serves
     #[command(after_help = nodes::EXAMPLES)]
     Nodes(nodes::NodesArgs),
-    /// See runs that failed for good, run them again or throw them away
+    /// List, redrive and delete runs that failed for good
     DeadLetters(dead_letters::DeadLettersArgs),
-    /// Draw how load is spread over the day
+    /// Show the load of the next day
     #[command(after_help = balance::DISTRIBUTION_EXAMPLES)]
     Distribution(balance::DistributionArgs),
-    /// Move jobs so that load is spread more evenly
+    /// Move jobs to make the load even
     #[command(after_help = balance::REBALANCE_EXAMPLES)]
     Rebalance(Box<balance::RebalanceArgs>),
-    /// Search and read the pages that crawls have kept
+    /// Search and read crawled pages
     Page(page::PageArgs),
-    /// Show what happens, as it happens
+    /// Show events as they happen
     #[command(after_help = events::EXAMPLES)]
     Events(events::EventsArgs),
     /// Show the next times of a schedule; needs no server
     #[command(after_help = next::EXAMPLES)]
     Next(next::NextArgs),
-    /// Bring jobs from elsewhere; shows what would become of them unless told to do it
+    /// Import jobs; shows a preview unless --yes is given
     Import(import::ImportArgs),
-    /// Make credentials; needs no running server
+    /// Create tokens; needs no running server
     Token(token::TokenArgs),
-    /// Make API keys for programs, and take them back
+    /// Create, list and revoke API keys
     ApiKey(api_key::ApiKeyArgs),
-    /// Keep values that jobs need and nobody may see
+    /// Manage secrets that jobs use
     Secret(secret::SecretArgs),
-    /// See what was changed and what was refused
+    /// Show the audit log: changes and refused requests
     #[command(after_help = audit::EXAMPLES)]
     Audit(audit::AuditArgs),
     /// Bring the tables of a store up to date
     #[command(after_help = migrate::EXAMPLES)]
     Migrate(migrate::MigrateArgs),
-    /// Measure what Evenkeel does on this machine
+    /// Run benchmarks on this machine
     Bench(evenkeel_bench::BenchArgs),
-    /// Print the completions of a shell
+    /// Print shell completions
     #[command(after_help = completions::EXAMPLES)]
     Completions(completions::CompletionsArgs),
 }
 
-/// Does what the command line says.
+/// Runs a command.
 pub fn run(args: Args) -> Result<(), Failure> {
     let context = Context::new(args.global)?;
     match args.command {
@@ -145,7 +142,7 @@ mod tests {
         Args::command().debug_assert();
     }
 
-    /// One that does takes the other's place: what is said for one is heard as the other.
+    /// An argument with the name of a global argument would hide it.
     #[test]
     fn no_argument_hides_one_of_all_commands() {
         let faults = hidden(&Args::command(), &mut Vec::new());

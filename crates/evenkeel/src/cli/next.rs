@@ -23,26 +23,25 @@ An expression has 5 fields, or 6 with seconds first:
   day of the week 0-7 or SUN-SAT; with * , - / ? and L W # and H
 or is @yearly, @monthly, @weekly, @daily, @hourly, @every TIME.";
 
-/// Which times.
 #[derive(Args, Clone)]
 pub struct NextArgs {
-    /// The schedule: '0 9 * * *', @daily, '@every 30m', 30m, PT30M, P1M, R/START/PT30M, or an
-    /// object with a kind
+    /// Schedule: '0 9 * * *', @daily, '@every 30m', 30m, PT30M, P1M, R/START/PT30M, or an object
+    /// with a kind
     #[arg(value_name = "EXPR")]
     expression: String,
-    /// The zone whose clocks are meant
+    /// Time zone
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     tz: String,
-    /// Begin after this time [default: now]
+    /// Start of the list [default: now]
     #[arg(long, value_name = "TIME")]
     from: Option<Timestamp>,
-    /// Show so many
+    /// Number of times
     #[arg(short = 'n', value_name = "N", default_value_t = 5)]
     count: u64,
-    /// Times that the clocks jump over: shift or skip [default: shift]
+    /// Times that a clock change skips: shift or skip [default: shift]
     #[arg(long, value_name = "POLICY")]
     dst_gap: Option<String>,
-    /// Times that the clocks show twice: first, last or both [default: first]
+    /// Times that a clock change repeats: first, last or both [default: first]
     #[arg(long, value_name = "POLICY")]
     dst_overlap: Option<String>,
 }
@@ -50,7 +49,7 @@ pub struct NextArgs {
 impl NextArgs {
     fn document(&self) -> Value {
         let mut document = Map::new();
-        // An object is one if it can be read as one; if not, it is told as a schedule that is none.
+        // Text that is not valid JSON is reported as an invalid schedule.
         let object = serde_json::from_str::<Value>(&self.expression).ok();
         let object = object.filter(Value::is_object);
         document
@@ -93,7 +92,7 @@ fn for_people(context: &Context, seen: &Preview, now: Timestamp) -> String {
         text.push_str("It has no time left.");
         return text;
     }
-    // A column that says nothing is in the way.
+    // Without a zone, the local time would repeat the UTC column.
     let local = !seen.timezone.is_utc();
     let moved = seen.times.iter().any(|time| time.moved_by.is_some());
     let zone = seen.timezone.name().to_uppercase();
@@ -124,14 +123,14 @@ fn for_people(context: &Context, seen: &Preview, now: Timestamp) -> String {
     text
 }
 
-/// What is wrong, with a caret under its place.
+/// Returns the error with a caret under its position.
 fn refusal(document: &Value, faults: &[Fault]) -> Failure {
     let Some(first) = faults.first() else { return Failure::usage("this is not a schedule") };
     let failure = Failure::usage(first.to_string()).or_else("`evenkeel next --help` has examples");
     point_at(failure, document, &first.field, first.position)
 }
 
-/// The failure with the text of the field in `document` that is to blame, if that is known.
+/// Adds the faulty field of `document` to the failure, if its position is known.
 pub(super) fn point_at(
     failure: Failure,
     document: &Value,
@@ -145,7 +144,7 @@ pub(super) fn point_at(
     }
 }
 
-/// Without the microseconds, if there are none.
+/// Omits microseconds that are zero.
 fn short(time: &str) -> String {
     time.replacen(".000000", "", 1)
 }

@@ -14,7 +14,6 @@ pub(super) const EXAMPLES: &str = "Examples:
   evenkeel nodes
   evenkeel nodes --json | jq '.nodes[] | {name, pools}'";
 
-/// Which server to ask.
 #[derive(Args, Clone)]
 pub struct NodesArgs {
     #[command(flatten)]

@@ -11,7 +11,6 @@ use crate::client::Client;
 use crate::config::raw::RawClient;
 use crate::output::{Table, Tone, ago, clean};
 
-/// What to see of crawled pages.
 #[derive(Args, Clone)]
 pub struct PageArgs {
     #[command(flatten)]
@@ -20,10 +19,9 @@ pub struct PageArgs {
     command: PageCommand,
 }
 
-/// What can be seen of crawled pages.
 #[derive(Subcommand, Clone)]
 enum PageCommand {
-    /// Search the pages that crawls have kept, best first; without words, list them
+    /// Search crawled pages, best match first; without words, list them
     #[command(after_help = "Examples:
   evenkeel page list
   evenkeel page list --job news rust
@@ -34,27 +32,26 @@ enum PageCommand {
     #[command(after_help = "Examples:
   evenkeel page show 5c3b8f0e-3a1d-5d1e-9a43-0c8d1f7a2b66")]
     Show {
-        /// Its id
+        /// Id of the page
         id: String,
     },
 }
 
-/// Which pages.
 #[derive(Args, Clone)]
 struct ListArgs {
-    /// Words to look for; "a phrase", begin* and (after --) -without are understood
+    /// Words to search for; "a phrase", begin* and (after --) -without are supported
     #[arg(value_name = "WORDS")]
     words: Vec<String>,
-    /// Only those of this job (its name or id)
+    /// Only pages of this job (name or id)
     #[arg(long, value_name = "JOB")]
     job: Option<String>,
-    /// Only those whose address starts with this
+    /// Only pages whose address begins with this
     #[arg(long, value_name = "URL")]
     url_prefix: Option<String>,
-    /// At most so many
+    /// Maximum number of entries
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     limit: u32,
-    /// Leaving out so many first
+    /// Number of entries to skip
     #[arg(long, value_name = "N", default_value_t = 0)]
     offset: u32,
 }
@@ -149,7 +146,7 @@ fn details(page: &Value) -> String {
     text
 }
 
-/// A snippet without its markup.
+/// Removes the markup of a snippet.
 fn plain(html: &str) -> String {
     let text = html.replace("<mark>", "").replace("</mark>", "");
     [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")]

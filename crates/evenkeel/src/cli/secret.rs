@@ -14,7 +14,6 @@ use crate::client::Client;
 use crate::config::raw::RawClient;
 use crate::output::{Table, Tone, ago, clean};
 
-/// What to do with secrets.
 #[derive(Args, Clone)]
 pub struct SecretArgs {
     #[command(flatten)]
@@ -23,13 +22,13 @@ pub struct SecretArgs {
     command: SecretCommand,
 }
 
-/// What can be done with secrets.
 #[derive(Subcommand, Clone)]
 enum SecretCommand {
-    /// Create a secret or give it another value
+    /// Create a secret, or replace its value
     ///
-    /// The value is read from standard input, asked for without echo, or read from a file: never an
-    /// argument, which every user of the machine could see. One line break at its end is dropped.
+    /// The value is read from standard input, from a prompt without echo, or from a file. It is
+    /// never an argument, because every user of the machine could see it. One trailing line break
+    /// is removed.
     #[command(after_help = "Examples:
   evenkeel secret set api-token
   pass show api-token | evenkeel secret set api-token
@@ -39,7 +38,7 @@ A job refers to it by name:
   evenkeel job create --name report --every 1h --http https://example.com/report \\
     --header 'Authorization: Bearer {{secret.api-token}}'")]
     Set {
-        /// Its name
+        /// Name of the secret
         #[arg(value_name = "NAME")]
         name: String,
         /// Read the value from this file
@@ -51,22 +50,22 @@ A job refers to it by name:
   evenkeel secret list
   evenkeel secret list --json")]
     List {
-        /// At most so many
+        /// Maximum number of entries
         #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
         limit: u32,
-        /// Leaving out so many first
+        /// Number of entries to skip
         #[arg(long, value_name = "N", default_value_t = 0)]
         offset: u32,
     },
-    /// Delete a secret; attempts of jobs that refer to it fail from then on
+    /// Delete a secret; attempts of jobs that refer to it will fail
     #[command(after_help = "Examples:
   evenkeel secret delete api-token")]
     Delete {
-        /// Its name
+        /// Name of the secret
         #[arg(value_name = "NAME")]
         name: String,
     },
-    /// Encrypt all secrets anew with the server's newest key
+    /// Encrypt all secrets again with the server's newest key
     ///
     /// Afterwards the older keys can be removed from the server's configuration.
     #[command(after_help = "Examples:
@@ -110,7 +109,7 @@ async fn set(
     context.output.line(&format!("{} {what}", clean(name)))
 }
 
-/// The value, from a pipe or from someone at a terminal, who does not see it.
+/// Reads the value from a pipe, or from a terminal without echo.
 fn read_value(name: &str) -> Result<String, Failure> {
     let failed = |error: &dyn std::error::Error| Failure::because("the value can't be read", error);
     let mut stdin = std::io::stdin();

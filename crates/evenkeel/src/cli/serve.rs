@@ -22,7 +22,6 @@ Executors, Access, Queue and Targets (see --help) are in its tables [engine], [e
 [access], [queue] and [targets], --balance-slot is slot in its table [balance], and --limit-tenant
 is tenant in its table [limits]. Flags win over variables, variables over the file.";
 
-/// How to serve.
 #[derive(Args, Clone)]
 pub struct ServeArgs {
     #[command(flatten)]
@@ -69,7 +68,7 @@ pub(super) fn run(context: &Context, args: ServeArgs) -> Result<(), Failure> {
     )?;
     let runtime = context.runtime_of_many()?;
     let served = runtime.block_on(serve::serve(config));
-    // A look-up of a name that nobody answers must not hold up the end.
+    // A pending name look-up must not delay the end of the process.
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
     served
 }

@@ -11,7 +11,6 @@ use crate::client::Client;
 use crate::config::raw::RawClient;
 use crate::output::{Table, Tone, ago, clean};
 
-/// What to do with targets.
 #[derive(Args, Clone)]
 pub struct TargetsArgs {
     #[command(flatten)]
@@ -20,7 +19,6 @@ pub struct TargetsArgs {
     command: TargetsCommand,
 }
 
-/// What can be done with targets.
 #[derive(Subcommand, Clone)]
 enum TargetsCommand {
     /// List targets, by number
@@ -28,10 +26,10 @@ enum TargetsCommand {
   evenkeel targets list
   evenkeel targets list --json | jq '.targets[] | select(.last_success_at == null).number'")]
     List {
-        /// At most so many
+        /// Maximum number of entries
         #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
         limit: u32,
-        /// Go on where another list ended
+        /// Cursor from the end of a previous list
         #[arg(long, value_name = "CURSOR")]
         cursor: Option<String>,
     },
@@ -39,29 +37,29 @@ enum TargetsCommand {
     #[command(after_help = "Examples:
   evenkeel targets show 1")]
     Show {
-        /// Its number
+        /// Number of the target
         number: u64,
     },
-    /// Make a target
+    /// Create a target
     ///
-    /// Nothing runs for it until a job names it: `evenkeel job create --target N` makes one that
-    /// crawls its url.
+    /// Nothing runs for it until a job names it: `evenkeel job create --target N` creates a job
+    /// that crawls its URL.
     #[command(after_help = "Examples:
   evenkeel targets create --name AskReddit --address https://example.com/r/AskReddit
   evenkeel targets create --number 7 --source-id t5_2qh1i")]
     Create {
-        /// Its number [default: the next one]
+        /// Number of the target [default: the next one]
         #[arg(long, value_name = "N")]
         number: Option<u64>,
         #[command(flatten)]
         fields: FieldArgs,
     },
-    /// Change a target; its jobs that crawl its url follow it
+    /// Change a target; jobs that crawl its URL follow the change
     #[command(after_help = "Examples:
   evenkeel targets update 1 --address https://example.com/r/worldnews
   evenkeel targets update 1 --name \"\"")]
     Update {
-        /// Its number
+        /// Number of the target
         number: u64,
         #[command(flatten)]
         fields: FieldArgs,
@@ -71,24 +69,24 @@ enum TargetsCommand {
   evenkeel targets delete 1
   evenkeel targets delete 1 --force")]
     Delete {
-        /// Its number
+        /// Number of the target
         number: u64,
-        /// Even if jobs name it: they name none then
+        /// Delete it even if jobs name it; they keep running without a target
         #[arg(long)]
         force: bool,
     },
 }
 
-/// What is said of a target. An empty text takes away what was said.
+/// Fields of a target. An empty text removes a field.
 #[derive(Args, Clone)]
 struct FieldArgs {
-    /// What others call it
+    /// An id of your own
     #[arg(long, value_name = "ID")]
     source_id: Option<String>,
-    /// For people
+    /// Name
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Its url, which its jobs crawl; --url says where the server is
+    /// URL that its jobs crawl (--url is the server's address)
     #[arg(long, value_name = "URL")]
     address: Option<String>,
 }
@@ -195,7 +193,7 @@ fn show(context: &Context, text: &str, target: &Value, done: &str) -> Result<(),
     context.output.line(&shown)
 }
 
-/// What became of the jobs that follow a target.
+/// Prints the effect on the jobs that follow a target.
 fn told(context: &Context, changed: &Value) -> Result<(), Failure> {
     if context.output.is_json() {
         return Ok(());

@@ -16,42 +16,39 @@ use crate::serve::executors::signing_keys;
 use crate::serve::{credentials, data_dir, store};
 use crate::{Failure, config};
 
-/// What to do with credentials.
 #[derive(Args, Clone)]
 pub struct TokenArgs {
     #[command(subcommand)]
     command: TokenCommand,
 }
 
-/// What can be done with credentials.
 #[derive(Subcommand, Clone)]
 enum TokenCommand {
-    /// Make a token, and print it alone on standard output
+    /// Create a token and print it on standard output
     ///
-    /// It is made from the secret in the store, so it needs the data directory or the store, and
-    /// no running server.
+    /// The token is signed with the secret in the store, so this command needs the data directory
+    /// or the store, but no running server.
     #[command(after_help = "Examples:
   evenkeel token create --role viewer --ttl 365d --subject grafana
   export EVENKEEL_TOKEN=$(evenkeel token create --role operator --tenant acme)
   evenkeel token create --role admin --store postgres://evenkeel@db/evenkeel")]
     Create(CreateArgs),
-    /// Print the keys with which a tenant's HTTP calls are signed, the newest first
+    /// Print the keys that sign a tenant's HTTP calls, newest first
     ///
-    /// A receiver that knows one can tell genuine calls (Standard Webhooks). It is made from the
-    /// secret in the store, or those of the configuration.
+    /// A receiver uses a key to verify calls (Standard Webhooks). The keys are derived from the
+    /// secret in the store, or from those of the configuration.
     #[command(after_help = "Examples:
   evenkeel token signing-key
   evenkeel token signing-key --tenant acme --store postgres://evenkeel@db/evenkeel")]
     SigningKey(SigningKeyArgs),
 }
 
-/// Whose keys.
 #[derive(Args, Clone)]
 struct SigningKeyArgs {
-    /// The tenant whose calls they sign
+    /// Tenant whose calls the keys sign
     #[arg(long, value_name = "TENANT", default_value = DEFAULT_TENANT)]
     tenant: String,
-    /// The secrets, if the server is given them rather than the store's
+    /// Secrets of the server's configuration, if it has its own
     #[arg(long, env = "EVENKEEL_SIGNING_SECRETS", hide_env_values = true, value_delimiter = ',')]
     #[arg(value_name = "SECRETS")]
     signing_secrets: Option<Vec<String>>,
@@ -59,12 +56,11 @@ struct SigningKeyArgs {
     store: RawStore,
 }
 
-/// What a role may be.
 #[derive(Copy, Clone, ValueEnum)]
 pub(super) enum RoleArg {
-    /// Look
+    /// Read
     Viewer,
-    /// Look, and control jobs
+    /// Read, and control jobs
     Operator,
     /// Everything
     Admin,
@@ -80,19 +76,18 @@ impl From<RoleArg> for Role {
     }
 }
 
-/// Which token.
 #[derive(Args, Clone)]
 struct CreateArgs {
-    /// What its bearer may do
+    /// Role of the token
     #[arg(long, value_name = "ROLE")]
     role: RoleArg,
-    /// The tenant it is for
+    /// Tenant of the token
     #[arg(long, value_name = "TENANT", default_value = DEFAULT_TENANT)]
     tenant: String,
-    /// How long it is good for
+    /// Lifetime
     #[arg(long, value_name = "TIME", default_value = "12h")]
     ttl: Span,
-    /// Whom it is for, as it shows in logs
+    /// Subject, as shown in logs
     #[arg(long, value_name = "NAME", default_value = "cli")]
     subject: String,
     #[command(flatten)]
@@ -113,7 +108,7 @@ fn signing_key(context: &Context, args: SigningKeyArgs) -> Result<(), Failure> {
     if let StoreChoice::Sqlite(path) = &choice
         && !path.exists()
     {
-        // A key of a store that nobody uses would only mislead.
+        // A key of a store that no server uses would be useless.
         let what = format!("there is no store at {}", path.display());
         return Err(Failure::usage(what).or_else("start a server there first, or name its --store"));
     }

@@ -1,4 +1,4 @@
-//! Who may come in, and how: the table `[access]` of the file.
+//! Access: the table `[access]` of the config file.
 
 use std::path::PathBuf;
 
@@ -12,126 +12,114 @@ use super::ConfigError;
 use super::resolve::{bad, number};
 use super::secret_key::{self, Hidden, SecretKeys};
 
-/// What was written about access.
+/// Unresolved settings of access.
 #[derive(Args, Deserialize, Clone, Default, Debug)]
 #[serde(default)]
 pub struct RawAccess {
-    /// Speak TLS, with this certificate and those that lead to it (PEM); read again on SIGHUP
+    /// Certificate chain for TLS (PEM); reloaded on SIGHUP
     #[arg(long, env = "EVENKEEL_TLS_CERT", value_name = "FILE")]
     #[arg(help_heading = "Access")]
     pub tls_cert: Option<PathBuf>,
 
-    /// The key of the certificate (PEM)
+    /// Private key of the certificate (PEM)
     #[arg(long, env = "EVENKEEL_TLS_KEY", value_name = "FILE")]
     #[arg(help_heading = "Access")]
     pub tls_key: Option<PathBuf>,
 
-    /// Take tokens of an identity provider that signs them so: RS256, ES256 or EdDSA
-    /// [default: HS256, tokens of `evenkeel token create`]
+    /// Algorithm of the identity provider's tokens: RS256, ES256 or EdDSA [default: HS256, tokens
+    /// of `evenkeel token create`]
     #[arg(long, env = "EVENKEEL_JWT_ALGORITHM", value_name = "NAME")]
     #[arg(hide_short_help = true, help_heading = "Access")]
     pub jwt_algorithm: Option<String>,
 
-    /// The identity provider's public key (PEM); read again on SIGHUP
+    /// Public key of the identity provider (PEM); reloaded on SIGHUP
     #[arg(long, env = "EVENKEEL_JWT_KEY_FILE", value_name = "FILE")]
     #[arg(hide_short_help = true, help_heading = "Access")]
     pub jwt_key_file: Option<PathBuf>,
 
-    /// The identity provider's public keys as a JSON Web Key Set; read again on SIGHUP
+    /// Public keys of the identity provider as a JSON Web Key Set; reloaded on SIGHUP
     #[arg(long, env = "EVENKEEL_JWT_JWKS_FILE", value_name = "FILE")]
     #[arg(hide_short_help = true, help_heading = "Access")]
     pub jwt_jwks_file: Option<PathBuf>,
 
-    /// What `aud` of its tokens must name: one of these
+    /// Accepted values of `aud`
     #[arg(long, env = "EVENKEEL_JWT_AUDIENCE", value_delimiter = ',', value_name = "NAMES")]
     #[arg(hide_short_help = true, help_heading = "Access")]
     pub jwt_audience: Option<Vec<String>>,
 
-    /// What `iss` of its tokens must be
+    /// Required value of `iss`
     #[arg(long, env = "EVENKEEL_JWT_ISSUER", value_name = "ISSUER")]
     #[arg(hide_short_help = true, help_heading = "Access")]
     pub jwt_issuer: Option<String>,
 
-    /// The claim of its tokens that holds the role (viewer, operator, admin, or a list with one of
-    /// them): a name, or a path like realm_access.roles [default: role]
+    /// Claim with the role (viewer, operator, admin, or a list that contains one): a name, or a
+    /// path like realm_access.roles [default: role]
     #[arg(long, env = "EVENKEEL_JWT_ROLE_CLAIM", value_name = "CLAIM")]
     #[arg(hide_short_help = true, help_heading = "Access")]
     pub jwt_role_claim: Option<String>,
 
-    /// The claim of its tokens that holds the tenant [default: tenant]
+    /// Claim with the tenant [default: tenant]
     #[arg(long, env = "EVENKEEL_JWT_TENANT_CLAIM", value_name = "CLAIM")]
     #[arg(hide_short_help = true, help_heading = "Access")]
     pub jwt_tenant_claim: Option<String>,
 
-    /// Beside those of the identity provider, take tokens of `evenkeel token create`, too
+    /// Also accept tokens of `evenkeel token create`
     #[arg(long, env = "EVENKEEL_JWT_LOCAL", value_parser = BoolishValueParser::new())]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[arg(value_name = "BOOL", hide_possible_values = true)]
     #[arg(hide_short_help = true, help_heading = "Access")]
     pub jwt_local: Option<bool>,
 
-    /// Keep entries of the audit log for so many days [default: 90]
+    /// Days to keep entries of the audit log [default: 90]
     #[arg(long, env = "EVENKEEL_AUDIT_DAYS", value_name = "DAYS")]
     #[arg(hide_short_help = true, help_heading = "Access")]
     pub audit_days: Option<u64>,
 
-    /// Encrypt secrets with the first key of this file; the keys on further lines decrypt older ones
-    /// [default on SQLite: DATA_DIR/secret-key, made at the first start]
+    /// File with the keys for secrets: the first line encrypts, further lines decrypt older values
+    /// [default on SQLite: DATA_DIR/secret-key, created at the first start]
     #[arg(long, env = "EVENKEEL_SECRET_KEY_FILE", value_name = "FILE")]
     #[arg(help_heading = "Access")]
     pub secret_key_file: Option<PathBuf>,
 
-    /// The same keys, with commas between them; only use the variable, because others on the machine
-    /// can see command lines
+    /// The same keys, separated by commas; use only the variable, because other users can see
+    /// command lines
     #[arg(long, env = "EVENKEEL_SECRET_KEY", hide_env_values = true, value_name = "KEYS")]
     #[arg(hide = true, help_heading = "Access")]
     pub secret_key: Option<Hidden>,
 
-    /// Run this program at the start; it prints the same keys, one on each line
+    /// Program that prints the same keys, one per line; runs once at the start
     #[arg(long, env = "EVENKEEL_SECRET_KEY_COMMAND", value_delimiter = ',')]
     #[arg(value_name = "PROGRAM,ARGUMENTS", hide_short_help = true, help_heading = "Access")]
     pub secret_key_command: Option<Vec<String>>,
 }
 
-/// Who may come in, and how.
+/// Resolved settings of access.
 #[derive(Clone, Debug)]
 pub struct AccessConfig {
-    /// The certificate to show, if TLS is to be spoken.
     pub tls: Option<TlsFiles>,
-    /// An identity provider whose tokens are taken.
     pub provider: Option<ProviderConfig>,
-    /// For how long entries of the audit log are kept.
     pub audit_kept: Span,
-    /// Where the keys for secrets come from.
     pub secret_keys: SecretKeys,
 }
 
-/// A certificate and its key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TlsFiles {
-    /// The certificate and those that lead to it.
+    /// The certificate chain.
     pub cert: PathBuf,
-    /// Its key.
     pub key: PathBuf,
 }
 
-/// An identity provider.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProviderConfig {
-    /// What its tokens must say.
     pub settings: ExternalSettings,
-    /// Where its keys are.
     pub keys: KeyFile,
-    /// Are tokens of the store's secret taken, too?
+    /// Also accept tokens that are signed with the store's secret.
     pub with_local: bool,
 }
 
-/// Where an identity provider's keys are.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum KeyFile {
-    /// One key.
     Pem(PathBuf),
-    /// A set of them.
     Jwks(PathBuf),
 }
 
@@ -203,7 +191,7 @@ fn provider(raw: RawAccess) -> Result<Option<ProviderConfig>, ConfigError> {
 }
 
 impl RawAccess {
-    /// With what the file says where flags and environment are silent.
+    /// Fills in values of the config file where flags and environment have none.
     #[must_use]
     pub fn or(mut self, file: &Self) -> Self {
         super::raw::fill!(
@@ -221,7 +209,7 @@ impl RawAccess {
             jwt_local,
             audit_days,
         );
-        // One place takes the place of another, whatever each is.
+        // A source of keys given by flag or variable replaces all sources in the file.
         let said = self.secret_key_file.is_some()
             || self.secret_key.is_some()
             || self.secret_key_command.is_some();

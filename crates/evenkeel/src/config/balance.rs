@@ -1,4 +1,4 @@
-//! How load is spread: the table `[balance]` of the file.
+//! Balance: the table `[balance]` of the config file.
 
 use clap::Args;
 use evenkeel_core::Span;
@@ -12,41 +12,43 @@ use super::resolve::bad;
 const DAY: Span = Span::from_secs(86_400);
 const SLOT_MIN: Span = Span::from_secs(1);
 const SLOT_MAX: Span = Span::from_secs(3600);
-/// What runs later than this is never too near, and what was placed before is never too new.
+/// Upper limit of `protection` and `cooldown`.
 const GUARD_MAX: Span = Span::from_secs(7 * 86_400);
 
-/// What was written about balance.
+/// Unresolved settings of balance.
 #[derive(Args, Deserialize, Clone, Default, Debug)]
 #[serde(default)]
 pub struct RawBalance {
-    /// How the time of an interval job is chosen: projected (where all its runs meet the least load)
-    /// or next (where the fewest jobs have their next run) [default: projected]
+    /// Placement of interval jobs: projected (all runs meet the least load) or next (the fewest
+    /// jobs have their next run at that time) [default: projected]
     #[arg(long = "balance-policy", env = "EVENKEEL_BALANCE_POLICY", value_name = "POLICY")]
     #[arg(hide_short_help = true, help_heading = "Balance")]
     pub policy: Option<String>,
 
-    /// How far ahead a time is looked for: interval (one interval) or document (a day, or one
-    /// interval if that is longer) [default: interval]
+    /// How far ahead to place a job: interval (one interval) or document (a day, or one interval if
+    /// that is longer) [default: interval]
     #[arg(long = "balance-search-window", env = "EVENKEEL_BALANCE_SEARCH_WINDOW")]
     #[arg(hide_short_help = true, help_heading = "Balance", value_name = "WINDOW")]
     pub search_window: Option<String>,
 
-    /// Load is counted in slots of this length, from 1s to 1h; it divides a day [default: 15m]
+    /// Length of the slots in which load is counted, from 1s to 1h; must divide a day [default:
+    /// 15m]
     #[arg(long = "balance-slot", env = "EVENKEEL_BALANCE_SLOT", value_name = "TIME")]
     #[arg(hide_short_help = true, help_heading = "Balance")]
     pub slot: Option<Span>,
 
-    /// A rebalance leaves alone what runs within this time [default: 30m]
+    /// A rebalance does not move jobs that run within this time [default: 30m]
     #[arg(long = "balance-protection", env = "EVENKEEL_BALANCE_PROTECTION", value_name = "TIME")]
     #[arg(hide_short_help = true, help_heading = "Balance")]
     pub protection: Option<Span>,
 
-    /// And what was placed within this time [default: 1h]
+    /// A rebalance does not move jobs that were placed within this time [default: 1h]
     #[arg(long = "balance-cooldown", env = "EVENKEEL_BALANCE_COOLDOWN", value_name = "TIME")]
     #[arg(hide_short_help = true, help_heading = "Balance")]
     pub cooldown: Option<Span>,
 
-    /// Warn when a tenant's distribution score falls below this, from 0 (never) to 1 [default: 0.7]
+    /// Warn when the distribution score of a tenant falls below this, from 0 (never) to 1 [default:
+    /// 0.7]
     #[arg(
         long = "balance-alert-below",
         env = "EVENKEEL_BALANCE_ALERT_BELOW",
@@ -57,7 +59,7 @@ pub struct RawBalance {
 }
 
 impl RawBalance {
-    /// With what the file says where flags and environment are silent.
+    /// Fills in values of the config file where flags and environment have none.
     #[must_use]
     pub fn or(mut self, file: &Self) -> Self {
         fill!(self, file, policy, search_window, slot, protection, cooldown, alert_below);
@@ -65,7 +67,6 @@ impl RawBalance {
     }
 }
 
-/// What it means.
 pub(super) fn resolve(raw: &RawBalance) -> Result<BalanceSettings, ConfigError> {
     let default = BalanceSettings::default();
     Ok(BalanceSettings {

@@ -1,4 +1,4 @@
-//! Settings that cannot be.
+//! Errors of settings.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -7,52 +7,39 @@ use evenkeel_core::lease::LeaseTimingsError;
 
 use crate::Failure;
 
-/// Settings that cannot be. The key to blame is named; flags and variables are called alike.
+/// An invalid setting. The message names the key; flags and variables have the same name.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The file is not there, or not for us.
     #[error("the config file {} could not be read: {source}", path.display())]
     Unreadable {
-        /// Which file.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
-    /// The file is not TOML, or a value is of the wrong kind.
+    /// The file is not valid TOML, or a value has the wrong type.
     #[error("the config file {} is not right: {message}", path.display())]
     Malformed {
-        /// Which file.
         path: PathBuf,
-        /// What the reader says.
         message: String,
     },
-    /// The file has a key that means nothing.
     #[error("the config file {} has an unknown key {key:?}", path.display())]
     UnknownKey {
-        /// Which file.
         path: PathBuf,
-        /// Which key.
         key: String,
-        /// Which was probably meant, or which there are.
+        /// The most similar key, or a list of the known keys.
         hint: String,
     },
-    /// A value that makes no sense.
     #[error("{key}: {message}")]
     Bad {
-        /// Which key.
         key: &'static str,
-        /// What is wrong with it.
         message: String,
-        /// What would be right.
         way_out: String,
     },
-    /// Others could read along.
+    /// The address is reachable from other machines, and TLS is off.
     #[error("listen: {0} can be reached from other machines, and nothing would be encrypted")]
     ListensToAll(SocketAddr),
-    /// A node that nobody could help.
+    /// A SQLite store can't be shared, so its only node needs all roles.
     #[error("roles: a SQLite store has no other nodes, so without {0} nothing would ever run")]
     RolesOnSqlite(&'static str),
-    /// Leases that could lose work.
     #[error("[engine] {0}")]
     Leases(#[from] LeaseTimingsError),
 }

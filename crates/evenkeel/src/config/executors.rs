@@ -1,4 +1,4 @@
-//! What executors may do: the table `[executors]` of the file.
+//! Executors: the table `[executors]` of the config file.
 
 use std::path::PathBuf;
 
@@ -9,51 +9,50 @@ use serde::Deserialize;
 
 use super::ConfigError;
 
-/// What was written about executors.
+/// Unresolved settings of executors.
 #[derive(Args, Deserialize, Clone, Default)]
 #[serde(default)]
 pub struct RawExecutors {
-    /// The address under which receivers of HTTP jobs reach this server's API
-    /// [default: the address it listens on]
+    /// Address of this server's API for receivers of HTTP jobs [default: the address it listens on]
     #[arg(long, env = "EVENKEEL_PUBLIC_URL", value_name = "URL")]
     #[arg(hide_short_help = true, help_heading = "Executors")]
     pub public_url: Option<String>,
 
-    /// The secret that keys for signing HTTP calls are made from; a second one is the former, while
-    /// receivers change over [default: one that is kept in the store]
+    /// Secret from which the keys for signing HTTP calls are derived; a second value is the
+    /// previous secret, while receivers change over [default: a secret in the store]
     #[arg(long, env = "EVENKEEL_SIGNING_SECRETS", hide_env_values = true, value_delimiter = ',')]
     #[arg(hide_short_help = true, help_heading = "Executors", value_name = "SECRETS")]
     pub signing_secrets: Option<Vec<String>>,
 
-    /// A client certificate that HTTP jobs of a tenant may show by its name:
-    /// TENANT/NAME=CERT.pem:KEY.pem, or NAME=… for the tenant default; repeatable
+    /// Client certificate for HTTP jobs of a tenant: TENANT/NAME=CERT.pem:KEY.pem, or NAME=… for
+    /// the tenant default; repeatable
     #[arg(long, env = "EVENKEEL_CLIENT_IDENTITY", value_delimiter = ',')]
     #[arg(hide_short_help = true, help_heading = "Executors", value_name = "NAME=FILES")]
     pub client_identity: Option<Vec<String>>,
 
-    /// Let HTTP jobs trust any certificate if they ask to
+    /// Allow HTTP jobs to skip the verification of certificates
     #[arg(long, env = "EVENKEEL_ALLOW_UNVERIFIED_TLS", value_parser = BoolishValueParser::new())]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[arg(hide_short_help = true, help_heading = "Executors")]
     #[arg(value_name = "BOOL", hide_possible_values = true)]
     pub allow_unverified_tls: Option<bool>,
 
-    /// How many crawls may go on at once [default: 64]
+    /// Maximum number of crawls at once [default: 64]
     #[arg(long, env = "EVENKEEL_CRAWL_WORKERS", value_name = "N")]
     #[arg(hide_short_help = true, help_heading = "Executors")]
     pub crawl_workers: Option<u32>,
 
-    /// The least time between two requests of crawls to one host, in milliseconds [default: 0]
+    /// Minimum time between two requests of crawls to one host, in milliseconds [default: 0]
     #[arg(long, env = "EVENKEEL_CRAWL_MIN_DELAY_MS", value_name = "MS")]
     #[arg(hide_short_help = true, help_heading = "Executors")]
     pub crawl_min_delay_ms: Option<u64>,
 
-    /// Let crawls write their pages as files into this folder if they ask to
+    /// Folder into which crawls may write their pages
     #[arg(long, env = "EVENKEEL_CRAWL_EXPORT_DIR", value_name = "DIR")]
     #[arg(hide_short_help = true, help_heading = "Executors")]
     pub crawl_export_dir: Option<PathBuf>,
 
-    /// Let crawls ignore robots.txt if they ask to; for sites of your own
+    /// Allow crawls to ignore robots.txt; for your own sites
     #[arg(long, env = "EVENKEEL_CRAWL_IGNORE_ROBOTS", value_parser = BoolishValueParser::new())]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[arg(hide_short_help = true, help_heading = "Executors")]
@@ -61,50 +60,37 @@ pub struct RawExecutors {
     pub crawl_ignore_robots: Option<bool>,
 }
 
-/// What executors may do.
+/// Resolved settings of executors.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ExecutorsConfig {
-    /// Where receivers reach this server, if that was said.
     pub public_url: Option<String>,
-    /// The secrets of signatures: the new one, and the former if there is one. Empty for the store's.
+    /// The newest secret first; empty for the secret in the store.
     pub signing_secrets: Vec<String>,
-    /// Client certificates by name.
     pub identities: Vec<IdentityFiles>,
-    /// May jobs trust any certificate?
     pub allow_unverified_tls: bool,
-    /// Crawls at once.
     pub crawl_workers: usize,
-    /// The least time between two requests of crawls to one host.
     pub crawl_min_delay_ms: u64,
-    /// Where crawls may write files.
     pub crawl_export_dir: Option<PathBuf>,
-    /// May crawls ignore robots.txt?
     pub crawl_ignore_robots: bool,
 }
 
-/// A client certificate in two files.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IdentityFiles {
-    /// Whose jobs may show it.
     pub tenant: String,
-    /// What jobs call it.
     pub name: String,
-    /// The certificate chain.
     pub cert: PathBuf,
-    /// Its private key.
     pub key: PathBuf,
 }
 
 impl std::fmt::Debug for ExecutorsConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Without the secrets.
+        // The secrets are omitted.
         f.debug_struct("ExecutorsConfig")
             .field("public_url", &self.public_url)
             .finish_non_exhaustive()
     }
 }
 
-/// What it means.
 pub(super) fn resolve(raw: RawExecutors) -> Result<ExecutorsConfig, ConfigError> {
     Ok(ExecutorsConfig {
         public_url: raw.public_url.map(public_url).transpose()?,
@@ -151,7 +137,7 @@ fn public_url(text: String) -> Result<String, ConfigError> {
 fn signing_secrets(secrets: Vec<String>) -> Result<Vec<String>, ConfigError> {
     const BYTES_MIN: usize = 24;
     if secrets.len() > 2 || secrets.iter().any(|secret| secret.trim().len() < BYTES_MIN) {
-        // Not the secret itself: messages end up in logs.
+        // The message omits the secret, because messages end up in logs.
         let message = format!("must be one or two secrets of at least {BYTES_MIN} characters");
         let way_out = "leave it out for one that is made and kept in the store";
         return Err(bad("[executors] signing_secrets", message, way_out));
@@ -183,7 +169,7 @@ fn identities(texts: Vec<String>) -> Result<Vec<IdentityFiles>, ConfigError> {
 }
 
 impl RawExecutors {
-    /// With what the file says where flags and environment are silent.
+    /// Fills in values of the config file where flags and environment have none.
     #[must_use]
     pub fn or(mut self, file: &Self) -> Self {
         super::raw::fill!(

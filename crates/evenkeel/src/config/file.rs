@@ -10,36 +10,25 @@ use super::{
     ConfigError, RawAccess, RawBalance, RawExecutors, RawLimits, RawQueue, RawShell, RawTargets,
 };
 
-/// What the file says.
+/// The contents of the config file, by table.
 #[derive(Clone, Default)]
 pub struct ConfigFile {
-    /// For every command.
     pub global: RawGlobal,
-    /// For clients.
     pub client: RawClient,
-    /// Where the data is.
     pub store: RawStore,
-    /// For servers.
     pub server: RawServer,
-    /// The table `[engine]`.
     pub engine: RawEngine,
-    /// The table `[executors]`.
     pub executors: RawExecutors,
-    /// What that table says about programs.
+    /// The part of `[executors]` about programs.
     pub shell: RawShell,
-    /// The table `[access]`.
     pub access: RawAccess,
-    /// The table `[balance]`.
     pub balance: RawBalance,
-    /// The table `[queue]`.
     pub queue: RawQueue,
-    /// The table `[targets]`.
     pub targets: RawTargets,
-    /// The table `[limits]`.
     pub limits: RawLimits,
 }
 
-/// Reads the file, if there is to be one.
+/// Reads the config file, if one is given.
 pub fn read_file(path: Option<&Path>) -> Result<ConfigFile, ConfigError> {
     let Some(path) = path else { return Ok(ConfigFile::default()) };
     let text = std::fs::read_to_string(path)
@@ -67,7 +56,7 @@ fn parse(path: &Path, text: &str) -> Result<ConfigFile, ConfigError> {
                     return Err(unknown(key.clone(), known));
                 }
             }
-            // What is no table is refused below, with its line.
+            // A value that should be a table is refused below, with its line.
             (_, Some(_)) => {}
             (_, None) if top.contains(key) => {}
             (_, None) => match tables.iter().find(|(_, keys)| keys.contains(key)) {
@@ -82,8 +71,8 @@ fn parse(path: &Path, text: &str) -> Result<ConfigFile, ConfigError> {
             },
         }
     }
-    // One reading for each part, which passes over the keys of the others: in one reading of all
-    // parts together, the reader would no longer know the line of what is wrong.
+    // Each part is parsed separately and ignores the keys of the others. Parsing all parts together
+    // would lose the line of an error.
     Ok(ConfigFile {
         global: toml::from_str(text).map_err(malformed)?,
         client: toml::from_str(text).map_err(malformed)?,
@@ -148,7 +137,7 @@ struct LimitsOnly {
     limits: RawLimits,
 }
 
-/// On one line, without the picture of the place, which may hold a password.
+/// Formats the error on one line, without the excerpt of the file, which may contain a password.
 fn describe(error: &toml::de::Error, text: &str) -> String {
     let message = error.message().replace('\n', ", ");
     match error.span() {
@@ -160,7 +149,7 @@ fn describe(error: &toml::de::Error, text: &str) -> String {
     }
 }
 
-/// The keys of the file and of each of its tables: the names of the flags.
+/// Returns the keys of the file and of each of its tables: the names of the flags.
 fn known_keys() -> (Vec<String>, [(&'static str, Vec<String>); 7]) {
     let keys = |command: Command| -> Vec<String> {
         let arguments = command.get_arguments().map(|argument| argument.get_id().to_string());
@@ -190,7 +179,7 @@ fn known_keys() -> (Vec<String>, [(&'static str, Vec<String>); 7]) {
     (top, tables)
 }
 
-/// What was probably meant.
+/// Suggests the most similar key.
 fn hint(key: &str, known: &[String]) -> String {
     let near = known
         .iter()
@@ -203,7 +192,7 @@ fn hint(key: &str, known: &[String]) -> String {
     }
 }
 
-/// How many letters must be put in, left out or exchanged to make one word of the other.
+/// Returns the edit distance of two words.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

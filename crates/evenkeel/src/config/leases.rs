@@ -1,4 +1,4 @@
-//! The rhythm of leases, as it was written.
+//! Settings of leases.
 
 use evenkeel_core::Span;
 use evenkeel_core::lease::LeaseTimings;
@@ -10,8 +10,8 @@ use super::resolve::{bad, seconds};
 const KEY: &str = "[engine] reset_running_after";
 const LONGEST: Span = Span::from_secs(2 * 86_400);
 
-/// What it means. `reset_running_after` is the silence of a node after which its work is taken
-/// over: until it may be challenged, and the grace after that.
+/// Resolves the timings of leases. `reset_running_after` is the silence after which a node's work
+/// is taken over: the lease plus the grace.
 pub(super) fn leases(engine: &RawEngine) -> Result<LeaseTimings, ConfigError> {
     let ping = seconds("ping_seconds", engine.ping_seconds, 2)?;
     let grace = seconds("grace_seconds", engine.grace_seconds, 4)?;
@@ -23,7 +23,7 @@ pub(super) fn leases(engine: &RawEngine) -> Result<LeaseTimings, ConfigError> {
     Ok(LeaseTimings { ping, silent_after, grace }.validate()?)
 }
 
-/// The silence that, with the grace after it, makes `reset`.
+/// Returns the lease that, together with the grace, makes `reset`.
 fn silence(reset: Span, lease: Option<Span>, ping: Span, grace: Span) -> Result<Span, ConfigError> {
     let least = ping.saturating_mul(2).saturating_add(grace);
     if reset < least || reset > LONGEST {

@@ -1,4 +1,4 @@
-//! How many runs go on at once: the table `[limits]` of the file.
+//! Concurrency limits: the table `[limits]` of the config file.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -35,28 +35,28 @@ fn bad_part(part: &str) -> String {
     format!("{part:?} is not a name with its limit, like news=50")
 }
 
-/// What was written about limits.
+/// Unresolved settings of limits.
 #[derive(Args, Deserialize, Clone, Default, Debug)]
 #[serde(default)]
 pub struct RawLimits {
-    /// So many runs of each tenant go on at once in the whole cluster [default: no limit]
+    /// Maximum number of active runs of each tenant in the cluster [default: no limit]
     #[arg(long = "limit-tenant", env = "EVENKEEL_LIMIT_TENANT", value_name = "N")]
     #[arg(hide_short_help = true, help_heading = "Limits")]
     pub tenant: Option<u32>,
 
-    /// So many of these tenants, like news=50,shop=20
+    /// Maximum for single tenants, like news=50,shop=20
     #[arg(long = "limit-tenants", env = "EVENKEEL_LIMIT_TENANTS", value_name = "LIMITS")]
     #[arg(hide_short_help = true, help_heading = "Limits")]
     pub tenants: Option<Named>,
 
-    /// So many in these lanes, of all tenants together, like batch=200
+    /// Maximum for lanes, over all tenants, like batch=200
     #[arg(long = "limit-lanes", env = "EVENKEEL_LIMIT_LANES", value_name = "LIMITS")]
     #[arg(hide_short_help = true, help_heading = "Limits")]
     pub lanes: Option<Named>,
 }
 
 impl RawLimits {
-    /// With what the file says where flags and environment are silent.
+    /// Fills in values of the config file where flags and environment have none.
     #[must_use]
     pub fn or(mut self, file: &Self) -> Self {
         fill!(self, file, tenant, tenants, lanes);
@@ -64,18 +64,15 @@ impl RawLimits {
     }
 }
 
-/// How many runs go on at once.
+/// Resolved settings of limits.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LimitsConfig {
-    /// Of each tenant.
+    /// The limit of each tenant without one of its own.
     pub tenant: Option<u32>,
-    /// Of tenants with these names.
     pub tenants: BTreeMap<String, u32>,
-    /// In each lane.
     pub lanes: [Option<u32>; Lane::ALL.len()],
 }
 
-/// What it means.
 pub(super) fn resolve(raw: &RawLimits) -> Result<LimitsConfig, ConfigError> {
     let mut lanes = [None; Lane::ALL.len()];
     for (name, limit) in raw.lanes.iter().flat_map(|lanes| &lanes.0) {

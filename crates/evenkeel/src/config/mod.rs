@@ -1,7 +1,7 @@
-//! What can be set, by flags, environment variables and a file; in this order of precedence.
+//! Settings, from flags, environment variables and a config file, in this order of precedence.
 //!
-//! [`raw`] is what was written, [`resolve()`] says what it means. A flag, its variable and its key are
-//! one field, so that none of them can be forgotten.
+//! [`raw`] holds the unresolved values, [`resolve()`] validates them. A flag, its variable and its
+//! key are one field, so that none can be forgotten.
 
 mod access;
 mod balance;

@@ -1,4 +1,4 @@
-//! Variables that are known from elsewhere, for those who bring their settings along.
+//! Environment variables with the names of other programs, for migration.
 
 use evenkeel_core::Span;
 
@@ -9,7 +9,7 @@ use super::{ConfigError, RawTargets};
 const STALE_DAYS: &str = "STALE_DAYS";
 const RESET_AFTER_MIN: &str = "RESET_CRAWLING_AFTER_MIN";
 
-/// What variables say that have other names here. Our own names win over them.
+/// Settings from such variables. Evenkeel's own names take precedence.
 #[derive(Clone, Default, Debug)]
 pub struct OtherNames {
     /// `RESET_CRAWLING_AFTER_MIN`: `reset_running_after`, in minutes.
@@ -19,7 +19,7 @@ pub struct OtherNames {
 }
 
 impl OtherNames {
-    /// Those of this process.
+    /// Reads the environment of this process.
     pub fn of_process() -> Result<Self, ConfigError> {
         Self::read(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
     }

@@ -1,4 +1,4 @@
-//! Who goes first: the table `[queue]` of the file.
+//! Dispatch order: the table `[queue]` of the config file.
 
 use clap::Args;
 use evenkeel_core::Span;
@@ -12,43 +12,43 @@ use super::resolve::{bad, number};
 
 const EVERY_MIN: Span = Span::from_secs(1);
 const EVERY_MAX: Span = Span::from_secs(86_400);
-/// Whoever has waited for longer is not helped by any priority.
+/// Upper limit of `aging_after`.
 const AFTER_MAX: Span = Span::from_secs(30 * 86_400);
 
-/// What was written about the queue.
+/// Unresolved settings of the queue.
 #[derive(Args, Deserialize, Clone, Default, Debug)]
 #[serde(default)]
 pub struct RawQueue {
-    /// Whatever has waited long gains priority this often, from 1s to 1d [default: 5m]
+    /// Interval at which waiting runs gain priority, from 1s to 1d [default: 5m]
     #[arg(long, env = "EVENKEEL_AGING_EVERY", value_name = "TIME")]
     #[arg(hide_short_help = true, help_heading = "Queue")]
     pub aging_every: Option<Span>,
 
-    /// Whatever has waited longer than this gains [default: 1h]
+    /// Waiting time after which a run gains priority [default: 1h]
     #[arg(long, env = "EVENKEEL_AGING_AFTER", value_name = "TIME")]
     #[arg(hide_short_help = true, help_heading = "Queue")]
     pub aging_after: Option<Span>,
 
-    /// It gains so much, up to 100; 0 turns it off [default: 10]
+    /// Priority gained per interval, up to 100; 0 switches aging off [default: 10]
     #[arg(long, env = "EVENKEEL_AGING_STEP", value_name = "N")]
     #[arg(hide_short_help = true, help_heading = "Queue")]
     pub aging_step: Option<u8>,
 
-    /// And no more than this, as it is shown; of all that are there, the oldest goes first
+    /// Highest displayed priority; among runs that have reached it, the oldest starts first
     /// [default: 100]
     #[arg(long, env = "EVENKEEL_AGING_CAP", value_name = "N")]
     #[arg(hide_short_help = true, help_heading = "Queue")]
     pub aging_cap: Option<u8>,
 
-    /// What of the room the lanes critical, standard and batch get before an earlier one takes it
-    /// all, in percent [default: 50,30,10]
+    /// Guaranteed percentage of free workers for the lanes critical, standard and batch [default:
+    /// 50,30,10]
     #[arg(long, env = "EVENKEEL_LANE_SHARES", value_delimiter = ',', value_name = "PERCENTS")]
     #[arg(hide_short_help = true, help_heading = "Queue")]
     pub lane_shares: Option<Vec<u8>>,
 }
 
 impl RawQueue {
-    /// With what the file says where flags and environment are silent.
+    /// Fills in values of the config file where flags and environment have none.
     #[must_use]
     pub fn or(mut self, file: &Self) -> Self {
         fill!(self, file, aging_every, aging_after, aging_step, aging_cap, lane_shares);
@@ -56,16 +56,13 @@ impl RawQueue {
     }
 }
 
-/// Who goes first.
+/// Resolved settings of the queue.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct QueueConfig {
-    /// How waiting counts.
     pub aging: Aging,
-    /// What each lane gets first.
     pub shares: Shares,
 }
 
-/// What it means.
 pub(super) fn resolve(raw: &RawQueue) -> Result<QueueConfig, ConfigError> {
     let default = Aging::default();
     let top = Priority::MAX.get();

@@ -188,7 +188,7 @@ async fn start_engine(shared: &Shared) -> Result<Engine, Failure> {
         run_log_bytes: config.run_log_bytes,
         metrics_interval: config.metrics_interval,
         // To look at the queue costs more than to write sums down.
-        survey_every: config.metrics_interval * 3,
+        queue_metrics_every: config.metrics_interval * 3,
         long_run_after: config.long_run_after,
         retention: config.retention,
         alpha: config.average_alpha,

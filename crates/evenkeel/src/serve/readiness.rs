@@ -99,7 +99,7 @@ impl Readiness for NodeReadiness {
             "takes no part: it is joining again, has lost its lease, or drains".into()
         };
         // Without it everything works, up to a second later: no reason to send nobody here.
-        let listener = if self.store.signals().are_deaf() {
+        let listener = if self.store.signals().is_remote_lost() {
             "does not hear other nodes; they are found by looking every second"
         } else {
             "hears"

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use evenkeel_executors::{
-    Containment, ShellExecutor, ShellSettings, Tenants, SandboxSettings, is_root, is_user, nobody,
+    Containment, SandboxSettings, ShellExecutor, ShellSettings, Tenants, is_root, is_user, nobody,
     try_sandbox,
 };
 use evenkeel_store::Store;

@@ -9,21 +9,20 @@ use crate::Failure;
 use crate::client::Client;
 use crate::output::{Output, clean_lines};
 
-/// Whose logs, and how much of them.
 #[derive(Args, Clone)]
 pub(super) struct LogsArgs {
-    /// The id of a run or of one of its attempts
+    /// Id of a run or execution
     id: String,
-    /// Go on until it has ended
+    /// Follow the log until the run ends
     #[arg(short, long)]
     follow: bool,
-    /// Only the last so many lines
+    /// Number of last lines to show
     #[arg(short = 'n', long, value_name = "N")]
     tail: Option<u32>,
     /// Only one stream
     #[arg(long, value_name = "STREAM")]
     stream: Option<StreamName>,
-    /// Show with each line when it was printed, and on which stream
+    /// Show the time and stream of each line
     #[arg(short, long)]
     timestamps: bool,
 }
@@ -93,16 +92,16 @@ async fn follow(
                 _ => {}
             }
         }
-        // The server ended the stream before the run ended: it goes on after what was printed.
+        // The server closed the stream before the run ended; reconnect and continue.
         tokio::time::sleep(COME_BACK).await;
     }
 }
 
-/// Prints lines as they come, for people or for programs.
+/// Prints lines as they arrive, as text or JSON.
 struct Printer {
     output: Output,
     timestamps: bool,
-    /// The stream whose unfinished line the cursor is in.
+    /// The stream of the unfinished line at the cursor.
     open: Option<String>,
 }
 
@@ -121,7 +120,7 @@ impl Printer {
         if text.is_empty() { Ok(()) } else { self.output.piece(&text) }
     }
 
-    /// What is printed for a line.
+    /// Appends the output for one line.
     fn add(&mut self, text: &mut String, line: &Value) {
         let left_out = line["left_out_before"].as_u64().unwrap_or(0);
         let stream = line["stream"].as_str().unwrap_or_default();
@@ -148,12 +147,12 @@ impl Printer {
         }
     }
 
-    /// Nothing more comes.
+    /// Prints the end of the log.
     fn end(&self, told: &Value) -> Result<(), Failure> {
         if self.output.is_json() {
             return self.output.line(&told.to_string());
         }
-        // Without a newline of its own the shell's prompt would stand in the last line.
+        // Without a final newline, the shell's prompt would continue the last line.
         if self.open.is_some() { self.output.piece("\n") } else { Ok(()) }
     }
 }

@@ -18,7 +18,6 @@ use crate::config::raw::RawClient;
 use crate::output::{Table, Tone, ago, clean, duration_ms, quoted, tone_of};
 use crate::{Exit, Failure};
 
-/// What to see of runs.
 #[derive(Args, Clone)]
 pub struct RunArgs {
     #[command(flatten)]
@@ -27,7 +26,6 @@ pub struct RunArgs {
     command: RunCommand,
 }
 
-/// What can be seen of runs.
 #[derive(Subcommand, Clone)]
 enum RunCommand {
     /// List runs, newest first
@@ -36,46 +34,45 @@ enum RunCommand {
   evenkeel run list --job hello -n 5
   evenkeel run list --json | jq '.executions[].status'")]
     List(ListArgs),
-    /// Show one run with its output
+    /// Show a run with its output
     #[command(after_help = "Examples:
   evenkeel run show 0006442d-7b2b-8640-8000-000000040000")]
     Show {
-        /// The id of a run or of one of its attempts
+        /// Id of a run or execution
         id: String,
     },
-    /// Follow one run until it ends; fails if it does
+    /// Follow a run until it ends; exit with an error if it fails
     #[command(after_help = "Examples:
   evenkeel run watch 0006442d-7b2b-8640-8000-000000040000
   evenkeel job trigger hello --watch")]
     Watch {
-        /// The id of a run or of one of its attempts
+        /// Id of a run or execution
         id: String,
     },
-    /// Show what one run has printed, also while it runs
+    /// Show the log of a run, also while it runs
     #[command(after_help = "Examples:
   evenkeel run logs 0006442d-7b2b-8640-8000-000000040000
   evenkeel run logs --stream stderr --timestamps 0006442d-7b2b-8640-8000-000000040000
   evenkeel run logs -f -n 20 $(evenkeel job trigger hello --json | jq -r .run_id)")]
     Logs(logs::LogsArgs),
-    /// End one run; its job goes on
+    /// Cancel a run; its job stays active
     #[command(after_help = "Examples:
   evenkeel run cancel 0006442d-7b2b-8640-8000-000000040000")]
     Cancel {
-        /// The id of a run or of one of its attempts
+        /// Id of a run or execution
         id: String,
     },
 }
 
-/// Which runs.
 #[derive(Args, Clone)]
 struct ListArgs {
-    /// Only those of this job (its name or id)
+    /// Only runs of this job (name or id)
     #[arg(long, value_name = "JOB")]
     job: Option<String>,
-    /// At most so many
+    /// Maximum number of entries
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     limit: u32,
-    /// Go on where another list ended
+    /// Cursor from the end of a previous list
     #[arg(long, value_name = "CURSOR")]
     cursor: Option<String>,
 }
@@ -110,7 +107,7 @@ async fn list(context: &Context, client: &Client, args: ListArgs) -> Result<(), 
     let runs = answer.list_of("executions");
     if runs.is_empty() {
         let text = match &args.job {
-            // A page behind the last one says nothing about the first run.
+            // Only the first page says whether the job has run.
             Some(job) if args.cursor.is_none() => first_run(client, job, context.now()).await?,
             _ => "Nothing has run yet.".into(),
         };
@@ -133,16 +130,16 @@ async fn list(context: &Context, client: &Client, args: ListArgs) -> Result<(), 
     context.output.line(&text)
 }
 
-/// What the jobs of these runs go by.
+/// Returns the titles of the jobs of these runs.
 async fn titles(client: &Client, runs: &[Value]) -> Result<BTreeMap<String, String>, Failure> {
-    /// Each costs a request; beyond this their ids must do.
+    /// Each title costs a request; further jobs are shown by id.
     const MAX: usize = 50;
     let ids = runs.iter().filter_map(|run| run["job_id"].as_str().map(String::from));
     let mut titles: BTreeMap<String, String> = ids.map(|id| (id.clone(), id)).collect();
     for (id, known) in titles.iter_mut().take(MAX) {
         match client.get(&["jobs", id], &[]).await {
             Ok(answer) => *known = title(&answer.value),
-            // It was deleted, its history stays.
+            // The job was deleted; its history remains.
             Err(failure) if failure.exit == Exit::NotFound => {}
             Err(failure) => return Err(failure),
         }
@@ -150,11 +147,11 @@ async fn titles(client: &Client, runs: &[Value]) -> Result<BTreeMap<String, Stri
     Ok(titles)
 }
 
-/// When the first run of a job is due that has none yet.
+/// Says when the first run of a job without runs is due.
 async fn first_run(client: &Client, job: &str, now: Timestamp) -> Result<String, Failure> {
     let found = match find(client, job).await {
         Ok(found) => found,
-        // It was deleted, and its history is gone as well.
+        // The job and its history were deleted.
         Err(failure) if failure.exit == Exit::NotFound => return Ok("Nothing has run.".into()),
         Err(failure) => return Err(failure),
     };
@@ -177,7 +174,7 @@ fn due(job: &Value, now: Timestamp) -> String {
     }
 }
 
-/// What there is to say about a run: why it was skipped or failed, or why it exists.
+/// Returns a note: why the run was skipped or failed, or why it exists.
 fn note(run: &Value) -> String {
     match (&run["skipped"], run["error_message"].as_str(), run["origin"].as_str()) {
         (Value::Object(skipped), ..) => {
@@ -265,7 +262,7 @@ fn details(run: &Value, now: Timestamp) -> String {
     text
 }
 
-/// While it waits: its priority, and what waiting has made of it.
+/// Returns the priority of a waiting run, and the priority with aging.
 pub(super) fn priority(shown: &Value) -> Option<String> {
     let base = shown["priority"].as_u64()?;
     let effective = shown["effective_priority"].as_u64().filter(|effective| *effective != base);
@@ -292,7 +289,7 @@ fn items(run: &Value) -> Option<String> {
     Some(format!("{crawled} looked at, {indexed} new or changed"))
 }
 
-/// A moment in an answer.
+/// Parses a time in an answer.
 pub(super) fn moment(value: &Value) -> Option<Timestamp> {
     value.as_str()?.parse().ok()
 }

@@ -12,10 +12,10 @@ use crate::client::Client;
 use crate::output::clean;
 use crate::{Exit, Failure};
 
-/// Between two looks.
+/// Time between two requests.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Shows a run until it has ended with all its attempts, and then how; fails if it did.
+/// Follows a run until all its attempts have ended, and prints the result. Fails if the run failed.
 pub(in super::super) async fn watch(
     context: &Context,
     client: &Client,
@@ -25,7 +25,7 @@ pub(in super::super) async fn watch(
     let target = if context.output.is_json() {
         ProgressDrawTarget::hidden()
     } else {
-        // Hides itself where nobody looks.
+        // The progress bar hides itself without a terminal.
         ProgressDrawTarget::stderr()
     };
     let bar = ProgressBar::with_draw_target(None, target);
@@ -52,7 +52,7 @@ pub(in super::super) async fn watch(
     }
 }
 
-/// The attempt that follows a failed one, if there is one: it waits for its time, or runs already.
+/// Returns the attempt after a failed one, if it exists: it waits for its time or is running.
 async fn next_attempt(client: &Client, run: &Value) -> Result<Option<String>, Failure> {
     if !matches!(run["status"].as_str(), Some("failed" | "timed_out")) {
         return Ok(None);
