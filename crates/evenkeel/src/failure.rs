@@ -1,4 +1,4 @@
-//! How the program fails: one line says what, one the way out, and a number for scripts.
+//! Failures of the program: a message, a way out, and an exit code.
 
 use std::error::Error;
 use std::io::Write as _;
@@ -8,25 +8,24 @@ use serde_json::{Value, json};
 
 use crate::output::clean;
 
-/// The exit codes, which scripts rely on.
+/// The exit codes; scripts rely on them.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Exit {
-    /// 0: it is done.
+    /// 0: success.
     Done,
-    /// 1: it failed.
+    /// 1: failure.
     Failed,
-    /// 2: it was asked for in the wrong way.
+    /// 2: usage error.
     Usage,
-    /// 3: there is no such thing.
+    /// 3: not found.
     NotFound,
-    /// 4: something is in the way.
+    /// 4: conflict.
     Conflict,
-    /// 5: there is no server to be reached.
+    /// 5: server unreachable.
     Unreachable,
 }
 
 impl Exit {
-    /// The number.
     pub const fn code(self) -> u8 {
         match self {
             Self::Done => 0,
@@ -45,60 +44,53 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// What went wrong, for people.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure {
-    /// For scripts.
     pub exit: Exit,
-    /// What went wrong.
     pub what: String,
-    /// What can be done about it.
     pub way_out: Option<String>,
-    /// The text to blame and the character in it, counted from 0.
+    /// The faulty text and the position of the fault in it, counted from 0.
     pub place: Option<(String, usize)>,
-    /// What the server said about it, as it was.
+    /// The server's problem document.
     pub problem: Option<Value>,
 }
 
 impl Failure {
-    /// A failure of a kind.
     pub fn new(exit: Exit, what: impl Into<String>) -> Self {
         Self { exit, what: what.into(), way_out: None, place: None, problem: None }
     }
 
-    /// Something failed.
     pub fn failed(what: impl Into<String>) -> Self {
         Self::new(Exit::Failed, what)
     }
 
-    /// Something was asked for in the wrong way.
     pub fn usage(what: impl Into<String>) -> Self {
         Self::new(Exit::Usage, what)
     }
 
-    /// Something failed because of `error`, whose causes are told as well.
+    /// A failure caused by `error`; the message contains the chain of causes.
     pub fn because(what: impl Into<String>, error: &dyn Error) -> Self {
         Self::failed(format!("{}: {}", what.into(), chain(error)))
     }
 
-    /// With what can be done about it.
+    /// Adds a way out.
     #[must_use]
     pub fn or_else(mut self, way_out: impl Into<String>) -> Self {
         self.way_out = Some(way_out.into());
         self
     }
 
-    /// With the text to blame and the character in it, counted from 0.
+    /// Adds the faulty text and the position of the fault in it, counted from 0.
     #[must_use]
     pub fn at(mut self, text: impl Into<String>, position: usize) -> Self {
         self.place = Some((text.into(), position));
         self
     }
 
-    /// Tells standard error; as JSON, if a program listens.
+    /// Prints the failure to standard error, as text or JSON.
     pub fn report(&self, as_json: bool) {
         let mut stderr = std::io::stderr().lock();
-        // Whoever does not listen does not miss it either.
+        // A closed standard error is ignored.
         let _ = if as_json {
             writeln!(stderr, "{}", self.to_json())
         } else {
@@ -121,12 +113,12 @@ impl Failure {
         let mut lines = self.what.lines();
         let mut text = format!("error: {}\n", clean(lines.next().unwrap_or_default()));
         for line in lines {
-            // Indented, so that no message can pretend to be another.
+            // Indented, so that no text can look like a message of the program.
             let indent = if line.starts_with("  ") { "" } else { "  " };
             text.push_str(&format!("{indent}{}\n", clean(line)));
         }
         if let Some((line, position)) = &self.place {
-            // One character stays one character, so the caret stands where it should.
+            // Each character is replaced by one character, so that the caret stays in its place.
             let line: String =
                 line.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
             text.push_str(&format!("    {line}\n    {}^\n", " ".repeat(*position)));
@@ -140,13 +132,13 @@ impl Failure {
     }
 }
 
-/// An error with its causes, on one line.
+/// Formats an error and its causes on one line.
 pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
         let words = cause.to_string();
-        // Some libraries repeat the cause in the message.
+        // Some libraries repeat the cause in their message.
         if !text.contains(&words) {
             text.push_str(": ");
             text.push_str(&words);
@@ -157,7 +149,7 @@ pub fn chain(error: &dyn Error) -> String {
 }
 
 impl From<std::io::Error> for Failure {
-    /// Writing what was asked for failed.
+    /// Writing the output failed.
     fn from(error: std::io::Error) -> Self {
         Self::because("the output could not be written", &error)
     }

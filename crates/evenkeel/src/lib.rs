@@ -1,4 +1,10 @@
-//! The `evenkeel` program: its command line, its configuration, the server and the client.
+//! The `evenkeel` program.
+//!
+//! - `cli/`: the commands
+//! - `client/`: the HTTP client that commands use
+//! - `config/`: flags, environment variables and the config file
+//! - `output/`: tables and JSON
+//! - `serve/`: the server
 
 pub mod cli;
 pub mod client;
@@ -13,10 +19,10 @@ use clap::Parser as _;
 
 pub use failure::{Exit, Failure};
 
-/// The hidden command that makes a process the supervisor of a shell body.
+/// The hidden command that turns a process into the supervisor of a shell body.
 pub const SUPERVISE: &str = "__supervise";
 
-/// Reads the command line and does what it says.
+/// Parses the command line and runs the command.
 pub fn main() -> ExitCode {
     let args = cli::Args::parse();
     let as_json = args.global.json == Some(true);

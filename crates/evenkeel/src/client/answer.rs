@@ -1,16 +1,14 @@
-//! What a server answers, and what its refusals mean.
+//! Answers of the server, and the meaning of its refusals.
 
 use serde_json::Value;
 
 use super::Place;
 use crate::{Exit, Failure};
 
-/// What a server answered.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Answer {
-    /// As it came, for programs.
+    /// The body as received.
     pub text: String,
-    /// As it is meant, for people.
     pub value: Value,
 }
 
@@ -27,25 +25,23 @@ impl Answer {
         }
     }
 
-    /// A text in the answer.
     pub fn text_of(&self, field: &str) -> &str {
         self.value[field].as_str().unwrap_or_default()
     }
 
-    /// The items of a list in the answer.
     pub fn list_of(&self, field: &str) -> &[Value] {
         self.value[field].as_array().map_or(&[], Vec::as_slice)
     }
 }
 
-/// What a refusal means: its words are the server's, the way out is ours.
+/// Turns a refusal into a failure: the message is the server's, the way out is the client's.
 fn refusal(status: u16, problem: Option<Value>, place: &Place) -> Failure {
     let field = |name: &str| problem.as_ref().and_then(|problem| problem[name].as_str());
     let title = field("title").map_or_else(|| format!("the server answered {status}"), Into::into);
     let what = match (status, field("detail").filter(|detail| !detail.is_empty())) {
-        // Here the detail says it all.
+        // The detail is complete.
         (404 | 409 | 412, Some(detail)) => detail.to_owned(),
-        // Here the way out does, line by line.
+        // The way out lists the errors, one per line.
         (422, Some(_)) if all_errors(problem.as_ref()).is_some() => title,
         (_, Some(detail)) => format!("{title}: {detail}"),
         (_, None) => title,
@@ -110,7 +106,7 @@ fn taken(problem: Option<&Value>) -> Option<String> {
     Some(format!("choose another name, or see the job with `evenkeel job show {id}`"))
 }
 
-/// All that is wrong, if it is more than the detail tells.
+/// Returns all errors, if there are more than the detail names.
 fn all_errors(problem: Option<&Value>) -> Option<String> {
     let errors = problem?["errors"].as_array().filter(|errors| errors.len() > 1)?;
     let lines = errors.iter().map(|error| {

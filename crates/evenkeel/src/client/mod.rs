@@ -1,4 +1,4 @@
-//! A client of the HTTP interface.
+//! A client of the HTTP API.
 
 mod answer;
 mod place;
@@ -19,19 +19,17 @@ pub use answer::Answer;
 pub use place::{LocalServer, Place, find, read_local};
 pub use sse::{Message, Stream};
 
-/// What a stream of events calls itself.
+/// Content type of an event stream.
 const EVENTS: &str = "text/event-stream";
-/// A server ends its streams after an hour; one that goes on for longer is none of ours.
+/// Time limit of a stream; a server ends its streams after one hour.
 const STREAM_LASTS: Duration = Duration::from_secs(2 * 3600);
 
-/// Talks to one server.
 pub struct Client {
     http: reqwest::Client,
     place: Place,
 }
 
 impl Client {
-    /// A client of the server at `place`.
     pub fn new(place: Place) -> Result<Self, Failure> {
         let is_local = place.url.host_str().is_some_and(is_loopback);
         let mut builder = reqwest::Client::builder()
@@ -41,7 +39,7 @@ impl Client {
             .timeout(Duration::from_secs(40))
             .user_agent(concat!("evenkeel-cli/", env!("CARGO_PKG_VERSION")));
         if is_local {
-            // A proxy cannot reach this machine's own addresses.
+            // A proxy can't reach loopback addresses of this machine.
             builder = builder.no_proxy();
         }
         let http = builder
@@ -50,12 +48,10 @@ impl Client {
         Ok(Self { http, place })
     }
 
-    /// Asks for something.
     pub async fn get(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Answer, Failure> {
         self.send(self.request(Method::GET, path, query)).await
     }
 
-    /// Wants something done.
     pub async fn post(&self, path: &[&str], body: Option<&Value>) -> Result<Answer, Failure> {
         let request = self.request(Method::POST, path, &[]);
         self.send(match body {
@@ -65,7 +61,6 @@ impl Client {
         .await
     }
 
-    /// Wants something done, as a query says.
     pub async fn post_with(
         &self,
         path: &[&str],
@@ -74,12 +69,11 @@ impl Client {
         self.send(self.request(Method::POST, path, query)).await
     }
 
-    /// Puts something in its place.
     pub async fn put(&self, path: &[&str], body: &Value) -> Result<Answer, Failure> {
         self.send(with_json(self.request(Method::PUT, path, &[]), body)).await
     }
 
-    /// Wants something changed, if it still has the tag.
+    /// Sends a `PATCH`, with `If-Match` if a tag is given.
     pub async fn patch(
         &self,
         path: &[&str],
@@ -93,7 +87,7 @@ impl Client {
         self.send(request).await
     }
 
-    /// Sends documents, one on each line, under a key, and gives what is answered to each.
+    /// Sends documents, one per line, with an idempotency key, and returns the answer to each.
     pub async fn post_lines(
         &self,
         path: &[&str],
@@ -113,12 +107,11 @@ impl Client {
         }
     }
 
-    /// Wants something gone.
     pub async fn delete(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Answer, Failure> {
         self.send(self.request(Method::DELETE, path, query)).await
     }
 
-    /// Listens to a stream of events, going on after the one with the id `last`.
+    /// Opens an event stream that continues after the event `last`.
     pub async fn listen(
         &self,
         path: &[&str],
@@ -157,7 +150,7 @@ impl Client {
     fn request(&self, method: Method, path: &[&str], query: &[(&str, &str)]) -> RequestBuilder {
         let mut url = self.place.url.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
-            // Piece by piece, so that nobody's name of a job becomes a path.
+            // Segments are escaped one by one, so that no job name can change the path.
             segments.pop_if_empty().extend(["api", "v1"]).extend(path);
         }
         if !query.is_empty() {
@@ -175,7 +168,7 @@ impl Client {
         let why = if error.is_timeout() {
             "it did not answer in time".into()
         } else {
-            // Its own message repeats the address.
+            // The error's own message repeats the address.
             std::error::Error::source(error).map_or_else(|| error.to_string(), chain)
         };
         let failure =
@@ -200,7 +193,7 @@ fn is_loopback(host: &str) -> bool {
             .is_ok_and(|address| address.is_loopback())
 }
 
-/// Reads the address of a server.
+/// Parses the address of a server.
 fn read_url(text: &str) -> Result<Url, Failure> {
     let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
     let good = url.filter(|url| url.has_host() && url.username().is_empty());

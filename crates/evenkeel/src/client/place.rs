@@ -1,4 +1,4 @@
-//! Which server, and with which token.
+//! Finds the server and the token to use.
 
 use std::path::Path;
 
@@ -9,40 +9,35 @@ use super::read_url;
 use crate::config::raw::RawClient;
 use crate::{Exit, Failure};
 
-/// What a running server leaves in its data directory as `server.json`.
+/// The file `server.json` that a running server writes to its data directory.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LocalServer {
-    /// Where it listens.
     pub url: String,
-    /// Its process.
     pub pid: u32,
-    /// The SHA-256 of its certificate, if it speaks TLS: whoever may read this folder need trust
-    /// nobody else.
+    /// The SHA-256 of its certificate, if it uses TLS. A user who may read this folder can trust
+    /// the certificate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate_sha256: Option<String>,
 }
 
-/// Which server, and with which token.
 #[derive(Clone)]
 pub struct Place {
-    /// Its address.
     pub url: Url,
-    /// What to show it.
     pub token: Option<String>,
-    /// Was it found in the data directory?
+    /// True if the server was found in the data directory.
     pub is_local: bool,
-    /// The certificate it must show, if that is known.
+    /// The SHA-256 of the certificate that the server must present.
     pub certificate_sha256: Option<String>,
 }
 
-/// The server that runs on a data directory, as it says itself.
+/// Reads which server runs on a data directory.
 pub fn read_local(data_dir: &Path) -> Option<LocalServer> {
     let text = std::fs::read_to_string(data_dir.join("server.json")).ok()?;
     serde_json::from_str(&text).ok()
 }
 
-/// The server that was named, or else the one that runs on the data directory. The directory's
-/// token is for its own server only: no other may learn it.
+/// Returns the server that was named, or else the one of the data directory. The token of the
+/// directory is sent to its own server only.
 pub fn find(client: &RawClient, data_dir: &Path) -> Result<Place, Failure> {
     let local = read_local(data_dir);
     let local_url = local.as_ref().map(|server| read_url(&server.url)).transpose()?;

@@ -3,23 +3,19 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// A server shows every 15 seconds that it lives.
+/// A server sends a comment every 15 s.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
-/// A line that is longer is none of ours.
+/// Longest accepted line.
 const LINE_MAX: usize = 4 * 1024 * 1024;
 
-/// One event.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Message {
-    /// What it is.
     pub event: String,
-    /// What it says.
     pub data: String,
-    /// Its place; one without data only tells how far the stream is.
+    /// Position in the stream; a message without data only reports the position.
     pub id: Option<String>,
 }
 
-/// A stream of events.
 pub struct Stream {
     response: reqwest::Response,
     reader: Reader,
@@ -31,7 +27,7 @@ impl Stream {
         Self { response, reader: Reader::default(), ready: VecDeque::new() }
     }
 
-    /// The next event; `None` when the stream has ended, broken or gone silent.
+    /// Returns the next event; `None` when the stream has ended, is broken or silent.
     pub async fn next(&mut self) -> Option<Message> {
         loop {
             if let Some(message) = self.ready.pop_front() {
@@ -46,7 +42,7 @@ impl Stream {
     }
 }
 
-/// Puts events together from pieces.
+/// Assembles events from chunks.
 #[derive(Debug, Default)]
 struct Reader {
     line: Vec<u8>,
@@ -55,7 +51,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Reads on. Says whether this can be a stream of ours.
+    /// Reads more bytes. Returns false if this can't be an event stream.
     fn read(&mut self, bytes: &[u8], ready: &mut VecDeque<Message>) -> bool {
         for byte in bytes {
             if *byte == b'\n' {
@@ -88,7 +84,7 @@ impl Reader {
                 }
                 self.message.data.push_str(value);
             }
-            // Comments, and when to come back.
+            // Comments, and the delay before reconnecting.
             _ => return,
         }
         self.has_anything = true;

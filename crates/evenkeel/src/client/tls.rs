@@ -14,8 +14,9 @@ use super::Place;
 use crate::Failure;
 use crate::serve::tls::fingerprint;
 
-/// TLS as the machine trusts it; nothing is loaded for an address that needs none. The server of the
-/// data directory is known by its certificate: it need not be made out to this machine's own name.
+/// Returns the TLS configuration: the machine's trusted authorities, or none for an address without
+/// TLS. The server of the data directory is trusted by its certificate, which need not contain this
+/// machine's name.
 pub(super) fn config(place: &Place) -> Result<ClientConfig, Failure> {
     let failure = |error: Error| Failure::because("TLS can't be set up", &error);
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -33,7 +34,7 @@ pub(super) fn config(place: &Place) -> Result<ClientConfig, Failure> {
     Ok(builder.with_no_client_auth())
 }
 
-/// Trusts one certificate, and whoever has its key.
+/// Trusts exactly one certificate.
 #[derive(Debug)]
 struct KnownCertificate {
     known: String,

@@ -11,16 +11,10 @@ use crate::Failure;
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("the config file {} could not be read: {source}", path.display())]
-    Unreadable {
-        path: PathBuf,
-        source: std::io::Error,
-    },
+    Unreadable { path: PathBuf, source: std::io::Error },
     /// The file is not valid TOML, or a value has the wrong type.
     #[error("the config file {} is not right: {message}", path.display())]
-    Malformed {
-        path: PathBuf,
-        message: String,
-    },
+    Malformed { path: PathBuf, message: String },
     #[error("the config file {} has an unknown key {key:?}", path.display())]
     UnknownKey {
         path: PathBuf,
@@ -29,11 +23,7 @@ pub enum ConfigError {
         hint: String,
     },
     #[error("{key}: {message}")]
-    Bad {
-        key: &'static str,
-        message: String,
-        way_out: String,
-    },
+    Bad { key: &'static str, message: String, way_out: String },
     /// The address is reachable from other machines, and TLS is off.
     #[error("listen: {0} can be reached from other machines, and nothing would be encrypted")]
     ListensToAll(SocketAddr),

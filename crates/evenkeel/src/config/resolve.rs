@@ -1,5 +1,4 @@
-//! What was written, made into what it means. What does not fit together is refused here, before
-//! anything is started.
+//! Validates settings. Contradictions are refused here, before anything is started.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -29,112 +28,72 @@ use super::shell::{self, RawShell, ShellConfig};
 use super::targets::{self, RawTargets};
 use super::{ConfigError, StoreChoice};
 
-/// Everything a server is told.
+/// All settings of a server.
 #[derive(Clone, Debug)]
 pub struct ServeConfig {
-    /// The file that settings were read from, if there is one.
     pub config_file: Option<PathBuf>,
-    /// Where it keeps its data.
     pub data_dir: PathBuf,
-    /// Its database.
     pub store: StoreChoice,
-    /// Where it listens.
     pub listen: SocketAddr,
-    /// What it does.
     pub roles: Roles,
-    /// What people call it.
     pub node_name: String,
-    /// How many jobs run at once.
     pub workers: usize,
-    /// Whose jobs it runs.
     pub pools: Vec<String>,
-    /// Whose jobs may run programs, and how.
     pub shell: ShellConfig,
-    /// Networks HTTP jobs may call although they are not public.
+    /// Private networks that HTTP jobs may call.
     pub allow_networks: Vec<IpNet>,
-    /// What executors may do.
     pub executors: ExecutorsConfig,
-    /// Who may come in, and how.
     pub access: AccessConfig,
-    /// How long jobs may go on after the word to stop.
     pub drain_grace: Duration,
-    /// The log.
     pub log: LogConfig,
-    /// May metrics be read without a token?
     pub open_metrics: bool,
-    /// May the OpenAPI document be read without a token?
     pub open_openapi: bool,
-    /// Shall there be sample jobs?
     pub demo: bool,
-    /// The rhythm of leases.
     pub leases: LeaseTimings,
-    /// A lost wake-up costs no more than this.
     pub poll: Duration,
-    /// Sums over runs are written this often.
     pub metrics_interval: Duration,
-    /// Longer runs are shown with their owner.
     pub long_run_after: Duration,
-    /// Of what a run prints about so many bytes are kept.
     pub run_log_bytes: usize,
-    /// What history is kept.
     pub retention: Retention,
-    /// What the newest duration weighs in a job's average.
     pub average_alpha: f64,
-    /// How load is spread.
     pub balance: BalanceSettings,
-    /// Who goes first.
     pub queue: QueueConfig,
-    /// How many runs go on at once.
     pub limits: LimitsConfig,
-    /// What is done about targets without success.
     pub stale: Staleness,
 }
 
-/// The tables of the file.
 #[derive(Clone, Default)]
 pub struct RawTables {
-    /// `[engine]`.
     pub engine: RawEngine,
-    /// `[executors]`.
     pub executors: RawExecutors,
-    /// What `[executors]` says about programs.
     pub shell: RawShell,
-    /// `[access]`.
     pub access: RawAccess,
-    /// `[balance]`.
     pub balance: RawBalance,
-    /// `[queue]`.
     pub queue: RawQueue,
-    /// `[targets]`.
     pub targets: RawTargets,
-    /// `[limits]`.
     pub limits: RawLimits,
 }
 
-/// How the log is written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LogConfig {
-    /// As JSON, for programs?
     pub json: bool,
-    /// What is logged.
     pub filter: String,
 }
 
-/// The data directory.
 pub fn data_dir(global: &RawGlobal) -> PathBuf {
     global.data_dir.clone().unwrap_or_else(|| "evenkeel-data".into())
 }
 
-/// The database that was named, or else the one in the data directory.
+/// Returns the database that was named, or else the one in the data directory.
 pub fn store_of(raw: &RawStore, data_dir: &Path) -> Result<StoreChoice, ConfigError> {
     let Some(text) = &raw.store else { return Ok(StoreChoice::in_dir(data_dir)) };
-    // The text is not in the message: it may hold a password.
+    // The message omits the text, which may contain a password.
     text.parse().map_err(|error: super::StoreChoiceError| {
         bad("store", error.to_string(), "or leave it out for a file in the data directory")
     })
 }
 
-/// What all of it means, on a machine with this name.
+/// Validates all settings of a server; `host` is the machine's name.
 pub fn resolve(
     global: &RawGlobal,
     store: &RawStore,
@@ -312,7 +271,7 @@ fn pools(given: Option<Vec<String>>) -> Result<Vec<String>, ConfigError> {
         let message = "a pool needs a name";
         return Err(bad("pools", message, format!("leave it out for the pool {DEFAULT_POOL:?}")));
     }
-    // No job could name another, so nothing would ever run there.
+    // Jobs can use only such names, so nothing would ever run in another pool.
     let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if let Some(pool) =
         pools.iter().find(|pool| pool.len() > POOL_CHARS_MAX || !pool.chars().all(legal))
@@ -345,7 +304,7 @@ fn log(format: Option<&str>, filter: Option<String>) -> Result<LogConfig, Config
             return Err(bad("log_format", message, "the formats are text and json"));
         }
     };
-    // What the database's client says at this level is for its own makers.
+    // At this level the database client logs internal details.
     let filter = filter.unwrap_or_else(|| "info,tokio_postgres=warn".into());
     if let Err(error) = EnvFilter::try_new(&filter) {
         let message = format!("{filter:?} is not a filter: {error}");

@@ -1,5 +1,5 @@
-//! Whose jobs may run programs, and how: `enable_shell`, and the keys `shell_…` of the table
-//! `[executors]` of the file.
+//! Shell jobs: `enable_shell`, and the keys `shell_…` of the table `[executors]` of the config
+//! file.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -14,45 +14,45 @@ use super::ConfigError;
 use super::executors::workers;
 use super::resolve::bad;
 
-/// What was written about programs.
+/// Unresolved settings of programs.
 #[derive(Args, Deserialize, Clone, Default, Debug)]
 #[serde(default)]
 pub struct RawShell {
-    /// How many programs may run at once [default: 256]
+    /// Maximum number of programs at once [default: 256]
     #[arg(long, env = "EVENKEEL_SHELL_WORKERS", value_name = "N")]
     #[arg(hide_short_help = true, help_heading = "Executors")]
     pub shell_workers: Option<u32>,
 
-    /// Variables of the server's environment that programs see, beside PATH, LANG, LC_ALL and TZ
+    /// Variables of the server's environment that programs get, besides PATH, LANG, LC_ALL and TZ
     #[arg(long, env = "EVENKEEL_SHELL_ENV", value_delimiter = ',', value_name = "NAMES")]
     #[arg(hide_short_help = true, help_heading = "Executors")]
     pub shell_env: Option<Vec<String>>,
 
-    /// The user that programs run as; TENANT/USER for the jobs of one tenant; repeatable. Others
-    /// than the server's own need a server that runs as root
-    /// [default: nobody if the server runs as root, else the server's own]
+    /// User that runs the programs; TENANT/USER for one tenant; repeatable. Users other than the
+    /// server's own need a server that runs as root [default: nobody if the server runs as root,
+    /// else the server's own]
     #[arg(long, env = "EVENKEEL_SHELL_USER", value_delimiter = ',', value_name = "USER")]
     #[arg(hide_short_help = true, help_heading = "Executors")]
     pub shell_user: Option<Vec<String>>,
 
-    /// Other users that shell jobs may name to run as; the server has to be root for that
+    /// Further users that shell jobs may choose; the server must run as root
     #[arg(long, env = "EVENKEEL_SHELL_USERS", value_delimiter = ',', value_name = "USERS")]
     #[arg(hide_short_help = true, help_heading = "Executors")]
     pub shell_users: Option<Vec<String>>,
 
-    /// The only programs that shell jobs may run, by absolute path [default: any]
+    /// Allowed programs, as absolute paths [default: any]
     #[arg(long, env = "EVENKEEL_SHELL_PROGRAMS", value_delimiter = ',', value_name = "PATHS")]
     #[arg(hide_short_help = true, help_heading = "Executors")]
     pub shell_programs: Option<Vec<PathBuf>>,
 
-    /// More files and folders that programs must not see, beside the data directory, the config file
+    /// Further files and folders to hide from programs, besides the data directory, the config file
     /// and the server's keys
     #[arg(long, env = "EVENKEEL_SHELL_HIDE", value_delimiter = ',', value_name = "PATHS")]
     #[arg(hide_short_help = true, help_heading = "Executors")]
     pub shell_hide: Option<Vec<PathBuf>>,
 
-    /// Run programs as the server's own user, root included, and hide nothing from them: they can
-    /// read the data directory and become administrators of every tenant
+    /// Run programs as the server's own user, also as root, and hide nothing: they can read the
+    /// data directory and become administrators of every tenant
     #[arg(long, env = "EVENKEEL_SHELL_UNCONFINED", value_parser = BoolishValueParser::new())]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[arg(hide_short_help = true, help_heading = "Executors")]
@@ -147,29 +147,19 @@ impl<'de> Deserialize<'de> for EnableShell {
 /// Whose jobs may run programs, and how.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ShellConfig {
-    /// Whose.
     pub enabled: EnableShell,
-    /// Programs at once.
     pub workers: usize,
-    /// Variables that programs see, beside the usual ones.
     pub env: Vec<String>,
-    /// The user they run as, if that was said.
     pub user: Option<String>,
-    /// The same by tenant.
     pub tenant_users: Vec<(String, String)>,
-    /// Other users that jobs may name.
     pub users: Vec<String>,
-    /// The only programs there are, if any are named.
+    /// The only allowed programs; empty for all.
     pub programs: Vec<PathBuf>,
-    /// What they must not see, beside the server's own files.
     pub hide: Vec<PathBuf>,
-    /// Is nothing kept from them?
     pub unconfined: bool,
-    /// Are they put into control groups?
     pub cgroup: CgroupUse,
 }
 
-/// What it means.
 pub(super) fn resolve(
     enabled: Option<EnableShell>,
     raw: RawShell,
@@ -223,7 +213,7 @@ fn cgroup(text: Option<&str>) -> Result<CgroupUse, ConfigError> {
 }
 
 impl RawShell {
-    /// With what the file says where flags and environment are silent.
+    /// Fills in values of the config file where flags and environment have none.
     #[must_use]
     pub fn or(mut self, file: &Self) -> Self {
         super::raw::fill!(

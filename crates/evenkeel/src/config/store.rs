@@ -1,4 +1,4 @@
-//! Which database.
+//! The choice of the database.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,22 +6,19 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, de};
 
-/// Which database. Its `Display` and `Debug` hide the password.
+/// The database. `Display` and `Debug` hide the password.
 #[derive(Clone, PartialEq, Eq)]
 pub enum StoreChoice {
-    /// A file, for one process.
     Sqlite(PathBuf),
-    /// A server, for one node or many.
     Postgres(String),
 }
 
-/// A text that names no database.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("not a store: write sqlite:PATH or postgres://USER@HOST/DATABASE")]
 pub struct StoreChoiceError;
 
 impl StoreChoice {
-    /// The file a data directory has if nothing else is said.
+    /// Returns the default database of a data directory.
     pub fn in_dir(data_dir: &Path) -> Self {
         Self::Sqlite(data_dir.join("evenkeel.db"))
     }
@@ -35,7 +32,7 @@ impl FromStr for StoreChoice {
             return Ok(Self::Postgres(text.into()));
         }
         let path = text.strip_prefix("sqlite:").ok_or(StoreChoiceError)?;
-        // The way addresses are usually written: sqlite:///somewhere.
+        // URLs are usually written as sqlite:///path.
         let path = path.strip_prefix("//").unwrap_or(path);
         if path.is_empty() || path.contains('\0') || path == ":memory:" {
             return Err(StoreChoiceError);
@@ -55,7 +52,7 @@ impl fmt::Display for StoreChoice {
         match self {
             Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
             Self::Postgres(url) => {
-                // Passwords can be in the user part and in the query; neither is shown.
+                // The user part and the query may contain passwords; both are hidden.
                 let rest = url.split_once("://").map_or("", |(_, rest)| rest);
                 let rest = rest.split('?').next().unwrap_or_default();
                 let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);

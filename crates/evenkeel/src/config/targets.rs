@@ -1,4 +1,4 @@
-//! What is done about targets without success: the table `[targets]` of the file.
+//! Stale targets: the table `[targets]` of the config file.
 
 use clap::Args;
 use evenkeel_core::Span;
@@ -14,33 +14,34 @@ const DAY: Span = Span::from_secs(86_400);
 const CHECK_MIN: Span = Span::from_secs(60);
 const CHECK_MAX: Span = Span::from_secs(30 * 86_400);
 
-/// What was written about targets.
+/// Unresolved settings of stale targets.
 #[derive(Args, Deserialize, Clone, Default, Debug)]
 #[serde(default)]
 pub struct RawTargets {
-    /// A target without a success for so many days is run again; 0 turns it off [default: 30]
+    /// Days without a success after which a target is run again; 0 switches the check off [default:
+    /// 30]
     #[arg(long, env = "EVENKEEL_STALE_DAYS", value_name = "DAYS")]
     #[arg(hide_short_help = true, help_heading = "Targets")]
     pub stale_days: Option<u64>,
 
-    /// Targets are looked at this often, at whole multiples of it [default: 6h]
+    /// Interval of the check, which runs at whole multiples of it [default: 6h]
     #[arg(long, env = "EVENKEEL_STALE_CHECK_INTERVAL", value_name = "TIME")]
     #[arg(hide_short_help = true, help_heading = "Targets")]
     pub stale_check_interval: Option<Span>,
 
-    /// The priority of runs that are asked for then, from 0 to 100 [default: 0]
+    /// Priority of these runs, from 0 to 100 [default: 0]
     #[arg(long, env = "EVENKEEL_STALE_PRIORITY", value_name = "N")]
     #[arg(hide_short_help = true, help_heading = "Targets")]
     pub stale_priority: Option<u8>,
 
-    /// So many runs are asked for at a time [default: 500]
+    /// Maximum number of runs per tenant and check [default: 500]
     #[arg(long, env = "EVENKEEL_STALE_BATCH", value_name = "N")]
     #[arg(hide_short_help = true, help_heading = "Targets")]
     pub stale_batch: Option<u32>,
 }
 
 impl RawTargets {
-    /// With what another source says where this one is silent.
+    /// Fills in values of another source where this one has none.
     #[must_use]
     pub fn or(mut self, file: &Self) -> Self {
         fill!(self, file, stale_days, stale_check_interval, stale_priority, stale_batch);
@@ -48,7 +49,6 @@ impl RawTargets {
     }
 }
 
-/// What it means.
 pub(super) fn resolve(raw: &RawTargets) -> Result<Staleness, ConfigError> {
     let default = Staleness::default();
     let days = number("[targets] stale_days", raw.stale_days, 30, 0..=36_500)?;

@@ -1,4 +1,4 @@
-//! Answers for programs.
+//! JSON output.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use super::Output;
 use crate::Failure;
 
 impl Output {
-    /// Writes a value of our own as JSON on one line.
+    /// Writes a value as JSON on one line.
     pub fn json(self, value: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string(value)
             .map_err(|error| Failure::because("the answer could not be written", &error))?;

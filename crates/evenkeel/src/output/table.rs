@@ -1,25 +1,19 @@
-//! Tables, as wide as the terminal.
+//! Tables that fit the width of the terminal.
 
 use comfy_table::{Attribute, Cell, Color, ContentArrangement, LineStyle, TableStyle};
 
 use super::{Output, clean, wrapped};
 
-/// What a cell wants to say beside its words.
+/// The colour of a cell.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Tone {
-    /// Nothing.
     Plain,
-    /// All is well.
     Good,
-    /// Something goes on.
     Busy,
-    /// Something is wrong.
     Bad,
-    /// It matters little.
     Quiet,
 }
 
-/// What a status word says.
 pub fn tone_of(status: &str) -> Tone {
     match status {
         "completed" => Tone::Good,
@@ -30,15 +24,15 @@ pub fn tone_of(status: &str) -> Tone {
     }
 }
 
-/// The heading of notes.
 const NOTE: &str = "NOTE";
-/// A note below its row is indented by this.
+/// Indentation of a note below its row.
 const INDENT: &str = "    ";
-/// A note below its row has so many lines at most. `run show` and its like have all of it.
+/// Maximum number of lines of a note; `run show` prints it completely.
 const NOTE_LINES_MAX: usize = 5;
-/// Between columns.
+/// Spaces between columns.
 const GAP: usize = 2;
-/// Stands between rows while a table is laid out. No cell has it: control characters are replaced.
+/// Separates rows while the table is laid out. Cells never contain it, because control characters
+/// are replaced.
 const BETWEEN_ROWS: char = '\u{1}';
 
 struct Row {
@@ -46,7 +40,6 @@ struct Row {
     note: String,
 }
 
-/// Rows under headings.
 pub struct Table {
     output: Output,
     headings: Vec<String>,
@@ -54,26 +47,24 @@ pub struct Table {
 }
 
 impl Table {
-    /// With these headings.
     pub fn new(output: Output, headings: &[&str]) -> Self {
         let headings = headings.iter().map(|heading| (*heading).to_owned()).collect();
         Self { output, headings, rows: Vec::new() }
     }
 
-    /// With another row.
     pub fn row(&mut self, cells: impl IntoIterator<Item = (String, Tone)>) {
         self.noted_row(cells, "");
     }
 
-    /// With another row and a note of any length. Notes are the last column if they fit there, and
-    /// else stand below their rows, so that a terminal does not cut them off or break them into
-    /// slivers. Where there is no terminal, they are the last column, whole.
+    /// Adds a row with a note of any length. Notes are the last column if they fit, and are printed
+    /// below their rows otherwise, so that a terminal does not cut or split them. Without a
+    /// terminal they are the last column.
     pub fn noted_row(&mut self, cells: impl IntoIterator<Item = (String, Tone)>, note: &str) {
         let cells = cells.into_iter().map(|(text, tone)| (clean(&text), tone)).collect();
         self.rows.push(Row { cells, note: clean(note.trim_end()) });
     }
 
-    /// As text, without spaces at the ends of lines.
+    /// Returns the table without trailing spaces.
     pub fn render(mut self) -> String {
         let has_notes = self.rows.iter().any(|row| !row.note.is_empty());
         let fits = self.output.columns().is_none_or(|columns| self.natural_width() <= columns);
@@ -95,7 +86,7 @@ impl Table {
         text
     }
 
-    /// The width of all columns and notes, if nothing is wrapped.
+    /// Returns the width of all columns and notes without wrapping.
     fn natural_width(&self) -> usize {
         let mut widths: Vec<usize> = self.headings.iter().map(|it| it.chars().count()).collect();
         let mut notes = NOTE.len();
@@ -108,7 +99,6 @@ impl Table {
         widths.iter().sum::<usize>() + GAP * widths.len() + notes
     }
 
-    /// A note in lines of its own.
     fn below(&self, note: &str) -> String {
         if note.is_empty() {
             return String::new();
@@ -126,12 +116,12 @@ impl Table {
         text
     }
 
-    /// The heading and each row, in its lines.
+    /// Returns the lines of the heading and of each row.
     fn laid_out(&self) -> Vec<String> {
         let between = LineStyle::none().fill(BETWEEN_ROWS);
         let style = TableStyle::new().header_separator(between).row_separator(between);
         let mut table = comfy_table::Table::new();
-        // What can be known about the terminal is known to `output`.
+        // `output` knows the terminal.
         table.load_style(style).force_no_tty();
         match self.output.columns().and_then(|columns| u16::try_from(columns).ok()) {
             Some(columns) => {

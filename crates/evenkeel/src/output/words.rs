@@ -1,9 +1,10 @@
-//! Times and texts as people read them.
+//! Formats times and texts for people.
 
 use evenkeel_core::{Span, Timestamp};
 
-/// A text on one line that cannot play with the terminal: jobs, and what they print, come from
-/// anywhere. Line breaks and tabs are shown as `\n`, `\r` and `\t`.
+/// Returns a text on one line without control characters, because names and outputs of jobs are
+/// untrusted. Line breaks and tabs are shown as `\
+/// `, `\\r` and `\\t`.
 pub fn clean(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());
     for c in text.chars() {
@@ -18,13 +19,13 @@ pub fn clean(text: &str) -> String {
     cleaned
 }
 
-/// A text in its lines that cannot play with the terminal.
+/// Returns a text with its lines, without control characters.
 pub fn clean_lines(text: &str) -> String {
     let keep = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
     text.chars().map(|c| if keep(c) { c } else { '\u{fffd}' }).collect()
 }
 
-/// Text in lines of at most `width` characters.
+/// Wraps text at `width` characters.
 pub fn wrapped(text: &str, width: usize) -> String {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -42,7 +43,7 @@ pub fn wrapped(text: &str, width: usize) -> String {
     lines.join("\n")
 }
 
-/// As a shell would read it back.
+/// Quotes a text for a shell.
 pub fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/@".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
@@ -52,7 +53,7 @@ pub fn quoted(text: &str) -> String {
     }
 }
 
-/// A moment as seen from another: `in 12s`, `3m ago`, `now`.
+/// Formats a time relative to another: `in 12s`, `3m ago`, `now`.
 pub fn ago(moment: Timestamp, now: Timestamp) -> String {
     let (ahead, behind) = (moment.since(now), now.since(moment));
     if ahead < Span::from_millis(500) && behind < Span::from_millis(500) {
@@ -64,7 +65,6 @@ pub fn ago(moment: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// How long something took.
 pub fn duration_ms(millis: u64) -> String {
     if millis < 10_000 {
         if millis < 1000 {
@@ -75,7 +75,7 @@ pub fn duration_ms(millis: u64) -> String {
     rounded(Span::from_millis(millis))
 }
 
-/// The longest unit, and the next one where it matters.
+/// Formats a span with its largest unit, and the next one where it matters.
 fn rounded(span: Span) -> String {
     let secs = (span.as_millis() + 500) / 1000;
     let (minutes, hours, days) = (secs / 60, secs / 3600, secs / 86_400);

@@ -1,4 +1,4 @@
-//! Whose credentials are believed, and what is read again on SIGHUP.
+//! Trusted credentials, and what SIGHUP reloads.
 
 use std::sync::Arc;
 
@@ -12,19 +12,17 @@ use super::tls::Tls;
 use crate::Failure;
 use crate::config::{AccessConfig, KeyFile, ProviderConfig};
 
-/// Whose tokens are believed, and who makes that of the data directory.
 pub struct Believed {
-    /// For the door.
     pub trust: Trust,
-    /// Makes the token of the data directory.
+    /// Creates the token of the data directory.
     pub local: Arc<Tokens>,
-    /// An identity provider's, to be given other keys.
+    /// The identity provider, whose keys can be reloaded.
     pub external: Option<Arc<ExternalTokens>>,
 }
 
-/// Works out whose tokens are believed. This machine's own commands always get in: where tokens of
-/// the store's secret are not taken, that of the data directory is made with a secret that only this
-/// process knows, and is good on this machine alone.
+/// Determines the trusted tokens. Local commands are always accepted: if tokens of the store's
+/// secret are refused, the token of the data directory is signed with a secret of this process, and
+/// is valid on this machine only.
 pub async fn believed(
     config: &AccessConfig,
     store: &dyn Store,
@@ -79,21 +77,20 @@ fn read_keys(provider: &ProviderConfig) -> Result<ExternalKeys, Failure> {
     })
 }
 
-/// Tells this machine's own commands where the server is, and how to know it.
+/// Writes the address and fingerprint of the server for local commands.
 pub type Announce = Arc<dyn Fn() -> Result<(), Failure> + Send + Sync>;
 
-/// What is read again when somebody says so.
+/// What SIGHUP reloads.
 pub struct Reload {
-    /// The certificate.
     pub tls: Option<Arc<Tls>>,
-    /// An identity provider's keys.
     pub provider: Option<(ProviderConfig, Arc<ExternalTokens>)>,
-    /// What to do with another certificate.
+    /// Called after the certificate has changed.
     pub announce: Announce,
 }
 
 impl Reload {
-    /// Obeys SIGHUP for ever. Where there is nothing to read again, SIGHUP ends the process, as ever.
+    /// Reloads on every SIGHUP. If there is nothing to reload, SIGHUP ends the process, as is its
+    /// default.
     pub fn listen(self) -> Result<(), Failure> {
         if self.tls.is_none() && self.provider.is_none() {
             return Ok(());
@@ -114,7 +111,7 @@ impl Reload {
     }
 
     fn once(&self) -> Result<(), Failure> {
-        // All that is to be read first: nothing is half replaced.
+        // Everything is read before anything is replaced.
         let keys = self.provider.as_ref().map(|(config, _)| read_keys(config)).transpose()?;
         if let Some(tls) = &self.tls {
             tls.reload()?;

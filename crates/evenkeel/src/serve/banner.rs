@@ -1,4 +1,4 @@
-//! What a person sees first.
+//! The first lines that a user sees.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -6,45 +6,45 @@ use std::path::{Path, PathBuf};
 use crate::config::ServeConfig;
 use crate::output::quoted;
 
-/// Tells where the server is and what to do next; all of it only at the first start.
+/// Prints the address of the server and, at the first start, the next steps.
 pub fn show(config: &ServeConfig, url: &str, is_first: bool) {
     if config.log.json {
-        // Programs read the log line by line.
+        // With JSON logs, the address is a log line.
         tracing::info!(server.url = url, "Evenkeel runs at {url}");
         return;
     }
-    // Whoever started it as a service has the log.
+    // A service has the log instead.
     let _ =
         write!(std::io::stderr().lock(), "{}", text(config, url, is_first, &own_name(), bold()));
 }
 
-/// How the user can call this program from the folder it was started in.
+/// Returns how the user can call this program from the current folder.
 fn own_name() -> String {
     let program = std::env::current_exe().ok().filter(|program| program.exists());
     let folder = std::env::current_dir().ok();
     match program {
         Some(program) => called(&program, folder.as_deref(), on_path().as_deref()),
-        // It was replaced while it ran: then the name is all there is.
+        // The file was replaced while the program runs; use its name.
         None => "evenkeel".into(),
     }
 }
 
-/// The program that a shell finds under this name.
+/// Returns the program that a shell finds under this name.
 fn on_path() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let found = std::env::split_paths(&path).map(|folder| folder.join("evenkeel"));
     found.filter_map(|program| program.canonicalize().ok()).next()
 }
 
-/// A word of a shell that calls `program` from `folder`: the name alone if a shell finds it under
-/// that, else its path, relative to `folder` if it is inside.
+/// Returns the shell word that calls `program` from `folder`: its name if a shell finds it, else
+/// its path, relative to `folder` if possible.
 fn called(program: &Path, folder: Option<&Path>, on_path: Option<&Path>) -> String {
     if on_path == Some(program) {
         return "evenkeel".into();
     }
     let inside = folder.and_then(|folder| program.strip_prefix(folder).ok());
     let name = match inside {
-        // A word without a slash would be looked for on the path.
+        // A shell would search the PATH for a word without a slash.
         Some(inside) if inside.components().count() == 1 => Path::new(".").join(inside),
         Some(inside) => inside.to_owned(),
         None => program.to_owned(),
@@ -72,7 +72,7 @@ fn text(
         text.push_str(&format!("  store    {}\n", config.store));
     }
     if is_first && config.roles.api {
-        // Found by default: then it needs no word.
+        // The default folder needs no flag.
         let dir = if config.data_dir == Path::new("evenkeel-data") {
             String::new()
         } else {

@@ -1,4 +1,4 @@
-//! The folder a server keeps its data in. One server at a time: it is locked.
+//! The data directory of a server. A lock ensures that one server at a time uses it.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
@@ -14,21 +14,21 @@ use uuid::Uuid;
 use crate::Failure;
 use crate::config::StoreChoice;
 
-/// How long a new server waits for the bodies of a former one to be gone. Their supervisors end
-/// them within a second or two.
+/// How long a new server waits until the bodies of its predecessor have ended. Their supervisors
+/// stop them within one or two seconds.
 const PATIENCE_WITH_BODIES: Duration = Duration::from_secs(10);
 
-/// A data directory that is ours until we end.
+/// A data directory that this process has locked.
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
-    /// Held to be dropped: the lock goes with the file, and with the process if that is killed.
+    /// The system releases the locks when the files are closed, also if the process is killed.
     _locks: Vec<File>,
 }
 
 impl DataDir {
-    /// Creates the directory if there is none, and locks it, and the database's file too, which
-    /// another directory's server might have been given.
+    /// Creates the directory if necessary and locks it. Also locks the database file, which a
+    /// server with another data directory might use.
     pub fn lock(path: &Path, store: &StoreChoice) -> Result<Self, Failure> {
         create(path)?;
         let path = std::fs::canonicalize(path).map_err(|error| unusable(path, &error))?;
@@ -41,17 +41,16 @@ impl DataDir {
         Ok(Self { path, _locks: locks })
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The file whose lock says that shell bodies run.
+    /// The file that is locked while shell bodies run.
     pub fn bodies_lock(&self) -> PathBuf {
         self.path.join("bodies.lock")
     }
 
-    /// Who this node is, over all its lives.
+    /// Returns the identity of this node, which survives restarts.
     pub fn identity(&self, now: Timestamp, chance: &dyn Chance) -> Result<Uuid, Failure> {
         let file = self.path.join("node-id");
         match std::fs::read_to_string(&file) {
@@ -68,8 +67,8 @@ impl DataDir {
         }
     }
 
-    /// Waits until no shell body of a former life runs. The lock is given back at once: the
-    /// supervisors of this life share it.
+    /// Waits until no shell body of a previous process runs. The lock is released at once, because
+    /// the supervisors of this process share it.
     pub async fn wait_for_bodies(&self, clock: &dyn Clock) -> Result<(), Failure> {
         let path = self.bodies_lock();
         let file = open_private(&path).map_err(|error| unusable(&path, &error))?;
@@ -97,7 +96,7 @@ impl DataDir {
         }
     }
 
-    /// Writes a file that only we may read, all of it or nothing.
+    /// Writes a file atomically, readable only for its owner.
     pub fn write(&self, name: &str, text: &str) -> Result<(), Failure> {
         let (file, fresh) = (self.path.join(name), self.path.join(format!(".{name}.new")));
         let written = open_private(&fresh)
@@ -110,7 +109,6 @@ impl DataDir {
         written.map_err(|error| unusable(&file, &error))
     }
 
-    /// Removes a file, if it is there.
     pub fn remove(&self, name: &str) {
         let file = self.path.join(name);
         match std::fs::remove_file(&file) {
@@ -121,17 +119,16 @@ impl DataDir {
         }
     }
 
-    /// Is there such a file?
     pub fn has(&self, name: &str) -> bool {
         self.path.join(name).exists()
     }
 }
 
-/// The file that says which store the directory's server uses, without its password.
+/// The file with the store of this directory's server, without the password.
 pub const STORE: &str = "store";
 
-/// Refuses a store that nobody named if the directory's server uses another one: what is made with
-/// its secrets would be worth nothing.
+/// Refuses the default store if the directory's server uses another one: credentials from the wrong
+/// store would be useless.
 pub fn must_be_the_servers(store: &StoreChoice, data_dir: &Path) -> Result<(), Failure> {
     if *store != StoreChoice::in_dir(data_dir) {
         return Ok(());
@@ -145,7 +142,7 @@ pub fn must_be_the_servers(store: &StoreChoice, data_dir: &Path) -> Result<(), F
     }
 }
 
-/// Creates the directory of a store that needs one, for those who come before the first server.
+/// Creates the directory of a store, for commands that run before the first server.
 pub fn create_for(store: &StoreChoice, data_dir: &Path) -> Result<(), Failure> {
     if *store == StoreChoice::in_dir(data_dir) { create(data_dir) } else { Ok(()) }
 }
@@ -171,7 +168,7 @@ fn take(lock: &Path, what: &Path) -> Result<File, Failure> {
         }
         Err(TryLockError::WouldBlock) => {
             let mut holder = String::new();
-            // The number is a courtesy; the lock is what counts.
+            // The process number is only shown; the lock decides.
             let _ = file.read_to_string(&mut holder);
             let holder = match holder.trim() {
                 "" => String::new(),
@@ -253,7 +250,7 @@ mod tests {
         };
         let (waited, ()) = tokio::join!(wait, end);
         waited.unwrap();
-        // It was given back: bodies of this life can start.
+        // The lock was released, so bodies of this process can start.
         open_private(&dir.bodies_lock()).unwrap().try_lock_shared().unwrap();
     }
 }

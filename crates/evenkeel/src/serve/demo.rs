@@ -1,4 +1,4 @@
-//! Sample jobs, for a first look.
+//! Sample jobs.
 
 use evenkeel_commands::{Jobs, read_job};
 use evenkeel_store::Scope;
@@ -7,10 +7,9 @@ use serde_json::{Value, json};
 use super::data_dir::DataDir;
 use crate::Failure;
 
-/// Says that the samples were created, so that whoever deletes one is rid of it.
+/// Marks that the samples were created, so that deleted samples are not created again.
 const MARK: &str = "demo-created";
 
-/// Creates the samples, once.
 pub async fn create_once(jobs: &Jobs, scope: &Scope, dir: &DataDir) -> Result<(), Failure> {
     if dir.has(MARK) {
         return Ok(());
@@ -23,7 +22,7 @@ pub async fn create_once(jobs: &Jobs, scope: &Scope, dir: &DataDir) -> Result<()
         .collect::<Result<Vec<_>, _>>()
         .map_err(|faults| failure(faults.first().map(ToString::to_string).unwrap_or_default()))?;
     let count = specs.len();
-    // Those that another node created are left as they are.
+    // Existing jobs are not changed.
     jobs.create_each(scope, specs).await.map_err(|error| failure(crate::failure::chain(&error)))?;
     dir.write(MARK, "")?;
     tracing::info!(jobs.count = count, "created {count} sample jobs");

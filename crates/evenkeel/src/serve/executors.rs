@@ -1,4 +1,4 @@
-//! What jobs of this node can do.
+//! The executors of this node.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -20,24 +20,18 @@ use super::{credentials, shell};
 use crate::config::{IdentityFiles, ServeConfig};
 use crate::{Failure, SUPERVISE};
 
-/// What executors are made from.
+/// What executors are built from.
 pub struct Sources<'a> {
-    /// What the operator wants.
     pub config: &'a ServeConfig,
-    /// The database.
     pub store: &'a Arc<dyn Store>,
-    /// The clocks.
     pub clock: &'a Arc<dyn Clock>,
-    /// Chance.
     pub chance: &'a Arc<dyn Chance>,
-    /// What runs programs, if anything may.
     pub shell: Option<ShellExecutor>,
-    /// Where receivers reach an API of this store, if that is known.
     pub public_url: Option<String>,
 }
 
 impl Sources<'_> {
-    /// The executors that the configuration allows. A new one is one line here.
+    /// Builds the executors that the configuration allows. A new executor is one line here.
     pub async fn registry(mut self) -> Result<Registry, Failure> {
         let shell = self.shell.take();
         let registry = Registry::new()
@@ -107,7 +101,7 @@ fn outbound(settings: OutboundSettings, config: &ServeConfig) -> Result<Outbound
         .map_err(|error| Failure::because("calls to the outside can't be made", &error))
 }
 
-/// The keys of one or two secrets, the newer one first.
+/// Returns the keys of one or two secrets, the newer one first.
 pub fn signing_keys(secrets: &[String]) -> Option<SigningKeys> {
     let (first, others) = secrets.split_first()?;
     let keys = SigningKeys::new(first.as_bytes());
@@ -129,12 +123,12 @@ fn read(files: &IdentityFiles) -> Result<Identity, Failure> {
     })
 }
 
-/// How this program starts a supervisor: as itself, even if an update has replaced its file.
+/// Starts a supervisor from the running program, even if an update has replaced its file.
 pub fn supervisor_command() -> SupervisorCommand {
     SupervisorCommand { program: "/proc/self/exe".into(), args: vec![SUPERVISE.into()] }
 }
 
-/// Lets commands ask the executors.
+/// Gives commands access to the executors.
 pub struct Checks(pub Arc<Registry>);
 
 impl ExecutorCheck for Checks {

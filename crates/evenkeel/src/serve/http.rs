@@ -1,4 +1,4 @@
-//! Answers HTTP, within limits, and stops in order.
+//! The HTTP server, with limits and an orderly stop.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
@@ -21,22 +21,21 @@ use tower::ServiceExt as _;
 
 use super::tls::Tls;
 
-/// More than this many connections wait to be accepted.
+/// Maximum number of open connections; further ones wait.
 const CONNECTIONS_MAX: usize = 4096;
 
-/// A client that sends its request more slowly than this, or leaves a connection unused for so
-/// long, is not worth waiting for.
+/// Time limit for request headers and for idle connections.
 const HEADER_TIME: Duration = Duration::from_secs(30);
 
-/// A browser that has seen this host encrypted insists on it for a year.
+/// `Strict-Transport-Security` for one year.
 const ONLY_ENCRYPTED: &str = "max-age=31536000";
 
-/// After the word to stop, requests that are under way may go on for this long.
+/// Time for running requests to finish after the stop signal.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
-/// Answers until `stop`, then finishes what is under way.
+/// Serves until `stop`, then finishes running requests.
 ///
-/// Each request is answered by what `current` is at that moment.
+/// Each request uses the router that `current` holds at that moment.
 pub async fn serve(
     listener: TcpListener,
     current: watch::Receiver<Router>,
@@ -46,7 +45,7 @@ pub async fn serve(
     serve_within(HEADER_TIME, listener, current, tls, stop).await;
 }
 
-/// The same, with a client having `header_time` to send a request up to its body.
+/// As [`serve`], with `header_time` as the limit for headers.
 async fn serve_within(
     header_time: Duration,
     listener: TcpListener,
@@ -68,7 +67,7 @@ async fn serve_within(
         tokio::spawn(async move {
             match tls {
                 None => client.answer(stream, false).await,
-                // Within the task: a slow client must not keep others from being accepted.
+                // In the task, so that a slow client does not block new connections.
                 Some(tls) => {
                     match tokio::time::timeout(header_time, tls.acceptor().accept(stream)).await {
                         Ok(Ok(stream)) => client.answer(stream, true).await,
@@ -89,7 +88,6 @@ async fn serve_within(
     }
 }
 
-/// The client at the other end of a connection.
 struct Client {
     current: watch::Receiver<Router>,
     from: ClientAddress,
@@ -98,7 +96,7 @@ struct Client {
 }
 
 impl Client {
-    /// Answers what comes over the connection.
+    /// Serves the requests of one connection.
     async fn answer(
         self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -111,7 +109,7 @@ impl Client {
             async move {
                 let mut response = router.oneshot(request).await?;
                 if is_encrypted {
-                    // Browsers ignore it on a connection that is not, by the standard.
+                    // Browsers ignore this header without TLS, as the standard says.
                     let value = HeaderValue::from_static(ONLY_ENCRYPTED);
                     response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, value);
                 }
@@ -122,36 +120,36 @@ impl Client {
             .timer(TokioTimer::new())
             .header_read_timeout(header_time)
             .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
-        // How a connection ends is the client's business.
+        // Errors of a connection concern only its client.
         if let Err(error) = watcher.watch(connection).await {
             tracing::debug!(error = &error as &dyn std::error::Error, "a connection broke");
         }
     }
 }
 
-/// A connection, whose it is, and its place among those that are open.
+/// A connection, its client, and its permit.
 struct Accepted {
     stream: TcpStream,
     from: ClientAddress,
     place: Option<OwnedSemaphorePermit>,
 }
 
-/// The next connection.
 async fn accept(listener: &TcpListener, room: &Arc<Semaphore>) -> Accepted {
-    // It is never closed, so there is always a permit in the end.
+    // The semaphore is never closed, so a permit always comes.
     let place = Arc::clone(room).acquire_owned().await.ok();
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
-                // Small answers must not wait for company.
+                // Small answers must be sent at once.
                 let _ = stream.set_nodelay(true);
-                // From one of its own addresses to itself: that is this machine, as loopback is.
+                // A connection from one of this machine's own addresses counts as local, like
+                // loopback.
                 let own = stream.local_addr().is_ok_and(|own| own.ip() == peer.ip());
                 let from = if own { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { peer.ip() };
                 return Accepted { stream, from: ClientAddress(from), place };
             }
             Err(error) => {
-                // Out of file descriptors, most likely. Trying at once would only burn the CPU.
+                // Most likely the process has no free file descriptors. A pause avoids a busy loop.
                 tracing::warn!(error = &error as &dyn std::error::Error, "accepting failed");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
@@ -168,7 +166,7 @@ mod tests {
 
     use super::*;
 
-    /// What a server with a short time for headers says to these bytes until it closes the connection.
+    /// Returns what a server with a short header time answers until it closes the connection.
     async fn said_until_closed(router: Router, sent: &str) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -179,7 +177,7 @@ mod tests {
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(sent.as_bytes()).await.unwrap();
         let mut said = Vec::new();
-        // Should the server keep the connection, the test never ends and so fails.
+        // If the server kept the connection open, this test would time out.
         stream.read_to_end(&mut said).await.unwrap();
         serving.abort();
         String::from_utf8(said).unwrap()

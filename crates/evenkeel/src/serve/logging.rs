@@ -1,4 +1,4 @@
-//! The log, on standard error.
+//! The log, written to standard error.
 
 use std::io::IsTerminal as _;
 
@@ -9,7 +9,6 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use crate::Failure;
 use crate::config::LogConfig;
 
-/// Starts the log.
 pub fn start(config: &LogConfig) -> Result<(), Failure> {
     let filter = EnvFilter::try_new(&config.filter)
         .map_err(|error| Failure::because("the log filter can't be used", &error))?;

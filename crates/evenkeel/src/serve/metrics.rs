@@ -1,4 +1,4 @@
-//! Collects what the parts measure.
+//! Collects and describes metrics.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,28 +9,28 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
 use crate::Failure;
 
-/// Where the times of requests and of starts lie: a millisecond is good, a second is the promise.
+/// Histogram buckets in seconds of requests and lateness: 1 ms is good, 1 s is the promise.
 const SECONDS: [f64; 13] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0];
 
-/// Where the time between a start and its deadline lies: none is bad, hours are usual.
+/// Buckets of the slack between a start and its deadline.
 const SLACK: [f64; 10] =
     [0.001, 1.0, 10.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0, 604_800.0];
 
-/// Where the durations of runs lie: from nothing to a day.
+/// Buckets of run durations, up to a day.
 const DURATIONS: [f64; 14] = [
     0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 43_200.0,
     86_400.0,
 ];
 
-/// Where the times lie that runs wait for a worker: no time is usual, a day is long.
+/// Buckets of the time that runs wait for a worker, up to a day.
 const WAITS: [f64; 12] =
     [0.01, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0];
 
-/// Where the times of placements lie: a microsecond is usual.
+/// Buckets of placement times, around a microsecond.
 const PLACEMENTS: [f64; 9] = [5e-7, 1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 1e-4, 1e-3, 1e-2];
 
-/// Collects from now on.
+/// Installs the recorder.
 pub fn install() -> Result<PrometheusHandle, Failure> {
     let failure = |error| Failure::because("metrics can't be collected", &error);
     let handle = PrometheusBuilder::new()
@@ -51,7 +51,8 @@ pub fn install() -> Result<PrometheusHandle, Failure> {
         .map_err(failure)?;
     describe();
     let upkeep = handle.clone();
-    // Samples are kept until they are folded, which is else only done when somebody looks.
+    // The exporter keeps samples in memory until it aggregates them, which it otherwise does only
+    // when it is read.
     tokio::spawn(async move {
         loop {
             tokio::time::sleep(Duration::from_secs(5)).await;
@@ -61,12 +62,12 @@ pub fn install() -> Result<PrometheusHandle, Failure> {
     Ok(handle)
 }
 
-/// Shows how many jobs are in which state, again and again.
+/// Updates the number of jobs by state at an interval.
 pub async fn show_states(store: Arc<dyn Store>, every: Duration) {
     loop {
         match store.all_job_counts().await {
             Ok(counts) => show_jobs_by_state(&counts),
-            // Others say it louder; the figures stay what they were.
+            // The store's own loops log outages; the metric keeps its last value.
             Err(error) => {
                 tracing::debug!(error = &error as &dyn std::error::Error, "jobs were not counted");
             }
@@ -75,7 +76,7 @@ pub async fn show_states(store: Arc<dyn Store>, every: Duration) {
     }
 }
 
-/// Says what each family is, for those who look at them without these sources.
+/// Describes each metric.
 fn describe() {
     for (name, words) in [
         ("evenkeel_firings_total", "Times of jobs that were turned into runs"),

@@ -1,4 +1,4 @@
-//! The server: what is started, in which order, and how it stops.
+//! The server: starts its parts in order, and stops them.
 
 mod access;
 mod banner;
@@ -53,18 +53,17 @@ use shutdown::Stop;
 use starting::Progress;
 use tls::Tls;
 
-/// The store has this long to put everything in its place before the process ends.
+/// Time limit for closing the store.
 const CLOSING: Duration = Duration::from_secs(10);
 
-/// Descriptors for all workers' calls, their connections, and more.
+/// File descriptors for all calls of workers and connections.
 const OPEN_FILES: u64 = 65_536;
 
-/// What the parts of a server share.
 struct Shared {
     config: ServeConfig,
     dir: Arc<DataDir>,
     store: Arc<dyn Store>,
-    /// Whether it takes changes.
+    /// Whether the store accepts changes.
     health: Arc<WriteHealth>,
     registry: Arc<Registry>,
     secrets: Arc<Secrets>,
@@ -73,11 +72,11 @@ struct Shared {
     run_ids: RunIds,
 }
 
-/// Serves until it is told to stop.
+/// Serves until a stop signal.
 pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
     logging::start(&config.log)?;
     raise_open_files();
-    // From here on, a signal is an order and no longer the end.
+    // From here on, a signal starts an orderly shutdown.
     let mut stop = Stop::listen()?;
     let rendering = metrics::install()?;
     let dir = Arc::new(DataDir::lock(&config.data_dir, &config.store)?);
@@ -87,7 +86,7 @@ pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
     let url = url_of(listener.local_addr()?, tls.is_some());
 
     let (stopping, told) = watch::channel(false);
-    // Whoever asks while a database is waited for must hear why nothing is done yet.
+    // While the server waits for its database, requests are answered with the reason.
     let progress = Arc::new(Progress::default());
     let (answers, current) = watch::channel(starting::router(Arc::clone(&progress)));
     let answering = tokio::spawn(http::serve(listener, current, tls.clone(), told.clone()));
@@ -97,7 +96,7 @@ pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
         let engine = start_engine(&shared).await?;
         Ok::<_, Failure>((shared, engine))
     };
-    // Waiting for a database must not outlast the order to stop.
+    // A stop signal also ends the wait for a database.
     let (shared, engine) = tokio::select! {
         started = starting => started?,
         code = stop.wait() => std::process::exit(code),
@@ -120,7 +119,7 @@ pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
     dir.remove("server.json");
     stopping.send_replace(true);
     engine.drain(shared.config.drain_grace).await;
-    // It is bounded, and a panic in it is logged by then.
+    // The wait is bounded, and a panic in the task was logged.
     let _ = answering.await;
     match tokio::time::timeout(CLOSING, shared.store.close()).await {
         Ok(Ok(())) => {}
@@ -134,17 +133,17 @@ pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Thousands of calls need as many descriptors, and the usual limit is for programs of another time.
+/// Thousands of calls need thousands of descriptors, and the usual limit is 1,024.
 fn raise_open_files() {
     let limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.map_or(OPEN_FILES, |most| most.min(OPEN_FILES));
     if limit.current.is_some_and(|now| now < wanted) {
-        // If it can't be, fewer calls go on at once.
+        // With a lower limit, fewer calls run at once.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limit });
     }
 }
 
-/// Everything that comes before the node takes part.
+/// Prepares everything that the node needs before it joins.
 async fn prepare(
     config: ServeConfig,
     dir: Arc<DataDir>,
@@ -187,7 +186,7 @@ async fn start_engine(shared: &Shared) -> Result<Engine, Failure> {
         poll: config.poll,
         run_log_bytes: config.run_log_bytes,
         metrics_interval: config.metrics_interval,
-        // To look at the queue costs more than to write sums down.
+        // Measuring the queue costs more than writing statistics.
         queue_metrics_every: config.metrics_interval * 3,
         long_run_after: config.long_run_after,
         retention: config.retention,
@@ -212,7 +211,7 @@ async fn start_engine(shared: &Shared) -> Result<Engine, Failure> {
     })
 }
 
-/// The limits, by the numbers of the tenants. One that is named is made, should it not be there yet.
+/// Resolves tenant names to numbers, and creates tenants that do not exist.
 async fn limits_of(config: &LimitsConfig, store: &dyn Store) -> Result<Limits, Failure> {
     let mut tenants = BTreeMap::new();
     for (name, limit) in &config.tenants {
@@ -225,7 +224,7 @@ async fn limits_of(config: &LimitsConfig, store: &dyn Store) -> Result<Limits, F
     Ok(Limits { tenant: config.tenant, tenants, lanes: config.lanes })
 }
 
-/// What is answered: everything, or for a node that is no api only how it is.
+/// Builds the router: the whole API, or only health and metrics for a node without the role api.
 async fn router(
     shared: &Shared,
     engine: &Engine,
@@ -297,7 +296,7 @@ async fn router(
     Ok(if config.roles.api { router } else { readiness::only(router) })
 }
 
-/// Reads where load lies, so that the first who creates a job need not wait for that.
+/// Reads the load, so that the first created job does not wait for it.
 async fn know_load(balance: Arc<Balance>, store: Arc<dyn Store>) {
     let read = async { balance.refresh(store.now().await?).await };
     if let Err(error) = read.await {
@@ -306,8 +305,8 @@ async fn know_load(balance: Arc<Balance>, store: Arc<dyn Store>) {
     }
 }
 
-/// Where receivers of HTTP jobs report back, as far as that is known without being told: this very
-/// server, if it has an API and listens on one address.
+/// Returns the default address for callbacks: this server, if it has the API and listens on one
+/// address.
 fn public_url(config: &ServeConfig, own: &str) -> Option<String> {
     let told = config.executors.public_url.clone();
     let known = config.roles.api && !config.listen.ip().is_unspecified();
@@ -327,7 +326,7 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
     })
 }
 
-/// Writes down, for this machine's own commands, where the server is and how to know it.
+/// Writes the address and fingerprint of the server for local commands.
 fn announcer(dir: &Arc<DataDir>, url: &str, tls: Option<Arc<Tls>>) -> Announce {
     let (dir, url) = (Arc::clone(dir), url.to_owned());
     Arc::new(move || {
@@ -342,7 +341,7 @@ fn announcer(dir: &Arc<DataDir>, url: &str, tls: Option<Arc<Tls>>) -> Announce {
     })
 }
 
-/// How this machine reaches an address that is listened on.
+/// Returns the URL by which this machine reaches a listening address.
 fn url_of(address: SocketAddr, is_encrypted: bool) -> String {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),

@@ -1,4 +1,4 @@
-//! How this node is, for those who start and stop it.
+//! Readiness of this node.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,25 +14,23 @@ use evenkeel_engine::{Clock, HealthProbe, WriteHealth, unserved_pools};
 use evenkeel_store::{Store, StoreError, Unwritable};
 use tokio::sync::Mutex;
 
-/// Anybody may ask, so pools are looked at no more often.
+/// Pools are checked at most this often, because the endpoint needs no token.
 const POOLS_EVERY: Duration = Duration::from_secs(5);
-/// The store has this long to say what waits.
+/// Time limit for the check of the pools.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// So many pools are named.
+/// Maximum number of pools to name.
 const NAMED_MAX: usize = 10;
 
-/// The engine and what it depends on, as a matter of readiness.
 pub struct NodeReadiness {
     engine: HealthProbe,
     store: Arc<dyn Store>,
     health: Arc<WriteHealth>,
     clock: Arc<dyn Clock>,
-    /// What was last said about pools, and when.
+    /// The last result of the check of the pools, and its time.
     pools: Mutex<Option<(Duration, String)>>,
 }
 
 impl NodeReadiness {
-    /// Of the node that `engine` is of and that works on `store`.
     pub fn new(
         engine: HealthProbe,
         store: Arc<dyn Store>,
@@ -42,7 +40,7 @@ impl NodeReadiness {
         Self { engine, store, health, clock, pools: Mutex::new(None) }
     }
 
-    /// Where runs wait that nobody takes.
+    /// Lists pools with waiting runs and no workers.
     async fn pools(&self) -> String {
         let mut said = self.pools.lock().await;
         let now = self.clock.monotonic();
@@ -61,14 +59,14 @@ impl NodeReadiness {
     }
 
     async fn unserved(&self) -> Result<Vec<String>, StoreError> {
-        // The least look says where something waits.
+        // The smallest scan shows which pools have waiting runs.
         let queue = self.store.queue_depths(0).await?;
         let (_, members) = self.store.members().await?;
         Ok(unserved_pools(&queue, &members).into_keys().collect())
     }
 }
 
-/// Without changes no run starts or ends.
+/// A store that accepts no changes can't start or end runs.
 fn writes(unwritable: Option<Unwritable>) -> Check {
     let detail = match unwritable {
         None => "are stored".into(),
@@ -98,7 +96,7 @@ impl Readiness for NodeReadiness {
         } else {
             "takes no part: it is joining again, has lost its lease, or drains".into()
         };
-        // Without it everything works, up to a second later: no reason to send nobody here.
+        // Without signals everything works up to a second later, so the node stays ready.
         let listener = if self.store.signals().is_remote_lost() {
             "does not hear other nodes; they are found by looking every second"
         } else {
@@ -109,13 +107,13 @@ impl Readiness for NodeReadiness {
             writes(self.health.unwritable()),
             Check { name: "migrations".into(), ok: true, detail: "are up to date".into() },
             Check { name: "listener".into(), ok: true, detail: listener.into() },
-            // Other pools are served all the same: no reason to send nobody here.
+            // Other pools are served, so the node stays ready.
             Check { name: "pools".into(), ok: true, detail: self.pools().await },
         ]
     }
 }
 
-/// Of all answers, only how the node is and what it measures.
+/// Restricts a router to health and metrics.
 pub fn only(router: Router) -> Router {
     let few = middleware::from_fn(async |request: Request, next: Next| -> Response {
         if matches!(request.uri().path(), "/healthz" | "/readyz" | "/metrics") {

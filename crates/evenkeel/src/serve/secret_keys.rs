@@ -1,4 +1,4 @@
-//! The keys that secrets are encrypted with.
+//! The keys that encrypt secrets.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -12,13 +12,13 @@ use super::data_dir::DataDir;
 use crate::Failure;
 use crate::config::{SecretKeys, ServeConfig, StoreChoice};
 
-/// The file of the data directory that holds the key of an embedded store.
+/// The key file in the data directory of an embedded store.
 const OWN_FILE: &str = "secret-key";
 
-/// A command that has not printed the keys by then has failed.
+/// Time limit for the command that prints the keys.
 const COMMAND_TIME: Duration = Duration::from_secs(30);
 
-/// Reads the keys; none on PostgreSQL unless they are configured, because all nodes need the same.
+/// Reads the keys. PostgreSQL has no default key, because all nodes need the same.
 pub async fn load(
     config: &ServeConfig,
     dir: &DataDir,

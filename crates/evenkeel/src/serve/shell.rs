@@ -1,4 +1,4 @@
-//! What runs programs for jobs, and what keeps the server safe from them.
+//! Sets up the shell executor and its confinement.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
@@ -18,8 +18,8 @@ use super::executors::supervisor_command;
 use crate::Failure;
 use crate::config::{EnableShell, SecretKeys, ServeConfig, ShellConfig, StoreChoice};
 
-/// What runs programs, if anything may. Made before the former life's programs are waited for: it
-/// ends what is left of them.
+/// Returns the shell executor, if it is enabled. It is created before the server waits for programs
+/// of its predecessor, because it stops what is left of them.
 pub fn executor(config: &ServeConfig, dir: &DataDir) -> Result<Option<ShellExecutor>, Failure> {
     let shell = &config.shell;
     if !shell.enabled.is_on() {
@@ -29,7 +29,7 @@ pub fn executor(config: &ServeConfig, dir: &DataDir) -> Result<Option<ShellExecu
     set_dumpable_behavior(DumpableBehavior::NotDumpable)
         .map_err(|error| Failure::because("the server's memory can't be protected", &error))?;
     let user = user(shell)?;
-    // A body may outlive its lease by this much, and must be gone before others can have it.
+    // A body may outlive its lease by this time, and must have ended before another node starts it.
     let half_grace = Duration::from(config.leases.grace) / 2;
     let defaults = ShellSettings::new(supervisor_command());
     let mut env_allow = defaults.env_allow.clone();
@@ -60,8 +60,7 @@ pub fn executor(config: &ServeConfig, dir: &DataDir) -> Result<Option<ShellExecu
     Ok(Some(executor))
 }
 
-/// The executor for the tenants that may use it. One that is named is made, should it not be there
-/// yet.
+/// Restricts the executor to its tenants, and creates tenants that do not exist.
 pub async fn for_tenants(
     executor: ShellExecutor,
     config: &ShellConfig,
@@ -88,7 +87,7 @@ pub async fn for_tenants(
     Ok(executor.for_tenants(Tenants::Only(tenants), users))
 }
 
-/// The user that programs run as; the server's own if `None`.
+/// Returns the user for programs; `None` for the server's own.
 fn user(shell: &ShellConfig) -> Result<Option<String>, Failure> {
     let named = shell.user.iter().chain(shell.tenant_users.iter().map(|(_, user)| user));
     for user in named {
@@ -107,7 +106,7 @@ fn user(shell: &ShellConfig) -> Result<Option<String>, Failure> {
     Ok(shell.user.clone().or_else(default))
 }
 
-/// What programs are put behind. Refuses to serve where that is needed and can't be had.
+/// Returns the confinement. Fails if it is needed and not possible.
 fn sandbox(
     config: &ServeConfig,
     dir: &DataDir,
@@ -128,7 +127,7 @@ fn sandbox(
     }
     let sandbox = SandboxSettings { hidden: hidden(config, dir) };
     let Err(error) = try_sandbox(&settings.supervisor, &sandbox) else { return Ok(Some(sandbox)) };
-    // The user alone keeps the server apart, but not one tenant's programs from another's.
+    // Another user protects the server, but not one tenant's programs from another's.
     let is_one_tenants = matches!(&shell.enabled, EnableShell::Tenants(names) if names.len() == 1);
     if geteuid().is_root() && (is_one_tenants || as_root) {
         if !as_root {
@@ -148,7 +147,7 @@ fn sandbox(
     ))
 }
 
-/// Where nothing can be hidden, the rights of files have to do.
+/// Without namespaces, file permissions must protect these paths.
 fn must_be_private(paths: &[PathBuf]) -> Result<(), Failure> {
     let is_open = |path: &&PathBuf| {
         std::fs::metadata(path).is_ok_and(|found| match found.file_type() {
@@ -163,7 +162,7 @@ fn must_be_private(paths: &[PathBuf]) -> Result<(), Failure> {
     Err(Failure::failed(what).or_else(format!("chmod o-rx {path}, or allow namespaces")))
 }
 
-/// What the server must keep to itself.
+/// Returns the paths to hide from programs.
 fn hidden(config: &ServeConfig, dir: &DataDir) -> Vec<PathBuf> {
     let mut hidden = vec![dir.path().to_owned()];
     hidden.extend(config.config_file.clone());
@@ -174,16 +173,17 @@ fn hidden(config: &ServeConfig, dir: &DataDir) -> Vec<PathBuf> {
     hidden.extend(config.executors.identities.iter().map(|files| files.key.clone()));
     hidden.extend(store_files(&config.store));
     if !geteuid().is_root() {
-        // Through this folder's sockets the user's other services could be asked to start something.
+        // Sockets in this folder could ask the user's other services to start programs.
         hidden.push(format!("/run/user/{}", geteuid().as_raw()).into());
     }
     hidden.extend(config.shell.hide.clone());
-    // The supervisor starts in another folder. What does not exist stays as it is, and is passed over.
+    // Absolute, because the supervisor starts in another folder. Paths that do not exist are
+    // skipped later.
     hidden.into_iter().map(|path| std::fs::canonicalize(&path).unwrap_or(path)).collect()
 }
 
-/// The files of a database outside the data directory, or the socket on which a database may know
-/// the server by its user alone.
+/// Returns the files of a database outside the data directory, or the socket on which PostgreSQL
+/// may identify the server by its user.
 fn store_files(store: &StoreChoice) -> Vec<PathBuf> {
     match store {
         StoreChoice::Sqlite(file) => ["", "-wal", "-shm", "-journal", ".lock"]

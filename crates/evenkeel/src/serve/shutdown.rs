@@ -1,4 +1,4 @@
-//! The word to stop.
+//! Stop signals.
 
 use std::sync::Arc;
 
@@ -7,14 +7,12 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::data_dir::DataDir;
 use crate::Failure;
 
-/// Listens for SIGTERM and SIGINT.
 pub struct Stop {
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl Stop {
-    /// Listens from now on.
     pub fn listen() -> Result<Self, Failure> {
         let listen = |kind| {
             signal(kind).map_err(|error| Failure::because("signals can't be listened to", &error))
@@ -25,7 +23,7 @@ impl Stop {
         })
     }
 
-    /// Waits for one of them, and says with which code a process ends that obeys at once.
+    /// Waits for a signal, and returns the exit code of a process that it ends.
     pub async fn wait(&mut self) -> i32 {
         tokio::select! {
             _ = self.terminate.recv() => 128 + SignalKind::terminate().as_raw_value(),
@@ -33,7 +31,7 @@ impl Stop {
         }
     }
 
-    /// Ends the process at the next signal, whatever it is doing.
+    /// Ends the process at the next signal.
     pub fn obey_the_second_at_once(mut self, dir: Arc<DataDir>) {
         tokio::spawn(async move {
             let code = self.wait().await;

@@ -1,4 +1,4 @@
-//! What is answered before the node takes part.
+//! Answers while the server starts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,14 +10,13 @@ use axum::routing::get;
 use axum::{Json, Router};
 use evenkeel_api::{Check, Problem, ProblemType, ReadyView, with_safe_headers};
 
-/// How far a start has come.
 #[derive(Debug, Default)]
 pub struct Progress {
     store_is_open: AtomicBool,
 }
 
 impl Progress {
-    /// The store answers, and its tables are up to date.
+    /// Marks that the store is open and its tables are up to date.
     pub fn store_is_open(&self) {
         self.store_is_open.store(true, Ordering::Relaxed);
     }
@@ -38,7 +37,7 @@ impl Progress {
     }
 }
 
-/// Says how it is, and that nothing else can be had yet.
+/// Answers health checks, and everything else with 503.
 pub fn router(progress: Arc<Progress>) -> Router {
     let router = Router::new()
         .route("/healthz", get(async || "ok\n"))

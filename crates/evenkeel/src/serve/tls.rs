@@ -1,4 +1,4 @@
-//! TLS for the server: its certificate, which may be replaced while it runs.
+//! TLS for the server. The certificate can be replaced while it runs.
 
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -12,7 +12,6 @@ use tokio_rustls::TlsAcceptor;
 use crate::Failure;
 use crate::config::TlsFiles;
 
-/// A certificate, its key, and how both are shown.
 pub struct Tls {
     files: TlsFiles,
     current: RwLock<Current>,
@@ -25,24 +24,23 @@ struct Current {
 }
 
 impl Tls {
-    /// Reads the files.
     pub fn load(files: &TlsFiles) -> Result<Self, Failure> {
         Ok(Self { current: RwLock::new(read(files)?), files: files.clone() })
     }
 
-    /// Reads the files again. If they are not right, what was before stays.
+    /// Reloads the files. If they are invalid, the former ones stay in use.
     pub fn reload(&self) -> Result<(), Failure> {
         let fresh = read(&self.files)?;
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = fresh;
         Ok(())
     }
 
-    /// Takes connections with the certificate of now.
+    /// Returns an acceptor with the present certificate.
     pub fn acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(self.current().config)
     }
 
-    /// The SHA-256 of the certificate, by which this machine's own commands know it.
+    /// Returns the SHA-256 of the certificate, by which local commands recognise the server.
     pub fn fingerprint(&self) -> String {
         self.current().fingerprint
     }
@@ -80,7 +78,6 @@ fn read(files: &TlsFiles) -> Result<Current, Failure> {
     Ok(Current { config: Arc::new(config), fingerprint })
 }
 
-/// The SHA-256 of a certificate.
 pub fn fingerprint(certificate: &CertificateDer<'_>) -> String {
     let digest = Sha256::digest(certificate.as_ref());
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
