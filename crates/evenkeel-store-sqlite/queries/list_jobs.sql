@@ -1,37 +1,30 @@
 -- Lists of jobs: filters, sort orders, totals.
 
 -- :fragment list_jobs_held
-j.state = 0 AND s.live = 0 AND s.next_at <= :now
+j.state = {job.active} AND s.live = 0 AND s.next_at <= :now
      AND instr(j.definition, '"blackout_periods"') > 0
 
 -- :fragment list_jobs_status
-CASE WHEN j.state = 2 THEN 6
-     WHEN j.state = 1 THEN 3
+CASE WHEN j.state = {job.cancelled} THEN {job_status.cancelled}
+     WHEN j.state = {job.paused} THEN {job_status.paused}
      WHEN s.live > 0 THEN iif(s.live > (SELECT count(*) FROM ready r WHERE r.job_no = j.job_no)
-                                     + (SELECT count(*) FROM delayed_attempt w WHERE w.job_no = j.job_no), 2, 0)
+                                     + (SELECT count(*) FROM delayed_attempt w WHERE w.job_no = j.job_no),
+                              {job_status.running}, {job_status.pending})
      WHEN {list_jobs_held} THEN 7
-     WHEN s.next_at <= :now THEN 0
-     WHEN s.next_at IS NOT NULL THEN 1
-     WHEN s.last_status IS NULL THEN 0
-     WHEN s.last_status IN (2, 7) THEN 4
-     WHEN s.last_status IN (3, 5) THEN 5
-     ELSE 6 END
+     WHEN s.next_at <= :now THEN {job_status.pending}
+     WHEN s.next_at IS NOT NULL THEN {job_status.scheduled}
+     WHEN s.last_status IS NULL THEN {job_status.pending}
+     WHEN s.last_status IN ({attempts.succeeded}) THEN {job_status.completed}
+     WHEN s.last_status IN ({attempts.failed}) THEN {job_status.failed}
+     ELSE {job_status.cancelled} END
 
 -- :name list_jobs (job)
-SELECT j.job_no, j.id, j.tenant_no, j.about, j.definition, j.state, j.created_at, j.updated_at,
-       s.generation, s.next_at, s.last_fired_at, s.live, s.executions, s.last_status, s.failures,
-       s.last_start_at, s.last_end_at, s.last_good_start_at, s.last_good_end_at,
-       s.average_us, s.variance, coalesce(s.placed_at, j.created_at) AS since, s.fired,
-       s.head_at, s.head_sequence, s.stopped_at, s.succeeded_runs, s.failed_runs, s.failed_at,
-       j.number, j.target_no, j.note,
-       (SELECT count(*) FROM ready r WHERE r.job_no = j.job_no)
-           + (SELECT count(*) FROM delayed_attempt w WHERE w.job_no = j.job_no) AS waiting
-FROM job j JOIN job_state s ON s.job_no = j.job_no
-WHERE j.job_no = :job AND j.state <> 3
+{job_row}
+WHERE j.job_no = :job AND j.state <> {job.deleted}
 
 -- :name list_jobs_by_created
 SELECT job_no FROM job
-WHERE tenant_no = :tenant AND state <> 3 AND job_no > :after_no
+WHERE tenant_no = :tenant AND state <> {job.deleted} AND job_no > :after_no
 ORDER BY job_no ASC LIMIT :limit OFFSET :offset
 
 -- :name list_jobs_by_label
@@ -41,17 +34,17 @@ ORDER BY job_no ASC LIMIT :limit OFFSET :offset
 
 -- :name list_jobs_by_name
 SELECT job_no FROM job
-WHERE tenant_no = :tenant AND state <> 3 AND (name, configuration) >= (:after_name, :after_configuration)
+WHERE tenant_no = :tenant AND state <> {job.deleted} AND (name, configuration) >= (:after_name, :after_configuration)
 ORDER BY name ASC, configuration ASC LIMIT :limit OFFSET :offset
 
 -- :name list_jobs_by_paused
 SELECT job_no FROM job
-WHERE tenant_no = :tenant AND state = 1 AND job_no > :after_no
+WHERE tenant_no = :tenant AND state = {job.paused} AND job_no > :after_no
 ORDER BY job_no ASC LIMIT :limit OFFSET :offset
 
 -- :name list_jobs_by_source
 SELECT job_no FROM job
-WHERE tenant_no = :tenant AND state <> 3 AND source_id IS NOT NULL AND source_id = :source_id AND job_no > :after_no
+WHERE tenant_no = :tenant AND state <> {job.deleted} AND source_id IS NOT NULL AND source_id = :source_id AND job_no > :after_no
 ORDER BY job_no ASC LIMIT :limit OFFSET :offset
 
 -- :name list_jobs_by_target
@@ -61,18 +54,18 @@ ORDER BY job_no ASC LIMIT :limit OFFSET :offset
 
 -- :name list_jobs_by_updated
 SELECT job_no FROM job
-WHERE tenant_no = :tenant AND state <> 3 AND (updated_at, job_no) > (:after_at, :after_no)
+WHERE tenant_no = :tenant AND state <> {job.deleted} AND (updated_at, job_no) > (:after_at, :after_no)
 ORDER BY updated_at ASC, job_no ASC LIMIT :limit OFFSET :offset
 
 -- :name list_jobs_from_all
-SELECT job_no FROM job WHERE tenant_no = :tenant AND state <> 3 LIMIT 10001
+SELECT job_no FROM job WHERE tenant_no = :tenant AND state <> {job.deleted} LIMIT 10001
 
 -- :name list_jobs_from_at_risk
-SELECT job_no FROM job_condition WHERE tenant_no = :tenant AND level > 0 LIMIT 10001
+SELECT job_no FROM job_condition WHERE tenant_no = :tenant AND level > {condition.ok} LIMIT 10001
 
 -- :name list_jobs_from_ended
 SELECT job_no FROM (
-    SELECT job_no FROM job WHERE tenant_no = :tenant AND state = 2
+    SELECT job_no FROM job WHERE tenant_no = :tenant AND state = {job.cancelled}
     UNION ALL
     SELECT job_no FROM job_state WHERE tenant_no = :tenant AND slot IS NULL AND active = 1)
 LIMIT 10001
@@ -82,9 +75,9 @@ SELECT job_no FROM job_label
 WHERE tenant_no = :tenant AND key = :labels ->> '$[0][0]' AND value = :labels ->> '$[0][1]' LIMIT 10001
 
 -- :name list_jobs_from_name
--- No text is above its prefix followed by the last character there is.
+-- No text with a given prefix sorts after the prefix followed by the last Unicode character.
 SELECT job_no FROM job
-WHERE tenant_no = :tenant AND state <> 3 AND name >= :name_prefix AND name < :name_prefix || char(1114111) LIMIT 10001
+WHERE tenant_no = :tenant AND state <> {job.deleted} AND name >= :name_prefix AND name < :name_prefix || char(1114111) LIMIT 10001
 
 -- :name list_jobs_from_next_times
 SELECT job_no FROM (
@@ -97,12 +90,12 @@ SELECT job_no FROM (
 WHERE tenant_no = :tenant
 
 -- :name list_jobs_from_paused
-SELECT job_no FROM job WHERE tenant_no = :tenant AND state = 1 LIMIT 10001
+SELECT job_no FROM job WHERE tenant_no = :tenant AND state = {job.paused} LIMIT 10001
 
 -- :name list_jobs_from_pending
--- What waits, what is due by now (:now), and what has no time and never ran. The due ones are among those
--- of this slot and the slots before it: a slot of a large store holds many that are not due yet, so more
--- of them are looked at than of the others.
+-- Jobs that have waiting attempts, jobs that are due by `now`, and jobs without a next time that never ran.
+-- Due jobs are in this slot or in earlier slots. A slot of a large store also holds many jobs that are
+-- not due yet, so more of these rows are read than of the others.
 SELECT job_no FROM (SELECT job_no, tenant_no FROM ready LIMIT 10001) WHERE tenant_no = :tenant
 UNION
 SELECT job_no FROM (SELECT job_no, tenant_no FROM delayed_attempt LIMIT 10001) WHERE tenant_no = :tenant
@@ -120,26 +113,26 @@ SELECT job_no FROM (
     WHERE tenant_no = :tenant AND live = 0 AND next_at <= :now LIMIT 10001)
 
 -- :name list_jobs_from_running
--- The newest runs of all tenants from where the oldest open one may be, and those that run for
--- long. If the first are too many to look at, so is the whole.
+-- The newest attempts of all tenants down to the lowest low watermark, and the long attempts. If the
+-- former are too many to read, the caller does not use the result.
 SELECT DISTINCT job_no FROM (
     SELECT job_no, tenant_no, status FROM (
         SELECT job_no, tenant_no, status FROM attempt
-        WHERE scheduled_at >= (SELECT min(low_watermark) FROM node WHERE state <> 3)
+        WHERE scheduled_at >= (SELECT min(low_watermark) FROM node WHERE state <> {node.gone})
         ORDER BY scheduled_at DESC LIMIT 10001)
     UNION ALL
     SELECT r.job_no, r.tenant_no, r.status
     FROM long_attempt l CROSS JOIN attempt r ON r.scheduled_at = l.scheduled_at AND r.job_no = l.job_no
                                     AND r.sequence = l.sequence AND r.attempt = l.attempt)
-WHERE tenant_no = :tenant AND status = 1
+WHERE tenant_no = :tenant AND status = {attempt.running}
 
 -- :name list_jobs_from_source
 SELECT job_no FROM job
-WHERE tenant_no = :tenant AND state <> 3 AND source_id = :source_id AND source_id IS NOT NULL LIMIT 10001
+WHERE tenant_no = :tenant AND state <> {job.deleted} AND source_id = :source_id AND source_id IS NOT NULL LIMIT 10001
 
 -- :name list_jobs_from_source_prefix
 SELECT job_no FROM job
-WHERE tenant_no = :tenant AND state <> 3 AND source_id IS NOT NULL
+WHERE tenant_no = :tenant AND state <> {job.deleted} AND source_id IS NOT NULL
   AND source_id >= :source_prefix AND source_id < :source_prefix || char(1114111) LIMIT 10001
 
 -- :name list_jobs_from_target
@@ -169,13 +162,13 @@ WITH RECURSIVE shard (no) AS (SELECT 0 UNION ALL SELECT no + 1 FROM shard WHERE 
 SELECT max((SELECT max(slot) FROM job_state s WHERE s.shard = shard.no AND s.slot <= :slot)) FROM shard
 
 -- :name list_jobs_passes
--- Does job `c.job_no` pass the filter? The states are numbered as in JobStatus::ALL; :now is now. A due
--- job with blackouts (7) is pending or scheduled: who asks decides, from `held` and `average_us`.
+-- Whether each job of `c` passes the filter. Statuses have their codes; 7 is a due job with blackouts,
+-- which the caller finds to be pending or scheduled from `held` and `average_us`.
 SELECT j.job_no, j.updated_at, s.next_at, j.name, j.configuration,
        (:name_prefix IS NULL OR substr(j.name, 1, length(:name_prefix)) = :name_prefix)
    AND (:source_id IS NULL OR j.source_id = :source_id)
    AND (:source_prefix IS NULL OR substr(j.source_id, 1, length(:source_prefix)) = :source_prefix)
-   AND (:status IS NULL OR CASE {list_jobs_status} WHEN :status THEN 1 WHEN 7 THEN :status IN (0, 1) ELSE 0 END)
+   AND (:status IS NULL OR CASE {list_jobs_status} WHEN :status THEN 1 WHEN 7 THEN :status IN ({job_status.pending}, {job_status.scheduled}) ELSE 0 END)
    AND (:condition IS NULL OR :condition = coalesce((SELECT level FROM job_condition v WHERE v.job_no = j.job_no), 0))
    AND (:executor IS NULL OR j.executor = :executor)
    AND (:lane IS NULL OR j.lane = :lane)
@@ -193,9 +186,9 @@ SELECT j.job_no, j.updated_at, s.next_at, j.name, j.configuration,
                    + (SELECT count(*) FROM delayed_attempt w WHERE w.job_no = j.job_no)))
    AND (:sort_by <> 2 OR j.name IS NOT NULL)
    AND (:sort_by <> 3 OR s.next_at IS NOT NULL) AS passes,
-       CASE WHEN :status IN (0, 1) AND {list_jobs_held} THEN j.definition END AS held, s.average_us
+       CASE WHEN :status IN ({job_status.pending}, {job_status.scheduled}) AND {list_jobs_held} THEN j.definition END AS held, s.average_us
 FROM c CROSS JOIN job j ON j.job_no = c.job_no CROSS JOIN job_state s ON s.job_no = c.job_no
-WHERE j.tenant_no = :tenant AND j.state <> 3
+WHERE j.tenant_no = :tenant AND j.state <> {job.deleted}
 
 -- :name list_jobs_scanned_next_times
 SELECT count(*) FROM (
@@ -207,7 +200,7 @@ SELECT count(*) FROM (
     LIMIT 10001)
 
 -- :name list_jobs_scanned_pending
--- If not all of this slot can be looked at, nobody knows how many of them are due: too many.
+-- If this slot has too many jobs to read them all, the number of due jobs is unknown and counts as too many.
 SELECT max((SELECT count(*) FROM (SELECT 1 FROM ready LIMIT 10001)),
            (SELECT count(*) FROM (SELECT 1 FROM delayed_attempt LIMIT 10001)),
            (SELECT count(*) FROM (SELECT 1 FROM job_state
@@ -225,7 +218,7 @@ SELECT max((SELECT count(*) FROM (SELECT 1 FROM ready LIMIT 10001)),
 
 -- :name list_jobs_scanned_running
 SELECT count(*) FROM (
-    SELECT 1 FROM attempt WHERE scheduled_at >= (SELECT min(low_watermark) FROM node WHERE state <> 3)
+    SELECT 1 FROM attempt WHERE scheduled_at >= (SELECT min(low_watermark) FROM node WHERE state <> {node.gone})
     LIMIT 10001)
 
 -- :name list_jobs_scanned_waiting

@@ -27,7 +27,7 @@ pub(crate) fn claim(session: &mut Session, claim: &Claim, now: Now) -> Answer<Cl
     let connection = session.connection();
     let chosen = choose(connection, claim, now)?;
     let is_limited = |candidate: &Candidate| {
-        candidate.limit.is_some() || claim.limits.bind(candidate.tenant, candidate.lane)
+        candidate.limit.is_some() || claim.limits.apply_to(candidate.tenant, candidate.lane)
     };
     let claimed = if chosen.iter().any(is_limited) {
         start_within_limits(connection, claim, chosen, now)?
