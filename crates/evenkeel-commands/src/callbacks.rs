@@ -145,7 +145,7 @@ impl Callbacks {
         if let Err(error) = self.store.send_message(running.node, message).await {
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
-                "failed to publish the node that its attempt has ended; the node frees it after the time-out"
+                "failed to notify the node that its attempt has ended; the node frees it after the time-out"
             );
         }
         if matches!(then, Then::Retry { .. } | Then::EndRun { next_at: Some(_), .. }) {

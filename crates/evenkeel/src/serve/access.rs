@@ -35,8 +35,8 @@ pub async fn believed(
     };
     if provider.settings.audience.is_empty() {
         tracing::warn!(
-            "tokens that the identity provider made for others are taken, too; --jwt-audience says \
-             which are meant for this server"
+            "tokens that the identity provider issued for other services are accepted too; set \
+             --jwt-audience to accept only tokens for this server"
         );
     }
     let tokens = ExternalTokens::new(provider.settings.clone(), read_keys(provider)?);
@@ -102,7 +102,7 @@ impl Reload {
                 match self.once() {
                     Ok(()) => tracing::info!("certificate and keys were read again"),
                     Err(failure) => {
-                        tracing::error!("certificate and keys stay as they were: {}", failure.what);
+                        tracing::error!("reload failed; the former certificate and keys stay in use: {}", failure.what);
                     }
                 }
             }

@@ -115,7 +115,7 @@ impl LocalToken {
         loop {
             tokio::time::sleep(Duration::from_secs(60)).await;
             if let Err(failure) = self.renew_if_old() {
-                tracing::warn!("the local token could not be renewed: {}", failure.what);
+                tracing::warn!("renewing the local token failed; will retry: {}", failure.what);
             }
         }
     }

@@ -80,7 +80,7 @@ impl DataDir {
                 Err(TryLockError::Error(error)) => return Err(unusable(&path, &error)),
                 Err(TryLockError::WouldBlock) if clock.monotonic() < deadline => {
                     if !told {
-                        tracing::info!("waiting for programs of the former server to end");
+                        tracing::info!("waiting until programs of the previous server process have ended");
                         told = true;
                     }
                     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -113,7 +113,7 @@ impl DataDir {
         let file = self.path.join(name);
         match std::fs::remove_file(&file) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "{name} was left behind");
+                tracing::warn!(error = &error as &dyn std::error::Error, "could not remove {name}");
             }
             _ => {}
         }

@@ -73,9 +73,9 @@ async fn serve_within(
                         Ok(Ok(stream)) => client.answer(stream, true).await,
                         Ok(Err(error)) => {
                             let source = &error as &dyn std::error::Error;
-                            tracing::debug!(error = source, "a client and TLS did not agree");
+                            tracing::debug!(error = source, "TLS handshake failed; closing the connection");
                         }
-                        Err(_) => tracing::debug!("a client was too slow for TLS"),
+                        Err(_) => tracing::debug!("TLS handshake took too long; closing the connection"),
                     }
                 }
             }
@@ -84,7 +84,7 @@ async fn serve_within(
     }
     drop(listener);
     if tokio::time::timeout(LAST_ANSWERS, graceful.shutdown()).await.is_err() {
-        tracing::warn!("some requests were not answered to the end");
+        tracing::warn!("some requests did not finish before the shutdown");
     }
 }
 
@@ -122,7 +122,7 @@ impl Client {
             .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
         // Errors of a connection concern only its client.
         if let Err(error) = watcher.watch(connection).await {
-            tracing::debug!(error = &error as &dyn std::error::Error, "a connection broke");
+            tracing::debug!(error = &error as &dyn std::error::Error, "connection closed with an error");
         }
     }
 }
@@ -150,7 +150,7 @@ async fn accept(listener: &TcpListener, room: &Arc<Semaphore>) -> Accepted {
             }
             Err(error) => {
                 // Most likely the process has no free file descriptors. A pause avoids a busy loop.
-                tracing::warn!(error = &error as &dyn std::error::Error, "accepting failed");
+                tracing::warn!(error = &error as &dyn std::error::Error, "accepting a connection failed; will retry");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }

@@ -69,7 +69,7 @@ pub async fn show_states(store: Arc<dyn Store>, every: Duration) {
             Ok(counts) => show_jobs_by_state(&counts),
             // The store's own loops log outages; the metric keeps its last value.
             Err(error) => {
-                tracing::debug!(error = &error as &dyn std::error::Error, "jobs were not counted");
+                tracing::debug!(error = &error as &dyn std::error::Error, "counting jobs failed; the metric keeps its last value");
             }
         }
         tokio::time::sleep(every).await;

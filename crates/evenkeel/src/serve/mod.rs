@@ -113,7 +113,7 @@ pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
     stop.wait().await;
     tracing::info!(
         drain.grace_seconds = shared.config.drain_grace.as_secs(),
-        "stopping; once more to end at once"
+        "stopping; send the signal again to exit at once"
     );
     stop.obey_the_second_at_once(Arc::clone(&dir));
     dir.remove("server.json");
@@ -125,9 +125,9 @@ pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
         Ok(Ok(())) => {}
         Ok(Err(error)) => {
             let error = &error as &dyn std::error::Error;
-            tracing::warn!(error, "the store was not closed in order; the next start mends it");
+            tracing::warn!(error, "store was not closed in order; the next start recovers it");
         }
-        Err(_) => tracing::warn!("the store took too long to close; the next start mends it"),
+        Err(_) => tracing::warn!("store took too long to close; the next start recovers it"),
     }
     tracing::info!("stopped");
     Ok(())
@@ -301,7 +301,7 @@ async fn know_load(balance: Arc<Balance>, store: Arc<dyn Store>) {
     let read = async { balance.refresh(store.now().await?).await };
     if let Err(error) = read.await {
         let error = &error as &dyn std::error::Error;
-        tracing::warn!(error, "load is not known yet; whoever creates a job reads it");
+        tracing::warn!(error, "reading the load failed; the next created job reads it");
     }
 }
 
@@ -313,7 +313,7 @@ fn public_url(config: &ServeConfig, own: &str) -> Option<String> {
     let url = told.or_else(|| known.then(|| own.into()));
     if url.is_none() {
         tracing::warn!(
-            "receivers that answer 202 are not told where to report back; --public-url tells them"
+            "receivers that answer 202 get no callback address; set --public-url"
         );
     }
     url

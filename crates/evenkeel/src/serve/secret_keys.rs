@@ -52,7 +52,7 @@ fn read_file(path: &Path) -> Result<String, Failure> {
     let others_may =
         std::fs::metadata(path).map_err(|error| failed(&error))?.permissions().mode() & 0o077;
     if others_may != 0 {
-        tracing::warn!(path = %path.display(), "other users may read the key for secrets; chmod 600 it");
+        tracing::warn!(path = %path.display(), "other users can read the key file for secrets; run chmod 600 on it");
     }
     std::fs::read_to_string(path).map_err(|error| failed(&error))
 }

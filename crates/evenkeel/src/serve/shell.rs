@@ -118,8 +118,8 @@ fn sandbox(
     if shell.unconfined || as_root {
         let user = user.map_or_else(|| "the server's own user".into(), |user| format!("{user:?}"));
         tracing::warn!(
-            "programs run as {user}, and nothing of the server is hidden from them: whoever may \
-             create shell jobs can become an administrator of every tenant"
+            "programs run as {user} without confinement: a user who may create shell jobs can \
+             become an administrator of every tenant"
         );
     }
     if shell.unconfined || !config.roles.worker {
@@ -134,7 +134,7 @@ fn sandbox(
             must_be_private(&sandbox.hidden)?;
         }
         tracing::warn!(
-            "programs see each other's processes, because they can't have namespaces here: {error}"
+            "programs can see each other's processes, because this machine allows no namespaces: {error}"
         );
         return Ok(None);
     }

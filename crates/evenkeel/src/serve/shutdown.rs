@@ -35,7 +35,7 @@ impl Stop {
     pub fn obey_the_second_at_once(mut self, dir: Arc<DataDir>) {
         tokio::spawn(async move {
             let code = self.wait().await;
-            tracing::warn!("told again: ending at once; what runs is taken over at the next start");
+            tracing::warn!("second signal received; exiting at once (the next start takes over running executions)");
             dir.remove("server.json");
             std::process::exit(code);
         });

@@ -39,7 +39,7 @@ pub async fn open_patiently(choice: &StoreChoice) -> Result<Arc<dyn Store>, Fail
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
                     retry.wait_ms = wait,
-                    "{choice} does not answer yet"
+                    "{choice} does not answer yet; will retry"
                 );
                 tokio::time::sleep(Duration::from_millis(wait)).await;
             }
