@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::archive::{Listener, PageArchive};
 use crate::config::{CrawlConfig, Fault};
 use crate::crawl::Crawl;
+use crate::host_robots::RobotsClient;
 use crate::hosts::Hosts;
 use crate::settings::CrawlerSettings;
 use crate::silence::Silence;
@@ -43,6 +44,17 @@ pub(crate) struct Shared {
     pub(crate) hosts: Arc<Hosts>,
     pub(crate) config: CrawlConfig,
     pub(crate) silence: Silence,
+}
+
+impl Shared {
+    pub(crate) fn robots_client(&self) -> RobotsClient<'_> {
+        RobotsClient {
+            outbound: &self.outbound,
+            robots_name: &self.settings.robots_name,
+            delay: self.config.delay,
+            silence: &self.silence,
+        }
+    }
 }
 
 impl Crawler {

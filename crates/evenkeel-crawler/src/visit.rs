@@ -4,13 +4,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use evenkeel_outbound::reqwest::Url;
+
 use crate::charset;
 use crate::clock::now;
 use crate::crawler::Shared;
 use crate::entry::Entry;
 use crate::extract::{self, Extract};
 use crate::fetch::{Answer, Body, FetchError, FetchRequest, Wanted, fetch};
-use crate::host_robots::{NoRobots, RobotsClient, robots};
+use crate::host_robots::{NoRobots, robots};
+use crate::hosts::Host;
 use crate::normal_url::host_of;
 
 /// Pages up to this size are parsed in place; larger pages, and pages with fields, on a blocking
@@ -79,26 +82,13 @@ pub(crate) async fn visit(shared: Arc<Shared>, no: u64, entry: Entry) -> Visit {
     let (config, settings) = (&shared.config, &shared.settings);
     let url = &visit.entry.url;
     let host = shared.hosts.get(&host_of(url));
-    let mut delay = config.delay;
-    if config.obey_robots {
-        let robots_client = RobotsClient {
-            outbound: &shared.outbound,
-            robots_name: &settings.robots_name,
-            delay,
-            silence: &shared.silence,
-        };
-        match robots(&host, url, robots_client).await {
-            Ok(rules) if rules.allows(url) => delay = delay.max(rules.delay.unwrap_or_default()),
-            Ok(_) => return visit,
-            Err(NoRobots { why, refused }) => {
-                visit.found = match refused {
-                    true => VisitResult::Failed { why, hopeless: true },
-                    false => VisitResult::RobotsUnavailable(why),
-                };
-                return visit;
-            }
+    let delay = match allowed_delay(&shared, &host, url).await {
+        Ok(delay) => delay,
+        Err(found) => {
+            visit.found = found;
+            return visit;
         }
-    }
+    };
     let permit = host.enter(delay).await;
     let started = now();
     let ask = FetchRequest {
@@ -150,6 +140,20 @@ pub(crate) async fn visit(shared: Arc<Shared>, no: u64, entry: Entry) -> Visit {
     let is_known = ask.known.is_some();
     visit.found = judge(&shared, &visit.entry, answer, is_known).await;
     visit
+}
+
+/// Returns the delay between requests to the host, or why the page may not be requested.
+async fn allowed_delay(shared: &Shared, host: &Host, url: &Url) -> Result<Duration, VisitResult> {
+    let delay = shared.config.delay;
+    if !shared.config.obey_robots {
+        return Ok(delay);
+    }
+    match robots(host, url, shared.robots_client()).await {
+        Ok(rules) if rules.allows(url) => Ok(delay.max(rules.delay.unwrap_or_default())),
+        Ok(_) => Err(VisitResult::Forbidden),
+        Err(NoRobots { why, refused: true }) => Err(VisitResult::Failed { why, hopeless: true }),
+        Err(NoRobots { why, refused: false }) => Err(VisitResult::RobotsUnavailable(why)),
+    }
 }
 
 async fn judge(shared: &Arc<Shared>, entry: &Entry, answer: Answer, is_known: bool) -> VisitResult {

@@ -44,6 +44,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use evenkeel_core::executor::ExecutorCatalog;
+use evenkeel_core::lease::Fence;
+use evenkeel_core::{AttemptId, AttemptKey, Definition, JobNo, RunIds, TenantNo, Timestamp};
+use serde_json::Value;
 
 pub use cancel::{Cancel, CancelHandle, CancelReason, cancellation};
 pub use config::ConfigFault;
@@ -80,12 +83,7 @@ pub trait Executor: Send + Sync + 'static {
 
     /// Refuses a bad configuration when a job of `tenant` is created or changed. Templates in the
     /// configuration may refer to `payload`.
-    fn check(
-        &self,
-        tenant: evenkeel_core::TenantNo,
-        config: &serde_json::Value,
-        payload: &serde_json::Value,
-    ) -> Result<(), ConfigFault>;
+    fn check(&self, tenant: TenantNo, config: &Value, payload: &Value) -> Result<(), ConfigFault>;
 
     /// Runs one attempt to its end. Ends the attempt early if it is cancelled, if its lease runs
     /// out, or if the future is dropped.
@@ -96,15 +94,15 @@ pub trait Executor: Send + Sync + 'static {
 #[derive(Clone, Debug)]
 pub struct Invocation {
     /// The attempt: its job, scheduled time and number.
-    pub key: evenkeel_core::AttemptKey,
+    pub key: AttemptKey,
     /// The id of `key`, for the body and the receivers of its calls.
-    pub id: evenkeel_core::AttemptId,
+    pub id: AttemptId,
     /// The fence of the attempt. Receivers refuse messages with an older fence.
-    pub fence: evenkeel_core::lease::Fence,
-    pub tenant: evenkeel_core::TenantNo,
+    pub fence: Fence,
+    pub tenant: TenantNo,
     /// When the node claimed the attempt.
-    pub started_at: evenkeel_core::Timestamp,
-    pub definition: Arc<evenkeel_core::Definition>,
+    pub started_at: Timestamp,
+    pub definition: Arc<Definition>,
     /// The checkpoint that an earlier attempt of the run has saved.
     pub checkpoint: Option<Vec<u8>>,
     pub cancel: Cancel,
@@ -113,8 +111,26 @@ pub struct Invocation {
 }
 
 impl Invocation {
+    /// An attempt outside a cluster, for tests.
+    pub fn example(definition: Definition) -> Self {
+        let started_at = Timestamp::from_micros(1);
+        let key = AttemptKey::regular(JobNo(7), started_at);
+        Self {
+            key,
+            id: RunIds::new(b"example").attempt_id(key),
+            fence: Fence(5),
+            tenant: TenantNo(1),
+            started_at,
+            definition: Arc::new(definition),
+            checkpoint: None,
+            cancel: Cancel::none(),
+            lease: Lease::endless(),
+            live: LiveReport::default(),
+        }
+    }
+
     /// Returns when the engine will cancel the attempt, if the job has `max_allowed_duration`.
-    pub fn deadline(&self) -> Option<evenkeel_core::Timestamp> {
+    pub fn deadline(&self) -> Option<Timestamp> {
         self.definition.max_allowed_duration.map(|allowed| self.started_at.saturating_add(allowed))
     }
 }

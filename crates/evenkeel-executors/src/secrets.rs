@@ -128,16 +128,13 @@ impl Executor for WithSecrets {
 #[cfg(test)]
 mod tests {
     use evenkeel_core::executor::ConfigField;
-    use evenkeel_core::lease::Fence;
     use evenkeel_core::schedule::Once;
     use evenkeel_core::secret::SecretValues;
-    use evenkeel_core::{
-        AttemptKey, JobNo, LogStream, Progress, RunIds, RunLog, Schedule, Timestamp,
-    };
+    use evenkeel_core::{LogStream, Progress, RunLog, Schedule};
     use serde_json::json;
 
     use super::*;
-    use crate::{Cancel, Lease, LiveReport};
+    use crate::LiveReport;
 
     /// Reports its configuration through every channel.
     struct Parrot;
@@ -185,20 +182,8 @@ mod tests {
     async fn run(known: Result<Option<&'static str>, &'static str>, live: &LiveReport) -> Report {
         let mut definition = Definition::noop(Schedule::Once(Once::NOW));
         definition.executor.config = json!({"headers": {"A": {"secret": "a"}, "B": "plain"}});
-        let key = AttemptKey::regular(JobNo(7), Timestamp::from_micros(1));
-        let invocation = Invocation {
-            key,
-            id: RunIds::new(b"test").attempt_id(key),
-            fence: Fence(5),
-            tenant: TenantNo(1),
-            started_at: Timestamp::from_micros(1),
-            definition: Arc::new(definition),
-            checkpoint: None,
-            cancel: Cancel::none(),
-            lease: Lease::endless(),
-            live: live.clone(),
-        };
-        parrot(known).run(invocation).await
+        let live = live.clone();
+        parrot(known).run(Invocation { live, ..Invocation::example(definition) }).await
     }
 
     #[tokio::test]

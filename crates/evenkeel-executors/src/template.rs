@@ -259,16 +259,17 @@ mod tests {
 
     use super::*;
 
-    fn fill(text: &str, payload: &Value, escape: Escape) -> Result<String, String> {
+    fn values(payload: &Value) -> Values<'_> {
         let scheduled_at = "2026-12-01T09:00:00Z".parse().unwrap();
         let key = AttemptKey::regular(JobNo(7), scheduled_at).with_attempt(AttemptNo(2));
-        let id = RunIds::new(b"test").attempt_id(key);
+        Values { id: RunIds::new(b"test").attempt_id(key), fence: Fence(5), payload }
+    }
+
+    fn fill(text: &str, payload: &Value, escape: Escape) -> Result<String, String> {
         let template = Template::parse(text)?;
-        assert_eq!(
-            template.check(payload).is_ok(),
-            template.fill(&Values { id, fence: Fence(5), payload }, escape).is_ok()
-        );
-        template.fill(&Values { id, fence: Fence(5), payload }, escape)
+        let filled = template.fill(&values(payload), escape);
+        assert_eq!(template.check(payload).is_ok(), filled.is_ok());
+        filled
     }
 
     #[test]
@@ -295,13 +296,12 @@ mod tests {
 
     #[test]
     fn command_line_takes_variables_of_the_run_only() {
-        let key = AttemptKey::regular(JobNo(7), "2026-12-01T09:00:00Z".parse().unwrap());
-        let id = RunIds::new(b"test").attempt_id(key);
-        let values = Values { id, fence: Fence(5), payload: &json!({"x": "$(id)"}) };
+        let payload = json!({"x": "$(id)"});
+        let values = values(&payload);
         let filled = |text: &str| {
             Template::of_run(text).and_then(|template| template.fill(&values, Escape::None))
         };
-        assert_eq!(filled("{{ fence }}/{{attempt}}").unwrap(), "5/1");
+        assert_eq!(filled("{{ fence }}/{{attempt}}").unwrap(), "5/3");
         assert_eq!(filled("{{scheduled_at}}").unwrap(), "2026-12-01T09:00:00.000000Z");
         for text in ["'{{.Names}}'", "{{json .State}} {{", "{{}}", "a }} b", "{{{x}}}", "{{shape}}"]
         {
@@ -324,9 +324,7 @@ mod tests {
     #[test]
     fn single_payload_variable_keeps_its_json_type() {
         let payload = json!({"n": 5});
-        let key = AttemptKey::regular(JobNo(7), "2026-12-01T09:00:00Z".parse().unwrap());
-        let id = RunIds::new(b"test").attempt_id(key);
-        let values = Values { id, fence: Fence(5), payload: &payload };
+        let values = values(&payload);
         let whole = |text: &str| Template::parse(text).unwrap().whole(&values).map(Result::ok);
         assert_eq!(whole("{{ payload.n }}"), Some(Some(&json!(5))));
         assert_eq!(whole("{{payload.m}}"), Some(None));
@@ -343,9 +341,7 @@ mod tests {
     }
 
     fn fill_only(text: &str, payload: &Value) -> Result<String, String> {
-        let key = AttemptKey::regular(JobNo(7), "2026-12-01T09:00:00Z".parse().unwrap());
-        let id = RunIds::new(b"test").attempt_id(key);
-        Template::parse(text)?.fill(&Values { id, fence: Fence(5), payload }, Escape::None)
+        Template::parse(text)?.fill(&values(payload), Escape::None)
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::crawler::Shared;
 use crate::entry::Entry;
 use crate::fetch::{Body, FetchError, FetchRequest, Wanted, fetch};
 use crate::frontier::Offered;
-use crate::host_robots::{RobotsClient, robots};
+use crate::host_robots::robots;
 use crate::hosts::Host;
 use crate::normal_url::{host_of, resolve};
 use crate::sitemap::{self, SITEMAP_BYTES_MAX, SITEMAPS_MAX};
@@ -143,7 +143,7 @@ async fn sitemaps_of_starts(shared: &Shared) -> VecDeque<Place> {
         }
         if shared.config.obey_robots {
             let host = shared.hosts.get(&host_of(start));
-            let Ok(rules) = robots(&host, start, robots_client(shared)).await else { continue };
+            let Ok(rules) = robots(&host, start, shared.robots_client()).await else { continue };
             let named = rules.sitemaps.iter().filter_map(|place| resolve(start, place));
             let named = named.filter(|url| is_ours(shared, url));
             places.extend(named.map(|url| Place { url, is_named: true }));
@@ -162,15 +162,6 @@ fn is_ours(shared: &Shared, place: &Url) -> bool {
     shared.config.scope.covers(place) || starts.iter().any(|start| host_of(start) == host_of(place))
 }
 
-fn robots_client(shared: &Shared) -> RobotsClient<'_> {
-    RobotsClient {
-        outbound: &shared.outbound,
-        robots_name: &shared.settings.robots_name,
-        delay: shared.config.delay,
-        silence: &shared.silence,
-    }
-}
-
 /// Reads a sitemap and follows its redirects. Each request obeys the limits of its host.
 async fn read(shared: &Arc<Shared>, place: &Place, urls_max: usize) -> Read {
     let config = &shared.config;
@@ -179,7 +170,7 @@ async fn read(shared: &Arc<Shared>, place: &Place, urls_max: usize) -> Read {
         let host = shared.hosts.get(&host_of(&url));
         let mut delay = config.delay;
         if config.obey_robots {
-            match robots(&host, &url, robots_client(shared)).await {
+            match robots(&host, &url, shared.robots_client()).await {
                 Ok(rules) if is_named || rules.allows(&url) => {
                     delay = delay.max(rules.delay.unwrap_or_default());
                 }

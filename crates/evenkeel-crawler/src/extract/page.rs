@@ -235,22 +235,12 @@ fn rel_has(tag: &Tag, wanted: &str) -> bool {
 }
 
 /// Elements without readable text.
+#[rustfmt::skip]
 fn is_hidden(name: &str) -> bool {
     matches!(
         name,
-        "script"
-            | "style"
-            | "noscript"
-            | "template"
-            | "svg"
-            | "iframe"
-            | "noembed"
-            | "noframes"
-            | "object"
-            | "canvas"
-            | "select"
-            | "button"
-            | "textarea"
+        "script" | "style" | "noscript" | "template" | "svg" | "iframe" | "noembed" |
+        "noframes" | "object" | "canvas" | "select" | "button" | "textarea"
     )
 }
 
@@ -259,46 +249,14 @@ fn is_aside(name: &str) -> bool {
     matches!(name, "nav" | "footer" | "aside")
 }
 
+#[rustfmt::skip]
 fn is_block(name: &str) -> bool {
     matches!(
         name,
-        "address"
-            | "article"
-            | "aside"
-            | "blockquote"
-            | "body"
-            | "br"
-            | "dd"
-            | "details"
-            | "div"
-            | "dl"
-            | "dt"
-            | "fieldset"
-            | "figcaption"
-            | "figure"
-            | "footer"
-            | "form"
-            | "h1"
-            | "h2"
-            | "h3"
-            | "h4"
-            | "h5"
-            | "h6"
-            | "header"
-            | "hr"
-            | "li"
-            | "main"
-            | "nav"
-            | "ol"
-            | "option"
-            | "p"
-            | "pre"
-            | "section"
-            | "summary"
-            | "table"
-            | "tbody"
-            | "thead"
-            | "tr"
-            | "ul"
+        "address" | "article" | "aside" | "blockquote" | "body" | "br" | "dd" | "details"
+        | "div" | "dl" | "dt" | "fieldset" | "figcaption" | "figure" | "footer" | "form" |
+        "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "header" | "hr" | "li" | "main" | "nav"
+        | "ol" | "option" | "p" | "pre" | "section" | "summary" | "table" | "tbody" |
+        "thead" | "tr" | "ul"
     )
 }

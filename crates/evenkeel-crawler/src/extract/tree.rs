@@ -112,24 +112,12 @@ impl TreeMaker {
     }
 }
 
+#[rustfmt::skip]
 fn is_void(name: &str) -> bool {
     matches!(
         name,
-        "area"
-            | "base"
-            | "br"
-            | "col"
-            | "embed"
-            | "hr"
-            | "img"
-            | "input"
-            | "link"
-            | "meta"
-            | "param"
-            | "source"
-            | "track"
-            | "wbr"
-            | "frame"
+        "area" | "base" | "br" | "col" | "embed" | "hr" | "img" | "input" | "link" |
+        "meta" | "param" | "source" | "track" | "wbr" | "frame"
     )
 }
 

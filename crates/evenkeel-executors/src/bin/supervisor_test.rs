@@ -6,14 +6,12 @@
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 
-use evenkeel_core::lease::Fence;
 use evenkeel_core::schedule::Once;
-use evenkeel_core::{AttemptKey, Definition, JobNo, RunIds, Schedule, TenantNo, Timestamp};
+use evenkeel_core::{Definition, Schedule};
 use evenkeel_executors::{
-    Cancel, CgroupUse, Executor, Invocation, Lease, LiveReport, SandboxSettings, ShellExecutor,
-    ShellSettings, SupervisorCommand, supervisor,
+    CgroupUse, Executor, Invocation, SandboxSettings, ShellExecutor, ShellSettings,
+    SupervisorCommand, supervisor,
 };
 
 fn main() -> ExitCode {
@@ -41,19 +39,7 @@ fn node(config: &str, lock: &str, cgroup: &str) -> Result<(), Box<dyn std::error
         user: (is_sandboxed && rustix::process::geteuid().is_root()).then(|| "nobody".into()),
         ..ShellSettings::new(SupervisorCommand { program, args: Vec::new() })
     })?;
-    let key = AttemptKey::regular(JobNo(7), Timestamp::MIN);
-    let invocation = Invocation {
-        key,
-        id: RunIds::new(b"test").attempt_id(key),
-        fence: Fence(1),
-        tenant: TenantNo(1),
-        started_at: Timestamp::MIN,
-        definition: Arc::new(definition),
-        checkpoint: None,
-        cancel: Cancel::none(),
-        lease: Lease::endless(),
-        live: LiveReport::default(),
-    };
+    let invocation = Invocation::example(definition);
     tokio::runtime::Runtime::new()?.block_on(executor.run(invocation));
     Ok(())
 }

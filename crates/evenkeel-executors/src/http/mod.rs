@@ -227,33 +227,18 @@ async fn wait_for_end(mut invocation: Invocation) -> Report {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use evenkeel_core::lease::Fence;
     use evenkeel_core::schedule::Once;
-    use evenkeel_core::{AttemptKey, JobNo, RunIds, Schedule, Span, TenantNo, Timestamp};
+    use evenkeel_core::{Schedule, Span};
 
     use super::*;
-    use crate::{Cancel, Lease, LiveReport, cancellation};
+    use crate::{Cancel, LiveReport, cancellation};
 
     fn accepted(cancel: Cancel, live: LiveReport) -> Invocation {
         let definition = Definition {
             timeout: Span::from_secs(300),
             ..Definition::noop(Schedule::Once(Once::NOW))
         };
-        let key = AttemptKey::regular(JobNo(7), Timestamp::from_micros(1));
-        Invocation {
-            key,
-            id: RunIds::new(b"test").attempt_id(key),
-            fence: Fence(5),
-            tenant: TenantNo(1),
-            started_at: Timestamp::from_micros(1),
-            definition: Arc::new(definition),
-            checkpoint: None,
-            cancel,
-            lease: Lease::endless(),
-            live,
-        }
+        Invocation { cancel, live, ..Invocation::example(definition) }
     }
 
     #[tokio::test(start_paused = true)]

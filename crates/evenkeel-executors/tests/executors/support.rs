@@ -4,10 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_core::lease::Fence;
 use evenkeel_core::schedule::Once;
-use evenkeel_core::{AttemptKey, AttemptNo, Definition, JobNo, RunIds, Schedule, Span, TenantNo};
-use evenkeel_executors::{Cancel, Invocation, Lease, LiveReport};
+use evenkeel_core::{AttemptKey, AttemptNo, Definition, JobNo, RunIds, Schedule, Span};
+use evenkeel_executors::Invocation;
 use serde_json::Value;
 
 /// The third attempt of a run of job 7, with fence 5.
@@ -21,14 +20,8 @@ pub fn invocation(kind: &str, config: Value) -> Invocation {
     Invocation {
         key,
         id: RunIds::new(b"test").attempt_id(key),
-        fence: Fence(5),
-        tenant: TenantNo(1),
         started_at: "2026-12-01T09:00:01Z".parse().unwrap(),
-        definition: Arc::new(definition),
-        checkpoint: None,
-        cancel: Cancel::none(),
-        lease: Lease::endless(),
-        live: LiveReport::default(),
+        ..Invocation::example(definition)
     }
 }
 
