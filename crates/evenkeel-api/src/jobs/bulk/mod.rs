@@ -1,5 +1,6 @@
 //! `POST /api/v1/jobs/bulk`: creates many jobs, from one document or from a stream of lines.
 
+mod answers;
 mod document;
 mod lines;
 mod stream;
@@ -8,16 +9,15 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, Json};
 use evenkeel_commands::{CommandError, JobSpec, Registration};
 use evenkeel_core::JobId;
 use evenkeel_store::{Scope, StoreError};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 use tokio::task::JoinHandle;
 use utoipa::ToSchema;
 
+use self::answers::Answers;
 use self::document::Documents;
 use self::lines::{Batch, Line};
 use self::stream::{Prepared, Stream};
@@ -136,79 +136,6 @@ pub(crate) async fn bulk(
     let key = key.map(|key| format!("{key} jobs"));
     let stream = Stream { app, scope: caller.scope, key, uri };
     Ok(create_all(&stream, batches).await?.into_response())
-}
-
-/// A [`BulkView`] with serialized results.
-#[derive(Default, Serialize)]
-struct Answers {
-    created: u64,
-    deduplicated: u64,
-    refused: u64,
-    results: Vec<Box<RawValue>>,
-    /// A repeated request may get other results.
-    #[serde(skip)]
-    is_not_final: bool,
-    /// Why no further batches were started.
-    #[serde(skip)]
-    halt: Option<Problem>,
-    /// Set if the database refused the batch and certainly stored nothing of it.
-    #[serde(skip)]
-    unwritable: Option<Problem>,
-    /// It is unknown whether some jobs were created.
-    #[serde(skip)]
-    is_doubtful: bool,
-}
-
-/// The parts of a result that are counted.
-#[derive(Deserialize)]
-struct ResultLine {
-    status: u16,
-    error: Option<ResultError>,
-}
-
-#[derive(Deserialize)]
-struct ResultError {
-    #[serde(rename = "type")]
-    kind: String,
-    detail: String,
-}
-
-impl Answers {
-    fn add(&mut self, lines: &[u8]) -> Result<(), serde_json::Error> {
-        for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            let ResultLine { status, error } = serde_json::from_slice(line)?;
-            self.created += u64::from(status == 201);
-            self.deduplicated += u64::from(status == 200);
-            self.refused += u64::from(!matches!(status, 200 | 201));
-            self.is_not_final |= status == 503;
-            match error.filter(|_| status == 503) {
-                Some(error) if error.kind == "/problems/store-not-writable" => {
-                    let problem = || Problem::new(ProblemType::StoreNotWritable, error.detail);
-                    self.unwritable.get_or_insert_with(problem);
-                }
-                other => self.is_doubtful |= other.is_some(),
-            }
-            self.results.push(serde_json::from_slice(line)?);
-        }
-        Ok(())
-    }
-
-    fn into_response(self) -> Response {
-        if !self.is_not_final {
-            return Json(self).into_response();
-        }
-        let marked = Extension(idempotency::NotFinal);
-        if self.created + self.deduplicated > 0 {
-            return (marked, Json(self)).into_response();
-        }
-        let unwritable = self.unwritable.filter(|_| !self.is_doubtful);
-        let problem = self.halt.or(unwritable).unwrap_or_else(|| {
-            let detail =
-                "whether any job was created is unknown; check before repeating the request";
-            Problem::new(ProblemType::StoreUnavailable, detail)
-        });
-        (marked, problem).into_response()
-    }
 }
 
 /// Creates all jobs, batch by batch. With an Idempotency-Key each batch has its own key, as in a
