@@ -230,7 +230,7 @@ impl Limits {
     }
 
     /// True if one of these limits applies to a run of this tenant in this lane.
-    pub fn bind(&self, tenant: TenantNo, lane: Lane) -> bool {
+    pub fn apply_to(&self, tenant: TenantNo, lane: Lane) -> bool {
         self.of_tenant(tenant).is_some() || self.lanes[lane as usize].is_some()
     }
 }
@@ -360,7 +360,7 @@ mod tests {
         let all = [(LimitScope::Key, 1), (LimitScope::Tenant, 5), (LimitScope::Lane, 3)];
         assert_eq!(on(2, Lane::Batch, Some(KeyLimit { digest, most: 1 })), all);
         assert_eq!(on(1, Lane::Critical, None), [(LimitScope::Tenant, 9)]);
-        assert!(limits.bind(ONE, Lane::Critical));
+        assert!(limits.apply_to(ONE, Lane::Critical));
         assert!(!Limits::default().bind(ONE, Lane::Batch));
         assert_eq!(Limits::default().on(ONE, Lane::Batch, None), []);
         assert!(Limits::default().is_empty() && !limits.is_empty());

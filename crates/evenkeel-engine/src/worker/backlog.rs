@@ -17,7 +17,7 @@ impl Worker {
         settings: &Settings,
     ) -> bool {
         definition.concurrency_key.is_none()
-            && !settings.limits.bind(tenant, definition.lane)
+            && !settings.limits.apply_to(tenant, definition.lane)
             && !definition.dont_run_on_nodes.contains(&settings.node_name)
             && settings.pools.contains(&definition.pool)
     }

@@ -35,7 +35,7 @@ pub(super) struct Permits<'a> {
 pub(super) struct Admitted {
     pub(super) admitted: Vec<Candidate>,
     /// Number of attempts moved to limit queues.
-    pub(super) parked: usize,
+    pub(super) limited_count: usize,
     /// Some attempts stay because another transaction grants permits of their concurrency key. Attempts
     /// behind them may have no limit. (Behind attempts of a tenant or lane there are mostly more of the
     /// same.)
@@ -59,7 +59,7 @@ impl<'a> Permits<'a> {
     /// True if any limit applies to the attempt.
     pub(super) fn is_limited(&self, candidate: &Candidate) -> bool {
         let (tenant, lane) = owner_and_lane(candidate);
-        candidate.limit.is_some() || self.limits.bind(tenant, lane)
+        candidate.limit.is_some() || self.limits.apply_to(tenant, lane)
     }
 
     fn limits_on(&self, candidate: &Candidate) -> Vec<Limit> {
@@ -91,7 +91,7 @@ impl<'a> Permits<'a> {
             found.iter().map(|candidate| self.limits_on(candidate)).collect();
         self.count(&limits).await?;
         let mut admitted = Vec::with_capacity(found.len());
-        let (mut parked, mut may_be_others) = (Vec::new(), false);
+        let (mut limited, mut may_be_others) = (Vec::new(), false);
         for (mut candidate, limits) in found.into_iter().zip(limits) {
             match self.ledger.admit(&limits) {
                 Admission::Start => {
@@ -100,28 +100,28 @@ impl<'a> Permits<'a> {
                     self.granted.extend(granted);
                     admitted.push(candidate);
                 }
-                Admission::Park(full) => parked.push((candidate.key, full)),
+                Admission::Park(full) => limited.push((candidate.key, full)),
                 Admission::Defer => {
                     may_be_others |= !self.is_deferred(&candidate);
                     self.left.insert(candidate.key);
                 }
             }
         }
-        self.park(&parked).await?;
-        Ok(Admitted { admitted, parked: parked.len(), may_be_others })
+        self.move_to_queues(&limited).await?;
+        Ok(Admitted { admitted, limited_count: limited.len(), may_be_others })
     }
 
     /// Moves the attempts of `front` that are under a full limit to limit queues.
     pub(super) async fn clear(&self, front: &[Candidate]) -> Tried<()> {
         let is_full = |limit: &Limit| self.ledger.running(limit.key) >= Some(limit.most);
-        let parked: Vec<(AttemptKey, Limit)> = front
+        let limited: Vec<(AttemptKey, Limit)> = front
             .iter()
             .filter_map(|candidate| {
                 let full = self.limits_on(candidate).into_iter().find(is_full)?;
                 Some((candidate.key, full))
             })
             .collect();
-        self.park(&parked).await
+        self.move_to_queues(&limited).await
     }
 
     /// Counts the permits of limits that were not counted yet. Where they seem exhausted, deletes those of
@@ -185,13 +185,13 @@ impl<'a> Permits<'a> {
         Ok(())
     }
 
-    async fn park(&self, parked: &[(AttemptKey, Limit)]) -> Tried<()> {
-        if parked.is_empty() {
+    async fn move_to_queues(&self, limited: &[(AttemptKey, Limit)]) -> Tried<()> {
+        if limited.is_empty() {
             return Ok(());
         }
-        let keys: KeyColumns = parked.iter().map(|(key, _)| *key).collect();
-        let queues: Vec<String> = parked.iter().map(|(_, full)| full.key.queue_pool()).collect();
-        let most: Vec<i32> = parked.iter().map(|(_, full)| full.most.cast_signed()).collect();
+        let keys: KeyColumns = limited.iter().map(|(key, _)| *key).collect();
+        let queues: Vec<String> = limited.iter().map(|(_, full)| full.key.queue_pool()).collect();
+        let most: Vec<i32> = limited.iter().map(|(_, full)| full.most.cast_signed()).collect();
         let sql = sql!("claim_to_limit_queue");
         let KeyColumns { job_no, scheduled_at, sequence, attempt } = &keys;
         self.connection
