@@ -83,7 +83,7 @@ impl Runs {
     }
 
     /// Deletes up to [`DEAD_LETTERS_MAX`] dead letters. Their runs stay in the history. Returns for
-    /// each whether it existed.
+    /// each dead letter whether it existed.
     pub async fn delete_dead(
         &self,
         scope: &Scope,

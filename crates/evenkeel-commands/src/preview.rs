@@ -28,8 +28,8 @@ pub struct Preview {
     pub description: String,
     pub timezone: Zone,
     pub times: Vec<NextTime>,
-    /// True if a job would have exactly these times. Otherwise they are the latest possible, or
-    /// each job has its own times.
+    /// True if a job would have exactly these times. Otherwise the times are the latest possible,
+    /// or each job has different times.
     pub exact_times: bool,
     /// Up to 24 slots with a start in the day after the first time.
     pub slots: Vec<Slot>,

@@ -31,7 +31,7 @@ pub(crate) struct Start {
 
 const TICK: Span = Span::from_micros(1);
 
-/// Iterates over the starts of a job. For a periodic job they are the latest possible.
+/// Iterates over the starts of a job. For a periodic job, these are the latest possible starts.
 pub(crate) struct Starts<'a> {
     definition: &'a Definition,
     average: Span,
@@ -97,7 +97,7 @@ impl Iterator for Starts<'_> {
         let last = if at == due || self.definition.schedule.follows_its_end() {
             at
         } else {
-            // Of all times in one blackout, one runs.
+            // All scheduled times in one blackout give a single run.
             table.times_before(due, at.saturating_add(TICK)).map_or(due, |(_, last)| last)
         };
         self.next = table.next_after(last);

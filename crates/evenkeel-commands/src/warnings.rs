@@ -6,7 +6,8 @@ use evenkeel_store::Job;
 
 use crate::describe::moment;
 
-/// Returns warnings for the client that created or changed a job. Each begins with its field.
+/// Returns warnings for the client that created or changed a job. Each warning begins with the name
+/// of its field.
 pub fn warnings_of(job: &Job) -> Vec<String> {
     let past = job.definition.past(&job.history, job.since);
     let conflict = job.next_at.and_then(|next| job.definition.blackout_conflict(next, &past));

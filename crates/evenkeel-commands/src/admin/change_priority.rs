@@ -7,7 +7,7 @@ use evenkeel_store::{Applied, EventKind, Now, Scope, Signal};
 use crate::jobs::priority_command;
 use crate::{CommandError, Jobs};
 
-/// A change is attempted this often if other changes of the job interfere.
+/// The number of tries to apply a change while other clients change the same job.
 const TRIES: usize = 16;
 
 impl Jobs {

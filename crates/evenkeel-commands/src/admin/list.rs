@@ -32,7 +32,7 @@ pub struct AdminPage<T> {
 /// The position after a job in one of the scans of a list.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct AdminCursor {
-    /// The number of the scan. Only the list interprets it.
+    /// The number of the scan. Clients treat the number as opaque.
     pub scan: u8,
     pub after: JobNo,
 }
@@ -83,7 +83,7 @@ impl Scan {
         }
     }
 
-    /// Returns the scan that continues this one.
+    /// Returns the scan that follows this scan, if there is one.
     fn next(self) -> Option<Self> {
         (self == Self::Waiting).then_some(Self::Due)
     }
@@ -314,7 +314,7 @@ impl Jobs {
         Ok(AdminPage { items, total, total_is_estimate: !is_whole, next })
     }
 
-    /// Counts the jobs of a scan and of those that continue it, approximately.
+    /// Estimates the number of jobs in a scan and its following scans.
     async fn count(&self, scope: &Scope, scan: Scan, now: Timestamp) -> Result<u64, CommandError> {
         let (mut scan, mut total) = (Some(scan), 0_u64);
         let one = PageRequest { limit: 1, offset: 0, after: None };

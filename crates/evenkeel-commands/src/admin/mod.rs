@@ -25,8 +25,8 @@ pub use read::{
 };
 pub use scheduled::{ScheduledJob, cron_words};
 
-/// The number of waiting jobs of a list whose queue entries are read. Others are shown as the list
-/// has them.
+/// The number of waiting jobs of a list whose queue entries are read. The remaining jobs are shown
+/// without their queue entries.
 const DETAILED_MAX: usize = 100;
 /// The number of concurrent requests to the store.
 const CONCURRENCY: usize = 8;

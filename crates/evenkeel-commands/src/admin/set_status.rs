@@ -14,7 +14,7 @@ use evenkeel_store::{
 use super::{AdminJob, AdminStatus};
 use crate::{CommandError, Conflict, ControlCommand, Jobs};
 
-/// A change is attempted this often if the job changes meanwhile.
+/// The number of tries to set a status while the job keeps changing.
 const TRIES: usize = 16;
 /// The number of active runs that are ended or requeued, oldest first. They are processed one after
 /// the other, so more could exceed the time limit of a bulk request.
@@ -199,13 +199,14 @@ impl Jobs {
             start,
             next_at: advanced.next,
         };
-        // The caller looks at the job again, so the result does not matter.
+        // The caller reads the job again, so the result of the fire does not matter.
         self.store.fire(node.node, vec![fire], Now::Database).await?;
         Ok(())
     }
 
-    /// Overrides the outcome of active attempts. Returns true if at least one was still as it
-    /// was seen. Returns the reason if every attempt refused.
+    /// Overrides the outcome of active attempts. Returns true if at least one attempt was
+    /// overridden, because it had not changed since it was read. Returns the reason if every
+    /// attempt refused.
     async fn override_attempts(
         &self,
         scope: &Scope,

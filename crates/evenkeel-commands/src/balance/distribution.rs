@@ -15,7 +15,7 @@ const LISTED_MAX: usize = 4096;
 /// The load of a slot or an hour.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
 pub struct Share {
-    /// The number of jobs whose next run is in it.
+    /// The number of jobs whose next run is in the slot or hour.
     pub next: f64,
     pub runs: f64,
     /// The cost of the runs, in seconds.

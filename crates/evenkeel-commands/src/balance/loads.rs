@@ -30,7 +30,7 @@ pub struct KnownLoads {
     pub all: Arc<Loads>,
 }
 
-/// The cached load and the placements of this node since.
+/// The cached load and the placements that this node made since the last read.
 #[derive(Default)]
 pub(super) struct LoadCache {
     inner: Mutex<Inner>,
@@ -46,7 +46,7 @@ pub(super) struct Inner {
     reserved: HashMap<u64, Reserved>,
     reservations: u64,
     /// Set while the load is read: placements that were committed meanwhile. The read may or may
-    /// not include them.
+    /// not include these placements.
     committed_during_read: Option<Vec<Reserved>>,
     /// Counts the calls of [`Balance::invalidate`].
     invalidations: u64,
@@ -108,7 +108,8 @@ impl Balance {
         let to_sum = Arc::clone(&profiles);
         let own = summed_up(move || to_sum.loads_of(tenant, horizon)).await?;
         let mut inner = self.inner();
-        // If the cache was refreshed meanwhile, the next request sums it up again.
+        // If the cache was refreshed meanwhile, the next request sums up the load of the tenant
+        // again.
         if let Some(cached) = &mut inner.cached
             && Arc::ptr_eq(&cached.profiles, &profiles)
         {
@@ -287,7 +288,7 @@ impl Inner {
     fn replace(&mut self, cached: CachedLoads) {
         self.cached = Some(cached);
         let mut missed: Vec<Reserved> = self.committed_during_read.take().unwrap_or_default();
-        // The next read no longer contains the load that they had before.
+        // The next read does not contain the former load of these jobs.
         self.reserved.values_mut().for_each(|reserved| reserved.removed = None);
         missed.extend(self.reserved.values().cloned());
         for Reserved { tenant, added, .. } in missed {

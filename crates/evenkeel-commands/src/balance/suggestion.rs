@@ -17,7 +17,7 @@ const PLANNED_MAX: u64 = 10_000;
 const EVEN_SCORE: f64 = 0.995;
 /// A suggestion is cached for this long unless the load changes.
 const CACHED_FOR: Span = Span::from_secs(30);
-/// The number of cached suggestions; beyond it, the cache is cleared.
+/// The largest number of cached suggestions. A full cache is cleared.
 const CACHED_MAX: usize = 10_000;
 
 /// The cached suggestions by tenant.

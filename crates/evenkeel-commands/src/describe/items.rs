@@ -55,7 +55,7 @@ pub(super) enum Item<'a> {
 }
 
 impl Unit {
-    /// Parses a field. Returns no items if they cover every value.
+    /// Parses a field. Returns no items if the field covers every value.
     pub fn items<'a>(&self, field: &'a str) -> Vec<Item<'a>> {
         let mut items: Vec<Item<'a>> = Vec::new();
         for item in field.split(',').map(|item| self.item(item)) {

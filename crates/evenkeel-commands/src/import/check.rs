@@ -6,7 +6,7 @@ use evenkeel_core::executor::ExecutorCatalog;
 use super::Planned;
 use crate::read_job;
 
-/// Returns the plan if its document is valid. Otherwise marks it for review with all faults.
+/// Returns the plan if its document is valid. Otherwise marks the entry for review with all faults.
 pub(super) fn checked(planned: Planned, catalog: ExecutorCatalog) -> Planned {
     let Some(document) = &planned.document else { return planned };
     let Err(faults) = read_job(document, TenantNo(0), &catalog) else {

@@ -24,9 +24,9 @@ pub(super) enum Converted {
 /// Why a cron expression is kept.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum KeptBecause {
-    /// The distances between its times differ.
+    /// The distances between the times of the expression differ.
     Uneven,
-    /// The distances differ at clock changes of the zone.
+    /// The distances between the times differ at clock changes of the zone.
     Zone,
 }
 
@@ -53,7 +53,7 @@ impl Converted {
 }
 
 /// Converts an expression, which may name its zone (`CRON_TZ=America/Toronto 0 9 * * *`). The error
-/// says why it cannot be read.
+/// says why the expression cannot be read.
 pub(super) fn convert(text: &str, zone: &Zone, now: Timestamp) -> Result<Converted, String> {
     let (zone, expression) = zone_of(text.trim(), zone)?;
     let parsed = read_cron(expression).map_err(|error| error.of("", expression).message)?;

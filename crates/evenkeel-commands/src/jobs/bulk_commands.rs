@@ -15,7 +15,7 @@ use crate::CommandError;
 
 /// Jobs per batch.
 const BATCH: u32 = 500;
-/// A change is attempted this often if other changes of a job interfere.
+/// The number of tries to apply a change while other clients change the same job.
 const TRIES: usize = 5;
 /// The largest number of refusals in an answer.
 pub const REFUSALS_LISTED_MAX: usize = 100;
@@ -98,8 +98,8 @@ impl BulkOutcome {
 }
 
 impl Jobs {
-    /// Applies a command to many jobs in batches, each job on its own. With a filter, it stops once
-    /// `has_time` returns false and returns a cursor.
+    /// Applies a command to many jobs in batches, each job on its own. With a filter, the command
+    /// stops once `has_time` returns false, and returns a cursor.
     pub async fn command_many(
         &self,
         scope: &Scope,

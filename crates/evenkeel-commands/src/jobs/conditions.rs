@@ -20,7 +20,7 @@ pub struct JobCondition {
     /// When the job may start next, given retries, blackouts and cooldowns; `None` if that depends
     /// on the end of an active run.
     pub can_start_by: Option<Timestamp>,
-    /// When the job must start to keep its promise. Only the schedule changes it.
+    /// When the job must start to keep its promise. Only a change of the schedule moves this time.
     pub should_start_by: Option<Timestamp>,
 }
 

@@ -14,7 +14,7 @@ use crate::CommandError;
 use crate::balance::{PlacementReason, Placing};
 use crate::update::schedule_state;
 
-/// A command is attempted this often if other changes of the job interfere.
+/// The number of tries to apply a command while other clients change the same job.
 const TRIES: usize = 8;
 
 /// Attempts that are purged per transaction.
@@ -97,7 +97,8 @@ impl Jobs {
         Ok(ids.iter().map(answer).collect())
     }
 
-    /// Applies a command to one job. With generations, only if the job has one of them.
+    /// Applies a command to one job. With generations, the command applies only if the job has one
+    /// of these generations.
     pub async fn control(
         &self,
         scope: &Scope,
@@ -113,7 +114,8 @@ impl Jobs {
                 Some(several) => Some(self.expected_generation(scope, id, several).await?),
             };
             answer = self.control_many(scope, &[id], command, expected).await?.pop();
-            // The job changed from one expected generation to another: try that one.
+            // The job changed from one expected generation to another: try again with the new
+            // generation.
             let is_expected = |job: &Job| {
                 if_generation.is_some_and(|all| all.len() > 1 && all.contains(&job.generation))
             };

@@ -18,7 +18,7 @@ use crate::{CommandError, Fault};
 const UPDATE_BATCH: u32 = 100;
 /// The number of transactions that a request waits for. The rest runs in the background.
 const AWAITED_BATCHES: usize = 5;
-/// An update is attempted this often if other changes of a job interfere.
+/// The number of tries to update a follower while other clients change the same job.
 const TRIES: usize = 8;
 /// The url for checking a configuration while the target has no url.
 const PLACEHOLDER_URL: &str = "https://example.com/";
@@ -165,7 +165,8 @@ impl Jobs {
         Ok(update)
     }
 
-    /// Updates some followers after `after`. Returns the last of them if more may follow.
+    /// Updates some followers after `after`. Returns the last job of the batch if more followers
+    /// may exist.
     async fn update_some_followers(
         &self,
         scope: &Scope,

@@ -6,8 +6,8 @@ use evenkeel_store::{EventJob, EventKind, NewEvent, Scope, Store};
 use super::Jobs;
 
 impl Jobs {
-    /// Publishes an event for each job. Without listeners it only checks a flag. A failure does not
-    /// affect the command.
+    /// Publishes an event for each job. Without listeners, publishing only checks a flag. A failure
+    /// does not affect the command.
     pub(crate) async fn publish(&self, scope: &Scope, kind: EventKind, jobs: &[JobId]) {
         if let Some(at) = self.time_for_listeners().await {
             publish_at(&*self.store, scope, kind, jobs.iter().copied(), at);

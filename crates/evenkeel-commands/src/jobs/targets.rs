@@ -24,7 +24,7 @@ const SET_BY_THE_SERVER: [&str; 9] = [
     "refused_jobs",
     "goes_on",
 ];
-/// A change is attempted this often if other changes of the target interfere.
+/// The number of tries to apply a change while other clients change the same target.
 const TRIES: usize = 8;
 
 impl Jobs {
@@ -110,7 +110,7 @@ impl Jobs {
     }
 
     /// Deletes a target. With `force`, jobs that name it lose their target. Returns the number of
-    /// those jobs.
+    /// jobs that lost their target.
     pub async fn delete_target(
         &self,
         scope: &Scope,

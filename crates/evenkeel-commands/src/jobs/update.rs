@@ -10,7 +10,7 @@ use crate::CommandError;
 use crate::balance::PlacementReason;
 use crate::update::{EditMode, JobEdit, new_next_time, read_change};
 
-/// A change is attempted this often if other changes of the job interfere.
+/// The number of tries to apply a change while other clients change the same job.
 const TRIES: usize = 8;
 
 /// A change as a client sends it.

@@ -15,7 +15,7 @@ pub struct WaitingRun {
     pub priority: Priority,
     /// The priority including the gain for waiting.
     pub effective_priority: Priority,
-    /// When it became ready for a worker; `None` before its time.
+    /// When the run became ready for a worker; `None` before its scheduled time.
     pub since: Option<Timestamp>,
 }
 
@@ -69,7 +69,7 @@ impl Jobs {
         Ok(Some(start).filter(|start| *start > now && *start > run.scheduled_at))
     }
 
-    /// Returns how a run waits, or `None` if it does not.
+    /// Returns priority and waiting time of a run, or `None` if the run does not wait.
     pub async fn waiting_run(
         &self,
         scope: &Scope,

@@ -76,7 +76,7 @@ fn default_key(
         .or_else(field_of_executor)
 }
 
-/// Reads the scope. Returns `None` if it is wrong.
+/// Reads the scope. Returns `None` after a fault.
 fn scope(fields: &mut Fields<'_>) -> Option<DedupScope> {
     let is_given = fields.value("dedup_scope").is_some();
     let scope = fields.word("dedup_scope", &SCOPES);

@@ -55,7 +55,7 @@ impl<'a> Fields<'a> {
         self.faults.push(error.of(format!("{}{name}", self.prefix), text));
     }
 
-    /// Returns the value of a field unless it is absent or null. From now on the field is known.
+    /// Returns the value of a field unless it is absent or null, and marks the field as known.
     pub(crate) fn value(&mut self, name: &'static str) -> Option<&'a Value> {
         self.known.push(name);
         self.object.get(name).filter(|value| !value.is_null())

@@ -28,7 +28,8 @@ pub(super) fn blackouts(fields: &mut Fields<'_>) -> Vec<Blackout> {
     periods
 }
 
-/// Reads the preferred local hours. At least one minute of them must be outside of the blackouts.
+/// Reads the preferred local hours. At least one minute of the window must be outside of the
+/// blackouts.
 pub(super) fn preferred(fields: &mut Fields<'_>, blackouts: &[Blackout]) -> Option<LocalHours> {
     let name = "prefer_window";
     let item = fields.value(name)?;

@@ -23,7 +23,7 @@ pub(super) fn one_of(fields: &mut Fields<'_>, forms: Vec<Form>) -> Option<Parsed
     Some(parsed)
 }
 
-/// Merges two forms. Returns `None` if they contradict each other.
+/// Merges two forms. Returns `None` if the forms contradict each other.
 fn both(one: &ParsedSchedule, other: &ParsedSchedule) -> Option<ParsedSchedule> {
     let mut open_cooldown = false;
     let schedule = match (&one.schedule, &other.schedule) {
@@ -66,7 +66,7 @@ fn stated_cooldown(parsed: &ParsedSchedule, periodic: &Periodic) -> Option<Span>
     (!parsed.open_cooldown).then(|| periodic.cooldown())
 }
 
-/// Merges two optional values. Returns `None` if both are given and differ.
+/// Merges two optional values. Returns `None` if both values are given and differ.
 fn either<T: Copy + PartialEq>(one: Option<T>, other: Option<T>) -> Option<Option<T>> {
     match (one, other) {
         (Some(a), Some(b)) if a != b => None,

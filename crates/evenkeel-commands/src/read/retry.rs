@@ -75,7 +75,7 @@ pub(super) fn read(fields: &mut Fields<'_>, by_deadline: bool) -> RetryPolicy {
     RetryPolicy { max_retries, backoff, jitter }
 }
 
-/// Reads the backoff. The flag is true if it grows in another way than `base`.
+/// Reads the backoff. The flag is true if the backoff grows in another way than `base`.
 fn backoff(fields: &mut Fields<'_>, base: &Backoff) -> (Backoff, bool) {
     let words =
         [("exponential", Growth::Doubling), ("fixed", Growth::None), ("stages", Growth::Stages)];

@@ -22,7 +22,7 @@ pub(super) struct Read {
 /// A schedule and the field that holds it.
 pub(super) type Form = (&'static str, ParsedSchedule);
 
-/// Reads the schedule. Returns `None` if it is wrong.
+/// Reads the schedule. Returns `None` after a fault.
 pub(super) fn read(fields: &mut Fields<'_>) -> Option<Read> {
     let faults_before = fields.faults.count();
     let long = long_form(fields);

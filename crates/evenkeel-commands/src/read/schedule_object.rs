@@ -15,7 +15,7 @@ const FORMS: &str = "write {\"kind\": \"interval\", \"every\": \"30m\"}, \
     {\"kind\": \"cron\", \"expression\": \"0 9 * * 1-5\"}, \
     {\"kind\": \"periodic\", \"period\": \"24h\"} or {\"kind\": \"once\"}";
 
-/// Reads the object `schedule`. Returns `None` if it is wrong.
+/// Reads the object `schedule`. Returns `None` after a fault.
 pub(super) fn read(fields: &mut Fields<'_>, object: &Map<String, Value>) -> Option<ParsedSchedule> {
     let faults = std::mem::take(&mut fields.faults);
     let mut inner = Fields::new(object, "schedule.", faults);

@@ -22,7 +22,7 @@ pub(crate) struct Timing {
     pub by_deadline: bool,
 }
 
-/// Reads the schedule and all fields that go with it. Returns `None` if one of them is wrong.
+/// Reads the schedule and all fields that go with it. Returns `None` after a fault.
 pub(crate) fn read(fields: &mut Fields<'_>) -> Option<Timing> {
     let faults_before = fields.faults.count();
     let parsed = schedule::read(fields);

@@ -18,7 +18,7 @@ pub(super) fn difference(
     for (field, value) in sent {
         let before = seen.get(field);
         let value = match (mode, before) {
-            // A schedule of another kind replaces the old one.
+            // A schedule of another kind replaces the old schedule completely.
             (EditMode::Patch, Some(before))
                 if field == "schedule" && has_other(before, value, "kind") =>
             {

@@ -38,7 +38,7 @@ impl Balancing {
         let counts = self.tenant_load_profiles(scope).await?;
         let known = readable(&counts).map(|(count, profile)| (count.key, profile)).collect();
         let mut checked = Checked::default();
-        // The same rule as for the move itself.
+        // Only an undo moves jobs that are running.
         let even_live = rebalance.undoes.is_some();
         let checks = stream::iter(rebalance.parts_done..rebalance.parts).map(|part| async move {
             let (moves, _) = self.part(scope, rebalance.id, part).await?;
@@ -68,7 +68,7 @@ impl Balancing {
         Err(CommandError::Rebalance(RebalanceConflict::PlanChanged { changed, total }))
     }
 
-    /// Returns the moves of a batch, and for each whether it was made.
+    /// Returns the moves of a batch, and for each move whether it was made.
     pub(super) async fn part(
         &self,
         scope: &Scope,

@@ -53,7 +53,7 @@ pub struct Shape {
     pub hours: [f64; 24],
 }
 
-/// The slot length of summaries that were stored without one.
+/// The slot length of summaries that were stored without a slot length.
 const fn default_slot() -> Span {
     Slot::LENGTH
 }

@@ -238,7 +238,7 @@ impl Mover {
         Ok(())
     }
 
-    /// Makes the remaining moves. Returns the rebalance if it ended here or was stopped.
+    /// Makes the remaining moves. Returns the rebalance if all moves are made or it was stopped.
     async fn make_moves(&self) -> Result<Option<Rebalance>, StoreError> {
         let store = &self.balancing.balance.store;
         loop {

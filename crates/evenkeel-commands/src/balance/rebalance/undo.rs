@@ -67,7 +67,8 @@ impl Balancing {
         let store = &self.balance.store;
         let mut done = store.get_rebalance(scope, id).await?.ok_or(CommandError::NotFound)?;
         if is_abandoned(&done, now) {
-            // The node that ran it has died. If it comes back, it finds the rebalance stopped.
+            // The node that ran the rebalance has died. If that node comes back, it finds the
+            // rebalance stopped.
             let stopped = RebalanceState::Stopped;
             let ended = store.end_rebalance(scope, id, stopped, Now::Database).await?;
             done = ended.ok_or(CommandError::NotFound)?;

@@ -3,8 +3,8 @@
 /// The smallest and the largest number of each field.
 const RANGES: [(u32, u32); 5] = [(0, 59), (0, 23), (1, 31), (1, 12), (0, 6)];
 
-/// Replaces `~` with `H`; returns `None` if there is no `~`. Both mean one time in this range. Cron
-/// draws it when it reads the crontab, Evenkeel when the job is created.
+/// Replaces `~` with `H`; returns `None` if there is no `~`. Both notations mean one time in the
+/// range. Cron draws it when it reads the crontab, Evenkeel when the job is created.
 pub(super) fn with_h(expression: &str) -> Option<String> {
     let fields: Vec<&str> = expression.split(' ').collect();
     if fields.len() != RANGES.len() || !expression.contains('~') {
