@@ -97,7 +97,9 @@ async fn list(context: &Context, client: &Client, limit: u32, offset: u32) -> Re
     }
     let keys = answer.list_of("api_keys");
     if keys.is_empty() {
-        return context.output.line("There is no key: `evenkeel api-key create NAME` makes one.");
+        return context
+            .output
+            .line("There are no API keys. Create one with: evenkeel api-key create NAME");
     }
     let mut table =
         Table::new(context.output, &["KEY", "NAME", "ROLE", "STATE", "MADE BY", "MADE", "USED"]);
@@ -145,7 +147,7 @@ async fn revoke(context: &Context, client: &Client, key: &str) -> Result<(), Fai
     if context.output.is_json() {
         return context.output.line(&answer.text);
     }
-    context.output.line(&format!("{} opens nothing any more", clean(key)))
+    context.output.line(&format!("Revoked {}.", clean(key)))
 }
 
 /// Returns the id of the valid key with this name.
@@ -161,9 +163,9 @@ async fn find(client: &Client, name: &str) -> Result<String, Failure> {
         }
         let next = page.value["next_cursor"].as_str().map(String::from);
         if next.is_none() {
-            let what = format!("no good key is called {name:?}");
+            let what = format!("there is no valid key with the name {name:?}");
             return Err(Failure::new(Exit::NotFound, what)
-                .or_else("`evenkeel api-key list` shows which there are"));
+                .or_else("list the keys with `evenkeel api-key list`"));
         }
         cursor = next;
     }

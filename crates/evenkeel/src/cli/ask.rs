@@ -8,7 +8,9 @@ use crate::Failure;
 /// Fails if the user can't be asked: with `--json`, or without a terminal.
 pub(super) fn check(context: &Context, whether: &str, way_out: &str) -> Result<(), Failure> {
     if context.output.is_json() || !std::io::stdin().is_terminal() {
-        return Err(Failure::usage(format!("nobody can be asked {whether}")).or_else(way_out));
+        return Err(
+            Failure::usage(format!("can't ask {whether} without a terminal")).or_else(way_out)
+        );
     }
     Ok(())
 }

@@ -62,7 +62,7 @@ pub(super) fn run(context: &Context, args: AuditArgs) -> Result<(), Failure> {
     let entries = answer.list_of("entries");
     let next = answer.value["next_cursor"].as_str();
     if entries.is_empty() && next.is_none() {
-        return context.output.line("Nothing of the kind was done or refused.");
+        return context.output.line("No entries match.");
     }
     let mut table =
         Table::new(context.output, &["TIME", "WHO", "FROM", "WHAT", "ABOUT", "ANSWER", "WHY"]);

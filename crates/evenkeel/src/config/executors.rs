@@ -139,7 +139,7 @@ fn signing_secrets(secrets: Vec<String>) -> Result<Vec<String>, ConfigError> {
     if secrets.len() > 2 || secrets.iter().any(|secret| secret.trim().len() < BYTES_MIN) {
         // The message omits the secret, because messages end up in logs.
         let message = format!("must be one or two secrets of at least {BYTES_MIN} characters");
-        let way_out = "leave it out for one that is made and kept in the store";
+        let way_out = "omit it to use a secret in the store";
         return Err(bad("[executors] signing_secrets", message, way_out));
     }
     Ok(secrets)

@@ -48,7 +48,7 @@ pub async fn believed(
     } else {
         let secret: Vec<u8> = (0..4).flat_map(|_| chance.bits().to_le_bytes()).collect();
         let own = Tokens::new(&secret)
-            .map_err(|error| Failure::because("the local token can't be made", &error))?;
+            .map_err(|error| Failure::because("can't create the local token", &error))?;
         let own = Arc::new(own);
         trust.machine = Some(Arc::clone(&own));
         own
@@ -96,13 +96,16 @@ impl Reload {
             return Ok(());
         }
         let mut hangup = signal(SignalKind::hangup())
-            .map_err(|error| Failure::because("signals can't be listened to", &error))?;
+            .map_err(|error| Failure::because("can't listen to signals", &error))?;
         tokio::spawn(async move {
             while hangup.recv().await.is_some() {
                 match self.once() {
-                    Ok(()) => tracing::info!("certificate and keys were read again"),
+                    Ok(()) => tracing::info!("certificate and keys reloaded"),
                     Err(failure) => {
-                        tracing::error!("reload failed; the former certificate and keys stay in use: {}", failure.what);
+                        tracing::error!(
+                            "reload failed; the former certificate and keys stay in use: {}",
+                            failure.what
+                        );
                     }
                 }
             }

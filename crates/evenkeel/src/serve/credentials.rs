@@ -103,7 +103,7 @@ impl LocalToken {
         let token = self
             .tokens
             .issue(&request, &*self.chance)
-            .map_err(|error| Failure::because("the local token can't be made", &error))?;
+            .map_err(|error| Failure::because("can't create the local token", &error))?;
         self.dir.write("token", &format!("{token}\n"))?;
         self.expires_at = now.saturating_add(LIFETIME);
         Ok(true)

@@ -80,13 +80,15 @@ impl DataDir {
                 Err(TryLockError::Error(error)) => return Err(unusable(&path, &error)),
                 Err(TryLockError::WouldBlock) if clock.monotonic() < deadline => {
                     if !told {
-                        tracing::info!("waiting until programs of the previous server process have ended");
+                        tracing::info!(
+                            "waiting until programs of the previous server process have ended"
+                        );
                         told = true;
                     }
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
                 Err(TryLockError::WouldBlock) => {
-                    let what = "programs that the former server started still run";
+                    let what = "programs of the previous server process still run";
                     return Err(Failure::failed(what).or_else(format!(
                         "wait for them, or end them: `fuser -v {}` shows what holds them",
                         path.display()
@@ -135,7 +137,8 @@ pub fn must_be_the_servers(store: &StoreChoice, data_dir: &Path) -> Result<(), F
     }
     match std::fs::read_to_string(data_dir.join(STORE)) {
         Ok(used) if used.trim().starts_with("postgres") => {
-            let what = format!("the server of {} uses {}", data_dir.display(), used.trim());
+            let what =
+                format!("the server of {} uses the store {}", data_dir.display(), used.trim());
             Err(Failure::usage(what).or_else("name it with --store, or in EVENKEEL_STORE"))
         }
         _ => Ok(()),
@@ -175,7 +178,7 @@ fn take(lock: &Path, what: &Path) -> Result<File, Failure> {
                 pid => format!(" (process {pid})"),
             };
             let what = format!("another server{holder} runs on {}", what.display());
-            Err(Failure::failed(what).or_else("stop that one, or choose another --data-dir"))
+            Err(Failure::failed(what).or_else("stop that server, or choose another --data-dir"))
         }
         Err(TryLockError::Error(error)) => Err(unusable(lock, &error)),
     }

@@ -98,7 +98,7 @@ impl Sources<'_> {
 fn outbound(settings: OutboundSettings, config: &ServeConfig) -> Result<Outbound, Failure> {
     let allow_networks = config.allow_networks.clone();
     Outbound::new(OutboundSettings { allow_networks, ..settings })
-        .map_err(|error| Failure::because("calls to the outside can't be made", &error))
+        .map_err(|error| Failure::because("can't set up outgoing calls", &error))
 }
 
 /// Returns the keys of one or two secrets, the newer one first.

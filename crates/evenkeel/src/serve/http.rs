@@ -73,9 +73,14 @@ async fn serve_within(
                         Ok(Ok(stream)) => client.answer(stream, true).await,
                         Ok(Err(error)) => {
                             let source = &error as &dyn std::error::Error;
-                            tracing::debug!(error = source, "TLS handshake failed; closing the connection");
+                            tracing::debug!(
+                                error = source,
+                                "TLS handshake failed; closing the connection"
+                            );
                         }
-                        Err(_) => tracing::debug!("TLS handshake took too long; closing the connection"),
+                        Err(_) => {
+                            tracing::debug!("TLS handshake took too long; closing the connection")
+                        }
                     }
                 }
             }
@@ -122,7 +127,10 @@ impl Client {
             .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
         // Errors of a connection concern only its client.
         if let Err(error) = watcher.watch(connection).await {
-            tracing::debug!(error = &error as &dyn std::error::Error, "connection closed with an error");
+            tracing::debug!(
+                error = &error as &dyn std::error::Error,
+                "connection closed with an error"
+            );
         }
     }
 }
@@ -150,7 +158,10 @@ async fn accept(listener: &TcpListener, room: &Arc<Semaphore>) -> Accepted {
             }
             Err(error) => {
                 // Most likely the process has no free file descriptors. A pause avoids a busy loop.
-                tracing::warn!(error = &error as &dyn std::error::Error, "accepting a connection failed; will retry");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "accepting a connection failed; will retry"
+                );
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }

@@ -69,7 +69,10 @@ pub async fn show_states(store: Arc<dyn Store>, every: Duration) {
             Ok(counts) => show_jobs_by_state(&counts),
             // The store's own loops log outages; the metric keeps its last value.
             Err(error) => {
-                tracing::debug!(error = &error as &dyn std::error::Error, "counting jobs failed; the metric keeps its last value");
+                tracing::debug!(
+                    error = &error as &dyn std::error::Error,
+                    "counting jobs failed; the metric keeps its last value"
+                );
             }
         }
         tokio::time::sleep(every).await;
@@ -79,35 +82,38 @@ pub async fn show_states(store: Arc<dyn Store>, every: Duration) {
 /// Describes each metric.
 fn describe() {
     for (name, words) in [
-        ("evenkeel_firings_total", "Times of jobs that were turned into runs"),
-        ("evenkeel_wakes_total", "Retries and triggers that were started or queued"),
-        ("evenkeel_skipped_times_total", "Times that did not run, by reason"),
-        ("evenkeel_runs_ended_total", "Attempts that ended, by outcome"),
-        ("evenkeel_retries_total", "Attempts after which another one follows"),
-        ("evenkeel_runs_succeeded_after_retry_total", "Runs that ended well after they had failed"),
-        ("evenkeel_dead_letters_total", "Runs put on the dead-letter list, by reason"),
-        ("evenkeel_deduplicated_total", "Jobs and runs that were there already when asked for"),
+        ("evenkeel_firings_total", "Scheduled times that became runs"),
+        (
+            "evenkeel_wakes_total",
+            "Delayed attempts (retries and triggers) that were started or queued",
+        ),
+        ("evenkeel_skipped_times_total", "Skipped times, by reason"),
+        ("evenkeel_runs_ended_total", "Ended attempts, by outcome"),
+        ("evenkeel_retries_total", "Failed attempts that are retried"),
+        ("evenkeel_runs_succeeded_after_retry_total", "Runs that succeeded after a retry"),
+        ("evenkeel_dead_letters_total", "Dead letters, by reason"),
+        ("evenkeel_deduplicated_total", "Jobs and triggers answered with an existing one"),
         ("evenkeel_dead_letters_forgotten_total", "Dead letters that retention removed"),
-        ("evenkeel_jobs_paused_by_failures_total", "Jobs paused because runs failed in a row"),
-        ("evenkeel_deadlines_missed_total", "Starts after the moment the promise named"),
-        ("evenkeel_stale_reports_total", "Ends refused because another node had taken over"),
-        ("evenkeel_nodes_lost_total", "Nodes whose lease ran out and was taken"),
-        ("evenkeel_runs_taken_over_total", "Attempts taken over from lost nodes: stale leases"),
+        ("evenkeel_jobs_paused_by_failures_total", "Jobs paused after consecutive failed runs"),
+        ("evenkeel_deadlines_missed_total", "Runs that started after their should_start_by"),
+        (
+            "evenkeel_stale_reports_total",
+            "Results refused because another node had taken the attempt over",
+        ),
+        ("evenkeel_nodes_lost_total", "Nodes that lost their lease"),
+        ("evenkeel_runs_taken_over_total", "Attempts taken over from lost nodes"),
         ("evenkeel_runs_forgotten_total", "Executions that retention removed"),
-        ("evenkeel_pages_forgotten_total", "Pages of deleted crawls that were removed"),
+        ("evenkeel_pages_forgotten_total", "Removed pages of deleted crawls"),
         ("evenkeel_unreadable_jobs_total", "Jobs whose stored definition can't be read"),
-        ("scheduler_placements_total", "Jobs that were given a time by load, by type of placement"),
-        ("scheduler_rebalance_total", "Rebalances that were carried out"),
+        ("scheduler_placements_total", "Placements of jobs by load, by type"),
+        ("scheduler_rebalance_total", "Completed rebalances"),
         (
             "evenkeel_distribution_alerts_total",
-            "Times that a tenant's score fell below its threshold",
+            "Number of times a tenant's score fell below its threshold",
         ),
-        (
-            "evenkeel_stale_targets_triggered_total",
-            "Runs that were asked for because a target had no success for long",
-        ),
+        ("evenkeel_stale_targets_triggered_total", "Runs triggered for stale targets"),
         ("evenkeel_http_requests_total", "Requests answered, by method, path and status"),
-        ("evenkeel_store_errors_total", "Verbs of the store that failed, by verb and kind"),
+        ("evenkeel_store_errors_total", "Failed store operations, by verb and kind"),
     ] {
         metrics::describe_counter!(name, words);
     }
@@ -118,45 +124,51 @@ fn describe() {
             "Jobs in error because a blackout holds them, counted up to 10,000",
         ),
         ("evenkeel_jobs_by_state", "Jobs, by state"),
-        ("evenkeel_bodies", "Bodies that run on this node"),
-        ("evenkeel_workers", "Bodies that could run on this node at once"),
+        ("evenkeel_bodies", "Running executions on this node"),
+        ("evenkeel_workers", "Maximum number of executions on this node"),
         ("evenkeel_queue_depth", "Runs that wait for a worker, by lane and pool"),
         (
             "evenkeel_queue_depth_is_lower_bound",
-            "1 if more wait than were counted: then the figures of the queue are the least they can be",
+            "1 if more runs wait than were counted: the queue metrics are lower bounds",
         ),
-        ("evenkeel_queue_oldest_seconds", "How long the oldest of them waits, by lane and pool"),
+        ("evenkeel_queue_oldest_seconds", "Waiting time of the oldest run, by lane and pool"),
         ("evenkeel_queue_priority", "Runs that wait for a worker, by priority in tens"),
-        ("evenkeel_due_waiting", "Jobs that are due and wait in this node's memory, by lane"),
-        ("evenkeel_parked", "Runs that wait for a place under a limit, by its scope"),
-        ("evenkeel_pool_workers", "Live nodes that take runs of a pool"),
-        ("evenkeel_pool_unserved", "Runs that wait in a pool that no live node serves"),
-        ("evenkeel_running_oldest_seconds", "How long the body runs that has run longest here"),
+        ("evenkeel_due_waiting", "Due jobs in this node's memory, by lane"),
+        ("evenkeel_parked", "Runs in limit queues, by scope"),
+        ("evenkeel_pool_workers", "Live nodes that serve a pool"),
+        ("evenkeel_pool_unserved", "Waiting runs of a pool without live nodes"),
+        (
+            "evenkeel_running_oldest_seconds",
+            "Duration of the longest running execution on this node",
+        ),
         (
             "evenkeel_last_check_timestamp_seconds",
-            "When a scheduler last said that it is at work, as this node knows",
+            "Last heartbeat of a scheduler, as known to this node",
         ),
-        ("scheduler_distribution_score", "How evenly runs are spread, 1 is as even as can be"),
+        ("scheduler_distribution_score", "Evenness of the load; 1 is as even as possible"),
         ("scheduler_slot_job_count", "Runs expected in each hour of the next 24, UTC"),
         ("scheduler_peak_hour_job_count", "Runs expected in the fullest of those hours"),
         ("scheduler_rebalance_jobs_moved", "Jobs that the last rebalance moved"),
-        ("scheduler_rebalance_jobs_skipped", "Jobs that the last rebalance left where they were"),
-        ("evenkeel_stale_targets", "Targets without success for long, as of the last check"),
+        ("scheduler_rebalance_jobs_skipped", "Jobs that the last rebalance did not move"),
+        ("evenkeel_stale_targets", "Stale targets found by the last check"),
         ("evenkeel_streams_open", "Streams of events and logs that are open on this node"),
     ] {
         metrics::describe_gauge!(name, words);
     }
     for (name, words) in [
-        ("evenkeel_lateness_seconds", "From when a run could start until it did"),
+        (
+            "evenkeel_lateness_seconds",
+            "Time from the earliest possible start of a run to its start",
+        ),
         (
             "evenkeel_queue_wait_seconds",
-            "From when a run could first be claimed until it started, by lane",
+            "Time from the first moment a run could be claimed to its start, by lane",
         ),
-        ("evenkeel_slack_seconds", "From the start of a run until it should have started"),
-        ("scheduler_placement_duration_seconds", "How long it took to choose a time for a job"),
-        ("evenkeel_run_duration_seconds", "How long attempts took, by outcome"),
-        ("evenkeel_http_request_duration_seconds", "How long answers took, by method and path"),
-        ("evenkeel_store_verb_seconds", "How long verbs of the store took"),
+        ("evenkeel_slack_seconds", "Time from the start of a run to its should_start_by"),
+        ("scheduler_placement_duration_seconds", "Duration of placements"),
+        ("evenkeel_run_duration_seconds", "Duration of attempts, by outcome"),
+        ("evenkeel_http_request_duration_seconds", "Duration of requests, by method and path"),
+        ("evenkeel_store_verb_seconds", "Duration of store operations"),
     ] {
         metrics::describe_histogram!(name, metrics::Unit::Seconds, words);
     }

@@ -312,9 +312,7 @@ fn public_url(config: &ServeConfig, own: &str) -> Option<String> {
     let known = config.roles.api && !config.listen.ip().is_unspecified();
     let url = told.or_else(|| known.then(|| own.into()));
     if url.is_none() {
-        tracing::warn!(
-            "receivers that answer 202 get no callback address; set --public-url"
-        );
+        tracing::warn!("receivers that answer 202 get no callback address; set --public-url");
     }
     url
 }

@@ -78,11 +78,11 @@ fn writes(unwritable: Option<Unwritable>) -> Check {
 fn pool_words(unserved: &[String]) -> String {
     let named = unserved.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
     match unserved.len() {
-        0 => "all that have waiting runs are served".into(),
-        1..=NAMED_MAX => format!("runs wait where no live node serves them: {named}"),
+        0 => "all pools with waiting runs have workers".into(),
+        1..=NAMED_MAX => format!("runs wait in pools without live nodes: {named}"),
         more => {
             let more = more - NAMED_MAX;
-            format!("runs wait where no live node serves them: {named} and {more} more")
+            format!("runs wait in pools without live nodes: {named} and {more} more")
         }
     }
 }
@@ -94,11 +94,11 @@ impl Readiness for NodeReadiness {
         let detail = if health.ready {
             format!("runs {} of at most {} bodies", health.bodies, health.workers)
         } else {
-            "takes no part: it is joining again, has lost its lease, or drains".into()
+            "is not a member: it is rejoining, has lost its lease, or is draining".into()
         };
         // Without signals everything works up to a second later, so the node stays ready.
         let listener = if self.store.signals().is_remote_lost() {
-            "does not hear other nodes; they are found by looking every second"
+            "receives no signals of other nodes; polls every second instead"
         } else {
             "hears"
         };
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn some_pools_are_named_and_more_are_counted() {
         let pools: Vec<String> = (0..12).map(|n| format!("p{n}")).collect();
-        assert_eq!(pool_words(&[]), "all that have waiting runs are served");
+        assert_eq!(pool_words(&[]), "all pools with waiting runs have workers");
         let two = pool_words(&pools[..2]);
         assert_eq!(two, "runs wait where no live node serves them: p0, p1");
         assert!(pool_words(&pools).ends_with("p8, p9 and 2 more"));

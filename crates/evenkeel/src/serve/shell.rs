@@ -99,7 +99,7 @@ fn user(shell: &ShellConfig) -> Result<Option<String>, Failure> {
         }
         if !is_user(user) {
             let what = format!("shell_user is {user:?}, and there is no such user");
-            return Err(Failure::usage(what).or_else("make that user, or name another one"));
+            return Err(Failure::usage(what).or_else("create that user, or name another one"));
         }
     }
     let default = || (geteuid().is_root() && !shell.unconfined).then(nobody);
@@ -138,8 +138,9 @@ fn sandbox(
         );
         return Ok(None);
     }
-    let what =
-        format!("programs can't be kept from the server's files and processes here: {error}");
+    let what = format!(
+        "programs can't be isolated from the server's files and processes on this machine: {error}"
+    );
     Err(Failure::failed(what).or_else(
         "allow user namespaces on this machine (in a container: CAP_SYS_ADMIN), or run the server \
          as root for one tenant, so that programs run as another user; --shell-unconfined runs them \
@@ -157,8 +158,9 @@ fn must_be_private(paths: &[PathBuf]) -> Result<(), Failure> {
     };
     let Some(open) = paths.iter().find(is_open) else { return Ok(()) };
     let path = open.display();
-    let what =
-        format!("every user may read {path}, and programs can't be kept from it by namespaces");
+    let what = format!(
+        "every user can read {path}, and without namespaces programs can't be prevented from it"
+    );
     Err(Failure::failed(what).or_else(format!("chmod o-rx {path}, or allow namespaces")))
 }
 

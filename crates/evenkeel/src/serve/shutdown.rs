@@ -15,7 +15,7 @@ pub struct Stop {
 impl Stop {
     pub fn listen() -> Result<Self, Failure> {
         let listen = |kind| {
-            signal(kind).map_err(|error| Failure::because("signals can't be listened to", &error))
+            signal(kind).map_err(|error| Failure::because("can't listen to signals", &error))
         };
         Ok(Self {
             terminate: listen(SignalKind::terminate())?,
@@ -35,7 +35,9 @@ impl Stop {
     pub fn obey_the_second_at_once(mut self, dir: Arc<DataDir>) {
         tokio::spawn(async move {
             let code = self.wait().await;
-            tracing::warn!("second signal received; exiting at once (the next start takes over running executions)");
+            tracing::warn!(
+                "second signal received; exiting at once (the next start takes over running executions)"
+            );
             dir.remove("server.json");
             std::process::exit(code);
         });

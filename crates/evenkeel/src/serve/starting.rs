@@ -30,7 +30,7 @@ impl Progress {
         };
         vec![
             check("store", is_open, "answers", "is waited for"),
-            check("engine", false, "", "starts when the store answers"),
+            check("engine", false, "", "starts as soon as the store answers"),
             check("migrations", is_open, "are up to date", "wait for the store"),
             check("listener", is_open, "hears", "waits for the store"),
         ]
@@ -53,7 +53,7 @@ async fn readyz(State(progress): State<Arc<Progress>>) -> impl IntoResponse {
 }
 
 async fn not_yet() -> Response {
-    let detail = "nothing was done; /readyz says what is waited for";
+    let detail = "nothing was changed; /readyz says what the server waits for";
     Problem::new(ProblemType::Starting, detail).into_response()
 }
 

@@ -83,6 +83,6 @@ fn way_out(error: &OpenError) -> &'static str {
         (OpenError::Refused(_), _) => {
             "check the database, the user and the password in the address"
         }
-        (OpenError::Migration(_), _) => "look into the server's log, which says more",
+        (OpenError::Migration(_), _) => "see the server's log for details",
     }
 }

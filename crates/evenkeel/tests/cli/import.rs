@@ -40,7 +40,8 @@ fn a_look_needs_no_server_and_makes_nothing() {
     let counts = json!({"interval": 2, "cron": 1, "once": 0, "left_out": 1, "person": 2});
     assert_eq!(seen["counts"], counts);
     let told = run(folder.path(), &["import", "legacy", "--from", &path]).out;
-    for words in ["Needs a person:", "line 2 has the same name", "9 * *\", character", "With --yes, 3 jobs"]
+    for words in
+        ["Needs a person:", "line 2 has the same name", "9 * *\", character", "With --yes, 3 jobs"]
     {
         assert!(told.contains(words), "{words}: {told}");
     }

@@ -113,7 +113,7 @@ fn a_pool_that_nobody_serves_is_named_wherever_one_looks() {
     server.json(&["job", "cancel", "stranded"]);
     wait_for("all to be well", || {
         let is_shown = metrics().contains("evenkeel_pool_unserved{pool=\"gpu\"} 0");
-        let is_said = pools_of(&server)["detail"] == "all that have waiting runs are served";
+        let is_said = pools_of(&server)["detail"] == "all pools with waiting runs have workers";
         (is_shown && is_said).then_some(())
     });
 }

@@ -199,7 +199,7 @@ fn show_plan(context: &Context, plan: &Plan, args: &RebalanceArgs) -> Result<(),
     let mut text = plan::draw(plan, now, width, args.limit as usize, context.output);
     if args.preview && plan.would_move > 0 {
         text.push_str(&format!(
-            "\nThis very plan is done by: evenkeel rebalance --plan {}\nIt is good until {} UTC.\n",
+            "\nCarry out this plan: evenkeel rebalance --plan {}\nIt is valid until {} UTC.\n",
             clean(&plan.plan_id),
             plan::short(plan.expires_at)
         ));
@@ -255,7 +255,7 @@ async fn follow(context: &Context, client: &Client, begun: Answer) -> Result<(),
     }
     let id = clean(&id);
     Err(Failure::failed("the rebalance was stopped before its end").or_else(format!(
-        "`evenkeel rebalance --undo {id}` takes it back\n`evenkeel rebalance --plan {id}` goes on with it"
+        "undo it with `evenkeel rebalance --undo {id}`\ncontinue it with `evenkeel rebalance --plan {id}`"
     )))
 }
 
@@ -376,7 +376,7 @@ async fn list(context: &Context, client: &Client, args: &RebalanceArgs) -> Resul
     if list.rebalances.is_empty() {
         return context
             .output
-            .line("There was no rebalance yet. `evenkeel rebalance --preview` shows one.");
+            .line("There are no rebalances yet. Preview one with: evenkeel rebalance --preview");
     }
     let headings = ["ID", "WHEN", "BY", "STATE", "MOVED", "STAYED", "SCORE"];
     let mut table = Table::new(context.output, &headings);

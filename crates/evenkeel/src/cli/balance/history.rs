@@ -7,7 +7,7 @@ use super::shown::{Score, Scores};
 
 pub(super) fn draw(scores: &Scores) -> String {
     if scores.scores.is_empty() {
-        return "No score is kept of this time; a server keeps one each hour.".into();
+        return "There are no scores for this period. A server stores one score per hour.".into();
     }
     let mut days: BTreeMap<String, Vec<Score>> = BTreeMap::new();
     for score in &scores.scores {

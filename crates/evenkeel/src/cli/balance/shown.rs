@@ -12,7 +12,7 @@ use crate::client::Answer;
 pub(super) fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, Failure> {
     serde_json::from_str(&answer.text).map_err(|error| {
         Failure::because("the server's answer is not what was expected", &error)
-            .or_else("use the same version as the server; --json shows what it said")
+            .or_else("use the same version as the server; --json prints its answer")
     })
 }
 

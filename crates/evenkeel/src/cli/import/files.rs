@@ -67,7 +67,7 @@ impl CsvRows {
     fn row(&self, record: &csv::ByteRecord) -> Result<Map<String, Value>, String> {
         let (fields, columns) = (record.len(), self.columns.len());
         if fields != columns {
-            return Err(format!("it has {fields} fields, and the header names {columns}"));
+            return Err(format!("it has {fields} fields, but the header has {columns}"));
         }
         let text = |field| match std::str::from_utf8(field) {
             Ok(text) => Ok(Value::from(text)),

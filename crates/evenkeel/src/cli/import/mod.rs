@@ -181,9 +181,9 @@ async fn from_crontab(
     let text = read_text(&args.file)?;
     let system = args.system.unwrap_or_else(|| is_of_the_system(&args.file));
     if system && args.user.is_some() {
-        let what = format!("{shown} names a user in each entry, so --user has no place");
+        let what = format!("{shown} names a user in each entry, so --user can't be used");
         return Err(Failure::usage(what)
-            .or_else("leave --user out, or say --system=false if the entries name none"));
+            .or_else("omit --user, or use --system=false if the entries name no user"));
     }
     let options = CrontabOptions {
         zone: zone.clone(),
@@ -200,7 +200,7 @@ async fn from_crontab(
         Err(_) => None,
     };
     let mut report = Report::new(shown, context.output.is_json(), args.acting.yes);
-    report.remark(format!("its times are those of the clocks of {zone}; --tz says otherwise"));
+    report.remark(format!("its times are local times of {zone}; change that with --tz"));
     plan.remarks.into_iter().for_each(|remark| report.remark(remark));
     if plan.entries.iter().any(|entry| entry.document.is_some())
         && let Some(remark) = probe::shell(client.as_ref(), args.acting.yes).await?

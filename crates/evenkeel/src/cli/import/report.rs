@@ -61,7 +61,8 @@ impl Report {
         if made == 0 || failure.way_out.is_some() {
             return failure;
         }
-        failure.or_else(format!("do it again: the {made} jobs that were made are left as they are"))
+        failure
+            .or_else(format!("run the import again: the {made} created jobs will not be changed"))
     }
 
     fn made(&self) -> usize {
@@ -81,8 +82,8 @@ impl Report {
         }
         match self.count(|sent| matches!(sent, Sent::Refused { .. } | Sent::NotPaused { .. })) {
             0 => Ok(()),
-            1 => Err(Failure::failed("1 job could not be made as it should")),
-            n => Err(Failure::failed(format!("{n} jobs could not be made as they should"))),
+            1 => Err(Failure::failed("1 job could not be created as planned")),
+            n => Err(Failure::failed(format!("{n} jobs could not be created as planned"))),
         }
     }
 
@@ -213,14 +214,14 @@ impl Report {
             self.entries.iter().filter(|entry| entry.planned.disposition.creates_job()).count();
         if !self.acted {
             return match jobs {
-                0 => "Nothing can be imported as it is.\n".into(),
-                jobs => format!("Nothing was changed. With --yes, {jobs} jobs are made.\n"),
+                0 => "No entry can be imported without changes.\n".into(),
+                jobs => format!("Nothing was changed. Use --yes to create {jobs} jobs.\n"),
             };
         }
         let there = self.count(|sent| matches!(sent, Sent::AlreadyThere));
-        let mut text = format!("{} jobs were made.", self.made());
+        let mut text = format!("Created {} jobs.", self.made());
         if there > 0 {
-            text.push_str(&format!(" {there} were there already, and were left as they are."));
+            text.push_str(&format!(" {there} existed already and were not changed."));
         }
         text.push('\n');
         text
@@ -244,7 +245,7 @@ fn result(sent: Option<&Sent>) -> (String, Tone) {
         Some(Sent::AlreadyThere) => ("there already".into(), Tone::Quiet),
         Some(Sent::Refused { error }) => (format!("refused: {error}"), Tone::Bad),
         Some(Sent::NotPaused { error, .. }) => {
-            (format!("made, but not paused: {error}"), Tone::Bad)
+            (format!("created, but not paused: {error}"), Tone::Bad)
         }
     }
 }

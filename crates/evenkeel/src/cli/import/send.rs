@@ -75,7 +75,7 @@ impl Sender {
         let answer_of = |n: usize| {
             let number = n as u64 + 1;
             answers.iter().find(|answer| answer["line"] == number).map_or_else(
-                || Sent::Refused { error: "the server said nothing about it".into() },
+                || Sent::Refused { error: "the server sent no answer for this line".into() },
                 read,
             )
         };
@@ -123,7 +123,7 @@ impl Sender {
 
 fn parse(answers: &str) -> Result<Vec<Value>, Failure> {
     let answers = answers.lines().map(serde_json::from_str).collect::<Result<_, _>>();
-    answers.map_err(|error| Failure::because("the server's answer can't be understood", &error))
+    answers.map_err(|error| Failure::because("the server's answer can't be parsed", &error))
 }
 
 /// Returns true if the refusal may be temporary.
@@ -155,7 +155,7 @@ fn words(error: &Value) -> String {
         .or_else(|| error.as_str().map(String::from))
         .or_else(|| text(error, "detail"))
         .or_else(|| text(error, "title"))
-        .unwrap_or_else(|| "the server did not say why".into())
+        .unwrap_or_else(|| "the server gave no reason".into())
 }
 
 #[cfg(test)]
@@ -183,7 +183,7 @@ mod tests {
                 json!({"title": "t", "errors": [{"field": "url", "message": "is none"}]}),
                 "url: is none",
             ),
-            (json!(null), "the server did not say why"),
+            (json!(null), "the server gave no reason"),
         ] {
             let refused = Sent::Refused { error: words.into() };
             assert_eq!(read(&json!({"line": 1, "status": 422, "error": error})), refused);

@@ -96,7 +96,7 @@ async fn send(client: &Client, bytes: &[u8], key: &str) -> Result<Vec<Value>, Fa
 
 fn read(answers: &str) -> Result<Vec<Value>, Failure> {
     let answers = answers.lines().map(serde_json::from_str).collect::<Result<_, _>>();
-    answers.map_err(|error| Failure::because("the server's answer can't be understood", &error))
+    answers.map_err(|error| Failure::because("the server's answer can't be parsed", &error))
 }
 
 /// Returns the first line without a final answer: when the database fails, the server ends its

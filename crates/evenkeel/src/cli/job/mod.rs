@@ -116,7 +116,7 @@ enum JobCommand {
     /// Cancel a job permanently and end its running attempts; it stays visible
     #[command(after_help = "Examples:
   evenkeel job cancel hello
-  evenkeel run cancel 0006442d-7b2b-8640-8000-000000040000   # one run only; the job goes on")]
+  evenkeel run cancel 0006442d-7b2b-8640-8000-000000040000   # one run only; the job stays active")]
     Cancel(Box<many::ManyArgs>),
     /// Retry the last run of a job, which failed
     #[command(after_help = "Examples:
