@@ -211,20 +211,20 @@ impl Walk<'_> {
     ) -> Tried<(Vec<(AuditCursor, AuditEntry)>, Option<AuditCursor>)> {
         let Self { tenants, filter, page } = self;
         let (limit, from, chunk) = (page.limit as usize, self.from(), i64::from(CHUNK));
-        let mut place = filter.start(page.after);
-        let (mut items, mut to_skip, mut looked_at) = (Vec::new(), page.offset, 0);
+        let mut cursor = filter.start(page.after);
+        let (mut items, mut to_skip, mut scanned) = (Vec::new(), page.offset, 0);
         let mut is_over = false;
-        while !is_over && items.len() <= limit && looked_at < AUDIT_SCAN_MAX {
+        while !is_over && items.len() <= limit && scanned < AUDIT_SCAN_MAX {
             let rows = connection
                 .rows(
                     sql!("list_audit"),
-                    &[&tenants.0, &tenants.1, &place.at.as_micros(), &place.no, &from, &chunk],
+                    &[&tenants.0, &tenants.1, &cursor.at.as_micros(), &cursor.no, &from, &chunk],
                 )
                 .await?;
             is_over = rows.len() < CHUNK as usize;
             for row in &rows {
                 let (at, entry) = read_entry(row)?;
-                (place, looked_at) = (at, looked_at + 1);
+                (cursor, scanned) = (at, scanned + 1);
                 if !filter.passes(&entry) {
                     continue;
                 }
@@ -239,9 +239,9 @@ impl Walk<'_> {
         }
         let next = if items.len() > limit {
             items.truncate(limit);
-            items.last().map(|(place, _)| *place)
+            items.last().map(|(cursor, _)| *cursor)
         } else {
-            Some(place).filter(|_| !is_over)
+            Some(cursor).filter(|_| !is_over)
         };
         Ok((items, next))
     }
@@ -271,11 +271,11 @@ impl Walk<'_> {
 }
 
 fn read_entry(row: &Row) -> Tried<(AuditCursor, AuditEntry)> {
-    let place = AuditCursor { no: get(row, "no")?, at: time(row, "at")? };
+    let cursor = AuditCursor { no: get(row, "no")?, at: time(row, "at")? };
     let tenant: i32 = get(row, "tenant_no")?;
     let code: Option<i16> = get(row, "role")?;
     let entry = AuditEntry {
-        at: place.at,
+        at: cursor.at,
         tenant: Some(TenantNo(tenant)).filter(|_| tenant != UNAUTHENTICATED),
         subject: get(row, "subject")?,
         role: code.map(role).transpose()?,
@@ -287,5 +287,5 @@ fn read_entry(row: &Row) -> Tried<(AuditCursor, AuditEntry)> {
         remote: get(row, "remote")?,
         request_id: get(row, "request_id")?,
     };
-    Ok((place, entry))
+    Ok((cursor, entry))
 }

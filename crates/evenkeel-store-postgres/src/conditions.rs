@@ -79,9 +79,9 @@ impl AtRiskStore for PostgresStore {
                     .maybe_row(sql, &[now, shards, scheduled_at, job_no, sequence, attempt, limit])
                     .await?;
                 let Some(last) = last else { return Ok(OverdueInQueue::default()) };
-                let (looked_at, jobs): (i64, Vec<i64>) =
+                let (scanned, jobs): (i64, Vec<i64>) =
                     (get(&last, "scanned")?, get(&last, "jobs")?);
-                let next = if looked_at == *limit { Some(key(&last)?) } else { None };
+                let next = if scanned == *limit { Some(key(&last)?) } else { None };
                 Ok(OverdueInQueue { jobs: jobs.into_iter().map(JobNo).collect(), next })
             })
             .await

@@ -285,13 +285,13 @@ impl DeadStore for PostgresStore {
                 let KeyColumns { job_no, scheduled_at, sequence, .. } = &keys;
                 let sql = sql!("delete_dead");
                 let rows = connection.rows(sql, &[tenant, job_no, scheduled_at, sequence]).await?;
-                let mut gone = Vec::with_capacity(rows.len());
+                let mut deleted = Vec::with_capacity(rows.len());
                 for row in &rows {
-                    gone.push(run_of(key(row)?));
+                    deleted.push(run_of(key(row)?));
                 }
                 let mut took = |run: &AttemptKey| {
-                    let place = gone.iter().position(|one| *one == run_of(*run));
-                    place.map(|place| gone.swap_remove(place)).is_some()
+                    let position = deleted.iter().position(|deleted| *deleted == run_of(*run));
+                    position.map(|position| deleted.swap_remove(position)).is_some()
                 };
                 Ok(runs.iter().map(&mut took).collect())
             })

@@ -109,7 +109,7 @@ impl Keys {
     /// Writes the changes.
     pub(crate) async fn write(&self, connection: &Connection) -> Tried<()> {
         let is_written =
-            |key: &DedupKey| self.inserted.get(key) == self.held.get(key).map(|it| &it.job);
+            |key: &DedupKey| self.inserted.get(key) == self.held.get(key).map(|held| &held.job);
         let taken: Vec<(Uuid, &Held)> = self
             .taken
             .iter()

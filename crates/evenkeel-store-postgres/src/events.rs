@@ -81,9 +81,9 @@ impl EventStore for PostgresStore {
                 let (node, until) = &*args;
                 let sql = sql!("listen");
                 connection.change(sql, &[node, &until.as_micros()]).await?;
-                let forget = sql!("listen_delete");
+                let delete = sql!("listen_delete");
                 let old = until.saturating_sub(LISTENERS_KEPT).as_micros();
-                connection.change(forget, &[&old]).await
+                connection.change(delete, &[&old]).await
             })
             .await?;
         self.notify_listeners().await;

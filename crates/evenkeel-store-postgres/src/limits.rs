@@ -21,9 +21,9 @@ use crate::rows::{KeyColumns, attempt, count, get, key, micros, sequence, time};
 /// others may be blocked by a second limit.
 const EXTRA: u32 = 50;
 /// Looks after the end of attempts. The periodic release of all queues does the rest.
-const LOOKS: usize = 3;
+const ROUNDS: usize = 3;
 /// Limit queues that are looked at again: each look reads 1,000 attempts of each lane.
-const LOOKED_AGAIN_MAX: usize = 10;
+const QUEUES_AGAIN_MAX: usize = 10;
 
 #[async_trait]
 impl LimitStore for PostgresStore {
@@ -83,7 +83,7 @@ async fn release_limited(
         *free.entry(permit.limit).or_default() += 1;
     }
     let mut moved = 0;
-    for round in 0..LOOKS {
+    for round in 0..ROUNDS {
         let look = |(key, free): (&LimitKey, &u32)| {
             let past = if key.scope() == LimitScope::Key { 0 } else { EXTRA };
             let look = if round == 0 { free.saturating_add(past) } else { RELEASED_MAX };
@@ -95,7 +95,7 @@ async fn release_limited(
         // A released attempt may still be blocked by another limit, so the next look is for as many
         // again.
         let rest = free.into_iter().zip(again).filter(|(_, again)| *again);
-        free = rest.map(|(queue, _)| queue).take(LOOKED_AGAIN_MAX).collect();
+        free = rest.map(|(queue, _)| queue).take(QUEUES_AGAIN_MAX).collect();
         if free.is_empty() {
             break;
         }
@@ -152,13 +152,13 @@ pub(super) struct Look {
 }
 
 /// A limit queue with the size of its limit and the number of permits.
-struct Found {
+struct QueueState {
     queue: LimitQueue,
     most: Option<u32>,
     running: u32,
 }
 
-impl Found {
+impl QueueState {
     fn free(&self) -> u32 {
         self.most.map_or(u32::MAX, |most| most.saturating_sub(self.running))
     }
@@ -179,16 +179,16 @@ async fn release_queues(
     now: Option<i64>,
 ) -> Tried<Released> {
     let (found, last) = find_queues(connection, queues).await?;
-    let (mut looks, mut looked_at, mut next) = (Vec::new(), 0, last);
-    for (nth, one) in found.iter().enumerate() {
-        let look = one.queue.look(one.free());
-        if looked_at > 0 && looked_at + look > RELEASE_SCAN_MAX {
+    let (mut looks, mut scanned, mut next) = (Vec::new(), 0, last);
+    for (nth, state) in found.iter().enumerate() {
+        let look = state.queue.look(state.free());
+        if scanned > 0 && scanned + look > RELEASE_SCAN_MAX {
             next = nth.checked_sub(1).map(|before| found[before].queue.key);
             break;
         }
-        looked_at += look;
+        scanned += look;
         if look > 0 {
-            looks.push(Look { key: one.queue.key, look, own: one.own() });
+            looks.push(Look { key: state.queue.key, look, own: state.own() });
         }
     }
     let (again, moved) =
@@ -200,12 +200,12 @@ async fn release_queues(
 async fn find_queues(
     connection: &Connection,
     queues: &ReleaseStep,
-) -> Tried<(Vec<Found>, Option<LimitKey>)> {
+) -> Tried<(Vec<QueueState>, Option<LimitKey>)> {
     let after = queues.after.map_or_else(|| "~".to_owned(), LimitKey::queue_pool);
     let sql = sql!("release_queues");
     let rows = connection.rows(sql, &[&after, &i64::from(queues.limit)]).await?;
     let (mut found, mut to_check) = (Vec::with_capacity(rows.len()), Vec::new());
-    let (mut last, mut looked_up, mut is_cut) = (None, 0, rows.len() == queues.limit as usize);
+    let (mut last, mut checked, mut is_cut) = (None, 0, rows.len() == queues.limit as usize);
     for row in &rows {
         let key = LimitKey::of_queue_pool(get(row, "pool")?)
             .ok_or_else(|| StoreError::corrupt("ready", "pool", "not a limit queue"))?;
@@ -216,21 +216,21 @@ async fn find_queues(
             LimitQueue { key, lowest: lowest.cast_unsigned(), highest: highest.cast_unsigned() };
         let most = queues.terms.limits.max_in_queue(key, queue.highest);
         let running = u32::try_from(count(row, "permits")?).unwrap_or(u32::MAX);
-        let one = Found { queue, most, running };
-        if one.needs_check() {
-            if looked_up > 0 && looked_up + running > CHECKED_MAX {
+        let state = QueueState { queue, most, running };
+        if state.needs_check() {
+            if checked > 0 && checked + running > CHECKED_MAX {
                 is_cut = true;
                 break;
             }
-            looked_up += running;
+            checked += running;
             to_check.push(key);
         }
         last = Some(key);
-        found.push(one);
+        found.push(state);
     }
     let running = running_under(connection, &to_check).await?;
-    for one in &mut found {
-        one.running = running.get(&one.queue.key).copied().unwrap_or(one.running);
+    for state in &mut found {
+        state.running = running.get(&state.queue.key).copied().unwrap_or(state.running);
     }
     Ok((found, last.filter(|_| is_cut)))
 }
@@ -252,7 +252,7 @@ async fn release_from(
     let first: Vec<(Vec<Limited>, bool)> = first
         .into_iter()
         .map(|(queue, is_cut)| {
-            let limited = |one: Candidate| (one.key, one.limits_under(&terms.limits));
+            let limited = |state: Candidate| (state.key, state.limits_under(&terms.limits));
             (queue.into_iter().map(limited).collect(), is_cut)
         })
         .collect();

@@ -48,18 +48,18 @@ impl ProgressStore for PostgresStore {
             .await
     }
 
-    async fn send_message(&self, node: NodeNo, letter: NodeMessage) -> Result<(), StoreError> {
+    async fn send_message(&self, node: NodeNo, message: NodeMessage) -> Result<(), StoreError> {
         self.api
-            .run((node.0, letter), |connection, args| async move {
-                let (node, NodeMessage { key, fence: under, kind: word }) = &*args;
+            .run((node.0, message), |connection, args| async move {
+                let (node, NodeMessage { key, fence: under, kind }) = &*args;
                 let sql = sql!("send_message");
                 let (at, job) = (key.scheduled_at.as_micros(), key.job_no.0);
                 let (nth, bits) = (attempt(*key), sequence(key.sequence));
-                let (under, word) = (fence(*under), *word as i16);
-                connection.change(sql, &[node, &at, &job, &bits, &nth, &under, &word]).await
+                let (under, kind) = (fence(*under), *kind as i16);
+                connection.change(sql, &[node, &at, &job, &bits, &nth, &under, &kind]).await
             })
             .await?;
-        if letter.kind == MessageKind::Ended
+        if message.kind == MessageKind::Ended
             && let Err(error) = self.announce(Signal::Messages).await
         {
             // The node also polls, so it will find the message.

@@ -61,7 +61,7 @@ impl SecretStore for PostgresStore {
                 let mut items = rows.iter().map(read_info).collect::<Tried<Vec<SecretInfo>>>()?;
                 let is_last = items.len() <= page.limit as usize;
                 items.truncate(page.limit as usize);
-                let next = items.last().map(|one| one.name.clone()).filter(|_| !is_last);
+                let next = items.last().map(|secret| secret.name.clone()).filter(|_| !is_last);
                 Ok(Page { items, total: count(&counted, 0)?, total_is_estimate: false, next })
             })
             .await
@@ -133,10 +133,11 @@ impl SecretStore for PostgresStore {
         self.api
             .run((tenant, secrets), |connection, args| async move {
                 let (tenant, secrets) = &*args;
-                let tenants: Vec<i32> = secrets.iter().map(|one| one.tenant.0).collect();
-                let names: Vec<&str> = secrets.iter().map(|one| one.name.as_str()).collect();
-                let before: Vec<&[u8]> = secrets.iter().map(|one| &one.if_nonce[..]).collect();
-                let sealed = || secrets.iter().map(|one| &one.sealed);
+                let tenants: Vec<i32> = secrets.iter().map(|secret| secret.tenant.0).collect();
+                let names: Vec<&str> = secrets.iter().map(|secret| secret.name.as_str()).collect();
+                let before: Vec<&[u8]> =
+                    secrets.iter().map(|secret| &secret.if_nonce[..]).collect();
+                let sealed = || secrets.iter().map(|secret| &secret.sealed);
                 let keys: Vec<&str> = sealed().map(|sealed| sealed.key_id.as_str()).collect();
                 let nonces: Vec<&[u8]> = sealed().map(|sealed| &sealed.nonce[..]).collect();
                 let texts: Vec<&[u8]> = sealed().map(|sealed| &sealed.ciphertext[..]).collect();

@@ -143,7 +143,7 @@ impl TargetStore for PostgresStore {
                 let rows = connection.rows(sql, &[tenant, number, limit]).await?;
                 let is_full = i64::try_from(rows.len()).is_ok_and(|looked| looked == *limit);
                 let next = rows.last().filter(|_| is_full);
-                let next = next.map(place).transpose()?;
+                let next = next.map(cursor).transpose()?;
                 let targets = rows.iter().map(|row| stale(row, before));
                 let targets = targets.filter_map(Result::transpose).collect::<Tried<_>>()?;
                 Ok(StaleTargets { targets, next })
@@ -277,13 +277,13 @@ async fn delete(
     Ok(DeletedTarget::Done { detached: target.jobs })
 }
 
-fn place(row: &Row) -> Tried<(TenantNo, i64)> {
+fn cursor(row: &Row) -> Tried<(TenantNo, i64)> {
     Ok((TenantNo(get(row, "tenant_no")?), get(row, "number")?))
 }
 
 /// Returns the target if its last success is before `before`.
 fn stale(row: &Row, before: Timestamp) -> Tried<Option<StaleTarget>> {
-    let (tenant, number) = place(row)?;
+    let (tenant, number) = cursor(row)?;
     let last_success_at = maybe_time(row, "last_success_at")?;
     if !is_stale(last_success_at, time(row, "created_at")?, before) {
         return Ok(None);

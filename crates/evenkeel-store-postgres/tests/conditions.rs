@@ -135,8 +135,8 @@ async fn fire_and_finish(rig: &Rig, worker: usize, jobs: Vec<JobNo>) {
         };
         let batch: Vec<Fire> = due.map(|job| fire_of(job, at(100_000), begin(job.no))).collect();
         rig.fire_for(node, batch, 100_000).await;
-        let wakes = rig.delayed(100_000).await;
-        let batch = wakes.iter().map(|wake| delayed_fire_of(wake, begin(wake.job.no))).collect();
+        let delayed = rig.delayed(100_000).await;
+        let batch = delayed.iter().map(|wake| delayed_fire_of(wake, begin(wake.job.no))).collect();
         rig.store.fire_delayed(node, batch, now(100_000)).await.unwrap();
         rig.claim_for(node, 10, 100_000).await;
         let owned = rig.owned(node).await;

@@ -21,7 +21,7 @@ struct Args {
 
 /// A run can move between two statements, but only so often: from the delayed attempts to the queue, to a
 /// worker, and back once.
-const LOOKS: usize = 4;
+const ROUNDS: usize = 4;
 
 pub(super) async fn cancel_run(
     store: &PostgresStore,
@@ -41,7 +41,7 @@ pub(super) async fn cancel_run(
 async fn run(connection: &Connection, args: &Args) -> Tried<RunCancelled> {
     // A statement waits for a transaction that moves the run, and only the next statement sees where
     // the run went.
-    for _ in 0..LOOKS {
+    for _ in 0..ROUNDS {
         if let Some(withdrawn) = withdraw_run(connection, args.run, args.tenant).await? {
             return close_run(connection, args, withdrawn).await;
         }

@@ -115,7 +115,7 @@ pub(super) async fn choose(
     for round in 0..ROUNDS {
         let found = look.round().await?;
         again = found.stopped > 0;
-        let goes_on = found.parked > 0 || found.may_be_others || !found.taken.is_empty();
+        let continues = found.limited_count > 0 || found.may_be_others || !found.taken.is_empty();
         for candidate in &found.taken {
             let lane = usize::try_from(candidate.lane).unwrap_or_default();
             look.guaranteed[lane] = look.guaranteed[lane].saturating_sub(1);
@@ -127,10 +127,10 @@ pub(super) async fn choose(
             break;
         }
         // The transaction that grants permits commits soon, and skips the rows that are locked here.
-        if !goes_on {
+        if !continues {
             break;
         }
-        if found.parked > 0 && round + 1 < ROUNDS {
+        if found.limited_count > 0 && round + 1 < ROUNDS {
             look.clear_front().await?;
         }
     }
@@ -145,7 +145,7 @@ struct Round {
     /// Number of attempts that did not get all their permits.
     stopped: usize,
     /// Number of those that moved to limit queues.
-    parked: usize,
+    limited_count: usize,
     /// Behind the others there may be attempts that could start.
     may_be_others: bool,
 }
@@ -191,14 +191,15 @@ impl Look<'_> {
     async fn admit(&mut self, mut found: Vec<Candidate>, capacity: usize) -> Tried<Round> {
         if !found.iter().any(|candidate| self.permits.is_limited(candidate)) {
             self.take(&found).await?;
-            return Ok(Round { taken: found, stopped: 0, parked: 0, may_be_others: false });
+            return Ok(Round { taken: found, stopped: 0, limited_count: 0, may_be_others: false });
         }
         let asked = found.len();
         found.sort_unstable_by_key(Candidate::by_rank);
         found.truncate(capacity);
-        let Admitted { admitted: taken, parked, may_be_others } = self.permits.admit(found).await?;
+        let Admitted { admitted: taken, limited_count, may_be_others } =
+            self.permits.admit(found).await?;
         self.take(&taken).await?;
-        Ok(Round { stopped: asked - taken.len(), taken, parked, may_be_others })
+        Ok(Round { stopped: asked - taken.len(), taken, limited_count, may_be_others })
     }
 
     /// Moves blocked attempts out of the way: many may be in front of attempts that could start.

@@ -252,7 +252,7 @@ impl FinishColumns {
         };
         let next_slot: Vec<Option<i32>> = next_at().map(slot).collect();
         let next_at: Vec<Option<i64>> = next_at().map(micros).collect();
-        let watch: Vec<bool> = finishes.iter().map(|finish| finish.judge).collect();
+        let judge: Vec<bool> = finishes.iter().map(|finish| finish.judge).collect();
         let priority: Vec<Option<i16>> =
             finishes.iter().map(|finish| priority(finish.priority)).collect();
         let error: Vec<Option<String>> = all().map(|results| text(&results.error)).collect();
@@ -286,7 +286,7 @@ impl FinishColumns {
                     &memory,
                     &next_at,
                     &next_slot,
-                    &watch,
+                    &judge,
                     &priority,
                 ],
             )

@@ -92,11 +92,11 @@ impl AttemptStore for PostgresStore {
     async fn count_queued_ahead(
         &self,
         pools: &[String],
-        place: QueuePosition,
+        position: QueuePosition,
         limit: u32,
         now: Now,
     ) -> Result<u32, StoreError> {
-        waiting::waiting_ahead(self, pools, place, limit, now).await
+        waiting::waiting_ahead(self, pools, position, limit, now).await
     }
 
     async fn get_attempt(

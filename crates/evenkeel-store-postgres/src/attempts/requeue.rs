@@ -27,7 +27,7 @@ pub(super) async fn requeue(
     }
     // One transaction each, because they lock rows in different orders.
     if !queued.is_empty() {
-        let (places, batch): (Vec<usize>, Vec<Requeue>) = queued.into_iter().unzip();
+        let (positions, batch): (Vec<usize>, Vec<Requeue>) = queued.into_iter().unzip();
         let args = (node.0, batch, micros(now.literal()));
         let requeued = store
             .hot
@@ -36,13 +36,13 @@ pub(super) async fn requeue(
                 run(&connection, *node, batch, *now).await
             })
             .await?;
-        places.into_iter().zip(requeued).for_each(|(at, requeued)| taken[at] = requeued);
+        positions.into_iter().zip(requeued).for_each(|(at, requeued)| taken[at] = requeued);
     }
     if !failed.is_empty() {
-        let (places, ends): (Vec<usize>, Vec<LostEnd>) = failed.into_iter().unzip();
+        let (positions, ends): (Vec<usize>, Vec<LostEnd>) = failed.into_iter().unzip();
         let ended = fail_lost(store, node, ends).await?;
         let is_done = ended.into_iter().map(|end| end == FinishResult::Done);
-        places.into_iter().zip(is_done).for_each(|(at, done)| taken[at] = done);
+        positions.into_iter().zip(is_done).for_each(|(at, done)| taken[at] = done);
     }
     Ok(taken)
 }

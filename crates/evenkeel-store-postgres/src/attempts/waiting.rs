@@ -89,7 +89,7 @@ pub(super) async fn waiting(
 
 struct Ahead {
     pools: Vec<String>,
-    place: QueuePosition,
+    position: QueuePosition,
     limit: i64,
     now: Option<i64>,
 }
@@ -97,23 +97,23 @@ struct Ahead {
 pub(super) async fn waiting_ahead(
     store: &PostgresStore,
     pools: &[String],
-    place: QueuePosition,
+    position: QueuePosition,
     limit: u32,
     now: Now,
 ) -> Result<u32, StoreError> {
     let mut pools = pools.to_vec();
     pools.sort_unstable();
     pools.dedup();
-    let args = Ahead { pools, place, limit: i64::from(limit), now: micros(now.literal()) };
+    let args = Ahead { pools, position, limit: i64::from(limit), now: micros(now.literal()) };
     store
         .hot
         .run(args, |connection, args| async move {
-            let Ahead { pools, place, limit, now } = &*args;
+            let Ahead { pools, position, limit, now } = &*args;
             let clock = connection.row(sql!("now"), &[now]).await?;
-            let rise = place.aging.rise_of(place.rank, time(&clock, 0)?);
+            let rise = position.aging.rise_of(position.rank, time(&clock, 0)?);
             let sql = sql!("waiting_ahead");
             let asked: [&(dyn ToSql + Sync); 5] =
-                [pools, &(place.lane as i16), &place.rank.0, &rise.0, limit];
+                [pools, &(position.lane as i16), &position.rank.0, &rise.0, limit];
             let row = connection.row(sql, &asked).await?;
             Ok(u32::try_from(get::<i64>(&row, 0)?).unwrap_or(u32::MAX))
         })

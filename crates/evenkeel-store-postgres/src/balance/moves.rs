@@ -35,16 +35,17 @@ impl MoveColumns {
     fn new(batch: &MoveBatch) -> Self {
         let given: HashSet<LoadProfileKey> = batch.profiles.iter().map(|(key, _)| *key).collect();
         let moves = batch.moves.iter();
-        let mut sorted: Vec<&Move> = moves.filter(|one| given.contains(&one.profile)).collect();
-        sorted.sort_unstable_by_key(|one| one.job);
+        let mut sorted: Vec<&Move> =
+            moves.filter(|planned| given.contains(&planned.profile)).collect();
+        sorted.sort_unstable_by_key(|planned| planned.job);
         let all = || sorted.iter();
         Self {
-            job_no: all().map(|one| one.job.0).collect(),
-            generation: all().map(|one| one.generation).collect(),
-            old_at: all().map(|one| one.old_at.as_micros()).collect(),
-            new_at: all().map(|one| one.new_at.as_micros()).collect(),
-            slot: all().filter_map(|one| slot(Some(one.new_at))).collect(),
-            profile: all().map(|one| one.profile.0).collect(),
+            job_no: all().map(|planned| planned.job.0).collect(),
+            generation: all().map(|planned| planned.generation).collect(),
+            old_at: all().map(|planned| planned.old_at.as_micros()).collect(),
+            new_at: all().map(|planned| planned.new_at.as_micros()).collect(),
+            slot: all().filter_map(|planned| slot(Some(planned.new_at))).collect(),
+            profile: all().map(|planned| planned.profile.0).collect(),
         }
     }
 }
@@ -73,7 +74,8 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Moved> {
     let Some(row) = locked else { return Ok(Moved::Stopped) };
     let now: i64 = get(&row, 0)?;
     let (moved, counts) = write(connection, args, now).await?;
-    let made: Vec<bool> = batch.moves.iter().map(|one| moved.contains(&one.job.0)).collect();
+    let made: Vec<bool> =
+        batch.moves.iter().map(|planned| moved.contains(&planned.job.0)).collect();
     let not_made = i64::try_from(made.len() - moved.len()).unwrap_or(i64::MAX);
     let moved = i64::try_from(moved.len()).unwrap_or(i64::MAX);
     let sql = sql!("move_jobs_done");
@@ -114,7 +116,7 @@ async fn write<'a>(
 const OTHERS_MAX: i64 = 8;
 /// Jobs that one round scans at least. Where many jobs are stopped, the last few of a page would
 /// otherwise be searched a few at a time.
-const LOOKED_AT_MIN: i64 = 1000;
+const SCANNED_MIN: i64 = 1000;
 
 pub(super) async fn placements(
     store: &PostgresStore,
@@ -132,9 +134,9 @@ pub(super) async fn placements(
             // full.
             while found.len() < limit {
                 let left = i64::try_from(limit - found.len()).unwrap_or(i64::MAX);
-                let looked_at = left.max(LOOKED_AT_MIN);
+                let scanned = left.max(SCANNED_MIN);
                 let sql = sql!("placements_bounds");
-                let row = connection.row(sql, &[&tenant, &after, &looked_at]).await?;
+                let row = connection.row(sql, &[&tenant, &after, &scanned]).await?;
                 let (first, last): (Option<i64>, Option<i64>) =
                     (get(&row, "first")?, get(&row, "last")?);
                 let (Some(first), Some(last)) = (first, last) else { break };
@@ -147,7 +149,7 @@ pub(super) async fn placements(
                 for row in connection.rows(sql, &[&tenant, &first, &last]).await? {
                     found.push(read_placement(&row)?);
                 }
-                if seen < looked_at {
+                if seen < scanned {
                     break;
                 }
                 after = last;

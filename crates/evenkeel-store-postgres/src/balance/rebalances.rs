@@ -192,9 +192,10 @@ async fn begin(connection: &Connection, args: &Begin) -> Tried<Option<BeganRebal
     let sql = sql!("begin_rebalance_find");
     let rows = connection.rows(sql, &[tenant, id]).await?;
     let found = rows.iter().map(read_rebalance).collect::<Tried<Vec<Rebalance>>>()?;
-    let Some(wanted) = found.iter().find(|one| one.id == *id) else { return Ok(None) };
-    let goes_on = |one: &&Rebalance| one.id != *id && !one.is_silent(*silent_before);
-    if let Some(other) = found.iter().find(goes_on) {
+    let Some(wanted) = found.iter().find(|rebalance| rebalance.id == *id) else { return Ok(None) };
+    let is_running =
+        |rebalance: &&Rebalance| rebalance.id != *id && !rebalance.is_silent(*silent_before);
+    if let Some(other) = found.iter().find(is_running) {
         return Ok(Some(BeganRebalance::Other(other.clone())));
     }
     if !wanted.may_begin(*silent_before) {
@@ -203,7 +204,8 @@ async fn begin(connection: &Connection, args: &Begin) -> Tried<Option<BeganRebal
     if let Some(other) = undone_by_another(connection, *tenant, wanted).await? {
         return Ok(Some(BeganRebalance::Other(other)));
     }
-    let silent: Vec<Uuid> = found.iter().map(|one| one.id).filter(|one| one != id).collect();
+    let silent: Vec<Uuid> =
+        found.iter().map(|rebalance| rebalance.id).filter(|rebalance| rebalance != id).collect();
     let sql = sql!("begin_rebalance");
     connection.change(sql, &[tenant, id, &silent, &wanted.undoes, &now]).await?;
     Ok(find(connection, *tenant, *id).await?.map(BeganRebalance::Now))

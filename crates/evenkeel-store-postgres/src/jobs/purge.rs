@@ -50,9 +50,9 @@ async fn run(connection: &Connection, args: &Args) -> Tried<u64> {
     };
     let job_no: i64 = get(&row, "at")?;
     let sql = sql!("purge_dead");
-    let letters = connection.change(sql, &[&job_no, &i64::from(args.limit)]).await?;
-    if letters >= u64::from(args.limit) {
-        return Ok(letters);
+    let dead_letters = connection.change(sql, &[&job_no, &i64::from(args.limit)]).await?;
+    if dead_letters >= u64::from(args.limit) {
+        return Ok(dead_letters);
     }
     let look = sql!("purge_find");
     let rows = connection.rows(look, &[&job_no, &depth]).await?;
@@ -60,7 +60,7 @@ async fn run(connection: &Connection, args: &Args) -> Tried<u64> {
     let mut attempts = 0;
     for row in &rows {
         let run = run_of(row)?;
-        if letters + attempts >= u64::from(args.limit) {
+        if dead_letters + attempts >= u64::from(args.limit) {
             rest = Some(run);
             break;
         }
@@ -75,7 +75,7 @@ async fn run(connection: &Connection, args: &Args) -> Tried<u64> {
     if !left.iter().all(|run| locked.contains(run)) {
         return Err(Failure::Again);
     }
-    let mut deleted_count = letters + delete_runs(connection, job_no, &deleted).await?;
+    let mut deleted_count = dead_letters + delete_runs(connection, job_no, &deleted).await?;
     relink(connection, job_no, &left, rest).await?;
     if rest.is_none() && deleted_count < u64::from(args.limit) {
         let sql = sql!("purge_kept");

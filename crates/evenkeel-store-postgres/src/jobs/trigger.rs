@@ -157,7 +157,7 @@ pub(crate) async fn free_keys(
         let numbers = (0..Sequence::NUMBERS).map(|more| n.wrapping_add(more));
         numbers
             .map(|n| Sequence::new(origin, n))
-            .find(|one| !taken.contains(&(job.no.0, sequence(*one))))
+            .find(|candidate| !taken.contains(&(job.no.0, sequence(*candidate))))
             .unwrap_or(Sequence::new(origin, n))
     };
     let keys = wanted.iter().zip(at);

@@ -75,7 +75,7 @@ async fn by_number(
     };
     // The job belongs to the tenant.
     let job = job.map(|job| job.0);
-    let whose: &(dyn ToSql + Sync) = match &job {
+    let owner: &(dyn ToSql + Sync) = match &job {
         None => &tenant,
         Some(job) => job,
     };
@@ -84,8 +84,8 @@ async fn by_number(
     let (offset, limit) = (i64::from(page.offset), i64::from(page.limit) + 1);
     let (chars, most) = (BEGINNING_CHARS_MAX as i32, COUNT_MAX + 1);
     let (rows, total) = try_join(
-        connection.rows(listed, &[whose, &after, &url_prefix, &offset, &limit, &chars]),
-        connection.row(counted, &[whose, &url_prefix, &most]),
+        connection.rows(listed, &[owner, &after, &url_prefix, &offset, &limit, &chars]),
+        connection.row(counted, &[owner, &url_prefix, &most]),
     )
     .await?;
     let shown = &rows[..rows.len().min(page.limit as usize)];

@@ -50,13 +50,13 @@ pub(super) async fn clear(store: &PostgresStore, limit: u32) -> Result<u64, Stor
         let Some(last) = jobs.last() else { break };
         after = *last;
         for job in jobs {
-            let room = limit - cleared;
-            if room == 0 {
+            let limit_left = limit - cleared;
+            if limit_left == 0 {
                 break;
             }
             cleared += store
                 .api
-                .run((job, room.cast_signed()), |connection, args| async move {
+                .run((job, limit_left.cast_signed()), |connection, args| async move {
                     connection.transaction(clear_one(&connection, args.0, args.1)).await
                 })
                 .await?;
@@ -82,15 +82,15 @@ async fn deleted_jobs(
 }
 
 /// Deletes pages of one deleted job, unless another transaction does.
-async fn clear_one(connection: &Connection, job: i64, room: i64) -> Tried<u64> {
+async fn clear_one(connection: &Connection, job: i64, limit_left: i64) -> Tried<u64> {
     let sql = sql!("clear_pages_lock");
     if connection.maybe_row(sql, &[&job]).await?.is_none() {
         return Ok(0);
     }
     let sql = sql!("clear_pages");
     let pages =
-        subtract_usage(connection, job, &connection.row(sql, &[&job, &room]).await?).await?;
-    if pages.cast_signed() < room {
+        subtract_usage(connection, job, &connection.row(sql, &[&job, &limit_left]).await?).await?;
+    if pages.cast_signed() < limit_left {
         let sql = sql!("clear_pages_usage");
         connection.change(sql, &[&job]).await?;
     }

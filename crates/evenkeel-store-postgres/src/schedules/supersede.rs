@@ -14,7 +14,7 @@ use crate::rows::{get, job_numbers, micros};
 
 /// An attempt can move between two statements, so the search is repeated, but not forever: the
 /// scheduler asks again while the job is busy.
-const LOOKS: usize = 4;
+const ROUNDS: usize = 4;
 
 /// The jobs to supersede, as arrays.
 #[derive(Clone, Default)]
@@ -27,10 +27,11 @@ struct Decided {
 impl Decided {
     /// Sorted in lock order, each job once.
     fn new(batch: &[Supersede]) -> Self {
-        let sorted: BTreeMap<JobNo, &Supersede> = batch.iter().map(|one| (one.job, one)).collect();
+        let sorted: BTreeMap<JobNo, &Supersede> =
+            batch.iter().map(|entry| (entry.job, entry)).collect();
         let mut decided = Self::default();
-        for one in sorted.values() {
-            decided.push(one.job.0, one.generation, one.due.as_micros());
+        for entry in sorted.values() {
+            decided.push(entry.job.0, entry.generation, entry.due.as_micros());
         }
         decided
     }
@@ -62,7 +63,7 @@ pub(super) async fn supersede(
         .hot
         .run(args, |connection, args| async move {
             let mut decided = args.0.clone();
-            for _ in 0..LOOKS {
+            for _ in 0..ROUNDS {
                 if decided.jobs.is_empty() {
                     break;
                 }

@@ -220,8 +220,8 @@ async fn lock_keys(
     let mut wanted: Vec<(DedupKey, JobId)> = Vec::new();
     for command in &args.commands {
         let Some(job) = jobs.get(&command.id) else { continue };
-        let new =
-            DedupClaim::by_command(command, job, Timestamp::from_micros(now)).map(|it| it.key);
+        let new = DedupClaim::by_command(command, job, Timestamp::from_micros(now))
+            .map(|claim| claim.key);
         let keys = new.into_iter().chain(DedupClaim::released_key(command, job));
         wanted.extend(keys.map(|key| (key, job.id)));
     }
