@@ -4,9 +4,12 @@
 //! that cannot see the executors (commands, API) use them: to redact configurations, to resolve
 //! aliases and to find the default deduplication key.
 
+mod config;
+
 use serde_json::{Map, Value};
 
 use crate::job::ExecutorSpec;
+pub use config::{ConfigFault, Fields};
 
 /// The facts about one kind of executor that hold without running it.
 #[derive(Debug)]
@@ -41,11 +44,6 @@ impl ExecutorDeclaration {
             resolves_secrets: true,
             disabled_hint: None,
         }
-    }
-
-    /// Returns the names of all fields, in the declared order.
-    pub fn field_names(&self) -> Vec<&'static str> {
-        self.fields.iter().map(|field| field.name).collect()
     }
 }
 

@@ -361,7 +361,7 @@ mod tests {
         assert_eq!(on(2, Lane::Batch, Some(KeyLimit { digest, most: 1 })), all);
         assert_eq!(on(1, Lane::Critical, None), [(LimitScope::Tenant, 9)]);
         assert!(limits.apply_to(ONE, Lane::Critical));
-        assert!(!Limits::default().bind(ONE, Lane::Batch));
+        assert!(!Limits::default().apply_to(ONE, Lane::Batch));
         assert_eq!(Limits::default().on(ONE, Lane::Batch, None), []);
         assert!(Limits::default().is_empty() && !limits.is_empty());
     }
