@@ -36,7 +36,7 @@ pub struct Settings {
     /// Weight of the newest duration in a job's average, from 0 to 1.
     pub alpha: f64,
     /// Interval of storing progress and output of running bodies.
-    pub note_every: Duration,
+    pub progress_every: Duration,
     /// Approximate limit of stored output per attempt, in bytes.
     pub run_log_bytes: usize,
     /// Interval of storing run totals.
@@ -46,7 +46,7 @@ pub struct Settings {
     pub retention: Retention,
     pub balance: BalanceSettings,
     /// Interval of computing the balance score.
-    pub score_every: Duration,
+    pub balance_score_every: Duration,
     /// How waiting raises an attempt's rank.
     pub aging: Aging,
     /// The share of slots that each lane is guaranteed.
@@ -54,7 +54,7 @@ pub struct Settings {
     /// Runs per tenant and per lane that may be active at once in the whole cluster.
     pub limits: Limits,
     /// Interval of computing queue metrics.
-    pub survey_every: Duration,
+    pub queue_metrics_every: Duration,
     pub stale: Staleness,
 }
 
@@ -120,17 +120,17 @@ impl Settings {
             linger: Duration::from_millis(5),
             stall: Duration::from_millis(50),
             alpha: DEFAULT_ALPHA,
-            note_every: Duration::from_secs(1),
+            progress_every: Duration::from_secs(1),
             run_log_bytes: LOG_BYTES_DEFAULT,
             metrics_interval: Duration::from_secs(5),
             long_run_after: Duration::from_secs(30),
             retention: Retention::default(),
             balance: BalanceSettings::default(),
-            score_every: Duration::from_secs(60),
+            balance_score_every: Duration::from_secs(60),
             aging: Aging::default(),
             shares: Shares::default(),
             limits: Limits::default(),
-            survey_every: Duration::from_secs(15),
+            queue_metrics_every: Duration::from_secs(15),
             stale: Staleness::default(),
         }
     }

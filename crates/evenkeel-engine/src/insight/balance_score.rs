@@ -106,7 +106,7 @@ impl BalanceScore {
             if let Err(error) = self.run_once(ctx.db_now(), ctx.is_housekeeper()).await {
                 log_trouble(&error, "computing the balance score failed; will retry");
             }
-            wait = ctx.settings.score_every;
+            wait = ctx.settings.balance_score_every;
         }
     }
 }

@@ -101,7 +101,7 @@ impl QueueMetrics {
         let mut wait = ctx.settings.poll;
         let mut was_ok = true;
         while ctx.pause(wait).await {
-            wait = ctx.settings.survey_every;
+            wait = ctx.settings.queue_metrics_every;
             let result = self.run_once().await;
             // Logged once per outage.
             if let Some(error) = result.as_ref().err().filter(|_| was_ok) {

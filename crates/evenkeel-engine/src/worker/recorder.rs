@@ -47,17 +47,17 @@ impl Recorder {
     /// Runs until its task is aborted; bodies of a draining node make progress, too.
     pub async fn run(self) {
         let mut backoff = Backoff::default();
-        let mut wait = self.ctx.settings.note_every;
+        let mut wait = self.ctx.settings.progress_every;
         loop {
             tokio::time::sleep(wait).await;
             wait = match self.run_once().await {
                 Ok(_) => {
                     backoff.reset();
-                    self.ctx.settings.note_every
+                    self.ctx.settings.progress_every
                 }
                 Err(error) => {
                     log_trouble(&error, "storing progress failed; will retry");
-                    self.ctx.settings.note_every.max(backoff.next())
+                    self.ctx.settings.progress_every.max(backoff.next())
                 }
             };
         }

@@ -172,10 +172,10 @@ impl World {
             workers: self.scenario.workers,
             leases: self.scenario.leases,
             poll: self.scenario.poll,
-            note_every: (self.scenario.poll / 4).max(Duration::from_secs(1)),
+            progress_every: (self.scenario.poll / 4).max(Duration::from_secs(1)),
             metrics_interval: (self.scenario.poll * 2).max(Duration::from_secs(5)),
             retention: Retention { every: Duration::from_secs(1_000_000), ..Retention::default() },
-            score_every: Duration::from_secs(3600),
+            balance_score_every: Duration::from_secs(3600),
             limits: self.scenario.limits(),
             ..Settings::new(format!("node-{index}"), node.identity)
         };
