@@ -38,7 +38,7 @@ SELECT progress, log FROM note
 WHERE {this_attempt} AND fence = :fence
 
 -- :name get_attempt_delayed (scheduled_at, job_no, sequence, attempt, tenant_no)
--- The delayed attempt of a run: the one with this number, or any if the number is 0.
+-- The delayed attempt of a run with this number; with number 0, any delayed attempt of the run.
 SELECT w.scheduled_at, w.job_no, w.sequence, w.attempt, {attempt.pending} AS status, 0 AS fence,
        0 AS crashes, {unstarted_attempt_columns}, j.id
 FROM delayed_attempt w CROSS JOIN job j ON j.job_no = w.job_no

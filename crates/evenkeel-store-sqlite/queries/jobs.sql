@@ -31,7 +31,7 @@ ORDER BY scheduled_at DESC, sequence DESC, attempt DESC LIMIT 1
 
 -- :name get_jobs_running (scheduled_at, job_no, sequence)
 -- The newest attempt of a run. An attempt that no worker has claimed yet gets the status `skipped`,
--- because the caller goes on to the run before it as it does after a record of skipped times.
+-- because the caller then looks at the run before, as it does after a record of skipped times.
 SELECT attempt, status, started_at, prev_at, prev_sequence FROM (
     SELECT attempt, status, started_at, prev_at, prev_sequence FROM attempt
     WHERE {this_run}

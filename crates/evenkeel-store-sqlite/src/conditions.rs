@@ -98,8 +98,8 @@ fn to_judge(
     let mut due: Vec<i64> = Vec::new();
     let shards: BTreeSet<Shard> = shards.iter().copied().collect();
     for shard in shards {
-        let room = i64::from(limit) - due.len() as i64;
-        let mut rows = statement.query(params![shard.0, now.as_micros(), room])?;
+        let left = i64::from(limit) - due.len() as i64;
+        let mut rows = statement.query(params![shard.0, now.as_micros(), left])?;
         while let Some(row) = rows.next()? {
             due.push(row.get(0)?);
         }
@@ -137,12 +137,12 @@ fn job_to_judge_from(connection: &Connection, row: &Row<'_>) -> Answer<JobToJudg
 }
 
 fn judge(connection: &Connection, batch: &[Judgement], now: Timestamp) -> Answer<()> {
-    let mut look = connection.prepare_cached(sql!("judge_find"))?;
+    let mut find = connection.prepare_cached(sql!("judge_find"))?;
     let mut counts = Counts::default();
     for judgement in batch {
         let which = params![judgement.job.0, judgement.touched];
         let as_judged: Option<(i32, Option<i16>, Option<i64>)> =
-            look.query_row(which, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()?;
+            find.query_row(which, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()?;
         let Some((tenant, before, since)) = as_judged else { continue };
         let (before, level) = (level_from(before)?, judgement.reason.level());
         if judgement.again_at.is_none() {

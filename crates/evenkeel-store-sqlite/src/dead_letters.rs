@@ -21,7 +21,7 @@ use crate::jobs::{read, trigger};
 use crate::rows::{collect, job_id, key_from, key_params, page_of};
 use crate::{conditions, dedup};
 
-/// Counts a failed run, or makes it a dead letter, as the end says.
+/// Counts a failed run, or makes it a dead letter, as the hook requires.
 pub(crate) fn apply_hook(connection: &Connection, finish: &Finish) -> Answer<()> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(finish.key);
     match finish.hook {
@@ -53,8 +53,8 @@ pub(crate) fn apply_hook(connection: &Connection, finish: &Finish) -> Answer<()>
 
 /// Deletes up to `limit` dead letters of a job.
 pub(crate) fn purge(connection: &Connection, job: JobNo, limit: u32) -> Answer<u64> {
-    let gone = connection.prepare_cached(sql!("purge_dead"))?.execute(params![job.0, limit])?;
-    Ok(gone as u64)
+    let deleted = connection.prepare_cached(sql!("purge_dead"))?.execute(params![job.0, limit])?;
+    Ok(deleted as u64)
 }
 
 /// Deletes the count of a job's consecutive failures.
@@ -63,7 +63,7 @@ pub(crate) fn prune_failing(connection: &Connection, job: JobNo) -> Answer<()> {
     Ok(())
 }
 
-fn letter_from(row: &Row<'_>) -> Answer<DeadLetter> {
+fn dead_letter_from(row: &Row<'_>) -> Answer<DeadLetter> {
     let key = key_from(row)?;
     let corrupt = |column| StoreError::corrupt(format!("dead letter of {key}"), column, "unknown");
     let redriven_at = sql_time(row.get("redriven_at")?);
@@ -89,7 +89,7 @@ fn get(db: &Connection, tenant: TenantNo, run: AttemptKey) -> Answer<Option<Dead
     let (scheduled_at, job_no, sequence, _) = key_params(run);
     let mut statement = db.prepare_cached(sql!("get_dead"))?;
     let mut rows = statement.query(params![tenant.0, job_no, scheduled_at, sequence])?;
-    rows.next()?.map(letter_from).transpose()
+    rows.next()?.map(dead_letter_from).transpose()
 }
 
 fn are_dead(db: &Connection, runs: &[AttemptKey]) -> Answer<Vec<bool>> {
@@ -109,8 +109,8 @@ fn list(
     page: PageRequest<DeadCursor>,
 ) -> Answer<Page<DeadLetter, DeadCursor>> {
     let (died_at, (scheduled_at, job_no, sequence, _)) =
-        page.after.map_or((i64::MAX, (i64::MAX, i64::MAX, u32::MAX, 0)), |place| {
-            (place.died_at.as_micros(), key_params(place.key))
+        page.after.map_or((i64::MAX, (i64::MAX, i64::MAX, u32::MAX, 0)), |cursor| {
+            (cursor.died_at.as_micros(), key_params(cursor.key))
         });
     let job = filter.job.map(|job| job.0.as_bytes().to_vec());
     let limit = i64::from(page.limit) + 1;
@@ -127,7 +127,7 @@ fn list(
             limit,
             page.offset,
         ])?,
-        letter_from,
+        dead_letter_from,
     )?;
     let counted: i64 = db
         .prepare_cached(sql!("list_dead_count"))?
@@ -184,13 +184,13 @@ fn redrive(
 
 fn delete(connection: &Connection, tenant: TenantNo, run: AttemptKey) -> Answer<bool> {
     let (scheduled_at, job_no, sequence, _) = key_params(run);
-    let gone = connection.prepare_cached(sql!("delete_dead"))?.execute(params![
+    let deleted = connection.prepare_cached(sql!("delete_dead"))?.execute(params![
         tenant.0,
         job_no,
         scheduled_at,
         sequence
     ])?;
-    Ok(gone > 0)
+    Ok(deleted > 0)
 }
 
 fn has_any_to_prune(db: &Connection, before: Timestamp, keep: u32) -> Answer<bool> {

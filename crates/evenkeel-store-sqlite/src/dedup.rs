@@ -96,8 +96,8 @@ fn find(connection: &Connection, tenant: TenantNo, key: DedupKey) -> Answer<Opti
     Ok(Some(Held { no: JobNo(row.get("job_no")?), id, holder }))
 }
 
-/// Returns the run of a job that stands for a run that was rejected as a duplicate: its waiting
-/// run, its running run, its next time, or its last run.
+/// Returns the run of a job that is reported in place of a rejected duplicate: its waiting run, its
+/// running run, its next time, or its last run.
 pub(crate) fn run_instead(connection: &Connection, no: JobNo) -> Answer<Option<AttemptKey>> {
     let waiting = connection
         .prepare_cached(sql!("get_jobs_newest_waiting"))?

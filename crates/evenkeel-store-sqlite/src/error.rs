@@ -92,7 +92,7 @@ pub(crate) fn fault_of(error: rusqlite::Error) -> StoreError {
     }
 }
 
-/// Returns why the database cannot be written, if the error says so.
+/// Returns the reason if the error means that the database cannot be written.
 pub(crate) fn unwritable(error: &rusqlite::Error) -> Option<Unwritable> {
     let error = error.sqlite_error()?;
     match error.code {

@@ -58,7 +58,7 @@ pub use options::SqliteOptions;
 const USER_READ_MAX: Duration = Duration::from_secs(10);
 /// The time limit for reads of the engine, which needs the result to go on.
 const ENGINE_READ_MAX: Duration = Duration::from_secs(60);
-/// One connection can run a long read while the other serves short ones.
+/// One connection can run a long read while the other serves short reads.
 const ENGINE_READERS: usize = 2;
 
 /// A store in one file. Dropping it finishes the accepted requests and closes the file.

@@ -46,8 +46,8 @@ impl LimitStore for SqliteStore {
         step: ReleaseStep,
         now: Now,
     ) -> Result<Released, StoreError> {
-        let look = move |db: &Connection| select(db, &step, resolve(now));
-        let (moves, released) = self.engine_readers.read(look).await?;
+        let find = move |db: &Connection| select(db, &step, resolve(now));
+        let (moves, released) = self.engine_readers.read(find).await?;
         if moves.is_empty() {
             return Ok(released);
         }
@@ -64,8 +64,8 @@ impl LimitStore for SqliteStore {
         after: Option<Permit>,
         limit: u32,
     ) -> Result<Option<Permit>, StoreError> {
-        let look = move |db: &Connection| ended_permits(db, after, limit);
-        let (ended, next) = self.engine_readers.read(look).await?;
+        let find = move |db: &Connection| ended_permits(db, after, limit);
+        let (ended, next) = self.engine_readers.read(find).await?;
         if !ended.is_empty() {
             self.writer
                 .write(Batch, limit as usize, move |session| {

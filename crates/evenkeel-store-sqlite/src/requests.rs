@@ -41,11 +41,11 @@ impl RequestStore for SqliteStore {
 
     async fn prune_requests(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         // Usually there are none; the reader spares the writer.
-        let look = move |db: &Connection| {
+        let has_old = move |db: &Connection| {
             let sql = sql!("prune_requests_find");
             Ok(db.prepare_cached(sql)?.query_row([before.as_micros()], |row| row.get(0))?)
         };
-        if !self.engine_readers.read(look).await? {
+        if !self.engine_readers.read(has_old).await? {
             return Ok(0);
         }
         self.writer

@@ -54,7 +54,7 @@ pub(crate) fn statement(name: &str) -> &'static str {
     STATEMENTS.get(name)
 }
 
-/// Returns the text of a statement. Each place in the code looks it up once.
+/// Returns the text of a statement. Each use in the code looks it up once.
 macro_rules! sql {
     ($name:literal) => {{
         static TEXT: std::sync::LazyLock<&'static str> =

@@ -54,7 +54,7 @@ fn start_within_limits(
     let mut started = Vec::new();
     let mut chosen = chosen;
     for _ in 0..ROUNDS {
-        let asked = chosen.len();
+        let chosen_count = chosen.len();
         let before = started.len();
         for candidate in chosen {
             if let Some(keys) = permits.admit(&candidate)? {
@@ -65,7 +65,7 @@ fn start_within_limits(
             }
         }
         left.capacity = claim.capacity - started.len();
-        if started.len() - before == asked || left.capacity == 0 {
+        if started.len() - before == chosen_count || left.capacity == 0 {
             return Ok(in_order(started, now, false));
         }
         // Many attempts without a permit may be queued before attempts that could start.

@@ -111,9 +111,11 @@ impl<'c> JobRuns<'c> {
             if !attempts.is_empty() {
                 oldest = oldest.min(run_link.scheduled_at);
             }
-            let wanted = |attempt: &Attempt| below.is_none_or(|below| attempt.key.attempt < below);
-            found
-                .extend(attempts.into_iter().map(|(attempt, _)| attempt.for_list()).filter(wanted));
+            let is_below =
+                |attempt: &Attempt| below.is_none_or(|below| attempt.key.attempt < below);
+            found.extend(
+                attempts.into_iter().map(|(attempt, _)| attempt.for_list()).filter(is_below),
+            );
             below = None;
         }
         if found.len() < enough {
@@ -191,7 +193,8 @@ fn page_of(
     Page { items, total, total_is_estimate, next }
 }
 
-/// Returns how many attempts a page needs: skipped, shown, and one that shows whether more follow.
+/// Returns how many attempts a page needs: the skipped, the shown, and one more to see whether
+/// others follow.
 fn enough(page: PageRequest<AttemptKey>) -> usize {
     page.offset as usize + page.limit as usize + 1
 }
@@ -244,17 +247,17 @@ pub(crate) fn of_all(
 }
 
 fn count_all(connection: &Connection, tenant: TenantNo) -> Answer<(u64, bool)> {
-    let (seen, ours): (i64, i64) = connection
+    let (all, own): (i64, i64) = connection
         .prepare_cached(sql!("list_attempts_count"))?
         .query_row(params![tenant.0, COUNTED_MAX + 1], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let waiting: i64 = connection
         .prepare_cached(sql!("list_attempts_count_ready"))?
         .query_row(params![tenant.0, COUNTED_MAX + 1], |row| row.get(0))?;
-    if seen <= COUNTED_MAX && waiting <= COUNTED_MAX {
-        return Ok(((ours + waiting).unsigned_abs(), false));
+    if all <= COUNTED_MAX && waiting <= COUNTED_MAX {
+        return Ok(((own + waiting).unsigned_abs(), false));
     }
     let started: i64 = connection
         .prepare_cached(sql!("list_attempts_estimate"))?
         .query_row([tenant.0], |row| row.get(0))?;
-    Ok(((started.max(ours) + waiting).unsigned_abs(), true))
+    Ok(((started.max(own) + waiting).unsigned_abs(), true))
 }

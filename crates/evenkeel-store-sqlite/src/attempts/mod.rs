@@ -114,12 +114,12 @@ impl AttemptStore for SqliteStore {
     async fn count_queued_ahead(
         &self,
         pools: &[String],
-        place: QueuePosition,
+        position: QueuePosition,
         limit: u32,
         now: Now,
     ) -> Result<u32, StoreError> {
         let (pools, now) = (pools.to_vec(), resolve(now));
-        let ahead = move |db: &Connection| choose::waiting_ahead(db, &pools, place, limit, now);
+        let ahead = move |db: &Connection| choose::waiting_ahead(db, &pools, position, limit, now);
         self.engine_readers.read(ahead).await
     }
 
@@ -148,16 +148,14 @@ impl AttemptStore for SqliteStore {
     }
 
     async fn prune(&self, prune: Prune) -> Result<Pruned, StoreError> {
-        let looked = self.engine_readers.read(move |db| prune::look(db, prune)).await?;
-        let pruned = looked.pruned(0);
-        if looked.rows() == 0 {
+        let step = self.engine_readers.read(move |db| prune::find(db, prune)).await?;
+        let pruned = step.pruned(0);
+        if step.rows() == 0 {
             return Ok(pruned);
         }
         let forgotten = self
             .writer
-            .write(Batch, looked.rows(), move |session| {
-                prune::forget(session.connection(), &looked)
-            })
+            .write(Batch, step.rows(), move |session| prune::delete(session.connection(), &step))
             .await?;
         Ok(Pruned { forgotten, ..pruned })
     }

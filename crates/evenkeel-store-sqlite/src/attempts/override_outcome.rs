@@ -80,8 +80,8 @@ fn active_attempts(
         if let Some(row) = rows.next()? {
             let fence = Fence(row.get("fence")?);
             let started_at = Timestamp::from_micros(row.get("started_at")?);
-            let seen = LiveState::Running { fence, started_at };
-            all.push(LiveAttempt { key, state: seen, priority: priority_from(row)? });
+            let state = LiveState::Running { fence, started_at };
+            all.push(LiveAttempt { key, state, priority: priority_from(row)? });
         }
     }
     all.sort_unstable_by_key(|attempt| attempt.key);

@@ -38,7 +38,7 @@ pub(crate) fn find(
     Ok(found)
 }
 
-/// Returns the attempts that a node runs: the long ones by key, the others from the node's low
+/// Returns the attempts that a node runs: long attempts by key, the others from the node's low
 /// watermark on.
 pub(crate) fn all(connection: &Connection, node: NodeNo, limit: u32) -> Answer<Vec<OwnedAttempt>> {
     let mut found = Vec::new();

@@ -15,7 +15,7 @@ use crate::rows::{key_from, key_params};
 /// The rows that a step read, and those of them to delete.
 pub(crate) struct PruneStep {
     seen: u64,
-    forget: Vec<AttemptKey>,
+    delete: Vec<AttemptKey>,
     with_note: Vec<AttemptKey>,
     with_checkpoint: Vec<AttemptKey>,
     next: Option<AttemptKey>,
@@ -23,7 +23,7 @@ pub(crate) struct PruneStep {
 
 impl PruneStep {
     pub(crate) fn rows(&self) -> usize {
-        self.forget.len() + self.with_note.len() + self.with_checkpoint.len()
+        self.delete.len() + self.with_note.len() + self.with_checkpoint.len()
     }
 
     pub(crate) fn pruned(&self, forgotten: u64) -> Pruned {
@@ -31,7 +31,7 @@ impl PruneStep {
     }
 }
 
-pub(crate) fn look(connection: &Connection, prune: Prune) -> Answer<PruneStep> {
+pub(crate) fn find(connection: &Connection, prune: Prune) -> Answer<PruneStep> {
     let (scheduled_at, job_no, sequence, attempt) = prune.after.map_or((-1, 0, 0, 0), key_params);
     let mut statement = connection.prepare_cached(sql!("prune_find"))?;
     let mut rows = statement.query(params![
@@ -43,14 +43,14 @@ pub(crate) fn look(connection: &Connection, prune: Prune) -> Answer<PruneStep> {
         prune.keep_per_job,
         prune.keep_since.as_micros(),
     ])?;
-    let (forget, with_note, with_checkpoint) = (Vec::new(), Vec::new(), Vec::new());
-    let mut step = PruneStep { seen: 0, forget, with_note, with_checkpoint, next: None };
+    let (delete, with_note, with_checkpoint) = (Vec::new(), Vec::new(), Vec::new());
+    let mut step = PruneStep { seen: 0, delete, with_note, with_checkpoint, next: None };
     while let Some(row) = rows.next()? {
         let key = key_from(row)?;
         step.seen += 1;
         step.next = Some(key);
         if row.get("prune_attempt")? {
-            step.forget.push(key);
+            step.delete.push(key);
         }
         if row.get("prune_note")? {
             step.with_note.push(key);
@@ -65,11 +65,11 @@ pub(crate) fn look(connection: &Connection, prune: Prune) -> Answer<PruneStep> {
     Ok(step)
 }
 
-pub(crate) fn forget(connection: &Connection, step: &PruneStep) -> Answer<u64> {
-    let mut forget = connection.prepare_cached(sql!("prune_delete"))?;
+pub(crate) fn delete(connection: &Connection, step: &PruneStep) -> Answer<u64> {
+    let mut delete = connection.prepare_cached(sql!("prune_delete"))?;
     let mut forgotten = 0;
-    for key in &step.forget {
-        forgotten += forget.execute(key_params(*key))? as u64;
+    for key in &step.delete {
+        forgotten += delete.execute(key_params(*key))? as u64;
     }
     for key in &step.with_note {
         notes::delete(connection, *key)?;

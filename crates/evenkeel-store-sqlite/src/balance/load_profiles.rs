@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::error::Answer;
 
-/// The columns of a job's row that say how it is counted.
+/// The columns of a job's row that define how it is counted.
 #[derive(Copy, Clone, Default)]
 pub(crate) struct Counted {
     /// The key of the load profile, or 0 if the job is not counted.
@@ -76,7 +76,7 @@ impl Counts {
         self.by.entry((tenant, key)).or_default().cost += more;
     }
 
-    /// Counts an existing job anew, with the load it has now.
+    /// Counts an existing job with its new load instead of the old one.
     pub(crate) fn recount(
         &mut self,
         connection: &Connection,

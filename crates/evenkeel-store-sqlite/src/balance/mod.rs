@@ -203,9 +203,9 @@ impl BalanceStore for SqliteStore {
         plans_before: Timestamp,
         limit: u32,
     ) -> Result<u64, StoreError> {
-        let look =
+        let has_old =
             self.engine_readers.read(move |db| prune::has_old(db, scores_before, plans_before));
-        if !look.await? {
+        if !has_old.await? {
             return Ok(0);
         }
         self.writer

@@ -91,7 +91,7 @@ pub(super) fn begin(
     now: Now,
 ) -> Answer<Option<BeganRebalance>> {
     let now = resolve(now);
-    let Some(wanted) = get(connection, tenant, id)? else { return Ok(None) };
+    let Some(rebalance) = get(connection, tenant, id)? else { return Ok(None) };
     let other: Option<Vec<u8>> = connection
         .prepare_cached(sql!("begin_rebalance_other"))?
         .query_row(params![tenant.0, id.as_bytes(), silent_before.as_micros()], |row| row.get(0))
@@ -99,17 +99,17 @@ pub(super) fn begin(
     if let Some(other) = other {
         return Ok(get(connection, tenant, uuid_from(&other)?)?.map(BeganRebalance::Other));
     }
-    if !wanted.may_begin(silent_before) {
-        return Ok(Some(BeganRebalance::Other(wanted)));
+    if !rebalance.may_begin(silent_before) {
+        return Ok(Some(BeganRebalance::Other(rebalance)));
     }
-    if let Some(other) = undone_by_another(connection, tenant, &wanted)? {
+    if let Some(other) = undone_by_another(connection, tenant, &rebalance)? {
         return Ok(Some(BeganRebalance::Other(other)));
     }
     // No other rebalance has made progress recently.
     let which = params![tenant.0, id.as_bytes(), now.as_micros()];
     connection.prepare_cached(sql!("begin_rebalance_stop"))?.execute(which)?;
     connection.prepare_cached(sql!("begin_rebalance"))?.execute(which)?;
-    if let Some(undone) = wanted.undoes {
+    if let Some(undone) = rebalance.undoes {
         connection.prepare_cached(sql!("begin_rebalance_undo"))?.execute(params![
             tenant.0,
             undone.as_bytes(),
@@ -123,11 +123,11 @@ pub(super) fn begin(
 fn undone_by_another(
     connection: &Connection,
     tenant: TenantNo,
-    wanted: &Rebalance,
+    rebalance: &Rebalance,
 ) -> Answer<Option<Rebalance>> {
-    let Some(undoes) = wanted.undoes else { return Ok(None) };
+    let Some(undoes) = rebalance.undoes else { return Ok(None) };
     let undone_by = get(connection, tenant, undoes)?.and_then(|undone| undone.undone_by);
-    let Some(by) = undone_by.filter(|by| *by != wanted.id) else { return Ok(None) };
+    let Some(by) = undone_by.filter(|by| *by != rebalance.id) else { return Ok(None) };
     Ok(get(connection, tenant, by)?.filter(Rebalance::is_complete))
 }
 

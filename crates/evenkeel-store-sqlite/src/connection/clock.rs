@@ -12,7 +12,7 @@ pub(crate) fn system_time() -> Timestamp {
     Timestamp::from_micros(i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX))
 }
 
-/// Returns the time that `now` stands for.
+/// Returns the time of `now`, read from the clock if it is not given.
 pub(crate) fn resolve(now: Now) -> Timestamp {
     now.literal().unwrap_or_else(system_time)
 }

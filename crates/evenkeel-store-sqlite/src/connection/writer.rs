@@ -64,7 +64,7 @@ struct RequestResult {
     reply: Reply,
 }
 
-/// Runs inside a transaction, or gets the reason why there is none.
+/// Runs inside a transaction. If the transaction could not begin, it gets the failure.
 type Request = Box<dyn FnOnce(Result<&mut Session, &CommitFailure>) -> RequestResult + Send>;
 
 pub(crate) struct Writer {

@@ -68,7 +68,7 @@ pub(crate) fn start_run(
     Ok(key)
 }
 
-/// Returns the sequence with number `n` of an origin, or the next one that is free in this
+/// Returns the sequence with number `n` of an origin, or the next sequence that is free in this
 /// microsecond.
 fn free_sequence(
     connection: &Connection,

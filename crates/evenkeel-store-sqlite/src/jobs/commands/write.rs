@@ -55,12 +55,14 @@ pub(super) fn act(
             labels::delete(connection, job.no)?;
             targets::change_of_job(connection, job, None, now)?;
         }
-        Action::Resume { next_at: Some(next_at) } => place(connection, job, Some(*next_at), now)?,
+        Action::Resume { next_at: Some(next_at) } => {
+            set_next_time(connection, job, Some(*next_at), now)?
+        }
         // The job has no next time, and none was decided on.
         Action::Resume { next_at: None } => {}
         Action::Retry { n, next_at } => {
             if job.next_at.is_none() && next_at.is_some() {
-                place(connection, job, *next_at, now)?;
+                set_next_time(connection, job, *next_at, now)?;
             }
             let request = Trigger { n: *n, priority: None, idle_only: false };
             return Ok(Some(trigger::start_run(connection, job, Origin::Trigger, request, now)?));
@@ -70,7 +72,7 @@ pub(super) fn act(
     Ok(None)
 }
 
-fn place(
+fn set_next_time(
     connection: &Connection,
     job: &Job,
     next_at: Option<Timestamp>,
@@ -104,14 +106,14 @@ fn change(connection: &Connection, job: &Job, change: &JobChange, now: Timestamp
     if let Some(next_at) = change.next_at {
         // A paused job gets its next time when it is resumed.
         let next_at = next_at.filter(|_| job.state == JobState::Active);
-        place(connection, job, next_at, now)?;
+        set_next_time(connection, job, next_at, now)?;
     }
     if change.definition.is_some() {
         connection
             .prepare_cached(sql!("command_follows_end"))?
             .execute(params![job.no.0, definition.schedule.follows_its_end()])?;
-        let seen = job.history.average_good_duration;
-        claim_windows::reopen_job(connection, job.no, definition, seen, now)?;
+        let average = job.history.average_good_duration;
+        claim_windows::reopen_job(connection, job.no, definition, average, now)?;
     }
     Ok(())
 }
