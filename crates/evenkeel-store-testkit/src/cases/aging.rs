@@ -39,7 +39,7 @@ fn from_pool(rig: &Rig, pool: &str, room: usize) -> Claim {
     Claim { pools: vec![pool.into()], ..claim_of(rig.node, room) }
 }
 
-pub async fn whoever_has_waited_long_goes_before_a_higher_priority(opened: Opened) {
+pub async fn an_attempt_that_has_waited_long_goes_before_a_higher_priority(opened: Opened) {
     let rig = Rig::new(opened).await;
     // The older attempt has priority 20, plus 10 every 300 s from 3,900 s on.
     for (moment, older_first) in
@@ -56,7 +56,7 @@ pub async fn whoever_has_waited_long_goes_before_a_higher_priority(opened: Opene
     }
 }
 
-pub async fn of_equal_rank_the_nearer_deadline_goes_first(opened: Opened) {
+pub async fn among_equal_ranks_the_earlier_deadline_goes_first(opened: Opened) {
     let rig = Rig::new(opened).await;
     for (moment, older_first) in [(4_800, false), (5_100, true)] {
         let pool = moment.to_string();
@@ -68,7 +68,7 @@ pub async fn of_equal_rank_the_nearer_deadline_goes_first(opened: Opened) {
     }
 }
 
-pub async fn above_the_cap_whoever_has_waited_longer_still_goes_first(opened: Opened) {
+pub async fn above_the_cap_the_longest_wait_still_goes_first(opened: Opened) {
     let rig = Rig::new(opened).await;
     let oldest = wait_until(&rig, new_job("oldest").priority(0), 10, FAR).await;
     let older = wait_until(&rig, new_job("older").priority(0), 2 * HOUR, FAR).await;
@@ -101,7 +101,7 @@ pub async fn waiting_counts_across_pools(opened: Opened) {
     assert_eq!(claim(&rig, both, 5 * HOUR).await.len(), 2);
 }
 
-pub async fn guaranteed_places_go_to_whoever_has_waited(opened: Opened) {
+pub async fn guaranteed_capacity_goes_to_the_longest_wait(opened: Opened) {
     let rig = Rig::new(opened).await;
     let mut critical = Vec::new();
     for n in 0..4 {
@@ -115,7 +115,7 @@ pub async fn guaranteed_places_go_to_whoever_has_waited(opened: Opened) {
     assert_eq!(got, [critical[0], critical[1], old]);
 }
 
-pub async fn many_places_are_shared_by_new_and_old(opened: Opened) {
+pub async fn capacity_is_shared_by_new_and_old_attempts(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (mut old, mut new) = (Vec::new(), Vec::new());
     for n in 0..6 {
@@ -129,7 +129,7 @@ pub async fn many_places_are_shared_by_new_and_old(opened: Opened) {
     assert_eq!(mixed, [old[4], old[5], new[0], new[1], new[2]]);
 }
 
-pub async fn without_steps_nobody_rises(opened: Opened) {
+pub async fn without_steps_waiting_changes_no_rank(opened: Opened) {
     let rig = Rig::new(opened).await;
     wait(&rig, new_job("old").priority(0), 10).await;
     let new = wait(&rig, new_job("new").priority(1), 90 * HOUR).await;
@@ -138,7 +138,7 @@ pub async fn without_steps_nobody_rises(opened: Opened) {
     assert_eq!(claim(&rig, wanted, 90 * HOUR).await, [new]);
 }
 
-pub async fn a_stream_of_higher_priorities_starves_nobody(opened: Opened) {
+pub async fn a_stream_of_higher_priorities_starves_no_attempt(opened: Opened) {
     let rig = Rig::new(opened).await;
     let lowest = wait(&rig, new_job("lowest").priority(0), 10).await;
     for n in 1..60 {
@@ -156,7 +156,7 @@ pub async fn a_stream_of_higher_priorities_starves_nobody(opened: Opened) {
     panic!("it waits for ever");
 }
 
-pub async fn what_was_closed_does_not_hold_up_who_has_waited(opened: Opened) {
+pub async fn a_closed_attempt_does_not_block_older_attempts(opened: Opened) {
     let rig = Rig::new(opened).await;
     for n in 0..3 {
         let job = rig.add(new_job(&format!("closed {n}")).priority(0).first_at(5).build()).await;
@@ -173,14 +173,14 @@ pub async fn what_was_closed_does_not_hold_up_who_has_waited(opened: Opened) {
     assert_eq!(claim(&rig, claim_of(rig.node, 1), 9 * HOUR).await, [old]);
 }
 
-pub async fn a_claim_says_since_when_it_waited(opened: Opened) {
+pub async fn a_claim_returns_since_when_the_attempt_waited(opened: Opened) {
     let rig = Rig::new(opened).await;
     wait(&rig, new_job("crawl"), 70).await;
     let claimed = rig.claim(1, 500).await;
     assert_eq!((claimed[0].since, claimed[0].priority), (at(70), None));
 }
 
-pub async fn what_is_given_back_keeps_its_age(opened: Opened) {
+pub async fn a_requeued_attempt_keeps_its_waiting_time(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("old").priority(0).first_at(10).build()).await;
     rig.queue(job, 10).await;
@@ -194,7 +194,7 @@ pub async fn what_is_given_back_keeps_its_age(opened: Opened) {
     rig.finish(rig.success(again)).await;
 }
 
-pub async fn what_is_ahead_is_counted_by_rank(opened: Opened) {
+pub async fn attempts_ahead_are_counted_by_rank(opened: Opened) {
     let rig = Rig::new(opened).await;
     let now_is = 6_000;
     wait(&rig, new_job("critical").lane(Lane::Critical), now_is).await;
@@ -235,7 +235,7 @@ pub async fn what_is_ahead_is_counted_by_rank(opened: Opened) {
     }
 }
 
-pub async fn claims_come_in_the_order_of_the_model_whatever_happens(opened: Opened) {
+pub async fn claims_return_the_order_of_the_model_after_random_steps(opened: Opened) {
     let (tested, model) = (Rig::new(opened).await, crate::paging::model().await);
     let mut tested = Play::new(tested).await;
     let mut model = Play::new(model).await;

@@ -31,7 +31,7 @@ async fn found(rig: &Rig, hash: u8) -> ApiKey {
     rig.store.find_key(&hash).await.unwrap().unwrap()
 }
 
-pub async fn a_key_is_found_by_its_hash_with_all_that_was_said(opened: Opened) {
+pub async fn a_key_is_found_by_its_hash_with_all_fields(opened: Opened) {
     let rig = Rig::new(opened).await;
     for (hash, role, expires_at) in
         [(1, Role::Viewer, None), (2, Role::Operator, Some(at(60))), (3, Role::Admin, Some(at(1)))]
@@ -56,13 +56,13 @@ pub async fn a_key_is_found_by_its_hash_with_all_that_was_said(opened: Opened) {
     }
 }
 
-pub async fn a_hash_that_nobody_has_finds_nothing(opened: Opened) {
+pub async fn an_unknown_hash_finds_nothing(opened: Opened) {
     let rig = Rig::new(opened).await;
     make(&rig, "a", 1).await;
     assert_eq!(rig.store.find_key(&[2; 32]).await.unwrap(), None);
 }
 
-pub async fn a_name_is_taken_until_its_key_is_taken_back(opened: Opened) {
+pub async fn a_name_is_taken_until_its_key_is_revoked(opened: Opened) {
     let rig = Rig::new(opened).await;
     let expired = NewApiKey { expires_at: Some(at(1)), ..new_key("ci", 1) };
     let id = expired.id;
@@ -73,7 +73,7 @@ pub async fn a_name_is_taken_until_its_key_is_taken_back(opened: Opened) {
     assert!(rig.store.create_key(&rig.scope, new_key("ci", 3), now(11)).await.unwrap());
 }
 
-pub async fn of_two_who_take_a_name_at_once_one_gets_it(opened: Opened) {
+pub async fn concurrent_creations_of_a_name_succeed_once(opened: Opened) {
     let rig = Rig::new(opened).await;
     let second = rig.second().await;
     for round in 0_u8..10 {
@@ -96,14 +96,14 @@ pub async fn another_tenant_may_use_the_name(opened: Opened) {
     assert_eq!((key.tenant, key.tenant_name.as_str()), (other.tenant, "other"));
 }
 
-pub async fn a_key_that_was_taken_back_is_found_and_says_so(opened: Opened) {
+pub async fn a_revoked_key_is_found_and_marked(opened: Opened) {
     let rig = Rig::new(opened).await;
     let id = make(&rig, "ci", 1).await;
     assert!(rig.store.revoke_key(&rig.scope, id, now(7)).await.unwrap());
     assert_eq!(found(&rig, 1).await.revoked_at, Some(at(7)));
 }
 
-pub async fn a_key_is_taken_back_once(opened: Opened) {
+pub async fn a_key_is_revoked_once(opened: Opened) {
     let rig = Rig::new(opened).await;
     let id = make(&rig, "ci", 1).await;
     assert!(rig.store.revoke_key(&rig.scope, id, now(7)).await.unwrap());
@@ -112,7 +112,7 @@ pub async fn a_key_is_taken_back_once(opened: Opened) {
     assert!(!rig.store.revoke_key(&rig.scope, fresh_id().0, now(9)).await.unwrap());
 }
 
-pub async fn a_key_of_another_tenant_is_not_taken_back(opened: Opened) {
+pub async fn a_key_of_another_tenant_is_not_revoked(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     let id = make(&rig, "ci", 1).await;
@@ -122,7 +122,7 @@ pub async fn a_key_of_another_tenant_is_not_taken_back(opened: Opened) {
     assert_eq!((page.items.len(), page.total), (0, 0));
 }
 
-pub async fn the_newest_use_is_kept(opened: Opened) {
+pub async fn the_latest_use_is_stored(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (one, two) = (make(&rig, "a", 1).await, make(&rig, "b", 2).await);
     rig.store.use_keys(&[one, two, fresh_id().0], at(20)).await.unwrap();
@@ -133,7 +133,7 @@ pub async fn the_newest_use_is_kept(opened: Opened) {
     assert_eq!(found(&rig, 2).await.last_used_at, Some(at(30)));
 }
 
-pub async fn keys_are_listed_oldest_first_a_page_at_a_time(opened: Opened) {
+pub async fn keys_are_listed_oldest_first_in_pages(opened: Opened) {
     let rig = Rig::new(opened).await;
     let mut ids = Vec::new();
     for n in 0_u8..5 {
@@ -156,7 +156,7 @@ pub async fn keys_are_listed_oldest_first_a_page_at_a_time(opened: Opened) {
     assert_eq!(found.next, None);
 }
 
-pub async fn the_database_says_when_a_key_was_made_and_taken_back(opened: Opened) {
+pub async fn the_database_clock_sets_creation_and_revocation(opened: Opened) {
     let rig = Rig::new(opened).await;
     let before = rig.store.now().await.unwrap();
     let key = new_key("ci", 1);

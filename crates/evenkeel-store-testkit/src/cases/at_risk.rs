@@ -47,7 +47,7 @@ fn of(jobs: &[Known], places: &[usize]) -> Vec<i64> {
     places.iter().map(|place| jobs[*place].no.0).collect()
 }
 
-pub async fn jobs_are_counted_by_how_they_were_judged(opened: Opened) {
+pub async fn jobs_are_counted_by_their_judgement(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = jobs(&rig, 5).await;
     assert_eq!(counts(&rig).await, ConditionCounts { jobs: 5, warning: 0, error: 0, held: 0 });
@@ -87,7 +87,7 @@ pub async fn counts_follow_each_judgement(opened: Opened) {
     assert_eq!(rig.store.all_condition_counts().await.unwrap(), ConditionCounts::default());
 }
 
-pub async fn one_judged_several_times_in_a_batch_counts_once(opened: Opened) {
+pub async fn a_job_judged_several_times_in_a_batch_counts_once(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = jobs(&rig, 1).await[0];
     watch(&rig, &[job]).await;
@@ -97,7 +97,7 @@ pub async fn one_judged_several_times_in_a_batch_counts_once(opened: Opened) {
     assert_eq!(list(&rig, ALL, PageRequest::first(10)).await.total, 1);
 }
 
-pub async fn a_job_at_risk_says_why_and_since_when(opened: Opened) {
+pub async fn an_at_risk_job_shows_reason_and_time(opened: Opened) {
     let rig = Rig::new(opened).await;
     let named = jobs(&rig, 1).await[0];
     let unnamed = rig.add(crate::fixtures::unnamed_job().build()).await;
@@ -136,7 +136,7 @@ pub async fn a_job_at_risk_says_why_and_since_when(opened: Opened) {
     assert_eq!((listed.total, listed.next), (3, None));
 }
 
-pub async fn since_when_stays_as_long_as_the_level_does(opened: Opened) {
+pub async fn the_time_of_a_level_stays_while_the_level_stays(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = jobs(&rig, 1).await[0];
     for (reason, secs, since) in [
@@ -172,7 +172,7 @@ pub async fn the_soonest_error_comes_first(opened: Opened) {
     assert_eq!(numbers(&listed), of(&jobs, &[0, 4, 1, 3]));
 }
 
-pub async fn pages_follow_each_other_by_cursor(opened: Opened) {
+pub async fn a_cursor_continues_the_list(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = jobs(&rig, 7).await;
     // Several jobs have the same time, so the cursor must distinguish them.
@@ -191,7 +191,7 @@ pub async fn pages_follow_each_other_by_cursor(opened: Opened) {
     assert_eq!(seen, of(&jobs, &[0, 1, 2, 3, 4, 5, 6]));
 }
 
-pub async fn pages_follow_each_other_by_offset(opened: Opened) {
+pub async fn an_offset_continues_the_list(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = jobs(&rig, 5).await;
     let said = [1, 2, 3, 4, 5].map(|secs| (Reason::Violated, secs));
@@ -210,7 +210,7 @@ pub async fn pages_follow_each_other_by_offset(opened: Opened) {
     assert_eq!((exact.items.len(), exact.next), (5, None));
 }
 
-pub async fn one_level_can_be_listed_alone(opened: Opened) {
+pub async fn a_level_filters_the_list(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = jobs(&rig, 6).await;
     let said = [
@@ -236,7 +236,7 @@ pub async fn one_level_can_be_listed_alone(opened: Opened) {
     assert_eq!((well.items, well.total), (vec![], 0));
 }
 
-pub async fn a_tenant_sees_and_counts_its_own(opened: Opened) {
+pub async fn a_tenant_sees_and_counts_its_own_jobs(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     let ours = jobs(&rig, 2).await;
@@ -254,7 +254,7 @@ pub async fn a_tenant_sees_and_counts_its_own(opened: Opened) {
     assert_eq!((numbers(&seen), seen.total), (vec![theirs.no.0], 1));
 }
 
-pub async fn what_happens_while_a_job_is_judged_is_judged_again(opened: Opened) {
+pub async fn a_change_during_a_judgement_is_judged_again(opened: Opened) {
     let rig = Rig::new(opened).await;
     for n in 0..20 {
         let job = rig.add(new_job(&format!("job {n}")).build()).await;
@@ -289,7 +289,7 @@ pub async fn what_happens_while_a_job_is_judged_is_judged_again(opened: Opened) 
     assert_eq!(counts(&rig).await, ConditionCounts { jobs: 20, warning: 0, error: 0, held: 0 });
 }
 
-pub async fn many_judges_keep_the_counts_right(opened: Opened) {
+pub async fn concurrent_judgements_keep_the_counts_right(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = jobs(&rig, 60).await;
     for round in 0..4 {
@@ -319,7 +319,7 @@ pub async fn many_judges_keep_the_counts_right(opened: Opened) {
     }
 }
 
-pub async fn a_job_that_is_deleted_while_it_is_judged_is_not_counted(opened: Opened) {
+pub async fn a_job_deleted_during_its_judgement_is_not_counted(opened: Opened) {
     let rig = Rig::new(opened).await;
     for n in 0..20 {
         let job = rig.add(new_job(&format!("job {n}")).build()).await;

@@ -51,7 +51,7 @@ async fn eventful(rig: &Rig, name: &str) -> Known {
 const EVENTFUL: [(i64, u16); 7] =
     [(420, 0), (430, 0), (360, 2), (360, 1), (360, 0), (120, 0), (60, 0)];
 
-pub async fn one_jobs_runs_come_newest_chain_first(opened: Opened) {
+pub async fn attempts_of_a_job_come_newest_run_first(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = eventful(&rig, "crawl").await;
     assert_eq!(rig.times_of(job).await, EVENTFUL);
@@ -60,7 +60,7 @@ pub async fn one_jobs_runs_come_newest_chain_first(opened: Opened) {
     assert_eq!(page.next, None);
 }
 
-pub async fn all_runs_come_newest_scheduled_time_first(opened: Opened) {
+pub async fn attempts_of_all_jobs_come_newest_scheduled_time_first(opened: Opened) {
     let rig = Rig::new(opened).await;
     eventful(&rig, "a").await;
     eventful(&rig, "b").await;
@@ -72,7 +72,7 @@ pub async fn all_runs_come_newest_scheduled_time_first(opened: Opened) {
     assert_eq!(page.next, None);
 }
 
-pub async fn attempts_of_one_chain_come_newest_first_among_all_runs(opened: Opened) {
+pub async fn attempts_of_one_run_come_newest_first(opened: Opened) {
     let rig = Rig::new(opened).await;
     eventful(&rig, "crawl").await;
     let page = rig.runs_page(None, PageRequest::first(100)).await;
@@ -81,7 +81,7 @@ pub async fn attempts_of_one_chain_come_newest_first_among_all_runs(opened: Open
     assert_eq!(attempts, [2, 1, 0]);
 }
 
-pub async fn pages_of_one_job_cover_all_exactly_once(opened: Opened) {
+pub async fn pages_of_one_job_cover_all_attempts_once(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = eventful(&rig, "crawl").await;
     eventful(&rig, "other").await;
@@ -91,7 +91,7 @@ pub async fn pages_of_one_job_cover_all_exactly_once(opened: Opened) {
     }
 }
 
-pub async fn pages_of_all_jobs_cover_all_exactly_once(opened: Opened) {
+pub async fn pages_of_all_jobs_cover_all_attempts_once(opened: Opened) {
     let rig = Rig::new(opened).await;
     eventful(&rig, "a").await;
     eventful(&rig, "b").await;
@@ -101,7 +101,7 @@ pub async fn pages_of_all_jobs_cover_all_exactly_once(opened: Opened) {
     }
 }
 
-pub async fn an_offset_leaves_out_the_first(opened: Opened) {
+pub async fn an_offset_skips_the_first_items(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = eventful(&rig, "crawl").await;
     for filter in [None, Some(job)] {
@@ -116,7 +116,7 @@ pub async fn an_offset_leaves_out_the_first(opened: Opened) {
     }
 }
 
-pub async fn the_order_of_chains_is_that_of_firing_not_of_times(opened: Opened) {
+pub async fn runs_are_ordered_by_firing_not_by_time(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.trigger(job, 0, 70).await;
@@ -127,7 +127,7 @@ pub async fn the_order_of_chains_is_that_of_firing_not_of_times(opened: Opened) 
     assert_eq!(rig.times_of(job).await, [(60, 0), (70, 0)]);
 }
 
-pub async fn a_listed_run_is_the_same_as_one_asked_for(opened: Opened) {
+pub async fn a_listed_attempt_equals_the_single_read(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = eventful(&rig, "crawl").await;
     let mut all = rig.runs_page(None, PageRequest::first(100)).await.items;
@@ -154,7 +154,7 @@ pub async fn attempt_0_stands_for_the_latest_attempt(opened: Opened) {
     assert_eq!(rig.find_run(first.with_attempt(AttemptNo(3))).await, None);
 }
 
-pub async fn attempt_0_stands_for_a_retry_in_the_queue(opened: Opened) {
+pub async fn attempt_0_stands_for_a_queued_retry(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -165,7 +165,7 @@ pub async fn attempt_0_stands_for_a_retry_in_the_queue(opened: Opened) {
     assert_eq!((latest.key, latest.status), (next_attempt(held.key), AttemptStatus::Pending));
 }
 
-pub async fn a_run_that_never_was_is_not_there(opened: Opened) {
+pub async fn an_unknown_run_is_not_found(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     assert_eq!(rig.find_run(AttemptKey::regular(job.no, at(60))).await, None);
@@ -174,14 +174,14 @@ pub async fn a_run_that_never_was_is_not_there(opened: Opened) {
     assert_eq!((page.items, page.total, page.next), (Vec::new(), 0, None));
 }
 
-pub async fn a_job_that_never_ran_has_no_runs(opened: Opened) {
+pub async fn a_job_that_never_ran_has_no_attempts(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     assert_eq!(rig.runs_of(job).await, []);
     assert_eq!(rig.runs_page(None, PageRequest::first(9)).await.items, []);
 }
 
-pub async fn runs_of_other_jobs_are_left_out(opened: Opened) {
+pub async fn attempts_of_other_jobs_are_not_listed(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (a, b) = (rig.add(new_job("a").build()).await, rig.add(new_job("b").build()).await);
     rig.run_successfully(a, 60).await;

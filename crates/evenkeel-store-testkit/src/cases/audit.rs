@@ -57,7 +57,7 @@ pub async fn an_entry_is_read_back_as_it_was_written(opened: Opened) {
     assert_eq!(entries, [full, bare]);
 }
 
-pub async fn the_newest_comes_first_whatever_came_in_first(opened: Opened) {
+pub async fn the_newest_entry_comes_first_whatever_the_order_of_arrival(opened: Opened) {
     let rig = Rig::new(opened).await;
     for secs in [3, 1, 2] {
         rig.store.record_audit(vec![entry(&rig.scope, secs, &format!("s{secs}"))]).await.unwrap();
@@ -65,7 +65,7 @@ pub async fn the_newest_comes_first_whatever_came_in_first(opened: Opened) {
     assert_eq!(subjects(&rig, &AuditFilter::default()).await, ["s3", "s2", "s1"]);
 }
 
-pub async fn pages_follow_each_other_by_cursor_also_within_one_moment(opened: Opened) {
+pub async fn a_cursor_continues_within_one_moment(opened: Opened) {
     let rig = Rig::new(opened).await;
     let entries = (0..7).map(|n| entry(&rig.scope, n / 4, &format!("s{n}"))).collect();
     rig.store.record_audit(entries).await.unwrap();
@@ -80,7 +80,7 @@ pub async fn pages_follow_each_other_by_cursor_also_within_one_moment(opened: Op
     assert_eq!(seen, ["s6", "s5", "s4", "s3", "s2", "s1", "s0"]);
 }
 
-pub async fn pages_follow_each_other_by_offset(opened: Opened) {
+pub async fn an_offset_continues_the_list(opened: Opened) {
     let rig = Rig::new(opened).await;
     rig.store
         .record_audit((0..5).map(|n| entry(&rig.scope, n, &format!("s{n}"))).collect())
@@ -93,7 +93,7 @@ pub async fn pages_follow_each_other_by_offset(opened: Opened) {
     assert!(found.next.is_some());
 }
 
-pub async fn each_filter_lets_its_own_pass(opened: Opened) {
+pub async fn each_filter_selects_its_entries(opened: Opened) {
     let rig = Rig::new(opened).await;
     let about = |target: &str| Some(target.to_owned());
     rig.store
@@ -120,7 +120,7 @@ pub async fn each_filter_lets_its_own_pass(opened: Opened) {
     }
 }
 
-pub async fn a_tenant_sees_its_own(opened: Opened) {
+pub async fn a_tenant_sees_its_own_entries(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     rig.store
@@ -133,7 +133,7 @@ pub async fn a_tenant_sees_its_own(opened: Opened) {
     assert_eq!((page.items.len(), page.total), (1, 1));
 }
 
-pub async fn what_is_nobodys_is_shown_on_request(opened: Opened) {
+pub async fn entries_without_a_tenant_are_returned_on_request(opened: Opened) {
     let rig = Rig::new(opened).await;
     let unknown = |secs| AuditEntry { tenant: None, role: None, ..entry(&rig.scope, secs, "?") };
     let entries = vec![unknown(1), entry(&rig.scope, 2, "ann"), unknown(3)];
@@ -145,7 +145,7 @@ pub async fn what_is_nobodys_is_shown_on_request(opened: Opened) {
     assert_eq!(page.items[0].1.tenant, None);
 }
 
-pub async fn a_page_looks_at_a_bounded_number(opened: Opened) {
+pub async fn a_page_scans_a_bounded_number_of_entries(opened: Opened) {
     let rig = Rig::new(opened).await;
     rig.store.record_audit(vec![entry(&rig.scope, 0, "rare")]).await.unwrap();
     let many = AUDIT_SCAN_MAX + 50;
@@ -165,7 +165,7 @@ pub async fn a_page_looks_at_a_bounded_number(opened: Opened) {
     assert_eq!((all.total, all.total_is_estimate), (u64::from(AUDIT_SCAN_MAX), true));
 }
 
-pub async fn old_entries_are_forgotten_the_oldest_first(opened: Opened) {
+pub async fn old_entries_are_pruned_oldest_first(opened: Opened) {
     let rig = Rig::new(opened).await;
     rig.store
         .record_audit((0..6).map(|n| entry(&rig.scope, n, &format!("s{n}"))).collect())
@@ -178,7 +178,7 @@ pub async fn old_entries_are_forgotten_the_oldest_first(opened: Opened) {
     assert_eq!(subjects(&rig, &AuditFilter::default()).await, ["s5", "s4"]);
 }
 
-pub async fn many_write_at_once_and_nothing_is_lost(opened: Opened) {
+pub async fn concurrent_entries_are_all_stored(opened: Opened) {
     let rig = Rig::new(opened).await;
     let second = rig.second().await;
     let writers = (0..20).map(|n| {

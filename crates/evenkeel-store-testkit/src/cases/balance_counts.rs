@@ -45,7 +45,7 @@ fn with(job: JobBuilder, by: impl Fn(&mut Definition)) -> NewJob {
     job
 }
 
-pub async fn a_job_counts_from_its_registration(opened: Opened) {
+pub async fn a_job_counts_from_its_registration_on(opened: Opened) {
     let rig = Rig::new(opened).await;
     assert_eq!(counted(&rig).await, 0);
     let new = new_job("crawl").every(3600).first_at(4000).build();
@@ -57,7 +57,7 @@ pub async fn a_job_counts_from_its_registration(opened: Opened) {
     assert_eq!((profile.tenant, profile.cost), (rig.scope.tenant, ASSUMED_COST));
 }
 
-pub async fn jobs_of_one_rhythm_are_counted_together(opened: Opened) {
+pub async fn jobs_of_one_load_profile_are_counted_together(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = |n: i64, first_at| new_job(&format!("{n}")).every(86_400).first_at(first_at).build();
     rig.register((0..5).map(|n| job(n, 900 + n)).chain([job(9, 1800)]).collect()).await;
@@ -67,7 +67,7 @@ pub async fn jobs_of_one_rhythm_are_counted_together(opened: Opened) {
     assert_eq!(jobs, [1, 5]);
 }
 
-pub async fn jobs_without_a_rhythm_or_a_next_time_count_for_nothing(opened: Opened) {
+pub async fn jobs_without_a_load_profile_or_next_time_do_not_count(opened: Opened) {
     let rig = Rig::new(opened).await;
     let now_once = evenkeel_core::schedule::Once::NOW;
     let once = with(new_job("now").first_at(1), |definition| {
@@ -86,7 +86,7 @@ pub async fn a_job_whose_name_is_taken_does_not_count(opened: Opened) {
     assert_eq!(counted(&rig).await, 2);
 }
 
-pub async fn a_paused_job_does_not_count_until_it_goes_on(opened: Opened) {
+pub async fn a_paused_job_does_not_count_until_it_is_resumed(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = rig.add_all(vec![new_job("a").build(), new_job("b").build()]).await;
     act(&rig, jobs[0], Action::Pause, 1).await;
@@ -100,7 +100,7 @@ pub async fn a_paused_job_does_not_count_until_it_goes_on(opened: Opened) {
     assert_eq!(counted(&rig).await, 1);
 }
 
-pub async fn a_job_that_is_over_does_not_count(opened: Opened) {
+pub async fn a_cancelled_or_deleted_job_does_not_count(opened: Opened) {
     let rig = Rig::new(opened).await;
     let names = ["a", "b", "c", "paused"];
     let jobs = rig.add_all(names.map(|name| new_job(name).build()).to_vec()).await;
@@ -116,7 +116,7 @@ pub async fn a_job_that_is_over_does_not_count(opened: Opened) {
     assert_eq!(counted(&rig).await, 1);
 }
 
-pub async fn a_changed_job_counts_as_what_it_is(opened: Opened) {
+pub async fn a_changed_job_counts_with_its_new_definition(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").every(3600).first_at(3600).build()).await;
     rig.add(new_job("other").every(3600).first_at(3600).build()).await;
@@ -142,7 +142,7 @@ pub async fn a_changed_job_counts_as_what_it_is(opened: Opened) {
     assert_eq!(counted(&rig).await, 2);
 }
 
-pub async fn orders_in_one_batch_are_counted_each(opened: Opened) {
+pub async fn each_command_of_a_batch_is_counted(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = rig.add_all(vec![new_job("a").build(), new_job("b").build()]).await;
     let order = |job: Known, action| evenkeel_store::JobCommand {
@@ -165,7 +165,7 @@ pub async fn orders_in_one_batch_are_counted_each(opened: Opened) {
     }
 }
 
-pub async fn an_order_that_is_not_obeyed_changes_no_count(opened: Opened) {
+pub async fn a_refused_command_changes_no_count(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = rig.add_all(vec![new_job("a").build(), new_job("b").build()]).await;
     let change = JobChange {
@@ -181,7 +181,7 @@ pub async fn an_order_that_is_not_obeyed_changes_no_count(opened: Opened) {
     assert_eq!(counted(&rig).await, 2);
 }
 
-pub async fn firing_changes_no_count_until_the_last_time(opened: Opened) {
+pub async fn only_the_last_firing_changes_a_count(opened: Opened) {
     let rig = Rig::new(opened).await;
     let by_count = with(new_job("count"), |definition| definition.bounds.max_runs = Some(2));
     let by_time = with(new_job("time"), |definition| definition.bounds.end_at = Some(at(130)));
@@ -221,7 +221,7 @@ pub async fn a_refused_fire_changes_no_count(opened: Opened) {
     assert_eq!(counted(&rig).await, 2);
 }
 
-pub async fn a_job_that_its_failures_stop_does_not_count_until_it_is_retried(opened: Opened) {
+pub async fn a_job_stopped_by_failures_does_not_count_until_a_retry(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = rig.add_all(vec![new_job("a").build(), new_job("b").build()]).await;
     let held = [rig.start(jobs[0], 60).await, rig.start(jobs[1], 60).await];
@@ -235,7 +235,7 @@ pub async fn a_job_that_its_failures_stop_does_not_count_until_it_is_retried(ope
     assert_eq!(rig.job(jobs[1]).await.next_at, Some(at(120)));
 }
 
-pub async fn a_periodic_job_counts_whenever_its_next_time_is(opened: Opened) {
+pub async fn a_periodic_job_counts_whatever_its_next_time(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").periodic(600, 60).build()).await;
     let before = all_profiles(&*rig.store).await;
@@ -249,7 +249,7 @@ pub async fn a_periodic_job_counts_whenever_its_next_time_is(opened: Opened) {
     assert_eq!(counted(&rig).await, 0);
 }
 
-pub async fn each_tenant_is_counted_by_itself(opened: Opened) {
+pub async fn each_tenant_is_counted_separately(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     let nobody = rig.tenant("nobody").await;
@@ -279,7 +279,7 @@ pub async fn each_tenant_is_counted_by_itself(opened: Opened) {
     }
 }
 
-pub async fn placements_of_named_jobs_are_the_scopes_that_are_in_its_plan(opened: Opened) {
+pub async fn placements_of_given_jobs_are_those_of_the_scope(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     let names = ["a", "b", "paused", "deleted"];
@@ -299,7 +299,7 @@ pub async fn placements_of_named_jobs_are_the_scopes_that_are_in_its_plan(opened
     assert_eq!(of_others.iter().map(|one| one.job).collect::<Vec<_>>(), [theirs.no]);
 }
 
-pub async fn a_placement_says_what_a_move_must_know(opened: Opened) {
+pub async fn a_placement_has_all_that_a_move_needs(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     rig.start(job, 60).await;
@@ -310,7 +310,7 @@ pub async fn a_placement_says_what_a_move_must_know(opened: Opened) {
     assert_eq!(one.cost, ASSUMED_COST);
 }
 
-pub async fn whoever_comes_and_goes_at_once_is_counted(opened: Opened) {
+pub async fn concurrent_changes_keep_the_counts_right(opened: Opened) {
     let rig = Rig::new(opened).await;
     let scope = rig.scope;
     let rebalance = begin_one(&rig, 1, 0).await;
@@ -350,7 +350,7 @@ pub async fn whoever_comes_and_goes_at_once_is_counted(opened: Opened) {
     assert_eq!(counted(&rig).await, 10 + 4 * 10 * 2);
 }
 
-pub async fn counts_are_there_after_a_restart(opened: Opened) {
+pub async fn counts_survive_a_restart(opened: Opened) {
     let rig = Rig::new(opened).await;
     rig.add_all(vec![new_job("a").build(), new_job("b").every(900).build()]).await;
     let before = all_profiles(&*rig.store).await;

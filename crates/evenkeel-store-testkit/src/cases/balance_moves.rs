@@ -58,7 +58,7 @@ pub async fn a_moved_job_has_its_new_time(opened: Opened) {
     assert_eq!((placement.placed_at, placement.next_at), (at(9), at(4500)));
 }
 
-pub async fn a_moved_job_runs_in_its_new_rhythm_once_at_each_time(opened: Opened) {
+pub async fn a_moved_job_runs_once_at_each_new_time(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = hourly(&rig, "crawl").await;
     let old = fire_of(&rig.due(job).await, at(3600), Begin::Claimed);
@@ -84,7 +84,7 @@ pub async fn a_moved_job_is_loaded_with_the_slot_of_its_new_time(opened: Opened)
     }
 }
 
-pub async fn schedulers_are_told_of_what_is_due_soon(opened: Opened) {
+pub async fn schedulers_are_notified_of_jobs_due_soon(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (soon, later) = (hourly(&rig, "soon").await, hourly(&rig, "later").await);
     assert_eq!(rig.look(0, 10).await.changed, []);
@@ -94,7 +94,7 @@ pub async fn schedulers_are_told_of_what_is_due_soon(opened: Opened) {
     assert_eq!(rig.look(5, 10).await.changed, [rig.due(soon).await]);
 }
 
-pub async fn what_is_not_as_it_was_decided_on_stays(opened: Opened) {
+pub async fn a_job_that_changed_since_the_plan_is_not_moved(opened: Opened) {
     let rig = Rig::new(opened).await;
     let names = ["good", "generation", "time", "paused", "deleted", "live", "waiting", "fired"];
     let mut jobs = Vec::new();
@@ -145,7 +145,7 @@ pub async fn what_is_not_as_it_was_decided_on_stays(opened: Opened) {
     assert_eq!(part.made, Some(made));
 }
 
-pub async fn a_new_time_must_be_in_the_future_and_after_the_last_fired_one(opened: Opened) {
+pub async fn a_new_time_must_be_in_the_future_and_after_the_last_fired_time(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = hourly(&rig, "crawl").await;
     for (to, secs, moved) in [(99, 100, false), (100, 100, false), (101, 100, true)] {
@@ -158,7 +158,7 @@ pub async fn a_new_time_must_be_in_the_future_and_after_the_last_fired_one(opene
     }
 }
 
-pub async fn what_is_due_is_not_moved_and_runs(opened: Opened) {
+pub async fn a_due_job_is_not_moved_and_runs(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = hourly(&rig, "crawl").await;
     assert!(!move_one(&rig, job, 5400, 3600).await, "at its time");
@@ -168,7 +168,7 @@ pub async fn what_is_due_is_not_moved_and_runs(opened: Opened) {
     assert_eq!(rig.times_of(job).await, [(3600, 0)]);
 }
 
-pub async fn live_jobs_are_moved_if_that_is_wanted(opened: Opened) {
+pub async fn jobs_with_active_runs_are_moved_on_request(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = hourly(&rig, "crawl").await;
     let held = rig.start(job, 3600).await;
@@ -182,7 +182,7 @@ pub async fn live_jobs_are_moved_if_that_is_wanted(opened: Opened) {
     rig.run_successfully(job, 8000).await;
 }
 
-pub async fn a_move_to_a_rhythm_that_is_not_given_is_not_made(opened: Opened) {
+pub async fn a_move_to_a_profile_that_is_not_given_is_not_made(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (good, other) = (hourly(&rig, "good").await, hourly(&rig, "other").await);
     let before = rig.job(other).await;
@@ -197,7 +197,7 @@ pub async fn a_move_to_a_rhythm_that_is_not_given_is_not_made(opened: Opened) {
     assert_eq!((kept.parts_done, kept.moved, kept.changed), (1, 1, 1));
 }
 
-pub async fn jobs_of_other_tenants_stay(opened: Opened) {
+pub async fn jobs_of_other_tenants_are_not_moved(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     let theirs = rig.add_for(&other, new_job("theirs").every(3600).first_at(3600).build()).await;
@@ -210,7 +210,7 @@ pub async fn jobs_of_other_tenants_stay(opened: Opened) {
     assert_counted(&*rig.store, &[rig.scope, other]).await;
 }
 
-pub async fn parts_are_done_in_their_order_and_once(opened: Opened) {
+pub async fn batches_are_done_in_order_and_once(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = [hourly(&rig, "a").await, hourly(&rig, "b").await];
     let rebalance = begin_one(&rig, 2, 1).await;
@@ -232,7 +232,7 @@ pub async fn parts_are_done_in_their_order_and_once(opened: Opened) {
     assert_eq!((kept.touched_at, kept.state), (Some(at(5)), RebalanceState::Running));
 }
 
-pub async fn what_does_not_go_on_moves_nothing(opened: Opened) {
+pub async fn a_rebalance_that_is_not_running_moves_nothing(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     let job = hourly(&rig, "crawl").await;
@@ -283,7 +283,7 @@ pub async fn a_thousand_jobs_are_moved_at_once(opened: Opened) {
     assert_eq!(rig.job(jobs[999]).await.next_at, Some(at(4500 + (999 % 90) * 900)));
 }
 
-pub async fn of_a_fire_and_a_move_at_once_one_is_first(opened: Opened) {
+pub async fn a_concurrent_fire_and_move_do_not_both_take_effect(opened: Opened) {
     let rig = Rig::new(opened).await;
     for n in 0..20_i64 {
         let job = hourly(&rig, &format!("job {n}")).await;
@@ -310,7 +310,7 @@ pub async fn of_a_fire_and_a_move_at_once_one_is_first(opened: Opened) {
     }
 }
 
-pub async fn of_many_who_do_a_part_at_once_one_does(opened: Opened) {
+pub async fn a_batch_done_concurrently_is_done_once(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = hourly(&rig, "crawl").await;
     let rebalance = begin_one(&rig, 1, 0).await;

@@ -53,7 +53,7 @@ async fn listed(rig: &Rig, scope: &Scope) -> Vec<Uuid> {
     page.items.iter().map(|one| one.id).collect()
 }
 
-pub async fn a_plan_is_read_back_as_it_was_kept(opened: Opened) {
+pub async fn a_plan_is_read_back_as_stored(opened: Opened) {
     let rig = Rig::new(opened).await;
     let plan = Rebalance { undoes: Some(Uuid::max()), ..new_plan(3, 5) };
     keep(&rig, &plan).await;
@@ -74,7 +74,7 @@ pub async fn a_plan_may_have_no_moves(opened: Opened) {
     assert_eq!((done.state, done.parts, done.parts_done), (RebalanceState::Done, 0, 0));
 }
 
-pub async fn a_planned_one_begins_and_ends(opened: Opened) {
+pub async fn a_planned_rebalance_begins_and_ends(opened: Opened) {
     let rig = Rig::new(opened).await;
     let plan = new_plan(1, 5);
     keep(&rig, &plan).await;
@@ -92,7 +92,7 @@ pub async fn a_planned_one_begins_and_ends(opened: Opened) {
     assert_eq!(kept(&rig, plan.id).await, done);
 }
 
-pub async fn a_stopped_one_may_go_on(opened: Opened) {
+pub async fn a_stopped_rebalance_may_continue(opened: Opened) {
     let rig = Rig::new(opened).await;
     let id = begin_one(&rig, 2, 5).await;
     rig.store.move_jobs(&rig.scope, batch_of(id, 0, Vec::new()), now(6)).await.unwrap();
@@ -103,7 +103,7 @@ pub async fn a_stopped_one_may_go_on(opened: Opened) {
     assert_eq!((begun.parts_done, begun.touched_at), (1, Some(at(8))));
 }
 
-pub async fn a_plan_that_did_not_begin_does_not_end(opened: Opened) {
+pub async fn a_rebalance_that_did_not_begin_does_not_end(opened: Opened) {
     let rig = Rig::new(opened).await;
     let plan = new_plan(1, 5);
     keep(&rig, &plan).await;
@@ -114,7 +114,7 @@ pub async fn a_plan_that_did_not_begin_does_not_end(opened: Opened) {
     assert_eq!(end(&rig, Uuid::nil(), RebalanceState::Done, 6).await, None);
 }
 
-pub async fn one_of_a_tenant_goes_on_at_a_time(opened: Opened) {
+pub async fn a_tenant_has_one_running_rebalance(opened: Opened) {
     let rig = Rig::new(opened).await;
     let first = begin_one(&rig, 1, 100).await;
     let plan = new_plan(1, 101);
@@ -134,7 +134,7 @@ pub async fn one_of_a_tenant_goes_on_at_a_time(opened: Opened) {
     assert_eq!(try_to_begin(&rig, Uuid::nil(), 112).await, None);
 }
 
-pub async fn one_that_was_left_alone_may_be_begun_again(opened: Opened) {
+pub async fn a_silent_rebalance_may_be_begun_again(opened: Opened) {
     let rig = Rig::new(opened).await;
     let id = begin_one(&rig, 2, 100).await;
     assert_eq!(in_the_way(&rig, id, 109).await.touched_at, Some(at(100)));
@@ -144,7 +144,7 @@ pub async fn one_that_was_left_alone_may_be_begun_again(opened: Opened) {
     assert_eq!(in_the_way(&rig, id, 124).await.touched_at, Some(at(115)));
 }
 
-pub async fn one_that_undoes_another_marks_it_when_it_begins(opened: Opened) {
+pub async fn an_undo_marks_the_other_rebalance_when_it_begins(opened: Opened) {
     let rig = Rig::new(opened).await;
     let done = begin_one(&rig, 1, 5).await;
     end(&rig, done, RebalanceState::Done, 6).await;
@@ -157,7 +157,7 @@ pub async fn one_that_undoes_another_marks_it_when_it_begins(opened: Opened) {
     assert_eq!((undone.undone_by, undone.state), (Some(undo.id), RebalanceState::Done));
 }
 
-pub async fn one_that_was_left_alone_may_be_undone(opened: Opened) {
+pub async fn a_silent_rebalance_may_be_undone(opened: Opened) {
     let rig = Rig::new(opened).await;
     let left = begin_one(&rig, 2, 100).await;
     let undo = Rebalance { undoes: Some(left), ..new_plan(1, 105) };
@@ -173,7 +173,7 @@ pub async fn one_that_was_left_alone_may_be_undone(opened: Opened) {
     assert_eq!(kept(&rig, left).await, undone);
 }
 
-pub async fn what_was_undone_in_part_may_be_undone_again(opened: Opened) {
+pub async fn a_partly_undone_rebalance_may_be_undone_again(opened: Opened) {
     let rig = Rig::new(opened).await;
     let done = begin_one(&rig, 1, 5).await;
     end(&rig, done, RebalanceState::Done, 6).await;
@@ -204,7 +204,7 @@ pub async fn what_was_undone_in_part_may_be_undone_again(opened: Opened) {
     assert_eq!(kept(&rig, done).await.undone_by, Some(third.id));
 }
 
-pub async fn of_many_who_begin_the_same_at_once_one_does(opened: Opened) {
+pub async fn concurrent_begins_of_one_rebalance_succeed_once(opened: Opened) {
     let rig = Rig::new(opened).await;
     let plan = new_plan(1, 5);
     keep(&rig, &plan).await;
@@ -218,7 +218,7 @@ pub async fn of_many_who_begin_the_same_at_once_one_does(opened: Opened) {
     assert!(answers.into_iter().all(|one| one.unwrap().into_inner().id == id));
 }
 
-pub async fn of_many_who_begin_at_once_one_goes_on(opened: Opened) {
+pub async fn concurrent_begins_leave_one_running_rebalance(opened: Opened) {
     let rig = Rig::new(opened).await;
     let plans: Vec<Rebalance> = (0..6).map(|n| new_plan(1, n)).collect();
     for plan in &plans {
@@ -237,7 +237,7 @@ pub async fn of_many_who_begin_at_once_one_goes_on(opened: Opened) {
     assert_eq!(listed(&rig, &scope).await.len(), 1);
 }
 
-pub async fn those_that_move_are_listed_newest_first(opened: Opened) {
+pub async fn started_rebalances_are_listed_newest_first(opened: Opened) {
     let rig = Rig::new(opened).await;
     let mut ids = Vec::new();
     for secs in [5, 5, 7, 9, 11] {
@@ -271,7 +271,7 @@ pub async fn those_that_move_are_listed_newest_first(opened: Opened) {
     assert_eq!((page.items[0].id, page.next), (expected[3], Some(ids[3])));
 }
 
-pub async fn tenants_do_not_see_each_others(opened: Opened) {
+pub async fn tenants_do_not_see_rebalances_of_others(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     let id = begin_one(&rig, 1, 5).await;
@@ -309,7 +309,7 @@ pub async fn the_first_score_of_an_hour_stays(opened: Opened) {
     assert_eq!(scores(&rig, &rig.scope, 0, 9, 9).await, [score(1, 0.125), score(2, 0.75)]);
 }
 
-pub async fn scores_come_by_time_from_the_first_hour_asked_for_to_before_the_last(opened: Opened) {
+pub async fn scores_are_returned_by_time_within_the_range(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     for hour in [4, 1, 3, 2, 5] {
@@ -326,7 +326,7 @@ pub async fn scores_come_by_time_from_the_first_hour_asked_for_to_before_the_las
     assert_eq!(scores(&rig, &other, 0, 9, 9).await, [score(3, 0.75)]);
 }
 
-pub async fn old_scores_and_plans_are_forgotten(opened: Opened) {
+pub async fn old_scores_and_plans_are_pruned(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     for hour in 1..=5 {
@@ -369,7 +369,7 @@ pub async fn old_scores_and_plans_are_forgotten(opened: Opened) {
     assert_eq!(count(forget(0, 99 + 7 * 86_400, 100).await).await, 1);
 }
 
-pub async fn a_large_plan_is_forgotten_in_several_steps(opened: Opened) {
+pub async fn a_large_plan_is_pruned_in_several_steps(opened: Opened) {
     let rig = Rig::new(opened).await;
     let plans = [new_plan(PARTS_FORGOTTEN + 7, 5), new_plan(1, 6)];
     for plan in &plans {
@@ -389,7 +389,7 @@ pub async fn a_large_plan_is_forgotten_in_several_steps(opened: Opened) {
     }
 }
 
-pub async fn what_goes_on_only_in_name_is_forgotten_as_well(opened: Opened) {
+pub async fn a_rebalance_that_was_abandoned_is_pruned(opened: Opened) {
     let rig = Rig::new(opened).await;
     let left = begin_one(&rig, 2, 10).await;
     rig.store.move_jobs(&rig.scope, batch_of(left, 0, Vec::new()), now(20)).await.unwrap();

@@ -12,7 +12,7 @@ async fn cancel(rig: &Rig, key: AttemptKey, secs: i64) -> RunCancelled {
     rig.store.cancel_run(&rig.scope, key, now(secs)).await.unwrap()
 }
 
-pub async fn what_runs_is_asked_to_end_until_it_has(opened: Opened) {
+pub async fn a_running_attempt_is_asked_to_end_until_it_has(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let other = rig.add(new_job("other").build()).await;
@@ -45,7 +45,7 @@ pub async fn a_later_attempt_is_found_by_the_id_of_its_run(opened: Opened) {
     assert_eq!(cancel(&rig, second, 71).await, RunCancelled::Asked(second));
 }
 
-pub async fn what_waits_in_the_queue_is_recorded_as_cancelled(opened: Opened) {
+pub async fn a_queued_attempt_is_recorded_as_cancelled(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.queue(job, 60).await;
@@ -65,7 +65,7 @@ pub async fn what_waits_in_the_queue_is_recorded_as_cancelled(opened: Opened) {
     assert_eq!(rig.times_of(job).await, [(120, 0), (60, 0)]);
 }
 
-pub async fn a_retry_that_waits_is_recorded_as_cancelled(opened: Opened) {
+pub async fn a_delayed_retry_is_recorded_as_cancelled(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -80,7 +80,7 @@ pub async fn a_retry_that_waits_is_recorded_as_cancelled(opened: Opened) {
     assert_eq!(rig.times_of(job).await, [(60, 1), (60, 0)]);
 }
 
-pub async fn a_trigger_that_waits_is_recorded_as_cancelled(opened: Opened) {
+pub async fn a_delayed_trigger_is_recorded_as_cancelled(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.trigger(job, 0, 10).await;
@@ -94,7 +94,7 @@ pub async fn a_trigger_that_waits_is_recorded_as_cancelled(opened: Opened) {
     assert_eq!(rig.runs_of(job).await.len(), 2);
 }
 
-pub async fn an_attempt_back_in_the_queue_is_recorded_as_cancelled(opened: Opened) {
+pub async fn a_requeued_attempt_is_recorded_as_cancelled(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -106,7 +106,7 @@ pub async fn an_attempt_back_in_the_queue_is_recorded_as_cancelled(opened: Opene
     assert_eq!(rig.census().await.live, 0);
 }
 
-pub async fn a_retry_after_it_was_asked_to_end_ends_the_chain_instead(opened: Opened) {
+pub async fn a_run_that_was_asked_to_end_is_not_retried(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -118,7 +118,7 @@ pub async fn a_retry_after_it_was_asked_to_end_ends_the_chain_instead(opened: Op
     assert_eq!((census.delayed, census.live), (0, 0));
 }
 
-pub async fn a_failure_after_it_was_asked_to_end_does_not_stop_the_job(opened: Opened) {
+pub async fn a_failure_of_a_run_that_was_asked_to_end_does_not_stop_the_job(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -128,7 +128,7 @@ pub async fn a_failure_after_it_was_asked_to_end_does_not_stop_the_job(opened: O
     assert_eq!(rig.job(job).await.next_at, Some(at(120)));
 }
 
-pub async fn an_attempt_that_was_asked_to_end_does_not_go_back_into_the_queue(opened: Opened) {
+pub async fn an_attempt_that_was_asked_to_end_is_not_requeued(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -143,7 +143,7 @@ pub async fn an_attempt_that_was_asked_to_end_does_not_go_back_into_the_queue(op
     assert_eq!(rig.cancellations().await, []);
 }
 
-pub async fn a_run_that_ended_never_was_or_is_anothers_is_not_cancelled(opened: Opened) {
+pub async fn an_ended_unknown_or_foreign_run_is_not_cancelled(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.run_successfully(job, 60).await;

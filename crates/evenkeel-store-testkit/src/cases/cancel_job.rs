@@ -21,7 +21,7 @@ async fn cancel(rig: &Rig, job: Known, secs: i64) -> CommandEffect {
     done(act(rig, job, Action::Cancel, secs).await)
 }
 
-pub async fn a_cancelled_job_is_over_and_still_there(opened: Opened) {
+pub async fn a_cancelled_job_has_ended_and_is_still_visible(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let fire = fire_of(&rig.due(job).await, at(60), Begin::Claimed);
@@ -51,7 +51,7 @@ pub async fn a_cancelled_job_is_over_and_still_there(opened: Opened) {
     assert_eq!(again, [Registered::NameTaken(job.id)]);
 }
 
-pub async fn what_waits_is_recorded_as_cancelled(opened: Opened) {
+pub async fn waiting_attempts_are_recorded_as_cancelled(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = ["queued", "retried", "asked for"].map(|name| new_job(name).build());
     let jobs = rig.add_all(jobs.to_vec()).await;
@@ -68,7 +68,7 @@ pub async fn what_waits_is_recorded_as_cancelled(opened: Opened) {
     assert_eq!((census.ready, census.delayed, census.live, census.at_risk), (0, 0, 0, 0));
 }
 
-pub async fn what_runs_is_asked_to_end(opened: Opened) {
+pub async fn running_attempts_are_asked_to_end(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -81,7 +81,7 @@ pub async fn what_runs_is_asked_to_end(opened: Opened) {
     assert_eq!(shown.stopped_at, Some(at(61)));
 }
 
-pub async fn nothing_of_it_is_tried_again(opened: Opened) {
+pub async fn a_cancelled_job_is_not_retried(opened: Opened) {
     let rig = Rig::new(opened).await;
     let names = ["failed", "handed back"];
     let jobs = rig.add_all(names.map(|name| new_job(name).build()).to_vec()).await;
@@ -96,7 +96,7 @@ pub async fn nothing_of_it_is_tried_again(opened: Opened) {
     assert_eq!((census.ready, census.delayed, census.live), (0, 0, 0));
 }
 
-pub async fn it_obeys_nothing_but_its_deletion(opened: Opened) {
+pub async fn a_cancelled_job_accepts_only_its_deletion(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     cancel(&rig, job, 10).await;
@@ -131,7 +131,7 @@ pub async fn a_paused_job_can_be_cancelled(opened: Opened) {
     assert_eq!(rig.run(key).await.status, AttemptStatus::Cancelled);
 }
 
-pub async fn it_leaves_the_watch_list_and_stays_away(opened: Opened) {
+pub async fn a_cancelled_job_is_no_longer_at_risk(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;

@@ -43,7 +43,7 @@ async fn claim(rig: &Rig, node: NodeNo) -> ClaimedAttempt {
     claimed.remove(0)
 }
 
-pub async fn it_reaches_the_next_attempt(opened: Opened) {
+pub async fn a_checkpoint_reaches_the_next_attempt(opened: Opened) {
     let rig = Rig::new(opened).await;
     let data: Vec<u8> = (0..=255).collect();
     let (_, held) = saved(&rig, "crawl", &data).await;
@@ -57,7 +57,7 @@ pub async fn it_reaches_the_next_attempt(opened: Opened) {
     assert_eq!(claim_wake(&rig).await.1.checkpoint, Some(data));
 }
 
-pub async fn it_reaches_the_same_attempt_after_a_return(opened: Opened) {
+pub async fn a_checkpoint_reaches_a_requeued_attempt(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, held) = saved(&rig, "crawl", b"half").await;
     assert!(rig.requeue(rig.requeue_of(held, job, false).await, 70).await);
@@ -66,7 +66,7 @@ pub async fn it_reaches_the_same_attempt_after_a_return(opened: Opened) {
     assert_eq!((again.key, again.checkpoint), (held.key, Some(b"half".to_vec())));
 }
 
-pub async fn it_reaches_whoever_takes_over_after_a_steal(opened: Opened) {
+pub async fn a_checkpoint_reaches_the_next_node_after_a_steal(opened: Opened) {
     let rig = Rig::new(opened).await;
     let heir = rig.join("node-2", 1).await;
     let (job, held) = saved(&rig, "crawl", b"half").await;
@@ -79,7 +79,7 @@ pub async fn it_reaches_whoever_takes_over_after_a_steal(opened: Opened) {
     assert_eq!((again.key, again.checkpoint), (held.key, Some(b"half".to_vec())));
 }
 
-pub async fn the_last_one_counts(opened: Opened) {
+pub async fn the_last_checkpoint_counts(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (_, held) = saved(&rig, "crawl", b"first").await;
     assert!(note(&rig, saves(held, b"second")).await);
@@ -93,7 +93,7 @@ pub async fn the_last_one_counts(opened: Opened) {
     assert_eq!(claim_wake(&rig).await.1.checkpoint.as_deref(), Some(&b"third"[..]));
 }
 
-pub async fn an_end_may_save_the_first(opened: Opened) {
+pub async fn an_end_may_save_the_first_checkpoint(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -103,7 +103,7 @@ pub async fn an_end_may_save_the_first(opened: Opened) {
     assert_eq!((returned, second.checkpoint), (true, Some(Vec::new())), "nothing is something");
 }
 
-pub async fn an_end_may_forget_it(opened: Opened) {
+pub async fn an_end_may_delete_the_checkpoint(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (_, held) = saved(&rig, "crawl", b"half").await;
     let end = with(rig.retry(held, at(90)), CheckpointDisposition::Forget);
@@ -112,7 +112,7 @@ pub async fn an_end_may_forget_it(opened: Opened) {
     assert_eq!((returned, second.checkpoint), (false, None));
 }
 
-pub async fn it_is_its_runs_alone(opened: Opened) {
+pub async fn a_checkpoint_belongs_to_its_run(opened: Opened) {
     let rig = Rig::new(opened).await;
     let allow = new_job("crawl").overlap(OverlapPolicy::Allow).build();
     let (job, other) = (rig.add(allow).await, rig.add(new_job("other").build()).await);
@@ -135,7 +135,7 @@ pub async fn it_is_its_runs_alone(opened: Opened) {
     }
 }
 
-pub async fn a_refused_end_changes_nothing_of_it(opened: Opened) {
+pub async fn a_refused_end_does_not_change_the_checkpoint(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (_, held) = saved(&rig, "crawl", b"half").await;
     let stale = Held { fence: held.fence.next(), ..held };
@@ -151,7 +151,7 @@ pub async fn a_refused_end_changes_nothing_of_it(opened: Opened) {
     assert_eq!(claim_wake(&rig).await.1.checkpoint.as_deref(), Some(&b"half"[..]));
 }
 
-pub async fn ends_with_and_without_traces_share_a_batch(opened: Opened) {
+pub async fn ends_with_and_without_attachments_share_a_batch(opened: Opened) {
     let rig = Rig::new(opened).await;
     let names = ["plain", "kept", "forgotten", "saved", "stale"];
     let mut held = Vec::new();
@@ -179,7 +179,7 @@ pub async fn ends_with_and_without_traces_share_a_batch(opened: Opened) {
     assert_eq!(found, expected.map(|(n, data)| (held[n].key.job_no, data)));
 }
 
-pub async fn one_job_may_end_several_times_in_a_batch_with_traces(opened: Opened) {
+pub async fn one_job_may_end_several_times_in_a_batch_with_attachments(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").overlap(OverlapPolicy::Allow).build()).await;
     let mut batch = Vec::new();
@@ -201,7 +201,7 @@ pub async fn one_job_may_end_several_times_in_a_batch_with_traces(opened: Opened
     assert_eq!(found, [Some(vec![1, 1]), None, Some(vec![3, 3])]);
 }
 
-pub async fn pruning_keeps_what_a_live_run_will_ask_for(opened: Opened) {
+pub async fn pruning_keeps_the_checkpoint_of_an_active_run(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").overlap(OverlapPolicy::Allow).build()).await;
     let held = rig.start(job, 60).await;
@@ -226,7 +226,7 @@ pub async fn pruning_keeps_what_a_live_run_will_ask_for(opened: Opened) {
 
 /// If the attempt still runs when it saves, its end comes later and deletes the checkpoint; if not,
 /// the save is refused.
-pub async fn of_a_note_and_an_end_at_once_the_end_has_the_last_word(opened: Opened) {
+pub async fn a_concurrent_end_wins_over_a_note(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = jobs(&rig, 40, OverlapPolicy::Skip).await;
     let mut held = Vec::new();

@@ -44,7 +44,7 @@ async fn shares(rig: &Rig, counts: [usize; 3], room: usize, guaranteed: [usize; 
     got
 }
 
-pub async fn what_waits_is_counted_by_pool_up_to_a_limit(opened: Opened) {
+pub async fn queued_attempts_are_counted_by_pool_up_to_a_limit(opened: Opened) {
     let rig = Rig::new(opened).await;
     for (name, pool) in [("a", "big"), ("b", "big"), ("c", "small")] {
         queue(&rig, new_job(name).pool(pool), 100, 60).await;
@@ -99,7 +99,7 @@ pub async fn no_attempt_is_given_twice(opened: Opened) {
     assert_eq!(rig.claim(10, 61).await, []);
 }
 
-pub async fn a_worker_gets_no_more_than_it_has_room_for(opened: Opened) {
+pub async fn a_worker_gets_no_more_than_its_capacity(opened: Opened) {
     let rig = Rig::new(opened).await;
     for n in 0..5 {
         queue(&rig, new_job(&format!("job {n}")), 100, 60).await;
@@ -123,7 +123,7 @@ pub async fn order_is_lane_then_priority_then_deadline_then_age(opened: Opened) 
     );
 }
 
-pub async fn the_first_in_order_are_given_first(opened: Opened) {
+pub async fn the_first_in_dispatch_order_are_claimed_first(opened: Opened) {
     let rig = Rig::new(opened).await;
     let light = queue(&rig, new_job("light").priority(1), 100, 60).await;
     let heavy = queue(&rig, new_job("heavy").priority(9), 100, 60).await;
@@ -132,12 +132,12 @@ pub async fn the_first_in_order_are_given_first(opened: Opened) {
     assert_eq!(claim(&rig, claim_of(rig.node, 2)).await, [light]);
 }
 
-pub async fn guaranteed_places_go_first_and_the_rest_in_order_of_lanes(opened: Opened) {
+pub async fn guaranteed_capacity_goes_first_and_the_rest_in_order_of_lanes(opened: Opened) {
     let rig = Rig::new(opened).await;
     assert_eq!(shares(&rig, [9, 9, 9], 8, [2, 1, 1]).await, [6, 1, 1]);
 }
 
-pub async fn places_that_a_lane_does_not_need_go_to_others(opened: Opened) {
+pub async fn guaranteed_capacity_that_a_lane_does_not_need_goes_to_others(opened: Opened) {
     let rig = Rig::new(opened).await;
     assert_eq!(shares(&rig, [1, 0, 9], 8, [4, 2, 1]).await, [1, 0, 7]);
 }
@@ -147,12 +147,12 @@ pub async fn without_guarantees_earlier_lanes_take_all(opened: Opened) {
     assert_eq!(shares(&rig, [3, 3, 3], 5, [0; 3]).await, [3, 2, 0]);
 }
 
-pub async fn guarantees_beyond_the_room_are_cut_from_the_last_lane(opened: Opened) {
+pub async fn guarantees_beyond_the_capacity_are_cut_from_the_last_lane(opened: Opened) {
     let rig = Rig::new(opened).await;
     assert_eq!(shares(&rig, [3, 3, 3], 3, [2, 2, 2]).await, [2, 1, 0]);
 }
 
-pub async fn what_is_claimed_comes_in_the_order_of_dispatch_even_with_guarantees(opened: Opened) {
+pub async fn claimed_attempts_come_in_dispatch_order_even_with_guarantees(opened: Opened) {
     let rig = Rig::new(opened).await;
     let batch = queue(&rig, new_job("batch").lane(Lane::Batch), 100, 60).await;
     let first = queue(&rig, new_job("first").lane(Lane::Critical), 100, 60).await;
@@ -174,7 +174,7 @@ pub async fn a_worker_gets_nothing_from_other_pools(opened: Opened) {
     assert_eq!(claim(&rig, both).await, [gpu, big]);
 }
 
-pub async fn room_is_shared_by_all_pools_of_a_worker(opened: Opened) {
+pub async fn capacity_is_shared_by_all_pools_of_a_worker(opened: Opened) {
     let rig = Rig::new(opened).await;
     for pool in ["a", "b", "c"] {
         for n in 0..4 {
@@ -200,7 +200,7 @@ pub async fn a_node_that_is_not_live_gets_nothing(opened: Opened) {
     assert_eq!(rig.census().await.ready, 1);
 }
 
-pub async fn a_claimed_run_keeps_its_place_among_the_runs_of_its_job(opened: Opened) {
+pub async fn a_claimed_run_keeps_its_position_among_the_runs_of_its_job(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job: Known = rig.add(new_job("crawl").build()).await;
     rig.run_successfully(job, 60).await;

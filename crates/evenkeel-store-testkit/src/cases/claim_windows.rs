@@ -49,14 +49,14 @@ async fn closed(rig: &Rig, secs: i64) -> Vec<AttemptKey> {
     keys
 }
 
-pub async fn nothing_is_claimed_before_it_opens(opened: Opened) {
+pub async fn an_attempt_is_not_claimed_before_its_window(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, _) = queue(&rig, new_job("crawl"), window(Some(100), None)).await;
     assert_eq!(claim(&rig, 10, 99).await, []);
     assert_eq!(claim(&rig, 10, 100).await, [job.no]);
 }
 
-pub async fn nothing_is_claimed_once_it_is_closed(opened: Opened) {
+pub async fn an_attempt_is_not_claimed_after_its_window(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (first, _) = queue(&rig, new_job("first"), window(None, Some(100))).await;
     assert_eq!(claim(&rig, 10, 99).await, [first.no]);
@@ -68,7 +68,7 @@ pub async fn nothing_is_claimed_once_it_is_closed(opened: Opened) {
     assert_eq!(rig.run(key).await.status, evenkeel_core::attempt::AttemptStatus::Pending);
 }
 
-pub async fn what_is_not_open_does_not_count_as_waiting(opened: Opened) {
+pub async fn an_attempt_outside_its_window_is_not_counted_as_queued(opened: Opened) {
     let rig = Rig::new(opened).await;
     queue(&rig, new_job("open"), window(None, Some(900))).await;
     let (_, key) = queue(&rig, new_job("later"), window(Some(900), None)).await;
@@ -78,7 +78,7 @@ pub async fn what_is_not_open_does_not_count_as_waiting(opened: Opened) {
     assert_eq!(rig.store.count_queued(&pools, 10).await.unwrap(), 2);
 }
 
-pub async fn closed_ones_do_not_hold_up_those_behind_them(opened: Opened) {
+pub async fn closed_attempts_do_not_block_those_behind_them(opened: Opened) {
     let rig = Rig::new(opened).await;
     for n in 0..30 {
         let ahead = new_job(&format!("closed {n}")).priority(90);
@@ -95,7 +95,7 @@ pub async fn closed_ones_do_not_hold_up_those_behind_them(opened: Opened) {
     assert_eq!(claim(&rig, 2, 70).await, []);
 }
 
-pub async fn closed_ones_take_no_guaranteed_places(opened: Opened) {
+pub async fn closed_attempts_use_no_guaranteed_capacity(opened: Opened) {
     let rig = Rig::new(opened).await;
     let in_lane = |name: &str, lane| new_job(name).lane(lane);
     queue(&rig, in_lane("shut", Lane::Batch), window(None, Some(61))).await;
@@ -107,7 +107,7 @@ pub async fn closed_ones_take_no_guaranteed_places(opened: Opened) {
     assert_eq!(jobs, [first.no, second.no]);
 }
 
-pub async fn what_has_closed_is_told_with_what_its_next_opening_depends_on(opened: Opened) {
+pub async fn a_closed_attempt_is_returned_with_all_that_its_next_window_needs(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, _) = queue(&rig, new_job("crawl"), ALWAYS).await;
     let held = rig.claim_one(60).await;
@@ -128,7 +128,7 @@ pub async fn what_has_closed_is_told_with_what_its_next_opening_depends_on(opene
     }
 }
 
-pub async fn what_is_open_or_will_open_is_not_told_as_closed(opened: Opened) {
+pub async fn an_open_or_future_window_is_not_returned_as_closed(opened: Opened) {
     let rig = Rig::new(opened).await;
     queue(&rig, new_job("always"), ALWAYS).await;
     queue(&rig, new_job("later"), window(Some(900), None)).await;
@@ -138,7 +138,7 @@ pub async fn what_is_open_or_will_open_is_not_told_as_closed(opened: Opened) {
     assert_eq!(closed(&rig, 100).await, [shut]);
 }
 
-pub async fn closed_ones_are_told_by_shard_up_to_a_limit(opened: Opened) {
+pub async fn closed_attempts_are_returned_by_shard_up_to_a_limit(opened: Opened) {
     let rig = Rig::new(opened).await;
     let mut keys = Vec::new();
     for n in 0..5 {
@@ -153,7 +153,7 @@ pub async fn closed_ones_are_told_by_shard_up_to_a_limit(opened: Opened) {
     assert_eq!(closed_of(&rig, &[], 10, 100).await, []);
 }
 
-pub async fn a_reopened_attempt_is_claimed_in_its_new_time(opened: Opened) {
+pub async fn an_attempt_is_claimed_in_its_new_window(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, key) = queue(&rig, new_job("crawl"), window(None, Some(80))).await;
     rig.store.set_claim_windows(&[(key, window(Some(200), Some(300)))]).await.unwrap();
@@ -165,7 +165,7 @@ pub async fn a_reopened_attempt_is_claimed_in_its_new_time(opened: Opened) {
     assert_eq!(claim(&rig, 10, 300).await, [job.no]);
 }
 
-pub async fn reopening_leaves_the_order_as_it_was(opened: Opened) {
+pub async fn a_new_window_does_not_change_the_order(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (first, shut) = queue(&rig, new_job("first").priority(9), window(None, Some(61))).await;
     let (second, _) = queue(&rig, new_job("second").priority(5), ALWAYS).await;
@@ -173,7 +173,7 @@ pub async fn reopening_leaves_the_order_as_it_was(opened: Opened) {
     assert_eq!(claim(&rig, 10, 70).await, [first.no, second.no]);
 }
 
-pub async fn what_is_in_the_queue_no_more_is_not_reopened(opened: Opened) {
+pub async fn an_attempt_that_left_the_queue_gets_no_window(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (claimed, key) = queue(&rig, new_job("claimed"), window(None, Some(80))).await;
     rig.claim_one(70).await;
@@ -187,7 +187,7 @@ pub async fn what_is_in_the_queue_no_more_is_not_reopened(opened: Opened) {
     assert_eq!((census.ready, census.running, census.runs), (0, 2, 2));
 }
 
-pub async fn retries_and_what_goes_back_have_openings_too(opened: Opened) {
+pub async fn retries_and_requeued_attempts_have_windows(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -207,7 +207,7 @@ pub async fn retries_and_what_goes_back_have_openings_too(opened: Opened) {
     assert_eq!(claim(&rig, 10, 200).await, [job.no]);
 }
 
-pub async fn a_node_gets_nothing_that_forbids_it(opened: Opened) {
+pub async fn a_node_gets_no_attempt_that_excludes_it(opened: Opened) {
     let rig = Rig::new(opened).await;
     let named = |name: &str| Claim { node_name: name.into(), ..claim_of(rig.node, 10) };
     let claim = async |name: &str| -> Vec<JobNo> {
@@ -227,7 +227,7 @@ pub async fn a_node_gets_nothing_that_forbids_it(opened: Opened) {
     assert_eq!(claim("crawler-3").await, [both.no, other.no]);
 }
 
-pub async fn forbidden_ones_do_not_hold_up_those_behind_them(opened: Opened) {
+pub async fn excluded_attempts_do_not_block_those_behind_them(opened: Opened) {
     let rig = Rig::new(opened).await;
     for n in 0..20 {
         queue(&rig, new_job(&format!("job {n}")).not_on(&["node-1"]).priority(90), ALWAYS).await;
@@ -237,7 +237,7 @@ pub async fn forbidden_ones_do_not_hold_up_those_behind_them(opened: Opened) {
     assert_eq!(claim(&rig, 1, 70).await, []);
 }
 
-pub async fn what_goes_back_and_what_is_retried_forbid_nodes_too(opened: Opened) {
+pub async fn requeued_and_retried_attempts_exclude_nodes(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").not_on(&["node-1"]).build()).await;
     let held = rig.start(job, 60).await;
@@ -253,7 +253,7 @@ pub async fn what_goes_back_and_what_is_retried_forbid_nodes_too(opened: Opened)
     assert_eq!(rig.store.claim(&elsewhere, now(81)).await.unwrap().attempts.len(), 1);
 }
 
-pub async fn of_a_claim_and_an_opening_at_once_no_attempt_is_lost_or_given_twice(opened: Opened) {
+pub async fn concurrent_claims_and_new_windows_lose_and_double_no_attempt(opened: Opened) {
     let rig = Rig::new(opened).await;
     let mut keys = Vec::new();
     for n in 0..40 {
@@ -300,7 +300,7 @@ async fn window_of(rig: &Rig, job: Known) -> ClaimWindow {
     }
 }
 
-pub async fn another_definition_says_when_what_waits_may_be_claimed(opened: Opened) {
+pub async fn a_new_definition_sets_the_window_of_queued_attempts(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, _) = queue(&rig, new_job("crawl"), ALWAYS).await;
     let (other, _) = queue(&rig, new_job("other"), window(Some(70), None)).await;
@@ -319,7 +319,7 @@ pub async fn another_definition_says_when_what_waits_may_be_claimed(opened: Open
     assert_eq!(claim(&rig, 10, 69).await, [job.no]);
 }
 
-pub async fn another_definition_says_who_may_claim_what_waits(opened: Opened) {
+pub async fn a_new_definition_sets_the_excluded_nodes_of_queued_attempts(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, _) = queue(&rig, new_job("crawl"), ALWAYS).await;
     redefine(&rig, job, new_job("crawl").not_on(&["node-1"]), 61).await;
@@ -333,7 +333,7 @@ pub async fn another_definition_says_who_may_claim_what_waits(opened: Opened) {
     assert_eq!(claim(&rig, 10, 66).await, [job.no]);
 }
 
-pub async fn its_average_decides_whether_what_waits_fits_before_a_blackout(opened: Opened) {
+pub async fn the_average_duration_decides_whether_a_run_fits_before_a_blackout(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     rig.run_successfully(job, 60).await;

@@ -49,7 +49,7 @@ pub async fn a_pause_and_a_fire_agree_on_what_runs(opened: Opened) {
     assert_nothing_waits(&rig).await;
 }
 
-pub async fn what_a_pause_withdraws_nobody_claims(opened: Opened) {
+pub async fn an_attempt_withdrawn_by_a_pause_is_not_claimed(opened: Opened) {
     let rig = Rig::new(opened).await;
     for job in jobs(&rig, 20, OverlapPolicy::Skip).await {
         let key = rig.queue(job, 60).await;
@@ -106,7 +106,7 @@ pub async fn a_pause_and_an_end_leave_no_retry(opened: Opened) {
     stopped_while_it_ends(&rig, &Action::Pause, false).await;
 }
 
-pub async fn a_pause_and_a_return_leave_nothing_in_the_queue(opened: Opened) {
+pub async fn a_pause_and_a_requeue_leave_nothing_in_the_queue(opened: Opened) {
     let rig = Rig::new(opened).await;
     stopped_while_it_ends(&rig, &Action::Pause, true).await;
 }
@@ -116,12 +116,12 @@ pub async fn a_cancel_and_an_end_leave_no_retry(opened: Opened) {
     stopped_while_it_ends(&rig, &Action::Cancel, false).await;
 }
 
-pub async fn a_cancel_and_a_return_leave_nothing_in_the_queue(opened: Opened) {
+pub async fn a_cancel_and_a_requeue_leave_nothing_in_the_queue(opened: Opened) {
     let rig = Rig::new(opened).await;
     stopped_while_it_ends(&rig, &Action::Cancel, true).await;
 }
 
-pub async fn a_run_asked_for_is_withdrawn_by_the_pause_or_comes_after_it(opened: Opened) {
+pub async fn a_trigger_is_withdrawn_by_a_concurrent_pause_or_comes_after_it(opened: Opened) {
     let rig = Rig::new(opened).await;
     for job in jobs(&rig, 20, OverlapPolicy::Skip).await {
         let scope = rig.scope;
@@ -144,7 +144,7 @@ pub async fn a_run_asked_for_is_withdrawn_by_the_pause_or_comes_after_it(opened:
     assert_nothing_waits(&rig).await;
 }
 
-pub async fn of_equal_orders_at_once_one_is_obeyed(opened: Opened) {
+pub async fn of_equal_concurrent_commands_one_is_applied(opened: Opened) {
     let rig = Rig::new(opened).await;
     for action in [Action::Pause, resume(Some(at(90))), Action::Cancel, Action::Delete] {
         for job in jobs(&rig, 5, OverlapPolicy::Skip).await {
@@ -164,7 +164,7 @@ pub async fn of_equal_orders_at_once_one_is_obeyed(opened: Opened) {
     }
 }
 
-pub async fn of_orders_for_one_generation_one_is_obeyed(opened: Opened) {
+pub async fn of_concurrent_commands_for_one_generation_one_is_applied(opened: Opened) {
     let rig = Rig::new(opened).await;
     for job in jobs(&rig, 10, OverlapPolicy::Skip).await {
         let scope = rig.scope;
@@ -222,22 +222,22 @@ async fn stopped_in_a_crowd(rig: &Rig, action: &Action) {
     }
 }
 
-pub async fn a_pause_holds_against_all_else(opened: Opened) {
+pub async fn a_pause_holds_against_all_concurrent_calls(opened: Opened) {
     let rig = Rig::new(opened).await;
     stopped_in_a_crowd(&rig, &Action::Pause).await;
 }
 
-pub async fn a_cancel_holds_against_all_else(opened: Opened) {
+pub async fn a_cancel_holds_against_all_concurrent_calls(opened: Opened) {
     let rig = Rig::new(opened).await;
     stopped_in_a_crowd(&rig, &Action::Cancel).await;
 }
 
-pub async fn a_deletion_holds_against_all_else(opened: Opened) {
+pub async fn a_deletion_holds_against_all_concurrent_calls(opened: Opened) {
     let rig = Rig::new(opened).await;
     stopped_in_a_crowd(&rig, &Action::Delete).await;
 }
 
-pub async fn batches_of_orders_at_once_end_without_harm(opened: Opened) {
+pub async fn concurrent_batches_of_commands_do_not_deadlock(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = jobs(&rig, 60, OverlapPolicy::Skip).await;
     let scope = rig.scope;

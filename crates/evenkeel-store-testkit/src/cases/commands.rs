@@ -21,7 +21,7 @@ async fn jobs(rig: &Rig, count: usize) -> Vec<Known> {
     rig.add_all((0..count).map(|n| new_job(&format!("job {n}")).build()).collect()).await
 }
 
-pub async fn each_is_answered_in_its_place_and_spoils_no_other(opened: Opened) {
+pub async fn results_are_in_order_and_a_refusal_affects_no_other_command(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = jobs(&rig, 6).await;
     let nobody = Known { id: fresh_id(), ..jobs[0] };
@@ -56,7 +56,7 @@ pub async fn each_is_answered_in_its_place_and_spoils_no_other(opened: Opened) {
     }
 }
 
-pub async fn of_two_that_want_one_name_the_first_gets_it(opened: Opened) {
+pub async fn of_two_commands_for_one_name_the_first_gets_it(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = jobs(&rig, 2).await;
     let batch = vec![order(jobs[0], renamed("new")), order(jobs[1], renamed("new"))];
@@ -67,7 +67,7 @@ pub async fn of_two_that_want_one_name_the_first_gets_it(opened: Opened) {
     assert_eq!(taken, [Registered::NameTaken(jobs[0].id)]);
 }
 
-pub async fn each_that_is_obeyed_raises_the_generation(opened: Opened) {
+pub async fn each_applied_command_raises_the_generation(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = jobs(&rig, 1).await[0];
     let actions = [Action::Pause, resume(Some(at(90))), renamed("other"), Action::Cancel];
@@ -77,7 +77,7 @@ pub async fn each_that_is_obeyed_raises_the_generation(opened: Opened) {
     }
 }
 
-pub async fn each_may_ask_for_the_generation(opened: Opened) {
+pub async fn a_command_may_require_a_generation(opened: Opened) {
     let rig = Rig::new(opened).await;
     for (nth, action) in
         [Action::Pause, Action::Cancel, Action::Delete, renamed("other")].into_iter().enumerate()
@@ -93,7 +93,7 @@ pub async fn each_may_ask_for_the_generation(opened: Opened) {
     }
 }
 
-pub async fn each_may_ask_for_how_often_it_was_fired(opened: Opened) {
+pub async fn a_command_may_require_a_number_of_fired_times(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = jobs(&rig, 1).await[0];
     rig.run_successfully(job, 60).await;
@@ -106,7 +106,7 @@ pub async fn each_may_ask_for_how_often_it_was_fired(opened: Opened) {
     done(rig.store.apply_one(&rig.scope, this, now(70)).await.unwrap());
 }
 
-pub async fn what_the_state_forbids_is_told_before_another_generation(opened: Opened) {
+pub async fn a_forbidden_command_is_reported_before_a_stale_generation(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = jobs(&rig, 1).await[0];
     let wrong = JobCommand { if_generation: Some(9), ..order(job, resume(None)) };
@@ -134,7 +134,7 @@ pub async fn jobs_of_another_tenant_are_not_found(opened: Opened) {
     assert_eq!(rig.store.get_jobs(&stranger, &[job.id]).await.unwrap(), []);
 }
 
-pub async fn a_thousand_are_obeyed_at_once(opened: Opened) {
+pub async fn a_thousand_commands_are_applied_at_once(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = jobs(&rig, evenkeel_store::COMMANDS_MAX).await;
     let batch = |action: Action| jobs.iter().map(|job| order(*job, action.clone())).collect();
@@ -152,7 +152,7 @@ pub async fn a_thousand_are_obeyed_at_once(opened: Opened) {
     assert_eq!(rig.census().await.jobs, 0);
 }
 
-pub async fn those_of_many_that_exist_are_read(opened: Opened) {
+pub async fn get_jobs_returns_those_that_exist(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = jobs(&rig, 3).await;
     rig.store.delete(&rig.scope, jobs[1].id, now(1)).await.unwrap();

@@ -30,7 +30,7 @@ async fn failing(rig: &Rig) -> Vec<(Known, u32)> {
     jobs.into_iter().map(|job| (Known { no: job.no, id: job.id }, job.failures)).collect()
 }
 
-pub async fn a_job_is_told_when_as_many_runs_have_failed_as_it_names(opened: Opened) {
+pub async fn a_job_is_listed_after_its_number_of_failures(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(failing_job("crawl", 3)).await;
     fail(&rig, job, 3, 60).await;
@@ -53,7 +53,7 @@ pub async fn a_job_is_told_when_as_many_runs_have_failed_as_it_names(opened: Ope
     assert_eq!(failing(&rig).await, [(job, 4)]);
 }
 
-pub async fn a_good_run_begins_the_count_anew(opened: Opened) {
+pub async fn a_success_resets_the_count(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(failing_job("crawl", 2)).await;
     fail(&rig, job, 2, 60).await;
@@ -68,7 +68,7 @@ pub async fn a_good_run_begins_the_count_anew(opened: Opened) {
     assert_eq!(failing(&rig).await, [], "one is not two");
 }
 
-pub async fn attempts_that_are_retried_do_not_count(opened: Opened) {
+pub async fn retried_attempts_do_not_count(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(failing_job("crawl", 1)).await;
     let held = rig.start(job, 60).await;
@@ -76,7 +76,7 @@ pub async fn attempts_that_are_retried_do_not_count(opened: Opened) {
     assert_eq!(failing(&rig).await, []);
 }
 
-pub async fn a_run_that_somebody_wanted_ended_does_not_count(opened: Opened) {
+pub async fn a_cancelled_run_does_not_count(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(failing_job("crawl", 1)).await;
     let held = rig.start(job, 60).await;
@@ -86,7 +86,7 @@ pub async fn a_run_that_somebody_wanted_ended_does_not_count(opened: Opened) {
     assert_eq!(failing(&rig).await, []);
 }
 
-pub async fn an_end_that_was_recorded_before_does_not_count_again(opened: Opened) {
+pub async fn a_repeated_end_does_not_count_again(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(failing_job("crawl", 2)).await;
     let held = rig.start(job, 60).await;
@@ -97,7 +97,7 @@ pub async fn an_end_that_was_recorded_before_does_not_count_again(opened: Opened
     assert_eq!(failing(&rig).await, []);
 }
 
-pub async fn a_pause_with_a_note_shows_it_until_the_job_goes_on(opened: Opened) {
+pub async fn a_pause_shows_its_note_until_the_job_is_resumed(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(failing_job("crawl", 1)).await;
     fail(&rig, job, 1, 60).await;
@@ -128,7 +128,7 @@ pub async fn a_pause_with_a_note_shows_it_until_the_job_goes_on(opened: Opened) 
     assert_eq!(job_after(paused).note, None, "who pauses it says nothing");
 }
 
-pub async fn a_pause_or_resume_begins_the_count_anew(opened: Opened) {
+pub async fn a_pause_or_resume_resets_the_count(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(failing_job("crawl", 2)).await;
     fail(&rig, job, 2, 60).await;
@@ -155,7 +155,7 @@ pub async fn a_pause_or_resume_begins_the_count_anew(opened: Opened) {
     assert_eq!(failing(&rig).await, []);
 }
 
-pub async fn what_is_forgotten_is_told_no_more(opened: Opened) {
+pub async fn a_reset_job_is_not_listed(opened: Opened) {
     let rig = Rig::new(opened).await;
     let names = ["a", "b", "c"];
     let jobs = rig.add_all(names.map(|name| failing_job(name, 1)).to_vec()).await;
@@ -168,7 +168,7 @@ pub async fn what_is_forgotten_is_told_no_more(opened: Opened) {
     assert_eq!(failing(&rig).await, [(jobs[1], 1)]);
 }
 
-pub async fn a_job_that_is_over_counts_no_failures(opened: Opened) {
+pub async fn a_cancelled_or_deleted_job_counts_no_failures(opened: Opened) {
     let rig = Rig::new(opened).await;
     let names = ["cancelled", "deleted"];
     let jobs = rig.add_all(names.map(|name| failing_job(name, 1)).to_vec()).await;

@@ -48,7 +48,7 @@ fn accepted(redriven: Redriven) -> AttemptKey {
     }
 }
 
-pub async fn a_letter_says_how_its_run_died(opened: Opened) {
+pub async fn a_dead_letter_shows_how_its_run_died(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -71,7 +71,7 @@ pub async fn a_letter_says_how_its_run_died(opened: Opened) {
     assert_eq!(found, Some(expected));
 }
 
-pub async fn a_letter_is_of_the_last_attempt_and_found_by_any(opened: Opened) {
+pub async fn a_dead_letter_has_the_last_attempt_and_is_found_by_any(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let first = rig.start(job, 60).await;
@@ -87,7 +87,7 @@ pub async fn a_letter_is_of_the_last_attempt_and_found_by_any(opened: Opened) {
     }
 }
 
-pub async fn ends_that_ask_for_none_leave_none(opened: Opened) {
+pub async fn ends_without_the_hook_leave_no_dead_letter(opened: Opened) {
     let rig = Rig::new(opened).await;
     let names = ["good", "bad", "dead", "lost"];
     let jobs = rig.add_all(names.map(|name| new_job(name).build()).to_vec()).await;
@@ -109,7 +109,7 @@ pub async fn ends_that_ask_for_none_leave_none(opened: Opened) {
     assert_eq!(keys(&rig, DeadFilter::default()).await.len(), 1);
 }
 
-pub async fn a_run_that_somebody_wanted_ended_is_not_dead(opened: Opened) {
+pub async fn a_cancelled_run_leaves_no_dead_letter(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -169,7 +169,7 @@ pub async fn the_list_is_newest_first_page_by_page(opened: Opened) {
     assert_eq!((&last.items[..], last.next), (&all[7..], None));
 }
 
-pub async fn the_list_may_be_of_one_job_or_of_what_is_open(opened: Opened) {
+pub async fn the_list_is_filtered_by_job_and_redrive(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = rig.add_all(["a", "b"].map(|name| new_job(name).build()).to_vec()).await;
     let first = die(&rig, jobs[0], 60).await;
@@ -187,7 +187,7 @@ pub async fn the_list_may_be_of_one_job_or_of_what_is_open(opened: Opened) {
     assert_eq!(keys(&rig, of(Some(nobody), None)).await, []);
 }
 
-pub async fn a_letter_that_is_taken_up_is_a_new_run(opened: Opened) {
+pub async fn a_redriven_dead_letter_is_a_new_run(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let dead = die(&rig, job, 60).await;
@@ -207,7 +207,7 @@ pub async fn a_letter_that_is_taken_up_is_a_new_run(opened: Opened) {
     assert_eq!(rig.run(key).await.status, AttemptStatus::Failed);
 }
 
-pub async fn a_letter_is_taken_up_once(opened: Opened) {
+pub async fn a_dead_letter_is_redriven_once(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").overlap(OverlapPolicy::Allow).build()).await;
     let dead = die(&rig, job, 60).await;
@@ -219,7 +219,7 @@ pub async fn a_letter_is_taken_up_once(opened: Opened) {
     assert_eq!(rig.job(job).await.live, 1);
 }
 
-pub async fn letters_of_one_job_are_taken_up_as_its_overlaps_allow(opened: Opened) {
+pub async fn dead_letters_of_one_job_are_redriven_as_its_overlap_policy_allows(opened: Opened) {
     let rig = Rig::new(opened).await;
     let lonely = rig.add(new_job("lonely").build()).await;
     let social = rig.add(new_job("social").overlap(OverlapPolicy::Allow).build()).await;
@@ -238,7 +238,7 @@ pub async fn letters_of_one_job_are_taken_up_as_its_overlaps_allow(opened: Opene
     assert_eq!(rig.census().await.delayed, 3);
 }
 
-pub async fn a_letter_of_a_job_that_is_over_is_not_taken_up(opened: Opened) {
+pub async fn a_dead_letter_of_an_ended_job_is_not_redriven(opened: Opened) {
     let rig = Rig::new(opened).await;
     let names = ["cancelled", "deleted", "paused"];
     let jobs = rig.add_all(names.map(|name| new_job(name).build()).to_vec()).await;
@@ -256,7 +256,7 @@ pub async fn a_letter_of_a_job_that_is_over_is_not_taken_up(opened: Opened) {
     assert_eq!(rig.census().await.delayed, 1);
 }
 
-pub async fn letters_are_thrown_away_one_by_one(opened: Opened) {
+pub async fn dead_letters_are_deleted_separately(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let (first, second) = (die(&rig, job, 60).await, die(&rig, job, 120).await);
@@ -270,7 +270,7 @@ pub async fn letters_are_thrown_away_one_by_one(opened: Opened) {
     assert_eq!(rig.store.redrive(&rig.scope, &[], now(130)).await.unwrap(), []);
 }
 
-pub async fn letters_of_other_tenants_are_nowhere(opened: Opened) {
+pub async fn dead_letters_of_other_tenants_are_not_found(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other: Scope = rig.tenant("other").await;
     let job = rig.add(new_job("crawl").build()).await;
@@ -289,7 +289,7 @@ pub async fn letters_of_other_tenants_are_nowhere(opened: Opened) {
     assert_eq!(rig.job(job).await.live, 0);
 }
 
-pub async fn a_letter_outlives_the_record_of_its_run(opened: Opened) {
+pub async fn a_dead_letter_outlives_its_attempts(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let dead = die(&rig, job, 60).await;
@@ -303,7 +303,7 @@ pub async fn a_letter_outlives_the_record_of_its_run(opened: Opened) {
     accepted(redrive(&rig, dead, 130).await);
 }
 
-pub async fn letters_go_with_a_purged_job(opened: Opened) {
+pub async fn a_purge_deletes_dead_letters(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = rig.add_all(["gone", "stays"].map(|name| new_job(name).build()).to_vec()).await;
     for minute in 1..=3 {
@@ -321,7 +321,7 @@ pub async fn letters_go_with_a_purged_job(opened: Opened) {
     assert_eq!(rig.runs_of(jobs[0]).await.len(), 0);
 }
 
-pub async fn old_letters_and_too_many_are_forgotten_in_steps(opened: Opened) {
+pub async fn old_and_surplus_dead_letters_are_pruned_in_steps(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     let job = rig.add(new_job("crawl").build()).await;
@@ -343,7 +343,7 @@ pub async fn old_letters_and_too_many_are_forgotten_in_steps(opened: Opened) {
     assert_eq!(keys(&rig, DeadFilter::default()).await, [dead[7], dead[6], dead[5]]);
 }
 
-pub async fn of_many_who_take_up_a_letter_one_does(opened: Opened) {
+pub async fn concurrent_redrives_of_a_dead_letter_succeed_once(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").overlap(OverlapPolicy::Allow).build()).await;
     let (first, second) = (die(&rig, job, 60).await, die(&rig, job, 120).await);
@@ -366,7 +366,7 @@ pub async fn of_many_who_take_up_a_letter_one_does(opened: Opened) {
     assert_eq!((rig.job(job).await.live, rig.census().await.delayed), (2, 2));
 }
 
-pub async fn letters_are_there_after_a_restart(opened: Opened) {
+pub async fn dead_letters_survive_a_restart(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     die(&rig, job, 60).await;

@@ -78,7 +78,7 @@ pub(super) fn rekeyed(job: &Job, key: Option<&str>) -> Action {
     Action::Change(Box::new(JobChange { about: Some(about), ..JobChange::default() }))
 }
 
-pub async fn a_second_job_with_a_key_is_the_first(opened: Opened) {
+pub async fn a_second_job_with_a_key_returns_the_first(opened: Opened) {
     let rig = Rig::new(opened).await;
     let first = made(&rig, once("a"), 0).await;
     let other = made(&rig, once("b"), 0).await;
@@ -97,7 +97,7 @@ pub async fn a_job_without_a_key_is_never_kept_out(opened: Opened) {
     assert_eq!(rig.census().await.jobs, 3);
 }
 
-pub async fn twins_in_a_batch_are_found_and_the_first_is_made(opened: Opened) {
+pub async fn the_first_duplicate_of_a_batch_is_registered(opened: Opened) {
     let rig = Rig::new(opened).await;
     let old = made(&rig, once("old"), 0).await;
     let batch = vec![
@@ -119,7 +119,7 @@ pub async fn twins_in_a_batch_are_found_and_the_first_is_made(opened: Opened) {
     assert_eq!(rig.census().await.jobs, 4);
 }
 
-pub async fn a_key_is_told_before_a_name(opened: Opened) {
+pub async fn a_duplicate_key_is_reported_before_a_taken_name(opened: Opened) {
     let rig = Rig::new(opened).await;
     let first = made(&rig, keyed(new_job("crawl"), "a", PENDING), 0).await;
     let again = keyed(new_job("crawl"), "a", PENDING);
@@ -140,7 +140,7 @@ pub async fn a_key_is_told_before_a_name(opened: Opened) {
     assert!(matches!(answers[1], Registered::Created { .. }), "{answers:?}");
 }
 
-pub async fn a_key_is_of_one_executor_and_one_tenant(opened: Opened) {
+pub async fn a_key_belongs_to_one_executor_and_one_tenant(opened: Opened) {
     let rig = Rig::new(opened).await;
     made(&rig, once("a"), 0).await;
     made(&rig, keyed(unnamed_job().executor("http"), "a", PENDING), 0).await;
@@ -149,7 +149,7 @@ pub async fn a_key_is_of_one_executor_and_one_tenant(opened: Opened) {
     assert_eq!(rig.census().await.jobs, 3);
 }
 
-pub async fn a_one_off_job_counts_until_it_is_claimed(opened: Opened) {
+pub async fn a_one_off_job_holds_its_key_until_it_is_claimed(opened: Opened) {
     let rig = Rig::new(opened).await;
     let first = made(&rig, once("a"), 0).await;
     assert_eq!(kept_out(&rig, once("a"), 59).await, Some(first.id));
@@ -161,7 +161,7 @@ pub async fn a_one_off_job_counts_until_it_is_claimed(opened: Opened) {
     assert_eq!(kept_out(&rig, once("a"), 63).await, Some(second.id));
 }
 
-pub async fn one_that_runs_counts_if_the_newcomer_says_so(opened: Opened) {
+pub async fn a_running_holder_counts_if_the_new_job_says_so(opened: Opened) {
     let rig = Rig::new(opened).await;
     let first = made(&rig, once("a"), 0).await;
     let held = rig.start(first, 60).await;
@@ -171,7 +171,7 @@ pub async fn one_that_runs_counts_if_the_newcomer_says_so(opened: Opened) {
     made(&rig, newcomer(), 66).await;
 }
 
-pub async fn within_a_time_only_the_moment_counts(opened: Opened) {
+pub async fn within_a_window_only_the_time_counts(opened: Opened) {
     let rig = Rig::new(opened).await;
     let first = made(&rig, with_scope(once("a"), HOUR), 0).await;
     rig.run_successfully(first, 60).await;
@@ -182,7 +182,7 @@ pub async fn within_a_time_only_the_moment_counts(opened: Opened) {
     assert_eq!(kept_out(&rig, newcomer(), 7199).await, Some(second.id));
 }
 
-pub async fn a_retry_that_waits_counts_and_is_never_refused(opened: Opened) {
+pub async fn a_waiting_retry_counts_and_is_never_refused(opened: Opened) {
     let rig = Rig::new(opened).await;
     let first = made(&rig, once("a"), 0).await;
     let held = rig.start(first, 60).await;
@@ -198,7 +198,7 @@ pub async fn a_retry_that_waits_counts_and_is_never_refused(opened: Opened) {
     assert_eq!(rig.delayed(200).await.len(), 1);
 }
 
-pub async fn a_recurring_job_counts_until_it_is_over(opened: Opened) {
+pub async fn a_recurring_job_holds_its_key_until_it_ends(opened: Opened) {
     let rig = Rig::new(opened).await;
     let first = made(&rig, recurring("a"), 0).await;
     rig.run_successfully(first, 60).await;
@@ -211,7 +211,7 @@ pub async fn a_recurring_job_counts_until_it_is_over(opened: Opened) {
     made(&rig, once("a"), 76).await;
 }
 
-pub async fn a_deleted_job_keeps_nobody_out(opened: Opened) {
+pub async fn a_deleted_job_keeps_no_job_out(opened: Opened) {
     let rig = Rig::new(opened).await;
     for scope in [PENDING, RUNNING, HOUR] {
         let first = made(&rig, with_scope(once("a"), scope), 0).await;
@@ -222,7 +222,7 @@ pub async fn a_deleted_job_keeps_nobody_out(opened: Opened) {
     }
 }
 
-pub async fn a_paused_one_off_job_gives_way_and_comes_back_if_it_can(opened: Opened) {
+pub async fn a_paused_one_off_job_releases_its_key_and_takes_it_back_if_free(opened: Opened) {
     let rig = Rig::new(opened).await;
     let first = made(&rig, once("a"), 0).await;
     done(act(&rig, first, Action::Pause, 1).await);
@@ -236,7 +236,7 @@ pub async fn a_paused_one_off_job_gives_way_and_comes_back_if_it_can(opened: Ope
     assert_eq!(kept_out(&rig, once("a"), 71).await, Some(first.id));
 }
 
-pub async fn a_failed_run_is_not_tried_again_beside_another(opened: Opened) {
+pub async fn a_failed_run_is_not_retried_beside_another_holder(opened: Opened) {
     let rig = Rig::new(opened).await;
     let first = made(&rig, once("a"), 0).await;
     fail(&rig, first, 60).await;
@@ -248,7 +248,7 @@ pub async fn a_failed_run_is_not_tried_again_beside_another(opened: Opened) {
     assert_eq!(kept_out(&rig, once("a"), 101).await, Some(first.id));
 }
 
-pub async fn a_failed_run_may_be_tried_again_within_its_own_time(opened: Opened) {
+pub async fn a_failed_run_may_be_retried_within_its_own_window(opened: Opened) {
     let rig = Rig::new(opened).await;
     let first = made(&rig, with_scope(once("a"), HOUR), 0).await;
     fail(&rig, first, 60).await;
@@ -257,7 +257,7 @@ pub async fn a_failed_run_may_be_tried_again_within_its_own_time(opened: Opened)
     assert_eq!(kept_out(&rig, with_scope(once("a"), HOUR), 3670).await, Some(first.id));
 }
 
-pub async fn of_orders_in_a_batch_the_first_gets_the_key(opened: Opened) {
+pub async fn of_commands_in_a_batch_the_first_gets_the_key(opened: Opened) {
     let rig = Rig::new(opened).await;
     let mut jobs = Vec::new();
     for secs in [60, 90] {
@@ -277,7 +277,7 @@ pub async fn of_orders_in_a_batch_the_first_gets_the_key(opened: Opened) {
     assert_eq!(answers[1], Applied::Duplicate(jobs[0].id));
 }
 
-pub async fn a_changed_key_is_taken_and_the_old_one_let_go(opened: Opened) {
+pub async fn a_changed_key_is_taken_and_the_old_one_released(opened: Opened) {
     let rig = Rig::new(opened).await;
     let first = made(&rig, once("a"), 0).await;
     let second = made(&rig, once("b"), 0).await;
@@ -322,7 +322,7 @@ async fn forget(rig: &Rig, before: i64) -> (u64, u32) {
     }
 }
 
-pub async fn a_deleted_job_leaves_no_key_behind(opened: Opened) {
+pub async fn a_deleted_job_leaves_no_key(opened: Opened) {
     let rig = Rig::new(opened).await;
     for n in 0..7 {
         let job = made(&rig, once(&format!("key {n}")), 0).await;
@@ -338,7 +338,7 @@ pub async fn a_deleted_job_leaves_no_key_behind(opened: Opened) {
     }
 }
 
-pub async fn keys_that_keep_nobody_out_are_forgotten_in_steps(opened: Opened) {
+pub async fn keys_that_keep_no_job_out_are_pruned_in_steps(opened: Opened) {
     let rig = Rig::new(opened).await;
     let mut jobs = Vec::new();
     for n in 0..5 {

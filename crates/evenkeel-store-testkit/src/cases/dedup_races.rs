@@ -13,7 +13,7 @@ use crate::fixtures::{now, plain_trigger, unnamed_job};
 use crate::rig::{OVER, Rig};
 
 /// Batches in different orders, so that careless locking deadlocks.
-pub async fn of_thousands_at_once_each_key_is_made_once(opened: Opened) {
+pub async fn concurrent_registrations_create_one_job_per_key(opened: Opened) {
     let rig = Rig::new(opened).await;
     let scope: Scope = rig.scope;
     let answers = at_once(&rig, 8, |n, store| async move {
@@ -51,7 +51,7 @@ pub async fn of_thousands_at_once_each_key_is_made_once(opened: Opened) {
 }
 
 /// Jobs with few keys are registered, triggered, retried and given other keys.
-pub async fn whoever_takes_keys_at_once_gets_on_and_one_is_pending(opened: Opened) {
+pub async fn concurrent_claims_to_keys_leave_one_pending_job(opened: Opened) {
     let rig = Rig::new(opened).await;
     let mut failed = Vec::new();
     for n in 0..12_i64 {

@@ -18,7 +18,7 @@ async fn trigger(rig: &Rig, job: Known, secs: i64) -> Triggered {
     rig.store.trigger(&rig.scope, job.id, plain_trigger(0), now(secs)).await.unwrap()
 }
 
-pub async fn a_job_that_gets_a_key_has_it_also_for_triggers(opened: Opened) {
+pub async fn a_key_also_applies_to_triggers(opened: Opened) {
     let rig = Rig::new(opened).await;
     let first = made(&rig, unnamed_job().overlap(OverlapPolicy::Allow).build(), 0).await;
     done(act(&rig, first, rekeyed(&rig.job(first).await, Some("a")), 1).await);
@@ -29,7 +29,7 @@ pub async fn a_job_that_gets_a_key_has_it_also_for_triggers(opened: Opened) {
     rig.trigger(first, 0, 5).await;
 }
 
-pub async fn a_recurring_job_may_be_triggered_between_its_times_once(opened: Opened) {
+pub async fn a_recurring_job_may_be_triggered_once_between_its_times(opened: Opened) {
     let rig = Rig::new(opened).await;
     let allow = unnamed_job().overlap(OverlapPolicy::Allow);
     let job = made(&rig, keyed(allow, "a", PENDING), 0).await;
@@ -42,7 +42,7 @@ pub async fn a_recurring_job_may_be_triggered_between_its_times_once(opened: Ope
     rig.trigger(job, 0, 14).await;
 }
 
-pub async fn a_time_that_is_due_is_the_run_that_was_asked_for(opened: Opened) {
+pub async fn a_due_time_stands_in_for_a_trigger(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = made(&rig, recurring("a"), 0).await;
     let due = AttemptKey::regular(job.no, at(60));
@@ -54,7 +54,7 @@ pub async fn a_time_that_is_due_is_the_run_that_was_asked_for(opened: Opened) {
     assert_eq!(trigger(&rig, once, 10).await, there);
 }
 
-pub async fn a_run_that_goes_on_is_the_one_that_was_asked_for(opened: Opened) {
+pub async fn an_active_run_stands_in_for_a_trigger(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = made(&rig, with_scope(recurring("a"), RUNNING), 0).await;
     let held = rig.start(job, 60).await;
@@ -64,14 +64,14 @@ pub async fn a_run_that_goes_on_is_the_one_that_was_asked_for(opened: Opened) {
     rig.trigger(job, 0, 70).await;
 }
 
-pub async fn without_the_scope_of_runs_one_that_goes_on_makes_the_job_busy(opened: Opened) {
+pub async fn without_the_running_scope_an_active_run_makes_the_job_busy(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = made(&rig, recurring("a"), 0).await;
     rig.start(job, 60).await;
     assert_eq!(trigger(&rig, job, 61).await, Triggered::Busy);
 }
 
-pub async fn within_a_time_the_last_run_is_the_one_that_was_asked_for(opened: Opened) {
+pub async fn within_a_window_the_last_run_stands_in_for_a_trigger(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = made(&rig, with_scope(once("a"), HOUR), 0).await;
     let ran = rig.run_successfully(job, 60).await;
@@ -95,7 +95,7 @@ pub async fn another_holder_keeps_a_trigger_out(opened: Opened) {
     assert_eq!(kept_out(&rig, once("a"), 101).await, Some(first.id));
 }
 
-pub async fn a_paused_holder_may_have_nothing_to_show(opened: Opened) {
+pub async fn a_paused_holder_may_have_no_run(opened: Opened) {
     let rig = Rig::new(opened).await;
     let first = made(&rig, once("a"), 0).await;
     rig.run_successfully(first, 60).await;
@@ -105,7 +105,7 @@ pub async fn a_paused_holder_may_have_nothing_to_show(opened: Opened) {
     assert_eq!(trigger(&rig, first, 72).await, there);
 }
 
-pub async fn a_letter_is_not_taken_up_beside_another(opened: Opened) {
+pub async fn a_dead_letter_is_not_redriven_beside_another_holder(opened: Opened) {
     let rig = Rig::new(opened).await;
     let first = made(&rig, once("a"), 0).await;
     let held = rig.start(first, 60).await;
@@ -120,7 +120,7 @@ pub async fn a_letter_is_not_taken_up_beside_another(opened: Opened) {
     assert_eq!(kept_out(&rig, once("a"), 101).await, Some(first.id));
 }
 
-pub async fn of_two_letters_of_a_job_one_is_taken_up(opened: Opened) {
+pub async fn of_two_dead_letters_of_a_job_one_is_redriven(opened: Opened) {
     let rig = Rig::new(opened).await;
     let allow = unnamed_job().overlap(OverlapPolicy::Allow);
     let job = made(&rig, keyed(allow, "a", PENDING), 0).await;

@@ -21,7 +21,7 @@ async fn failed(rig: &Rig, name: &str) -> (Known, AttemptKey) {
     (job, next_attempt(held.key))
 }
 
-pub async fn a_retry_keeps_the_chain_live_and_waits(opened: Opened) {
+pub async fn a_retry_keeps_the_run_active_and_waits(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, _) = failed(&rig, "crawl").await;
     let after = rig.job(job).await;
@@ -30,7 +30,7 @@ pub async fn a_retry_keeps_the_chain_live_and_waits(opened: Opened) {
     assert_eq!((census.delayed, census.live, census.running), (1, 1, 0));
 }
 
-pub async fn a_wake_is_told_until_it_is_fired(opened: Opened) {
+pub async fn a_delayed_attempt_is_returned_until_it_is_fired(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, retry) = failed(&rig, "crawl").await;
     assert_eq!(rig.delayed(89).await, []);
@@ -43,7 +43,7 @@ pub async fn a_wake_is_told_until_it_is_fired(opened: Opened) {
     assert_eq!(rig.delayed(99).await, []);
 }
 
-pub async fn a_wake_fires_once(opened: Opened) {
+pub async fn a_delayed_attempt_fires_once(opened: Opened) {
     let rig = Rig::new(opened).await;
     failed(&rig, "crawl").await;
     for begin in [Begin::Claimed, Begin::Queued] {
@@ -102,7 +102,7 @@ pub async fn a_queued_trigger_is_the_new_head_when_it_is_fired(opened: Opened) {
     assert_eq!(rig.times_of(job).await, [(70, 0), (60, 0)]);
 }
 
-pub async fn a_wake_that_has_not_come_is_early(opened: Opened) {
+pub async fn a_delayed_attempt_before_its_time_is_early(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, _) = failed(&rig, "crawl").await;
     let returned = rig.delayed(90).await;
@@ -111,7 +111,7 @@ pub async fn a_wake_that_has_not_come_is_early(opened: Opened) {
     assert_eq!(rig.delayed(90).await, returned);
 }
 
-pub async fn a_wake_with_another_due_time_is_stale(opened: Opened) {
+pub async fn a_delayed_attempt_with_another_due_time_is_stale(opened: Opened) {
     let rig = Rig::new(opened).await;
     failed(&rig, "crawl").await;
     let returned = rig.delayed(90).await;
@@ -121,7 +121,7 @@ pub async fn a_wake_with_another_due_time_is_stale(opened: Opened) {
     assert_eq!(rig.census().await.running, 0);
 }
 
-pub async fn wakes_of_a_batch_do_not_spoil_each_other(opened: Opened) {
+pub async fn delayed_attempts_of_a_batch_do_not_affect_each_other(opened: Opened) {
     let rig = Rig::new(opened).await;
     for name in ["a", "b", "c"] {
         failed(&rig, name).await;
@@ -133,7 +133,7 @@ pub async fn wakes_of_a_batch_do_not_spoil_each_other(opened: Opened) {
     assert_eq!(answers, [FIRED, FireResult::Stale, FIRED]);
 }
 
-pub async fn a_node_that_is_not_live_fires_no_wake(opened: Opened) {
+pub async fn a_node_that_is_not_live_fires_no_delayed_attempt(opened: Opened) {
     let rig = Rig::new(opened).await;
     failed(&rig, "crawl").await;
     let returned = rig.delayed(90).await;
@@ -148,7 +148,7 @@ pub async fn a_node_that_is_not_live_fires_no_wake(opened: Opened) {
     assert_eq!(rig.delayed(91).await, returned);
 }
 
-pub async fn wakes_come_oldest_first_up_to_the_limit(opened: Opened) {
+pub async fn delayed_attempts_come_oldest_first_up_to_the_limit(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs: Vec<_> = (0..6).map(|n| new_job(&format!("job {n}")).never().build()).collect();
     let jobs = rig.add_all(jobs).await;
@@ -184,7 +184,7 @@ pub async fn a_waiting_trigger_is_shown_as_pending_but_not_listed(opened: Opened
     assert_eq!(rig.times_of(job).await, [(10, 0)]);
 }
 
-pub async fn a_waiting_retry_is_shown_as_pending_to_those_who_ask_for_its_key(opened: Opened) {
+pub async fn a_waiting_retry_is_pending_when_read_by_its_key(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, retry) = failed(&rig, "crawl").await;
     assert_untouched(&rig.run(retry).await, retry, job);

@@ -13,7 +13,7 @@ async fn delete(rig: &Rig, job: Known, secs: i64) -> Applied {
     rig.store.delete(&rig.scope, job.id, now(secs)).await.unwrap()
 }
 
-pub async fn a_deleted_job_is_nowhere(opened: Opened) {
+pub async fn a_deleted_job_is_not_found(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     assert_eq!(delete(&rig, job, 1).await, gone(Vec::new()));
@@ -38,7 +38,7 @@ pub async fn a_second_deletion_finds_nothing(opened: Opened) {
     assert_eq!(delete(&rig, job, 2).await, Applied::NotFound);
 }
 
-pub async fn its_name_is_free(opened: Opened) {
+pub async fn a_deleted_job_frees_its_name(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     delete(&rig, job, 1).await;
@@ -48,7 +48,7 @@ pub async fn its_name_is_free(opened: Opened) {
     rig.add(new_job("crawl").build()).await;
 }
 
-pub async fn its_history_stays(opened: Opened) {
+pub async fn a_deleted_job_keeps_its_history(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.run_successfully(job, 60).await;
@@ -60,7 +60,7 @@ pub async fn its_history_stays(opened: Opened) {
     assert_eq!(rig.runs_page(None, PageRequest::first(9)).await.items.len(), 2);
 }
 
-pub async fn what_waits_in_the_queue_is_recorded_as_cancelled(opened: Opened) {
+pub async fn a_queued_attempt_is_recorded_as_cancelled(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.queue(job, 60).await;
@@ -75,7 +75,7 @@ pub async fn what_waits_in_the_queue_is_recorded_as_cancelled(opened: Opened) {
     assert_eq!(rig.times_of(job).await, [(60, 0)]);
 }
 
-pub async fn a_retry_that_waits_is_recorded_as_cancelled(opened: Opened) {
+pub async fn a_delayed_retry_is_recorded_as_cancelled(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -89,7 +89,7 @@ pub async fn a_retry_that_waits_is_recorded_as_cancelled(opened: Opened) {
     assert_eq!(rig.times_of(job).await, [(60, 1), (60, 0)]);
 }
 
-pub async fn a_trigger_that_waits_is_recorded_as_cancelled(opened: Opened) {
+pub async fn a_delayed_trigger_is_recorded_as_cancelled(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.trigger(job, 0, 10).await;
@@ -101,7 +101,7 @@ pub async fn a_trigger_that_waits_is_recorded_as_cancelled(opened: Opened) {
     assert_eq!(rig.runs_of(job).await.len(), 1);
 }
 
-pub async fn an_attempt_back_in_the_queue_is_recorded_as_cancelled(opened: Opened) {
+pub async fn a_requeued_attempt_is_recorded_as_cancelled(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -113,7 +113,7 @@ pub async fn an_attempt_back_in_the_queue_is_recorded_as_cancelled(opened: Opene
     assert_eq!(rig.census().await.live, 0);
 }
 
-pub async fn what_runs_is_asked_to_end_until_it_has(opened: Opened) {
+pub async fn a_running_attempt_is_asked_to_end_until_it_has(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let other = rig.add(new_job("other").build()).await;
@@ -130,7 +130,7 @@ pub async fn what_runs_is_asked_to_end_until_it_has(opened: Opened) {
     assert_eq!(rig.cancellations().await, []);
 }
 
-pub async fn what_runs_may_still_end(opened: Opened) {
+pub async fn a_running_attempt_may_still_end(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -143,7 +143,7 @@ pub async fn what_runs_may_still_end(opened: Opened) {
     assert_eq!(rig.store.get(&rig.scope, job.id).await.unwrap(), None);
 }
 
-pub async fn a_retry_of_it_ends_the_chain_instead(opened: Opened) {
+pub async fn a_run_of_a_deleted_job_is_not_retried(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -155,7 +155,7 @@ pub async fn a_retry_of_it_ends_the_chain_instead(opened: Opened) {
     assert_eq!((census.delayed, census.live), (0, 0));
 }
 
-pub async fn an_attempt_of_it_that_goes_back_is_cancelled_instead(opened: Opened) {
+pub async fn a_requeue_of_a_deleted_job_is_recorded_as_cancelled(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -170,7 +170,7 @@ pub async fn an_attempt_of_it_that_goes_back_is_cancelled_instead(opened: Opened
     assert_eq!((census.ready, census.live, census.running), (0, 0, 0));
 }
 
-pub async fn a_wake_of_it_that_was_told_is_stale(opened: Opened) {
+pub async fn a_delayed_attempt_of_a_deleted_job_is_stale(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     rig.trigger(job, 0, 10).await;

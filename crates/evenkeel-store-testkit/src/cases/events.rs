@@ -48,7 +48,7 @@ fn moments(events: &[Event]) -> Vec<i64> {
     events.iter().map(secs).collect()
 }
 
-pub async fn an_event_is_read_as_it_was_told(opened: Opened) {
+pub async fn an_event_is_read_back_as_published(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("returned").build()).await;
     let start = beginning(&rig).await;
@@ -80,7 +80,7 @@ pub async fn an_event_is_read_as_it_was_told(opened: Opened) {
     }
 }
 
-pub async fn an_event_names_its_job_as_it_was_called_then(opened: Opened) {
+pub async fn an_event_keeps_the_job_name_of_its_time(opened: Opened) {
     let rig = Rig::new(opened).await;
     let named = rig.add(new_job("before").build()).await;
     let unnamed = rig.add(unnamed_job().build()).await;
@@ -96,7 +96,7 @@ pub async fn an_event_names_its_job_as_it_was_called_then(opened: Opened) {
     assert_eq!(names, [before, None, None, before, before], "a deleted job, too");
 }
 
-pub async fn numbers_go_up_in_the_order_of_telling(opened: Opened) {
+pub async fn numbers_rise_in_the_order_of_publication(opened: Opened) {
     let rig = Rig::new(opened).await;
     let start = beginning(&rig).await;
     for secs in 1..=3 {
@@ -110,7 +110,7 @@ pub async fn numbers_go_up_in_the_order_of_telling(opened: Opened) {
     assert_eq!((page.seen, newest(&rig).await), (page.events[5].no, page.events[5].no));
 }
 
-pub async fn a_page_looks_at_no_more_than_asked_for(opened: Opened) {
+pub async fn a_page_reads_no_more_than_its_limit(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     let start = beginning(&rig).await;
@@ -129,7 +129,7 @@ pub async fn a_page_looks_at_no_more_than_asked_for(opened: Opened) {
     assert!(![first, second, third].iter().any(|page| page.gap));
 }
 
-pub async fn a_tenant_reads_its_own(opened: Opened) {
+pub async fn a_tenant_reads_its_own_events(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     let start = beginning(&rig).await;
@@ -141,7 +141,7 @@ pub async fn a_tenant_reads_its_own(opened: Opened) {
     assert_eq!(theirs.seen, page.seen);
 }
 
-pub async fn what_was_lost_is_told_where_it_was_lost(opened: Opened) {
+pub async fn a_gap_is_reported_where_events_were_lost(opened: Opened) {
     let rig = Rig::new(opened).await;
     let start = beginning(&rig).await;
     publish(&rig.store, vec![event(rig.scope.tenant, 1)]).await;
@@ -160,7 +160,7 @@ pub async fn what_was_lost_is_told_where_it_was_lost(opened: Opened) {
     assert_eq!(newest(&rig).await, last.seen);
 }
 
-pub async fn the_newest_are_kept(opened: Opened) {
+pub async fn the_newest_events_are_kept(opened: Opened) {
     let rig = Rig::new(opened).await;
     let start = beginning(&rig).await;
     let tenant = rig.scope.tenant;
@@ -181,7 +181,7 @@ pub async fn the_newest_are_kept(opened: Opened) {
     assert_eq!((whole.events.len(), whole.gap), (kept - 1, false));
 }
 
-pub async fn without_any_event_there_is_no_gap_to_tell(opened: Opened) {
+pub async fn without_events_there_is_no_gap(opened: Opened) {
     let rig = Rig::new(opened).await;
     assert_eq!(newest(&rig).await, EventNo(0));
     let nothing = after(&rig, EventNo(7), 9).await;
@@ -191,7 +191,7 @@ pub async fn without_any_event_there_is_no_gap_to_tell(opened: Opened) {
     assert_eq!((moments(&page.events), page.gap), (vec![1], true));
 }
 
-pub async fn numbers_go_on_after_a_restart(opened: Opened) {
+pub async fn numbers_continue_after_a_restart(opened: Opened) {
     let rig = Rig::new(opened).await;
     let start = beginning(&rig).await;
     let rig = rig.restart().await;
@@ -201,7 +201,7 @@ pub async fn numbers_go_on_after_a_restart(opened: Opened) {
     assert!(page.seen > start);
 }
 
-pub async fn somebody_listens_until_the_latest_moment(opened: Opened) {
+pub async fn the_latest_listener_counts(opened: Opened) {
     let rig = Rig::new(opened).await;
     let until = async || rig.store.listened_until().await.expect("it can be asked for");
     assert_eq!(until().await, None);
@@ -237,7 +237,7 @@ pub async fn events_reach_other_nodes_and_wake_them(opened: Opened) {
     assert!(!after(&rig, start, 9).await.events.is_empty());
 }
 
-pub async fn of_many_who_tell_at_once_nobody_is_overlooked(opened: Opened) {
+pub async fn concurrent_publishers_lose_no_event(opened: Opened) {
     const TELLERS: i64 = 8;
     const EACH: i64 = 25;
     let rig = Rig::new(opened).await;
@@ -267,7 +267,7 @@ pub async fn of_many_who_tell_at_once_nobody_is_overlooked(opened: Opened) {
     }
 }
 
-pub async fn jobs_are_found_by_number_also_when_they_are_deleted(opened: Opened) {
+pub async fn deleted_jobs_are_found_by_number(opened: Opened) {
     let rig = Rig::new(opened).await;
     let mut about_news = new_job("one").build();
     about_news.about.source_name = Some("example.com".into());

@@ -46,7 +46,7 @@ pub async fn an_end_is_recorded_with_its_results(opened: Opened) {
     assert_eq!(run.node, Some((rig.node, "node-1".into())));
 }
 
-pub async fn a_long_log_is_whole_for_one_run_and_cut_in_lists(opened: Opened) {
+pub async fn a_long_log_is_whole_in_a_read_and_cut_in_lists(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("prints").build()).await;
     let held = rig.start(job, 60).await;
@@ -83,7 +83,7 @@ pub async fn every_outcome_is_recorded_as_its_status(opened: Opened) {
     }
 }
 
-pub async fn the_end_of_a_chain_is_one_live_chain_fewer(opened: Opened) {
+pub async fn an_ended_run_is_no_longer_active(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -114,7 +114,7 @@ pub async fn another_node_is_lease_lost_and_changes_nothing(opened: Opened) {
     refused(&rig, job, other, rig.success(held)).await;
 }
 
-pub async fn an_attempt_that_waits_is_nobodys_to_end(opened: Opened) {
+pub async fn a_waiting_attempt_cannot_be_ended(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.queue(job, 60).await;
@@ -123,7 +123,7 @@ pub async fn an_attempt_that_waits_is_nobodys_to_end(opened: Opened) {
     }
 }
 
-pub async fn an_attempt_that_never_was_is_lease_lost(opened: Opened) {
+pub async fn an_unknown_attempt_is_lease_lost(opened: Opened) {
     let rig = Rig::new(opened).await;
     let key = AttemptKey::regular(JobNo(12_345), at(60));
     let finish = rig.success(Held { key, fence: Fence(1) });
@@ -143,7 +143,7 @@ pub async fn a_second_finish_is_already_done_and_counts_once(opened: Opened) {
     assert_eq!((rig.run(held.key).await, rig.job(job).await), (run, before));
 }
 
-pub async fn a_second_finish_makes_no_second_retry(opened: Opened) {
+pub async fn a_second_finish_adds_no_second_retry(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -157,7 +157,7 @@ pub async fn a_second_finish_makes_no_second_retry(opened: Opened) {
     assert_eq!(rig.delayed(200).await, []);
 }
 
-pub async fn ends_of_a_batch_do_not_spoil_each_other(opened: Opened) {
+pub async fn ends_of_a_batch_do_not_affect_each_other(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = ["a", "b", "c", "d"].map(|name| new_job(name).build()).to_vec();
     let mut batch = Vec::new();
@@ -204,7 +204,7 @@ pub async fn one_job_may_end_several_times_in_a_batch(opened: Opened) {
     assert_eq!(rig.job(other).await.live, 0);
 }
 
-pub async fn stopping_the_job_takes_its_next_time_away(opened: Opened) {
+pub async fn stopping_the_job_removes_its_next_time(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -219,7 +219,7 @@ pub async fn stopping_the_job_takes_its_next_time_away(opened: Opened) {
     assert_eq!(rig.store.load_due(shard, until, None, 10).await.unwrap(), []);
 }
 
-pub async fn a_draining_node_may_finish_what_it_has(opened: Opened) {
+pub async fn a_draining_node_may_finish_its_attempts(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -227,7 +227,7 @@ pub async fn a_draining_node_may_finish_what_it_has(opened: Opened) {
     assert_eq!(rig.finish(rig.success(held)).await, FinishResult::Done);
 }
 
-pub async fn others_finish_for_a_dead_node(opened: Opened) {
+pub async fn other_nodes_finish_for_a_dead_node(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -237,7 +237,7 @@ pub async fn others_finish_for_a_dead_node(opened: Opened) {
     assert_eq!(rig.run(held.key).await.status, AttemptStatus::Failed);
 }
 
-pub async fn a_text_with_a_nul_ends_the_attempt_all_the_same(opened: Opened) {
+pub async fn a_text_with_a_nul_is_stored(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let other = rig.add(new_job("other").build()).await;
@@ -259,13 +259,13 @@ pub async fn an_attempt_without_results_has_none(opened: Opened) {
     assert_eq!(rig.run(key).await.results, Results::default());
 }
 
-pub async fn an_empty_batch_is_fine(opened: Opened) {
+pub async fn an_empty_batch_is_accepted(opened: Opened) {
     let rig = Rig::new(opened).await;
     assert_eq!(rig.finish_all(Vec::new()).await, []);
     assert!(rig.store.requeue(rig.node, Vec::new(), now(1)).await.unwrap().is_empty());
 }
 
-pub async fn an_end_that_comes_late_corrects_the_skips_since_then(opened: Opened) {
+pub async fn a_late_end_corrects_the_skip_records_since_then(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, other) = (rig.add(new_job("a").build()).await, rig.add(new_job("b").build()).await);
     let (held, unrelated) = (rig.start(job, 60).await, rig.start(other, 60).await);

@@ -46,7 +46,7 @@ pub async fn a_started_attempt_is_running_on_the_node_that_fired_it(opened: Open
     assert_eq!(run.skipped, None);
 }
 
-pub async fn a_queued_attempt_is_pending_and_its_chain_is_live(opened: Opened) {
+pub async fn a_queued_attempt_is_pending_and_its_run_is_active(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.queue(job, 60).await;
@@ -60,7 +60,7 @@ pub async fn a_queued_attempt_is_pending_and_its_chain_is_live(opened: Opened) {
     assert_eq!((census.ready, census.running, census.live), (1, 0, 1));
 }
 
-pub async fn a_queued_chain_is_the_new_head_at_once(opened: Opened) {
+pub async fn a_queued_run_is_the_new_head_at_once(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.queue(job, 60).await;
@@ -102,7 +102,7 @@ pub async fn another_head_is_stale(opened: Opened) {
     assert_eq!(refused(&rig, wrong_time, 120).await, FireResult::Stale);
 }
 
-pub async fn a_time_that_has_not_come_is_early(opened: Opened) {
+pub async fn a_future_time_is_early(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let fire = fire_of(&rig.due(job).await, at(60), Begin::Claimed);
@@ -110,7 +110,7 @@ pub async fn a_time_that_has_not_come_is_early(opened: Opened) {
     assert_eq!(rig.fire(vec![fire], 60).await, [FireResult::Fired(Fence(1))]);
 }
 
-pub async fn a_live_job_that_must_be_idle_is_busy(opened: Opened) {
+pub async fn a_job_with_an_active_run_is_busy_if_it_must_be_idle(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     rig.start(job, 60).await;
@@ -120,7 +120,7 @@ pub async fn a_live_job_that_must_be_idle_is_busy(opened: Opened) {
     assert_eq!(rig.job(job).await.next_at, Some(at(120)));
 }
 
-pub async fn a_job_with_a_waiting_retry_is_busy_and_says_so(opened: Opened) {
+pub async fn a_job_with_a_waiting_retry_is_busy_with_retry_pending(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let other = rig.add(new_job("other").build()).await;
@@ -136,7 +136,7 @@ pub async fn a_job_with_a_waiting_retry_is_busy_and_says_so(opened: Opened) {
     assert_eq!(refused(&rig, fire, 130).await, FireResult::Busy { retry_pending: false });
 }
 
-pub async fn a_job_whose_trigger_waits_is_busy_without_a_retry(opened: Opened) {
+pub async fn a_job_with_a_waiting_trigger_is_busy_without_retry_pending(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     rig.trigger(job, 0, 50).await;
@@ -144,7 +144,7 @@ pub async fn a_job_whose_trigger_waits_is_busy_without_a_retry(opened: Opened) {
     assert_eq!(refused(&rig, fire, 60).await, FireResult::Busy { retry_pending: false });
 }
 
-pub async fn a_live_job_that_need_not_be_idle_runs_beside_itself(opened: Opened) {
+pub async fn a_job_that_need_not_be_idle_may_overlap(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").overlap(OverlapPolicy::Allow).build()).await;
     rig.start(job, 60).await;
@@ -163,7 +163,7 @@ pub async fn a_deleted_job_is_stale(opened: Opened) {
     assert_eq!(refused(&rig, raised, 60).await, FireResult::Stale);
 }
 
-pub async fn a_job_that_never_was_is_stale(opened: Opened) {
+pub async fn an_unknown_job_is_stale(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let fire = fire_of(&rig.due(job).await, at(60), Begin::Claimed);
@@ -192,7 +192,7 @@ pub async fn one_time_never_fires_twice(opened: Opened) {
     assert_eq!(refused(&rig, with_new_head, 60).await, FireResult::Stale);
 }
 
-pub async fn jobs_of_a_batch_do_not_spoil_each_other(opened: Opened) {
+pub async fn jobs_of_a_batch_do_not_affect_each_other(opened: Opened) {
     let rig = Rig::new(opened).await;
     let names = ["good", "stale", "early", "busy", "also good"];
     let jobs = rig.add_all(names.map(|name| new_job(name).build()).to_vec()).await;
@@ -220,7 +220,7 @@ pub async fn jobs_of_a_batch_do_not_spoil_each_other(opened: Opened) {
     assert_eq!((census.running, census.live), (3, 3));
 }
 
-pub async fn answers_come_in_the_order_of_the_batch(opened: Opened) {
+pub async fn results_are_in_the_order_of_the_batch(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs: Vec<_> = (0..20).map(|n| new_job(&format!("job {n}")).build()).collect();
     let jobs = rig.add_all(jobs).await;
@@ -345,7 +345,7 @@ pub async fn numbers_count_the_attempts_of_a_job_from_one(opened: Opened) {
     assert_eq!(rig.job(job).await.executions, 4);
 }
 
-pub async fn an_empty_batch_is_fine(opened: Opened) {
+pub async fn an_empty_batch_is_accepted(opened: Opened) {
     let rig = Rig::new(opened).await;
     let fired = rig.store.fire(rig.node, Vec::new(), now(7)).await.unwrap();
     assert_eq!((fired.now, fired.results), (at(7), Vec::new()));

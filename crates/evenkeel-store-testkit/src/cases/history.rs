@@ -60,7 +60,7 @@ pub async fn a_retried_attempt_counts_as_well(opened: Opened) {
     assert_eq!(after.last_outcome, Some(Outcome::Failed));
 }
 
-pub async fn the_scheduler_is_told_the_average(opened: Opened) {
+pub async fn the_scheduler_gets_the_average(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     rig.run_successfully(job, 60).await;
@@ -98,7 +98,7 @@ pub async fn any_sequence_of_ends_gives_the_history_of_core(opened: Opened) {
     }
 }
 
-pub async fn alpha_is_the_callers(opened: Opened) {
+pub async fn alpha_is_set_by_the_caller(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let mut expected = History::default();

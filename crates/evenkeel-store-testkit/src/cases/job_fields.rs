@@ -28,7 +28,7 @@ async fn by_all_ways(rig: &Rig, job: Known) -> Job {
     shown
 }
 
-pub async fn a_job_is_the_same_however_it_is_asked_for(opened: Opened) {
+pub async fn a_job_is_the_same_in_every_read(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     assert_eq!(by_all_ways(&rig, job).await.live, 0);
@@ -50,7 +50,7 @@ pub async fn a_job_is_the_same_however_it_is_asked_for(opened: Opened) {
     assert_eq!(rig.store.get_with_now(&rig.scope, job.id).await.unwrap(), None);
 }
 
-pub async fn the_attempt_that_runs_is_named(opened: Opened) {
+pub async fn the_running_attempt_is_shown(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").overlap(OverlapPolicy::Allow).build()).await;
     assert_eq!(rig.job(job).await.running, None);
@@ -63,7 +63,7 @@ pub async fn the_attempt_that_runs_is_named(opened: Opened) {
     assert_eq!(rig.job(job).await.running, Some(second.key));
 }
 
-pub async fn retries_are_counted_until_the_chain_is_over(opened: Opened) {
+pub async fn retries_are_counted_until_the_run_ends(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -80,7 +80,7 @@ pub async fn retries_are_counted_until_the_chain_is_over(opened: Opened) {
     assert_eq!(rig.job(job).await.retry_count, 0);
 }
 
-pub async fn good_and_bad_ends_are_counted(opened: Opened) {
+pub async fn successes_and_failures_are_counted(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let outcomes = Outcome::ALL.into_iter().chain([Outcome::Completed]);
@@ -92,7 +92,7 @@ pub async fn good_and_bad_ends_are_counted(opened: Opened) {
     assert_eq!((shown.good_runs, shown.bad_runs, shown.executions), (3, 2, 7));
 }
 
-pub async fn the_last_error_is_shown_until_a_run_ends_otherwise(opened: Opened) {
+pub async fn the_last_error_is_shown_until_another_outcome(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -107,7 +107,7 @@ pub async fn the_last_error_is_shown_until_a_run_ends_otherwise(opened: Opened) 
     assert_eq!(rig.job(job).await.last_error, None, "nobody said why");
 }
 
-pub async fn a_long_error_is_cut_where_a_job_is_shown(opened: Opened) {
+pub async fn a_long_error_is_cut_in_the_job(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -118,7 +118,7 @@ pub async fn a_long_error_is_cut_where_a_job_is_shown(opened: Opened) {
     assert_eq!(rig.run(held.key).await.results.error, Some(long));
 }
 
-pub async fn what_is_withdrawn_is_how_the_last_one_ended(opened: Opened) {
+pub async fn a_withdrawn_attempt_is_the_last_outcome(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").once_at(60).build()).await;
     let key = rig.queue(job, 60).await;

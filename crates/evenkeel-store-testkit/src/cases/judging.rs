@@ -62,7 +62,7 @@ pub(super) async fn counts(rig: &Rig) -> ConditionCounts {
     rig.store.condition_counts(&rig.scope).await.unwrap()
 }
 
-pub async fn a_job_that_runs_well_is_not_on_it(opened: Opened) {
+pub async fn a_job_that_runs_well_is_not_at_risk(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     rig.run_successfully(job, 60).await;
@@ -72,7 +72,7 @@ pub async fn a_job_that_runs_well_is_not_on_it(opened: Opened) {
     assert_eq!(rig.census().await.at_risk, 0);
 }
 
-pub async fn a_watched_job_is_shown_as_it_is(opened: Opened) {
+pub async fn an_at_risk_job_is_returned_as_it_is(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     watch(&rig, &[job]).await;
@@ -111,7 +111,7 @@ pub async fn a_watched_job_is_shown_as_it_is(opened: Opened) {
     assert_ne!(found.history, evenkeel_core::History::default());
 }
 
-pub async fn a_failed_attempt_puts_its_job_on_it(opened: Opened) {
+pub async fn a_failed_attempt_marks_its_job(opened: Opened) {
     let rig = Rig::new(opened).await;
     for (name, outcome) in [("failed", Outcome::Failed), ("timed out", Outcome::TimedOut)] {
         let job = rig.add(new_job(name).build()).await;
@@ -127,7 +127,7 @@ pub async fn a_failed_attempt_puts_its_job_on_it(opened: Opened) {
     assert_eq!(rig.census().await.at_risk, 3);
 }
 
-pub async fn an_attempt_that_did_not_end_well_puts_its_job_on_it(opened: Opened) {
+pub async fn an_attempt_that_did_not_succeed_marks_its_job(opened: Opened) {
     let rig = Rig::new(opened).await;
     for (name, outcome) in [("cancelled", Outcome::Cancelled), ("replaced", Outcome::Superseded)] {
         let job = rig.add(new_job(name).build()).await;
@@ -147,7 +147,7 @@ async fn returned(rig: &Rig) -> Vec<JobNo> {
     news
 }
 
-pub async fn what_is_withdrawn_puts_its_job_on_it_and_is_told(opened: Opened) {
+pub async fn a_withdrawn_attempt_marks_its_job_and_notifies_the_scheduler(opened: Opened) {
     let rig = Rig::new(opened).await;
     let names = ["queued", "triggered", "retried", "superseded", "given back", "replaced", "other"];
     let jobs = rig.add_all(names.map(|name| new_job(name).build()).to_vec()).await;
@@ -183,7 +183,7 @@ pub async fn what_is_withdrawn_puts_its_job_on_it_and_is_told(opened: Opened) {
     assert_eq!(returned(&rig).await, withdrawn);
 }
 
-pub async fn what_goes_back_into_the_queue_puts_nobody_on_it(opened: Opened) {
+pub async fn a_requeued_attempt_marks_no_job(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -192,7 +192,7 @@ pub async fn what_goes_back_into_the_queue_puts_nobody_on_it(opened: Opened) {
     assert_eq!(rig.census().await.at_risk, 0);
 }
 
-pub async fn an_end_may_ask_for_it(opened: Opened) {
+pub async fn an_end_may_mark_its_job(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = ["asks", "does not"].map(|name| new_job(name).build());
     let jobs = rig.add_all(jobs.to_vec()).await;
@@ -203,7 +203,7 @@ pub async fn an_end_may_ask_for_it(opened: Opened) {
     assert_eq!(due(&rig, 65).await, [jobs[0].no]);
 }
 
-pub async fn a_refused_end_puts_nobody_on_it(opened: Opened) {
+pub async fn a_refused_end_marks_no_job(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -214,7 +214,7 @@ pub async fn a_refused_end_puts_nobody_on_it(opened: Opened) {
     assert_eq!(due(&rig, 65).await, []);
 }
 
-pub async fn an_end_told_twice_counts_once(opened: Opened) {
+pub async fn a_repeated_end_marks_its_job_once(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -225,7 +225,7 @@ pub async fn an_end_told_twice_counts_once(opened: Opened) {
     assert_eq!(watched(&rig, job, 65).await, before);
 }
 
-pub async fn whatever_happens_to_a_job_on_it_has_it_judged_again(opened: Opened) {
+pub async fn any_change_of_an_at_risk_job_judges_it_again(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -254,7 +254,7 @@ pub async fn whatever_happens_to_a_job_on_it_has_it_judged_again(opened: Opened)
     assert_ne!(after_cancel.touched, after_trigger.touched);
 }
 
-pub async fn commands_put_nobody_on_it(opened: Opened) {
+pub async fn commands_mark_no_job(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     rig.store.update(&rig.scope, job.id, JobChange::default(), now(1)).await.unwrap();
@@ -266,7 +266,7 @@ pub async fn commands_put_nobody_on_it(opened: Opened) {
     assert_eq!(rig.census().await.at_risk, 0);
 }
 
-pub async fn watching_again_has_it_judged_again_and_keeps_how_it_was_judged(opened: Opened) {
+pub async fn marking_again_judges_again_and_keeps_the_judgement(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     judge(&rig, job, Reason::Violated, 10).await;
@@ -276,7 +276,7 @@ pub async fn watching_again_has_it_judged_again_and_keeps_how_it_was_judged(open
     assert_eq!(counts(&rig).await.error, 1);
 }
 
-pub async fn a_judged_job_is_left_in_peace_until_it_is_due_again(opened: Opened) {
+pub async fn a_judged_job_is_not_returned_until_it_is_due_again(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     watch(&rig, &[job]).await;
@@ -286,7 +286,7 @@ pub async fn a_judged_job_is_left_in_peace_until_it_is_due_again(opened: Opened)
     assert_eq!(watched(&rig, job, 500).await.before, Some(Level::Warning));
 }
 
-pub async fn of_two_who_judge_the_same_the_first_counts(opened: Opened) {
+pub async fn of_two_judgements_of_one_state_the_first_counts(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     watch(&rig, &[job]).await;
@@ -306,7 +306,7 @@ pub async fn of_two_who_judge_the_same_the_first_counts(opened: Opened) {
     assert_eq!(counts(&rig).await.error, 1);
 }
 
-pub async fn a_job_that_is_well_may_stay_on_it(opened: Opened) {
+pub async fn a_job_that_is_ok_may_stay_marked(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     watch(&rig, &[job]).await;
@@ -317,7 +317,7 @@ pub async fn a_job_that_is_well_may_stay_on_it(opened: Opened) {
     assert_eq!(watched(&rig, job, 500).await.before, Some(Level::Ok));
 }
 
-pub async fn a_judgement_without_another_takes_the_job_off_it(opened: Opened) {
+pub async fn a_judgement_without_a_next_time_unmarks_the_job(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     judge(&rig, job, Reason::Violated, 10).await;
@@ -333,7 +333,7 @@ pub async fn a_judgement_without_another_takes_the_job_off_it(opened: Opened) {
     assert_eq!(watched(&rig, job, 70).await.before, None);
 }
 
-pub async fn a_judgement_of_what_was_before_changes_nothing(opened: Opened) {
+pub async fn an_outdated_judgement_changes_nothing(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -350,7 +350,7 @@ pub async fn a_judgement_of_what_was_before_changes_nothing(opened: Opened) {
     }
 }
 
-pub async fn a_judgement_from_before_it_was_off_the_list_changes_nothing(opened: Opened) {
+pub async fn a_judgement_from_before_the_job_was_unmarked_changes_nothing(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     watch(&rig, &[job]).await;
@@ -366,7 +366,7 @@ pub async fn a_judgement_from_before_it_was_off_the_list_changes_nothing(opened:
     assert_eq!(counts(&rig).await.error, 0);
 }
 
-pub async fn a_judgement_of_a_job_that_never_was_changes_nothing(opened: Opened) {
+pub async fn a_judgement_of_an_unknown_job_changes_nothing(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     watch(&rig, &[job]).await;
@@ -378,7 +378,7 @@ pub async fn a_judgement_of_a_job_that_never_was_changes_nothing(opened: Opened)
     assert_eq!((rig.census().await.at_risk, counts(&rig).await.error), (1, 1));
 }
 
-pub async fn deleted_jobs_leave_it_and_stay_away(opened: Opened) {
+pub async fn deleted_jobs_are_unmarked_and_stay_so(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -391,7 +391,7 @@ pub async fn deleted_jobs_leave_it_and_stay_away(opened: Opened) {
     assert_eq!(counts(&rig).await, ConditionCounts::default());
 }
 
-pub async fn those_that_are_due_are_told_up_to_a_limit(opened: Opened) {
+pub async fn due_jobs_are_returned_up_to_a_limit(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = (0..5).map(|n| new_job(&format!("job {n}")).build()).collect();
     let jobs = rig.add_all(jobs).await;
@@ -416,7 +416,7 @@ pub async fn those_that_are_due_are_told_up_to_a_limit(opened: Opened) {
     }
 }
 
-pub async fn only_jobs_of_the_given_shards_are_to_be_judged(opened: Opened) {
+pub async fn only_jobs_of_the_given_shards_are_returned(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = ["a", "b", "c"].map(|name| new_job(name).build());
     let jobs = rig.add_all(jobs.to_vec()).await;

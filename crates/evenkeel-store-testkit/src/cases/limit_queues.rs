@@ -66,7 +66,7 @@ async fn a_full_tenant(rig: &Rig, count: usize) -> (Vec<ClaimedAttempt>, Attempt
     (running, plain)
 }
 
-pub async fn who_waits_for_a_key_too_is_in_nobodys_way(opened: Opened) {
+pub async fn an_attempt_that_also_waits_for_a_key_blocks_no_other(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (running, plain) = a_full_tenant(&rig, 50).await;
     end_all(&rig, &running).await;
@@ -76,7 +76,7 @@ pub async fn who_waits_for_a_key_too_is_in_nobodys_way(opened: Opened) {
     assert_eq!(rig.store.queue_depths(100).await.unwrap().parked, [49, 0, 0]);
 }
 
-pub async fn an_end_lets_whoever_can_start_go_and_not_only_the_first(opened: Opened) {
+pub async fn an_end_releases_an_attempt_that_can_start(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (running, plain) = a_full_tenant(&rig, 60).await;
     end_all(&rig, &running).await;
@@ -88,7 +88,7 @@ pub async fn an_end_lets_whoever_can_start_go_and_not_only_the_first(opened: Ope
     assert_eq!((claimed.len(), claimed[1].key), (2, plain));
 }
 
-pub async fn more_than_one_look_takes_are_in_nobodys_way_either(opened: Opened) {
+pub async fn more_attempts_than_one_step_reads_block_no_other(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (running, plain) = a_full_tenant(&rig, 2_100).await;
     end_all(&rig, &running).await;
@@ -100,7 +100,7 @@ pub async fn more_than_one_look_takes_are_in_nobodys_way_either(opened: Opened) 
     assert_eq!((claimed.len(), claimed[1].key), (2, plain));
 }
 
-pub async fn whose_tenant_is_full_is_in_nobodys_way_in_the_room_of_a_lane(opened: Opened) {
+pub async fn an_attempt_of_a_full_tenant_blocks_no_other_in_the_queue_of_a_lane(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     let batch = |name: &str| new_job(name).lane(Lane::Batch);
@@ -126,7 +126,7 @@ pub async fn whose_tenant_is_full_is_in_nobodys_way_in_the_room_of_a_lane(opened
     assert_eq!((claimed.len(), claimed[1].key), (2, theirs));
 }
 
-pub async fn whose_lane_is_full_is_in_nobodys_way_in_the_room_of_a_key(opened: Opened) {
+pub async fn an_attempt_of_a_full_lane_blocks_no_other_in_the_queue_of_a_key(opened: Opened) {
     let rig = Rig::new(opened).await;
     let critical = |name: &str| new_job(name).lane(Lane::Critical);
     let limits = Limits { lanes: [Some(1), None, None], ..Limits::default() };
@@ -144,7 +144,7 @@ pub async fn whose_lane_is_full_is_in_nobodys_way_in_the_room_of_a_key(opened: O
     assert_eq!(keys(&claim_within(&rig, &limits, 20, 67).await), [standard]);
 }
 
-pub async fn who_has_a_place_of_its_key_waits_where_its_tenants_do(opened: Opened) {
+pub async fn an_attempt_with_a_free_key_waits_in_the_queue_of_its_tenant(opened: Opened) {
     let rig = Rig::new(opened).await;
     queue_all(&rig, of_host(5), 60).await;
     let host = claim_within(&rig, &tenant(2), 1, 61).await;
@@ -173,7 +173,7 @@ pub async fn who_has_a_place_of_its_key_waits_where_its_tenants_do(opened: Opene
     assert_eq!((next.len(), &next[0].permits[..]), (1, &both[..]));
 }
 
-pub async fn a_raised_limit_of_a_tenant_reaches_what_waits(opened: Opened) {
+pub async fn a_raised_limit_of_a_tenant_applies_to_waiting_attempts(opened: Opened) {
     let rig = Rig::new(opened).await;
     queue_all(&rig, (0..20).map(|n| new_job(&format!("job {n}"))), 60).await;
     assert_eq!(claim_within(&rig, &tenant(2), 99, 61).await.len(), 2);
@@ -185,7 +185,7 @@ pub async fn a_raised_limit_of_a_tenant_reaches_what_waits(opened: Opened) {
     assert_eq!(rig.census().await.running, 10);
 }
 
-pub async fn without_their_limit_all_go_back_at_once(opened: Opened) {
+pub async fn without_their_limit_all_attempts_are_released_at_once(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = |n: usize| new_job(&format!("job {n}")).lane(Lane::Batch);
     queue_all(&rig, (0..30).map(job), 60).await;
@@ -199,7 +199,7 @@ pub async fn without_their_limit_all_go_back_at_once(opened: Opened) {
     assert_eq!(claim_within(&rig, &Limits::default(), 99, 64).await.len(), 25);
 }
 
-pub async fn a_step_looks_at_no_more_than_so_many(opened: Opened) {
+pub async fn a_step_reads_a_bounded_number_of_attempts(opened: Opened) {
     let rig = Rig::new(opened).await;
     let room = |key: &'static str| {
         (0..3).map(move |n| new_job(&format!("{key} {n}")).limited(key, if n < 2 { 2 } else { 1 }))
@@ -217,7 +217,7 @@ pub async fn a_step_looks_at_no_more_than_so_many(opened: Opened) {
     assert_eq!((first.moved, second.moved, second.next), (4, 2, None));
 }
 
-pub async fn those_who_have_waited_long_are_in_nobodys_way(opened: Opened) {
+pub async fn attempts_that_have_waited_long_block_no_other(opened: Opened) {
     let rig = Rig::new(opened).await;
     let low = of_host(40).map(|job| job.priority(10));
     queue_all(&rig, low, 60).await;

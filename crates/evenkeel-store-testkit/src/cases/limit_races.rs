@@ -154,7 +154,7 @@ impl Race {
     }
 }
 
-pub async fn workers_at_once_never_exceed_a_limit_and_all_runs_end(opened: Opened) {
+pub async fn concurrent_workers_never_exceed_a_limit_and_all_runs_end(opened: Opened) {
     let rig = Rig::new(opened).await;
     let key = |n: usize| (n % (KEYS + 1) < KEYS).then_some(n % (KEYS + 1));
     let jobs = (0..RUNS).map(|n| {

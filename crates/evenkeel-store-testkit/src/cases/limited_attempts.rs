@@ -20,7 +20,7 @@ async fn one_waits(rig: &Rig) -> (Known, evenkeel_core::AttemptKey) {
     waits
 }
 
-pub async fn it_says_what_it_waits_for(opened: Opened) {
+pub async fn a_limited_attempt_shows_its_limit(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, key) = one_waits(&rig).await;
     let limit = Limit { key: key_of(&rig, "host"), most: 1 };
@@ -47,7 +47,7 @@ async fn held_of(rig: &Rig) -> crate::rig::Held {
     crate::rig::Held { key: owned[0].key, fence: owned[0].fence }
 }
 
-pub async fn it_is_a_run_that_is_pending(opened: Opened) {
+pub async fn a_limited_attempt_is_pending(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, key) = one_waits(&rig).await;
     assert_eq!(rig.run(key).await.status, AttemptStatus::Pending);
@@ -57,7 +57,7 @@ pub async fn it_is_a_run_that_is_pending(opened: Opened) {
     assert_eq!((job.live, job.waiting), (1, 1));
 }
 
-pub async fn it_is_counted_apart(opened: Opened) {
+pub async fn limited_attempts_are_counted_separately(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (.., key) = one_waits(&rig).await;
     queue(&rig, new_job("free").pool("chrome"), 81).await;
@@ -70,7 +70,7 @@ pub async fn it_is_counted_apart(opened: Opened) {
     assert_eq!(rig.store.queue_depths(100).await.unwrap().parked, [0, 0, 0]);
 }
 
-pub async fn it_can_be_cancelled(opened: Opened) {
+pub async fn a_limited_attempt_can_be_cancelled(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, key) = one_waits(&rig).await;
     let cancelled = rig.store.cancel_run(&rig.scope, key, now(81)).await.unwrap();
@@ -79,7 +79,7 @@ pub async fn it_can_be_cancelled(opened: Opened) {
     assert_eq!(rig.job(job).await.live, 0);
 }
 
-pub async fn a_pause_withdraws_it(opened: Opened) {
+pub async fn a_pause_withdraws_a_limited_attempt(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, key) = one_waits(&rig).await;
     let paused = rig.store.act(&rig.scope, job.id, Action::Pause, now(81)).await.unwrap();
@@ -91,7 +91,7 @@ pub async fn a_pause_withdraws_it(opened: Opened) {
     assert_eq!(keys(&rig.claim(9, 84).await), []);
 }
 
-pub async fn a_deletion_withdraws_it(opened: Opened) {
+pub async fn a_deletion_withdraws_a_limited_attempt(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, key) = one_waits(&rig).await;
     let gone = rig.store.delete(&rig.scope, job.id, now(81)).await.unwrap();
@@ -100,7 +100,7 @@ pub async fn a_deletion_withdraws_it(opened: Opened) {
     assert_eq!((census.ready, census.live), (0, 1));
 }
 
-pub async fn a_changed_key_reaches_it(opened: Opened) {
+pub async fn a_changed_key_applies_to_a_limited_attempt(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, key) = one_waits(&rig).await;
     let mut definition = rig.job(job).await.definition;
@@ -112,7 +112,7 @@ pub async fn a_changed_key_reaches_it(opened: Opened) {
     assert_eq!(claimed[0].permits, [key_of(&rig, "another")]);
 }
 
-pub async fn a_changed_limit_reaches_it(opened: Opened) {
+pub async fn a_changed_limit_applies_to_a_limited_attempt(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, key) = one_waits(&rig).await;
     let mut definition = rig.job(job).await.definition;
@@ -122,7 +122,7 @@ pub async fn a_changed_limit_reaches_it(opened: Opened) {
     assert_eq!(keys(&rig.claim(9, 82).await), [key]);
 }
 
-pub async fn it_goes_back_into_its_own_pool(opened: Opened) {
+pub async fn a_released_attempt_goes_back_to_its_pool(opened: Opened) {
     let rig = Rig::new(opened).await;
     queue_many(&rig, "host", 1, 1).await;
     let running = rig.claim(9, 80).await;
@@ -141,7 +141,7 @@ pub async fn it_goes_back_into_its_own_pool(opened: Opened) {
     assert_eq!(keys(&claimed), [chrome]);
 }
 
-pub async fn what_may_not_be_claimed_now_stays_there(opened: Opened) {
+pub async fn an_attempt_outside_its_claim_window_is_not_released(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (.., closed) = one_waits(&rig).await;
     let (_, open) = queue(&rig, new_job("open").limited("host", 1), 71).await;
@@ -157,7 +157,7 @@ pub async fn what_may_not_be_claimed_now_stays_there(opened: Opened) {
     assert_eq!(keys(&rig.claim(9, 500).await), [closed]);
 }
 
-pub async fn what_a_limit_of_the_tenant_holds_up_says_so(opened: Opened) {
+pub async fn an_attempt_blocked_by_a_tenant_limit_shows_it(opened: Opened) {
     let rig = Rig::new(opened).await;
     let limits = Limits { tenant: Some(1), ..Limits::default() };
     queue(&rig, new_job("runs"), 60).await;
@@ -170,7 +170,7 @@ pub async fn what_a_limit_of_the_tenant_holds_up_says_so(opened: Opened) {
     assert_eq!(returned, [WaitingAttempt { key, priority: None, waits_for }]);
 }
 
-pub async fn what_a_limit_of_a_lane_holds_up_does_not_say_how_many_run(opened: Opened) {
+pub async fn an_attempt_blocked_by_a_lane_limit_does_not_show_how_many_run(opened: Opened) {
     let rig = Rig::new(opened).await;
     let limits = Limits { lanes: [None, Some(1), None], ..Limits::default() };
     queue(&rig, new_job("runs"), 60).await;

@@ -74,7 +74,7 @@ pub(super) async fn claim_within(
     rig.store.claim(&claim, now(secs)).await.expect("attempts can be claimed").attempts
 }
 
-pub async fn no_more_of_a_key_run_than_may(opened: Opened) {
+pub async fn a_key_has_no_more_runs_than_its_limit(opened: Opened) {
     let rig = Rig::new(opened).await;
     let queued = queue_many(&rig, "host", 2, 5).await;
     let claimed = rig.claim(10, 100).await;
@@ -87,7 +87,7 @@ pub async fn no_more_of_a_key_run_than_may(opened: Opened) {
     assert_eq!((census.running, census.ready, census.live), (2, 3, 5));
 }
 
-pub async fn who_is_behind_goes_ahead(opened: Opened) {
+pub async fn attempts_behind_a_limited_one_are_claimed(opened: Opened) {
     let rig = Rig::new(opened).await;
     for n in 0..40 {
         queue(&rig, new_job(&format!("host {n}")).limited("host", 1).priority(90), 60).await;
@@ -102,7 +102,7 @@ pub async fn who_is_behind_goes_ahead(opened: Opened) {
     assert_eq!(rig.census().await.ready, 39);
 }
 
-pub async fn an_end_makes_room_for_the_next(opened: Opened) {
+pub async fn an_end_frees_a_permit_for_the_next(opened: Opened) {
     let rig = Rig::new(opened).await;
     let queued = queue_many(&rig, "host", 1, 3).await;
     for (n, key) in queued.iter().enumerate() {
@@ -113,7 +113,7 @@ pub async fn an_end_makes_room_for_the_next(opened: Opened) {
     }
 }
 
-pub async fn who_ends_sends_as_many_back_as_have_ended(opened: Opened) {
+pub async fn as_many_attempts_are_released_as_have_ended(opened: Opened) {
     let rig = Rig::new(opened).await;
     queue_many(&rig, "host", 2, 6).await;
     queue_many(&rig, "other", 1, 3).await;
@@ -136,7 +136,7 @@ pub async fn who_ends_sends_as_many_back_as_have_ended(opened: Opened) {
     assert_eq!(rig.store.release_limited(&[], &LimitTerms::default(), now(102)).await.unwrap(), 0);
 }
 
-pub async fn they_leave_the_waiting_room_in_the_order_of_dispatch(opened: Opened) {
+pub async fn attempts_are_released_in_dispatch_order(opened: Opened) {
     let rig = Rig::new(opened).await;
     let runs = queue(&rig, new_job("runs").limited("host", 1), 60).await.1;
     assert_eq!(keys(&rig.claim(9, 61).await), [runs]);
@@ -167,7 +167,7 @@ pub async fn they_leave_the_waiting_room_in_the_order_of_dispatch(opened: Opened
     assert_eq!(order, [critical, low, higher, high, batch]);
 }
 
-pub async fn what_is_asked_to_end_has_its_place_until_it_has(opened: Opened) {
+pub async fn an_attempt_that_is_asked_to_end_keeps_its_permit_until_it_has(opened: Opened) {
     let rig = Rig::new(opened).await;
     let queued = queue_many(&rig, "host", 1, 2).await;
     let claimed = rig.claim(9, 100).await;
@@ -178,7 +178,7 @@ pub async fn what_is_asked_to_end_has_its_place_until_it_has(opened: Opened) {
     assert_eq!(keys(&rig.claim(9, 102).await), queued[1..]);
 }
 
-pub async fn a_retry_needs_a_place_of_its_own(opened: Opened) {
+pub async fn a_retry_needs_its_own_permit(opened: Opened) {
     let rig = Rig::new(opened).await;
     let queued = queue_many(&rig, "host", 1, 2).await;
     let claimed = rig.claim(9, 100).await;
@@ -196,7 +196,7 @@ pub async fn a_retry_needs_a_place_of_its_own(opened: Opened) {
     assert_eq!(keys(&rig.claim(9, 111).await), [delayed[0].key]);
 }
 
-pub async fn what_a_dead_node_had_is_free_once_it_was_taken_over(opened: Opened) {
+pub async fn permits_of_a_dead_node_are_free_after_takeover(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (first, _) = queue(&rig, new_job("first").limited("host", 1), 60).await;
     let (_, second) = queue(&rig, new_job("second").limited("host", 1).priority(90), 61).await;
@@ -222,7 +222,7 @@ pub async fn what_a_dead_node_had_is_free_once_it_was_taken_over(opened: Opened)
     assert_eq!(rig.census().await.running, 1);
 }
 
-pub async fn what_is_handed_back_may_start_again(opened: Opened) {
+pub async fn a_requeued_attempt_may_start_again(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, run) = queue(&rig, new_job("only").limited("host", 1), 60).await;
     for secs in [61, 62, 63] {
@@ -236,7 +236,7 @@ pub async fn what_is_handed_back_may_start_again(opened: Opened) {
     assert_eq!(keys(&rig.claim(9, 65).await), []);
 }
 
-pub async fn keys_of_tenants_do_not_meet(opened: Opened) {
+pub async fn keys_of_different_tenants_are_independent(opened: Opened) {
     let rig = Rig::new(opened).await;
     queue_many(&rig, "host", 1, 2).await;
     let other: Scope = rig.tenant("other").await;
@@ -247,7 +247,7 @@ pub async fn keys_of_tenants_do_not_meet(opened: Opened) {
     assert!(claimed.contains(&theirs));
 }
 
-pub async fn a_tenant_has_no_more_than_its_limit(opened: Opened) {
+pub async fn a_tenant_has_no_more_runs_than_its_limit(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     for n in 0..4 {
@@ -269,7 +269,7 @@ pub async fn a_tenant_has_no_more_than_its_limit(opened: Opened) {
     assert_eq!(next[0].tenant, rig.scope.tenant);
 }
 
-pub async fn a_lane_has_no_more_than_its_limit(opened: Opened) {
+pub async fn a_lane_has_no_more_runs_than_its_limit(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     for n in 0..3 {
@@ -296,7 +296,7 @@ pub async fn a_lane_has_no_more_than_its_limit(opened: Opened) {
     assert_eq!(claim_within(&rig, &Limits::default(), 20, 102).await.len(), 4);
 }
 
-pub async fn who_is_under_several_limits_needs_a_place_of_each(opened: Opened) {
+pub async fn an_attempt_under_several_limits_needs_a_permit_of_each(opened: Opened) {
     let rig = Rig::new(opened).await;
     let limits = Limits { tenant: Some(2), ..Limits::default() };
     let queued = queue_many(&rig, "host", 1, 3).await;
@@ -314,7 +314,7 @@ pub async fn who_is_under_several_limits_needs_a_place_of_each(opened: Opened) {
     assert_eq!(keys(&claim_within(&rig, &limits, 20, 101).await), [queued[1]]);
 }
 
-pub async fn guaranteed_places_go_to_others_if_limits_stand_in_the_way(opened: Opened) {
+pub async fn guaranteed_capacity_goes_to_others_if_limits_block_it(opened: Opened) {
     let rig = Rig::new(opened).await;
     let batch = |name: &str| new_job(name).lane(Lane::Batch);
     for n in 0..4 {
@@ -329,7 +329,7 @@ pub async fn guaranteed_places_go_to_others_if_limits_stand_in_the_way(opened: O
     assert_eq!(keys(&claimed)[1..], [first, third]);
 }
 
-pub async fn a_place_goes_to_the_earlier_lane(opened: Opened) {
+pub async fn a_permit_goes_to_the_earlier_lane(opened: Opened) {
     let rig = Rig::new(opened).await;
     queue(&rig, new_job("batch").lane(Lane::Batch).limited("host", 1), 60).await;
     for n in 0..2 {
@@ -344,7 +344,7 @@ pub async fn a_place_goes_to_the_earlier_lane(opened: Opened) {
     assert!(claimed.contains(&critical));
 }
 
-pub async fn jobs_of_a_key_may_differ_in_how_much_company_they_stand(opened: Opened) {
+pub async fn jobs_of_a_key_may_have_different_limits(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (_, shy) = queue(&rig, new_job("shy").limited("host", 1), 60).await;
     let (_, bold) = queue(&rig, new_job("bold").limited("host", 3), 61).await;
@@ -359,7 +359,7 @@ pub async fn jobs_of_a_key_may_differ_in_how_much_company_they_stand(opened: Ope
     assert_eq!(keys(&rig.claim(9, 101).await), [last]);
 }
 
-pub async fn places_outlive_a_restart(opened: Opened) {
+pub async fn permits_survive_a_restart(opened: Opened) {
     let rig = Rig::new(opened).await;
     queue_many(&rig, "host", 1, 3).await;
     assert_eq!(rig.claim(1, 100).await.len(), 1);
@@ -368,7 +368,7 @@ pub async fn places_outlive_a_restart(opened: Opened) {
     assert_eq!(release_all_limited(&rig, 102).await, 0);
 }
 
-pub async fn places_of_ended_runs_are_forgotten_and_others_kept(opened: Opened) {
+pub async fn permits_of_ended_runs_are_pruned_and_others_kept(opened: Opened) {
     let rig = Rig::new(opened).await;
     queue_many(&rig, "a", 3, 3).await;
     queue_many(&rig, "b", 3, 3).await;
@@ -395,7 +395,7 @@ pub async fn places_of_ended_runs_are_forgotten_and_others_kept(opened: Opened) 
     assert_eq!(rig.claim(9, 102).await.len(), 3);
 }
 
-pub async fn rooms_are_looked_into_one_after_the_other(opened: Opened) {
+pub async fn limit_queues_are_read_one_after_the_other(opened: Opened) {
     let rig = Rig::new(opened).await;
     for key in ["a", "b", "c"] {
         queue_many(&rig, key, 1, 2).await;

@@ -24,7 +24,7 @@ fn starting(prefix: &str) -> JobFilter {
     JobFilter { name_prefix: Some(prefix.into()), ..JobFilter::default() }
 }
 
-pub async fn jobs_come_oldest_first_and_as_they_are(opened: Opened) {
+pub async fn jobs_come_oldest_first_with_all_fields(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = ["c", "a", "b"].map(|name| new_job(name).build()).to_vec();
     let jobs = rig.add_all(jobs).await;
@@ -36,7 +36,7 @@ pub async fn jobs_come_oldest_first_and_as_they_are(opened: Opened) {
     assert_eq!((page.items.len(), page.next), (3, None));
 }
 
-pub async fn pages_cover_all_exactly_once(opened: Opened) {
+pub async fn pages_cover_all_jobs_once(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = (0..10).map(|n| new_job(&format!("job {n}")).build()).collect();
     let expected: Vec<JobNo> = rig.add_all(jobs).await.iter().map(|job| job.no).collect();
@@ -57,14 +57,14 @@ pub async fn pages_cover_all_exactly_once(opened: Opened) {
     }
 }
 
-pub async fn a_page_that_nothing_follows_has_no_next(opened: Opened) {
+pub async fn the_last_page_has_no_next(opened: Opened) {
     let rig = Rig::new(opened).await;
     rig.add_all((0..4).map(|n| new_job(&format!("job {n}")).build()).collect()).await;
     assert_eq!(list(&rig, JobFilter::default(), PageRequest::first(4)).await.next, None);
     assert!(list(&rig, JobFilter::default(), PageRequest::first(3)).await.next.is_some());
 }
 
-pub async fn an_offset_leaves_out_the_first(opened: Opened) {
+pub async fn an_offset_skips_the_first_jobs(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = (0..6).map(|n| new_job(&format!("job {n}")).build()).collect();
     let all: Vec<JobNo> = rig.add_all(jobs).await.iter().map(|job| job.no).collect();
@@ -82,7 +82,7 @@ pub async fn an_offset_leaves_out_the_first(opened: Opened) {
     }
 }
 
-pub async fn a_prefix_is_taken_letter_by_letter(opened: Opened) {
+pub async fn a_prefix_is_compared_exactly(opened: Opened) {
     let rig = Rig::new(opened).await;
     let all = ["crawl", "Crawl", "cr%wl", "cr_wl", "xcrawl", "crème", "[c]"];
     rig.add_all(all.map(|name| new_job(name).build()).to_vec()).await;

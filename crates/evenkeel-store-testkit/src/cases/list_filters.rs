@@ -146,7 +146,7 @@ fn any_filter(dice: &mut Dice) -> JobFilter {
     }
 }
 
-pub async fn any_filter_and_order_shows_what_the_model_shows(opened: Opened) {
+pub async fn any_filter_and_order_lists_what_the_model_lists(opened: Opened) {
     let (rig, model) = (Rig::new(opened).await, model().await);
     let jobs = some_jobs(&mut Dice::new(1));
     fill(&rig, &jobs, &mut Dice::new(2)).await;
@@ -221,7 +221,7 @@ pub async fn jobs_in_each_state_are_found_and_counted(opened: Opened) {
     assert!(!counts.is_estimate);
 }
 
-pub async fn what_goes_on_of_a_job_is_found_whether_it_takes_part_or_not(opened: Opened) {
+pub async fn jobs_with_active_attempts_are_found_in_any_state(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = |name: &str| new_job(name).once_at(60).build();
     let (mut waits, mut runs) = (Vec::new(), Vec::new());
@@ -296,7 +296,7 @@ async fn found(rig: &Rig, filter: &JobFilter) -> Vec<String> {
     jobs.into_iter().filter_map(|job| job.about.name).collect()
 }
 
-pub async fn metadata_are_found_as_json_writes_them(opened: Opened) {
+pub async fn metadata_is_found_as_json_writes_it(opened: Opened) {
     let rig = Rig::new(opened).await;
     let of = |name: &str, metadata| new_job(name).metadata(metadata).build();
     rig.add_all(vec![
@@ -316,7 +316,7 @@ pub async fn metadata_are_found_as_json_writes_them(opened: Opened) {
     }
 }
 
-pub async fn what_a_change_takes_away_is_not_found_any_more(opened: Opened) {
+pub async fn a_removed_label_is_not_found(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = new_job("a").metadata(json!({"team": "red", "kept": 1})).lane(Lane::Batch).build();
     let (mut about, mut definition) = (job.about.clone(), job.definition.clone());
@@ -338,7 +338,7 @@ pub async fn what_a_change_takes_away_is_not_found_any_more(opened: Opened) {
     }
 }
 
-pub async fn a_deleted_job_is_found_by_nothing(opened: Opened) {
+pub async fn a_deleted_job_passes_no_filter(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = || new_job("a").source("s").metadata(json!({"team": "red"}));
     let gone = rig.add(job().build()).await;
@@ -361,7 +361,7 @@ pub async fn a_deleted_job_is_found_by_nothing(opened: Opened) {
     assert_eq!((counts.total, counts.scheduled, counts.cancelled), (1, 1, 0));
 }
 
-pub async fn jobs_of_others_are_neither_found_nor_counted(opened: Opened) {
+pub async fn jobs_of_other_tenants_are_neither_found_nor_counted(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     let job = || new_job("a").source("s").metadata(json!({"team": "red"}));

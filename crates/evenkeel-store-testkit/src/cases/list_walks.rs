@@ -91,7 +91,7 @@ pub async fn a_rare_job_in_a_long_list_is_found_page_by_page(opened: Opened) {
     assert_eq!(ids(&found), [jobs[MANY as usize - 2].id]);
 }
 
-pub async fn a_crowded_quarter_of_an_hour_is_walked_once(opened: Opened) {
+pub async fn a_crowded_slot_is_walked_once(opened: Opened) {
     let rig = Rig::new(opened).await;
     // All but a few in one slot, some before and some after.
     let jobs = many(|n, job| match n {

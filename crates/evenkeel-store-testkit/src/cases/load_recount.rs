@@ -39,7 +39,7 @@ async fn cost_of(rig: &Rig, job: Known) -> Span {
     rig.store.placements_of(&rig.scope, &[job.no]).await.unwrap()[0].cost
 }
 
-pub async fn a_job_counts_for_what_its_runs_take_once_it_is_weighed(opened: Opened) {
+pub async fn a_recount_sets_the_cost_to_the_duration_of_runs(opened: Opened) {
     let rig = Rig::new(opened).await;
     let new = |n| new_job(&format!("{n}")).build();
     let jobs = rig.add_all((0..7).map(new).collect()).await;
@@ -56,7 +56,7 @@ pub async fn a_job_counts_for_what_its_runs_take_once_it_is_weighed(opened: Open
     assert_eq!(weigh_all(&rig, 100).await, 0);
 }
 
-pub async fn what_differs_little_stays(opened: Opened) {
+pub async fn a_small_difference_changes_no_cost(opened: Opened) {
     let rig = Rig::new(opened).await;
     // The counted cost is one minute: just below and above 5/4 and 4/5 of the duration.
     let cases = [
@@ -76,7 +76,7 @@ pub async fn what_differs_little_stays(opened: Opened) {
     assert_counted(&*rig.store, &[rig.scope]).await;
 }
 
-pub async fn a_cost_that_was_stated_stays(opened: Opened) {
+pub async fn a_stated_cost_stays(opened: Opened) {
     let rig = Rig::new(opened).await;
     let mut by_cost = new_job("cost").build();
     by_cost.definition.cost = Some(Span::from_secs(5000));
@@ -102,7 +102,7 @@ pub async fn a_cost_that_was_stated_stays(opened: Opened) {
     assert_counted(&*rig.store, &[rig.scope]).await;
 }
 
-pub async fn jobs_that_do_not_count_weigh_nothing(opened: Opened) {
+pub async fn jobs_without_a_next_time_have_no_cost(opened: Opened) {
     let rig = Rig::new(opened).await;
     let once = rig.add(new_job("once").once_at(60).build()).await;
     let paused = rig.add(new_job("paused").build()).await;
@@ -117,7 +117,7 @@ pub async fn jobs_that_do_not_count_weigh_nothing(opened: Opened) {
     assert_eq!(cost_of(&rig, paused).await, Span::from_secs(700));
 }
 
-pub async fn a_move_keeps_what_a_job_counts_for(opened: Opened) {
+pub async fn a_move_keeps_the_cost(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").every(3600).build()).await;
     run_for(&rig, job, 60, Span::from_secs(700)).await;
@@ -264,7 +264,7 @@ impl Play {
     }
 }
 
-pub async fn counts_are_right_whatever_happens(opened: Opened) {
+pub async fn counts_are_right_after_random_changes(opened: Opened) {
     let rig = Rig::new(opened).await;
     let scopes = [rig.scope, rig.tenant("other").await];
     let (jobs, held) = (Vec::new(), Vec::new());

@@ -23,7 +23,7 @@ async fn due(rig: &Rig, shard: Shard, until: i64, after: Option<JobNo>, limit: u
     found.iter().map(|job| job.no).collect()
 }
 
-pub async fn a_loaded_job_is_what_firing_needs(opened: Opened) {
+pub async fn a_loaded_job_has_all_that_firing_needs(opened: Opened) {
     let rig = Rig::new(opened).await;
     let new = new_job("crawl").build();
     let job = rig.add(new.clone()).await;
@@ -106,7 +106,7 @@ pub async fn given_jobs_are_loaded_as_they_are_now(opened: Opened) {
     assert_eq!(rig.store.load_jobs(&[]).await.unwrap(), []);
 }
 
-pub async fn changed_jobs_are_told_once(opened: Opened) {
+pub async fn changed_jobs_are_returned_once(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let look = rig.look(3, 10).await;
@@ -114,7 +114,7 @@ pub async fn changed_jobs_are_told_once(opened: Opened) {
     assert_eq!(rig.look(4, 10).await.changed, []);
 }
 
-pub async fn what_is_over_the_limit_is_told_the_next_time(opened: Opened) {
+pub async fn changes_beyond_the_limit_are_returned_the_next_time(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs: Vec<_> = (0..5).map(|n| new_job(&format!("job {n}")).build()).collect();
     let mut expected: Vec<JobNo> = rig.add_all(jobs).await.iter().map(|job| job.no).collect();
@@ -129,7 +129,7 @@ pub async fn what_is_over_the_limit_is_told_the_next_time(opened: Opened) {
     assert_eq!(returned, expected);
 }
 
-pub async fn no_shards_have_no_news(opened: Opened) {
+pub async fn no_shards_have_no_changes(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     rig.trigger(job, 0, 1).await;

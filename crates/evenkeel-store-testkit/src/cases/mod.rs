@@ -1,104 +1,104 @@
-//! The cases. The name of each is the sentence of the contract that it checks.
+//! The conformance cases. The name of each case is the sentence of the contract that it checks.
 //!
-//! Where the port's docs can be read in several ways, this is how they are read, here and in
-//! [`ModelStore`](crate::model::ModelStore):
+//! Where the docs of the port leave room, the cases and [`ModelStore`](crate::model::ModelStore)
+//! read them as follows:
 //!
-//! **Nodes.** Only a live node fires and claims; a draining, dead, gone or unknown one gets
-//! `Stale` for every job and delayed, and nothing from the queue. `finish` and `requeue` look at the
-//! attempt's node and fence alone, so others end and requeue for a dead node by giving its number.
-//! A draining node's ping is `Alive`; that of a dead, gone or unknown one is `Fenced`. Challenging
-//! a challenged node again does not move the challenge. A dead or gone node is never challenged.
-//! `steal` answers `true` for a node that is dead already. `join` calls every incarnation of the
-//! identity that is not gone a former one.
+//! **Nodes.** Only a live node fires and claims. A draining, dead, gone or unknown node gets
+//! `Stale` for every fire, and nothing from the queue. `finish` and `requeue` check only the node
+//! and fence of the attempt, so other nodes can end and requeue attempts of a dead node by passing
+//! its number. The ping of a draining node is `Alive`; that of a dead, gone or unknown node is
+//! `Fenced`. Challenging a challenged node does not move the challenge. A dead or gone node is
+//! never challenged. `steal` returns `true` for a node that is dead already. `join` returns all
+//! earlier numbers of the identity that are not gone.
 //!
-//! **Fire.** `Stale` is said before `Early`, `Early` before `Busy`. Skipped times are one record
-//! under the key of the first, linked before the run: the record points at the old head, the run
-//! at the record, the job at the run. `last_fired_at` is the greatest time that was fired or
-//! skipped. A queued attempt 0 is the head from its firing; a trigger becomes the head when its
-//! delayed is fired, not when it is asked for.
+//! **Fire.** `Stale` takes precedence over `Early`, and `Early` over `Busy`. Skipped times are one
+//! record under the key of the first, linked before the run: the record links to the old head, the
+//! run to the record, the job to the run. `last_fired_at` is the latest time that was fired or
+//! skipped. A queued attempt 0 is the head from its firing on; a trigger becomes the head when it
+//! is fired, not when it is requested.
 //!
-//! **Numbers.** `executions` counts starts: claimed fires and claims, also of an attempt that went
-//! back into the queue. An attempt's number is `executions` after its start, a skip record's is
-//! `executions` as it was. A generation starts at 1 and only `order` and `move_jobs`
-//! raise it.
+//! **Numbers.** `executions` counts starts: claimed fires and claims, also of a requeued attempt.
+//! The number of an attempt is `executions` after its start; that of a skip record is the current
+//! value. A generation starts at 1, and only `apply_commands` and `move_jobs` raise it.
 //!
-//! **Wakes.** To `get_run` a delayed is an attempt that nobody has had: no node, no number, fence 0;
-//! `list_runs` and its totals leave it out. `fire_delayed` checks node, key and due time. A retry of
-//! a job that is over ends its chain; so does a `requeue`, which records the attempt as cancelled and
-//! answers `true`.
+//! **Delayed attempts.** `get_attempt` returns a delayed attempt as one that no worker has
+//! claimed: no node, no number, fence 0. `list_attempts` and its totals leave it out.
+//! `fire_delayed` checks node, key and due time. A retry of a cancelled or deleted job ends its
+//! run; so does a `requeue`, which records the attempt as cancelled and returns `true`.
 //!
-//! **Finish.** History is counted in the order of the batch. Signals come from `announce` and from letters that say
-//! `Settled` as far as the suite can tell: it asks for none from other verbs, and minds none.
-//! What becomes of an attempt's notes and checkpoint is part of its end: a refused finish, or one
-//! that had been recorded before, changes neither.
+//! **Finish.** The history is counted in the order of the batch. The suite expects signals only
+//! from `announce` and from messages of the kind `Ended`; other signals are allowed. What happens
+//! to notes and checkpoint is part of the end: an end that is refused, or that was stored before,
+//! changes neither.
 //!
-//! **Notes.** Like `finish`, `note` looks at the attempt's node and fence alone. Notes of an
-//! attempt are shown while it runs under the fence they were made under; `requeue` forgets them
-//! and keeps the checkpoint. A message to a node that is gone or never was is dropped.
+//! **Progress.** Like `finish`, `save_progress` checks only the node and fence of the attempt.
+//! Notes are visible while the attempt runs under their fence; `requeue` deletes them and keeps
+//! the checkpoint. A message to a node that is gone or unknown is dropped.
 //!
-//! **Trigger.** The key's time is now, its sequence `Sequence::new(Trigger, n)` or the next free
-//! one. `OverlapPolicy::may_start` judges, on all live chains. A paused job may be triggered.
+//! **Trigger.** The time of the key is now, its sequence `Sequence::new(Trigger, n)` or the next
+//! free one. `OverlapPolicy::may_start` decides, over all active runs. A paused job can be
+//! triggered.
 //!
-//! **Keys.** Who holds a key is returned by the last who took it: by being registered, triggered, tried again,
-//! taken up, resumed or changed. A job that holds its key and is resumed or changed took it when it did
-//! before. Whether a trigger is a duplicate is returned before whether the job is busy.
+//! **Deduplication keys.** The holder of a key is the last job that took it: by being registered,
+//! triggered, retried, redriven, resumed or changed. A job that holds its key and is resumed or
+//! changed keeps the time at which it took the key. A duplicate trigger is reported before a busy
+//! job.
 //!
-//! **Changed jobs.** `register` and `order` tell a job to its scheduler if it has a next time in
-//! the slot of now, the one after, or an earlier one; a job that is over is not returned.
+//! **Changed jobs.** `register` and `apply_commands` notify the scheduler of a job if its next
+//! time is in the current slot, the next slot or an earlier one. There is no notification of
+//! cancelled and deleted jobs.
 //!
-//! **Over.** A job is over once it is cancelled or deleted. To the engine both are the same; users
-//! see that a cancelled one was, and its name stays taken.
+//! **Cancelled and deleted.** To the engine both are the same; users see cancelled jobs, and their
+//! names stay taken.
 //!
-//! **Pause.** It stops chains for times up to its moment, that included. What was withdrawn is how
-//! the job's last attempt ended, whoever withdrew it.
+//! **Pause.** It stops runs for times up to and including its moment. A withdrawn attempt counts
+//! as the last outcome of the job, whatever withdrew it.
 //!
-//! **Delete.** What waits (in the queue, or for its time) becomes a cancelled attempt that ended
-//! at the time of the deletion and never started. Runs of a deleted job can be read and listed,
-//! also by its id.
+//! **Delete.** Waiting attempts become cancelled attempts that ended at the time of the deletion
+//! and never started. Attempts of a deleted job can be read and listed, also by its id.
 //!
-//! **Lists.** `next` is the key of the last item, and `None` if nothing follows. Attempts of one
-//! chain come newest first. Prefixes are compared message by message, case included, and no message
-//! is special.
+//! **Lists.** `next` is the position of the last item, or `None` if nothing follows. Attempts of
+//! one run come newest first. Prefixes are compared exactly; no character is special.
 //!
-//! **Pages.** Sizes are counted after cleaning. `NoRoom` for a known page does not note it as seen. A
-//! search wants every term in the title or in the text; terms may be spread over both. A snippet is of
-//! the text; where only the title fits it is the beginning. A job that is deleted, or not the
-//! tenant's, has no pages to list.
+//! **Pages.** Sizes are counted after cleaning. `NoRoom` for a known page does not mark it as
+//! seen. A search requires every term in the title or in the text; terms may be spread over both.
+//! A snippet is from the text; if only the title matches, it is the beginning. A job that is
+//! deleted or of another tenant has no pages to list.
 //!
-//! **Events.** A place where some were lost is one of those kept. `gap` is said if something follows the
-//! place asked for, and either nothing at or before that place is kept or one of those places was
-//! looked at. Events of other tenants are looked at and not returned.
+//! **Events.** A gap is one of the stored events. `gap` is true if something follows the requested
+//! position, and either nothing at or before that position is stored or a gap was read. Events of
+//! other tenants are read and not returned.
 //!
-//! **Openings.** An attempt may be claimed from `open_from` on and before `open_until`. One that is
-//! closed or forbids the node keeps its place and takes nobody else's.
+//! **Claim windows.** An attempt may be claimed from `open_from` on and before `open_until`. An
+//! attempt that is closed, or that excludes the node, keeps its position and blocks no other.
 //!
-//! **Supersede.** It leaves alone what is asked to end already, whoever asked. To `finish` and
-//! `requeue`, a superseded attempt is one that is asked to end, but that `requeue` records it as
-//! superseded.
+//! **Supersede.** It leaves alone what is asked to end already. `finish` and `requeue` treat a
+//! superseded attempt as one that is asked to end, except that `requeue` records it as superseded.
 //!
-//! **Next times that follow.** `finish` moves the next time whoever wanted the run ended, but not if
-//! the end stops the job. It tells the scheduler however far the new time is. A chain ended badly if
-//! the attempt that ended it failed or timed out.
+//! **Next times that follow an end.** `finish` moves the next time even if the run was asked to
+//! end, but not if the end stops the job. It notifies the scheduler however far the new time is. A
+//! run failed if its last attempt failed or timed out.
 //!
-//! **What runs.** A record of skipped times is no chain: it does not hide the run that goes on.
+//! **Running attempts.** A record of skipped times is no run: it does not hide the active run.
 //!
-//! **Watch.** Commands are orders, `trigger`, and a `cancel_run` that withdraws. `touched` of a job
-//! that comes back to the list is another one than it had. An attempt should have started if its
-//! deadline is before now. A judgement that takes a job off the list forgets its level.
+//! **At-risk jobs.** The commands that judge an at-risk job again are those of `apply_commands`,
+//! `trigger`, and a `cancel_run` that withdraws. `touched` of a job that is marked again differs
+//! from all earlier values. An attempt is overdue if its deadline is before now. A judgement that
+//! ends the risk deletes the level.
 //!
-//! **Balance.** A job is placed when its promise begins to count: `placed_at` is `since`, and a move
-//! sets both. A move changes neither what the job counts for nor `updated_at`. A placement of a job
-//! that counts for nothing has no rhythm and no cost. Whoever begins a rebalance stops those of the
-//! tenant that nobody has touched for long; one that goes on is begun again only if it was not
-//! touched for long, and one that is over or was undone is answered as it is. `end_rebalance` changes
-//! nothing but what goes on. `move_jobs` does not make a move to a rhythm that is not given with it,
-//! and answers `Stopped` for a batch that was never planned. A rebalance that is forgotten is one of
-//! the oldest.
+//! **Balance.** A job is placed when its promise begins to count: `placed_at` is `since`, and a
+//! move sets both. A move changes neither the cost of the job nor `updated_at`. The placement of a
+//! job that is not counted has no profile and no cost. `begin_rebalance` stops rebalances of the
+//! tenant that were silent for long. A running rebalance begins again only if it was silent for
+//! long; one that is done or undone is returned as it is. `end_rebalance` changes only a running
+//! rebalance. `move_jobs` does not make a move to a profile that is not given with it, and returns
+//! `Stopped` for a batch that was never planned. Pruning deletes the oldest rebalances first.
 //!
-//! **Prune.** An ended row is kept while it is among the newest (its number is above `executions -
-//! keep_per_job`) *and* ended at or after `keep_since`; else it goes, unless it is the attempt of
-//! its job that was the last to end well, or the last to fail or time out. Each step also forgets the notes that ended
-//! attempts it looked at have left, and the checkpoints of runs of which nothing runs or waits.
+//! **Prune.** An ended attempt is kept while it is among the newest (its number is above
+//! `executions - keep_per_job`) *and* ended at or after `keep_since`. Otherwise it is deleted,
+//! unless it is the last of its job to succeed, or the last to fail or time out. Each step also
+//! deletes the notes of the ended attempts that it reads, and the checkpoints of runs that have no
+//! active attempt.
 
 #![expect(missing_docs, reason = "a case's name is the sentence it checks")]
 #![expect(clippy::unwrap_used, reason = "a case fails by panicking")]

@@ -24,7 +24,7 @@ async fn take(rig: &Rig, node: NodeNo, limit: u32) -> Vec<NodeMessage> {
     rig.store.take_messages(node, limit).await.expect("letters can be taken")
 }
 
-pub async fn a_letter_is_delivered_once(opened: Opened) {
+pub async fn a_message_is_delivered_once(opened: Opened) {
     let rig = Rig::new(opened).await;
     assert_eq!(take(&rig, rig.node, 9).await, []);
     for word in MessageKind::ALL {
@@ -34,7 +34,7 @@ pub async fn a_letter_is_delivered_once(opened: Opened) {
     }
 }
 
-pub async fn the_same_letter_again_changes_nothing(opened: Opened) {
+pub async fn a_repeated_message_has_no_effect(opened: Opened) {
     let rig = Rig::new(opened).await;
     let one = message(1, MessageKind::Heartbeat);
     let different = [
@@ -57,7 +57,7 @@ pub async fn the_same_letter_again_changes_nothing(opened: Opened) {
     assert_eq!(take(&rig, rig.node, 9).await, [one], "said anew after it was heard");
 }
 
-pub async fn a_letter_reaches_its_node_alone(opened: Opened) {
+pub async fn a_message_reaches_only_its_node(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.join("node-2", 1).await;
     send(&rig, rig.node, message(1, MessageKind::Ended)).await;
@@ -67,7 +67,7 @@ pub async fn a_letter_reaches_its_node_alone(opened: Opened) {
     assert_eq!(take(&rig, other, 9).await.len(), 2);
 }
 
-pub async fn no_more_than_the_limit_is_taken(opened: Opened) {
+pub async fn no_more_messages_than_the_limit_are_taken(opened: Opened) {
     let rig = Rig::new(opened).await;
     for job in 1..=5 {
         send(&rig, rig.node, message(job, MessageKind::Heartbeat)).await;
@@ -81,7 +81,7 @@ pub async fn no_more_than_the_limit_is_taken(opened: Opened) {
     assert_eq!(BTreeSet::from_iter(seen).len(), 5);
 }
 
-pub async fn letters_of_a_node_that_has_gone_are_forgotten(opened: Opened) {
+pub async fn messages_of_a_node_that_is_gone_are_deleted(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.join("node-2", 1).await;
     send(&rig, rig.node, message(1, MessageKind::Ended)).await;
@@ -113,14 +113,14 @@ async fn delayed(rig: &Rig, listener: &Signals) {
     panic!("nobody was woken");
 }
 
-pub async fn a_settled_letter_wakes_those_who_listen(opened: Opened) {
+pub async fn an_ended_message_wakes_listeners(opened: Opened) {
     let rig = Rig::new(opened).await;
     delayed(&rig, rig.store.signals()).await;
     let other = rig.second().await;
     delayed(&rig, other.signals()).await;
 }
 
-pub async fn of_those_who_take_at_once_each_letter_reaches_one(opened: Opened) {
+pub async fn concurrent_takers_get_each_message_once(opened: Opened) {
     let rig = Rig::new(opened).await;
     let node = rig.node;
     for job in 1..=50 {
@@ -136,7 +136,7 @@ pub async fn of_those_who_take_at_once_each_letter_reaches_one(opened: Opened) {
     assert_eq!(BTreeSet::from_iter(taken).len(), 50);
 }
 
-pub async fn of_a_retirement_and_a_letter_nothing_is_left(opened: Opened) {
+pub async fn a_retirement_and_a_message_leave_nothing(opened: Opened) {
     let rig = Rig::new(opened).await;
     for round in 0..10 {
         let node = rig.join("node-2", round).await;

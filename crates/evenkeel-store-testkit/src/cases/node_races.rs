@@ -9,7 +9,7 @@ use crate::Opened;
 use crate::fixtures::{Begin, at, fire_of, new_node, now};
 use crate::rig::{Held, Rig, claim_of};
 
-pub async fn of_incarnations_that_join_at_once_one_lives(opened: Opened) {
+pub async fn of_concurrent_joins_of_an_identity_one_is_live(opened: Opened) {
     let rig = Rig::new(opened).await;
     at_once(
         &rig,
@@ -22,7 +22,7 @@ pub async fn of_incarnations_that_join_at_once_one_lives(opened: Opened) {
     assert_eq!(live.count(), 1);
 }
 
-pub async fn of_a_ping_and_a_steal_one_wins(opened: Opened) {
+pub async fn of_a_concurrent_ping_and_steal_one_wins(opened: Opened) {
     let rig = Rig::new(opened).await;
     for n in 0..10 {
         let node = rig.join(&format!("victim {n}"), 0).await;
@@ -40,7 +40,7 @@ pub async fn of_a_ping_and_a_steal_one_wins(opened: Opened) {
     }
 }
 
-pub async fn of_a_steal_and_a_fire_no_attempt_is_lost(opened: Opened) {
+pub async fn a_concurrent_steal_and_fire_lose_no_attempt(opened: Opened) {
     let rig = Rig::new(opened).await;
     for (n, job) in jobs(&rig, 10, OverlapPolicy::Skip).await.into_iter().enumerate() {
         let node = rig.join(&format!("victim {n}"), 0).await;
@@ -65,7 +65,7 @@ pub async fn of_a_steal_and_a_fire_no_attempt_is_lost(opened: Opened) {
     }
 }
 
-pub async fn of_a_retirement_and_a_claim_no_attempt_is_lost(opened: Opened) {
+pub async fn a_concurrent_retirement_and_claim_lose_no_attempt(opened: Opened) {
     let rig = Rig::new(opened).await;
     for (n, job) in jobs(&rig, 10, OverlapPolicy::Skip).await.into_iter().enumerate() {
         let node = rig.join(&format!("leaver {n}"), 0).await;

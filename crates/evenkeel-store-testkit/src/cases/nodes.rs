@@ -38,7 +38,7 @@ pub async fn a_node_that_joins_is_live(opened: Opened) {
     assert_eq!(member(&rig, joined.node).await, Some(expected));
 }
 
-pub async fn former_incarnations_of_an_identity_are_dead(opened: Opened) {
+pub async fn former_nodes_of_an_identity_are_dead(opened: Opened) {
     let rig = Rig::new(opened).await;
     let joined = rig.store.join(&new_node("node-1"), now(5)).await.unwrap();
     assert_eq!(joined.former, [rig.node]);
@@ -47,7 +47,7 @@ pub async fn former_incarnations_of_an_identity_are_dead(opened: Opened) {
     assert_eq!(ping(&rig, rig.node, 6).await, Pinged::Fenced);
 }
 
-pub async fn a_draining_incarnation_is_a_former_one_too(opened: Opened) {
+pub async fn a_draining_node_is_a_former_node_too(opened: Opened) {
     let rig = Rig::new(opened).await;
     rig.store.drain(rig.node).await.unwrap();
     let joined = rig.store.join(&new_node("node-1"), now(5)).await.unwrap();
@@ -55,14 +55,14 @@ pub async fn a_draining_incarnation_is_a_former_one_too(opened: Opened) {
     assert_eq!(member(&rig, rig.node).await.unwrap().state, NodeState::Dead);
 }
 
-pub async fn an_incarnation_that_is_gone_is_not_taken_over(opened: Opened) {
+pub async fn a_node_that_is_gone_is_not_taken_over(opened: Opened) {
     let rig = Rig::new(opened).await;
     assert!(rig.store.retire(rig.node).await.unwrap());
     let joined = rig.store.join(&new_node("node-1"), now(5)).await.unwrap();
     assert_eq!(joined.former, []);
 }
 
-pub async fn nodes_of_one_name_and_two_identities_live_side_by_side(opened: Opened) {
+pub async fn two_live_nodes_may_have_one_name(opened: Opened) {
     let rig = Rig::new(opened).await;
     let twin = NewNode { name: "node-1".into(), ..new_node("twin") };
     let joined = rig.store.join(&twin, now(5)).await.unwrap();
@@ -116,7 +116,7 @@ pub async fn an_unknown_or_gone_node_is_fenced(opened: Opened) {
     assert_eq!(member(&rig, rig.node).await, None);
 }
 
-pub async fn a_node_retires_only_when_it_has_nothing(opened: Opened) {
+pub async fn a_node_retires_only_without_attempts(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -126,7 +126,7 @@ pub async fn a_node_retires_only_when_it_has_nothing(opened: Opened) {
     assert!(rig.store.retire(rig.node).await.unwrap());
 }
 
-pub async fn an_attempt_of_another_node_does_not_keep_one_from_retiring(opened: Opened) {
+pub async fn an_attempt_of_another_node_does_not_prevent_retirement(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let idle = rig.join("node-2", 1).await;
@@ -134,7 +134,7 @@ pub async fn an_attempt_of_another_node_does_not_keep_one_from_retiring(opened: 
     assert!(rig.store.retire(idle).await.unwrap());
 }
 
-pub async fn a_run_names_the_node_that_had_it_even_when_that_is_gone(opened: Opened) {
+pub async fn an_attempt_names_its_node_even_when_that_is_gone(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.run_successfully(job, 60).await;

@@ -28,7 +28,7 @@ pub async fn jobs_are_counted_from_one_in_the_order_given(opened: Opened) {
     assert!(second[0] > first[2]);
 }
 
-pub async fn a_number_is_shown_wherever_the_job_is(opened: Opened) {
+pub async fn every_read_of_a_job_has_its_number(opened: Opened) {
     let rig = Rig::new(opened).await;
     rig.add(new_job("first").build()).await;
     let new = new_job("crawl").build();
@@ -76,7 +76,7 @@ pub async fn a_name_leads_to_the_jobs_that_have_it(opened: Opened) {
     assert_eq!(named(&rig.scope, "a/b ü", 9).await, all[1..], "a deleted job has no name");
 }
 
-pub async fn a_number_does_not_come_back(opened: Opened) {
+pub async fn a_number_is_not_reused(opened: Opened) {
     let rig = Rig::new(opened).await;
     let new = new_job("crawl").build();
     let id = new.id;
@@ -100,7 +100,7 @@ pub async fn a_name_that_is_taken_changes_no_number(opened: Opened) {
     assert!(last > found.number);
 }
 
-pub async fn each_tenant_counts_for_itself(opened: Opened) {
+pub async fn each_tenant_has_its_own_numbers(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     let mine = new_job("crawl").build();
@@ -115,7 +115,7 @@ pub async fn each_tenant_counts_for_itself(opened: Opened) {
     assert_eq!(find(&rig.scope, &[1]).await.unwrap(), [Some(my_id)]);
 }
 
-pub async fn those_who_register_at_once_get_different_numbers(opened: Opened) {
+pub async fn concurrent_registrations_get_different_numbers(opened: Opened) {
     let rig = Rig::new(opened).await;
     let scope = rig.scope;
     let answers = at_once(&rig, 6, |n, store| async move {
@@ -132,7 +132,7 @@ pub async fn those_who_register_at_once_get_different_numbers(opened: Opened) {
     assert_eq!(all.len(), 120);
 }
 
-pub async fn whoever_deletes_a_name_and_whoever_takes_it_both_get_on(opened: Opened) {
+pub async fn a_concurrent_deletion_and_registration_of_a_name_do_not_deadlock(opened: Opened) {
     let rig = Rig::new(opened).await;
     let scope = rig.scope;
     for round in 0..10 {

@@ -26,7 +26,7 @@ async fn overdue(rig: &Rig, shards: &[Shard], limit: u32, secs: i64) -> Vec<JobN
     }
 }
 
-pub async fn what_waits_too_long_for_a_worker_is_found(opened: Opened) {
+pub async fn an_attempt_that_waits_past_its_deadline_is_found(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let shard = [Shard::of(job.no)];
@@ -43,7 +43,7 @@ pub async fn what_waits_too_long_for_a_worker_is_found(opened: Opened) {
     assert_eq!(overdue(&rig, &shard, 10, 900).await, []);
 }
 
-pub async fn it_is_found_by_shard_however_few_are_looked_at(opened: Opened) {
+pub async fn overdue_attempts_are_found_by_shard_in_small_steps(opened: Opened) {
     let rig = Rig::new(opened).await;
     let allow = evenkeel_core::overlap::OverlapPolicy::Allow;
     let jobs = ["a", "b", "c"].map(|name| new_job(name).overlap(allow).build());
@@ -65,7 +65,7 @@ pub async fn it_is_found_by_shard_however_few_are_looked_at(opened: Opened) {
     }
 }
 
-pub async fn no_more_of_the_queue_is_looked_at_than_asked_for(opened: Opened) {
+pub async fn a_scan_reads_no_more_than_its_limit(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = (0..40).map(|_| unnamed_job().build()).collect();
     let jobs = rig.add_all(jobs).await;

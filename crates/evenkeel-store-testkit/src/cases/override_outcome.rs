@@ -52,7 +52,7 @@ pub(super) async fn letters(rig: &Rig) -> Vec<NodeMessage> {
     rig.store.take_messages(rig.node, 99).await.expect("letters can be taken")
 }
 
-pub async fn what_runs_ends_as_said_and_its_worker_is_refused(opened: Opened) {
+pub async fn a_running_attempt_ends_as_given_and_its_worker_is_refused(opened: Opened) {
     let rig = Rig::new(opened).await;
     for (name, outcome) in [("good", Outcome::Completed), ("bad", Outcome::Failed)] {
         let job = rig.add(new_job(name).build()).await;
@@ -78,7 +78,7 @@ pub async fn what_runs_ends_as_said_and_its_worker_is_refused(opened: Opened) {
     assert_eq!(rig.delayed(1_000).await, []);
 }
 
-pub async fn the_node_that_ran_it_gets_a_letter(opened: Opened) {
+pub async fn the_node_of_the_attempt_gets_a_message(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = [rig.add(new_job("a").build()).await, rig.add(new_job("b").build()).await];
     let (first, second) = (rig.start(jobs[0], 60).await, rig.start(jobs[1], 60).await);
@@ -91,7 +91,7 @@ pub async fn the_node_that_ran_it_gets_a_letter(opened: Opened) {
     assert_eq!(letters(&rig).await, [returned(second)]);
 }
 
-pub async fn what_waits_in_the_queue_ends_as_said(opened: Opened) {
+pub async fn a_queued_attempt_ends_as_given(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.queue(job, 60).await;
@@ -112,7 +112,7 @@ pub async fn what_waits_in_the_queue_ends_as_said(opened: Opened) {
     assert_eq!(rig.times_of(job).await, [(120, 0), (60, 0)]);
 }
 
-pub async fn a_retry_that_waits_ends_as_said(opened: Opened) {
+pub async fn a_delayed_retry_ends_as_given(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -129,7 +129,7 @@ pub async fn a_retry_that_waits_ends_as_said(opened: Opened) {
     assert_eq!(rig.job(job).await.history.consecutive_failures, 2);
 }
 
-pub async fn a_trigger_that_waits_ends_as_said(opened: Opened) {
+pub async fn a_delayed_trigger_ends_as_given(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     rig.run_successfully(job, 60).await;
@@ -144,7 +144,7 @@ pub async fn a_trigger_that_waits_ends_as_said(opened: Opened) {
     assert_eq!(rig.times_of(job).await, [(120, 0), (70, 0), (60, 0)]);
 }
 
-pub async fn an_attempt_back_in_the_queue_ends_as_said(opened: Opened) {
+pub async fn a_requeued_attempt_ends_as_given(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -159,7 +159,7 @@ pub async fn an_attempt_back_in_the_queue_ends_as_said(opened: Opened) {
     assert_eq!(rig.finish(rig.success(held)).await, FinishResult::LeaseLost);
 }
 
-pub async fn what_is_no_longer_where_it_was_seen_is_left_alone(opened: Opened) {
+pub async fn a_run_in_another_state_is_left_alone(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.queue(job, 60).await;
@@ -183,7 +183,7 @@ pub async fn what_is_no_longer_where_it_was_seen_is_left_alone(opened: Opened) {
     assert_eq!(rig.run(key).await.status, AttemptStatus::Completed);
 }
 
-pub async fn what_goes_back_is_claimed_anew(opened: Opened) {
+pub async fn an_attempt_put_back_is_claimed_again(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -199,7 +199,7 @@ pub async fn what_goes_back_is_claimed_anew(opened: Opened) {
     assert_eq!(rig.job(job).await.live, 0);
 }
 
-pub async fn what_waits_need_not_go_back(opened: Opened) {
+pub async fn a_waiting_attempt_is_not_put_back(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.queue(job, 60).await;
@@ -210,7 +210,7 @@ pub async fn what_waits_need_not_go_back(opened: Opened) {
     assert_eq!(rig.claim_one(71).await.key, key);
 }
 
-pub async fn no_retry_and_no_letter_of_the_dead_follows(opened: Opened) {
+pub async fn an_override_causes_no_retry_and_no_dead_letter(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -226,7 +226,7 @@ pub async fn no_retry_and_no_letter_of_the_dead_follows(opened: Opened) {
     assert_eq!(dead.items, []);
 }
 
-pub async fn an_average_stays_as_it_was(opened: Opened) {
+pub async fn an_override_does_not_change_the_average(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     rig.run_successfully(job, 60).await;
@@ -241,7 +241,7 @@ pub async fn an_average_stays_as_it_was(opened: Opened) {
     assert_eq!(after.last_good_end_at, Some(at(181)));
 }
 
-pub async fn what_is_only_said_makes_no_average(opened: Opened) {
+pub async fn an_override_starts_no_average(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.queue(job, 60).await;
@@ -258,7 +258,7 @@ pub async fn what_is_only_said_makes_no_average(opened: Opened) {
     assert_eq!(after.duration_deviation(), Some(Span::ZERO));
 }
 
-pub async fn a_job_whose_times_follow_its_ends_goes_on(opened: Opened) {
+pub async fn a_periodic_job_continues_after_an_override(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").periodic(600, 60).build()).await;
     let key = rig.queue(job, 60).await;
@@ -273,7 +273,7 @@ pub async fn a_job_whose_times_follow_its_ends_goes_on(opened: Opened) {
     assert_eq!(returned, [job.no]);
 }
 
-pub async fn the_scheduler_is_told(opened: Opened) {
+pub async fn an_override_notifies_the_scheduler(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -283,7 +283,7 @@ pub async fn the_scheduler_is_told(opened: Opened) {
     assert_eq!(returned, [job.no]);
 }
 
-pub async fn what_it_said_while_it_ran_is_forgotten(opened: Opened) {
+pub async fn an_override_deletes_notes_and_checkpoint(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;

@@ -13,7 +13,7 @@ use crate::commands::Commands;
 use crate::fixtures::{at, new_job, now};
 use crate::rig::{ALPHA, Rig, claim_of};
 
-pub async fn of_an_end_and_a_word_about_it_one_counts(opened: Opened) {
+pub async fn of_a_concurrent_end_and_override_one_counts(opened: Opened) {
     let rig = Rig::new(opened).await;
     for round in 0..10 {
         let job = rig.add(new_job(&format!("job {round}")).build()).await;
@@ -39,7 +39,7 @@ pub async fn of_an_end_and_a_word_about_it_one_counts(opened: Opened) {
     }
 }
 
-pub async fn of_a_claim_and_a_word_about_it_one_is_first(opened: Opened) {
+pub async fn of_a_concurrent_claim_and_override_one_is_first(opened: Opened) {
     let rig = Rig::new(opened).await;
     for round in 0..10 {
         let job = rig.add(new_job(&format!("job {round}")).build()).await;
@@ -64,7 +64,7 @@ pub async fn of_a_claim_and_a_word_about_it_one_is_first(opened: Opened) {
     }
 }
 
-pub async fn of_a_hand_back_and_a_word_about_it_one_counts(opened: Opened) {
+pub async fn of_a_concurrent_requeue_and_override_one_counts(opened: Opened) {
     let rig = Rig::new(opened).await;
     for round in 0..10 {
         let job = rig.add(new_job(&format!("job {round}")).build()).await;
@@ -94,7 +94,7 @@ pub async fn of_a_hand_back_and_a_word_about_it_one_counts(opened: Opened) {
     }
 }
 
-pub async fn of_a_cancel_and_a_word_about_it_none_is_lost(opened: Opened) {
+pub async fn a_concurrent_cancel_and_override_both_count(opened: Opened) {
     let rig = Rig::new(opened).await;
     for round in 0..10 {
         let job = rig.add(new_job(&format!("job {round}")).build()).await;
@@ -133,7 +133,7 @@ pub async fn of_a_cancel_and_a_word_about_it_none_is_lost(opened: Opened) {
     }
 }
 
-pub async fn of_a_pause_and_a_word_that_sends_it_back_one_is_first(opened: Opened) {
+pub async fn of_a_concurrent_pause_and_put_back_one_is_first(opened: Opened) {
     let rig = Rig::new(opened).await;
     for round in 0..10 {
         let job = rig.add(new_job(&format!("job {round}")).build()).await;
@@ -167,7 +167,7 @@ pub async fn of_a_pause_and_a_word_that_sends_it_back_one_is_first(opened: Opene
     }
 }
 
-pub async fn of_many_who_ask_an_idle_job_to_run_one_is_first(opened: Opened) {
+pub async fn concurrent_idle_only_triggers_succeed_once(opened: Opened) {
     let rig = Rig::new(opened).await;
     for round in 0..10 {
         let name = format!("job {round}");

@@ -23,7 +23,7 @@ fn waits(key: evenkeel_core::AttemptKey) -> LiveAttempt {
     LiveAttempt { key, state: LiveState::Waiting, priority: None }
 }
 
-pub async fn what_waits_and_runs_goes_on_oldest_first(opened: Opened) {
+pub async fn active_attempts_are_returned_oldest_first(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").overlap(OverlapPolicy::Allow).build()).await;
     assert_eq!(active_attempts(&rig, job).await, []);
@@ -46,7 +46,7 @@ pub async fn what_waits_and_runs_goes_on_oldest_first(opened: Opened) {
     assert_eq!(rig.job(job).await.live, 0);
 }
 
-pub async fn however_much_goes_on_is_told(opened: Opened) {
+pub async fn all_active_attempts_are_returned(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").overlap(OverlapPolicy::Allow).build()).await;
     let held = rig.start(job, 60).await;
@@ -58,7 +58,7 @@ pub async fn however_much_goes_on_is_told(opened: Opened) {
     assert_eq!(all[0].key, held.key);
 }
 
-pub async fn what_runs_for_long_goes_on_though_what_came_after_is_forgotten(opened: Opened) {
+pub async fn a_long_attempt_is_active_after_newer_ones_were_pruned(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").overlap(OverlapPolicy::Allow).build()).await;
     let held = rig.start(job, 60).await;
@@ -74,7 +74,7 @@ pub async fn what_runs_for_long_goes_on_though_what_came_after_is_forgotten(open
     assert_eq!(active_attempts(&rig, job).await, [runs]);
 }
 
-pub async fn what_goes_on_is_told_with_the_priority_it_was_given(opened: Opened) {
+pub async fn active_attempts_have_their_own_priority(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let priority = Priority::try_from(90).ok();
@@ -89,7 +89,7 @@ pub async fn what_goes_on_is_told_with_the_priority_it_was_given(opened: Opened)
     assert_eq!(active_attempts(&rig, job).await, [LiveAttempt { state: seen, ..waiting }]);
 }
 
-pub async fn a_run_of_a_cancelled_job_does_not_go_back(opened: Opened) {
+pub async fn a_run_of_a_cancelled_job_is_not_put_back(opened: Opened) {
     let rig = Rig::new(opened).await;
     for action in [Action::Cancel, Action::Delete] {
         let job = rig.add(unnamed_job().build()).await;
@@ -106,7 +106,7 @@ pub async fn a_run_of_a_cancelled_job_does_not_go_back(opened: Opened) {
     assert_eq!(letters(&rig).await, []);
 }
 
-pub async fn a_run_from_before_a_pause_does_not_go_back(opened: Opened) {
+pub async fn a_run_from_before_a_pause_is_not_put_back(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").overlap(OverlapPolicy::Allow).build()).await;
     let held = rig.start(job, 60).await;
@@ -129,7 +129,7 @@ pub async fn a_run_from_before_a_pause_does_not_go_back(opened: Opened) {
     assert_eq!(rig.claim_one(85).await.key, held.key);
 }
 
-pub async fn a_run_that_is_asked_to_end_does_not_go_back(opened: Opened) {
+pub async fn a_run_that_is_asked_to_end_is_not_put_back(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -143,7 +143,7 @@ pub async fn a_run_that_is_asked_to_end_does_not_go_back(opened: Opened) {
     assert_eq!(rig.store.cancellations(rig.node).await.unwrap(), []);
 }
 
-pub async fn a_run_whose_key_another_job_has_does_not_go_back(opened: Opened) {
+pub async fn a_run_whose_key_another_job_holds_is_not_put_back(opened: Opened) {
     let rig = Rig::new(opened).await;
     let first = made(&rig, once("a"), 0).await;
     let held = rig.start(first, 60).await;
@@ -164,7 +164,7 @@ fn once_at(key: &str, secs: i64) -> evenkeel_store::NewJob {
     keyed(unnamed_job().once_at(secs), key, PENDING)
 }
 
-pub async fn a_run_whose_job_has_its_key_goes_back(opened: Opened) {
+pub async fn a_run_whose_job_holds_its_key_is_put_back(opened: Opened) {
     let rig = Rig::new(opened).await;
     for (key, scope) in [("a", PENDING), ("b", RUNNING), ("c", HOUR)] {
         let job = made(&rig, with_scope(once(key), scope), 0).await;
@@ -176,7 +176,7 @@ pub async fn a_run_whose_job_has_its_key_goes_back(opened: Opened) {
     }
 }
 
-pub async fn a_run_may_be_asked_for_only_if_nothing_goes_on(opened: Opened) {
+pub async fn an_idle_only_trigger_needs_a_job_without_active_runs(opened: Opened) {
     let rig = Rig::new(opened).await;
     let idle_only = Trigger { n: 0, priority: None, idle_only: true };
     let ask = async |job: Known, secs| {

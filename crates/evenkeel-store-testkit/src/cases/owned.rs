@@ -29,7 +29,7 @@ fn long(held: Held, secs: i64) -> LongAttempt {
     LongAttempt { key: held.key, fence: held.fence, started_at: at(secs) }
 }
 
-pub async fn all_that_runs_on_a_node_is_found(opened: Opened) {
+pub async fn all_running_attempts_of_a_node_are_found(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs: Vec<_> = (0..4).map(|n| new_job(&format!("job {n}")).build()).collect();
     let jobs = rig.add_all(jobs).await;
@@ -41,7 +41,7 @@ pub async fn all_that_runs_on_a_node_is_found(opened: Opened) {
     assert_eq!(owned_by(&rig, rig.node).await, mine);
 }
 
-pub async fn an_owned_attempt_is_all_that_taking_it_over_needs(opened: Opened) {
+pub async fn an_owned_attempt_has_all_that_a_takeover_needs(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 63).await;
@@ -52,7 +52,7 @@ pub async fn an_owned_attempt_is_all_that_taking_it_over_needs(opened: Opened) {
     assert_eq!((owned[0].crashes, &owned[0].definition), (0, &rig.due(job).await.definition));
 }
 
-pub async fn what_has_ended_is_nobodys(opened: Opened) {
+pub async fn an_ended_attempt_is_not_owned(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -61,7 +61,7 @@ pub async fn what_has_ended_is_nobodys(opened: Opened) {
     assert_eq!(rig.store.find_owned(rig.node, &[held.key]).await.unwrap(), []);
 }
 
-pub async fn no_more_than_the_limit_is_told(opened: Opened) {
+pub async fn no_more_than_the_limit_is_returned(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs: Vec<_> = (0..5).map(|n| new_job(&format!("job {n}")).build()).collect();
     for job in rig.add_all(jobs).await {
@@ -116,7 +116,7 @@ pub async fn a_retry_for_an_older_time_than_announced_is_found(opened: Opened) {
     assert_eq!(lost(&rig, 5_010).await, [crate::rig::next_attempt(held.key)]);
 }
 
-pub async fn a_ping_that_names_no_bound_keeps_the_one_before(opened: Opened) {
+pub async fn a_ping_without_a_bound_keeps_the_last_one(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -125,7 +125,7 @@ pub async fn a_ping_that_names_no_bound_keeps_the_one_before(opened: Opened) {
     assert_eq!(lost(&rig, 5_010).await, [held.key]);
 }
 
-pub async fn a_long_run_is_found_though_the_bound_lies_after_it(opened: Opened) {
+pub async fn a_long_attempt_is_found_before_the_bound(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (old, new) = (rig.add(new_job("old").build()).await, rig.add(new_job("new").build()).await);
     let long_one = rig.start(old, 60).await;
@@ -137,7 +137,7 @@ pub async fn a_long_run_is_found_though_the_bound_lies_after_it(opened: Opened) 
     assert_eq!(lost(&rig, 6_010).await, [long_one.key, short_one.key]);
 }
 
-pub async fn a_long_run_is_told_once_though_the_bound_lies_before_it(opened: Opened) {
+pub async fn a_long_attempt_after_the_bound_is_returned_once(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -145,7 +145,7 @@ pub async fn a_long_run_is_told_once_though_the_bound_lies_before_it(opened: Ope
     assert_eq!(lost(&rig, 110).await, [held.key]);
 }
 
-pub async fn a_long_run_that_has_ended_is_nobodys(opened: Opened) {
+pub async fn an_ended_long_attempt_is_not_owned(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -154,7 +154,7 @@ pub async fn a_long_run_that_has_ended_is_nobodys(opened: Opened) {
     assert_eq!(lost(&rig, 5_010).await, []);
 }
 
-pub async fn a_node_that_keeps_a_long_run_does_not_retire(opened: Opened) {
+pub async fn a_node_with_a_long_attempt_does_not_retire(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;

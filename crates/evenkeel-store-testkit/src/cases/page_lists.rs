@@ -48,7 +48,7 @@ async fn keep_urls(rig: &Rig, job: Known, urls: &[&str]) {
     keep(rig, job, pages, 1).await;
 }
 
-pub async fn a_listed_page_is_as_it_was_kept(opened: Opened) {
+pub async fn a_listed_page_is_as_stored(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let before = page(job, "a", "Title", "before");
@@ -117,7 +117,7 @@ fn every_second(all: &[String]) -> Vec<String> {
     all.iter().skip(1).step_by(2).cloned().collect()
 }
 
-pub async fn an_offset_leaves_out_the_first(opened: Opened) {
+pub async fn an_offset_skips_the_first_pages(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     keep_urls(&rig, job, &["0", "1", "2", "3", "4"]).await;
@@ -176,7 +176,7 @@ pub async fn one_tenant_finds_no_page_of_another(opened: Opened) {
     assert!(rig.store.get_page(&rig.scope, id).await.unwrap().is_some());
 }
 
-pub async fn a_thousand_pages_are_kept_in_batches_and_found(opened: Opened) {
+pub async fn a_thousand_pages_are_stored_in_batches_and_found(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let all: Vec<_> = (0..1_000)

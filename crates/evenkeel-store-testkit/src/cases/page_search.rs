@@ -42,7 +42,7 @@ const THREE: [(&str, &str, &str); 3] = [
     ("c", "", "Nothing here is scheduled: job, then scheduler."),
 ];
 
-pub async fn every_wanted_word_must_be_there(opened: Opened) {
+pub async fn every_term_must_occur(opened: Opened) {
     let (rig, _) = library(opened, &THREE).await;
     expect(
         &rig,
@@ -59,13 +59,13 @@ pub async fn every_wanted_word_must_be_there(opened: Opened) {
     .await;
 }
 
-pub async fn words_are_taken_as_they_are(opened: Opened) {
+pub async fn words_match_without_stemming(opened: Opened) {
     let (rig, _) = library(opened, &THREE).await;
     // No stemming, no stop words, no parts of words.
     expect(&rig, &[("jobs", &["b"]), ("the", &["b"]), ("sched", &[]), ("a", &["a", "b"])]).await;
 }
 
-pub async fn a_phrase_stands_in_one_piece(opened: Opened) {
+pub async fn a_phrase_matches_consecutive_words(opened: Opened) {
     let (rig, _) = library(opened, &THREE).await;
     expect(
         &rig,
@@ -82,7 +82,7 @@ pub async fn a_phrase_stands_in_one_piece(opened: Opened) {
     .await;
 }
 
-pub async fn the_beginning_of_a_word_can_be_looked_for(opened: Opened) {
+pub async fn a_prefix_of_a_word_can_be_searched(opened: Opened) {
     let (rig, _) = library(opened, &THREE).await;
     expect(
         &rig,
@@ -97,7 +97,7 @@ pub async fn the_beginning_of_a_word_can_be_looked_for(opened: Opened) {
     .await;
 }
 
-pub async fn what_is_unwanted_must_not_be_there(opened: Opened) {
+pub async fn an_excluded_term_must_not_occur(opened: Opened) {
     let (rig, _) = library(opened, &THREE).await;
     expect(
         &rig,
@@ -142,7 +142,7 @@ pub async fn case_and_accents_make_no_difference(opened: Opened) {
     .await;
 }
 
-pub async fn what_is_not_seen_in_a_word_makes_no_difference(opened: Opened) {
+pub async fn invisible_characters_make_no_difference(opened: Opened) {
     let pages = [("a", "soft\u{ad}ware", ""), ("b", "", "zero\u{200b}width\u{200d} software")];
     let (rig, _) = library(opened, &pages).await;
     expect(
@@ -175,7 +175,7 @@ pub async fn words_are_found_in_any_script(opened: Opened) {
     .await;
 }
 
-pub async fn what_a_word_is_does_not_depend_on_what_is_around_it(opened: Opened) {
+pub async fn a_word_does_not_depend_on_its_neighbours(opened: Opened) {
     let pages = [
         ("a", "", "mail to me@example.com or see http://example.com/some_path/file.html?x=1"),
         ("b", "", "up-to-date, version 3.14.15, -7, 1e5, /usr/lib/x.so <b>&amp;"),
@@ -201,7 +201,7 @@ pub async fn what_a_word_is_does_not_depend_on_what_is_around_it(opened: Opened)
     .await;
 }
 
-pub async fn nothing_that_is_looked_for_is_syntax(opened: Opened) {
+pub async fn no_search_term_is_syntax(opened: Opened) {
     let (rig, _) = library(opened, &THREE).await;
     for text in [
         "job'",
@@ -225,13 +225,13 @@ pub async fn nothing_that_is_looked_for_is_syntax(opened: Opened) {
     assert_eq!(all_urls(&rig, PageFilter { query, ..PageFilter::default() }).await.len(), 0);
 }
 
-pub async fn a_search_of_which_nothing_is_left_finds_nothing(opened: Opened) {
+pub async fn an_empty_folded_search_finds_nothing(opened: Opened) {
     let (rig, _) = library(opened, &THREE).await;
     // A message by its class that folds to an accent only.
     expect(&rig, &[("\u{37a}", &[]), ("job -\u{37a}", &["a", "b", "c"])]).await;
 }
 
-pub async fn pages_with_all_of_it_in_the_title_come_first(opened: Opened) {
+pub async fn pages_with_all_terms_in_the_title_come_first(opened: Opened) {
     let often = "job scheduler ".repeat(100);
     let pages = [
         ("often", "", often.as_str()),
@@ -243,7 +243,7 @@ pub async fn pages_with_all_of_it_in_the_title_come_first(opened: Opened) {
     assert_eq!(list_all(&rig, "sched* jo*").await[0], "title");
 }
 
-pub async fn a_page_that_says_it_more_often_comes_before_one_of_its_length(opened: Opened) {
+pub async fn more_occurrences_rank_higher_at_equal_length(opened: Opened) {
     let pages = [
         ("once", "", "rust and then five other words"),
         ("thrice", "", "rust and rust and more rust"),
@@ -253,7 +253,7 @@ pub async fn a_page_that_says_it_more_often_comes_before_one_of_its_length(opene
     assert_eq!(list_all(&rig, "rust").await, ["thrice", "once"]);
 }
 
-pub async fn equals_come_in_the_order_of_their_numbers_and_paging_is_complete(opened: Opened) {
+pub async fn equal_ranks_come_by_number_and_paging_is_complete(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let pages = (0..25).map(|n| {
@@ -276,7 +276,7 @@ pub async fn equals_come_in_the_order_of_their_numbers_and_paging_is_complete(op
     }
 }
 
-pub async fn a_search_shows_no_more_than_a_hundred_at_once(opened: Opened) {
+pub async fn a_search_returns_at_most_a_hundred_results(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let pages = (0..130).map(|n| page(job, &format!("{n:03}"), "", "the same words on each"));
@@ -289,7 +289,7 @@ pub async fn a_search_shows_no_more_than_a_hundred_at_once(opened: Opened) {
     assert_eq!(list(&rig, &PageFilter::default(), shown(0)).await.items.len(), 130);
 }
 
-pub async fn a_snippet_shows_what_was_looked_for(opened: Opened) {
+pub async fn a_snippet_shows_the_matches(opened: Opened) {
     let far = format!("{}the needle, at last, {}", "hay ".repeat(2_000), "straw ".repeat(500));
     let pages = [("near", "", "A Job\n scheduler."), ("far", "", &far), ("top", "Top", "Below.")];
     let (rig, _) = library(opened, &pages).await;
@@ -301,7 +301,7 @@ pub async fn a_snippet_shows_what_was_looked_for(opened: Opened) {
     assert!((100..=210).contains(&shown.chars().count()), "{shown}");
 }
 
-pub async fn a_changed_page_is_found_by_its_new_words_alone(opened: Opened) {
+pub async fn a_changed_page_is_found_only_by_its_new_words(opened: Opened) {
     let (rig, job) = library(opened, &[("a", "Old title", "old words"), ("b", "", "others")]).await;
     keep(&rig, job, vec![page(job, "a", "New title", "new words")], 2).await;
     expect(&rig, &[("old", &[]), ("new", &["a"]), ("title words", &["a"]), ("others", &["b"])])
@@ -321,7 +321,7 @@ pub async fn a_search_can_be_confined_to_a_job(opened: Opened) {
     assert_eq!(all_urls(&rig, never_was).await, Vec::<String>::new());
 }
 
-pub async fn huge_pages_are_kept_and_their_beginnings_found(opened: Opened) {
+pub async fn huge_pages_are_stored_and_their_beginnings_found(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     // All words differ, so that no index profits from repetition; then one word beyond the indexed

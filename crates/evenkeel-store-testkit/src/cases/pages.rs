@@ -77,7 +77,7 @@ fn full_page(job: Known) -> PageContent {
     }
 }
 
-pub async fn a_page_reads_back_as_it_was_found(opened: Opened) {
+pub async fn a_page_is_read_back_as_stored(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let full = full_page(job);
@@ -95,13 +95,13 @@ pub async fn a_page_reads_back_as_it_was_found(opened: Opened) {
     }
 }
 
-pub async fn a_page_that_never_was_is_not_there(opened: Opened) {
+pub async fn an_unknown_page_is_not_found(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     assert_eq!(get(&rig, PageId::of(job.no, "u")).await, None);
 }
 
-pub async fn an_empty_batch_is_fine(opened: Opened) {
+pub async fn an_empty_batch_is_accepted(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     assert_eq!(keep(&rig, job, Vec::new(), 1).await, []);
@@ -111,7 +111,7 @@ pub async fn an_empty_batch_is_fine(opened: Opened) {
     assert_eq!(rig.store.clear_pages(0).await.unwrap(), 0);
 }
 
-pub async fn new_changed_and_unchanged_pages_are_told_apart_in_the_order_given(opened: Opened) {
+pub async fn results_distinguish_new_changed_and_unchanged_pages_in_order(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let (a, b) = (page(job, "a", "", "one"), page(job, "b", "", "two"));
@@ -135,7 +135,7 @@ pub async fn a_changed_page_keeps_its_number_and_its_first_time(opened: Opened) 
     assert_eq!(all_urls(&rig, PageFilter::default()).await, ["a", "b"]);
 }
 
-pub async fn an_unchanged_page_is_only_seen(opened: Opened) {
+pub async fn an_unchanged_page_is_only_marked_as_seen(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let before = full_page(job);
@@ -155,7 +155,7 @@ pub async fn an_unchanged_page_is_only_seen(opened: Opened) {
     assert_eq!(found.content, expected);
 }
 
-pub async fn a_page_that_was_seen_is_younger_and_nothing_else(opened: Opened) {
+pub async fn marking_a_page_as_seen_changes_only_its_time(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let other = rig.add(new_job("other").build()).await;
@@ -170,7 +170,7 @@ pub async fn a_page_that_was_seen_is_younger_and_nothing_else(opened: Opened) {
     assert_eq!(get(&rig, unknown).await, None);
 }
 
-pub async fn of_known_pages_is_told_what_a_crawl_needs(opened: Opened) {
+pub async fn known_pages_have_all_that_a_crawl_needs(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let other = rig.add(new_job("other").build()).await;
@@ -191,7 +191,7 @@ pub async fn of_known_pages_is_told_what_a_crawl_needs(opened: Opened) {
     assert_eq!(known, [of(a), of(b)]);
 }
 
-pub async fn a_page_that_does_not_fit_is_left_out(opened: Opened) {
+pub async fn a_page_that_does_not_fit_is_skipped(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let (a, b, c) = (
@@ -208,7 +208,7 @@ pub async fn a_page_that_does_not_fit_is_left_out(opened: Opened) {
     assert_eq!(keep_in(&rig, job, room + 1 + c.size(), &[&b]).await, [Kept::New]);
 }
 
-pub async fn a_page_that_outgrows_the_room_keeps_its_old_content(opened: Opened) {
+pub async fn a_page_that_outgrows_the_quota_keeps_its_old_content(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let before = page(job, "a", "", &"x".repeat(400));
@@ -240,7 +240,7 @@ pub async fn a_full_job_may_change_a_page_that_does_not_grow(opened: Opened) {
     assert_eq!(keep_in(&rig, job, room, &[&fitting]).await, [Kept::New]);
 }
 
-pub async fn each_job_has_a_room_of_its_own(opened: Opened) {
+pub async fn each_job_has_its_own_quota(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (one, two) = (rig.add(new_job("1").build()).await, rig.add(new_job("2").build()).await);
     let (a, b) = (page(one, "a", "", "text"), page(two, "a", "", "text"));
@@ -249,7 +249,7 @@ pub async fn each_job_has_a_room_of_its_own(opened: Opened) {
     assert_eq!(keep_in(&rig, two, b.size(), &[&b]).await, [Kept::New]);
 }
 
-pub async fn a_forgotten_page_is_gone_and_its_room_is_free(opened: Opened) {
+pub async fn a_deleted_page_frees_its_space(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let other = rig.add(new_job("other").build()).await;
@@ -269,7 +269,7 @@ pub async fn a_forgotten_page_is_gone_and_its_room_is_free(opened: Opened) {
     assert_eq!(keep_in(&rig, job, room, &[&a, &more]).await, [Kept::New, Kept::NoRoom]);
 }
 
-pub async fn pages_of_a_deleted_job_are_nowhere_and_cleared_in_steps(opened: Opened) {
+pub async fn pages_of_a_deleted_job_are_hidden_and_cleared_in_steps(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = rig.add_all((0..4).map(|n| new_job(&format!("{n}")).build()).collect()).await;
     for job in &jobs {
@@ -313,7 +313,7 @@ pub async fn deleted_jobs_without_pages_do_not_hide_those_that_have_some(opened:
     assert_eq!(rig.store.clear_pages(2).await.unwrap(), 0);
 }
 
-pub async fn a_deleted_job_and_one_of_another_tenant_keep_nothing(opened: Opened) {
+pub async fn a_deleted_or_foreign_job_stores_no_pages(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     let job = rig.add(new_job("crawl").build()).await;
@@ -327,7 +327,7 @@ pub async fn a_deleted_job_and_one_of_another_tenant_keep_nothing(opened: Opened
     assert_eq!(rig.store.clear_pages(9).await.unwrap(), 1);
 }
 
-pub async fn characters_that_no_store_keeps_become_spaces(opened: Opened) {
+pub async fn unsupported_characters_become_spaces(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let dirty = "a\0b\u{2}c\u{3}d";
@@ -352,7 +352,7 @@ pub async fn characters_that_no_store_keeps_become_spaces(opened: Opened) {
     assert_eq!(list_all(&rig, "\"b c\"").await, ["u"]);
 }
 
-pub async fn batches_for_one_job_at_once_do_not_overfill_it(opened: Opened) {
+pub async fn concurrent_batches_do_not_exceed_the_quota(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let second = rig.second().await;
@@ -368,7 +368,7 @@ pub async fn batches_for_one_job_at_once_do_not_overfill_it(opened: Opened) {
     assert_eq!(all_urls(&rig, PageFilter::default()).await.len(), 15);
 }
 
-pub async fn a_deletion_while_pages_are_kept_leaves_nothing_behind(opened: Opened) {
+pub async fn a_deletion_while_pages_are_stored_leaves_none(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = rig.add_all((0..8).map(|n| new_job(&format!("{n}")).build()).collect()).await;
     let second = rig.second().await;
@@ -387,7 +387,7 @@ pub async fn a_deletion_while_pages_are_kept_leaves_nothing_behind(opened: Opene
     assert_eq!(all_urls(&rig, PageFilter::default()).await, Vec::<String>::new());
 }
 
-pub async fn pages_are_there_after_a_restart(opened: Opened) {
+pub async fn pages_survive_a_restart(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let kept = full_page(job);

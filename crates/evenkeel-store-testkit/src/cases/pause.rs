@@ -24,7 +24,7 @@ async fn resumed(rig: &Rig, job: Known, next: Option<i64>, secs: i64) -> Job {
     job_after(act(rig, job, resume(next.map(at)), secs).await)
 }
 
-pub async fn a_paused_job_says_so_and_since_when(opened: Opened) {
+pub async fn a_paused_job_shows_since_when(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let paused = pause(&rig, job, 10).await;
@@ -44,7 +44,7 @@ pub async fn a_paused_job_says_so_and_since_when(opened: Opened) {
     assert_eq!(rig.census().await.jobs, 1);
 }
 
-pub async fn it_does_not_fire(opened: Opened) {
+pub async fn a_paused_job_does_not_fire(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let fire = fire_of(&rig.due(job).await, at(60), Begin::Claimed);
@@ -55,7 +55,7 @@ pub async fn it_does_not_fire(opened: Opened) {
     assert_eq!(rig.due(job).await.next_at, None);
 }
 
-pub async fn what_waits_in_the_queue_is_recorded_as_cancelled(opened: Opened) {
+pub async fn a_queued_attempt_is_recorded_as_cancelled(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.queue(job, 60).await;
@@ -70,7 +70,7 @@ pub async fn what_waits_in_the_queue_is_recorded_as_cancelled(opened: Opened) {
     assert_eq!(rig.times_of(job).await, [(60, 0)]);
 }
 
-pub async fn retries_and_triggers_that_wait_are_recorded_as_cancelled(opened: Opened) {
+pub async fn delayed_attempts_are_recorded_as_cancelled(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let other = rig.add(new_job("other").build()).await;
@@ -91,7 +91,7 @@ pub async fn retries_and_triggers_that_wait_are_recorded_as_cancelled(opened: Op
     assert_eq!(rig.runs_of(other).await.len(), 1);
 }
 
-pub async fn what_runs_goes_on_to_its_end_and_is_told(opened: Opened) {
+pub async fn running_attempts_continue_and_are_returned(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -104,7 +104,7 @@ pub async fn what_runs_goes_on_to_its_end_and_is_told(opened: Opened) {
     assert_eq!(shown.last_outcome, Some(Outcome::Completed));
 }
 
-pub async fn what_runs_is_not_tried_again(opened: Opened) {
+pub async fn running_attempts_are_not_retried(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -115,7 +115,7 @@ pub async fn what_runs_is_not_tried_again(opened: Opened) {
     assert_eq!(rig.job(job).await.live, 0);
 }
 
-pub async fn a_clock_that_was_set_back_lets_nothing_escape_a_pause(opened: Opened) {
+pub async fn a_pause_holds_after_the_clock_was_set_back(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -125,7 +125,7 @@ pub async fn a_clock_that_was_set_back_lets_nothing_escape_a_pause(opened: Opene
     assert_eq!(rig.job(job).await.live, 0);
 }
 
-pub async fn an_attempt_that_goes_back_is_cancelled_instead(opened: Opened) {
+pub async fn a_requeued_attempt_is_recorded_as_cancelled(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -139,7 +139,7 @@ pub async fn an_attempt_that_goes_back_is_cancelled_instead(opened: Opened) {
     assert_eq!((shown.live, shown.last_outcome), (0, Some(Outcome::Cancelled)));
 }
 
-pub async fn a_run_asked_for_while_it_is_paused_goes_all_the_way(opened: Opened) {
+pub async fn a_trigger_of_a_paused_job_runs_to_its_end(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     pause(&rig, job, 10).await;
@@ -160,7 +160,7 @@ pub async fn a_run_asked_for_while_it_is_paused_goes_all_the_way(opened: Opened)
     assert_eq!(rig.job(job).await.status(at(0)), JobStatus::Paused);
 }
 
-pub async fn a_run_asked_for_at_the_moment_of_the_pause_is_for_the_one_after(opened: Opened) {
+pub async fn a_trigger_at_the_moment_of_the_pause_gets_a_later_time(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     pause(&rig, job, 10).await;
@@ -188,7 +188,7 @@ pub async fn a_paused_job_can_be_changed_but_gets_no_next_time(opened: Opened) {
     assert_eq!(rig.look(21, 10).await.changed.len(), 1, "that of its registration");
 }
 
-pub async fn it_cannot_be_paused_twice(opened: Opened) {
+pub async fn a_paused_job_cannot_be_paused_again(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     pause(&rig, job, 10).await;
@@ -201,7 +201,7 @@ pub async fn it_cannot_be_paused_twice(opened: Opened) {
     assert_eq!(rig.delayed(21).await[0].key, key);
 }
 
-pub async fn a_resumed_job_goes_on_from_the_given_time(opened: Opened) {
+pub async fn a_resumed_job_continues_at_the_given_time(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     rig.run_successfully(job, 60).await;
@@ -218,7 +218,7 @@ pub async fn a_resumed_job_goes_on_from_the_given_time(opened: Opened) {
     assert_eq!((after.next_at, after.since), (None, at(400)), "nothing was decided anew");
 }
 
-pub async fn a_time_that_was_fired_is_not_resumed_at(opened: Opened) {
+pub async fn a_job_is_not_resumed_at_a_fired_time(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     rig.run_successfully(job, 60).await;
@@ -247,7 +247,7 @@ pub async fn only_a_paused_job_can_be_resumed(opened: Opened) {
     assert_eq!(rig.job(job).await.next_at, Some(at(60)));
 }
 
-pub async fn what_still_runs_is_told_and_tried_again_once_it_is_resumed(opened: Opened) {
+pub async fn running_attempts_are_retried_after_a_resume(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -258,7 +258,7 @@ pub async fn what_still_runs_is_told_and_tried_again_once_it_is_resumed(opened: 
     assert_eq!(rig.delayed(90).await[0].key, next_attempt(held.key));
 }
 
-pub async fn a_watched_job_is_judged_again_as_it_is_paused(opened: Opened) {
+pub async fn an_at_risk_job_is_judged_again_when_it_is_paused(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     rig.store.mark_at_risk(&[job.no]).await.unwrap();
@@ -270,7 +270,7 @@ pub async fn a_watched_job_is_judged_again_as_it_is_paused(opened: Opened) {
     assert_ne!(after[0].touched, before[0].touched);
 }
 
-pub async fn a_paused_job_may_be_triggered_unless_a_run_goes_on(opened: Opened) {
+pub async fn a_paused_job_may_be_triggered_unless_a_run_is_active(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     rig.start(job, 60).await;

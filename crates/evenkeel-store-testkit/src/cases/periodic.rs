@@ -32,7 +32,7 @@ async fn returned(rig: &Rig) -> Vec<i64> {
     rig.look(0, 10_000).await.changed.iter().map(|job| job.no.0).collect()
 }
 
-pub async fn the_next_time_follows_from_the_end(opened: Opened) {
+pub async fn the_next_time_follows_the_end(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(periodic("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -45,7 +45,7 @@ pub async fn the_next_time_follows_from_the_end(opened: Opened) {
     assert_eq!(rig.due(job).await.next_at, Some(at(125)));
 }
 
-pub async fn it_may_be_later_than_the_provisional_one(opened: Opened) {
+pub async fn the_next_time_may_be_later_than_the_provisional_one(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(periodic("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -53,7 +53,7 @@ pub async fn it_may_be_later_than_the_provisional_one(opened: Opened) {
     assert_eq!(rig.job(job).await.next_at, Some(at(9_000)));
 }
 
-pub async fn the_scheduler_is_told_however_far_it_is(opened: Opened) {
+pub async fn the_scheduler_is_notified_however_far_the_time_is(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(periodic("crawl").build()).await;
     for (now, then) in [(60, 125), (125, 90_000)] {
@@ -65,7 +65,7 @@ pub async fn the_scheduler_is_told_however_far_it_is(opened: Opened) {
     }
 }
 
-pub async fn what_was_decided_on_the_provisional_time_is_stale(opened: Opened) {
+pub async fn a_fire_for_the_provisional_time_is_stale(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(periodic("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -77,7 +77,7 @@ pub async fn what_was_decided_on_the_provisional_time_is_stale(opened: Opened) {
     assert_eq!(rig.job(job).await.next_at, Some(at(725)));
 }
 
-pub async fn it_is_loaded_with_the_slot_of_its_new_time(opened: Opened) {
+pub async fn the_job_is_loaded_with_the_slot_of_its_new_time(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(periodic("crawl").build()).await;
     let shard = Shard::of(job.no);
@@ -92,7 +92,7 @@ pub async fn it_is_loaded_with_the_slot_of_its_new_time(opened: Opened) {
     }
 }
 
-pub async fn the_times_of_other_schedules_stay(opened: Opened) {
+pub async fn ends_do_not_move_other_schedules(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -102,7 +102,7 @@ pub async fn the_times_of_other_schedules_stay(opened: Opened) {
     assert_eq!(returned(&rig).await, [0; 0]);
 }
 
-pub async fn an_end_that_brings_none_leaves_the_provisional_one(opened: Opened) {
+pub async fn an_end_without_a_next_time_keeps_the_provisional_one(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(periodic("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -110,7 +110,7 @@ pub async fn an_end_that_brings_none_leaves_the_provisional_one(opened: Opened) 
     assert_eq!(rig.job(job).await.next_at, Some(at(660)));
 }
 
-pub async fn a_job_that_has_none_any_more_gets_none(opened: Opened) {
+pub async fn a_job_without_a_next_time_gets_none(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(periodic("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -121,7 +121,7 @@ pub async fn a_job_that_has_none_any_more_gets_none(opened: Opened) {
     assert_eq!(rig.due(job).await.next_at, None);
 }
 
-pub async fn one_that_is_not_after_the_last_fired_one_is_left_out(opened: Opened) {
+pub async fn a_time_not_after_the_last_fired_time_is_ignored(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(periodic("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -132,7 +132,7 @@ pub async fn one_that_is_not_after_the_last_fired_one_is_left_out(opened: Opened
     assert_eq!(rig.job(job).await.next_at, Some(at(1_260)));
 }
 
-pub async fn what_the_schedule_is_now_decides(opened: Opened) {
+pub async fn the_current_schedule_decides(opened: Opened) {
     let rig = Rig::new(opened).await;
     let was = rig.add(periodic("was").build()).await;
     let became = rig.add(new_job("became").build()).await;
@@ -186,7 +186,7 @@ pub async fn an_end_decided_under_an_older_schedule_changes_nothing(opened: Open
     assert_eq!(rig.job(jobs[2]).await.next_at, None);
 }
 
-pub async fn an_attempt_that_began_at_the_moment_of_the_change_counts(opened: Opened) {
+pub async fn an_attempt_that_started_at_the_moment_of_the_change_counts(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(periodic("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -196,7 +196,7 @@ pub async fn an_attempt_that_began_at_the_moment_of_the_change_counts(opened: Op
     assert_eq!(rig.job(job).await.next_at, Some(at(125)));
 }
 
-pub async fn a_job_that_is_stopped_or_deleted_gets_none(opened: Opened) {
+pub async fn a_stopped_or_deleted_job_gets_no_next_time(opened: Opened) {
     let rig = Rig::new(opened).await;
     let stopped = rig.add(periodic("stopped").build()).await;
     let deleted = rig.add(periodic("deleted").build()).await;
@@ -223,7 +223,7 @@ pub async fn a_refused_end_moves_nothing(opened: Opened) {
     assert_eq!(returned(&rig).await, [0; 0]);
 }
 
-pub async fn the_scheduler_is_told_of_a_chain_that_did_not_end_well(opened: Opened) {
+pub async fn the_scheduler_is_notified_of_a_failed_run(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = ["failed", "timed out", "retried", "good", "cancelled"];
     let jobs = rig.add_all(jobs.map(|name| new_job(name).build()).to_vec()).await;
@@ -245,7 +245,7 @@ pub async fn the_scheduler_is_told_of_a_chain_that_did_not_end_well(opened: Open
     assert_eq!(news, [jobs[0].no.0, jobs[1].no.0, jobs[4].no.0]);
 }
 
-pub async fn an_end_and_a_change_at_once_leave_the_time_of_the_change(opened: Opened) {
+pub async fn a_concurrent_end_and_change_leave_the_time_of_the_change(opened: Opened) {
     let rig = Rig::new(opened).await;
     for n in 0..10 {
         let job = rig.add(periodic(&format!("job {n}")).build()).await;
@@ -275,7 +275,7 @@ pub async fn an_end_and_a_change_at_once_leave_the_time_of_the_change(opened: Op
     }
 }
 
-pub async fn started_regular_times_are_counted(opened: Opened) {
+pub async fn fired_regular_times_are_counted(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     assert_eq!((rig.due(job).await.fired, rig.job(job).await.fired), (0, 0));
@@ -306,7 +306,7 @@ pub async fn skips_triggers_and_retries_do_not_count_as_fired(opened: Opened) {
     assert_eq!(rig.job(job).await.executions, 2);
 }
 
-pub async fn a_fire_that_is_refused_does_not_count(opened: Opened) {
+pub async fn a_refused_fire_does_not_count(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let fire = fire_of(&rig.due(job).await, at(60), Begin::Claimed);
@@ -336,7 +336,7 @@ pub async fn the_promise_counts_from_the_registration_or_a_new_next_time(opened:
     }
 }
 
-pub async fn a_job_says_since_when_it_runs(opened: Opened) {
+pub async fn a_job_shows_since_when_it_runs(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let since = async || rig.job(job).await.running_since;
@@ -363,7 +363,7 @@ pub async fn a_job_says_since_when_it_runs(opened: Opened) {
     assert_eq!(listed.items[0].running_since, Some(at(91)));
 }
 
-pub async fn skipped_times_do_not_hide_what_runs(opened: Opened) {
+pub async fn skipped_times_do_not_hide_a_running_attempt(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     rig.start(job, 60).await;

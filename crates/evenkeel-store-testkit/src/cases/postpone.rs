@@ -6,7 +6,7 @@ use crate::Opened;
 use crate::fixtures::{Begin, at, new_job, now};
 use crate::rig::{Rig, next_attempt};
 
-pub async fn what_is_put_off_is_due_at_the_other_moment(opened: Opened) {
+pub async fn a_postponed_attempt_is_due_at_its_new_time(opened: Opened) {
     let rig = Rig::new(opened).await;
     let retried = rig.add(new_job("retried").build()).await;
     let triggered = rig.add(new_job("triggered").build()).await;
@@ -28,7 +28,7 @@ pub async fn what_is_put_off_is_due_at_the_other_moment(opened: Opened) {
     assert_eq!(rig.census().await.delayed, 0);
 }
 
-pub async fn it_may_be_brought_forward_again(opened: Opened) {
+pub async fn a_postponed_attempt_may_be_brought_forward(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.trigger(job, 0, 70).await;
@@ -39,7 +39,7 @@ pub async fn it_may_be_brought_forward_again(opened: Opened) {
     assert_eq!(rig.census().await.delayed, 1);
 }
 
-pub async fn what_was_decided_on_the_former_time_is_stale(opened: Opened) {
+pub async fn a_fire_for_the_former_time_is_stale(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.trigger(job, 0, 70).await;
@@ -52,7 +52,7 @@ pub async fn what_was_decided_on_the_former_time_is_stale(opened: Opened) {
     assert_eq!(rig.job(job).await.live, 1);
 }
 
-pub async fn what_waits_no_more_is_not_put_off(opened: Opened) {
+pub async fn an_attempt_that_no_longer_waits_is_not_postponed(opened: Opened) {
     let rig = Rig::new(opened).await;
     let fired = rig.add(new_job("fired").build()).await;
     let queued = rig.add(new_job("queued").build()).await;
@@ -78,7 +78,7 @@ pub async fn what_waits_no_more_is_not_put_off(opened: Opened) {
     assert_eq!((census.running, census.ready, census.delayed), (1, 1, 1));
 }
 
-pub async fn what_is_put_off_can_be_withdrawn(opened: Opened) {
+pub async fn a_postponed_attempt_can_be_withdrawn(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.trigger(job, 0, 70).await;

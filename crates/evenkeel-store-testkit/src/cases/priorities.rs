@@ -58,7 +58,7 @@ pub async fn a_trigger_may_have_a_priority_of_its_own(opened: Opened) {
     assert_eq!(claim(&rig, 71).await, [(job.no, priority(90)), (other.no, None)]);
 }
 
-pub async fn a_run_without_one_of_its_own_has_its_jobs(opened: Opened) {
+pub async fn a_run_without_its_own_priority_has_the_jobs(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").priority(10).build()).await;
     rig.trigger(job, 0, 70).await;
@@ -69,7 +69,7 @@ pub async fn a_run_without_one_of_its_own_has_its_jobs(opened: Opened) {
     assert_eq!(claim(&rig, 71).await, [(job.no, None)]);
 }
 
-pub async fn a_trigger_beside_others_keeps_its_own(opened: Opened) {
+pub async fn a_trigger_beside_others_keeps_its_priority(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").priority(10).overlap(OverlapPolicy::Allow).build()).await;
     let held = rig.start(job, 60).await;
@@ -80,7 +80,7 @@ pub async fn a_trigger_beside_others_keeps_its_own(opened: Opened) {
     rig.finish(rig.success(held)).await;
 }
 
-pub async fn a_retry_keeps_it(opened: Opened) {
+pub async fn a_retry_keeps_the_priority_of_its_run(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").priority(10).build()).await;
     rig.trigger_with(job, ask(90), 70).await;
@@ -95,7 +95,7 @@ pub async fn a_retry_keeps_it(opened: Opened) {
     assert_eq!(given(&rig, job).await, [priority(90)]);
 }
 
-pub async fn a_postponed_run_keeps_it(opened: Opened) {
+pub async fn a_postponed_run_keeps_its_priority(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.trigger_with(job, ask(90), 70).await;
@@ -105,7 +105,7 @@ pub async fn a_postponed_run_keeps_it(opened: Opened) {
     assert_eq!((delayed[0].due, delayed[0].priority), (at(500), priority(90)));
 }
 
-pub async fn a_changed_priority_reaches_what_waits(opened: Opened) {
+pub async fn a_changed_priority_applies_to_queued_attempts(opened: Opened) {
     let rig = Rig::new(opened).await;
     let raised = queue(&rig, "raised", 10, 60).await;
     let middle = queue(&rig, "middle", 50, 60).await;
@@ -115,7 +115,7 @@ pub async fn a_changed_priority_reaches_what_waits(opened: Opened) {
     assert_eq!(claim(&rig, 70).await, [(raised.no, None), (middle.no, None), (lowered.no, None)]);
 }
 
-pub async fn a_changed_priority_keeps_what_was_waited(opened: Opened) {
+pub async fn a_changed_priority_keeps_the_waiting_time(opened: Opened) {
     let rig = Rig::new(opened).await;
     let old = queue(&rig, "old", 0, 10).await;
     let new = queue(&rig, "new", 85, 6_000).await;
@@ -124,7 +124,7 @@ pub async fn a_changed_priority_keeps_what_was_waited(opened: Opened) {
     assert_eq!(claim(&rig, 6_000).await, [(old.no, None), (new.no, None)]);
 }
 
-pub async fn a_changed_priority_leaves_alone_what_was_given_its_own(opened: Opened) {
+pub async fn a_changed_priority_does_not_apply_to_runs_with_their_own(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").priority(10).build()).await;
     let middle = queue(&rig, "middle", 50, 60).await;
@@ -135,7 +135,7 @@ pub async fn a_changed_priority_leaves_alone_what_was_given_its_own(opened: Open
     assert_eq!(claim(&rig, 80).await, [(job.no, priority(90)), (middle.no, None)]);
 }
 
-pub async fn a_change_of_something_else_moves_nobody(opened: Opened) {
+pub async fn another_change_moves_no_attempt(opened: Opened) {
     let rig = Rig::new(opened).await;
     let old = queue(&rig, "old", 0, 10).await;
     let new = queue(&rig, "new", 99, 9 * HOUR).await;

@@ -76,7 +76,7 @@ pub async fn a_note_is_shown_while_the_attempt_runs(opened: Opened) {
     assert_eq!((run.status, said(&run)), (AttemptStatus::Completed, NOTHING));
 }
 
-pub async fn a_note_is_not_shown_after_an_end_that_did_not_know_of_it(opened: Opened) {
+pub async fn a_note_is_not_shown_after_an_end_without_attachments(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (_, held) = running(&rig, "crawl").await;
     assert!(note(&rig, says(held, 1, "line")).await);
@@ -94,7 +94,7 @@ pub async fn lists_leave_notes_out(opened: Opened) {
     }
 }
 
-pub async fn what_a_note_leaves_out_stays(opened: Opened) {
+pub async fn fields_that_a_note_leaves_out_stay(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (_, held) = running(&rig, "crawl").await;
     let only_progress = |done| ProgressNote { progress: Some(progress(done)), ..silence(held) };
@@ -114,7 +114,7 @@ pub async fn what_a_note_leaves_out_stays(opened: Opened) {
     }
 }
 
-pub async fn another_fence_or_node_says_nothing_and_is_told(opened: Opened) {
+pub async fn a_note_with_another_fence_or_node_is_refused(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (_, held) = running(&rig, "crawl").await;
     let other = rig.join("node-2", 1).await;
@@ -128,7 +128,7 @@ pub async fn another_fence_or_node_says_nothing_and_is_told(opened: Opened) {
     assert_eq!(said(&rig.run(held.key).await), (Some(progress(1)), Some("mine")));
 }
 
-pub async fn what_waits_or_has_ended_says_nothing(opened: Opened) {
+pub async fn a_note_of_a_waiting_or_ended_attempt_is_refused(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (_, ended) = running(&rig, "ended").await;
     rig.finish(rig.success(ended)).await;
@@ -143,7 +143,7 @@ pub async fn what_waits_or_has_ended_says_nothing(opened: Opened) {
     assert_eq!(said(&rig.run(held.key).await), NOTHING);
 }
 
-pub async fn notes_of_a_batch_do_not_spoil_each_other(opened: Opened) {
+pub async fn notes_of_a_batch_do_not_affect_each_other(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (_, a) = running(&rig, "a").await;
     let (_, b) = running(&rig, "b").await;
@@ -156,7 +156,7 @@ pub async fn notes_of_a_batch_do_not_spoil_each_other(opened: Opened) {
     assert_eq!(said(&rig.run(b.key).await), NOTHING);
 }
 
-pub async fn an_attempt_that_went_back_starts_with_nothing_said(opened: Opened) {
+pub async fn a_requeued_attempt_starts_without_notes(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, held) = running(&rig, "crawl").await;
     assert!(note(&rig, says(held, 9, "of its former life")).await);
@@ -170,7 +170,7 @@ pub async fn an_attempt_that_went_back_starts_with_nothing_said(opened: Opened) 
     assert_eq!(said(&rig.run(held.key).await), (Some(progress(1)), None));
 }
 
-pub async fn attempt_0_shows_what_the_latest_attempt_says(opened: Opened) {
+pub async fn attempt_0_shows_the_notes_of_the_latest_attempt(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (_, held) = running(&rig, "crawl").await;
     assert!(note(&rig, says(held, 5, "first")).await);
@@ -183,7 +183,7 @@ pub async fn attempt_0_shows_what_the_latest_attempt_says(opened: Opened) {
     assert_eq!(said(&rig.run(held.key).await), (Some(progress(1)), Some("second")));
 }
 
-pub async fn a_text_with_a_nul_is_noted_all_the_same(opened: Opened) {
+pub async fn a_note_with_a_nul_is_stored(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (_, held) = running(&rig, "crawl").await;
     let (_, beside) = running(&rig, "other").await;
@@ -194,7 +194,7 @@ pub async fn a_text_with_a_nul_is_noted_all_the_same(opened: Opened) {
     assert_eq!(rig.run(beside.key).await.log.as_deref(), Some("beside"));
 }
 
-pub async fn a_thousand_attempts_say_something_at_once(opened: Opened) {
+pub async fn a_thousand_notes_are_stored_at_once(opened: Opened) {
     let rig = Rig::new(opened).await;
     let new = |n| new_job(&format!("job {n}")).build();
     let jobs = rig.add_all((0..1_000).map(new).collect()).await;
@@ -218,7 +218,7 @@ pub async fn a_thousand_attempts_say_something_at_once(opened: Opened) {
     assert_eq!(rig.census().await.running, 0);
 }
 
-pub async fn an_empty_batch_is_fine(opened: Opened) {
+pub async fn an_empty_batch_is_accepted(opened: Opened) {
     let rig = Rig::new(opened).await;
     assert!(note_for(&rig, rig.node, Vec::new()).await.is_empty());
 }
@@ -259,7 +259,7 @@ pub async fn pruning_leaves_nothing_to_a_later_run_with_the_same_key(opened: Ope
     assert_eq!(said(&rig.run(held.key).await), NOTHING);
 }
 
-pub async fn who_runs_an_attempt_is_found(opened: Opened) {
+pub async fn the_node_of_a_running_attempt_is_found(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = ["mine", "theirs", "waits", "ended"].map(|name| new_job(name).build()).to_vec();
     let jobs = rig.add_all(jobs).await;

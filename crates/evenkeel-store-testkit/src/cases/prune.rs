@@ -52,7 +52,7 @@ pub async fn only_the_newest_of_each_job_are_kept(opened: Opened) {
     assert_eq!(rig.census().await.runs, 5);
 }
 
-pub async fn nothing_that_ended_before_is_kept(opened: Opened) {
+pub async fn attempts_that_ended_before_the_limit_are_pruned(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     run(&rig, job, &[Outcome::Completed; 6]).await;
@@ -63,7 +63,7 @@ pub async fn nothing_that_ended_before_is_kept(opened: Opened) {
     assert_eq!(times(&rig, job).await, [360, 300, 240]);
 }
 
-pub async fn the_newest_good_and_the_newest_failed_attempt_stay(opened: Opened) {
+pub async fn the_newest_success_and_the_newest_failure_stay(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let outcomes = [
@@ -79,7 +79,7 @@ pub async fn the_newest_good_and_the_newest_failed_attempt_stay(opened: Opened) 
     assert_eq!(times(&rig, job).await, [240, 120]);
 }
 
-pub async fn a_partly_failed_attempt_is_a_good_one(opened: Opened) {
+pub async fn a_partly_failed_attempt_is_a_success(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     run(&rig, job, &[Outcome::Completed, Outcome::PartlyFailed, Outcome::Failed]).await;
@@ -87,7 +87,7 @@ pub async fn a_partly_failed_attempt_is_a_good_one(opened: Opened) {
     assert_eq!(times(&rig, job).await, [180, 120]);
 }
 
-pub async fn what_runs_or_waits_stays(opened: Opened) {
+pub async fn running_and_waiting_attempts_stay(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = ["runs", "back", "queued"].map(|name| new_job(name).build()).to_vec();
     let jobs = rig.add_all(jobs).await;
@@ -102,7 +102,7 @@ pub async fn what_runs_or_waits_stays(opened: Opened) {
     assert_eq!(rig.claim(9, 70).await.len(), 2);
 }
 
-pub async fn skip_records_are_forgotten_too(opened: Opened) {
+pub async fn skip_records_are_pruned(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").misfire(MisfirePolicy::Skip).build()).await;
     let fire = fire_of(&rig.due(job).await, at(300), Begin::Claimed);
@@ -112,7 +112,7 @@ pub async fn skip_records_are_forgotten_too(opened: Opened) {
     assert_eq!(rig.runs_of(job).await, []);
 }
 
-pub async fn an_attempt_cancelled_before_it_started_is_forgotten_by_age(opened: Opened) {
+pub async fn an_attempt_cancelled_before_its_start_is_pruned_by_age(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     rig.queue(job, 60).await;
@@ -121,7 +121,7 @@ pub async fn an_attempt_cancelled_before_it_started_is_forgotten_by_age(opened: 
     assert_eq!(prune(&rig, 100, 100, at(71)).await, 1);
 }
 
-pub async fn small_steps_get_to_the_end_all_the_same(opened: Opened) {
+pub async fn small_steps_reach_the_end(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = rig.add_all((0..3).map(|n| new_job(&format!("{n}")).build()).collect()).await;
     for job in &jobs {
@@ -133,7 +133,7 @@ pub async fn small_steps_get_to_the_end_all_the_same(opened: Opened) {
     }
 }
 
-pub async fn a_step_goes_on_after_the_given_key(opened: Opened) {
+pub async fn a_step_continues_after_the_given_key(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     run(&rig, job, &[Outcome::Completed; 5]).await;
@@ -150,7 +150,7 @@ pub async fn an_empty_history_is_at_its_end(opened: Opened) {
     assert_eq!((done.seen, done.forgotten, done.next), (0, 0, None));
 }
 
-pub async fn listing_finds_what_is_left_across_the_gap(opened: Opened) {
+pub async fn lists_continue_across_pruned_attempts(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let mut outcomes = [Outcome::Completed; 9];
@@ -167,7 +167,7 @@ pub async fn listing_finds_what_is_left_across_the_gap(opened: Opened) {
     assert_eq!((left, last.next), (vec![at(120)], None));
 }
 
-pub async fn a_pruned_job_fires_on(opened: Opened) {
+pub async fn a_pruned_job_keeps_firing(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     run(&rig, job, &[Outcome::Cancelled; 3]).await;

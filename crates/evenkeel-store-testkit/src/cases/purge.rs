@@ -12,7 +12,7 @@ async fn purge(rig: &Rig, job: Known, limit: u32) -> u64 {
     rig.store.purge(&rig.scope, job.id, limit).await.unwrap()
 }
 
-pub async fn all_of_a_deleted_job_is_forgotten_in_steps(opened: Opened) {
+pub async fn a_deleted_job_is_purged_in_steps(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let other = rig.add(new_job("other").build()).await;
@@ -31,7 +31,7 @@ pub async fn all_of_a_deleted_job_is_forgotten_in_steps(opened: Opened) {
     assert_eq!(rig.runs_page(None, PageRequest::first(99)).await.items.len(), 7);
 }
 
-pub async fn a_run_is_forgotten_whole(opened: Opened) {
+pub async fn a_run_is_purged_whole(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     rig.run_successfully(job, 60).await;
@@ -42,7 +42,7 @@ pub async fn a_run_is_forgotten_whole(opened: Opened) {
     assert_eq!(rig.times_of(job).await, [(60, 0)]);
 }
 
-pub async fn what_still_runs_is_left(opened: Opened) {
+pub async fn active_runs_are_not_purged(opened: Opened) {
     let rig = Rig::new(opened).await;
     let allow = evenkeel_core::overlap::OverlapPolicy::Allow;
     let job = rig.add(new_job("crawl").overlap(allow).build()).await;
@@ -62,7 +62,7 @@ pub async fn what_still_runs_is_left(opened: Opened) {
     assert_eq!(rig.times_of(job).await, [(180, 1), (180, 0)]);
 }
 
-pub async fn what_retention_keeps_is_forgotten_too(opened: Opened) {
+pub async fn attempts_that_pruning_keeps_are_purged(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -78,7 +78,7 @@ pub async fn what_retention_keeps_is_forgotten_too(opened: Opened) {
     assert_eq!(rig.census().await.runs, 0);
 }
 
-pub async fn only_ones_own_deleted_jobs_are_purged(opened: Opened) {
+pub async fn only_deleted_jobs_of_the_scope_are_purged(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     rig.run_successfully(job, 60).await;

@@ -33,7 +33,7 @@ pub async fn an_empty_queue_has_no_depth(opened: Opened) {
     assert_eq!(depths(&rig, 100).await, QueueDepths::default());
 }
 
-pub async fn what_waits_is_counted_by_pool_lane_and_priority(opened: Opened) {
+pub async fn queued_attempts_are_counted_by_pool_lane_and_priority(opened: Opened) {
     let rig = Rig::new(opened).await;
     for (name, pool, lane, priority, secs) in [
         ("a", "default", Lane::Standard, 0, 63),
@@ -59,7 +59,7 @@ pub async fn what_waits_is_counted_by_pool_lane_and_priority(opened: Opened) {
     assert_eq!(found, QueueDepths { depths: expected, ..QueueDepths::default() });
 }
 
-pub async fn what_was_claimed_waits_no_more(opened: Opened) {
+pub async fn a_claimed_attempt_is_not_counted(opened: Opened) {
     let rig = Rig::new(opened).await;
     for n in 0..3 {
         queue(&rig, new_job(&format!("job {n}")), 60).await;
@@ -70,7 +70,7 @@ pub async fn what_was_claimed_waits_no_more(opened: Opened) {
     assert_eq!(counts(&rig, 100).await.0, []);
 }
 
-pub async fn what_waits_of_all_tenants_is_counted(opened: Opened) {
+pub async fn queued_attempts_of_all_tenants_are_counted(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     let job = rig.add_for(&other, new_job("theirs").build()).await;
@@ -96,7 +96,7 @@ pub async fn a_deep_lane_is_counted_in_part_and_hides_no_other(opened: Opened) {
     assert_eq!(counts(&rig, 0).await.0.len(), 2);
 }
 
-pub async fn what_waits_in_too_many_pools_is_added_up(opened: Opened) {
+pub async fn the_attempts_of_surplus_pools_are_counted_together(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = (0..303).map(|n| {
         let lane = if n < 301 { Lane::Standard } else { Lane::Batch };
@@ -117,7 +117,7 @@ pub async fn what_waits_in_too_many_pools_is_added_up(opened: Opened) {
     assert!(depths(&rig, 3).await.is_lower_bound, "no more are walked than may be");
 }
 
-pub async fn a_claimed_attempt_says_since_when_it_waited(opened: Opened) {
+pub async fn a_claimed_attempt_has_its_waiting_time(opened: Opened) {
     let rig = Rig::new(opened).await;
     queue(&rig, new_job("crawl"), 63).await;
     let claimed = rig.claim(5, 70).await;
@@ -129,7 +129,7 @@ async fn front(rig: &Rig, rows: u32) -> QueueFront {
     rig.store.queue_front(&["default".into()], rows).await.expect("a queue has a front")
 }
 
-pub async fn the_front_is_another_one_when_somebody_takes_from_it(opened: Opened) {
+pub async fn the_front_changes_when_an_attempt_is_taken(opened: Opened) {
     let rig = Rig::new(opened).await;
     assert_eq!(front(&rig, 5).await, QueueFront::default());
     for n in 0..6 {
@@ -155,7 +155,7 @@ pub async fn the_front_is_another_one_when_somebody_takes_from_it(opened: Opened
     assert_ne!(front(&rig, 5).await, first);
 }
 
-pub async fn the_front_is_that_of_its_pools_and_as_long_as_asked_for(opened: Opened) {
+pub async fn the_front_covers_the_given_pools_and_length(opened: Opened) {
     let rig = Rig::new(opened).await;
     for n in 0..4 {
         queue(&rig, new_job(&format!("job {n}")).priority(50), 9_060).await;

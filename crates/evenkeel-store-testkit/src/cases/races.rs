@@ -36,7 +36,7 @@ pub(super) async fn jobs(rig: &Rig, count: usize, overlap: OverlapPolicy) -> Vec
     rig.add_all((0..count).map(new).collect()).await
 }
 
-pub async fn each_job_is_fired_once_by_whoever_is_first(opened: Opened) {
+pub async fn each_job_is_fired_once_by_concurrent_schedulers(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = jobs(&rig, 100, OverlapPolicy::Allow).await;
     let nodes = [rig.node, rig.join("node-2", 0).await];
@@ -100,7 +100,7 @@ pub async fn no_attempt_is_given_to_two_workers(opened: Opened) {
     assert_eq!((census.ready, census.running), (0, 100));
 }
 
-pub async fn of_triggers_at_once_one_is_accepted(opened: Opened) {
+pub async fn of_concurrent_triggers_one_is_accepted(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let scope = rig.scope;
@@ -114,7 +114,7 @@ pub async fn of_triggers_at_once_one_is_accepted(opened: Opened) {
     assert_eq!(rig.job(job).await.live, 1);
 }
 
-pub async fn triggers_at_once_that_may_overlap_get_keys_of_their_own(opened: Opened) {
+pub async fn concurrent_triggers_that_may_overlap_get_different_keys(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").overlap(OverlapPolicy::Allow).build()).await;
     let scope = rig.scope;
@@ -212,7 +212,7 @@ pub async fn a_deletion_and_a_trigger_leave_nothing_to_start(opened: Opened) {
     assert_eq!((census.delayed, census.ready, census.live), (0, 0, 0));
 }
 
-pub async fn of_an_end_and_a_return_one_wins(opened: Opened) {
+pub async fn of_a_concurrent_end_and_requeue_one_wins(opened: Opened) {
     let rig = Rig::new(opened).await;
     for job in jobs(&rig, 20, OverlapPolicy::Skip).await {
         let held = rig.start(job, 60).await;
@@ -237,7 +237,7 @@ pub async fn of_an_end_and_a_return_one_wins(opened: Opened) {
     assert_eq!((census.running, census.ready), (0, census.live));
 }
 
-pub async fn of_two_ends_at_once_one_counts(opened: Opened) {
+pub async fn of_two_concurrent_ends_one_counts(opened: Opened) {
     let rig = Rig::new(opened).await;
     for job in jobs(&rig, 20, OverlapPolicy::Skip).await {
         let held = rig.start(job, 60).await;
@@ -256,7 +256,7 @@ pub async fn of_two_ends_at_once_one_counts(opened: Opened) {
     assert_eq!(rig.census().await.delayed, 20);
 }
 
-pub async fn runs_of_one_job_that_end_at_once_are_all_counted(opened: Opened) {
+pub async fn concurrent_ends_of_one_job_are_all_counted(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").overlap(OverlapPolicy::Allow).build()).await;
     let mut ends = Vec::new();
@@ -275,7 +275,7 @@ pub async fn runs_of_one_job_that_end_at_once_are_all_counted(opened: Opened) {
     assert_eq!((after.live, after.history.consecutive_failures), (0, 8));
 }
 
-pub async fn a_wake_is_fired_by_one_node(opened: Opened) {
+pub async fn a_delayed_attempt_is_fired_by_one_node(opened: Opened) {
     let rig = Rig::new(opened).await;
     for job in jobs(&rig, 20, OverlapPolicy::Skip).await {
         rig.trigger(job, 0, 10).await;
@@ -296,7 +296,7 @@ pub async fn a_wake_is_fired_by_one_node(opened: Opened) {
     assert_eq!(rig.census().await.running, 20);
 }
 
-pub async fn a_changed_job_is_told_to_one_scheduler(opened: Opened) {
+pub async fn a_changed_job_is_returned_to_one_scheduler(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = jobs(&rig, 50, OverlapPolicy::Skip).await;
     let answers = at_once(&rig, 4, |_, store| async move {
@@ -313,7 +313,7 @@ pub async fn a_changed_job_is_told_to_one_scheduler(opened: Opened) {
     assert!(returned.values().all(|times| *times == 1), "returned twice");
 }
 
-pub async fn a_change_and_a_fire_come_one_after_the_other(opened: Opened) {
+pub async fn a_concurrent_change_and_fire_are_serialized(opened: Opened) {
     let rig = Rig::new(opened).await;
     for job in jobs(&rig, 10, OverlapPolicy::Skip).await {
         let fire = fire_of(&rig.due(job).await, at(60), Begin::Claimed);
@@ -338,7 +338,7 @@ pub async fn a_change_and_a_fire_come_one_after_the_other(opened: Opened) {
     }
 }
 
-pub async fn of_jobs_with_one_name_registered_at_once_one_is_created(opened: Opened) {
+pub async fn concurrent_registrations_of_one_name_create_one_job(opened: Opened) {
     let rig = Rig::new(opened).await;
     let scope = rig.scope;
     let answers = at_once(&rig, 6, |n, store| async move {
@@ -353,7 +353,7 @@ pub async fn of_jobs_with_one_name_registered_at_once_one_is_created(opened: Ope
     assert_eq!(rig.census().await.jobs, 7);
 }
 
-pub async fn a_setting_has_one_value_for_all_who_ask_at_once(opened: Opened) {
+pub async fn concurrent_readers_of_a_setting_get_one_value(opened: Opened) {
     let rig = Rig::new(opened).await;
     let values = at_once(&rig, 8, |n, store| async move {
         store.setting("colour", &format!("colour {n}")).await.unwrap()

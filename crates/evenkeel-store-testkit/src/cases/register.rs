@@ -9,7 +9,7 @@ use crate::commands::{Commands, done, resume};
 use crate::fixtures::{at, new_job, now, unnamed_job};
 use crate::rig::{Known, Rig};
 
-pub async fn a_new_job_reads_back_as_it_was_given(opened: Opened) {
+pub async fn a_new_job_is_read_back_as_given(opened: Opened) {
     let rig = Rig::new(opened).await;
     let mut new = new_job("it's a \"job\" — née 🦀").configuration("nightly").source("s-1").build();
     new.about.description = Some("two\nlines".into());
@@ -26,7 +26,7 @@ pub async fn a_new_job_reads_back_as_it_was_given(opened: Opened) {
     assert_eq!((found.live, found.waiting, found.executions), (0, 0, 0));
 }
 
-pub async fn answers_come_in_the_order_given(opened: Opened) {
+pub async fn results_are_in_the_order_given(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs: Vec<_> = (0..50).map(|n| new_job(&format!("job {n}")).build()).collect();
     let names: Vec<_> = jobs.iter().map(|job| job.about.name.clone()).collect();
@@ -89,7 +89,7 @@ pub async fn a_job_may_have_no_next_time(opened: Opened) {
     assert_eq!(rig.store.load_due(Shard::of(job.no), far, None, 10).await.unwrap(), []);
 }
 
-pub async fn the_scheduler_is_told_of_jobs_due_before_the_end_of_the_next_slot(opened: Opened) {
+pub async fn the_scheduler_is_notified_of_jobs_due_before_the_end_of_the_next_slot(opened: Opened) {
     let rig = Rig::new(opened).await;
     let quarter = 15 * 60;
     let jobs = rig
@@ -106,12 +106,12 @@ pub async fn the_scheduler_is_told_of_jobs_due_before_the_end_of_the_next_slot(o
     assert_eq!(returned, [jobs[0].no, jobs[1].no, jobs[2].no]);
 }
 
-pub async fn an_empty_batch_is_fine(opened: Opened) {
+pub async fn an_empty_batch_is_accepted(opened: Opened) {
     let rig = Rig::new(opened).await;
     assert_eq!(rig.register(Vec::new()).await, []);
 }
 
-pub async fn numbers_of_jobs_grow_and_are_not_used_again(opened: Opened) {
+pub async fn internal_numbers_rise_and_are_not_reused(opened: Opened) {
     let rig = Rig::new(opened).await;
     let first = rig.add(new_job("first").build()).await;
     let second = rig.add(new_job("second").build()).await;
@@ -121,7 +121,7 @@ pub async fn numbers_of_jobs_grow_and_are_not_used_again(opened: Opened) {
     assert!(first.no.0 >= 0 && third.no.0 < 1 << 40);
 }
 
-pub async fn one_that_is_registered_paused_is_as_if_somebody_paused_it(opened: Opened) {
+pub async fn a_job_registered_as_paused_equals_one_paused_later(opened: Opened) {
     let rig = Rig::new(opened).await;
     let new = new_job("crawl").metadata(serde_json::json!({"team": "red"})).build();
     let made = rig.store.register_paused(&rig.scope, new.clone(), now(5)).await.unwrap();
@@ -141,7 +141,7 @@ pub async fn one_that_is_registered_paused_is_as_if_somebody_paused_it(opened: O
     assert_eq!((counts.paused, counts.scheduled), (0, 1));
 }
 
-pub async fn one_that_is_registered_paused_may_be_in_the_way_or_kept_out(opened: Opened) {
+pub async fn a_job_registered_as_paused_takes_part_in_name_and_key_checks(opened: Opened) {
     let rig = Rig::new(opened).await;
     let paused = async |job| rig.store.register_paused(&rig.scope, job, now(0)).await.unwrap();
     let first = rig.add(new_job("crawl").build()).await;

@@ -53,7 +53,7 @@ async fn order(rig: &Rig, aging: Aging, secs: i64) -> Vec<i64> {
     claimed.attempts.iter().map(|attempt| attempt.key.job_no.0).collect()
 }
 
-pub async fn what_waits_already_waits_as_is_said_now(opened: Opened) {
+pub async fn queued_attempts_get_the_new_aging(opened: Opened) {
     let rig = Rig::new(opened).await;
     let old = wait(&rig, "old", 0, 0).await;
     let mut new = Vec::new();
@@ -68,7 +68,7 @@ pub async fn what_waits_already_waits_as_is_said_now(opened: Opened) {
     assert_eq!(reprioritize(&rig, quick()).await, 0);
 }
 
-pub async fn a_step_goes_no_further_than_its_limit(opened: Opened) {
+pub async fn a_step_reads_no_more_than_its_limit(opened: Opened) {
     let rig = Rig::new(opened).await;
     let mut keys = Vec::new();
     for n in 0..3 {
@@ -83,7 +83,7 @@ pub async fn a_step_goes_no_further_than_its_limit(opened: Opened) {
     }
 }
 
-pub async fn what_was_given_another_priority_keeps_its_place(opened: Opened) {
+pub async fn a_run_with_its_own_priority_keeps_its_rank(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = wait(&rig, "job", 10, 60).await;
     let mut definition = rig.job(job).await.definition;
@@ -94,7 +94,7 @@ pub async fn what_was_given_another_priority_keeps_its_place(opened: Opened) {
     assert_eq!(reprioritize(&rig, quick()).await, 1);
 }
 
-pub async fn what_is_ahead_is_so_by_what_it_has_waited(opened: Opened) {
+pub async fn attempts_ahead_are_counted_by_waiting_time(opened: Opened) {
     let rig = Rig::new(opened).await;
     let aging = Aging::default();
     let old = wait(&rig, "old", 0, 10).await;
@@ -113,7 +113,7 @@ pub async fn what_is_ahead_is_so_by_what_it_has_waited(opened: Opened) {
     }
 }
 
-pub async fn who_is_ahead_is_claimed_before(opened: Opened) {
+pub async fn attempts_ahead_are_claimed_first(opened: Opened) {
     let rig = Rig::new(opened).await;
     let mut jobs = Vec::new();
     for n in 0..12_i64 {
@@ -144,7 +144,7 @@ async fn given_of_owned(rig: &Rig) -> Vec<Option<u8>> {
     all.iter().map(|one| one.priority.map(Priority::get)).collect()
 }
 
-pub async fn what_runs_knows_the_priority_it_was_given(opened: Opened) {
+pub async fn a_running_attempt_has_its_own_priority(opened: Opened) {
     let rig = Rig::new(opened).await;
     let ask =
         |number| Trigger { n: 0, priority: Priority::try_from(number).ok(), idle_only: false };

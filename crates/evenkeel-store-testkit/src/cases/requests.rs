@@ -30,7 +30,7 @@ pub async fn a_request_is_begun_once(opened: Opened) {
     assert_eq!(begin(&rig, &rig.scope, "b", 1).await, Begun::Fresh(at(1)));
 }
 
-pub async fn an_ended_request_gives_its_answer_again(opened: Opened) {
+pub async fn an_ended_request_returns_its_answer_again(opened: Opened) {
     let rig = Rig::new(opened).await;
     begin(&rig, &rig.scope, "a", 0).await;
     rig.store.end_request(&rig.scope, "a", at(0), Some(answer(201))).await.unwrap();
@@ -40,7 +40,7 @@ pub async fn an_ended_request_gives_its_answer_again(opened: Opened) {
     }
 }
 
-pub async fn a_request_that_came_to_nothing_may_be_sent_again(opened: Opened) {
+pub async fn a_request_without_effect_may_be_repeated(opened: Opened) {
     let rig = Rig::new(opened).await;
     begin(&rig, &rig.scope, "a", 0).await;
     rig.store.end_request(&rig.scope, "a", at(0), None).await.unwrap();
@@ -51,7 +51,7 @@ pub async fn a_request_that_came_to_nothing_may_be_sent_again(opened: Opened) {
     assert_eq!(other, Begun::Fresh(at(2)));
 }
 
-pub async fn another_request_with_the_key_is_told_apart_however_it_stands(opened: Opened) {
+pub async fn another_request_with_the_key_is_recognized_in_any_state(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = async |secs| {
         rig.store.begin_request(&rig.scope, &request("a", 2), now(secs)).await.unwrap()
@@ -63,7 +63,7 @@ pub async fn another_request_with_the_key_is_told_apart_however_it_stands(opened
     assert_eq!(other(2).await, Begun::KeyReused);
 }
 
-pub async fn a_request_that_was_given_up_is_begun_by_somebody_else(opened: Opened) {
+pub async fn a_request_that_was_given_up_may_be_begun_again(opened: Opened) {
     let rig = Rig::new(opened).await;
     begin(&rig, &rig.scope, "a", 0).await;
     assert_eq!(begin(&rig, &rig.scope, "a", 59).await, Begun::InProgress);
@@ -72,7 +72,7 @@ pub async fn a_request_that_was_given_up_is_begun_by_somebody_else(opened: Opene
     assert_eq!(begin(&rig, &rig.scope, "a", 119).await, Begun::InProgress);
 }
 
-pub async fn whoever_was_given_up_changes_nothing(opened: Opened) {
+pub async fn an_execution_that_was_given_up_changes_nothing(opened: Opened) {
     let rig = Rig::new(opened).await;
     begin(&rig, &rig.scope, "a", 0).await;
     begin(&rig, &rig.scope, "a", 60).await;
@@ -83,7 +83,7 @@ pub async fn whoever_was_given_up_changes_nothing(opened: Opened) {
     assert_eq!(begin(&rig, &rig.scope, "a", 62).await, Begun::Ended(answer(201)));
 }
 
-pub async fn an_answer_is_given_once_and_stays(opened: Opened) {
+pub async fn the_first_answer_stays(opened: Opened) {
     let rig = Rig::new(opened).await;
     begin(&rig, &rig.scope, "a", 0).await;
     rig.store.end_request(&rig.scope, "a", at(0), Some(answer(201))).await.unwrap();
@@ -105,12 +105,12 @@ pub async fn each_tenant_has_its_own_keys(opened: Opened) {
     assert_eq!(begin(&rig, &rig.scope, "a", 2).await, Begun::InProgress);
 }
 
-pub async fn of_many_at_once_one_begins(opened: Opened) {
+pub async fn of_concurrent_requests_one_begins(opened: Opened) {
     let rig = Rig::new(opened).await;
     assert_eq!(how_many_begin(&rig, 0).await, 1);
 }
 
-pub async fn of_many_who_find_it_given_up_one_begins(opened: Opened) {
+pub async fn of_concurrent_callers_that_find_it_given_up_one_begins(opened: Opened) {
     let rig = Rig::new(opened).await;
     begin(&rig, &rig.scope, "a", 0).await;
     assert_eq!(how_many_begin(&rig, 60).await, 1);
@@ -129,7 +129,7 @@ async fn how_many_begin(rig: &Rig, secs: i64) -> usize {
     fresh
 }
 
-pub async fn old_ones_are_forgotten_oldest_first_up_to_the_limit(opened: Opened) {
+pub async fn old_requests_are_pruned_oldest_first_up_to_the_limit(opened: Opened) {
     let rig = Rig::new(opened).await;
     for (key, secs) in [("c", 2), ("a", 0), ("b", 1), ("d", 3)] {
         begin(&rig, &rig.scope, key, secs).await;
@@ -144,7 +144,7 @@ pub async fn old_ones_are_forgotten_oldest_first_up_to_the_limit(opened: Opened)
     assert_eq!(begin(&rig, &rig.scope, "d", 9).await, Begun::Ended(answer(200)));
 }
 
-pub async fn answers_are_there_after_a_restart(opened: Opened) {
+pub async fn answers_survive_a_restart(opened: Opened) {
     let rig = Rig::new(opened).await;
     begin(&rig, &rig.scope, "a", 0).await;
     rig.store.end_request(&rig.scope, "a", at(0), Some(answer(201))).await.unwrap();

@@ -8,7 +8,7 @@ use crate::Opened;
 use crate::fixtures::{Begin, at, new_job, now, place_of};
 use crate::rig::{Held, OVER, Rig, next_attempt};
 
-pub async fn an_attempt_goes_back_with_a_higher_fence_and_the_same_number(opened: Opened) {
+pub async fn a_requeued_attempt_has_a_higher_fence_and_the_same_number(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -52,7 +52,7 @@ pub async fn only_crashes_are_counted(opened: Opened) {
     }
 }
 
-pub async fn the_former_owner_can_neither_end_it_nor_put_it_back(opened: Opened) {
+pub async fn the_former_owner_can_neither_end_nor_requeue_the_attempt(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -69,7 +69,7 @@ pub async fn the_former_owner_can_neither_end_it_nor_put_it_back(opened: Opened)
     }
 }
 
-pub async fn another_node_or_fence_puts_nothing_back(opened: Opened) {
+pub async fn another_node_or_fence_requeues_nothing(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let other = rig.join("node-2", 60).await;
@@ -83,7 +83,7 @@ pub async fn another_node_or_fence_puts_nothing_back(opened: Opened) {
     assert_eq!(rig.census().await.ready, 0);
 }
 
-pub async fn what_has_ended_or_waits_does_not_go_back(opened: Opened) {
+pub async fn an_ended_or_waiting_attempt_is_not_requeued(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -95,7 +95,7 @@ pub async fn what_has_ended_or_waits_does_not_go_back(opened: Opened) {
     assert_eq!(rig.census().await.ready, 1);
 }
 
-pub async fn attempts_of_a_batch_are_answered_in_order(opened: Opened) {
+pub async fn results_are_in_the_order_of_the_batch(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = ["a", "b", "c"].map(|name| new_job(name).build()).to_vec();
     let mut batch = Vec::new();
@@ -110,7 +110,7 @@ pub async fn attempts_of_a_batch_are_answered_in_order(opened: Opened) {
     assert_eq!(rig.claim(9, 71).await.len(), 2);
 }
 
-pub async fn others_put_back_for_a_dead_node(opened: Opened) {
+pub async fn other_nodes_requeue_for_a_dead_node(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -121,7 +121,7 @@ pub async fn others_put_back_for_a_dead_node(opened: Opened) {
     assert_eq!(rig.run(held.key).await.node, Some((heir, "node-1".into())));
 }
 
-pub async fn a_later_attempt_goes_back_as_well(opened: Opened) {
+pub async fn a_retry_can_be_requeued(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -133,7 +133,7 @@ pub async fn a_later_attempt_goes_back_as_well(opened: Opened) {
     assert_eq!(rig.times_of(job).await, [(60, 1), (60, 0)]);
 }
 
-pub async fn an_attempt_that_went_back_is_listed_once(opened: Opened) {
+pub async fn a_requeued_attempt_is_listed_once(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     rig.run_successfully(job, 60).await;
@@ -144,7 +144,7 @@ pub async fn an_attempt_that_went_back_is_listed_once(opened: Opened) {
     assert_eq!(all.items.len(), 2);
 }
 
-pub async fn an_attempt_that_went_back_shows_the_node_that_had_it(opened: Opened) {
+pub async fn a_requeued_attempt_shows_its_former_node(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -155,7 +155,7 @@ pub async fn an_attempt_that_went_back_shows_the_node_that_had_it(opened: Opened
     assert_eq!((run.number, run.started_at), (Some(1), Some(at(60))));
 }
 
-pub async fn its_place_in_the_queue_is_that_of_its_new_ticket(opened: Opened) {
+pub async fn a_requeued_attempt_has_its_new_queue_entry(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (a, b) = (rig.add(new_job("a").build()).await, rig.add(new_job("b").build()).await);
     let held = rig.start(a, 60).await;
@@ -167,7 +167,7 @@ pub async fn its_place_in_the_queue_is_that_of_its_new_ticket(opened: Opened) {
     assert_eq!(order, [a.no, b.no]);
 }
 
-pub async fn an_attempt_that_fails_is_over_and_says_why(opened: Opened) {
+pub async fn a_lost_attempt_that_fails_ends_with_its_error(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -183,7 +183,7 @@ pub async fn an_attempt_that_fails_is_over_and_says_why(opened: Opened) {
     assert_eq!(rig.delayed(9_999).await.len(), 0, "whatever the job says about retries");
 }
 
-pub async fn a_loss_that_is_no_crash_fails_without_being_counted(opened: Opened) {
+pub async fn a_loss_without_a_crash_is_not_counted(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -195,7 +195,7 @@ pub async fn a_loss_that_is_no_crash_fails_without_being_counted(opened: Opened)
     assert_eq!(rig.job(job).await.live, 0);
 }
 
-pub async fn only_the_owner_fails_an_attempt_and_only_once(opened: Opened) {
+pub async fn only_the_owner_fails_an_attempt_and_once(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let other = rig.join("node-2", 60).await;
@@ -212,7 +212,7 @@ pub async fn only_the_owner_fails_an_attempt_and_only_once(opened: Opened) {
     assert_eq!(rig.finish(rig.success(held)).await, FinishResult::AlreadyDone);
 }
 
-pub async fn some_of_a_batch_go_back_and_others_fail(opened: Opened) {
+pub async fn a_batch_may_requeue_some_and_fail_others(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = ["a", "b", "c", "d"].map(|name| new_job(name).build()).to_vec();
     let (mut batch, mut keys) = (Vec::new(), Vec::new());

@@ -23,7 +23,7 @@ async fn fail(rig: &Rig, job: Known, then: Then, secs: i64) -> Held {
     held
 }
 
-pub async fn a_failed_run_is_tried_again_as_a_run_of_its_own(opened: Opened) {
+pub async fn a_failed_run_is_retried_as_a_new_run(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     fail(&rig, job, OVER, 60).await;
@@ -44,7 +44,7 @@ pub async fn a_failed_run_is_tried_again_as_a_run_of_its_own(opened: Opened) {
     assert_eq!(rig.times_of(job).await, [(120, 0), (70, 0), (60, 0)]);
 }
 
-pub async fn a_job_that_its_failures_stopped_goes_on(opened: Opened) {
+pub async fn a_job_stopped_by_failures_continues(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     fail(&rig, job, STOPS, 60).await;
@@ -64,7 +64,7 @@ pub async fn a_job_that_has_a_next_time_keeps_it(opened: Opened) {
     assert_eq!((shown.next_at, shown.since), (Some(at(120)), at(0)));
 }
 
-pub async fn a_job_whose_last_run_did_not_fail_is_not_tried_again(opened: Opened) {
+pub async fn a_job_whose_last_run_did_not_fail_is_not_retried(opened: Opened) {
     let rig = Rig::new(opened).await;
     let names = ["good", "new", "running", "paused"];
     let jobs = rig.add_all(names.map(|name| new_job(name).build()).to_vec()).await;
@@ -82,7 +82,7 @@ pub async fn a_job_whose_last_run_did_not_fail_is_not_tried_again(opened: Opened
     assert_eq!(rig.census().await.delayed, 0);
 }
 
-pub async fn a_number_that_is_taken_gives_way_to_the_next(opened: Opened) {
+pub async fn a_taken_number_is_replaced_by_the_next(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     fail(&rig, job, OVER, 60).await;

@@ -52,7 +52,7 @@ async fn list(rig: &Rig, scope: &Scope, limit: u32) -> Vec<FailureGroup> {
     }
 }
 
-pub async fn what_nodes_have_seen_adds_up(opened: Opened) {
+pub async fn reports_of_nodes_add_up(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     assert_eq!(run_totals(&rig, &rig.scope).await, RunTotals::default());
@@ -81,7 +81,7 @@ pub async fn what_nodes_have_seen_adds_up(opened: Opened) {
     assert_eq!((theirs.completed, theirs.good_duration), (1, Span::from_secs(7)));
 }
 
-pub async fn what_ran_is_forgotten_when_a_node_mentions_it_no_more(opened: Opened) {
+pub async fn running_attempts_are_those_of_the_last_report(opened: Opened) {
     let rig = Rig::new(opened).await;
     rig.store
         .add_run_stats(rig.node, vec![one_of_each(rig.scope.tenant, 5)], vec![], at(1))
@@ -93,7 +93,7 @@ pub async fn what_ran_is_forgotten_when_a_node_mentions_it_no_more(opened: Opene
     assert_eq!((left.running, left.completed, left.at), (0, 1, Some(at(2))));
 }
 
-pub async fn what_ran_on_a_lost_node_does_not_count(opened: Opened) {
+pub async fn running_attempts_of_a_lost_node_do_not_count(opened: Opened) {
     let rig = Rig::new(opened).await;
     let lost = rig.join("node-2", 0).await;
     rig.store
@@ -107,7 +107,7 @@ pub async fn what_ran_on_a_lost_node_does_not_count(opened: Opened) {
     assert_eq!((left.running, left.completed), (0, 1));
 }
 
-pub async fn failures_are_grouped_by_what_they_have_in_common(opened: Opened) {
+pub async fn failures_are_grouped_by_fingerprint(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = rig.add_all(vec![new_job("a").build(), new_job("b").build()]).await;
     let first = vec![
@@ -167,7 +167,7 @@ pub async fn failures_are_listed_newest_first_page_by_page(opened: Opened) {
     assert_eq!(list(&rig, &other, 9).await[0].job, None);
 }
 
-pub async fn old_failures_are_forgotten_in_steps(opened: Opened) {
+pub async fn old_failures_are_pruned_in_steps(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("a").build()).await;
     let batch = (0..5).map(|n| {

@@ -50,7 +50,7 @@ pub async fn a_secret_is_read_back_as_it_was_stored(opened: Opened) {
     assert_eq!(get(&rig, &rig.scope, "a.b-c_1").await, Some(stored));
 }
 
-pub async fn a_new_value_raises_the_version_and_keeps_who_created_it(opened: Opened) {
+pub async fn a_new_value_raises_the_version_and_keeps_the_creator(opened: Opened) {
     let rig = Rig::new(opened).await;
     put(&rig, &rig.scope, "a", 1).await;
     let new = NewSecret { by: "bob".into(), sealed: sealed("k2", 2), ..secret("a", 2) };
@@ -61,7 +61,7 @@ pub async fn a_new_value_raises_the_version_and_keeps_who_created_it(opened: Ope
     assert_eq!(get(&rig, &rig.scope, "a").await.unwrap().sealed, sealed("k2", 2));
 }
 
-pub async fn a_deleted_secret_is_gone_and_starts_anew(opened: Opened) {
+pub async fn a_deleted_secret_starts_again_at_version_1(opened: Opened) {
     let rig = Rig::new(opened).await;
     put(&rig, &rig.scope, "a", 1).await;
     put(&rig, &rig.scope, "a", 2).await;
@@ -71,7 +71,7 @@ pub async fn a_deleted_secret_is_gone_and_starts_anew(opened: Opened) {
     assert_eq!(put(&rig, &rig.scope, "a", 3).await.version, 1);
 }
 
-pub async fn secrets_are_listed_by_name_a_page_at_a_time(opened: Opened) {
+pub async fn secrets_are_listed_by_name_in_pages(opened: Opened) {
     let rig = Rig::new(opened).await;
     // In byte order capitals come first, whatever the locale of the database.
     let names = ["A", "Z", "a", "a-b", "a.b", "aB"];
@@ -175,7 +175,7 @@ pub async fn secrets_of_other_tenants_are_resealed_only_on_request(opened: Opene
     assert_eq!(get(&rig, &other, "a").await.unwrap().sealed, sealed("k2", 11));
 }
 
-pub async fn secrets_outlive_a_restart(opened: Opened) {
+pub async fn secrets_survive_a_restart(opened: Opened) {
     let rig = Rig::new(opened).await;
     put(&rig, &rig.scope, "a", 1).await;
     let scope = rig.scope;

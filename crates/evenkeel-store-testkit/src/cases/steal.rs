@@ -108,7 +108,7 @@ pub async fn a_node_without_a_lease_is_not_challenged(opened: Opened) {
     assert!(!challenge(&rig, NodeNo(rig.node.0 + 1_000), 100).await, "unknown");
 }
 
-pub async fn nothing_a_stolen_node_does_counts(opened: Opened) {
+pub async fn writes_of_a_stolen_node_have_no_effect(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let queued = rig.add(new_job("queued").build()).await;
@@ -124,7 +124,7 @@ pub async fn nothing_a_stolen_node_does_counts(opened: Opened) {
     assert_eq!(state(&rig).await, NodeState::Dead);
 }
 
-pub async fn what_a_stolen_node_had_is_put_back_and_its_late_end_is_refused(opened: Opened) {
+pub async fn attempts_of_a_stolen_node_are_requeued_and_its_late_ends_refused(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let heir = rig.join("node-2", 1).await;

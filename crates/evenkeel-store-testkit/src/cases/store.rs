@@ -12,14 +12,14 @@ use crate::commands::Commands;
 use crate::fixtures::{Begin, at, fire_of, new_job, now};
 use crate::rig::{Rig, claim_of, next_attempt};
 
-pub async fn its_clock_goes_on(opened: Opened) {
+pub async fn the_clock_advances(opened: Opened) {
     let rig = Rig::new(opened).await;
     let first = rig.store.now().await.unwrap();
     let second = rig.store.now().await.unwrap();
     assert!(first <= second && first > Timestamp::MIN && second < Timestamp::MAX);
 }
 
-pub async fn its_own_clock_stamps_what_is_written(opened: Opened) {
+pub async fn the_database_clock_sets_stored_times(opened: Opened) {
     let rig = Rig::new(opened).await;
     let store = &rig.store;
     let before = store.now().await.unwrap();
@@ -44,7 +44,7 @@ pub async fn its_own_clock_stamps_what_is_written(opened: Opened) {
     }
 }
 
-pub async fn by_its_own_clock_nothing_starts_early(opened: Opened) {
+pub async fn by_the_database_clock_nothing_starts_early(opened: Opened) {
     let rig = Rig::new(opened).await;
     let clock = rig.store.now().await.unwrap();
     let mut new = new_job("crawl").build();
@@ -65,7 +65,7 @@ pub async fn the_first_value_of_a_setting_stays(opened: Opened) {
     assert_eq!(store.setting("shape", "round").await.unwrap(), "");
 }
 
-pub async fn everything_is_counted(opened: Opened) {
+pub async fn a_census_counts_everything(opened: Opened) {
     let rig = Rig::new(opened).await;
     assert_eq!(rig.census().await, Census::default());
     let names = ["ended", "runs", "queued", "retries", "triggered", "deleted", "skips"];
@@ -110,7 +110,7 @@ async fn hears(rig: &Rig, listener: &evenkeel_store::Signals, signal: Signal) {
     panic!("{signal:?} was never heard");
 }
 
-pub async fn a_signal_wakes_those_who_listen(opened: Opened) {
+pub async fn a_signal_wakes_listeners(opened: Opened) {
     let rig = Rig::new(opened).await;
     for signal in Signal::ALL {
         hears(&rig, rig.store.signals(), signal).await;
@@ -125,7 +125,7 @@ pub async fn a_signal_reaches_other_nodes(opened: Opened) {
     }
 }
 
-pub async fn everything_is_there_after_a_restart(opened: Opened) {
+pub async fn everything_survives_a_restart(opened: Opened) {
     let rig = Rig::new(opened).await;
     let names = ["runs", "queued", "retries", "ended"];
     let jobs = rig.add_all(names.map(|name| new_job(name).build()).to_vec()).await;
@@ -155,7 +155,7 @@ pub async fn everything_is_there_after_a_restart(opened: Opened) {
     assert!(next.no > jobs[3].no);
 }
 
-pub async fn numbers_of_nodes_are_not_used_again(opened: Opened) {
+pub async fn node_numbers_are_not_reused(opened: Opened) {
     let rig = Rig::new(opened).await;
     let mut seen: Vec<NodeNo> = vec![rig.node];
     for secs in 1..4 {

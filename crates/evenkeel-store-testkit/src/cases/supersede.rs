@@ -47,7 +47,7 @@ async fn is_recorded(rig: &Rig, job: Known, key: AttemptKey, secs: i64) {
     assert_eq!(rig.cancellations().await, []);
 }
 
-pub async fn what_waits_in_the_queue_is_recorded_as_superseded(opened: Opened) {
+pub async fn a_queued_attempt_is_recorded_as_superseded(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(replacing("crawl").build()).await;
     let key = rig.queue(job, 60).await;
@@ -58,7 +58,7 @@ pub async fn what_waits_in_the_queue_is_recorded_as_superseded(opened: Opened) {
     assert_eq!(rig.times_of(job).await, [(60, 0)]);
 }
 
-pub async fn a_retry_that_waits_is_recorded_as_superseded(opened: Opened) {
+pub async fn a_delayed_retry_is_recorded_as_superseded(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(replacing("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -68,7 +68,7 @@ pub async fn a_retry_that_waits_is_recorded_as_superseded(opened: Opened) {
     assert_eq!(rig.times_of(job).await, [(60, 1), (60, 0)]);
 }
 
-pub async fn a_trigger_that_waits_is_recorded_as_superseded(opened: Opened) {
+pub async fn a_delayed_trigger_is_recorded_as_superseded(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(replacing("crawl").build()).await;
     let key = rig.trigger(job, 0, 59).await;
@@ -79,7 +79,7 @@ pub async fn a_trigger_that_waits_is_recorded_as_superseded(opened: Opened) {
     assert_eq!(rig.runs_of(job).await.len(), 1);
 }
 
-pub async fn an_attempt_back_in_the_queue_is_recorded_as_superseded(opened: Opened) {
+pub async fn a_requeued_attempt_is_recorded_as_superseded(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(replacing("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -91,7 +91,7 @@ pub async fn an_attempt_back_in_the_queue_is_recorded_as_superseded(opened: Open
     assert_eq!((run.started_at, run.number), (Some(at(60)), Some(1)));
 }
 
-pub async fn what_runs_is_told_as_superseded_until_it_has_ended(opened: Opened) {
+pub async fn a_running_attempt_is_returned_as_superseded_until_it_has_ended(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(replacing("crawl").build()).await;
     let other = rig.add(replacing("other").build()).await;
@@ -110,7 +110,7 @@ pub async fn what_runs_is_told_as_superseded_until_it_has_ended(opened: Opened) 
     assert_eq!(rig.job(job).await.last_outcome, Some(Outcome::Superseded));
 }
 
-pub async fn what_runs_elsewhere_is_told_there(opened: Opened) {
+pub async fn a_running_attempt_is_returned_to_its_node(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(replacing("crawl").build()).await;
     let other = rig.join("node-2", 0).await;
@@ -120,7 +120,7 @@ pub async fn what_runs_elsewhere_is_told_there(opened: Opened) {
     assert_eq!(rig.store.cancellations(other).await.unwrap(), [superseded(held)]);
 }
 
-pub async fn all_that_goes_on_of_a_job_is_superseded(opened: Opened) {
+pub async fn all_active_runs_of_a_job_are_superseded(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").overlap(OverlapPolicy::Allow).build()).await;
     let first = rig.start(job, 60).await;
@@ -132,7 +132,7 @@ pub async fn all_that_goes_on_of_a_job_is_superseded(opened: Opened) {
     assert_eq!(rig.job(job).await.live, 2);
 }
 
-pub async fn a_chain_that_is_to_be_superseded_is_not_retried(opened: Opened) {
+pub async fn a_superseded_run_is_not_retried(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(replacing("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -142,7 +142,7 @@ pub async fn a_chain_that_is_to_be_superseded_is_not_retried(opened: Opened) {
     assert_eq!(rig.job(job).await.live, 0);
 }
 
-pub async fn its_failure_does_not_stop_the_job(opened: Opened) {
+pub async fn a_failure_of_a_superseded_run_does_not_stop_the_job(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(replacing("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -152,7 +152,7 @@ pub async fn its_failure_does_not_stop_the_job(opened: Opened) {
     assert_eq!(rig.job(job).await.next_at, Some(at(120)));
 }
 
-pub async fn an_attempt_that_is_to_be_superseded_does_not_go_back_into_the_queue(opened: Opened) {
+pub async fn a_superseded_attempt_is_not_requeued(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(replacing("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -162,7 +162,7 @@ pub async fn an_attempt_that_is_to_be_superseded_does_not_go_back_into_the_queue
     is_recorded(&rig, job, held.key, 125).await;
 }
 
-pub async fn what_somebody_wanted_ended_before_stays_so(opened: Opened) {
+pub async fn a_cancelled_attempt_stays_cancelled(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(replacing("crawl").build()).await;
     let held = rig.start(job, 60).await;
@@ -172,7 +172,7 @@ pub async fn what_somebody_wanted_ended_before_stays_so(opened: Opened) {
     assert_eq!(rig.cancellations().await, [cancelled(held)]);
 }
 
-pub async fn the_job_goes_on_with_the_newer_time(opened: Opened) {
+pub async fn the_job_continues_with_the_newer_time(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(replacing("crawl").build()).await;
     rig.run_successfully(job, 60).await;
@@ -213,7 +213,7 @@ pub async fn jobs_that_are_idle_deleted_or_unknown_are_left_alone(opened: Opened
     assert_eq!(rig.run(key).await.status, AttemptStatus::Superseded);
 }
 
-pub async fn what_took_its_place_is_not_superseded_by_one_who_comes_late(opened: Opened) {
+pub async fn a_late_supersede_does_not_end_the_newer_run(opened: Opened) {
     let rig = Rig::new(opened).await;
     let runs = rig.add(replacing("runs").build()).await;
     let waits = rig.add(replacing("waits").build()).await;
@@ -232,7 +232,7 @@ pub async fn what_took_its_place_is_not_superseded_by_one_who_comes_late(opened:
     assert_eq!((rig.job(runs).await.live, rig.job(waits).await.live), (1, 1));
 }
 
-pub async fn what_was_decided_before_a_change_supersedes_nothing(opened: Opened) {
+pub async fn a_supersede_from_before_a_change_has_no_effect(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(replacing("crawl").build()).await;
     let key = rig.queue(job, 60).await;
@@ -244,7 +244,7 @@ pub async fn what_was_decided_before_a_change_supersedes_nothing(opened: Opened)
     assert_eq!(rig.run(key).await.status, AttemptStatus::Superseded);
 }
 
-pub async fn one_that_is_superseded_and_claimed_at_once_ends_either_way(opened: Opened) {
+pub async fn a_concurrent_supersede_and_claim_end_the_attempt(opened: Opened) {
     let rig = Rig::new(opened).await;
     for n in 0..10 {
         let job = rig.add(replacing(&format!("job {n}")).build()).await;
@@ -276,7 +276,7 @@ pub async fn one_that_is_superseded_and_claimed_at_once_ends_either_way(opened: 
     }
 }
 
-pub async fn one_that_is_superseded_and_ends_at_once_ends_once(opened: Opened) {
+pub async fn a_concurrent_supersede_and_end_end_the_attempt_once(opened: Opened) {
     let rig = Rig::new(opened).await;
     for n in 0..10 {
         let job = rig.add(replacing(&format!("job {n}")).build()).await;

@@ -52,7 +52,7 @@ async fn stale_since(rig: &Rig, secs: i64) -> Vec<StaleTarget> {
     found.targets
 }
 
-pub async fn a_new_target_reads_back_as_it_was_given(opened: Opened) {
+pub async fn a_new_target_is_read_back_as_given(opened: Opened) {
     let rig = Rig::new(opened).await;
     let made = make(&rig, NewTarget { number: None, fields: fields("a") }).await;
     let expected = Target {
@@ -69,7 +69,7 @@ pub async fn a_new_target_reads_back_as_it_was_given(opened: Opened) {
     assert_eq!(found, [None, Some(expected.clone()), None, Some(expected)]);
 }
 
-pub async fn targets_are_counted_from_one(opened: Opened) {
+pub async fn target_numbers_start_at_one(opened: Opened) {
     let rig = Rig::new(opened).await;
     let mut numbers = Vec::new();
     for _ in 0..3 {
@@ -81,7 +81,7 @@ pub async fn targets_are_counted_from_one(opened: Opened) {
     assert!(make(&rig, NewTarget::default()).await.number > 3);
 }
 
-pub async fn a_number_that_was_chosen_is_passed_over(opened: Opened) {
+pub async fn a_chosen_number_is_skipped(opened: Opened) {
     let rig = Rig::new(opened).await;
     for chosen in [40, 2, 3, 5] {
         assert_eq!(make(&rig, numbered(chosen)).await.number, chosen);
@@ -93,7 +93,7 @@ pub async fn a_number_that_was_chosen_is_passed_over(opened: Opened) {
     assert_eq!(given, [1, 4, 6, 7]);
 }
 
-pub async fn no_choice_uses_the_numbers_up(opened: Opened) {
+pub async fn chosen_numbers_do_not_use_up_the_stores(opened: Opened) {
     let rig = Rig::new(opened).await;
     for chosen in [9_007_199_254_740_991, i64::MAX - 1] {
         assert_eq!(make(&rig, numbered(chosen)).await.number, chosen);
@@ -106,7 +106,7 @@ pub async fn no_choice_uses_the_numbers_up(opened: Opened) {
     assert_eq!(make(&rig, NewTarget::default()).await.number, 3);
 }
 
-pub async fn addresses_are_told_alone(opened: Opened) {
+pub async fn urls_are_read_alone(opened: Opened) {
     let rig = Rig::new(opened).await;
     make(&rig, NewTarget { number: None, fields: fields("a") }).await;
     make(&rig, numbered(2)).await;
@@ -116,7 +116,7 @@ pub async fn addresses_are_told_alone(opened: Opened) {
     assert_eq!(rig.store.target_urls(&other, &[1, 2]).await.unwrap().len(), 0);
 }
 
-pub async fn a_number_or_source_that_is_there_is_told(opened: Opened) {
+pub async fn a_taken_number_or_source_returns_its_target(opened: Opened) {
     let rig = Rig::new(opened).await;
     let first = make(&rig, NewTarget { number: Some(5), fields: fields("a") }).await;
     let second = make(&rig, NewTarget { number: None, fields: fields("b") }).await;
@@ -154,7 +154,7 @@ pub async fn targets_are_listed_by_number(opened: Opened) {
     assert_eq!(later.items.iter().map(|target| target.number).collect::<Vec<_>>(), [7, 9]);
 }
 
-pub async fn a_change_says_all_anew(opened: Opened) {
+pub async fn a_change_replaces_all_fields(opened: Opened) {
     let rig = Rig::new(opened).await;
     let made = make(&rig, NewTarget { number: None, fields: fields("a") }).await;
     let new = TargetFields { url: Some("https://example.org/".into()), ..TargetFields::default() };
@@ -165,7 +165,7 @@ pub async fn a_change_says_all_anew(opened: Opened) {
     assert_eq!(find(&rig, 1).await, Some(expected));
 }
 
-pub async fn a_change_of_another_generation_is_not_made(opened: Opened) {
+pub async fn a_change_for_another_generation_is_refused(opened: Opened) {
     let rig = Rig::new(opened).await;
     let made = make(&rig, NewTarget { number: None, fields: fields("a") }).await;
     let none = TargetFields::default;
@@ -223,7 +223,7 @@ pub async fn a_change_of_a_job_may_name_another_target(opened: Opened) {
     assert_eq!(rig.job(job).await.about.target, Some(1));
 }
 
-pub async fn a_target_that_jobs_name_stays(opened: Opened) {
+pub async fn a_target_in_use_is_not_deleted(opened: Opened) {
     let rig = Rig::new(opened).await;
     make(&rig, numbered(1)).await;
     let jobs = rig.add_all(vec![about("a", 1), about("b", 1)]).await;
@@ -235,7 +235,7 @@ pub async fn a_target_that_jobs_name_stays(opened: Opened) {
     assert_eq!(lost, DeletedTarget::NotFound);
 }
 
-pub async fn jobs_are_detached_if_that_is_wanted(opened: Opened) {
+pub async fn jobs_are_detached_on_request(opened: Opened) {
     let rig = Rig::new(opened).await;
     make(&rig, numbered(1)).await;
     make(&rig, numbered(2)).await;
@@ -277,7 +277,7 @@ async fn with_success(rig: &Rig) -> [Known; 2] {
     [jobs[0], jobs[1]]
 }
 
-pub async fn the_last_success_is_that_of_its_jobs(opened: Opened) {
+pub async fn the_last_success_is_the_latest_of_its_jobs(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = with_success(&rig).await;
     let ends = [rig.job(jobs[0]).await, rig.job(jobs[1]).await];
@@ -349,7 +349,7 @@ pub async fn a_job_without_executor_runs_for_no_target(opened: Opened) {
     assert_eq!((found.job, found.next_at), (None, None));
 }
 
-pub async fn the_jobs_of_a_target_come_in_pages(opened: Opened) {
+pub async fn jobs_of_a_target_are_read_in_pages(opened: Opened) {
     let rig = Rig::new(opened).await;
     let new = |n| about(&format!("job {n}"), 1);
     let jobs = rig.add_all((0..5).map(new).collect()).await;
@@ -368,7 +368,7 @@ pub async fn the_jobs_of_a_target_come_in_pages(opened: Opened) {
     assert_eq!(found, expected);
 }
 
-pub async fn tenants_do_not_see_each_others(opened: Opened) {
+pub async fn tenants_do_not_see_targets_of_others(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     let mine = make(&rig, NewTarget { number: None, fields: fields("a") }).await;
@@ -397,7 +397,7 @@ pub async fn a_target_without_success_since_is_stale(opened: Opened) {
     assert_eq!((found[0].number, found[0].last_success_at), (1, Some(last)));
 }
 
-pub async fn a_target_that_never_had_any_counts_from_its_making(opened: Opened) {
+pub async fn a_target_without_success_counts_from_its_creation(opened: Opened) {
     let rig = Rig::new(opened).await;
     make_for(&rig, &rig.scope, numbered(1), 100).await;
     assert_eq!(stale_since(&rig, 100).await, []);
@@ -427,7 +427,7 @@ pub async fn a_stale_target_names_the_job_to_run(opened: Opened) {
     assert_eq!((found.job, found.next_at, found.is_live), (None, None, false));
 }
 
-pub async fn stale_targets_are_looked_for_in_steps(opened: Opened) {
+pub async fn stale_targets_are_found_in_steps(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     for number in 1..=3 {
@@ -452,7 +452,7 @@ pub async fn stale_targets_are_looked_for_in_steps(opened: Opened) {
     assert!(steps <= 4);
 }
 
-pub async fn of_many_who_make_one_at_once_one_does(opened: Opened) {
+pub async fn concurrent_creations_of_a_target_succeed_once(opened: Opened) {
     let rig = Rig::new(opened).await;
     let scope = rig.scope;
     let answers = at_once(&rig, 8, |n, store| async move {

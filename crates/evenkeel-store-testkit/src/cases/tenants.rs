@@ -10,7 +10,7 @@ use crate::commands::Commands;
 use crate::fixtures::{at, new_job, now, plain_trigger};
 use crate::rig::Rig;
 
-pub async fn a_tenant_has_one_number_for_ever(opened: Opened) {
+pub async fn a_tenant_keeps_its_number(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     assert_ne!(other.tenant, rig.scope.tenant);
@@ -26,7 +26,7 @@ pub async fn names_of_other_tenants_are_free(opened: Opened) {
     assert!(matches!(answer[..], [Registered::Created { .. }]));
 }
 
-pub async fn a_job_of_another_tenant_is_not_there(opened: Opened) {
+pub async fn a_job_of_another_tenant_is_not_found(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     let job = rig.add(new_job("crawl").build()).await;
@@ -43,7 +43,7 @@ pub async fn a_job_of_another_tenant_is_not_there(opened: Opened) {
     assert_eq!(rig.job(job).await, before);
 }
 
-pub async fn lists_of_jobs_hold_ones_own(opened: Opened) {
+pub async fn lists_of_jobs_hold_only_the_scopes(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     rig.add_all(vec![new_job("a").source("s").build(), new_job("b").build()]).await;
@@ -64,7 +64,7 @@ pub async fn lists_of_jobs_hold_ones_own(opened: Opened) {
     }
 }
 
-pub async fn a_run_of_another_tenant_is_not_there(opened: Opened) {
+pub async fn a_run_of_another_tenant_is_not_found(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     let job = rig.add(new_job("crawl").build()).await;
@@ -78,7 +78,7 @@ pub async fn a_run_of_another_tenant_is_not_there(opened: Opened) {
     assert_eq!(rig.run(waits).await.status, AttemptStatus::Pending);
 }
 
-pub async fn lists_of_runs_hold_ones_own(opened: Opened) {
+pub async fn lists_of_attempts_hold_only_the_scopes(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     let job = rig.add(new_job("crawl").build()).await;
@@ -91,7 +91,7 @@ pub async fn lists_of_runs_hold_ones_own(opened: Opened) {
     }
 }
 
-pub async fn an_update_takes_no_name_of_ones_own_but_may_take_anothers(opened: Opened) {
+pub async fn an_update_may_use_a_name_of_another_tenant(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     rig.store.register(&other, vec![new_job("theirs").build()], now(0)).await.unwrap();

@@ -14,7 +14,7 @@ async fn ask(rig: &Rig, job: Known, n: u32, secs: i64) -> Triggered {
     rig.store.trigger(&rig.scope, job.id, plain_trigger(n), now(secs)).await.unwrap()
 }
 
-pub async fn the_key_is_made_of_now_and_the_number(opened: Opened) {
+pub async fn the_key_consists_of_now_and_the_number(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = AttemptKey {
@@ -26,7 +26,7 @@ pub async fn the_key_is_made_of_now_and_the_number(opened: Opened) {
     assert_eq!(ask(&rig, job, 7, 10).await, Triggered::Accepted(key));
 }
 
-pub async fn a_number_that_is_taken_gives_way_to_the_next(opened: Opened) {
+pub async fn a_taken_number_is_replaced_by_the_next(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").overlap(OverlapPolicy::Allow).build()).await;
     let mut keys = Vec::new();
@@ -41,7 +41,7 @@ pub async fn a_number_that_is_taken_gives_way_to_the_next(opened: Opened) {
     assert_eq!(numbers, [3, 4, 5, 6].map(|n| Sequence::new(Origin::Trigger, n)));
 }
 
-pub async fn the_chain_is_live_and_waits_from_here_on(opened: Opened) {
+pub async fn a_triggered_run_is_active_and_waits(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     rig.trigger(job, 0, 10).await;
@@ -51,7 +51,7 @@ pub async fn the_chain_is_live_and_waits_from_here_on(opened: Opened) {
     assert_eq!((census.delayed, census.live, census.runs), (1, 1, 0));
 }
 
-pub async fn the_rhythm_is_not_disturbed(opened: Opened) {
+pub async fn a_trigger_does_not_change_the_schedule(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let before = rig.job(job).await;
@@ -62,7 +62,7 @@ pub async fn the_rhythm_is_not_disturbed(opened: Opened) {
     assert_eq!(after.generation, before.generation);
 }
 
-pub async fn the_wake_is_due_now(opened: Opened) {
+pub async fn a_trigger_is_due_now(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.trigger(job, 0, 10).await;
@@ -73,7 +73,7 @@ pub async fn the_wake_is_due_now(opened: Opened) {
     assert_eq!(delayed[0].job.live, 1);
 }
 
-pub async fn a_fired_trigger_is_the_newest_chain(opened: Opened) {
+pub async fn a_fired_trigger_is_the_newest_run(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     rig.run_successfully(job, 60).await;
@@ -123,7 +123,7 @@ pub async fn a_job_without_a_next_time_can_be_triggered(opened: Opened) {
     assert_eq!(rig.claim_one(11).await.key, key);
 }
 
-pub async fn a_job_that_is_not_there_is_not_found(opened: Opened) {
+pub async fn an_unknown_job_is_not_found(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let nobody = Known { id: fresh_id(), ..job };

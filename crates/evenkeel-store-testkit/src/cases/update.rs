@@ -24,7 +24,7 @@ fn moved(secs: i64) -> JobChange {
     JobChange { next_at: Some(Some(at(secs))), ..JobChange::default() }
 }
 
-pub async fn a_change_raises_the_generation_and_says_when(opened: Opened) {
+pub async fn a_change_raises_the_generation_and_the_update_time(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let after = done(&rig, job, moved(90), 5).await;
@@ -34,7 +34,7 @@ pub async fn a_change_raises_the_generation_and_says_when(opened: Opened) {
     assert_eq!(rig.due(job).await.generation, 2);
 }
 
-pub async fn what_is_not_changed_stays(opened: Opened) {
+pub async fn unchanged_fields_stay(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").source("s").build()).await;
     let before = rig.job(job).await;
@@ -57,7 +57,7 @@ pub async fn each_part_can_be_changed(opened: Opened) {
     assert_eq!(serde_json::from_str::<Definition>(&stored).unwrap(), other.definition);
 }
 
-pub async fn the_next_time_can_be_taken_away(opened: Opened) {
+pub async fn the_next_time_can_be_removed(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let wanted = JobChange { next_at: Some(None), ..JobChange::default() };
@@ -126,7 +126,7 @@ pub async fn a_changed_name_frees_the_old_one(opened: Opened) {
     assert!(matches!(taken[..], [evenkeel_store::Registered::NameTaken(by)] if by == job.id));
 }
 
-pub async fn a_job_that_is_not_there_is_not_found(opened: Opened) {
+pub async fn an_unknown_job_is_not_found(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     rig.store.delete(&rig.scope, job.id, now(1)).await.unwrap();
@@ -135,7 +135,7 @@ pub async fn a_job_that_is_not_there_is_not_found(opened: Opened) {
     assert_eq!(change(&rig, nobody, moved(90), 5).await, Applied::NotFound);
 }
 
-pub async fn the_scheduler_is_told_of_a_changed_job_that_is_due_soon(opened: Opened) {
+pub async fn the_scheduler_is_notified_of_a_changed_job_that_is_due_soon(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").first_at(90_000).build()).await;
     assert_eq!(rig.look(0, 10).await.changed, []);
@@ -147,7 +147,7 @@ pub async fn the_scheduler_is_told_of_a_changed_job_that_is_due_soon(opened: Ope
     assert_eq!(rig.look(6, 10).await.changed, []);
 }
 
-pub async fn a_change_does_not_touch_what_runs(opened: Opened) {
+pub async fn a_change_does_not_affect_running_attempts(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;

@@ -36,7 +36,7 @@ async fn queue_all(rig: &Rig, jobs: Vec<JobNo>) {
     }
 }
 
-pub async fn in_the_queue_it_says_since_when_and_when_it_may_be_claimed(opened: Opened) {
+pub async fn a_queued_attempt_shows_its_waiting_time_and_window(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     assert_eq!(waiting(&rig, job).await, []);
@@ -57,7 +57,7 @@ pub async fn in_the_queue_it_says_since_when_and_when_it_may_be_claimed(opened: 
     assert_eq!(waiting(&rig, job).await, []);
 }
 
-pub async fn retries_and_triggers_say_when_they_may_start(opened: Opened) {
+pub async fn retries_and_triggers_show_when_they_may_start(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").overlap(OverlapPolicy::Allow).build()).await;
     let held = rig.start(job, 60).await;
@@ -68,7 +68,7 @@ pub async fn retries_and_triggers_say_when_they_may_start(opened: Opened) {
     assert_eq!(returned, [retry, attempt(trigger, WaitsFor::Time(at(70)))]);
 }
 
-pub async fn the_oldest_time_comes_first_and_no_more_than_a_hundred(opened: Opened) {
+pub async fn up_to_a_hundred_attempts_come_oldest_first(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").overlap(OverlapPolicy::Allow).build()).await;
     let mut keys = Vec::new();
@@ -80,7 +80,7 @@ pub async fn the_oldest_time_comes_first_and_no_more_than_a_hundred(opened: Open
     assert_eq!(returned, keys[..100]);
 }
 
-pub async fn what_is_ahead_is_what_would_be_claimed_before(opened: Opened) {
+pub async fn attempts_ahead_are_those_that_would_be_claimed_first(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     let mut jobs = Vec::new();
@@ -112,7 +112,7 @@ pub async fn what_is_ahead_is_what_would_be_claimed_before(opened: Opened) {
     );
 }
 
-pub async fn equal_ones_are_ahead_of_each_other_in_one_way(opened: Opened) {
+pub async fn equal_attempts_have_a_fixed_order(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = ["a", "b", "c"].map(|name| new_job(name).build());
     let jobs = rig.add_all(jobs.to_vec()).await;
@@ -129,7 +129,7 @@ pub async fn equal_ones_are_ahead_of_each_other_in_one_way(opened: Opened) {
     assert_eq!(order, jobs.iter().map(|job| job.no.0).collect::<Vec<_>>());
 }
 
-pub async fn what_is_ahead_is_counted_up_to_a_thousand(opened: Opened) {
+pub async fn attempts_ahead_are_counted_up_to_a_thousand(opened: Opened) {
     let rig = Rig::new(opened).await;
     let many = (0..1_005).map(|n| new_job(&format!("job {n}")).priority(90).build()).collect();
     let mut jobs = rig.add_all(many).await;
@@ -140,7 +140,7 @@ pub async fn what_is_ahead_is_counted_up_to_a_thousand(opened: Opened) {
     assert_eq!(ahead(&rig, jobs[999]).await, 999);
 }
 
-pub async fn what_is_ahead_is_counted_for_who_asks(opened: Opened) {
+pub async fn attempts_ahead_are_counted_only_on_request(opened: Opened) {
     let rig = Rig::new(opened).await;
     let first = rig.add(new_job("first").priority(90).build()).await;
     let job = rig.add(new_job("crawl").overlap(OverlapPolicy::Allow).build()).await;
@@ -157,7 +157,7 @@ pub async fn what_is_ahead_is_counted_for_who_asks(opened: Opened) {
 }
 
 /// The other tenant fills all but one of the 10,000 positions that are read.
-pub async fn ones_own_are_found_among_the_first_ten_thousand(opened: Opened) {
+pub async fn own_attempts_are_found_among_the_first_ten_thousand(opened: Opened) {
     let rig = Rig::new(opened).await;
     let neighbour = rig.tenant("neighbour").await;
     let theirs = (0..9_999).map(|_| unnamed_job().priority(90).build()).collect();
@@ -175,7 +175,7 @@ pub async fn ones_own_are_found_among_the_first_ten_thousand(opened: Opened) {
     }
 }
 
-pub async fn only_ones_own_is_told(opened: Opened) {
+pub async fn only_attempts_of_the_scope_are_returned(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     let job = rig.add(new_job("crawl").build()).await;
@@ -210,7 +210,7 @@ pub async fn jobs_are_counted_by_the_slot_of_their_next_time(opened: Opened) {
     assert_eq!(loads(&rig, &scope, &[], 10).await, []);
 }
 
-pub async fn they_are_counted_no_further_than_the_limit(opened: Opened) {
+pub async fn slot_loads_are_counted_up_to_the_limit(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = (0..20).map(|n| new_job(&format!("job {n}")).build()).collect();
     rig.add_all(jobs).await;
@@ -222,7 +222,7 @@ pub async fn they_are_counted_no_further_than_the_limit(opened: Opened) {
     assert_eq!(loads(&rig, &scope, &[9_000], 0).await, all([0]), "there is nothing to look at");
 }
 
-pub async fn the_limit_is_one_of_each_slot(opened: Opened) {
+pub async fn the_limit_applies_to_each_slot(opened: Opened) {
     let rig = Rig::new(opened).await;
     for n in 0..10 {
         rig.add(new_job(&format!("job {n}")).first_at(60 + n % 2 * 900).build()).await;
@@ -257,7 +257,7 @@ pub async fn jobs_of_other_tenants_are_not_counted(opened: Opened) {
 
 /// Together they have 300 jobs in all shards: of any 100, at most the 3 of the smaller tenant are
 /// its own.
-pub async fn jobs_of_a_big_neighbour_are_looked_at_and_not_counted(opened: Opened) {
+pub async fn jobs_of_a_large_tenant_are_read_and_not_counted(opened: Opened) {
     let rig = Rig::new(opened).await;
     let neighbour = rig.tenant("neighbour").await;
     let theirs = (0..297).map(|_| unnamed_job().build()).collect();
