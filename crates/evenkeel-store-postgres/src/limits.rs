@@ -17,12 +17,12 @@ use crate::connection::Connection;
 use crate::error::Tried;
 use crate::rows::{KeyColumns, attempt, count, get, key, micros, sequence, time};
 
-/// Attempts of a shared limit that the first look reads beyond the number of free permits, because
-/// others may be blocked by a second limit.
+/// Attempts that the first round reads beyond the number of free permits of a tenant or lane, because
+/// some may be blocked by a second limit.
 const EXTRA: u32 = 50;
-/// Looks after the end of attempts. The periodic release of all queues does the rest.
+/// Rounds after the end of attempts. The periodic release of all queues does the rest.
 const ROUNDS: usize = 3;
-/// Limit queues that are looked at again: each look reads 1,000 attempts of each lane.
+/// Limit queues of the second and third round, which read 1,000 attempts of each lane.
 const QUEUES_AGAIN_MAX: usize = 10;
 
 #[async_trait]
@@ -84,16 +84,20 @@ async fn release_limited(
     }
     let mut moved = 0;
     for round in 0..ROUNDS {
-        let look = |(key, free): (&LimitKey, &u32)| {
-            let past = if key.scope() == LimitScope::Key { 0 } else { EXTRA };
-            let look = if round == 0 { free.saturating_add(past) } else { RELEASED_MAX };
-            Look { key: *key, look: look.min(RELEASED_MAX), own: OwnPermits::Free(*free) }
+        let scan = |(key, free): (&LimitKey, &u32)| {
+            let extra = if key.scope() == LimitScope::Key { 0 } else { EXTRA };
+            let per_lane = if round == 0 { free.saturating_add(extra) } else { RELEASED_MAX };
+            QueueScan {
+                key: *key,
+                per_lane: per_lane.min(RELEASED_MAX),
+                own: OwnPermits::Free(*free),
+            }
         };
-        let looks = free.iter().map(look).collect();
-        let (again, released) = release_from(connection, looks, terms, true, now).await?;
+        let scans = free.iter().map(scan).collect();
+        let (again, released) = release_from(connection, scans, terms, true, now).await?;
         moved += released;
-        // A released attempt may still be blocked by another limit, so the next look is for as many
-        // again.
+        // A released attempt may still be blocked by another limit, so the next round is for as
+        // many again.
         let rest = free.into_iter().zip(again).filter(|(_, again)| *again);
         free = rest.map(|(queue, _)| queue).take(QUEUES_AGAIN_MAX).collect();
         if free.is_empty() {
@@ -136,17 +140,17 @@ async fn prune_permits(
     Ok(Some(Permit { limit, run: key(&row)? }))
 }
 
-/// Attempts that one step looks up to check whether they still run, or as many as one limit has
+/// Attempts that one step scans up to check whether they still run, or as many as one limit has
 /// permits.
 const CHECKED_MAX: u32 = 20_000;
 /// A limit with more permits than this is taken as full without looking the attempts up.
 const COUNTED_MAX: u32 = 10_000;
 
 /// A limit queue to release attempts from.
-pub(super) struct Look {
+pub(super) struct QueueScan {
     pub(super) key: LimitKey,
     /// Attempts to read of each lane.
-    pub(super) look: u32,
+    pub(super) per_lane: u32,
     /// What is known of the permits of the limit itself.
     pub(super) own: OwnPermits,
 }
@@ -179,20 +183,20 @@ async fn release_queues(
     now: Option<i64>,
 ) -> Tried<Released> {
     let (found, last) = find_queues(connection, queues).await?;
-    let (mut looks, mut scanned, mut next) = (Vec::new(), 0, last);
+    let (mut scans, mut scanned, mut next) = (Vec::new(), 0, last);
     for (nth, state) in found.iter().enumerate() {
-        let look = state.queue.look(state.free());
-        if scanned > 0 && scanned + look > RELEASE_SCAN_MAX {
+        let per_lane = state.queue.look(state.free());
+        if scanned > 0 && scanned + per_lane > RELEASE_SCAN_MAX {
             next = nth.checked_sub(1).map(|before| found[before].queue.key);
             break;
         }
-        scanned += look;
-        if look > 0 {
-            looks.push(Look { key: state.queue.key, look, own: state.own() });
+        scanned += per_lane;
+        if per_lane > 0 {
+            scans.push(QueueScan { key: state.queue.key, per_lane, own: state.own() });
         }
     }
     let (again, moved) =
-        release_from(connection, looks, &queues.terms, queues.to_wider, now).await?;
+        release_from(connection, scans, &queues.terms, queues.to_wider, now).await?;
     Ok(Released { moved, next, again: again.contains(&true) })
 }
 
@@ -243,41 +247,42 @@ type Limited = (AttemptKey, Vec<Limit>);
 /// read, and the number of released attempts.
 async fn release_from(
     connection: &Connection,
-    looks: Vec<Look>,
+    scans: Vec<QueueScan>,
     terms: &LimitTerms,
     to_wider: bool,
     now: Option<i64>,
 ) -> Tried<(Vec<bool>, u64)> {
-    let first = first_of(connection, &looks, terms.aging, now).await?;
+    let first = first_of(connection, &scans, terms.aging, now).await?;
     let first: Vec<(Vec<Limited>, bool)> = first
         .into_iter()
         .map(|(queue, is_cut)| {
-            let limited = |state: Candidate| (state.key, state.limits_under(&terms.limits));
+            let limited =
+                |candidate: Candidate| (candidate.key, candidate.limits_under(&terms.limits));
             (queue.into_iter().map(limited).collect(), is_cut)
         })
         .collect();
     let mut others = BTreeMap::new();
-    for ((queue, _), look) in first.iter().zip(&looks) {
+    for ((queue, _), scan) in first.iter().zip(&scans) {
         let limits = queue.iter().flat_map(|(_, limits)| limits);
-        limits.filter(|limit| limit.key != look.key).for_each(|limit| want(&mut others, limit));
+        limits.filter(|limit| limit.key != scan.key).for_each(|limit| want(&mut others, limit));
     }
     let running = count_others(connection, &others).await?;
-    let (mut again, mut moves) = (Vec::with_capacity(looks.len()), Moves::default());
-    for (look, (queue, is_cut)) in looks.into_iter().zip(first) {
+    let (mut again, mut moves) = (Vec::with_capacity(scans.len()), Moves::default());
+    for (scan, (queue, is_cut)) in scans.into_iter().zip(first) {
         let mut others = PermitCounts::default();
         for limit in queue.iter().flat_map(|(_, limits)| limits) {
             others.note(limit.key, running.get(&limit.key).copied());
         }
-        let pass = ReleasePass { queue: look.key, own: look.own, others, to_wider };
+        let pass = ReleasePass { queue: scan.key, own: scan.own, others, to_wider };
         let leaving = pass.select(queue, RELEASED_MAX as usize);
         let is_cut =
             is_cut || leaving.to_queue.len() + leaving.to_limits.len() >= RELEASED_MAX as usize;
         again.push(is_cut && leaving.has_more);
-        leaving.to_queue.into_iter().for_each(|run| moves.push(run, look.key, None));
+        leaving.to_queue.into_iter().for_each(|run| moves.push(run, scan.key, None));
         leaving
             .to_limits
             .into_iter()
-            .for_each(|(run, limit)| moves.push(run, look.key, Some(limit)));
+            .for_each(|(run, limit)| moves.push(run, scan.key, Some(limit)));
     }
     let moved = moves.make(connection).await?;
     Ok((again, moved))
@@ -287,17 +292,17 @@ async fn release_from(
 /// more.
 async fn first_of(
     connection: &Connection,
-    looks: &[Look],
+    scans: &[QueueScan],
     aging: Aging,
     now: Option<i64>,
 ) -> Tried<Vec<(Vec<Candidate>, bool)>> {
     let mut first: Vec<(Vec<Candidate>, bool)> =
-        looks.iter().map(|_| (Vec::new(), false)).collect();
-    if looks.is_empty() {
+        scans.iter().map(|_| (Vec::new(), false)).collect();
+    if scans.is_empty() {
         return Ok(first);
     }
-    let pools: Vec<String> = looks.iter().map(|look| look.key.queue_pool()).collect();
-    let counts: Vec<i64> = looks.iter().map(|look| i64::from(look.look)).collect();
+    let pools: Vec<String> = scans.iter().map(|scan| scan.key.queue_pool()).collect();
+    let counts: Vec<i64> = scans.iter().map(|scan| i64::from(scan.per_lane)).collect();
     let sql = sql!("release_find");
     let mut seen = HashSet::new();
     for row in connection.rows(sql, &[&pools, &counts, &now]).await? {
@@ -307,15 +312,15 @@ async fn first_of(
             queue.push(candidate);
         }
     }
-    for ((queue, is_cut), look) in first.iter_mut().zip(looks) {
+    for ((queue, is_cut), scan) in first.iter_mut().zip(scans) {
         queue.sort_unstable_by_key(Candidate::by_rank);
         let mut lanes: BTreeMap<i16, u32> = BTreeMap::new();
         queue.retain(|candidate| {
             let of_lane = lanes.entry(candidate.lane).or_default();
             *of_lane += 1;
-            *of_lane <= look.look
+            *of_lane <= scan.per_lane
         });
-        *is_cut = lanes.values().any(|of_lane| *of_lane >= look.look);
+        *is_cut = lanes.values().any(|of_lane| *of_lane >= scan.per_lane);
     }
     Ok(first)
 }
