@@ -1,8 +1,8 @@
 -- Counts of jobs by state.
 
 -- :name all_job_counts
--- Kept counts of all tenants; what runs, as the nodes said last; and what waits or is over, counted
--- up to a bound.
+-- Stored counts of all tenants; running attempts, as the nodes last reported them; pending attempts
+-- and ended jobs, counted up to `$1`.
 SELECT coalesce(sum(t.job_count), 0)::int8, coalesce(sum(t.paused), 0)::int8,
        coalesce(sum(t.cancelled), 0)::int8,
        (SELECT coalesce(sum(r.running), 0)::int8 FROM node n JOIN run_stats_running r USING (node_no)
@@ -11,14 +11,15 @@ SELECT coalesce(sum(t.job_count), 0)::int8, coalesce(sum(t.paused), 0)::int8,
            + (SELECT count(*) FROM (SELECT FROM delayed_attempt LIMIT $1) AS w),
        (SELECT array[count(*) FILTER (WHERE e.live = 0 AND e.last_status IN ({attempts.succeeded})),
                      count(*) FILTER (WHERE e.live = 0 AND e.last_status IN ({attempts.failed})),
-                     count(*) FILTER (WHERE e.live = 0 AND e.last_status IN (4, 8)),
+                     count(*) FILTER (WHERE e.live = 0 AND e.last_status IN ({attempt.cancelled}, {attempt.superseded})),
                      count(*) FILTER (WHERE e.live = 0 AND e.last_status IS NULL), count(*)]
           FROM (SELECT live, last_status FROM job_state WHERE slot IS NULL AND active LIMIT $1) AS e)
   FROM tenant t;
 
 -- :name all_job_counts_due
--- The jobs of all tenants in this slot and the slots before it, up to a bound: how many are due, how many
--- are not, and of due ones with blackouts what decides whether those hold them.
+-- Jobs of all tenants in the current slot and those before it, up to a limit: the numbers of due
+-- and of other jobs, and for due jobs with blackouts the columns that decide whether a blackout
+-- holds them.
 SELECT s.is_due, count(*), CASE WHEN s.held THEN s.definition END,
        CASE WHEN s.held THEN s.average_us END, {statement_time}, CASE WHEN s.held THEN s.next_at END
   FROM (SELECT d.*, j.definition,
@@ -34,7 +35,8 @@ SELECT s.is_due, count(*), CASE WHEN s.held THEN s.definition END,
  GROUP BY 1, 3, 4, 5, 6
 
 -- :name job_counts
--- How many of the jobs of `c` are in which state. Due ones with blackouts (7) come with what decides it.
+-- The numbers of jobs of `c` by status. Due jobs with blackouts (7) come with the columns that
+-- decide their status.
 SELECT {list_jobs_status} AS status, count(*), CASE WHEN {list_jobs_held} THEN j.definition END,
        CASE WHEN {list_jobs_held} THEN s.average_us END, {statement_time}, CASE WHEN {list_jobs_held} THEN s.next_at END
   FROM c

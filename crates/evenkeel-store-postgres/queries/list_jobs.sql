@@ -10,22 +10,21 @@ j.state = {job.active} AND s.live = 0 AND s.next_at <= {statement_time}
      AND strpos(j.definition, '"blackout_periods"') > 0
 
 -- :fragment list_jobs_status
-CASE WHEN j.state = {job.cancelled} THEN 6
-     WHEN j.state = {job.paused} THEN 3
+CASE WHEN j.state = {job.cancelled} THEN {job_status.cancelled}
+     WHEN j.state = {job.paused} THEN {job_status.paused}
      WHEN s.live > 0 THEN
           CASE WHEN s.live > (SELECT count(*) FROM ready r WHERE r.job_no = j.job_no)
                            + (SELECT count(*) FROM delayed_attempt w WHERE w.job_no = j.job_no)
-               THEN 2 ELSE 0 END
+               THEN {job_status.running} ELSE {job_status.pending} END
      WHEN {list_jobs_held} THEN 7
-     WHEN s.next_at <= {statement_time} THEN 0
-     WHEN s.next_at IS NOT NULL THEN 1
-     WHEN s.last_status IS NULL THEN 0
-     WHEN s.last_status IN ({attempts.succeeded}) THEN 4
-     WHEN s.last_status IN ({attempts.failed}) THEN 5
-     ELSE 6 END
+     WHEN s.next_at <= {statement_time} THEN {job_status.pending}
+     WHEN s.next_at IS NOT NULL THEN {job_status.scheduled}
+     WHEN s.last_status IS NULL THEN {job_status.pending}
+     WHEN s.last_status IN ({attempts.succeeded}) THEN {job_status.completed}
+     WHEN s.last_status IN ({attempts.failed}) THEN {job_status.failed}
+     ELSE {job_status.cancelled} END
 
 -- :name list_jobs (jobs)
--- Since when a job runs: as in get_job.
 SELECT {job_columns}
   FROM job j JOIN job_state s USING (job_no)
  WHERE j.job_no = ANY (:jobs::int8[]) AND j.state <> {job.deleted};
@@ -83,7 +82,7 @@ SELECT job_no FROM job_label
  WHERE tenant_no = :tenant::int8::int4 AND key = (:label_keys::text[])[1] AND value = (:label_values::text[])[1] LIMIT 10001
 
 -- :name list_jobs_from_name
--- No text is above its prefix followed by the last character there is.
+-- A prefix followed by the last character is greater than all texts with this prefix.
 SELECT job_no FROM job
  WHERE tenant_no = :tenant::int8::int4 AND state <> {job.deleted} AND name >= :name_prefix AND name < :name_prefix || U&'\+10FFFF' LIMIT 10001
 
@@ -103,9 +102,9 @@ SELECT job_no
 SELECT job_no FROM job WHERE tenant_no = :tenant::int8::int4 AND state = {job.paused} LIMIT 10001
 
 -- :name list_jobs_from_pending
--- What waits, what is due by now, and what has no time and never ran. The due ones are among those of
--- this slot and the slots before it: a slot of a large store holds many that are not due yet, so more of
--- them are looked at than of the others.
+-- Jobs with pending attempts, due jobs, and jobs without a next time that never ran. Due jobs are
+-- in the current slot and those before it. A slot of a large store holds many jobs that are not due
+-- yet, so more rows are scanned there.
 SELECT job_no FROM (SELECT job_no, tenant_no FROM ready LIMIT 10001) AS r WHERE tenant_no = :tenant::int8::int4
  UNION
 SELECT job_no FROM (SELECT job_no, tenant_no FROM delayed_attempt LIMIT 10001) AS w WHERE tenant_no = :tenant::int8::int4
@@ -124,8 +123,8 @@ SELECT job_no
          WHERE tenant_no = :tenant::int8::int4 AND live = 0 AND next_at <= {statement_time} LIMIT 10001) AS d
 
 -- :name list_jobs_from_running
--- The newest runs of all tenants from where the oldest open one may be, and those that run for
--- long. If the first are too many to look at, so is the whole.
+-- Attempts of all tenants from the lowest low watermark on, newest first, and long attempts. If
+-- there are more than the limit, the index cannot be used.
 SELECT DISTINCT r.job_no
   FROM (SELECT * FROM (SELECT job_no, tenant_no, status FROM attempt
                         WHERE scheduled_at >= (SELECT min(low_watermark) FROM node WHERE state <> {node.gone})
@@ -155,7 +154,7 @@ SELECT job_no FROM (SELECT job_no, tenant_no FROM ready LIMIT 10001) AS r WHERE 
 SELECT job_no FROM (SELECT job_no, tenant_no FROM delayed_attempt LIMIT 10001) AS w WHERE tenant_no = :tenant::int8::int4
 
 -- :name list_jobs_in_slot
--- :shard is one shard, or NULL for all.
+-- `shard` is one shard, or NULL for all shards.
 SELECT s.job_no
   FROM generate_series(coalesce(:shard::int8::int4, 0), coalesce(:shard::int8::int4, 255)) AS h(shard)
  CROSS JOIN LATERAL (SELECT job_no, tenant_no FROM job_state
@@ -178,9 +177,9 @@ SELECT max(s.slot)
                       ORDER BY slot DESC LIMIT 1) AS s
 
 -- :name list_jobs_passes
--- Do the jobs of `c` pass the filter? The states are numbered as in JobStatus::ALL. Each is looked
--- up by its number (LIMIT 1 sees to that): there are never many. A due job with blackouts (7) is pending
--- or scheduled: who asks decides, from the last three columns.
+-- Whether the jobs of `c` pass the filter. Statuses are numbered as in JobStatus::ALL. LIMIT 1
+-- makes the planner look each job up by its number. Status 7 is a due job with blackouts: the
+-- program decides from the last three columns whether it is pending or scheduled.
 SELECT j.job_no, j.updated_at, s.next_at, CASE WHEN :sort_by::int8::int2 = 2 THEN j.name END,
        CASE WHEN :sort_by::int8::int2 = 2 THEN j.configuration END,
        (:name_prefix::text IS NULL OR starts_with(j.name, :name_prefix))
@@ -222,7 +221,8 @@ SELECT count(*)
          LIMIT 10001) AS s
 
 -- :name list_jobs_scanned_pending
--- If not all of this slot can be looked at, nobody knows how many of them are due: too many.
+-- If the slot has too many rows to scan, the number of due jobs is unknown, which counts as too
+-- many.
 SELECT greatest((SELECT count(*) FROM (SELECT FROM ready LIMIT 10001) AS r),
                 (SELECT count(*) FROM (SELECT FROM delayed_attempt LIMIT 10001) AS w),
                 (SELECT count(*) FROM (SELECT FROM job_state

@@ -1,4 +1,4 @@
-//! What of a job lists can be asked for by.
+//! Labels of jobs: the metadata that lists filter by.
 
 use evenkeel_core::{About, JobNo};
 use evenkeel_store::{Job, JobChange, labels_of};
@@ -23,7 +23,7 @@ impl Labels {
         }
     }
 
-    /// Writes them down. Most jobs have none.
+    /// Inserts the labels. Most jobs have none.
     pub(super) async fn write(&self, connection: &Connection, tenant: i32) -> Tried<()> {
         if !self.key.is_empty() {
             let sql = sql!("register_labels");
@@ -33,10 +33,10 @@ impl Labels {
     }
 }
 
-/// What jobs that were changed or deleted can be found by from now on, as arrays.
+/// Executor, lane and labels of changed jobs, as arrays.
 #[derive(Debug, Default)]
 pub(super) struct ChangedLabels {
-    /// Those whose labels are no longer theirs.
+    /// Jobs whose old labels are deleted.
     stripped: Vec<i64>,
     labels: Labels,
     job_no: Vec<i64>,
@@ -45,7 +45,7 @@ pub(super) struct ChangedLabels {
 }
 
 impl ChangedLabels {
-    /// Most changes touch nothing that lists ask for.
+    /// Most changes affect no column that lists filter by.
     pub(super) fn push(&mut self, job: &Job, change: &JobChange) {
         if let Some(about) = &change.about
             && about.metadata != job.about.metadata
@@ -63,8 +63,8 @@ impl ChangedLabels {
         }
     }
 
-    /// A job has no labels any more.
-    pub(super) fn forget(&mut self, job: JobNo) {
+    /// Deletes the labels of a job.
+    pub(super) fn delete(&mut self, job: JobNo) {
         self.stripped.push(job.0);
     }
 

@@ -319,7 +319,7 @@ async fn end(
                 }
                 labels.push(plan.job, change);
             }
-            Action::Delete => labels.forget(plan.job.no),
+            Action::Delete => labels.delete(plan.job.no),
             _ => {}
         }
     }
