@@ -1,0 +1,111 @@
+//! Readers of `executor_config` whose errors name the field.
+
+use std::ops::RangeInclusive;
+
+use serde_json::{Map, Value};
+
+use super::ConfigField;
+
+/// An error in `executor_config`.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{field}: {message}")]
+pub struct ConfigFault {
+    /// The path of the field, such as `executor_config.url`.
+    pub field: String,
+    pub message: String,
+}
+
+impl ConfigFault {
+    /// Makes a fault of the field `name`, or of the whole configuration if `name` is empty.
+    pub fn new(name: &str, message: impl Into<String>) -> Self {
+        let dot = if name.is_empty() { "" } else { "." };
+        Self { field: format!("executor_config{dot}{name}"), message: message.into() }
+    }
+}
+
+/// The fields of a configuration, or of an object inside it.
+pub struct Fields<'a> {
+    fields: Option<&'a Map<String, Value>>,
+    /// The path of the object, such as `fields.price.`; empty for the configuration itself.
+    path: String,
+}
+
+impl<'a> Fields<'a> {
+    /// Reads an object that has only declared fields. Null counts as an empty object.
+    pub fn read(config: &'a Value, declared: &[ConfigField]) -> Result<Self, ConfigFault> {
+        let known: Vec<&str> = declared.iter().map(|field| field.name).collect();
+        match config {
+            Value::Null => Ok(Self { fields: None, path: String::new() }),
+            Value::Object(fields) => Self::nested("", fields, &known),
+            _ => Err(ConfigFault::new("", "must be an object")),
+        }
+    }
+
+    /// Reads an object at `path` that has only known fields.
+    pub fn nested(
+        path: &str,
+        fields: &'a Map<String, Value>,
+        known: &[&str],
+    ) -> Result<Self, ConfigFault> {
+        let path = if path.is_empty() { String::new() } else { format!("{path}.") };
+        match fields.keys().find(|key| !known.contains(&key.as_str())) {
+            // Ignoring a misspelt field would hide the mistake until production.
+            Some(key) => {
+                let message = format!("is not one of {}", known.join(", "));
+                Err(ConfigFault::new(&format!("{path}{key}"), message))
+            }
+            None => Ok(Self { fields: Some(fields), path }),
+        }
+    }
+
+    /// Makes a fault of the field `name` of this object.
+    pub fn fault(&self, name: &str, message: impl Into<String>) -> ConfigFault {
+        ConfigFault::new(&format!("{}{name}", self.path), message)
+    }
+
+    /// Returns a field that is set and not null.
+    pub fn get(&self, name: &str) -> Option<&'a Value> {
+        self.fields.and_then(|fields| fields.get(name)).filter(|value| !value.is_null())
+    }
+
+    pub fn text(&self, name: &str) -> Result<Option<&'a str>, ConfigFault> {
+        self.get(name)
+            .map(|value| value.as_str().ok_or_else(|| self.fault(name, "must be a string")))
+            .transpose()
+    }
+
+    /// Reads an object of strings; an absent field counts as empty.
+    pub fn texts(&self, name: &str) -> Result<Vec<(&'a str, &'a str)>, ConfigFault> {
+        let Some(value) = self.get(name) else { return Ok(Vec::new()) };
+        let map =
+            value.as_object().ok_or_else(|| self.fault(name, "must be an object of strings"))?;
+        map.iter()
+            .map(|(key, value)| match value.as_str() {
+                Some(text) => Ok((key.as_str(), text)),
+                None => Err(self.fault(&format!("{name}.{key}"), "must be a string")),
+            })
+            .collect()
+    }
+
+    pub fn flag(&self, name: &str) -> Result<Option<bool>, ConfigFault> {
+        self.get(name)
+            .map(|value| value.as_bool().ok_or_else(|| self.fault(name, "must be true or false")))
+            .transpose()
+    }
+
+    pub fn number(
+        &self,
+        name: &str,
+        range: RangeInclusive<u64>,
+    ) -> Result<Option<u64>, ConfigFault> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        match value.as_u64().filter(|number| range.contains(number)) {
+            Some(number) => Ok(Some(number)),
+            None => {
+                let (min, max) = range.into_inner();
+                let message = format!("must be a whole number from {min} to {max}, not {value}");
+                Err(self.fault(name, message))
+            }
+        }
+    }
+}
