@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use evenkeel_core::JobNo;
+use evenkeel_core::executor::ConfigFault;
 use evenkeel_outbound::Outbound;
 use serde_json::Value;
 
 use crate::archive::{Listener, PageArchive};
-use crate::config::{CrawlConfig, Fault};
+use crate::config::CrawlConfig;
 use crate::crawl::Crawl;
 use crate::host_robots::RobotsClient;
 use crate::hosts::Hosts;
@@ -64,7 +65,7 @@ impl Crawler {
         Self { outbound, settings: Arc::new(settings), hosts }
     }
 
-    pub fn read_config(&self, config: &Value) -> Result<CrawlConfig, Fault> {
+    pub fn read_config(&self, config: &Value) -> Result<CrawlConfig, ConfigFault> {
         CrawlConfig::read(config, &self.settings)
     }
 

@@ -43,7 +43,7 @@ mod sitemap;
 mod visit;
 
 pub use archive::{ArchiveError, Listener, PageArchive};
-pub use config::{CONFIG_FIELDS, CrawlConfig, Fault};
+pub use config::{CONFIG_FIELDS, CrawlConfig};
 pub use counts::CrawlCounts;
 pub use crawl::Crawl;
 pub use crawler::{CrawlRequest, Crawler};

@@ -23,7 +23,6 @@
 //! number and the fence to what it calls, and receivers can recognise the repetition.
 
 mod cancel;
-mod config;
 mod crawl;
 mod http;
 mod lease;
@@ -49,9 +48,8 @@ use evenkeel_core::{AttemptId, AttemptKey, Definition, JobNo, RunIds, TenantNo, 
 use serde_json::Value;
 
 pub use cancel::{Cancel, CancelHandle, CancelReason, cancellation};
-pub use config::ConfigFault;
 pub use crawl::{CrawlExecutor, PageArchives};
-pub use evenkeel_core::executor::ExecutorDeclaration;
+pub use evenkeel_core::executor::{ConfigFault, ExecutorDeclaration};
 pub use evenkeel_crawler::{ArchiveError, CrawlerSettings, PageArchive};
 pub use http::{HttpExecutor, HttpSettings, Identities, SigningKeys, WallClock};
 pub use lease::Lease;

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use evenkeel_core::executor::{ConfigField, ExecutorDeclaration};
+use evenkeel_core::executor::{ConfigField, ExecutorDeclaration, Fields};
 use evenkeel_core::{AttemptKey, TenantNo};
 use serde_json::Value;
 
-use crate::config::Fields;
 use crate::{ConfigFault, Executor, Invocation, Report, interrupted};
 
 /// Sleeps and fails as configured. `docs/executors.md` describes the fields.
@@ -48,7 +47,7 @@ impl<'a> NoopConfig<'a> {
         if config.is_null() {
             return Ok(Self::default());
         }
-        let fields = Fields::read(config, &DECLARATION)?;
+        let fields = Fields::read(config, DECLARATION.fields)?;
         let fail = fields.text("fail")?;
         let always = if fail.is_some() { 1.0 } else { 0.0 };
         let fail_rate = match fields.get("fail_rate") {
@@ -58,12 +57,8 @@ impl<'a> NoopConfig<'a> {
                 .filter(|rate| (0.0..=1.0).contains(rate))
                 .ok_or_else(|| ConfigFault::new("fail_rate", "must be a number from 0 to 1"))?,
         };
-        Ok(Self {
-            sleep_ms: millis(&fields, "sleep_ms")?,
-            jitter_ms: millis(&fields, "jitter_ms")?,
-            fail,
-            fail_rate,
-        })
+        let millis = |name| Ok(fields.number(name, 0..=SLEEP_MS_MAX)?.unwrap_or(0));
+        Ok(Self { sleep_ms: millis("sleep_ms")?, jitter_ms: millis("jitter_ms")?, fail, fail_rate })
     }
 
     fn sleep(&self, key: AttemptKey) -> Duration {
@@ -81,13 +76,6 @@ impl<'a> NoopConfig<'a> {
             Report::completed()
         }
     }
-}
-
-fn millis(fields: &Fields<'_>, name: &str) -> Result<u64, ConfigFault> {
-    let Some(value) = fields.get(name) else { return Ok(0) };
-    value.as_u64().filter(|ms| *ms <= SLEEP_MS_MAX).ok_or_else(|| {
-        ConfigFault::new(name, format!("must be a whole number from 0 to {SLEEP_MS_MAX}"))
-    })
 }
 
 /// Returns a pseudo-random number in `0.0..1.0` that depends only on the attempt and `purpose`.

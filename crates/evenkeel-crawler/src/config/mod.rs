@@ -6,7 +6,7 @@ mod tests;
 
 use std::time::Duration;
 
-use evenkeel_core::executor::{ConfigField, FieldKind};
+use evenkeel_core::executor::{ConfigFault, ConfigField, FieldKind, Fields};
 use evenkeel_outbound::reqwest::Url;
 use evenkeel_outbound::reqwest::header::HeaderValue;
 use serde_json::Value;
@@ -20,21 +20,6 @@ use reader::Reader;
 /// Increase it when pages are parsed differently, so that all pages count as changed.
 const PARSE_VERSION: u32 = 1;
 const MIB: u64 = 1024 * 1024;
-
-/// An error in the configuration.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{field}: {message}")]
-pub struct Fault {
-    /// Empty for the whole configuration.
-    pub field: String,
-    pub message: String,
-}
-
-impl Fault {
-    fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { field: field.into(), message: message.into() }
-    }
-}
 
 /// The configuration of a crawl. `docs/crawler.md` describes the fields.
 #[derive(Clone, Debug)]
@@ -82,41 +67,41 @@ pub const CONFIG_FIELDS: [ConfigField; 17] = [
 
 impl CrawlConfig {
     /// Reads a configuration, and refuses what makes no sense or is not allowed here.
-    pub fn read(config: &Value, settings: &CrawlerSettings) -> Result<Self, Fault> {
-        let fields = config.as_object().ok_or_else(|| Fault::new("", "must be an object"))?;
-        let known = CONFIG_FIELDS.map(|field| field.name);
-        if let Some(key) = fields.keys().find(|key| !known.contains(&key.as_str())) {
-            return Err(Fault::new(key, format!("is not one of {}", known.join(", "))));
+    pub fn read(config: &Value, settings: &CrawlerSettings) -> Result<Self, ConfigFault> {
+        if config.is_null() {
+            return Err(ConfigFault::new("", "must be an object"));
         }
-        let reader = Reader(fields);
+        let reader = Reader(Fields::read(config, &CONFIG_FIELDS)?);
         let starts = reader.starts()?;
-        let reach = match reader.text("scope")? {
+        let reach = match reader.0.text("scope")? {
             None | Some("host") => Reach::Host,
             Some("site") => Reach::Site,
             Some("prefix") => Reach::Prefix,
-            Some(_) => return Err(Fault::new("scope", "must be host, site or prefix")),
+            Some(_) => return Err(ConfigFault::new("scope", "must be host, site or prefix")),
         };
         let scope =
             Scope::new(&starts, reach, reader.patterns("include")?, reader.patterns("exclude")?);
-        let obey_robots = reader.flag("obey_robots", true)?;
+        let obey_robots = reader.0.flag("obey_robots")?.unwrap_or(true);
         if !obey_robots && !settings.may_ignore_robots {
             let message = "must be true: this server does not let jobs ignore robots.txt";
-            return Err(Fault::new("obey_robots", message));
+            return Err(ConfigFault::new("obey_robots", message));
         }
-        let ndjson = reader.flag("ndjson", false)?;
+        let ndjson = reader.0.flag("ndjson")?.unwrap_or(false);
         if ndjson && settings.export_dir.is_none() {
             let message = "must be false: this server has no folder for exports";
-            return Err(Fault::new("ndjson", message));
+            return Err(ConfigFault::new("ndjson", message));
         }
-        let user_agent = reader.text("user_agent")?.map(|text| {
+        let user_agent = reader.0.text("user_agent")?.map(|text| {
             HeaderValue::from_str(text)
                 .ok()
                 .filter(|_| !text.trim().is_empty() && text.len() <= 500)
-                .ok_or_else(|| Fault::new("user_agent", "must be 1 to 500 printable characters"))
+                .ok_or_else(|| {
+                    ConfigFault::new("user_agent", "must be 1 to 500 printable characters")
+                })
         });
         let delay = Duration::from_millis(reader.number("delay_ms", 250, 0, 60_000)?);
         let digest: [u8; 32] = Sha256::digest(config.to_string().as_bytes()).into();
-        let how = format!("{PARSE_VERSION} {}", fields.get("fields").unwrap_or(&Value::Null));
+        let how = format!("{PARSE_VERSION} {}", config.get("fields").unwrap_or(&Value::Null));
         let [a, b, c, d, ..]: [u8; 32] = Sha256::digest(how.as_bytes()).into();
         Ok(Self {
             starts,
@@ -127,7 +112,7 @@ impl CrawlConfig {
             obey_robots,
             delay: delay.max(settings.delay_min),
             connections: reader.number("connections", 2, 1, 2)? as usize,
-            sitemaps: reader.flag("sitemaps", true)?,
+            sitemaps: reader.0.flag("sitemaps")?.unwrap_or(true),
             page_bytes_max: reader.number("max_page_bytes", 2 * MIB, 1024, 16 * MIB)? as usize,
             page_timeout: Duration::from_millis(reader.number(
                 "page_timeout_ms",

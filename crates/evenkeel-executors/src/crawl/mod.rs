@@ -10,8 +10,8 @@ use evenkeel_core::attempt::Outcome;
 use evenkeel_core::executor::{ExecutorDeclaration, StartFields};
 use evenkeel_core::{JobNo, LogStream, Progress, TenantNo};
 use evenkeel_crawler::{
-    CONFIG_FIELDS, CrawlConfig, CrawlCounts, CrawlRequest, Crawler, CrawlerSettings, Ended, Ending,
-    Fault, Listener, PageArchive,
+    CONFIG_FIELDS, CrawlCounts, CrawlRequest, Crawler, CrawlerSettings, Ended, Ending, Listener,
+    PageArchive,
 };
 use evenkeel_outbound::Outbound;
 use serde_json::Value;
@@ -22,7 +22,7 @@ use crate::{
     permit, tail,
 };
 
-/// Crawls a web site and saves its pages. [`CrawlConfig`] describes the configuration.
+/// Crawls a web site and saves its pages. `docs/crawler.md` describes the configuration.
 ///
 /// - An interrupted crawl saves a checkpoint, and the next attempt continues from it.
 /// - The job's timeout limits the time without a byte from any site while requests are open. The
@@ -62,11 +62,6 @@ impl<A: PageArchives> CrawlExecutor<A> {
         let permits = Semaphore::new(settings.crawls_max.clamp(1, Semaphore::MAX_PERMITS));
         Self { crawler: Crawler::new(outbound, settings), archives, permits }
     }
-
-    fn read(&self, config: &Value) -> Result<CrawlConfig, ConfigFault> {
-        let fault = |Fault { field, message }| ConfigFault::new(&field, message);
-        self.crawler.read_config(config).map_err(fault)
-    }
 }
 
 #[async_trait]
@@ -78,11 +73,11 @@ impl<A: PageArchives> Executor for CrawlExecutor<A> {
     fn check(&self, _: TenantNo, config: &Value, payload: &Value) -> Result<(), ConfigFault> {
         let config = starts::fill_example(config, payload)?;
         starts::refuse_credentials(&config)?;
-        self.read(&config).map(drop)
+        self.crawler.read_config(&config).map(drop)
     }
 
     async fn run(&self, invocation: Invocation) -> Report {
-        let config = starts::fill(&invocation).and_then(|config| self.read(&config));
+        let config = starts::fill(&invocation).and_then(|config| self.crawler.read_config(&config));
         let config = match config {
             Ok(config) => config,
             Err(fault) => return Report::failed_for_good(fault.to_string()),

@@ -1,10 +1,10 @@
 //! The request body.
 
 use bytes::Bytes;
+use evenkeel_core::executor::{ConfigFault, Fields};
 use evenkeel_outbound::reqwest::header::HeaderValue;
 use serde_json::Value;
 
-use crate::config::{ConfigFault, Fields};
 use crate::template::{Escape, FILLED_BYTES_MAX, Template, Values};
 
 /// The source of the request body.

@@ -1,5 +1,6 @@
 //! The call that a job's configuration describes.
 
+use evenkeel_core::executor::{ConfigFault, Fields};
 use evenkeel_outbound::reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use evenkeel_outbound::reqwest::{Method, StatusCode, Url};
 use serde_json::Value;
@@ -9,7 +10,6 @@ use super::body::{Body, Content};
 use super::status::Statuses;
 use super::tls::TlsChoice;
 use super::url::UrlTemplate;
-use crate::config::{ConfigFault, Fields};
 use crate::template::{ByteBudget, Escape, Template, Values};
 
 /// A call with its templates, and the rules to judge the response.
@@ -60,12 +60,12 @@ const RESPONSE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
 impl<'a> Call<'a> {
     pub(super) fn parse(config: &'a Value) -> Result<Self, ConfigFault> {
-        let fields = Fields::read(config, &DECLARATION)?;
+        let fields = Fields::read(config, DECLARATION.fields)?;
         let url = fields.text("url")?.ok_or_else(|| ConfigFault::new("url", "is required"))?;
         let method = parse_method(&fields)?;
         // Repeating a GET is safe; repeating a POST may act twice.
         let usual = if matches!(method, Method::GET | Method::HEAD) { 5 } else { 0 };
-        let redirects = number(&fields, "redirects", REDIRECTS_MAX)?.unwrap_or(usual);
+        let redirects = fields.number("redirects", 0..=REDIRECTS_MAX)?.unwrap_or(usual);
         let tls = TlsChoice::parse(fields.get("tls"))?;
         if tls.is_some() && !url.get(..8).is_some_and(|s| s.eq_ignore_ascii_case("https://")) {
             return Err(ConfigFault::new("tls", "needs a url that starts with https://"));
@@ -78,7 +78,8 @@ impl<'a> Call<'a> {
             expected: Statuses::parse(&fields, "expected_status")?,
             give_up_on: Statuses::parse(&fields, "give_up_on")?,
             redirects: usize::try_from(redirects).unwrap_or_default(),
-            max_response_bytes: number(&fields, "max_response_bytes", RESPONSE_BYTES_MAX)?
+            max_response_bytes: fields
+                .number("max_response_bytes", 0..=RESPONSE_BYTES_MAX)?
                 .unwrap_or(RESPONSE_BYTES_DEFAULT),
             tls: tls.filter(TlsChoice::matters),
         })
@@ -144,15 +145,6 @@ fn parse_headers(fields: &Fields<'_>) -> Result<Vec<(HeaderName, Template)>, Con
         Ok((parsed, Template::parse(value).map_err(|message| fault(&message))?))
     };
     fields.texts("headers")?.into_iter().map(header).collect()
-}
-
-fn number(fields: &Fields<'_>, name: &str, max: u64) -> Result<Option<u64>, ConfigFault> {
-    let Some(value) = fields.get(name) else { return Ok(None) };
-    value
-        .as_u64()
-        .filter(|n| *n <= max)
-        .map(Some)
-        .ok_or_else(|| ConfigFault::new(name, format!("must be a whole number from 0 to {max}")))
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
 //! Lists of HTTP statuses in a job's configuration.
 
+use evenkeel_core::executor::{ConfigFault, Fields};
 use evenkeel_outbound::reqwest::StatusCode;
 use serde_json::Value;
-
-use crate::config::{ConfigFault, Fields};
 
 /// Statuses and classes of statuses, such as `"2xx"`.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use super::settings::Identities;
-use crate::config::ConfigFault;
+use crate::ConfigFault;
 
 /// The TLS options of a job.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

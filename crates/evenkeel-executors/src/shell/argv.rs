@@ -5,9 +5,9 @@
 //! complete. The program gets the payload on standard input, and in variables whose names the job
 //! cannot choose.
 
+use evenkeel_core::executor::{ConfigFault, Fields};
 use serde_json::Value;
 
-use crate::config::{ConfigFault, Fields};
 use crate::template::Template;
 
 /// Prefix of the variables that hold fields of the payload.
@@ -118,7 +118,7 @@ mod tests {
                 "env.BASH_FUNC_ls%%",
             ),
         ] {
-            let fields = Fields::read(&config, &crate::shell::DECLARATION).unwrap();
+            let fields = Fields::read(&config, crate::shell::DECLARATION.fields).unwrap();
             let fault = parse(&fields).map(drop).and(parse_env(&fields).map(drop)).unwrap_err();
             assert_eq!(fault.field, format!("executor_config.{field}"), "{config}");
             assert!(fault.message.contains("standard input"), "{fault}");

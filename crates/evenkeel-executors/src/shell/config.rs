@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use evenkeel_core::executor::{ConfigFault, Fields};
 use serde_json::Value;
 
 use super::DECLARATION;
 use super::argv;
 use super::exit_codes::ExitCodes;
-use crate::config::{ConfigFault, Fields};
 use crate::supervisor::{HOME, Limits};
 use crate::template::{Escape, Template, Values};
 
@@ -39,7 +39,7 @@ const OPEN_FILES_MIN: u64 = 8;
 
 impl ShellConfig {
     pub(super) fn parse(config: &Value) -> Result<Self, ConfigFault> {
-        let fields = Fields::read(config, &DECLARATION)?;
+        let fields = Fields::read(config, DECLARATION.fields)?;
         Ok(Self {
             argv: argv::parse(&fields)?,
             cwd: parse_cwd(&fields)?,

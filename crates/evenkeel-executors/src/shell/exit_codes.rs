@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use evenkeel_core::after_attempt::RetryHint;
 use evenkeel_core::attempt::Outcome;
+use evenkeel_core::executor::{ConfigFault, Fields};
 use serde_json::Value;
-
-use crate::config::{ConfigFault, Fields};
 
 /// The lists that a job can set, and their default codes. 101 is not used, because panics of Rust
 /// programs exit with it.
@@ -88,7 +87,7 @@ mod tests {
 
     fn parse(codes: &Value) -> Result<ExitCodes, ConfigFault> {
         let config = json!({"exit_codes": codes});
-        ExitCodes::parse(&Fields::read(&config, &crate::shell::DECLARATION).unwrap())
+        ExitCodes::parse(&Fields::read(&config, crate::shell::DECLARATION.fields).unwrap())
     }
 
     #[test]
