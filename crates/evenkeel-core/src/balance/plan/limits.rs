@@ -1,4 +1,4 @@
-//! Destination a plan ends: where it gains nothing more, or at the requested bounds.
+//! Where a plan ends: where it gains nothing more, or at the requested bounds.
 
 use std::collections::BTreeMap;
 
