@@ -141,12 +141,12 @@ fn judge(connection: &Connection, batch: &[Judgement], now: Timestamp) -> Answer
     let mut counts = Counts::default();
     for judgement in batch {
         let which = params![judgement.job.0, judgement.touched];
-        let as_judged: Option<(i32, Option<i16>, Option<i64>)> =
+        let found: Option<(i32, Option<i16>, Option<i64>)> =
             find.query_row(which, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()?;
-        let Some((tenant, before, since)) = as_judged else { continue };
+        let Some((tenant, before, since)) = found else { continue };
         let (before, level) = (level_from(before)?, judgement.reason.level());
         if judgement.again_at.is_none() {
-            take_off(connection, judgement.job)?;
+            delete_and_unmark(connection, judgement.job)?;
             counts.change(tenant, before, None);
             continue;
         }
@@ -164,7 +164,7 @@ fn judge(connection: &Connection, batch: &[Judgement], now: Timestamp) -> Answer
     counts.write(connection)
 }
 
-fn take_off(connection: &Connection, job: JobNo) -> Answer<()> {
+fn delete_and_unmark(connection: &Connection, job: JobNo) -> Answer<()> {
     connection.prepare_cached(sql!("judge_delete"))?.execute([job.0])?;
     connection.prepare_cached(sql!("judge_unmark"))?.execute([job.0])?;
     Ok(())
@@ -190,21 +190,26 @@ fn overdue_in_queue(
         attempt,
         limit,
     ])?;
-    let (mut jobs, mut last, mut looked_at) = (BTreeSet::new(), None, 0);
+    let (mut jobs, mut last, mut read) = (BTreeSet::new(), None, 0);
     while let Some(row) = rows.next()? {
         let key = key_from(row)?;
         if row.get::<_, Option<bool>>("is_overdue")? == Some(true) {
             jobs.insert(key.job_no);
         }
-        (last, looked_at) = (Some(key), looked_at + 1);
+        (last, read) = (Some(key), read + 1);
     }
-    let next = last.filter(|_| looked_at == limit);
+    let next = last.filter(|_| read == limit);
     Ok(OverdueInQueue { jobs: jobs.into_iter().collect(), next })
 }
 
 fn counts_from(row: &Row<'_>) -> rusqlite::Result<ConditionCounts> {
     let count = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
-    Ok(ConditionCounts { jobs: count(0)?, warning: count(1)?, error: count(2)?, held: count(3)? })
+    Ok(ConditionCounts {
+        jobs: count("job_count")?,
+        warning: count("warnings")?,
+        error: count("errors")?,
+        held: count("held")?,
+    })
 }
 
 fn condition_counts(connection: &Connection, tenant: TenantNo) -> Answer<ConditionCounts> {

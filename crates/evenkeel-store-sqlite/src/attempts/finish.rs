@@ -22,7 +22,7 @@ use crate::{conditions, dead_letters, notes};
 
 /// The statements of the hot path, prepared once per batch.
 struct Statements<'c> {
-    run: CachedStatement<'c>,
+    attempt: CachedStatement<'c>,
     history: CachedStatement<'c>,
     job: CachedStatement<'c>,
 }
@@ -46,7 +46,7 @@ pub(crate) fn finish(
 ) -> Answer<Vec<FinishResult>> {
     let mut results = vec![FinishResult::LeaseLost; batch.len()];
     let mut statements = Statements {
-        run: connection.prepare_cached(sql!("finish_attempt"))?,
+        attempt: connection.prepare_cached(sql!("finish_attempt"))?,
         history: connection.prepare_cached(sql!("finish_history"))?,
         job: connection.prepare_cached(sql!("finish_job"))?,
     };
@@ -70,7 +70,7 @@ fn finish_one(
     let (scheduled_at, job_no, sequence, attempt) = key_params(finish.key);
     let status = AttemptStatus::from(finish.outcome).code();
     let results = &finish.results;
-    let ended = statements.run.execute(params![
+    let ended = statements.attempt.execute(params![
         scheduled_at,
         job_no,
         sequence,

@@ -19,7 +19,7 @@ use crate::rows::{ReadyRow, link_columns, micros};
 struct Statements<'c> {
     advance: CachedStatement<'c>,
     advance_slot: CachedStatement<'c>,
-    run: CachedStatement<'c>,
+    attempt: CachedStatement<'c>,
 }
 
 impl<'c> Statements<'c> {
@@ -27,7 +27,7 @@ impl<'c> Statements<'c> {
         Ok(Self {
             advance: connection.prepare_cached(sql!("fire_advance"))?,
             advance_slot: connection.prepare_cached(sql!("fire_advance_slot"))?,
-            run: connection.prepare_cached(sql!("fire_attempt"))?,
+            attempt: connection.prepare_cached(sql!("fire_attempt"))?,
         })
     }
 }
@@ -92,7 +92,8 @@ fn fire_one(
     let next_slot = fire.next_at.map(Slot::of);
     let same_slot = next_slot == Some(Slot::of(fire.due));
     let advance = if same_slot { &mut statements.advance } else { &mut statements.advance_slot };
-    let advanced = (
+    let slot = next_slot.map(|slot| slot.0);
+    let values = params![
         fire.job.0,
         fire.generation,
         fire.due.as_micros(),
@@ -105,28 +106,11 @@ fn fire_one(
         claimed,
         known_at,
         known_sequence,
-    );
-    let changed = if same_slot {
-        advance.execute(advanced)?
-    } else {
-        let (a, b, c, d, e, f, g, h, i, j, k, l) = advanced;
-        advance.execute(params![
-            a,
-            b,
-            c,
-            d,
-            e,
-            f,
-            g,
-            h,
-            i,
-            j,
-            k,
-            l,
-            next_slot.map(|slot| slot.0)
-        ])?
-    };
-    if changed == 0 {
+        slot,
+    ];
+    // `fire_advance` has no parameter `slot`.
+    let count = values.len() - usize::from(same_slot);
+    if advance.execute(&values[..count])? == 0 {
         return classify(connection, fire, false);
     }
     if fire.skip.is_some() {
@@ -137,7 +121,7 @@ fn fire_one(
         None => Ok(FireResult::Fired(Fence::NONE)),
         Some((at, Start::Claimed)) => {
             let (prev_at, prev_sequence) = link_columns(prev);
-            statements.run.execute(params![
+            statements.attempt.execute(params![
                 at.as_micros(),
                 fire.job.0,
                 Sequence::REGULAR.bits(),
