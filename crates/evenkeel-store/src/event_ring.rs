@@ -58,7 +58,7 @@ impl EventRing {
         let mut page = EventPage { events: Vec::new(), seen: after, gap: false };
         for (no, event) in self.kept.range(first..).take(limit as usize) {
             page.seen = *no;
-            // Without one at or before it, nobody knows what there was.
+            // If no event at or before the position is kept, later ones may have been dropped.
             page.gap |= first == 0 || event.is_none();
             page.events.extend(event.iter().filter(|event| event.tenant == scope.tenant).cloned());
         }

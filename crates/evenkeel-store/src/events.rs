@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_kept_while_nobody_listens() {
+    async fn nothing_is_kept_without_a_listener() {
         let events = Events::default();
         events.emit([event(1)]);
         assert_eq!(events.take(9), (vec![], false));
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_lost_oldest_first() {
+    fn surplus_events_are_dropped_oldest_first() {
         let events = Events::default();
         events.set_has_listeners(true);
         assert!(events.take(0).1);
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_read_back() {
+    fn event_kinds_are_read_back_from_their_codes() {
         for kind in EventKind::ALL {
             assert_eq!(EventKind::from_code(kind.code()), Some(kind));
         }

@@ -203,7 +203,7 @@ verbs! {
     /// higher ones. There may be gaps.
     ///
     /// A job whose [deduplication key](evenkeel_core::dedup) is held by a job that [keeps it
-    /// out](evenkeel_core::dedup::DedupScope::keeps_out) is left out, too. This is reported before
+    /// out](evenkeel_core::dedup::DedupScope::blocks_others) is left out, too. This is reported before
     /// a name that is taken. Otherwise the job holds the key from then on.
     ///
     /// The store notifies the scheduler of jobs that are due before the end of the next slot.

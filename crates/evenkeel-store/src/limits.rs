@@ -60,8 +60,8 @@ impl LimitQueue {
     /// Returns how many attempts to read of each lane if `free` permits are available. The first of
     /// each lane are read, since another limit can block a whole lane.
     pub fn look(&self, free: u32) -> u32 {
-        // Where they do not agree on the limit, or are under others that differ, those that fit may
-        // be further behind.
+        // If the limits differ, or other limits also apply, attempts that can start may be further
+        // behind.
         let are_alike = self.key.scope() == LimitScope::Key && self.lowest == self.highest;
         if are_alike || free == 0 { free.min(RELEASED_MAX) } else { RELEASED_MAX }
     }

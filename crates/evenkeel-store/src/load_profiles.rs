@@ -50,7 +50,7 @@ impl LoadProfiles {
                 let counted = ProfileLoad { key, profile, jobs, cost };
                 self.by_tenant.entry(tenant).or_default().push(counted);
             }
-            // A newer version may know what it is; its jobs run all the same.
+            // A newer version may have written it. Its jobs run anyway.
             Err(_) => self.unreadable += jobs,
         }
     }

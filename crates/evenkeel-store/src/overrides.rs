@@ -97,7 +97,7 @@ impl OutcomeOverride {
             attachments: Attachments { has_notes: true, checkpoint: CheckpointDisposition::Forget },
             judge: true,
             unstored_since: None,
-            // Somebody wanted it so: that is no failure to make a fuss about.
+            // An operator ended the run, so its failure has no consequences.
             hook: Hook::None,
         })
     }

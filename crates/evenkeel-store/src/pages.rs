@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_fits_if_the_room_is_enough_or_it_does_not_grow() {
+    fn a_page_fits_within_the_quota_or_if_it_does_not_grow() {
         let shelf = PageQuota { tenant: TenantNo(1), job: JobNo(1), bytes_max: 100 };
         for (used, old, new, fits) in [
             (0, 0, 100, true),

@@ -99,7 +99,7 @@ impl DepthWalk {
     pub fn new(limit: u32, mut groups: Vec<QueueGroup>) -> Self {
         let has_more_groups = groups.len() > QUEUE_GROUPS_MAX as usize;
         groups.truncate(QUEUE_GROUPS_MAX as usize);
-        // At least one row of each, which says that something waits there.
+        // At least one row of each group, which shows that attempts wait there.
         let share = (limit / u32::try_from(groups.len()).unwrap_or(u32::MAX).max(1)).max(1);
         let none = |(pool, lane)| QueueDepth::none(pool, lane);
         let depths = groups.into_iter().map(none).collect();
@@ -164,7 +164,7 @@ impl DepthWalk {
 
     pub fn end(mut self) -> QueueDepths {
         let is_lower_bound = self.others_are_cut || self.cut().next().is_some();
-        // What was taken meanwhile left nothing.
+        // Groups whose attempts were claimed meanwhile are empty.
         self.depths.retain(|depth| depth.waiting > 0);
         let (depths, others) = (self.depths, self.others);
         QueueDepths { depths, is_lower_bound, others, parked: [0; LimitScope::ALL.len()] }
@@ -229,27 +229,27 @@ mod tests {
     }
 
     #[test]
-    fn a_shallow_queue_is_counted_wholly() {
+    fn a_shallow_queue_is_counted_completely() {
         assert_eq!(walk(100, &[25, 0, 3, 25]), (vec![25, 3, 25], false, 53));
         assert_eq!(walk(100, &[]), (vec![], false, 0));
     }
 
     #[test]
-    fn a_deep_lane_has_what_others_leave() {
+    fn a_deep_lane_gets_the_rows_that_others_leave() {
         assert_eq!(walk(100, &[80, 5, 5, 5]), (vec![80, 5, 5, 5], false, 41 + 80));
-        // 25 and one for each, of which 38 are left for two.
+        // 25 and one more of each; 38 are left for two groups.
         let (depths, is_lower_bound, walked) = walk(100, &[1000, 5, 1000, 5]);
         assert_eq!((depths, is_lower_bound), (vec![45, 5, 45, 5], true));
         assert!(walked <= 2 * 100 + 4);
     }
 
     #[test]
-    fn with_more_lanes_than_rows_one_of_each_is_looked_at() {
+    fn with_more_lanes_than_rows_one_row_of_each_is_read() {
         assert_eq!(walk(2, &[9, 9, 1]), (vec![2, 2, 1], true, 5));
     }
 
     #[test]
-    fn of_too_many_pools_those_beyond_are_added_up() {
+    fn surplus_pools_are_counted_together() {
         let (depths, is_lower_bound, _) = walk(100_000, &[1; 307]);
         assert_eq!((depths.len(), depths[300], is_lower_bound), (301, 7, false));
         let (depths, is_lower_bound, _) = walk(300, &[1; 900]);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn priorities_are_counted_by_tens() {
+    fn priorities_are_counted_in_steps_of_ten() {
         let mut depth = QueueDepth::none("default".into(), Lane::Standard);
         for (priority, count) in [(0, 1), (9, 1), (10, 5), (99, 2), (100, 7)] {
             depth.add(priority, count, Timestamp::from_micros(i64::from(priority)));

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stored_skip_reasons_keep_their_numbers() {
+    fn skip_reasons_keep_their_codes() {
         let codes = SkipReason::ALL.map(skip_reason_code);
         assert_eq!(codes[..4], [0, 1, 2, 4]);
         assert_eq!(

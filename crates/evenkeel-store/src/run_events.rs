@@ -27,7 +27,7 @@ pub async fn discard_unwritten_dead_letters(
         })
         .map(|(end, _)| end)
         .collect();
-    // Mostly there are none, and then nobody is asked.
+    // Usually there are none, and then the store is not asked.
     if unchecked.is_empty() {
         return;
     }
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_retries_left_is_told_whether_or_not_it_leaves_a_dead_letter() {
+    fn an_exhausted_run_is_reported_with_or_without_a_dead_letter() {
         let over = Then::EndRun { stop_job: false, next_at: None };
         for outcome in [Outcome::Failed, Outcome::TimedOut] {
             let plain = end(outcome, over, Hook::None);

@@ -60,7 +60,7 @@ impl Signals {
 
     /// Wakes the listeners of this process.
     pub fn send(&self, signal: Signal) {
-        // No listener is no fault: then nobody waits.
+        // An error means that there is no listener.
         let _ = self.sender.send(signal);
     }
 

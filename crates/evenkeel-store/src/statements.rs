@@ -92,7 +92,7 @@ fn section_of(text: &'static str) -> Section {
         "fragment" => true,
         _ => panic!("a section begins with `-- :name` or `-- :fragment`, not with `-- :{kind}`"),
     };
-    // A long list of parameters goes on in the following comment lines, up to its bracket.
+    // A long list of parameters continues in the following comment lines, up to its bracket.
     let (name, list, body) = match rest.split_once('(') {
         None => (rest.trim(), "", body),
         Some((name, list)) => match list.split_once(')') {
@@ -130,7 +130,7 @@ fn include(text: &str, included: &HashMap<&str, String>) -> String {
                 rest = &rest[close + 1..];
             }
             None => {
-                assert!(!is_code_name(rest), "a statement uses an unknown constant: {rest}");
+                assert!(!is_name(rest), "no constant or fragment has the name in {rest}");
                 out.push('{');
                 rest = &rest[1..];
             }
@@ -140,12 +140,10 @@ fn include(text: &str, included: &HashMap<&str, String>) -> String {
     out
 }
 
-/// True if `text` starts with a name such as `{attempt.running}`. An unknown one is a misspelt code.
-fn is_code_name(text: &str) -> bool {
+/// True if `text` starts with a name such as `{attempt.running}` or `{job_columns}`.
+fn is_name(text: &str) -> bool {
     let name = text[1..].split_once('}').map_or("", |(name, _)| name);
-    let is_word =
-        |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '_');
-    name.split_once('.').is_some_and(|(kind, code)| is_word(kind) && is_word(code))
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c == '.')
 }
 
 fn number_parameters(section: &Section, text: &str, placeholder: Placeholder) -> String {
@@ -246,8 +244,8 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "unknown constant: {attempt.runing}")]
-    fn a_misspelt_code_is_refused() {
+    #[should_panic(expected = "the name in {attempt.runing}")]
+    fn a_misspelt_name_is_refused() {
         Statements::read(&["-- :name x\nSELECT {attempt.runing};\n"], Placeholder::Dollar, &[]);
     }
 

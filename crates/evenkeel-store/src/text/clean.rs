@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_text_is_cleaned_however_deep_it_lies() {
+    fn texts_are_cleaned_at_any_depth() {
         let dirty = "a\0b\u{2}c\u{3}d";
         let mut page = PageContent {
             id: PageId::of(JobNo(1), dirty),

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_needle_begins_where_its_words_stand_in_order() {
+    fn a_needle_matches_consecutive_words() {
         let text = ["job", "scheduler", "x"];
         assert!(needle("\"job scheduler\"").begins(&text));
         assert!(needle("\"job sched*\"").begins(&text));
@@ -80,8 +80,8 @@ mod tests {
     }
 
     #[test]
-    fn a_term_that_folds_to_nothing_is_left_out() {
-        // A letter by its class, which comes apart into a space and an accent.
+    fn a_term_that_folds_to_nothing_is_skipped() {
+        // A letter by its class that decomposes into a space and an accent.
         let query = SearchQuery::parse("\u{37a} rust").unwrap();
         assert_eq!(Needles::of(&query).wanted, [needle("rust")]);
     }

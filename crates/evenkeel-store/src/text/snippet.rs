@@ -70,7 +70,7 @@ fn best(text: &str, hits: &[Hit]) -> Option<usize> {
         seen.dedup();
         seen.len()
     };
-    // Of equals the first, which `max_by_key` would not give.
+    // The first of equals, which `max_by_key` would not return.
     (0..hits.len()).rev().max_by_key(|first| in_sight(*first))
 }
 
@@ -96,7 +96,7 @@ fn show(text: &str, start: usize, hits: &[Hit]) -> String {
     let end = end_of(text, start);
     let mut at = start;
     for hit in hits {
-        // Hits may lie in each other: what is marked is not marked again.
+        // Matches can overlap: marked text is not marked again.
         let range = hit.range.start.max(at)..hit.range.end;
         if range.end > end {
             break;
@@ -124,7 +124,7 @@ fn end_of(text: &str, start: usize) -> usize {
     if end == text.len() {
         return end;
     }
-    // From the middle on, so that something is shown where there are no spaces.
+    // Only from the middle on, so that a text without spaces is shown, too.
     let middle = forward(text, start, SHOWN_CHARS / 2);
     text[middle..end].rfind(char::is_whitespace).map_or(end, |space| middle + space)
 }
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn every_hit_in_sight_is_marked() {
+    fn all_shown_matches_are_marked() {
         assert_eq!(snip("A Job\n\n  scheduler, a job.", "job"), "A [Job] scheduler, a [job].");
         assert_eq!(snip("a job  scheduler job", "\"job scheduler\""), "a [job scheduler] job");
         assert_eq!(snip("Scheduling schedules", "sched*"), "[Scheduling] [schedules]");
@@ -160,13 +160,13 @@ mod tests {
     }
 
     #[test]
-    fn hits_that_overlap_are_marked_once() {
+    fn overlapping_matches_are_marked_once() {
         assert_eq!(snip("a a a b", "\"a a\" b"), "[a a][ a] [b]");
         assert_eq!(snip("½ cup", "1 2"), "[½] cup");
     }
 
     #[test]
-    fn a_far_hit_is_shown_with_what_is_around_it() {
+    fn a_far_match_is_shown_with_its_context() {
         let text = format!("{} needle {}", "before ".repeat(500), "after ".repeat(500));
         let shown = snip(&text, "needle");
         assert!(shown.starts_with("… before ") && shown.ends_with("after…"), "{shown}");
@@ -175,20 +175,20 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_too_far_is_not_looked_for() {
+    fn a_match_beyond_the_limit_is_not_shown() {
         let text = |before: usize| format!("First {}needle", "é.".repeat(before));
         assert!(snip(&text(SNIPPET_CHARS_MAX / 2 - 10), "needle").contains("[needle]"));
         assert!(snip(&text(SNIPPET_CHARS_MAX / 2), "needle").starts_with("First é"));
     }
 
     #[test]
-    fn the_place_with_most_of_the_words_is_shown() {
+    fn the_part_with_most_terms_is_shown() {
         let text = format!("one {} one two {} two", "x ".repeat(500), "x ".repeat(500));
         assert!(snip(&text, "one two").contains("[one] [two]"));
     }
 
     #[test]
-    fn without_a_hit_the_beginning_is_shown() {
+    fn without_a_match_the_beginning_is_shown() {
         assert_eq!(snip("Only the title has it.", "other"), "Only the title has it.");
         assert_eq!(beginning("  a\n\tb  "), "a b");
         assert_eq!(beginning(""), "");
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_without_spaces_is_cut_all_the_same() {
+    fn a_text_without_spaces_is_cut() {
         let shown = beginning(&"字".repeat(5000));
         assert_eq!(shown.chars().count(), SHOWN_CHARS + 1);
         let shown = snip(&format!("{}x{}", "字".repeat(5000), "字".repeat(500)), "x");
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_beginning_of_white_space_is_passed_over() {
+    fn leading_white_space_is_skipped() {
         assert_eq!(beginning(&format!("{}word", " ".repeat(300))), "word");
     }
 }

@@ -80,8 +80,8 @@ fn fold(text: &str, range: Range<usize>) -> Vec<Word<'_>> {
             if is_folded { Cow::Borrowed(cut) } else { Cow::Owned(cut.to_ascii_lowercase()) };
         return vec![Word { folded, range }];
     }
-    // Lower case first and last: some capitals come apart only as small letters, and some small
-    // letters only appear when others come apart.
+    // Lower case first and last: some capitals decompose only as small letters, and some small
+    // letters appear only after decomposition.
     let bare: String = raw.to_lowercase().nfkd().filter(|c| !is_left_out(*c)).nfc().collect();
     let bare = bare.to_lowercase();
     bare.split(|c: char| !c.is_alphanumeric())
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_letters_and_digits_and_nothing_else() {
+    fn words_consist_of_letters_and_digits() {
         assert_eq!(
             folded("see https://example.com/a_b?q=C3-po, 3.14"),
             ["see", "https", "example", "com", "a", "b", "q", "c3", "po", "3", "14"]
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_seen_does_not_part_a_word() {
+    fn invisible_characters_do_not_split_a_word() {
         let text =
             "soft\u{ad}ware zero\u{200b}width\u{200c}join\u{200d}er \u{ad} gro\u{308}\u{ad}ße";
         assert_eq!(folded(text), ["software", "zerowidthjoiner", "große"]);
@@ -155,13 +155,13 @@ mod tests {
     }
 
     #[test]
-    fn chinese_characters_and_kana_are_words_of_their_own() {
+    fn chinese_characters_and_kana_are_single_words() {
         assert_eq!(folded("日本語とrust2"), ["日", "本", "語", "と", "rust2"]);
         assert_eq!(folded("한국어 문서"), ["한국어", "문서"]);
     }
 
     #[test]
-    fn a_word_is_known_where_it_stands() {
+    fn a_word_has_its_position() {
         let text = "Ein Café, 日本 ½";
         let found: Vec<_> =
             words(text).map(|word| (word.folded.into_owned(), &text[word.range])).collect();
