@@ -150,7 +150,7 @@ pub async fn begin_one(rig: &Rig, parts: u32, secs: i64) -> Uuid {
     rig.store.plan_rebalance(&rig.scope, plan, bytes).await.expect("a plan can be kept");
     let begun = rig.store.begin_rebalance(&rig.scope, id, Timestamp::MIN, now(secs)).await;
     let begun = begun.expect("a rebalance can begin").expect("it is there");
-    let BeganRebalance::Now(begun) = begun else { panic!("{begun:?} is in the way") };
+    let BeganRebalance::Now(begun) = begun else { panic!("{begun:?} stands in the way") };
     assert_eq!((begun.id, begun.state), (id, RebalanceState::Running));
     id
 }

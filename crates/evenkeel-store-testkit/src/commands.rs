@@ -75,7 +75,7 @@ pub fn done(applied: Applied) -> CommandEffect {
 
 /// Returns the job after a command that must have been applied.
 pub fn job_after(applied: Applied) -> Job {
-    done(applied).job.expect("the job is there")
+    done(applied).job.expect("the job exists")
 }
 
 /// Resumes a job with this next time.

@@ -168,7 +168,7 @@ impl Play {
                 let place = QueuePosition { lane: *lane, rank: Rank(*rank), aging };
                 let pools = POOLS.map(String::from);
                 let ahead = self.rig.store.count_queued_ahead(&pools, place, *limit, now(secs));
-                return Seen::Ahead(ahead.await.expect("one can ask what is ahead"));
+                return Seen::Ahead(ahead.await.expect("attempts ahead can be counted"));
             }
         }
         Seen::Nothing
@@ -182,7 +182,7 @@ impl Play {
         let ask = Trigger { n: 0, priority, idle_only: false };
         let id = self.jobs[job].id;
         let asked = self.rig.store.trigger(&self.rig.scope, id, ask, now(secs)).await;
-        let Triggered::Accepted(_) = asked.expect("a run can be asked for") else {
+        let Triggered::Accepted(_) = asked.expect("a run can be triggered") else {
             panic!("not accepted")
         };
         self.delayed(within, secs).await;
@@ -206,11 +206,11 @@ impl Play {
     }
 
     async fn claim(&mut self, claim: &Claim, secs: i64) -> Seen {
-        let claimed = self.rig.store.claim(claim, now(secs)).await.expect("one can claim");
+        let claimed = self.rig.store.claim(claim, now(secs)).await.expect("attempts can be claimed");
         let mut seen = Vec::new();
         let mut twice = BTreeSet::new();
         for attempt in claimed.attempts {
-            assert!(twice.insert(attempt.key), "given twice");
+            assert!(twice.insert(attempt.key), "claimed twice");
             let job = self.places[&attempt.key.job_no];
             assert!(self.waiting.remove(&job).is_some(), "it did not wait");
             let held = Held { key: attempt.key, fence: attempt.fence };

@@ -57,7 +57,7 @@ impl Rig {
     /// Creates a tenant and a node in an empty database.
     pub async fn new(opened: Opened) -> Self {
         let Opened { store, guard, reopen } = opened;
-        let tenant = store.tenant("main").await.expect("a tenant can be made");
+        let tenant = store.tenant("main").await.expect("a tenant can be created");
         let joined = store.join(&new_node("node-1"), now(0)).await.expect("a node can join");
         let scope = Scope { tenant, role: Role::Admin };
         Self { store, scope, node: joined.node, reopen, guard }
@@ -87,7 +87,7 @@ impl Rig {
 
     /// Returns the scope of another tenant.
     pub async fn tenant(&self, name: &str) -> Scope {
-        let tenant = self.store.tenant(name).await.expect("a tenant can be made");
+        let tenant = self.store.tenant(name).await.expect("a tenant can be created");
         Scope { tenant, role: Role::Admin }
     }
 
@@ -136,13 +136,13 @@ impl Rig {
     /// Returns the job as users see it.
     pub async fn job(&self, known: Known) -> Job {
         let found = self.store.get(&self.scope, known.id).await.expect("a job can be read");
-        found.expect("the job is there")
+        found.expect("the job exists")
     }
 
     /// Returns the job as the scheduler sees it.
     pub async fn due(&self, known: Known) -> DueJob {
         let mut loaded = self.store.load_jobs(&[known.no]).await.expect("jobs can be loaded");
-        loaded.pop().expect("the job is there")
+        loaded.pop().expect("the job exists")
     }
 
     /// Fires for the first node.
@@ -162,7 +162,7 @@ impl Rig {
     /// The same on another node.
     pub async fn start_on(&self, node: NodeNo, known: Known, secs: i64) -> Held {
         let fire = fire_of(&self.due(known).await, at(secs), Begin::Claimed);
-        let (time, _) = *fire.start.as_ref().expect("a time is left to fire");
+        let (time, _) = *fire.start.as_ref().expect("the job has a time to fire");
         match self.fire_for(node, vec![fire], secs).await[..] {
             [FireResult::Fired(fence)] => Held { key: AttemptKey::regular(known.no, time), fence },
             ref other => panic!("not fired: {other:?}"),
@@ -172,7 +172,7 @@ impl Rig {
     /// Fires what core decides for a job, into the queue.
     pub async fn queue(&self, known: Known, secs: i64) -> AttemptKey {
         let fire = fire_of(&self.due(known).await, at(secs), Begin::Queued);
-        let (time, _) = *fire.start.as_ref().expect("a time is left to fire");
+        let (time, _) = *fire.start.as_ref().expect("the job has a time to fire");
         match self.fire(vec![fire], secs).await[..] {
             [FireResult::Fired(_)] => AttemptKey::regular(known.no, time),
             ref other => panic!("not fired: {other:?}"),
@@ -194,14 +194,14 @@ impl Rig {
     pub async fn waiting_of(&self, scope: &Scope, job: JobId) -> Vec<WaitingAttempt> {
         let returned =
             self.store.waiting_attempts(scope, job, Some(Aging::default()), now(100)).await;
-        returned.expect("one can ask what waits")
+        returned.expect("waiting attempts can be read")
     }
 
     /// Claims the only queued attempt.
     pub async fn claim_one(&self, secs: i64) -> Held {
         match &self.claim(10, secs).await[..] {
             [only] => Held { key: only.key, fence: only.fence },
-            other => panic!("not one waits: {other:?}"),
+            other => panic!("not exactly one waiting attempt: {other:?}"),
         }
     }
 
@@ -296,7 +296,7 @@ impl Rig {
     pub async fn look(&self, until: i64, limit: u32) -> LookAhead {
         let shards: Vec<Shard> = Shard::all().collect();
         let look = self.store.look_ahead(&shards, at(until), limit, now(until)).await;
-        look.expect("one can look ahead")
+        look.expect("the scheduler can look ahead")
     }
 
     /// Returns the delayed attempts of all shards that are due until then.
@@ -323,7 +323,7 @@ impl Rig {
 
     pub async fn trigger_with(&self, known: Known, ask: Trigger, secs: i64) -> AttemptKey {
         let asked = self.store.trigger(&self.scope, known.id, ask, now(secs)).await;
-        match asked.expect("a run can be asked for") {
+        match asked.expect("a run can be triggered") {
             Triggered::Accepted(key) => key,
             other => panic!("not accepted: {other:?}"),
         }
@@ -335,7 +335,7 @@ impl Rig {
 
     /// Returns an attempt that must exist.
     pub async fn run(&self, key: AttemptKey) -> Attempt {
-        self.find_run(key).await.expect("the run is there")
+        self.find_run(key).await.expect("the run exists")
     }
 
     /// Returns a page of the attempts of a job or of all jobs.
@@ -360,19 +360,19 @@ impl Rig {
     }
 
     pub async fn owned(&self, node: NodeNo) -> Vec<OwnedAttempt> {
-        self.store.list_owned(node, 100_000).await.expect("one can ask who owns what")
+        self.store.list_owned(node, 100_000).await.expect("owned attempts can be read")
     }
 
     /// Returns the attempts that the first node is asked to end.
     pub async fn cancellations(&self) -> Vec<Cancellation> {
         let returned = self.store.cancellations(self.node).await;
-        let mut returned = returned.expect("one can ask what is to end");
+        let mut returned = returned.expect("cancellations can be read");
         returned.sort_unstable();
         returned
     }
 
     pub async fn census(&self) -> Census {
-        self.store.census().await.expect("everything can be counted")
+        self.store.census().await.expect("a census can be taken")
     }
 }
 

@@ -159,7 +159,7 @@ pub async fn attempt_0_stands_for_a_queued_retry(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
     rig.finish(rig.retry(held, at(70))).await;
-    assert_eq!(rig.run(held.key).await.key, held.key, "what waits for its time is not the latest");
+    assert_eq!(rig.run(held.key).await.key, held.key, "a delayed attempt is not the latest");
     rig.fire_delayed(&rig.delayed(70).await, Begin::Queued, 70).await;
     let latest = rig.run(held.key).await;
     assert_eq!((latest.key, latest.status), (next_attempt(held.key), AttemptStatus::Pending));

@@ -378,7 +378,7 @@ pub async fn a_large_plan_is_pruned_in_several_steps(opened: Opened) {
     let mut steps = 0;
     while rig.store.prune_balance(at(0), at(9), 2).await.unwrap() >= 2 {
         steps += 1;
-        assert!(steps < 9, "it does not come to an end");
+        assert!(steps < 9, "the loop does not end");
     }
     for plan in &plans {
         assert_eq!(rig.store.get_rebalance(&rig.scope, plan.id).await.unwrap(), None);

@@ -100,7 +100,7 @@ pub async fn an_end_may_save_the_first_checkpoint(opened: Opened) {
     let end = with(rig.retry(held, at(90)), CheckpointDisposition::Save(Vec::new()));
     assert_eq!(rig.finish(end).await, FinishResult::Done);
     let (returned, second) = claim_wake(&rig).await;
-    assert_eq!((returned, second.checkpoint), (true, Some(Vec::new())), "nothing is something");
+    assert_eq!((returned, second.checkpoint), (true, Some(Vec::new())), "an empty list is no gap");
 }
 
 pub async fn an_end_may_delete_the_checkpoint(opened: Opened) {

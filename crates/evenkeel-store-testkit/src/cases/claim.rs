@@ -92,7 +92,7 @@ pub async fn no_attempt_is_given_twice(opened: Opened) {
     let mut seen = BTreeSet::new();
     for node in [rig.node, other, rig.node, other] {
         for attempt in rig.claim_for(node, 3, 61).await {
-            assert!(seen.insert(attempt.key), "given twice");
+            assert!(seen.insert(attempt.key), "claimed twice");
         }
     }
     assert_eq!(seen.len(), 10);

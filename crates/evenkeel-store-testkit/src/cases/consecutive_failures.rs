@@ -125,7 +125,7 @@ pub async fn a_pause_shows_its_note_until_the_job_is_resumed(opened: Opened) {
     let resumed = job_after(rig.store.act(&rig.scope, job.id, action, now(80)).await.unwrap());
     assert_eq!((resumed.status(at(0)), resumed.note), (JobStatus::Scheduled, None));
     let paused = rig.store.act(&rig.scope, job.id, Action::Pause, now(90)).await.unwrap();
-    assert_eq!(job_after(paused).note, None, "who pauses it says nothing");
+    assert_eq!(job_after(paused).note, None, "a pause without a note");
 }
 
 pub async fn a_pause_or_resume_resets_the_count(opened: Opened) {

@@ -316,7 +316,7 @@ pub async fn a_purge_deletes_dead_letters(opened: Opened) {
     while rig.store.purge(&rig.scope, jobs[0].id, 2).await.unwrap() >= 2 {
         steps += 1;
     }
-    assert!(steps >= 3, "three letters and three runs, two at a time: {steps}");
+    assert!(steps >= 3, "three dead letters and three runs, two per step: {steps}");
     assert_eq!(keys(&rig, DeadFilter::default()).await, [kept]);
     assert_eq!(rig.runs_of(jobs[0]).await.len(), 0);
 }
@@ -333,7 +333,7 @@ pub async fn old_and_surplus_dead_letters_are_pruned_in_steps(opened: Opened) {
     let held = rig.start(theirs, 60).await;
     rig.finish(Finish { tenant: other.tenant, ..death(&rig, held) }).await;
     let forget = |before, keep, limit| rig.store.prune_dead(at(before), keep, limit);
-    assert_eq!(forget(65, 100, 10).await.unwrap(), 0, "they died then, not before");
+    assert_eq!(forget(65, 100, 10).await.unwrap(), 0, "the letters have the time of death");
     assert_eq!(forget(150, 100, 1).await.unwrap(), 1);
     assert_eq!(forget(150, 100, 10).await.unwrap(), 2, "one of theirs, and two of ours in all");
     assert_eq!(keys(&rig, DeadFilter::default()).await.len(), 6);

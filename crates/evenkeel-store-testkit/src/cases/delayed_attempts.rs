@@ -65,7 +65,7 @@ pub async fn a_started_retry_is_the_next_attempt_of_its_run(opened: Opened) {
     let run = rig.run(retry).await;
     assert_eq!((run.status, run.fence), (AttemptStatus::Running, Fence(1)));
     assert_eq!((run.number, run.started_at), (Some(2), Some(at(92))));
-    assert_eq!(rig.due(job).await.head, head, "the chain is the same");
+    assert_eq!(rig.due(job).await.head, head, "the run is the same");
     let after = rig.job(job).await;
     assert_eq!((after.live, after.waiting, after.executions), (1, 0, 2));
     let held = Held { key: retry, fence: Fence(1) };
@@ -190,6 +190,6 @@ pub async fn a_waiting_retry_is_pending_when_read_by_its_key(opened: Opened) {
     assert_untouched(&rig.run(retry).await, retry, job);
     assert_eq!(rig.find_run(next_attempt(retry)).await, None);
     let first = AttemptKey::regular(job.no, at(60));
-    assert_eq!(rig.run(first).await.key, first, "what has started comes before what waits");
+    assert_eq!(rig.run(first).await.key, first, "a started attempt takes precedence over a waiting one");
     assert_eq!(rig.times_of(job).await, [(60, 0)]);
 }

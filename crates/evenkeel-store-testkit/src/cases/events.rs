@@ -34,7 +34,7 @@ async fn after(rig: &Rig, no: EventNo, limit: u32) -> EventPage {
 }
 
 async fn newest(rig: &Rig) -> EventNo {
-    rig.store.newest_event().await.expect("the newest can be read")
+    rig.store.newest_event().await.expect("the newest event can be read")
 }
 
 /// Returns a position after which all events are kept.
@@ -104,7 +104,7 @@ pub async fn numbers_rise_in_the_order_of_publication(opened: Opened) {
             .await;
     }
     let page = after(&rig, start, 99).await;
-    assert_eq!(moments(&page.events), [1, -1, 2, -2, 3, -3], "whatever moments they name");
+    assert_eq!(moments(&page.events), [1, -1, 2, -2, 3, -3], "whatever times they pass");
     assert!(page.events.is_sorted_by(|a, b| a.no < b.no));
     assert!(page.events[0].no > start);
     assert_eq!((page.seen, newest(&rig).await), (page.events[5].no, page.events[5].no));
@@ -121,7 +121,7 @@ pub async fn a_page_reads_no_more_than_its_limit(opened: Opened) {
     assert_eq!(moments(&first.events), [1]);
     let second = after(&rig, first.seen, 1).await;
     assert_eq!(second.events, []);
-    assert!(second.seen > first.seen, "others' events were looked at");
+    assert!(second.seen > first.seen, "events of others were read");
     let third = after(&rig, second.seen, 9).await;
     assert_eq!(moments(&third.events), [4]);
     let last = after(&rig, third.seen, 9).await;
@@ -173,7 +173,7 @@ pub async fn the_newest_events_are_kept(opened: Opened) {
         publish(&rig.store, many(0, some_more)).await;
     }
     let page = after(&rig, start, u32::MAX >> 1).await;
-    assert!(page.gap, "what came before is unknown");
+    assert!(page.gap, "earlier events are unknown");
     let kept = page.events.len();
     assert!((EVENTS_KEPT..=EVENTS_KEPT + some_more).contains(&kept), "{kept}");
     assert!(first.events[0].no < page.events[0].no);

@@ -91,7 +91,7 @@ pub async fn an_ended_run_is_no_longer_active(opened: Opened) {
     rig.finish(rig.success(held)).await;
     let after = rig.job(job).await;
     assert_eq!((after.live, after.waiting, after.executions), (0, 0, 1));
-    assert_eq!(after.next_at, Some(at(120)), "the rhythm goes on");
+    assert_eq!(after.next_at, Some(at(120)), "the schedule continues");
     assert_eq!(rig.owned(rig.node).await, []);
 }
 

@@ -31,7 +31,7 @@ pub async fn a_due_job_is_started_and_advanced(opened: Opened) {
     let after = rig.job(job).await;
     assert_eq!((after.next_at, after.last_fired_at), (Some(at(120)), Some(at(60))));
     assert_eq!((after.live, after.waiting, after.executions), (1, 0, 1));
-    assert_eq!(after.generation, 1, "only commands raise it");
+    assert_eq!(after.generation, 1, "only commands raise the generation");
 }
 
 pub async fn a_started_attempt_is_running_on_the_node_that_fired_it(opened: Opened) {

@@ -47,7 +47,7 @@ fn places_of(claimed: &[ClaimedAttempt]) -> Vec<Permit> {
 }
 
 async fn step(rig: &Rig, rooms: ReleaseStep, secs: i64) -> Released {
-    rig.store.release_all_limited(rooms, now(secs)).await.expect("rooms can be looked into")
+    rig.store.release_all_limited(rooms, now(secs)).await.expect("limit queues can be read")
 }
 
 /// Two running attempts fill the tenant's limit; in its queue, many of a key are ahead of one

@@ -130,7 +130,7 @@ impl Race {
             self.end(&*store, &claim, &ended).await;
             if found_none && ended.is_empty() {
                 idle += 1;
-                assert!(idle < 20_000, "nothing goes on");
+                assert!(idle < 20_000, "no attempt is active");
                 // As the upkeep of a node does.
                 let rooms =
                     ReleaseStep { to_wider: idle % 8 == 0, ..rooms_within(&self.terms.limits) };

@@ -29,7 +29,7 @@ pub async fn a_limited_attempt_shows_its_limit(opened: Opened) {
     assert_eq!(returned, [WaitingAttempt { key, priority: None, waits_for }]);
     let returned = rig.store.waiting_attempts(&rig.scope, job.id, None, now(100)).await.unwrap();
     let waits_for = WaitsFor::Permit { since: at(70), limit, running: None };
-    assert_eq!(returned[0].waits_for, waits_for, "places are counted for who asks");
+    assert_eq!(returned[0].waits_for, waits_for, "permits are counted on request");
     let other = rig.tenant("other").await;
     assert_eq!(rig.waiting_of(&other, job.id).await, []);
     assert_eq!(release_all_limited(&rig, 81).await, 0);

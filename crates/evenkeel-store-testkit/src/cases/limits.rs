@@ -61,7 +61,7 @@ pub(super) async fn release_all_limited(rig: &Rig, secs: i64) -> u64 {
 /// The same with these limits of tenants and lanes.
 pub(super) async fn unpark_within(rig: &Rig, limits: &Limits, secs: i64) -> u64 {
     let rooms = rooms_within(limits);
-    rig.store.release_all_limited(rooms, now(secs)).await.expect("rooms can be looked into").moved
+    rig.store.release_all_limited(rooms, now(secs)).await.expect("limit queues can be read").moved
 }
 
 pub(super) async fn claim_within(
@@ -384,7 +384,7 @@ pub async fn permits_of_ended_runs_are_pruned_and_others_kept(opened: Opened) {
         if after.is_none() {
             break;
         }
-        assert!(steps < 10, "it comes to an end");
+        assert!(steps < 10, "the loop ends");
     }
     // Three are left, so that as many can start as have ended.
     for key in ["a", "b"] {
@@ -411,7 +411,7 @@ pub async fn limit_queues_are_read_one_after_the_other(opened: Opened) {
         if after.is_none() {
             break;
         }
-        assert!(moved.len() < 10, "it comes to an end");
+        assert!(moved.len() < 10, "the loop ends");
     }
     assert_eq!(moved, [1, 1, 1, 0]);
 }

@@ -32,7 +32,7 @@ async fn weigh_all(rig: &Rig, limit: u32) -> u32 {
             return changed;
         }
     }
-    panic!("it does not come to an end");
+    panic!("the loop does not end");
 }
 
 async fn cost_of(rig: &Rig, job: Known) -> Span {

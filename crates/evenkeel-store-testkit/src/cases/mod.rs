@@ -100,7 +100,6 @@
 //! deletes the notes of the ended attempts that it reads, and the checkpoints of runs that have no
 //! active attempt.
 
-#![expect(missing_docs, reason = "a case's name is the sentence it checks")]
 #![expect(clippy::unwrap_used, reason = "a case fails by panicking")]
 
 pub mod aging;

@@ -21,7 +21,7 @@ async fn send(rig: &Rig, node: NodeNo, message: NodeMessage) {
 }
 
 async fn take(rig: &Rig, node: NodeNo, limit: u32) -> Vec<NodeMessage> {
-    rig.store.take_messages(node, limit).await.expect("letters can be taken")
+    rig.store.take_messages(node, limit).await.expect("messages can be taken")
 }
 
 pub async fn a_message_is_delivered_once(opened: Opened) {
@@ -54,7 +54,7 @@ pub async fn a_repeated_message_has_no_effect(opened: Opened) {
     assert_eq!(taken.len(), different.len());
     assert_eq!(BTreeSet::from_iter(taken), BTreeSet::from(different));
     send(&rig, rig.node, one).await;
-    assert_eq!(take(&rig, rig.node, 9).await, [one], "said anew after it was heard");
+    assert_eq!(take(&rig, rig.node, 9).await, [one], "the job changed after it was returned");
 }
 
 pub async fn a_message_reaches_only_its_node(opened: Opened) {

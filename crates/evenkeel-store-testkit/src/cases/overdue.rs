@@ -18,7 +18,7 @@ async fn overdue(rig: &Rig, shards: &[Shard], limit: u32, secs: i64) -> Vec<JobN
         let look = rig.store.overdue_in_queue(shards, after, limit, now(secs)).await.unwrap();
         assert!(look.jobs.len() <= limit as usize);
         found.extend(look.jobs);
-        assert!(look.next.is_none_or(|next| Some(next) > after), "it goes on");
+        assert!(look.next.is_none_or(|next| Some(next) > after), "the rebalance is running");
         after = look.next;
         if after.is_none() {
             return found.into_iter().collect();

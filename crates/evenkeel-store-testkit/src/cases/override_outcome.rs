@@ -17,7 +17,7 @@ pub(super) fn ended(
     outcome: Outcome,
     secs: i64,
 ) -> OutcomeOverride {
-    let error = outcome.is_failure().then(|| "somebody says so".to_owned());
+    let error = outcome.is_failure().then(|| "a listener is announced".to_owned());
     OutcomeOverride {
         key,
         expected: seen,
@@ -31,7 +31,7 @@ pub(super) fn runs(held: Held) -> LiveState {
 }
 
 pub(super) async fn said(rig: &Rig, settle: OutcomeOverride) -> OverrideResult {
-    rig.store.override_outcome(&rig.scope, settle).await.expect("a run can be settled")
+    rig.store.override_outcome(&rig.scope, settle).await.expect("an outcome can be overridden")
 }
 
 pub(super) async fn settle(rig: &Rig, settle: OutcomeOverride) -> bool {
@@ -49,7 +49,7 @@ pub(super) async fn back(rig: &Rig, held: Held, job: Known, secs: i64) -> Outcom
 }
 
 pub(super) async fn letters(rig: &Rig) -> Vec<NodeMessage> {
-    rig.store.take_messages(rig.node, 99).await.expect("letters can be taken")
+    rig.store.take_messages(rig.node, 99).await.expect("messages can be taken")
 }
 
 pub async fn a_running_attempt_ends_as_given_and_its_worker_is_refused(opened: Opened) {
@@ -122,7 +122,7 @@ pub async fn a_delayed_retry_ends_as_given(opened: Opened) {
     assert_eq!(rig.delayed(1_000).await, []);
     let run = rig.run(next_attempt(held.key)).await;
     assert_eq!((run.status, run.finished_at), (AttemptStatus::Failed, Some(at(70))));
-    assert_eq!(run.results.error.as_deref(), Some("somebody says so"));
+    assert_eq!(run.results.error.as_deref(), Some("a listener is announced"));
     let census = rig.census().await;
     assert_eq!((census.delayed, census.live), (0, 0));
     assert_eq!(rig.times_of(job).await, [(60, 1), (60, 0)]);

@@ -16,7 +16,7 @@ use crate::fixtures::{Begin, at, new_job, now, unnamed_job};
 use crate::rig::{Held, Known, OVER, Rig, next_attempt};
 
 async fn active_attempts(rig: &Rig, job: Known) -> Vec<LiveAttempt> {
-    rig.store.active_attempts(&rig.scope, job.id, 1_000).await.expect("one can ask what goes on")
+    rig.store.active_attempts(&rig.scope, job.id, 1_000).await.expect("active attempts can be read")
 }
 
 fn waits(key: evenkeel_core::AttemptKey) -> LiveAttempt {

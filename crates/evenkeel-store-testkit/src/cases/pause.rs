@@ -185,7 +185,7 @@ pub async fn a_paused_job_can_be_changed_but_gets_no_next_time(opened: Opened) {
     assert_eq!((after.stopped_at, after.updated_at, after.since), (Some(at(10)), at(20), at(20)));
     assert_eq!(after.definition, other.definition);
     assert_eq!(rig.due(job).await.next_at, None);
-    assert_eq!(rig.look(21, 10).await.changed.len(), 1, "that of its registration");
+    assert_eq!(rig.look(21, 10).await.changed.len(), 1, "the time of its registration");
 }
 
 pub async fn a_paused_job_cannot_be_paused_again(opened: Opened) {
@@ -215,7 +215,7 @@ pub async fn a_resumed_job_continues_at_the_given_time(opened: Opened) {
     assert_eq!(rig.times_of(job).await, [(500, 0), (60, 0)]);
     pause(&rig, job, 510).await;
     let after = resumed(&rig, job, None, 520).await;
-    assert_eq!((after.next_at, after.since), (None, at(400)), "nothing was decided anew");
+    assert_eq!((after.next_at, after.since), (None, at(400)), "no new decision was made");
 }
 
 pub async fn a_job_is_not_resumed_at_a_fired_time(opened: Opened) {

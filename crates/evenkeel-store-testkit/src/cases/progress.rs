@@ -35,7 +35,7 @@ pub(super) fn traceless(finish: Finish) -> Finish {
 }
 
 pub(super) async fn note_for(rig: &Rig, node: NodeNo, batch: Vec<ProgressNote>) -> Vec<bool> {
-    rig.store.save_progress(node, batch, now(62)).await.expect("attempts can say something")
+    rig.store.save_progress(node, batch, now(62)).await.expect("notes can be saved")
 }
 
 pub(super) async fn note(rig: &Rig, note: ProgressNote) -> bool {
@@ -159,13 +159,13 @@ pub async fn notes_of_a_batch_do_not_affect_each_other(opened: Opened) {
 pub async fn a_requeued_attempt_starts_without_notes(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, held) = running(&rig, "crawl").await;
-    assert!(note(&rig, says(held, 9, "of its former life")).await);
+    assert!(note(&rig, says(held, 9, "of its former number")).await);
     assert!(rig.requeue(rig.requeue_of(held, job, true).await, 70).await);
     assert_eq!(said(&rig.run(held.key).await), NOTHING);
-    assert!(!note(&rig, says(held, 10, "of its former self")).await);
+    assert!(!note(&rig, says(held, 10, "attempts of its former number")).await);
     let again = rig.claim_one(71).await;
     assert_eq!((again.key, said(&rig.run(held.key).await)), (held.key, NOTHING));
-    assert!(!note(&rig, says(held, 11, "of its former self")).await);
+    assert!(!note(&rig, says(held, 11, "attempts of its former number")).await);
     assert!(note(&rig, ProgressNote { progress: Some(progress(1)), ..silence(again) }).await);
     assert_eq!(said(&rig.run(held.key).await), (Some(progress(1)), None));
 }

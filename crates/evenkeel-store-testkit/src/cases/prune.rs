@@ -173,7 +173,7 @@ pub async fn a_pruned_job_keeps_firing(opened: Opened) {
     run(&rig, job, &[Outcome::Cancelled; 3]).await;
     assert_eq!(prune(&rig, 100, 0, at(9_000)).await, 3);
     let before = rig.due(job).await;
-    assert!(before.head.is_some(), "the link stays");
+    assert!(before.head.is_some(), "the link to the run stays");
     rig.run_successfully(job, 240).await;
     rig.run_successfully(job, 300).await;
     assert_eq!(times(&rig, job).await, [300, 240]);

@@ -14,7 +14,7 @@ async fn queue(rig: &Rig, job: JobBuilder, secs: i64) {
 }
 
 async fn depths(rig: &Rig, limit: u32) -> QueueDepths {
-    rig.store.queue_depths(limit).await.expect("what waits can be counted")
+    rig.store.queue_depths(limit).await.expect("queued attempts can be counted")
 }
 
 /// Returns the depths, and whether there may be more.

@@ -180,7 +180,7 @@ pub async fn a_lost_attempt_that_fails_ends_with_its_error(opened: Opened) {
     assert_eq!((after.live, after.waiting, after.history.consecutive_failures), (0, 0, 1));
     assert_eq!(rig.owned(rig.node).await, []);
     assert_eq!(rig.claim(9, 71).await.len(), 0);
-    assert_eq!(rig.delayed(9_999).await.len(), 0, "whatever the job says about retries");
+    assert_eq!(rig.delayed(9_999).await.len(), 0, "the retry policy of the job does not matter");
 }
 
 pub async fn a_loss_without_a_crash_is_not_counted(opened: Opened) {

@@ -36,7 +36,7 @@ pub async fn the_database_clock_sets_stored_times(opened: Opened) {
     let claimed = store.claim(&claim_of(node.node, 1), Now::Database).await.unwrap();
     let ping = Ping { node: node.node, oldest_open: None, long_runs: Vec::new() };
     let Pinged::Alive { now: pinged, .. } = store.ping(&ping, Now::Database).await.unwrap() else {
-        panic!("it lives")
+        panic!("the node is live")
     };
     let after = store.now().await.unwrap();
     for moment in [job.created_at, looked.now, node.now, fired.now, claimed.now, pinged] {
@@ -107,7 +107,7 @@ async fn hears(rig: &Rig, listener: &evenkeel_store::Signals, signal: Signal) {
             return;
         }
     }
-    panic!("{signal:?} was never heard");
+    panic!("{signal:?} was never received");
 }
 
 pub async fn a_signal_wakes_listeners(opened: Opened) {

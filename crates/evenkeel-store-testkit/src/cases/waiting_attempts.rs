@@ -103,7 +103,7 @@ pub async fn attempts_ahead_are_those_that_would_be_claimed_first(opened: Opened
     for job in jobs {
         counted.push(ahead(&rig, job).await);
     }
-    assert_eq!(counted, [3, 2, 1, 0], "what others have in the queue is nobody's business");
+    assert_eq!(counted, [3, 2, 1, 0], "attempts of other tenants are not revealed");
     assert_eq!(ahead(&rig, elsewhere).await, 0);
     let returned = rig.waiting_of(&other, theirs.id).await;
     assert!(
@@ -219,7 +219,7 @@ pub async fn slot_loads_are_counted_up_to_the_limit(opened: Opened) {
         let load = SlotLoad { jobs, counted_all: limit >= 20 };
         assert_eq!(loads(&rig, &scope, &[60], limit).await, [load]);
     }
-    assert_eq!(loads(&rig, &scope, &[9_000], 0).await, all([0]), "there is nothing to look at");
+    assert_eq!(loads(&rig, &scope, &[9_000], 0).await, all([0]), "there is nothing to read");
 }
 
 pub async fn the_limit_applies_to_each_slot(opened: Opened) {
@@ -269,7 +269,7 @@ pub async fn jobs_of_a_large_tenant_are_read_and_not_counted(opened: Opened) {
         let [rest] = loads(&rig, &theirs, &[60], limit).await[..] else { panic!("one slot") };
         assert!(!seen.counted_all && !rest.counted_all, "of {limit}: {seen:?}, {rest:?}");
         assert!(seen.jobs <= 3 && rest.jobs <= 297, "of {limit}: {seen:?}, {rest:?}");
-        assert_eq!(seen.jobs + rest.jobs, limit, "what is looked at is somebody's");
+        assert_eq!(seen.jobs + rest.jobs, limit, "every counted job has a tenant");
     }
     assert_eq!(loads(&rig, &ours, &[60], 300).await, all([3]));
     assert_eq!(loads(&rig, &theirs, &[60], 300).await, all([297]));
