@@ -17,14 +17,14 @@ use crate::auth::Caller;
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
-pub use view::{AdminJobView, ScheduledJobView};
+pub(crate) use view::{AdminJobView, ScheduledJobView};
 
-pub use bulk::*;
-pub use jobs::*;
-pub use priority::*;
-pub use scheduled::*;
-pub use scheduled_change::*;
-pub use status::*;
+pub(crate) use bulk::*;
+pub(crate) use jobs::*;
+pub(crate) use priority::*;
+pub(crate) use scheduled::*;
+pub(crate) use scheduled_change::*;
+pub(crate) use status::*;
 
 /// Finds the job that a path names by its number or its UUID.
 async fn find_job(app: &App, caller: &Caller, text: &str) -> Result<JobId, Problem> {

@@ -10,9 +10,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-pub use create::*;
-pub use list::*;
-pub use revoke::*;
+pub(crate) use create::*;
+pub(crate) use list::*;
+pub(crate) use revoke::*;
 
 /// An API key without the secret, which is shown only once, on creation.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]

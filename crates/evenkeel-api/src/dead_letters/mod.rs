@@ -12,13 +12,11 @@ use evenkeel_core::RunId;
 
 use crate::problem::{Problem, ProblemType};
 
-pub use view::DeadLetterView;
-
-pub use delete::*;
+pub(crate) use delete::*;
 pub(crate) use get::*;
-pub use list::*;
-pub use many::*;
-pub use redrive::*;
+pub(crate) use list::*;
+pub(crate) use many::*;
+pub(crate) use redrive::*;
 
 fn read_id(text: &str) -> Result<RunId, Problem> {
     text.parse().map_err(|error| {

@@ -4,6 +4,6 @@ mod query;
 mod stream;
 mod view;
 
-pub use view::EventView;
+pub(crate) use view::EventView;
 
 pub(crate) use stream::*;

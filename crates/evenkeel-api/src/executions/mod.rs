@@ -11,12 +11,12 @@ use evenkeel_core::AttemptId;
 
 use crate::problem::{Problem, ProblemType};
 
-pub use view::{ExecutionView, ProgressView, SkippedView};
+pub(crate) use view::ExecutionView;
 
-pub use cancel::*;
+pub(crate) use cancel::*;
 pub(crate) use get::*;
-pub use list::*;
-pub use logs::*;
+pub(crate) use list::*;
+pub(crate) use logs::*;
 
 fn read_id(text: &str) -> Result<AttemptId, Problem> {
     text.parse().map_err(|error| {

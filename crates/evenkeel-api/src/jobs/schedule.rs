@@ -84,6 +84,7 @@ impl From<&Schedule> for ScheduleView {
 /// A schedule as an object or as a string.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 #[serde(untagged)]
+#[expect(dead_code, reason = "documents a field of requests")]
 pub enum ScheduleForm {
     /// The canonical form.
     Long(ScheduleView),

@@ -5,5 +5,5 @@ mod get;
 mod list;
 mod snippet;
 
-pub use get::*;
-pub use list::*;
+pub(crate) use get::*;
+pub(crate) use list::*;

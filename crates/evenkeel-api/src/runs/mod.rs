@@ -17,10 +17,10 @@ use crate::body::MaybeJson;
 use crate::params::PathId;
 use crate::problem::{Problem, ProblemType};
 
-pub use complete::*;
-pub use fail::*;
+pub(crate) use complete::*;
+pub(crate) use fail::*;
 pub(crate) use heartbeat::*;
-pub use progress::*;
+pub(crate) use progress::*;
 
 /// An attempt, and the token to check.
 pub(crate) struct AttemptCaller {

@@ -8,7 +8,7 @@ mod history;
 mod metrics;
 mod rebalance;
 
-pub use distribution::*;
-pub use history::*;
-pub use metrics::*;
-pub use rebalance::*;
+pub(crate) use distribution::*;
+pub(crate) use history::*;
+pub(crate) use metrics::*;
+pub(crate) use rebalance::*;

@@ -14,11 +14,11 @@ use utoipa::ToSchema;
 
 use crate::problem::{Problem, ProblemType};
 
-pub use delete::*;
+pub(crate) use delete::*;
 pub(crate) use get::*;
-pub use list::*;
-pub use put::*;
-pub use rotate::*;
+pub(crate) use list::*;
+pub(crate) use put::*;
+pub(crate) use rotate::*;
 
 /// A secret without its value, which is never shown.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]

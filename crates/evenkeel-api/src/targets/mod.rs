@@ -14,10 +14,10 @@ use utoipa::ToSchema;
 use crate::problem::{Problem, ProblemType};
 
 pub(crate) use create::*;
-pub use delete::*;
+pub(crate) use delete::*;
 pub(crate) use get::*;
-pub use list::*;
-pub use update::*;
+pub(crate) use list::*;
+pub(crate) use update::*;
 
 /// A new target. Omitted fields are null.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize, ToSchema)]

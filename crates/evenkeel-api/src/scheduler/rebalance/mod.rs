@@ -13,15 +13,13 @@ use uuid::Uuid;
 
 use crate::problem::{Problem, ProblemType};
 
-pub use view::{HourCount, MovedView, RebalanceView, RebalancedView, ShapeView, SkippedJobView};
-
-pub use act::*;
+pub(crate) use act::*;
 pub(crate) use get::*;
-pub use list::*;
-pub use moves::*;
-pub use preview::*;
+pub(crate) use list::*;
+pub(crate) use moves::*;
+pub(crate) use preview::*;
 pub(crate) use stop::*;
-pub use undo::*;
+pub(crate) use undo::*;
 
 fn read_id(text: &str) -> Result<Uuid, Problem> {
     text.parse().map_err(|_| {

@@ -1,5 +1,0 @@
-//! `/api/v1/nodes`
-
-mod list;
-
-pub use list::*;

@@ -1,5 +1,0 @@
-//! `/api/v1/schedules…`
-
-mod preview;
-
-pub use preview::*;
