@@ -20,13 +20,13 @@ pub trait PageArchive: Send + Sync {
     async fn known(&self, pages: &[PageId]) -> Result<Vec<KnownPage>, ArchiveError>;
 
     /// Stores all pages or none. Results are in the order of `pages`, which are all different.
-    async fn keep(&self, pages: Vec<PageContent>) -> Result<Vec<Kept>, ArchiveError>;
+    async fn save(&self, pages: Vec<PageContent>) -> Result<Vec<Kept>, ArchiveError>;
 
     /// Records that pages were seen unchanged.
-    async fn see(&self, pages: &[PageId]) -> Result<(), ArchiveError>;
+    async fn mark_seen(&self, pages: &[PageId]) -> Result<(), ArchiveError>;
 
     /// Deletes pages.
-    async fn forget(&self, pages: &[PageId]) -> Result<(), ArchiveError>;
+    async fn delete(&self, pages: &[PageId]) -> Result<(), ArchiveError>;
 }
 
 /// Receives the progress of a crawl. Calls must not block.

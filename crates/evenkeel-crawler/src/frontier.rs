@@ -39,7 +39,7 @@ struct Lane {
     queue: VecDeque<(u64, Entry)>,
     in_flight: usize,
     /// Errors of the host in a row.
-    troubles: u32,
+    host_errors: u32,
     is_given_up: bool,
 }
 
@@ -90,7 +90,7 @@ impl Frontier {
         if self.seen.contains(&key) {
             return Offered::Seen;
         }
-        if goes_in_circles(url) || !self.has_query_left(url) {
+        if has_loop(url) || !self.has_query_left(url) {
             return Offered::Trap;
         }
         let host = host_of(url);
@@ -147,10 +147,10 @@ impl Frontier {
     }
 
     /// Records whether the host had an error. Returns the number of errors in a row.
-    pub(crate) fn note(&mut self, url: &Url, is_trouble: bool) -> u32 {
+    pub(crate) fn note(&mut self, url: &Url, is_host_error: bool) -> u32 {
         let Some(lane) = self.lanes.get_mut(&host_of(url)) else { return 0 };
-        lane.troubles = if is_trouble { lane.troubles + 1 } else { 0 };
-        lane.troubles
+        lane.host_errors = if is_host_error { lane.host_errors + 1 } else { 0 };
+        lane.host_errors
     }
 
     pub(crate) fn is_given_up(&self, url: &Url) -> bool {
@@ -218,7 +218,7 @@ impl Frontier {
     }
 }
 
-fn goes_in_circles(url: &Url) -> bool {
+fn has_loop(url: &Url) -> bool {
     let mut segments: Vec<&str> = url.path().split('/').filter(|part| !part.is_empty()).collect();
     segments.sort_unstable();
     segments.chunk_by(|a, b| a == b).any(|same| same.len() > SAME_SEGMENT_MAX)

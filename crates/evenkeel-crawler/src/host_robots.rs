@@ -118,7 +118,7 @@ async fn ask(host: &Host, url: &Url, robots_client: RobotsClient<'_>) -> Result<
             Ok(answer) => answer,
             Err(FetchError::Refused(why)) => return Err(NoRobots { why, refused: true }),
             Err(error) => {
-                host.trouble(None);
+                host.record_error(None);
                 return Err(silent(error.to_string()));
             }
         };
@@ -128,7 +128,7 @@ async fn ask(host: &Host, url: &Url, robots_client: RobotsClient<'_>) -> Result<
                 _ => return Ok(Robots::default()),
             },
             429 | 500.. => {
-                host.trouble(answer.retry_after);
+                host.record_error(answer.retry_after);
                 return Err(silent(format!("the answer was {}", answer.status)));
             }
             200..300 => return Ok(parse(answer, robots_client.robots_name)),
@@ -190,7 +190,7 @@ mod tests {
         let robots_client =
             RobotsClient { outbound: &outbound, robots_name, delay, silence: &silence };
         let pause = Duration::from_millis(1);
-        let settings = CrawlerSettings { trouble_pause: pause, ..CrawlerSettings::default() };
+        let settings = CrawlerSettings { error_pause: pause, ..CrawlerSettings::default() };
         let host = Hosts::new(&settings).get("a");
         assert!(!robots(&host, &url, robots_client).await.unwrap().allows(&url));
         let age = async |by: Duration| {

@@ -47,10 +47,10 @@ struct Pace {
     /// The last request, and the delay of the crawl that made it.
     last: Option<(Instant, Duration)>,
     /// No requests before this time, because of errors.
-    trouble_until: Instant,
+    paused_until: Instant,
     used_at: Instant,
     /// Errors in a row.
-    troubles: u32,
+    host_errors: u32,
 }
 
 /// Permits one request. Held until the response is read.
@@ -63,8 +63,8 @@ impl Hosts {
     pub(crate) fn new(settings: &CrawlerSettings) -> Self {
         Self {
             connections: settings.connections_per_host.max(1),
-            pause: settings.trouble_pause,
-            pause_max: settings.trouble_pause_max,
+            pause: settings.error_pause,
+            pause_max: settings.error_pause_max,
             table: Mutex::new(Table { hosts: FxHashMap::default(), sweep_at: now() + SWEEP_EVERY }),
         }
     }
@@ -88,7 +88,7 @@ impl Hosts {
         }
         let host = Arc::new(Host {
             connections: Arc::new(Semaphore::new(self.connections)),
-            pace: Mutex::new(Pace { last: None, trouble_until: now, used_at: now, troubles: 0 }),
+            pace: Mutex::new(Pace { last: None, paused_until: now, used_at: now, host_errors: 0 }),
             robots: tokio::sync::Mutex::default(),
             pause: self.pause,
             pause_max: self.pause_max,
@@ -105,7 +105,7 @@ impl Table {
         self.hosts.retain(|_, host| {
             let pace = host.pace();
             Arc::strong_count(host) > 1
-                || pace.trouble_until > now
+                || pace.paused_until > now
                 || now.duration_since(pace.used_at) < idle
         });
     }
@@ -128,7 +128,7 @@ impl Host {
                 let (mut pace, now) = (self.pace(), now());
                 pace.used_at = now;
                 let after_last = pace.last.map(|(at, its_delay)| at + delay.min(its_delay));
-                let turn = pace.trouble_until.max(own_turn.max(after_last).unwrap_or(now));
+                let turn = pace.paused_until.max(own_turn.max(after_last).unwrap_or(now));
                 if turn <= now {
                     pace.last = Some((now, delay));
                     break;
@@ -143,18 +143,18 @@ impl Host {
 
     /// Records an error: no crawl calls the host for the requested time, or else for a pause that
     /// doubles up to five times.
-    pub(crate) fn trouble(&self, asked: Option<Duration>) -> Duration {
+    pub(crate) fn record_error(&self, asked: Option<Duration>) -> Duration {
         let (mut pace, now) = (self.pace(), now());
-        let doubled = self.pause.saturating_mul(2_u32.pow(pace.troubles.min(5)));
+        let doubled = self.pause.saturating_mul(2_u32.pow(pace.host_errors.min(5)));
         let wait = asked.unwrap_or(doubled).min(self.pause_max);
-        pace.troubles = pace.troubles.saturating_add(1);
-        pace.trouble_until = pace.trouble_until.max(now + wait);
+        pace.host_errors = pace.host_errors.saturating_add(1);
+        pace.paused_until = pace.paused_until.max(now + wait);
         wait
     }
 
     /// Records a good response, which resets the pause.
     pub(crate) fn recovered(&self) {
-        self.pace().troubles = 0;
+        self.pace().host_errors = 0;
     }
 
     fn pace(&self) -> MutexGuard<'_, Pace> {
@@ -203,7 +203,7 @@ mod tests {
             async move { drop(host.enter(DELAY).await) }
         });
         tokio::task::yield_now().await;
-        assert_eq!(host.trouble(Some(Duration::from_secs(30))), Duration::from_secs(30));
+        assert_eq!(host.record_error(Some(Duration::from_secs(30))), Duration::from_secs(30));
         waiting.await.unwrap();
         assert_eq!(now() - start, Duration::from_secs(30));
     }
@@ -212,14 +212,14 @@ mod tests {
     async fn pauses_double_up_to_a_limit_until_the_host_recovers() {
         let host = hosts().get("a:80");
         let secs = |wait: Duration| wait.as_secs();
-        assert_eq!([1, 2, 4].map(|_| secs(host.trouble(None))), [1, 2, 4]);
+        assert_eq!([1, 2, 4].map(|_| secs(host.record_error(None))), [1, 2, 4]);
         host.recovered();
-        assert_eq!(secs(host.trouble(None)), 1);
+        assert_eq!(secs(host.record_error(None)), 1);
         for _ in 0..100 {
-            host.trouble(None);
+            host.record_error(None);
         }
-        assert_eq!(secs(host.trouble(None)), 32);
-        assert_eq!(secs(host.trouble(Some(Duration::MAX))), 300);
+        assert_eq!(secs(host.record_error(None)), 32);
+        assert_eq!(secs(host.record_error(Some(Duration::MAX))), 300);
     }
 
     #[tokio::test(start_paused = true)]

@@ -16,9 +16,9 @@ pub struct CrawlerSettings {
     /// The directory for export files; without it, jobs cannot request any.
     pub export_dir: Option<PathBuf>,
     /// The first pause after an error of a host. It doubles up to 32 times the value.
-    pub trouble_pause: Duration,
+    pub error_pause: Duration,
     /// The longest pause that a host can request with `Retry-After`.
-    pub trouble_pause_max: Duration,
+    pub error_pause_max: Duration,
     /// Concurrent crawls of the node; others wait.
     pub crawls_max: usize,
     /// Time limit for all sitemaps of a crawl; the rest is left out.
@@ -36,8 +36,8 @@ impl Default for CrawlerSettings {
             delay_min: Duration::ZERO,
             connections_per_host: 2,
             export_dir: None,
-            trouble_pause: Duration::from_secs(1),
-            trouble_pause_max: Duration::from_secs(300),
+            error_pause: Duration::from_secs(1),
+            error_pause_max: Duration::from_secs(300),
             crawls_max: 64,
             sitemaps_time_max: Duration::from_secs(60),
             checkpoint_bytes_max: 4 * 1024 * 1024,

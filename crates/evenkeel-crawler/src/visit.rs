@@ -50,7 +50,7 @@ pub(crate) enum VisitResult {
     /// Robots.txt could not be read, so the page was not requested.
     RobotsUnavailable(String),
     /// The visit may succeed later, unless `tries` attempts have failed.
-    Trouble {
+    HostError {
         why: String,
         tries: u8,
     },
@@ -117,10 +117,10 @@ pub(crate) async fn visit(shared: Arc<Shared>, no: u64, entry: Entry) -> Visit {
             visit.found = match error {
                 FetchError::Refused(_) => VisitResult::Failed { why, hopeless: true },
                 // A single page may be slow on a healthy host.
-                FetchError::TimedOut(_) => VisitResult::Trouble { why, tries: TRIES_IF_SLOW },
+                FetchError::TimedOut(_) => VisitResult::HostError { why, tries: TRIES_IF_SLOW },
                 FetchError::Failed(_) => {
-                    host.trouble(None);
-                    VisitResult::Trouble { why, tries: TRIES }
+                    host.record_error(None);
+                    VisitResult::HostError { why, tries: TRIES }
                 }
             };
             return visit;
@@ -131,9 +131,9 @@ pub(crate) async fn visit(shared: Arc<Shared>, no: u64, entry: Entry) -> Visit {
         visit.bytes = bytes.len();
     }
     if matches!(answer.status, 429 | 500..) {
-        let wait = host.trouble(answer.retry_after).as_secs();
+        let wait = host.record_error(answer.retry_after).as_secs();
         let why = format!("the answer was {}, pausing its host for {wait} s", answer.status);
-        visit.found = VisitResult::Trouble { why, tries: TRIES };
+        visit.found = VisitResult::HostError { why, tries: TRIES };
         return visit;
     }
     host.recovered();

@@ -22,7 +22,7 @@ pub(super) struct Pending {
     pages: Vec<(u64, PageContent, LogLine)>,
     bytes: u64,
     seen: Vec<(u64, PageId)>,
-    forgotten: Vec<PageId>,
+    deleted: Vec<PageId>,
 }
 
 /// How a finished page is counted.
@@ -37,17 +37,17 @@ pub(super) enum Disposition {
 }
 
 impl Pending {
-    pub(super) fn keep(&mut self, no: u64, page: PageContent, line: LogLine) {
+    pub(super) fn save(&mut self, no: u64, page: PageContent, line: LogLine) {
         self.bytes += page.size();
         self.pages.push((no, page, line));
     }
 
-    pub(super) fn see(&mut self, no: u64, page: PageId) {
+    pub(super) fn mark_seen(&mut self, no: u64, page: PageId) {
         self.seen.push((no, page));
     }
 
-    pub(super) fn forget(&mut self, page: PageId) {
-        self.forgotten.push(page);
+    pub(super) fn delete(&mut self, page: PageId) {
+        self.deleted.push(page);
     }
 
     /// Removes a page that waits to be saved. Returns its number in the queue.
@@ -62,7 +62,7 @@ impl Pending {
         self.pages.len() >= BATCH
             || self.bytes >= BYTES_MAX
             || self.seen.len() >= BATCH
-            || self.forgotten.len() >= BATCH
+            || self.deleted.len() >= BATCH
     }
 }
 
@@ -72,20 +72,20 @@ impl Crawl {
         let archive = Arc::clone(&self.archive);
         if !self.pending.pages.is_empty() {
             let contents = || self.pending.pages.iter().map(|(_, page, _)| page.clone()).collect();
-            let kept = with_retries(|| archive.keep(contents())).await?;
+            let kept = with_retries(|| archive.save(contents())).await?;
             self.finish_kept(&kept).await?;
         }
         if !self.pending.seen.is_empty() {
             let ids: Vec<PageId> = self.pending.seen.iter().map(|(_, id)| *id).collect();
-            with_retries(|| archive.see(&ids)).await?;
+            with_retries(|| archive.mark_seen(&ids)).await?;
             for (no, _) in std::mem::take(&mut self.pending.seen) {
                 self.close(no, Disposition::Crawled);
             }
         }
-        while !self.pending.forgotten.is_empty() {
-            let count = self.pending.forgotten.len().min(BATCH);
-            with_retries(|| archive.forget(&self.pending.forgotten[..count])).await?;
-            self.pending.forgotten.drain(..count);
+        while !self.pending.deleted.is_empty() {
+            let count = self.pending.deleted.len().min(BATCH);
+            with_retries(|| archive.delete(&self.pending.deleted[..count])).await?;
+            self.pending.deleted.drain(..count);
         }
         Ok(())
     }

@@ -19,7 +19,7 @@ use crate::visit::{ReadPage, TRIES, Visit, VisitResult};
 /// Limit for redirects in a row.
 const HOPS_MAX: u8 = 10;
 /// The crawl gives up a host after this many errors in a row. The pause after each error is longer.
-const TROUBLES_MAX: u32 = 10;
+const HOST_ERRORS_MAX: u32 = 10;
 /// Limit for the links of a page that are saved.
 const LINKS_BYTES_MAX: usize = 128 * 1024;
 
@@ -31,18 +31,18 @@ impl Crawl {
         let mut line = LogLine::of(&visit);
         let Visit { no, entry, found, status, .. } = visit;
         let url = entry.url.clone();
-        let was_asked_for =
+        let was_requested =
             !matches!(found, VisitResult::Forbidden | VisitResult::RobotsUnavailable(_));
-        self.counts.requests += u64::from(was_asked_for);
+        self.counts.requests += u64::from(was_requested);
         // A page that the crawler could not parse is not an error of its host.
-        let is_trouble = matches!(
+        let is_host_error = matches!(
             found,
-            VisitResult::Trouble { .. }
+            VisitResult::HostError { .. }
                 | VisitResult::Failed { hopeless: true, .. }
                 | VisitResult::RobotsUnavailable(_)
         );
-        let troubles = self.frontier.note(&entry.url, is_trouble);
-        let is_over = troubles >= TROUBLES_MAX || self.frontier.is_given_up(&entry.url);
+        let host_errors = self.frontier.note(&entry.url, is_host_error);
+        let is_over = host_errors >= HOST_ERRORS_MAX || self.frontier.is_given_up(&entry.url);
         match found {
             VisitResult::Page(page) => self.page(no, &entry, *page, status, line),
             VisitResult::Unchanged => self.unchanged(no, &entry, line),
@@ -50,7 +50,7 @@ impl Crawl {
                 self.lose_start(&entry, "it is not there", false);
                 self.counts.gone += 1;
                 self.log(&line, "gone");
-                self.forget_known(&entry);
+                self.delete_stored(&entry);
                 self.close(no, Disposition::Visited);
             }
             VisitResult::Redirect(location) => self.redirect(no, &entry, &location, &line),
@@ -61,10 +61,10 @@ impl Crawl {
                 self.close(no, Disposition::NotVisited);
             }
             VisitResult::Skipped(why) => self.skip(no, &entry, &why, false, &line),
-            VisitResult::Trouble { why, tries } if !is_over && entry.tries + 1 < tries => {
+            VisitResult::HostError { why, tries } if !is_over && entry.tries + 1 < tries => {
                 let tries = entry.tries + 1;
                 line.what = format!("will retry: {why}");
-                self.again_later(no, Entry { tries, ..entry }, &line);
+                self.retry_later(no, Entry { tries, ..entry }, &line);
             }
             // The page was not requested, so this does not count as an attempt: the entry fails
             // when its host is given up. Only a start page fails earlier.
@@ -73,18 +73,18 @@ impl Crawl {
             {
                 let tries = entry.tries + u8::from(entry.is_start);
                 line.what = format!("will retry: {why}");
-                self.again_later(no, Entry { tries, ..entry }, &line);
+                self.retry_later(no, Entry { tries, ..entry }, &line);
             }
             VisitResult::RobotsUnavailable(why) => self.fail(no, &entry, &why, false, &line),
-            VisitResult::Trouble { why, .. } => self.fail(no, &entry, &why, false, &line),
+            VisitResult::HostError { why, .. } => self.fail(no, &entry, &why, false, &line),
             VisitResult::Failed { why, hopeless } => self.fail(no, &entry, &why, hopeless, &line),
         }
-        if troubles == TROUBLES_MAX {
+        if host_errors == HOST_ERRORS_MAX {
             self.give_up_host(&url);
         }
     }
 
-    fn again_later(&mut self, no: u64, entry: Entry, line: &LogLine) {
+    fn retry_later(&mut self, no: u64, entry: Entry, line: &LogLine) {
         self.listener.log(&line.text());
         self.open.remove(&no);
         self.frontier.put_last(entry);
@@ -97,19 +97,19 @@ impl Crawl {
         if extract.directives.noindex {
             self.log(&line, "noindex");
             self.counts.skipped += 1;
-            return self.drop_known(no, entry);
+            return self.finish_without_saving(no, entry);
         }
         if let Some(original) = extract.canonical.filter(|url| *url != entry.url)
-            && self.points_to(entry, original)
+            && self.visits_original(entry, original)
         {
             self.log(&line, "copy of its canonical page");
             self.counts.copies += 1;
-            return self.drop_known(no, entry);
+            return self.finish_without_saving(no, entry);
         }
         if !self.represents_content(&hash, id, entry) {
             self.log(&line, "the same as another page");
             self.counts.copies += 1;
-            return self.drop_known(no, entry);
+            return self.finish_without_saving(no, entry);
         }
         let mut links = extract.links;
         let mut bytes = 0;
@@ -138,7 +138,7 @@ impl Crawl {
             metadata: Value::Object(extract.metadata),
             fields: Value::Object(extract.fields),
         };
-        self.pending.keep(no, content, line);
+        self.pending.save(no, content, line);
     }
 
     fn unchanged(&mut self, no: u64, entry: &Entry, line: LogLine) {
@@ -148,11 +148,11 @@ impl Crawl {
         self.follow(entry, &known.links);
         if self.represents_content(&known.content_hash, known.id, entry) {
             self.log(&line, "unchanged");
-            self.pending.see(no, known.id);
+            self.pending.mark_seen(no, known.id);
         } else {
             self.log(&line, "the same as another page");
             self.counts.copies += 1;
-            self.drop_known(no, entry);
+            self.finish_without_saving(no, entry);
         }
     }
 
@@ -166,7 +166,7 @@ impl Crawl {
                 if let Some(no) = self.pending.withdraw(worse.page) {
                     self.close(no, Disposition::Crawled);
                 } else {
-                    self.pending.forget(worse.page);
+                    self.pending.delete(worse.page);
                     self.counts.indexed -= u64::from(worse.indexed).min(self.counts.indexed);
                 }
                 true
@@ -175,22 +175,22 @@ impl Crawl {
     }
 
     /// Finishes a page that was read but must not be saved, and deletes its old version.
-    fn drop_known(&mut self, no: u64, entry: &Entry) {
-        self.forget_known(entry);
+    fn finish_without_saving(&mut self, no: u64, entry: &Entry) {
+        self.delete_stored(entry);
         self.close(no, Disposition::Crawled);
     }
 
     /// Deletes the stored version of a page. If the crawl ends before, the next one decides the
     /// same.
-    fn forget_known(&mut self, entry: &Entry) {
+    fn delete_stored(&mut self, entry: &Entry) {
         if let Some(known) = entry.known.page() {
-            self.pending.forget(known.id);
+            self.pending.delete(known.id);
         }
     }
 
     /// True if the crawl visits `original` instead of this page. False for two pages that name each
     /// other.
-    fn points_to(&mut self, entry: &Entry, original: Url) -> bool {
+    fn visits_original(&mut self, entry: &Entry, original: Url) -> bool {
         if !self.shared.config.scope.wants(&original)
             || self.pointers.contains(&key_of(original.as_str()))
         {
@@ -263,7 +263,7 @@ impl Crawl {
                 self.log(line, &text);
             }
         }
-        self.forget_known(entry);
+        self.delete_stored(entry);
         self.close(no, Disposition::NotVisited);
     }
 

@@ -35,7 +35,7 @@ enum Read {
     /// The sitemap does not exist, or may not be read.
     Nothing,
     /// This host has errors.
-    Trouble(String),
+    HostError(String),
 }
 
 /// The URLs in a sitemap.
@@ -69,12 +69,12 @@ impl Crawl {
         let mut seen: FxHashSet<Url> = waiting.iter().map(|place| place.url.clone()).collect();
         let mut urls_left = shared.config.queue_max();
         let mut files = 0;
-        let mut troubled = FxHashSet::default();
+        let mut failed_hosts = FxHashSet::default();
         while let Some(place) = waiting.pop_front()
             && files < SITEMAPS_MAX
             && urls_left > 0
         {
-            if troubled.contains(&host_of(&place.url)) {
+            if failed_hosts.contains(&host_of(&place.url)) {
                 continue;
             }
             files += 1;
@@ -82,10 +82,10 @@ impl Crawl {
             let Lists { named, pages, sitemaps } = match self.with_progress(reading).await {
                 Read::Sitemap(lists) => lists,
                 Read::Nothing => continue,
-                Read::Trouble(host) => {
+                Read::HostError(host) => {
                     let line = format!("sitemaps of {host} left out: the host had errors");
                     self.listener.log(&line);
-                    troubled.insert(host);
+                    failed_hosts.insert(host);
                     continue;
                 }
             };
@@ -176,7 +176,7 @@ async fn read(shared: &Arc<Shared>, place: &Place, urls_max: usize) -> Read {
                 }
                 Ok(_) => return Read::Nothing,
                 Err(silence) if silence.refused => return Read::Nothing,
-                Err(_) => return Read::Trouble(host_of(&url)),
+                Err(_) => return Read::HostError(host_of(&url)),
             }
         }
         let ask = FetchRequest {
@@ -194,8 +194,8 @@ async fn read(shared: &Arc<Shared>, place: &Place, urls_max: usize) -> Read {
         let answer = match fetched {
             Ok(answer) => answer,
             Err(FetchError::Refused(_)) => return Read::Nothing,
-            Err(FetchError::TimedOut(_)) => return Read::Trouble(host_of(&url)),
-            Err(FetchError::Failed(_)) => return trouble(&host, &url, None),
+            Err(FetchError::TimedOut(_)) => return Read::HostError(host_of(&url)),
+            Err(FetchError::Failed(_)) => return record_error(&host, &url, None),
         };
         match answer.status {
             200..300 => {
@@ -212,16 +212,16 @@ async fn read(shared: &Arc<Shared>, place: &Place, urls_max: usize) -> Read {
                 let Some(to) = to.filter(|to| is_ours(shared, to)) else { return Read::Nothing };
                 (url, is_named) = (to, false);
             }
-            429 | 500.. => return trouble(&host, &url, answer.retry_after),
+            429 | 500.. => return record_error(&host, &url, answer.retry_after),
             _ => return Read::Nothing,
         }
     }
     Read::Nothing
 }
 
-fn trouble(host: &Host, url: &Url, retry_after: Option<Duration>) -> Read {
-    host.trouble(retry_after);
-    Read::Trouble(host_of(url))
+fn record_error(host: &Host, url: &Url, retry_after: Option<Duration>) -> Read {
+    host.record_error(retry_after);
+    Read::HostError(host_of(url))
 }
 
 /// Parses a sitemap. Runs on a blocking thread, because a sitemap may have a hundred thousand

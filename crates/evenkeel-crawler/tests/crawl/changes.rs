@@ -119,7 +119,7 @@ async fn new_links_of_an_unchanged_page_are_followed_even_after_a_304() {
         path => links(path, ["/"]),
     })
     .await;
-    let settings = CrawlerSettings { trouble_pause: Default::default(), ..settings() };
+    let settings = CrawlerSettings { error_pause: Default::default(), ..settings() };
     let rig = Rig::with(settings);
     rig.crawl(&site.url("/"), json!({})).await;
     assert_eq!(rig.archive.paths(), ["/", "/0"]);

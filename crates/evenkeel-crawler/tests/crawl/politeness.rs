@@ -220,8 +220,8 @@ async fn host_that_only_fails_is_given_up() {
     })
     .await;
     let settings = evenkeel_crawler::CrawlerSettings {
-        trouble_pause: Duration::from_millis(1),
-        trouble_pause_max: Duration::from_millis(1),
+        error_pause: Duration::from_millis(1),
+        error_pause_max: Duration::from_millis(1),
         ..settings()
     };
     let rig = Rig::with(settings);

@@ -139,7 +139,7 @@ pub struct MemoryArchive {
     pub is_down: AtomicBool,
     /// True if saving pages takes forever.
     pub is_slow: AtomicBool,
-    /// How many calls of `keep` there were.
+    /// How many calls of `save` there were.
     pub keeps: AtomicUsize,
 }
 
@@ -183,7 +183,7 @@ impl PageArchive for MemoryArchive {
         Ok(known.collect())
     }
 
-    async fn keep(&self, batch: Vec<PageContent>) -> Result<Vec<Kept>, ArchiveError> {
+    async fn save(&self, batch: Vec<PageContent>) -> Result<Vec<Kept>, ArchiveError> {
         self.up()?;
         assert!(!batch.is_empty() && batch.len() <= 32);
         self.keeps.fetch_add(1, Ordering::SeqCst);
@@ -215,13 +215,13 @@ impl PageArchive for MemoryArchive {
         Ok(kept)
     }
 
-    async fn see(&self, ids: &[PageId]) -> Result<(), ArchiveError> {
+    async fn mark_seen(&self, ids: &[PageId]) -> Result<(), ArchiveError> {
         self.up()?;
         self.seen.lock().unwrap().extend(ids);
         Ok(())
     }
 
-    async fn forget(&self, ids: &[PageId]) -> Result<(), ArchiveError> {
+    async fn delete(&self, ids: &[PageId]) -> Result<(), ArchiveError> {
         self.up()?;
         let mut pages = self.pages.lock().unwrap();
         ids.iter().for_each(|id| drop(pages.remove(id)));
@@ -304,8 +304,8 @@ pub struct Rig {
 pub fn settings() -> CrawlerSettings {
     let ms = Duration::from_millis;
     CrawlerSettings {
-        trouble_pause: ms(5),
-        trouble_pause_max: ms(1500),
+        error_pause: ms(5),
+        error_pause_max: ms(1500),
         checkpoint_every: Duration::ZERO,
         ..CrawlerSettings::default()
     }

@@ -44,17 +44,17 @@ impl PageArchive for StoreShelf {
         self.store.known_pages(self.shelf.job, pages).await.map_err(failed)
     }
 
-    async fn keep(&self, pages: Vec<PageContent>) -> Result<Vec<Kept>, ArchiveError> {
+    async fn save(&self, pages: Vec<PageContent>) -> Result<Vec<Kept>, ArchiveError> {
         let _turn = self.lane.acquire().await;
         self.store.save_pages(self.shelf, pages, Now::Database).await.map_err(failed)
     }
 
-    async fn see(&self, pages: &[PageId]) -> Result<(), ArchiveError> {
+    async fn mark_seen(&self, pages: &[PageId]) -> Result<(), ArchiveError> {
         let _turn = self.lane.acquire().await;
         self.store.see_pages(self.shelf.job, pages, Now::Database).await.map_err(failed)
     }
 
-    async fn forget(&self, pages: &[PageId]) -> Result<(), ArchiveError> {
+    async fn delete(&self, pages: &[PageId]) -> Result<(), ArchiveError> {
         let _turn = self.lane.acquire().await;
         self.store.prune_pages(self.shelf.job, pages).await.map(drop).map_err(failed)
     }

@@ -46,7 +46,7 @@ impl PageArchive for Pages {
         Ok(Vec::new())
     }
 
-    async fn keep(&self, pages: Vec<PageContent>) -> Result<Vec<Kept>, ArchiveError> {
+    async fn save(&self, pages: Vec<PageContent>) -> Result<Vec<Kept>, ArchiveError> {
         let mut kept = self.0.lock().unwrap();
         Ok(pages
             .into_iter()
@@ -57,11 +57,11 @@ impl PageArchive for Pages {
             .collect())
     }
 
-    async fn see(&self, _: &[PageId]) -> Result<(), ArchiveError> {
+    async fn mark_seen(&self, _: &[PageId]) -> Result<(), ArchiveError> {
         Ok(())
     }
 
-    async fn forget(&self, _: &[PageId]) -> Result<(), ArchiveError> {
+    async fn delete(&self, _: &[PageId]) -> Result<(), ArchiveError> {
         Ok(())
     }
 }
