@@ -38,7 +38,7 @@ impl Statements {
     /// # Panics
     ///
     /// Panics if a file is malformed, a name occurs twice, or a statement uses a parameter that its
-    /// section does not list or an unknown code. The files are part of the program, and a test of each
+    /// section does not list or an unknown name in braces. The files are part of the program, and a test of each
     /// store reads them.
     pub fn read(
         files: &[&'static str],
@@ -215,7 +215,7 @@ mod tests {
         -- :name get (tenant, id)\n-- Finds one: by its id.\n\
         SELECT {columns}, '12:30' FROM job WHERE t = :tenant::int4 AND id = :id AND s = {deleted};\n\n\
         -- :name change (\n--   id, name,\n--   note\n-- )\nUPDATE job SET name = :name, note = :note WHERE id = :id;\n\n\
-        -- :name plain\nSELECT $1, {status};\n";
+        -- :name plain\nSELECT $1, '{0.1, 1}';\n";
 
     fn read(placeholder: Placeholder) -> Statements {
         Statements::read(&[FILE], placeholder, &[("deleted", "3".to_owned())])
@@ -239,8 +239,8 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_without_a_list_keeps_its_numbers_and_unknown_braces() {
-        assert_eq!(read(Placeholder::Dollar).get("plain").trim(), "SELECT $1, {status};");
+    fn a_statement_without_a_list_keeps_its_numbers_and_other_braces() {
+        assert_eq!(read(Placeholder::Dollar).get("plain").trim(), "SELECT $1, '{0.1, 1}';");
     }
 
     #[test]
