@@ -5,7 +5,7 @@ SELECT 1 FROM attempt
 WHERE {this_attempt} AND node_no = :node_no AND fence = :fence
   AND status NOT IN ({attempts.unfinished})
 
--- :name finish_correct_skips (job_no, since, from_reason, to_reason)
+-- :name finish_correct_skips (job_no, since)
 -- Corrects the reason of times that were skipped since the end of a run could not be stored. It
 -- follows the links from each run to the run before, back to `since`. The link of a first attempt
 -- that was never claimed is in the queue.
@@ -22,9 +22,9 @@ WITH RECURSIVE earlier(at, sequence, depth) AS (
                                  AND q.sequence = c.sequence AND q.attempt = 0
      WHERE q.prev_at >= :since AND c.depth < 1000
 )
-UPDATE attempt SET skip_reason = :to_reason
+UPDATE attempt SET skip_reason = {skip.end_not_stored}
  WHERE job_no = :job_no AND sequence = 0 AND attempt = 0 AND status = {attempt.skipped}
-   AND skip_reason = :from_reason
+   AND skip_reason = {skip.overlap}
    AND scheduled_at IN (SELECT at FROM earlier WHERE sequence = 0)
 
 -- :name finish_dead (

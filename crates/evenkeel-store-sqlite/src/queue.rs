@@ -95,7 +95,7 @@ fn reprioritize(connection: &Connection, aging: Aging, keys: &[AttemptKey]) -> A
     let (mut changed, mut missed) = (0, 0);
     for key in keys {
         let (scheduled_at, job_no, sequence, attempt) = key_params(*key);
-        let mut rows = find.query(params![scheduled_at, job_no, sequence, attempt])?;
+        let mut rows = find.query(key_params(*key))?;
         let entry = rows.next()?.map(entry_from).transpose()?;
         let Some(rise) = entry.and_then(|entry| entry.other_rise(&aging)) else {
             missed += 1;

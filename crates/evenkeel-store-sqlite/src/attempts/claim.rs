@@ -91,12 +91,7 @@ fn start(
     let (scheduled_at, job_no, sequence, attempt) = key_params(candidate.key);
     let fence = candidate.fence.next();
     let given = candidate.own_priority().map(Priority::get);
-    connection.prepare_cached(sql!("claim_take"))?.execute(params![
-        scheduled_at,
-        job_no,
-        sequence,
-        attempt
-    ])?;
+    connection.prepare_cached(sql!("claim_take"))?.execute(key_params(candidate.key))?;
     connection.prepare_cached(sql!("claim_count_execution"))?.execute([job_no])?;
     let restarted = candidate.fence != Fence::NONE
         && connection.prepare_cached(sql!("claim_restart"))?.execute(params![

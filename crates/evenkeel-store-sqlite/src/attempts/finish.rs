@@ -1,13 +1,11 @@
 //! Ends attempts one by one: stores their results, updates the history of their job, and decides
 //! what follows.
 
-use evenkeel_core::advance::SkipReason;
 use evenkeel_core::attempt::AttemptStatus;
 use evenkeel_core::order::Priority;
 use evenkeel_core::{AttemptKey, AttemptNo, History, JobNo, NodeNo, Shard, Slot, Span, Timestamp};
 use evenkeel_store::{
-    Attachments, CheckpointDisposition, Finish, FinishResult, Hook, Then, skip_reason_code,
-    sql_time,
+    Attachments, CheckpointDisposition, Finish, FinishResult, Hook, Then, sql_time,
 };
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
@@ -25,6 +23,50 @@ struct Statements<'c> {
     attempt: CachedStatement<'c>,
     history: CachedStatement<'c>,
     job: CachedStatement<'c>,
+}
+
+impl Statements<'_> {
+    /// Stores the end of an attempt. Returns false if the node no longer runs it under this fence.
+    fn end_attempt(&mut self, node: NodeNo, finish: &Finish) -> Answer<bool> {
+        let (scheduled_at, job_no, sequence, attempt) = key_params(finish.key);
+        let results = &finish.results;
+        let ended = self.attempt.execute(params![
+            scheduled_at,
+            job_no,
+            sequence,
+            attempt,
+            node.0,
+            finish.fence.0,
+            AttemptStatus::from(finish.outcome).code(),
+            finish.finished_at.as_micros(),
+            results.error,
+            results.output,
+            results.items_crawled,
+            results.items_indexed,
+            stored_span(results.cpu_time),
+            results.memory_peak_kb,
+        ])?;
+        Ok(ended == 1)
+    }
+
+    fn update_job(&mut self, finish: &Finish, over: bool, after: &History) -> Answer<()> {
+        let scheduled_at = finish.key.scheduled_at.as_micros();
+        self.job.execute(params![
+            finish.key.job_no.0,
+            over,
+            AttemptStatus::from(finish.outcome).code(),
+            micros(after.last_start_at),
+            micros(after.last_end_at),
+            micros(after.last_good_start_at),
+            micros(after.last_good_end_at),
+            after.consecutive_failures,
+            stored_span(after.average_good_duration),
+            after.duration_variance,
+            finish.outcome.is_success().then_some(scheduled_at),
+            finish.outcome.is_failure().then_some(scheduled_at),
+        ])?;
+        Ok(())
+    }
 }
 
 /// Estimates the writer's work for an end, in rows of other verbs.
@@ -67,26 +109,8 @@ fn finish_one(
     finish: &Finish,
     alpha: f64,
 ) -> Answer<FinishResult> {
-    let (scheduled_at, job_no, sequence, attempt) = key_params(finish.key);
-    let status = AttemptStatus::from(finish.outcome).code();
-    let results = &finish.results;
-    let ended = statements.attempt.execute(params![
-        scheduled_at,
-        job_no,
-        sequence,
-        attempt,
-        node.0,
-        finish.fence.0,
-        status,
-        finish.finished_at.as_micros(),
-        results.error,
-        results.output,
-        results.items_crawled,
-        results.items_indexed,
-        stored_span(results.cpu_time),
-        results.memory_peak_kb,
-    ])?;
-    if ended == 0 {
+    let job = finish.key.job_no;
+    if !statements.end_attempt(node, finish)? {
         let result = classify(connection, node, finish)?;
         if result == FinishResult::AlreadyDone {
             correct_skips(connection, finish)?;
@@ -97,26 +121,11 @@ fn finish_one(
         notes::finish_attachments(connection, finish)?;
     }
     let over = is_run_over(connection, node, finish)?;
-    let before = statements.history.query_row([job_no], Before::from_row).optional()?;
+    let before = statements.history.query_row([job.0], Before::from_row).optional()?;
     // The row of a job outlives its runs. Without it there is no history to update.
     let Some(before) = before else { return Ok(FinishResult::Done) };
     let after = before.history.after(finish.outcome, finish.started_at, finish.finished_at, alpha);
-    let good_at = finish.outcome.is_success().then_some(scheduled_at);
-    let failed_at = finish.outcome.is_failure().then_some(scheduled_at);
-    statements.job.execute(params![
-        job_no,
-        over,
-        status,
-        micros(after.last_start_at),
-        micros(after.last_end_at),
-        micros(after.last_good_start_at),
-        micros(after.last_good_end_at),
-        after.consecutive_failures,
-        stored_span(after.average_good_duration),
-        after.duration_variance,
-        good_at,
-        failed_at,
-    ])?;
+    statements.update_job(finish, over, &after)?;
     if finish.hook != Hook::None && is_asked_to_end(connection, node.0, finish.key)?.is_none() {
         dead_letters::apply_hook(connection, finish)?;
     }
@@ -127,23 +136,18 @@ fn finish_one(
         && before.placed_at.is_none_or(|placed_at| placed_at <= finish.started_at)
     {
         let stops = stop_job && is_asked_to_end(connection, node.0, finish.key)?.is_none();
-        set_next_time(
-            connection,
-            finish.key.job_no,
-            stops,
-            next_at.filter(|_| before.follows_end),
-        )?;
+        set_next_time(connection, job, stops, next_at.filter(|_| before.follows_end))?;
         if stops {
-            counts.recount(connection, finish.key.job_no, None)?;
+            counts.recount(connection, job, None)?;
         }
     }
-    let good = finish.outcome.is_success();
-    if over && !good {
-        conditions::mark_after_failure(connection, finish.key.job_no)?;
-    } else if !good || finish.judge {
-        conditions::mark(connection, finish.key.job_no)?;
+    let succeeded = finish.outcome.is_success();
+    if over && !succeeded {
+        conditions::mark_after_failure(connection, job)?;
+    } else if !succeeded || finish.judge {
+        conditions::mark(connection, job)?;
     } else if before.has_condition {
-        conditions::touch(connection, finish.key.job_no)?;
+        conditions::touch(connection, job)?;
     }
     Ok(FinishResult::Done)
 }
@@ -173,13 +177,9 @@ fn set_next_time(
 /// Corrects the reason of times that were skipped while the end could not be stored.
 fn correct_skips(connection: &Connection, finish: &Finish) -> Answer<()> {
     let Some(since) = finish.unstored_since else { return Ok(()) };
-    let (from, to) = (SkipReason::Overlap, SkipReason::EndNotStored);
-    connection.prepare_cached(sql!("finish_correct_skips"))?.execute(params![
-        finish.key.job_no.0,
-        since.as_micros(),
-        skip_reason_code(from),
-        skip_reason_code(to)
-    ])?;
+    connection
+        .prepare_cached(sql!("finish_correct_skips"))?
+        .execute(params![finish.key.job_no.0, since.as_micros()])?;
     Ok(())
 }
 

@@ -39,13 +39,7 @@ fn fail_one(connection: &Connection, node: NodeNo, requeue: &Requeue) -> Answer<
         return Ok(false);
     }
     if requeue.crashed {
-        let (scheduled_at, job_no, sequence, attempt) = key_params(requeue.key);
-        connection.prepare_cached(sql!("requeue_count_crash"))?.execute(params![
-            scheduled_at,
-            job_no,
-            sequence,
-            attempt
-        ])?;
+        connection.prepare_cached(sql!("requeue_count_crash"))?.execute(key_params(requeue.key))?;
     }
     Ok(true)
 }
