@@ -27,7 +27,8 @@ SET {fire_advance_set}, slot = :slot
 WHERE {fire_advance_where}
 
 -- :name fire_classify (job_no, generation, due, head_at, head_sequence)
--- Has a row if the job is still as it was decided on: whether one of its retries waits for its time.
+-- Returns a row only if the job has not changed since the scheduler decided to fire it. The value is true
+-- if a retry of the job waits for its time.
 SELECT EXISTS (SELECT 1 FROM delayed_attempt w WHERE w.job_no = s.job_no AND w.attempt > 0)
 FROM job_state s
 WHERE s.job_no = :job_no AND s.generation = :generation AND s.next_at = :due AND s.active = 1

@@ -1,6 +1,7 @@
 -- Targets.
 
--- The last success of a target: the latest of its own and of those of its jobs since they have it.
+-- The last success of a target is the latest of its stored one and those of its jobs since they were given
+-- the target.
 -- :fragment target_last_success
 nullif(max(coalesce(t.last_success_at, 0), coalesce((
            SELECT max(s.last_good_end_at)

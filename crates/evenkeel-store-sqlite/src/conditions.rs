@@ -178,7 +178,7 @@ fn overdue_in_queue(
     now: Timestamp,
 ) -> Answer<OverdueInQueue> {
     let mut statement = connection.prepare_cached(sql!("overdue_in_queue"))?;
-    // No key is lower.
+    // Sorts before all keys.
     let (scheduled_at, job_no, sequence, attempt) =
         after.map_or((i64::MIN, i64::MIN, 0, 0), key_params);
     let mut rows = statement.query(params![

@@ -292,7 +292,7 @@ impl DeadStore for SqliteStore {
         keep: u32,
         limit: u32,
     ) -> Result<u64, StoreError> {
-        // Usually there are none; the reader spares the writer.
+        // A reader looks first: usually there are none, and then the writer is not needed.
         if !self.engine_readers.read(move |db| has_any_to_prune(db, before, keep)).await? {
             return Ok(0);
         }

@@ -56,7 +56,7 @@ pub use options::SqliteOptions;
 
 /// The time limit for reads of users and crawls.
 const USER_READ_MAX: Duration = Duration::from_secs(10);
-/// The time limit for reads of the engine, which needs the result to go on.
+/// The time limit for reads of the engine.
 const ENGINE_READ_MAX: Duration = Duration::from_secs(60);
 /// One connection can run a long read while the other serves short reads.
 const ENGINE_READERS: usize = 2;

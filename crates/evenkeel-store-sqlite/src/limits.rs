@@ -19,9 +19,11 @@ use crate::connection::urgency::Urgency::Batch;
 use crate::error::Answer;
 use crate::rows::{key_from, key_params};
 
-/// How many attempts of a limit queue that another limit blocks too are passed over after an end.
+/// After an attempt has ended, this many additional attempts of the limit queue are read, because
+/// another limit may block some of them.
 const BLOCKED_MAX: u32 = 50;
-/// How often more attempts are read after that. The next full pass does the rest.
+/// How often more attempts are read if these do not use up the free permits. The next full pass
+/// does the rest.
 const PASSES: usize = 3;
 
 #[async_trait]
@@ -40,7 +42,7 @@ impl LimitStore for SqliteStore {
             .await
     }
 
-    /// Usually no attempt is released; the reader spares the writer.
+    /// A reader looks first: usually no attempt is released, and then the writer is not needed.
     async fn release_all_limited(
         &self,
         step: ReleaseStep,
@@ -58,7 +60,7 @@ impl LimitStore for SqliteStore {
         Ok(Released { moved, ..released })
     }
 
-    /// Usually there are none; the reader spares the writer.
+    /// A reader looks first: usually there are none, and then the writer is not needed.
     async fn prune_permits(
         &self,
         after: Option<Permit>,
@@ -126,7 +128,7 @@ fn ended_permits(
     after: Option<Permit>,
     limit: u32,
 ) -> Answer<(Vec<Permit>, Option<Permit>)> {
-    // No key is lower than an empty one.
+    // An empty key sorts before all others.
     let from = after.map_or_else(Vec::new, |permit| permit.limit.as_bytes().to_vec());
     let (scheduled_at, job_no, sequence, attempt) =
         after.map_or((0, 0, 0, 0), |permit| key_params(permit.run));

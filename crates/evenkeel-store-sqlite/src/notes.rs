@@ -51,7 +51,7 @@ impl ProgressStore for SqliteStore {
         node: NodeNo,
         limit: u32,
     ) -> Result<Vec<NodeMessage>, StoreError> {
-        // Usually there are none; the reader spares the writer.
+        // A reader looks first: usually there are none, and then the writer is not needed.
         if !self.engine_readers.read(move |db| has_messages(db, node)).await? {
             return Ok(Vec::new());
         }

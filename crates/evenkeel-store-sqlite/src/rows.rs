@@ -229,7 +229,7 @@ pub(crate) fn history_from(row: &Row<'_>) -> Answer<History> {
     })
 }
 
-/// Where following the runs of a job starts.
+/// The columns of a job from which a search follows its runs.
 pub(crate) struct JobHead {
     pub(crate) next_at: Option<Timestamp>,
     pub(crate) live: u32,

@@ -44,7 +44,7 @@ impl BalanceStore for SqliteStore {
     }
 
     async fn count_uncounted(&self, limit: u32) -> Result<u32, StoreError> {
-        // Usually there are none; the reader spares the writer.
+        // A reader looks first: usually there are none, and then the writer is not needed.
         let found = self.engine_readers.read(move |db| recount::find_uncounted(db, limit)).await?;
         let count = found.len();
         if count > 0 {

@@ -101,7 +101,7 @@ fn move_each(
     for index in by_job(&batch.moves, |to| to.job.0) {
         let to = &batch.moves[index];
         let Some(text) = profiles.get(&to.profile).copied() else { continue };
-        // A due time is left to the scheduler.
+        // The scheduler handles a time that is due already.
         if to.new_at <= now || to.old_at <= now {
             continue;
         }

@@ -3,8 +3,8 @@
 use evenkeel_core::{JobNo, Span, TenantNo, Timestamp};
 use evenkeel_store::{
     FindSection, HeldJob, IndexScan, Job, JobCursor, JobFilter, JobSort, ListIndex, ListPosition,
-    ListProbe, ListQuery, ListRow, ListValue, Page, PageRequest, SlotPart, passing_statement,
-    without_waiting,
+    ListProbe, ListQuery, ListRow, ListValue, Page, PageRequest, SlotPart, SortBy,
+    passing_statement, without_waiting,
 };
 use rusqlite::types::Value;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, params};
@@ -79,14 +79,17 @@ impl List<'_> {
         let mut rows = statement.raw_query();
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
-            found.push(list_row(row, self.query.now)?.listed(&self.query));
+            found.push(list_row(row, &self.query)?.listed(&self.query));
         }
         Ok(found)
     }
 }
 
-fn list_row(row: &Row<'_>, now: Timestamp) -> Answer<ListRow> {
-    let name: Option<String> = row.get("name")?;
+fn list_row(row: &Row<'_>, query: &ListQuery<'_>) -> Answer<ListRow> {
+    let name: Option<String> = match query.sort.by {
+        SortBy::Name => row.get("name")?,
+        SortBy::Created | SortBy::Updated | SortBy::NextRun => None,
+    };
     let name = name.map(|name| Ok::<_, rusqlite::Error>((name, row.get("configuration")?)));
     Ok(ListRow {
         no: JobNo(row.get("job_no")?),
@@ -94,7 +97,7 @@ fn list_row(row: &Row<'_>, now: Timestamp) -> Answer<ListRow> {
         next_at: row.get("next_at")?,
         name: name.transpose()?,
         passes: row.get::<_, Option<bool>>("passes")? == Some(true),
-        held: held_job(row, now)?,
+        held: held_job(row, query.now)?,
     })
 }
 

@@ -69,7 +69,7 @@ impl PageStore for SqliteStore {
     async fn clear_pages(&self, limit: u32) -> Result<u64, StoreError> {
         let mut left = limit;
         while left > 0 {
-            // Usually there are none; the reader spares the writer.
+            // A reader looks first: usually there are none, and then the writer is not needed.
             let jobs = self.engine_readers.read(move |db| prune::deleted_jobs(db, left)).await?;
             if jobs.is_empty() {
                 break;
