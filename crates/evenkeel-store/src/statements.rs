@@ -46,15 +46,15 @@ impl Statements {
         constants: &[(&'static str, String)],
     ) -> Self {
         let sections: Vec<Section> = files.iter().flat_map(|file| sections_of(file)).collect();
-        let mut included: HashMap<&str, String> =
-            constants.iter().map(|(name, value)| (*name, value.clone())).collect();
+        let mut included: HashMap<&str, &str> =
+            constants.iter().map(|(name, value)| (*name, value.as_str())).collect();
         for fragment in sections.iter().filter(|section| section.is_fragment) {
-            let text = include(without_comment(fragment.text).trim_end(), &included);
+            let text = without_comment(fragment.text).trim_end();
             assert!(included.insert(fragment.name, text).is_none(), "{} twice", fragment.name);
         }
         let mut statements = HashMap::new();
         for section in sections.iter().filter(|section| !section.is_fragment) {
-            let text = include(section.text, &included);
+            let text = include(section.text, &included, 0);
             let text = number_parameters(section, &text, placeholder);
             assert!(statements.insert(section.name, text).is_none(), "{} twice", section.name);
         }
@@ -117,7 +117,11 @@ fn without_comment(mut text: &str) -> &str {
     text
 }
 
-fn include(text: &str, included: &HashMap<&str, String>) -> String {
+/// Depth of fragments within fragments. A deeper one is taken as a cycle.
+const DEPTH_MAX: usize = 8;
+
+fn include(text: &str, included: &HashMap<&str, &str>, depth: usize) -> String {
+    assert!(depth < DEPTH_MAX, "fragments include each other in a cycle: {text}");
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(open) = rest.find('{') {
@@ -126,7 +130,7 @@ fn include(text: &str, included: &HashMap<&str, String>) -> String {
         let value = rest.find('}').and_then(|close| Some((included.get(&rest[1..close])?, close)));
         match value {
             Some((value, close)) => {
-                out.push_str(value);
+                out.push_str(&include(value, included, depth + 1));
                 rest = &rest[close + 1..];
             }
             None => {
