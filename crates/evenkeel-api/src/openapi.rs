@@ -110,7 +110,7 @@ pub(crate) fn complete(document: &mut OpenApi) {
             if path.starts_with("/api/v1/jobs/{id}") || has_parameter(operation, "job_id") {
                 add_ambiguity(operation);
             }
-            if reads_parameters(operation) {
+            if shows_invalid_parameters(operation) {
                 add(
                     operation,
                     "422",
@@ -143,11 +143,12 @@ fn has_parameter(operation: &Operation, name: &str) -> bool {
     parameters.any(|one| matches!(one, RefOr::T(parameter) if parameter.name == name))
 }
 
-/// True if the operation refuses unknown parameters. Those for operators of the server have none.
-fn reads_parameters(operation: &Operation) -> bool {
+/// True if the document shows 422 for unknown parameters. The operations for server operators do not
+/// show it, except for lists; neither does `get_job_stats`, although it refuses them too.
+fn shows_invalid_parameters(operation: &Operation) -> bool {
     let is_for_operators = operation.tags.iter().flatten().any(|tag| tag == "operations");
-    let undocumented = operation.operation_id.as_deref() == Some("get_job_stats");
-    !undocumented && (!is_for_operators || has_parameter(operation, "limit"))
+    let is_exception = operation.operation_id.as_deref() == Some("get_job_stats");
+    !is_exception && (!is_for_operators || has_parameter(operation, "limit"))
 }
 
 /// An operation that names a resource fails if the resource does not exist, unless it creates it.

@@ -62,7 +62,11 @@ impl PageQuery {
 ///
 /// The fields are not flattened into a shared struct, because OpenAPI would show that as `allOf`.
 macro_rules! list_answer {
-    ($(#[$about:meta])* $name:ident { $(#[$about_items:meta])* $items:ident: $item:ident }) => {
+    (
+        $(#[$about:meta])*
+        $name:ident { $(#[$about_items:meta])* $items:ident: $item:ident }
+        $(limit: $(#[$about_limit:meta])*)?
+    ) => {
         $(#[$about])*
         #[derive(Clone, PartialEq, Debug, serde::Serialize, utoipa::ToSchema)]
         pub struct $name {
@@ -73,6 +77,7 @@ macro_rules! list_answer {
             /// True if `total` is an estimate.
             pub total_is_estimate: bool,
             /// The page size: the `limit` of the request.
+            $($(#[$about_limit])*)?
             pub limit: u32,
             /// Number of items skipped before this page: the `offset` of the request.
             pub offset: u32,

@@ -14,62 +14,41 @@ use crate::params::NoParams;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// A schedule to preview: the schedule fields of a job, and where to start.
+/// A schedule to preview: the schedule fields of a job (described there), and where to start.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PreviewDocument {
     /// Schedule to preview.
     pub schedule: Option<ScheduleForm>,
-    /// As in a job.
     #[schema(minimum = 1)]
     pub interval_minutes: Option<u32>,
-    /// As in a job.
     #[schema(pattern = "^(minutes|hours|days)$")]
     pub interval_type: Option<String>,
-    /// As in a job.
     pub schedule_enabled: Option<bool>,
-    /// As in a job.
     pub schedule_time: Option<String>,
-    /// As in a job.
     pub cron_expression: Option<String>,
-    /// As in a job.
     pub cron_schedule: Option<String>,
-    /// As in a job.
     pub cron_max_schedule_duration: Option<String>,
-    /// As in a job.
     pub scheduling_period: Option<String>,
-    /// As in a job.
     pub cooldown_duration: Option<String>,
-    /// As in a job.
     #[schema(default = "UTC", example = "America/Toronto")]
     pub timezone: Option<String>,
-    /// As in a job.
     pub tz: Option<String>,
-    /// As in a job.
     #[schema(default = "shift", pattern = "^(shift|skip)$")]
     pub dst_gap: Option<String>,
-    /// As in a job.
     #[schema(default = "first", pattern = "^(first|last|both)$")]
     pub dst_overlap: Option<String>,
-    /// As in a job.
     pub exact: Option<bool>,
-    /// As in a job.
     #[schema(format = DateTime)]
     pub start_at: Option<String>,
-    /// As in a job.
     #[schema(format = DateTime)]
     pub end_at: Option<String>,
-    /// As in a job.
     #[schema(minimum = 1)]
     pub max_runs: Option<u64>,
-    /// As in a job.
     #[schema(max_items = 48)]
     pub blackout_periods: Option<Vec<BlackoutView>>,
-    /// As in a job.
     pub avoid_blackout: Option<bool>,
-    /// As in a job.
     pub prefer_window: Option<HoursView>,
-    /// As in a job.
     pub average_duration_override: Option<String>,
     /// Preview as of this time. Default: now.
     #[schema(format = DateTime)]

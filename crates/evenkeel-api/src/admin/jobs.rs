@@ -9,26 +9,18 @@ use utoipa::ToSchema;
 use super::AdminJobView;
 use super::page::AdminPageQuery;
 use crate::auth::Caller;
+use crate::page::list_answer;
 use crate::params::{NoParams, Params};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// One page of jobs.
-#[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
-pub struct AdminJobList {
-    /// The jobs, oldest first.
-    pub jobs: Vec<AdminJobView>,
-    /// Number of items on all pages together.
-    pub total: u64,
-    /// True if `total` is an estimate.
-    pub total_is_estimate: bool,
-    /// The page size: the `limit` of the request.
-    #[schema(example = 100)]
-    pub limit: u32,
-    /// Number of items skipped before this page: the `offset` of the request.
-    pub offset: u32,
-    /// The `cursor` that fetches the next page; null on the last page.
-    pub next_cursor: Option<String>,
+list_answer! {
+    /// One page of jobs.
+    AdminJobList {
+        /// The jobs, oldest first.
+        jobs: AdminJobView
+    }
+    limit: #[schema(example = 100)]
 }
 
 /// Number of jobs by the status of their latest run.
@@ -105,12 +97,5 @@ pub(crate) async fn list(
     let request = AdminPageQuery::take(&mut params);
     params.finish()?;
     let page = app.jobs.admin_list(&caller.scope, status, request).await?;
-    Ok(Json(AdminJobList {
-        jobs: page.items.into_iter().map(AdminJobView::from).collect(),
-        total: page.total,
-        total_is_estimate: page.total_is_estimate,
-        limit: request.limit,
-        offset: request.offset,
-        next_cursor: app.cursor(page.next),
-    }))
+    Ok(Json(AdminJobList::new(&app, &request, page, AdminJobView::from)))
 }

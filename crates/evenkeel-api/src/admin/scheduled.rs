@@ -2,32 +2,22 @@
 
 use axum::Json;
 use axum::extract::State;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::page::AdminPageQuery;
 use super::{ScheduledJobView, find_job};
 use crate::auth::Caller;
+use crate::page::list_answer;
 use crate::params::{NoParams, Params, PathId};
 use crate::problem::Problem;
 use crate::state::App;
 
-/// One page of scheduled jobs.
-#[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
-pub struct ScheduledJobList {
-    /// The jobs, oldest first.
-    pub scheduled_jobs: Vec<ScheduledJobView>,
-    /// Number of items on all pages together.
-    pub total: u64,
-    /// True if `total` is an estimate.
-    pub total_is_estimate: bool,
-    /// The page size: the `limit` of the request.
-    #[schema(example = 100)]
-    pub limit: u32,
-    /// Number of items skipped before this page: the `offset` of the request.
-    pub offset: u32,
-    /// The `cursor` that fetches the next page; null on the last page.
-    pub next_cursor: Option<String>,
+list_answer! {
+    /// One page of scheduled jobs.
+    ScheduledJobList {
+        /// The jobs, oldest first.
+        scheduled_jobs: ScheduledJobView
+    }
+    limit: #[schema(example = 100)]
 }
 
 /// Lists the jobs that run by a cron expression or an interval, oldest first.
@@ -51,14 +41,7 @@ pub(crate) async fn list_scheduled(
     let request = AdminPageQuery::take(&mut params);
     params.finish()?;
     let page = app.jobs.list_scheduled(&caller.scope, request).await?;
-    Ok(Json(ScheduledJobList {
-        scheduled_jobs: page.items.into_iter().map(ScheduledJobView::from).collect(),
-        total: page.total,
-        total_is_estimate: page.total_is_estimate,
-        limit: request.limit,
-        offset: request.offset,
-        next_cursor: app.cursor(page.next),
-    }))
+    Ok(Json(ScheduledJobList::new(&app, &request, page, ScheduledJobView::from)))
 }
 
 /// Returns a scheduled job.

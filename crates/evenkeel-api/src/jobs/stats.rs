@@ -49,8 +49,8 @@ impl From<&Job> for JobStats {
     fn from(job: &Job) -> Self {
         Self {
             total_executions: job.executions,
-            successful_runs: job.good_runs,
-            failed_runs: job.bad_runs,
+            successful_runs: job.succeeded_runs,
+            failed_runs: job.failed_runs,
             average_duration_ms: job
                 .history
                 .average_good_duration
@@ -58,7 +58,7 @@ impl From<&Job> for JobStats {
             last_execution_at: job.history.last_start_at,
             last_success_at: job.history.last_good_end_at,
             next_scheduled_at: job.next_at,
-            success_rate: rate(job.good_runs, job.bad_runs),
+            success_rate: rate(job.succeeded_runs, job.failed_runs),
             consecutive_failures: job.history.consecutive_failures,
         }
     }

@@ -101,7 +101,7 @@ impl From<RunTotals> for ExecutionFigures {
         let failed = totals.failed + totals.timed_out;
         Self {
             total: totals.completed + failed + totals.cancelled,
-            average_duration_ms: (totals.good_duration.as_micros() / 1_000)
+            average_duration_ms: (totals.success_duration.as_micros() / 1_000)
                 .checked_div(totals.completed),
             success_rate: rate(totals.completed, failed),
             completed: totals.completed,

@@ -131,7 +131,7 @@ async fn run_that_starts_after_an_override_is_not_affected() {
     assert_eq!(answer["status"], "queued", "it is where the newcomer is");
     assert!(meanwhile.lock().unwrap().is_none());
     assert_eq!(live(&world, job).await, 1);
-    assert_eq!(world.rig.job(job).await.good_runs, 2);
+    assert_eq!(world.rig.job(job).await.succeeded_runs, 2);
 }
 
 #[tokio::test]
@@ -222,7 +222,7 @@ async fn override_ends_all_active_runs_of_a_job() {
         world.rig.trigger(job, n, 0).await;
     }
     assert_eq!(set(&world, job, "failed").await.expect(200)["status"], "failed");
-    assert_eq!((live(&world, job).await, world.rig.job(job).await.bad_runs), (0, 150));
+    assert_eq!((live(&world, job).await, world.rig.job(job).await.failed_runs), (0, 150));
 }
 
 #[tokio::test]

@@ -125,7 +125,7 @@ async fn scheduler_metrics_show_all_figures() {
         cancelled: 3,
         retries: 2,
         stolen: 5,
-        good_duration: Span::from_secs(48),
+        success_duration: Span::from_secs(48),
         running: 1,
     };
     world.rig.store.add_run_stats(world.rig.node, vec![sums], vec![], at(61)).await.unwrap();

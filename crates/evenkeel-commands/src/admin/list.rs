@@ -8,7 +8,7 @@
 use evenkeel_core::status::JobStatus;
 use evenkeel_core::{JobNo, Span, Timestamp};
 use evenkeel_store::{
-    Activity, Job, JobCursor, JobFilter, JobSort, LIST_SCAN_MAX, PageRequest, Scope,
+    Activity, Job, JobCursor, JobFilter, JobSort, LIST_SCAN_MAX, Page, PageRequest, Scope,
 };
 
 use super::{AdminJob, AdminStatus, ScheduledJob};
@@ -20,14 +20,7 @@ const STEP: u32 = 1000;
 /// Store requests per page.
 const STEPS: u32 = 10;
 
-#[derive(Clone, PartialEq, Debug)]
-pub struct AdminPage<T> {
-    pub items: Vec<T>,
-    /// The number of items on all pages.
-    pub total: u64,
-    pub total_is_estimate: bool,
-    pub next: Option<AdminCursor>,
-}
+pub type AdminPage<T> = Page<T, AdminCursor>;
 
 /// The position after a job in one of the scans of a list.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
