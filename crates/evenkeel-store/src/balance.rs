@@ -27,7 +27,7 @@ pub struct LoadProfileCount {
 pub const REBALANCES_KEPT: Span = Span::from_secs(7 * 86_400);
 
 /// The number of batches of moves that are deleted at once: about 10 MB.
-pub const PARTS_FORGOTTEN: u32 = 1000;
+pub const PARTS_PRUNED: u32 = 1000;
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Recounted {
@@ -246,7 +246,7 @@ verbs! {
     /// Deletes up to `limit` scores of hours before `scores_before`, up to `limit` plans made
     /// before `plans_before` that were not started, and up to `limit` rebalances planned
     /// [`REBALANCES_KEPT`] before that, unless they are running and were touched since. Their
-    /// batches are large, so [`PARTS_FORGOTTEN`] are deleted at once, and a rebalance that has some
+    /// batches are large, so [`PARTS_PRUNED`] are deleted at once, and a rebalance that has some
     /// left is deleted by a later call. Returns the number of deletions; at least `limit` if there
     /// may be more.
     write fn prune_balance(scores_before: Timestamp, plans_before: Timestamp, limit: u32) -> u64;

@@ -71,9 +71,9 @@ pub struct Job {
     /// The note of the [command](crate::Action::Suspend) that paused the job.
     pub note: Option<String>,
     /// The number of attempts that succeeded.
-    pub good_runs: u64,
+    pub succeeded_runs: u64,
     /// The number of attempts that failed or timed out.
-    pub bad_runs: u64,
+    pub failed_runs: u64,
     /// The error of the last attempt, if that failed or timed out: the first [`LAST_ERROR_MAX`]
     /// characters.
     pub last_error: Option<String>,

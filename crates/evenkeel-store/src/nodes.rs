@@ -99,7 +99,7 @@ pub struct Ping {
     /// attempts. `None` keeps the last value.
     pub oldest_open: Option<Timestamp>,
     /// All attempts of the node that have run for long.
-    pub long_runs: Vec<LongAttempt>,
+    pub long_attempts: Vec<LongAttempt>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -24,7 +24,7 @@ pub struct RunStatsDelta {
     /// Attempts that were taken over from a lost node.
     pub stolen: u64,
     /// The total duration of the successful attempts.
-    pub good_duration: Span,
+    pub success_duration: Span,
     /// The number of attempts that run on the node now.
     pub running: u32,
 }
@@ -38,7 +38,7 @@ impl RunStatsDelta {
         self.cancelled += other.cancelled;
         self.retries += other.retries;
         self.stolen += other.stolen;
-        self.good_duration = self.good_duration.saturating_add(other.good_duration);
+        self.success_duration = self.success_duration.saturating_add(other.success_duration);
     }
 }
 
@@ -69,7 +69,7 @@ pub struct RunTotals {
     /// Attempts that were taken over from a lost node.
     pub stolen: u64,
     /// The total duration of the successful attempts.
-    pub good_duration: Span,
+    pub success_duration: Span,
     pub running: u64,
     /// When a node last reported.
     pub at: Option<Timestamp>,

@@ -3,7 +3,7 @@
 use evenkeel_core::Timestamp;
 use evenkeel_core::balance::Move;
 use evenkeel_store::{
-    BeganRebalance, PARTS_FORGOTTEN, PageRequest, Rebalance, RebalancePart, RebalanceState,
+    BeganRebalance, PARTS_PRUNED, PageRequest, Rebalance, RebalancePart, RebalanceState,
     SavedScore, Scope, StoreError,
 };
 use uuid::Uuid;
@@ -371,7 +371,7 @@ pub async fn old_scores_and_plans_are_pruned(opened: Opened) {
 
 pub async fn a_large_plan_is_pruned_in_several_steps(opened: Opened) {
     let rig = Rig::new(opened).await;
-    let plans = [new_plan(PARTS_FORGOTTEN + 7, 5), new_plan(1, 6)];
+    let plans = [new_plan(PARTS_PRUNED + 7, 5), new_plan(1, 6)];
     for plan in &plans {
         keep(&rig, plan).await;
     }

@@ -43,7 +43,7 @@ pub async fn a_job_is_the_same_in_every_read(opened: Opened) {
     assert_eq!(by_all_ways(&rig, job).await.last_error.as_deref(), Some("no route"));
     let held = rig.start(job, 120).await;
     rig.finish(rig.success(held)).await;
-    assert_eq!(by_all_ways(&rig, job).await.good_runs, 1);
+    assert_eq!(by_all_ways(&rig, job).await.succeeded_runs, 1);
     let stranger = rig.tenant("stranger").await;
     assert_eq!(rig.store.get_with_now(&stranger, job.id).await.unwrap(), None);
     rig.store.delete(&rig.scope, job.id, now(130)).await.unwrap();
@@ -89,7 +89,7 @@ pub async fn successes_and_failures_are_counted(opened: Opened) {
         assert_eq!(rig.finish(rig.end(held, outcome, OVER)).await, FinishResult::Done);
     }
     let shown = rig.job(job).await;
-    assert_eq!((shown.good_runs, shown.bad_runs, shown.executions), (3, 2, 7));
+    assert_eq!((shown.succeeded_runs, shown.failed_runs, shown.executions), (3, 2, 7));
 }
 
 pub async fn the_last_error_is_shown_until_another_outcome(opened: Opened) {

@@ -29,7 +29,7 @@ pub async fn of_a_concurrent_ping_and_steal_one_wins(opened: Opened) {
         assert!(rig.store.begin_steal(node, Span::from_secs(6), now(10)).await.unwrap());
         let won = at_once(&rig, 2, |n, store| async move {
             if n == 0 {
-                let ping = Ping { node, oldest_open: None, long_runs: Vec::new() };
+                let ping = Ping { node, oldest_open: None, long_attempts: Vec::new() };
                 matches!(store.ping(&ping, now(20)).await.unwrap(), Pinged::Alive { .. })
             } else {
                 store.steal(node, at(10), Span::from_secs(4), now(20)).await.unwrap()

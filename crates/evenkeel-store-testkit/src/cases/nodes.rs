@@ -8,7 +8,7 @@ use crate::fixtures::{at, new_job, new_node, now};
 use crate::rig::Rig;
 
 async fn ping(rig: &Rig, node: NodeNo, secs: i64) -> Pinged {
-    let ping = Ping { node, oldest_open: None, long_runs: Vec::new() };
+    let ping = Ping { node, oldest_open: None, long_attempts: Vec::new() };
     rig.store.ping(&ping, now(secs)).await.unwrap()
 }
 

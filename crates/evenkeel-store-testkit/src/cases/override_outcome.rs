@@ -71,7 +71,7 @@ pub async fn a_running_attempt_ends_as_given_and_its_worker_is_refused(opened: O
         assert_eq!((shown.live, shown.last_outcome), (0, Some(outcome)));
         assert_eq!((shown.next_at, shown.executions), (Some(at(120)), 1));
         let (good, bad) = (u64::from(outcome.is_success()), u64::from(outcome.is_failure()));
-        assert_eq!((shown.good_runs, shown.bad_runs), (good, bad));
+        assert_eq!((shown.succeeded_runs, shown.failed_runs), (good, bad));
         assert_eq!(shown.history.last_end_at, Some(at(70)));
     }
     assert_eq!(rig.owned(rig.node).await, []);
@@ -103,7 +103,7 @@ pub async fn a_queued_attempt_ends_as_given(opened: Opened) {
     let census = rig.census().await;
     assert_eq!((census.ready, census.live, census.running, census.runs), (0, 0, 0, 1));
     let shown = rig.job(job).await;
-    assert_eq!((shown.last_outcome, shown.good_runs), (Some(Outcome::Completed), 1));
+    assert_eq!((shown.last_outcome, shown.succeeded_runs), (Some(Outcome::Completed), 1));
     assert_eq!(shown.history.last_good_end_at, Some(at(70)));
     assert_eq!(shown.executions, 0, "nobody ran it");
     assert_eq!(letters(&rig).await, []);

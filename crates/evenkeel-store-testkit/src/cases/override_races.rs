@@ -35,7 +35,7 @@ pub async fn of_a_concurrent_end_and_override_one_counts(opened: Opened) {
         .await;
         assert_eq!(counted.iter().filter(|counted| **counted).count(), 1, "{counted:?}");
         let shown = rig.job(job).await;
-        assert_eq!((shown.live, shown.good_runs + shown.bad_runs), (0, 1));
+        assert_eq!((shown.live, shown.succeeded_runs + shown.failed_runs), (0, 1));
     }
 }
 

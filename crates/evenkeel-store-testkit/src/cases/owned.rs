@@ -7,8 +7,8 @@ use crate::Opened;
 use crate::fixtures::{at, new_job, now};
 use crate::rig::{Held, Rig};
 
-async fn ping(rig: &Rig, oldest_open: Option<i64>, long_runs: Vec<LongAttempt>, secs: i64) {
-    let ping = Ping { node: rig.node, oldest_open: oldest_open.map(at), long_runs };
+async fn ping(rig: &Rig, oldest_open: Option<i64>, long_attempts: Vec<LongAttempt>, secs: i64) {
+    let ping = Ping { node: rig.node, oldest_open: oldest_open.map(at), long_attempts };
     let answer = rig.store.ping(&ping, now(secs)).await.unwrap();
     assert!(matches!(answer, Pinged::Alive { .. }));
 }

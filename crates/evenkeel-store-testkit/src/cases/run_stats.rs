@@ -18,7 +18,7 @@ fn one_of_each(tenant: TenantNo, running: u32) -> RunStatsDelta {
         cancelled: 4,
         retries: 5,
         stolen: 6,
-        good_duration: Span::from_secs(7),
+        success_duration: Span::from_secs(7),
         running,
     }
 }
@@ -72,13 +72,13 @@ pub async fn reports_of_nodes_add_up(opened: Opened) {
         cancelled: 12,
         retries: 15,
         stolen: 18,
-        good_duration: Span::from_secs(21),
+        success_duration: Span::from_secs(21),
         running: 3,
         at: Some(at(3)),
     };
     assert_eq!(run_totals(&rig, &rig.scope).await, expected);
     let theirs = run_totals(&rig, &other).await;
-    assert_eq!((theirs.completed, theirs.good_duration), (1, Span::from_secs(7)));
+    assert_eq!((theirs.completed, theirs.success_duration), (1, Span::from_secs(7)));
 }
 
 pub async fn running_attempts_are_those_of_the_last_report(opened: Opened) {

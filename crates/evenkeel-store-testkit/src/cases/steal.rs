@@ -29,7 +29,7 @@ async fn state(rig: &Rig) -> NodeState {
 }
 
 async fn ping(rig: &Rig, secs: i64) -> Pinged {
-    let ping = Ping { node: rig.node, oldest_open: None, long_runs: Vec::new() };
+    let ping = Ping { node: rig.node, oldest_open: None, long_attempts: Vec::new() };
     rig.store.ping(&ping, now(secs)).await.unwrap()
 }
 

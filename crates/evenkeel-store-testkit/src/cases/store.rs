@@ -34,7 +34,7 @@ pub async fn the_database_clock_sets_stored_times(opened: Opened) {
     let fired = store.fire(node.node, vec![fire], Now::Database).await.unwrap();
     assert_eq!(fired.results, [FireResult::Fired(Fence(1))]);
     let claimed = store.claim(&claim_of(node.node, 1), Now::Database).await.unwrap();
-    let ping = Ping { node: node.node, oldest_open: None, long_runs: Vec::new() };
+    let ping = Ping { node: node.node, oldest_open: None, long_attempts: Vec::new() };
     let Pinged::Alive { now: pinged, .. } = store.ping(&ping, Now::Database).await.unwrap() else {
         panic!("the node is live")
     };

@@ -127,8 +127,8 @@ pub(super) struct JobRow {
     /// The number of regular times that were fired.
     pub fired: u64,
     pub last_outcome: Option<Outcome>,
-    pub good_runs: u64,
-    pub bad_runs: u64,
+    pub succeeded_runs: u64,
+    pub failed_runs: u64,
     pub history: History,
     /// The runs, oldest first. The databases store the newest, and in each run a link to the one
     /// before.

@@ -34,7 +34,7 @@ pub(super) struct LetterRow {
 #[derive(Copy, Clone, Default)]
 pub(super) struct Failing {
     runs: u32,
-    good_runs: u64,
+    succeeded_runs: u64,
     is_due: bool,
 }
 
@@ -49,13 +49,13 @@ impl Data {
                 if job.is_over() {
                     return;
                 }
-                let good_runs = job.good_runs;
+                let succeeded_runs = job.succeeded_runs;
                 let failing = self.failing.entry(key.job_no).or_default();
-                if failing.good_runs != good_runs {
+                if failing.succeeded_runs != succeeded_runs {
                     failing.runs = 0;
                 }
                 failing.runs += 1;
-                failing.good_runs = good_runs;
+                failing.succeeded_runs = succeeded_runs;
                 failing.is_due = failing.runs >= u32::from(pause_after);
             }
             Hook::DeadLetter(reason) => {
@@ -181,7 +181,7 @@ impl Data {
     fn list_failing(&self, limit: u32) -> Vec<FailingJob> {
         let due = self.failing.iter().filter(|(_, failing)| failing.is_due);
         let jobs = due.filter_map(|(no, failing)| {
-            let job = self.find(*no).filter(|job| job.good_runs == failing.good_runs)?;
+            let job = self.find(*no).filter(|job| job.succeeded_runs == failing.succeeded_runs)?;
             Some(FailingJob {
                 no: *no,
                 id: job.id,

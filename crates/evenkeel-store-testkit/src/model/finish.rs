@@ -47,10 +47,10 @@ impl Data {
         job.last_outcome = Some(outcome);
         if outcome.is_failure() {
             job.newest_failed = Some(key);
-            job.bad_runs += 1;
+            job.failed_runs += 1;
         } else if outcome.is_success() {
             job.newest_good = Some(key);
-            job.good_runs += 1;
+            job.succeeded_runs += 1;
         }
         let (stops, since) = (job.stops(key.scheduled_at), job.since);
         let over = match finish.then {

@@ -75,8 +75,8 @@ impl Data {
             executions: 0,
             fired: 0,
             last_outcome: None,
-            good_runs: 0,
-            bad_runs: 0,
+            succeeded_runs: 0,
+            failed_runs: 0,
             history: History::default(),
             run_links: Vec::new(),
             newest_good: None,
@@ -137,8 +137,8 @@ impl Data {
             retry_count: newest.map_or(0, |key| key.attempt.0),
             stopped_at: job.stopped_at,
             note: job.note.clone(),
-            good_runs: job.good_runs,
-            bad_runs: job.bad_runs,
+            succeeded_runs: job.succeeded_runs,
+            failed_runs: job.failed_runs,
             last_error: self.last_error(job),
         }
     }

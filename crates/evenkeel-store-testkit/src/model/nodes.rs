@@ -135,7 +135,7 @@ impl OwnedBound {
         if let Some(announced) = ping.oldest_open {
             self.oldest_open = self.oldest_new.take().unwrap_or(announced).min(announced);
         }
-        self.long = ping.long_runs.iter().map(|attempt| attempt.key).collect();
+        self.long = ping.long_attempts.iter().map(|attempt| attempt.key).collect();
     }
 
     fn lower(&mut self, time: Timestamp) {

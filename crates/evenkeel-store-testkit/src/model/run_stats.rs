@@ -42,7 +42,7 @@ impl Data {
             sum.cancelled += tally.cancelled;
             sum.retries += tally.retries;
             sum.stolen += tally.stolen;
-            sum.good_duration = sum.good_duration.saturating_add(tally.good_duration);
+            sum.success_duration = sum.success_duration.saturating_add(tally.success_duration);
         }
         for failure in failures {
             let key = (failure.tenant, failure.fingerprint);
