@@ -19,8 +19,8 @@ use crate::rows::{attempt, get, key, maybe_time, sequence, time};
 /// How long the row of a process that has ended is kept.
 const LISTENERS_KEPT: Span = Span::from_secs(3600);
 
-/// Old events are deleted after so many new ones, because finding the oldest event to keep reads all
-/// that are kept.
+/// Old events are deleted after so many new ones, because finding the oldest event to keep reads
+/// all that are kept.
 const TRIM_EVERY: usize = EVENTS_KEPT / 10;
 
 #[async_trait]
@@ -120,7 +120,7 @@ impl PostgresStore {
     /// Notifies listeners on all nodes. They also poll.
     async fn notify_listeners(&self) {
         if let Err(error) = self.announce(Signal::Events).await {
-            tracing::debug!(%error, "notification not sent; receivers will find the change by polling");
+            tracing::debug!(%error, "notification not sent; receivers also poll");
         }
     }
 }

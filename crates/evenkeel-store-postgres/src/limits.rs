@@ -17,8 +17,8 @@ use crate::connection::Connection;
 use crate::error::Tried;
 use crate::rows::{KeyColumns, attempt, count, get, key, micros, sequence, time};
 
-/// Attempts that the first round reads beyond the number of free permits of a tenant or lane, because
-/// some may be blocked by a second limit.
+/// Attempts that the first round reads beyond the number of free permits of a tenant or lane,
+/// because some may be blocked by a second limit.
 const EXTRA: u32 = 50;
 /// Rounds after the end of attempts. The periodic release of all queues does the rest.
 const ROUNDS: usize = 3;

@@ -7,8 +7,8 @@ use crate::connection::connector;
 use crate::error::{OpenError, is_outage};
 use crate::options::{CONNECT_TIMEOUT, PostgresOptions, Purpose};
 
-/// All migrations, oldest first. A released migration never changes: a new one is added, with a case
-/// in `tests/upgrade.rs`.
+/// All migrations, oldest first. A released migration never changes: a new one is added, with a
+/// case in `tests/upgrade.rs`.
 const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_init.sql")];
 
 /// First half of the advisory lock that a node holds while it migrates.

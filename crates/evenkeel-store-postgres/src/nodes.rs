@@ -120,10 +120,10 @@ async fn run_ping(connection: &Connection, ping: &Ping, now: Option<i64>) -> Tri
     let pinged = connection.maybe_row(sql, &[&now, &node, &micros(ping.oldest_open)]).await?;
     let Some(row) = pinged else { return Ok(Pinged::Fenced) };
     let now: i64 = get(&row, 0)?;
-    let keys: KeyColumns = ping.long_runs.iter().map(|run| run.key).collect();
-    let fences: Vec<i32> = ping.long_runs.iter().map(|run| fence(run.fence)).collect();
+    let keys: KeyColumns = ping.long_attempts.iter().map(|run| run.key).collect();
+    let fences: Vec<i32> = ping.long_attempts.iter().map(|run| fence(run.fence)).collect();
     let started_at: Vec<i64> =
-        ping.long_runs.iter().map(|run| run.started_at.as_micros()).collect();
+        ping.long_attempts.iter().map(|run| run.started_at.as_micros()).collect();
     let replace = sql!("ping_long_attempts");
     let KeyColumns { job_no, scheduled_at, sequence, attempt } = &keys;
     let (_, members) = try_join(

@@ -61,7 +61,7 @@ impl Args {
                 delta.stolen,
             ];
             let counts = counts.map(|count| i64::try_from(count).unwrap_or(i64::MAX));
-            let duration = span_micros(delta.good_duration);
+            let duration = span_micros(delta.success_duration);
             sums.tenant.push(delta.tenant.0);
             for (column, count) in sums.counts.iter_mut().zip(counts.into_iter().chain([duration]))
             {
@@ -190,7 +190,7 @@ impl RunStatsStore for PostgresStore {
                     cancelled: count(&row, "cancelled")?,
                     retries: count(&row, "retries")?,
                     stolen: count(&row, "stolen")?,
-                    good_duration: span(get(&row, "succeeded_us")?),
+                    success_duration: span(get(&row, "succeeded_us")?),
                     running: count(&row, "running")?,
                     at: maybe_time(&row, "reported_at")?,
                 })

@@ -137,7 +137,7 @@ async fn running_counts_of_a_node_are_deleted_when_it_retires() {
         cancelled: 0,
         retries: 0,
         stolen: 0,
-        good_duration: Span::ZERO,
+        success_duration: Span::ZERO,
         running: 3,
     };
     for node in [rig.node, stays] {

@@ -19,8 +19,8 @@ struct Args {
     now: Option<i64>,
 }
 
-/// A run can move between two statements, but only so often: from the delayed attempts to the queue, to a
-/// worker, and back once.
+/// A run can move between two statements, but only so often: from the delayed attempts to the
+/// queue, to a worker, and back once.
 const ROUNDS: usize = 4;
 
 pub(super) async fn cancel_run(
@@ -39,8 +39,8 @@ pub(super) async fn cancel_run(
 }
 
 async fn run(connection: &Connection, args: &Args) -> Tried<RunCancelled> {
-    // A statement waits for a transaction that moves the run, and only the next statement sees where
-    // the run went.
+    // A statement waits for a transaction that moves the run, and only the next statement sees
+    // where the run went.
     for _ in 0..ROUNDS {
         if let Some(withdrawn) = withdraw_run(connection, args.run, args.tenant).await? {
             return close_run(connection, args, withdrawn).await;
@@ -162,8 +162,8 @@ impl JobRuns {
     }
 }
 
-/// Deletes all pending attempts of `jobs`. The caller must have locked those rows before the jobs' states,
-/// because claiming and firing lock them in this order.
+/// Deletes all pending attempts of `jobs`. The caller must have locked those rows before the jobs'
+/// states, because claiming and firing lock them in this order.
 pub(crate) async fn withdraw_pending(
     connection: &Connection,
     jobs: &[i64],
@@ -180,7 +180,8 @@ pub(crate) async fn withdraw_pending(
     Ok(withdrawn)
 }
 
-/// Records withdrawn attempts with `status` and ends their runs. Returns their keys, by job and in order.
+/// Records withdrawn attempts with `status` and ends their runs. Returns their keys, by job and in
+/// order.
 pub(crate) async fn close_runs(
     connection: &Connection,
     runs: &mut [JobRuns],

@@ -1,9 +1,10 @@
 //! Chooses the attempts that a claim takes from the queue: the first by rank.
 //!
 //! The rank of an attempt changes with time, but it is always the higher of two numbers that do not
-//! change: its priority, and a rank that follows from how long it has waited. So the first attempts by
-//! rank are among the first of one of two orders, and each order has an index. The second order is read
-//! only if the first has filled the claim, and then only down to the rank of the last attempt found.
+//! change: its priority, and a rank that follows from how long it has waited. So the first attempts
+//! by rank are among the first of one of two orders, and each order has an index. The second order
+//! is read only if the first has filled the claim, and then only down to the rank of the last
+//! attempt found.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -91,9 +92,9 @@ pub(super) struct Chosen {
     pub(super) contended: bool,
 }
 
-/// Deletes from the queue the attempts that a worker gets: first the guaranteed number of each lane, then
-/// the first of all. With `peeks`, checks before it locks any row whether another transaction is granting
-/// permits to all of the first attempts.
+/// Deletes from the queue the attempts that a worker gets: first the guaranteed number of each
+/// lane, then the first of all. With `peeks`, checks before it locks any row whether another
+/// transaction is granting permits to all of the first attempts.
 pub(super) async fn choose(
     connection: &Connection,
     claim: &Claim,
@@ -126,7 +127,8 @@ pub(super) async fn choose(
             again = false;
             break;
         }
-        // The transaction that grants permits commits soon, and skips the rows that are locked here.
+        // The transaction that grants permits commits soon, and skips the rows that are locked
+        // here.
         if !continues {
             break;
         }
@@ -164,8 +166,8 @@ impl Look<'_> {
             round.taken.extend(taken);
             return Ok(round);
         }
-        // Both are prepared first, so that they are sent together and in this order: the second does not
-        // find rows that the first has deleted.
+        // Both are prepared first, so that they are sent together and in this order: the second
+        // does not find rows that the first has deleted.
         self.connection.prepare_cached(sql!("claim_take")).await?;
         self.connection.prepare_cached(sql!("claim_rest")).await?;
         // Attempts that stay in the queue are found again.
@@ -208,8 +210,8 @@ impl Look<'_> {
         self.permits.clear(&front).await
     }
 
-    /// True if another transaction is granting permits to all of the first attempts. Then this claim locks
-    /// no rows that the other may take.
+    /// True if another transaction is granting permits to all of the first attempts. Then this
+    /// claim locks no rows that the other may take.
     async fn is_all_deferred(&mut self) -> Tried<bool> {
         let count = self.capacity.max(PEEKED);
         let mut front = self.front(sql_count(count)).await?;
@@ -290,8 +292,8 @@ impl Look<'_> {
         Ok(found)
     }
 
-    /// Replaces attempts of `found` by attempts that rank higher because of their waiting time. Only the
-    /// last lane can have more attempts than were found.
+    /// Replaces attempts of `found` by attempts that rank higher because of their waiting time.
+    /// Only the last lane can have more attempts than were found.
     async fn with_aged(&self, found: Vec<Candidate>, count: usize) -> Tried<Vec<Candidate>> {
         let Some(last) = found.last().filter(|_| found.len() == count) else { return Ok(found) };
         let lane = last.lane;
@@ -304,8 +306,8 @@ impl Look<'_> {
         Ok(earlier)
     }
 
-    /// Reads of each lane the attempts whose waiting time ranks them before the last of `full`, at most as
-    /// many as `full` has.
+    /// Reads of each lane the attempts whose waiting time ranks them before the last of `full`, at
+    /// most as many as `full` has.
     async fn aged<'c>(&self, full: impl Iterator<Item = &'c [Candidate]>) -> Tried<Vec<Candidate>> {
         let (mut lanes, mut counts, mut reach) = (Vec::new(), Vec::new(), Vec::new());
         for found in full {

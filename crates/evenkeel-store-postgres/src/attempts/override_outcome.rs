@@ -55,7 +55,7 @@ impl OverrideStore for PostgresStore {
             && let Err(error) = self.announce(Signal::Messages).await
         {
             // The node also polls, so it will find the message.
-            tracing::debug!(%error, "notification not sent; receivers will find the change by polling");
+            tracing::debug!(%error, "notification not sent; receivers also poll");
         }
         Ok(result)
     }

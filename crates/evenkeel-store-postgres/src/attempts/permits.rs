@@ -1,8 +1,8 @@
 //! Permits of concurrency limits: which of the claimable attempts may start.
 //!
 //! A transaction that grants permits of a limit holds the limit's advisory lock, so that two
-//! transactions never count the same permit as free. It tries to get the lock and does not wait: the
-//! holder commits soon, and until then the attempts under the limit stay in the queue.
+//! transactions never count the same permit as free. It tries to get the lock and does not wait:
+//! the holder commits soon, and until then the attempts under the limit stay in the queue.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -36,9 +36,9 @@ pub(super) struct Admitted {
     pub(super) admitted: Vec<Candidate>,
     /// Number of attempts moved to limit queues.
     pub(super) limited_count: usize,
-    /// Some attempts stay because another transaction grants permits of their concurrency key. Attempts
-    /// behind them may have no limit. (Behind attempts of a tenant or lane there are mostly more of the
-    /// same.)
+    /// Some attempts stay because another transaction grants permits of their concurrency key.
+    /// Attempts behind them may have no limit. (Behind attempts of a tenant or lane there are
+    /// mostly more of the same.)
     pub(super) may_be_others: bool,
 }
 
@@ -84,8 +84,8 @@ impl<'a> Permits<'a> {
         limits.iter().any(|limit| is_shared(limit.key) && is_lost(limit.key))
     }
 
-    /// Grants permits in this order. An attempt that gets a permit of each of its limits is admitted; the
-    /// others move to limit queues or stay.
+    /// Grants permits in this order. An attempt that gets a permit of each of its limits is
+    /// admitted; the others move to limit queues or stay.
     pub(super) async fn admit(&mut self, found: Vec<Candidate>) -> Tried<Admitted> {
         let limits: Vec<Vec<Limit>> =
             found.iter().map(|candidate| self.limits_on(candidate)).collect();
@@ -124,8 +124,8 @@ impl<'a> Permits<'a> {
         self.move_to_queues(&limited).await
     }
 
-    /// Counts the permits of limits that were not counted yet. Where they seem exhausted, deletes those of
-    /// ended attempts and counts again.
+    /// Counts the permits of limits that were not counted yet. Where they seem exhausted, deletes
+    /// those of ended attempts and counts again.
     async fn count(&mut self, limits: &[Vec<Limit>]) -> Tried<()> {
         let mut wanted: BTreeMap<LimitKey, (u32, u32)> = BTreeMap::new();
         for limit in limits.iter().flatten() {

@@ -1,7 +1,7 @@
 //! Prunes balance scores, unused plans and old rebalances.
 
 use evenkeel_core::Timestamp;
-use evenkeel_store::{PARTS_FORGOTTEN, REBALANCES_KEPT, StoreError};
+use evenkeel_store::{PARTS_PRUNED, REBALANCES_KEPT, StoreError};
 
 use crate::PostgresStore;
 use crate::rows::count;
@@ -21,9 +21,9 @@ pub(super) async fn prune_balance(
             let sql = sql!("prune_balance_scores");
             let scores = connection.change(sql, &[scores_before, limit]).await?;
             let sql = sql!("prune_balance_parts");
-            let most = i64::from(PARTS_FORGOTTEN);
+            let most = i64::from(PARTS_PRUNED);
             let parts = connection.change(sql, &[plans_before, rebalances_before, &most]).await?;
-            if parts >= u64::from(PARTS_FORGOTTEN) {
+            if parts >= u64::from(PARTS_PRUNED) {
                 return Ok(scores + limit.unsigned_abs());
             }
             let sql = sql!("prune_balance_plans");

@@ -8,8 +8,8 @@ use super::tls;
 use crate::error::OpenError;
 use crate::options::CONNECT_TIMEOUT;
 
-/// Connects to a user's database, encrypted as the URL's `sslmode` says. Transactions are read-only by
-/// default.
+/// Connects to a user's database, encrypted as the URL's `sslmode` says. Transactions are read-only
+/// by default.
 pub async fn connect_external(url: &str, application_name: &str) -> Result<Client, OpenError> {
     let mut config = Config::from_str(url).map_err(|error| OpenError::Options(error.into()))?;
     let mut options = config.get_options().unwrap_or_default().to_owned();

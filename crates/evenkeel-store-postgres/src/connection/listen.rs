@@ -144,7 +144,7 @@ impl Announcer {
                     // The caller may be gone.
                     Some(first) => drop(first.send(sent)),
                     None => drop(
-                        sent.inspect_err(|error| tracing::debug!(%error, "notification not sent; receivers will find the change by polling")),
+                        sent.inspect_err(|error| tracing::debug!(%error, "notification not sent; receivers also poll")),
                     ),
                 }
                 tokio::time::sleep(QUIET).await;

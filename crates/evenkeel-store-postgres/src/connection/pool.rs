@@ -22,8 +22,8 @@ use crate::options::{CONNECT_TIMEOUT, PostgresOptions, Purpose};
 /// How often a verb is repeated after a conflict with another transaction.
 const COLLISIONS_MAX: u32 = 8;
 
-/// A boxed future. All verbs share the code below that runs statements and tasks. Compiling it anew for
-/// each verb took three quarters of the build time of this crate.
+/// A boxed future. All verbs share the code below that runs statements and tasks. Compiling it anew
+/// for each verb took three quarters of the build time of this crate.
 type Answer<'a, T> = Pin<Box<dyn Future<Output = Tried<T>> + Send + 'a>>;
 
 /// A verb with a type-erased answer.

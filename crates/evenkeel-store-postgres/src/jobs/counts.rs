@@ -14,7 +14,8 @@ use crate::error::Tried;
 use crate::rows::{count, get};
 use crate::sql::statement;
 
-/// Counts the jobs of a tenant. Jobs that wait for their next time are the total without all others.
+/// Counts the jobs of a tenant. Jobs that wait for their next time are the total without all
+/// others.
 pub(super) async fn job_counts(
     store: &PostgresStore,
     scope: &Scope,
@@ -48,8 +49,8 @@ pub(super) async fn job_counts(
         .await
 }
 
-/// Returns the statement that counts the jobs in each state but `scheduled`. Its columns: whether there
-/// may be more jobs than were read, the state, the count, and the rest for [`held_job`].
+/// Returns the statement that counts the jobs in each state but `scheduled`. Its columns: whether
+/// there may be more jobs than were read, the state, the count, and the rest for [`held_job`].
 fn counting_statement() -> String {
     let indexes = [ListIndex::Running, ListIndex::Pending, ListIndex::Paused, ListIndex::Ended];
     let jobs =

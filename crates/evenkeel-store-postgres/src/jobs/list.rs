@@ -81,8 +81,8 @@ fn list_row(row: &Row) -> Tried<ListRow> {
     })
 }
 
-/// Reads a due job with blackouts, if the row is about one. Its definition, its average and the time
-/// are in the columns from `first` on.
+/// Reads a due job with blackouts, if the row is about one. Its definition, its average and the
+/// time are in the columns from `first` on.
 pub(super) fn held_job(row: &Row, first: usize, next_at: usize) -> Tried<Option<HeldJob>> {
     let Some(definition) = get::<Option<String>>(row, first)? else { return Ok(None) };
     let average: Option<i64> = get(row, first + 1)?;
@@ -94,8 +94,8 @@ pub(super) fn held_job(row: &Row, first: usize, next_at: usize) -> Tried<Option<
     }))
 }
 
-/// Returns the statement that reads all jobs along an index that pass, if the index has at most `max`
-/// rows. Its last column is the number of rows.
+/// Returns the statement that reads all jobs along an index that pass, if the index has at most
+/// `max` rows. Its last column is the number of rows.
 fn scan_statement(index: ListIndex, max: u32) -> String {
     let jobs = index.jobs(statement);
     let scanned = index.scanned(statement).unwrap_or("SELECT count(*) FROM f");

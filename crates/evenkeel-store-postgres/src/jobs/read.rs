@@ -105,8 +105,8 @@ pub(super) fn read_job(row: &Row) -> Tried<Job> {
             // Nothing changes the row afterwards.
             JobState::Cancelled | JobState::Deleted => Some(updated_at),
         },
-        good_runs: u64::from(get::<i32>(row, "succeeded_runs")?.max(0).cast_unsigned()),
-        bad_runs: u64::from(get::<i32>(row, "failed_runs")?.max(0).cast_unsigned()),
+        succeeded_runs: u64::from(get::<i32>(row, "succeeded_runs")?.max(0).cast_unsigned()),
+        failed_runs: u64::from(get::<i32>(row, "failed_runs")?.max(0).cast_unsigned()),
         last_error: get(row, "last_error")?,
         note: get(row, "note")?,
     })
