@@ -18,7 +18,7 @@ fn main() -> io::Result<()> {
         let module = name.to_string_lossy().trim_end_matches(".rs").to_owned();
         let mut of_module = String::new();
         for case in cases_of(&text) {
-            let run = format!("|opened| Box::pin(crate::cases::{module}::{case}(opened))");
+            let run = format!("|opened| Box::pin(cases::{module}::{case}(opened))");
             table += &format!("    Case {{ name: \"{module}::{case}\", run: {run} }},\n");
             let call = format!("$crate::run_case($open, \"{module}::{case}\")");
             of_module += &format!("            #[test]\n            fn {case}() {{ {call} }}\n");

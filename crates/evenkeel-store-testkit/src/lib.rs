@@ -6,7 +6,7 @@
 //! evenkeel_store_testkit::store_conformance!(open);
 //! ```
 //!
-//! - [`cases`]: the cases, and how they read the contracts of the port where these leave room.
+//! - [`cases`]: the cases, and how they read the contracts of the port where these leave capacity.
 //! - [`model`]: the store in memory, which is also what the engine's simulation runs on.
 //! - [`rig`] and [`fixtures`]: a store with a tenant and a node, and builders of jobs.
 //! - [`commands`]: single commands on jobs.

@@ -34,7 +34,7 @@ pub enum Happens {
         within: u64,
     },
     Claim {
-        room: usize,
+        capacity: usize,
         guaranteed: [usize; 3],
         pools: Vec<String>,
     },
@@ -81,7 +81,7 @@ pub fn steps(seed: u64, count: usize) -> Vec<Step> {
         })
         .collect();
     let pools = POOLS.map(String::from).to_vec();
-    let happens = Happens::Claim { room: 1_000, guaranteed: [0; 3], pools };
+    let happens = Happens::Claim { capacity: 1_000, guaranteed: [0; 3], pools };
     steps.push(Step { secs: secs + 1, happens });
     steps
 }
@@ -99,7 +99,7 @@ fn any_happening(dice: &mut Dice) -> Happens {
             let guaranteed = dice.one(&[[0, 0, 0], [0, 0, 0], [1, 1, 1], [0, 2, 1]]);
             let pools = dice.one(&[&POOLS[..], &POOLS[..], &POOLS[..1], &POOLS[1..]]);
             let pools = pools.iter().map(|pool| (*pool).to_owned()).collect();
-            Happens::Claim { room: 1 + dice.throw(4) as usize, guaranteed, pools }
+            Happens::Claim { capacity: 1 + dice.throw(4) as usize, guaranteed, pools }
         }
         10 | 11 => Happens::Finish { failed: dice.throw(3) == 0 },
         12 => Happens::GiveBack,
@@ -148,10 +148,10 @@ impl Play {
                 let priority = priority.and_then(|number| Priority::try_from(number).ok());
                 self.enqueue(*job, priority, *within, secs).await;
             }
-            Happens::Claim { room, guaranteed, pools } => {
+            Happens::Claim { capacity, guaranteed, pools } => {
                 let pools = pools.clone();
                 let node = self.rig.node;
-                let claim = Claim { pools, guaranteed: *guaranteed, ..claim_of(node, *room) };
+                let claim = Claim { pools, guaranteed: *guaranteed, ..claim_of(node, *capacity) };
                 return self.claim(&claim, secs).await;
             }
             Happens::Finish { failed } => self.finish(*failed, secs).await,
@@ -206,7 +206,8 @@ impl Play {
     }
 
     async fn claim(&mut self, claim: &Claim, secs: i64) -> Seen {
-        let claimed = self.rig.store.claim(claim, now(secs)).await.expect("attempts can be claimed");
+        let claimed =
+            self.rig.store.claim(claim, now(secs)).await.expect("attempts can be claimed");
         let mut seen = Vec::new();
         let mut twice = BTreeSet::new();
         for attempt in claimed.attempts {

@@ -35,8 +35,8 @@ async fn claim(rig: &Rig, claim: Claim, secs: i64) -> Vec<JobNo> {
     claimed.attempts.iter().map(|attempt| attempt.key.job_no).collect()
 }
 
-fn from_pool(rig: &Rig, pool: &str, room: usize) -> Claim {
-    Claim { pools: vec![pool.into()], ..claim_of(rig.node, room) }
+fn from_pool(rig: &Rig, pool: &str, capacity: usize) -> Claim {
+    Claim { pools: vec![pool.into()], ..claim_of(rig.node, capacity) }
 }
 
 pub async fn an_attempt_that_has_waited_long_goes_before_a_higher_priority(opened: Opened) {

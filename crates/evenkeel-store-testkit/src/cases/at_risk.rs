@@ -5,7 +5,7 @@ use evenkeel_store::{
     AtRisk, ConditionCounts, Judgement, Page, PageRequest, RiskCursor, RiskFilter, Scope,
 };
 
-use super::judging::{counts, judge, judgement, to_judge, watch, watched};
+use super::judging::{counts, job_to_judge, judge, judgement, mark, to_judge};
 use super::races::at_once;
 use crate::Opened;
 use crate::commands::Commands;
@@ -15,11 +15,11 @@ use crate::rig::{ALPHA, Known, OVER, Rig};
 const ALL: RiskFilter = RiskFilter { level: None };
 
 /// Marks jobs as at risk and judges them with these reasons and ERROR times.
-async fn judge_all(rig: &Rig, jobs: &[Known], said: &[(Reason, i64)], secs: i64) {
-    watch(rig, jobs).await;
+async fn judge_all(rig: &Rig, jobs: &[Known], judgements: &[(Reason, i64)], secs: i64) {
+    mark(rig, jobs).await;
     let mut batch = Vec::new();
-    for (job, (reason, error_at)) in jobs.iter().zip(said) {
-        let judged = judgement(&watched(rig, *job, secs).await, *reason, Some(9_000));
+    for (job, (reason, error_at)) in jobs.iter().zip(judgements) {
+        let judged = judgement(&job_to_judge(rig, *job, secs).await, *reason, Some(9_000));
         batch.push(Judgement { error_at: at(*error_at), ..judged });
     }
     rig.store.judge(batch, now(secs)).await.unwrap();
@@ -51,16 +51,16 @@ pub async fn jobs_are_counted_by_their_judgement(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = jobs(&rig, 5).await;
     assert_eq!(counts(&rig).await, ConditionCounts { jobs: 5, warning: 0, error: 0, held: 0 });
-    watch(&rig, &jobs).await;
+    mark(&rig, &jobs).await;
     assert_eq!(counts(&rig).await, ConditionCounts { jobs: 5, warning: 0, error: 0, held: 0 });
-    let said = [
+    let judgements = [
         (Reason::Violated, 1),
         (Reason::LastRunFailed, 2),
         (Reason::GivenUp, 3),
         (Reason::LikelyViolatedWaiting, 4),
         (Reason::OnTime, 5),
     ];
-    judge_all(&rig, &jobs, &said, 10).await;
+    judge_all(&rig, &jobs, &judgements, 10).await;
     assert_eq!(counts(&rig).await, ConditionCounts { jobs: 5, warning: 2, error: 2, held: 0 });
 }
 
@@ -90,8 +90,8 @@ pub async fn counts_follow_each_judgement(opened: Opened) {
 pub async fn a_job_judged_several_times_in_a_batch_counts_once(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = jobs(&rig, 1).await[0];
-    watch(&rig, &[job]).await;
-    let judged = judgement(&watched(&rig, job, 1).await, Reason::Violated, Some(9_000));
+    mark(&rig, &[job]).await;
+    let judged = judgement(&job_to_judge(&rig, job, 1).await, Reason::Violated, Some(9_000));
     rig.store.judge(vec![judged, judged], now(2)).await.unwrap();
     assert_eq!(counts(&rig).await, ConditionCounts { jobs: 1, warning: 0, error: 1, held: 0 });
     assert_eq!(list(&rig, ALL, PageRequest::first(10)).await.total, 1);
@@ -105,8 +105,8 @@ pub async fn an_at_risk_job_shows_reason_and_time(opened: Opened) {
     sourced.about.source_name = Some("\"The\" Daily Ünion".into());
     let sourced = rig.add(sourced).await;
     let warns = Reason::LastRunFailed;
-    let said = [(warns, 500), (Reason::Violated, 5), (warns, 600)];
-    judge_all(&rig, &[named, unnamed, sourced], &said, 10).await;
+    let judgements = [(warns, 500), (Reason::Violated, 5), (warns, 600)];
+    judge_all(&rig, &[named, unnamed, sourced], &judgements, 10).await;
     let listed = list(&rig, ALL, PageRequest::first(10)).await;
     let first = AtRisk {
         no: unnamed.no,
@@ -155,14 +155,14 @@ pub async fn the_time_of_a_level_stays_while_the_level_stays(opened: Opened) {
 pub async fn the_soonest_error_comes_first(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = jobs(&rig, 5).await;
-    let said = [
+    let judgements = [
         (Reason::LastRunFailed, 900),
         (Reason::Violated, 300),
         (Reason::OnTime, 1),
         (Reason::LastRunFailed, 300),
         (Reason::Violated, 100),
     ];
-    judge_all(&rig, &jobs, &said, 10).await;
+    judge_all(&rig, &jobs, &judgements, 10).await;
     let listed = list(&rig, ALL, PageRequest::first(10)).await;
     assert_eq!(numbers(&listed), of(&jobs, &[4, 1, 3, 0]));
     assert_eq!((listed.total, listed.next), (4, None));
@@ -176,8 +176,8 @@ pub async fn a_cursor_continues_the_list(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = jobs(&rig, 7).await;
     // Several jobs have the same time, so the cursor must distinguish them.
-    let said = [1, 2, 2, 2, 2, 3, 4].map(|secs| (Reason::Violated, secs));
-    judge_all(&rig, &jobs, &said, 10).await;
+    let judgements = [1, 2, 2, 2, 2, 3, 4].map(|secs| (Reason::Violated, secs));
+    judge_all(&rig, &jobs, &judgements, 10).await;
     let (mut seen, mut page) = (Vec::new(), PageRequest::first(3));
     loop {
         let listed = list(&rig, ALL, page).await;
@@ -194,8 +194,8 @@ pub async fn a_cursor_continues_the_list(opened: Opened) {
 pub async fn an_offset_continues_the_list(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = jobs(&rig, 5).await;
-    let said = [1, 2, 3, 4, 5].map(|secs| (Reason::Violated, secs));
-    judge_all(&rig, &jobs, &said, 10).await;
+    let judgements = [1, 2, 3, 4, 5].map(|secs| (Reason::Violated, secs));
+    judge_all(&rig, &jobs, &judgements, 10).await;
     for (offset, limit, places, more) in
         [(0, 2, &[0, 1][..], true), (2, 2, &[2, 3], true), (4, 2, &[4], false), (9, 2, &[], false)]
     {
@@ -213,7 +213,7 @@ pub async fn an_offset_continues_the_list(opened: Opened) {
 pub async fn a_level_filters_the_list(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = jobs(&rig, 6).await;
-    let said = [
+    let judgements = [
         (Reason::LastRunFailed, 1),
         (Reason::Violated, 2),
         (Reason::LikelyViolatedWaiting, 3),
@@ -221,7 +221,7 @@ pub async fn a_level_filters_the_list(opened: Opened) {
         (Reason::LastRunFailed, 5),
         (Reason::OnTime, 6),
     ];
-    judge_all(&rig, &jobs, &said, 10).await;
+    judge_all(&rig, &jobs, &judgements, 10).await;
     let of_level = |level| RiskFilter { level: Some(level) };
     let errors = list(&rig, of_level(Level::Error), PageRequest::first(10)).await;
     assert_eq!((numbers(&errors), errors.total), (of(&jobs, &[1, 3]), 2));
@@ -259,8 +259,8 @@ pub async fn a_change_during_a_judgement_is_judged_again(opened: Opened) {
     for n in 0..20 {
         let job = rig.add(new_job(&format!("job {n}")).build()).await;
         let held = rig.start(job, 60).await;
-        watch(&rig, &[job]).await;
-        let well = judgement(&watched(&rig, job, 61).await, Reason::OnTime, None);
+        mark(&rig, &[job]).await;
+        let well = judgement(&job_to_judge(&rig, job, 61).await, Reason::OnTime, None);
         let failed = rig.end(held, evenkeel_core::attempt::Outcome::Failed, OVER);
         let node = rig.node;
         at_once(&rig, 2, |task, store| {
@@ -275,14 +275,14 @@ pub async fn a_change_during_a_judgement_is_judged_again(opened: Opened) {
         })
         .await;
         // The failure is seen, whichever call came first.
-        let found = watched(&rig, job, 63).await;
+        let found = job_to_judge(&rig, job, 63).await;
         assert_eq!(found.history.consecutive_failures, 1);
         // Later ends are seen, too.
         let error = judgement(&found, Reason::LastRunFailed, Some(9_000));
         rig.store.judge(vec![error], now(63)).await.unwrap();
         rig.run_successfully(job, 120).await;
-        assert_eq!(watched(&rig, job, 130).await.before, Some(Level::Warning));
-        let well = judgement(&watched(&rig, job, 130).await, Reason::OnTime, None);
+        assert_eq!(job_to_judge(&rig, job, 130).await.before, Some(Level::Warning));
+        let well = judgement(&job_to_judge(&rig, job, 130).await, Reason::OnTime, None);
         rig.store.judge(vec![well], now(131)).await.unwrap();
     }
     assert_eq!(rig.census().await.at_risk, 0);
@@ -293,7 +293,7 @@ pub async fn concurrent_judgements_keep_the_counts_right(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = jobs(&rig, 60).await;
     for round in 0..4 {
-        watch(&rig, &jobs).await;
+        mark(&rig, &jobs).await;
         let seen = to_judge(&rig, 10).await;
         assert_eq!(seen.len(), 60);
         let reasons = [Reason::OnTime, Reason::LastRunFailed, Reason::Violated, Reason::GivenUp];
@@ -325,8 +325,8 @@ pub async fn a_job_deleted_during_its_judgement_is_not_counted(opened: Opened) {
         let job = rig.add(new_job(&format!("job {n}")).build()).await;
         let held = rig.start(job, 60).await;
         judge(&rig, job, Reason::LastRunFailed, 61).await;
-        watch(&rig, &[job]).await;
-        let bad = judgement(&watched(&rig, job, 61).await, Reason::Violated, Some(9_000));
+        mark(&rig, &[job]).await;
+        let bad = judgement(&job_to_judge(&rig, job, 61).await, Reason::Violated, Some(9_000));
         let failed = rig.end(held, evenkeel_core::attempt::Outcome::Failed, OVER);
         let (node, scope) = (rig.node, rig.scope);
         at_once(&rig, 4, |task, store| {

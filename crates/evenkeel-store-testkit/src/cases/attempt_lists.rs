@@ -169,8 +169,8 @@ pub async fn an_unknown_run_is_not_found(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     assert_eq!(rig.find_run(AttemptKey::regular(job.no, at(60))).await, None);
-    let nobody = Known { id: fresh_id(), ..job };
-    let page = rig.runs_page(Some(nobody), PageRequest::first(9)).await;
+    let unknown = Known { id: fresh_id(), ..job };
+    let page = rig.runs_page(Some(unknown), PageRequest::first(9)).await;
     assert_eq!((page.items, page.total, page.next), (Vec::new(), 0, None));
 }
 

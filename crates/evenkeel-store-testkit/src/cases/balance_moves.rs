@@ -277,7 +277,9 @@ pub async fn a_thousand_jobs_are_moved_at_once(opened: Opened) {
     batch.profiles.dedup();
     assert!(batch.profiles.len() < 100);
     batch.moves[500].generation = 7;
-    let Moved::Done(made) = carry_out(&rig, batch, 0).await else { panic!("the rebalance is running") };
+    let Moved::Done(made) = carry_out(&rig, batch, 0).await else {
+        panic!("the rebalance is running")
+    };
     assert_eq!(made.iter().filter(|made| **made).count(), 999);
     assert!(!made[500]);
     assert_eq!(rig.job(jobs[999]).await.next_at, Some(at(4500 + (999 % 90) * 900)));

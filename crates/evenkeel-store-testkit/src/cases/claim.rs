@@ -29,7 +29,12 @@ async fn claim(rig: &Rig, claim: Claim) -> Vec<JobNo> {
 }
 
 /// Queues `counts` jobs of each lane and returns how many of each a claim gets.
-async fn shares(rig: &Rig, counts: [usize; 3], room: usize, guaranteed: [usize; 3]) -> [usize; 3] {
+async fn shares(
+    rig: &Rig,
+    counts: [usize; 3],
+    capacity: usize,
+    guaranteed: [usize; 3],
+) -> [usize; 3] {
     let mut lanes = std::collections::BTreeMap::new();
     for (lane, count) in Lane::ALL.into_iter().zip(counts) {
         for n in 0..count {
@@ -38,7 +43,7 @@ async fn shares(rig: &Rig, counts: [usize; 3], room: usize, guaranteed: [usize; 
         }
     }
     let mut got = [0; 3];
-    for job in claim(rig, Claim { guaranteed, ..claim_of(rig.node, room) }).await {
+    for job in claim(rig, Claim { guaranteed, ..claim_of(rig.node, capacity) }).await {
         got[lanes[&job] as usize] += 1;
     }
     got

@@ -33,8 +33,8 @@ fn open(start: &mut Start, window: ClaimWindow) {
     (entry.open_from, entry.open_until) = (window.from, window.until);
 }
 
-async fn claim(rig: &Rig, room: usize, secs: i64) -> Vec<JobNo> {
-    rig.claim(room, secs).await.iter().map(|attempt| attempt.key.job_no).collect()
+async fn claim(rig: &Rig, capacity: usize, secs: i64) -> Vec<JobNo> {
+    rig.claim(capacity, secs).await.iter().map(|attempt| attempt.key.job_no).collect()
 }
 
 async fn closed_of(rig: &Rig, shards: &[Shard], limit: u32, secs: i64) -> Vec<ClosedAttempt> {

@@ -157,8 +157,8 @@ pub async fn of_equal_concurrent_commands_one_is_applied(opened: Opened) {
                 async move { store.act(&scope, job.id, action, now(10)).await.unwrap() }
             })
             .await;
-            let obeyed = answers.iter().filter(|answer| matches!(answer, Applied::Done(_)));
-            assert_eq!(obeyed.count(), 1, "{action:?}: {answers:?}");
+            let applied = answers.iter().filter(|answer| matches!(answer, Applied::Done(_)));
+            assert_eq!(applied.count(), 1, "{action:?}: {answers:?}");
             rig.store.delete(&scope, job.id, now(20)).await.unwrap();
         }
     }
@@ -175,8 +175,8 @@ pub async fn of_concurrent_commands_for_one_generation_one_is_applied(opened: Op
             store.apply_one(&scope, order, now(10)).await.unwrap()
         })
         .await;
-        let obeyed = answers.iter().filter(|answer| matches!(answer, Applied::Done(_)));
-        assert_eq!(obeyed.count(), 1, "{answers:?}");
+        let applied = answers.iter().filter(|answer| matches!(answer, Applied::Done(_)));
+        assert_eq!(applied.count(), 1, "{answers:?}");
         assert_eq!(rig.job(job).await.generation, 2);
     }
 }

@@ -8,7 +8,7 @@ use crate::commands::{Commands, done, gone, job_after, resume};
 use crate::fixtures::{at, fresh_id, new_job, now};
 use crate::rig::{Known, Rig};
 
-fn order(job: Known, action: Action) -> JobCommand {
+fn command(job: Known, action: Action) -> JobCommand {
     JobCommand { id: job.id, if_generation: None, if_fired: None, action }
 }
 
@@ -24,20 +24,20 @@ async fn jobs(rig: &Rig, count: usize) -> Vec<Known> {
 pub async fn results_are_in_order_and_a_refusal_affects_no_other_command(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = jobs(&rig, 6).await;
-    let nobody = Known { id: fresh_id(), ..jobs[0] };
-    let stale = JobCommand { if_generation: Some(9), ..order(jobs[4], Action::Pause) };
+    let unknown = Known { id: fresh_id(), ..jobs[0] };
+    let stale = JobCommand { if_generation: Some(9), ..command(jobs[4], Action::Pause) };
     let answers = rig
         .store
         .apply_commands(
             &rig.scope,
             vec![
-                order(jobs[5], Action::Pause),
-                order(nobody, Action::Pause),
-                order(jobs[1], resume(None)),
-                order(jobs[0], Action::Delete),
+                command(jobs[5], Action::Pause),
+                command(unknown, Action::Pause),
+                command(jobs[1], resume(None)),
+                command(jobs[0], Action::Delete),
                 stale,
-                order(jobs[2], renamed("job 3")),
-                order(jobs[3], Action::Cancel),
+                command(jobs[2], renamed("job 3")),
+                command(jobs[3], Action::Cancel),
             ],
             now(10),
         )
@@ -59,7 +59,7 @@ pub async fn results_are_in_order_and_a_refusal_affects_no_other_command(opened:
 pub async fn of_two_commands_for_one_name_the_first_gets_it(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = jobs(&rig, 2).await;
-    let batch = vec![order(jobs[0], renamed("new")), order(jobs[1], renamed("new"))];
+    let batch = vec![command(jobs[0], renamed("new")), command(jobs[1], renamed("new"))];
     let answers = rig.store.apply_commands(&rig.scope, batch, now(10)).await.unwrap();
     assert!(matches!(answers[0], Applied::Done(_)));
     assert_eq!(answers[1], Applied::NameTaken(jobs[0].id));
@@ -84,11 +84,11 @@ pub async fn a_command_may_require_a_generation(opened: Opened) {
     {
         let job = rig.add(new_job(&format!("one {nth}")).build()).await;
         let before = rig.job(job).await;
-        let other = JobCommand { if_generation: Some(2), ..order(job, action.clone()) };
+        let other = JobCommand { if_generation: Some(2), ..command(job, action.clone()) };
         let answer = rig.store.apply_one(&rig.scope, other, now(10)).await.unwrap();
         assert_eq!(answer, Applied::Stale(Box::new(before.clone())));
         assert_eq!(rig.job(job).await, before);
-        let this = JobCommand { if_generation: Some(1), ..order(job, action) };
+        let this = JobCommand { if_generation: Some(1), ..command(job, action) };
         done(rig.store.apply_one(&rig.scope, this, now(10)).await.unwrap());
     }
 }
@@ -99,17 +99,17 @@ pub async fn a_command_may_require_a_number_of_fired_times(opened: Opened) {
     rig.run_successfully(job, 60).await;
     let before = rig.job(job).await;
     assert_eq!(before.fired, 1);
-    let overtaken = JobCommand { if_fired: Some(0), ..order(job, Action::Pause) };
+    let overtaken = JobCommand { if_fired: Some(0), ..command(job, Action::Pause) };
     let answer = rig.store.apply_one(&rig.scope, overtaken, now(70)).await.unwrap();
     assert_eq!(answer, Applied::Stale(Box::new(before)));
-    let this = JobCommand { if_fired: Some(1), ..order(job, Action::Pause) };
+    let this = JobCommand { if_fired: Some(1), ..command(job, Action::Pause) };
     done(rig.store.apply_one(&rig.scope, this, now(70)).await.unwrap());
 }
 
 pub async fn a_forbidden_command_is_reported_before_a_stale_generation(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = jobs(&rig, 1).await[0];
-    let wrong = JobCommand { if_generation: Some(9), ..order(job, resume(None)) };
+    let wrong = JobCommand { if_generation: Some(9), ..command(job, resume(None)) };
     let answer = rig.store.apply_one(&rig.scope, wrong, now(10)).await.unwrap();
     assert!(matches!(answer, Applied::NotAllowed(_)), "{answer:?}");
 }
@@ -137,7 +137,7 @@ pub async fn jobs_of_another_tenant_are_not_found(opened: Opened) {
 pub async fn a_thousand_commands_are_applied_at_once(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = jobs(&rig, evenkeel_store::COMMANDS_MAX).await;
-    let batch = |action: Action| jobs.iter().map(|job| order(*job, action.clone())).collect();
+    let batch = |action: Action| jobs.iter().map(|job| command(*job, action.clone())).collect();
     let all_done = |answers: &[Applied]| answers.iter().all(|it| matches!(it, Applied::Done(_)));
     let answers =
         rig.store.apply_commands(&rig.scope, batch(Action::Pause), now(10)).await.unwrap();

@@ -125,8 +125,8 @@ pub async fn a_cancelled_run_leaves_no_dead_letter(opened: Opened) {
     assert_eq!(rig.store.are_dead(&[]).await.unwrap(), [false; 0]);
     let mut returned = [death(&rig, held), death(&rig, dead), death(&rig, held)];
     // The result of a refused end is unknown, so its hook stays.
-    let became = [FinishResult::Done, FinishResult::Done, FinishResult::LeaseLost];
-    discard_unwritten_dead_letters(&*rig.store, &mut returned, &became).await;
+    let result = [FinishResult::Done, FinishResult::Done, FinishResult::LeaseLost];
+    discard_unwritten_dead_letters(&*rig.store, &mut returned, &result).await;
     assert_eq!(returned.map(|end| end.hook), [Hook::None, DEAD, DEAD]);
 }
 
@@ -183,8 +183,8 @@ pub async fn the_list_is_filtered_by_job_and_redrive(opened: Opened) {
     let page = PageRequest::first(1);
     let page = rig.store.list_dead(&rig.scope, of(None, Some(false)), page).await.unwrap();
     assert_eq!((page.total, page.items.len()), (2, 1));
-    let nobody = Known { id: crate::fixtures::fresh_id(), ..jobs[0] };
-    assert_eq!(keys(&rig, of(Some(nobody), None)).await, []);
+    let unknown = Known { id: crate::fixtures::fresh_id(), ..jobs[0] };
+    assert_eq!(keys(&rig, of(Some(unknown), None)).await, []);
 }
 
 pub async fn a_redriven_dead_letter_is_a_new_run(opened: Opened) {

@@ -190,6 +190,10 @@ pub async fn a_waiting_retry_is_pending_when_read_by_its_key(opened: Opened) {
     assert_untouched(&rig.run(retry).await, retry, job);
     assert_eq!(rig.find_run(next_attempt(retry)).await, None);
     let first = AttemptKey::regular(job.no, at(60));
-    assert_eq!(rig.run(first).await.key, first, "a started attempt takes precedence over a waiting one");
+    assert_eq!(
+        rig.run(first).await.key,
+        first,
+        "a started attempt takes precedence over a waiting one"
+    );
     assert_eq!(rig.times_of(job).await, [(60, 0)]);
 }

@@ -29,13 +29,13 @@ pub(super) async fn due(rig: &Rig, secs: i64) -> Vec<JobNo> {
     numbers
 }
 
-pub(super) async fn watch(rig: &Rig, jobs: &[Known]) {
+pub(super) async fn mark(rig: &Rig, jobs: &[Known]) {
     let jobs: Vec<JobNo> = jobs.iter().map(|job| job.no).collect();
     rig.store.mark_at_risk(&jobs).await.unwrap();
 }
 
 /// Returns the job, which must be due to be judged.
-pub(super) async fn watched(rig: &Rig, job: Known, secs: i64) -> JobToJudge {
+pub(super) async fn job_to_judge(rig: &Rig, job: Known, secs: i64) -> JobToJudge {
     let found = to_judge(rig, secs).await.into_iter().find(|one| one.no == job.no);
     found.expect("the job is to be judged")
 }
@@ -53,8 +53,8 @@ pub(super) fn judgement(job: &JobToJudge, reason: Reason, again: Option<i64>) ->
 
 /// Marks a job and judges it.
 pub(super) async fn judge(rig: &Rig, job: Known, reason: Reason, secs: i64) {
-    watch(rig, &[job]).await;
-    let judgement = judgement(&watched(rig, job, secs).await, reason, Some(9_000));
+    mark(rig, &[job]).await;
+    let judgement = judgement(&job_to_judge(rig, job, secs).await, reason, Some(9_000));
     rig.store.judge(vec![judgement], now(secs)).await.unwrap();
 }
 
@@ -75,8 +75,8 @@ pub async fn a_job_that_runs_well_is_not_at_risk(opened: Opened) {
 pub async fn an_at_risk_job_is_returned_as_it_is(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
-    watch(&rig, &[job]).await;
-    let found = watched(&rig, job, 0).await;
+    mark(&rig, &[job]).await;
+    let found = job_to_judge(&rig, job, 0).await;
     let expected = JobToJudge {
         no: job.no,
         tenant: rig.scope.tenant,
@@ -96,7 +96,7 @@ pub async fn an_at_risk_job_is_returned_as_it_is(opened: Opened) {
     rig.start(job, 120).await;
     let change = JobChange { next_at: Some(Some(at(300))), ..JobChange::default() };
     rig.store.update(&rig.scope, job.id, change, now(121)).await.unwrap();
-    let found = watched(&rig, job, 130).await;
+    let found = job_to_judge(&rig, job, 130).await;
     let expected = JobToJudge {
         touched: found.touched,
         next_at: Some(at(300)),
@@ -117,13 +117,13 @@ pub async fn a_failed_attempt_marks_its_job(opened: Opened) {
         let job = rig.add(new_job(name).build()).await;
         let held = rig.start(job, 60).await;
         rig.finish(rig.end(held, outcome, OVER)).await;
-        let found = watched(&rig, job, 65).await;
+        let found = job_to_judge(&rig, job, 65).await;
         assert_eq!((found.history.consecutive_failures, found.live), (1, false));
     }
     let retried = rig.add(new_job("retried").build()).await;
     let held = rig.start(retried, 60).await;
     rig.finish(rig.retry(held, at(900))).await;
-    assert!(watched(&rig, retried, 65).await.live);
+    assert!(job_to_judge(&rig, retried, 65).await.live);
     assert_eq!(rig.census().await.at_risk, 3);
 }
 
@@ -134,7 +134,7 @@ pub async fn an_attempt_that_did_not_succeed_marks_its_job(opened: Opened) {
         let held = rig.start(job, 60).await;
         assert_eq!(due(&rig, 65).await, []);
         rig.finish(rig.end(held, outcome, OVER)).await;
-        let found = watched(&rig, job, 65).await;
+        let found = job_to_judge(&rig, job, 65).await;
         assert_eq!((found.history.consecutive_failures, found.live), (0, false));
         rig.store.judge(vec![judgement(&found, Reason::OnTime, None)], now(66)).await.unwrap();
     }
@@ -164,7 +164,7 @@ pub async fn a_withdrawn_attempt_marks_its_job_and_notifies_the_scheduler(opened
     rig.store.cancel_run(&rig.scope, first.key, now(62)).await.unwrap();
     let decided = |job: Known| Supersede { job: job.no, generation: 1, due: at(120) };
     rig.store.supersede(&[decided(replaced)], now(62)).await.unwrap();
-    let well = judgement(&watched(&rig, retried, 63).await, Reason::OnTime, None);
+    let well = judgement(&job_to_judge(&rig, retried, 63).await, Reason::OnTime, None);
     rig.store.judge(vec![well], now(63)).await.unwrap();
     returned(&rig).await;
     assert_eq!((due(&rig, 64).await, returned(&rig).await), (vec![], vec![]));
@@ -220,9 +220,9 @@ pub async fn a_repeated_end_marks_its_job_once(opened: Opened) {
     let held = rig.start(job, 60).await;
     let end = rig.end(held, Outcome::Failed, OVER);
     assert_eq!(rig.finish(end.clone()).await, FinishResult::Done);
-    let before = watched(&rig, job, 65).await;
+    let before = job_to_judge(&rig, job, 65).await;
     assert_eq!(rig.finish(end).await, FinishResult::AlreadyDone);
-    assert_eq!(watched(&rig, job, 65).await, before);
+    assert_eq!(job_to_judge(&rig, job, 65).await, before);
 }
 
 pub async fn any_change_of_an_at_risk_job_judges_it_again(opened: Opened) {
@@ -232,24 +232,24 @@ pub async fn any_change_of_an_at_risk_job_judges_it_again(opened: Opened) {
     judge(&rig, job, Reason::LastRunFailed, 61).await;
     assert_eq!(due(&rig, 70).await, []);
     rig.finish(rig.success(held)).await;
-    let after_end = watched(&rig, job, 70).await;
+    let after_end = job_to_judge(&rig, job, 70).await;
     assert_eq!(after_end.before, Some(Level::Warning));
 
     judge(&rig, job, Reason::LastRunFailed, 71).await;
     rig.store.update(&rig.scope, job.id, JobChange::default(), now(72)).await.unwrap();
-    let after_change = watched(&rig, job, 73).await;
+    let after_change = job_to_judge(&rig, job, 73).await;
     assert_ne!(after_change.touched, after_end.touched);
 
     judge(&rig, job, Reason::LastRunFailed, 74).await;
     let key = rig.trigger(job, 0, 75).await;
-    let after_trigger = watched(&rig, job, 76).await;
+    let after_trigger = job_to_judge(&rig, job, 76).await;
     assert!(after_trigger.live);
     assert_ne!(after_trigger.touched, after_change.touched);
 
     judge(&rig, job, Reason::LastRunFailed, 77).await;
     let cancelled = rig.store.cancel_run(&rig.scope, key, now(78)).await.unwrap();
     assert_eq!(cancelled, RunCancelled::Withdrawn(key));
-    let after_cancel = watched(&rig, job, 79).await;
+    let after_cancel = job_to_judge(&rig, job, 79).await;
     assert!(!after_cancel.live);
     assert_ne!(after_cancel.touched, after_trigger.touched);
 }
@@ -270,8 +270,8 @@ pub async fn marking_again_judges_again_and_keeps_the_judgement(opened: Opened) 
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     judge(&rig, job, Reason::Violated, 10).await;
-    watch(&rig, &[job, job]).await;
-    assert_eq!(watched(&rig, job, 11).await.before, Some(Level::Error));
+    mark(&rig, &[job, job]).await;
+    assert_eq!(job_to_judge(&rig, job, 11).await.before, Some(Level::Error));
     assert_eq!(rig.census().await.at_risk, 1);
     assert_eq!(counts(&rig).await.error, 1);
 }
@@ -279,29 +279,29 @@ pub async fn marking_again_judges_again_and_keeps_the_judgement(opened: Opened) 
 pub async fn a_judged_job_is_not_returned_until_it_is_due_again(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
-    watch(&rig, &[job]).await;
-    let judged = judgement(&watched(&rig, job, 10).await, Reason::LastRunFailed, Some(500));
+    mark(&rig, &[job]).await;
+    let judged = judgement(&job_to_judge(&rig, job, 10).await, Reason::LastRunFailed, Some(500));
     rig.store.judge(vec![judged], now(10)).await.unwrap();
     assert_eq!(due(&rig, 499).await, []);
-    assert_eq!(watched(&rig, job, 500).await.before, Some(Level::Warning));
+    assert_eq!(job_to_judge(&rig, job, 500).await.before, Some(Level::Warning));
 }
 
 pub async fn of_two_judgements_of_one_state_the_first_counts(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
-    watch(&rig, &[job]).await;
-    let seen = watched(&rig, job, 10).await;
+    mark(&rig, &[job]).await;
+    let seen = job_to_judge(&rig, job, 10).await;
     let first = judgement(&seen, Reason::LastRunFailed, Some(500));
     rig.store.judge(vec![first], now(10)).await.unwrap();
     for (reason, again) in [(Reason::Violated, Some(20)), (Reason::OnTime, None)] {
         rig.store.judge(vec![judgement(&seen, reason, again)], now(11)).await.unwrap();
         assert_eq!(due(&rig, 499).await, []);
-        let found = watched(&rig, job, 500).await;
+        let found = job_to_judge(&rig, job, 500).await;
         assert_eq!(found.before, Some(Level::Warning));
         assert_ne!(found.touched, seen.touched);
         assert_eq!(counts(&rig).await, ConditionCounts { jobs: 1, warning: 1, error: 0, held: 0 });
     }
-    let again = judgement(&watched(&rig, job, 500).await, Reason::Violated, Some(900));
+    let again = judgement(&job_to_judge(&rig, job, 500).await, Reason::Violated, Some(900));
     rig.store.judge(vec![again], now(500)).await.unwrap();
     assert_eq!(counts(&rig).await.error, 1);
 }
@@ -309,28 +309,28 @@ pub async fn of_two_judgements_of_one_state_the_first_counts(opened: Opened) {
 pub async fn a_job_that_is_ok_may_stay_marked(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
-    watch(&rig, &[job]).await;
-    let judged = judgement(&watched(&rig, job, 10).await, Reason::OnTime, Some(500));
+    mark(&rig, &[job]).await;
+    let judged = judgement(&job_to_judge(&rig, job, 10).await, Reason::OnTime, Some(500));
     rig.store.judge(vec![judged], now(10)).await.unwrap();
     assert_eq!(counts(&rig).await, ConditionCounts { jobs: 1, warning: 0, error: 0, held: 0 });
     assert_eq!(rig.census().await.at_risk, 1);
-    assert_eq!(watched(&rig, job, 500).await.before, Some(Level::Ok));
+    assert_eq!(job_to_judge(&rig, job, 500).await.before, Some(Level::Ok));
 }
 
 pub async fn a_judgement_without_a_next_time_unmarks_the_job(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     judge(&rig, job, Reason::Violated, 10).await;
-    watch(&rig, &[job]).await;
-    let well = judgement(&watched(&rig, job, 11).await, Reason::OnTime, None);
+    mark(&rig, &[job]).await;
+    let well = judgement(&job_to_judge(&rig, job, 11).await, Reason::OnTime, None);
     rig.store.judge(vec![well], now(11)).await.unwrap();
     assert_eq!((due(&rig, 100_000).await, rig.census().await.at_risk), (vec![], 0));
     assert_eq!(counts(&rig).await.error, 0);
     // A success leaves it alone now, and it can be marked again.
     rig.run_successfully(job, 60).await;
     assert_eq!(rig.census().await.at_risk, 0);
-    watch(&rig, &[job]).await;
-    assert_eq!(watched(&rig, job, 70).await.before, None);
+    mark(&rig, &[job]).await;
+    assert_eq!(job_to_judge(&rig, job, 70).await.before, None);
 }
 
 pub async fn an_outdated_judgement_changes_nothing(opened: Opened) {
@@ -338,12 +338,12 @@ pub async fn an_outdated_judgement_changes_nothing(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
     judge(&rig, job, Reason::LastRunFailed, 61).await;
-    watch(&rig, &[job]).await;
-    let seen = watched(&rig, job, 62).await;
+    mark(&rig, &[job]).await;
+    let seen = job_to_judge(&rig, job, 62).await;
     rig.finish(rig.end(held, Outcome::Failed, OVER)).await;
     for (reason, again) in [(Reason::OnTime, None), (Reason::Violated, Some(9_000))] {
         rig.store.judge(vec![judgement(&seen, reason, again)], now(63)).await.unwrap();
-        let found = watched(&rig, job, 63).await;
+        let found = job_to_judge(&rig, job, 63).await;
         assert_eq!(found.before, Some(Level::Warning));
         assert_ne!(found.touched, seen.touched);
         assert_eq!(counts(&rig).await, ConditionCounts { jobs: 1, warning: 1, error: 0, held: 0 });
@@ -353,27 +353,27 @@ pub async fn an_outdated_judgement_changes_nothing(opened: Opened) {
 pub async fn a_judgement_from_before_the_job_was_unmarked_changes_nothing(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
-    watch(&rig, &[job]).await;
-    let seen = watched(&rig, job, 1).await;
+    mark(&rig, &[job]).await;
+    let seen = job_to_judge(&rig, job, 1).await;
     rig.store.judge(vec![judgement(&seen, Reason::OnTime, None)], now(2)).await.unwrap();
     // A judgement does not mark a job.
     let late = judgement(&seen, Reason::Violated, Some(9_000));
     rig.store.judge(vec![late], now(3)).await.unwrap();
     assert_eq!((rig.census().await.at_risk, counts(&rig).await.error), (0, 0));
-    watch(&rig, &[job]).await;
+    mark(&rig, &[job]).await;
     rig.store.judge(vec![late], now(4)).await.unwrap();
-    assert_eq!(watched(&rig, job, 5).await.before, None);
+    assert_eq!(job_to_judge(&rig, job, 5).await.before, None);
     assert_eq!(counts(&rig).await.error, 0);
 }
 
 pub async fn a_judgement_of_an_unknown_job_changes_nothing(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
-    watch(&rig, &[job]).await;
-    let seen = watched(&rig, job, 1).await;
-    let nobody = Judgement { job: JobNo(987_654), ..judgement(&seen, Reason::Violated, Some(9)) };
+    mark(&rig, &[job]).await;
+    let seen = job_to_judge(&rig, job, 1).await;
+    let unknown = Judgement { job: JobNo(987_654), ..judgement(&seen, Reason::Violated, Some(9)) };
     let judged = judgement(&seen, Reason::Violated, Some(9_000));
-    rig.store.judge(vec![nobody, judged], now(2)).await.unwrap();
+    rig.store.judge(vec![unknown, judged], now(2)).await.unwrap();
     rig.store.judge(Vec::new(), now(2)).await.unwrap();
     assert_eq!((rig.census().await.at_risk, counts(&rig).await.error), (1, 1));
 }
@@ -385,7 +385,7 @@ pub async fn deleted_jobs_are_unmarked_and_stay_so(opened: Opened) {
     judge(&rig, job, Reason::Violated, 61).await;
     rig.store.delete(&rig.scope, job.id, now(62)).await.unwrap();
     assert_eq!(rig.census().await.at_risk, 0);
-    watch(&rig, &[job, Known { no: JobNo(987_654), id: job.id }]).await;
+    mark(&rig, &[job, Known { no: JobNo(987_654), id: job.id }]).await;
     rig.finish(rig.end(held, Outcome::Failed, OVER)).await;
     assert_eq!((due(&rig, 100_000).await, rig.census().await.at_risk), (vec![], 0));
     assert_eq!(counts(&rig).await, ConditionCounts::default());
@@ -395,7 +395,7 @@ pub async fn due_jobs_are_returned_up_to_a_limit(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = (0..5).map(|n| new_job(&format!("job {n}")).build()).collect();
     let jobs = rig.add_all(jobs).await;
-    watch(&rig, &jobs).await;
+    mark(&rig, &jobs).await;
     let again = [500, 300, 400, 200, 600];
     let seen = to_judge(&rig, 1).await;
     assert_eq!(seen.len(), 5);
@@ -420,7 +420,7 @@ pub async fn only_jobs_of_the_given_shards_are_returned(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = ["a", "b", "c"].map(|name| new_job(name).build());
     let jobs = rig.add_all(jobs.to_vec()).await;
-    watch(&rig, &jobs).await;
+    mark(&rig, &jobs).await;
     let of = async |shards: &[Shard]| -> Vec<JobNo> {
         let found = rig.store.to_judge(shards, 10, now(1)).await.unwrap().jobs;
         found.iter().map(|one| one.no).collect()

@@ -6,7 +6,7 @@ use evenkeel_core::order::Lane;
 use evenkeel_store::{ClaimedAttempt, Finish, NewJob, Permit, ReleaseStep, Released};
 
 use super::limits::{
-    all_rooms, claim_within, held, key_of, keys, queue, release_all_limited, rooms_within,
+    all_queues, claim_within, held, key_of, keys, queue, queues_within, release_all_limited,
     unpark_within,
 };
 use crate::Opened;
@@ -39,15 +39,15 @@ async fn end_all(rig: &Rig, claimed: &[ClaimedAttempt]) {
     rig.finish_all(claimed.iter().map(|attempt| success(rig, attempt)).collect()).await;
 }
 
-fn places_of(claimed: &[ClaimedAttempt]) -> Vec<Permit> {
+fn permits_of(claimed: &[ClaimedAttempt]) -> Vec<Permit> {
     let places = claimed.iter().flat_map(|attempt| {
         attempt.permits.iter().map(|limit| Permit { limit: *limit, run: attempt.key })
     });
     places.collect()
 }
 
-async fn step(rig: &Rig, rooms: ReleaseStep, secs: i64) -> Released {
-    rig.store.release_all_limited(rooms, now(secs)).await.expect("limit queues can be read")
+async fn step(rig: &Rig, step_over: ReleaseStep, secs: i64) -> Released {
+    rig.store.release_all_limited(step_over, now(secs)).await.expect("limit queues can be read")
 }
 
 /// Two running attempts fill the tenant's limit; in its queue, many of a key are ahead of one
@@ -80,10 +80,10 @@ pub async fn an_end_releases_an_attempt_that_can_start(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (running, plain) = a_full_tenant(&rig, 60).await;
     end_all(&rig, &running).await;
-    let terms = rooms_within(&tenant(2)).terms;
-    let unparked = rig.store.release_limited(&places_of(&running), &terms, now(65)).await.unwrap();
+    let terms = queues_within(&tenant(2)).terms;
+    let released = rig.store.release_limited(&permits_of(&running), &terms, now(65)).await.unwrap();
     // A release that had to read twice moves one more, and the claim decides.
-    assert!((2..=3).contains(&unparked), "{unparked}");
+    assert!((2..=3).contains(&released), "{released}");
     let claimed = claim_within(&rig, &tenant(2), 9, 65).await;
     assert_eq!((claimed.len(), claimed[1].key), (2, plain));
 }
@@ -93,8 +93,8 @@ pub async fn more_attempts_than_one_step_reads_block_no_other(opened: Opened) {
     let (running, plain) = a_full_tenant(&rig, 2_100).await;
     end_all(&rig, &running).await;
     for (nth, again) in [true, true, false].into_iter().enumerate() {
-        let unparked = step(&rig, rooms_within(&tenant(2)), 65).await;
-        assert_eq!((unparked.next, unparked.again), (None, again), "{nth}");
+        let released = step(&rig, queues_within(&tenant(2)), 65).await;
+        assert_eq!((released.next, released.again), (None, again), "{nth}");
     }
     let claimed = claim_within(&rig, &tenant(2), 9, 65).await;
     assert_eq!((claimed.len(), claimed[1].key), (2, plain));
@@ -159,12 +159,12 @@ pub async fn an_attempt_with_a_free_key_waits_in_the_queue_of_its_tenant(opened:
     assert_eq!(unpark_within(&rig, &tenant(2), 66).await, 0);
     assert_eq!(rig.store.queue_depths(100).await.unwrap().parked, [4, 2, 0]);
     // an ended attempt moves one to the queue where it competes for the next permit.
-    let terms = rooms_within(&tenant(2)).terms;
+    let terms = queues_within(&tenant(2)).terms;
     let ended = [Permit { limit: key_of(&rig, "host"), run: host[0].key }];
     assert_eq!(rig.store.release_limited(&ended, &terms, now(66)).await.unwrap(), 0);
     assert_eq!(rig.store.queue_depths(100).await.unwrap().parked, [3, 3, 0]);
-    let rooms = ReleaseStep { to_wider: true, ..rooms_within(&tenant(2)) };
-    assert_eq!(step(&rig, rooms, 67).await.moved, 0);
+    let step_over = ReleaseStep { to_wider: true, ..queues_within(&tenant(2)) };
+    assert_eq!(step(&rig, step_over, 67).await.moved, 0);
     assert_eq!(rig.store.queue_depths(100).await.unwrap().parked, [2, 4, 0]);
     end_all(&rig, &plain).await;
     assert_eq!(unpark_within(&rig, &tenant(2), 68).await, 2);
@@ -211,9 +211,9 @@ pub async fn a_step_reads_a_bounded_number_of_attempts(opened: Opened) {
     assert_eq!(keys(&rig.claim(99, 63).await), []);
     end_all(&rig, &claimed).await;
     // The limits of the key differ, so the first 1,000 of each are read.
-    let first = step(&rig, all_rooms(), 64).await;
+    let first = step(&rig, all_queues(), 64).await;
     assert!(first.next.is_some() && !first.again, "{first:?}");
-    let second = step(&rig, ReleaseStep { after: first.next, ..all_rooms() }, 64).await;
+    let second = step(&rig, ReleaseStep { after: first.next, ..all_queues() }, 64).await;
     assert_eq!((first.moved, second.moved, second.next), (4, 2, None));
 }
 

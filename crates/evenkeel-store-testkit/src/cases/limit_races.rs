@@ -12,7 +12,7 @@ use evenkeel_store::{
     PageRequest, Permit, ReleaseStep, Requeue, RunCancelled, Scope, Store,
 };
 
-use super::limits::{key_of, rooms_within};
+use super::limits::{key_of, queues_within};
 use super::races::at_once;
 use crate::Opened;
 use crate::fixtures::{Begin, at, fire_of, new_job, now, queue_entry_of};
@@ -132,9 +132,9 @@ impl Race {
                 idle += 1;
                 assert!(idle < 20_000, "no attempt is active");
                 // As the upkeep of a node does.
-                let rooms =
-                    ReleaseStep { to_wider: idle % 8 == 0, ..rooms_within(&self.terms.limits) };
-                store.release_all_limited(rooms, now(100)).await.unwrap();
+                let step_over =
+                    ReleaseStep { to_wider: idle % 8 == 0, ..queues_within(&self.terms.limits) };
+                store.release_all_limited(step_over, now(100)).await.unwrap();
                 tokio::task::yield_now().await;
             }
         }
@@ -181,7 +181,7 @@ pub async fn concurrent_workers_never_exceed_a_limit_and_all_runs_end(opened: Op
         limits,
         jobs: jobs.collect(),
         success: rig.success(Held { key: some, fence: Fence::NONE }),
-        terms: rooms_within(&of_tenant).terms,
+        terms: queues_within(&of_tenant).terms,
         watch: Mutex::default(),
     });
     let nodes = [rig.node, rig.join("node-2", 0).await];

@@ -13,15 +13,15 @@ use crate::fixtures::{JobBuilder, at, new_job, now};
 use crate::rig::{Held, Known, OVER, Rig, claim_of, delayed_fire_of};
 
 /// A step over all limit queues.
-pub(super) fn all_rooms() -> ReleaseStep {
+pub(super) fn all_queues() -> ReleaseStep {
     ReleaseStep { after: None, limit: 1_000, terms: LimitTerms::default(), to_wider: false }
 }
 
 /// The same with these limits of tenants and lanes.
-pub(super) fn rooms_within(limits: &Limits) -> ReleaseStep {
+pub(super) fn queues_within(limits: &Limits) -> ReleaseStep {
     ReleaseStep {
         terms: LimitTerms { limits: limits.clone(), ..LimitTerms::default() },
-        ..all_rooms()
+        ..all_queues()
     }
 }
 
@@ -60,17 +60,21 @@ pub(super) async fn release_all_limited(rig: &Rig, secs: i64) -> u64 {
 
 /// The same with these limits of tenants and lanes.
 pub(super) async fn unpark_within(rig: &Rig, limits: &Limits, secs: i64) -> u64 {
-    let rooms = rooms_within(limits);
-    rig.store.release_all_limited(rooms, now(secs)).await.expect("limit queues can be read").moved
+    let step_over = queues_within(limits);
+    rig.store
+        .release_all_limited(step_over, now(secs))
+        .await
+        .expect("limit queues can be read")
+        .moved
 }
 
 pub(super) async fn claim_within(
     rig: &Rig,
     limits: &Limits,
-    room: usize,
+    capacity: usize,
     secs: i64,
 ) -> Vec<ClaimedAttempt> {
-    let claim = Claim { limits: limits.clone(), ..claim_of(rig.node, room) };
+    let claim = Claim { limits: limits.clone(), ..claim_of(rig.node, capacity) };
     rig.store.claim(&claim, now(secs)).await.expect("attempts can be claimed").attempts
 }
 
@@ -123,9 +127,9 @@ pub async fn as_many_attempts_are_released_as_have_ended(opened: Opened) {
     rig.finish_all(ends).await;
     let place = |attempt: &ClaimedAttempt| Permit { limit: attempt.permits[0], run: attempt.key };
     let ended: Vec<Permit> = claimed.iter().map(place).collect();
-    let unparked =
+    let released =
         rig.store.release_limited(&ended, &LimitTerms::default(), now(101)).await.unwrap();
-    assert_eq!(unparked, 3);
+    assert_eq!(released, 3);
     assert_eq!(rig.claim(20, 101).await.len(), 3);
     // More attempts are released than permits exist: a claim decides.
     assert_eq!(
@@ -404,8 +408,8 @@ pub async fn limit_queues_are_read_one_after_the_other(opened: Opened) {
     rig.finish_all(claimed.iter().map(|one| rig.success(held(one))).collect()).await;
     let (mut after, mut moved) = (None, Vec::new());
     loop {
-        let rooms = ReleaseStep { after, limit: 1, ..all_rooms() };
-        let step = rig.store.release_all_limited(rooms, now(101)).await.unwrap();
+        let step_over = ReleaseStep { after, limit: 1, ..all_queues() };
+        let step = rig.store.release_all_limited(step_over, now(101)).await.unwrap();
         moved.push(step.moved);
         after = step.next;
         if after.is_none() {

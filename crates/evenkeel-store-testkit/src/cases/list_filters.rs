@@ -100,11 +100,11 @@ async fn happen(rig: &Rig, job: Known, new: &NewJob, dice: &mut Dice) {
 async fn judge(rig: &Rig, job: Known, reason: Reason) {
     rig.store.mark_at_risk(&[job.no]).await.unwrap();
     let shards: Vec<Shard> = Shard::all().collect();
-    let watched = rig.store.to_judge(&shards, 10_000, now(100)).await.unwrap().jobs;
-    let touched = watched.iter().find(|watched| watched.no == job.no).unwrap().touched;
+    let to_judge = rig.store.to_judge(&shards, 10_000, now(100)).await.unwrap().jobs;
+    let touched = to_judge.iter().find(|to_judge| to_judge.no == job.no).unwrap().touched;
     let again_at = Some(at(9_000));
-    let said = Judgement { job: job.no, touched, reason, error_at: at(8_000), again_at };
-    rig.store.judge(vec![said], now(100)).await.unwrap();
+    let judgement = Judgement { job: job.no, touched, reason, error_at: at(8_000), again_at };
+    rig.store.judge(vec![judgement], now(100)).await.unwrap();
 }
 
 fn label(key: &str, value: &str) -> (String, String) {

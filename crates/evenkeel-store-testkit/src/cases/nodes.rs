@@ -75,7 +75,9 @@ pub async fn a_ping_is_answered_with_the_time_and_all_members(opened: Opened) {
     let other = rig.join("node-2", 1).await;
     let gone = rig.join("node-3", 1).await;
     rig.store.retire(gone).await.unwrap();
-    let Pinged::Alive { now, mut members } = ping(&rig, other, 8).await else { panic!("the node is live") };
+    let Pinged::Alive { now, mut members } = ping(&rig, other, 8).await else {
+        panic!("the node is live")
+    };
     members.sort_by_key(|member| member.node);
     assert_eq!(now, at(8));
     assert_eq!(members.iter().map(|one| one.node).collect::<Vec<_>>(), [rig.node, other]);

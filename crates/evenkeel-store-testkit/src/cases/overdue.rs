@@ -6,7 +6,7 @@ use evenkeel_core::condition::Reason;
 use evenkeel_core::{AttemptKey, JobNo, Shard};
 use evenkeel_store::OverdueInQueue;
 
-use super::judging::{judgement, watch, watched};
+use super::judging::{job_to_judge, judgement, mark};
 use crate::Opened;
 use crate::fixtures::{at, new_job, now, unnamed_job};
 use crate::rig::Rig;
@@ -34,9 +34,9 @@ pub async fn an_attempt_that_waits_past_its_deadline_is_found(opened: Opened) {
     rig.queue(job, 60).await;
     assert_eq!(overdue(&rig, &shard, 10, 120).await, []);
     assert_eq!(overdue(&rig, &shard, 10, 121).await, [job.no]);
-    watch(&rig, &[job]).await;
+    mark(&rig, &[job]).await;
     assert_eq!(overdue(&rig, &shard, 10, 121).await, []);
-    let well = judgement(&watched(&rig, job, 121).await, Reason::OnTime, None);
+    let well = judgement(&job_to_judge(&rig, job, 121).await, Reason::OnTime, None);
     rig.store.judge(vec![well], now(121)).await.unwrap();
     assert_eq!(overdue(&rig, &shard, 10, 121).await, [job.no]);
     rig.claim_one(122).await;

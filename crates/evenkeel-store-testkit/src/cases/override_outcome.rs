@@ -30,12 +30,12 @@ pub(super) fn runs(held: Held) -> LiveState {
     LiveState::Running { fence: held.fence, started_at: held.key.scheduled_at }
 }
 
-pub(super) async fn said(rig: &Rig, settle: OutcomeOverride) -> OverrideResult {
-    rig.store.override_outcome(&rig.scope, settle).await.expect("an outcome can be overridden")
+pub(super) async fn result_of(rig: &Rig, request: OutcomeOverride) -> OverrideResult {
+    rig.store.override_outcome(&rig.scope, request).await.expect("an outcome can be overridden")
 }
 
-pub(super) async fn settle(rig: &Rig, settle: OutcomeOverride) -> bool {
-    match said(rig, settle).await {
+pub(super) async fn apply(rig: &Rig, request: OutcomeOverride) -> bool {
+    match result_of(rig, request).await {
         OverrideResult::Done => true,
         OverrideResult::Changed => false,
         other => panic!("it was refused: {other:?}"),
@@ -48,7 +48,7 @@ pub(super) async fn back(rig: &Rig, held: Held, job: Known, secs: i64) -> Outcom
     OutcomeOverride { key: held.key, expected: runs(held), at: at(secs), action: verdict }
 }
 
-pub(super) async fn letters(rig: &Rig) -> Vec<NodeMessage> {
+pub(super) async fn messages(rig: &Rig) -> Vec<NodeMessage> {
     rig.store.take_messages(rig.node, 99).await.expect("messages can be taken")
 }
 
@@ -57,7 +57,7 @@ pub async fn a_running_attempt_ends_as_given_and_its_worker_is_refused(opened: O
     for (name, outcome) in [("good", Outcome::Completed), ("bad", Outcome::Failed)] {
         let job = rig.add(new_job(name).build()).await;
         let held = rig.start(job, 60).await;
-        assert!(settle(&rig, ended(held.key, runs(held), outcome, 70)).await);
+        assert!(apply(&rig, ended(held.key, runs(held), outcome, 70)).await);
         let run = rig.run(held.key).await;
         assert_eq!((run.status, run.fence), (outcome.into(), held.fence.next()));
         assert_eq!((run.started_at, run.finished_at), (Some(at(60)), Some(at(70))));
@@ -82,20 +82,20 @@ pub async fn the_node_of_the_attempt_gets_a_message(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = [rig.add(new_job("a").build()).await, rig.add(new_job("b").build()).await];
     let (first, second) = (rig.start(jobs[0], 60).await, rig.start(jobs[1], 60).await);
-    assert!(settle(&rig, ended(first.key, runs(first), Outcome::Completed, 70)).await);
+    assert!(apply(&rig, ended(first.key, runs(first), Outcome::Completed, 70)).await);
     let returned =
         |held: Held| NodeMessage { key: held.key, fence: held.fence, kind: MessageKind::Ended };
-    assert_eq!(letters(&rig).await, [returned(first)]);
+    assert_eq!(messages(&rig).await, [returned(first)]);
     let again = back(&rig, second, jobs[1], 70).await;
-    assert!(settle(&rig, again).await);
-    assert_eq!(letters(&rig).await, [returned(second)]);
+    assert!(apply(&rig, again).await);
+    assert_eq!(messages(&rig).await, [returned(second)]);
 }
 
 pub async fn a_queued_attempt_ends_as_given(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.queue(job, 60).await;
-    assert!(settle(&rig, ended(key, LiveState::Waiting, Outcome::Completed, 70)).await);
+    assert!(apply(&rig, ended(key, LiveState::Waiting, Outcome::Completed, 70)).await);
     let run = rig.run(key).await;
     assert_eq!((run.status, run.node.clone()), (AttemptStatus::Completed, None));
     assert_eq!((run.started_at, run.finished_at), (None, Some(at(70))));
@@ -106,7 +106,7 @@ pub async fn a_queued_attempt_ends_as_given(opened: Opened) {
     assert_eq!((shown.last_outcome, shown.succeeded_runs), (Some(Outcome::Completed), 1));
     assert_eq!(shown.history.last_good_end_at, Some(at(70)));
     assert_eq!(shown.executions, 0, "nobody ran it");
-    assert_eq!(letters(&rig).await, []);
+    assert_eq!(messages(&rig).await, []);
     // The job continues.
     rig.run_successfully(job, 120).await;
     assert_eq!(rig.times_of(job).await, [(120, 0), (60, 0)]);
@@ -118,7 +118,7 @@ pub async fn a_delayed_retry_ends_as_given(opened: Opened) {
     let held = rig.start(job, 60).await;
     rig.finish(rig.retry(held, at(90))).await;
     // Any attempt of the run may be named.
-    assert!(settle(&rig, ended(held.key, LiveState::Waiting, Outcome::Failed, 70)).await);
+    assert!(apply(&rig, ended(held.key, LiveState::Waiting, Outcome::Failed, 70)).await);
     assert_eq!(rig.delayed(1_000).await, []);
     let run = rig.run(next_attempt(held.key)).await;
     assert_eq!((run.status, run.finished_at), (AttemptStatus::Failed, Some(at(70))));
@@ -135,7 +135,7 @@ pub async fn a_delayed_trigger_ends_as_given(opened: Opened) {
     rig.run_successfully(job, 60).await;
     let key = rig.trigger(job, 0, 70).await;
     let returned = rig.delayed(70).await;
-    assert!(settle(&rig, ended(key, LiveState::Waiting, Outcome::Completed, 71)).await);
+    assert!(apply(&rig, ended(key, LiveState::Waiting, Outcome::Completed, 71)).await);
     assert_eq!(rig.fire_delayed(&returned, Begin::Claimed, 72).await, [FireResult::Stale]);
     assert_eq!(rig.run(key).await.status, AttemptStatus::Completed);
     assert_eq!(rig.census().await.live, 0);
@@ -150,7 +150,7 @@ pub async fn a_requeued_attempt_ends_as_given(opened: Opened) {
     let held = rig.start(job, 60).await;
     let requeue = rig.requeue_of(held, job, true).await;
     assert!(rig.requeue(requeue, 65).await);
-    assert!(settle(&rig, ended(held.key, LiveState::Waiting, Outcome::Failed, 70)).await);
+    assert!(apply(&rig, ended(held.key, LiveState::Waiting, Outcome::Failed, 70)).await);
     let run = rig.run(held.key).await;
     assert_eq!((run.status, run.crashes), (AttemptStatus::Failed, 1));
     assert_eq!(run.fence, held.fence.next().next());
@@ -171,14 +171,14 @@ pub async fn a_run_in_another_state_is_left_alone(opened: Opened) {
         ended(next_attempt(key), runs(held), Outcome::Completed, 70),
         back(&rig, other, job, 70).await,
     ] {
-        assert!(!settle(&rig, wrong.clone()).await, "{wrong:?}");
+        assert!(!apply(&rig, wrong.clone()).await, "{wrong:?}");
     }
     let run = rig.run(key).await;
     assert_eq!((run.status, run.fence), (AttemptStatus::Running, held.fence));
-    assert_eq!(letters(&rig).await, []);
+    assert_eq!(messages(&rig).await, []);
     assert_eq!(rig.finish(rig.success(held)).await, FinishResult::Done);
     for late in [ended(key, runs(held), Outcome::Failed, 80), back(&rig, held, job, 80).await] {
-        assert!(!settle(&rig, late).await);
+        assert!(!apply(&rig, late).await);
     }
     assert_eq!(rig.run(key).await.status, AttemptStatus::Completed);
 }
@@ -188,8 +188,8 @@ pub async fn an_attempt_put_back_is_claimed_again(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
     let again = back(&rig, held, job, 70).await;
-    assert!(settle(&rig, again.clone()).await);
-    assert!(!settle(&rig, again).await);
+    assert!(apply(&rig, again.clone()).await);
+    assert!(!apply(&rig, again).await);
     assert_eq!(rig.finish(rig.success(held)).await, FinishResult::LeaseLost);
     let run = rig.run(held.key).await;
     assert_eq!((run.status, run.crashes), (AttemptStatus::Pending, 0));
@@ -206,7 +206,7 @@ pub async fn a_waiting_attempt_is_not_put_back(opened: Opened) {
     let entry = queue_entry_of(&rig.due(job).await, at(60), at(70));
     let verdict = OverrideAction::Queued(Box::new(entry));
     let again = OutcomeOverride { key, expected: LiveState::Waiting, at: at(70), action: verdict };
-    assert!(!settle(&rig, again).await);
+    assert!(!apply(&rig, again).await);
     assert_eq!(rig.claim_one(71).await.key, key);
 }
 
@@ -218,7 +218,7 @@ pub async fn an_override_causes_no_retry_and_no_dead_letter(opened: Opened) {
     if let OverrideAction::Ended { then, .. } = &mut failed.action {
         *then = Then::Retry { due: at(80) };
     }
-    assert!(settle(&rig, failed).await);
+    assert!(apply(&rig, failed).await);
     assert_eq!(rig.delayed(1_000).await, []);
     assert_eq!(rig.job(job).await.live, 0);
     let filter = DeadFilter::default();
@@ -232,9 +232,9 @@ pub async fn an_override_does_not_change_the_average(opened: Opened) {
     rig.run_successfully(job, 60).await;
     let before = rig.job(job).await.history;
     let held = rig.start(job, 120).await;
-    assert!(settle(&rig, ended(held.key, runs(held), Outcome::Completed, 179)).await);
+    assert!(apply(&rig, ended(held.key, runs(held), Outcome::Completed, 179)).await);
     let key = rig.queue(job, 180).await;
-    assert!(settle(&rig, ended(key, LiveState::Waiting, Outcome::Completed, 181)).await);
+    assert!(apply(&rig, ended(key, LiveState::Waiting, Outcome::Completed, 181)).await);
     let after = rig.job(job).await.history;
     assert_eq!(after.average_good_duration, before.average_good_duration);
     assert_eq!(after.duration_deviation(), before.duration_deviation());
@@ -245,12 +245,12 @@ pub async fn an_override_starts_no_average(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.queue(job, 60).await;
-    assert!(settle(&rig, ended(key, LiveState::Waiting, Outcome::Completed, 61)).await);
+    assert!(apply(&rig, ended(key, LiveState::Waiting, Outcome::Completed, 61)).await);
     let held = rig.start(job, 120).await;
-    assert!(settle(&rig, ended(held.key, runs(held), Outcome::Completed, 179)).await);
-    let said = rig.job(job).await.history;
-    assert_eq!((said.average_good_duration, said.duration_variance), (None, 0.0));
-    assert_eq!(said.last_good_end_at, Some(at(179)));
+    assert!(apply(&rig, ended(held.key, runs(held), Outcome::Completed, 179)).await);
+    let request = rig.job(job).await.history;
+    assert_eq!((request.average_good_duration, request.duration_variance), (None, 0.0));
+    assert_eq!(request.last_good_end_at, Some(at(179)));
     // The first run that was actually executed is the average.
     rig.run_successfully(job, 180).await;
     let after = rig.job(job).await.history;
@@ -267,7 +267,7 @@ pub async fn a_periodic_job_continues_after_an_override(opened: Opened) {
         *then = Then::EndRun { stop_job: false, next_at: Some(at(130)) };
     }
     rig.look(0, 100).await;
-    assert!(settle(&rig, end).await);
+    assert!(apply(&rig, end).await);
     assert_eq!(rig.job(job).await.next_at, Some(at(130)));
     let returned: Vec<_> = rig.look(0, 100).await.changed.iter().map(|job| job.no).collect();
     assert_eq!(returned, [job.no]);
@@ -278,7 +278,7 @@ pub async fn an_override_notifies_the_scheduler(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
     rig.look(0, 100).await;
-    assert!(settle(&rig, ended(held.key, runs(held), Outcome::Completed, 70)).await);
+    assert!(apply(&rig, ended(held.key, runs(held), Outcome::Completed, 70)).await);
     let returned: Vec<_> = rig.look(0, 100).await.changed.iter().map(|job| job.no).collect();
     assert_eq!(returned, [job.no]);
 }
@@ -291,7 +291,7 @@ pub async fn an_override_deletes_notes_and_checkpoint(opened: Opened) {
     let log = Some("half".to_owned());
     let note = ProgressNote { key, fence, progress: None, log, checkpoint: Some(vec![7]) };
     assert_eq!(rig.store.save_progress(rig.node, vec![note], now(61)).await.unwrap(), [true]);
-    assert!(settle(&rig, ended(key, runs(held), Outcome::Failed, 70)).await);
+    assert!(apply(&rig, ended(key, runs(held), Outcome::Failed, 70)).await);
     assert_eq!(rig.run(key).await.log, None);
 }
 
@@ -306,8 +306,8 @@ pub async fn runs_of_other_tenants_are_left_alone(opened: Opened) {
         back(&rig, held, ours, 70).await,
         ended(key, LiveState::Waiting, Outcome::Completed, 70),
     ] {
-        let became = rig.store.override_outcome(&other, wrong).await.unwrap();
-        assert_eq!(became, OverrideResult::Changed);
+        let result = rig.store.override_outcome(&other, wrong).await.unwrap();
+        assert_eq!(result, OverrideResult::Changed);
     }
     assert_eq!(rig.run(held.key).await.status, AttemptStatus::Running);
     assert_eq!(rig.claim_one(71).await.key, key);

@@ -6,7 +6,7 @@ use evenkeel_store::{
     Action, Applied, FinishResult, LiveState, OverrideResult, RunCancelled, Trigger, Triggered,
 };
 
-use super::override_outcome::{back, ended, letters, runs};
+use super::override_outcome::{back, ended, messages, runs};
 use super::races::at_once;
 use crate::Opened;
 use crate::commands::Commands;
@@ -20,12 +20,12 @@ pub async fn of_a_concurrent_end_and_override_one_counts(opened: Opened) {
         let held = rig.start(job, 60).await;
         let (node, scope) = (rig.node, rig.scope);
         let end = rig.success(held);
-        let said = ended(held.key, runs(held), Outcome::Failed, 70);
+        let request = ended(held.key, runs(held), Outcome::Failed, 70);
         let counted = at_once(&rig, 4, |n, store| {
-            let (end, said) = (end.clone(), said.clone());
+            let (end, request) = (end.clone(), request.clone());
             async move {
                 if n % 2 == 0 {
-                    store.override_outcome(&scope, said).await.unwrap() == OverrideResult::Done
+                    store.override_outcome(&scope, request).await.unwrap() == OverrideResult::Done
                 } else {
                     let results = store.finish(node, vec![end], ALPHA).await.unwrap();
                     results == [FinishResult::Done]
@@ -45,12 +45,12 @@ pub async fn of_a_concurrent_claim_and_override_one_is_first(opened: Opened) {
         let job = rig.add(new_job(&format!("job {round}")).build()).await;
         let key = rig.queue(job, 60).await;
         let (node, scope) = (rig.node, rig.scope);
-        let said = ended(key, LiveState::Waiting, Outcome::Completed, 70);
+        let request = ended(key, LiveState::Waiting, Outcome::Completed, 70);
         let got = at_once(&rig, 4, |n, store| {
-            let said = said.clone();
+            let request = request.clone();
             async move {
                 if n % 2 == 0 {
-                    store.override_outcome(&scope, said).await.unwrap() == OverrideResult::Done
+                    store.override_outcome(&scope, request).await.unwrap() == OverrideResult::Done
                 } else {
                     let claim = claim_of(node, 10);
                     !store.claim(&claim, now(70)).await.unwrap().attempts.is_empty()
@@ -74,10 +74,10 @@ pub async fn of_a_concurrent_requeue_and_override_one_counts(opened: Opened) {
         let words =
             [ended(held.key, runs(held), Outcome::Completed, 70), back(&rig, held, job, 70).await];
         let counted = at_once(&rig, 6, |n, store| {
-            let (requeue, word) = (requeue.clone(), words[n / 2 % 2].clone());
+            let (requeue, request) = (requeue.clone(), words[n / 2 % 2].clone());
             async move {
                 if n % 2 == 0 {
-                    store.override_outcome(&scope, word).await.unwrap() == OverrideResult::Done
+                    store.override_outcome(&scope, request).await.unwrap() == OverrideResult::Done
                 } else {
                     store.requeue(node, vec![requeue], now(70)).await.unwrap() == [true]
                 }
@@ -106,16 +106,16 @@ pub async fn a_concurrent_cancel_and_override_both_count(opened: Opened) {
             (held.key, runs(held))
         };
         let scope = rig.scope;
-        let word = ended(key, seen, Outcome::Completed, 70);
+        let request = ended(key, seen, Outcome::Completed, 70);
         let done = at_once(&rig, 4, |n, store| {
-            let word = word.clone();
+            let request = request.clone();
             async move {
                 if n % 2 == 0 {
-                    return store.override_outcome(&scope, word).await.unwrap()
+                    return store.override_outcome(&scope, request).await.unwrap()
                         == OverrideResult::Done;
                 }
-                let became = store.cancel_run(&scope, key, now(70)).await.unwrap();
-                matches!(became, RunCancelled::Withdrawn(_))
+                let result = store.cancel_run(&scope, key, now(70)).await.unwrap();
+                matches!(result, RunCancelled::Withdrawn(_))
             }
         })
         .await;
@@ -129,7 +129,7 @@ pub async fn a_concurrent_cancel_and_override_both_count(opened: Opened) {
         assert_eq!(rig.job(job).await.live, 0);
         assert_eq!(rig.claim(10, 71).await, []);
         assert_eq!(rig.store.cancellations(rig.node).await.unwrap(), []);
-        letters(&rig).await;
+        messages(&rig).await;
     }
 }
 
@@ -139,12 +139,12 @@ pub async fn of_a_concurrent_pause_and_put_back_one_is_first(opened: Opened) {
         let job = rig.add(new_job(&format!("job {round}")).build()).await;
         let held = rig.start(job, 60).await;
         let (scope, id) = (rig.scope, job.id);
-        let word = back(&rig, held, job, 70).await;
-        let became = at_once(&rig, 2, |n, store| {
-            let word = word.clone();
+        let request = back(&rig, held, job, 70).await;
+        let result = at_once(&rig, 2, |n, store| {
+            let request = request.clone();
             async move {
                 if n == 0 {
-                    return Some(store.override_outcome(&scope, word).await.unwrap());
+                    return Some(store.override_outcome(&scope, request).await.unwrap());
                 }
                 let paused = store.act(&scope, id, Action::Pause, now(70)).await.unwrap();
                 assert!(matches!(paused, Applied::Done(_)), "{paused:?}");
@@ -153,7 +153,7 @@ pub async fn of_a_concurrent_pause_and_put_back_one_is_first(opened: Opened) {
         })
         .await[0];
         let run = rig.run(held.key).await;
-        match became {
+        match result {
             // Then it waited when the pause came, and was withdrawn.
             Some(OverrideResult::Done) => assert_eq!(run.status, AttemptStatus::Cancelled),
             Some(OverrideResult::Stopped) => {

@@ -9,7 +9,7 @@ use evenkeel_store::{
 };
 
 use super::dedup::{HOUR, PENDING, RUNNING, act, keyed, made, once, with_scope};
-use super::override_outcome::{back, ended, letters, runs, said, settle};
+use super::override_outcome::{apply, back, ended, messages, result_of, runs};
 use crate::Opened;
 use crate::commands::{done, resume};
 use crate::fixtures::{Begin, at, new_job, now, unnamed_job};
@@ -40,7 +40,7 @@ pub async fn active_attempts_are_returned_oldest_first(opened: Opened) {
     let other = rig.tenant("other").await;
     assert_eq!(rig.store.active_attempts(&other, job.id, 9).await.unwrap(), []);
     for one in all {
-        assert!(settle(&rig, ended(one.key, one.state, Outcome::Completed, 260)).await);
+        assert!(apply(&rig, ended(one.key, one.state, Outcome::Completed, 260)).await);
     }
     assert_eq!(active_attempts(&rig, job).await, []);
     assert_eq!(rig.job(job).await.live, 0);
@@ -96,14 +96,14 @@ pub async fn a_run_of_a_cancelled_job_is_not_put_back(opened: Opened) {
         let held = rig.start(job, 60).await;
         let again = back(&rig, held, job, 70).await;
         done(act(&rig, job, action, 65).await);
-        assert_eq!(said(&rig, again).await, OverrideResult::Stopped);
+        assert_eq!(result_of(&rig, again).await, OverrideResult::Stopped);
         assert_eq!(rig.run(held.key).await.status, AttemptStatus::Running);
         assert_eq!(rig.claim(10, 71).await, []);
         // It is asked to end, and may report its end.
         let end = rig.end(held, Outcome::Cancelled, OVER);
         assert_eq!(rig.finish(end).await, FinishResult::Done);
     }
-    assert_eq!(letters(&rig).await, []);
+    assert_eq!(messages(&rig).await, []);
 }
 
 pub async fn a_run_from_before_a_pause_is_not_put_back(opened: Opened) {
@@ -112,20 +112,20 @@ pub async fn a_run_from_before_a_pause_is_not_put_back(opened: Opened) {
     let held = rig.start(job, 60).await;
     let again = back(&rig, held, job, 70).await;
     done(act(&rig, job, Action::Pause, 65).await);
-    assert_eq!(said(&rig, again.clone()).await, OverrideResult::Stopped);
+    assert_eq!(result_of(&rig, again.clone()).await, OverrideResult::Stopped);
     let run = rig.run(held.key).await;
     assert_eq!((run.status, run.fence), (AttemptStatus::Running, held.fence));
-    assert_eq!(letters(&rig).await, []);
+    assert_eq!(messages(&rig).await, []);
     // A run that was triggered during the pause does go back,
     rig.trigger(job, 0, 66).await;
     rig.fire_delayed(&rig.delayed(66).await, Begin::Queued, 66).await;
     let asked_for = rig.claim_one(67).await;
-    let word = back(&rig, asked_for, job, 70).await;
-    assert!(settle(&rig, word).await);
+    let request = back(&rig, asked_for, job, 70).await;
+    assert!(apply(&rig, request).await);
     assert_eq!(rig.claim_one(75).await.key, asked_for.key);
     // and so does the other once the job is resumed.
     done(act(&rig, job, resume(Some(at(900))), 80).await);
-    assert!(settle(&rig, again).await);
+    assert!(apply(&rig, again).await);
     assert_eq!(rig.claim_one(85).await.key, held.key);
 }
 
@@ -136,10 +136,10 @@ pub async fn a_run_that_is_asked_to_end_is_not_put_back(opened: Opened) {
     let asked = rig.store.cancel_run(&rig.scope, held.key, now(65)).await.unwrap();
     assert_eq!(asked, RunCancelled::Asked(held.key));
     let again = back(&rig, held, job, 70).await;
-    assert_eq!(said(&rig, again).await, OverrideResult::Stopped);
+    assert_eq!(result_of(&rig, again).await, OverrideResult::Stopped);
     assert_eq!(rig.run(held.key).await.status, AttemptStatus::Running);
     // Its end can still be overridden.
-    assert!(settle(&rig, ended(held.key, runs(held), Outcome::Failed, 71)).await);
+    assert!(apply(&rig, ended(held.key, runs(held), Outcome::Failed, 71)).await);
     assert_eq!(rig.store.cancellations(rig.node).await.unwrap(), []);
 }
 
@@ -149,13 +149,13 @@ pub async fn a_run_whose_key_another_job_holds_is_not_put_back(opened: Opened) {
     let held = rig.start(first, 60).await;
     let second = made(&rig, once_at("a", 600), 61).await;
     let again = back(&rig, held, first, 70).await;
-    assert_eq!(said(&rig, again.clone()).await, OverrideResult::Duplicate(second.id));
+    assert_eq!(result_of(&rig, again.clone()).await, OverrideResult::Duplicate(second.id));
     let run = rig.run(held.key).await;
     assert_eq!((run.status, run.fence), (AttemptStatus::Running, held.fence));
-    assert_eq!(letters(&rig).await, []);
+    assert_eq!(messages(&rig).await, []);
     // Once the other job keeps nothing out, it goes back and holds the key again.
     rig.run_successfully(second, 600).await;
-    assert!(settle(&rig, again).await);
+    assert!(apply(&rig, again).await);
     let third = once_at("a", 900);
     assert_eq!(super::dedup::kept_out(&rig, third, 610).await, Some(first.id));
 }
@@ -170,7 +170,7 @@ pub async fn a_run_whose_job_holds_its_key_is_put_back(opened: Opened) {
         let job = made(&rig, with_scope(once(key), scope), 0).await;
         let held = rig.start(job, 60).await;
         let again = back(&rig, held, job, 70).await;
-        assert!(settle(&rig, again).await, "{scope:?}");
+        assert!(apply(&rig, again).await, "{scope:?}");
         let Held { key, .. } = rig.claim_one(75).await;
         assert_eq!(key, held.key);
     }

@@ -135,8 +135,8 @@ pub async fn a_time_not_after_the_last_fired_time_is_ignored(opened: Opened) {
 pub async fn the_current_schedule_decides(opened: Opened) {
     let rig = Rig::new(opened).await;
     let was = rig.add(periodic("was").build()).await;
-    let became = rig.add(new_job("became").build()).await;
-    let (first, second) = (rig.start(was, 60).await, rig.start(became, 60).await);
+    let result = rig.add(new_job("result").build()).await;
+    let (first, second) = (rig.start(was, 60).await, rig.start(result, 60).await);
     let change = |job: JobBuilder| {
         let definition = Some(job.build().definition);
         JobChange { definition, ..JobChange::default() }
@@ -146,11 +146,11 @@ pub async fn the_current_schedule_decides(opened: Opened) {
         assert!(matches!(changed, Applied::Done(_)));
     };
     update(was, change(new_job("was"))).await;
-    update(became, change(periodic("became"))).await;
+    update(result, change(periodic("result"))).await;
     end(&rig, first, next(125)).await;
     end(&rig, second, next(125)).await;
     assert_eq!(rig.job(was).await.next_at, Some(at(660)));
-    assert_eq!(rig.job(became).await.next_at, Some(at(125)));
+    assert_eq!(rig.job(result).await.next_at, Some(at(125)));
 }
 
 pub async fn an_end_decided_under_an_older_schedule_changes_nothing(opened: Opened) {
