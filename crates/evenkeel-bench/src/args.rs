@@ -1,11 +1,11 @@
-//! What can be measured.
+//! Command-line arguments of `evenkeel bench`.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// Measure what Evenkeel does on this machine: the same engine, defaults and durability as
-/// `serve`, with bodies that do nothing, or with the real ones.
+/// Measure the throughput and latency of Evenkeel on this machine, with the same engine, defaults
+/// and durability as `serve`. Jobs do nothing, except in `executors`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:
   evenkeel bench max --jobs 100000 --seconds 20
@@ -17,141 +17,153 @@ use clap::{Args, Subcommand};
   evenkeel bench balance --jobs 100,10000
   evenkeel bench rebalance --jobs 1000000 --firing 1000 --store postgres")]
 pub struct BenchArgs {
-    /// The load.
     #[command(subcommand)]
     pub load: Load,
-    /// `sqlite` (a temporary file), `postgres` (a temporary private server), `sqlite:PATH`, or the
-    /// URL of an empty PostgreSQL database.
+    /// Where to keep the jobs: `sqlite` (a temporary file), `postgres` (a temporary private
+    /// server), `sqlite:PATH`, or the URL of an empty PostgreSQL database.
     #[arg(long, global = true, default_value = "sqlite")]
     pub store: String,
-    /// Leave the store behind, and say where it is.
+    /// Keep the store and print its address.
     #[arg(long, global = true)]
     pub keep: bool,
-    /// Bodies that may run at once.
+    /// Largest number of attempts that run at the same time.
     #[arg(long, global = true, default_value_t = 4096)]
     pub workers: usize,
 }
 
-/// A load.
 #[derive(Subcommand, Clone, Debug)]
 pub enum Load {
-    /// Many jobs registered, some of them due each second.
+    /// Fire at a constant rate: many registered jobs, `--rate` of them due each second.
     Steady {
-        /// Registered jobs.
+        /// Number of registered jobs.
         #[arg(long, default_value_t = 100_000)]
         jobs: u64,
         /// Firings due per second.
         #[arg(long, default_value_t = 1000)]
         rate: u64,
-        /// For this long.
+        /// Duration of the measurement in seconds.
         #[arg(long, default_value_t = 30)]
         seconds: u64,
     },
-    /// As fast as it goes: more is due than can be done.
+    /// Measure the highest firing rate: more jobs are due than the node can run.
     Max {
-        /// Jobs that are due again and again.
+        /// Number of jobs that become due repeatedly.
         #[arg(long, default_value_t = 100_000)]
         jobs: u64,
-        /// Jobs that are registered besides and not due.
+        /// Number of further jobs that are not due.
         #[arg(long, default_value_t = 0)]
         idle: u64,
-        /// For this long.
+        /// Duration of the measurement in seconds.
         #[arg(long, default_value_t = 20)]
         seconds: u64,
-        /// Two nodes: this process schedules, another one works (PostgreSQL only).
+        /// Use two nodes: this process schedules, a second process runs the attempts (PostgreSQL
+        /// only).
         #[arg(long)]
         split: bool,
     },
-    /// All due in the same instant.
+    /// Fire many jobs that are due at the same instant.
     Burst {
-        /// How many.
+        /// Number of jobs.
         #[arg(long, default_value_t = 100_000)]
         jobs: u64,
     },
-    /// Trigger a job over HTTP and wait until its body starts, one after another.
+    /// Trigger a job over HTTP and measure the time until its body starts, one trigger after
+    /// another.
     Latency {
-        /// How many times.
+        /// Number of triggers.
         #[arg(long, default_value_t = 1000)]
         count: u64,
     },
-    /// The real executors: calls received, programs run, pages of a local site crawled.
-    Executors {
-        /// HTTP calls due per second.
-        #[arg(long, default_value_t = 5000)]
-        rate: u64,
-        /// For this long; 0 leaves them out.
-        #[arg(long, default_value_t = 20)]
-        seconds: u64,
-        /// Runs of /bin/true; 0 leaves them out.
-        #[arg(long, default_value_t = 3000)]
-        programs: u64,
-        /// Pages of the site; 0 leaves it out.
-        #[arg(long, default_value_t = 2000)]
-        pages: usize,
-    },
-    /// The HTTP interface over keep-alive connections: get, list, create one by one and in bulk; and
-    /// how long it takes to find what is due.
-    Api {
-        /// Registered jobs.
-        #[arg(long, default_value_t = 1_000_000)]
-        jobs: u64,
-        /// Jobs of the near future, besides.
-        #[arg(long, default_value_t = 10_000)]
-        due: u64,
-        /// Connections.
-        #[arg(long, default_value_t = 16)]
-        connections: usize,
-        /// Each kind of request for this long.
-        #[arg(long, default_value_t = 10)]
-        seconds: u64,
-    },
-    /// How evenly jobs are spread by each way to choose a first time, on several mixes of jobs; and
-    /// how long one placement takes.
+    /// Measure the real executors: HTTP calls, shell programs, and a crawl of a local site.
+    Executors(ExecutorsLoad),
+    /// Measure the HTTP API over keep-alive connections: get, list, create one by one and in bulk;
+    /// and the time that the scheduler takes to find due jobs.
+    Api(ApiLoad),
+    /// Compare how evenly each placement policy spreads several mixes of jobs, and measure the time
+    /// of one placement.
     Balance {
-        /// Sizes of each mix.
+        /// Numbers of jobs in each mix.
         #[arg(long, value_delimiter = ',', default_values_t = [100, 10_000, 1_000_000])]
         jobs: Vec<u64>,
     },
-    /// A rebalance of jobs in a store while others fire: reading the load at start, planning, moving,
-    /// and how late firings are meanwhile.
-    Rebalance {
-        /// Daily and hourly jobs, unevenly placed.
-        #[arg(long, default_value_t = 1_000_000)]
-        jobs: u64,
-        /// Jobs besides that fire every second all the while.
-        #[arg(long, default_value_t = 1000)]
-        firing: u64,
-    },
-    /// How fast attempts are claimed and finished from a queue of random priorities, however deep it
-    /// is.
-    Queue {
-        /// Registered jobs: the same number for depths that are to be compared.
-        #[arg(long, default_value_t = 1_000_000)]
-        jobs: u64,
-        /// Attempts that wait at the beginning.
-        #[arg(long, default_value_t = 100_000)]
-        pending: u64,
-        /// Tasks that claim side by side.
-        #[arg(long, default_value_t = 4)]
-        tasks: usize,
-        /// For this long, unless nothing is left before.
-        #[arg(long, default_value_t = 10)]
-        seconds: u64,
-        /// Each attempt has one of a thousand concurrency keys, of which ten run at once.
-        #[arg(long)]
-        limits: bool,
-        /// The jobs run once and have keys, so that none of them is there twice.
-        #[arg(long)]
-        dedup: bool,
-        /// Only claim: what was claimed is not finished, and goes on.
-        #[arg(long, conflicts_with = "limits")]
-        unfinished: bool,
-    },
+    /// Rebalance jobs in a store while other jobs fire: time to read the load, to plan and to move,
+    /// and the lateness of the firings during each phase.
+    Rebalance(RebalanceLoad),
+    /// Measure how fast attempts with random priorities are claimed from a queue and finished, at a
+    /// given queue depth.
+    Queue(QueueLoad),
     /// The second node of `max --split`.
     #[command(hide = true)]
     Worker {
-        /// Where to write what was executed.
+        /// File for the ledger of executed runs.
         #[arg(long)]
         ledger: PathBuf,
     },
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct ExecutorsLoad {
+    /// HTTP calls due per second.
+    #[arg(long, default_value_t = 5000)]
+    pub rate: u64,
+    /// Duration of the HTTP measurement in seconds; 0 skips it.
+    #[arg(long, default_value_t = 20)]
+    pub seconds: u64,
+    /// Number of runs of /bin/true; 0 skips the shell measurement.
+    #[arg(long, default_value_t = 3000)]
+    pub programs: u64,
+    /// Number of pages of the local site; 0 skips the crawl.
+    #[arg(long, default_value_t = 2000)]
+    pub pages: usize,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct ApiLoad {
+    /// Number of registered jobs.
+    #[arg(long, default_value_t = 1_000_000)]
+    pub jobs: u64,
+    /// Number of further jobs that are due soon.
+    #[arg(long, default_value_t = 10_000)]
+    pub due: u64,
+    /// Number of connections.
+    #[arg(long, default_value_t = 16)]
+    pub connections: usize,
+    /// Duration in seconds, for each kind of request.
+    #[arg(long, default_value_t = 10)]
+    pub seconds: u64,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct RebalanceLoad {
+    /// Number of unevenly placed daily and hourly jobs.
+    #[arg(long, default_value_t = 1_000_000)]
+    pub jobs: u64,
+    /// Number of further jobs that fire every second during the rebalance.
+    #[arg(long, default_value_t = 1000)]
+    pub firing: u64,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct QueueLoad {
+    /// Number of registered jobs; use the same number to compare depths.
+    #[arg(long, default_value_t = 1_000_000)]
+    pub jobs: u64,
+    /// Number of queued attempts at the start.
+    #[arg(long, default_value_t = 100_000)]
+    pub pending: u64,
+    /// Number of tasks that claim concurrently.
+    #[arg(long, default_value_t = 4)]
+    pub tasks: usize,
+    /// Longest duration in seconds; the measurement ends earlier if the queue is empty.
+    #[arg(long, default_value_t = 10)]
+    pub seconds: u64,
+    /// Give each attempt one of 1,000 concurrency keys, each with a limit of 10.
+    #[arg(long)]
+    pub limits: bool,
+    /// Use one-time jobs with deduplication keys.
+    #[arg(long)]
+    pub dedup: bool,
+    /// Only claim; leave the claimed attempts running.
+    #[arg(long, conflicts_with = "limits")]
+    pub unfinished: bool,
 }

@@ -1,4 +1,4 @@
-//! From a request to the start of a body: the real API on a real socket.
+//! Measures the time from a trigger request over HTTP to the start of the body.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +16,8 @@ use crate::report::{Quantiles, Report};
 use crate::run::Bench;
 use crate::server::Server;
 
-/// A body that has not started by then never will.
-const PATIENCE: Duration = Duration::from_secs(10);
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Triggers a job `count` times, one after another.
 pub async fn measure(bench: &mut Bench, count: u64) -> anyhow::Result<Report> {
     let progress = bench.progress(count, "triggering");
     let (target, sources, _, folder, workers) = bench.parts();
@@ -34,9 +32,9 @@ pub async fn measure(bench: &mut Bench, count: u64) -> anyhow::Result<Report> {
     let server = Server::start(&target.store, sources).await?;
     let (url, token) = (format!("{}/api/v1/jobs", server.url), &server.token);
 
-    // The client insists on one, even for plain HTTP.
+    // reqwest needs a default crypto provider, even for plain HTTP.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build()?;
+    let client = reqwest::Client::builder().no_proxy().timeout(START_TIMEOUT).build()?;
     let created: Value = client
         .post(&url)
         .bearer_auth(token)
@@ -49,7 +47,7 @@ pub async fn measure(bench: &mut Bench, count: u64) -> anyhow::Result<Report> {
         .error_for_status()?
         .json()
         .await?;
-    let id = created["id"].as_str().context("the created job has an id")?;
+    let id = created["id"].as_str().context("the created job has no id")?;
     let trigger = format!("{url}/{id}/trigger");
 
     let mut micros = Vec::new();
@@ -58,16 +56,17 @@ pub async fn measure(bench: &mut Bench, count: u64) -> anyhow::Result<Report> {
         let asked = sources.clock.wall();
         let answer = client.post(&trigger).bearer_auth(token).send().await?.error_for_status()?;
         let answer: Value = answer.json().await?;
-        let run: AttemptId = answer["run_id"].as_str().context("a run id")?.parse()?;
-        match tokio::time::timeout(PATIENCE, started.recv()).await {
+        let run: AttemptId =
+            answer["run_id"].as_str().context("the response has no run_id")?.parse()?;
+        match tokio::time::timeout(START_TIMEOUT, started.recv()).await {
             Ok(Some(body)) => {
-                ensure!(body.scheduled_at == run.scheduled_at(), "another body started");
+                ensure!(body.scheduled_at == run.scheduled_at(), "the body of another run started");
                 micros.push(body.started_at.since(asked).as_micros());
             }
             Ok(None) | Err(_) => lost += 1,
         }
         progress.inc(1);
-        // An idle system: what follows a run is over before the next is asked for.
+        // The pause lets the node finish the run, so that each trigger meets an idle system.
         tokio::time::sleep(Duration::from_millis(5)).await;
         while started.try_recv().is_ok() {
             doubled += 1;

@@ -1,4 +1,5 @@
-//! What was really executed, written down by the bodies themselves.
+//! A file that records every body that started. Lost and doubled runs are counted from it, not from
+//! the store.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -15,32 +16,28 @@ use evenkeel_executors::{ConfigFault, Executor, ExecutorDeclaration, Invocation,
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-/// A body's start: which job, for when, and when it was.
+/// The start of one body.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Executed {
-    /// Which job.
     pub job: JobNo,
-    /// For when.
     pub scheduled_at: Timestamp,
-    /// When its body started.
     pub started_at: Timestamp,
 }
 
-/// Does nothing, like `noop`, and writes down that it did, in a file, so that the memory of the
-/// product can be measured beside it.
+/// An executor that does nothing, like `noop`, and records each start in a file. The records are
+/// not kept in memory, because the benchmark measures the memory of this process.
 pub struct LedgerExecutor {
     clock: Arc<dyn Clock>,
     file: Mutex<BufWriter<File>>,
     count: AtomicU64,
-    /// Executions for a time before this are waited for.
+    /// Only runs scheduled before this time (µs) count in `counted`.
     counted_until: AtomicI64,
     counted: AtomicU64,
-    /// Whoever wants to know at once.
+    /// Receives each start immediately.
     starts: Option<mpsc::UnboundedSender<Executed>>,
 }
 
 impl LedgerExecutor {
-    /// Writes to `path`.
     pub fn create(
         path: &Path,
         clock: Arc<dyn Clock>,
@@ -57,24 +54,25 @@ impl LedgerExecutor {
         }))
     }
 
-    /// How many bodies have started.
     pub fn count(&self) -> u64 {
         self.count.load(Ordering::Acquire)
     }
 
-    /// How many of them for a time before the one set.
+    /// Number of started bodies that are scheduled before the time given to [`Self::count_until`].
     pub fn counted(&self) -> u64 {
         self.counted.load(Ordering::Acquire)
     }
 
-    /// Counts only executions for a time before `until`.
     pub fn count_until(&self, until: Timestamp) {
         self.counted_until.store(until.as_micros(), Ordering::Release);
     }
 
-    /// Everything is on disk.
     pub fn flush(&self) -> anyhow::Result<()> {
-        self.file.lock().unwrap_or_else(PoisonError::into_inner).flush().context("writing")
+        self.file
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .flush()
+            .context("writing the ledger")
     }
 }
 
@@ -113,7 +111,7 @@ impl Executor for LedgerExecutor {
     }
 }
 
-/// Everything that was executed, by job and time.
+/// Reads the records of all files, sorted by job and scheduled time.
 pub fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<Executed>> {
     let mut all = Vec::new();
     for path in paths {
@@ -137,7 +135,7 @@ pub fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<Executed>> {
     Ok(all)
 }
 
-/// How often something was executed more than once.
+/// Number of executions beyond the first of each (job, scheduled time).
 pub fn doubled(sorted: &[Executed]) -> u64 {
     let same = |pair: &&[Executed]| {
         (pair[0].job, pair[0].scheduled_at) == (pair[1].job, pair[1].scheduled_at)
@@ -145,7 +143,7 @@ pub fn doubled(sorted: &[Executed]) -> u64 {
     sorted.windows(2).filter(same).count() as u64
 }
 
-/// Of each job's times, those up to the last one that was executed.
+/// Keeps, for each job, the expected times up to its last executed one.
 pub fn until_last(
     sorted: &[Executed],
     mut expected: BTreeMap<JobNo, Vec<Timestamp>>,
@@ -158,7 +156,7 @@ pub fn until_last(
     expected
 }
 
-/// Each job's expected times that were not executed.
+/// Returns the expected times that were not executed.
 pub fn missing(
     sorted: &[Executed],
     expected: &BTreeMap<JobNo, Vec<Timestamp>>,
@@ -176,18 +174,18 @@ pub fn missing(
     missing
 }
 
-/// What became of expected times that were not executed.
+/// Classifies expected times that were not executed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct NotExecuted {
-    /// They have a run, and it is in the queue: the measurement ended before a worker claimed it.
+    /// Their run is still in the queue: the measurement ended before a worker claimed it.
     pub left_waiting: u64,
-    /// Nothing is known of them: they were neither executed, nor skipped, nor queued.
+    /// Neither executed, nor skipped, nor queued.
     pub lost: u64,
 }
 
 impl NotExecuted {
-    /// Judges `missing` times, of which the store says which are `waiting` in the queue, and how many
-    /// it recorded as `skipped`.
+    /// Classifies `missing` times. The store reports which of them are `waiting` in the queue and
+    /// how many it recorded as `skipped`.
     pub fn of(
         missing: &[(JobNo, Timestamp)],
         waiting: &BTreeSet<(JobNo, Timestamp)>,
@@ -212,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_twice_is_counted() {
+    fn missing_and_doubled_times_are_counted() {
         let ledger = [executed(1, 10), executed(1, 20), executed(1, 20), executed(2, 10)];
         assert_eq!(doubled(&ledger), 1);
         let times = |all: &[i64]| all.iter().copied().map(Timestamp::from_micros).collect();
@@ -227,8 +225,9 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_time_that_is_still_in_the_queue_is_left_waiting_and_not_lost() {
-        // Of two times of job 1 the later one was executed; both of job 2 were passed over.
+    fn queued_time_is_left_waiting_and_not_lost() {
+        // Job 1 has two times, of which only the later was executed; job 2 executed neither of its
+        // missing times.
         let ledger = [executed(1, 20), executed(2, 30)];
         let times = |all: &[i64]| all.iter().copied().map(Timestamp::from_micros).collect();
         let expected =
@@ -242,7 +241,7 @@ mod tests {
         assert_eq!(judge(&[], 0), NotExecuted { left_waiting: 0, lost: 3 });
         assert_eq!(judge(&[at(1, 10), at(2, 20)], 0), NotExecuted { left_waiting: 2, lost: 1 });
         assert_eq!(judge(&[at(1, 10), at(2, 20)], 1), NotExecuted { left_waiting: 2, lost: 0 });
-        // What waits and is not missing explains nothing.
+        // A queued time that is not missing explains no missing time.
         assert_eq!(judge(&[at(2, 40), at(9, 9)], 0), NotExecuted { left_waiting: 0, lost: 3 });
     }
 }

@@ -1,6 +1,7 @@
-//! Measures what Evenkeel does on a machine: the same engine, defaults and durability as `serve`.
+//! Benchmarks of Evenkeel: the same engine, defaults and durability as `serve`.
 //!
-//! What was lost or doubled is told from what the bodies wrote down, never from the store.
+//! Lost and doubled runs are counted from a ledger that the executed bodies write, never from the
+//! store.
 
 mod api;
 mod args;
@@ -28,29 +29,20 @@ pub use rebalance::RebalanceReport;
 pub use report::{Quantiles, Report};
 
 use evenkeel_executors::SupervisorCommand;
-use executors::Amounts;
 use run::Bench;
 
-/// What was measured.
 #[derive(Clone, Debug, serde::Serialize)]
 #[serde(untagged)]
 pub enum Measured {
-    /// A load on the hot path.
     Load(Box<Report>),
-    /// The real executors.
     Executors(Box<ExecutorsReport>),
-    /// The HTTP interface.
     Api(Box<ApiReport>),
-    /// Balancing.
     Balance(Box<BalanceReport>),
-    /// A rebalance on a store.
     Rebalance(Box<RebalanceReport>),
-    /// The queue.
     Queue(Box<QueueReport>),
 }
 
 impl Measured {
-    /// A table for people.
     pub fn table(&self) -> String {
         match self {
             Self::Load(report) => report.table(),
@@ -63,8 +55,8 @@ impl Measured {
     }
 }
 
-/// Measures. `quiet` shows no progress, `supervisor` starts one for a program. The second node of a
-/// split has nothing to report.
+/// Runs one benchmark. `quiet` hides the progress bar; `supervisor` starts the supervisor of a
+/// shell program. The second node of `max --split` returns `None`.
 pub async fn run(
     args: &BenchArgs,
     quiet: bool,
@@ -79,44 +71,34 @@ pub async fn run(
         return Ok(Some(Measured::Balance(Box::new(report))));
     }
     let mut bench = Bench::open(args, quiet).await?;
-    if let Load::Executors { rate, seconds, programs, pages } = args.load {
-        let amounts = Amounts { rate, seconds, programs, pages };
-        let report = executors::measure(&mut bench, &amounts, supervisor).await?;
-        bench.close(args.keep);
-        return Ok(Some(Measured::Executors(Box::new(report))));
-    }
-    if let Load::Api { jobs, due, connections, seconds } = args.load {
-        let amounts = api::Amounts { jobs, due, connections, seconds };
-        let mut report = api::measure(&mut bench, &amounts).await?;
-        report.kept = bench.close(args.keep);
-        return Ok(Some(Measured::Api(Box::new(report))));
-    }
-    if let Load::Rebalance { jobs, firing } = args.load {
-        let amounts = rebalance::Amounts { jobs, firing, quiet: rebalance::QUIET };
-        let mut report = rebalance::measure(&mut bench, &amounts).await?;
-        report.kept = bench.close(args.keep);
-        return Ok(Some(Measured::Rebalance(Box::new(report))));
-    }
-    if let Load::Queue { jobs, pending, tasks, seconds, limits, dedup, unfinished } = args.load {
-        let amounts = queue::Amounts { jobs, pending, tasks, seconds, limits, dedup, unfinished };
-        let mut report = queue::measure(&mut bench, &amounts).await?;
-        report.kept = bench.close(args.keep);
-        return Ok(Some(Measured::Queue(Box::new(report))));
-    }
-    let mut report = match &args.load {
-        Load::Steady { jobs, rate, seconds } => bench.steady(*jobs, *rate, *seconds).await?,
-        Load::Max { jobs, idle, seconds, split } => {
-            bench.max(*jobs, *idle, *seconds, *split).await?
+    let mut measured = match &args.load {
+        Load::Steady { jobs, rate, seconds } => {
+            Measured::Load(Box::new(bench.steady(*jobs, *rate, *seconds).await?))
         }
-        Load::Burst { jobs } => bench.burst(*jobs).await?,
-        Load::Latency { count } => latency::measure(&mut bench, *count).await?,
-        Load::Executors { .. }
-        | Load::Api { .. }
-        | Load::Balance { .. }
-        | Load::Queue { .. }
-        | Load::Rebalance { .. }
-        | Load::Worker { .. } => return Ok(None),
+        Load::Max { jobs, idle, seconds, split } => {
+            Measured::Load(Box::new(bench.max(*jobs, *idle, *seconds, *split).await?))
+        }
+        Load::Burst { jobs } => Measured::Load(Box::new(bench.burst(*jobs).await?)),
+        Load::Latency { count } => {
+            Measured::Load(Box::new(latency::measure(&mut bench, *count).await?))
+        }
+        Load::Executors(load) => {
+            Measured::Executors(Box::new(executors::measure(&mut bench, load, supervisor).await?))
+        }
+        Load::Api(load) => Measured::Api(Box::new(api::measure(&mut bench, load).await?)),
+        Load::Rebalance(load) => Measured::Rebalance(Box::new(
+            rebalance::measure(&mut bench, load, rebalance::QUIET).await?,
+        )),
+        Load::Queue(load) => Measured::Queue(Box::new(queue::measure(&mut bench, load).await?)),
+        Load::Balance { .. } | Load::Worker { .. } => return Ok(None),
     };
-    report.kept = bench.close(args.keep);
-    Ok(Some(Measured::Load(Box::new(report))))
+    let kept = bench.close(args.keep);
+    match &mut measured {
+        Measured::Load(report) => report.kept = kept,
+        Measured::Api(report) => report.kept = kept,
+        Measured::Rebalance(report) => report.kept = kept,
+        Measured::Queue(report) => report.kept = kept,
+        Measured::Executors(_) | Measured::Balance(_) => {}
+    }
+    Ok(Some(measured))
 }

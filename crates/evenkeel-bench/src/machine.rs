@@ -1,13 +1,11 @@
-//! What the process costs, from the kernel's books.
+//! Memory, CPU time and disk writes of this process, from `/proc`.
 
 use std::fs;
 
-/// Resident memory of this process in megabytes.
 pub fn rss_mb() -> f64 {
     status_mb("VmRSS:")
 }
 
-/// The most it has ever had.
 pub fn peak_rss_mb() -> f64 {
     status_mb("VmHWM:")
 }
@@ -19,7 +17,7 @@ fn status_mb(name: &str) -> f64 {
     kb.unwrap_or(0.0) / 1024.0
 }
 
-/// CPU seconds of this process, its threads included.
+/// Of all threads.
 pub fn cpu_seconds() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
@@ -29,11 +27,11 @@ pub fn cpu_seconds() -> f64 {
         .take(2)
         .filter_map(|field| field.parse::<f64>().ok())
         .sum();
-    // The kernel counts in hundredths of a second on every platform we build for.
+    // Linux counts in ticks of 10 ms on every platform that we build for.
     ticks / 100.0
 }
 
-/// Bytes this process has caused to be written to disk.
+/// Bytes that this process has caused to be written to disk.
 pub fn bytes_written() -> u64 {
     let io = fs::read_to_string("/proc/self/io").unwrap_or_default();
     let line = io.lines().find_map(|line| line.strip_prefix("write_bytes: "));

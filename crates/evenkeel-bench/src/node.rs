@@ -1,4 +1,4 @@
-//! The node that is measured: the engine as `serve` starts it.
+//! Starts the measured node with the same engine as `serve`.
 
 use std::sync::Arc;
 
@@ -9,11 +9,9 @@ use evenkeel_executors::{Executor, Registry};
 use evenkeel_store::{Roles, Store};
 use uuid::Uuid;
 
-/// Time and chance of a measurement.
+/// The clocks and the random source of a measurement.
 pub struct Sources {
-    /// Clocks.
     pub clock: Arc<dyn Clock>,
-    /// Chance.
     pub chance: Arc<dyn Chance>,
     pub run_ids: RunIds,
 }
@@ -29,7 +27,7 @@ impl Default for Sources {
 }
 
 impl Sources {
-    /// Starts a node whose bodies are `executor`.
+    /// Starts a node that runs all jobs with `executor`.
     pub async fn start(
         &self,
         store: &Arc<dyn Store>,

@@ -1,37 +1,34 @@
-//! What was measured, for programs and for people.
+//! Results of the load benchmarks.
+
+use std::fmt;
 
 use comfy_table::Table;
 use serde::Serialize;
 
-/// One measurement.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
-    /// Which load.
     pub load: &'static str,
-    /// Which database.
     pub store: String,
-    /// The settings in force that decide what survives a crash.
+    /// The database settings that decide which commits survive a crash.
     pub durability: String,
-    /// Registered jobs.
     pub jobs: u64,
-    /// Length of the measurement.
     pub seconds: f64,
-    /// Distinct (job, scheduled time) executed.
+    /// Distinct (job, scheduled time) pairs that were executed.
     pub firings: u64,
-    /// Per second, from the first start until the last end was committed.
+    /// From the first start until the last finish is committed.
     pub firings_per_s: f64,
-    /// Start of the body less scheduled time.
+    /// Start of the body minus scheduled time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lateness_ms: Option<Quantiles>,
-    /// From the request until the body started.
+    /// From the trigger request until the body starts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<Quantiles>,
-    /// From the last due time until everything was done and committed.
+    /// From the last due time until all runs are finished and committed.
     pub drain_s: f64,
-    /// Scheduled times that were neither executed, nor recorded as skipped, nor left waiting.
+    /// Scheduled times that were neither executed, nor recorded as skipped, nor left in the queue.
     pub lost: u64,
-    /// Scheduled times whose runs were in the queue when the measurement ended, although a later time
-    /// of their job was executed.
+    /// Scheduled times whose runs are in the queue at the end, although a later time of the job was
+    /// executed.
     pub left_waiting: u64,
     /// Scheduled times executed more than once.
     pub doubled: u64,
@@ -39,30 +36,25 @@ pub struct Report {
     pub skipped: u64,
     /// Attempts and skip records in the store at the end.
     pub rows_in_history: u64,
-    /// Memory of this process.
     pub rss_mb: f64,
-    /// CPU time of this process and of a private database server.
+    /// Of this process and a private PostgreSQL server.
     pub cpu_s: f64,
-    /// Written to the log or to disk for each firing.
+    /// Written to the WAL (PostgreSQL) or to disk (SQLite).
     pub bytes_per_firing: f64,
-    /// Where the store was left, if it was.
+    /// Address of the store, with `--keep`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<String>,
 }
 
-/// A distribution.
 #[derive(Copy, Clone, Debug, Default, Serialize)]
 pub struct Quantiles {
-    /// Half are below.
     pub p50: f64,
-    /// All but one in a hundred are below.
     pub p99: f64,
-    /// None is above.
     pub max: f64,
 }
 
 impl Quantiles {
-    /// Of lengths in microseconds, in milliseconds.
+    /// Converts microseconds to milliseconds. `None` if `micros` is empty.
     pub fn of_micros(micros: impl IntoIterator<Item = u64>) -> Option<Self> {
         let mut sorted: Vec<u64> = micros.into_iter().collect();
         sorted.sort_unstable();
@@ -72,14 +64,41 @@ impl Quantiles {
     }
 }
 
-impl Report {
-    /// A table for people.
-    pub fn table(&self) -> String {
+/// The precision of the format applies to each number: `{:.2}`.
+impl fmt::Display for Quantiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self { p50, p99, max }, digits) = (self, f.precision().unwrap_or(1));
+        write!(f, "p50 {p50:.digits$} ms, p99 {p99:.digits$} ms, max {max:.digits$} ms")
+    }
+}
+
+/// A table of names and values, without a frame.
+pub(crate) struct Rows(Table);
+
+impl Rows {
+    pub(crate) fn new() -> Self {
         let mut table = Table::new();
         table.load_style(comfy_table::presets::NOTHING);
-        let mut row = |name: &str, value: String| {
-            table.add_row([name.to_owned(), value]);
-        };
+        Self(table)
+    }
+
+    pub(crate) fn add(&mut self, name: &str, value: impl fmt::Display) {
+        self.0.add_row([name.to_owned(), value.to_string()]);
+    }
+
+    /// Adds the address of a kept store and formats the table.
+    pub(crate) fn finish(mut self, kept: Option<&String>) -> String {
+        if let Some(kept) = kept {
+            self.add("store kept at", kept);
+        }
+        self.0.trim_fmt()
+    }
+}
+
+impl Report {
+    pub fn table(&self) -> String {
+        let mut rows = Rows::new();
+        let mut row = |name: &str, value: String| rows.add(name, value);
         row("load", self.load.into());
         row("store", format!("{} ({})", self.store, self.durability));
         row("jobs registered", self.jobs.to_string());
@@ -87,15 +106,13 @@ impl Report {
             row("firings", format!("{} in {:.1} s", self.firings, self.seconds));
             row("firings per second", format!("{:.0}", self.firings_per_s));
         }
-        let spread =
-            |q: Quantiles| format!("p50 {:.2} ms, p99 {:.2} ms, max {:.2} ms", q.p50, q.p99, q.max);
         if let Some(lateness) = self.lateness_ms {
-            row("lateness", spread(lateness));
+            row("lateness", format!("{lateness:.2}"));
         }
         if let Some(latency) = self.latency_ms {
-            row("latency", spread(latency));
+            row("latency", format!("{latency:.2}"));
         }
-        row("all done after", format!("{:.2} s", self.drain_s));
+        row("finished after", format!("{:.2} s", self.drain_s));
         let Self { lost, doubled, skipped, .. } = self;
         row("lost, doubled, skipped", format!("{lost}, {doubled}, {skipped}"));
         if self.left_waiting > 0 {
@@ -105,10 +122,7 @@ impl Report {
         row("memory", format!("{:.0} MB", self.rss_mb));
         row("CPU", format!("{:.1} s", self.cpu_s));
         row("bytes per firing", format!("{:.0}", self.bytes_per_firing));
-        if let Some(kept) = &self.kept {
-            row("store kept at", kept.clone());
-        }
-        table.trim_fmt()
+        rows.finish(self.kept.as_ref())
     }
 }
 

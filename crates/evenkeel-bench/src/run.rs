@@ -1,4 +1,4 @@
-//! The loads on the hot path.
+//! The loads `steady`, `max` and `burst`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,14 +23,13 @@ use crate::server::TENANT;
 use crate::target::Target;
 use crate::workload::{Plan, Registrar, natural_rate, share};
 
-/// Everything due must be done this long after the end, or it is lost.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// So many times that were not executed are looked up in the store; more count as lost.
+/// A due run that is not executed this long after the end counts as lost.
+const CATCH_UP_LIMIT: Duration = Duration::from_secs(60);
+/// At most this many missing times are looked up in the store; more count as lost.
 const LOOKED_UP_MAX: usize = 100_000;
-/// `max` keeps this much due per second of measurement.
-const MORE_THAN_CAN_BE_DONE: f64 = 150_000.0;
+/// Firings due per second in `max`: more than any machine can run.
+const OVERLOAD_RATE: f64 = 150_000.0;
 
-/// One measurement under way.
 pub struct Bench {
     target: Target,
     sources: Sources,
@@ -40,7 +39,7 @@ pub struct Bench {
     quiet: bool,
 }
 
-/// Shows people how far it is; nothing, if `quiet`.
+/// Returns a progress bar that is hidden if `quiet`.
 pub(crate) fn progress_bar(length: u64, what: &'static str, quiet: bool) -> ProgressBar {
     if quiet {
         return ProgressBar::hidden();
@@ -53,7 +52,6 @@ pub(crate) fn progress_bar(length: u64, what: &'static str, quiet: bool) -> Prog
 }
 
 impl Bench {
-    /// Opens the store.
     pub async fn open(args: &BenchArgs, quiet: bool) -> anyhow::Result<Self> {
         let target = Target::open(&args.store).await?;
         let tenant = target.store.tenant(TENANT).await?;
@@ -67,12 +65,11 @@ impl Bench {
         })
     }
 
-    /// Ends it, keeping the store if that is wanted.
+    /// Closes the store. With `keep`, keeps it and returns its address.
     pub fn close(self, keep: bool) -> Option<String> {
         self.target.close(keep)
     }
 
-    /// What other loads need of it.
     pub(crate) fn parts(&mut self) -> (&mut Target, &Sources, Scope, &Path, usize) {
         (&mut self.target, &self.sources, self.scope, self.folder.path(), self.workers)
     }
@@ -90,17 +87,15 @@ impl Bench {
         }
     }
 
-    /// Time that only goes on.
     pub(crate) fn monotonic(&self) -> Duration {
         self.sources.clock.monotonic()
     }
 
-    /// The clocks.
     pub(crate) fn clock(&self) -> Arc<dyn Clock> {
         Arc::clone(&self.sources.clock)
     }
 
-    /// CPU seconds of this process and a private server since measurement began.
+    /// CPU seconds of this process and a private PostgreSQL server since the measurement began.
     pub(crate) fn cpu_seconds(&self) -> f64 {
         self.target.cpu_seconds()
     }
@@ -109,13 +104,13 @@ impl Bench {
         Ok(self.target.store.now().await?)
     }
 
-    /// `rate` of `jobs` due each second.
+    /// Fires `rate` of `jobs` each second.
     pub async fn steady(&mut self, jobs: u64, rate: u64, seconds: u64) -> anyhow::Result<Report> {
         let (busy, longest) = share(jobs, rate)?;
         let progress = self.progress(jobs, "registering");
         let registrar = self.registrar(&progress);
         registrar.idle(jobs - busy, self.now().await?).await?;
-        // Time enough to register the busy ones and to load them.
+        // Enough time to register and load the busy jobs.
         let lead = Span::from_millis(5_000 + busy / 8);
         let start = self.now().await?.saturating_add(lead);
         let plan = registrar
@@ -127,7 +122,7 @@ impl Bench {
         Ok(Report { load: "steady", jobs, ..report })
     }
 
-    /// `jobs` due at the same instant.
+    /// Fires `jobs` that are due at the same instant.
     pub async fn burst(&mut self, jobs: u64) -> anyhow::Result<Report> {
         let progress = self.progress(jobs, "registering");
         let lead = Span::from_millis(5_000 + jobs / 8);
@@ -139,7 +134,7 @@ impl Bench {
         Ok(Report { load: "burst", jobs, ..report })
     }
 
-    /// More due than can be done.
+    /// Fires more than the node can run, to measure its highest rate.
     pub async fn max(
         &mut self,
         jobs: u64,
@@ -155,9 +150,9 @@ impl Bench {
         let registrar = self.registrar(&progress);
         let now = self.now().await?;
         registrar.idle(idle, now).await?;
-        let behind = MORE_THAN_CAN_BE_DONE * seconds as f64 / natural_rate(jobs);
+        let behind = OVERLOAD_RATE * seconds as f64 / natural_rate(jobs);
         let start = now.saturating_sub(Span::from_secs(behind.ceil() as u64));
-        // Each time must run: what is due is never skipped.
+        // No due time is skipped.
         let plan =
             registrar.busy(jobs, 60, start, OverlapPolicy::Allow, std::convert::identity).await?;
         progress.finish_and_clear();
@@ -166,8 +161,9 @@ impl Bench {
         Ok(Report { load: "max", jobs: jobs + idle, lateness_ms: None, ..report })
     }
 
-    /// Runs the engine until `until` on the store's clock, and then until everything that was due
-    /// before is done, or (if it cannot be) until what was started is.
+    /// Runs the engine until `until` on the store's clock, and then until all runs due before
+    /// `until` are finished. If more is due than can run, only waits for the runs that have
+    /// started.
     async fn measure(
         &mut self,
         plan: Plan,
@@ -194,7 +190,7 @@ impl Bench {
 
         let expected = plan.count(until);
         let rss_mb = self.wait_until(until, &executor, overloaded.then_some(expected)).await?;
-        let deadline = self.sources.clock.monotonic() + PATIENCE;
+        let deadline = self.sources.clock.monotonic() + CATCH_UP_LIMIT;
         while !overloaded
             && executor.counted() < expected
             && self.sources.clock.monotonic() < deadline
@@ -219,7 +215,7 @@ impl Bench {
         Ok(report)
     }
 
-    /// Waits for the store's clock. Says the most memory seen.
+    /// Waits until the store's clock reaches `until`. Returns the highest memory use seen.
     async fn wait_until(
         &self,
         until: Timestamp,
@@ -243,7 +239,8 @@ impl Bench {
         }
     }
 
-    /// Those of the times whose runs are in the queue, by the store; `ready` says how many can be.
+    /// Returns those of the times whose runs are in the queue of the store. `ready` is the number
+    /// of queued runs.
     async fn waiting_among(
         &self,
         times: &[(JobNo, Timestamp)],
@@ -280,14 +277,15 @@ impl Bench {
             executed.iter().filter(|executed| executed.scheduled_at < until).copied().collect();
         let firings = executed.len() as u64 - doubled;
         let census = self.target.store.census().await?;
-        // What was started is finished and committed, or it is no firing.
+        // Each started run must be finished and committed to count as a firing.
         anyhow::ensure!(
             census.running == 0,
             "{} runs were started and not finished when the engine had drained",
             census.running
         );
         let expected = if overloaded {
-            // More was due than could be done: only what lies before a job's last time is missing.
+            // More was due than could run: only the times before a job's last executed time can be
+            // missing.
             ledger::until_last(&counted, plan.expected(until))
         } else {
             plan.expected(until)

@@ -1,4 +1,4 @@
-//! The other node of `max --split`: a process of its own that only works.
+//! The second node of `max --split`: a separate process that only runs attempts.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -16,14 +16,13 @@ use crate::machine;
 use crate::node::Sources;
 use crate::target::Target;
 
-/// The child process, from the side of the parent.
+/// The parent's handle of the child process.
 pub struct SecondNode {
     child: Child,
     ledger: PathBuf,
 }
 
 impl SecondNode {
-    /// Starts it on the same store.
     pub fn start(store: &str, folder: &Path, workers: usize) -> anyhow::Result<Self> {
         let ledger = folder.join("ledger-of-second-node");
         let child = Command::new(std::env::current_exe().context("finding this program")?)
@@ -37,20 +36,20 @@ impl SecondNode {
         Ok(Self { child, ledger })
     }
 
-    /// Tells it to end, and waits until it has. Says what it executed, and its CPU seconds.
+    /// Stops the child and waits for its exit. Returns its ledger and its CPU seconds.
     pub async fn finish(mut self) -> anyhow::Result<(PathBuf, f64)> {
         drop(self.child.stdin.take());
         let ended = tokio::time::timeout(Duration::from_secs(60), self.child.wait())
             .await
-            .context("the second node does not end")??;
+            .context("the second node has not ended after 60 s")??;
         ensure!(ended.success(), "the second node failed: {ended}");
-        let cpu =
-            std::fs::read_to_string(cpu_file(&self.ledger)).context("the second node's CPU")?;
+        let cpu = std::fs::read_to_string(cpu_file(&self.ledger))
+            .context("reading the CPU time of the second node")?;
         Ok((self.ledger, cpu.trim().parse()?))
     }
 }
 
-/// The child process itself: works until its standard input is closed.
+/// Runs in the child process: works until its standard input is closed.
 pub async fn work(store: &str, workers: usize, ledger: &Path) -> anyhow::Result<()> {
     let target = Target::open(store).await?;
     let sources = Sources::default();
@@ -62,10 +61,11 @@ pub async fn work(store: &str, workers: usize, ledger: &Path) -> anyhow::Result<
     tokio::io::stdin().read_to_end(&mut rest).await?;
     engine.drain(Duration::from_secs(30)).await;
     executor.flush()?;
-    std::fs::write(cpu_file(ledger), machine::cpu_seconds().to_string()).context("its CPU time")
+    std::fs::write(cpu_file(ledger), machine::cpu_seconds().to_string())
+        .context("writing the CPU time")
 }
 
-/// Beside its ledger the second node says what it cost.
+/// The file, next to the ledger, in which the child reports its CPU seconds.
 fn cpu_file(ledger: &Path) -> PathBuf {
     ledger.with_extension("cpu")
 }

@@ -1,4 +1,4 @@
-//! The real HTTP interface on a real socket, in this process.
+//! The real HTTP API on a real socket, in this process.
 
 use std::sync::Arc;
 
@@ -17,7 +17,6 @@ use tokio::task::JoinHandle;
 
 use crate::node::Sources;
 
-/// The tenant that everything measured belongs to.
 pub const TENANT: &str = "bench";
 
 struct AnyConfig;
@@ -47,17 +46,16 @@ impl Readiness for AlwaysReady {
     }
 }
 
-/// A server; dropping it ends it.
+/// Dropping it stops the server.
 pub struct Server {
-    /// Where it is, without a path.
+    /// Without a path.
     pub url: String,
-    /// Opens it for [`TENANT`].
+    /// An admin token of [`TENANT`].
     pub token: String,
     task: JoinHandle<std::io::Result<()>>,
 }
 
 impl Server {
-    /// Starts one on `store`.
     pub async fn start(store: &Arc<dyn Store>, sources: &Sources) -> anyhow::Result<Self> {
         let tokens = Arc::new(Tokens::new(&[sources.chance.bits() as u8; 32])?);
         let clock = Arc::clone(&sources.clock);
@@ -108,7 +106,7 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}", listener.local_addr()?);
         let listener = listener.tap_io(|stream| {
-            // As `serve` does it.
+            // As `serve` does.
             let _ = stream.set_nodelay(true);
         });
         let router = evenkeel_api::router(parts);

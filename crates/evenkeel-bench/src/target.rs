@@ -1,4 +1,4 @@
-//! The store that is measured.
+//! The store that a benchmark runs on.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,25 +11,23 @@ use evenkeel_store_sqlite::{SqliteOptions, SqliteStore};
 
 use crate::machine;
 
-/// A store, and what was started for it.
+/// A store and the PostgreSQL server or temporary folder that was created for it.
 pub struct Target {
-    /// The store.
     pub store: Arc<dyn Store>,
     /// `sqlite` or `postgres`.
     pub kind: &'static str,
-    /// What survives a crash.
+    /// The database settings that decide which commits survive a crash.
     pub durability: String,
-    /// How another process reaches it.
+    /// Accepted by `--store` of another process.
     pub address: String,
     server: Option<PrivatePostgres>,
-    /// Everything temporary is in here.
     folder: Option<tempfile::TempDir>,
     written_before: u64,
     cpu_before: f64,
 }
 
 impl Target {
-    /// Opens what `--store` names.
+    /// Opens the store named by `--store`.
     pub async fn open(name: &str) -> anyhow::Result<Self> {
         let folder = tempfile::Builder::new().prefix("evenkeel-bench-").tempdir()?;
         if name == "sqlite" {
@@ -49,7 +47,9 @@ impl Target {
         } else if name.starts_with("postgres://") || name.starts_with("postgresql://") {
             Self::postgres(name.into(), None).await
         } else {
-            bail!("--store {name}: write sqlite, sqlite:PATH, postgres or postgres://…")
+            bail!(
+                "--store {name} is not supported; use sqlite, sqlite:PATH, postgres or postgres://…"
+            )
         }
     }
 
@@ -90,19 +90,19 @@ impl Target {
         })
     }
 
-    /// Measurement begins: what was used so far does not count.
+    /// Starts the measurement: resets the counters of CPU time and bytes written.
     pub async fn begin(&mut self) -> anyhow::Result<()> {
         self.written_before = self.written().await?;
         self.cpu_before = self.cpu();
         Ok(())
     }
 
-    /// CPU seconds of this process and its private server since the beginning.
+    /// CPU seconds of this process and a private PostgreSQL server since [`Self::begin`].
     pub fn cpu_seconds(&self) -> f64 {
         self.cpu() - self.cpu_before
     }
 
-    /// Bytes written to the log (PostgreSQL) or to disk (SQLite) since the beginning.
+    /// Bytes written to the WAL (PostgreSQL) or to disk (SQLite) since [`Self::begin`].
     pub async fn bytes_written(&self) -> anyhow::Result<u64> {
         Ok(self.written().await?.saturating_sub(self.written_before))
     }
@@ -122,28 +122,28 @@ impl Target {
         let row = client
             .query_one("SELECT (pg_current_wal_lsn() - '0/0')::int8", &[])
             .await
-            .context("asking for the position of the log")?;
+            .context("reading the position of the WAL")?;
         let position: i64 = row.get(0);
         drop(client);
         connection.await??;
         Ok(u64::try_from(position)?)
     }
 
-    /// Closes it. With `keep` it is left behind, and its address is the answer.
+    /// Closes the store. With `keep`, keeps it and returns its address.
     pub fn close(self, keep: bool) -> Option<String> {
         let Self { address, server, folder, .. } = self;
         if !keep {
             return None;
         }
         if let Some(folder) = folder {
-            // Not dropped, so not removed.
+            // `keep` prevents the removal on drop.
             let _ = folder.keep();
         }
         if let Some(server) = server {
             let place = server.data_dir().display().to_string();
             return match server.leave_running() {
-                Ok(()) => Some(format!("{address} (running; its data is in {place})")),
-                Err(error) => Some(format!("it could not be kept: {error}")),
+                Ok(()) => Some(format!("{address} (still running; data directory {place})")),
+                Err(error) => Some(format!("the store could not be kept: {error}")),
             };
         }
         Some(address)

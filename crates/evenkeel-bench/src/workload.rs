@@ -1,4 +1,4 @@
-//! Jobs to measure with.
+//! Registers the jobs of the load benchmarks and computes their expected times.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +10,19 @@ use evenkeel_core::{About, Definition, JobId, JobNo, Span, Timestamp};
 use evenkeel_store::{NewJob, Now, Registered, Scope, Store};
 use indicatif::ProgressBar;
 
-/// Jobs registered in one request.
 pub const BATCH: usize = 5000;
-/// Periods go from 1 s to this.
+/// In seconds; the shortest is 1 s.
 const LONGEST_PERIOD: u64 = 60;
-/// Longer than any measurement.
-const CENTURY: Span = Span::from_secs(100 * 365 * 86_400);
+pub const CENTURY: Span = Span::from_secs(100 * 365 * 86_400);
 
-/// What each job's times will be.
+/// The expected times of each job.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// First time and period of every busy job.
+    /// First time and period of each busy job.
     pub busy: BTreeMap<JobNo, (Timestamp, Span)>,
 }
 
 impl Plan {
-    /// All times before `until`.
     pub fn expected(&self, until: Timestamp) -> BTreeMap<JobNo, Vec<Timestamp>> {
         let times = |(first, every): (Timestamp, Span)| {
             std::iter::successors(Some(first), move |time| time.checked_add(every))
@@ -35,7 +32,7 @@ impl Plan {
         self.busy.iter().map(|(job, plan)| (*job, times(*plan))).collect()
     }
 
-    /// How many times before `until` there are.
+    /// Number of times before `until`.
     pub fn count(&self, until: Timestamp) -> u64 {
         let times = |(first, every): &(Timestamp, Span)| match until.since(*first).as_micros() {
             0 => 0,
@@ -45,13 +42,14 @@ impl Plan {
     }
 }
 
-/// How many busy jobs with periods from 1 s to `longest` are due `rate` times a second.
+/// Returns how many jobs with periods from 1 s to `longest` make `rate` firings per second.
 fn busy_for(rate: u64, longest: u64) -> u64 {
     let per_second: f64 = (1..=longest).map(|period| 1.0 / period as f64).sum::<f64>();
     (rate as f64 * longest as f64 / per_second).round() as u64
 }
 
-/// How many of `jobs` must be busy, and with what longest period, to be due `rate` times a second.
+/// Returns how many of `jobs` must be busy, and with what longest period, to make `rate` firings
+/// per second.
 pub fn share(jobs: u64, rate: u64) -> anyhow::Result<(u64, u64)> {
     (1..=LONGEST_PERIOD)
         .rev()
@@ -60,26 +58,21 @@ pub fn share(jobs: u64, rate: u64) -> anyhow::Result<(u64, u64)> {
         .with_context(|| format!("--rate {rate} needs at least {rate} jobs, each once a second"))
 }
 
-/// Firings a second of jobs with all periods.
+/// Firings per second of `jobs` jobs with periods from 1 s to [`LONGEST_PERIOD`].
 pub fn natural_rate(jobs: u64) -> f64 {
     let per_second: f64 = (1..=LONGEST_PERIOD).map(|period| 1.0 / period as f64).sum::<f64>();
     jobs as f64 * per_second / LONGEST_PERIOD as f64
 }
 
-/// Registers jobs for a measurement.
 pub struct Registrar<'a> {
-    /// Where.
     pub store: &'a dyn Store,
-    /// For whom.
     pub scope: Scope,
-    /// Chance.
     pub chance: &'a dyn Chance,
-    /// Shows how far it is.
     pub progress: &'a ProgressBar,
 }
 
 impl Registrar<'_> {
-    /// `count` jobs that are due again only in a year.
+    /// Registers `count` jobs that are due no earlier than tomorrow.
     pub async fn idle(&self, count: u64, now: Timestamp) -> anyhow::Result<()> {
         let year = Span::from_secs(365 * 86_400);
         let definition = Definition::noop(Schedule::Interval(Interval::new(year, None)?));
@@ -97,9 +90,9 @@ impl Registrar<'_> {
         Ok(())
     }
 
-    /// `count` jobs with periods from 1 s to `longest` and phases spread over them, from `start`.
-    /// A time may be as late as it likes: it is late, not missed, and no promise is broken, so that
-    /// nobody is kept busy with judging. They do what `like` makes of nothing.
+    /// Registers `count` jobs with periods from 1 s to `longest` and random phases, from `start`
+    /// on. Their misfire limit and tolerance are a century: a late time still runs and breaks no
+    /// deadline promise, so the node spends no time on misfires. `like` completes each definition.
     pub async fn busy(
         &self,
         count: u64,
@@ -128,12 +121,12 @@ impl Registrar<'_> {
                 planned.push((first, every));
                 index += 1;
             }
-            self.take(&mut plan, jobs, planned).await?;
+            self.register(&mut plan, jobs, planned).await?;
         }
         Ok(plan)
     }
 
-    /// `count` jobs that are due at `at` and then not for a year.
+    /// Registers `count` jobs that are due at `at` and then after a year.
     pub async fn at_once(
         &self,
         count: u64,
@@ -147,13 +140,13 @@ impl Registrar<'_> {
         while left > 0 {
             let batch = left.min(BATCH as u64);
             let jobs = (0..batch).map(|_| self.job(&definition, at, at)).collect();
-            self.take(&mut plan, jobs, vec![(at, year); batch as usize]).await?;
+            self.register(&mut plan, jobs, vec![(at, year); batch as usize]).await?;
             left -= batch;
         }
         Ok(plan)
     }
 
-    /// A job like `definition` that is due at `first`.
+    /// Returns a job with this definition that is due at `first`.
     pub fn job(&self, definition: &Definition, first: Timestamp, now: Timestamp) -> NewJob {
         NewJob {
             id: JobId::new(now, self.chance.ten_bytes()),
@@ -163,7 +156,7 @@ impl Registrar<'_> {
         }
     }
 
-    async fn take(
+    async fn register(
         &self,
         plan: &mut Plan,
         jobs: Vec<NewJob>,
@@ -175,7 +168,9 @@ impl Registrar<'_> {
             match answer {
                 Registered::Created { no: job, .. } => plan.busy.insert(job, times),
                 Registered::NameTaken(other) | Registered::Duplicate(other) => {
-                    anyhow::bail!("the name is taken by {other}")
+                    anyhow::bail!(
+                        "the store holds job {other} of an earlier measurement; use an empty store"
+                    )
                 }
             };
         }
@@ -189,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_busy_share_is_due_at_the_wanted_rate() {
+    fn share_makes_the_requested_rate() {
         let (busy, longest) = share(1_000_000, 10_000).unwrap();
         assert_eq!(longest, 60);
         assert!((natural_rate(busy) - 10_000.0).abs() < 1.0);
@@ -199,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn counting_times_agrees_with_listing_them() {
+    fn count_equals_the_number_of_expected_times() {
         let at = |secs: i64| Timestamp::from_micros(secs * 1_000_000);
         let plan = Plan {
             busy: BTreeMap::from([

@@ -1,4 +1,4 @@
-//! Jobs to ask for.
+//! Registers the jobs that the API benchmark reads.
 
 use anyhow::ensure;
 use evenkeel_core::schedule::{Interval, Schedule};
@@ -6,37 +6,36 @@ use evenkeel_core::{About, Definition, JobId, Slot, Span, Timestamp};
 use evenkeel_store::{NewJob, Now, Registered};
 use indicatif::ProgressBar;
 
-use super::Amounts;
+use crate::args::ApiLoad;
 use crate::run::Bench;
+use crate::workload::BATCH;
 
-/// Jobs registered in one request.
-const BATCH: u64 = 5000;
-/// More ids than this are not remembered.
+/// Upper bound of the ids that are returned, spread evenly over all jobs.
 const IDS_MAX: u64 = 50_000;
 
-/// Registers jobs that are due in a month or so, and some that are due in the slot `soon`. Says the
-/// ids of some of them, from everywhere.
+/// Registers `load.jobs` jobs that are due in 1 to 30 days and `load.due` jobs that are due
+/// in the slot `due_slot`. Returns a sample of their ids.
 pub(super) async fn register(
     bench: &mut Bench,
-    amounts: &Amounts,
-    soon: Slot,
+    load: &ApiLoad,
+    due_slot: Slot,
     now: Timestamp,
     progress: &ProgressBar,
 ) -> anyhow::Result<Vec<String>> {
     let (target, sources, scope, ..) = bench.parts();
     let month = Span::from_secs(30 * 86_400);
     let definition = Definition::noop(Schedule::Interval(Interval::new(month, None)?));
-    let all = amounts.jobs + amounts.due;
+    let all = load.jobs + load.due;
     let every = (all / IDS_MAX).max(1);
     let mut ids = Vec::new();
     let mut done = 0;
     while done < all {
-        let until = (done + BATCH).min(all);
-        let mut jobs = Vec::with_capacity(BATCH as usize);
+        let until = (done + BATCH as u64).min(all);
+        let mut jobs = Vec::with_capacity(BATCH);
         for n in done..until {
             let bits = sources.chance.bits();
-            let next_at = if n < amounts.due {
-                soon.start().saturating_add(Span::from_micros(bits % Slot::LENGTH.as_micros()))
+            let next_at = if n < load.due {
+                due_slot.start().saturating_add(Span::from_micros(bits % Slot::LENGTH.as_micros()))
             } else {
                 now.saturating_add(Span::from_secs(86_400 + bits % (29 * 86_400)))
             };
@@ -54,7 +53,7 @@ pub(super) async fn register(
         }
         let registered = target.store.register(&scope, jobs, Now::Database).await?;
         let created = registered.iter().all(|it| matches!(it, Registered::Created { .. }));
-        ensure!(created, "the store holds jobs of an earlier measurement; give an empty one");
+        ensure!(created, "the store holds jobs of an earlier measurement; use an empty store");
         progress.inc(until - done);
         done = until;
     }

@@ -1,9 +1,9 @@
-//! What the HTTP interface does with many jobs in the store.
+//! Measures the HTTP API with many jobs in the store: get, list, create, bulk create; and the
+//! scheduler's search for due jobs.
 
 mod fill;
-mod load;
-mod pages;
 mod report;
+mod request;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,61 +14,46 @@ use evenkeel_executors::Executor;
 use evenkeel_store::{Roles, Store};
 use serde_json::{Value, json};
 
+use crate::args::ApiLoad;
 use crate::ledger::LedgerExecutor;
 use crate::machine;
 use crate::report::Quantiles;
 use crate::run::Bench;
 use crate::server::Server;
-use load::Connections;
 use report::{Figures, PollFigures};
+use request::{Connections, Request};
 
 pub use report::ApiReport;
 
-/// How much of everything.
-#[derive(Clone, Debug)]
-pub(crate) struct Amounts {
-    /// Jobs that are registered.
-    pub jobs: u64,
-    /// Jobs of the near future.
-    pub due: u64,
-    /// Connections.
-    pub connections: usize,
-    /// Each kind of request for this long.
-    pub seconds: u64,
-}
-
-/// Jobs in one request of bulk creation.
 const BULK_LINES: u64 = 10_000;
-/// Requests of bulk creation at once: one is read while another is written.
+/// The server reads one bulk request while it writes another to the store.
 const BULK_CONNECTIONS: usize = 2;
-/// How often the near future is looked for.
 const POLLS: usize = 20;
-/// As many as the scheduler asks for at once.
+/// The scheduler's page size.
 const POLL_PAGE: u32 = 10_000;
 
-/// Measures the HTTP interface.
-pub(crate) async fn measure(bench: &mut Bench, amounts: &Amounts) -> anyhow::Result<ApiReport> {
-    anyhow::ensure!(amounts.jobs > 0, "--jobs must be at least 1");
-    anyhow::ensure!(amounts.connections > 0, "--connections must be at least 1");
-    let progress = bench.progress(amounts.jobs + amounts.due, "registering");
+pub(crate) async fn measure(bench: &mut Bench, load: &ApiLoad) -> anyhow::Result<ApiReport> {
+    anyhow::ensure!(load.jobs > 0, "--jobs must be at least 1");
+    anyhow::ensure!(load.connections > 0, "--connections must be at least 1");
+    let progress = bench.progress(load.jobs + load.due, "registering");
     let now = bench.now().await?;
-    // The slot after the next, so that they are not due before everything is measured.
-    let soon = Slot::of(now).next().next();
+    // The slot after the next one, so that no job is due before the measurement ends.
+    let due_slot = Slot::of(now).next().next();
     let began = bench.monotonic();
-    let ids = fill::register(bench, amounts, soon, now, &progress).await?;
+    let ids = fill::register(bench, load, due_slot, now, &progress).await?;
     let fill_s = (bench.monotonic() - began).as_secs_f64();
     progress.finish_and_clear();
 
     let clock = bench.clock();
     let (target, sources, _, folder, workers) = bench.parts();
     let store = Arc::clone(&target.store);
-    let poll = poll(&store, soon, &*clock).await?;
+    let poll = poll(&store, due_slot, &*clock).await?;
     target.begin().await?;
     let executor = LedgerExecutor::create(&folder.join("ledger"), Arc::clone(&clock), None)?;
     let body: Arc<dyn Executor> = executor;
     let engine = sources.start(&store, body, Roles::ALL, workers).await?;
     let server = Server::start(&store, sources).await?;
-    let measured = requests(bench, amounts, &server, &ids, clock).await;
+    let measured = requests(bench, load, &server, &ids, clock).await;
     let rss_mb = machine::rss_mb();
     drop(server);
     engine.drain(Duration::from_secs(10)).await;
@@ -77,8 +62,8 @@ pub(crate) async fn measure(bench: &mut Bench, amounts: &Amounts) -> anyhow::Res
         load: "api",
         store: target.kind.into(),
         durability: target.durability.clone(),
-        jobs: amounts.jobs + amounts.due,
-        connections: amounts.connections,
+        jobs: load.jobs + load.due,
+        connections: load.connections,
         fill_s,
         poll,
         rss_mb,
@@ -87,52 +72,52 @@ pub(crate) async fn measure(bench: &mut Bench, amounts: &Amounts) -> anyhow::Res
     })
 }
 
-/// All kinds of requests, one after another.
+/// Measures each kind of request, one after another.
 async fn requests(
     bench: &Bench,
-    amounts: &Amounts,
+    load: &ApiLoad,
     server: &Server,
     ids: &[String],
     clock: Arc<dyn Clock>,
 ) -> anyhow::Result<ApiReport> {
-    let time = Duration::from_secs(amounts.seconds);
-    let many = Connections::open(server, amounts.connections, Arc::clone(&clock))?;
-    let progress = bench.progress(5, "asking");
+    let time = Duration::from_secs(load.seconds);
+    let many = Connections::open(server, load.connections, Arc::clone(&clock))?;
+    let progress = bench.progress(5, "requesting");
     let ids: Arc<[String]> = ids.into();
     let cpu = || bench.cpu_seconds();
     let get = many
-        .ask(time, cpu, move |connection, n| {
-            // Far from each other, so that no page of the store serves two in a row.
+        .send_for(time, cpu, move |connection, n| {
+            // Successive ids are far apart, so that they are on different pages of the database.
             let at = (n as usize * 7919 + connection * 104_729) % ids.len();
-            load::Ask::get(format!("/api/v1/jobs/{}", ids[at]))
+            Request::get(format!("/api/v1/jobs/{}", ids[at]))
         })
         .await?;
     progress.inc(1);
     let first_page =
-        many.ask(time, cpu, |_, _| load::Ask::get("/api/v1/jobs?limit=50".into())).await?;
+        many.send_for(time, cpu, |_, _| Request::get("/api/v1/jobs?limit=50".into())).await?;
     progress.inc(1);
-    let (depth, cursors) = pages::walk(&many, amounts.jobs / 2).await?;
+    let (depth, cursors) = many.page_past(load.jobs / 2).await?;
     let cursors: Arc<[String]> = cursors.into();
     let deep_page = if cursors.is_empty() {
         None
     } else {
-        let ask = move |connection: usize, n: u64| {
+        let request = move |connection: usize, n: u64| {
             let cursor = &cursors[(n as usize + connection * 31) % cursors.len()];
-            load::Ask::get(format!("/api/v1/jobs?limit=50&cursor={cursor}"))
+            Request::get(format!("/api/v1/jobs?limit=50&cursor={cursor}"))
         };
-        Some(many.ask(time, cpu, ask).await?)
+        Some(many.send_for(time, cpu, request).await?)
     };
     progress.inc(1);
     let create = many
-        .ask(time, cpu, |connection, n| {
+        .send_for(time, cpu, |connection, n| {
             let document = job(&format!("single-{connection}-{n}"));
-            load::Ask::create("/api/v1/jobs", document.to_string())
+            Request::create("/api/v1/jobs", document.to_string())
         })
         .await?;
     progress.inc(1);
     let few = Connections::open(server, BULK_CONNECTIONS, clock)?;
     let bulk = if few.has_bulk(&job("bulk-first")).await? {
-        Some(few.ask(time, cpu, |connection, n| load::Ask::bulk(lines(connection, n))).await?)
+        Some(few.send_for(time, cpu, |connection, n| Request::bulk(lines(connection, n))).await?)
     } else {
         None
     };
@@ -148,7 +133,7 @@ async fn requests(
     })
 }
 
-/// A job like those people make: with a name and a rhythm.
+/// A typical job document: a name, an interval and an executor.
 fn job(name: &str) -> Value {
     json!({
         "name": name, "source_id": "bench", "url": "https://example.com/",
@@ -156,8 +141,8 @@ fn job(name: &str) -> Value {
     })
 }
 
-/// Only the names differ, so the rest is written once: the server is to be measured, not what makes
-/// up its work on the same cores.
+/// Writes everything except the names once: generating the load must not take much of the CPU time
+/// that the server needs.
 fn lines(connection: usize, request: u64) -> String {
     let like_all = format!("{}\n", job("#"));
     let Some((before, after)) = like_all.split_once('#') else { return String::new() };
@@ -170,7 +155,7 @@ fn lines(connection: usize, request: u64) -> String {
     lines
 }
 
-/// How long it takes to find the jobs of the near future, as a scheduler that starts does it.
+/// Measures how long a starting scheduler takes to read the jobs that are due due_slot.
 async fn poll(
     store: &Arc<dyn Store>,
     until: Slot,
@@ -202,17 +187,17 @@ mod tests {
     use super::*;
     use crate::args::{BenchArgs, Load};
 
-    async fn measured(store: &str) -> ApiReport {
-        let load = Load::Api { jobs: 300, due: 50, connections: 2, seconds: 0 };
-        let args = BenchArgs { load, store: store.into(), keep: false, workers: 8 };
-        let mut bench = Bench::open(&args, true).await.unwrap();
-        let amounts = Amounts { jobs: 300, due: 50, connections: 2, seconds: 0 };
-        measure(&mut bench, &amounts).await.unwrap()
-    }
-
     #[tokio::test(flavor = "multi_thread")]
     async fn each_kind_of_request_is_measured() {
-        let report = measured("sqlite").await;
+        let load = ApiLoad { jobs: 300, due: 50, connections: 2, seconds: 0 };
+        let args = BenchArgs {
+            load: Load::Api(load.clone()),
+            store: "sqlite".into(),
+            keep: false,
+            workers: 8,
+        };
+        let mut bench = Bench::open(&args, true).await.unwrap();
+        let report = measure(&mut bench, &load).await.unwrap();
         for figures in [report.get, report.first_page, report.deep_page.unwrap(), report.create] {
             assert_eq!((figures.requests, figures.done), (2, 2));
         }
@@ -220,6 +205,6 @@ mod tests {
             assert_eq!((bulk.requests, bulk.done), (2, 2 * BULK_LINES));
         }
         assert_eq!((report.jobs, report.depth, report.poll.jobs), (350, 150, 50));
-        assert!(report.table().contains("find 50 due-able jobs"));
+        assert!(report.table().contains("find 50 due jobs"));
     }
 }

@@ -1,19 +1,17 @@
-//! Jobs as people have them, made up from a fixed seed.
+//! Typical mixes of jobs, generated from a fixed seed.
 
 use evenkeel_core::schedule::{Cron, CronSchedule, Interval, Schedule};
 use evenkeel_core::{Definition, Span, Timestamp, Zone};
 use serde::Serialize;
 
-/// Numbers that look drawn, the same every time.
+/// A pseudo-random sequence that is the same for the same seed.
 pub struct Dice(u64);
 
 impl Dice {
-    /// A sequence of its own for each seed.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next number.
     pub fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -22,53 +20,48 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// At least 0, less than 1.
+    /// Returns a number in `0.0..1.0`.
     pub fn share(&mut self) -> f64 {
         (self.roll() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// About as often above as below 0, seldom beyond 3.
+    /// Returns a number with an approximately normal distribution: mean 0, rarely beyond 3 or -3.
     fn bell(&mut self) -> f64 {
         (0..12).map(|_| self.share()).sum::<f64>() - 6.0
     }
 }
 
-/// Which jobs there are.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mix {
-    /// Mostly daily.
     Daily,
-    /// Hourly and every quarter of an hour, and some daily.
+    /// Hourly and quarter-hourly, and some daily.
     Frequent,
-    /// A few that take hours among many that take seconds.
+    /// A few runs take hours, most take seconds.
     HeavyTailed,
-    /// By clocks, and at intervals that fit neither hours nor days.
+    /// Cron schedules, and intervals that do not divide an hour or a day.
     Odd,
 }
 
-/// A kind of job, and how many in a hundred are of it.
+/// A kind of job and its percentage in the mix.
 struct Kind {
     percent: u64,
     definition: Definition,
 }
 
-/// All kinds of a mix.
 pub struct Kinds {
     mix: Mix,
     kinds: Vec<Kind>,
 }
 
-/// A job that somebody makes.
+/// A generated job.
 #[derive(Copy, Clone)]
-pub struct Made<'a> {
-    /// What it is.
+pub struct GeneratedJob<'a> {
     pub definition: &'a Definition,
-    /// What a run of it costs.
+    /// Duration of one run.
     pub cost: Span,
-    /// Its own number.
     pub seed: u64,
-    /// When it is made.
+    /// When the job is created.
     pub at: Timestamp,
 }
 
@@ -77,20 +70,17 @@ const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
 impl Mix {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::Daily, Self::Frequent, Self::HeavyTailed, Self::Odd];
 
-    /// For people.
-    pub const fn words(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Self::Daily => "mostly daily",
             Self::Frequent => "hourly and every 15 minutes",
             Self::HeavyTailed => "heavy-tailed durations",
-            Self::Odd => "crons and odd intervals",
+            Self::Odd => "cron and odd intervals",
         }
     }
 
-    /// Its kinds of jobs.
     pub fn kinds(self) -> anyhow::Result<Kinds> {
         let every: &[(u64, u64)] = match self {
             Self::Daily => &[(78, DAY), (8, 12 * HOUR), (6, 7 * DAY), (4, 6 * HOUR), (4, HOUR)],
@@ -131,30 +121,29 @@ impl Mix {
     }
 }
 
-/// A Monday, at midnight.
 const FIRST_DAY: i64 = 1_764_547_200;
-/// Jobs are made on so many days: two weeks from Monday to Friday.
+/// The days on which jobs are created: Monday to Friday of two weeks.
 const DAYS: [u64; 10] = [0, 1, 2, 3, 4, 7, 8, 9, 10, 11];
 
 impl Kinds {
-    /// Two weeks after the first was made, everything is looked at.
+    /// When the spread is measured: two weeks after the first job is created.
     pub fn end() -> Timestamp {
         Timestamp::from_micros((FIRST_DAY + 14 * 86_400) * 1_000_000)
     }
 
-    /// The jobs that people make, `count` of them, in the order in which they make them: seven in
-    /// ten one by one in the working hours of two weeks, the others in three imports.
-    pub fn jobs(&self, count: u64) -> Vec<Made<'_>> {
+    /// Generates `count` jobs in the order of their creation: 70 % one by one during the working
+    /// hours of two weeks, the others in three imports.
+    pub fn jobs(&self, count: u64) -> Vec<GeneratedJob<'_>> {
         let mut dice = Dice::new(0x5eed ^ count);
-        let mut jobs: Vec<Made<'_>> = (0..count).map(|_| self.job(&mut dice)).collect();
+        let mut jobs: Vec<GeneratedJob<'_>> = (0..count).map(|_| self.job(&mut dice)).collect();
         jobs.sort_by_key(|job| job.at);
         jobs
     }
 
-    fn job(&self, dice: &mut Dice) -> Made<'_> {
+    fn job(&self, dice: &mut Dice) -> GeneratedJob<'_> {
         let definition = self.definition(dice.roll() % 100);
         let at = match dice.share() {
-            // An import takes a minute.
+            // An import takes one minute.
             share if share < 0.3 => {
                 let day = [1, 4, 9][(share * 10.0) as usize];
                 (day * DAY + 10 * HOUR) as f64 + dice.share() * 60.0
@@ -167,7 +156,7 @@ impl Kinds {
         let at = Timestamp::from_micros(FIRST_DAY * 1_000_000 + (at * 1e6) as i64);
         let secs = self.seconds(definition, dice);
         let cost = Span::from_micros((secs * 1e6) as u64);
-        Made { definition, cost, seed: dice.roll(), at }
+        GeneratedJob { definition, cost, seed: dice.roll(), at }
     }
 
     fn definition(&self, mut percent: u64) -> &Definition {
@@ -180,17 +169,17 @@ impl Kinds {
         &self.kinds[0].definition
     }
 
-    /// How long a run takes.
+    /// Returns the duration of a run in seconds.
     fn seconds(&self, definition: &Definition, dice: &mut Dice) -> f64 {
         let longest = match &definition.schedule {
-            // What takes longer than half its interval soon gets another one.
+            // A run takes at most half of the interval.
             Schedule::Interval(interval) => interval.every().as_micros() as f64 / 2e6,
             _ => f64::INFINITY,
         };
         let secs = match self.mix {
             Mix::Daily | Mix::Odd => 30.0 * dice.bell().exp(),
             Mix::Frequent => 5.0 * dice.bell().exp(),
-            // Pareto: the heaviest of a million would take days, if they were let.
+            // Pareto distribution; capped, because the heaviest of a million would take days.
             Mix::HeavyTailed => 2.0 * (1.0 - dice.share()).powf(-1.0 / 1.1),
         };
         secs.min(4.0 * HOUR as f64).min(longest)

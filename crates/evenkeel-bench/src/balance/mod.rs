@@ -1,4 +1,4 @@
-//! How evenly jobs are spread, and how fast.
+//! Measures how evenly placement spreads jobs, and how fast it is.
 
 mod mixes;
 mod plan;
@@ -13,9 +13,9 @@ use mixes::Mix;
 
 pub use report::BalanceReport;
 
-/// Compares the ways to choose a first time on every mix at each of these sizes, and measures one
-/// placement among the fewest and among the most jobs, and plans a rebalance of the most of each mix.
-/// No store is needed.
+/// Compares the placement policies on every mix at each of these sizes, measures one placement
+/// among the fewest and the most jobs, and plans a rebalance of the most jobs of each mix. Needs no
+/// store.
 pub(crate) fn measure(sizes: &[u64], quiet: bool) -> anyhow::Result<BalanceReport> {
     anyhow::ensure!(sizes.iter().all(|jobs| *jobs > 0), "--jobs must be at least 1");
     let clock = SystemClock::default();

@@ -1,4 +1,4 @@
-//! What a rebalance makes of jobs that each run an interval after somebody made them.
+//! Plans a rebalance of jobs whose first run is one interval after their creation.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,34 +10,28 @@ use evenkeel_core::balance::{
 use evenkeel_core::{JobNo, Schedule, Span, Timestamp};
 use serde::Serialize;
 
-use super::mixes::{Kinds, Made, Mix};
+use super::mixes::{GeneratedJob, Kinds, Mix};
 use super::study::Figures;
 use crate::machine::{cpu_seconds, peak_rss_mb};
 
-/// What a plan of a rebalance takes and what it comes to.
+/// Cost and result of planning a rebalance.
 #[derive(Clone, Debug, Serialize)]
 pub struct PlanFigures {
-    /// Which mix.
     pub mix: Mix,
-    /// Of so many jobs.
     pub jobs: u64,
-    /// How long it took to plan.
     pub seconds: f64,
-    /// How much of a processor that took.
     pub cpu_seconds: f64,
-    /// The most memory that the process has had, everything included.
+    /// Peak memory of the whole process.
     pub peak_rss_mb: f64,
-    /// So many would move.
     pub moves: u64,
-    /// So many must stay.
+    /// Jobs that must not move.
     pub skipped: u64,
-    /// By runs, before and after.
+    /// Spread of the number of runs, before and after.
     pub runs: [Figures; 2],
-    /// By what they cost.
+    /// Spread of the run durations, before and after.
     pub cost: [Figures; 2],
 }
 
-/// Plans a rebalance of that many jobs.
 pub fn measure_plan(
     mix: Mix,
     count: u64,
@@ -67,7 +61,7 @@ pub fn measure_plan(
     })
 }
 
-/// Jobs as a store has them, and the load they are.
+/// Jobs as the store lists them, with their load.
 struct Sample {
     jobs: Vec<Placement>,
     profiles: HashMap<LoadProfileKey, LoadProfile>,
@@ -75,7 +69,7 @@ struct Sample {
 }
 
 impl Sample {
-    fn of(made: &[Made<'_>], settings: &BalanceSettings, now: Timestamp) -> Self {
+    fn of(made: &[GeneratedJob<'_>], settings: &BalanceSettings, now: Timestamp) -> Self {
         let mut jobs = Vec::with_capacity(made.len());
         let mut profiles = HashMap::new();
         let mut counts: HashMap<LoadProfileKey, (u64, Span)> = HashMap::new();
@@ -106,8 +100,8 @@ impl Sample {
     }
 }
 
-/// The first time after `now`, and the last before.
-fn times(job: &Made<'_>, now: Timestamp) -> Option<(Timestamp, Option<Timestamp>)> {
+/// Returns the first time after `now` and the last time before it.
+fn times(job: &GeneratedJob<'_>, now: Timestamp) -> Option<(Timestamp, Option<Timestamp>)> {
     let Schedule::Interval(interval) = &job.definition.schedule else {
         return Some((job.definition.timetable().first_after(now)?, None));
     };

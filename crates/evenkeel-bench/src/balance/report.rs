@@ -1,4 +1,4 @@
-//! What was measured of balancing.
+//! Results of the balance benchmark.
 
 use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
@@ -6,23 +6,18 @@ use serde::Serialize;
 use super::mixes::Mix;
 use super::plan::PlanFigures;
 use super::speed::PlacementFigures;
-use super::study::{Figures, Outcome, Way};
+use super::study::{Figures, Outcome, Strategy};
 
-/// All of it.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct BalanceReport {
-    /// Which load.
     pub load: &'static str,
-    /// What each way to choose a first time makes of each mix.
+    /// The spread of each mix under each policy.
     pub spread: Vec<Outcome>,
-    /// How long one placement takes.
     pub placement: Vec<PlacementFigures>,
-    /// What a rebalance takes and what it comes to.
     pub plans: Vec<PlanFigures>,
 }
 
 impl BalanceReport {
-    /// Tables for people, one section after the other.
     pub fn table(&self) -> String {
         let mut sections = Vec::new();
         for mix in Mix::ALL {
@@ -48,9 +43,9 @@ fn table_of(columns: &[&str]) -> Table {
     table
 }
 
-/// Everything but the first column is a number.
-fn finished(mut table: Table, words: usize) -> String {
-    for column in table.column_iter_mut().skip(words) {
+/// Aligns all columns after the first `text_columns` to the right.
+fn finished(mut table: Table, text_columns: usize) -> String {
+    for column in table.column_iter_mut().skip(text_columns) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table.trim_fmt()
@@ -59,7 +54,7 @@ fn finished(mut table: Table, words: usize) -> String {
 fn spread_section(mix: Mix, outcomes: &[&Outcome]) -> String {
     let mut sizes: Vec<u64> = outcomes.iter().map(|it| it.jobs).collect();
     sizes.dedup();
-    let mut columns = vec!["way".to_owned()];
+    let mut columns = vec!["strategy".to_owned()];
     for jobs in &sizes {
         columns.push(format!("{jobs} jobs: score"));
         columns.push("peak/mean".into());
@@ -68,8 +63,8 @@ fn spread_section(mix: Mix, outcomes: &[&Outcome]) -> String {
     }
     let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
     let mut table = table_of(&columns);
-    for way in Way::ALL {
-        let mut row = vec![way.words().to_owned()];
+    for way in Strategy::ALL {
+        let mut row = vec![way.label().to_owned()];
         for it in outcomes.iter().filter(|it| it.way == way) {
             for Figures { score, peak_to_mean, .. } in [it.runs, it.cost] {
                 row.push(format!("{score:.3}"));
@@ -88,12 +83,11 @@ fn spread_section(mix: Mix, outcomes: &[&Outcome]) -> String {
         }
     }
     table.add_row(row);
-    format!("{}\n{}", mix.words(), finished(table, 1))
+    format!("{}\n{}", mix.label(), finished(table, 1))
 }
 
 fn placement_section(placement: &[PlacementFigures]) -> String {
-    let mut table =
-        table_of(&["policy", "interval", "among jobs", "p50 ns", "p99 ns", "counting ns"]);
+    let mut table = table_of(&["policy", "interval", "placed jobs", "p50 ns", "p99 ns", "add ns"]);
     for it in placement {
         let policy = format!("{:?}", it.policy).to_lowercase();
         let [among, p50, p99, count] =
@@ -108,8 +102,8 @@ fn plans_section(plans: &[PlanFigures]) -> String {
         "mix",
         "jobs",
         "seconds",
-        "cpu seconds",
-        "peak MB of all",
+        "CPU seconds",
+        "peak MB",
         "moves",
         "score",
         "after",
@@ -117,11 +111,11 @@ fn plans_section(plans: &[PlanFigures]) -> String {
         "after",
     ]);
     for it in plans {
-        let mut row = vec![it.mix.words().to_owned(), it.jobs.to_string()];
+        let mut row = vec![it.mix.label().to_owned(), it.jobs.to_string()];
         row.extend([it.seconds, it.cpu_seconds].map(|figure| format!("{figure:.2}")));
         row.extend([format!("{:.0}", it.peak_rss_mb), it.moves.to_string()]);
         row.extend([it.runs, it.cost].concat().iter().map(|it| format!("{:.3}", it.score)));
         table.add_row(row);
     }
-    format!("plan of a rebalance\n{}", finished(table, 1))
+    format!("rebalance plan\n{}", finished(table, 1))
 }

@@ -1,4 +1,4 @@
-//! How long one placement takes.
+//! Measures the time of one placement.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -8,32 +8,27 @@ use evenkeel_core::schedule::Interval;
 use evenkeel_core::{Definition, Schedule, Span};
 use serde::Serialize;
 
-use super::mixes::{Kinds, Made, Mix};
-use super::study::{Way, placed, to_place};
+use super::mixes::{GeneratedJob, Kinds, Mix};
+use super::study::{Strategy, placed, to_place};
 
-/// How long it takes to place a job among others.
 #[derive(Clone, Debug, Serialize)]
 pub struct PlacementFigures {
-    /// How a time is chosen.
     pub policy: Policy,
-    /// Among so many jobs.
+    /// Number of jobs already placed.
     pub among: u64,
-    /// Of jobs with this interval.
+    /// Interval of the placed job.
     pub every: Span,
-    /// Half are below.
     pub p50_ns: u64,
-    /// All but one in a hundred are below.
     pub p99_ns: u64,
-    /// To count it where it was placed, half the time.
+    /// Median time to add the placed job to the load.
     pub count_ns: u64,
 }
 
-/// Each is done so often.
 const PLACEMENTS: u64 = 2000;
 
 const HOUR: u64 = 3600;
 
-/// Measures placements of jobs with short and long intervals among `among` others.
+/// Measures placements of jobs with short and long intervals among `among` other jobs.
 pub fn measure(
     among: u64,
     monotonic: &dyn Fn() -> Duration,
@@ -41,7 +36,8 @@ pub fn measure(
     let kinds = Mix::Odd.kinds()?;
     let jobs = kinds.jobs(among);
     let mut figures = Vec::new();
-    for (policy, way) in [(Policy::Next, Way::Next), (Policy::Projected, Way::Projected)] {
+    for (policy, way) in [(Policy::Next, Strategy::Next), (Policy::Projected, Strategy::Projected)]
+    {
         let mut plan = placed(&jobs, way);
         let loads = plan.loads_at(Kinds::end()).clone();
         for hours in [1, 24, 7 * 24, 30 * 24] {
@@ -71,7 +67,7 @@ impl Sample {
         for seed in 0..PLACEMENTS {
             let at = Kinds::end().saturating_add(Span::from_secs(seed % 900));
             let definition = &self.definition;
-            let job = Made { definition, cost: Span::from_secs(30), seed: seed * 7919, at };
+            let job = GeneratedJob { definition, cost: Span::from_secs(30), seed: seed * 7919, at };
             let began = monotonic();
             let time =
                 first_time(&settings, black_box(to_place(&job)), &loads, &loads, NodeTurn::ALONE);
@@ -94,7 +90,7 @@ impl Sample {
     }
 }
 
-/// What looking at the clock takes.
+/// Returns the median cost of reading the clock.
 fn empty_nanos(monotonic: &dyn Fn() -> Duration) -> u64 {
     let mut nanos: Vec<u64> = (0..1000)
         .map(|_| {

@@ -1,4 +1,4 @@
-//! How evenly the ways to choose a first time spread jobs.
+//! Compares how evenly the placement policies spread jobs.
 
 use std::collections::HashMap;
 
@@ -9,31 +9,28 @@ use evenkeel_core::balance::{
 use evenkeel_core::{Schedule, Span, Timestamp};
 use serde::Serialize;
 
-use super::mixes::{Dice, Kinds, Made, Mix};
+use super::mixes::{Dice, GeneratedJob, Kinds, Mix};
 
-/// How a first time is chosen.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Way {
-    /// One interval after the job is made.
+pub enum Strategy {
+    /// One interval after the job is created.
     NowPlusInterval,
-    /// Any time within one interval.
+    /// A random time within one interval.
     Jitter,
-    /// By a hash of its id.
+    /// By a hash of the job's id.
     Hash,
-    /// Where the fewest jobs have their next run.
+    /// In the slot in which the fewest jobs have their next run.
     Next,
-    /// Where all its runs together meet the least load.
+    /// Where the sum of the load at all its runs is lowest.
     Projected,
 }
 
-impl Way {
-    /// All of them.
+impl Strategy {
     pub const ALL: [Self; 5] =
         [Self::NowPlusInterval, Self::Jitter, Self::Hash, Self::Next, Self::Projected];
 
-    /// For people.
-    pub const fn words(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Self::NowPlusInterval => "now + interval",
             Self::Jitter => "random jitter",
@@ -52,29 +49,25 @@ impl Way {
     }
 }
 
-/// What a way makes of a mix.
+/// The spread of one mix under one policy.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
-    /// Which mix.
     pub mix: Mix,
-    /// Of so many jobs.
     pub jobs: u64,
-    /// Which way.
-    pub way: Way,
-    /// By runs, in slots of the next 24 hours.
+    pub way: Strategy,
+    /// By number of runs in the slots of the next 24 hours.
     pub runs: Figures,
-    /// By what they cost.
+    /// By duration of the runs.
     pub cost: Figures,
 }
 
-/// How even it is.
 #[derive(Copy, Clone, Debug, Serialize)]
 pub struct Figures {
     /// See [`Spread::score`].
     pub score: f64,
-    /// The highest slot, as a multiple of the average one.
+    /// The highest slot as a multiple of the mean slot.
     pub peak_to_mean: f64,
-    /// What no spread of these jobs is below.
+    /// A lower bound of `peak_to_mean` for these jobs.
     pub least_peak_to_mean: f64,
 }
 
@@ -87,13 +80,12 @@ impl From<Spread> for Figures {
     }
 }
 
-/// What is known of load, as a node knows it: counted by rhythm, read anew for every slot.
+/// The load as a node knows it: counted by interval and phase, recomputed for each slot.
 pub struct Plan {
     settings: BalanceSettings,
-    /// By interval and phase; schedules by the clock by their place among the kinds.
+    /// By interval and phase; cron schedules by their index among the kinds.
     counts: HashMap<(Span, u32), Count>,
     clocks: Vec<Count>,
-    /// Every job.
     each: Vec<(LoadProfile, Span)>,
     /// As of the slot of the last placement.
     loads: Loads,
@@ -106,14 +98,13 @@ struct Count {
 }
 
 impl Plan {
-    /// Of no jobs.
     pub fn new(policy: Policy) -> Self {
         let settings = BalanceSettings { policy, ..BalanceSettings::default() };
         let loads = Loads::new(Horizon::new(&settings, Timestamp::MIN));
         Self { settings, counts: HashMap::new(), clocks: Vec::new(), each: Vec::new(), loads }
     }
 
-    /// Load as it is known at `now`.
+    /// Returns the load as of `now`.
     pub fn loads_at(&mut self, now: Timestamp) -> &Loads {
         let horizon = Horizon::new(&self.settings, now);
         if self.loads.horizon() != horizon {
@@ -125,15 +116,15 @@ impl Plan {
         &self.loads
     }
 
-    /// Where a job would be placed.
-    pub fn place(&mut self, job: &Made<'_>) -> Option<Timestamp> {
+    /// Returns the first time that the policy chooses for the job.
+    pub fn place(&mut self, job: &GeneratedJob<'_>) -> Option<Timestamp> {
         let settings = self.settings;
         let loads = self.loads_at(job.at);
         first_time(&settings, to_place(job), loads, loads, NodeTurn::ALONE)
     }
 
-    /// Counts a job that has its first time then.
-    pub fn count(&mut self, job: &Made<'_>, time: Timestamp, at_once: bool) {
+    /// Adds a job whose first run is at `time`.
+    pub fn count(&mut self, job: &GeneratedJob<'_>, time: Timestamp, at_once: bool) {
         let Some(profile) = LoadProfile::of(job.definition, time) else { return };
         if at_once {
             self.loads.add(&profile, 1, job.cost);
@@ -158,19 +149,17 @@ impl Plan {
     }
 }
 
-/// A job as placement sees it.
-pub fn to_place<'a>(job: &Made<'a>) -> JobToPlace<'a> {
+pub fn to_place<'a>(job: &GeneratedJob<'a>) -> JobToPlace<'a> {
     JobToPlace { definition: job.definition, seed: job.seed, cost: job.cost, after: job.at }
 }
 
-/// Places all jobs in one way.
-pub fn placed(jobs: &[Made<'_>], way: Way) -> Plan {
+pub fn placed(jobs: &[GeneratedJob<'_>], way: Strategy) -> Plan {
     let mut plan = Plan::new(way.policy().unwrap_or_default());
     let mut dice = Dice::new(0xd1ce);
     for job in jobs {
         let time = match way.policy() {
             Some(_) => plan.place(job),
-            None => by_itself(job, way, &mut dice),
+            None => first_time_without_load(job, way, &mut dice),
         };
         if let Some(time) = time {
             plan.count(job, time, way.policy().is_some());
@@ -179,13 +168,12 @@ pub fn placed(jobs: &[Made<'_>], way: Way) -> Plan {
     plan
 }
 
-/// Compares all ways.
 pub fn compare(mix: Mix, count: u64) -> anyhow::Result<Vec<Outcome>> {
     let kinds = mix.kinds()?;
     let jobs = kinds.jobs(count);
-    let outcome = |way: Way| {
+    let outcome = |way: Strategy| {
         let plan = placed(&jobs, way);
-        // One by one, so that the heaviest of each slot is known.
+        // Jobs are added one by one, because the lower bound needs the heaviest job of each slot.
         let mut loads = Loads::new(Horizon::new(&plan.settings, Kinds::end()));
         for (profile, cost) in &plan.each {
             loads.add(profile, 1, *cost);
@@ -193,22 +181,26 @@ pub fn compare(mix: Mix, count: u64) -> anyhow::Result<Vec<Outcome>> {
         let of = |measure| Figures::from(loads.spread(measure, Granularity::Slot));
         Outcome { mix, jobs: count, way, runs: of(Measure::Runs), cost: of(Measure::Cost) }
     };
-    Ok(Way::ALL.into_iter().map(outcome).collect())
+    Ok(Strategy::ALL.into_iter().map(outcome).collect())
 }
 
-fn by_itself(job: &Made<'_>, way: Way, dice: &mut Dice) -> Option<Timestamp> {
+fn first_time_without_load(
+    job: &GeneratedJob<'_>,
+    way: Strategy,
+    dice: &mut Dice,
+) -> Option<Timestamp> {
     let Schedule::Interval(interval) = &job.definition.schedule else {
         return job.definition.timetable().first_after(job.at);
     };
     let every = interval.every();
     let later = match way {
-        Way::Jitter => Span::from_micros(dice.roll() % every.as_micros() + 1),
-        Way::Hash => {
+        Strategy::Jitter => Span::from_micros(dice.roll() % every.as_micros() + 1),
+        Strategy::Hash => {
             let since = job.at.since(Timestamp::MIN).as_micros() % every.as_micros();
             let wanted = job.seed % every.as_micros();
             Span::from_micros((wanted + every.as_micros() - since - 1) % every.as_micros() + 1)
         }
-        Way::NowPlusInterval | Way::Next | Way::Projected => every,
+        Strategy::NowPlusInterval | Strategy::Next | Strategy::Projected => every,
     };
     job.at.checked_add(later)
 }
@@ -218,34 +210,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_mix_is_more_even_by_load_than_without_a_thought() {
+    fn load_policies_spread_every_mix_more_evenly_than_now_plus_interval() {
         for mix in Mix::ALL {
             let outcomes = compare(mix, 500).unwrap();
             let score =
                 |way| outcomes.iter().find(|it| it.way == way).map_or(0.0, |it| it.runs.score);
-            for way in [Way::Next, Way::Projected] {
-                assert!(score(way) > score(Way::NowPlusInterval), "{mix:?} {way:?}");
+            for way in [Strategy::Next, Strategy::Projected] {
+                assert!(score(way) > score(Strategy::NowPlusInterval), "{mix:?} {way:?}");
             }
         }
     }
 
     #[test]
-    fn the_same_jobs_come_from_the_same_seed() {
+    fn generated_jobs_depend_only_on_the_seed() {
         let kinds = Mix::HeavyTailed.kinds().unwrap();
-        let told = |jobs: &[Made<'_>]| -> Vec<_> {
+        let fields = |jobs: &[GeneratedJob<'_>]| -> Vec<_> {
             jobs.iter().map(|job| (job.seed, job.at, job.cost)).collect()
         };
-        assert_eq!(told(&kinds.jobs(100)), told(&kinds.jobs(100)));
+        assert_eq!(fields(&kinds.jobs(100)), fields(&kinds.jobs(100)));
     }
 
     #[test]
-    fn a_first_time_without_a_thought_is_within_one_interval() {
+    fn first_time_without_load_is_within_one_interval() {
         let kinds = Mix::Odd.kinds().unwrap();
         let mut dice = Dice::new(1);
         for job in kinds.jobs(1000) {
             let Schedule::Interval(interval) = &job.definition.schedule else { continue };
-            for way in [Way::NowPlusInterval, Way::Jitter, Way::Hash] {
-                let time = by_itself(&job, way, &mut dice).unwrap();
+            for way in [Strategy::NowPlusInterval, Strategy::Jitter, Strategy::Hash] {
+                let time = first_time_without_load(&job, way, &mut dice).unwrap();
                 assert!(time > job.at && time.since(job.at) <= interval.every(), "{way:?}");
             }
         }

@@ -1,4 +1,4 @@
-//! A local site, crawled and kept in the store.
+//! Crawls a local site and stores its pages.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,16 +16,14 @@ use evenkeel_outbound::{Outbound, OutboundSettings};
 use serde_json::json;
 use tokio::net::TcpListener;
 
+use super::counting::CountingExecutor;
 use super::report::CrawlFigures;
-use super::watched::Watched;
-use super::{sleep_until, soon, start, until_ended};
+use super::{sleep_until, start, start_time, until_ended};
 use crate::machine;
 use crate::run::Bench;
 
-/// Links on each page.
 const LINKS: usize = 20;
 
-/// Crawls a site of `pages` pages.
 pub(super) async fn measure(bench: &mut Bench, pages: usize) -> anyhow::Result<CrawlFigures> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let url = format!("http://{}/0", listener.local_addr()?);
@@ -42,8 +40,8 @@ pub(super) async fn measure(bench: &mut Bench, pages: usize) -> anyhow::Result<C
     })?;
     let library = StorePages::new(Arc::clone(&bench.parts().0.store));
     let crawler = CrawlExecutor::new(outbound, CrawlerSettings::default(), library);
-    let executor = Watched::new(Arc::new(crawler));
-    let at = soon(bench, 1).await?;
+    let executor = CountingExecutor::new(Arc::new(crawler));
+    let at = start_time(bench, 1).await?;
     let progress = bench.progress(1, "registering");
     let config = json!({
         "url": url, "depth": 100, "max_pages": pages, "delay_ms": 0, "sitemaps": false,
@@ -64,7 +62,7 @@ pub(super) async fn measure(bench: &mut Bench, pages: usize) -> anyhow::Result<C
     server.abort();
     let crawled = executor.crawled();
     let indexed = executor.indexed();
-    anyhow::ensure!(indexed as usize == pages, "{indexed} of {pages} pages were kept");
+    anyhow::ensure!(indexed as usize == pages, "only {indexed} of {pages} pages were stored");
     Ok(CrawlFigures {
         pages: crawled,
         seconds: took.as_secs_f64(),
@@ -73,7 +71,7 @@ pub(super) async fn measure(bench: &mut Bench, pages: usize) -> anyhow::Result<C
     })
 }
 
-/// A page of about five kilobytes.
+/// Returns a page of about 5 kB.
 fn html(number: usize, pages: usize) -> String {
     let links: String = (1..=LINKS)
         .map(|step| (number * LINKS + step) % pages)

@@ -1,4 +1,4 @@
-//! HTTP callbacks, their receiver included.
+//! HTTP calls to a receiver in the same process.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,18 +16,19 @@ use evenkeel_outbound::{Outbound, OutboundSettings};
 use serde_json::json;
 use tokio::net::TcpListener;
 
+use super::counting::CountingExecutor;
 use super::report::HttpFigures;
-use super::watched::Watched;
-use super::{Amounts, PATIENCE, sleep_until, soon, start};
+use super::{RUN_TIMEOUT, sleep_until, start, start_time};
+use crate::args::ExecutorsLoad;
 use crate::machine;
 use crate::report::Quantiles;
 use crate::run::Bench;
 use crate::workload::share;
 
-/// What the receiver writes down: how late each call was, in microseconds.
+/// The lateness of each received call, in microseconds.
 struct Received {
     clock: Arc<dyn Clock>,
-    /// Calls for later times are not counted.
+    /// Calls with a later scheduled time are not counted.
     until: AtomicI64,
     late: Mutex<Vec<u32>>,
 }
@@ -52,9 +53,12 @@ async fn receive(State(received): State<Arc<Received>>, headers: HeaderMap) {
     all.push(u32::try_from(late).unwrap_or(u32::MAX));
 }
 
-/// `rate` calls due each second for `seconds`.
-pub(super) async fn measure(bench: &mut Bench, amounts: &Amounts) -> anyhow::Result<HttpFigures> {
-    let Amounts { rate, seconds, .. } = *amounts;
+/// Measures `rate` calls per second for `seconds`.
+pub(super) async fn measure(
+    bench: &mut Bench,
+    load: &ExecutorsLoad,
+) -> anyhow::Result<HttpFigures> {
+    let ExecutorsLoad { rate, seconds, .. } = *load;
     let received = Arc::new(Received {
         clock: bench.clock(),
         until: AtomicI64::new(i64::MAX),
@@ -71,9 +75,9 @@ pub(super) async fn measure(bench: &mut Bench, amounts: &Amounts) -> anyhow::Res
         allow_networks: vec!["127.0.0.0/8".parse()?],
         ..OutboundSettings::default()
     })?;
-    let executor = Watched::new(Arc::new(HttpExecutor::new(HttpSettings::new(outbound))));
+    let executor = CountingExecutor::new(Arc::new(HttpExecutor::new(HttpSettings::new(outbound))));
     let (jobs, longest) = share(rate * 60, rate)?;
-    let begin = soon(bench, jobs).await?;
+    let begin = start_time(bench, jobs).await?;
     let progress = bench.progress(jobs, "registering");
     let like = |definition: Definition| Definition {
         executor: ExecutorSpec { kind: "http".into(), config: json!({"url": url}) },
@@ -93,7 +97,7 @@ pub(super) async fn measure(bench: &mut Bench, amounts: &Amounts) -> anyhow::Res
     sleep_until(bench, begin.saturating_add(Span::from_secs(seconds / 5))).await?;
     let rss_early_mb = machine::rss_mb();
     sleep_until(bench, until).await?;
-    let deadline = bench.monotonic() + PATIENCE;
+    let deadline = bench.monotonic() + RUN_TIMEOUT;
     while received.count() < expected as usize && bench.monotonic() < deadline {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }

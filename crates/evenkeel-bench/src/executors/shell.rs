@@ -1,4 +1,4 @@
-//! Programs that do nothing.
+//! Runs programs that do nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,21 +8,21 @@ use evenkeel_core::job::ExecutorSpec;
 use evenkeel_executors::{ShellExecutor, ShellSettings, SupervisorCommand};
 use serde_json::json;
 
+use super::counting::CountingExecutor;
 use super::report::ShellFigures;
-use super::watched::Watched;
-use super::{sleep_until, soon, start, until_ended};
+use super::{sleep_until, start, start_time, until_ended};
 use crate::machine;
 use crate::run::Bench;
 
-/// `count` runs of `/bin/true`, all due at once.
+/// Measures `count` runs of `/bin/true` that are all due at once.
 pub(super) async fn measure(
     bench: &mut Bench,
     count: u64,
     supervisor: SupervisorCommand,
 ) -> anyhow::Result<ShellFigures> {
     let shell = ShellExecutor::new(ShellSettings::new(supervisor))?;
-    let executor = Watched::new(Arc::new(shell));
-    let at = soon(bench, count).await?;
+    let executor = CountingExecutor::new(Arc::new(shell));
+    let at = start_time(bench, count).await?;
     let progress = bench.progress(count, "registering");
     let like = |definition: Definition| Definition {
         executor: ExecutorSpec { kind: "shell".into(), config: json!({"argv": ["/bin/true"]}) },

@@ -1,4 +1,4 @@
-//! A queue of any depth.
+//! Fills a queue to a given depth.
 
 use anyhow::{Context, ensure};
 use evenkeel_core::aging::Aging;
@@ -8,55 +8,51 @@ use evenkeel_core::order::Priority;
 use evenkeel_core::schedule::{Interval, Once, Schedule};
 use evenkeel_core::{About, Definition, JobId, JobNo, NodeNo, Span, Timestamp};
 use evenkeel_store::{
-    DueJob, Fire, FireResult, NewJob, Now, QueueEntry, Registered, Scope, Start, Store, Waited,
+    DueJob, Fire, FireResult, NewJob, Now, QueueEntry, QueueWait, Registered, Scope, Start, Store,
 };
 use indicatif::ProgressBar;
 
-/// Jobs registered in one request.
-const BATCH: u64 = 5000;
-const EVERY: Span = Span::from_secs(365 * 86_400);
-/// With limits, so many keys,
-const KEYS: u64 = 1_000;
-/// and of each so many at once.
-const LIMIT: u32 = 10;
-/// Longer than any measurement.
-const CENTURY: Span = Span::from_secs(100 * 365 * 86_400);
+use crate::workload::{BATCH, CENTURY};
 
-/// Fills a queue.
-pub(super) struct Filling<'a> {
+const EVERY: Span = Span::from_secs(365 * 86_400);
+/// Number of concurrency keys with `--limits`.
+const KEYS: u64 = 1_000;
+/// Limit of each concurrency key.
+const LIMIT: u32 = 10;
+
+pub(super) struct QueueFiller<'a> {
     pub(super) store: &'a dyn Store,
     pub(super) scope: Scope,
     pub(super) chance: &'a dyn Chance,
     pub(super) node: NodeNo,
     pub(super) progress: &'a ProgressBar,
-    /// Are they under limits?
+    /// Give each job a concurrency key with a limit.
     pub(super) limits: bool,
-    /// Jobs run once and have keys.
+    /// Use one-time jobs with deduplication keys.
     pub(super) dedup: bool,
 }
 
-impl Filling<'_> {
-    /// Puts an attempt of each of these jobs into the queue.
+impl QueueFiller<'_> {
+    /// Queues one attempt of each of these jobs.
     pub(super) async fn queue(&self, jobs: Vec<JobNo>) -> anyhow::Result<()> {
         let now = self.store.now().await?;
-        for batch in jobs.chunks(self.store.appetite().batch) {
+        for batch in jobs.chunks(self.store.batch_sizing().batch) {
             let due = self.store.load_jobs(batch).await?;
             let fires = due.iter().map(|job| queued(job, now)).collect::<anyhow::Result<_>>()?;
             let fired = self.store.fire(self.node, fires, Now::At(now)).await?;
             let is_queued = |result: &&FireResult| matches!(result, FireResult::Fired(_));
             let count = fired.results.iter().filter(is_queued).count();
-            ensure!(count == batch.len(), "only {count} of {} were queued", batch.len());
+            ensure!(count == batch.len(), "only {count} of {} attempts were queued", batch.len());
             self.progress.inc(count as u64);
         }
         Ok(())
     }
 
-    /// Registers so many jobs.
     pub(super) async fn register(&self, count: u64) -> anyhow::Result<Vec<JobNo>> {
         let now = self.store.now().await?;
         let mut numbers = Vec::new();
         while (numbers.len() as u64) < count {
-            let batch = (count - numbers.len() as u64).min(BATCH);
+            let batch = (count - numbers.len() as u64).min(BATCH as u64);
             let jobs = (0..batch).map(|_| self.job(now)).collect::<anyhow::Result<Vec<_>>>()?;
             let registered = self.store.register(&self.scope, jobs, Now::At(now)).await?;
             numbers.extend(registered.iter().filter_map(|answer| match answer {
@@ -94,14 +90,14 @@ impl Filling<'_> {
     }
 }
 
-/// The next time of a job goes into the queue.
+/// Fires the next time of a job into the queue.
 fn queued(job: &DueJob, now: Timestamp) -> anyhow::Result<Fire> {
     let definition: Definition = serde_json::from_str(&job.definition)?;
     let due = job.next_at.context("a job has no next time")?;
     let next = definition.schedule.recurs().then(|| due.saturating_add(EVERY));
-    let waited = Waited { since: due, priority: None, aging: &Aging::default() };
+    let wait = QueueWait { since: due, priority: None, aging: &Aging::default() };
     let deadline = due.saturating_add(CENTURY);
-    let ticket = QueueEntry::new(&definition, deadline, Span::ZERO, now, waited);
+    let entry = QueueEntry::new(&definition, deadline, Span::ZERO, now, wait);
     Ok(Fire {
         job: job.no,
         tenant: job.tenant,
@@ -110,7 +106,7 @@ fn queued(job: &DueJob, now: Timestamp) -> anyhow::Result<Fire> {
         head: job.head,
         idle_only: false,
         skip: None,
-        start: Some((due, Start::Queued(ticket))),
+        start: Some((due, Start::Queued(entry))),
         next_at: next,
     })
 }

@@ -1,9 +1,10 @@
-//! How fast attempts are claimed from a queue, however deep it is.
+//! Measures how fast attempts are claimed from a queue, at a given depth.
 //!
-//! The queue is filled through the store's own verb, with attempts of random priorities. Then several
-//! tasks claim and finish, as workers do. A queue that is empty before the time is over is filled
-//! again, which does not count. The number of jobs is the same whatever the depth, so that two
-//! measurements differ in the queue alone; of each job one attempt waits at most.
+//! The queue is filled through the store's own `fire`, with attempts of random priorities. Then
+//! several tasks claim and finish attempts, as workers do. If the queue becomes empty before the
+//! time is over, it is filled again, and that time does not count. The number of jobs does not
+//! depend on the depth, so two measurements differ only in the queue. Each job has at most one
+//! queued attempt.
 
 mod fill;
 mod report;
@@ -28,98 +29,82 @@ use evenkeel_store::{
 };
 use uuid::Uuid;
 
+use crate::args::QueueLoad;
 use crate::run::Bench;
-use fill::Filling;
+use fill::QueueFiller;
 
 pub use report::QueueReport;
 
-/// What is asked for.
-#[derive(Copy, Clone, Debug)]
-pub(crate) struct Amounts {
-    /// Registered jobs.
-    pub(crate) jobs: u64,
-    /// Attempts that wait when the measurement begins.
-    pub(crate) pending: u64,
-    /// Tasks that claim.
-    pub(crate) tasks: usize,
-    /// For this long at most.
-    pub(crate) seconds: u64,
-    /// Are they under limits?
-    pub(crate) limits: bool,
-    /// With keys.
-    pub(crate) dedup: bool,
-    /// What was claimed goes on.
-    pub(crate) unfinished: bool,
-}
-
-/// Measures.
-pub(crate) async fn measure(bench: &mut Bench, amounts: &Amounts) -> anyhow::Result<QueueReport> {
+pub(crate) async fn measure(bench: &mut Bench, load: &QueueLoad) -> anyhow::Result<QueueReport> {
     let clock = bench.clock();
-    ensure!(amounts.pending <= amounts.jobs, "each job waits once: give at least as many --jobs");
-    let progress = bench.progress(amounts.jobs + amounts.pending, "queueing");
+    ensure!(
+        load.pending <= load.jobs,
+        "--pending must not be above --jobs: each job has one queued attempt"
+    );
+    let progress = bench.progress(load.jobs + load.pending, "queueing");
     let (target, sources, scope, _, _) = bench.parts();
     let (store, chance) = (Arc::clone(&target.store), Arc::clone(&sources.chance));
     let (kind, durability) = (target.kind.to_owned(), target.durability.clone());
     let node = join(&*store, &*chance).await?;
-    let filling = Filling {
+    let filler = QueueFiller {
         store: &*store,
         scope,
         chance: &*chance,
         node,
         progress: &progress,
-        limits: amounts.limits,
-        dedup: amounts.dedup,
+        limits: load.limits,
+        dedup: load.dedup,
     };
-    let mut jobs = filling.register(amounts.jobs).await?;
-    // Neighbours in the queue are no neighbours in the tables, whatever the depth.
+    let mut jobs = filler.register(load.jobs).await?;
+    // Shuffled, so that neighbours in the queue are not neighbours in the tables.
     shuffle(&mut jobs, &*chance);
     let mut jobs = jobs.into_iter();
-    let pending = usize::try_from(amounts.pending)?;
-    filling.queue(jobs.by_ref().take(pending).collect()).await?;
+    let pending = usize::try_from(load.pending)?;
+    filler.queue(jobs.by_ref().take(pending).collect()).await?;
     let now = store.now().await?;
     let first = claim(&*store, node, now, 1).await?;
     check_order(&first)?;
     finish(&*store, node, &first, now).await?;
 
-    let work = Work {
+    let claimers = Claimers {
         store: &store,
         clock: &clock,
         node,
-        tasks: amounts.tasks.max(1),
-        finishes: !amounts.unfinished,
+        tasks: load.tasks.max(1),
+        finishes: !load.unfinished,
     };
-    let mut left = Duration::from_secs(amounts.seconds);
-    let (mut took, mut claimed, mut queued) = (Duration::ZERO, 0, amounts.pending);
+    let mut left = Duration::from_secs(load.seconds);
+    let (mut took, mut claimed, mut queued) = (Duration::ZERO, 0, load.pending);
     loop {
-        let round = work.claim_all(now, left).await?;
+        let round = claimers.claim_all(now, left).await?;
         (took, claimed) = (took + round.took, claimed + round.claimed);
         left = left.saturating_sub(round.took);
         let next: Vec<JobNo> = jobs.by_ref().take(pending).collect();
         if left.is_zero() || next.len() < pending {
             break;
         }
-        filling.queue(next).await?;
-        queued += amounts.pending;
+        filler.queue(next).await?;
+        queued += load.pending;
     }
     progress.finish_and_clear();
     let left = queued.saturating_sub(claimed + first.len() as u64);
     let census = store.census().await?;
-    ensure!(census.ready == left, "{} wait, and {left} should", census.ready);
+    ensure!(census.ready == left, "{} attempts are queued instead of {left}", census.ready);
     Ok(QueueReport {
         store: kind,
         durability,
-        jobs: amounts.jobs,
-        pending: amounts.pending,
-        tasks: amounts.tasks.max(1),
-        limits: amounts.limits,
+        jobs: load.jobs,
+        pending: load.pending,
+        tasks: load.tasks.max(1),
+        limits: load.limits,
         claimed,
         left,
         seconds: took.as_secs_f64(),
         claims_per_second: claimed as f64 / took.as_secs_f64().max(0.001),
         first_in_order: first.len(),
         kept: None,
-        dedup: amounts.dedup,
-        unfinished: amounts.unfinished,
+        dedup: load.dedup,
+        unfinished: load.unfinished,
     })
 }
 
@@ -129,8 +114,7 @@ fn shuffle<T>(items: &mut [T], chance: &dyn Chance) {
     }
 }
 
-/// Those that claim.
-struct Work<'a> {
+struct Claimers<'a> {
     store: &'a Arc<dyn Store>,
     clock: &'a Arc<dyn Clock>,
     node: NodeNo,
@@ -138,31 +122,30 @@ struct Work<'a> {
     finishes: bool,
 }
 
-/// What they did at a stretch.
+/// Results of one pass until the queue is empty or the time is over.
 struct Round {
     took: Duration,
     claimed: u64,
 }
 
-impl Work<'_> {
-    /// Claims, and mostly finishes, until nothing is left, or for so long.
+impl Claimers<'_> {
+    /// Claims (and finishes, unless `unfinished`) until the queue is empty or `most` has passed.
     async fn claim_all(&self, now: Timestamp, most: Duration) -> anyhow::Result<Round> {
         let (node, tasks, finishes) = (self.node, self.tasks, self.finishes);
         let began = self.clock.monotonic();
         let until = began + most;
         let claimed = Arc::new(AtomicU64::new(0));
-        let work = (0..tasks).map(|_| {
+        let tasks_running = (0..tasks).map(|_| {
             let (store, clock) = (Arc::clone(self.store), Arc::clone(self.clock));
             let claimed = Arc::clone(&claimed);
             tokio::spawn(async move {
                 while clock.monotonic() < until {
                     let batch = claim(&*store, node, now, tasks).await?;
                     if batch.is_empty() {
-                        // What waits for places is brought back, as by whoever keeps house.
+                        // Releases attempts from the limit queue, as the node's upkeep loop does.
                         let terms = LimitTerms::default();
-                        let rooms =
-                            ReleaseStep { after: None, limit: 1_000, terms, to_wider: true };
-                        if store.release_all_limited(rooms, Now::At(now)).await?.moved == 0 {
+                        let step = ReleaseStep { after: None, limit: 1_000, terms, to_wider: true };
+                        if store.release_all_limited(step, Now::At(now)).await?.moved == 0 {
                             break;
                         }
                     }
@@ -174,9 +157,9 @@ impl Work<'_> {
                 anyhow::Ok(())
             })
         });
-        let work: Vec<_> = work.collect();
-        for task in work {
-            task.await.context("a task that claims failed")??;
+        let tasks_running: Vec<_> = tasks_running.collect();
+        for task in tasks_running {
+            task.await.context("a claiming task panicked")??;
         }
         let took = self.clock.monotonic().saturating_sub(began);
         Ok(Round { took, claimed: claimed.load(Ordering::Relaxed) })
@@ -195,24 +178,24 @@ async fn join(store: &dyn Store, chance: &dyn Chance) -> anyhow::Result<NodeNo> 
     Ok(store.join(&node, Now::Database).await?.node)
 }
 
-/// A batch such as a worker takes, for one of several.
+/// Claims one batch, as one of several workers.
 async fn claim(
     store: &dyn Store,
     node: NodeNo,
     now: Timestamp,
     tasks: usize,
 ) -> anyhow::Result<Vec<ClaimedAttempt>> {
-    let room = (store.batch_sizing().batch / tasks).max(1);
-    let wanted = Claim {
+    let capacity = (store.batch_sizing().batch / tasks).max(1);
+    let request = Claim {
         node,
         node_name: "bench".into(),
         pools: vec![DEFAULT_POOL.into()],
-        capacity: room,
-        guaranteed: Shares::default().of(room),
+        capacity,
+        guaranteed: Shares::default().of(capacity),
         aging: Aging::default(),
         limits: Limits::default(),
     };
-    Ok(store.claim(&wanted, Now::At(now)).await?.attempts)
+    Ok(store.claim(&request, Now::At(now)).await?.attempts)
 }
 
 async fn finish(
@@ -238,24 +221,30 @@ async fn finish(
     };
     let ends = batch.iter().map(end).collect();
     let results = store.finish(node, ends, DEFAULT_ALPHA).await?;
-    ensure!(results.iter().all(|result| *result == FinishResult::Done), "an end was refused");
-    let places = batch.iter().flat_map(|attempt| {
+    ensure!(
+        results.iter().all(|result| *result == FinishResult::Done),
+        "the store refused to finish an attempt"
+    );
+    let permits = batch.iter().flat_map(|attempt| {
         attempt.permits.iter().map(|limit| Permit { limit: *limit, run: attempt.key })
     });
-    let places: Vec<Permit> = places.collect();
-    if !places.is_empty() {
-        store.release_limited(&places, &LimitTerms::default(), Now::At(now)).await?;
+    let permits: Vec<Permit> = permits.collect();
+    if !permits.is_empty() {
+        store.release_limited(&permits, &LimitTerms::default(), Now::At(now)).await?;
     }
     Ok(())
 }
 
-/// Those that came first are of the highest priorities, highest first.
+/// Fails unless the first claimed attempts have the highest priorities, in descending order.
 fn check_order(first: &[ClaimedAttempt]) -> anyhow::Result<()> {
     let priorities = first.iter().map(|attempt| {
         let definition: Definition = serde_json::from_str(&attempt.definition)?;
         Ok(definition.priority)
     });
     let priorities = priorities.collect::<anyhow::Result<Vec<Priority>>>()?;
-    ensure!(priorities.is_sorted_by(|one, next| one >= next), "the first are not in order");
+    ensure!(
+        priorities.is_sorted_by(|one, next| one >= next),
+        "the first claimed attempts are not in the order of their priorities"
+    );
     Ok(())
 }

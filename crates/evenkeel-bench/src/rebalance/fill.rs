@@ -1,4 +1,4 @@
-//! Jobs that are worth a rebalance.
+//! Registers unevenly placed jobs.
 
 use evenkeel_core::schedule::{Interval, Schedule};
 use evenkeel_core::{Definition, Span, Timestamp};
@@ -8,17 +8,19 @@ use crate::workload::{BATCH, Registrar};
 
 const HOUR: Span = Span::from_secs(3600);
 const DAY: Span = Span::from_secs(24 * 3600);
-/// No job runs before: neither while this is measured, nor within `protection`.
+/// No job is due earlier: neither during the measurement nor within the `protection` time of a
+/// rebalance.
 const LEAD: Span = Span::from_secs(6 * 3600);
-/// All daily jobs run within so many seconds of the day.
+/// All daily jobs run within this many seconds of the day.
 const DAILY_WITHIN: u64 = 3 * 3600;
-/// All hourly jobs run within so many seconds of the hour.
+/// All hourly jobs run within this many seconds of the hour.
 const HOURLY_WITHIN: u64 = 15 * 60;
-/// One job in so many is hourly, the others are daily.
+/// One job in 4 is hourly, the others are daily.
 const HOURLY_ONE_IN: u64 = 4;
 
-/// Registers `count` jobs: daily ones in three hours of the day, hourly ones in the first quarter of
-/// each hour. The same each time, so that plans of the same hour can be compared.
+/// Registers `count` jobs: daily jobs within 3 hours of the day, hourly jobs in the first 15
+/// minutes of each hour. The times depend only on the hour, so that plans of the same hour can be
+/// compared.
 pub(super) async fn uneven(
     registrar: &Registrar<'_>,
     count: u64,
@@ -46,13 +48,13 @@ pub(super) async fn uneven(
     Ok(())
 }
 
-/// A second of the first `within` after the full hour that follows [`LEAD`].
+/// Returns a time in the first `within` seconds after the full hour that follows [`LEAD`].
 fn time_of(n: u64, within: u64, now: Timestamp) -> Timestamp {
     let earliest = now.saturating_add(LEAD);
     let hour = HOUR.as_micros().cast_signed();
     let full = earliest
         .saturating_sub(Span::from_micros(earliest.as_micros().rem_euclid(hour).cast_unsigned()));
-    // Neighbours in number are no neighbours in time.
+    // Consecutive numbers get times that are far apart.
     let second = n.wrapping_mul(7919) % within;
     full.saturating_add(HOUR).saturating_add(Span::from_secs(second))
 }
@@ -62,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_lie_in_the_first_part_of_what_follows_the_next_full_hour() {
+    fn times_are_within_the_span_after_the_next_full_hour() {
         let now = Timestamp::from_micros(10 * 3_600_000_000 + 5);
         let full = Timestamp::from_micros(17 * 3_600_000_000);
         for n in 0..10_000 {

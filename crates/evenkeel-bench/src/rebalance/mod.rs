@@ -1,4 +1,4 @@
-//! A rebalance on a store, while an engine fires.
+//! Measures a rebalance while an engine fires other jobs.
 
 mod fill;
 mod report;
@@ -16,6 +16,7 @@ use evenkeel_engine::Clock;
 use evenkeel_executors::Executor;
 use evenkeel_store::{Roles, Scope, Store};
 
+use crate::args::RebalanceLoad;
 use crate::ledger::{self, Executed, LedgerExecutor};
 use crate::machine;
 use crate::report::Quantiles;
@@ -25,36 +26,24 @@ use report::Firings;
 
 pub use report::RebalanceReport;
 
-/// Firings are watched for this long before a rebalance is planned.
+/// How long firings are measured before the rebalance is planned.
 pub(crate) const QUIET: Span = Span::from_secs(5);
-/// The engine has settled this long after its first firing.
+/// Time that the engine gets to settle after its first firing.
 const SETTLING: Span = Span::from_secs(1);
-/// Nobody waits longer for the end of a rebalance.
 const REBALANCE_MAX: Duration = Duration::from_secs(3600);
-/// Everything due must be done this long after the end, or it is lost.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// A due run that is not executed this long after the end counts as lost.
+const CATCH_UP_LIMIT: Duration = Duration::from_secs(60);
 
-/// How much of everything.
-#[derive(Clone, Debug)]
-pub(crate) struct Amounts {
-    /// Jobs that can be moved.
-    pub jobs: u64,
-    /// Jobs that fire every second.
-    pub firing: u64,
-    /// Firings are watched for this long before.
-    pub quiet: Span,
-}
-
-/// Measures a rebalance.
 pub(crate) async fn measure(
     bench: &mut Bench,
-    amounts: &Amounts,
+    load: &RebalanceLoad,
+    quiet: Span,
 ) -> anyhow::Result<RebalanceReport> {
-    ensure!(amounts.jobs > 0, "--jobs must be at least 1");
-    ensure!(amounts.firing > 0, "--firing must be at least 1");
-    let progress = bench.progress(amounts.jobs + amounts.firing, "registering");
+    ensure!(load.jobs > 0, "--jobs must be at least 1");
+    ensure!(load.firing > 0, "--firing must be at least 1");
+    let progress = bench.progress(load.jobs + load.firing, "registering");
     let began = bench.monotonic();
-    fill::uneven(&bench.registrar(&progress), amounts.jobs, bench.now().await?).await?;
+    fill::uneven(&bench.registrar(&progress), load.jobs, bench.now().await?).await?;
     let fill_s = (bench.monotonic() - began).as_secs_f64();
 
     let clock = bench.clock();
@@ -62,34 +51,34 @@ pub(crate) async fn measure(
     let (store, chance) = (Arc::clone(&target.store), Arc::clone(&sources.chance));
     let ledger = folder.join("ledger");
     target.begin().await?;
-    let (balance, rebuild_s) = rebuild(&store, &scope, amounts.jobs, &*clock).await?;
+    let (balance, rebuild_s) = rebuild(&store, &scope, load.jobs, &*clock).await?;
 
-    // Time enough to register those that fire and to load them.
-    let lead = Span::from_millis(5_000 + amounts.firing / 8);
+    // Enough time to register and load the firing jobs.
+    let lead = Span::from_millis(5_000 + load.firing / 8);
     let start = bench.now().await?.saturating_add(lead);
-    // Each time must run, however late: what is skipped would hide how late it was.
+    // No time is skipped, because a skipped time would hide its lateness.
     let firing = bench
         .registrar(&progress)
-        .busy(amounts.firing, 1, start, OverlapPolicy::Allow, std::convert::identity)
+        .busy(load.firing, 1, start, OverlapPolicy::Allow, std::convert::identity)
         .await?;
     progress.finish_and_clear();
     let executor = LedgerExecutor::create(&ledger, Arc::clone(&clock), None)?;
     let (_, sources, ..) = bench.parts();
     let body: Arc<dyn Executor> = Arc::clone(&executor) as _;
     let engine = sources.start(&store, body, Roles::ALL, workers).await?;
-    let watch = Watch { store, scope, clock, executor, ledger, firing };
+    let measurement = Measurement { store, scope, clock, executor, ledger, firing };
     let settled = start.saturating_add(SETTLING);
-    let measured = watch.rebalance(Balancing::new(balance, chance), settled, amounts.quiet).await;
+    let measured = measurement.rebalance(Balancing::new(balance, chance), settled, quiet).await;
     engine.drain(Duration::from_secs(30)).await;
-    let census = watch.store.census().await?;
+    let census = measurement.store.census().await?;
     let measured = measured?;
     let (target, ..) = bench.parts();
     Ok(RebalanceReport {
         load: "rebalance",
         store: target.kind.into(),
         durability: target.durability.clone(),
-        jobs: amounts.jobs,
-        firing: amounts.firing,
+        jobs: load.jobs,
+        firing: load.firing,
         fill_s,
         rebuild_s,
         lost: measured.lost.saturating_sub(census.skipped_times),
@@ -100,14 +89,14 @@ pub(crate) async fn measure(
     })
 }
 
-/// Reads load as a node that starts does it; says how long that took.
+/// Reads the load as a starting node does. Returns how long that took.
 async fn rebuild(
     store: &Arc<dyn Store>,
     scope: &Scope,
     jobs: u64,
     clock: &dyn Clock,
 ) -> anyhow::Result<(Arc<Balance>, f64)> {
-    // As shipped, except that jobs may be moved right after they were made.
+    // The default settings, except that jobs may move right after their creation.
     let settings = BalanceSettings { cooldown: Span::ZERO, ..BalanceSettings::default() };
     let balance = Balance::new(Arc::clone(store), settings);
     let now = store.now().await?;
@@ -116,14 +105,13 @@ async fn rebuild(
     let seconds = (clock.monotonic() - began).as_secs_f64();
     ensure!(
         known.all.jobs() == jobs,
-        "the store holds {} jobs instead of {jobs}; give an empty one",
+        "the store holds {} jobs instead of {jobs}; use an empty store",
         known.all.jobs()
     );
     Ok((balance, seconds))
 }
 
-/// A store with an engine, and what it fires.
-struct Watch {
+struct Measurement {
     store: Arc<dyn Store>,
     scope: Scope,
     clock: Arc<dyn Clock>,
@@ -132,9 +120,9 @@ struct Watch {
     firing: Plan,
 }
 
-impl Watch {
-    /// Waits until `settled` and for the `quiet` time after it, plans, acts on the plan, and tells
-    /// how late what was due meanwhile was.
+impl Measurement {
+    /// Waits until `settled` plus the `quiet` time, plans, applies the plan, and reports the
+    /// lateness of the firings in each phase.
     async fn rebalance(
         &self,
         balancing: Balancing,
@@ -150,17 +138,20 @@ impl Watch {
         let plan_s = (clock.monotonic() - began).as_secs_f64();
         let id = previewed.rebalance.id;
 
-        let (acting_at, began) = (store.now().await?, clock.monotonic());
+        let (applying_at, began) = (store.now().await?, clock.monotonic());
         let running = balancing.begin(scope, &PlanSource::Plan(id), "bench").await?;
         let (check_s, moving_at) = ((clock.monotonic() - began).as_secs_f64(), store.now().await?);
-        ensure!(running.wait(REBALANCE_MAX).await?, "the rebalance {id} does not end");
-        let over_at = store.now().await?;
+        ensure!(
+            running.wait(REBALANCE_MAX).await?,
+            "the rebalance {id} has not ended after {REBALANCE_MAX:?}"
+        );
+        let ended_at = store.now().await?;
         let done = balancing.report(scope, id).await?;
 
-        let executed = self.executed_before(over_at).await?;
+        let executed = self.executed_before(ended_at).await?;
         let rebalance = &done.rebalance;
-        let move_s = seconds(moving_at, rebalance.ended_at.unwrap_or(over_at));
-        let in_quiet = planning_at.saturating_sub(quiet);
+        let move_s = seconds(moving_at, rebalance.ended_at.unwrap_or(ended_at));
+        let quiet_since = planning_at.saturating_sub(quiet);
         Ok(RebalanceReport {
             plan_s,
             planned: rebalance.planned,
@@ -169,22 +160,22 @@ impl Watch {
             move_s,
             moved: rebalance.moved,
             changed: rebalance.changed,
-            // A handful of moves may be over before anybody has looked at the clock.
+            // Avoids a division by zero: a few moves may end within the clock's resolution.
             moves_per_s: rebalance.moved as f64 / move_s.max(1e-6),
             score: [done.summary.before.score, done.score],
-            before: firings(&executed, in_quiet, planning_at),
-            planning: firings(&executed, planning_at, acting_at),
-            rebalancing: firings(&executed, acting_at, over_at),
-            lost: ledger::missing(&executed, &self.firing.expected(over_at)).len() as u64,
+            before: firings(&executed, quiet_since, planning_at),
+            planning: firings(&executed, planning_at, applying_at),
+            rebalancing: firings(&executed, applying_at, ended_at),
+            lost: ledger::missing(&executed, &self.firing.expected(ended_at)).len() as u64,
             doubled: ledger::doubled(&executed),
             ..RebalanceReport::default()
         })
     }
 
-    /// What was executed, as soon as everything is that was due before `until`.
+    /// Waits until all runs due before `until` are executed, and returns all executed runs.
     async fn executed_before(&self, until: Timestamp) -> anyhow::Result<Vec<Executed>> {
         let expected = self.firing.expected(until);
-        let deadline = self.clock.monotonic() + PATIENCE;
+        let deadline = self.clock.monotonic() + CATCH_UP_LIMIT;
         loop {
             self.executor.flush()?;
             let executed = ledger::read(std::slice::from_ref(&self.ledger))?;
@@ -197,7 +188,7 @@ impl Watch {
     }
 }
 
-/// Those that were due from one time until another.
+/// The firings that were due in `from..until`.
 fn firings(executed: &[Executed], from: Timestamp, until: Timestamp) -> Firings {
     let due = executed.iter().filter(|one| (from..until).contains(&one.scheduled_at));
     let late: Vec<u64> =
@@ -218,14 +209,22 @@ mod tests {
     use super::*;
     use crate::args::{BenchArgs, Load};
 
+    async fn bench_of(jobs: u64, firing: u64) -> (Bench, RebalanceLoad) {
+        let load = RebalanceLoad { jobs, firing };
+        let args = BenchArgs {
+            load: Load::Rebalance(load.clone()),
+            store: "sqlite".into(),
+            keep: false,
+            workers: 8,
+        };
+        (Bench::open(&args, true).await.unwrap(), load)
+    }
+
     #[tokio::test(flavor = "multi_thread")]
-    async fn uneven_jobs_are_moved_while_others_fire() {
-        let amounts = Amounts { jobs: 2000, firing: 20, quiet: Span::from_secs(1) };
-        let load = Load::Rebalance { jobs: 2000, firing: 20 };
-        let args = BenchArgs { load, store: "sqlite".into(), keep: false, workers: 8 };
-        let mut bench = Bench::open(&args, true).await.unwrap();
-        let report = measure(&mut bench, &amounts).await.unwrap();
-        // Most of them lie where others do, and only those that fire must stay.
+    async fn rebalance_moves_uneven_jobs_while_others_fire() {
+        let (mut bench, load) = bench_of(2000, 20).await;
+        let report = measure(&mut bench, &load, Span::from_secs(1)).await.unwrap();
+        // Most jobs are crowded, and only the firing jobs must stay.
         assert!(report.planned > 1000, "{report:?}");
         assert_eq!((report.moved, report.changed, report.skipped), (report.planned, 0, 20));
         assert!(report.score[1] > report.score[0]);
@@ -234,15 +233,12 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_store_that_holds_other_jobs_is_refused() {
-        let amounts = Amounts { jobs: 10, firing: 1, quiet: Span::ZERO };
-        let load = Load::Rebalance { jobs: 10, firing: 1 };
-        let args = BenchArgs { load, store: "sqlite".into(), keep: false, workers: 8 };
-        let mut bench = Bench::open(&args, true).await.unwrap();
+    async fn store_with_other_jobs_is_refused() {
+        let (mut bench, load) = bench_of(10, 1).await;
         let progress = bench.progress(1, "registering");
         let now = bench.now().await.unwrap();
         bench.registrar(&progress).idle(1, now).await.unwrap();
-        let error = measure(&mut bench, &amounts).await.unwrap_err();
-        assert!(error.to_string().contains("give an empty one"), "{error}");
+        let error = measure(&mut bench, &load, Span::ZERO).await.unwrap_err();
+        assert!(error.to_string().contains("use an empty store"), "{error}");
     }
 }

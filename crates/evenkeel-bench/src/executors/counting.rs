@@ -1,4 +1,4 @@
-//! An executor and a tally of what it did.
+//! An executor that counts the results of another one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,8 +9,8 @@ use evenkeel_core::attempt::Outcome;
 use evenkeel_executors::{ConfigFault, Executor, ExecutorDeclaration, Invocation, Report};
 use serde_json::Value;
 
-/// Passes everything on to the executor that is measured, and counts.
-pub(super) struct Watched {
+/// Forwards each call to `inner`, the measured executor, and counts the reports.
+pub(super) struct CountingExecutor {
     inner: Arc<dyn Executor>,
     ended: AtomicU64,
     failed: AtomicU64,
@@ -19,7 +19,7 @@ pub(super) struct Watched {
     last_error: std::sync::Mutex<Option<String>>,
 }
 
-impl Watched {
+impl CountingExecutor {
     pub(super) fn new(inner: Arc<dyn Executor>) -> Arc<Self> {
         Arc::new(Self {
             inner,
@@ -31,32 +31,31 @@ impl Watched {
         })
     }
 
-    /// Runs that have ended.
     pub(super) fn ended(&self) -> u64 {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// Items they say they have looked at.
+    /// Sum of the reported `items_processed`.
     pub(super) fn crawled(&self) -> u64 {
         self.crawled.load(Ordering::Acquire)
     }
 
-    /// Items they say they have kept.
+    /// Sum of the reported `items_saved`.
     pub(super) fn indexed(&self) -> u64 {
         self.indexed.load(Ordering::Acquire)
     }
 
-    /// Refuses a measurement of failures: they are faster than the real thing.
+    /// Fails if a run failed: failures are faster than real work, so the results would be wrong.
     pub(super) fn must_have_succeeded(&self) -> anyhow::Result<()> {
         let failed = self.failed.load(Ordering::Acquire);
         let error = self.last_error.lock().unwrap_or_else(|lock| lock.into_inner());
-        anyhow::ensure!(failed == 0, "{failed} runs failed, one of them with: {:?}", *error);
+        anyhow::ensure!(failed == 0, "{failed} runs failed; last error: {:?}", *error);
         Ok(())
     }
 }
 
 #[async_trait]
-impl Executor for Watched {
+impl Executor for CountingExecutor {
     fn declaration(&self) -> &'static ExecutorDeclaration {
         self.inner.declaration()
     }

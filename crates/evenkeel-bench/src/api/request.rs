@@ -1,0 +1,215 @@
+//! Sends requests over keep-alive connections and measures their latency.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use evenkeel_core::Span;
+use evenkeel_engine::Clock;
+use reqwest::{Client, Method, StatusCode};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::server::Server;
+
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+/// The largest page size that the API allows.
+const PAGE_MAX: u64 = 1000;
+/// Number of cursors that [`Connections::page_past`] returns.
+const CURSORS: usize = 50;
+const BULK: &str = "/api/v1/jobs/bulk";
+
+pub(super) struct Request {
+    method: Method,
+    path: String,
+    body: Option<(&'static str, String)>,
+}
+
+impl Request {
+    pub(super) fn get(path: String) -> Self {
+        Self { method: Method::GET, path, body: None }
+    }
+
+    pub(super) fn create(path: &str, document: String) -> Self {
+        let body = Some(("application/json", document));
+        Self { method: Method::POST, path: path.into(), body }
+    }
+
+    pub(super) fn bulk(lines: String) -> Self {
+        let body = Some(("application/x-ndjson", lines));
+        Self { method: Method::POST, path: BULK.into(), body }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Responses {
+    /// Latency of each request.
+    pub micros: Vec<u64>,
+    /// Operations: one per request, or one per line of a bulk request.
+    pub done: u64,
+    /// From the first request to the last response.
+    pub seconds: f64,
+    pub cpu_s: f64,
+}
+
+/// Connections to one server, each with its own client.
+pub(super) struct Connections {
+    clients: Vec<Client>,
+    url: Arc<str>,
+    token: Arc<str>,
+    clock: Arc<dyn Clock>,
+}
+
+/// The result of one line of a bulk request.
+#[derive(Deserialize)]
+struct Line {
+    status: u16,
+}
+
+impl Connections {
+    pub(super) fn open(
+        server: &Server,
+        count: usize,
+        clock: Arc<dyn Clock>,
+    ) -> anyhow::Result<Self> {
+        // reqwest needs a default crypto provider, even for plain HTTP.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = || {
+            Client::builder().no_proxy().pool_max_idle_per_host(1).timeout(REQUEST_TIMEOUT).build()
+        };
+        let clients = (0..count).map(|_| client()).collect::<Result<_, _>>()?;
+        let (url, token) = (server.url.as_str().into(), server.token.as_str().into());
+        Ok(Self { clients, url, token, clock })
+    }
+
+    /// Sends requests on all connections for `time`. Fails on the first response without a success
+    /// status. `cpu` returns the CPU seconds used so far.
+    pub(super) async fn send_for(
+        &self,
+        time: Duration,
+        cpu: impl Fn() -> f64,
+        make: impl Fn(usize, u64) -> Request + Send + Sync + 'static,
+    ) -> anyhow::Result<Responses> {
+        let make = Arc::new(make);
+        let (began, cpu_before) = (self.clock.monotonic(), cpu());
+        let mut tasks = Vec::with_capacity(self.clients.len());
+        for (connection, client) in self.clients.iter().cloned().enumerate() {
+            let (make, clock) = (Arc::clone(&make), Arc::clone(&self.clock));
+            let (url, token) = (Arc::clone(&self.url), Arc::clone(&self.token));
+            tasks.push(tokio::spawn(async move {
+                let mut responses = Responses::default();
+                let mut n = 0;
+                // Each connection sends at least one request, even if `time` is zero.
+                while n == 0 || clock.monotonic() - began < time {
+                    let request = make(connection, n);
+                    let sent_at = clock.monotonic();
+                    let (status, text) = exchange(&client, &url, &token, request).await?;
+                    responses.micros.push(Span::from(clock.monotonic() - sent_at).as_micros());
+                    responses.done += done(status, &text)?;
+                    n += 1;
+                }
+                anyhow::Ok(responses)
+            }));
+        }
+        let mut all = Responses::default();
+        for task in tasks {
+            let responses = task.await??;
+            all.micros.extend(responses.micros);
+            all.done += responses.done;
+        }
+        all.seconds = (self.clock.monotonic() - began).as_secs_f64();
+        all.cpu_s = cpu() - cpu_before;
+        Ok(all)
+    }
+
+    async fn send(&self, request: Request) -> anyhow::Result<Value> {
+        let client = self.clients.first().context("no connection is open")?;
+        let (status, text) = exchange(client, &self.url, &self.token, request).await?;
+        ensure!(status.is_success(), "{status}: {text}");
+        Ok(serde_json::from_str(&text)?)
+    }
+
+    /// Pages past `depth` jobs of the list. Returns the number of jobs passed and the last cursors.
+    pub(super) async fn page_past(&self, depth: u64) -> anyhow::Result<(u64, Vec<String>)> {
+        let mut cursors: Vec<String> = Vec::new();
+        let mut passed = 0;
+        while passed < depth {
+            let limit = PAGE_MAX.min(depth - passed);
+            let after =
+                cursors.last().map_or_else(String::new, |cursor| format!("&cursor={cursor}"));
+            let page =
+                self.send(Request::get(format!("/api/v1/jobs?limit={limit}{after}"))).await?;
+            let Some(cursor) = page["next_cursor"].as_str() else { break };
+            passed += page["jobs"].as_array().map_or(0, Vec::len) as u64;
+            if cursors.len() == CURSORS {
+                cursors.remove(0);
+            }
+            cursors.push(cursor.into());
+        }
+        Ok((passed, cursors))
+    }
+
+    /// True if the server supports bulk creation.
+    pub(super) async fn has_bulk(&self, job: &Value) -> anyhow::Result<bool> {
+        let client = self.clients.first().context("no connection is open")?;
+        let request = Request::bulk(format!("{job}\n"));
+        let (status, _) = exchange(client, &self.url, &self.token, request).await?;
+        Ok(!matches!(status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED))
+    }
+}
+
+async fn exchange(
+    client: &Client,
+    url: &str,
+    token: &str,
+    request: Request,
+) -> anyhow::Result<(StatusCode, String)> {
+    let Request { method, path, body } = request;
+    let mut builder = client.request(method, format!("{url}{path}")).bearer_auth(token);
+    if let Some((kind, body)) = body {
+        builder = builder.header(reqwest::header::CONTENT_TYPE, kind).body(body);
+    }
+    let response = builder.send().await?;
+    let status = response.status();
+    Ok((status, response.text().await?))
+}
+
+/// Returns the number of operations that a response confirms.
+fn done(status: StatusCode, text: &str) -> anyhow::Result<u64> {
+    ensure!(status.is_success(), "the server answered {status}: {}", shortened(text));
+    // A single line is the response of a single request, whatever its fields.
+    if text.lines().nth(1).is_none() {
+        return Ok(1);
+    }
+    let mut count = 0;
+    for line in text.lines() {
+        let answer: Line = serde_json::from_str(line)?;
+        ensure!(answer.status == 201, "a line of a bulk request failed: {}", shortened(line));
+        count += 1;
+    }
+    Ok(count)
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(300).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn done_counts_each_line_of_a_bulk_response() {
+        let ok = StatusCode::OK;
+        assert_eq!(done(ok, "{\"id\": 1}").unwrap(), 1);
+        let lines = "{\"line\": 1, \"status\": 201}\n{\"line\": 2, \"status\": 201}\n";
+        assert_eq!(done(ok, lines).unwrap(), 2);
+    }
+
+    #[test]
+    fn done_fails_on_a_refused_request() {
+        assert!(done(StatusCode::SERVICE_UNAVAILABLE, "").is_err());
+        let lines = "{\"line\": 1, \"status\": 201}\n{\"line\": 2, \"status\": 409}\n";
+        assert!(done(StatusCode::OK, lines).is_err());
+    }
+}
