@@ -67,7 +67,7 @@ pub fn run_case<Open: Future<Output = Opened>>(open: impl FnOnce() -> Open, name
         .enable_all()
         .build()
         .expect("a runtime can be made");
-    let opened = runtime.block_on(open());
+    let opened = runtime.block_on(Box::pin(open()));
     let done =
         runtime.block_on(async { tokio::time::timeout(CASE_LIMIT, (case.run)(opened)).await });
     assert!(done.is_ok(), "the case takes longer than {CASE_LIMIT:?}");

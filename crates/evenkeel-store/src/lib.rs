@@ -71,8 +71,7 @@ pub use attempts::{
 };
 pub use balance::{
     BalanceStore, BeganRebalance, LoadProfileCount, MOVES_MAX, MoveBatch, Moved, NOT_MADE,
-    PARTS_PRUNED, REBALANCES_KEPT, Rebalance, RebalancePart, RebalanceState, Recounted,
-    SavedScore,
+    PARTS_PRUNED, REBALANCES_KEPT, Rebalance, RebalancePart, RebalanceState, Recounted, SavedScore,
 };
 pub use codes::{STOPPED_FOR_GOOD, codes, from_code};
 pub use commands::{Action, Applied, COMMANDS_MAX, CommandEffect, JobCommand};

@@ -125,6 +125,8 @@ macro_rules! verbs {
             $kind:ident fn $verb:ident($($name:ident: $of:ty),* $(,)?) -> $answer:ty;
         )*
     ) => {
+        use $crate::verbs::KeepOwned as _;
+
         $(#[$about])*
         #[async_trait::async_trait]
         pub trait $port: Send + Sync + 'static $($(+ $parent)+)? {
@@ -152,8 +154,6 @@ macro_rules! verbs {
                 self.0.inner().$accessor()
             })*
             $(async fn $verb(&self, $($name: $of),*) -> Result<$answer, $crate::StoreError> {
-                #[allow(unused_imports, reason = "not every verb takes over an argument")]
-                use $crate::verbs::KeepOwned as _;
                 let verb = $crate::verbs::verb!($port $kind $verb);
                 $(let $name = $crate::verbs::Argument($name).keep();)*
                 let call = move |store: R::Inner| -> $crate::verbs::OwnedAnswer<$answer> {

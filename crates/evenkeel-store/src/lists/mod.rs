@@ -215,11 +215,14 @@ pub async fn list_jobs<P: ListProbe>(
     Ok(Page { items, total, total_is_estimate, next: walk.next(is_at_end) })
 }
 
-/// Returns all jobs that pass if an index leads to few enough, else the rows along each index.
+/// The number of rows along each index of a filter.
+type IndexCounts = Vec<(ListIndex, u64)>;
+
+/// Returns all jobs that pass if an index leads to few enough, else the counts of the indexes.
 async fn scan_indexes<P: ListProbe>(
     probe: &P,
     all: u64,
-) -> Result<Result<Vec<ListPosition>, Vec<(ListIndex, u64)>>, P::Error> {
+) -> Result<Result<Vec<ListPosition>, IndexCounts>, P::Error> {
     let ListQuery { filter, sort, .. } = probe.query();
     let max = filter.sorted_max(sort);
     let mut counts = Vec::new();
