@@ -1,6 +1,6 @@
 //! Declares the verbs of the port, and lets a wrapper intercept all of them at one place.
 //!
-//! [`verbs!`] turns one declaration into a trait and into its implementation for [`Intercepted`]
+//! `verbs!` turns one declaration into a trait and into its implementation for [`Intercepted`]
 //! and [`Relayed`]. So a new verb needs its declaration here in the port, its implementation in
 //! each store and in the model, and its conformance cases. Wrappers need no change.
 

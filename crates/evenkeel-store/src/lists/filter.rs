@@ -1,6 +1,6 @@
 //! The filters of job lists, each defined once.
 //!
-//! A filter needs an entry in [`job_filters!`], a condition in the section `list_jobs_passes` of both
+//! A filter needs an entry in `job_filters!`, a condition in the section `list_jobs_passes` of both
 //! stores, and conformance cases. If an index leads to the jobs that pass, the filter also needs a
 //! [`ListIndex`](crate::ListIndex).
 
