@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: rules of the source tree that no compiler knows.
+//! `cargo xtask tidy`: rules of the source tree that the compiler does not check.
 
 mod dependencies;
 mod rules;
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a newcomer looks for first.
+/// The documents that a newcomer reads first.
 const DOCUMENTS: [&str; 6] =
     ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "SECURITY.md"];
 
@@ -19,12 +19,12 @@ const STORES: [&str; 2] = ["crates/evenkeel-store-sqlite", "crates/evenkeel-stor
 /// Modules that only one store can have, since they deal with the database's connections.
 const OWN_MODULES: &str = "src/connection";
 
-/// What a rule has to say about the tree.
+/// The result of a rule.
 #[derive(Debug, PartialEq, Eq)]
 enum Finding {
-    /// Must be mended.
+    /// An error: `tidy` fails.
     Wrong(String),
-    /// Worth a look.
+    /// A hint.
     Note(String),
 }
 
@@ -41,7 +41,7 @@ pub fn run() -> Result<()> {
         }
     }
     if wrong > 0 {
-        bail!("{wrong} of the tree's rules are broken");
+        bail!("{wrong} rules of the source tree are broken");
     }
     println!("tidy");
     Ok(())
@@ -52,7 +52,7 @@ fn check(root: &Path, files: &BTreeSet<PathBuf>) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for file in files {
         let bytes = fs::read(root.join(file))?;
-        // What is not UTF-8 is not text.
+        // Files that are not UTF-8 are not text.
         let Ok(text) = String::from_utf8(bytes) else { continue };
         let name = file.display().to_string();
         findings.extend(rules::absolute_path(&name, &text, root));
@@ -133,9 +133,10 @@ mod tests {
         }
     }
 
-    /// An old cargo shows the first key that it can't read, and nothing of comments or `rust-version`.
+    /// An old cargo shows the first key that it cannot read. It shows neither comments nor
+    /// `rust-version`.
     #[test]
-    fn the_manifest_tells_an_old_cargo_which_rust_it_needs() {
+    fn the_manifest_shows_an_old_cargo_which_rust_it_needs() {
         let read = |name: &str| fs::read_to_string(workspace::root().join(name)).unwrap();
         let manifest = read("Cargo.toml");
         let (_, needed) = manifest.split_once("\nrust-version = \"").unwrap();

@@ -1,14 +1,13 @@
-//! Crates that must not come in again, by way of whatever depends on them.
+//! Crates that must not become dependencies again, directly or indirectly.
 //!
-//! This needs no network and knows only what is listed here. `cargo xtask advisories` asks the RustSec
-//! database, where a tool for that and a network are.
+//! This needs no network and knows only the list here. `cargo xtask advisories` checks against the
+//! RustSec database, where its tool and a network are available.
 
 use super::Finding;
 
-/// A crate that is not to be used.
 struct Banned {
     name: &'static str,
-    /// Versions from this one on are good; none is if there is none.
+    /// The first version that is allowed; `None` if no version is.
     good_from: Option<[u64; 3]>,
     why: &'static str,
 }
@@ -47,7 +46,7 @@ const BANNED: [Banned; 7] = [
     },
 ];
 
-/// Banned crates in the text of a `Cargo.lock`.
+/// Finds banned crates in the text of a `Cargo.lock`.
 pub(super) fn banned(lock: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for package in lock.split("[[package]]").skip(1) {
@@ -67,7 +66,7 @@ pub(super) fn banned(lock: &str) -> Vec<Finding> {
     findings
 }
 
-/// The three numbers of a version; what comes after them does not count.
+/// Returns the three numbers of a version, without a suffix.
 fn numbers(version: &str) -> [u64; 3] {
     let mut numbers = [0; 3];
     for (place, number) in numbers.iter_mut().zip(version.split(['.', '-', '+'])) {
@@ -95,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn old_versions_are_found_and_good_ones_are_not() {
+    fn old_versions_are_found_and_allowed_ones_are_not() {
         for (version, good) in
             [("0.3.9", false), ("0.3.19", false), ("0.3.20", true), ("0.4.0-rc.1", true)]
         {
@@ -105,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn this_workspace_has_none() {
+    fn this_workspace_has_no_banned_crate() {
         let lock = std::fs::read_to_string(crate::workspace::root().join("Cargo.lock")).unwrap();
         assert_eq!(banned(&lock), []);
         assert!(lock.contains("name = \"ring\""), "the lock was not read");

@@ -1,4 +1,4 @@
-//! The rules themselves: each takes text and says what is wrong with it.
+//! The rules: each takes text and returns its findings.
 
 use super::Finding::{self, Note, Wrong};
 use std::collections::BTreeSet;
@@ -7,10 +7,10 @@ use std::path::Path;
 const LINES_MAX: usize = 500;
 const LINES_WELCOME: usize = 300;
 
-/// Split, or this file would break its own rule.
+/// Split, so that this file does not break its own rule.
 const UNFINISHED: [&str; 2] = [concat!("todo", "!("), concat!("unimplemented", "!(")];
 
-/// A file one can hold in one's head.
+/// Limits the length of a file.
 pub fn length(name: &str, text: &str) -> Option<Finding> {
     let lines = text.lines().count();
     if lines > LINES_MAX {
@@ -19,15 +19,15 @@ pub fn length(name: &str, text: &str) -> Option<Finding> {
     (lines > LINES_WELCOME).then(|| Note(format!("{name} has {lines} lines")))
 }
 
-/// Nothing is left for later.
+/// Finds unfinished code.
 pub fn unfinished(name: &str, text: &str) -> Vec<Finding> {
     let marked = |line: &str| UNFINISHED.iter().any(|marker| line.contains(marker));
     let lines = text.lines().enumerate().filter(|(_, line)| marked(line));
     lines.map(|(index, _)| Wrong(format!("{name}:{} is unfinished", index + 1))).collect()
 }
 
-/// The tree works wherever it is checked out. A checkout directly below `/` is not looked for:
-/// `/app` is part of too many other paths.
+/// Finds absolute paths of the checkout, so that the tree works wherever it is checked out. Skips a
+/// checkout directly below `/`, since `/app` is part of too many other paths.
 pub fn absolute_path(name: &str, text: &str, root: &Path) -> Vec<Finding> {
     let root = root.display().to_string();
     if root.matches('/').count() < 2 {
@@ -46,7 +46,7 @@ fn mentions(line: &str, path: &str) -> bool {
     })
 }
 
-/// Every crate obeys the workspace's lints; the workspace itself declares them.
+/// Requires every crate to inherit the lints of the workspace. The workspace itself declares them.
 pub fn lints(name: &str, manifest: &str) -> Option<Finding> {
     let mut section = "";
     let mut is_package = false;
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checkout_below_the_root_is_not_looked_for() {
+    fn a_checkout_below_the_root_is_skipped() {
         assert_eq!(absolute_path("a", "COPY . /app", Path::new("/app")), []);
     }
 
