@@ -1,4 +1,4 @@
-//! `cargo xtask advisories`: dependencies against the RustSec database.
+//! `cargo xtask advisories`: checks dependencies against the RustSec database.
 
 use crate::program::{cargo, finish, succeed};
 use anyhow::Result;
@@ -7,8 +7,8 @@ use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(5 * 60);
 
-/// Checks advisories, licences and banned crates with cargo-deny, by the rules of `deny.toml`, or
-/// advisories alone with cargo-audit.
+/// Checks advisories, licences and banned crates with cargo-deny and `deny.toml`, or advisories
+/// alone with cargo-audit.
 pub fn run() -> Result<()> {
     if is_installed("deny") {
         return succeed(&mut cargo(&["deny", "check", "advisories", "bans", "sources"]), LIMIT);
@@ -19,16 +19,16 @@ pub fn run() -> Result<()> {
     anyhow::bail!("neither cargo-deny nor cargo-audit is installed: cargo install cargo-deny")
 }
 
-/// The same among all other tests. It needs a tool and a network, which not every machine has: where
-/// they are missing, it says so and goes on. `cargo xtask tidy` knows the worst crates without them.
+/// Runs as a step of `cargo xtask test`. Prints a message and succeeds if the tool or the network
+/// is missing. `cargo xtask tidy` finds the worst crates without them.
 pub fn run_if_possible() -> Result<()> {
     if !is_installed("deny") && !is_installed("audit") {
-        println!("skipped: advisories were not looked up, since cargo-deny is not installed");
+        println!("skipped: advisories not checked: cargo-deny is not installed");
         return Ok(());
     }
-    // The database comes from its repository; without it nothing is known, for good or bad.
+    // Without the database, which comes from its repository, the check cannot say anything.
     if is_installed("deny") && !quietly(&["deny", "fetch", "db"]) {
-        println!("skipped: advisories were not looked up, since their database can't be fetched");
+        println!("skipped: advisories not checked: their database can't be fetched");
         return Ok(());
     }
     run()

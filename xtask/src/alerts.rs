@@ -1,4 +1,4 @@
-//! `cargo xtask alerts`: the alert rules, by Prometheus' own tool.
+//! `cargo xtask alerts`: tests the alert rules with Prometheus' promtool.
 
 use crate::{program, provision, workspace};
 use anyhow::{Context, Result};
@@ -8,13 +8,13 @@ use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(5 * 60);
 
-/// Checks the rules, and that each fires when it should and at no other time.
+/// Checks the syntax of the rules, and that each rule fires exactly when it should.
 pub fn run() -> Result<()> {
     test(&provision::promtool()?)
 }
 
-/// The same among all other tests. Where the tool can't be had, it says so and goes on: nothing
-/// else depends on it.
+/// Runs as a step of `cargo xtask test`. Prints a message and succeeds if promtool cannot be
+/// installed.
 pub fn run_if_possible() -> Result<()> {
     match provision::promtool() {
         Ok(promtool) => test(&promtool),

@@ -1,14 +1,14 @@
-//! The only door to the environment and to the time.
+//! The only access to the environment and the clock.
 
 use std::time::Instant;
 
-/// The cargo that runs us, so that every step uses one toolchain.
-#[expect(clippy::disallowed_methods, reason = "the one place where xtask reads its environment")]
+/// The cargo that runs this program, so that every step uses the same toolchain.
+#[expect(clippy::disallowed_methods, reason = "the only place where xtask reads its environment")]
 pub fn cargo() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
 }
 
-#[expect(clippy::disallowed_methods, reason = "developers want to know how long a step took")]
+#[expect(clippy::disallowed_methods, reason = "measures the duration of each step")]
 pub fn now() -> Instant {
     Instant::now()
 }

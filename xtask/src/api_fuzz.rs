@@ -1,6 +1,6 @@
-//! `cargo xtask api-fuzz`: Schemathesis makes up requests from the OpenAPI document, sends them to
-//! real servers, and holds the answers against the document. No server error and no answer that is
-//! not documented is let pass.
+//! `cargo xtask api-fuzz`: Schemathesis generates requests from the OpenAPI document, sends them to
+//! real servers, and checks the responses against the document. A server error or an undocumented
+//! response fails the task.
 
 use crate::program::{answer, cargo, succeed};
 use crate::{provision, python, workspace};
@@ -12,25 +12,26 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Where server and client find their store.
+/// Tells server and client which store to use.
 const STORE_VARIABLE: &str = "EVENKEEL_STORE";
 
 const BUILD_LIMIT: Duration = Duration::from_secs(30 * 60);
 const START_LIMIT: Duration = Duration::from_secs(60);
 const FUZZ_LIMIT: Duration = Duration::from_secs(15 * 60);
 
-/// What is let pass nowhere. Whether a made-up job is accepted depends on more than a schema can
-/// say, so that is not among them; nor are bad tokens, of which the limiter soon refuses to hear.
+/// The checks that must pass. Schemathesis cannot tell which generated jobs are valid, so
+/// acceptance is not checked. Bad tokens are not checked, because the rate limiter soon rejects
+/// them.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
                       response_schema_conformance,response_headers_conformance,\
                       unsupported_method";
 
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// Requests made up for each operation
+    /// Number of requests generated for each operation
     #[arg(long, default_value_t = 25)]
     examples: u32,
-    /// The same requests again; else today's
+    /// Seed of the generated requests [default: today's date]
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -47,9 +48,9 @@ pub fn run(options: &Options) -> Result<()> {
     against_both(&server, &["build", "--package", "evenkeel"], options)
 }
 
-/// Fuzzes a server on each store, which `cargo` builds with these arguments. What is built together
-/// shares its features: after the tests of the whole workspace, `evenkeel` alone would be built anew
-/// with most of what it depends on.
+/// Fuzzes a server on each store, built by `cargo` with the arguments `build`. Packages that are
+/// built together share their features: after a build of the whole workspace, building `evenkeel`
+/// alone would rebuild most of its dependencies.
 pub fn against_both(postgres: &PrivatePostgres, build: &[&str], options: &Options) -> Result<()> {
     let folder = workspace::target()?.join("schemathesis");
     let python = python::with_tool(&folder, "schemathesis")?;
@@ -65,7 +66,7 @@ pub fn against_both(postgres: &PrivatePostgres, build: &[&str], options: &Option
         fs::create_dir_all(&place)?;
         let server = Server::start(&binary, &place, store.as_deref())?;
         fuzz(&python, &server, options).with_context(|| {
-            format!("against {name}; the requests are in {}", place.join("report").display())
+            format!("against {name}; see the requests in {}", place.join("report").display())
         })?;
     }
     Ok(())
@@ -82,7 +83,7 @@ fn fuzz(python: &Path, server: &Server, options: &Options) -> Result<()> {
     command.args(["--config-file", "schemathesis.toml", "run", &document, "-H", &authorization]);
     command.args(["--checks", CHECKS, "--phases", "examples,coverage,fuzzing"]);
     command.args(["--max-examples", &examples, "--seed", &seed, "--workers", "1"]);
-    // A stream has no end that could be waited for.
+    // An event stream never ends.
     command.args(["--exclude-path", "/api/v1/events"]);
     command.args(["--continue-on-failure", "--warnings", "off"]);
     command.args(["--report", "ndjson", "--report-dir", "report"]);
@@ -90,7 +91,7 @@ fn fuzz(python: &Path, server: &Server, options: &Options) -> Result<()> {
     succeed(&mut command, FUZZ_LIMIT)
 }
 
-/// A server of the tree's own; ended when dropped.
+/// A server of this source tree; killed on drop.
 struct Server {
     binary: PathBuf,
     place: PathBuf,
@@ -101,7 +102,7 @@ struct Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to end.
+        // An error means that the server has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -138,7 +139,7 @@ impl Server {
         url.with_context(|| format!("the server did not start within {START_LIMIT:?}"))
     }
 
-    /// What a command of the client prints.
+    /// Runs a client command and returns its output.
     fn evenkeel(&self, arguments: &[&str]) -> Result<String> {
         let mut command = Command::new(&self.binary);
         command.args(arguments).arg("--data-dir").arg(self.place.join("data"));
@@ -146,7 +147,7 @@ impl Server {
         Ok(String::from_utf8(answer(&mut command)?)?)
     }
 
-    /// Something to ask about: an id that nobody knows is only ever answered with 404.
+    /// Returns a hook with ids that exist: requests with random ids would only ever get 404.
     fn known_ids(&self) -> Result<String> {
         let job = self.evenkeel(&[
             "job", "create", "--noop", "--name", "fuzzed", "--every", "1h", "--json",
@@ -155,8 +156,8 @@ impl Server {
         let job = job["id"].as_str().context("the new job has no id")?;
         let run = self.evenkeel(&["job", "trigger", job, "--json"])?;
         let run: Value = serde_json::from_str(&run)?;
-        let run = run["run_id"].as_str().context("the trigger has no run")?;
-        // What deletes or ends the job for good would leave nothing to ask about.
+        let run = run["run_id"].as_str().context("the trigger response has no run_id")?;
+        // Leaves out the operations that delete or end the job, because later requests need it.
         Ok(format!(
             "[[operations]]\ninclude-path-regex = \"/jobs/\"\nexclude-method = \"DELETE\"\n\
              exclude-path-regex = \"/cancel$\"\nparameters = {{ id = \"{job}\" }}\n\n\

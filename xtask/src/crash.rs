@@ -1,4 +1,4 @@
-//! `cargo xtask crash`: real servers, killed, frozen and restarted while jobs run.
+//! `cargo xtask crash`: kills, freezes and restarts real servers while jobs run.
 
 use crate::program::{cargo, succeed};
 use crate::provision;
@@ -7,24 +7,24 @@ use clap::Args;
 use std::time::Duration;
 
 const BUILD_LIMIT: Duration = Duration::from_secs(60 * 60);
-/// For everything that is not the test: start, drain, judgement.
+/// Limit for everything except the test itself: start, drain, evaluation.
 const REST_LIMIT: Duration = Duration::from_secs(10 * 60);
 
 #[derive(Debug, Args)]
 pub struct Options {
-    /// How long to go on
+    /// Duration of the test in minutes
     #[arg(long, default_value_t = 10)]
     minutes: u64,
-    /// Repeat the faults of an earlier run [default: others each time]
+    /// Repeat the faults of an earlier run [default: random]
     #[arg(long)]
     seed: Option<u64>,
-    /// Where the servers keep their jobs: postgres or sqlite
+    /// The servers' store: postgres or sqlite
     #[arg(long, default_value = "postgres", value_parser = ["postgres", "sqlite"])]
     store: String,
-    /// How many servers; always one on SQLite
+    /// Number of servers; always 1 on SQLite
     #[arg(long, default_value_t = 3)]
     nodes: u64,
-    /// Move jobs to other times and back while they fire, instead of breaking anything
+    /// Rebalance jobs while they fire, instead of injecting faults
     #[arg(long)]
     rebalance: bool,
     /// Build with optimisation
@@ -37,16 +37,17 @@ pub fn run(options: &Options) -> Result<()> {
         provision::postgres()?;
     }
     let profile: &[&str] = if options.release { &["--release"] } else { &[] };
-    // One by one: together they would share features, and be built anew for it each time.
+    // Built one by one: packages that are built together share their features, and would be rebuilt
+    // each time.
     for package in ["evenkeel", "evenkeel-crash-test"] {
         let mut build = cargo(&["build", "--package", package]);
         succeed(build.args(profile), BUILD_LIMIT)
-            .with_context(|| format!("{package} can't be built"))?;
+            .with_context(|| format!("cannot build {package}"))?;
     }
     let mut test = cargo(&["run", "--quiet", "--package", "evenkeel-crash-test"]);
     test.args(profile).args(["--bin", "evenkeel-crash-test", "--"]).args(arguments(options));
     let minutes = Duration::from_secs(options.minutes.saturating_mul(60));
-    // It has said what is wrong.
+    // The test has already printed what is wrong.
     match succeed(&mut test, minutes.saturating_mul(2).saturating_add(REST_LIMIT)) {
         Ok(()) => Ok(()),
         Err(error) => bail!("the crash test {error}"),
@@ -70,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_asked_for_is_passed_on() {
+    fn options_are_passed_to_the_crash_test() {
         let options = Options {
             minutes: 3,
             seed: Some(7),

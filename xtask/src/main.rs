@@ -1,5 +1,5 @@
-//! What developers and CI run: `cargo xtask --help`.
-#![expect(clippy::print_stdout, reason = "a command-line tool speaks on its standard output")]
+//! Tasks for developers and CI: `cargo xtask --help`.
+#![expect(clippy::print_stdout, reason = "a command-line tool prints to standard output")]
 
 mod advisories;
 mod alerts;
@@ -31,30 +31,31 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Install what the tests need, then check formatting, lints and rules, and run every test
+    /// Install the tools that the tests need, then check formatting, lints and rules, and run every
+    /// test
     Test {
-        /// Passed on to `cargo nextest run`, or to `cargo test` where nextest is not installed
+        /// Arguments for `cargo nextest run`, or for `cargo test` if nextest is not installed
         #[arg(last = true)]
         extra: Vec<String>,
     },
-    /// Check the rules of the source tree that no compiler knows
+    /// Check rules of the source tree that the compiler does not check
     Tidy,
     /// Run a private PostgreSQL server until Enter or Ctrl-C
     Postgres,
-    /// Prove that the tests notice: apply each of mutants/*.patch and expect a test to fail
+    /// Test the tests: apply each of mutants/*.patch and expect a test to fail
     Mutants {
-        /// Only mutants whose name contains one of these
+        /// Run only mutants whose name contains one of these
         names: Vec<String>,
     },
-    /// Kill, freeze and restart real servers while jobs run, and judge what they did
+    /// Kill, freeze and restart real servers while jobs run, and check the results
     Crash(crash::Options),
     /// Check dependencies against the RustSec database; needs cargo-deny or cargo-audit, and a network
     Advisories,
     /// Check the alert rules of tools/alerts with Prometheus' promtool, and test when they fire
     Alerts,
-    /// Send made-up requests to real servers on both stores; needs Python and a network
+    /// Send generated requests to real servers on both stores; needs Python and a network
     ApiFuzz(api_fuzz::Options),
-    /// Compare our cron with two that nobody here wrote; needs Python and a network
+    /// Compare our cron with two independent implementations; needs Python and a network
     CronOracle(cron_oracle::Options),
 }
 

@@ -1,5 +1,5 @@
-//! `cargo xtask mutants`: proof that the tests notice. Each `mutants/*.patch` breaks something
-//! on purpose, and names the tests that must fail.
+//! `cargo xtask mutants`: tests the tests. Each `mutants/*.patch` breaks the code on purpose and
+//! names the tests that must fail.
 
 mod patch;
 mod tree;
@@ -18,18 +18,18 @@ use tree::Tree;
 const BUILD_LIMIT: Duration = Duration::from_secs(60 * 60);
 const TEST_LIMIT: Duration = Duration::from_secs(30 * 60);
 
-/// What became of a mutant.
+/// The result of a mutant.
 #[derive(Debug, PartialEq, Eq)]
-enum Disposition {
-    /// A test failed, as one should.
+enum MutantResult {
+    /// A test failed, as it should.
     Caught,
-    /// Every test passed: nobody would have noticed.
+    /// Every test passed: no test detects this fault.
     Survived,
-    /// It proves nothing, for this reason.
+    /// The mutant could not be tested, for this reason.
     Void(String),
 }
 
-impl fmt::Display for Disposition {
+impl fmt::Display for MutantResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Caught => write!(f, "caught"),
@@ -47,54 +47,57 @@ pub fn run(names: &[String]) -> Result<()> {
     }
     if !provision::has_nextest() {
         bail!(
-            "nextest tells a failed test from a failed build, which this needs: cargo install --locked \
-             cargo-nextest, or see https://nexte.st"
+            "this task needs nextest, whose exit code distinguishes a failed test from a failed build: \
+             cargo install --locked cargo-nextest, or see https://nexte.st"
         );
     }
     provision::postgres()?;
-    let bench = Bench {
+    let runner = MutantRunner {
         server: PrivatePostgres::start(Options::unit_test())?,
         tree: Tree::at(workspace::target()?.join("mutants-tree"), workspace::files()?),
     };
     let mut sound = BTreeMap::new();
-    let mut fates = Vec::new();
+    let mut results = Vec::new();
     for patch in &patches {
         println!("\n==> {}", patch.name);
-        fates.push((patch.name.as_str(), bench.fate(patch, &mut sound)?));
+        results.push((patch.name.as_str(), runner.try_mutant(patch, &mut sound)?));
     }
-    let width = fates.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let width = results.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     println!();
-    for (name, fate) in &fates {
-        println!("{name:width$}  {fate}");
+    for (name, result) in &results {
+        println!("{name:width$}  {result}");
     }
-    let uncaught = fates.iter().filter(|(_, fate)| *fate != Disposition::Caught).count();
+    let uncaught = results.iter().filter(|(_, result)| *result != MutantResult::Caught).count();
     if uncaught > 0 {
-        bail!("{uncaught} of {} mutants were not caught", fates.len());
+        bail!("{uncaught} of {} mutants were not caught", results.len());
     }
     Ok(())
 }
 
-/// Where mutants are tried.
-struct Bench {
+struct MutantRunner {
     server: PrivatePostgres,
     tree: Tree,
 }
 
-impl Bench {
-    /// `sound` remembers which checks pass on the unbroken tree.
-    fn fate(&self, patch: &Patch, sound: &mut BTreeMap<String, bool>) -> Result<Disposition> {
-        let void = |reason: &str| Ok(Disposition::Void(reason.to_owned()));
+impl MutantRunner {
+    /// `sound` caches which checks pass on the unmodified tree.
+    fn try_mutant(
+        &self,
+        patch: &Patch,
+        sound: &mut BTreeMap<String, bool>,
+    ) -> Result<MutantResult> {
+        let void = |reason: &str| Ok(MutantResult::Void(reason.to_owned()));
         let Some(check) = &patch.check else {
-            return void("has no line `# check: cargo nextest run …`");
+            return void("no line `# check: cargo nextest run …`");
         };
         self.tree.reset()?;
-        // A test that fails anyway catches nothing.
+        // A test that also fails without the mutant detects nothing.
         if !sound.contains_key(check) {
             let passes = self.nextest(check, "", TEST_LIMIT + BUILD_LIMIT)? == Some(0);
             sound.insert(check.clone(), passes);
         }
         if !sound[check] {
-            return void("its check does not pass without it");
+            return void("its check also fails without the mutant");
         }
         if !self.tree.apply(&patch.path)? {
             return void("does not apply");
@@ -105,7 +108,7 @@ impl Bench {
         Ok(judge(self.nextest(check, "", TEST_LIMIT)?))
     }
 
-    /// Runs a check with one more option, and returns its exit code.
+    /// Runs a check with one more option and returns its exit code.
     fn nextest(&self, check: &str, option: &str, limit: Duration) -> Result<Option<i32>> {
         let script = format!("exec {} {option} {check}", patch::PREFIX);
         println!("--> {} {option} {check}", patch::PREFIX);
@@ -117,19 +120,19 @@ impl Bench {
                 .env(test::POSTGRES_VARIABLE, self.server.url()),
             limit,
         )
-        .context("a check did not end")?;
+        .context("a check failed to end")?;
         Ok(status.code())
     }
 }
 
-/// What nextest's exit code says about a mutant that compiles.
-fn judge(code: Option<i32>) -> Disposition {
+/// Interprets nextest's exit code for a mutant that compiles.
+fn judge(code: Option<i32>) -> MutantResult {
     match code {
-        Some(0) => Disposition::Survived,
-        Some(100) => Disposition::Caught,
-        Some(4) => Disposition::Void("its check selects no test".to_owned()),
-        Some(code) => Disposition::Void(format!("nextest ended with code {code}")),
-        None => Disposition::Void("nextest was killed".to_owned()),
+        Some(0) => MutantResult::Survived,
+        Some(100) => MutantResult::Caught,
+        Some(4) => MutantResult::Void("its check selects no test".to_owned()),
+        Some(code) => MutantResult::Void(format!("nextest ended with code {code}")),
+        None => MutantResult::Void("nextest was killed".to_owned()),
     }
 }
 
@@ -138,16 +141,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_failed_tests_catch_a_mutant() {
-        assert_eq!(judge(Some(100)), Disposition::Caught);
-        assert_eq!(judge(Some(0)), Disposition::Survived);
+    fn mutant_is_caught_only_by_failed_tests() {
+        assert_eq!(judge(Some(100)), MutantResult::Caught);
+        assert_eq!(judge(Some(0)), MutantResult::Survived);
         for code in [Some(4), Some(101), Some(1), None] {
-            assert!(matches!(judge(code), Disposition::Void(_)), "{code:?}");
+            assert!(matches!(judge(code), MutantResult::Void(_)), "{code:?}");
         }
     }
 
     #[test]
-    fn every_mutant_fits_the_tree_as_it_is() {
+    fn every_mutant_applies_to_the_current_tree() {
         let folder = tempfile::tempdir().unwrap();
         let tree = Tree::at(folder.path().join("tree"), workspace::files().unwrap());
         for patch in patch::all(&workspace::root().join("mutants")).unwrap() {

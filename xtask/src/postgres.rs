@@ -1,4 +1,4 @@
-//! `cargo xtask postgres`: a server to try things on.
+//! `cargo xtask postgres`: runs a private server.
 
 use crate::{provision, test};
 use anyhow::Result;
@@ -10,11 +10,11 @@ pub fn run() -> Result<()> {
     let server = PrivatePostgres::start(Options::unit_test())?;
     println!("export {}='{}'", test::POSTGRES_VARIABLE, server.url());
     println!("{}", server.tcp_url());
-    println!("Enter or Ctrl-C stops the server and forgets its data.");
+    println!("Enter or Ctrl-C stops the server and deletes its data.");
     let mut line = String::new();
     let ended = stdin().read_line(&mut line)? == 0;
-    // In the background there is no input: run until killed. The server's guard, not we, then
-    // stops it, as after Ctrl-C.
+    // In the background, standard input is closed: the task runs until it is killed, and then the
+    // server's guard stops the server, as after Ctrl-C.
     while ended && !stdin().is_terminal() {
         std::thread::park();
     }

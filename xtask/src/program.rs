@@ -1,4 +1,4 @@
-//! Running other programs, never for ever.
+//! Runs other programs with a time limit.
 
 use crate::{ambient, workspace};
 use anyhow::{Context, Result, anyhow, bail};
@@ -9,26 +9,26 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
-/// After being asked to end, before being ended.
+/// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(20);
-/// For a program that only has to look something up.
+/// Limit for a program that only prints information.
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
-/// `cargo` at the root of the workspace.
+/// A `cargo` command in the root of the workspace.
 pub fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(ambient::cargo());
     command.args(arguments).current_dir(workspace::root()).stdin(Stdio::null());
     command
 }
 
-/// Runs a program to its end, however it ends. One that takes longer than `limit` is an error.
+/// Runs a program and returns its status. Fails if the program takes longer than `limit`.
 pub fn finish(command: &mut Command, limit: Duration) -> Result<ExitStatus> {
     let name = command.get_program().to_string_lossy().into_owned();
     let mut child = command.spawn().with_context(|| format!("cannot run {name}"))?;
     if let Some(status) = bounded::wait(&mut child, limit)? {
         return Ok(status);
     }
-    // Politely first: nextest then ends the tests it started.
+    // SIGTERM first, so that nextest ends the tests that it started.
     kill_process(Pid::from_child(&child), Signal::TERM)?;
     if bounded::wait(&mut child, GRACE)?.is_none() {
         child.kill()?;
@@ -37,9 +37,9 @@ pub fn finish(command: &mut Command, limit: Duration) -> Result<ExitStatus> {
     bail!("{name} was still running after {} minutes", limit.as_secs() / 60)
 }
 
-/// The same, and what it printed, which is shown as it comes.
-pub fn finish_heard(command: &mut Command, limit: Duration) -> Result<(ExitStatus, String)> {
-    let (reader, writer) = std::io::pipe().context("there is no pipe to be had")?;
+/// Like [`finish`], but also returns the output, which is shown while it arrives.
+pub fn finish_with_output(command: &mut Command, limit: Duration) -> Result<(ExitStatus, String)> {
+    let (reader, writer) = std::io::pipe().context("cannot open a pipe")?;
     command.stdout(writer);
     let heard = Arc::new(Mutex::new(String::new()));
     let (done, is_done) = mpsc::channel();
@@ -52,19 +52,19 @@ pub fn finish_heard(command: &mut Command, limit: Duration) -> Result<(ExitStatu
             heard.push_str(&line);
             heard.push('\n');
         }
-        // Nobody waits any more if this is late.
+        // The receiver is gone if this is late.
         let _ = done.send(());
     });
     let status = finish(command, limit);
-    // The command holds the pipe open as well.
+    // The command itself holds the write end of the pipe open.
     command.stdout(Stdio::null());
-    // A process that the program left behind may hold it, too: it is not waited for.
+    // A process that the program left behind may also hold the pipe open, so the wait is limited.
     let _ = is_done.recv_timeout(GRACE);
     let heard = heard.lock().unwrap_or_else(PoisonError::into_inner).clone();
     Ok((status?, heard))
 }
 
-/// What a short-lived program prints; an error if it fails.
+/// Returns the output of a short-lived program. Fails if the program fails.
 pub fn answer(command: &mut Command) -> Result<Vec<u8>> {
     let name = command.get_program().to_string_lossy().into_owned();
     let mut child = command
@@ -73,7 +73,7 @@ pub fn answer(command: &mut Command) -> Result<Vec<u8>> {
         .spawn()
         .with_context(|| format!("cannot run {name}"))?;
     let mut pipe = child.stdout.take().context("the output was not piped")?;
-    // Read while waiting: a full pipe would stop the program.
+    // Read while waiting, because a full pipe would block the program.
     let reader = std::thread::spawn(move || {
         let mut output = Vec::new();
         pipe.read_to_end(&mut output).map(|_| output)
@@ -81,7 +81,7 @@ pub fn answer(command: &mut Command) -> Result<Vec<u8>> {
     let Some(status) = bounded::wait(&mut child, ANSWER_LIMIT)? else {
         child.kill()?;
         child.wait()?;
-        bail!("{name} did not answer within {ANSWER_LIMIT:?}");
+        bail!("{name} did not end within {ANSWER_LIMIT:?}");
     };
     if !status.success() {
         bail!("{name} ended with {status}");
@@ -90,7 +90,6 @@ pub fn answer(command: &mut Command) -> Result<Vec<u8>> {
     Ok(output?)
 }
 
-/// Runs a program that must succeed.
 pub fn succeed(command: &mut Command, limit: Duration) -> Result<()> {
     let status = finish(command, limit)?;
     if !status.success() {
@@ -99,7 +98,7 @@ pub fn succeed(command: &mut Command, limit: Duration) -> Result<()> {
     Ok(())
 }
 
-/// Whether a program exists and succeeds, quietly.
+/// True if a program exists and succeeds. Its output is discarded.
 pub fn works(command: &mut Command) -> bool {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     finish(command, ANSWER_LIMIT).is_ok_and(|status| status.success())
@@ -110,35 +109,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_fails_is_an_error_with_its_status() {
+    fn failed_program_is_an_error_with_its_status() {
         let error = succeed(Command::new("sh").args(["-c", "exit 3"]), GRACE).unwrap_err();
         assert!(error.to_string().contains('3'), "{error}");
     }
 
     #[test]
-    fn what_a_program_prints_is_heard_to_its_end() {
+    fn finish_with_output_returns_all_lines() {
         let mut program = Command::new("sh");
         program.args(["-c", "for n in $(seq 20000); do echo line $n; done; exit 3"]);
-        let (status, heard) = finish_heard(&mut program, GRACE).unwrap();
+        let (status, heard) = finish_with_output(&mut program, GRACE).unwrap();
         assert_eq!(status.code(), Some(3));
         assert!(heard.starts_with("line 1\n") && heard.ends_with("line 20000\n"));
     }
 
     #[test]
-    fn a_program_that_dawdles_is_ended() {
+    fn slow_program_is_ended() {
         let error = finish(Command::new("sleep").arg("60"), Duration::from_millis(20)).unwrap_err();
         assert!(error.to_string().contains("still running"), "{error}");
     }
 
     #[test]
-    fn an_answer_longer_than_a_pipe_holds_arrives_whole() {
+    fn answer_may_be_longer_than_a_pipe_buffer() {
         let output = answer(Command::new("head").args(["-c", "300000", "/dev/zero"])).unwrap();
         assert_eq!(output.len(), 300_000);
         assert!(answer(&mut Command::new("false")).is_err());
     }
 
     #[test]
-    fn a_program_that_does_not_exist_does_not_work() {
+    fn missing_program_does_not_work() {
         assert!(!works(&mut Command::new("evenkeel-no-such-program")));
     }
 }

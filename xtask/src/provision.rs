@@ -1,4 +1,4 @@
-//! Installing what the tests need on a bare Debian machine.
+//! Installs the tools that the tests need on a bare Debian machine.
 
 use crate::program::{self, succeed, works};
 use crate::workspace;
@@ -11,8 +11,8 @@ use std::time::Duration;
 
 const DOWNLOAD_LIMIT: Duration = Duration::from_secs(20 * 60);
 
-/// Run as root. With PostgreSQL, Debian would make and start a cluster of its own; nobody here
-/// wants one.
+/// Runs as root. The setting keeps Debian's PostgreSQL package from creating and starting a
+/// cluster.
 const INSTALL: &str = r#"
 set -e
 if [ "$1" = postgresql ] && [ ! -e /etc/postgresql-common/createcluster.conf ]; then
@@ -25,7 +25,7 @@ apt-get -o DPkg::Lock::Timeout=300 -o Dpkg::Options::=--force-confold \
     install -y --no-install-recommends "$1"
 "#;
 
-/// Needs no rights, unless the lists of packages are missing.
+/// Needs no root rights, unless the package lists are missing.
 const UNPACK: &str = r#"
 set -e
 apt-get download "$1" || { apt-get -o DPkg::Lock::Timeout=300 update && apt-get download "$1"; }
@@ -42,19 +42,18 @@ pub fn everything() -> Result<()> {
     component("clippy", "clippy")
 }
 
-/// PostgreSQL's server programs.
 pub fn postgres() -> Result<()> {
     if PrivatePostgres::find_binaries().is_some() {
         return Ok(());
     }
     debian_package("postgresql")?;
     if PrivatePostgres::find_binaries().is_none() {
-        bail!("postgresql was installed, but its server programs are nowhere to be found");
+        bail!("postgresql was installed, but its server programs were not found");
     }
     Ok(())
 }
 
-/// Python, which can make environments for tools.
+/// Python with the modules for virtual environments.
 pub fn python() -> Result<()> {
     if works(Command::new("python3").args(["-c", "import ensurepip, venv"])) {
         return Ok(());
@@ -62,8 +61,8 @@ pub fn python() -> Result<()> {
     debian_package("python3-venv")
 }
 
-/// Prometheus' tool for rules. Debian's package is unpacked and not installed: that would start a
-/// server, and bring much that nobody here needs.
+/// Returns promtool. Debian's package is unpacked but not installed, because installing it would
+/// start a Prometheus server and add many dependencies.
 pub fn promtool() -> Result<PathBuf> {
     let installed = PathBuf::from("promtool");
     if works(Command::new(&installed).arg("--version")) {
@@ -75,20 +74,20 @@ pub fn promtool() -> Result<PathBuf> {
         return Ok(unpacked);
     }
     if !works(Command::new("apt-get").arg("--version")) {
-        bail!("promtool is missing, and there is no apt-get: please install it");
+        bail!("promtool is missing, and apt-get is not available: please install it");
     }
     println!("promtool is missing: unpacking Debian's prometheus");
     fs::create_dir_all(&folder)?;
     let mut unpack = Command::new("sh");
     unpack.args(["-c", UNPACK, "unpack", "prometheus"]).current_dir(&folder);
-    succeed(&mut unpack, DOWNLOAD_LIMIT).context("Debian's prometheus can't be had")?;
+    succeed(&mut unpack, DOWNLOAD_LIMIT).context("cannot download Debian's prometheus")?;
     Ok(unpacked)
 }
 
 fn debian_package(name: &str) -> Result<()> {
     println!("{name} is missing: installing Debian's");
     if !works(Command::new("apt-get").arg("--version")) {
-        bail!("{name} is missing, and there is no apt-get: please install it");
+        bail!("{name} is missing, and apt-get is not available: please install it");
     }
     let mut install = if rustix::process::geteuid().is_root() {
         Command::new("sh")
@@ -106,12 +105,12 @@ fn component(subcommand: &str, name: &str) -> Result<()> {
     if works(&mut program::cargo(&[subcommand, "--version"])) {
         return Ok(());
     }
-    println!("{name} is missing: asking rustup for it");
+    println!("{name} is missing: installing it with rustup");
     succeed(Command::new("rustup").args(["component", "add", name]), DOWNLOAD_LIMIT)
 }
 
-/// Whether the test runner nextest is installed. It is not needed: building it takes longer than it
-/// saves, so `cargo test` runs the tests where it is missing.
+/// True if nextest is installed. It is optional: building it takes longer than it saves, so `cargo
+/// test` runs the tests otherwise.
 pub fn has_nextest() -> bool {
     works(&mut program::cargo(&["nextest", "--version"]))
 }

@@ -1,4 +1,4 @@
-//! Tools that are written in Python, each in an environment of its own.
+//! Tools written in Python, each in its own virtual environment.
 
 use crate::{program, provision, workspace};
 use anyhow::{Context, Result};
@@ -9,7 +9,8 @@ use std::time::Duration;
 
 const INSTALL_LIMIT: Duration = Duration::from_secs(10 * 60);
 
-/// A Python with what `tools/<tool>/requirements.txt` pins, made below `folder` unless it is there.
+/// Returns a Python with the packages of `tools/<tool>/requirements.txt`, in an environment below
+/// `folder` that is created if it is missing.
 pub fn with_tool(folder: &Path, tool: &str) -> Result<PathBuf> {
     let place = folder.join("venv");
     let python = place.join("bin/python");

@@ -1,4 +1,4 @@
-//! One thing after the other, each with a headline and a time.
+//! Runs steps one after another, with a headline and a duration for each.
 
 use crate::ambient;
 use anyhow::{Context, Result};

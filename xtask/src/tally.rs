@@ -1,4 +1,4 @@
-//! How many tests passed and failed.
+//! Counts passed and failed tests.
 
 use anyhow::{Context, Result};
 use std::fmt;
@@ -10,21 +10,21 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// From the report nextest writes; its first tag sums up the run.
+    /// Reads nextest's report; its first tag has the totals.
     pub fn from_junit(report: &str) -> Result<Self> {
         let start = report.find("<testsuites ").context("the test report has no summary")?;
         let tag = report[start..].split('>').next().unwrap_or_default();
         let number = |name: &str| -> Result<u64> {
             let (_, rest) = tag
                 .split_once(&format!(" {name}=\""))
-                .with_context(|| format!("the test report does not say its {name}"))?;
+                .with_context(|| format!("the test report has no `{name}`"))?;
             Ok(rest.split('"').next().unwrap_or_default().parse()?)
         };
         let failed = number("failures")? + number("errors")?;
         Ok(Self { passed: number("tests")?.saturating_sub(failed), failed })
     }
 
-    /// From what `cargo test` prints, one result line per crate.
+    /// Reads the output of `cargo test`, with one result line per crate.
     pub fn from_libtest(output: &str) -> Self {
         let results = output.lines().filter(|line| line.starts_with("test result: "));
         results.fold(Self::default(), |tally, line| {
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_counts_failures_and_errors_as_failed() {
+    fn junit_failures_and_errors_count_as_failed() {
         let report = r#"<?xml version="1.0"?>
             <testsuites name="nextest-run" tests="20" failures="2" errors="1" time="0.1">
             <testsuite name="x" tests="9" failures="9" errors="0">"#;
@@ -63,13 +63,13 @@ mod tests {
     }
 
     #[test]
-    fn a_report_without_summary_is_an_error() {
+    fn junit_report_without_totals_is_an_error() {
         assert!(Tally::from_junit("").is_err());
         assert!(Tally::from_junit(r#"<testsuites name="x">"#).is_err());
     }
 
     #[test]
-    fn result_lines_of_several_crates_add_up() {
+    fn libtest_results_of_several_crates_add_up() {
         let output = "running 2 tests\n\
             test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n\
             test result: FAILED. 10 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\n";
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn it_reads_as_the_closing_line() {
+    fn tally_displays_as_the_summary_line() {
         assert_eq!(Tally { passed: 12, failed: 0 }.to_string(), "12 passed, 0 failed");
     }
 }

@@ -1,6 +1,6 @@
-//! `cargo xtask test`: everything a change must pass.
+//! `cargo xtask test`: all checks that a change must pass.
 
-use crate::program::{cargo, finish, finish_heard, succeed};
+use crate::program::{cargo, finish, finish_with_output, succeed};
 use crate::steps::Steps;
 use crate::tally::Tally;
 use crate::{advisories, alerts, api_fuzz, provision, tidy, workspace};
@@ -10,15 +10,15 @@ use std::fs;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Where tests find the superuser's URL of a server in which they make their own databases.
+/// The superuser's URL of a server in which tests create their databases.
 pub const POSTGRES_VARIABLE: &str = "EVENKEEL_TEST_POSTGRES";
 
 const QUICK_LIMIT: Duration = Duration::from_secs(5 * 60);
-/// A first build of everything on a small machine is slow.
+/// The first build takes long on a small machine.
 const BUILD_LIMIT: Duration = Duration::from_secs(60 * 60);
 const TEST_LIMIT: Duration = Duration::from_secs(90 * 60);
 
-/// Says itself what went wrong: the closing line is the last one.
+/// Prints errors itself, so that the summary is the last line.
 pub fn run(extra: &[String]) -> ExitCode {
     let mut steps = Steps::default();
     let mut tally = Tally::default();
@@ -32,7 +32,7 @@ pub fn run(extra: &[String]) -> ExitCode {
 }
 
 fn all(steps: &mut Steps, tally: &mut Tally, extra: &[String]) -> Result<()> {
-    steps.take("install what is missing", provision::everything)?;
+    steps.take("install missing tools", provision::everything)?;
     steps.take("cargo fmt --all --check", || {
         succeed(&mut cargo(&["fmt", "--all", "--check"]), QUICK_LIMIT)
     })?;
@@ -43,7 +43,7 @@ fn all(steps: &mut Steps, tally: &mut Tally, extra: &[String]) -> Result<()> {
     steps.take("cargo xtask tidy", tidy::run)?;
     steps.take("cargo xtask advisories", advisories::run_if_possible)?;
     steps.take("cargo xtask alerts", alerts::run_if_possible)?;
-    // Stopped when dropped, whatever happens below.
+    // Stopped on drop, also if a step fails.
     let server = steps
         .take("start a private PostgreSQL", || Ok(PrivatePostgres::start(Options::unit_test())?))?;
     if provision::has_nextest() {
@@ -52,25 +52,25 @@ fn all(steps: &mut Steps, tally: &mut Tally, extra: &[String]) -> Result<()> {
         println!("\ncargo-nextest is not installed: cargo test runs the tests");
         let outcomes = LIBTEST_RUNS
             .map(|(name, choice)| steps.take(name, || libtest(&server, tally, extra, choice)));
-        // All tests run, whichever of them fail.
+        // All tests run, even if some fail.
         outcomes.into_iter().collect::<Result<()>>()?;
     }
     steps.take("cargo test --workspace --doc", || doctests(&server, tally))?;
-    // The tests have built it: see what `against_both` says.
+    // The same arguments as the tests used: see `against_both`.
     let built = ["build", "--workspace", "--all-targets"];
     steps.take("cargo xtask api-fuzz", || {
         api_fuzz::against_both(&server, &built, &Default::default())
     })
 }
 
-/// Tests that start and kill whole processes have `crash_` in their names, and run one at a time, as
-/// `.config/nextest.toml` says for nextest.
+/// Tests that start and kill processes have `crash_` in their names and run one at a time;
+/// `.config/nextest.toml` does the same for nextest.
 const LIBTEST_RUNS: [(&str, &[&str]); 2] = [
     ("cargo test --workspace -- --skip crash_", &["--skip", "crash_"]),
     ("cargo test --workspace -- crash_ --test-threads 1", &["crash_", "--test-threads", "1"]),
 ];
 
-/// Runs tests without nextest: one binary after the other, each with its tests in threads.
+/// Runs the tests without nextest: one binary after another, each with its tests in threads.
 fn libtest(
     server: &PrivatePostgres,
     tally: &mut Tally,
@@ -79,7 +79,8 @@ fn libtest(
 ) -> Result<()> {
     let mut command = cargo(&["test", "--workspace", "--lib", "--bins", "--tests"]);
     command.arg("--no-fail-fast").args(extra).arg("--").args(choice);
-    let (status, output) = finish_heard(command.env(POSTGRES_VARIABLE, server.url()), TEST_LIMIT)?;
+    let (status, output) =
+        finish_with_output(command.env(POSTGRES_VARIABLE, server.url()), TEST_LIMIT)?;
     *tally = tally.plus(Tally::from_libtest(&output));
     if !status.success() {
         bail!("ended with {status}");
@@ -89,7 +90,7 @@ fn libtest(
 
 fn nextest(server: &PrivatePostgres, tally: &mut Tally, extra: &[String]) -> Result<()> {
     let report = workspace::target()?.join("nextest/default/junit.xml");
-    // One of an earlier run would be counted if this one does not get to writing its own.
+    // The report of an earlier run would be counted if this run writes none.
     if report.exists() {
         fs::remove_file(&report)?;
     }
@@ -108,7 +109,8 @@ fn nextest(server: &PrivatePostgres, tally: &mut Tally, extra: &[String]) -> Res
 
 fn doctests(server: &PrivatePostgres, tally: &mut Tally) -> Result<()> {
     let mut command = cargo(&["test", "--workspace", "--doc"]);
-    let (status, output) = finish_heard(command.env(POSTGRES_VARIABLE, server.url()), TEST_LIMIT)?;
+    let (status, output) =
+        finish_with_output(command.env(POSTGRES_VARIABLE, server.url()), TEST_LIMIT)?;
     *tally = tally.plus(Tally::from_libtest(&output));
     if !status.success() {
         bail!("ended with {status}");

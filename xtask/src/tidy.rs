@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: rules of the source tree that the compiler does not check.
+//! `cargo xtask tidy`: checks rules of the source tree that the compiler does not check.
 
 mod dependencies;
 mod rules;
@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 const DOCUMENTS: [&str; 6] =
     ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "SECURITY.md"];
 
-/// The two stores. What one has in `queries` or `src`, the other has under the same name.
+/// The two stores must have the same file names in `queries` and `src`.
 const STORES: [&str; 2] = ["crates/evenkeel-store-sqlite", "crates/evenkeel-store-postgres"];
 
-/// Modules that only one store can have, since they deal with the database's connections.
+/// Modules that only one store has, because they handle its kind of database connection.
 const OWN_MODULES: &str = "src/connection";
 
 /// The result of a rule.
@@ -47,7 +47,7 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// Applies every rule to `files`, which are relative to `root`.
+/// Applies every rule to `files`, whose paths are relative to `root`.
 fn check(root: &Path, files: &BTreeSet<PathBuf>) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for file in files {
@@ -74,8 +74,8 @@ fn check(root: &Path, files: &BTreeSet<PathBuf>) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// The statement files and modules of a store, without extensions: a module may be a file in one store
-/// and a folder in the other.
+/// The statement files and modules of a store, without extensions: a module may be a file in one
+/// store and a folder in the other.
 fn twins(files: &BTreeSet<PathBuf>, store: &str) -> BTreeSet<String> {
     let in_store = files.iter().filter_map(|file| file.strip_prefix(store).ok());
     let twins = in_store.filter(|file| {
@@ -133,7 +133,7 @@ mod tests {
         }
     }
 
-    /// An old cargo shows the first key that it cannot read. It shows neither comments nor
+    /// An old cargo prints the first key that it cannot read; it prints neither comments nor
     /// `rust-version`.
     #[test]
     fn the_manifest_shows_an_old_cargo_which_rust_it_needs() {

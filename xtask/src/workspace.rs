@@ -1,4 +1,4 @@
-//! Where the source tree is, and what belongs to it.
+//! The paths of the source tree.
 
 use crate::program;
 use anyhow::{Context, Result};
@@ -12,7 +12,7 @@ pub fn root() -> &'static Path {
     own.parent().unwrap_or(own)
 }
 
-/// Where cargo puts what it builds, wherever that was configured.
+/// Cargo's target directory, as configured.
 pub fn target() -> Result<PathBuf> {
     let arguments = ["metadata", "--no-deps", "--format-version", "1", "--offline"];
     let output = program::answer(&mut program::cargo(&arguments))?;
@@ -22,8 +22,8 @@ pub fn target() -> Result<PathBuf> {
     Ok(PathBuf::from(target))
 }
 
-/// Every file of the tree that git tracks or would track, relative to the root and in order.
-/// An unpacked archive without git is walked instead.
+/// Every file that git tracks or would track, relative to the root and sorted. In an unpacked
+/// archive without git, walks the folders instead.
 pub fn files() -> Result<BTreeSet<PathBuf>> {
     let mut git = Command::new("git");
     git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
@@ -34,12 +34,12 @@ pub fn files() -> Result<BTreeSet<PathBuf>> {
         }
         Err(_) => walk(root())?,
     };
-    // Deleted but still tracked.
+    // Removes files that were deleted but are still tracked.
     files.retain(|file| root().join(file).is_file());
     Ok(files)
 }
 
-/// Every file below a folder, relative to it; the folders nobody keeps in git are left out.
+/// Every file below a folder, relative to it, without build output and `.git`.
 pub fn walk(folder: &Path) -> Result<BTreeSet<PathBuf>> {
     let mut found = BTreeSet::new();
     let mut pending = vec![PathBuf::new()];
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_walk_finds_nested_files_and_leaves_build_output_out() {
+    fn walk_finds_nested_files_and_skips_build_output() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["a/b/c.rs", "target/debug/x", ".git/HEAD", "d.md"] {
             let path = folder.path().join(name);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn this_file_belongs_to_the_tree() {
+    fn files_contain_this_file() {
         assert!(files().unwrap().contains(Path::new("xtask/src/workspace.rs")));
     }
 }

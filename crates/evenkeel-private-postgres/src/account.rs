@@ -1,4 +1,4 @@
-//! PostgreSQL refuses to run as root: root hands the server to somebody else.
+//! PostgreSQL refuses to run as root, so a root process runs the server as another user.
 
 use crate::Error;
 use std::fs;
@@ -15,7 +15,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// `None` when we are not root, so the server may run as ourselves.
+    /// `None` if this process is not root: then the server runs as the current user.
     pub fn for_server() -> Result<Option<Self>, Error> {
         if !rustix::process::geteuid().is_root() {
             return Ok(None);
@@ -34,8 +34,8 @@ impl Account {
     }
 }
 
-/// Where temporary folders go: the usual place, unless the server's user could not reach it or
-/// the path is too long for a socket's (108 bytes, of which the file name takes up to 40).
+/// Returns the folder for temporary folders: the system's, unless the server's user cannot reach it
+/// or its path is too long for a socket path (108 bytes, of which the file name takes up to 40).
 pub fn temporary_root(account: Option<Account>) -> PathBuf {
     let usual = std::env::temp_dir();
     let usual = usual.canonicalize().unwrap_or(usual);
@@ -67,7 +67,7 @@ mod tests {
                          postgres:x:101:104:PostgreSQL administrator,,,:/var/lib:/bin/bash\n";
 
     #[test]
-    fn a_user_is_found_by_the_whole_name() {
+    fn user_is_found_by_its_full_name() {
         assert_eq!(find(USERS, "postgres"), Some(Account { uid: 101, gid: 104 }));
         assert_eq!(find(USERS, "nobody"), None);
     }

@@ -1,4 +1,4 @@
-//! Where a server can be reached.
+//! The ports and URLs of a server.
 
 use crate::Error;
 use std::collections::hash_map::RandomState;
@@ -7,11 +7,11 @@ use std::hash::BuildHasher;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 
-/// Superuser, and the first database.
+/// Name of the superuser and of the first database.
 pub const NAME: &str = "evenkeel";
 
-/// Below the range the system draws from for outgoing connections: a stopped server finds its
-/// port free again.
+/// Below the system's range of ephemeral ports, so that a stopped server finds its port free when
+/// it restarts.
 const PORTS: std::ops::Range<u16> = 15_000..30_000;
 
 pub fn free_port() -> Result<u16, Error> {
@@ -25,7 +25,7 @@ pub fn free_port() -> Result<u16, Error> {
         .ok_or(Error::NoPort)
 }
 
-/// A URL through the socket in `folder`, as both tokio-postgres and libpq read it.
+/// Returns a URL through the socket in `folder` that both tokio-postgres and libpq accept.
 pub fn socket_url(folder: &Path, port: u16, database: &str) -> String {
     let folder = encode(folder.as_os_str().as_encoded_bytes());
     format!("postgres://{NAME}@{folder}:{port}/{}", encode(database.as_bytes()))
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_socket_folder_is_escaped_into_the_host() {
+    fn socket_url_escapes_the_folder() {
         assert_eq!(
             socket_url(Path::new("/tmp/evenkeel-pg-x"), 5433, "a b"),
             "postgres://evenkeel@%2Ftmp%2Fevenkeel-pg-x:5433/a%20b"
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_is_drawn_from_the_quiet_range() {
+    fn free_port_is_below_the_ephemeral_range() {
         assert!(PORTS.contains(&free_port().unwrap()));
     }
 }

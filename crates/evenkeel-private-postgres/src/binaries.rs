@@ -7,7 +7,8 @@ use std::time::Duration;
 
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 
-/// The folder of a complete PostgreSQL server: Debian's newest, else what the PATH leads to.
+/// Returns the folder of a complete PostgreSQL server: the newest of Debian's, else the one in the
+/// PATH.
 pub fn find() -> Option<PathBuf> {
     newest_under(Path::new("/usr/lib/postgresql")).or_else(|| {
         let told = answer("pg_config", &["--bindir"]).map(PathBuf::from);
@@ -28,12 +29,12 @@ fn newest_under(root: &Path) -> Option<PathBuf> {
     versions.max().map(|(_, folder)| folder)
 }
 
-/// A client-only installation has some of the programs, too.
+/// A client-only installation has only some of the programs.
 fn is_complete(folder: &Path) -> bool {
     ["initdb", "postgres", "createdb"].iter().all(|program| folder.join(program).is_file())
 }
 
-/// The one line a program prints.
+/// Returns the single line that a program prints.
 fn answer(program: &str, arguments: &[&str]) -> Option<String> {
     let mut child = Command::new(program)
         .args(arguments)
@@ -64,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_complete_server_is_taken() {
+    fn newest_complete_server_is_found() {
         let root = tempfile::tempdir().unwrap();
         let complete = ["initdb", "postgres", "createdb"];
         install(root.path(), "9", &complete);

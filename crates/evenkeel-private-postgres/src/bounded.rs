@@ -1,13 +1,13 @@
-//! Waiting for other processes, never for ever.
+//! Waits for other processes, with a time limit.
 
 use std::io;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// Short beside everything waited for here, long beside the cost of asking.
+/// Time between two polls.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Asks `ready` again and again until it has an answer. `None` when `limit` passes without one.
+/// Polls `ready` until it returns a value. `None` after `limit`.
 ///
 /// # Errors
 /// The first error of `ready`.
@@ -31,10 +31,10 @@ pub fn poll<T, E>(
     }
 }
 
-/// Waits for `child` to end. `None` when it is still running after `limit`.
+/// Waits for `child` to end. `None` if it is still running after `limit`.
 ///
 /// # Errors
-/// When the system cannot say how the child is doing.
+/// If the system cannot report the state of the child.
 pub fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
     poll(limit, || child.try_wait())
 }
@@ -45,14 +45,14 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn a_child_that_ends_is_reported_with_its_status() {
+    fn wait_returns_the_status_of_an_ended_child() {
         let mut child = Command::new("sh").args(["-c", "exit 3"]).spawn().unwrap();
         let status = wait(&mut child, Duration::from_secs(20)).unwrap();
         assert_eq!(status.and_then(|status| status.code()), Some(3));
     }
 
     #[test]
-    fn a_child_that_dawdles_is_given_up_on() {
+    fn wait_gives_up_after_the_limit() {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         assert_eq!(wait(&mut child, Duration::from_millis(20)).unwrap(), None);
         child.kill().unwrap();

@@ -1,17 +1,17 @@
-//! Processor time of the server's processes, from `/proc`.
+//! CPU time of the server's processes, from `/proc`.
 
 use std::fs;
 
-/// What `/proc/PID/stat` tells of one process; times in clock ticks.
+/// Fields of `/proc/PID/stat`; times in clock ticks.
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     parent: u32,
-    /// Its own, and that of its children that ended and were waited for.
+    /// CPU time of the process and of its children that were reaped.
     ticks: u64,
 }
 
-/// Processor seconds used so far by process `root`, its children, and the children it has
-/// waited for. A child that ends moves from one sum to the other and is counted once.
+/// Returns the CPU seconds used so far by process `root`, its children, and its reaped children.
+/// When a child ends, its time moves from one sum to the other, so it is counted once.
 pub fn seconds(root: u32) -> f64 {
     let Ok(processes) = fs::read_dir("/proc") else { return 0.0 };
     let ticks: u64 = processes
@@ -26,7 +26,8 @@ pub fn seconds(root: u32) -> f64 {
 }
 
 fn parse(stat: &str) -> Option<Stat> {
-    // The second field is the program's name in parentheses and may hold anything, even `)`.
+    // The second field is the program's name in parentheses and may contain any character, even
+    // `)`.
     let (_, rest) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
     let parent = fields.get(1)?.parse().ok()?;
@@ -40,13 +41,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn own_time_and_that_of_waited_for_children_add_up() {
+    fn own_time_and_reaped_children_add_up() {
         let line = "42 (odd) name) S 7 42 42 0 -1 4194560 9 9 0 0 1 20 300 4000 20 0 1 0 99";
         assert_eq!(parse(line), Some(Stat { parent: 7, ticks: 4321 }));
     }
 
     #[test]
-    fn a_truncated_line_is_no_answer() {
+    fn truncated_line_is_rejected() {
         assert_eq!(parse("42 (name) S 7 42"), None);
     }
 }

@@ -3,58 +3,41 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-/// Why a private server could not be had, or did not obey.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No PostgreSQL server is installed here.
     #[error(
         "no PostgreSQL server binaries found in /usr/lib/postgresql/*/bin or on the PATH; \
          `cargo xtask test` installs them"
     )]
     NoBinaries,
-    /// We are root, and there is nobody to hand the server to.
+    /// This process is root, and no other user can run the server.
     #[error("PostgreSQL refuses to run as root, and neither `postgres` nor `nobody` exists here")]
     NoAccount,
-    /// Every port that was tried is taken.
     #[error("no free TCP port found on 127.0.0.1")]
     NoPort,
-    /// The server was stopped and not started again.
+    /// The server was stopped and not restarted.
     #[error("the private server is stopped")]
     Stopped,
-    /// A file or folder of the server could not be read, written or handed over.
+    /// A file or folder of the server could not be read, written or given to another user.
     #[error("cannot use {path}")]
-    File {
-        /// The file or folder.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A program could not be started, watched or signalled.
+    File { path: PathBuf, source: io::Error },
+    /// A program could not be started, waited for or signalled.
     #[error("cannot run {program}")]
-    Run {
-        /// The program.
-        program: String,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A helper program ended badly.
+    Run { program: String, source: io::Error },
+    /// A program ended with a failure status.
     #[error("{program} failed ({status}): {output}")]
     Failed {
-        /// The program.
         program: String,
-        /// How it ended.
         status: ExitStatus,
-        /// The end of what it printed.
+        /// The last lines that it printed.
         output: String,
     },
-    /// A helper program, or the server's start, took longer than it may.
-    #[error("{program} was not done within {limit:?}: {output}")]
+    /// A program, or the start of the server, exceeded its time limit.
+    #[error("{program} did not finish within {limit:?}: {output}")]
     TooSlow {
-        /// The program.
         program: String,
-        /// How long it had.
         limit: Duration,
-        /// The end of what it printed.
+        /// The last lines that it printed.
         output: String,
     },
 }
@@ -69,7 +52,7 @@ impl Error {
         move |source| Self::Run { program: program.to_owned(), source }
     }
 
-    /// Whether the server failed to start because another process took its port first.
+    /// True if the server failed to start because another process took its port first.
     pub(crate) fn is_port_taken(&self) -> bool {
         matches!(self, Self::Failed { output, .. } if output.contains("Address already in use"))
     }

@@ -1,4 +1,4 @@
-//! Cleaning up after an owner that was killed.
+//! Cleans up after an owner process that was killed.
 
 use crate::{Error, bounded};
 use std::io;
@@ -7,12 +7,12 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// A shell that reads from a pipe held open by us. However we end, the system closes the pipe;
-/// then the shell stops the server and removes its folder.
+/// A shell that reads from a pipe that this process holds open. When this process ends, for
+/// whatever reason, the system closes the pipe; then the shell stops the server and removes its
+/// folder.
 ///
-/// The server is recognised by its working folder: the number in a stale `postmaster.pid` may
-/// meanwhile belong to somebody else. A process that has ended but was not yet waited for has
-/// none.
+/// The shell identifies the server by its working directory, because another process may have got
+/// the process id in a stale `postmaster.pid`. A zombie has no working directory.
 const SCRIPT: &str = r#"
 read -r _
 pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null)
@@ -32,7 +32,7 @@ const LIMIT: Duration = Duration::from_secs(15);
 pub struct Guard(Child);
 
 impl Guard {
-    /// Watches over the server in `folder`, a path without symbolic links.
+    /// Guards the server in `folder`, a path without symbolic links.
     pub fn watch(folder: &Path) -> Result<Self, Error> {
         Command::new("sh")
             .args(["-c", SCRIPT, "evenkeel-private-postgres-guard"])
@@ -41,14 +41,14 @@ impl Guard {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // Of its own, so that a Ctrl-C meant for us does not hit it.
+            // Its own process group, so that a Ctrl-C for this process does not stop the guard.
             .process_group(0)
             .spawn()
             .map(Self)
             .map_err(Error::run("sh"))
     }
 
-    /// Lets the server be, whatever becomes of us.
+    /// Ends the guard without stopping the server.
     pub fn stand_down(&mut self) -> Result<(), Error> {
         self.0.kill().and_then(|()| self.0.wait()).map(drop).map_err(Error::run("sh"))
     }

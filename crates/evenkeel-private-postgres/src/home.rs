@@ -1,4 +1,4 @@
-//! The folder a server lives in, and running PostgreSQL's programs there.
+//! The folder of a server; runs PostgreSQL's programs in it.
 
 use crate::account::{Account, temporary_root};
 use crate::{Error, bounded};
@@ -37,8 +37,8 @@ impl Home {
         self.folder.path()
     }
 
-    /// One of PostgreSQL's programs, to be run by the right user, in the right place, with no
-    /// settings of whoever runs the tests.
+    /// Returns a command for one of PostgreSQL's programs, with the right user and working
+    /// directory, and without the PostgreSQL environment variables of the caller.
     pub fn command(&self, program: &str) -> Result<Command, Error> {
         let path = self.output_of(program);
         let output =
@@ -58,7 +58,6 @@ impl Home {
         Ok(command)
     }
 
-    /// Runs a program to its end.
     pub fn run<A: AsRef<OsStr>>(
         &self,
         program: &str,
@@ -70,19 +69,19 @@ impl Home {
         match bounded::wait(&mut child, limit).map_err(Error::run(program))? {
             Some(status) if status.success() => Ok(()),
             Some(status) => {
-                let output = self.last_words(program);
+                let output = self.last_output(program);
                 Err(Error::Failed { program: program.to_owned(), status, output })
             }
             None => {
                 child.kill().and_then(|()| child.wait()).map_err(Error::run(program))?;
-                let output = self.last_words(program);
+                let output = self.last_output(program);
                 Err(Error::TooSlow { program: program.to_owned(), limit, output })
             }
         }
     }
 
-    /// The end of what a program printed.
-    pub fn last_words(&self, program: &str) -> String {
+    /// Returns the last lines that a program printed.
+    pub fn last_output(&self, program: &str) -> String {
         let text = fs::read(self.output_of(program)).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> = text.lines().collect();

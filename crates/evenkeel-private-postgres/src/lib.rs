@@ -1,9 +1,9 @@
-//! A throw-away PostgreSQL server for tests and benchmarks.
+//! A temporary PostgreSQL server for tests and benchmarks.
 //!
-//! Everything lives in one temporary folder: the data, the logs and the Unix socket. The server
-//! stops and the folder goes when the [`PrivatePostgres`] is dropped, and also when the process
-//! that owns it is killed. Blocking throughout: asynchronous callers start it before their
-//! runtime, or on a thread of its own.
+//! One temporary folder contains the data, the logs and the Unix socket. When the
+//! [`PrivatePostgres`] is dropped or the owning process is killed, the server stops and the folder
+//! is removed. All functions block: asynchronous callers start the server before their runtime, or
+//! on a separate thread.
 
 mod account;
 mod address;
@@ -28,16 +28,17 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::Duration;
 
-/// For `initdb` and `createdb`, which take a second or two on an idle machine.
+/// Limit for `initdb` and `createdb`, which take 1 to 2 s on an idle machine.
 const HELPER_LIMIT: Duration = Duration::from_secs(120);
-/// For the server to accept connections, after a crash of a benchmark with much to replay.
+/// Limit until the server accepts connections; a benchmark server may have much WAL to replay after
+/// a crash.
 const READY_LIMIT: Duration = Duration::from_secs(300);
-/// For an immediate stop; the postmaster itself kills stragglers after five seconds.
+/// Limit for an immediate stop; the postmaster kills remaining sessions after 5 s.
 const STOP_LIMIT: Duration = Duration::from_secs(30);
-/// How often a port may be snatched away between being found free and being used.
+/// How many times another process may take a free port before the server uses it.
 const PORT_ATTEMPTS: u32 = 5;
 
-/// A PostgreSQL server of one's own. Dropping it stops the server and removes its folder.
+/// A private PostgreSQL server. Dropping it stops the server and removes its folder.
 #[derive(Debug)]
 pub struct PrivatePostgres {
     /// `None` while stopped.
@@ -45,23 +46,23 @@ pub struct PrivatePostgres {
     port: u16,
     url: String,
     tcp_url: String,
-    // Dropped in this order: the guard finds its work already done.
+    // Fields drop in this order: the guard finds the folder already removed.
     home: Home,
     guard: Guard,
 }
 
 impl PrivatePostgres {
-    /// The folder of the newest PostgreSQL server's programs, if there is one.
+    /// Returns the folder of the newest PostgreSQL server's programs.
     #[must_use]
     pub fn find_binaries() -> Option<PathBuf> {
         binaries::find()
     }
 
-    /// Makes a new cluster with a superuser and a database `evenkeel`, and starts it on a port of
-    /// 127.0.0.1 and a Unix socket. No password is asked for.
+    /// Creates a cluster with a superuser and a database `evenkeel`, and starts it on a port of
+    /// 127.0.0.1 and a Unix socket. No password is needed.
     ///
     /// # Errors
-    /// When PostgreSQL is not installed, or does not start.
+    /// If PostgreSQL is not installed or does not start.
     pub fn start(options: Options) -> Result<Self, Error> {
         let binaries = Self::find_binaries().ok_or(Error::NoBinaries)?;
         let home = Home::create(binaries)?;
@@ -81,28 +82,27 @@ impl PrivatePostgres {
         Ok(server)
     }
 
-    /// A superuser's URL through the Unix socket: the faster way.
+    /// The superuser's URL through the Unix socket, which is faster than TCP.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// A superuser's URL through TCP, for clients without Unix sockets.
+    /// The superuser's URL through TCP, for clients without Unix sockets.
     #[must_use]
     pub fn tcp_url(&self) -> &str {
         &self.tcp_url
     }
 
-    /// Where the cluster is stored.
     #[must_use]
     pub fn data_dir(&self) -> &Path {
         &self.home.data
     }
 
-    /// Creates an empty database and returns its URL, through the Unix socket.
+    /// Creates an empty database and returns its URL through the Unix socket.
     ///
     /// # Errors
-    /// When the server is stopped, or the name is taken.
+    /// If the server is stopped or the name is taken.
     pub fn create_database(&self, name: &str) -> Result<String, Error> {
         if self.postmaster.is_none() {
             return Err(Error::Stopped);
@@ -116,17 +116,17 @@ impl PrivatePostgres {
         Ok(address::socket_url(self.home.folder(), self.port, name))
     }
 
-    /// Stops the server as a crash would: no checkpoint, sessions cut off. Nothing to do when it
-    /// is stopped already.
+    /// Stops the server as a crash would: without a checkpoint, and sessions are cut off. Does
+    /// nothing if the server is already stopped.
     ///
     /// # Errors
-    /// When the server's process cannot be signalled or waited for.
+    /// If the server's process cannot be signalled or waited for.
     pub fn stop_immediately(&mut self) -> Result<(), Error> {
         let Some(mut postmaster) = self.postmaster.take() else { return Ok(()) };
         if postmaster.try_wait().map_err(Error::run("postgres"))?.is_some() {
             return Ok(());
         }
-        // What `pg_ctl stop -m immediate` sends.
+        // The signal that `pg_ctl stop -m immediate` sends.
         kill_process(Pid::from_child(&postmaster), Signal::QUIT)
             .map_err(|errno| Error::run("postgres")(errno.into()))?;
         let stopped = bounded::wait(&mut postmaster, STOP_LIMIT).map_err(Error::run("postgres"))?;
@@ -136,18 +136,18 @@ impl PrivatePostgres {
         Ok(())
     }
 
-    /// Starts the server again, on the same data and port; a running one is stopped first, as by
-    /// [`stop_immediately`](Self::stop_immediately). Every URL stays valid.
+    /// Restarts the server on the same data and port, after
+    /// [`stop_immediately`](Self::stop_immediately) if it is running. Every URL stays valid.
     ///
     /// # Errors
-    /// When the server does not start.
+    /// If the server does not start.
     pub fn restart(&mut self) -> Result<(), Error> {
         self.stop_immediately()?;
         self.boot()
     }
 
-    /// Processor time the running server has used since it was started: the postmaster, its
-    /// children, and the sessions that have ended. 0 while stopped.
+    /// CPU seconds that the running server has used since its start: the postmaster, its children,
+    /// and ended sessions. 0 while stopped.
     #[must_use]
     pub fn server_cpu_seconds(&self) -> f64 {
         self.postmaster.as_ref().map_or(0.0, |postmaster| cpu::seconds(postmaster.id()))
@@ -167,22 +167,22 @@ impl PrivatePostgres {
     fn boot(&mut self) -> Result<(), Error> {
         let mut command = self.home.command("postgres")?;
         command.arg("-D").arg(&self.home.data).arg("-p").arg(self.port.to_string());
-        // Of its own, so that a Ctrl-C meant for us is not a request to shut down.
+        // Its own process group, so that a Ctrl-C for this process does not shut it down.
         command.process_group(0);
         let mut postmaster = command.spawn().map_err(Error::run("postgres"))?;
         let outcome = self.await_ready(&mut postmaster);
-        // Kept even if not ready: whoever drops us stops it.
+        // Stored even if it is not ready yet, so that drop stops it.
         self.postmaster = Some(postmaster);
         outcome
     }
 
-    /// As `pg_ctl -w` does: the postmaster writes its state into a file.
+    /// Waits as `pg_ctl -w` does: the postmaster writes its state into a file.
     fn await_ready(&self, postmaster: &mut Child) -> Result<(), Error> {
         let state = self.home.data.join("postmaster.pid");
         let pid = postmaster.id().to_string();
         let ready = bounded::poll(READY_LIMIT, || {
             if let Some(status) = postmaster.try_wait().map_err(Error::run("postgres"))? {
-                let output = self.home.last_words("postgres");
+                let output = self.home.last_output("postgres");
                 return Err(Error::Failed { program: "postgres".to_owned(), status, output });
             }
             let text = fs::read_to_string(&state).unwrap_or_default();
@@ -191,13 +191,13 @@ impl PrivatePostgres {
         ready.ok_or_else(|| Error::TooSlow {
             program: "postgres".to_owned(),
             limit: READY_LIMIT,
-            output: self.home.last_words("postgres"),
+            output: self.home.last_output("postgres"),
         })
     }
 }
 
 impl PrivatePostgres {
-    /// Leaves the server running and its folder in place, for somebody to look at.
+    /// Leaves the server running and its folder in place, for inspection.
     pub fn leave_running(mut self) -> Result<(), Error> {
         self.guard.stand_down()?;
         std::mem::forget(self);
@@ -232,7 +232,8 @@ fn init(home: &Home, options: &Options) -> Result<(), Error> {
     file.and_then(|mut file| file.write_all(lines.as_bytes())).map_err(Error::file(path))
 }
 
-/// Whether a `postmaster.pid` is this postmaster's, and says that it accepts connections.
+/// True if `state`, the text of a `postmaster.pid`, belongs to process `pid` and says that it
+/// accepts connections.
 fn is_ready(state: &str, pid: &str) -> bool {
     let mut lines = state.lines().map(str::trim);
     lines.next() == Some(pid) && lines.nth(6) == Some("ready")
@@ -243,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_state_file_of_an_earlier_server_does_not_count() {
+    fn state_file_of_an_earlier_server_is_not_ready() {
         let state = "12\n/data\n1700000000\n5432\n/tmp\n127.0.0.1\n  99  0\nready   \n";
         assert!(is_ready(state, "12"));
         assert!(!is_ready(state, "13"));

@@ -1,31 +1,29 @@
-/// How a private server is set up.
+/// Settings of a private server.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Whether a commit survives a crash of the machine: `fsync`, `synchronous_commit` and
-    /// `full_page_writes`, and the write-ahead log of a production server.
+    /// True if a commit must survive a crash of the machine: sets `fsync`, `synchronous_commit` and
+    /// `full_page_writes`, and the WAL settings of a production server.
     pub durable: bool,
-    /// Memory for cached pages.
     pub shared_buffers_mb: u32,
-    /// How many sessions there may be at once.
     pub max_connections: u32,
-    /// Further settings; they win over everything above.
+    /// Further settings; they override everything above.
     pub extra: Vec<(String, String)>,
 }
 
 impl Options {
-    /// Fast and forgetful: for tests.
+    /// Fast, without durability.
     #[must_use]
     pub fn unit_test() -> Self {
         Self { durable: false, shared_buffers_mb: 128, max_connections: 200, extra: Vec::new() }
     }
 
-    /// As a production server would be: for benchmarks.
+    /// As durable as a production server.
     #[must_use]
     pub fn benchmark() -> Self {
         Self { durable: true, shared_buffers_mb: 2048, max_connections: 200, extra: Vec::new() }
     }
 
-    /// The lines of `postgresql.conf`, in order; PostgreSQL obeys the last of equal names.
+    /// The settings of `postgresql.conf`, in order; PostgreSQL uses the last of equal names.
     pub(crate) fn settings(&self) -> Vec<(String, String)> {
         let switch = if self.durable { "on" } else { "off" };
         let mut settings = vec![
@@ -56,7 +54,6 @@ impl Default for Options {
     }
 }
 
-/// One line of `postgresql.conf`.
 pub(crate) fn line(name: &str, value: &str) -> String {
     format!("{name} = '{}'\n", value.replace('\\', "\\\\").replace('\'', "''"))
 }
@@ -77,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn extra_settings_win() {
+    fn extra_settings_override_others() {
         let extra = vec![("jit".to_owned(), "on".to_owned())];
         let options = Options { extra, ..Options::unit_test() };
         assert_eq!(last(&options, "jit").as_deref(), Some("on"));

@@ -1,5 +1,4 @@
-//! A real server, from start to drop. Fails where PostgreSQL is not installed: `cargo xtask
-//! test` installs it.
+//! Starts real servers. Fails if PostgreSQL is not installed; `cargo xtask test` installs it.
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 use evenkeel_private_postgres::{Error, Options, PrivatePostgres, bounded};
@@ -25,13 +24,13 @@ fn postmaster(server: &PrivatePostgres) -> String {
 }
 
 fn is_running(pid: &str) -> bool {
-    // A zombie waits for its parent and does nothing else.
+    // A zombie has ended; its parent has not reaped it yet.
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.starts_with(" Z"))
 }
 
 #[test]
-fn both_urls_lead_to_the_database_as_superuser() {
+fn both_urls_connect_as_superuser() {
     let server = start();
     let question = "SELECT current_database() || ' ' || current_setting('is_superuser')";
     assert_eq!(ask(server.url(), question), "evenkeel on");
@@ -41,7 +40,7 @@ fn both_urls_lead_to_the_database_as_superuser() {
 }
 
 #[test]
-fn a_benchmark_server_is_durable() {
+fn benchmark_server_is_durable() {
     let options = Options { shared_buffers_mb: 256, ..Options::benchmark() };
     let server = PrivatePostgres::start(options).unwrap();
     let expected = [
@@ -62,7 +61,7 @@ fn a_benchmark_server_is_durable() {
 }
 
 #[test]
-fn what_was_committed_survives_a_crash_and_a_restart() {
+fn commits_survive_a_crash_and_a_restart() {
     let mut server = start();
     let url = server.create_database("odd name's").unwrap();
     let settled = "CREATE TABLE t (n int); INSERT INTO t VALUES (42)";
@@ -83,30 +82,30 @@ fn what_was_committed_survives_a_crash_and_a_restart() {
 }
 
 #[test]
-fn processor_time_of_ended_sessions_is_kept() {
+fn cpu_time_includes_ended_sessions() {
     let server = start();
     let before = server.server_cpu_seconds();
     ask(server.url(), "SELECT sum(n) FROM generate_series(1, 1000000) n");
-    // A session that ends during the reading may be missed once.
+    // The CPU time of a session that ends while `/proc` is read may be missing once.
     let grown = || Ok::<_, ()>((server.server_cpu_seconds() > before).then_some(()));
     assert_eq!(bounded::poll(Duration::from_secs(30), grown), Ok(Some(())));
 }
 
 #[test]
-fn a_name_that_is_taken_is_an_error() {
+fn taken_database_name_is_an_error() {
     let error = start().create_database("evenkeel").unwrap_err();
     assert!(error.to_string().contains("already exists"), "{error}");
 }
 
 #[test]
-fn a_setting_the_server_does_not_know_is_an_error() {
+fn unknown_setting_is_an_error() {
     let extra = vec![("no_such_setting".to_owned(), "1".to_owned())];
     let error = PrivatePostgres::start(Options { extra, ..Options::unit_test() }).unwrap_err();
     assert!(error.to_string().contains("no_such_setting"), "{error}");
 }
 
 #[test]
-fn dropping_it_removes_the_process_and_the_folder() {
+fn drop_removes_the_process_and_the_folder() {
     let server = start();
     let pid = postmaster(&server);
     let folder = server.data_dir().parent().unwrap().to_owned();
@@ -116,18 +115,18 @@ fn dropping_it_removes_the_process_and_the_folder() {
     assert!(!folder.exists());
 }
 
-/// Not a test of its own: the owner that the next test kills.
+/// Not a test: the owner process that the next test kills.
 #[test]
-#[ignore = "run by killing_its_owner_removes_it_too"]
+#[ignore = "run by killing_the_owner_removes_the_server"]
 fn owner_that_waits_to_be_killed() {
     let server = start();
     println!("\nserver {} {}", postmaster(&server), server.data_dir().display());
-    // Bounded by the pipe: it ends when the test that holds the other end does.
+    // Ends when the test closes the other end of the pipe.
     std::io::stdin().lines().for_each(drop);
 }
 
 #[test]
-fn killing_its_owner_removes_it_too() {
+fn killing_the_owner_removes_the_server() {
     let mut owner = Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "owner_that_waits_to_be_killed", "--nocapture"])
         .stdin(Stdio::piped())

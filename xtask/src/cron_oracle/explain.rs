@@ -1,4 +1,5 @@
-//! Why an oracle says something else. `docs/cron-oracle.md` has the same list, in more words.
+//! Explains why an oracle's times differ from ours. `docs/cron-oracle.md` describes the same
+//! differences in more detail.
 
 use std::ops::Range;
 
@@ -11,12 +12,12 @@ use super::matrix::Change;
 const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;
 
-/// Is there a midnight in this range of local time?
+/// True if the range of local time contains a midnight.
 fn crosses_midnight(range: &Range<i64>) -> bool {
     range.contains(&(range.start + (-range.start).rem_euclid(DAY)))
 }
 
-/// A case in which an oracle says something else.
+/// A case in which an oracle's times differ from ours.
 pub struct Differing<'a> {
     pub case: &'a Case<'a>,
     pub only_ours: Vec<i64>,
@@ -31,12 +32,13 @@ impl<'a> Differing<'a> {
         Self { case, only_ours: only(ours, theirs), only_theirs: only(theirs, ours) }
     }
 
-    /// Why cronsim differs, if that is known.
+    /// Returns why cronsim differs, if known.
     pub fn cronsim(&self) -> Option<&'static str> {
         let (change, expression) = (self.case.change, self.case.expression);
         let gap = change.at + change.before..change.at + change.after;
         let repeated = gap.end..gap.start;
-        // It looks at nothing but what clocks show; so what they show decides who is right.
+        // cronsim compares only the local clock with the expression, so the local clock decides
+        // which result is right.
         if expression.is_rhythmic() || expression.has_seconds() {
             if !self.clocks_prove_us_right() {
                 return None;
@@ -54,7 +56,7 @@ impl<'a> Differing<'a> {
         None
     }
 
-    /// Why croniter differs, if that is known.
+    /// Returns why croniter differs, if known.
     pub fn croniter(&self) -> Option<&'static str> {
         let (change, expression) = (self.case.change, self.case.expression);
         let jumped = change.after > change.before;
@@ -82,20 +84,20 @@ impl<'a> Differing<'a> {
         None
     }
 
-    /// Do the clocks show something else than a full hour just before or after the change?
+    /// True if the local time just before or after the change is not a full hour.
     fn is_off_the_hour(&self) -> bool {
         let Change { at, before, after } = self.case.change;
         (at + before) % HOUR != 0 || (at + after) % HOUR != 0
     }
 
-    /// Do clocks show what the expression says whenever only we say so, and never when only they
-    /// do?
+    /// True if the local clock matches the expression at each time that only we return, and at no
+    /// time that only the oracle returns.
     fn clocks_prove_us_right(&self) -> bool {
         self.only_ours.iter().all(|time| self.is_shown(*time))
             && !self.only_theirs.iter().any(|time| self.is_shown(*time))
     }
 
-    /// Do clocks show what the expression says? Asked of a clock that is never changed.
+    /// True if the local clock matches the expression at `time`. Evaluated with a fixed offset.
     fn is_shown(&self, time: i64) -> bool {
         let at = |secs: i64| Timestamp::from_micros(secs * 1_000_000);
         let local = time + i64::from(self.case.zone.offset_at(at(time)));
@@ -103,7 +105,7 @@ impl<'a> Differing<'a> {
         cron.count(at(local), at(local + 1), &Zone::utc(), Dst::default()) == 1
     }
 
-    /// Do all differences lie in so many seconds from `start` on?
+    /// True if all differences are in the `secs` seconds from `start`.
     fn all_within(&self, start: i64, secs: i64) -> bool {
         let mut all = self.only_ours.iter().chain(&self.only_theirs);
         all.all(|time| (start..=start + secs).contains(time))

@@ -1,4 +1,4 @@
-//! Who is right.
+//! Compares our times with those of the oracles.
 
 use std::collections::BTreeMap;
 
@@ -9,27 +9,27 @@ use evenkeel_core::{Timestamp, Zone};
 use super::explain::Differing;
 use super::matrix::{Change, Expression};
 
-/// A question.
+/// One expression at one clock change of a zone.
 pub struct Case<'a> {
     pub zone: &'a Zone,
     pub change: Change,
     pub expression: &'a Expression,
 }
 
-/// What the oracles say to it.
+/// The results of both oracles for one case.
 pub struct Answer {
     offsets: (i64, i64),
     cronsim: Times,
     croniter: Times,
 }
 
-/// Times in seconds since 1970, or why there are none.
+/// Unix times, or the oracle's error.
 type Times = Result<Vec<i64>, String>;
 
 impl Answer {
     pub fn read(line: &str) -> Result<Self> {
         let mut parts = line.split('\t');
-        let mut next = || parts.next().context("a part is missing");
+        let mut next = || parts.next().context("a column is missing");
         let (before, after) = next()?.split_once(' ').context("an offset is missing")?;
         let offsets = (before.parse()?, after.parse()?);
         Ok(Self { offsets, cronsim: read_times(next()?)?, croniter: read_times(next()?)? })
@@ -49,16 +49,17 @@ fn read_times(text: &str) -> Result<Times> {
     Ok(Ok(times))
 }
 
-/// What came of a case: for each oracle the times we agree on, or the name of a difference.
+/// The result of a case: for each oracle the times that agree, or the explanation of the
+/// difference.
 pub struct Verdict {
     pub cronsim: Result<Vec<i64>, &'static str>,
     pub croniter: Result<Vec<i64>, &'static str>,
 }
 
 const UNEXPLAINED: &str = "unexplained";
-/// The errors by which they refuse an expression.
+/// The error types with which the oracles reject an expression.
 const UNREADABLE: [&str; 3] = ["CronSimError", "CroniterNotAlphaError", "CroniterBadCronError"];
-/// Differences that are shown in full.
+/// Number of differences printed in full.
 const SHOWN: usize = 40;
 
 #[derive(Default)]
@@ -84,7 +85,7 @@ impl Case<'_> {
     }
 }
 
-/// The policy that cronsim has: for 6 fields, it looks at nothing but the clocks.
+/// cronsim's DST policy: with 6 fields it only looks at the local clock.
 fn cronsim_policy(expression: &Expression) -> Dst {
     if expression.has_seconds() {
         Dst { gap: Gap::Skip, overlap: Overlap::Both }
@@ -93,7 +94,7 @@ fn cronsim_policy(expression: &Expression) -> Dst {
     }
 }
 
-/// The policy that croniter has.
+/// croniter's DST policy.
 const CRONITER_POLICY: Dst = Dst { gap: Gap::Shift, overlap: Overlap::Both };
 
 impl Tally {
@@ -169,7 +170,7 @@ impl Tally {
         unexplained.map(|(_, count)| count).sum()
     }
 
-    /// All there is to say, line by line.
+    /// The summary, line by line.
     pub fn lines(&self, zones: usize, expressions: usize) -> Vec<String> {
         let (transitions, cases, comparisons) = (self.transitions, self.cases, self.comparisons);
         let unexplained = self.unexplained();
@@ -179,7 +180,7 @@ impl Tally {
         )];
         for (oracle, agreed) in &self.agreed {
             lines.push(format!("{oracle} agrees in {agreed} cases"));
-            let others = self.differences.iter().filter(|((whose, _), _)| whose == oracle);
+            let others = self.differences.iter().filter(|((name, _), _)| name == oracle);
             lines.extend(others.map(|((_, name), count)| format!("  {count}: {name}")));
         }
         lines
@@ -191,8 +192,8 @@ mod tests {
     use super::*;
     use crate::cron_oracle::matrix::expressions;
 
-    /// The clocks of Berlin are put forward on 29 March 2026; asked for `expression`, the oracles
-    /// answer `times`.
+    /// Judges `expression` at the clock change of Berlin on 29 March 2026, with `times` as the
+    /// oracles' result.
     fn judged(expression: &str, offsets: &str, times: &str) -> Tally {
         let change = Change { at: 1_774_746_000, before: 3600, after: 7200 };
         let all = expressions().unwrap();
@@ -205,20 +206,20 @@ mod tests {
     }
 
     #[test]
-    fn oracles_that_say_what_we_say_agree() {
+    fn equal_times_agree() {
         let tally = judged("30 2 * * *", "3600 7200", "1774661400 84600 84600");
         assert_eq!((tally.unexplained(), tally.agreed.len()), (0, 2));
     }
 
     #[test]
-    fn what_nothing_explains_is_told() {
+    fn unexplained_differences_are_counted() {
         for wrong in ["", "1774661400 84600", "1774661400 84660 84540", "!ZeroDivisionError"] {
             assert_eq!(judged("30 2 * * *", "3600 7200", wrong).unexplained(), 2, "{wrong}");
         }
     }
 
     #[test]
-    fn other_data_and_unknown_expressions_are_no_differences() {
+    fn other_zone_data_and_unsupported_expressions_are_explained() {
         assert_eq!(judged("30 2 * * *", "3600 3600", "7").unexplained(), 0);
         assert_eq!(judged("30 2 * * *", "3600 7200", "!CronSimError Bad day").unexplained(), 0);
     }

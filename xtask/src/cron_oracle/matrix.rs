@@ -1,5 +1,4 @@
-//! What the oracles are asked: all zones, every change of their clocks, and for each some
-//! expressions of a few hundred.
+//! The cases: each clock change of every zone, with a few of several hundred expressions.
 
 use std::collections::BTreeSet;
 
@@ -8,15 +7,15 @@ use evenkeel_core::schedule::{Cron, Dst};
 use evenkeel_core::{Timestamp, Zone};
 use jiff::tz::TimeZone;
 
-/// Expressions that are asked for at each change; the next change gets the next ones.
+/// Number of expressions per clock change; the next change gets the next expressions.
 pub const EACH: usize = 3;
-/// How far around a change, in seconds, for expressions of some times a day…
+/// Seconds before and after a change, for expressions with a few times per day.
 const FAR: i64 = 26 * 3600;
-/// …and for those of many.
+/// Seconds before and after a change, for expressions with many times per day.
 const NEAR: i64 = 3 * 3600;
 const MANY: u64 = 100;
 
-/// A moment when the clocks of a zone are changed, in seconds since 1970, with their offsets.
+/// The instant at which the offset of a zone changes, in Unix seconds, with both offsets.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Change {
     pub at: i64,
@@ -32,7 +31,7 @@ pub struct ZoneChanges {
 pub struct Expression {
     pub text: String,
     pub cron: Cron,
-    /// How far around a change it is looked at, in seconds.
+    /// Seconds before and after a change that are compared.
     pub around: i64,
 }
 
@@ -45,30 +44,30 @@ impl Expression {
         Ok(Self { text, cron, around })
     }
 
-    /// Are seconds its first field?
+    /// True if the first field is seconds.
     pub fn has_seconds(&self) -> bool {
         self.text.split(' ').count() == 6
     }
 
-    /// The field at `index`, counted without seconds.
+    /// The field at `index`, not counting seconds.
     pub fn field(&self, index: usize) -> &str {
         let skipped = usize::from(self.has_seconds());
         self.text.split(' ').nth(skipped + index).unwrap_or_default()
     }
 
-    /// Does it name any hour or any minute?
+    /// True if the hour or the minute field is `*` or a step.
     pub fn is_rhythmic(&self) -> bool {
         self.field(0).starts_with('*') || self.field(1).starts_with('*')
     }
 
-    /// What is asked about it: from when until when.
+    /// The compared range around a change.
     pub fn range(&self, change: Change) -> (i64, i64) {
         let around = self.around + (change.after - change.before).abs();
         (change.at - around, change.at + around)
     }
 }
 
-/// Most of them with times at which clocks are changed.
+/// Returns the expressions; most have times at which clocks change.
 pub fn expressions() -> Result<Vec<Expression>> {
     let minutes = [
         "0", "30", "15,45", "*/15", "5-10", "59", "0/20", "1-59/2", "*", "7", "0,1,59", "10-50/10",
@@ -93,7 +92,7 @@ pub fn expressions() -> Result<Vec<Expression>> {
         "15W * *",
     ];
     let all = minutes.len() * hours.len() * days.len();
-    // Steps of a prime, which go through all combinations in a mixed order.
+    // Steps of a prime number visit the combinations in a mixed order.
     let mixed = (0..360).map(|index| index * 1_009 % all).map(|index| {
         let (minute, index) = (minutes[index % minutes.len()], index / minutes.len());
         format!("{minute} {} {}", hours[index % hours.len()], days[index / hours.len()])
@@ -103,12 +102,12 @@ pub fn expressions() -> Result<Vec<Expression>> {
         rest.map(|rest| format!("{second} {rest}"))
     });
     let unique: BTreeSet<_> = mixed.chain(with_seconds).collect();
-    // Those next to each other are alike: mix them once more.
+    // Neighbours are similar, so the list is mixed again.
     let unique: Vec<_> = unique.into_iter().collect();
     (0..unique.len()).map(|i| Expression::new(unique[i * 211 % unique.len()].clone())).collect()
 }
 
-/// All zones of the bundled data with the changes of their clocks from 1970 to 2100.
+/// Returns all zones of the bundled data with their clock changes from 1970 to 2100.
 pub fn zones() -> Result<Vec<ZoneChanges>> {
     let mut names: Vec<_> = jiff::tz::db().available().map(|name| name.to_string()).collect();
     names.sort_unstable();
@@ -117,9 +116,9 @@ pub fn zones() -> Result<Vec<ZoneChanges>> {
 
 fn changes(zone: Zone, name: &str) -> Result<ZoneChanges> {
     let rules = TimeZone::get(name)?;
-    // What is asked about the first change must not begin before 1970.
+    // The range of the first change must not begin before 1970.
     let first = jiff::Timestamp::from_second(10 * 86_400)?;
-    let end: jiff::Timestamp = "2101-01-01T00:00:00Z".parse().context("the end of time")?;
+    let end: jiff::Timestamp = "2101-01-01T00:00:00Z".parse().context("parsing the last day")?;
     let mut before = i64::from(rules.to_offset(first).seconds());
     let mut changes = Vec::new();
     for transition in rules.following(first).take_while(|change| change.timestamp() < end) {

@@ -1,4 +1,4 @@
-//! `cargo xtask cron-oracle`: our cron against two that nobody here wrote.
+//! `cargo xtask cron-oracle`: compares our cron with two independent implementations.
 
 mod explain;
 mod judge;
@@ -18,16 +18,15 @@ use self::matrix::{EACH, Expression, ZoneChanges};
 use self::record::Recorder;
 use crate::{program, python, workspace};
 
-/// For all their answers.
+/// Limit for the oracles' computation.
 const ORACLE_LIMIT: Duration = Duration::from_secs(60 * 60);
 
-/// Options of `cargo xtask cron-oracle`.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// Write down what the oracles said, for the test that needs neither them nor a network
+    /// Record the oracles' results for the test that runs without them and without a network
     #[arg(long)]
     record: bool,
-    /// Judge the answers of the run before again
+    /// Evaluate the results of the previous run again
     #[arg(long)]
     again: bool,
 }
@@ -38,12 +37,12 @@ pub fn run(options: &Options) -> Result<()> {
     let (zones, expressions) = (matrix::zones()?, matrix::expressions()?);
     let answers = folder.join("answers.tsv");
     if !options.again {
-        ask(&folder, &zones, &expressions, &answers)?;
+        run_oracles(&folder, &zones, &expressions, &answers)?;
     }
     compare(&zones, &expressions, &answers, options.record)
 }
 
-/// All cases, in the order in which they are asked.
+/// All cases, in the order in which the oracles get them.
 fn cases<'a>(
     zones: &'a [ZoneChanges],
     expressions: &'a [Expression],
@@ -58,25 +57,25 @@ fn cases<'a>(
     })
 }
 
-fn ask(
+fn run_oracles(
     folder: &Path,
     zones: &[ZoneChanges],
     expressions: &[Expression],
     answers: &Path,
 ) -> Result<()> {
     let python = python::with_tool(folder, "cron-oracle")?;
-    let questions = folder.join("cases.tsv");
-    let mut file = BufWriter::new(File::create(&questions)?);
+    let cases_file = folder.join("cases.tsv");
+    let mut file = BufWriter::new(File::create(&cases_file)?);
     for Case { zone, change, expression, .. } in cases(zones, expressions) {
         let (from, until) = expression.range(change);
         writeln!(file, "{zone}\t{}\t{from}\t{until}\t{}", change.at, expression.text)?;
     }
     file.flush()?;
     drop(file);
-    println!("asking the oracles; this takes some minutes");
+    println!("running the oracles; this takes some minutes");
     let mut oracle = Command::new(python);
     oracle.arg(workspace::root().join("tools/cron-oracle/oracle.py")).env("PYTHONTZPATH", "");
-    oracle.stdin(File::open(&questions)?).stdout(File::create(answers)?);
+    oracle.stdin(File::open(&cases_file)?).stdout(File::create(answers)?);
     program::succeed(&mut oracle, ORACLE_LIMIT)
 }
 
@@ -86,20 +85,22 @@ fn compare(
     answers: &Path,
     record: bool,
 ) -> Result<()> {
-    let mut lines = BufReader::new(File::open(answers).context("no answers yet")?).lines();
+    let mut lines =
+        BufReader::new(File::open(answers).context("no recorded results; run without --again")?)
+            .lines();
     let mut tally = Tally::default();
     tally.transitions = zones.iter().map(|zone| zone.changes.len()).sum();
     let mut recorder = Recorder::new();
     for case in cases(zones, expressions) {
-        let line = lines.next().context("answers are missing: ask again")??;
-        let answer = Answer::read(&line).with_context(|| format!("not an answer: {line}"))?;
+        let line = lines.next().context("results are incomplete; run without --again")??;
+        let answer = Answer::read(&line).with_context(|| format!("unreadable result: {line}"))?;
         let verdict = tally.judge(&case, &answer);
         recorder.add(&case, &verdict);
     }
-    let told = tally.lines(zones.len(), expressions.len());
-    println!("cron by the oracles: {}", told.join("\n"));
+    let summary = tally.lines(zones.len(), expressions.len());
+    println!("cron compared with the oracles: {}", summary.join("\n"));
     if tally.unexplained() > 0 {
-        bail!("there are differences that nothing explains");
+        bail!("some differences have no known explanation");
     }
-    if record { recorder.write(expressions, &told) } else { Ok(()) }
+    if record { recorder.write(expressions, &summary) } else { Ok(()) }
 }

@@ -1,6 +1,6 @@
-//! What the oracles said, kept short enough for the source tree: for each change of the clocks
-//! one digest of all the times that we agree on. `crates/evenkeel-core/tests/cron/oracle.rs` reads
-//! it.
+//! Records the oracles' results in a short form for the source tree: for each clock change, one
+//! digest of all the times on which we agree. `crates/evenkeel-core/tests/cron/oracle.rs` reads the
+//! file.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,27 +14,27 @@ use crate::workspace;
 
 const FILE: &str = "crates/evenkeel-core/tests/cron/oracle.txt";
 
-/// Writes it down, case by case, in the order in which they were asked.
+/// Writes the cases in their order.
 pub struct Recorder {
-    /// Numbers of pairs of offsets, before and after a change.
+    /// Index of each pair of offsets, before and after a change.
     offsets: BTreeMap<(i64, i64), usize>,
     zones: String,
     zone: String,
     last: i64,
-    /// Of the change that is being written.
+    /// State of the change that is being written.
     cases: usize,
     agreed: [u32; 2],
     digest: Digest,
 }
 
-/// FNV-1a, of 64 bits.
+/// 64-bit FNV-1a.
 struct Digest(u64);
 
 impl Digest {
     const EMPTY: Self = Self(0xcbf2_9ce4_8422_2325);
 
     fn add(&mut self, times: &[i64]) {
-        // How many there are keeps two lists apart from one longer list.
+        // The length separates two lists from one longer list.
         for number in [times.len() as i64].iter().chain(times) {
             for byte in number.to_le_bytes() {
                 self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);

@@ -4,18 +4,19 @@ use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How every check begins: nextest tells failed tests from a failed build.
+/// The prefix of every check. nextest is required, because its exit code distinguishes failed tests
+/// from a failed build.
 pub const PREFIX: &str = "cargo nextest run";
 
 #[derive(Debug)]
 pub struct Patch {
     pub name: String,
     pub path: PathBuf,
-    /// What follows [`PREFIX`] in the line `# check: …` above the diff.
+    /// The text after [`PREFIX`] in the line `# check: …` above the diff.
     pub check: Option<String>,
 }
 
-/// Every patch in a folder, by name. A folder that does not exist holds none.
+/// Returns every patch in a folder, by name; empty if the folder does not exist.
 pub fn all(folder: &Path) -> Result<Vec<Patch>> {
     if !folder.exists() {
         return Ok(Vec::new());
@@ -47,20 +48,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_check_stands_above_the_diff() {
+    fn check_is_read_from_above_the_diff() {
         let text = "Leases never expire.\n# check: cargo nextest run -p a -E 'test(x)'\n--- a/x\n";
         assert_eq!(check(text).as_deref(), Some("-p a -E 'test(x)'"));
         assert_eq!(check("--- a/x\n# check: cargo nextest run -p a\n"), None);
     }
 
     #[test]
-    fn a_check_by_other_means_is_none() {
+    fn check_without_nextest_is_ignored() {
         assert_eq!(check("# check: cargo test -p a\n"), None);
         assert_eq!(check("# check: cargo nextest runaway\n"), None);
     }
 
     #[test]
-    fn a_folder_that_does_not_exist_holds_no_patches() {
+    fn missing_folder_has_no_patches() {
         assert!(all(Path::new("/nonexistent/mutants")).unwrap().is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! A copy of the source tree in which things are broken on purpose.
+//! A copy of the source tree to which mutants are applied.
 
 use crate::program::finish;
 use crate::workspace;
@@ -11,8 +11,8 @@ use std::time::Duration;
 
 const APPLY_LIMIT: Duration = Duration::from_secs(60);
 
-/// Always in the same place, and files that need no change keep their times: cargo then builds
-/// only what a mutant touches.
+/// The path is always the same, and unchanged files keep their modification times, so that cargo
+/// rebuilds only the files that a mutant changes.
 pub struct Tree {
     path: PathBuf,
     files: BTreeSet<PathBuf>,
@@ -27,12 +27,11 @@ impl Tree {
         &self.path
     }
 
-    /// Makes the copy equal to the working tree.
     pub fn reset(&self) -> Result<()> {
         sync(workspace::root(), &self.path, &self.files)
     }
 
-    /// Whether the patch applied.
+    /// Returns true if the patch applied.
     pub fn apply(&self, patch: &Path) -> Result<bool> {
         apply(&self.path, patch)
     }
@@ -45,14 +44,14 @@ fn sync(from: &Path, to: &Path, files: &BTreeSet<PathBuf>) -> Result<()> {
     }
     for file in files {
         let (source, copy) = (from.join(file), to.join(file));
-        let wanted = fs::read(&source).with_context(|| format!("cannot read {source:?}"))?;
-        if fs::read(&copy).is_ok_and(|present| present == wanted) {
+        let content = fs::read(&source).with_context(|| format!("cannot read {source:?}"))?;
+        if fs::read(&copy).is_ok_and(|current| current == content) {
             continue;
         }
         if let Some(folder) = copy.parent() {
             fs::create_dir_all(folder)?;
         }
-        fs::write(&copy, wanted).with_context(|| format!("cannot write {copy:?}"))?;
+        fs::write(&copy, content).with_context(|| format!("cannot write {copy:?}"))?;
     }
     Ok(())
 }
@@ -60,7 +59,8 @@ fn sync(from: &Path, to: &Path, files: &BTreeSet<PathBuf>) -> Result<()> {
 fn apply(tree: &Path, patch: &Path) -> Result<bool> {
     let mut command = Command::new("git");
     command.args(["apply", "--whitespace=nowarn"]).arg(patch).current_dir(tree);
-    // The copy lies inside a repository that ignores it; git would silently apply nothing.
+    // The copy is inside a repository that ignores it; without this setting, git would silently
+    // apply nothing.
     if let Some(above) = tree.parent() {
         command.env("GIT_CEILING_DIRECTORIES", above);
     }
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_applies_once_and_a_reset_takes_it_back() {
+    fn patch_applies_once_and_reset_reverts_it() {
         let folder = tempfile::tempdir().unwrap();
         let (from, to) = (folder.path().join("from"), folder.path().join("to"));
         fs::create_dir_all(from.join("src")).unwrap();
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_applies_inside_a_repository_that_ignores_the_copy() {
+    fn patch_applies_inside_a_repository_that_ignores_the_copy() {
         let folder = tempfile::tempdir().unwrap();
         let init = Command::new("git").args(["init", "-q"]).current_dir(folder.path()).status();
         assert!(init.unwrap().success());

@@ -1,7 +1,7 @@
-//! Crates that must not become dependencies again, directly or indirectly.
+//! Finds banned crates in `Cargo.lock`, also indirect dependencies.
 //!
-//! This needs no network and knows only the list here. `cargo xtask advisories` checks against the
-//! RustSec database, where its tool and a network are available.
+//! This needs no network and knows only the crates listed here. `cargo xtask advisories` checks the
+//! whole RustSec database.
 
 use super::Finding;
 
