@@ -1,4 +1,4 @@
-//! The model obeys the contract that it is the reference of.
+//! The model passes the conformance suite.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -10,7 +10,7 @@ use evenkeel_store_testkit::model::ModelStore;
 use evenkeel_store_testkit::{Opened, Reopen};
 
 async fn open() -> Opened {
-    // A clock that moves on with every look at it.
+    // A clock that advances with every read.
     let ticks = AtomicI64::new(START.as_micros());
     let clock = move || Timestamp::from_micros(ticks.fetch_add(1, Ordering::Relaxed));
     let model = ModelStore::new(Arc::new(clock));
