@@ -50,12 +50,15 @@ pub fn executor(config: &ServeConfig, dir: &DataDir) -> Result<Option<ShellExecu
         Failure::because("programs can't be contained as --shell-cgroup asks", &error)
             .or_else("leave it out to use control groups only where the system allows them")
     })?;
-    match executor.containment() {
-        all @ Containment::Cgroup { memory: true, processes: true, .. } => tracing::info!("{all}"),
-        less => tracing::warn!(
-            "{less}; so `limits` of shell jobs hold for each process by itself, and `processes` \
-             not for root"
-        ),
+    let containment = executor.containment();
+    if matches!(containment, Containment::Cgroup { memory: true, processes: true, .. }) {
+        tracing::info!(%containment, "programs run in control groups");
+    } else {
+        tracing::warn!(
+            %containment,
+            "limits of shell jobs apply to each process separately; the limit `processes` does not \
+             apply to root"
+        );
     }
     Ok(Some(executor))
 }
