@@ -1,5 +1,7 @@
 //! Wrappers see every verb at one place and pass its arguments on unchanged.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
+
 use std::any::Any;
 use std::sync::{Arc, Mutex};
 

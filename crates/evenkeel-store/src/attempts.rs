@@ -256,7 +256,7 @@ pub struct Pruned {
     /// The number of attempts that were read.
     pub seen: u64,
     /// The number of attempts that were deleted.
-    pub forgotten: u64,
+    pub deleted: u64,
     /// Where the next step starts; `None` at the end.
     pub next: Option<AttemptKey>,
 }

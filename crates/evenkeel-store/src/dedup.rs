@@ -123,7 +123,7 @@ impl DedupClaim {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct PrunedDedup {
     /// The number of keys that were deleted.
-    pub forgotten: u64,
+    pub deleted: u64,
     /// Where the next scan starts; `None` at the end.
     pub next: Option<(TenantNo, DedupKey)>,
 }

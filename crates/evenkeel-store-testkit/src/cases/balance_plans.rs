@@ -342,7 +342,7 @@ pub async fn old_scores_and_plans_are_pruned(opened: Opened) {
     rig.store.plan_rebalance(&other, theirs.clone(), parts_of(&theirs)).await.unwrap();
     let forget =
         |hours: i64, secs: i64, limit| rig.store.prune_balance(at(hours * 3600), at(secs), limit);
-    let count = async |forgotten| -> u64 { Result::<u64, StoreError>::unwrap(forgotten) };
+    let count = async |deleted| -> u64 { Result::<u64, StoreError>::unwrap(deleted) };
     // Scores of hours before the third, and plans from before second 1.
     assert_eq!(count(forget(3, 2, 100).await).await, 3);
     assert_eq!(scores(&rig, &rig.scope, 0, 9, 9).await.len(), 3);
@@ -394,9 +394,9 @@ pub async fn a_rebalance_that_was_abandoned_is_pruned(opened: Opened) {
     let left = begin_one(&rig, 2, 10).await;
     rig.store.move_jobs(&rig.scope, batch_of(left, 0, Vec::new()), now(20)).await.unwrap();
     let week = 7 * 86_400;
-    for (before, forgotten) in [(99, 0), (week + 20, 0), (week + 21, 1), (week + 99, 0)] {
+    for (before, deleted) in [(99, 0), (week + 20, 0), (week + 21, 1), (week + 99, 0)] {
         let found = rig.store.prune_balance(at(0), at(before), 100).await.unwrap();
-        assert_eq!(found, forgotten, "{before}");
+        assert_eq!(found, deleted, "{before}");
     }
     assert_eq!(rig.store.get_rebalance(&rig.scope, left).await.unwrap(), None);
     assert_eq!(rig.store.rebalance_part(&rig.scope, left, 0).await.unwrap(), None);

@@ -153,7 +153,7 @@ pub async fn a_refused_end_does_not_change_the_checkpoint(opened: Opened) {
 
 pub async fn ends_with_and_without_attachments_share_a_batch(opened: Opened) {
     let rig = Rig::new(opened).await;
-    let names = ["plain", "kept", "forgotten", "saved", "stale"];
+    let names = ["plain", "kept", "deleted", "saved", "stale"];
     let mut held = Vec::new();
     for name in names {
         held.push(saved(&rig, name, name.as_bytes()).await.1);
@@ -212,7 +212,7 @@ pub async fn pruning_keeps_the_checkpoint_of_an_active_run(opened: Opened) {
     rig.finish(rig.end(later, Outcome::Failed, OVER)).await;
     let prune = async || {
         let step = Prune { after: None, limit: 100, keep_per_job: 0, keep_since: at(9_000) };
-        rig.store.prune(step).await.unwrap().forgotten
+        rig.store.prune(step).await.unwrap().deleted
     };
     assert_eq!(prune().await, 1);
     let (returned, second) = claim_wake(&rig).await;

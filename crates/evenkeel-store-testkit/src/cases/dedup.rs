@@ -312,12 +312,12 @@ pub async fn another_executor_is_another_key(opened: Opened) {
 
 /// Returns how many keys taken before then are pruned, two keys per step, and in how many steps.
 async fn forget(rig: &Rig, before: i64) -> (u64, u32) {
-    let (mut after, mut forgotten, mut steps) = (None, 0, 0);
+    let (mut after, mut deleted, mut steps) = (None, 0, 0);
     loop {
         let step = rig.store.prune_dedup(at(before), after, 2).await.unwrap();
-        (forgotten, steps, after) = (forgotten + step.forgotten, steps + 1, step.next);
+        (deleted, steps, after) = (deleted + step.deleted, steps + 1, step.next);
         if after.is_none() {
-            return (forgotten, steps);
+            return (deleted, steps);
         }
     }
 }
@@ -360,7 +360,7 @@ pub async fn keys_that_keep_no_job_out_are_pruned_in_steps(opened: Opened) {
     }
     let last = DedupKey::from_bytes([u8::MAX; 16]);
     let end = rig.store.prune_dedup(at(100), Some((rig.scope.tenant, last)), 2).await.unwrap();
-    assert_eq!((end.forgotten, end.next), (0, None));
+    assert_eq!((end.deleted, end.next), (0, None));
 }
 
 pub async fn keys_are_held_after_a_restart(opened: Opened) {

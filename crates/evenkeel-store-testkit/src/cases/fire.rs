@@ -96,8 +96,8 @@ pub async fn another_head_is_stale(opened: Opened) {
     assert_eq!(refused(&rig, invented, 60).await, FireResult::Stale);
     rig.run_successfully(job, 60).await;
     let next = fire_of(&rig.due(job).await, at(120), Begin::Claimed);
-    let forgotten = Fire { head: None, ..next.clone() };
-    assert_eq!(refused(&rig, forgotten, 120).await, FireResult::Stale);
+    let deleted = Fire { head: None, ..next.clone() };
+    assert_eq!(refused(&rig, deleted, 120).await, FireResult::Stale);
     let wrong_time = Fire { head: Some(link), ..next };
     assert_eq!(refused(&rig, wrong_time, 120).await, FireResult::Stale);
 }

@@ -69,7 +69,7 @@ pub async fn a_long_attempt_is_active_after_newer_ones_were_pruned(opened: Opene
     let ping = Ping { node: rig.node, oldest_open: Some(at(240)), long_attempts: vec![long] };
     rig.store.ping(&ping, now(250)).await.unwrap();
     let prune = Prune { after: None, limit: 100, keep_per_job: 0, keep_since: at(9_000) };
-    assert_eq!(rig.store.prune(prune).await.unwrap().forgotten, 2);
+    assert_eq!(rig.store.prune(prune).await.unwrap().deleted, 2);
     let runs = LiveAttempt { key: held.key, state: runs(held), priority: None };
     assert_eq!(active_attempts(&rig, job).await, [runs]);
 }

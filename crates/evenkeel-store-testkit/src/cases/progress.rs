@@ -253,7 +253,7 @@ pub async fn pruning_leaves_nothing_to_a_later_run_with_the_same_key(opened: Ope
     let cancelled = rig.end(held, evenkeel_core::attempt::Outcome::Cancelled, OVER);
     assert_eq!(rig.finish(cancelled).await, FinishResult::Done);
     let step = Prune { after: None, limit: 100, keep_per_job: 0, keep_since: at(9_000) };
-    assert_eq!(rig.store.prune(step).await.unwrap().forgotten, 1);
+    assert_eq!(rig.store.prune(step).await.unwrap().deleted, 1);
     let (again, has_checkpoint) = start().await;
     assert_eq!((again, has_checkpoint), (held, false));
     assert_eq!(said(&rig.run(held.key).await), NOTHING);

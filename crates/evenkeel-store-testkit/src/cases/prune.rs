@@ -14,15 +14,15 @@ const LONG_AGO: Timestamp = Timestamp::MIN;
 
 /// Prunes in steps of `limit` to the end, and returns the number of deleted rows.
 async fn prune(rig: &Rig, limit: u32, keep_per_job: u32, keep_since: Timestamp) -> u64 {
-    let (mut after, mut forgotten) = (None, 0);
+    let (mut after, mut deleted) = (None, 0);
     for _ in 0..1_000 {
         let step = Prune { after, limit, keep_per_job, keep_since };
         let done = rig.store.prune(step).await.unwrap();
         assert!(done.seen <= u64::from(limit), "it looked at more than it should");
-        assert!(done.forgotten <= done.seen);
-        forgotten += done.forgotten;
+        assert!(done.deleted <= done.seen);
+        deleted += done.deleted;
         if done.next.is_none() {
-            return forgotten;
+            return deleted;
         }
         assert!(done.next > after, "it does not get on");
         after = done.next;
@@ -139,7 +139,7 @@ pub async fn a_step_continues_after_the_given_key(opened: Opened) {
     run(&rig, job, &[Outcome::Completed; 5]).await;
     let after = Some(AttemptKey::regular(job.no, at(120)));
     let step = Prune { after, limit: 100, keep_per_job: 0, keep_since: at(9_000) };
-    assert_eq!(rig.store.prune(step).await.unwrap().forgotten, 2);
+    assert_eq!(rig.store.prune(step).await.unwrap().deleted, 2);
     assert_eq!(times(&rig, job).await, [300, 120, 60]);
 }
 
@@ -147,7 +147,7 @@ pub async fn an_empty_history_is_at_its_end(opened: Opened) {
     let rig = Rig::new(opened).await;
     let step = Prune { after: None, limit: 10, keep_per_job: 1, keep_since: at(0) };
     let done = rig.store.prune(step).await.unwrap();
-    assert_eq!((done.seen, done.forgotten, done.next), (0, 0, None));
+    assert_eq!((done.seen, done.deleted, done.next), (0, 0, None));
 }
 
 pub async fn lists_continue_across_pruned_attempts(opened: Opened) {

@@ -165,9 +165,9 @@ impl Data {
         let deleted = deleted.filter(|job| job.tenant == scope.tenant && job.is_deleted());
         let Some(job) = deleted else { return 0 };
         let (no, run_links) = (job.no, job.run_links.clone());
-        let mut forgotten = self.purge_dead(no, limit);
+        let mut deleted = self.purge_dead(no, limit);
         for chain in run_links.iter().rev() {
-            if forgotten >= u64::from(limit) {
+            if deleted >= u64::from(limit) {
                 break;
             }
             let attempt = AttemptNo::FIRST;
@@ -183,8 +183,8 @@ impl Data {
                 self.runs.remove(key);
                 self.forget_leftovers(*key);
             }
-            forgotten += count(attempts.len());
+            deleted += count(attempts.len());
         }
-        forgotten
+        deleted
     }
 }

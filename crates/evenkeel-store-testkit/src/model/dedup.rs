@@ -96,7 +96,7 @@ impl Data {
             }
         }
         let next = looked.last().copied().filter(|_| looked.len() == limit as usize);
-        PrunedDedup { forgotten: count(is_left - self.keys.len()), next }
+        PrunedDedup { deleted: count(is_left - self.keys.len()), next }
     }
 }
 

@@ -215,14 +215,14 @@ impl PageStore for ModelStore {
 
     async fn prune_pages(&self, job: JobNo, pages: &[PageId]) -> Result<u64, StoreError> {
         let mut data = self.lock();
-        let mut forgotten = 0;
+        let mut deleted = 0;
         for id in pages {
             if let Some((no, _)) = data.pages.of_job(job, *id) {
                 data.pages.forget(no);
-                forgotten += 1;
+                deleted += 1;
             }
         }
-        Ok(forgotten)
+        Ok(deleted)
     }
 
     async fn clear_pages(&self, limit: u32) -> Result<u64, StoreError> {

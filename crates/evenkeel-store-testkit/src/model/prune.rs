@@ -14,17 +14,17 @@ impl Data {
         let limit = prune.limit as usize;
         let looked_at: Vec<AttemptKey> =
             self.runs.range((after, Bound::Unbounded)).take(limit).map(|(key, _)| *key).collect();
-        let mut forgotten = 0;
+        let mut deleted = 0;
         for key in &looked_at {
             let goes = self.runs.get(key).is_some_and(|run| self.is_forgettable(*key, run, &prune));
             if goes {
                 self.runs.remove(key);
-                forgotten += 1;
+                deleted += 1;
             }
             self.forget_leftovers(*key);
         }
         let next = looked_at.last().copied().filter(|_| looked_at.len() == limit);
-        Pruned { seen: count(looked_at.len()), forgotten, next }
+        Pruned { seen: count(looked_at.len()), deleted, next }
     }
 
     fn is_forgettable(&self, key: AttemptKey, run: &RunRow, prune: &Prune) -> bool {
