@@ -61,7 +61,7 @@ pub enum Redriven {
     /// The scope has no such dead letter.
     NotFound,
     /// It was redriven before, as this run.
-    Before(AttemptKey),
+    AlreadyRedriven(AttemptKey),
     /// The job was deleted.
     JobGone,
     /// The job has an active run, and its overlap policy allows no other.

@@ -94,7 +94,7 @@ impl OutcomeOverride {
             results: Results { error: error.clone(), ..Results::default() },
             then,
             priority: None,
-            attachments: Attachments { has_notes: true, checkpoint: CheckpointDisposition::Forget },
+            attachments: Attachments { has_notes: true, checkpoint: CheckpointDisposition::Delete },
             judge: true,
             unstored_since: None,
             // An operator ended the run, so its failure has no consequences.

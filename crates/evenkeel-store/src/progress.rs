@@ -32,11 +32,11 @@ pub struct Attachments {
 pub enum CheckpointDisposition {
     /// The checkpoint, if any, stays.
     #[default]
-    AsIs,
+    Keep,
     /// Replaces the checkpoint.
-    Save(Vec<u8>),
+    Replace(Vec<u8>),
     /// Deletes the checkpoint.
-    Forget,
+    Delete,
 }
 
 #[derive(Clone, PartialEq, Debug)]

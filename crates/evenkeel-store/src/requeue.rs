@@ -63,7 +63,7 @@ impl Requeue {
             results: Results { error: Some(error.clone()), ..Results::default() },
             then,
             priority: None,
-            attachments: Attachments { has_notes: true, checkpoint: CheckpointDisposition::Forget },
+            attachments: Attachments { has_notes: true, checkpoint: CheckpointDisposition::Delete },
             judge: true,
             hook: *hook,
             unstored_since: Some(*unstored_since),

@@ -88,7 +88,7 @@ pub async fn the_last_checkpoint_counts(opened: Opened) {
     let (_, second) = claim_wake(&rig).await;
     assert_eq!(second.checkpoint.as_deref(), Some(&b"second"[..]));
     let second = Held { key: second.key, fence: second.fence };
-    let end = with(rig.retry(second, at(90)), CheckpointDisposition::Save(b"third".to_vec()));
+    let end = with(rig.retry(second, at(90)), CheckpointDisposition::Replace(b"third".to_vec()));
     assert_eq!(rig.finish(end).await, FinishResult::Done);
     assert_eq!(claim_wake(&rig).await.1.checkpoint.as_deref(), Some(&b"third"[..]));
 }
@@ -97,7 +97,7 @@ pub async fn an_end_may_save_the_first_checkpoint(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
-    let end = with(rig.retry(held, at(90)), CheckpointDisposition::Save(Vec::new()));
+    let end = with(rig.retry(held, at(90)), CheckpointDisposition::Replace(Vec::new()));
     assert_eq!(rig.finish(end).await, FinishResult::Done);
     let (returned, second) = claim_wake(&rig).await;
     assert_eq!((returned, second.checkpoint), (true, Some(Vec::new())), "an empty list is no gap");
@@ -106,7 +106,7 @@ pub async fn an_end_may_save_the_first_checkpoint(opened: Opened) {
 pub async fn an_end_may_delete_the_checkpoint(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (_, held) = saved(&rig, "crawl", b"half").await;
-    let end = with(rig.retry(held, at(90)), CheckpointDisposition::Forget);
+    let end = with(rig.retry(held, at(90)), CheckpointDisposition::Delete);
     assert_eq!(rig.finish(end).await, FinishResult::Done);
     let (returned, second) = claim_wake(&rig).await;
     assert_eq!((returned, second.checkpoint), (false, None));
@@ -139,12 +139,12 @@ pub async fn a_refused_end_does_not_change_the_checkpoint(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (_, held) = saved(&rig, "crawl", b"half").await;
     let stale = Held { fence: held.fence.next(), ..held };
-    for fate in [CheckpointDisposition::Forget, CheckpointDisposition::Save(b"stale".to_vec())] {
+    for fate in [CheckpointDisposition::Delete, CheckpointDisposition::Replace(b"stale".to_vec())] {
         let end = with(rig.retry(stale, at(90)), fate.clone());
         assert_eq!(rig.finish(end).await, FinishResult::LeaseLost);
     }
     rig.finish(rig.retry(held, at(90))).await;
-    for fate in [CheckpointDisposition::Forget, CheckpointDisposition::Save(b"twice".to_vec())] {
+    for fate in [CheckpointDisposition::Delete, CheckpointDisposition::Replace(b"twice".to_vec())] {
         let end = with(rig.retry(held, at(90)), fate.clone());
         assert_eq!(rig.finish(end).await, FinishResult::AlreadyDone);
     }
@@ -161,9 +161,9 @@ pub async fn ends_with_and_without_attachments_share_a_batch(opened: Opened) {
     held[4].fence = held[4].fence.next();
     let retry = |n: usize| rig.retry(held[n], at(90));
     let batch = vec![
-        with(retry(3), CheckpointDisposition::Save(b"anew".to_vec())),
+        with(retry(3), CheckpointDisposition::Replace(b"anew".to_vec())),
         rig.success(held[0]),
-        with(retry(4), CheckpointDisposition::Forget),
+        with(retry(4), CheckpointDisposition::Delete),
         traceless(retry(2)),
         retry(1),
     ];
@@ -187,9 +187,9 @@ pub async fn one_job_may_end_several_times_in_a_batch_with_attachments(opened: O
         let held = rig.start(job, i64::from(n) * 60).await;
         assert!(note(&rig, saves(held, &[n])).await);
         let fate = if n == 2 {
-            CheckpointDisposition::Forget
+            CheckpointDisposition::Delete
         } else {
-            CheckpointDisposition::Save(vec![n; 2])
+            CheckpointDisposition::Replace(vec![n; 2])
         };
         batch.push(with(rig.retry(held, at(200)), fate));
     }

@@ -214,8 +214,8 @@ pub async fn a_dead_letter_is_redriven_once(opened: Opened) {
     let runs = [dead, dead];
     let answers = rig.store.redrive(&rig.scope, &runs, now(70)).await.unwrap();
     let key = accepted(answers[0].clone());
-    assert_eq!(answers[1], Redriven::Before(key));
-    assert_eq!(redrive(&rig, dead, 80).await, Redriven::Before(key));
+    assert_eq!(answers[1], Redriven::AlreadyRedriven(key));
+    assert_eq!(redrive(&rig, dead, 80).await, Redriven::AlreadyRedriven(key));
     assert_eq!(rig.job(job).await.live, 1);
 }
 

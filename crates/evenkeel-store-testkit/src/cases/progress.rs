@@ -29,7 +29,7 @@ fn says(held: Held, done: u64, log: &str) -> ProgressNote {
 /// An end that deletes all notes and the checkpoint.
 pub(super) fn traceless(finish: Finish) -> Finish {
     Finish {
-        attachments: Attachments { has_notes: true, checkpoint: CheckpointDisposition::Forget },
+        attachments: Attachments { has_notes: true, checkpoint: CheckpointDisposition::Delete },
         ..finish
     }
 }

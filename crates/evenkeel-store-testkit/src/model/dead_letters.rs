@@ -123,7 +123,7 @@ impl Data {
     fn redrive(&mut self, scope: &Scope, run: AttemptKey, now: Timestamp) -> Redriven {
         let Some(message) = self.message(scope, run) else { return Redriven::NotFound };
         if let Some((_, before)) = message.redriven {
-            return Redriven::Before(before);
+            return Redriven::AlreadyRedriven(before);
         }
         let no = run.job_no;
         let Some(job) = self.find(no).filter(|job| !job.is_deleted()) else {

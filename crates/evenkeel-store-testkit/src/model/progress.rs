@@ -62,11 +62,11 @@ impl Data {
             self.notes.remove(&key);
         }
         match attachments.checkpoint {
-            CheckpointDisposition::AsIs => {}
-            CheckpointDisposition::Save(data) => {
+            CheckpointDisposition::Keep => {}
+            CheckpointDisposition::Replace(data) => {
                 self.checkpoints.insert(run_of(key), data);
             }
-            CheckpointDisposition::Forget => {
+            CheckpointDisposition::Delete => {
                 self.checkpoints.remove(&run_of(key));
             }
         }
