@@ -113,8 +113,8 @@ impl Callbacks {
         let ended = Ended { attempt: key.attempt, outcome, again, started_at, finished_at };
         let then = after_end(&definition, ended, draw);
         let checkpoint = match then {
-            Then::Retry { .. } => CheckpointDisposition::AsIs,
-            Then::EndRun { .. } => CheckpointDisposition::Forget,
+            Then::Retry { .. } => CheckpointDisposition::Keep,
+            Then::EndRun { .. } => CheckpointDisposition::Delete,
         };
         let finish = Finish {
             key,

@@ -97,7 +97,7 @@ impl Runs {
         match redriven {
             Redriven::Accepted(key) => Ok(key),
             Redriven::NotFound => Err(CommandError::NotFound),
-            Redriven::Before(run) => {
+            Redriven::AlreadyRedriven(run) => {
                 Err(CommandError::Conflict(Conflict::Redriven { run: self.run_ids.run_id(run) }))
             }
             Redriven::JobGone => Err(CommandError::Conflict(Conflict::JobDeleted)),

@@ -137,7 +137,7 @@ async fn redrive(connection: &Connection, args: &Redrive) -> Tried<Vec<Redriven>
             continue;
         };
         let answer = match (*letter, jobs.get_mut(&run.job_no)) {
-            (Some(before), _) => Redriven::Before(before),
+            (Some(before), _) => Redriven::AlreadyRedriven(before),
             (None, None) => Redriven::JobGone,
             (None, Some(job)) => redrive_one(connection, *run, job, &mut keys, now).await?,
         };

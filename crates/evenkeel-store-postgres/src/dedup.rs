@@ -213,7 +213,7 @@ impl DedupStore for PostgresStore {
                         }
                         _ => None,
                     };
-                    Ok(PrunedDedup { forgotten: count(&row, "deleted")?, next: last })
+                    Ok(PrunedDedup { deleted: count(&row, "deleted")?, next: last })
                 },
             )
             .await

@@ -143,12 +143,12 @@ pub(crate) async fn apply_attachments(
     let noted: KeyColumns =
         done().filter(|finish| finish.attachments.has_notes).map(|finish| finish.key).collect();
     let obsolete: KeyColumns = done()
-        .filter(|finish| finish.attachments.checkpoint == CheckpointDisposition::Forget)
+        .filter(|finish| finish.attachments.checkpoint == CheckpointDisposition::Delete)
         .map(|finish| finish.key)
         .collect();
     let mut saved = SavedColumns::default();
     for finish in done() {
-        if let CheckpointDisposition::Save(data) = &finish.attachments.checkpoint {
+        if let CheckpointDisposition::Replace(data) = &finish.attachments.checkpoint {
             saved.keys.push(finish.key);
             saved.saved_at.push(finish.finished_at.as_micros());
             saved.data.push(data);

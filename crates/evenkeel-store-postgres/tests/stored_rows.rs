@@ -44,11 +44,11 @@ async fn notes_and_checkpoints_of_a_deleted_job_are_pruned_before_its_history() 
     // The worker was lost, and the node that ends the attempt knows nothing of its notes.
     assert_eq!(rig.finish(rig.retry(held, at(90))).await, FinishResult::Done);
     let everything = Prune { after: None, limit: 100, keep_per_job: 100, keep_since: at(0) };
-    assert_eq!(rig.store.prune(everything).await.unwrap().forgotten, 0);
+    assert_eq!(rig.store.prune(everything).await.unwrap().deleted, 0);
     assert_eq!((count("note").await, count("checkpoint").await), (0, 1), "a retry waits");
     let deleted = rig.store.delete(&rig.scope, job.id, now(70)).await.unwrap();
     assert_eq!(done(deleted).running, []);
-    assert_eq!(rig.store.prune(everything).await.unwrap().forgotten, 0);
+    assert_eq!(rig.store.prune(everything).await.unwrap().deleted, 0);
     assert_eq!((count("note").await, count("checkpoint").await), (0, 0));
     assert_eq!(count("attempt").await, 2);
 }
@@ -61,7 +61,7 @@ async fn the_key_of_a_job_that_is_being_given_a_time_stays() {
     job.about.dedup = Some(Dedup { key: "a".into(), by_target: false, scope: DedupScope::Pending });
     let job = rig.add(job).await;
     rig.run_successfully(job, 60).await;
-    let prune = async || rig.store.prune_dedup(at(1_000), None, 10).await.unwrap().forgotten;
+    let prune = async || rig.store.prune_dedup(at(1_000), None, 10).await.unwrap().deleted;
     let schema = options.schema.as_deref().unwrap();
     let changer = common::observer(&options.url).await;
     let change = async |next_at: &str| {

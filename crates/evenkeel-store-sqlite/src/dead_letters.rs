@@ -145,7 +145,7 @@ fn redrive(
 ) -> Answer<Redriven> {
     let Some(letter) = get(connection, tenant, run)? else { return Ok(Redriven::NotFound) };
     if let Some((_, before)) = letter.redriven {
-        return Ok(Redriven::Before(before));
+        return Ok(Redriven::AlreadyRedriven(before));
     }
     let Some(job) = read::get(connection, tenant, letter.job)? else {
         return Ok(Redriven::JobGone);
@@ -206,12 +206,12 @@ fn forget(connection: &Connection, before: Timestamp, keep: u32, limit: u32) -> 
     let tenants: Vec<i32> =
         tenants.query_map([], |row| row.get(0))?.collect::<Result<_, rusqlite::Error>>()?;
     let mut beyond = connection.prepare_cached(sql!("prune_dead_beyond"))?;
-    let mut forgotten = 0;
+    let mut deleted = 0;
     for tenant in tenants {
-        let left = u64::from(limit).saturating_sub(forgotten);
-        forgotten += beyond.execute(params![tenant, keep, left.cast_signed()])? as u64;
+        let left = u64::from(limit).saturating_sub(deleted);
+        deleted += beyond.execute(params![tenant, keep, left.cast_signed()])? as u64;
     }
-    Ok(old + forgotten)
+    Ok(old + deleted)
 }
 
 fn list_failing(db: &Connection, limit: u32) -> Answer<Vec<FailingJob>> {

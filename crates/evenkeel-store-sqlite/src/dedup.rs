@@ -147,11 +147,11 @@ fn find_free(
 
 fn prune(connection: &Connection, before: Timestamp, free: &[(i32, Vec<u8>)]) -> Answer<u64> {
     let mut statement = connection.prepare_cached(sql!("prune_dedup"))?;
-    let mut forgotten = 0;
+    let mut deleted = 0;
     for (tenant, key) in free {
-        forgotten += statement.execute(params![tenant, key, before.as_micros()])? as u64;
+        deleted += statement.execute(params![tenant, key, before.as_micros()])? as u64;
     }
-    Ok(forgotten)
+    Ok(deleted)
 }
 
 #[async_trait]
@@ -165,12 +165,12 @@ impl DedupStore for SqliteStore {
         let (free, next) =
             self.engine_readers.read(move |db| find_free(db, before, after, limit)).await?;
         if free.is_empty() {
-            return Ok(PrunedDedup { forgotten: 0, next });
+            return Ok(PrunedDedup { deleted: 0, next });
         }
-        let forgotten = self
+        let deleted = self
             .writer
             .write(Batch, free.len(), move |session| prune(session.connection(), before, &free))
             .await?;
-        Ok(PrunedDedup { forgotten, next })
+        Ok(PrunedDedup { deleted, next })
     }
 }

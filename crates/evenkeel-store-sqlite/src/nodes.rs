@@ -26,7 +26,7 @@ impl NodeStore for SqliteStore {
         let ping = ping.clone();
         // First in line: a node that cannot ping must stop its attempts.
         self.writer
-            .write(Command, ping.long_runs.len() + 1, move |session| save_ping(session, &ping, now))
+            .write(Command, ping.long_attempts.len() + 1, move |session| save_ping(session, &ping, now))
             .await
     }
 
@@ -110,7 +110,7 @@ fn save_ping(session: &mut Session, ping: &Ping, now: Now) -> Answer<Pinged> {
     ])?;
     connection.prepare_cached(sql!("ping_delete_long_attempts"))?.execute([ping.node.0])?;
     let mut save = connection.prepare_cached(sql!("ping_long_attempts"))?;
-    for long in &ping.long_runs {
+    for long in &ping.long_attempts {
         let (scheduled_at, job_no, sequence, attempt) = key_params(long.key);
         save.execute(params![
             ping.node.0,

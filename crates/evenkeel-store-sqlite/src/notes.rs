@@ -149,11 +149,11 @@ pub(crate) fn finish_attachments(connection: &Connection, finish: &Finish) -> An
         delete(connection, finish.key)?;
     }
     match &finish.attachments.checkpoint {
-        CheckpointDisposition::AsIs => Ok(()),
-        CheckpointDisposition::Save(data) => {
+        CheckpointDisposition::Keep => Ok(()),
+        CheckpointDisposition::Replace(data) => {
             save_checkpoint(connection, finish.key, data, finish.finished_at)
         }
-        CheckpointDisposition::Forget => delete_checkpoint(connection, finish.key),
+        CheckpointDisposition::Delete => delete_checkpoint(connection, finish.key),
     }
 }
 

@@ -145,8 +145,8 @@ pub(crate) fn job_from(connection: &Connection, row: &Row<'_>) -> Answer<Job> {
             // A cancelled or deleted job does not change any more.
             JobState::Cancelled | JobState::Deleted => Some(updated_at),
         },
-        good_runs: row.get::<_, i64>("succeeded_runs")?.unsigned_abs(),
-        bad_runs: row.get::<_, i64>("failed_runs")?.unsigned_abs(),
+        succeeded_runs: row.get::<_, i64>("succeeded_runs")?.unsigned_abs(),
+        failed_runs: row.get::<_, i64>("failed_runs")?.unsigned_abs(),
         last_error: last_error(connection, no, row)?,
         note: row.get("note")?,
     })

@@ -32,7 +32,7 @@ fn delta(
             number(delta.cancelled),
             number(delta.retries),
             number(delta.stolen),
-            number(delta.good_duration.as_micros()),
+            number(delta.success_duration.as_micros()),
         ])?;
         if delta.running > 0 {
             connection.prepare_cached(sql!("set_running_counts"))?.execute(params![
@@ -75,7 +75,7 @@ fn run_totals(connection: &Connection, tenant: TenantNo) -> Answer<RunTotals> {
             cancelled: count("cancelled")?,
             retries: count("retries")?,
             stolen: count("stolen")?,
-            good_duration: Span::from_micros(count("succeeded_us")?),
+            success_duration: Span::from_micros(count("succeeded_us")?),
             running: count("running")?,
             at: sql_time(row.get("reported_at")?),
         })

@@ -185,12 +185,12 @@ async fn a_queued_command_runs_after_its_caller_stops_waiting() {
     let store = open(&directory.path().join("store")).await;
     let scope = scope(store.tenant("acme").await.unwrap());
     {
-        let forgotten = store.register(&scope, vec![job(1)], Now::At(NOW));
-        tokio::pin!(forgotten);
+        let deleted = store.register(&scope, vec![job(1)], Now::At(NOW));
+        tokio::pin!(deleted);
         // The request is queued, then its future is dropped.
         tokio::select! {
             biased;
-            _ = &mut forgotten => {}
+            _ = &mut deleted => {}
             () = std::future::ready(()) => {}
         }
     }

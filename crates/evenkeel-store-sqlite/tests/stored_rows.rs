@@ -41,11 +41,11 @@ async fn deleting_a_job_prunes_its_checkpoints_and_keeps_its_attempts() {
     // Its worker was lost, so the node that ends it does not know about the checkpoint.
     assert_eq!(rig.finish(rig.retry(held, at(90))).await, FinishResult::Done);
     let everything = Prune { after: None, limit: 100, keep_per_job: 100, keep_since: at(0) };
-    assert_eq!(rig.store.prune(everything).await.unwrap().forgotten, 0);
+    assert_eq!(rig.store.prune(everything).await.unwrap().deleted, 0);
     assert_eq!((rows(&path, "note"), rows(&path, "checkpoint")), (0, 1), "a retry waits");
     let deleted = rig.store.delete(&rig.scope, job.id, now(70)).await.unwrap();
     assert_eq!(done(deleted).running, []);
-    assert_eq!(rig.store.prune(everything).await.unwrap().forgotten, 0);
+    assert_eq!(rig.store.prune(everything).await.unwrap().deleted, 0);
     assert_eq!((rows(&path, "note"), rows(&path, "checkpoint")), (0, 0));
     assert_eq!(rows(&path, "attempt"), 2);
 }
@@ -92,7 +92,7 @@ async fn a_retired_node_no_longer_counts_running_attempts() {
         cancelled: 0,
         retries: 0,
         stolen: 0,
-        good_duration: Span::ZERO,
+        success_duration: Span::ZERO,
         running: 3,
     };
     for node in [rig.node, other] {

@@ -275,8 +275,8 @@ pub(crate) fn new_job(
         retry_count: 0,
         stopped_at: None,
         note: None,
-        good_runs: 0,
-        bad_runs: 0,
+        succeeded_runs: 0,
+        failed_runs: 0,
         last_error: None,
     }
 }

@@ -40,7 +40,7 @@ impl Heartbeat {
         let ping = Ping {
             node: ctx.node,
             oldest_open: announcing.oldest_open.filter(|_| !hold),
-            long_runs: ctx.worker.long_runs(long_after),
+            long_attempts: ctx.worker.long_attempts(long_after),
         };
         let sent = instant_now();
         let pinged = ctx.store.ping(&ping, NodeContext::NOW).await?;

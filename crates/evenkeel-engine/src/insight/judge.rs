@@ -34,7 +34,7 @@ const LOGGED_MAX: usize = 5;
 pub struct Judge {
     ctx: Arc<NodeContext>,
     /// Long runs that were already added to the list.
-    long_runs: BTreeSet<AttemptKey>,
+    long_attempts: BTreeSet<AttemptKey>,
     /// How far the queue has been checked in this round.
     queue_seen_to: Option<AttemptKey>,
     counted_at: Option<Duration>,
@@ -47,7 +47,7 @@ impl Judge {
     pub fn new(ctx: Arc<NodeContext>) -> Self {
         Self {
             ctx,
-            long_runs: BTreeSet::new(),
+            long_attempts: BTreeSet::new(),
             queue_seen_to: None,
             counted_at: None,
             schedulers: Vec::new(),
@@ -75,14 +75,14 @@ impl Judge {
         let ctx = Arc::clone(&self.ctx);
         let batch = ctx.store.batch_sizing().batch;
         let mut jobs = ctx.at_risk.take();
-        let long_runs: BTreeSet<AttemptKey> = ctx
+        let long_attempts: BTreeSet<AttemptKey> = ctx
             .worker
-            .long_runs(ctx.settings.long_run_after)
+            .long_attempts(ctx.settings.long_run_after)
             .into_iter()
             .map(|run| run.key)
             .collect();
-        jobs.extend(long_runs.difference(&self.long_runs).map(|key| key.job_no));
-        self.long_runs = long_runs;
+        jobs.extend(long_attempts.difference(&self.long_attempts).map(|key| key.job_no));
+        self.long_attempts = long_attempts;
         if !self.shards.is_empty() {
             let (after, limit) = (self.queue_seen_to, QUEUE_STEP);
             let store = &ctx.store;

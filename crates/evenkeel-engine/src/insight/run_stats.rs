@@ -115,7 +115,7 @@ impl Sums {
         match end.outcome {
             Outcome::Completed | Outcome::PartlyFailed => {
                 delta.completed += 1;
-                delta.good_duration = delta.good_duration.saturating_add(end.took);
+                delta.success_duration = delta.success_duration.saturating_add(end.took);
             }
             Outcome::Failed => delta.failed += 1,
             Outcome::TimedOut => delta.timed_out += 1,
@@ -166,7 +166,7 @@ fn none_of(tenant: TenantNo) -> RunStatsDelta {
         cancelled: 0,
         retries: 0,
         stolen: 0,
-        good_duration: Span::ZERO,
+        success_duration: Span::ZERO,
         running: 0,
     }
 }

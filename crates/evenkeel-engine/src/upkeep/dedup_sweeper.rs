@@ -76,7 +76,7 @@ mod tests {
         assert!(made.iter().all(|made| matches!(made, Registered::Created { .. })), "{made:?}");
         let left = async || {
             let all = store.prune_dedup(Timestamp::MIN, None, 1_000).await.unwrap();
-            assert_eq!((all.forgotten, all.next), (0, None));
+            assert_eq!((all.deleted, all.next), (0, None));
             let mut left = 0;
             let mut at = None;
             loop {

@@ -61,8 +61,8 @@ impl Pruner {
             keep_since: self.ctx.db_now().saturating_sub(retention.age),
         };
         let pruned = self.ctx.store.prune(prune).await?;
-        self.deleted += pruned.forgotten;
-        metrics::counter!("evenkeel_runs_forgotten_total").increment(pruned.forgotten);
+        self.deleted += pruned.deleted;
+        metrics::counter!("evenkeel_runs_forgotten_total").increment(pruned.deleted);
         self.at = pruned.next;
         let is_over = pruned.next.is_none();
         if is_over {
@@ -132,9 +132,9 @@ impl Pruner {
             wait = match self.run_once().await {
                 Ok(false) => PAUSE,
                 Ok(true) => {
-                    let forgotten = std::mem::take(&mut self.deleted);
-                    if forgotten > 0 {
-                        info!(runs.count = forgotten, "deleted old runs");
+                    let deleted = std::mem::take(&mut self.deleted);
+                    if deleted > 0 {
+                        info!(runs.count = deleted, "deleted old runs");
                     }
                     ctx.settings.retention.every
                 }

@@ -127,7 +127,7 @@ impl Finisher {
         let error = Some(format!("the output could not be stored: {refusal}"));
         let bare = Finish {
             results: Results { error, ..Results::default() },
-            attachments: Attachments { checkpoint: CheckpointDisposition::AsIs, ..end.attachments },
+            attachments: Attachments { checkpoint: CheckpointDisposition::Keep, ..end.attachments },
             ..end.clone()
         };
         match self.try_store(std::slice::from_ref(&bare)).await {
@@ -166,8 +166,8 @@ fn by_bytes(batch: Vec<Finish>) -> Vec<Vec<Finish>> {
     let size = |finish: &Finish| {
         let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let checkpoint = match &finish.attachments.checkpoint {
-            CheckpointDisposition::Save(data) => data.len(),
-            CheckpointDisposition::AsIs | CheckpointDisposition::Forget => 0,
+            CheckpointDisposition::Replace(data) => data.len(),
+            CheckpointDisposition::Keep | CheckpointDisposition::Delete => 0,
         };
         checkpoint + text(&finish.results.output) + text(&finish.results.error)
     };
@@ -209,7 +209,7 @@ mod tests {
             priority: None,
             attachments: Attachments {
                 has_notes: false,
-                checkpoint: CheckpointDisposition::Save(vec![0; checkpoint]),
+                checkpoint: CheckpointDisposition::Replace(vec![0; checkpoint]),
             },
             judge: false,
             unstored_since: None,

@@ -114,10 +114,10 @@ impl OpenAttempt {
         let unsaved = self.live.take_unsaved_checkpoint();
         let checkpoint = match then {
             Then::Retry { .. } => {
-                unsaved.map_or(CheckpointDisposition::AsIs, CheckpointDisposition::Save)
+                unsaved.map_or(CheckpointDisposition::Keep, CheckpointDisposition::Replace)
             }
-            Then::EndRun { .. } if noted || self.had_checkpoint => CheckpointDisposition::Forget,
-            Then::EndRun { .. } => CheckpointDisposition::AsIs,
+            Then::EndRun { .. } if noted || self.had_checkpoint => CheckpointDisposition::Delete,
+            Then::EndRun { .. } => CheckpointDisposition::Keep,
         };
         Attachments { has_notes: noted, checkpoint }
     }
@@ -222,7 +222,7 @@ pub fn refused(attempt: &OwnedAttempt, why: &str) -> Finish {
         results: Results { error: Some(why.to_owned()), ..Results::default() },
         then: Then::EndRun { stop_job: false, next_at: None },
         priority: attempt.priority,
-        attachments: Attachments { has_notes: true, checkpoint: CheckpointDisposition::Forget },
+        attachments: Attachments { has_notes: true, checkpoint: CheckpointDisposition::Delete },
         judge: true,
         hook: Hook::None,
         unstored_since: None,

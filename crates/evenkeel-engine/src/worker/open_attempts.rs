@@ -109,7 +109,7 @@ impl Worker {
     }
 
     /// Returns the attempts open for longer than `long_after`.
-    pub fn long_runs(&self, long_after: Duration) -> Vec<LongAttempt> {
+    pub fn long_attempts(&self, long_after: Duration) -> Vec<LongAttempt> {
         let now = self.clock.monotonic();
         let mut runs: Vec<LongAttempt> = lock(&self.open)
             .iter()

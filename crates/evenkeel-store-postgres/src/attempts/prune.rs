@@ -46,7 +46,7 @@ async fn run(connection: &Connection, prune: &Prune) -> Tried<Pruned> {
         seen < u64::from(prune.limit) || get::<Option<i64>>(&row, "scheduled_at")?.is_none();
     Ok(Pruned {
         seen,
-        forgotten: count(&row, "deleted")?,
+        deleted: count(&row, "deleted")?,
         next: if is_end { None } else { Some(key(&row)?) },
     })
 }

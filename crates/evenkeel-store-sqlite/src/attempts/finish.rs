@@ -74,8 +74,8 @@ pub(crate) fn rows(finish: &Finish) -> usize {
     let texts = [&finish.results.error, &finish.results.output];
     let text_bytes: usize = texts.into_iter().flatten().map(String::len).sum();
     let checkpoint_bytes = match &finish.attachments.checkpoint {
-        CheckpointDisposition::Save(data) => data.len(),
-        CheckpointDisposition::AsIs | CheckpointDisposition::Forget => 0,
+        CheckpointDisposition::Replace(data) => data.len(),
+        CheckpointDisposition::Keep | CheckpointDisposition::Delete => 0,
     };
     weight(1, text_bytes + checkpoint_bytes)
 }

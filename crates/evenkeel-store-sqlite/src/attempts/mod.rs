@@ -153,10 +153,10 @@ impl AttemptStore for SqliteStore {
         if step.rows() == 0 {
             return Ok(pruned);
         }
-        let forgotten = self
+        let deleted = self
             .writer
             .write(Batch, step.rows(), move |session| prune::delete(session.connection(), &step))
             .await?;
-        Ok(Pruned { forgotten, ..pruned })
+        Ok(Pruned { deleted, ..pruned })
     }
 }

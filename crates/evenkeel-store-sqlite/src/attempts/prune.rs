@@ -26,8 +26,8 @@ impl PruneStep {
         self.delete.len() + self.with_note.len() + self.with_checkpoint.len()
     }
 
-    pub(crate) fn pruned(&self, forgotten: u64) -> Pruned {
-        Pruned { seen: self.seen, forgotten, next: self.next }
+    pub(crate) fn pruned(&self, deleted: u64) -> Pruned {
+        Pruned { seen: self.seen, deleted, next: self.next }
     }
 }
 
@@ -67,9 +67,9 @@ pub(crate) fn find(connection: &Connection, prune: Prune) -> Answer<PruneStep> {
 
 pub(crate) fn delete(connection: &Connection, step: &PruneStep) -> Answer<u64> {
     let mut delete = connection.prepare_cached(sql!("prune_delete"))?;
-    let mut forgotten = 0;
+    let mut deleted = 0;
     for key in &step.delete {
-        forgotten += delete.execute(key_params(*key))? as u64;
+        deleted += delete.execute(key_params(*key))? as u64;
     }
     for key in &step.with_note {
         notes::delete(connection, *key)?;
@@ -77,5 +77,5 @@ pub(crate) fn delete(connection: &Connection, step: &PruneStep) -> Answer<u64> {
     for key in &step.with_checkpoint {
         notes::delete_checkpoint(connection, *key)?;
     }
-    Ok(forgotten)
+    Ok(deleted)
 }

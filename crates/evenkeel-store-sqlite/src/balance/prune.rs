@@ -1,7 +1,7 @@
 //! Prunes plans, rebalances and scores in bounded steps.
 
 use evenkeel_core::Timestamp;
-use evenkeel_store::{PARTS_FORGOTTEN, REBALANCES_KEPT};
+use evenkeel_store::{PARTS_PRUNED, REBALANCES_KEPT};
 use rusqlite::{Connection, params};
 
 use crate::error::Answer;
@@ -35,9 +35,9 @@ pub(super) fn prune(
     let parts = connection.prepare_cached(sql!("prune_balance_parts_some"))?.execute(params![
         times.0,
         times.1,
-        PARTS_FORGOTTEN
+        PARTS_PRUNED
     ])?;
-    if parts >= PARTS_FORGOTTEN as usize {
+    if parts >= PARTS_PRUNED as usize {
         return Ok(u64::from(limit));
     }
     let plans = connection

@@ -1,4 +1,4 @@
-//! Who gets in, over real connections.
+//! Authentication over real connections: API keys, TLS, tokens of an identity provider.
 
 use std::path::Path;
 
@@ -8,28 +8,20 @@ use rcgen::{KeyPair, SigningKey as _};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{Said, Server, program, request, run, wait_for};
+use crate::support::{CommandResult, Server, program, request, run, wait_for};
 
-/// Runs a client with a credential of its own.
-fn run_as(server: &Server, credential: &str, args: &[&str]) -> Said {
-    let output = program(server.folder.path())
-        .args(args)
-        .env("EVENKEEL_TOKEN", credential)
-        .output()
-        .unwrap();
-    Said {
-        code: output.status.code().unwrap(),
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
-    }
+/// Runs a client with the given credential.
+fn run_as(server: &Server, credential: &str, args: &[&str]) -> CommandResult {
+    let mut command = program(server.folder.path());
+    CommandResult::new(command.args(args).env("EVENKEEL_TOKEN", credential).output().unwrap())
 }
 
 #[test]
-fn a_key_is_made_used_audited_and_taken_back() {
+fn api_key_is_created_used_audited_and_revoked() {
     let server = Server::start(&["--log", "debug"]);
-    let said = server.run(&["api-key", "create", "ci", "--role", "operator", "--ttl", "90d"]);
-    assert_eq!(said.code, 0, "{said:?}");
-    let key = said.out.trim().to_owned();
+    let result = server.run(&["api-key", "create", "ci", "--role", "operator", "--ttl", "90d"]);
+    assert_eq!(result.code, 0, "{result:?}");
+    let key = result.out.trim().to_owned();
     assert!(key.starts_with("ek_"), "{key}");
     let taken = server.run(&["api-key", "create", "ci", "--role", "viewer"]);
     assert_eq!(taken.code, 4, "{taken:?}");
@@ -40,7 +32,7 @@ fn a_key_is_made_used_audited_and_taken_back() {
     assert!(denied.code == 1 && denied.err.contains("needs the role admin"), "{denied:?}");
 
     let revoked = server.run(&["api-key", "revoke", "ci"]);
-    assert_eq!((revoked.code, revoked.out.as_str()), (0, "ci opens nothing any more\n"));
+    assert_eq!((revoked.code, revoked.out.as_str()), (0, "Revoked ci.\n"));
     let refused = run_as(&server, &key, &["job", "list"]);
     assert!(refused.code == 1 && refused.err.contains("was revoked"), "{refused:?}");
     assert_eq!(server.run(&["api-key", "revoke", "ci"]).code, 3);
@@ -61,7 +53,7 @@ fn a_key_is_made_used_audited_and_taken_back() {
     assert!(!server.log().contains(&key["ek_".len()..]), "the key is in the log");
 }
 
-/// A certificate for another name, in two files.
+/// Writes a self-signed certificate for another host name and its key.
 fn write_certificate(folder: &Path) {
     let made = rcgen::generate_simple_self_signed(vec!["elsewhere.example".into()]).unwrap();
     std::fs::write(folder.join("cert.pem"), made.cert.pem()).unwrap();
@@ -69,7 +61,7 @@ fn write_certificate(folder: &Path) {
 }
 
 #[test]
-fn with_tls_this_machines_commands_know_the_server_by_its_certificate() {
+fn local_commands_trust_the_server_by_its_certificate() {
     let files = tempfile::tempdir().unwrap();
     write_certificate(files.path());
     let path = |name: &str| files.path().join(name).to_str().unwrap().to_owned();
@@ -82,12 +74,12 @@ fn with_tls_this_machines_commands_know_the_server_by_its_certificate() {
         &path("key.pem"),
     ]);
     assert!(server.url().starts_with("https://127.0.0.1:"), "{}", server.url());
-    let said = server.run(&["job", "list"]);
-    assert_eq!(said.code, 0, "{said:?}");
-    // Whoever has nothing but the address has no reason to believe the certificate.
+    let result = server.run(&["job", "list"]);
+    assert_eq!(result.code, 0, "{result:?}");
+    // A client that only knows the URL does not trust the self-signed certificate.
     let elsewhere = tempfile::tempdir().unwrap();
-    let doubt = run(elsewhere.path(), &["job", "--url", &server.url(), "--token", "x", "list"]);
-    assert_eq!(doubt.code, 5, "{doubt:?}");
+    let untrusted = run(elsewhere.path(), &["job", "--url", &server.url(), "--token", "x", "list"]);
+    assert_eq!(untrusted.code, 5, "{untrusted:?}");
 
     let known = |server: &Server| {
         server
@@ -98,22 +90,24 @@ fn with_tls_this_machines_commands_know_the_server_by_its_certificate() {
     write_certificate(files.path());
     server.signal(Signal::HUP);
     wait_for("the new certificate", || known(&server).filter(|now| *now != before));
-    let said = server.run(&["job", "list"]);
-    assert_eq!(said.code, 0, "{said:?}");
-    // Nonsense changes nothing.
+    let result = server.run(&["job", "list"]);
+    assert_eq!(result.code, 0, "{result:?}");
+    // An invalid file does not replace the certificate.
     std::fs::write(files.path().join("cert.pem"), "nonsense").unwrap();
     server.signal(Signal::HUP);
-    wait_for("a word about it", || server.log().contains("stay as they were").then_some(()));
+    wait_for("the log line about the failed reload", || {
+        server.log().contains("the former certificate and keys stay in use").then_some(())
+    });
     assert_eq!(server.run(&["job", "list"]).code, 0);
 }
 
 #[test]
-fn files_that_are_no_certificate_are_refused_with_the_way_out() {
+fn invalid_certificate_files_are_refused_with_advice() {
     let folder = tempfile::tempdir().unwrap();
     write_certificate(folder.path());
     let serve =
         |args: &[&str]| run(folder.path(), &[&["serve", "--listen", "127.0.0.1:0"], args].concat());
-    for (args, words) in [
+    for (args, text) in [
         (&["--tls-cert", "none.pem", "--tls-key", "key.pem"][..], "none.pem can't be used"),
         (&["--tls-cert", "key.pem", "--tls-key", "key.pem"], "key.pem holds no certificate"),
         (&["--tls-cert", "cert.pem", "--tls-key", "cert.pem"], "the key of the certificate"),
@@ -121,13 +115,13 @@ fn files_that_are_no_certificate_are_refused_with_the_way_out() {
         (&["--jwt-algorithm", "RS256", "--jwt-key-file", "key.pem"], "private key"),
         (&["--jwt-algorithm", "ES256", "--jwt-jwks-file", "cert.pem"], "not a JSON Web Key Set"),
     ] {
-        let said = serve(args);
-        assert!(said.code == 2 && said.err.contains(words), "{args:?}: {said:?}");
+        let result = serve(args);
+        assert!(result.code == 2 && result.err.contains(text), "{args:?}: {result:?}");
     }
 }
 
 #[test]
-fn tokens_of_an_identity_provider_are_taken_and_this_machines_commands_still_get_in() {
+fn identity_provider_tokens_are_accepted_besides_local_tokens() {
     let files = tempfile::tempdir().unwrap();
     let key = KeyPair::generate_for(&rcgen::PKCS_ED25519).unwrap();
     let public = files.path().join("idp.pem");
@@ -159,7 +153,7 @@ fn tokens_of_an_identity_provider_are_taken_and_this_machines_commands_still_get
     };
     assert_eq!(ask(&token("evenkeel")), 200);
     assert_eq!(ask(&token("others")), 401);
-    // Those of the store's secret are not, until somebody says so.
+    // Tokens signed with the store's own secret are rejected unless the operator allows them.
     let own = server.run(&["token", "create", "--role", "admin"]);
     assert_eq!(ask(own.out.trim()), 401);
 }

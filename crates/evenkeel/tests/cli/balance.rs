@@ -1,13 +1,13 @@
-//! How load is spread, and moving it.
+//! `evenkeel distribution` and `evenkeel rebalance`.
 
 use serde_json::json;
 
 use crate::support::Server;
 
-/// A server that may move what was just placed, with jobs that all start at once.
+/// A server that may move just placed jobs, with jobs that all run in the same slot.
 fn clustered() -> Server {
     let server = Server::start(&["--balance-cooldown", "0s", "--balance-protection", "0s"]);
-    // They all would best run in the same quarter of an hour.
+    // All jobs prefer the same 15 minutes.
     let lines: String = (0..12)
         .map(|n| {
             let job = json!({"name": format!("job {n}"), "executor_type": "noop", "schedule": "24h",
@@ -17,17 +17,17 @@ fn clustered() -> Server {
         .collect();
     std::fs::write(server.folder.path().join("jobs.ndjson"), lines).unwrap();
     assert_eq!(server.run(&["job", "create", "--file", "jobs.ndjson"]).code, 0);
-    // Without their wish they stay where they are, and may be moved.
+    // Without the preference the jobs keep their time, and may be moved.
     for n in 0..12 {
         let name = format!("job {n}");
-        let said = server.run(&["job", "update", &name, "--set", "prefer_window=null"]);
-        assert_eq!(said.code, 0, "{said:?}");
+        let result = server.run(&["job", "update", &name, "--set", "prefer_window=null"]);
+        assert_eq!(result.code, 0, "{result:?}");
     }
     server
 }
 
 #[test]
-fn a_day_is_drawn_and_told_as_json() {
+fn distribution_is_drawn_and_printed_as_json() {
     let server = Server::start(&[]);
     let empty = server.run(&["distribution"]);
     assert!(empty.code == 0 && empty.out.contains("There are no scheduled jobs."), "{empty:?}");
@@ -48,7 +48,7 @@ fn a_day_is_drawn_and_told_as_json() {
 }
 
 #[test]
-fn jobs_are_moved_as_shown_and_brought_back() {
+fn rebalance_moves_jobs_as_previewed_and_undoes_it() {
     let server = clustered();
     let before = server.json(&["distribution"])["distribution_score"].as_f64().unwrap();
     let shown = server.run(&["rebalance", "--preview"]);
@@ -59,18 +59,18 @@ fn jobs_are_moved_as_shown_and_brought_back() {
     let plan = server.json(&["rebalance", "--preview"]);
     assert!(plan["would_move"].as_u64().unwrap() > 5, "{plan}");
     let id = plan["plan_id"].as_str().unwrap();
-    let asked = server.run(&["rebalance", "--plan", id]);
-    assert!(asked.code == 2 && asked.err.contains("nobody can be asked"), "{asked:?}");
+    let refused = server.run(&["rebalance", "--plan", id]);
+    assert!(refused.code == 2 && refused.err.contains("without a terminal"), "{refused:?}");
     let done = server.json(&["rebalance", "--plan", id, "--yes"]);
     assert_eq!((&done["state"], &done["moved_total"]), (&json!("done"), &plan["would_move"]));
     let after = server.json(&["distribution"])["distribution_score"].as_f64().unwrap();
     assert_eq!(json!(after), plan["projected_score"]);
     assert!(after > before);
     assert_eq!(server.run(&["rebalance", "--plan", id, "--yes"]).code, 4);
-    let asked = server.run(&["rebalance", "--undo", id]);
-    assert!(asked.code == 2 && asked.err.contains("nobody can be asked"), "{asked:?}");
-    let said = server.run(&["rebalance", "--undo", id, "--yes"]);
-    assert!(said.code == 0 && said.out.contains("back."), "{said:?}");
+    let refused = server.run(&["rebalance", "--undo", id]);
+    assert!(refused.code == 2 && refused.err.contains("without a terminal"), "{refused:?}");
+    let result = server.run(&["rebalance", "--undo", id, "--yes"]);
+    assert!(result.code == 0 && result.out.contains("back."), "{result:?}");
     assert_eq!(server.json(&["distribution"])["distribution_score"].as_f64(), Some(before));
     assert_eq!(server.run(&["rebalance", "--undo", id, "--yes"]).code, 4);
     let list = server.run(&["rebalance", "--list"]);
@@ -81,7 +81,7 @@ fn jobs_are_moved_as_shown_and_brought_back() {
 }
 
 #[test]
-fn what_is_written_wrong_is_told_before_a_server_is_looked_for() {
+fn wrong_rebalance_arguments_are_refused_without_a_server() {
     let folder = tempfile::tempdir().unwrap();
     for args in [
         &["rebalance", "--preview", "--filter", "nme=x"][..],

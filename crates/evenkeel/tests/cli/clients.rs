@@ -4,26 +4,26 @@ use serde_json::json;
 
 use crate::support::{Server, create_from_json, program, run, wait_for};
 
-/// Its first run is not chosen by load, which might be any moment now.
+/// A first run in 24 h: without a start time, placement by load could choose any time, even now.
 const IN_A_DAY: [&str; 4] = ["--every", "24h", "--start-at", "+24h"];
 
 #[test]
-fn a_trigger_runs_beside_the_schedule() {
+fn trigger_runs_outside_the_schedule() {
     let server = Server::start(&[]);
     server.json(&[&["job", "create", "--name", "rare", "--noop"][..], &IN_A_DAY].concat());
     let run_id = server.json(&["job", "trigger", "rare"])["run_id"].as_str().unwrap().to_owned();
     let shown = wait_for("the triggered run", || {
-        let said = server.run(&["run", "show", &run_id, "--json"]);
-        let run: serde_json::Value = serde_json::from_str(&said.out).ok()?;
+        let result = server.run(&["run", "show", &run_id, "--json"]);
+        let run: serde_json::Value = serde_json::from_str(&result.out).ok()?;
         (run["status"] == "completed").then_some(run)
     });
     assert_eq!(shown["origin"], "trigger");
-    let said = server.run(&["run", "show", &run_id]);
-    assert!(said.out.contains("completed") && said.out.contains(&run_id), "{}", said.out);
+    let result = server.run(&["run", "show", &run_id]);
+    assert!(result.out.contains("completed") && result.out.contains(&run_id), "{}", result.out);
 }
 
 #[test]
-fn a_mistyped_name_is_answered_with_the_one_that_was_meant() {
+fn mistyped_name_is_answered_with_a_similar_name() {
     let server = Server::start(&[]);
     for name in ["news/daily", "report"] {
         server.json(&[&["job", "create", "--name", name, "--noop"][..], &IN_A_DAY].concat());
@@ -35,8 +35,8 @@ fn a_mistyped_name_is_answered_with_the_one_that_was_meant() {
         &["run", "list", "--job", "news/day"],
         &["events", "--job", "News/daly", "-n", "1"],
     ] {
-        let said = server.run(args);
-        assert!(said.code == 3 && said.err.contains("did you mean news/daily?"), "{said:?}");
+        let result = server.run(args);
+        assert!(result.code == 3 && result.err.contains("did you mean news/daily?"), "{result:?}");
     }
     let other = server.run(&["job", "show", "invoice"]);
     assert!(other.code == 3 && other.err.contains("evenkeel job list"), "{other:?}");
@@ -44,16 +44,16 @@ fn a_mistyped_name_is_answered_with_the_one_that_was_meant() {
 }
 
 #[test]
-fn a_job_that_has_not_run_says_when_its_first_run_is_due() {
+fn run_list_of_a_new_job_names_its_first_run() {
     let server = Server::start(&[]);
     server.json(&[&["job", "create", "--name", "rare", "--noop"][..], &IN_A_DAY].concat());
-    let said = server.run(&["run", "list", "--job", "rare"]);
-    assert!(said.code == 0 && said.out.starts_with("rare has not run yet"), "{said:?}");
-    assert!(said.out.contains("its first run is due in "), "{said:?}");
+    let result = server.run(&["run", "list", "--job", "rare"]);
+    assert!(result.code == 0 && result.out.starts_with("rare has not run yet"), "{result:?}");
+    assert!(result.out.contains("its first run is due in "), "{result:?}");
 }
 
 #[test]
-fn each_way_to_fail_has_its_exit_code() {
+fn each_kind_of_failure_has_its_exit_code() {
     let server = Server::start(&[]);
     let create = ["job", "create", "--name", "one", "--every", "1h", "--noop"];
     assert_eq!(server.run(&create).code, 0);
@@ -78,15 +78,15 @@ fn each_way_to_fail_has_its_exit_code() {
     ] {
         assert_eq!(server.run(args).code, 2, "{args:?}");
     }
-    let unacceptable = server.run(&["job", "create", "--noop", "--lane", "fast", "--overlap", "x"]);
-    assert_eq!(unacceptable.code, 1, "{unacceptable:?}");
-    assert!(unacceptable.err.contains("mend lane") && unacceptable.err.contains("mend overlap"));
-    let deaf = server.run(&["job", "--url", "http://127.0.0.1:1", "list"]);
-    assert_eq!(deaf.code, 5, "{deaf:?}");
+    let invalid = server.run(&["job", "create", "--noop", "--lane", "fast", "--overlap", "x"]);
+    assert_eq!(invalid.code, 1, "{invalid:?}");
+    assert!(invalid.err.contains("mend lane") && invalid.err.contains("mend overlap"));
+    let unreachable = server.run(&["job", "--url", "http://127.0.0.1:1", "list"]);
+    assert_eq!(unreachable.code, 5, "{unreachable:?}");
 }
 
 #[test]
-fn a_program_gets_the_answer_and_the_problem_as_the_server_gave_them() {
+fn json_output_is_the_response_of_the_server() {
     let server = Server::start(&[]);
     let job = create_from_json(
         &server,
@@ -98,14 +98,14 @@ fn a_program_gets_the_answer_and_the_problem_as_the_server_gave_them() {
     assert_eq!(job["metadata"]["team"], "blue");
     let list = server.json(&["job", "list"]);
     assert_eq!((&list["total"], &list["limit"]), (&json!(1), &json!(50)));
-    let said = server.run(&["run", "show", "nobody", "--json"]);
-    let problem: serde_json::Value = serde_json::from_str(&said.err).unwrap();
+    let result = server.run(&["run", "show", "nobody", "--json"]);
+    let problem: serde_json::Value = serde_json::from_str(&result.err).unwrap();
     assert_eq!(problem["type"], "/problems/not-found");
-    assert_eq!(said.out, "");
+    assert_eq!(result.out, "");
 }
 
 #[test]
-fn a_document_can_come_from_standard_input() {
+fn job_document_can_come_from_standard_input() {
     use std::io::Write as _;
     let server = Server::start(&[]);
     let mut child = program(server.folder.path())
@@ -121,7 +121,7 @@ fn a_document_can_come_from_standard_input() {
 }
 
 #[test]
-fn tokens_open_only_what_their_role_allows() {
+fn tokens_allow_only_what_their_role_allows() {
     let server = Server::start(&[]);
     let elsewhere = tempfile::tempdir().unwrap();
     let with = |token: &str, args: &[&str]| {
@@ -134,18 +134,18 @@ fn tokens_open_only_what_their_role_allows() {
         (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
     };
     let token = |role: &str| {
-        let said = server.run(&["token", "create", "--role", role]);
-        assert_eq!(said.code, 0, "{said:?}");
-        said.out.trim().to_owned()
+        let result = server.run(&["token", "create", "--role", role]);
+        assert_eq!(result.code, 0, "{result:?}");
+        result.out.trim().to_owned()
     };
     let create = ["job", "create", "--name", "x", "--every", "1h", "--noop"];
     let viewer = token("viewer");
     assert_eq!(with(&viewer, &["job", "list"]).0, 0);
-    let (code, said) = with(&viewer, &create);
-    assert!(code == 1 && said.contains("role operator"), "{code} {said}");
+    let (code, result) = with(&viewer, &create);
+    assert!(code == 1 && result.contains("role operator"), "{code} {result}");
     assert_eq!(with(&token("operator"), &create).0, 0);
-    let (code, said) = with("nonsense", &["job", "list"]);
-    assert!(code == 1 && said.contains("evenkeel token create"), "{code} {said}");
+    let (code, result) = with("nonsense", &["job", "list"]);
+    assert!(code == 1 && result.contains("evenkeel token create"), "{code} {result}");
     let (code, _) = with("", &["job", "list"]);
     assert_eq!(code, 1, "the local token is not sent from elsewhere");
 }
@@ -154,42 +154,45 @@ fn tokens_open_only_what_their_role_allows() {
 fn tenants_do_not_see_each_other() {
     let server = Server::start(&[]);
     server.json(&["job", "create", "--name", "mine", "--every", "1h", "--noop"]);
-    let said = server.run(&["token", "create", "--role", "admin", "--tenant", "other"]);
-    let seen = server.run(&["job", "list", "--json", "--token", said.out.trim()]);
-    assert_eq!(seen.json()["total"], 0);
+    let result = server.run(&["token", "create", "--role", "admin", "--tenant", "other"]);
+    let listed = server.run(&["job", "list", "--json", "--token", result.out.trim()]);
+    assert_eq!(listed.json()["total"], 0);
 }
 
 #[test]
-fn without_a_server_the_way_out_is_told() {
+fn missing_server_is_reported_with_advice() {
     let folder = tempfile::tempdir().unwrap();
-    let said = run(folder.path(), &["run", "list"]);
-    assert_eq!(said.code, 5);
-    assert!(said.err.contains("evenkeel serve"), "{}", said.err);
-    assert!(!folder.path().join("evenkeel-data").exists(), "looking leaves nothing behind");
+    let result = run(folder.path(), &["run", "list"]);
+    assert_eq!(result.code, 5);
+    assert!(result.err.contains("evenkeel serve"), "{}", result.err);
+    assert!(!folder.path().join("evenkeel-data").exists(), "a client creates no data directory");
 }
 
 #[test]
-fn a_job_is_paused_resumed_cancelled_and_forgotten() {
+fn job_is_paused_resumed_cancelled_and_purged() {
     let server = Server::start(&[]);
     server.json(&[&["job", "create", "--name", "rare", "--noop"][..], &IN_A_DAY].concat());
-    let said = server.run(&["job", "pause", "rare"]);
-    assert!(said.out.contains("Paused rare.") && said.out.contains("job resume rare"), "{said:?}");
+    let result = server.run(&["job", "pause", "rare"]);
+    assert!(
+        result.out.contains("Paused rare.") && result.out.contains("job resume rare"),
+        "{result:?}"
+    );
     let again = server.run(&["job", "pause", "rare"]);
     assert_eq!(again.code, 4, "{again:?}");
     assert!(again.err.contains("paused") && again.err.contains("resume"), "{}", again.err);
     let resumed = server.json(&["job", "resume", "rare"]);
     assert_eq!((&resumed["status"], &resumed["is_paused"]), (&json!("scheduled"), &json!(false)));
     assert_eq!(server.run(&["job", "retry", "rare"]).code, 4, "it has not failed");
-    let said = server.run(&["job", "cancel", "rare"]);
-    assert_eq!(said.out.trim(), "Cancelled rare for good.");
+    let result = server.run(&["job", "cancel", "rare"]);
+    assert_eq!(result.out.trim(), "Cancelled rare for good.");
     assert_eq!(server.json(&["job", "show", "rare"])["status"], "cancelled");
-    let gone = server.run(&["job", "delete", "rare", "--purge"]);
-    assert!(gone.out.contains("0 executions of its history were forgotten"), "{gone:?}");
+    let deleted = server.run(&["job", "delete", "rare", "--purge"]);
+    assert!(deleted.out.contains("0 executions of its history were forgotten"), "{deleted:?}");
     assert_eq!(server.run(&["job", "show", "rare"]).code, 3);
 }
 
 #[test]
-fn a_failed_job_is_tried_again_on_demand() {
+fn failed_job_is_retried_on_demand() {
     let server = Server::start(&[]);
     create_from_json(
         &server,
@@ -204,8 +207,8 @@ fn a_failed_job_is_tried_again_on_demand() {
     );
     let run = retried["run_id"].as_str().unwrap().to_owned();
     wait_for("the retried run", || {
-        let said = server.run(&["run", "show", &run, "--json"]);
-        let run: serde_json::Value = serde_json::from_str(&said.out).ok()?;
+        let result = server.run(&["run", "show", &run, "--json"]);
+        let run: serde_json::Value = serde_json::from_str(&result.out).ok()?;
         (run["status"] == "failed").then_some(())
     });
 }

@@ -5,35 +5,35 @@ use crate::support::{Server, program, run};
 fn refused(file: &str, args: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("evenkeel.toml"), file).unwrap();
-    let said = run(folder.path(), &[&["serve", "--config", "evenkeel.toml"], args].concat());
-    assert_eq!(said.code, 2, "{said:?}");
+    let result = run(folder.path(), &[&["serve", "--config", "evenkeel.toml"], args].concat());
+    assert_eq!(result.code, 2, "{result:?}");
     assert!(!folder.path().join("evenkeel-data").exists(), "nothing was started");
-    said.err
+    result.err
 }
 
 #[test]
-fn a_bad_file_is_refused_with_the_place_and_the_way_out() {
-    let said = refused("lisen = '127.0.0.1:1'", &[]);
-    assert!(said.contains("\"lisen\"") && said.contains("did you mean listen?"), "{said}");
-    let said = refused("workers = 4\nworkers = 5", &[]);
-    assert!(said.contains("line 2"), "{said}");
-    let said = refused("[engine]\nlease_seconds = 3", &[]);
-    assert!(said.contains("ping_seconds") && said.contains("lease_seconds"), "{said}");
-    let said = refused("", &["--roles", "api"]);
-    assert!(said.contains("postgres://"), "{said}");
+fn bad_config_file_is_refused_with_its_line_and_advice() {
+    let result = refused("lisen = '127.0.0.1:1'", &[]);
+    assert!(result.contains("\"lisen\"") && result.contains("did you mean listen?"), "{result}");
+    let result = refused("workers = 4\nworkers = 5", &[]);
+    assert!(result.contains("line 2"), "{result}");
+    let result = refused("[engine]\nlease_seconds = 3", &[]);
+    assert!(result.contains("ping_seconds") && result.contains("lease_seconds"), "{result}");
+    let result = refused("", &["--roles", "api"]);
+    assert!(result.contains("postgres://"), "{result}");
 }
 
 #[test]
-fn an_address_that_others_can_reach_needs_a_word_more() {
-    let said = refused("", &["--listen", "0.0.0.0:0"]);
-    assert!(said.contains("--insecure-listen"), "{said}");
+fn public_address_needs_insecure_listen() {
+    let result = refused("", &["--listen", "0.0.0.0:0"]);
+    assert!(result.contains("--insecure-listen"), "{result}");
     let server = Server::start(&["--listen", "0.0.0.0:0", "--insecure-listen"]);
     assert!(server.url().starts_with("http://127.0.0.1:"), "{}", server.url());
     assert_eq!(server.run(&["job", "list"]).code, 0);
 }
 
 #[test]
-fn flags_win_over_the_environment_and_that_over_the_file() {
+fn flags_override_variables_and_variables_override_the_file() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("c.toml"), "data_dir = 'from-file'\njson = true").unwrap();
     let migrate = |args: &[&str], variable: Option<&str>| {
@@ -54,7 +54,7 @@ fn flags_win_over_the_environment_and_that_over_the_file() {
 }
 
 #[test]
-fn a_password_shows_up_nowhere() {
+fn password_is_never_printed() {
     let folder = tempfile::tempdir().unwrap();
     for store in ["mysql://ann:s3cret@db/x", "postgres://ann:s3cret@127.0.0.1:bad/x"] {
         let output = program(folder.path())
@@ -64,8 +64,8 @@ fn a_password_shows_up_nowhere() {
             .output()
             .unwrap();
         assert!(!output.status.success());
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(!said.contains("s3cret"), "{said}");
+        let result = String::from_utf8(output.stderr).unwrap();
+        assert!(!result.contains("s3cret"), "{result}");
     }
     let output = program(folder.path())
         .env("EVENKEEL_STORE", "postgres://ann:s3cret@db/x")

@@ -1,4 +1,4 @@
-//! Jobs that lived elsewhere.
+//! `evenkeel import`.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 use evenkeel_private_postgres::{Options, PrivatePostgres};
 use serde_json::{Value, json};
 
-use crate::stub::{Stub, Trouble};
-use crate::support::{Said, Server, program, run};
+use crate::stub::{Fault, Stub};
+use crate::support::{CommandResult, Server, program, run};
 
 const CSV: &str = "\
 id,source_name,url,status,interval_minutes,interval_type,schedule_time,schedule_enabled,metadata
@@ -20,8 +20,8 @@ a5,gone,https://example.com/3,cancelled,30,minutes,,t,
 a6,halt,https://example.com/4,paused,30,minutes,,t,
 ";
 
-/// Runs a command that talks to a stub.
-fn with(stub: &Stub, folder: &Path, args: &[&str]) -> Said {
+/// Runs a command against a stub.
+fn with(stub: &Stub, folder: &Path, args: &[&str]) -> CommandResult {
     run(folder, &[args, &["--url", &stub.url, "--token", "x"]].concat())
 }
 
@@ -32,23 +32,26 @@ fn file(folder: &Path, name: &str, text: &str) -> String {
 }
 
 #[test]
-fn a_look_needs_no_server_and_makes_nothing() {
+fn import_preview_needs_no_server_and_creates_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = file(folder.path(), "jobs.csv", CSV);
-    let seen = run(folder.path(), &["import", "legacy", "--from", &path, "--json"]).json();
-    assert_eq!(seen["dry_run"], true);
+    let preview = run(folder.path(), &["import", "legacy", "--from", &path, "--json"]).json();
+    assert_eq!(preview["dry_run"], true);
     let counts = json!({"interval": 2, "cron": 1, "once": 0, "left_out": 1, "person": 2});
-    assert_eq!(seen["counts"], counts);
-    let told = run(folder.path(), &["import", "legacy", "--from", &path]).out;
-    for words in
-        ["Needs a person:", "line 2 has the same name", "9 * *\", character", "With --yes, 3 jobs"]
-    {
-        assert!(told.contains(words), "{words}: {told}");
+    assert_eq!(preview["counts"], counts);
+    let text = run(folder.path(), &["import", "legacy", "--from", &path]).out;
+    for expected in [
+        "Needs a person:",
+        "line 2 has the same name",
+        "9 * *\", character",
+        "Use --yes to create 3 jobs",
+    ] {
+        assert!(text.contains(expected), "{expected}: {text}");
     }
 }
 
 #[test]
-fn with_yes_the_jobs_are_made_and_paused_where_they_were() {
+fn import_with_yes_creates_jobs_and_keeps_them_paused() {
     let folder = tempfile::tempdir().unwrap();
     let path = file(folder.path(), "jobs.csv", CSV);
     let stub = Stub::start(true);
@@ -56,73 +59,73 @@ fn with_yes_the_jobs_are_made_and_paused_where_they_were() {
         with(&stub, folder.path(), &["import", "legacy", "--from", &path, "--yes", "--json"]);
     assert_eq!(done.json()["sent"]["created"], 3);
     let again = with(&stub, folder.path(), &["import", "legacy", "--from", &path, "--yes"]);
-    assert!(again.out.contains("3 were there already"), "{}", again.out);
-    let asked = stub.end();
-    let names: Vec<_> = asked.jobs.iter().map(|job| job["name"].as_str().unwrap()).collect();
+    assert!(again.out.contains("3 existed already"), "{}", again.out);
+    let received = stub.end();
+    let names: Vec<_> = received.jobs.iter().map(|job| job["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["example.com", "weekdays", "halt"]);
-    assert_eq!(asked.jobs[0]["metadata"], json!({"category": "news", "legacy_id": "a1"}));
-    assert_eq!(asked.paused, ["2"]);
+    assert_eq!(received.jobs[0]["metadata"], json!({"category": "news", "legacy_id": "a1"}));
+    assert_eq!(received.paused, ["2"]);
 }
 
 #[test]
-fn a_server_in_trouble_is_asked_again_and_not_taken_to_have_the_jobs() {
+fn import_repeats_requests_after_temporary_failures() {
     let folder = tempfile::tempdir().unwrap();
     let path = file(folder.path(), "jobs.csv", CSV);
     let stub = Stub::start(true);
-    stub.fail(&[Trouble::UnderWay, Trouble::Out, Trouble::Silent]);
+    stub.fail(&[Fault::InProgress, Fault::StoreUnavailable, Fault::Empty]);
     let done =
         with(&stub, folder.path(), &["import", "legacy", "--from", &path, "--yes", "--json"]);
     assert_eq!(done.json()["sent"]["created"], 3);
-    let asked = stub.end();
-    assert_eq!((asked.jobs.len(), asked.requests), (3, 5));
-    assert!(asked.keys[..4].iter().all(|key| *key == asked.keys[0]), "{:?}", asked.keys);
+    let received = stub.end();
+    assert_eq!((received.jobs.len(), received.requests), (3, 5));
+    assert!(received.keys[..4].iter().all(|key| *key == received.keys[0]), "{:?}", received.keys);
 }
 
 #[test]
-fn what_the_server_refuses_is_told_and_a_failure() {
+fn import_reports_refused_jobs_and_fails() {
     let folder = tempfile::tempdir().unwrap();
     let row = json!({"source_name": "x", "url": "https://refused.example/", "interval_minutes": 5});
     let path = file(folder.path(), "jobs.ndjson", &format!("{row}\n\nnonsense\n"));
     let stub = Stub::start(true);
-    let said = with(&stub, folder.path(), &["import", "legacy", "--from", &path, "--yes"]);
-    assert_eq!(said.code, 1, "{said:?}");
-    assert!(said.out.contains("refused: url: is not wanted"), "{}", said.out);
-    assert!(said.out.contains("it is not JSON"), "{}", said.out);
+    let result = with(&stub, folder.path(), &["import", "legacy", "--from", &path, "--yes"]);
+    assert_eq!(result.code, 1, "{result:?}");
+    assert!(result.out.contains("refused: url: is not wanted"), "{}", result.out);
+    assert!(result.out.contains("it is not JSON"), "{}", result.out);
 }
 
 #[test]
-fn many_rows_are_sent_in_portions() {
+fn import_sends_many_rows_in_batches() {
     let folder = tempfile::tempdir().unwrap();
     let rows: String = (0..2500)
         .map(|n| format!("{{\"source_name\": \"s{n}\", \"url\": \"https://e.example/{n}\", \"schedule_time\": \"{} 3 * * *\"}}\n", n % 60))
         .collect();
     let path = file(folder.path(), "jobs.ndjson", &rows);
     let stub = Stub::start(true);
-    let said = with(&stub, folder.path(), &["import", "legacy", "--from", &path, "--yes"]);
-    assert_eq!(said.code, 0, "{said:?}");
-    assert!(said.out.contains("… and 2450 more"), "{}", said.out);
-    let asked = stub.end();
-    assert_eq!((asked.jobs.len(), asked.requests), (2500, 3));
+    let result = with(&stub, folder.path(), &["import", "legacy", "--from", &path, "--yes"]);
+    assert_eq!(result.code, 0, "{result:?}");
+    assert!(result.out.contains("… and 2450 more"), "{}", result.out);
+    let received = stub.end();
+    assert_eq!((received.jobs.len(), received.requests), (2500, 3));
 }
 
 #[test]
-fn each_job_is_one_that_a_real_server_takes() {
+fn imported_jobs_are_accepted_by_a_real_server() {
     let folder = tempfile::tempdir().unwrap();
     let path = file(folder.path(), "jobs.csv", CSV);
-    let seen = run(folder.path(), &["import", "legacy", "--from", &path, "--json"]).json();
+    let preview = run(folder.path(), &["import", "legacy", "--from", &path, "--json"]).json();
     let server = Server::start(&["--enable-shell"]);
     let crontab = "SHELL=/bin/sh\n# Say it\n0 9 * * * cat%{{hello}}%\n0 8 * * * echo '{{x}}'\n\
                    # Whose\n0 7 * * * echo \"$LOGNAME $HOME\"; cd; pwd; echo $SHELL $PATH\n";
     let crontab = file(folder.path(), "crontab", crontab);
     let also = run(folder.path(), &["import", "crontab", &crontab, "--json"]).json();
-    for seen in [seen, also] {
-        for entry in seen["entries"].as_array().unwrap() {
+    for preview in [preview, also] {
+        for entry in preview["entries"].as_array().unwrap() {
             let Some(document) = entry.get("document") else { continue };
-            let made = crate::support::create_from_json(&server, document).json();
-            assert_eq!(made["schedule_time"], entry["was"].clone().take_cron(), "{made}");
+            let created = crate::support::create_from_json(&server, document).json();
+            assert_eq!(created["schedule_time"], entry["was"].clone().take_cron(), "{created}");
         }
     }
-    // And it does what cron did with it.
+    // The imported jobs do the same as cron.
     server.json(&["job", "trigger", "Say it"]);
     assert_eq!(server.wait_for_run("Say it", "completed")["output"], "{{hello}}\n");
     server.json(&["job", "trigger", "Whose"]);
@@ -137,7 +140,7 @@ fn each_job_is_one_that_a_real_server_takes() {
     assert_eq!(server.wait_for_run("echo", "completed")["output"], "{{x}}\n");
 }
 
-/// An expression, as far as it is one.
+/// Returns a cron expression unchanged, and null for any other text.
 trait TakeCron {
     fn take_cron(self) -> Value;
 }
@@ -149,31 +152,31 @@ impl TakeCron for Value {
 }
 
 #[test]
-fn a_crontab_is_not_sent_to_a_server_that_runs_no_programs() {
+fn crontab_is_not_sent_to_a_server_without_shell() {
     let folder = tempfile::tempdir().unwrap();
     let path = file(folder.path(), "crontab", "0 9 * * * /bin/true\n@reboot /bin/true\n");
     let stub = Stub::start(false);
-    let look = with(&stub, folder.path(), &["import", "crontab", &path, "--json"]).json();
-    let remarks = look["remarks"].to_string();
+    let preview = with(&stub, folder.path(), &["import", "crontab", &path, "--json"]).json();
+    let remarks = preview["remarks"].to_string();
     assert!(
-        remarks.contains("--enable-shell, which the one that was asked does not have"),
+        remarks.contains("--enable-shell, which the one that was received does not have"),
         "{remarks}"
     );
-    assert_eq!(look["counts"]["person"], 1);
-    let said = with(&stub, folder.path(), &["import", "crontab", &path, "--yes"]);
-    assert!(said.code == 1 && said.err.contains("serve --enable-shell"), "{said:?}");
+    assert_eq!(preview["counts"]["person"], 1);
+    let result = with(&stub, folder.path(), &["import", "crontab", &path, "--yes"]);
+    assert!(result.code == 1 && result.err.contains("serve --enable-shell"), "{result:?}");
     assert!(stub.end().jobs.is_empty());
 
     let stub = Stub::start(true);
-    let said =
+    let result =
         with(&stub, folder.path(), &["import", "crontab", &path, "--tz", "Asia/Tokyo", "--yes"]);
-    assert_eq!(said.code, 0, "{said:?}");
+    assert_eq!(result.code, 0, "{result:?}");
     let jobs = stub.end().jobs;
     assert_eq!((jobs.len(), &jobs[0]["timezone"]), (1, &json!("Asia/Tokyo")));
 }
 
 #[test]
-fn a_crontab_comes_from_standard_input_too() {
+fn crontab_can_come_from_standard_input() {
     use std::io::Write as _;
     let folder = tempfile::tempdir().unwrap();
     let mut child = program(folder.path())
@@ -184,16 +187,16 @@ fn a_crontab_comes_from_standard_input_too() {
         .unwrap();
     child.stdin.take().unwrap().write_all(b"@daily /bin/true").unwrap();
     let output = child.wait_with_output().unwrap();
-    let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(seen["counts"]["cron"], 1);
+    let preview: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(preview["counts"]["cron"], 1);
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_with_the_way_out() {
+fn unreadable_sources_are_refused_with_advice() {
     let folder = tempfile::tempdir().unwrap();
     let strange = file(folder.path(), "jobs.txt", CSV);
     let empty = file(folder.path(), "other.csv", "a,b\n1,2\n");
-    for (args, code, words) in [
+    for (args, code, text) in [
         (&["legacy", "--from", &strange][..], 2, "--format"),
         (&["legacy", "--from", "missing.csv"], 2, "existing file"),
         (&["legacy", "--from", &empty], 1, "CSV HEADER"),
@@ -206,18 +209,18 @@ fn what_cannot_be_read_is_refused_with_the_way_out() {
         (&["crontab", "missing"], 2, "crontab -l"),
         (&["crontab", &strange, "--yes"], 5, "evenkeel serve"),
     ] {
-        let said = run(folder.path(), &[&["import"], args].concat());
-        assert_eq!(said.code, code, "{args:?}: {said:?}");
-        assert!(said.err.contains(words) && !said.err.contains("s3cret"), "{said:?}");
+        let result = run(folder.path(), &[&["import"], args].concat());
+        assert_eq!(result.code, code, "{args:?}: {result:?}");
+        assert!(result.err.contains(text) && !result.err.contains("s3cret"), "{result:?}");
     }
 }
 
-/// A server for this process, unless there is one for all.
+/// A PostgreSQL server for this process, used if no shared server is configured.
 static SERVER: LazyLock<PrivatePostgres> =
     LazyLock::new(|| PrivatePostgres::start(Options::unit_test()).unwrap());
 
 #[test]
-fn the_table_of_the_predecessor_is_read_and_left_as_it_is() {
+fn legacy_table_is_read_and_not_changed() {
     #[expect(clippy::disallowed_methods, reason = "tests have no config of their own")]
     let shared = std::env::var("EVENKEEL_TEST_POSTGRES");
     let url = shared.unwrap_or_else(|_| SERVER.url().to_owned());
@@ -241,17 +244,17 @@ fn the_table_of_the_predecessor_is_read_and_left_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let table = format!("{schema}.jobs");
     let from = ["import", "legacy", "--from", &url, "--table", &table, "--json"];
-    let seen = run(folder.path(), &from).json();
-    // 2,400 hourly ones, and one of each other kind.
+    let preview = run(folder.path(), &from).json();
+    // 2,400 hourly jobs, and one job of each other kind.
     let counts = json!({"interval": 2402, "cron": 1, "once": 1, "left_out": 1, "person": 1});
-    assert_eq!(seen["counts"], counts, "{}", seen["entries"][0]);
+    assert_eq!(preview["counts"], counts, "{}", preview["entries"][0]);
     assert_eq!(state(), before);
-    let said = run(folder.path(), &["import", "legacy", "--from", &url, "--table", "no_such"]);
-    assert_eq!(said.code, 3, "{said:?}");
+    let result = run(folder.path(), &["import", "legacy", "--from", &url, "--table", "no_such"]);
+    assert_eq!(result.code, 3, "{result:?}");
     runtime.block_on(client.batch_execute(&format!("DROP SCHEMA {schema} CASCADE"))).unwrap();
 }
 
-/// The address with another user or another database.
+/// Returns the URL with another user or database.
 fn elsewhere(url: &str, user: Option<&str>, database: &str) -> String {
     let (_, rest) = url.split_once("://").unwrap();
     let (before, _) = rest.rsplit_once('/').unwrap();
@@ -260,19 +263,19 @@ fn elsewhere(url: &str, user: Option<&str>, database: &str) -> String {
 }
 
 #[test]
-fn a_server_that_lets_nobody_in_is_told_apart_with_the_way_out() {
+fn connection_errors_are_distinguished_with_advice() {
     #[expect(clippy::disallowed_methods, reason = "tests have no config of their own")]
     let shared = std::env::var("EVENKEEL_TEST_POSTGRES");
     let url = shared.unwrap_or_else(|_| SERVER.url().to_owned());
     let folder = tempfile::tempdir().unwrap();
-    for (store, words) in [
+    for (store, text) in [
         (elsewhere(&url, None, "no_such_database"), "create the database first: createdb -h "),
         (elsewhere(&url, Some("no_such_user"), "postgres"), "create it with createuser"),
         ("postgres://me@127.0.0.1:1/db".into(), "check that the database runs"),
     ] {
-        let said = run(folder.path(), &["migrate", "--store", &store]);
-        assert_ne!(said.code, 0, "{store}: {said:?}");
-        assert!(said.err.contains(words), "{store}: {said:?}");
-        assert!(!said.err.contains("rights"), "{store}: {said:?}");
+        let result = run(folder.path(), &["migrate", "--store", &store]);
+        assert_ne!(result.code, 0, "{store}: {result:?}");
+        assert!(result.err.contains(text), "{store}: {result:?}");
+        assert!(!result.err.contains("rights"), "{store}: {result:?}");
     }
 }

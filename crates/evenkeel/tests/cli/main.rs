@@ -1,4 +1,4 @@
-//! The program as people use it: real processes, a real folder, a real port.
+//! The command line as users run it: real processes, a real data directory, a real port.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail like tests")]
 
@@ -8,6 +8,7 @@ mod changes;
 mod clients;
 mod config;
 mod import;
+mod isolation;
 mod lifecycle;
 mod offline;
 mod public_names;
@@ -16,4 +17,3 @@ mod shell;
 mod stub;
 mod support;
 mod targets;
-mod wall;

@@ -1,9 +1,9 @@
-//! The names that programs rely on: a change of any of them breaks users, so each is listed in
-//! `docs/public-names.txt` and a change shows in the diff of that file.
+//! Lists the names that programs rely on. A change of any of them breaks users, so each is listed
+//! in `docs/public-names.txt`, and a change shows in the diff of that file.
 //!
-//! The API, the command line, the configuration and the executors are read from their registries. Codes, metrics,
-//! environment variables, headers, template variables and log lines have no registry: they are the
-//! string literals of the sources in certain places.
+//! The API, the command line, the configuration and the executors are read from their registries.
+//! Codes, metrics, environment variables, headers, template variables and log lines have no
+//! registry: they are found as string literals in certain places of the sources.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +16,7 @@ use evenkeel::config::{
 };
 use serde_json::Value;
 
-/// Crates that are no part of the running product.
+/// Crates that are not part of the product.
 const TOOLS: [&str; 4] = [
     "evenkeel-bench",
     "evenkeel-crash-test",
@@ -24,10 +24,10 @@ const TOOLS: [&str; 4] = [
     "evenkeel-store-testkit",
 ];
 
-/// Source text before a literal that is a code.
+/// Source text that precedes a code.
 const CODE_PLACES: [&str; 4] = ["=> ", "=> Some(", "Err(", "of("];
 
-/// How the log lines begin that the specification prescribes.
+/// Prefixes of the log lines that the specification prescribes.
 const LOG_LINES: [&str; 8] = [
     "bucket map rebuilt",
     "cleared stale lock",
@@ -173,11 +173,11 @@ fn add_folder(folder: &Path, krate: &str, names: &mut BTreeSet<String>) {
     }
 }
 
-/// Adds literals that are a public name by their shape, or by the code before them.
+/// Adds literals that are public names by their shape or by the code before them.
 fn add_literals(source: &str, krate: &str, stem: &str, names: &mut BTreeSet<String>) {
     let has_codes = match krate {
         "evenkeel" | "evenkeel-store-sqlite" | "evenkeel-store-postgres" => false,
-        // Most of its literals name SQL statements.
+        // Most literals of this crate name SQL statements.
         "evenkeel-store" => ["events", "scope"].contains(&stem),
         _ => true,
     };
@@ -210,13 +210,13 @@ fn add_literals(source: &str, krate: &str, stem: &str, names: &mut BTreeSet<Stri
     }
 }
 
-/// Adds the variants of enums that serde writes in snake case.
+/// Adds the variants of enums that serde serialises in snake case.
 fn add_variants(source: &str, names: &mut BTreeSet<String>) {
     for after in source.split("rename_all = \"snake_case\"").skip(1) {
         let body = after.split_once(" enum ").map_or("", |(_, body)| body);
         let mut lines = body.split("\n}").next().unwrap().lines().skip(1);
         while let Some(line) = lines.next().map(str::trim_start) {
-            // The name of the next variant is given.
+            // `rename` gives the name of the next variant.
             if let Some((_, name)) = line.split_once("#[serde(rename = \"") {
                 names.insert(format!("code {}", name.split('"').next().unwrap()));
                 lines.next();
@@ -237,7 +237,7 @@ fn add_variants(source: &str, names: &mut BTreeSet<String>) {
     }
 }
 
-/// Adds the labels of each metric, from the calls of the macros of `metrics`.
+/// Adds the labels of each metric, read from the macro calls of the crate `metrics`.
 fn add_labels(source: &str, names: &mut BTreeSet<String>) {
     for call in source.split("metrics::").skip(1) {
         let Some((kind, arguments)) = call.split_once("!(") else { continue };

@@ -1,8 +1,8 @@
-//! What the README and the banner of a server say can be pasted as it stands.
+//! Checks that the commands of the README and of the server's banner can be pasted unchanged.
 //!
-//! The blocks of the README that are marked `sh` run in their order, each pasted whole into a shell,
-//! in the folder of a server. What takes a terminal, a database or minutes of its own is told apart
-//! by its first words ([`Block::of`]). Jobs that call example.com are created; whether their calls
+//! The `sh` blocks of the README run in their order, each pasted whole into a shell in the folder
+//! of a server. Blocks that need a terminal, a database or minutes are recognised by their first
+//! words and skipped ([`Block::of`]). Jobs that call example.com are created; whether their calls
 //! succeed does not matter.
 
 use std::os::unix::fs::symlink;
@@ -13,13 +13,10 @@ use crate::support::{Server, wait_for};
 
 const README: &str = include_str!("../../../../README.md");
 
-/// What to do with a block.
 enum Block {
-    /// Start the server, or stop it and start it with these arguments.
+    /// Start the server with these arguments, after stopping a running one.
     Serve(Vec<&'static str>),
-    /// Paste it.
     Paste(&'static str),
-    /// Leave it out.
     Skip,
 }
 
@@ -31,7 +28,7 @@ impl Block {
                 .or(line.strip_prefix("evenkeel serve"))
         };
         let is_elsewhere = |line: &str| {
-            // Builds and tests everything; needs a database of its own; takes minutes.
+            // These build and test everything, need a database, or take minutes.
             line.starts_with("cargo xtask")
                 || line.contains("postgres://")
                 || line.starts_with("evenkeel bench")
@@ -41,7 +38,7 @@ impl Block {
         }
         if let Some(args) = commands().find_map(serve) {
             let alone = commands().all(|line| serve(line).is_some() || is_elsewhere(line));
-            assert!(alone, "a server takes a terminal of its own: {block}");
+            assert!(alone, "a server needs its own terminal: {block}");
             return Self::Serve(args.split_whitespace().take_while(|it| *it != "#").collect());
         }
         Self::Paste(block)
@@ -59,7 +56,8 @@ fn blocks() -> Vec<&'static str> {
     blocks
 }
 
-/// A shell in the server's folder that finds the program as after `cargo run --release`.
+/// Pastes a block into a shell in the server's folder. The PATH contains the program, as after
+/// `cargo run --release`.
 fn paste(server: &Server, block: &str) {
     let built = server.folder.path().join("target/release");
     std::fs::create_dir_all(&built).unwrap();
@@ -67,7 +65,7 @@ fn paste(server: &Server, block: &str) {
     if !program.exists() {
         symlink(env!("CARGO_BIN_EXE_evenkeel"), &program).unwrap();
     }
-    // The README's server has the port that the test's has not.
+    // The README uses the default port, the test server another one.
     let address = server.url().replace("http://", "");
     let block = block.replace("localhost:8060", &address);
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -85,16 +83,16 @@ fn shell(folder: &Path, text: &str, path: Option<std::ffi::OsString>) {
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
+    let result = String::from_utf8_lossy(&output.stdout);
     let err = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{text}\n--- it said ---\n{said}{err}");
+    assert!(output.status.success(), "{text}\n--- output ---\n{result}{err}");
 }
 
 #[test]
-fn the_blocks_of_the_readme_can_be_pasted() {
+fn readme_blocks_can_be_pasted() {
     let mut server: Option<Server> = None;
     let mut pasted = 0;
-    // By `curl`, which succeeds whatever the server answers.
+    // Created with `curl`, which succeeds whatever the server answers.
     let mut names = vec!["ping"];
     for block in blocks() {
         match (Block::of(block), &mut server) {
@@ -104,8 +102,8 @@ fn the_blocks_of_the_readme_can_be_pasted() {
             (Block::Paste(block), Some(server)) => {
                 pasted += 1;
                 paste(server, block);
-                let said = block.split("--name ").skip(1);
-                names.extend(said.filter_map(|rest| rest.split_whitespace().next()));
+                let result = block.split("--name ").skip(1);
+                names.extend(result.filter_map(|rest| rest.split_whitespace().next()));
             }
             (Block::Paste(block), None) => panic!("no server was started before: {block}"),
         }
@@ -119,7 +117,7 @@ fn the_blocks_of_the_readme_can_be_pasted() {
 }
 
 #[test]
-fn the_commands_of_the_banner_work_as_they_stand() {
+fn banner_commands_work_unchanged() {
     let server = Server::start(&["--data-dir", "evenkeel-data"]);
     let commands = wait_for("the banner", || {
         let log = server.log();

@@ -3,12 +3,12 @@
 use crate::support::{Server, request};
 
 #[test]
-fn a_program_runs_where_it_is_allowed() {
+fn shell_job_runs_if_enabled() {
     let server = Server::start(&["--enable-shell"]);
     let create = ["job", "create", "--name", "say", "--now", "--shell", "--payload", "[1]", "--"];
-    let said = server
+    let result = server
         .run(&[&create[..], &["sh", "-c", "cat; echo \" attempt $EVENKEEL_ATTEMPT\""]].concat());
-    assert_eq!(said.code, 0, "{said:?}");
+    assert_eq!(result.code, 0, "{result:?}");
     let run = server.wait_for_run("say", "completed");
     assert_eq!(run["output"], "[1] attempt 1\n");
     let id = run["id"].as_str().unwrap();
@@ -16,11 +16,11 @@ fn a_program_runs_where_it_is_allowed() {
 }
 
 #[test]
-fn a_program_is_refused_where_it_is_not_allowed() {
+fn shell_job_is_refused_if_not_enabled() {
     let server = Server::start(&[]);
-    let said = server.run(&["job", "create", "--name", "say", "--now", "--shell", "--", "true"]);
-    assert_eq!(said.code, 1, "{said:?}");
-    assert!(said.err.contains("shell is off"), "{}", said.err);
+    let result = server.run(&["job", "create", "--name", "say", "--now", "--shell", "--", "true"]);
+    assert_eq!(result.code, 1, "{result:?}");
+    assert!(result.err.contains("shell is off"), "{}", result.err);
     let token = std::fs::read_to_string(server.data_dir().join("token")).unwrap();
     let header = format!("authorization: Bearer {}", token.trim());
     let body = r#"{"executor_type": "shell", "executor_config": {"argv": ["true"]}}"#;
@@ -29,7 +29,7 @@ fn a_program_is_refused_where_it_is_not_allowed() {
 }
 
 #[test]
-fn a_program_ends_with_a_server_that_is_killed_and_the_next_one_runs_it_again() {
+fn program_ends_with_its_killed_server_and_runs_again_after_the_restart() {
     let mut server = Server::start(&["--enable-shell", "--shell-unconfined"]);
     let marks = server.folder.path().join("marks");
     let script = format!("echo $$ >> {}; exec sleep 600", marks.display());
@@ -41,10 +41,10 @@ fn a_program_ends_with_a_server_that_is_killed_and_the_next_one_runs_it_again() 
     };
     let first = crate::support::wait_for("the program", || pids().first().copied());
     server.signal(rustix::process::Signal::KILL);
-    server.wait_until_it_ends();
-    // It comes up only when the program of its former life is gone.
+    server.wait_for_exit();
+    // The server starts only after the program of its killed predecessor has ended.
     server.restart();
     let first = rustix::process::Pid::from_raw(first).unwrap();
-    assert!(rustix::process::test_kill_process(first).is_err(), "the program is still there");
+    assert!(rustix::process::test_kill_process(first).is_err(), "the program still runs");
     crate::support::wait_for("the program to run again", || pids().get(1).copied());
 }

@@ -1,4 +1,4 @@
-//! A server that takes jobs and remembers them, and does nothing else.
+//! A stub server that accepts and records jobs.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,82 +8,81 @@ use axum::routing::post;
 use axum::{Json, Router};
 use serde_json::{Value, json};
 
-/// What was asked of it.
+/// The requests that a stub received.
 #[derive(Default)]
-pub struct Asked {
-    /// The documents of jobs, in order; the place of one is its id.
+pub struct ReceivedRequests {
+    /// The created job documents, in order; the index is the id.
     pub jobs: Vec<Value>,
-    /// How many requests they came in.
+    /// Number of bulk requests.
     pub requests: usize,
-    /// The ids of those that were paused.
+    /// Ids of the paused jobs.
     pub paused: Vec<String>,
-    /// The keys they came under, each as often as it came.
+    /// The idempotency key of each bulk request.
     pub keys: Vec<String>,
-    /// What becomes of the next requests, the last one first, before all goes well.
-    troubles: Vec<Trouble>,
+    /// Failures of the next requests, the last one first.
+    faults: Vec<Fault>,
 }
 
-/// Why a server does not do what it is asked for just now.
+/// A temporary failure of the server.
 #[derive(Copy, Clone, Debug)]
-pub enum Trouble {
-    /// Its database is gone: it says so for the first line, and nothing of the others.
-    Out,
-    /// It works on the same request.
-    UnderWay,
-    /// It says nothing.
-    Silent,
+pub enum Fault {
+    /// The store is unavailable: the response has only the first line.
+    StoreUnavailable,
+    /// The same request is still being processed.
+    InProgress,
+    /// The response is empty.
+    Empty,
 }
 
-type Shared = Arc<Mutex<Asked>>;
+type Shared = Arc<Mutex<ReceivedRequests>>;
 
-/// A server with the same answers as the real one to what an import asks.
+/// Answers the requests of an import like the real server.
 pub struct Stub {
     pub url: String,
-    asked: Shared,
+    received: Shared,
     runtime: tokio::runtime::Runtime,
 }
 
 impl Stub {
-    /// Starts one, which runs programs or does not.
     pub fn start(runs_programs: bool) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
             .build()
             .unwrap();
-        let asked = Shared::default();
+        let received = Shared::default();
         let router = Router::new()
             .route("/api/v1/jobs/bulk", post(bulk))
             .route("/api/v1/jobs/{id}/pause", post(pause))
             .route("/api/v1/jobs", post(move || async move { refusal(runs_programs) }))
-            .with_state(Arc::clone(&asked));
+            .with_state(Arc::clone(&received));
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         runtime.spawn(async move { axum::serve(listener, router).await });
-        Self { url, asked, runtime }
+        Self { url, received, runtime }
     }
 
-    /// Has it fail the next requests in these ways.
-    pub fn fail(&self, troubles: &[Trouble]) {
-        self.asked.lock().unwrap().troubles = troubles.iter().rev().copied().collect();
+    /// Makes the next requests fail in these ways.
+    pub fn fail(&self, faults: &[Fault]) {
+        self.received.lock().unwrap().faults = faults.iter().rev().copied().collect();
     }
 
-    /// Ends it, and says what was asked of it.
-    pub fn end(self) -> Asked {
+    /// Stops the stub and returns the received requests.
+    pub fn end(self) -> ReceivedRequests {
         self.runtime.shutdown_background();
-        std::mem::take(&mut *self.asked.lock().unwrap())
+        std::mem::take(&mut *self.received.lock().unwrap())
     }
 }
 
-async fn bulk(State(asked): State<Shared>, headers: HeaderMap, body: String) -> String {
-    let mut asked = asked.lock().unwrap();
-    asked.requests += 1;
-    asked.keys.push(headers["idempotency-key"].to_str().unwrap().into());
-    if let Some(trouble) = asked.troubles.pop() {
-        let (status, kind) = match trouble {
-            Trouble::Out => (503, "store-unavailable"),
-            Trouble::UnderWay => (409, "request-under-way"),
-            Trouble::Silent => return String::new(),
+async fn bulk(State(received): State<Shared>, headers: HeaderMap, body: String) -> String {
+    let mut received = received.lock().unwrap();
+    received.requests += 1;
+    received.keys.push(headers["idempotency-key"].to_str().unwrap().into());
+    if let Some(fault) = received.faults.pop() {
+        let (status, kind) = match fault {
+            Fault::StoreUnavailable => (503, "store-unavailable"),
+            Fault::InProgress => (409, "request-under-way"),
+            Fault::Empty => return String::new(),
         };
         let error = json!({"type": format!("/problems/{kind}"), "status": status});
         return format!("{}\n", json!({"line": 1, "status": status, "error": error}));
@@ -91,27 +90,27 @@ async fn bulk(State(asked): State<Shared>, headers: HeaderMap, body: String) -> 
     let mut answer = String::new();
     for (n, line) in (1..).zip(body.lines()) {
         let job: Value = serde_json::from_str(line).unwrap();
-        let line = if asked.jobs.iter().any(|other| other["name"] == job["name"]) {
+        let line = if received.jobs.iter().any(|other| other["name"] == job["name"]) {
             let error = json!({"type": "/problems/name-taken", "title": "taken"});
             json!({"line": n, "status": 409, "id": null, "error": error})
         } else if job["url"] == "https://refused.example/" {
             let errors = json!([{"field": "url", "message": "is not wanted"}]);
             json!({"line": n, "status": 422, "id": null, "error": {"errors": errors}})
         } else {
-            asked.jobs.push(job);
-            json!({"line": n, "status": 201, "id": format!("{}", asked.jobs.len() - 1), "error": null})
+            received.jobs.push(job);
+            json!({"line": n, "status": 201, "id": format!("{}", received.jobs.len() - 1), "error": null})
         };
         answer.push_str(&format!("{line}\n"));
     }
     answer
 }
 
-async fn pause(State(asked): State<Shared>, Path(id): Path<String>) -> Json<Value> {
-    asked.lock().unwrap().paused.push(id);
+async fn pause(State(received): State<Shared>, Path(id): Path<String>) -> Json<Value> {
+    received.lock().unwrap().paused.push(id);
     Json(json!({"status": "paused"}))
 }
 
-/// What a job with a blank name is told.
+/// The response to a job with a blank name.
 fn refusal(runs_programs: bool) -> (StatusCode, Json<Value>) {
     let mut errors = vec![json!({"field": "name", "message": "is blank"})];
     if !runs_programs {

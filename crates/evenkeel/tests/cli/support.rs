@@ -1,4 +1,4 @@
-//! Starts servers and commands, and waits for what they do.
+//! Starts servers and commands, and waits for conditions.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -9,10 +9,10 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// How long anything here may take. It is never waited for in full unless something is broken.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Longest wait; only a failing test waits that long.
+const WAIT_LIMIT: Duration = Duration::from_secs(30);
 
-/// The program, without anything of the environment of whoever runs the tests.
+/// The program with an empty environment except for the PATH.
 pub fn program(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_evenkeel"));
     command.env_clear().current_dir(folder).stdin(Stdio::null());
@@ -22,16 +22,16 @@ pub fn program(folder: &Path) -> Command {
     command
 }
 
-/// What a command said.
+/// The result of a command.
 #[derive(Debug)]
-pub struct Said {
+pub struct CommandResult {
     pub code: i32,
     pub out: String,
     pub err: String,
 }
 
-impl Said {
-    fn new(output: Output) -> Self {
+impl CommandResult {
+    pub fn new(output: Output) -> Self {
         Self {
             code: output.status.code().unwrap_or(-1),
             out: String::from_utf8(output.stdout).unwrap(),
@@ -39,19 +39,18 @@ impl Said {
         }
     }
 
-    /// Its answer, if it did what it was asked for.
+    /// Parses the output; panics if the command failed.
     pub fn json(&self) -> Value {
         assert_eq!(self.code, 0, "{self:?}");
         serde_json::from_str(&self.out).unwrap()
     }
 }
 
-/// Runs a command in a folder to its end.
-pub fn run(folder: &Path, args: &[&str]) -> Said {
-    Said::new(program(folder).args(args).output().unwrap())
+pub fn run(folder: &Path, args: &[&str]) -> CommandResult {
+    CommandResult::new(program(folder).args(args).output().unwrap())
 }
 
-/// Waits for something to become so.
+/// Polls `look` until it returns a value.
 #[expect(clippy::disallowed_methods, reason = "polls a condition of another process, in bounds")]
 pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let began = std::time::Instant::now();
@@ -59,12 +58,12 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = look() {
             return found;
         }
-        assert!(began.elapsed() < PATIENCE, "waited in vain for {what}");
+        assert!(began.elapsed() < WAIT_LIMIT, "timed out waiting for {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
-/// A folder with a server in it. Dropping it kills the server.
+/// A server in a temporary folder. Dropping it kills the server.
 pub struct Server {
     pub folder: TempDir,
     under: Vec<String>,
@@ -73,18 +72,18 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts one in a new folder and waits until it answers.
+    /// Starts a server and waits until it responds.
     pub fn start(args: &[&str]) -> Self {
         Self::start_under(&[], args)
     }
 
-    /// Starts one as another user, which only root can do, in a folder of that user's.
+    /// Starts a server as another user, in a folder of that user. Needs root.
     pub fn start_as(uid: u32, args: &[&str]) -> Self {
         let id = uid.to_string();
         Self::start_under(&["setpriv", "--reuid", &id, "--regid", &id, "--clear-groups"], args)
     }
 
-    /// Starts one by way of another program, as its user if it is `setpriv --reuid`.
+    /// Starts a server through another program such as `setpriv`.
     pub fn start_under(under: &[&str], args: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         if let ["setpriv", "--reuid", uid, ..] = under {
@@ -95,17 +94,16 @@ impl Server {
         let (under, args): (Vec<String>, Vec<String>) = (owned(under), owned(args));
         let child = spawn(folder.path(), &under, &args);
         let server = Self { folder, under, args, child };
-        server.wait_until_it_runs();
+        server.wait_until_ready();
         server
     }
 
-    /// Starts it again in the same folder.
     pub fn restart(&mut self) {
         self.child = spawn(self.folder.path(), &self.under, &self.args);
-        self.wait_until_it_runs();
+        self.wait_until_ready();
     }
 
-    /// Starts it again in the same folder with other arguments.
+    /// Kills the server and starts it again in the same folder with other arguments.
     pub fn restart_with(&mut self, args: &[&str]) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -113,12 +111,11 @@ impl Server {
         self.restart();
     }
 
-    /// Its process.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    fn wait_until_it_runs(&self) {
+    fn wait_until_ready(&self) {
         wait_for("server.json of this server", || {
             self.server_json().filter(|server| server["pid"] == self.child.id())
         });
@@ -137,17 +134,14 @@ impl Server {
         self.server_json().unwrap()["url"].as_str().unwrap().to_owned()
     }
 
-    /// Runs a client in the server's folder.
-    pub fn run(&self, args: &[&str]) -> Said {
+    pub fn run(&self, args: &[&str]) -> CommandResult {
         run(self.folder.path(), args)
     }
 
-    /// Runs a client and reads its JSON.
     pub fn json(&self, args: &[&str]) -> Value {
         self.run(&[args, &["--json"]].concat()).json()
     }
 
-    /// Waits for a run of a job that has this status.
     pub fn wait_for_run(&self, job: &str, status: &str) -> Value {
         wait_for(&format!("a run of {job} that is {status}"), || {
             let list = self.json(&["run", "list", "--job", job]);
@@ -156,19 +150,16 @@ impl Server {
         })
     }
 
-    /// Sends it a signal.
     pub fn signal(&self, signal: rustix::process::Signal) {
         let pid = i32::try_from(self.child.id()).unwrap();
         let pid = rustix::process::Pid::from_raw(pid).unwrap();
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
-    /// Waits until it has ended.
-    pub fn wait_until_it_ends(&mut self) -> ExitStatus {
+    pub fn wait_for_exit(&mut self) -> ExitStatus {
         wait_for("the end of the server", || self.child.try_wait().unwrap())
     }
 
-    /// What it has logged so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
@@ -186,13 +177,13 @@ impl Drop for Server {
 
 fn spawn(folder: &Path, under: &[String], args: &[String]) -> Child {
     let log = std::fs::File::options().create(true).append(true).open(folder.join("log")).unwrap();
-    let anywhere = ["--listen".to_owned(), "127.0.0.1:0".to_owned()];
-    let listen = if args.contains(&anywhere[0]) { &[][..] } else { &anywhere };
+    let any_port = ["--listen".to_owned(), "127.0.0.1:0".to_owned()];
+    let listen = if args.contains(&any_port[0]) { &[][..] } else { &any_port };
     let mut command = program(folder);
     if let Some((first, others)) = under.split_first() {
         let mut evenkeel = PathBuf::from(command.get_program());
         if others.iter().any(|other| other == "--reuid") {
-            // Another user may not reach the folder in which it was built.
+            // The other user may have no access to the build folder.
             let copy = folder.join("program");
             if !copy.exists() {
                 std::fs::copy(&evenkeel, &copy).unwrap();
@@ -203,7 +194,7 @@ fn spawn(folder: &Path, under: &[String], args: &[String]) -> Child {
         command.current_dir(folder).args(others).arg(evenkeel).stdin(Stdio::null());
     }
     command
-        // For tests of who can read it.
+        // Tests check that programs cannot read this variable.
         .env("A_PASSWORD", "a-secret-in-the-environment")
         .arg("serve")
         .args(listen)
@@ -214,7 +205,7 @@ fn spawn(folder: &Path, under: &[String], args: &[String]) -> Child {
         .unwrap()
 }
 
-/// A request without any client library: its status and body.
+/// Sends a request without an HTTP library. Returns the status and the body.
 pub fn request(url: &str, method: &str, path: &str, header: &str, body: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(url.strip_prefix("http://").unwrap()).unwrap();
     let length = body.len();
@@ -232,8 +223,8 @@ pub fn request(url: &str, method: &str, path: &str, header: &str, body: &str) ->
     (status, body.to_owned())
 }
 
-/// A small job for `--file -`.
-pub fn create_from_json(server: &Server, document: &Value) -> Said {
+/// Creates a job from a JSON document.
+pub fn create_from_json(server: &Server, document: &Value) -> CommandResult {
     let path = server.folder.path().join("job.json");
     std::fs::write(&path, document.to_string()).unwrap();
     server.run(&["job", "create", "--json", "--file", path.to_str().unwrap()])

@@ -1,4 +1,4 @@
-//! Targets, and jobs that follow them.
+//! Targets and the jobs that follow them.
 
 use std::io::ErrorKind;
 use std::net::TcpListener;
@@ -8,9 +8,9 @@ use serde_json::json;
 use crate::support::Server;
 
 #[test]
-fn the_address_of_a_target_is_not_that_of_the_server() {
+fn target_url_is_not_used_as_the_server_url() {
     let server = Server::start(&[]);
-    // Whoever were asked in place of the server would be shown its token.
+    // If the client sent its request to the target's address, the target would receive the token.
     let site = TcpListener::bind("127.0.0.1:0").unwrap();
     site.set_nonblocking(true).unwrap();
     let url = format!("http://{}/", site.local_addr().unwrap());
@@ -40,8 +40,8 @@ fn jobs_follow_their_target_and_are_listed_by_it() {
     assert_eq!((&listed["total"], &listed["jobs"][0]["name"]), (&json!(1), &json!("board")));
     let moved = server.json(&["job", "update", "board", "--target", "2"]);
     assert_eq!(moved["url"], "https://example.com/b");
-    let said = server.run(&["targets", "update", "2", "--address", "https://example.com/c"]);
-    assert!(said.code == 0 && said.out.contains("1 job follows it"), "{said:?}");
+    let result = server.run(&["targets", "update", "2", "--address", "https://example.com/c"]);
+    assert!(result.code == 0 && result.out.contains("1 job follows it"), "{result:?}");
     assert_eq!(server.json(&["job", "show", "board"])["url"], "https://example.com/c");
     assert_eq!(server.json(&["job", "list", "--target", "1"])["total"], 0);
     let counted = server.json(&["job", "pause", "--all", "--target", "2", "--dry-run"]);

@@ -13,16 +13,16 @@ use crate::receiver::{Receiver, Reply};
 use crate::support::{Server, create_from_json, wait_for};
 
 on_both_stores!(
-    a_bare_job_with_an_address_crawls_it_and_its_pages_are_found,
-    a_site_that_does_not_answer_fails_the_crawl,
-    a_site_that_hangs_times_out,
-    a_crawl_is_cancelled_in_the_middle,
-    a_crawl_goes_on_where_its_killed_worker_was,
+    job_with_only_a_url_crawls_it_and_its_pages_are_found,
+    unreachable_site_fails_the_crawl,
+    hanging_site_times_out,
+    running_crawl_is_cancelled,
+    crawl_resumes_from_the_checkpoint_of_a_killed_worker,
 );
 
 const LOCAL: [&str; 2] = ["--allow-network", "127.0.0.0/8"];
 
-/// A site whose page n links to its neighbours; `content` is the text of a page.
+/// A site of `count` pages that link to their neighbours; `content` returns the text of a page.
 fn site(count: usize, content: impl Fn(usize) -> String + Send + Sync + 'static) -> Receiver {
     Receiver::start(move |got, _| {
         let number = match got.path.as_str() {
@@ -49,20 +49,20 @@ fn create(server: &Server, site: &Receiver, config: &Value) {
         job["executor_type"] = "crawl".into();
         job["executor_config"] = config.clone();
     }
-    let said = create_from_json(server, &job);
-    assert_eq!(said.code, 0, "{said:?}");
+    let result = create_from_json(server, &job);
+    assert_eq!(result.code, 0, "{result:?}");
 }
 
 fn trigger(server: &Server) -> Value {
     let run = server.json(&["job", "trigger", "crawl"]);
     let id = run["run_id"].as_str().unwrap().to_owned();
     wait_for("the end of the triggered crawl", || {
-        let said = server.run(&["run", "show", &id, "--json"]);
-        (said.code == 0).then(|| said.json()).filter(|run| run["status"] == "completed")
+        let result = server.run(&["run", "show", &id, "--json"]);
+        (result.code == 0).then(|| result.json()).filter(|run| run["status"] == "completed")
     })
 }
 
-fn a_bare_job_with_an_address_crawls_it_and_its_pages_are_found(database: &Database) {
+fn job_with_only_a_url_crawls_it_and_its_pages_are_found(database: &Database) {
     let version = Arc::new(AtomicUsize::new(1));
     let now = Arc::clone(&version);
     let site = site(12, move |number| match number {
@@ -95,7 +95,7 @@ fn a_bare_job_with_an_address_crawls_it_and_its_pages_are_found(database: &Datab
     assert_eq!(server.json(&["page", "list", "quokka"])["total"], 0);
 }
 
-fn a_site_that_does_not_answer_fails_the_crawl(database: &Database) {
+fn unreachable_site_fails_the_crawl(database: &Database) {
     let site = Receiver::start(|_, _| Reply::Now(500, "", "broken".into()));
     let server = database.serve(&LOCAL);
     create(&server, &site, &json!({"delay_ms": 0}));
@@ -103,20 +103,20 @@ fn a_site_that_does_not_answer_fails_the_crawl(database: &Database) {
     assert!(run["error_message"].as_str().unwrap().contains("robots"), "{run}");
 }
 
-fn a_site_that_hangs_times_out(database: &Database) {
+fn hanging_site_times_out(database: &Database) {
     let site = Receiver::start(|got, _| match got.path.as_str() {
         "/robots.txt" => Reply::Now(404, "", String::new()),
         _ => Reply::Never,
     });
     let server = database.serve(&LOCAL);
     let job = json!({"name": "crawl", "url": site.url, "max_retries": 0, "timeout_sec": 1});
-    let said = create_from_json(&server, &job);
-    assert_eq!(said.code, 0, "{said:?}");
+    let result = create_from_json(&server, &job);
+    assert_eq!(result.code, 0, "{result:?}");
     let run = server.wait_for_run("crawl", "timed_out");
     assert_eq!(run["error_message"], "no site answered for 1s (timeout_sec)", "{run}");
 }
 
-fn a_crawl_is_cancelled_in_the_middle(database: &Database) {
+fn running_crawl_is_cancelled(database: &Database) {
     let site = site(500, |number| format!("text {number}"));
     let server = database.serve(&LOCAL);
     create(&server, &site, &json!({"delay_ms": 100, "depth": 20, "max_pages": 500}));
@@ -128,35 +128,35 @@ fn a_crawl_is_cancelled_in_the_middle(database: &Database) {
     });
     assert_eq!(server.json(&["run", "cancel", id])["running"], true);
     server.wait_for_run("crawl", "cancelled");
-    let so_far = site.got().len();
+    let so_far = site.requests().len();
     assert!(so_far < 400, "it was not in the middle: {so_far}");
 }
 
-fn a_crawl_goes_on_where_its_killed_worker_was(database: &Database) {
+fn crawl_resumes_from_the_checkpoint_of_a_killed_worker(database: &Database) {
     let site = site(60, |number| format!("text {number}"));
     let mut server = database.serve(&LOCAL);
     create(&server, &site, &json!({"delay_ms": 60, "depth": 60, "max_pages": 100}));
     let run = server.wait_for_run("crawl", "running");
     let id = run["id"].as_str().unwrap();
-    // What is shown as done is stored, and with it a checkpoint of about then.
+    // Reported progress is stored together with a checkpoint.
     wait_for("a third of it", || {
         let shown = server.json(&["run", "show", id]);
         (shown["progress"]["done"].as_u64() > Some(25)).then_some(())
     });
-    let before = site.got().len();
+    let before = site.requests().len();
     server.signal(Signal::KILL);
-    server.wait_until_it_ends();
+    server.wait_for_exit();
     server.restart();
     let run = server.wait_for_run("crawl", "completed");
     assert_eq!(run["crashes"], 1);
     let mut fetched: BTreeMap<String, usize> = BTreeMap::new();
-    for got in site.got().iter().filter(|got| got.path.starts_with("/p/")) {
+    for got in site.requests().iter().filter(|got| got.path.starts_with("/p/")) {
         *fetched.entry(got.path.clone()).or_default() += 1;
     }
     assert_eq!(fetched.len(), 60, "every page was fetched");
     assert!(fetched.values().all(|times| *times <= 2), "{fetched:?}");
     let twice = fetched.values().filter(|times| **times == 2).count();
-    // It did not begin anew: what had been done for long was not done again.
+    // The second attempt continues from the checkpoint: it fetches few pages again.
     assert!(twice < before / 2, "{twice} pages of {before} were fetched again");
     assert_eq!(server.json(&["page", "list", "--job", "crawl"])["total"], 60);
 }

@@ -1,27 +1,25 @@
-//! A database for each test.
-
 use std::sync::LazyLock;
 
 use evenkeel_private_postgres::{Options, PrivatePostgres};
 
 use crate::support::Server;
 
-/// A server for this process, unless there is one for all.
+/// A PostgreSQL server for this process, used if no shared server is configured.
 static SERVER: LazyLock<PrivatePostgres> =
     LazyLock::new(|| PrivatePostgres::start(Options::unit_test()).unwrap());
 
-/// Where a server of a test keeps its data.
+/// The store of a test server.
 pub struct Database {
     store: Option<String>,
 }
 
 impl Database {
-    /// In its folder.
+    /// A SQLite file in the server's folder.
     pub fn sqlite() -> Self {
         Self { store: None }
     }
 
-    /// In a PostgreSQL database of its own.
+    /// A new PostgreSQL database.
     pub fn postgres() -> Self {
         #[expect(clippy::disallowed_methods, reason = "tests have no config of their own")]
         let shared = std::env::var("EVENKEEL_TEST_POSTGRES");
@@ -32,7 +30,7 @@ impl Database {
             let (client, connection) =
                 tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
             let connection = tokio::spawn(connection);
-            // An earlier process may have had the same number.
+            // An earlier process may have had the same process id.
             let drop = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
             client.batch_execute(&drop).await.unwrap();
             client.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
@@ -41,12 +39,11 @@ impl Database {
         Self { store: Some(with_database(&url, &name)) }
     }
 
-    /// What tells a command that needs no server where it is.
+    /// The arguments that select this store.
     pub fn args(&self) -> Vec<&str> {
         self.store.iter().flat_map(|store| ["--store", store]).collect()
     }
 
-    /// Starts a server on it.
     pub fn serve(&self, args: &[&str]) -> Server {
         Server::start(&[args, &self.args()].concat())
     }
@@ -57,7 +54,7 @@ async fn drop_client<T>(client: tokio_postgres::Client, connection: tokio::task:
     let _ = connection.await;
 }
 
-/// The address of another database of the same server.
+/// Returns the URL of another database of the same server.
 fn with_database(url: &str, name: &str) -> String {
     let (before, query) = url.split_once('?').map_or((url, None), |(a, b)| (a, Some(b)));
     let scheme = before.find("://").unwrap() + 3;

@@ -1,20 +1,20 @@
-//! Jobs that call.
+//! Jobs that make HTTP calls.
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::database::Database;
 use crate::on_both_stores;
-use crate::receiver::{Got, Receiver, Reply};
+use crate::receiver::{ReceivedRequest, Receiver, Reply};
 use crate::support::{Server, create_from_json, wait_for};
 
 on_both_stores!(
-    a_call_is_made_signed_and_its_answer_kept,
-    a_failed_call_is_tried_again_not_before_it_was_asked_to,
-    a_call_without_an_answer_times_out,
-    a_call_is_cancelled_in_the_middle,
-    a_call_is_repeated_with_the_same_key_when_its_worker_is_killed,
-    an_inner_address_is_not_called_unless_it_is_allowed,
+    call_is_signed_and_its_response_is_stored,
+    failed_call_is_retried_after_the_requested_delay,
+    call_without_a_response_times_out,
+    running_call_is_cancelled,
+    call_of_a_killed_worker_is_repeated_with_the_same_key,
+    private_address_is_called_only_if_allowed,
 );
 
 const LOCAL: [&str; 2] = ["--allow-network", "127.0.0.0/8"];
@@ -26,11 +26,11 @@ pub fn create(server: &Server, url: &str, more: &Value) {
         "executor_config": {"url": url}, "max_retries": 0,
     });
     job.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    let said = create_from_json(server, &job);
-    assert_eq!(said.code, 0, "{said:?}");
+    let result = create_from_json(server, &job);
+    assert_eq!(result.code, 0, "{result:?}");
 }
 
-fn a_call_is_made_signed_and_its_answer_kept(database: &Database) {
+fn call_is_signed_and_its_response_is_stored(database: &Database) {
     let receiver = Receiver::start(|_, _| Reply::ok("welcome"));
     let server = database.serve(&LOCAL);
     let config = json!({
@@ -40,7 +40,7 @@ fn a_call_is_made_signed_and_its_answer_kept(database: &Database) {
     create(&server, "", &json!({"executor_config": config, "payload": {"id": "a/b"}}));
     let run = server.wait_for_run("call", "completed");
     assert_eq!(run["output"], "welcome");
-    let [got] = &receiver.got()[..] else { panic!("{:?}", receiver.got()) };
+    let [got] = &receiver.requests()[..] else { panic!("{:?}", receiver.requests()) };
     let run_id = run["run_id"].as_str().unwrap();
     assert_eq!(
         (got.method.as_str(), got.path.as_str()),
@@ -54,15 +54,15 @@ fn a_call_is_made_signed_and_its_answer_kept(database: &Database) {
     assert!(signature_is_right(got, key["keys"][0].as_str().unwrap()), "{got:?}");
     assert!(!signature_is_right(got, "whsec_AAAA"));
     if !database.args().is_empty() {
-        // The folder's own store would give another key.
-        let said = server.run(&["token", "signing-key"]);
-        assert_eq!(said.code, 2, "{said:?}");
-        assert!(said.err.contains("--store"), "{}", said.err);
+        // The SQLite store in the folder would give another key.
+        let result = server.run(&["token", "signing-key"]);
+        assert_eq!(result.code, 2, "{result:?}");
+        assert!(result.err.contains("--store"), "{}", result.err);
     }
 }
 
-/// Standard Webhooks, as a receiver checks it.
-fn signature_is_right(got: &Got, key: &str) -> bool {
+/// Verifies a signature as a receiver does (Standard Webhooks).
+fn signature_is_right(got: &ReceivedRequest, key: &str) -> bool {
     use base64::Engine as _;
     use hmac::{KeyInit as _, Mac as _};
     let base64 = base64::engine::general_purpose::STANDARD;
@@ -74,7 +74,7 @@ fn signature_is_right(got: &Got, key: &str) -> bool {
     got.header("webhook-signature").split(' ').any(|one| one == format!("v1,{proof}"))
 }
 
-fn a_failed_call_is_tried_again_not_before_it_was_asked_to(database: &Database) {
+fn failed_call_is_retried_after_the_requested_delay(database: &Database) {
     let receiver = Receiver::start(|_, number| match number {
         0 => Reply::Now(503, "retry-after: 2\r\n", "busy".into()),
         _ => Reply::ok(""),
@@ -92,54 +92,54 @@ fn a_failed_call_is_tried_again_not_before_it_was_asked_to(database: &Database) 
     assert!(waited >= evenkeel_core::Span::from_secs(2), "{waited}");
 }
 
-fn a_call_without_an_answer_times_out(database: &Database) {
+fn call_without_a_response_times_out(database: &Database) {
     let receiver = Receiver::start(|_, _| Reply::Never);
     let server = database.serve(&LOCAL);
     create(&server, &receiver.url, &json!({"timeout_sec": 1}));
     let run = server.wait_for_run("call", "timed_out");
     assert!(run["error_message"].as_str().unwrap().contains("1s"), "{run}");
-    wait_for("the caller to go away", || (receiver.gone() == 1).then_some(()));
+    wait_for("the caller to go away", || (receiver.disconnected() == 1).then_some(()));
 }
 
-fn a_call_is_cancelled_in_the_middle(database: &Database) {
+fn running_call_is_cancelled(database: &Database) {
     let receiver = Receiver::start(|_, _| Reply::Never);
     let server = database.serve(&LOCAL);
     create(&server, &receiver.url, &json!({}));
     let run = server.wait_for_run("call", "running");
-    wait_for("the call", || (!receiver.got().is_empty()).then_some(()));
+    wait_for("the call", || (!receiver.requests().is_empty()).then_some(()));
     let cancelled = server.json(&["run", "cancel", run["id"].as_str().unwrap()]);
     assert_eq!(cancelled["running"], true);
     server.wait_for_run("call", "cancelled");
-    wait_for("the caller to go away", || (receiver.gone() == 1).then_some(()));
+    wait_for("the caller to go away", || (receiver.disconnected() == 1).then_some(()));
     let again = server.run(&["run", "cancel", run["id"].as_str().unwrap()]);
     assert_eq!(again.code, 4, "{again:?}");
 }
 
-fn a_call_is_repeated_with_the_same_key_when_its_worker_is_killed(database: &Database) {
+fn call_of_a_killed_worker_is_repeated_with_the_same_key(database: &Database) {
     let receiver = Receiver::start(|_, number| match number {
         0 => Reply::Never,
         _ => Reply::ok("at last"),
     });
     let mut server = database.serve(&LOCAL);
     create(&server, &receiver.url, &json!({}));
-    wait_for("the call", || (!receiver.got().is_empty()).then_some(()));
+    wait_for("the call", || (!receiver.requests().is_empty()).then_some(()));
     server.signal(Signal::KILL);
-    server.wait_until_it_ends();
+    server.wait_for_exit();
     server.restart();
     let run = server.wait_for_run("call", "completed");
     assert_eq!((&run["output"], &run["crashes"]), (&json!("at last"), &json!(1)));
-    let [first, second] = &receiver.got()[..] else { panic!("{:?}", receiver.got()) };
-    let key = |got: &Got| got.header("idempotency-key").to_owned();
+    let [first, second] = &receiver.requests()[..] else { panic!("{:?}", receiver.requests()) };
+    let key = |got: &ReceivedRequest| got.header("idempotency-key").to_owned();
     assert_eq!((key(first), key(second)), (key(second), run["run_id"].as_str().unwrap().into()));
-    let fence = |got: &Got| got.header("x-evenkeel-fence").parse::<u32>().unwrap();
+    let fence = |got: &ReceivedRequest| got.header("x-evenkeel-fence").parse::<u32>().unwrap();
     assert!(fence(first) < fence(second));
 }
 
-fn an_inner_address_is_not_called_unless_it_is_allowed(database: &Database) {
+fn private_address_is_called_only_if_allowed(database: &Database) {
     let receiver = Receiver::start(|_, _| Reply::ok(""));
     let server = database.serve(&[]);
     create(&server, &receiver.url, &json!({}));
     let run = server.wait_for_run("call", "failed");
     assert!(run["error_message"].as_str().unwrap().contains("--allow-network"), "{run}");
-    assert!(receiver.got().is_empty());
+    assert!(receiver.requests().is_empty());
 }

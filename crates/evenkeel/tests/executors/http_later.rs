@@ -1,23 +1,23 @@
-//! Receivers that answer 202 and report the end later.
+//! Receivers that answer 202 and report the outcome later.
 
 use serde_json::{Value, json};
 
 use crate::database::Database;
 use crate::http::create;
 use crate::on_both_stores;
-use crate::receiver::{Got, Receiver, Reply};
+use crate::receiver::{ReceivedRequest, Receiver, Reply};
 use crate::support::{request, wait_for};
 
 on_both_stores!(
-    a_run_that_was_accepted_is_ended_by_its_receiver,
-    a_receiver_reports_a_failure_and_leaves_a_checkpoint,
-    a_run_that_is_never_heard_of_again_times_out,
+    accepted_run_is_finished_by_its_receiver,
+    receiver_reports_a_failure_with_a_checkpoint,
+    accepted_run_without_reports_times_out,
 );
 
 const LOCAL: [&str; 2] = ["--allow-network", "127.0.0.0/8"];
 
-/// Says something to where the call said that its end is to be reported.
-pub fn report(call: &Got, verb: &str, token: &str, body: &Value) -> (u16, Value) {
+/// Sends a report to the callback address that the call contained.
+pub fn report(call: &ReceivedRequest, verb: &str, token: &str, body: &Value) -> (u16, Value) {
     let url = call.header("x-evenkeel-callback-url");
     let (server, path) = url.split_at(url.find("/api/").unwrap());
     let header = format!("authorization: Bearer {token}");
@@ -26,11 +26,11 @@ pub fn report(call: &Got, verb: &str, token: &str, body: &Value) -> (u16, Value)
     (status, serde_json::from_str(&text).unwrap_or(Value::Null))
 }
 
-fn a_run_that_was_accepted_is_ended_by_its_receiver(database: &Database) {
+fn accepted_run_is_finished_by_its_receiver(database: &Database) {
     let receiver = Receiver::start(|_, _| Reply::Now(202, "", String::new()));
     let server = database.serve(&LOCAL);
     create(&server, &receiver.url, &json!({"timeout_sec": 20}));
-    let call = wait_for("the call", || receiver.got().first().cloned());
+    let call = wait_for("the call", || receiver.requests().first().cloned());
     let token = call.header("x-evenkeel-callback-token").to_owned();
     let running = server.wait_for_run("call", "running");
     let id = running["id"].as_str().unwrap();
@@ -54,17 +54,17 @@ fn a_run_that_was_accepted_is_ended_by_its_receiver(database: &Database) {
     assert_eq!(run["id"], id);
     let (status, problem) = report(&call, "complete", &token, &end);
     assert_eq!((status, &problem["type"]), (409, &json!("/problems/run-over")));
-    assert_eq!(receiver.got().len(), 1);
+    assert_eq!(receiver.requests().len(), 1);
 }
 
-fn a_receiver_reports_a_failure_and_leaves_a_checkpoint(database: &Database) {
+fn receiver_reports_a_failure_with_a_checkpoint(database: &Database) {
     let receiver = Receiver::start(|_, number| match number {
         0 => Reply::Now(202, "", String::new()),
         _ => Reply::ok(""),
     });
     let server = database.serve(&LOCAL);
     create(&server, &receiver.url, &json!({"max_retries": 2, "retry_backoff_seconds": 1}));
-    let call = wait_for("the call", || receiver.got().first().cloned());
+    let call = wait_for("the call", || receiver.requests().first().cloned());
     let token = call.header("x-evenkeel-callback-token").to_owned();
     let progress = json!({"checkpoint": {"page": 12, "name": "ü"}});
     assert_eq!(report(&call, "progress", &token, &progress).0, 204);
@@ -74,20 +74,20 @@ fn a_receiver_reports_a_failure_and_leaves_a_checkpoint(database: &Database) {
     let failed = server.wait_for_run("call", "failed");
     assert_eq!(failed["error_message"], "the disk is full");
     server.wait_for_run("call", "completed");
-    let second = &receiver.got()[1];
+    let second = &receiver.requests()[1];
     let given = second.header("x-evenkeel-checkpoint");
     let given: Value = serde_json::from_str(given).unwrap();
     assert_eq!(given, json!({"page": 12, "name": "ü"}));
     assert_eq!(second.header("x-evenkeel-attempt"), "2");
 }
 
-fn a_run_that_is_never_heard_of_again_times_out(database: &Database) {
+fn accepted_run_without_reports_times_out(database: &Database) {
     let receiver = Receiver::start(|_, _| Reply::Now(202, "", String::new()));
     let server = database.serve(&LOCAL);
     create(&server, &receiver.url, &json!({"timeout_sec": 1}));
     let run = server.wait_for_run("call", "timed_out");
     assert!(run["error_message"].as_str().unwrap().contains("202"), "{run}");
-    let call = &receiver.got()[0];
+    let call = &receiver.requests()[0];
     let token = call.header("x-evenkeel-callback-token");
     assert_eq!(report(call, "complete", token, &Value::Null).0, 409);
 }

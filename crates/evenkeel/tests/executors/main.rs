@@ -1,5 +1,5 @@
-//! Every executor through the real program on both stores: it succeeds, fails, takes too long, is
-//! cancelled in the middle, and loses its worker to `kill -9`.
+//! Tests every executor through the real program on both stores: success, failure, timeout,
+//! cancellation, and a worker killed with SIGKILL.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail like tests")]
 

@@ -1,4 +1,4 @@
-//! A small web server whose answers a test decides, one thread per connection.
+//! A small web server with responses chosen by a test, one thread per connection.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -6,26 +6,25 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A request as it came.
+/// A received request.
 #[derive(Clone, Debug)]
-pub struct Got {
+pub struct ReceivedRequest {
     pub method: String,
     pub path: String,
     pub headers: BTreeMap<String, String>,
     pub body: String,
 }
 
-impl Got {
+impl ReceivedRequest {
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", String::as_str)
     }
 }
 
-/// An answer.
 pub enum Reply {
-    /// A status, headers (each with its line end) and a body.
+    /// Status, headers (each with its line end) and body.
     Now(u16, &'static str, String),
-    /// None: the connection is held until the caller goes away.
+    /// No response: the connection stays open until the client closes it.
     Never,
 }
 
@@ -39,16 +38,16 @@ impl Reply {
     }
 }
 
-/// A server that notes what it gets.
+/// A server that records the requests.
 pub struct Receiver {
     pub url: String,
-    got: Arc<Mutex<Vec<Got>>>,
+    got: Arc<Mutex<Vec<ReceivedRequest>>>,
     gone: Arc<Mutex<usize>>,
 }
 
 impl Receiver {
-    /// Starts one that answers with what `reply` says; the number is that of the request, from 0.
-    pub fn start(reply: impl Fn(&Got, usize) -> Reply + Send + Sync + 'static) -> Self {
+    /// Starts a server that responds with `reply(request, index)`; the index starts at 0.
+    pub fn start(reply: impl Fn(&ReceivedRequest, usize) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (got, gone) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(0)));
@@ -62,22 +61,21 @@ impl Receiver {
         Self { url, got, gone }
     }
 
-    /// What has come so far.
-    pub fn got(&self) -> Vec<Got> {
+    pub fn requests(&self) -> Vec<ReceivedRequest> {
         self.got.lock().unwrap().clone()
     }
 
-    /// How many callers went away without an answer.
-    pub fn gone(&self) -> usize {
+    /// Number of clients that disconnected without a response.
+    pub fn disconnected(&self) -> usize {
         *self.gone.lock().unwrap()
     }
 }
 
 fn serve(
     stream: TcpStream,
-    all: &Mutex<Vec<Got>>,
+    all: &Mutex<Vec<ReceivedRequest>>,
     gone: &Mutex<usize>,
-    reply: &(impl Fn(&Got, usize) -> Reply + ?Sized),
+    reply: &(impl Fn(&ReceivedRequest, usize) -> Reply + ?Sized),
 ) {
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let mut writer = stream.try_clone().unwrap();
@@ -108,7 +106,7 @@ fn serve(
     }
 }
 
-fn read(reader: &mut BufReader<TcpStream>) -> Option<Got> {
+fn read(reader: &mut BufReader<TcpStream>) -> Option<ReceivedRequest> {
     let mut line = String::new();
     reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
     let mut words = line.split(' ').map(String::from);
@@ -123,5 +121,5 @@ fn read(reader: &mut BufReader<TcpStream>) -> Option<Got> {
     let length = headers.get("content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    Some(Got { method, path, headers, body: String::from_utf8(body).ok()? })
+    Some(ReceivedRequest { method, path, headers, body: String::from_utf8(body).ok()? })
 }

@@ -1,4 +1,4 @@
-//! Secrets through the real program: receivers get the value, and it is nowhere else.
+//! Checks that receivers get the value of a secret and that it appears nowhere else.
 
 use std::path::Path;
 
@@ -9,22 +9,22 @@ use tempfile::TempDir;
 use crate::database::Database;
 use crate::http_later::report;
 use crate::on_both_stores;
-use crate::receiver::{Got, Receiver, Reply};
+use crate::receiver::{ReceivedRequest, Receiver, Reply};
 use crate::shell::ENABLED;
 use crate::support::{Server, create_from_json, request, wait_for};
 
 on_both_stores!(
-    a_canary_reaches_its_receivers_and_is_found_nowhere_else,
-    keys_are_rotated_and_the_old_one_is_removed,
-    a_missing_secret_is_named_when_a_job_is_created_and_when_it_runs,
+    secret_reaches_its_receivers_and_appears_nowhere_else,
+    encryption_keys_are_rotated_and_the_old_key_is_removed,
+    missing_secret_is_named_at_creation_and_at_run_time,
 );
 
-/// A part of the value that looks the same in every encoding.
+/// A part of the value that is the same in every encoding.
 const CORE: &str = "cAnArY-7f3a91";
-/// A value that looks different in JSON and in a URL.
+/// A value that JSON and URLs encode differently.
 const CANARY: &str = "cAnArY-7f3a91\"/&=% {{x}}";
 
-/// Secrets and keys are written outside the server's folder.
+/// The test writes secrets and keys outside the server's folder, because it searches that folder.
 struct Vault(TempDir);
 
 impl Vault {
@@ -54,7 +54,7 @@ fn serve(database: &Database, key_file: &str) -> Server {
 }
 
 fn create(server: &Server, name: &str, kind: &str, config: Value, payload: Value) {
-    let said = create_from_json(
+    let result = create_from_json(
         server,
         &json!({
             "name": name, "executor_type": kind, "executor_config": config, "payload": payload,
@@ -62,11 +62,11 @@ fn create(server: &Server, name: &str, kind: &str, config: Value, payload: Value
             "on_failure": {"action": "dead_letter"},
         }),
     );
-    assert_eq!(said.code, 0, "{said:?}");
+    assert_eq!(result.code, 0, "{result:?}");
 }
 
-fn a_canary_reaches_its_receivers_and_is_found_nowhere_else(database: &Database) {
-    // It repeats all it gets, as a careless receiver would.
+fn secret_reaches_its_receivers_and_appears_nowhere_else(database: &Database) {
+    // The receiver echoes the whole request, like a careless server.
     let receiver = Receiver::start(|got, _| {
         let all = format!("{} {:?} {}", got.path, got.headers, got.body);
         match got.path.as_str() {
@@ -103,7 +103,7 @@ fn a_canary_reaches_its_receivers_and_is_found_nowhere_else(database: &Database)
     create(&server, "program", "shell", shell, json!({"k": secret}));
 
     let call = wait_for("the call", || {
-        receiver.got().into_iter().find(|got| got.path.starts_with("/later"))
+        receiver.requests().into_iter().find(|got| got.path.starts_with("/later"))
     });
     let token = call.header("x-evenkeel-callback-token").to_owned();
     let progress = json!({"message": format!("with {CANARY}"), "checkpoint": {"k": CANARY}});
@@ -120,7 +120,7 @@ fn a_canary_reaches_its_receivers_and_is_found_nowhere_else(database: &Database)
         let run = server.wait_for_run(job, status);
         assert!(run["output"].as_str().unwrap_or("***").contains("***"), "{run}");
     }
-    assert_everyone_got_it(&receiver.got());
+    assert_all_received_it(&receiver.requests());
     assert_eq!(std::fs::read_to_string(server.folder.path().join("got")).unwrap(), CANARY);
     std::fs::remove_file(server.folder.path().join("got")).unwrap();
 
@@ -132,7 +132,7 @@ fn a_canary_reaches_its_receivers_and_is_found_nowhere_else(database: &Database)
     assert_no_row_has_it(database);
 }
 
-fn assert_everyone_got_it(all: &[Got]) {
+fn assert_all_received_it(all: &[ReceivedRequest]) {
     let find = |path: &str| all.iter().find(|got| got.path.starts_with(path)).unwrap();
     let good = find("/good");
     assert_eq!(good.header("x-key"), CANARY);
@@ -146,7 +146,7 @@ fn assert_everyone_got_it(all: &[Got]) {
     assert_eq!(body, json!({"token": CANARY, "n": 1}));
 }
 
-/// Everything that the interface and the commands show.
+/// Returns the output of all API reads and commands.
 fn answers(server: &Server) -> Vec<(String, String)> {
     let token = std::fs::read_to_string(server.data_dir().join("token")).unwrap();
     let header = format!("authorization: Bearer {}", token.trim());
@@ -190,13 +190,13 @@ fn answers(server: &Server) -> Vec<(String, String)> {
         &["dead-letters", "list"],
         &["audit"],
     ] {
-        let said = server.run(args);
-        all.push((args.join(" "), format!("{}{}", said.out, said.err)));
+        let result = server.run(args);
+        all.push((args.join(" "), format!("{}{}", result.out, result.err)));
     }
     all
 }
 
-/// Looks through every file: the database, its log, the token.
+/// Searches every file: the database, its log, the token.
 fn assert_not_in(folder: &Path) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -210,7 +210,7 @@ fn assert_not_in(folder: &Path) {
     }
 }
 
-/// Looks through every row of every table, as a dump would show it, if the database is a server.
+/// Searches every row of every PostgreSQL table.
 fn assert_no_row_has_it(database: &Database) {
     let args = database.args();
     let Some(store) = args.last() else { return };
@@ -237,7 +237,7 @@ fn assert_no_row_has_it(database: &Database) {
     });
 }
 
-fn keys_are_rotated_and_the_old_one_is_removed(database: &Database) {
+fn encryption_keys_are_rotated_and_the_old_key_is_removed(database: &Database) {
     let receiver = Receiver::start(|_, _| Reply::ok(""));
     let vault = Vault::new();
     let mut server = serve(database, &vault.write("key", &key(1)));
@@ -245,7 +245,7 @@ fn keys_are_rotated_and_the_old_one_is_removed(database: &Database) {
     let restart = |server: &mut Server, keys: &str| {
         vault.write("key", keys);
         server.signal(Signal::TERM);
-        server.wait_until_it_ends();
+        server.wait_for_exit();
         server.restart();
     };
     restart(&mut server, &format!("{}\n{}\n", key(2), key(1)));
@@ -259,26 +259,26 @@ fn keys_are_rotated_and_the_old_one_is_removed(database: &Database) {
     let config = json!({"url": receiver.url, "headers": headers});
     create(&server, "call", "http", config.clone(), Value::Null);
     server.wait_for_run("call", "completed");
-    assert_eq!(receiver.got()[0].header("x-key"), "v1");
-    // With another key alone, the attempt and the rotation both name the one that is missing.
+    assert_eq!(receiver.requests()[0].header("x-key"), "v1");
+    // With only another key, both the attempt and the rotation name the missing key.
     restart(&mut server, &key(3));
     create(&server, "again", "http", config, Value::Null);
     let failed = server.wait_for_run("again", "failed");
     let message = failed["error_message"].as_str().unwrap();
     assert!(message.contains(rotated["key_id"].as_str().unwrap()), "{message}");
-    let said = server.run(&["secret", "rotate"]);
-    assert!(said.code == 1 && said.err.contains("token"), "{said:?}");
+    let result = server.run(&["secret", "rotate"]);
+    assert!(result.code == 1 && result.err.contains("token"), "{result:?}");
 }
 
-fn a_missing_secret_is_named_when_a_job_is_created_and_when_it_runs(database: &Database) {
+fn missing_secret_is_named_at_creation_and_at_run_time(database: &Database) {
     let vault = Vault::new();
     let server = serve(database, &vault.write("key", &key(1)));
     let config = json!({"url": "https://example.com/", "headers": {"A": {"secret": "token"}}});
     let job = json!({"name": "call", "executor_type": "http", "executor_config": config,
                      "max_retries": 0});
-    let said = create_from_json(&server, &job);
-    assert!(said.code != 0 && said.err.contains("executor_config.headers.A"), "{said:?}");
-    assert!(said.err.contains("evenkeel secret set token"), "{said:?}");
+    let result = create_from_json(&server, &job);
+    assert!(result.code != 0 && result.err.contains("executor_config.headers.A"), "{result:?}");
+    assert!(result.err.contains("evenkeel secret set token"), "{result:?}");
     vault.set(&server, "token", "v1");
     vault.set(&server, "token", "v2");
     assert_eq!(server.json(&["secret", "delete", "token"])["deleted"], true);
@@ -296,7 +296,7 @@ fn a_missing_secret_is_named_when_a_job_is_created_and_when_it_runs(database: &D
 }
 
 #[test]
-fn an_embedded_store_makes_a_key_of_its_own_that_only_its_user_reads() {
+fn sqlite_store_creates_a_private_key_file() {
     use std::os::unix::fs::PermissionsExt as _;
     let server = Database::sqlite().serve(&[]);
     Vault::new().set(&server, "token", "v1");
@@ -305,11 +305,11 @@ fn an_embedded_store_makes_a_key_of_its_own_that_only_its_user_reads() {
 }
 
 #[test]
-fn a_shared_store_without_a_key_refuses_secrets_and_says_why() {
+fn shared_store_without_a_key_refuses_secrets() {
     let server = Database::postgres().serve(&[]);
     let file = Vault::new();
     let file_name = file.write("value", "v1");
-    let said = server.run(&["secret", "set", "token", "--from-file", &file_name]);
-    assert!(said.code == 4 && said.err.contains("--secret-key-file"), "{said:?}");
+    let result = server.run(&["secret", "set", "token", "--from-file", &file_name]);
+    assert!(result.code == 4 && result.err.contains("--secret-key-file"), "{result:?}");
     assert!(!server.data_dir().join("secret-key").exists());
 }

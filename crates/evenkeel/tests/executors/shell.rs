@@ -10,15 +10,16 @@ use crate::on_both_stores;
 use crate::support::{Server, create_from_json, wait_for};
 
 on_both_stores!(
-    a_program_says_how_far_it_is_and_what_it_found,
-    exit_codes_mean_what_the_documentation_says,
-    a_silent_program_times_out,
-    a_run_is_watched_through_its_retries,
-    a_program_is_cancelled_in_the_middle_with_all_it_started,
-    nothing_of_a_program_survives_its_killed_server_and_the_next_attempt_goes_on,
+    program_reports_progress_and_results,
+    exit_codes_have_the_documented_outcomes,
+    silent_program_times_out,
+    run_watch_follows_retries,
+    cancelled_program_is_killed_with_all_its_children,
+    killed_server_leaves_no_processes_and_the_next_attempt_resumes,
 );
 
-/// Programs write into the server's folder, and are found by the numbers they know of themselves.
+/// Programs write to the server's folder, and tests find them by the process ids that they write
+/// there.
 pub const ENABLED: [&str; 2] = ["--enable-shell", "--shell-unconfined"];
 
 fn create(server: &Server, script: &str, more: &Value) {
@@ -27,11 +28,11 @@ fn create(server: &Server, script: &str, more: &Value) {
         "executor_config": {"argv": ["sh", "-c", script], "cwd": server.folder.path()},
     });
     job.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    let said = create_from_json(server, &job);
-    assert_eq!(said.code, 0, "{said:?}");
+    let result = create_from_json(server, &job);
+    assert_eq!(result.code, 0, "{result:?}");
 }
 
-/// The process ids that scripts have written to a file, oldest first.
+/// Returns the process ids that scripts have written to a file, oldest first.
 fn pids(file: &PathBuf) -> Vec<Pid> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     text.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?)).collect()
@@ -43,7 +44,7 @@ fn is_alive(pid: Pid) -> bool {
         && stat.is_ok_and(|stat| !stat.rsplit_once(") ").unwrap().1.starts_with('Z'))
 }
 
-fn a_program_says_how_far_it_is_and_what_it_found(database: &Database) {
+fn program_reports_progress_and_results(database: &Database) {
     let server = database.serve(&ENABLED);
     let script = r#"echo '@evenkeel {"progress": {"done": 1, "total": 2, "message": "on it"}}'
         echo '@evenkeel {"items": {"crawled": 3, "indexed": 2}}'
@@ -66,7 +67,7 @@ fn a_program_says_how_far_it_is_and_what_it_found(database: &Database) {
     assert!(over["progress"].is_null(), "{over}");
 }
 
-fn exit_codes_mean_what_the_documentation_says(database: &Database) {
+fn exit_codes_have_the_documented_outcomes(database: &Database) {
     let server = database.serve(&ENABLED);
     let retries = json!({"max_retries": 3, "retry_backoff_seconds": 1});
     let named = |name: &str, code: u8| {
@@ -89,7 +90,7 @@ fn exit_codes_mean_what_the_documentation_says(database: &Database) {
     assert_eq!(attempts.as_array().unwrap().len(), 1, "{attempts}");
 }
 
-fn a_silent_program_times_out(database: &Database) {
+fn silent_program_times_out(database: &Database) {
     let server = database.serve(&ENABLED);
     create(&server, "echo $$ >pid; exec sleep 600", &json!({"timeout_sec": 1}));
     let run = server.wait_for_run("script", "timed_out");
@@ -98,23 +99,24 @@ fn a_silent_program_times_out(database: &Database) {
     assert!(!pids(&file).into_iter().any(is_alive));
 }
 
-fn a_run_is_watched_through_its_retries(database: &Database) {
+fn run_watch_follows_retries(database: &Database) {
     let server = database.serve(&ENABLED);
     let script = "if [ \"$EVENKEEL_ATTEMPT\" = 1 ]; then exit 75; fi; echo second";
     create(&server, script, &json!({"max_retries": 1, "retry_backoff_seconds": 1}));
     let failed = server.wait_for_run("script", "failed");
-    let said = server.run(&["run", "watch", failed["run_id"].as_str().unwrap()]);
-    assert_eq!(said.code, 0, "{said:?}");
-    assert!(said.out.contains("completed") && said.out.contains("second"), "{}", said.out);
+    let result = server.run(&["run", "watch", failed["run_id"].as_str().unwrap()]);
+    assert_eq!(result.code, 0, "{result:?}");
+    assert!(result.out.contains("completed") && result.out.contains("second"), "{}", result.out);
 }
 
-/// Starts children that ignore TERM and leave the group and the session, and writes all their ids.
+/// A script that starts children which ignore TERM and leave the process group and the session. It
+/// writes all process ids.
 const FAMILY: &str = "sh -c 'trap \"\" TERM; echo $$ >>pids; while :; do sleep 1; done' &
     setsid sh -c 'trap \"\" TERM HUP; echo $$ >>pids; while :; do sleep 1; done' &
     echo $$ >>pids
     while :; do sleep 1; echo still here; done";
 
-fn a_program_is_cancelled_in_the_middle_with_all_it_started(database: &Database) {
+fn cancelled_program_is_killed_with_all_its_children(database: &Database) {
     let server = database.serve(&ENABLED);
     create(&server, FAMILY, &json!({}));
     let file = server.folder.path().join("pids");
@@ -125,9 +127,7 @@ fn a_program_is_cancelled_in_the_middle_with_all_it_started(database: &Database)
     assert!(!family.into_iter().any(is_alive));
 }
 
-fn nothing_of_a_program_survives_its_killed_server_and_the_next_attempt_goes_on(
-    database: &Database,
-) {
+fn killed_server_leaves_no_processes_and_the_next_attempt_resumes(database: &Database) {
     let mut server = database.serve(&ENABLED);
     let script = format!(
         "if [ -n \"$EVENKEEL_CHECKPOINT\" ]; then echo \"from $EVENKEEL_CHECKPOINT\"; exit 0; fi
@@ -138,13 +138,13 @@ fn nothing_of_a_program_survives_its_killed_server_and_the_next_attempt_goes_on(
     let file = server.folder.path().join("pids");
     let family = wait_for("the family", || Some(pids(&file)).filter(|pids| pids.len() == 3));
     let run = server.wait_for_run("script", "running");
-    // What it prints is stored together with its checkpoint.
+    // The output is stored together with the checkpoint.
     wait_for("its output in the store", || {
         let shown = server.json(&["run", "show", run["id"].as_str().unwrap()]);
         shown["output"].as_str().is_some_and(|text| text.contains("still here")).then_some(())
     });
     server.signal(Signal::KILL);
-    server.wait_until_it_ends();
+    server.wait_for_exit();
     server.restart();
     assert!(!family.into_iter().any(is_alive));
     let run = server.wait_for_run("script", "completed");

@@ -1,6 +1,6 @@
-//! What is true on one store is true on the other.
+//! Runs each test on both stores.
 
-/// Makes a test of each function on each store.
+/// Defines a test of each function on each store.
 macro_rules! on_both_stores {
     ($($name:ident),* $(,)?) => {
         mod on_sqlite {

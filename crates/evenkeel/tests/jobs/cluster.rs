@@ -1,4 +1,4 @@
-//! Several instances on one database: each run has one owner, and what a killed one had is taken
+//! Several nodes on one database: each run has one owner, and the runs of killed nodes are taken
 //! over.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,13 +9,13 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::database::Database;
-use crate::receiver::{Got, Receiver, Reply};
+use crate::receiver::{ReceivedRequest, Receiver, Reply};
 use crate::support::{Server, request, wait_for};
 
 const NODES: usize = 5;
 const RUNS: usize = 100;
-/// Fewer than the runs, so that no node has them all.
-const PLACES: &str = "25";
+/// Fewer than the runs, so that no node runs all of them.
+const WORKERS: &str = "25";
 
 struct Cluster {
     nodes: Vec<Server>,
@@ -31,19 +31,18 @@ impl Cluster {
                     "--node-name",
                     &name,
                     "--workers",
-                    PLACES,
+                    WORKERS,
                     "--allow-network",
                     "127.0.0.0/8",
                 ])
             })
             .collect();
         let token = [&["token", "create", "--role", "operator"], &database.args()[..]].concat();
-        let said = nodes[0].run(&token);
-        assert_eq!(said.code, 0, "{said:?}");
-        Self { header: format!("authorization: Bearer {}", said.out.trim()), nodes }
+        let result = nodes[0].run(&token);
+        assert_eq!(result.code, 0, "{result:?}");
+        Self { header: format!("authorization: Bearer {}", result.out.trim()), nodes }
     }
 
-    /// Asks one of the nodes.
     fn ask(&self, node: usize, method: &str, path: &str, body: &Value) -> Value {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let (status, answer) = request(&self.nodes[node].url(), method, path, &self.header, &body);
@@ -57,13 +56,13 @@ impl Cluster {
     }
 }
 
-/// So many different runs have called.
-fn runs_of(calls: &[Got]) -> usize {
+/// Number of distinct runs in these calls.
+fn runs_of(calls: &[ReceivedRequest]) -> usize {
     calls.iter().map(|got| got.header("idempotency-key")).collect::<BTreeSet<_>>().len()
 }
 
 #[test]
-fn a_hundred_runs_on_five_nodes_survive_the_death_of_two() {
+fn cluster_of_five_nodes_finishes_100_runs_after_two_are_killed() {
     let may_end = Arc::new(AtomicBool::new(false));
     let gate = Arc::clone(&may_end);
     let callee =
@@ -84,8 +83,9 @@ fn a_hundred_runs_on_five_nodes_survive_the_death_of_two() {
         .collect();
     cluster.ask(0, "POST", "/api/v1/jobs/bulk", &json!({"jobs": jobs}));
 
-    // All of them run at once, each on one node, and its job says which execution has the lock.
-    wait_for("a hundred calls", || (runs_of(&callee.got()) == RUNS).then_some(()));
+    // All runs are active at once, each on one node, and each job shows the execution that holds
+    // its lock.
+    wait_for("a hundred calls", || (runs_of(&callee.requests()) == RUNS).then_some(()));
     let running = wait_for("a hundred jobs that run", || {
         let jobs = cluster.list(1, "jobs", "jobs");
         jobs.iter().all(|job| job["status"] == "running").then_some(jobs)
@@ -96,32 +96,32 @@ fn a_hundred_runs_on_five_nodes_survive_the_death_of_two() {
     assert!(running.iter().all(|job| !job["lock_acquired_at"].is_null()));
     let of_node = by_node(&cluster.list(2, "executions", "executions"));
     assert!(of_node.len() >= RUNS / 25, "{of_node:?}");
-    assert_eq!(callee.got().len(), RUNS, "a run was called twice though nobody died");
+    assert_eq!(callee.requests().len(), RUNS, "a run was called twice although no node was killed");
 
-    // Two nodes die; from now on calls are answered.
-    let doomed: usize = of_node
+    // Two nodes are killed; from now on the receiver answers calls.
+    let on_killed: usize = of_node
         .iter()
         .filter(|(node, _)| ["node-4", "node-5"].contains(&node.as_str()))
         .map(|(_, runs)| runs)
         .sum();
-    assert!(doomed > 0, "nothing ran on the nodes that are to die: {of_node:?}");
+    assert!(on_killed > 0, "nothing ran on the nodes to be killed: {of_node:?}");
     may_end.store(true, Ordering::SeqCst);
     for node in [3, 4] {
         cluster.nodes[node].signal(Signal::KILL);
     }
     cluster.nodes.truncate(3);
 
-    let again = wait_for("what the dead nodes had", || {
-        let calls = callee.got().len();
-        (calls >= RUNS + doomed).then_some(calls)
+    let again = wait_for("the runs of the killed nodes", || {
+        let calls = callee.requests().len();
+        (calls >= RUNS + on_killed).then_some(calls)
     });
-    assert_eq!(again, RUNS + doomed, "more was taken over than the dead nodes had");
-    assert_eq!(runs_of(&callee.got()), RUNS, "what is taken over keeps its key");
+    assert_eq!(again, RUNS + on_killed, "more runs were taken over than the killed nodes had");
+    assert_eq!(runs_of(&callee.requests()), RUNS, "a run that is taken over keeps its key");
     let cleared = wait_for("the count of stale locks", || {
         let metrics = cluster.ask(0, "GET", "/api/v1/scheduler/metrics", &Value::Null);
         metrics["stale_locks_cleared"].as_u64().filter(|cleared| *cleared > 0)
     });
-    assert_eq!(cleared, doomed as u64);
+    assert_eq!(cleared, on_killed as u64);
 }
 
 fn by_node(executions: &[Value]) -> BTreeMap<String, usize> {

@@ -1,14 +1,15 @@
-//! What users of interval jobs and of the crawl queue's admin API type, as it is written down for
-//! them, against the real program on both stores; and several instances of it at once.
+//! The requests of the manuals of interval jobs and of the crawl queue's admin API, against the
+//! real program on both stores; and several nodes at once.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail like tests")]
 
 mod admin;
+mod aging;
 mod cluster;
 #[path = "../executors/database.rs"]
 mod database;
-mod document;
-mod order;
+mod manual;
+mod priorities;
 #[path = "../executors/receiver.rs"]
 #[expect(dead_code, reason = "shared with the tests of the executors")]
 mod receiver;
@@ -17,4 +18,3 @@ mod stores;
 #[path = "../cli/support.rs"]
 #[expect(dead_code, reason = "shared with the tests of the command line")]
 mod support;
-mod waiting;

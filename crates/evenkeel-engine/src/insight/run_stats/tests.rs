@@ -39,7 +39,7 @@ fn only_stored_results_count() {
     let sums = stats.take();
     let tally = sums.tenants[&TenantNo(1)];
     assert_eq!((tally.completed, tally.cancelled, tally.retries), (2, 1, 1));
-    assert_eq!((tally.timed_out, tally.good_duration), (0, Span::from_secs(4)));
+    assert_eq!((tally.timed_out, tally.success_duration), (0, Span::from_secs(4)));
     assert!(stats.take().is_empty());
 }
 
