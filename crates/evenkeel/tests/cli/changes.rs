@@ -100,10 +100,7 @@ fn job_commands_apply_by_name_and_by_filter() {
     for verb in ["delete", "cancel"] {
         for more in [&[][..], &["--json"]] {
             let refused = server.run(&[&["job", verb, "--all"], more].concat());
-            assert!(
-                refused.code == 2 && refused.err.contains("without a terminal"),
-                "{refused:?}"
-            );
+            assert!(refused.code == 2 && refused.err.contains("without a terminal"), "{refused:?}");
             assert!(refused.err.contains("--yes"), "{refused:?}");
         }
     }

@@ -158,10 +158,7 @@ fn crontab_is_not_sent_to_a_server_without_shell() {
     let stub = Stub::start(false);
     let preview = with(&stub, folder.path(), &["import", "crontab", &path, "--json"]).json();
     let remarks = preview["remarks"].to_string();
-    assert!(
-        remarks.contains("--enable-shell, which the one that was received does not have"),
-        "{remarks}"
-    );
+    assert!(remarks.contains("--enable-shell, which this server does not have"), "{remarks}");
     assert_eq!(preview["counts"]["person"], 1);
     let result = with(&stub, folder.path(), &["import", "crontab", &path, "--yes"]);
     assert!(result.code == 1 && result.err.contains("serve --enable-shell"), "{result:?}");

@@ -17,7 +17,7 @@ pub(super) async fn shell(
         Ok(true) => Ok(None),
         Ok(false) if acting => Err(Failure::failed("this server runs no programs for this tenant")
             .or_else("start it with `evenkeel serve --enable-shell`, or --enable-shell=TENANT")),
-        Ok(false) => Ok(Some(format!("{needed}, which the one that was asked does not have"))),
+        Ok(false) => Ok(Some(format!("{needed}, which this server does not have"))),
         Err(failure) if acting => Err(failure),
         // A preview needs no server.
         Err(_) => Ok(Some(needed)),
