@@ -137,11 +137,11 @@ pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
-        let words = cause.to_string();
+        let message = cause.to_string();
         // Some libraries repeat the cause in their message.
-        if !text.contains(&words) {
+        if !text.contains(&message) {
             text.push_str(": ");
-            text.push_str(&words);
+            text.push_str(&message);
         }
         source = cause.source();
     }
@@ -160,21 +160,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_is_one_line_and_its_way_out_another() {
+    fn failure_and_way_out_are_one_line_each() {
         let failure = Failure::usage("no").or_else("say yes");
         assert_eq!(failure.to_text(), "error: no\n  try: say yes\n");
         assert_eq!(failure.exit.code(), 2);
     }
 
     #[test]
-    fn a_caret_stands_under_the_fault() {
+    fn caret_marks_the_fault() {
         let failure = Failure::usage("no such day").at("0 9\t* * 8", 8);
         assert_eq!(failure.to_text(), "error: no such day\n    0 9\u{fffd}* * 8\n            ^\n");
         assert_eq!(failure.to_json()["position"], 8);
     }
 
     #[test]
-    fn a_failure_of_several_lines_is_told_in_its_lines() {
+    fn failure_of_several_lines_keeps_its_lines() {
         let failure = Failure::failed("2 jobs were not created:\n  line 3: a\\nb\nline 4: c");
         assert_eq!(
             failure.to_text(),
@@ -185,12 +185,12 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_says_cannot_play_with_the_terminal() {
+    fn control_characters_of_the_server_are_replaced() {
         assert_eq!(Failure::failed("a\x1b[2Jb").to_text(), "error: a\u{fffd}[2Jb\n");
     }
 
     #[test]
-    fn a_program_gets_the_problem_as_the_server_told_it() {
+    fn json_failure_is_the_problem_of_the_server() {
         let problem = json!({"type": "/problems/not-found", "status": 404});
         let failure = Failure { problem: Some(problem.clone()), ..Failure::failed("no such job") };
         assert_eq!(failure.to_json(), problem);

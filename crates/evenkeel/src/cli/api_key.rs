@@ -134,7 +134,7 @@ fn state(key: &Value, context: &Context) -> (String, Tone) {
     match moment(&key["expires_at"]) {
         Some(end) if end <= context.now() => ("expired".into(), Tone::Quiet),
         Some(end) => (format!("until {end}"), Tone::Plain),
-        None => ("good".into(), Tone::Plain),
+        None => ("valid".into(), Tone::Plain),
     }
 }
 

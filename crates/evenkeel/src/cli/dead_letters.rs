@@ -170,9 +170,9 @@ async fn show(context: &Context, client: &Client, id: &str) -> Result<(), Failur
         ("error", "error_message"),
     ] {
         if let Some(value) = letter[field].as_str() {
-            for (number, words) in value.lines().enumerate() {
+            for (number, line) in value.lines().enumerate() {
                 let name = if number == 0 { name } else { "" };
-                text.push_str(&format!("{name:<11}{}\n", clean(words)));
+                text.push_str(&format!("{name:<11}{}\n", clean(line)));
             }
         }
     }

@@ -17,11 +17,10 @@ pub(super) const EXAMPLES: &str = "Examples:
   evenkeel events --kinds 'job.*,run.ended' --job hello
   evenkeel events --json | jq 'select(.data.status == \"failed\")'
 
-Goes on until it is stopped (Ctrl-C), also over restarts of the server; `gap` says that something may
-be missing.";
+Runs until Ctrl-C and reconnects after a restart of the server. `gap` means that events may be missing.";
 
 /// Delay between two attempts to reconnect.
-pub(super) const COME_BACK: Duration = Duration::from_secs(2);
+pub(super) const RECONNECT_DELAY: Duration = Duration::from_secs(2);
 
 #[derive(Args, Clone)]
 pub struct EventsArgs {
@@ -56,18 +55,18 @@ async fn listen(context: &Context, client: &Client, args: EventsArgs) -> Result<
     query.extend(job.as_deref().map(|job| ("job_id", job)));
     let mut last = args.after;
     let mut left = args.limit.unwrap_or(u64::MAX);
-    let mut was_there = false;
+    let mut was_connected = false;
     while left > 0 {
         let mut stream = match client.listen(&["events"], &query, last.as_deref()).await {
             Ok(stream) => stream,
             // The server was reachable before and may be reachable again.
-            Err(failure) if was_there && may_pass(&failure) => {
-                tokio::time::sleep(COME_BACK).await;
+            Err(failure) if was_connected && may_pass(&failure) => {
+                tokio::time::sleep(RECONNECT_DELAY).await;
                 continue;
             }
             Err(failure) => return Err(failure),
         };
-        was_there = true;
+        was_connected = true;
         while left > 0
             && let Some(message) = stream.next().await
         {
@@ -81,7 +80,7 @@ async fn listen(context: &Context, client: &Client, args: EventsArgs) -> Result<
             left -= 1;
         }
         if left > 0 {
-            tokio::time::sleep(COME_BACK).await;
+            tokio::time::sleep(RECONNECT_DELAY).await;
         }
     }
     Ok(())
@@ -94,30 +93,30 @@ pub(super) fn may_pass(failure: &Failure) -> bool {
 }
 
 fn show(context: &Context, message: &Message) -> Result<(), Failure> {
-    let told: Value = serde_json::from_str(&message.data).unwrap_or_default();
+    let event_data: Value = serde_json::from_str(&message.data).unwrap_or_default();
     if context.output.is_json() {
-        let mut line = told;
+        let mut line = event_data;
         if let Value::Object(fields) = &mut line {
             fields.insert("id".into(), message.id.clone().into());
             fields.insert("event".into(), message.event.clone().into());
         }
         return context.output.line(&line.to_string());
     }
-    context.output.line(&words(&message.event, &told))
+    context.output.line(&event_line(&message.event, &event_data))
 }
 
 /// Formats an event as one line.
-fn words(event: &str, told: &Value) -> String {
+fn event_line(event: &str, event_data: &Value) -> String {
     if event == "gap" {
-        return "-- something may be missing here --".into();
+        return "-- events may be missing here --".into();
     }
-    let text = |field: &str| told[field].as_str().unwrap_or_default();
-    let job = told["job_name"].as_str().unwrap_or(text("job_id"));
+    let text = |field: &str| event_data[field].as_str().unwrap_or_default();
+    let job = event_data["job_name"].as_str().unwrap_or(text("job_id"));
     let mut line = format!("{}  {event:<13}  job {job}", text("at"));
-    if let Some(run) = told["execution_id"].as_str() {
+    if let Some(run) = event_data["execution_id"].as_str() {
         line.push_str(&format!("  run {run}"));
     }
-    let data = &told["data"];
+    let data = &event_data["data"];
     for field in ["status", "condition", "reason", "node", "error_message"] {
         if let Some(value) = data[field].as_str() {
             line.push_str(&format!("  {value}"));
@@ -127,7 +126,7 @@ fn words(event: &str, told: &Value) -> String {
         line.push_str(&format!("  took {}", duration_ms(took)));
     }
     if let Some(retry) = data["retry_at"].as_str() {
-        line.push_str(&format!("  again at {retry}"));
+        line.push_str(&format!("  retry at {retry}"));
     }
     clean(&line)
 }
@@ -139,16 +138,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_is_one_line_whatever_is_in_it() {
-        let told = json!({
+    fn event_line_is_one_line() {
+        let event_data = json!({
             "at": "2026-01-01T00:00:00Z", "job_id": "j", "execution_id": "e",
             "data": {"status": "failed", "duration_ms": 1500, "error_message": "a\nb"},
         });
         assert_eq!(
-            words("run.ended", &told),
+            event_line("run.ended", &event_data),
             "2026-01-01T00:00:00Z  run.ended      job j  run e  failed  a\\nb  took 1.5s"
         );
-        let told = json!({"at": "t", "job_id": "j", "job_name": "news", "data": {}});
-        assert_eq!(words("job.created", &told), "t  job.created    job news");
+        let event_data = json!({"at": "t", "job_id": "j", "job_name": "news", "data": {}});
+        assert_eq!(event_line("job.created", &event_data), "t  job.created    job news");
     }
 }

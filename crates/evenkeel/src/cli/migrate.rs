@@ -8,7 +8,7 @@ use crate::config::raw::RawStore;
 use crate::serve::{data_dir, store};
 use crate::{Failure, config};
 
-pub(super) const EXAMPLES: &str = "A server does this by itself when it starts.
+pub(super) const EXAMPLES: &str = "A server also does this when it starts.
 
 Examples:
   evenkeel migrate

@@ -138,15 +138,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_fits_together() {
+    fn command_line_is_consistent() {
         Args::command().debug_assert();
     }
 
     /// An argument with the name of a global argument would hide it.
     #[test]
-    fn no_argument_hides_one_of_all_commands() {
+    fn no_argument_hides_a_global_argument() {
         let faults = hidden(&Args::command(), &mut Vec::new());
-        assert!(faults.is_empty(), "these stand in the way of global ones: {faults:?}");
+        assert!(faults.is_empty(), "these hide global arguments: {faults:?}");
     }
 
     fn hidden(command: &clap::Command, above: &mut Vec<[String; 2]>) -> Vec<String> {
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn every_setting_of_a_server_has_its_environment_variable() {
+    fn every_server_flag_has_an_environment_variable() {
         let command = Args::command();
         let serve = command.find_subcommand("serve").unwrap();
         for argument in serve.get_arguments() {
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_hold_a_secret_is_not_shown_in_the_help() {
+    fn help_hides_values_of_secret_variables() {
         let mut command = Args::command();
         command.build();
         let job = command.find_subcommand("job").unwrap();

@@ -72,34 +72,34 @@ impl NextArgs {
 pub(super) fn run(context: &Context, args: &NextArgs) -> Result<(), Failure> {
     let now = context.now();
     let document = args.document();
-    let seen =
+    let preview =
         preview(&document, now, NEXT_TIMES_MAX).map_err(|faults| refusal(&document, &faults))?;
     if context.output.is_json() {
         return context.output.json(&json!({
-            "times": seen.times,
-            "description": seen.description,
-            "kind": seen.kind,
-            "timezone": seen.timezone.name(),
-            "exact_times": seen.exact_times,
+            "times": preview.times,
+            "description": preview.description,
+            "kind": preview.kind,
+            "timezone": preview.timezone.name(),
+            "exact_times": preview.exact_times,
         }));
     }
-    context.output.line(&for_people(context, &seen, now))
+    context.output.line(&as_text(context, &preview, now))
 }
 
-fn for_people(context: &Context, seen: &Preview, now: Timestamp) -> String {
-    let mut text = format!("{}\n\n", seen.description);
-    if seen.times.is_empty() {
+fn as_text(context: &Context, preview: &Preview, now: Timestamp) -> String {
+    let mut text = format!("{}\n\n", preview.description);
+    if preview.times.is_empty() {
         text.push_str("It has no time left.");
         return text;
     }
     // Without a zone, the local time would repeat the UTC column.
-    let local = !seen.timezone.is_utc();
-    let moved = seen.times.iter().any(|time| time.moved_by.is_some());
-    let zone = seen.timezone.name().to_uppercase();
+    let local = !preview.timezone.is_utc();
+    let moved = preview.times.iter().any(|time| time.moved_by.is_some());
+    let zone = preview.timezone.name().to_uppercase();
     let headings = [("UTC", true), (&zone, local), ("WHEN", true), ("MOVED BY", moved)];
     let headings: Vec<&str> = headings.into_iter().filter(|it| it.1).map(|it| it.0).collect();
     let mut table = Table::new(context.output, &headings);
-    for time in &seen.times {
+    for time in &preview.times {
         let cells = [
             (short(&time.utc.to_string()), Tone::Plain, true),
             (short(&time.local), Tone::Plain, local),
@@ -109,15 +109,15 @@ fn for_people(context: &Context, seen: &Preview, now: Timestamp) -> String {
         table.row(cells.into_iter().filter(|it| it.2).map(|(text, tone, _)| (text, tone)));
     }
     text.push_str(&table.render());
-    if !seen.exact_times {
+    if !preview.exact_times {
         text.push_str("\nA job has times of its own: ");
-        text.push_str(match seen.kind {
+        text.push_str(match preview.kind {
             "periodic" => "it starts as soon as it may, and these are the latest.\n",
             "interval" => {
                 "the server chooses the first by load, within one interval, and these are the \
                  latest.\n"
             }
-            _ => "H stands for another number in each.\n",
+            _ => "H is a different number for each job.\n",
         });
     }
     text

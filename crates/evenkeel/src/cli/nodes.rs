@@ -39,10 +39,10 @@ pub(super) fn run(context: &Context, args: NodesArgs) -> Result<(), Failure> {
 fn row(node: &Value, now: Timestamp) -> [(String, Tone); 7] {
     let text = |field: &str| node[field].as_str().unwrap_or("-").to_owned();
     let when = |field: &str| moment(&node[field]).map_or_else(|| "-".into(), |at| ago(at, now));
-    let words = |field: &str| {
-        let words: Vec<&str> =
+    let list = |field: &str| {
+        let items: Vec<&str> =
             node[field].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        if words.is_empty() { "-".to_owned() } else { words.join(", ") }
+        if items.is_empty() { "-".to_owned() } else { items.join(", ") }
     };
     let state = text("state");
     let tone = match state.as_str() {
@@ -54,8 +54,8 @@ fn row(node: &Value, now: Timestamp) -> [(String, Tone); 7] {
         (node["number"].to_string(), Tone::Plain),
         (text("name"), Tone::Plain),
         (state, tone),
-        (words("roles"), Tone::Plain),
-        (words("pools"), Tone::Plain),
+        (list("roles"), Tone::Plain),
+        (list("pools"), Tone::Plain),
         (when("last_ping_at"), Tone::Plain),
         (when("joined_at"), Tone::Plain),
     ]

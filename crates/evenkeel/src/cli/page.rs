@@ -85,7 +85,7 @@ async fn list(context: &Context, client: &Client, args: ListArgs) -> Result<(), 
     if pages.is_empty() {
         return context.output.line(match words.is_empty() {
             true => "No page has been kept yet: `evenkeel job create --crawl URL` crawls a site.",
-            false => "No page has these words.",
+            false => "No page contains these words.",
         });
     }
     let mut table = Table::new(context.output, &["PAGE", "TITLE", "ADDRESS", "SEEN", "TEXT"]);
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_snippet_reads_as_the_page_does() {
+    fn snippet_is_shown_without_markup() {
         assert_eq!(plain("a &lt;b&gt; <mark>c</mark> &amp;lt;"), "a <b> c &lt;");
     }
 }

@@ -20,7 +20,7 @@ pub(super) const EXAMPLES: &str = "Examples:
 Every flag is also a key of the config file (--drain-grace is drain_grace); those under Engine,
 Executors, Access, Queue and Targets (see --help) are in its tables [engine], [executors],
 [access], [queue] and [targets], --balance-slot is slot in its table [balance], and --limit-tenant
-is tenant in its table [limits]. Flags win over variables, variables over the file.";
+is tenant in its table [limits]. Flags override variables, and variables override the file.";
 
 #[derive(Args, Clone)]
 pub struct ServeArgs {

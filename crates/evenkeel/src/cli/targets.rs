@@ -93,10 +93,10 @@ struct FieldArgs {
 
 impl FieldArgs {
     fn document(self) -> Map<String, Value> {
-        let said = [("source_id", self.source_id), ("name", self.name), ("url", self.address)];
-        let said = said.into_iter().filter_map(|(field, text)| Some((field, text?)));
+        let fields = [("source_id", self.source_id), ("name", self.name), ("url", self.address)];
+        let fields = fields.into_iter().filter_map(|(field, text)| Some((field, text?)));
         let value = |text: String| if text.is_empty() { Value::Null } else { text.into() };
-        said.map(|(field, text)| (field.to_owned(), value(text))).collect()
+        fields.map(|(field, text)| (field.to_owned(), value(text))).collect()
     }
 }
 
@@ -115,13 +115,13 @@ pub(super) fn run(context: &Context, args: TargetsArgs) -> Result<(), Failure> {
                 let mut document = fields.document();
                 document.extend(number.map(|number| ("number".to_owned(), json!(number))));
                 let answer = client.post(&["targets"], Some(&Value::Object(document))).await?;
-                show(context, &answer.text, &answer.value, "Made ")
+                show(context, &answer.text, &answer.value, "Created ")
             }
             TargetsCommand::Update { number, fields } => {
                 let (number, change) = (number.to_string(), Value::Object(fields.document()));
                 let answer = client.patch(&["targets", &number], &change, None).await?;
                 show(context, &answer.text, &answer.value, "Changed ")?;
-                told(context, &answer.value)
+                print_followers(context, &answer.value)
             }
             TargetsCommand::Delete { number, force } => {
                 delete(context, &client, number, force).await
@@ -146,7 +146,7 @@ async fn list(
     let targets = answer.list_of("targets");
     if targets.is_empty() {
         return context.output.line(
-            "There are no targets. Make one: evenkeel targets create --address https://example.com/",
+            "There are no targets. Create one: evenkeel targets create --address https://example.com/",
         );
     }
     let headings = ["TARGET", "NAME", "SOURCE", "URL", "JOBS", "LAST SUCCESS"];
@@ -194,7 +194,7 @@ fn show(context: &Context, text: &str, target: &Value, done: &str) -> Result<(),
 }
 
 /// Prints the effect on the jobs that follow a target.
-fn told(context: &Context, changed: &Value) -> Result<(), Failure> {
+fn print_followers(context: &Context, changed: &Value) -> Result<(), Failure> {
     if context.output.is_json() {
         return Ok(());
     }
@@ -207,11 +207,11 @@ fn told(context: &Context, changed: &Value) -> Result<(), Failure> {
     }
     match count("refused_jobs") {
         0 => {}
-        1 => lines.push("1 job does not take the url, and keeps the one it had".to_owned()),
-        many => lines.push(format!("{many} jobs do not take the url, and keep the one they had")),
+        1 => lines.push("1 job refused the URL and keeps its former one".to_owned()),
+        many => lines.push(format!("{many} jobs refused the URL and keep their former one")),
     }
     if changed["goes_on"] == true {
-        lines.push("the others are being told".to_owned());
+        lines.push("further jobs are being updated".to_owned());
     }
     if lines.is_empty() { Ok(()) } else { context.output.line(&lines.join("; ")) }
 }
@@ -230,8 +230,8 @@ async fn delete(
     let detached = answer.value["detached_jobs"].as_u64().unwrap_or(0);
     let more = match detached {
         0 => String::new(),
-        1 => "; 1 job names none now".into(),
-        _ => format!("; {detached} jobs name none now"),
+        1 => "; 1 job has no target now".into(),
+        _ => format!("; {detached} jobs have no target now"),
     };
     context.output.line(&format!("Deleted target {number}{more}"))
 }

@@ -63,11 +63,11 @@ fn refusal(status: u16, problem: Option<Value>, place: &Place) -> Failure {
         409 => (Exit::Conflict, taken(problem.as_ref())),
         412 => (
             Exit::Conflict,
-            Some("look at it with `evenkeel job show`, then change it again".into()),
+            Some("see it with `evenkeel job show`, then change it again".into()),
         ),
         422 => (Exit::Failed, all_errors(problem.as_ref())),
         500..=599 => {
-            (Exit::Failed, Some("do it again in a moment; the server's log says more".into()))
+            (Exit::Failed, Some("try again later; the server's log has details".into()))
         }
         _ => (Exit::Failed, None),
     };
@@ -92,12 +92,12 @@ fn taken(problem: Option<&Value>) -> Option<String> {
     let problem = problem?;
     match problem["type"].as_str() {
         Some("/problems/plan-changed" | "/problems/plan-expired") => {
-            return Some("look again with `evenkeel rebalance --preview`".into());
+            return Some("preview again with `evenkeel rebalance --preview`".into());
         }
         Some("/problems/rebalance-under-way") => {
             let id = problem["rebalance"]["id"].as_str()?;
             return Some(format!(
-                "`evenkeel rebalance --show {id}` says how far it is, `--stop {id}` stops it"
+                "`evenkeel rebalance --show {id}` shows its progress, `--stop {id}` stops it"
             ));
         }
         _ => {}
@@ -111,7 +111,7 @@ fn all_errors(problem: Option<&Value>) -> Option<String> {
     let errors = problem?["errors"].as_array().filter(|errors| errors.len() > 1)?;
     let lines = errors.iter().map(|error| {
         let text = |name: &str| error[name].as_str().unwrap_or_default();
-        format!("mend {}: {}", text("field"), text("message"))
+        format!("fix {}: {}", text("field"), text("message"))
     });
     Some(lines.collect::<Vec<_>>().join("\n"))
 }
@@ -143,14 +143,14 @@ mod tests {
     }
 
     #[test]
-    fn a_document_with_many_faults_is_mended_in_one_go() {
+    fn all_errors_of_a_document_are_listed() {
         let errors = json!([{"field": "name", "message": "a"}, {"field": "lane", "message": "b"}]);
         let failure = refused(422, &json!({"title": "t", "detail": "d", "errors": errors}));
-        assert_eq!(failure.way_out.unwrap(), "mend name: a\nmend lane: b");
+        assert_eq!(failure.way_out.unwrap(), "fix name: a\nfix lane: b");
     }
 
     #[test]
-    fn what_is_no_server_of_ours_is_said() {
+    fn answer_of_another_program_is_reported() {
         let url = "http://127.0.0.1:1".parse().unwrap();
         let place = Place { url, token: None, is_local: false, certificate_sha256: None };
         let failure = Answer::read(200, "<html>".into(), &place).unwrap_err();

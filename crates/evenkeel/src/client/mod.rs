@@ -44,7 +44,7 @@ impl Client {
         }
         let http = builder
             .build()
-            .map_err(|error| Failure::because("the HTTP client can't be made", &error))?;
+            .map_err(|error| Failure::because("can't create the HTTP client", &error))?;
         Ok(Self { http, place })
     }
 
@@ -196,8 +196,8 @@ fn is_loopback(host: &str) -> bool {
 /// Parses the address of a server.
 fn read_url(text: &str) -> Result<Url, Failure> {
     let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-    let good = url.filter(|url| url.has_host() && url.username().is_empty());
-    good.ok_or_else(|| {
+    let valid = url.filter(|url| url.has_host() && url.username().is_empty());
+    valid.ok_or_else(|| {
         Failure::usage(format!("{text:?} is not the address of a server"))
             .or_else("write it like http://127.0.0.1:8060")
     })

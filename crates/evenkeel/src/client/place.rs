@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_local_server_is_found_with_its_token() {
+    fn local_server_is_found_with_its_token() {
         let dir = data_dir();
         let place = find(&RawClient::default(), dir.path()).unwrap();
         assert_eq!(place.url.as_str(), "http://127.0.0.1:9/");
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn another_server_does_not_learn_the_local_token() {
+    fn local_token_is_not_sent_to_another_server() {
         let dir = data_dir();
         assert!(find(&client("http://example.com"), dir.path()).unwrap().token.is_none());
         let own = RawClient { token: Some("own".into()), ..client("http://example.com") };
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_server_the_way_out_is_told() {
+    fn missing_server_is_reported_with_advice() {
         let dir = tempfile::tempdir().unwrap();
         let failure = find(&RawClient::default(), dir.path()).err().unwrap();
         assert_eq!(failure.exit, Exit::Unreachable);

@@ -96,10 +96,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_put_together_wherever_they_were_cut() {
+    fn events_are_assembled_from_chunks() {
         let text = ": listening\nretry: 2000\nid: 7\n\n: alive\n\nevent: run.ended\r\nid: 8\r\n\
                     data: {\"a\":\r\ndata: \u{e9}}\r\n\r\nevent: gap\n";
-        let told = |event: &str, data: &str, id: &str| Message {
+        let message = |event: &str, data: &str, id: &str| Message {
             event: event.into(),
             data: data.into(),
             id: Some(id.into()),
@@ -109,13 +109,13 @@ mod tests {
             for piece in text.as_bytes().chunks(size) {
                 assert!(reader.read(piece, &mut ready));
             }
-            let expected = [told("", "", "7"), told("run.ended", "{\"a\":\n\u{e9}}", "8")];
+            let expected = [message("", "", "7"), message("run.ended", "{\"a\":\n\u{e9}}", "8")];
             assert_eq!(ready, expected, "{size}");
         }
     }
 
     #[test]
-    fn what_never_ends_a_line_is_given_up() {
+    fn endless_line_is_rejected() {
         let (mut reader, mut ready) = (Reader::default(), VecDeque::new());
         assert!(!reader.read(&vec![b'x'; LINE_MAX + 1], &mut ready));
     }

@@ -9,7 +9,7 @@ use evenkeel_core::Span;
 use serde::Deserialize;
 
 use super::ConfigError;
-use super::resolve::{bad, number};
+use super::resolve::{invalid, number};
 use super::secret_key::{self, Hidden, SecretKeys};
 
 /// Unresolved settings of access.
@@ -128,10 +128,14 @@ pub(super) fn resolve(raw: RawAccess) -> Result<AccessConfig, ConfigError> {
         (None, None) => None,
         (Some(cert), Some(key)) => Some(TlsFiles { cert, key }),
         (Some(_), None) => {
-            return Err(bad("[access] tls_key", "is missing", "give the key of tls_cert"));
+            return Err(invalid("[access] tls_key", "is missing", "give the key of tls_cert"));
         }
         (None, Some(_)) => {
-            return Err(bad("[access] tls_cert", "is missing", "give the certificate of tls_key"));
+            return Err(invalid(
+                "[access] tls_cert",
+                "is missing",
+                "give the certificate of tls_key",
+            ));
         }
     };
     let days = number("[access] audit_days", raw.audit_days, 90, 1..=36_500)?;
@@ -151,7 +155,7 @@ fn provider(raw: RawAccess) -> Result<Option<ProviderConfig>, ConfigError> {
         None | Some("HS256") => None,
         Some(name) => match ExternalAlgorithm::ALL.into_iter().find(|one| one.as_str() == name) {
             Some(algorithm) => Some(algorithm),
-            None => return Err(bad(KEY, format!("{name:?} is none that is taken"), NAMES)),
+            None => return Err(invalid(KEY, format!("{name:?} is not supported"), NAMES)),
         },
     };
     let Some(algorithm) = algorithm else {
@@ -164,7 +168,7 @@ fn provider(raw: RawAccess) -> Result<Option<ProviderConfig>, ConfigError> {
         if about_others {
             let message =
                 "other jwt settings are about an identity provider, and need its algorithm";
-            return Err(bad(KEY, message, NAMES));
+            return Err(invalid(KEY, message, NAMES));
         }
         return Ok(None);
     };
@@ -173,11 +177,11 @@ fn provider(raw: RawAccess) -> Result<Option<ProviderConfig>, ConfigError> {
         (None, Some(path)) => KeyFile::Jwks(path),
         (None, None) => {
             let way_out = "give jwt_key_file (PEM) or jwt_jwks_file";
-            return Err(bad(KEY, "the identity provider's public key is missing", way_out));
+            return Err(invalid(KEY, "the identity provider's public key is missing", way_out));
         }
         (Some(_), Some(_)) => {
             let message = "goes with no jwt_jwks_file";
-            return Err(bad("[access] jwt_key_file", message, "leave one of them out"));
+            return Err(invalid("[access] jwt_key_file", message, "leave one of them out"));
         }
     };
     let settings = ExternalSettings {
@@ -210,10 +214,10 @@ impl RawAccess {
             audit_days,
         );
         // A source of keys given by flag or variable replaces all sources in the file.
-        let said = self.secret_key_file.is_some()
+        let given = self.secret_key_file.is_some()
             || self.secret_key.is_some()
             || self.secret_key_command.is_some();
-        if !said {
+        if !given {
             super::raw::fill!(self, file, secret_key_file, secret_key, secret_key_command);
         }
         self
@@ -231,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn without_any_word_only_tokens_of_its_own_are_taken() {
+    fn defaults_accept_only_own_tokens() {
         let config = resolve(RawAccess::default()).unwrap();
         assert!(config.tls.is_none() && config.provider.is_none());
         assert_eq!(config.audit_kept, Span::from_secs(90 * 86_400));
@@ -240,13 +244,13 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_together_is_refused() {
+    fn contradicting_access_settings_are_refused() {
         let raw = RawAccess::default;
         let (file, name) = (|| Some("x.pem".into()), |name: &str| Some(name.to_owned()));
-        for (raw, words) in [
+        for (raw, text) in [
             (RawAccess { tls_cert: file(), ..raw() }, "tls_key: is missing"),
             (RawAccess { tls_key: file(), ..raw() }, "tls_cert: is missing"),
-            (RawAccess { jwt_algorithm: name("none"), ..raw() }, "\"none\" is none that is taken"),
+            (RawAccess { jwt_algorithm: name("none"), ..raw() }, "\"none\" is not supported"),
             (RawAccess { jwt_algorithm: name("HS512"), ..raw() }, "RS256, ES256 or EdDSA"),
             (RawAccess { jwt_algorithm: name("RS256"), ..raw() }, "give jwt_key_file"),
             (RawAccess { jwt_key_file: file(), ..raw() }, "need its algorithm"),
@@ -254,7 +258,7 @@ mod tests {
             (RawAccess { audit_days: Some(0), ..raw() }, "audit_days: 0 is not between"),
         ] {
             let refusal = refusal(raw);
-            assert!(refusal.contains(words), "{refusal}");
+            assert!(refusal.contains(text), "{refusal}");
         }
         let both = RawAccess {
             jwt_algorithm: name("EdDSA"),

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::ConfigError;
 use super::raw::fill;
-use super::resolve::bad;
+use super::resolve::invalid;
 
 const DAY: Span = Span::from_secs(86_400);
 const SLOT_MIN: Span = Span::from_secs(1);
@@ -79,26 +79,26 @@ pub(super) fn resolve(raw: &RawBalance) -> Result<BalanceSettings, ConfigError> 
     })
 }
 
-fn policy(word: Option<&str>) -> Result<Policy, ConfigError> {
-    match word {
+fn policy(name: Option<&str>) -> Result<Policy, ConfigError> {
+    match name {
         None => Ok(Policy::default()),
         Some("projected") => Ok(Policy::Projected),
         Some("next") => Ok(Policy::Next),
         Some(other) => {
             let message = format!("{other:?} is not a policy");
-            Err(bad("[balance] policy", message, "the policies are projected and next"))
+            Err(invalid("[balance] policy", message, "the policies are projected and next"))
         }
     }
 }
 
-fn search_window(word: Option<&str>) -> Result<SearchWindow, ConfigError> {
-    match word {
+fn search_window(name: Option<&str>) -> Result<SearchWindow, ConfigError> {
+    match name {
         None => Ok(SearchWindow::default()),
         Some("interval") => Ok(SearchWindow::Interval),
         Some("document") => Ok(SearchWindow::Document),
         Some(other) => {
             let message = format!("{other:?} is not a window to search");
-            Err(bad("[balance] search_window", message, "write interval or document"))
+            Err(invalid("[balance] search_window", message, "write interval or document"))
         }
     }
 }
@@ -108,11 +108,11 @@ fn slot(given: Option<Span>) -> Result<Span, ConfigError> {
     let key = "[balance] slot";
     if !(SLOT_MIN..=SLOT_MAX).contains(&slot) {
         let message = format!("{slot} is not between {SLOT_MIN} and {SLOT_MAX}");
-        return Err(bad(key, message, "leave it out for 15m"));
+        return Err(invalid(key, message, "leave it out for 15m"));
     }
     if !DAY.as_micros().is_multiple_of(slot.as_micros()) {
         let message = format!("a day is not made of whole slots of {slot}");
-        return Err(bad(key, message, "choose one that divides a day, like 5m, 15m or 1h"));
+        return Err(invalid(key, message, "choose one that divides a day, like 5m, 15m or 1h"));
     }
     Ok(slot)
 }
@@ -121,7 +121,7 @@ fn guard(key: &'static str, given: Option<Span>, default: Span) -> Result<Span, 
     let guard = given.unwrap_or(default);
     if guard > GUARD_MAX {
         let message = format!("{guard} is more than {GUARD_MAX}: nothing could ever be moved");
-        return Err(bad(key, message, format!("leave it out for {default}; 0s turns it off")));
+        return Err(invalid(key, message, format!("leave it out for {default}; 0s turns it off")));
     }
     Ok(guard)
 }
@@ -132,7 +132,7 @@ fn alert_below(given: Option<f64>) -> Result<f64, ConfigError> {
         return Ok(score);
     }
     let message = format!("{score} is not a score: those go from 0 to 1");
-    Err(bad("[balance] alert_below", message, "leave it out for 0.7; 0 turns it off"))
+    Err(invalid("[balance] alert_below", message, "leave it out for 0.7; 0 turns it off"))
 }
 
 #[cfg(test)]
@@ -141,12 +141,12 @@ mod tests {
     use crate::Failure;
 
     #[test]
-    fn what_is_left_out_is_as_by_default() {
+    fn omitted_keys_have_defaults() {
         assert_eq!(resolve(&RawBalance::default()).unwrap(), BalanceSettings::default());
     }
 
     #[test]
-    fn everything_can_be_said() {
+    fn all_keys_are_read() {
         let raw = RawBalance {
             policy: Some("next".into()),
             search_window: Some("document".into()),
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn each_refusal_names_the_key_and_the_way_out() {
+    fn each_error_names_the_key_and_the_way_out() {
         let default = RawBalance::default;
         for (raw, key) in [
             (RawBalance { policy: Some("best".into()), ..default() }, "policy"),
@@ -181,7 +181,7 @@ mod tests {
         ] {
             let failure = Failure::from(resolve(&raw).unwrap_err());
             assert!(failure.what.starts_with(&format!("[balance] {key}: ")), "{}", failure.what);
-            assert!(failure.way_out.is_some_and(|words| words.len() > 10));
+            assert!(failure.way_out.is_some_and(|advice| advice.len() > 10));
         }
     }
 }

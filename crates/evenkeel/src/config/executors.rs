@@ -104,7 +104,11 @@ pub(super) fn resolve(raw: RawExecutors) -> Result<ExecutorsConfig, ConfigError>
     })
 }
 
-fn bad(key: &'static str, message: impl Into<String>, way_out: impl Into<String>) -> ConfigError {
+fn invalid(
+    key: &'static str,
+    message: impl Into<String>,
+    way_out: impl Into<String>,
+) -> ConfigError {
     ConfigError::Bad { key, message: message.into(), way_out: way_out.into() }
 }
 
@@ -118,14 +122,14 @@ pub(super) fn workers(
         return Ok(count as usize);
     }
     let message = format!("{count} is not between 1 and 100000");
-    Err(bad(key, message, format!("leave it out for {default}")))
+    Err(invalid(key, message, format!("leave it out for {default}")))
 }
 
 fn public_url(text: String) -> Result<String, ConfigError> {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     if rest.is_none_or(|rest| rest.is_empty() || rest.contains(['?', '#', '@', ' '])) {
         let message = format!("{text:?} is not the address of a server");
-        return Err(bad(
+        return Err(invalid(
             "[executors] public_url",
             message,
             "write it like https://jobs.example.com",
@@ -140,7 +144,7 @@ fn signing_secrets(secrets: Vec<String>) -> Result<Vec<String>, ConfigError> {
         // The message omits the secret, because messages end up in logs.
         let message = format!("must be one or two secrets of at least {BYTES_MIN} characters");
         let way_out = "omit it to use a secret in the store";
-        return Err(bad("[executors] signing_secrets", message, way_out));
+        return Err(invalid("[executors] signing_secrets", message, way_out));
     }
     Ok(secrets)
 }
@@ -162,7 +166,7 @@ fn identities(texts: Vec<String>) -> Result<Vec<IdentityFiles>, ConfigError> {
             parts.ok_or_else(|| {
                 let message = format!("{text:?} is not a name and two files");
                 let way_out = "write it like acme/partner=client.pem:client.key";
-                bad("[executors] client_identity", message, way_out)
+                invalid("[executors] client_identity", message, way_out)
             })
         })
         .collect()
@@ -199,14 +203,14 @@ mod tests {
     }
 
     #[test]
-    fn without_any_word_nothing_dangerous_is_allowed() {
+    fn defaults_allow_nothing_dangerous() {
         let config = resolve(RawExecutors::default()).unwrap();
         assert!(!config.allow_unverified_tls && !config.crawl_ignore_robots);
         assert!(config.crawl_export_dir.is_none());
     }
 
     #[test]
-    fn each_refusal_names_the_key_and_never_the_secret() {
+    fn each_error_names_the_key_and_never_the_secret() {
         let default = RawExecutors::default;
         let secret =
             RawExecutors { signing_secrets: Some(vec!["short-s3cret".into()]), ..default() };
@@ -219,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn an_identity_is_a_name_and_two_files() {
+    fn client_identity_is_a_name_and_two_files() {
         let raw = RawExecutors {
             client_identity: Some(vec!["partner=/a/c.pem:/a/k.pem".into()]),
             public_url: Some("https://jobs.example.com/".into()),

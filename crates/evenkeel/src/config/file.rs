@@ -196,11 +196,11 @@ fn hint(key: &str, known: &[String]) -> String {
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, letter) in a.chars().enumerate() {
+    for (i, c) in a.chars().enumerate() {
         let mut diagonal = row[0];
         row[0] = i + 1;
         for (j, other) in b.iter().enumerate() {
-            let exchanged = diagonal + usize::from(letter != *other);
+            let exchanged = diagonal + usize::from(c != *other);
             diagonal = row[j + 1];
             row[j + 1] = exchanged.min(row[j] + 1).min(diagonal + 1);
         }
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_value_is_read() {
+    fn every_type_of_value_is_read() {
         let file = read(
             "listen = '127.0.0.1:0'\nroles = ['api', 'worker']\ndrain_grace = '5s'\n\
              enable_shell = true\nallow_network = ['127.0.0.0/8']\nstore = 'sqlite:x.db'\n\
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_key_is_refused_with_the_right_one() {
+    fn misspelt_key_is_refused_with_a_suggestion() {
         for (text, hint) in [
             ("lisen = 'x'", "did you mean listen?"),
             ("[engine]\nlease_second = 3", "did you mean lease_seconds?"),
@@ -258,8 +258,8 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_is_named_with_its_line() {
-        for (text, words) in [
+    fn wrong_value_is_refused_with_its_line() {
+        for (text, message) in [
             ("workers = 3\ndrain_grace = 'soon'", "line 2: not a length of time"),
             ("\n\nworkers = 'many'", "line 3: invalid type"),
             ("store = 'mysql://ann:s3cret@db\n", "line 1:"),
@@ -267,7 +267,7 @@ mod tests {
             ("listen", "line 1:"),
         ] {
             let what = read(text).err().unwrap().what;
-            assert!(what.contains(words), "{text}: {what}");
+            assert!(what.contains(message), "{text}: {what}");
             assert!(!what.contains("s3cret"), "{what}");
         }
     }

@@ -5,7 +5,7 @@ use evenkeel_core::lease::LeaseTimings;
 
 use super::ConfigError;
 use super::raw::RawEngine;
-use super::resolve::{bad, seconds};
+use super::resolve::{invalid, seconds};
 
 const KEY: &str = "[engine] reset_running_after";
 const LONGEST: Span = Span::from_secs(2 * 86_400);
@@ -15,10 +15,10 @@ const LONGEST: Span = Span::from_secs(2 * 86_400);
 pub(super) fn leases(engine: &RawEngine) -> Result<LeaseTimings, ConfigError> {
     let ping = seconds("ping_seconds", engine.ping_seconds, 2)?;
     let grace = seconds("grace_seconds", engine.grace_seconds, 4)?;
-    let said = seconds("lease_seconds", engine.lease_seconds, 6)?;
+    let configured = seconds("lease_seconds", engine.lease_seconds, 6)?;
     let silent_after = match engine.reset_running_after {
-        None => said,
-        Some(reset) => silence(reset, engine.lease_seconds.map(|_| said), ping, grace)?,
+        None => configured,
+        Some(reset) => silence(reset, engine.lease_seconds.map(|_| configured), ping, grace)?,
     };
     Ok(LeaseTimings { ping, silent_after, grace }.validate()?)
 }
@@ -31,7 +31,11 @@ fn silence(reset: Span, lease: Option<Span>, ping: Span, grace: Span) -> Result<
             "{reset} is not between {least} and {LONGEST}: a node must be able to miss a ping \
              (ping_seconds, {ping}), and has a grace (grace_seconds, {grace}) after that",
         );
-        return Err(bad(KEY, message, format!("give at least {least}, or leave it out for 10s")));
+        return Err(invalid(
+            KEY,
+            message,
+            format!("give at least {least}, or leave it out for 10s"),
+        ));
     }
     let silent_after = Span::from_micros(reset.as_micros() - grace.as_micros());
     match lease.filter(|lease| *lease != silent_after) {
@@ -42,7 +46,7 @@ fn silence(reset: Span, lease: Option<Span>, ping: Span, grace: Span) -> Result<
                  make {} together",
                 lease.saturating_add(grace),
             );
-            Err(bad(KEY, message, "leave lease_seconds out, or this"))
+            Err(invalid(KEY, message, "leave lease_seconds out, or this"))
         }
     }
 }
@@ -63,12 +67,12 @@ mod tests {
     }
 
     #[test]
-    fn without_it_leases_are_what_they_are() {
+    fn leases_have_defaults_without_reset_running_after() {
         assert_eq!(leases(&RawEngine::default()).unwrap(), LeaseTimings::default());
     }
 
     #[test]
-    fn it_is_the_silence_and_the_grace_together() {
+    fn reset_running_after_is_lease_plus_grace() {
         let leases = with(900, None, None).unwrap();
         assert_eq!((leases.silent_after, leases.grace), (Span::from_secs(896), Span::from_secs(4)));
         let leases = with(900, None, Some(60)).unwrap();
@@ -77,15 +81,15 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_together_is_refused_with_the_way_out() {
-        for (reset, lease, words) in [
+    fn contradicting_leases_are_refused_with_advice() {
+        for (reset, lease, text) in [
             (5, None, "5s is not between 8s and"),
             (900, Some(30), "contradicts lease_seconds (30s)"),
             (400_000, None, "is not between"),
         ] {
             let failure = with(reset, lease, None).unwrap_err();
             assert!(failure.what.starts_with(KEY), "{}", failure.what);
-            assert!(failure.what.contains(words), "{}", failure.what);
+            assert!(failure.what.contains(text), "{}", failure.what);
             assert!(failure.way_out.is_some());
         }
     }

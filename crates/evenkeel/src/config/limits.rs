@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::ConfigError;
 use super::raw::fill;
-use super::resolve::bad;
+use super::resolve::invalid;
 
 /// Numbers by name: a table in the file, `news=50,shop=20` as a flag.
 #[derive(Deserialize, Clone, PartialEq, Eq, Default, Debug)]
@@ -78,7 +78,7 @@ pub(super) fn resolve(raw: &RawLimits) -> Result<LimitsConfig, ConfigError> {
     for (name, limit) in raw.lanes.iter().flat_map(|lanes| &lanes.0) {
         let lane = Lane::ALL.into_iter().find(|lane| lane.as_str() == name).ok_or_else(|| {
             let message = format!("{name:?} is not a lane");
-            bad("[limits] lanes", message, "the lanes are critical, standard and batch")
+            invalid("[limits] lanes", message, "the lanes are critical, standard and batch")
         })?;
         lanes[lane as usize] = Some(checked("[limits] lanes", *limit)?);
     }
@@ -86,7 +86,7 @@ pub(super) fn resolve(raw: &RawLimits) -> Result<LimitsConfig, ConfigError> {
     for (name, limit) in raw.tenants.iter().flat_map(|tenants| &tenants.0) {
         if name.is_empty() {
             let way_out = "write them like news = 50";
-            return Err(bad("[limits] tenants", "a tenant has a name".to_owned(), way_out));
+            return Err(invalid("[limits] tenants", "a tenant has a name".to_owned(), way_out));
         }
         tenants.insert(name.clone(), checked("[limits] tenants", *limit)?);
     }
@@ -99,7 +99,7 @@ fn checked(key: &'static str, limit: u32) -> Result<u32, ConfigError> {
         return Ok(limit);
     }
     let message = format!("{limit} is not between 1 and {SHARED_LIMIT_MAX}");
-    Err(bad(key, message, "leave it out for no limit"))
+    Err(invalid(key, message, "leave it out for no limit"))
 }
 
 #[cfg(test)]
@@ -108,12 +108,12 @@ mod tests {
     use crate::Failure;
 
     #[test]
-    fn what_is_left_out_is_no_limit() {
+    fn omitted_keys_set_no_limit() {
         assert_eq!(resolve(&RawLimits::default()).unwrap(), LimitsConfig::default());
     }
 
     #[test]
-    fn everything_can_be_said_in_the_file_and_by_flags() {
+    fn all_keys_are_read_from_file_and_flags() {
         let file = "tenant = 500\ntenants = { news = 50 }\nlanes = { batch = 200, critical = 1 }";
         let file: RawLimits = toml::from_str(file).unwrap();
         let flags = RawLimits {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn each_refusal_names_the_key_and_the_way_out() {
+    fn each_error_names_the_key_and_the_way_out() {
         let named = |text: &str| Some(text.parse::<Named>().unwrap());
         let default = RawLimits::default;
         for (raw, key) in [
@@ -146,7 +146,7 @@ mod tests {
         ] {
             let failure = Failure::from(resolve(&raw).unwrap_err());
             assert!(failure.what.starts_with(&format!("[limits] {key}: ")), "{}", failure.what);
-            assert!(failure.way_out.is_some_and(|words| words.len() > 10));
+            assert!(failure.way_out.is_some_and(|advice| advice.len() > 10));
         }
     }
 }

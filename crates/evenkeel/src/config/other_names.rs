@@ -3,7 +3,7 @@
 use evenkeel_core::Span;
 
 use super::raw::RawEngine;
-use super::resolve::bad;
+use super::resolve::invalid;
 use super::{ConfigError, RawTargets};
 
 const STALE_DAYS: &str = "STALE_DAYS";
@@ -31,7 +31,7 @@ impl OtherNames {
             };
             text.trim().parse().map(Some).map_err(|_| {
                 let message = format!("{text:?} is not a whole number");
-                bad(name, message, "take the variable away, or give it a number")
+                invalid(name, message, "take the variable away, or give it a number")
             })
         };
         let minutes = number(RESET_AFTER_MIN)?;
@@ -59,21 +59,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_says_nothing() {
+    fn missing_variables_set_nothing() {
         let other = read(&[(STALE_DAYS, "")]).unwrap();
         assert_eq!(other.engine.reset_running_after, None);
         assert_eq!(other.targets.stale_days, None);
     }
 
     #[test]
-    fn minutes_and_days_are_read() {
+    fn minutes_and_days_are_parsed() {
         let other = read(&[(STALE_DAYS, "14"), (RESET_AFTER_MIN, "15")]).unwrap();
         assert_eq!(other.engine.reset_running_after, Some(Span::from_secs(900)));
         assert_eq!(other.targets.stale_days, Some(14));
     }
 
     #[test]
-    fn what_is_no_number_is_refused_by_name() {
+    fn variable_without_a_number_is_refused_by_name() {
         let failure = read(&[(RESET_AFTER_MIN, "soon")]).unwrap_err();
         assert!(failure.what.starts_with("RESET_CRAWLING_AFTER_MIN: "), "{}", failure.what);
     }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::ConfigError;
 use super::raw::fill;
-use super::resolve::{bad, number};
+use super::resolve::{invalid, number};
 
 const EVERY_MIN: Span = Span::from_secs(1);
 const EVERY_MAX: Span = Span::from_secs(86_400);
@@ -81,7 +81,7 @@ fn every(given: Span) -> Result<Span, ConfigError> {
         return Ok(given);
     }
     let message = format!("{given} is not between {EVERY_MIN} and {EVERY_MAX}");
-    Err(bad("[queue] aging_every", message, "leave it out for 5m"))
+    Err(invalid("[queue] aging_every", message, "leave it out for 5m"))
 }
 
 fn after(given: Span) -> Result<Span, ConfigError> {
@@ -89,16 +89,17 @@ fn after(given: Span) -> Result<Span, ConfigError> {
         return Ok(given);
     }
     let message = format!("{given} is more than {AFTER_MAX}");
-    Err(bad("[queue] aging_after", message, "leave it out for 1h; aging_step = 0 turns it off"))
+    Err(invalid("[queue] aging_after", message, "leave it out for 1h; aging_step = 0 turns it off"))
 }
 
 fn shares(given: Option<&[u8]>) -> Result<Shares, ConfigError> {
     let Some(given) = given else { return Ok(Shares::default()) };
     let key = "[queue] lane_shares";
     let way_out = "write them like 50,30,10 for critical, standard and batch";
-    let three = <[u8; 3]>::try_from(given)
-        .map_err(|_| bad(key, format!("there are three lanes, not {}", given.len()), way_out))?;
-    Shares::try_from(three).map_err(|fault| bad(key, fault.to_string(), way_out))
+    let three = <[u8; 3]>::try_from(given).map_err(|_| {
+        invalid(key, format!("there are three lanes, not {}", given.len()), way_out)
+    })?;
+    Shares::try_from(three).map_err(|fault| invalid(key, fault.to_string(), way_out))
 }
 
 #[cfg(test)]
@@ -107,12 +108,12 @@ mod tests {
     use crate::Failure;
 
     #[test]
-    fn what_is_left_out_is_as_by_default() {
+    fn omitted_keys_have_defaults() {
         assert_eq!(resolve(&RawQueue::default()).unwrap(), QueueConfig::default());
     }
 
     #[test]
-    fn everything_can_be_said() {
+    fn all_keys_are_read() {
         let raw = RawQueue {
             aging_every: Some(Span::from_secs(60)),
             aging_after: Some(Span::ZERO),
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn each_refusal_names_the_key_and_the_way_out() {
+    fn each_error_names_the_key_and_the_way_out() {
         let default = RawQueue::default;
         for (raw, key) in [
             (RawQueue { aging_every: Some(Span::ZERO), ..default() }, "aging_every"),
@@ -147,7 +148,7 @@ mod tests {
         ] {
             let failure = Failure::from(resolve(&raw).unwrap_err());
             assert!(failure.what.starts_with(&format!("[queue] {key}: ")), "{}", failure.what);
-            assert!(failure.way_out.is_some_and(|words| words.len() > 10));
+            assert!(failure.way_out.is_some_and(|advice| advice.len() > 10));
         }
     }
 }

@@ -199,10 +199,10 @@ pub struct RawEngine {
     pub average_alpha: Option<f64>,
 }
 
-/// Fills in fields of `$file` that `$said` lacks.
+/// Fills in fields of `$file` that `$given` lacks.
 macro_rules! fill {
-    ($said:expr, $file:expr, $($field:ident),+ $(,)?) => {
-        $( $said.$field = $said.$field.take().or_else(|| $file.$field.clone()); )+
+    ($given:expr, $file:expr, $($field:ident),+ $(,)?) => {
+        $( $given.$field = $given.$field.take().or_else(|| $file.$field.clone()); )+
     };
 }
 

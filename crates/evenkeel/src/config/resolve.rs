@@ -89,7 +89,7 @@ pub fn store_of(raw: &RawStore, data_dir: &Path) -> Result<StoreChoice, ConfigEr
     let Some(text) = &raw.store else { return Ok(StoreChoice::in_dir(data_dir)) };
     // The message omits the text, which may contain a password.
     text.parse().map_err(|error: super::StoreChoiceError| {
-        bad("store", error.to_string(), "or leave it out for a file in the data directory")
+        invalid("store", error.to_string(), "or leave it out for a file in the data directory")
     })
 }
 
@@ -169,7 +169,7 @@ pub fn resolve(
     Ok(config)
 }
 
-pub(super) fn bad(
+pub(super) fn invalid(
     key: &'static str,
     message: impl Into<String>,
     way_out: impl Into<String>,
@@ -189,7 +189,7 @@ pub(super) fn number<T: Copy + PartialOrd + std::fmt::Display>(
     }
     let (low, high) = range.into_inner();
     let message = format!("{value} is not between {low} and {high}");
-    Err(bad(key, message, format!("leave it out for {default}")))
+    Err(invalid(key, message, format!("leave it out for {default}")))
 }
 
 pub(super) fn seconds(
@@ -206,7 +206,7 @@ fn alpha(given: Option<f64>) -> Result<f64, ConfigError> {
         return Ok(alpha);
     }
     let message = format!("{alpha} is not above 0 and up to 1");
-    Err(bad("[engine] average_alpha", message, format!("leave it out for {DEFAULT_ALPHA}")))
+    Err(invalid("[engine] average_alpha", message, format!("leave it out for {DEFAULT_ALPHA}")))
 }
 
 fn listen(text: Option<&str>, may_be_reached: bool) -> Result<SocketAddr, ConfigError> {
@@ -216,7 +216,7 @@ fn listen(text: Option<&str>, may_be_reached: bool) -> Result<SocketAddr, Config
         Some(port) => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port),
         None => text.parse().map_err(|_| {
             let message = format!("{text:?} is not an address with a port");
-            bad("listen", message, "write it like 127.0.0.1:8060 or [::1]:8060")
+            invalid("listen", message, "write it like 127.0.0.1:8060 or [::1]:8060")
         })?,
     };
     if address.ip().is_loopback() || may_be_reached {
@@ -226,22 +226,22 @@ fn listen(text: Option<&str>, may_be_reached: bool) -> Result<SocketAddr, Config
     }
 }
 
-fn roles(words: Option<&[String]>, store: &StoreChoice) -> Result<Roles, ConfigError> {
-    let Some(words) = words else { return Ok(Roles::ALL) };
+fn roles(names: Option<&[String]>, store: &StoreChoice) -> Result<Roles, ConfigError> {
+    let Some(names) = names else { return Ok(Roles::ALL) };
     let mut roles = Roles { api: false, scheduler: false, worker: false };
-    for word in words {
-        match word.trim() {
+    for name in names {
+        match name.trim() {
             "api" => roles.api = true,
             "scheduler" => roles.scheduler = true,
             "worker" => roles.worker = true,
             _ => {
-                let message = format!("{word:?} is not a role");
-                return Err(bad("roles", message, "the roles are api, scheduler, worker"));
+                let message = format!("{name:?} is not a role");
+                return Err(invalid("roles", message, "the roles are api, scheduler, worker"));
             }
         }
     }
-    if words.is_empty() {
-        return Err(bad("roles", "there is none", "leave it out for api, scheduler, worker"));
+    if names.is_empty() {
+        return Err(invalid("roles", "is empty", "leave it out for api, scheduler, worker"));
     }
     if matches!(store, StoreChoice::Sqlite(_)) {
         for (has, role) in [(roles.scheduler, "scheduler"), (roles.worker, "worker")] {
@@ -255,12 +255,12 @@ fn roles(words: Option<&[String]>, store: &StoreChoice) -> Result<Roles, ConfigE
 
 fn node_name(given: Option<String>, machine: &str) -> Result<String, ConfigError> {
     let name = given.unwrap_or_else(|| machine.into());
-    let good = (1..=255).contains(&name.chars().count()) && !name.contains(char::is_control);
-    if good {
+    let is_valid = (1..=255).contains(&name.chars().count()) && !name.contains(char::is_control);
+    if is_valid {
         Ok(name)
     } else {
         let message = format!("{name:?} is not a name");
-        Err(bad("node_name", message, "give 1 to 255 characters on one line"))
+        Err(invalid("node_name", message, "give 1 to 255 characters on one line"))
     }
 }
 
@@ -269,7 +269,11 @@ fn pools(given: Option<Vec<String>>) -> Result<Vec<String>, ConfigError> {
     let mut pools: Vec<String> = pools.iter().map(|pool| pool.trim().to_owned()).collect();
     if pools.is_empty() || pools.iter().any(String::is_empty) {
         let message = "a pool needs a name";
-        return Err(bad("pools", message, format!("leave it out for the pool {DEFAULT_POOL:?}")));
+        return Err(invalid(
+            "pools",
+            message,
+            format!("leave it out for the pool {DEFAULT_POOL:?}"),
+        ));
     }
     // Jobs can use only such names, so nothing would ever run in another pool.
     let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -279,7 +283,7 @@ fn pools(given: Option<Vec<String>>) -> Result<Vec<String>, ConfigError> {
         let message = format!("{pool:?} is not the name of a pool");
         let advice =
             format!("use up to {POOL_CHARS_MAX} letters, digits, dots, dashes and underscores");
-        return Err(bad("pools", message, advice));
+        return Err(invalid("pools", message, advice));
     }
     pools.sort();
     pools.dedup();
@@ -290,7 +294,7 @@ fn drain_grace(given: Option<Span>) -> Result<Duration, ConfigError> {
     let grace = given.unwrap_or(Span::from_secs(25));
     if grace > Span::from_secs(86_400) {
         let message = format!("{grace} is more than a day");
-        return Err(bad("drain_grace", message, "leave it out for 25s"));
+        return Err(invalid("drain_grace", message, "leave it out for 25s"));
     }
     Ok(grace.into())
 }
@@ -301,14 +305,14 @@ fn log(format: Option<&str>, filter: Option<String>) -> Result<LogConfig, Config
         "json" => true,
         other => {
             let message = format!("{other:?} is not a format");
-            return Err(bad("log_format", message, "the formats are text and json"));
+            return Err(invalid("log_format", message, "the formats are text and json"));
         }
     };
     // At this level the database client logs internal details.
     let filter = filter.unwrap_or_else(|| "info,tokio_postgres=warn".into());
     if let Err(error) = EnvFilter::try_new(&filter) {
         let message = format!("{filter:?} is not a filter: {error}");
-        return Err(bad("log", message, "write it like info or warn,evenkeel_engine=debug"));
+        return Err(invalid("log", message, "write it like info or warn,evenkeel_engine=debug"));
     }
     Ok(LogConfig { json, filter })
 }
@@ -330,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn without_any_word_everything_has_a_sensible_value() {
+    fn defaults_are_sensible() {
         let config = with(RawServer::default(), RawEngine::default()).unwrap();
         assert_eq!(config.listen.to_string(), "127.0.0.1:8060");
         assert_eq!(config.store.to_string(), "sqlite:evenkeel-data/evenkeel.db");
@@ -341,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_address_needs_an_open_word() {
+    fn public_address_needs_insecure_listen() {
         let open = |insecure_listen| RawServer {
             listen: Some("0.0.0.0:80".into()),
             insecure_listen,
@@ -354,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn each_refusal_names_the_key_and_the_way_out() {
+    fn each_error_names_the_key_and_the_way_out() {
         let default = RawServer::default;
         let listen = RawServer { listen: Some("8060".into()), ..default() };
         assert!(refusal(listen).starts_with("listen: \"8060\" is not an address"));
@@ -369,8 +373,8 @@ mod tests {
             ..default()
         };
         assert!(refusal(pools(&["a", " "])).starts_with("pools: a pool needs a name"));
-        let strange = refusal(pools(&["two words"]));
-        assert!(strange.starts_with("pools: \"two words\" is not the name of a pool"));
+        let error = refusal(pools(&["two words"]));
+        assert!(error.starts_with("pools: \"two words\" is not the name of a pool"));
         let served = with(pools(&["b", " a", "b"]), RawEngine::default()).unwrap().pools;
         assert_eq!(served, ["a", "b"]);
         let format = RawServer { log_format: Some("xml".into()), ..default() };
@@ -378,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_duration_weighs_something_and_not_more_than_all() {
+    fn average_alpha_is_above_0_and_at_most_1() {
         let with = |average_alpha| {
             with(RawServer::default(), RawEngine { average_alpha, ..RawEngine::default() })
         };
@@ -403,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_cannot_be_read_is_not_repeated() {
+    fn invalid_store_is_not_shown() {
         let raw = RawStore { store: Some("mysql://ann:s3cret@db".into()) };
         let failure = Failure::from(store_of(&raw, Path::new("d")).unwrap_err());
         assert!(failure.what.starts_with("store: not a store"), "{}", failure.what);

@@ -1,4 +1,4 @@
-//! Where the keys for secrets come from: part of the table `[access]` of the file.
+//! The source of the keys for secrets: part of the table `[access]` of the config file.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,15 +7,14 @@ use std::str::FromStr;
 use serde::Deserialize;
 
 use super::ConfigError;
-use super::resolve::bad;
+use super::resolve::invalid;
 
-/// A text that no message shows.
+/// A text that messages never show.
 #[derive(Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(transparent)]
 pub struct Hidden(String);
 
 impl Hidden {
-    /// The text itself.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -35,16 +34,16 @@ impl fmt::Debug for Hidden {
     }
 }
 
-/// Where the keys for secrets come from.
+/// The source of the keys for secrets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SecretKeys {
-    /// A file with a key on each line, the newest first.
+    /// A file with one key per line, the newest first.
     File(PathBuf),
-    /// The keys themselves, with commas between them.
+    /// The keys, separated by commas.
     Given(Hidden),
-    /// What a program prints, in the same form.
+    /// A program that prints one key per line.
     Command(Vec<String>),
-    /// Nothing was said.
+    /// No source is configured.
     Unsaid,
 }
 
@@ -64,11 +63,11 @@ pub(super) fn resolve(
         }
         (None, None, Some(_)) => {
             let way_out = "write it like [\"/usr/bin/pass\", \"evenkeel\"]";
-            Err(bad("[access] secret_key_command", "names no program", way_out))
+            Err(invalid("[access] secret_key_command", "names no program", way_out))
         }
         _ => {
             let message = "the key for secrets comes from more than one place";
-            Err(bad("[access] secret_key_file", message, WAY_OUT))
+            Err(invalid("[access] secret_key_file", message, WAY_OUT))
         }
     }
 }
@@ -78,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_come_from_one_place() {
+    fn keys_come_from_one_source() {
         let key = || Some("s3cret".parse::<Hidden>().unwrap_or_default());
         assert_eq!(resolve(None, None, None).unwrap(), SecretKeys::Unsaid);
         assert!(resolve(Some("f".into()), None, None).is_ok());

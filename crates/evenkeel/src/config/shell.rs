@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, de};
 
 use super::ConfigError;
 use super::executors::workers;
-use super::resolve::bad;
+use super::resolve::invalid;
 
 /// Unresolved settings of programs.
 #[derive(Args, Deserialize, Clone, Default, Debug)]
@@ -65,20 +65,17 @@ pub struct RawShell {
     pub shell_cgroup: Option<String>,
 }
 
-/// Whose jobs may run programs.
+/// The tenants whose jobs may run programs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum EnableShell {
-    /// Nobody's.
     #[default]
     Off,
-    /// Those of these tenants.
     Tenants(Vec<String>),
-    /// Those of all tenants.
     All,
 }
 
 impl EnableShell {
-    /// May any job?
+    /// True if any tenant may run programs.
     pub fn is_on(&self) -> bool {
         *self != Self::Off
     }
@@ -144,7 +141,7 @@ impl<'de> Deserialize<'de> for EnableShell {
     }
 }
 
-/// Whose jobs may run programs, and how.
+/// Resolved settings of programs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ShellConfig {
     pub enabled: EnableShell,
@@ -174,7 +171,7 @@ pub(super) fn resolve(
             _ => {
                 let message = format!("{text:?} is not a user, or is a second one for all tenants");
                 let way_out = "write nobody, or acme/reports for the tenant acme";
-                return Err(bad("[executors] shell_user", message, way_out));
+                return Err(invalid("[executors] shell_user", message, way_out));
             }
         }
     }
@@ -184,7 +181,7 @@ pub(super) fn resolve(
     if let Some(path) = relative {
         let message = format!("{} is not an absolute path", path.display());
         let way_out = "write it like /usr/bin/find";
-        return Err(bad("[executors] shell_programs, shell_hide", message, way_out));
+        return Err(invalid("[executors] shell_programs, shell_hide", message, way_out));
     }
     Ok(ShellConfig {
         enabled: enabled.unwrap_or_default(),
@@ -207,7 +204,11 @@ fn cgroup(text: Option<&str>) -> Result<CgroupUse, ConfigError> {
         "required" => Ok(CgroupUse::Required),
         other => {
             let message = format!("{other:?} is not a mode");
-            Err(bad("[executors] shell_cgroup", message, "the modes are auto, off and required"))
+            Err(invalid(
+                "[executors] shell_cgroup",
+                message,
+                "the modes are auto, off and required",
+            ))
         }
     }
 }
@@ -245,14 +246,14 @@ mod tests {
     }
 
     #[test]
-    fn without_any_word_nothing_dangerous_is_allowed() {
+    fn defaults_allow_nothing_dangerous() {
         let config = resolved(RawShell::default()).unwrap();
         assert_eq!((config.enabled, config.cgroup), (EnableShell::Off, CgroupUse::Auto));
         assert!(config.users.is_empty() && config.user.is_none() && !config.unconfined);
     }
 
     #[test]
-    fn shell_alone_is_for_the_tenant_default() {
+    fn enable_shell_alone_applies_to_the_default_tenant() {
         let named = |names: &[&str]| {
             EnableShell::Tenants(names.iter().map(|name| (*name).to_owned()).collect())
         };
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn users_are_for_all_or_for_one_tenant() {
+    fn shell_users_apply_to_all_or_to_one_tenant() {
         let users = |texts: &[&str]| {
             let shell_user = Some(texts.iter().map(|text| (*text).to_owned()).collect());
             resolved(RawShell { shell_user, ..RawShell::default() })
@@ -277,14 +278,14 @@ mod tests {
         let config = users(&["jobs", "acme/reports"]).unwrap();
         assert_eq!(config.user.as_deref(), Some("jobs"));
         assert_eq!(config.tenant_users, [("acme".to_owned(), "reports".to_owned())]);
-        for bad in [&["a", "b"][..], &["/a"], &["a/"], &[""]] {
-            let refusal = users(bad).unwrap_err();
+        for wrong in [&["a", "b"][..], &["/a"], &["a/"], &[""]] {
+            let refusal = users(wrong).unwrap_err();
             assert!(refusal.contains("acme/reports for the tenant acme"), "{refusal}");
         }
     }
 
     #[test]
-    fn each_refusal_names_the_key_and_the_way_out() {
+    fn each_error_names_the_key_and_the_way_out() {
         let cgroup = RawShell { shell_cgroup: Some("on".into()), ..RawShell::default() };
         assert!(resolved(cgroup).unwrap_err().contains("auto, off and required"));
         let shell_programs = Some(vec!["find".into()]);

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_kinds_are_read() {
+    fn both_kinds_of_store_are_parsed() {
         assert_eq!("sqlite:a/b.db".parse(), Ok(StoreChoice::Sqlite("a/b.db".into())));
         assert_eq!("sqlite:///a/b.db".parse(), Ok(StoreChoice::Sqlite("/a/b.db".into())));
         let url = "postgresql://localhost/jobs";
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_never_shown() {
+    fn password_is_never_shown() {
         for url in [
             "postgres://ann:s3cret@db:5432/jobs?sslmode=require",
             "postgres://ann:s3c@ret@db:5432/jobs",

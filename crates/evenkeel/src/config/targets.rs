@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::ConfigError;
 use super::raw::fill;
-use super::resolve::{bad, number};
+use super::resolve::{invalid, number};
 
 const DAY: Span = Span::from_secs(86_400);
 const CHECK_MIN: Span = Span::from_secs(60);
@@ -55,7 +55,7 @@ pub(super) fn resolve(raw: &RawTargets) -> Result<Staleness, ConfigError> {
     let every = raw.stale_check_interval.unwrap_or(default.every);
     if !(CHECK_MIN..=CHECK_MAX).contains(&every) {
         let message = format!("{every} is not between {CHECK_MIN} and {CHECK_MAX}");
-        return Err(bad("[targets] stale_check_interval", message, "leave it out for 6h"));
+        return Err(invalid("[targets] stale_check_interval", message, "leave it out for 6h"));
     }
     let key = "[targets] stale_priority";
     let priority = number(key, raw.stale_priority, default.priority.get(), 0..=100)?;
@@ -73,12 +73,12 @@ mod tests {
     use crate::Failure;
 
     #[test]
-    fn what_is_left_out_is_as_by_default() {
+    fn omitted_keys_have_defaults() {
         assert_eq!(resolve(&RawTargets::default()).unwrap(), Staleness::default());
     }
 
     #[test]
-    fn everything_can_be_said() {
+    fn all_keys_are_read() {
         let raw = RawTargets {
             stale_days: Some(7),
             stale_check_interval: Some(Span::from_secs(3600)),
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn each_refusal_names_the_key_and_the_way_out() {
+    fn each_error_names_the_key_and_the_way_out() {
         let default = RawTargets::default;
         for (raw, key) in [
             (RawTargets { stale_days: Some(40_000), ..default() }, "stale_days"),
@@ -110,7 +110,7 @@ mod tests {
         ] {
             let failure = Failure::from(resolve(&raw).unwrap_err());
             assert!(failure.what.starts_with(&format!("[targets] {key}: ")), "{}", failure.what);
-            assert!(failure.way_out.is_some_and(|words| words.len() > 10));
+            assert!(failure.way_out.is_some_and(|advice| advice.len() > 10));
         }
     }
 }

@@ -2,14 +2,14 @@
 
 mod json;
 mod table;
-mod words;
+mod text;
 
 use std::io::{IsTerminal as _, Write as _};
 
 use crate::Failure;
 
 pub use table::{Table, Tone, tone_of};
-pub use words::{ago, clean, clean_lines, duration_ms, quoted, wrapped};
+pub use text::{ago, clean, clean_lines, duration_ms, quoted, wrapped};
 
 #[derive(Copy, Clone, Debug)]
 pub struct Output {

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_are_whole_where_there_is_no_terminal() {
+    fn notes_are_complete_without_a_terminal() {
         let expected = format!(
             "RUN       STATUS     NOTE\n0006442d  failed     {CAUSE}\n0006442e  completed\n\
              0006442f  failed     two\\nlines\n"
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_that_do_not_fit_stand_below_their_rows() {
+    fn long_notes_are_below_their_rows() {
         assert_eq!(
             runs(Some(60)),
             "RUN       STATUS\n\
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_without_end_is_cut_with_a_sign_of_it() {
+    fn very_long_note_is_cut_with_an_ellipsis() {
         let mut table = Table::new(Output::for_width(Some(30)), &["RUN"]);
         table.noted_row([("0006442d".to_owned(), Tone::Plain)], &"word ".repeat(200));
         let text = table.render();

@@ -1,4 +1,4 @@
-//! Trusted credentials, and what SIGHUP reloads.
+//! Trusted credentials, and their reload on SIGHUP.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::tls::Tls;
 use crate::Failure;
 use crate::config::{AccessConfig, KeyFile, ProviderConfig};
 
-pub struct Believed {
+pub struct Trusted {
     pub trust: Trust,
     /// Creates the token of the data directory.
     pub local: Arc<Tokens>,
@@ -23,15 +23,15 @@ pub struct Believed {
 /// Determines the trusted tokens. Local commands are always accepted: if tokens of the store's
 /// secret are refused, the token of the data directory is signed with a secret of this process, and
 /// is valid on this machine only.
-pub async fn believed(
+pub async fn trusted(
     config: &AccessConfig,
     store: &dyn Store,
     chance: &dyn Chance,
-) -> Result<Believed, Failure> {
+) -> Result<Trusted, Failure> {
     let stored = Arc::new(credentials::tokens(store, chance).await?);
     let Some(provider) = &config.provider else {
         let trust = Trust { local: Some(Arc::clone(&stored)), ..Trust::default() };
-        return Ok(Believed { trust, local: stored, external: None });
+        return Ok(Trusted { trust, local: stored, external: None });
     };
     if provider.settings.audience.is_empty() {
         tracing::warn!(
@@ -53,7 +53,7 @@ pub async fn believed(
         trust.machine = Some(Arc::clone(&own));
         own
     };
-    Ok(Believed { trust, local, external })
+    Ok(Trusted { trust, local, external })
 }
 
 fn read_keys(provider: &ProviderConfig) -> Result<ExternalKeys, Failure> {
@@ -80,7 +80,7 @@ fn read_keys(provider: &ProviderConfig) -> Result<ExternalKeys, Failure> {
 /// Writes the address and fingerprint of the server for local commands.
 pub type Announce = Arc<dyn Fn() -> Result<(), Failure> + Send + Sync>;
 
-/// What SIGHUP reloads.
+/// Reloads the certificate and the identity provider's keys on SIGHUP.
 pub struct Reload {
     pub tls: Option<Arc<Tls>>,
     pub provider: Option<(ProviderConfig, Arc<ExternalTokens>)>,

@@ -100,7 +100,7 @@ mod tests {
     use crate::config::raw::{RawGlobal, RawServer, RawStore};
 
     #[test]
-    fn the_first_start_says_what_to_do_next_and_later_ones_are_short() {
+    fn first_start_shows_next_steps_and_later_starts_are_short() {
         let config = crate::config::resolve(
             &RawGlobal { data_dir: Some("d".into()), ..RawGlobal::default() },
             &RawStore::default(),
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_program_is_named_as_a_shell_finds_it() {
+    fn program_is_named_as_in_the_shell() {
         let program = Path::new("/home/ann/my code/target/release/evenkeel");
         let from = |folder: &str, on_path: Option<&str>| {
             called(program, Some(Path::new(folder)), on_path.map(Path::new))

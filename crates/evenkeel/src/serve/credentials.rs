@@ -1,4 +1,4 @@
-//! Tokens, and the one that lies in the data directory for this machine's own commands.
+//! Creates tokens, and keeps a valid token in the data directory for local commands.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use evenkeel_store::{Role, Store};
 use super::data_dir::DataDir;
 use crate::Failure;
 
-/// How long the local token is good for.
+/// Lifetime of the local token.
 const LIFETIME: Span = Span::from_secs(12 * 3600);
 
-/// It is renewed when no more than this is left of it.
+/// The local token is renewed when less than this is left of its lifetime.
 const RENEW_AT: Span = Span::from_secs(6 * 3600);
 
-/// The tokens of a store: its secret is made once, and all its nodes share it.
+/// Returns the tokens of a store. Their secret is created once and shared by all nodes.
 pub async fn tokens(store: &dyn Store, chance: &dyn Chance) -> Result<Tokens, Failure> {
     let secret = secret(store, "token_secret", chance).await?;
     debug_assert!(secret.len() >= SECRET_BYTES_MIN);
@@ -26,7 +26,7 @@ pub async fn tokens(store: &dyn Store, chance: &dyn Chance) -> Result<Tokens, Fa
         .map_err(|error| Failure::because("the store's secret can't be used", &error))
 }
 
-/// The tokens that receivers of HTTP calls show: all nodes of a store know each other's.
+/// Returns the tokens with which receivers of HTTP calls report. All nodes of a store accept them.
 pub async fn attempt_tokens(
     store: &dyn Store,
     chance: &dyn Chance,
@@ -42,8 +42,8 @@ pub async fn run_ids(store: &dyn Store, chance: &dyn Chance) -> Result<RunIds, F
     Ok(RunIds::new(secret.as_bytes()))
 }
 
-/// The secrets that keys for signing HTTP calls are made from: those of the configuration, or else
-/// the store's own.
+/// Returns the secrets from which the keys for signing HTTP calls are derived: those of the
+/// configuration, or else the store's own.
 pub async fn signing_secrets(
     configured: &[String],
     store: &dyn Store,
@@ -56,7 +56,7 @@ pub async fn signing_secrets(
     }
 }
 
-/// A secret that is made once, and is the same for all nodes ever after.
+/// Returns a secret of the store. The first node creates it; all nodes read the same value.
 async fn secret(store: &dyn Store, key: &str, chance: &dyn Chance) -> Result<String, Failure> {
     let fresh: String = (0..4).map(|_| format!("{:016x}", chance.bits())).collect();
     store
@@ -65,7 +65,7 @@ async fn secret(store: &dyn Store, key: &str, chance: &dyn Chance) -> Result<Str
         .map_err(|error| Failure::because("the store's secret can't be read", &error))
 }
 
-/// Keeps a good token in the data directory.
+/// Keeps a valid token in the data directory.
 pub struct LocalToken {
     tokens: Arc<Tokens>,
     dir: Arc<DataDir>,
@@ -75,7 +75,7 @@ pub struct LocalToken {
 }
 
 impl LocalToken {
-    /// Writes the first one.
+    /// Writes the first token.
     pub fn begin(
         tokens: Arc<Tokens>,
         dir: Arc<DataDir>,
@@ -87,7 +87,7 @@ impl LocalToken {
         Ok(token)
     }
 
-    /// Writes a new one if the last has not long to live. Says whether it did.
+    /// Writes a new token if the current one expires soon. Returns true if it did.
     fn renew_if_old(&mut self) -> Result<bool, Failure> {
         let now = self.clock.wall();
         if self.expires_at.since(now) > RENEW_AT {
@@ -109,8 +109,8 @@ impl LocalToken {
         Ok(true)
     }
 
-    /// Looks after it for ever. By the clock on the wall, and often, because a machine that slept
-    /// wakes up with an old token.
+    /// Renews the token for ever. It checks the wall clock every 60 s, because a machine that was
+    /// suspended may resume with an expired token.
     pub async fn keep(mut self) {
         loop {
             tokio::time::sleep(Duration::from_secs(60)).await;
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_local_token_is_renewed_long_before_it_expires() {
+    fn local_token_is_renewed_before_it_expires() {
         let folder = tempfile::tempdir().unwrap();
         let store = StoreChoice::in_dir(folder.path());
         let dir = Arc::new(DataDir::lock(folder.path(), &store).unwrap());

@@ -16,7 +16,7 @@ use crate::config::StoreChoice;
 
 /// How long a new server waits until the bodies of its predecessor have ended. Their supervisors
 /// stop them within one or two seconds.
-const PATIENCE_WITH_BODIES: Duration = Duration::from_secs(10);
+const BODIES_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A data directory that this process has locked.
 #[derive(Debug)]
@@ -72,18 +72,18 @@ impl DataDir {
     pub async fn wait_for_bodies(&self, clock: &dyn Clock) -> Result<(), Failure> {
         let path = self.bodies_lock();
         let file = open_private(&path).map_err(|error| unusable(&path, &error))?;
-        let deadline = clock.monotonic() + PATIENCE_WITH_BODIES;
-        let mut told = false;
+        let deadline = clock.monotonic() + BODIES_TIMEOUT;
+        let mut logged = false;
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(()),
                 Err(TryLockError::Error(error)) => return Err(unusable(&path, &error)),
                 Err(TryLockError::WouldBlock) if clock.monotonic() < deadline => {
-                    if !told {
+                    if !logged {
                         tracing::info!(
                             "waiting until programs of the previous server process have ended"
                         );
-                        told = true;
+                        logged = true;
                     }
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_directory_is_private_and_the_node_stays_the_same() {
+    fn new_directory_is_private_and_keeps_the_node_identity() {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("a/b");
         let dir = DataDir::lock(&path, &store(&path)).unwrap();
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_server_is_told_who_is_there() {
+    fn second_server_is_refused_with_the_pid_of_the_first() {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path();
         let first = DataDir::lock(path, &store(path)).unwrap();
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bodies_of_a_former_life_are_waited_for() {
+    async fn start_waits_for_bodies_of_the_previous_process() {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path();
         let dir = DataDir::lock(path, &store(path)).unwrap();

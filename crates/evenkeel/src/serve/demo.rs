@@ -46,7 +46,7 @@ fn samples() -> Vec<Value> {
             json!({"sleep_ms": 25_000}),
         ),
         json!({
-            "name": "demo-flaky", "description": "Fails, is tried again twice, and fails for good",
+            "name": "demo-flaky", "description": "Fails, is retried twice, and fails for good",
             "executor_type": "noop", "executor_config": {"fail": "the coffee is out"},
             "schedule": {"kind": "interval", "every": "2m"},
             "max_retries": 2, "retry_backoff_seconds": 5,

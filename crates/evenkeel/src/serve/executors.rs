@@ -20,7 +20,7 @@ use super::{credentials, shell};
 use crate::config::{IdentityFiles, ServeConfig};
 use crate::{Failure, SUPERVISE};
 
-/// What executors are built from.
+/// The dependencies of executors.
 pub struct Sources<'a> {
     pub config: &'a ServeConfig,
     pub store: &'a Arc<dyn Store>,

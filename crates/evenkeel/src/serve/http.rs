@@ -53,15 +53,15 @@ async fn serve_within(
     tls: Option<Arc<Tls>>,
     mut stop: watch::Receiver<bool>,
 ) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let graceful = GracefulShutdown::new();
     loop {
         let accepted = tokio::select! {
             biased;
             _ = stop.wait_for(|stop| *stop) => break,
-            accepted = accept(&listener, &room) => accepted,
+            accepted = accept(&listener, &permits) => accepted,
         };
-        let Accepted { stream, from, place } = accepted;
+        let Accepted { stream, from, permit } = accepted;
         let (watcher, tls) = (graceful.watcher(), tls.clone());
         let client = Client { current: current.clone(), from, header_time, watcher };
         tokio::spawn(async move {
@@ -84,7 +84,7 @@ async fn serve_within(
                     }
                 }
             }
-            drop(place);
+            drop(permit);
         });
     }
     drop(listener);
@@ -139,12 +139,12 @@ impl Client {
 struct Accepted {
     stream: TcpStream,
     from: ClientAddress,
-    place: Option<OwnedSemaphorePermit>,
+    permit: Option<OwnedSemaphorePermit>,
 }
 
-async fn accept(listener: &TcpListener, room: &Arc<Semaphore>) -> Accepted {
+async fn accept(listener: &TcpListener, permits: &Arc<Semaphore>) -> Accepted {
     // The semaphore is never closed, so a permit always comes.
-    let place = Arc::clone(room).acquire_owned().await.ok();
+    let permit = Arc::clone(permits).acquire_owned().await.ok();
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
@@ -154,7 +154,7 @@ async fn accept(listener: &TcpListener, room: &Arc<Semaphore>) -> Accepted {
                 // loopback.
                 let own = stream.local_addr().is_ok_and(|own| own.ip() == peer.ip());
                 let from = if own { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { peer.ip() };
-                return Accepted { stream, from: ClientAddress(from), place };
+                return Accepted { stream, from: ClientAddress(from), permit };
             }
             Err(error) => {
                 // Most likely the process has no free file descriptors. A pause avoids a busy loop.
@@ -177,8 +177,9 @@ mod tests {
 
     use super::*;
 
-    /// Returns what a server with a short header time answers until it closes the connection.
-    async fn said_until_closed(router: Router, sent: &str) -> String {
+    /// Sends a text to a server with a short header time, and returns everything that it receives
+    /// until the connection closes.
+    async fn received_until_closed(router: Router, sent: &str) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (_answers, current) = watch::channel(router);
@@ -187,28 +188,28 @@ mod tests {
         let serving = tokio::spawn(serve_within(time, listener, current, None, stop));
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(sent.as_bytes()).await.unwrap();
-        let mut said = Vec::new();
+        let mut received = Vec::new();
         // If the server kept the connection open, this test would time out.
-        stream.read_to_end(&mut said).await.unwrap();
+        stream.read_to_end(&mut received).await.unwrap();
         serving.abort();
-        String::from_utf8(said).unwrap()
+        String::from_utf8(received).unwrap()
     }
 
     #[tokio::test]
-    async fn a_client_that_does_not_finish_its_headers_is_cut_off() {
-        let said = said_until_closed(Router::new(), "GET / HTTP/1.1\r\nHost: x\r\n").await;
-        assert!(!said.contains("200 OK"), "{said}");
+    async fn client_with_unfinished_headers_is_disconnected() {
+        let received = received_until_closed(Router::new(), "GET / HTTP/1.1\r\nHost: x\r\n").await;
+        assert!(!received.contains("200 OK"), "{received}");
     }
 
     #[tokio::test]
-    async fn a_client_that_does_not_finish_its_body_is_cut_off_when_it_is_answered() {
+    async fn client_with_an_unfinished_body_is_disconnected_after_the_response() {
         let late = || async { Problem::new(ProblemType::RequestTimeout, "late").into_response() };
         let refused = || async { Problem::new(ProblemType::Unauthorized, "no").into_response() };
         let router = Router::new().route("/late", post(late)).route("/refused", post(refused));
         for (path, status) in [("late", "408"), ("refused", "401")] {
             let sent = format!("POST /{path} HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n1234");
-            let said = said_until_closed(router.clone(), &sent).await;
-            assert!(said.starts_with(&format!("HTTP/1.1 {status}")), "{said}");
+            let received = received_until_closed(router.clone(), &sent).await;
+            assert!(received.starts_with(&format!("HTTP/1.1 {status}")), "{received}");
         }
     }
 }

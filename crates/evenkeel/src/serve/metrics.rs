@@ -81,7 +81,7 @@ pub async fn show_states(store: Arc<dyn Store>, every: Duration) {
 
 /// Describes each metric.
 fn describe() {
-    for (name, words) in [
+    for (name, description) in [
         ("evenkeel_firings_total", "Scheduled times that became runs"),
         (
             "evenkeel_wakes_total",
@@ -115,9 +115,9 @@ fn describe() {
         ("evenkeel_http_requests_total", "Requests answered, by method, path and status"),
         ("evenkeel_store_errors_total", "Failed store operations, by verb and kind"),
     ] {
-        metrics::describe_counter!(name, words);
+        metrics::describe_counter!(name, description);
     }
-    for (name, words) in [
+    for (name, description) in [
         ("evenkeel_jobs", "Jobs, by condition"),
         (
             "evenkeel_jobs_held_by_blackout",
@@ -153,9 +153,9 @@ fn describe() {
         ("evenkeel_stale_targets", "Stale targets found by the last check"),
         ("evenkeel_streams_open", "Streams of events and logs that are open on this node"),
     ] {
-        metrics::describe_gauge!(name, words);
+        metrics::describe_gauge!(name, description);
     }
-    for (name, words) in [
+    for (name, description) in [
         (
             "evenkeel_lateness_seconds",
             "Time from the earliest possible start of a run to its start",
@@ -170,6 +170,6 @@ fn describe() {
         ("evenkeel_http_request_duration_seconds", "Duration of requests, by method and path"),
         ("evenkeel_store_verb_seconds", "Duration of store operations"),
     ] {
-        metrics::describe_histogram!(name, metrics::Unit::Seconds, words);
+        metrics::describe_histogram!(name, metrics::Unit::Seconds, description);
     }
 }

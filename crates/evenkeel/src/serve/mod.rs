@@ -44,7 +44,7 @@ use tokio::sync::watch;
 use crate::Failure;
 use crate::client::LocalServer;
 use crate::config::{LimitsConfig, ServeConfig};
-use access::{Announce, Believed, Reload};
+use access::{Announce, Reload, Trusted};
 use credentials::LocalToken;
 use data_dir::DataDir;
 use executors::{Checks, Sources};
@@ -85,11 +85,11 @@ pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
     let listener = bind(config.listen).await?;
     let url = url_of(listener.local_addr()?, tls.is_some());
 
-    let (stopping, told) = watch::channel(false);
+    let (stopping, is_stopping) = watch::channel(false);
     // While the server waits for its database, requests are answered with the reason.
     let progress = Arc::new(Progress::default());
     let (answers, current) = watch::channel(starting::router(Arc::clone(&progress)));
-    let answering = tokio::spawn(http::serve(listener, current, tls.clone(), told.clone()));
+    let answering = tokio::spawn(http::serve(listener, current, tls.clone(), is_stopping.clone()));
 
     let starting = async {
         let shared = prepare(config, Arc::clone(&dir), &url, &progress).await?;
@@ -101,9 +101,9 @@ pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
         started = starting => started?,
         code = stop.wait() => std::process::exit(code),
     };
-    let believed = access::believed(&shared.config.access, &*shared.store, &*shared.chance).await?;
-    let provider = shared.config.access.provider.clone().zip(believed.external.clone());
-    drop(answers.send_replace(router(&shared, &engine, rendering, told, believed).await?));
+    let trusted = access::trusted(&shared.config.access, &*shared.store, &*shared.chance).await?;
+    let provider = shared.config.access.provider.clone().zip(trusted.external.clone());
+    drop(answers.send_replace(router(&shared, &engine, rendering, is_stopping, trusted).await?));
     let announce = announcer(&dir, &url, tls.clone());
     Reload { tls, provider, announce: Arc::clone(&announce) }.listen()?;
     announce()?;
@@ -115,7 +115,7 @@ pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
         drain.grace_seconds = shared.config.drain_grace.as_secs(),
         "stopping; send the signal again to exit at once"
     );
-    stop.obey_the_second_at_once(Arc::clone(&dir));
+    stop.exit_on_next_signal(Arc::clone(&dir));
     dir.remove("server.json");
     stopping.send_replace(true);
     engine.drain(shared.config.drain_grace).await;
@@ -136,10 +136,10 @@ pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
 /// Thousands of calls need thousands of descriptors, and the usual limit is 1,024.
 fn raise_open_files() {
     let limit = getrlimit(Resource::Nofile);
-    let wanted = limit.maximum.map_or(OPEN_FILES, |most| most.min(OPEN_FILES));
-    if limit.current.is_some_and(|now| now < wanted) {
+    let target = limit.maximum.map_or(OPEN_FILES, |most| most.min(OPEN_FILES));
+    if limit.current.is_some_and(|now| now < target) {
         // With a lower limit, fewer calls run at once.
-        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limit });
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(target), ..limit });
     }
 }
 
@@ -207,7 +207,7 @@ async fn start_engine(shared: &Shared) -> Result<Engine, Failure> {
         run_ids: *run_ids,
     };
     Engine::start(parts).await.map_err(|error| {
-        Failure::because("the engine did not start", &error).or_else("look at the log above")
+        Failure::because("the engine did not start", &error).or_else("see the log above")
     })
 }
 
@@ -230,10 +230,10 @@ async fn router(
     engine: &Engine,
     rendering: PrometheusHandle,
     stopping: watch::Receiver<bool>,
-    believed: Believed,
+    trusted: Trusted,
 ) -> Result<Router, Failure> {
     let Shared { config, dir, store, health, registry, secrets, clock, chance, run_ids } = shared;
-    let access = Arc::new(Access::new(Arc::clone(store), believed.trust, Arc::clone(chance)));
+    let access = Arc::new(Access::new(Arc::clone(store), trusted.trust, Arc::clone(chance)));
     let checks = Arc::new(Checks(Arc::clone(registry)));
     let probe = engine.probe();
     let myself = move || probe.health().node.map(NodeNo);
@@ -252,7 +252,7 @@ async fn router(
         demo::create_once(&jobs, &Scope { tenant, role: Role::Admin }, dir).await?;
     }
     let local =
-        LocalToken::begin(believed.local, Arc::clone(dir), Arc::clone(clock), Arc::clone(chance))?;
+        LocalToken::begin(trusted.local, Arc::clone(dir), Arc::clone(clock), Arc::clone(chance))?;
     tokio::spawn(local.keep());
     let (wall, hands) = (Arc::clone(clock), Arc::clone(clock));
     let upkeep = Upkeep::new(Arc::clone(&access), config.access.audit_kept);
@@ -308,9 +308,9 @@ async fn know_load(balance: Arc<Balance>, store: Arc<dyn Store>) {
 /// Returns the default address for callbacks: this server, if it has the API and listens on one
 /// address.
 fn public_url(config: &ServeConfig, own: &str) -> Option<String> {
-    let told = config.executors.public_url.clone();
-    let known = config.roles.api && !config.listen.ip().is_unspecified();
-    let url = told.or_else(|| known.then(|| own.into()));
+    let configured = config.executors.public_url.clone();
+    let own_is_usable = config.roles.api && !config.listen.ip().is_unspecified();
+    let url = configured.or_else(|| own_is_usable.then(|| own.into()));
     if url.is_none() {
         tracing::warn!("receivers that answer 202 get no callback address; set --public-url");
     }
@@ -334,7 +334,7 @@ fn announcer(dir: &Arc<DataDir>, url: &str, tls: Option<Arc<Tls>>) -> Announce {
             certificate_sha256: tls.as_ref().map(|tls| tls.fingerprint()),
         };
         let local = serde_json::to_string(&local)
-            .map_err(|error| Failure::because("server.json can't be made", &error))?;
+            .map_err(|error| Failure::because("can't create server.json", &error))?;
         dir.write("server.json", &format!("{local}\n"))
     })
 }

@@ -17,7 +17,7 @@ use tokio::sync::Mutex;
 /// Pools are checked at most this often, because the endpoint needs no token.
 const POOLS_EVERY: Duration = Duration::from_secs(5);
 /// Time limit for the check of the pools.
-const PATIENCE: Duration = Duration::from_secs(2);
+const POOLS_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum number of pools to name.
 const NAMED_MAX: usize = 10;
 
@@ -42,20 +42,20 @@ impl NodeReadiness {
 
     /// Lists pools with waiting runs and no workers.
     async fn pools(&self) -> String {
-        let mut said = self.pools.lock().await;
+        let mut last = self.pools.lock().await;
         let now = self.clock.monotonic();
-        if let Some((then, words)) = &*said
+        if let Some((then, text)) = &*last
             && now.saturating_sub(*then) < POOLS_EVERY
         {
-            return words.clone();
+            return text.clone();
         }
-        let words = match tokio::time::timeout(PATIENCE, self.unserved()).await {
-            Ok(Ok(unserved)) => pool_words(&unserved),
+        let text = match tokio::time::timeout(POOLS_TIMEOUT, self.unserved()).await {
+            Ok(Ok(unserved)) => pools_text(&unserved),
             Ok(Err(error)) => format!("are not known: {error}"),
-            Err(_) => "are not known: the store does not answer in time".into(),
+            Err(_) => "are not known: the store did not answer within 2 s".into(),
         };
-        *said = Some((now, words.clone()));
-        words
+        *last = Some((now, text.clone()));
+        text
     }
 
     async fn unserved(&self) -> Result<Vec<String>, StoreError> {
@@ -75,7 +75,7 @@ fn writes(unwritable: Option<Unwritable>) -> Check {
     Check { name: "changes".into(), ok: unwritable.is_none(), detail }
 }
 
-fn pool_words(unserved: &[String]) -> String {
+fn pools_text(unserved: &[String]) -> String {
     let named = unserved.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
     match unserved.len() {
         0 => "all pools with waiting runs have workers".into(),
@@ -100,7 +100,7 @@ impl Readiness for NodeReadiness {
         let listener = if self.store.signals().is_remote_lost() {
             "receives no signals of other nodes; polls every second instead"
         } else {
-            "hears"
+            "receives signals"
         };
         vec![
             Check { name: "engine".into(), ok: health.ready, detail },
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_node_without_an_api_says_so_with_safe_headers() {
+    async fn node_without_api_answers_404_with_safe_headers() {
         let request = Request::get("/api/v1/jobs").body(Body::empty()).unwrap();
         let answer = only(Router::new()).oneshot(request).await.unwrap();
         assert_eq!(answer.status(), StatusCode::NOT_FOUND);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_a_reason_to_send_nobody_here() {
+    fn full_disk_makes_the_node_unready() {
         assert!(writes(None).ok);
         let check = writes(Some(Unwritable::DiskFull));
         assert!(!check.ok);
@@ -149,12 +149,12 @@ mod tests {
     }
 
     #[test]
-    fn some_pools_are_named_and_more_are_counted() {
+    fn pools_text_names_ten_pools_and_counts_the_rest() {
         let pools: Vec<String> = (0..12).map(|n| format!("p{n}")).collect();
-        assert_eq!(pool_words(&[]), "all pools with waiting runs have workers");
-        let two = pool_words(&pools[..2]);
-        assert_eq!(two, "runs wait where no live node serves them: p0, p1");
-        assert!(pool_words(&pools).ends_with("p8, p9 and 2 more"));
-        assert!(pool_words(&pools[..10]).ends_with("p8, p9"));
+        assert_eq!(pools_text(&[]), "all pools with waiting runs have workers");
+        let two = pools_text(&pools[..2]);
+        assert_eq!(two, "runs wait in pools without live nodes: p0, p1");
+        assert!(pools_text(&pools).ends_with("p8, p9 and 2 more"));
+        assert!(pools_text(&pools[..10]).ends_with("p8, p9"));
     }
 }

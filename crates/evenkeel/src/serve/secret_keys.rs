@@ -85,22 +85,22 @@ async fn run(command: &[String]) -> Result<String, Failure> {
 mod tests {
     use super::*;
 
-    fn words(text: &str) -> Vec<String> {
+    fn split(text: &str) -> Vec<String> {
         text.split(' ').map(String::from).collect()
     }
 
     #[tokio::test]
-    async fn a_command_prints_the_keys_or_says_what_is_wrong() {
-        let printed = run(&words("echo one two")).await.unwrap();
+    async fn command_prints_the_keys_or_fails_with_the_reason() {
+        let printed = run(&split("echo one two")).await.unwrap();
         assert_eq!(printed, "one two\n");
-        assert!(run(&words("false")).await.unwrap_err().what.contains("exit status: 1"));
+        assert!(run(&split("false")).await.unwrap_err().what.contains("exit status: 1"));
         assert!(
-            run(&words("/no/such/program")).await.unwrap_err().what.contains("/no/such/program")
+            run(&split("/no/such/program")).await.unwrap_err().what.contains("/no/such/program")
         );
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_named() {
+    fn missing_file_is_named() {
         assert!(read_file(Path::new("/no/such/key")).unwrap_err().what.contains("/no/such/key"));
     }
 }

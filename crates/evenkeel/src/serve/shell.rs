@@ -101,8 +101,8 @@ fn user(shell: &ShellConfig) -> Result<Option<String>, Failure> {
             ));
         }
         if !is_user(user) {
-            let what = format!("shell_user is {user:?}, and there is no such user");
-            return Err(Failure::usage(what).or_else("create that user, or name another one"));
+            let what = format!("shell_user is {user:?}, but there is no such user");
+            return Err(Failure::usage(what).or_else("create that user, or name another user"));
         }
     }
     let default = || (geteuid().is_root() && !shell.unconfined).then(nobody);
@@ -147,7 +147,7 @@ fn sandbox(
     Err(Failure::failed(what).or_else(
         "allow user namespaces on this machine (in a container: CAP_SYS_ADMIN), or run the server \
          as root for one tenant, so that programs run as another user; --shell-unconfined runs them \
-         all the same, if everybody who may create shell jobs may also administer the server",
+         all the same, if all users who may create shell jobs may also administer the server",
     ))
 }
 
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_database_outside_the_data_directory_is_hidden_with_its_log() {
+    fn database_outside_the_data_directory_is_hidden() {
         let files = store_files(&StoreChoice::Sqlite("/srv/x.db".into()));
         assert!(files.contains(&"/srv/x.db".into()) && files.contains(&"/srv/x.db-wal".into()));
         let socket = |url: &str| store_files(&url.parse().unwrap());

@@ -32,7 +32,7 @@ impl Stop {
     }
 
     /// Ends the process at the next signal.
-    pub fn obey_the_second_at_once(mut self, dir: Arc<DataDir>) {
+    pub fn exit_on_next_signal(mut self, dir: Arc<DataDir>) {
         tokio::spawn(async move {
             let code = self.wait().await;
             tracing::warn!(

@@ -23,16 +23,16 @@ impl Progress {
 
     fn checks(&self) -> Vec<Check> {
         let is_open = self.store_is_open.load(Ordering::Relaxed);
-        let check = |name: &str, ok: bool, well: &str, ill: &str| Check {
+        let check = |name: &str, ok: bool, yes: &str, no: &str| Check {
             name: name.into(),
             ok,
-            detail: if ok { well.into() } else { ill.into() },
+            detail: if ok { yes.into() } else { no.into() },
         };
         vec![
-            check("store", is_open, "answers", "is waited for"),
+            check("store", is_open, "answers", "is not reachable yet"),
             check("engine", false, "", "starts as soon as the store answers"),
             check("migrations", is_open, "are up to date", "wait for the store"),
-            check("listener", is_open, "hears", "waits for the store"),
+            check("listener", is_open, "receives signals", "waits for the store"),
         ]
     }
 }
@@ -53,7 +53,7 @@ async fn readyz(State(progress): State<Arc<Progress>>) -> impl IntoResponse {
 }
 
 async fn not_yet() -> Response {
-    let detail = "nothing was changed; /readyz says what the server waits for";
+    let detail = "nothing was changed; see /readyz for the state of the start";
     Problem::new(ProblemType::Starting, detail).into_response()
 }
 
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_can_not_be_had_yet_is_refused_like_everything_else() {
+    async fn requests_before_the_start_get_a_problem_document() {
         let request = Request::post("/api/v1/jobs").body(Body::empty()).unwrap();
         let answer = router(Arc::default()).oneshot(request).await.unwrap();
         assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);

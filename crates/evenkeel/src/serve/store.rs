@@ -17,7 +17,7 @@ pub async fn open(choice: &StoreChoice) -> Result<Arc<dyn Store>, Failure> {
             Ok(store) => Ok(Arc::new(store)),
             Err(error) => Err(Failure::because(format!("{choice} can't be opened"), &error)
                 .or_else(
-                    "check that the file and its folder are yours, and that the disk has room",
+                    "check the permissions of the file and its folder, and the free disk space",
                 )),
         },
         StoreChoice::Postgres(url) => match PostgresStore::connect(PostgresOptions::new(url)).await

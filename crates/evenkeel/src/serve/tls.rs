@@ -58,7 +58,7 @@ fn read(files: &TlsFiles) -> Result<Current, Failure> {
     };
     let chain = CertificateDer::pem_file_iter(cert)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .map_err(|error| unreadable(cert, "the certificate and those that lead to it", &error))?;
+        .map_err(|error| unreadable(cert, "the certificate chain", &error))?;
     let Some(first) = chain.first() else {
         let what = format!("{} holds no certificate", cert.display());
         return Err(Failure::usage(what).or_else("give a PEM file with the certificate"));
@@ -71,7 +71,7 @@ fn read(files: &TlsFiles) -> Result<Current, Failure> {
         .with_safe_default_protocol_versions()
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, secret));
     let mut config = config.map_err(|error| {
-        let what = format!("{} and {} do not fit: {error}", cert.display(), key.display());
+        let what = format!("{} and {} do not match: {error}", cert.display(), key.display());
         Failure::usage(what).or_else("give a certificate and its own key")
     })?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];

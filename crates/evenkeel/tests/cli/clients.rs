@@ -80,7 +80,7 @@ fn each_kind_of_failure_has_its_exit_code() {
     }
     let invalid = server.run(&["job", "create", "--noop", "--lane", "fast", "--overlap", "x"]);
     assert_eq!(invalid.code, 1, "{invalid:?}");
-    assert!(invalid.err.contains("mend lane") && invalid.err.contains("mend overlap"));
+    assert!(invalid.err.contains("fix lane") && invalid.err.contains("fix overlap"));
     let unreachable = server.run(&["job", "--url", "http://127.0.0.1:1", "list"]);
     assert_eq!(unreachable.code, 5, "{unreachable:?}");
 }

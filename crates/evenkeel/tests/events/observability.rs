@@ -200,7 +200,7 @@ fn readiness_reports_a_missing_database() {
     let ready: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(
         ready["checks"][0],
-        json!({"name": "store", "ok": false, "detail": "is waited for"})
+        json!({"name": "store", "ok": false, "detail": "is not reachable yet"})
     );
     assert_eq!(request(&url, "GET", "/healthz", "", "").0, 200);
     let (status, text) = request(&url, "GET", "/api/v1/jobs", "", "");

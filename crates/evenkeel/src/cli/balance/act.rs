@@ -26,11 +26,11 @@ pub(crate) const EXAMPLES: &str = "Examples:
   evenkeel rebalance --list
   evenkeel rebalance --undo 019a8000-0000-7000-8000-000000000000
 
-It shows what it would do and asks before it moves anything, or moves it back. Ctrl-C stops it between two batches;
-what was moved can be undone for 24 hours.";
+The command shows its plan and asks for confirmation before it moves jobs or undoes moves. Ctrl-C
+stops it between two batches. Moves can be undone for 24 hours.";
 
 /// Time between two progress updates.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(Args, Clone)]
 pub struct RebalanceArgs {
@@ -231,13 +231,13 @@ async fn follow(context: &Context, client: &Client, begun: Answer) -> Result<(),
     let mut answer = begun;
     let mut is_stopped = false;
     loop {
-        let seen: Rebalance = read(&answer)?;
-        bar.set_position(seen.moved_total);
-        if seen.state != "running" {
+        let rebalance: Rebalance = read(&answer)?;
+        bar.set_position(rebalance.moved_total);
+        if rebalance.state != "running" {
             break;
         }
         tokio::select! {
-            () = tokio::time::sleep(LOOK) => {}
+            () = tokio::time::sleep(POLL_INTERVAL) => {}
             interrupted = tokio::signal::ctrl_c(), if !is_stopped => {
                 interrupted?;
                 is_stopped = true;
@@ -249,8 +249,8 @@ async fn follow(context: &Context, client: &Client, begun: Answer) -> Result<(),
     }
     bar.finish_and_clear();
     show(context, &answer)?;
-    let seen: Rebalance = read(&answer)?;
-    if seen.state == "done" {
+    let rebalance: Rebalance = read(&answer)?;
+    if rebalance.state == "done" {
         return Ok(());
     }
     let id = clean(&id);
@@ -288,12 +288,12 @@ fn show(context: &Context, answer: &Answer) -> Result<(), Failure> {
 
 /// Prints the first moved jobs.
 fn show_moved(context: &Context, answer: &Answer, limit: usize) -> Result<(), Failure> {
-    let seen: Rebalance = read(answer)?;
-    if context.output.is_json() || seen.moved.is_empty() || limit == 0 {
+    let rebalance: Rebalance = read(answer)?;
+    if context.output.is_json() || rebalance.moved.is_empty() || limit == 0 {
         return Ok(());
     }
     let mut table = Table::new(context.output, &["JOB", "FROM", "TO", "SHIFT"]);
-    for one in seen.moved.iter().take(limit) {
+    for one in rebalance.moved.iter().take(limit) {
         table.row([
             (clean(&one.job_id), Tone::Plain),
             (plan::short(one.old_time), Tone::Quiet),
@@ -302,7 +302,7 @@ fn show_moved(context: &Context, answer: &Answer, limit: usize) -> Result<(), Fa
         ]);
     }
     let mut text = format!("\n{}", table.render());
-    let left = seen.moved_total.saturating_sub(limit.min(seen.moved.len()) as u64);
+    let left = rebalance.moved_total.saturating_sub(limit.min(rebalance.moved.len()) as u64);
     if left > 0 {
         text.push_str(&format!("and {left} more; -n shows more\n"));
     }
@@ -310,52 +310,57 @@ fn show_moved(context: &Context, answer: &Answer, limit: usize) -> Result<(), Fa
 }
 
 /// Draws a rebalance: the load before and after, and the result.
-fn drawn(context: &Context, seen: &Rebalance) -> String {
+fn drawn(context: &Context, rebalance: &Rebalance) -> String {
     let mut text = String::new();
-    let both: Option<(&Shape, &Shape)> = seen.before.as_ref().zip(seen.after.as_ref());
-    if let Some((before, after)) = both.filter(|_| seen.state == "planned") {
+    let both: Option<(&Shape, &Shape)> = rebalance.before.as_ref().zip(rebalance.after.as_ref());
+    if let Some((before, after)) = both.filter(|_| rebalance.state == "planned") {
         let (now, width) = (context.now(), context.output.width());
         text = format!("{}\n", plan::side_by_side(before, after, now, width));
     }
-    text.push_str(&summary(seen));
+    text.push_str(&summary(rebalance));
     text
 }
 
-fn summary(seen: &Rebalance) -> String {
-    let id = clean(&seen.rebalance_id);
-    let (moved, planned) = (counted(seen.moved_total, "job"), counted(seen.planned_total, "job"));
-    let mut text = match seen.state.as_str() {
+fn summary(rebalance: &Rebalance) -> String {
+    let id = clean(&rebalance.rebalance_id);
+    let (moved, planned) =
+        (counted(rebalance.moved_total, "job"), counted(rebalance.planned_total, "job"));
+    let mut text = match rebalance.state.as_str() {
         "planned" => format!("Would move {planned}."),
         "running" => {
-            format!("Moving: {} of {planned}, {:.0} %.", seen.moved_total, seen.progress * 100.0)
+            format!(
+                "Moving: {} of {planned}, {:.0} %.",
+                rebalance.moved_total,
+                rebalance.progress * 100.0
+            )
         }
-        "stopped" => format!("Stopped: {} of {planned} moved.", seen.moved_total),
-        _ if seen.undoes.is_some() => format!("Moved {moved} back."),
+        "stopped" => format!("Stopped: {} of {planned} moved.", rebalance.moved_total),
+        _ if rebalance.undoes.is_some() => format!("Moved {moved} back."),
         _ => format!("Moved {moved}."),
     };
-    if seen.skipped_total > 0 {
-        let stayed = counted(seen.skipped_total, "job");
+    if rebalance.skipped_total > 0 {
+        let stayed = counted(rebalance.skipped_total, "job");
         text.push_str(&format!(" {stayed} stayed"));
-        if !seen.skipped_by_reason.is_empty() {
-            text.push_str(&format!(" ({})", reasons(&seen.skipped_by_reason)));
+        if !rebalance.skipped_by_reason.is_empty() {
+            text.push_str(&format!(" ({})", reasons(&rebalance.skipped_by_reason)));
         }
         text.push('.');
     }
-    let after = match seen.new_distribution_score.filter(|_| seen.state != "planned") {
+    let after = match rebalance.new_distribution_score.filter(|_| rebalance.state != "planned") {
         Some(score) => format!("now {score:.2}"),
-        None => format!("then {:.2}", seen.projected_score),
+        None => format!("then {:.2}", rebalance.projected_score),
     };
-    text.push_str(&format!("\nScore: {:.2} before, {after}.\n", seen.current_score));
-    if let Some(until) = seen.expires_at {
+    text.push_str(&format!("\nScore: {:.2} before, {after}.\n", rebalance.current_score));
+    if let Some(until) = rebalance.expires_at {
         text.push_str(&format!(
             "Do it until {} UTC: evenkeel rebalance --plan {id}\n",
             plan::short(until)
         ));
     }
-    if let Some(by) = &seen.undone_by {
+    if let Some(by) = &rebalance.undone_by {
         text.push_str(&format!("Undone by {}.\n", clean(by)));
     }
-    if let Some(until) = seen.undo_until {
+    if let Some(until) = rebalance.undo_until {
         text.push_str(&format!(
             "Undo it until {} UTC: evenkeel rebalance --undo {id}\n",
             plan::short(until)
@@ -380,22 +385,26 @@ async fn list(context: &Context, client: &Client, args: &RebalanceArgs) -> Resul
     }
     let headings = ["ID", "WHEN", "BY", "STATE", "MOVED", "STAYED", "SCORE"];
     let mut table = Table::new(context.output, &headings);
-    for seen in &list.rebalances {
-        let (state, tone) = match (seen.state.as_str(), &seen.undone_by, &seen.undoes) {
-            (_, Some(_), _) => ("undone".into(), Tone::Quiet),
-            ("done", _, Some(_)) => ("undo".into(), Tone::Good),
-            ("done", ..) => ("done".into(), Tone::Good),
-            ("running", ..) => (format!("{:.0} %", seen.progress * 100.0), Tone::Busy),
-            (other, ..) => (other.to_owned(), Tone::Plain),
-        };
+    for rebalance in &list.rebalances {
+        let (state, tone) =
+            match (rebalance.state.as_str(), &rebalance.undone_by, &rebalance.undoes) {
+                (_, Some(_), _) => ("undone".into(), Tone::Quiet),
+                ("done", _, Some(_)) => ("undo".into(), Tone::Good),
+                ("done", ..) => ("done".into(), Tone::Good),
+                ("running", ..) => (format!("{:.0} %", rebalance.progress * 100.0), Tone::Busy),
+                (other, ..) => (other.to_owned(), Tone::Plain),
+            };
         table.row([
-            (seen.rebalance_id.clone(), Tone::Plain),
-            (ago(seen.created_at, context.now()), Tone::Quiet),
-            (seen.created_by.clone(), Tone::Plain),
+            (rebalance.rebalance_id.clone(), Tone::Plain),
+            (ago(rebalance.created_at, context.now()), Tone::Quiet),
+            (rebalance.created_by.clone(), Tone::Plain),
             (state, tone),
-            (seen.moved_total.to_string(), Tone::Plain),
-            (seen.skipped_total.to_string(), Tone::Plain),
-            (format!("{:.2} → {:.2}", seen.current_score, seen.projected_score), Tone::Plain),
+            (rebalance.moved_total.to_string(), Tone::Plain),
+            (rebalance.skipped_total.to_string(), Tone::Plain),
+            (
+                format!("{:.2} → {:.2}", rebalance.current_score, rebalance.projected_score),
+                Tone::Plain,
+            ),
         ]);
     }
     let mut text = table.render();
@@ -419,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_become_the_filter_they_stand_for() {
+    fn filter_pairs_become_a_filter() {
         let read = filter(&pairs(&["name_prefix=news", "condition=error", "metadata.a.b=c=d"]));
         assert_eq!(
             read.unwrap(),
@@ -443,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_done_is_told_with_the_way_back() {
+    fn summary_shows_how_to_undo() {
         assert_eq!(
             summary(&sample("done")),
             "Moved 10 jobs. 3 jobs stayed (2 changed, 1 job_running).\n\

@@ -103,18 +103,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_is_as_long_as_its_share() {
+    fn bar_length_is_proportional() {
         assert_eq!(bar(8.0, 8.0, 4, None), "████");
         assert_eq!(bar(4.0, 8.0, 4, None), "██");
         assert_eq!(bar(1.0, 8.0, 4, None), "▌");
         assert_eq!(bar(0.0, 8.0, 4, None), "");
-        assert_eq!(bar(0.001, 8.0, 4, None), "▏", "what is there is seen");
+        assert_eq!(bar(0.001, 8.0, 4, None), "▏", "the smallest value is visible");
         assert_eq!(bar(3.0, 0.0, 4, None), "▏");
         assert_eq!(bar(3.0, 3.0, 0, None), "");
     }
 
     #[test]
-    fn a_line_stands_where_an_even_spread_ends() {
+    fn line_marks_the_even_spread() {
         assert_eq!(bar(1.0, 8.0, 8, Some(4.0)), "█  │");
         assert_eq!(bar(8.0, 8.0, 8, Some(4.0)), "███│████");
         assert_eq!(bar(0.0, 8.0, 8, Some(8.0)), "       │");
@@ -122,13 +122,13 @@ mod tests {
     }
 
     #[test]
-    fn small_bars_show_nothing_for_nothing() {
+    fn small_bars_are_empty_for_zero() {
         assert_eq!(spark(&[0.0, 1.0, 4.0, 8.0], 8.0), " ▁▄█");
         assert_eq!(spark(&[0.0, 0.0], 0.0), "  ");
     }
 
     #[test]
-    fn thousands_are_set_apart() {
+    fn thousands_are_grouped() {
         for (count, text) in
             [(0.0, "0"), (999.0, "999"), (1000.0, "1,000"), (1_234_567.0, "1,234,567")]
         {
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_begins_with_any_hour() {
+    fn day_may_begin_at_any_hour() {
         let hours: Vec<u8> = hours_from(22).collect();
         assert_eq!((hours.len(), hours[0], hours[2], hours[23]), (24, 22, 0, 21));
     }

@@ -13,17 +13,17 @@ const BAR_MAX: usize = 72;
 pub(super) fn draw(day: &Day, width: usize, output: Output) -> String {
     let by_cost = day.by == "cost";
     let value = |hour: &Hour| if by_cost { hour.cost_seconds } else { hour.job_count };
-    let told = |value: f64| if by_cost { seconds(value) } else { grouped(value) };
+    let format_value = |value: f64| if by_cost { seconds(value) } else { grouped(value) };
     let most = day.hourly_distribution.iter().map(value).fold(day.least_peak_hour, f64::max);
     let numbers: Vec<String> =
-        day.hourly_distribution.iter().map(|hour| told(value(hour))).collect();
+        day.hourly_distribution.iter().map(|hour| format_value(value(hour))).collect();
     let number_width = numbers.iter().map(|text| text.chars().count()).max().unwrap_or(1);
     let sparks = sparks(day, by_cost);
     let spark_width = sparks.iter().map(|text| text.chars().count()).max().unwrap_or(0);
     let gap = if spark_width > 0 { 2 } else { 0 };
     let used = 2 + 5 + 2 + spark_width + gap + 2 + number_width;
     let bar_width = width.saturating_sub(used).clamp(10, BAR_MAX);
-    let mut text = heading(day, &told);
+    let mut text = heading(day, &format_value);
     let now = hour_of(day.as_of);
     let peak = day.hourly_distribution.iter().map(value).fold(0.0, f64::max);
     for hour in hours_from(now) {
@@ -36,7 +36,7 @@ pub(super) fn draw(day: &Day, width: usize, output: Output) -> String {
         let space = " ".repeat(bar_width.saturating_sub(drawn.chars().count()));
         let spark = sparks.get(usize::from(hour)).map_or("", String::as_str);
         let pad = " ".repeat(spark_width - spark.chars().count() + gap);
-        let number = told(value(shown));
+        let number = format_value(value(shown));
         text.push_str(&format!(
             "{mark} {}  {spark}{pad}{}{space}  {number:>number_width$}\n",
             clock(hour),
@@ -48,7 +48,7 @@ pub(super) fn draw(day: &Day, width: usize, output: Output) -> String {
     text
 }
 
-fn heading(day: &Day, told: &impl Fn(f64) -> String) -> String {
+fn heading(day: &Day, format_value: &impl Fn(f64) -> String) -> String {
     let by_cost = day.by == "cost";
     let what = match day.by.as_str() {
         "next" => "the next run of each",
@@ -63,12 +63,13 @@ fn heading(day: &Day, told: &impl Fn(f64) -> String) -> String {
     let peak = peak.filter(|peak| value(peak) > 0.0).map_or_else(
         || "no peak".into(),
         |peak| {
-            let in_slot = format!("{}/{}", told(day.peak_slot_count), slot(day.slot_minutes));
-            format!("peak {}/h at {}, {in_slot}", told(value(peak)), clock(peak.hour))
+            let in_slot =
+                format!("{}/{}", format_value(day.peak_slot_count), slot(day.slot_minutes));
+            format!("peak {}/h at {}, {in_slot}", format_value(value(peak)), clock(peak.hour))
         },
     );
     let level = if day.least_peak_hour > 0.0 {
-        format!("   even │ {}/h", told(day.least_peak_hour))
+        format!("   even │ {}/h", format_value(day.least_peak_hour))
     } else {
         String::new()
     };
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_begins_now_and_shows_its_peak() {
+    fn day_begins_now_and_shows_its_peak() {
         let lines = drawn(&sample("runs"), 80);
         assert_eq!(lines[0], "39 jobs over the next 24 hours (UTC), by runs");
         assert_eq!(
@@ -177,14 +178,14 @@ mod tests {
     }
 
     #[test]
-    fn cost_is_told_as_time() {
+    fn cost_is_shown_as_time() {
         let lines = drawn(&sample("cost"), 80);
         assert!(lines[1].contains("peak 8m/h at 14:00, 8m/15m   even │ 1m/h"), "{}", lines[1]);
         assert!(lines[4].ends_with(" 8m"), "{}", lines[4]);
     }
 
     #[test]
-    fn evenness_inside_slots_is_shown_where_it_is_known() {
+    fn evenness_inside_slots_is_shown_if_known() {
         let mut day = sample("runs");
         day.seconds = Some(Seconds { distribution_score: 0.74, peak: 3.0 });
         let lines = drawn(&day, 80);
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_day_is_drawn_too() {
+    fn empty_day_is_drawn() {
         let mut day = sample("runs");
         day.slots.iter_mut().for_each(|slot| slot.job_count = 0.0);
         day.hourly_distribution.iter_mut().for_each(|hour| hour.job_count = 0.0);

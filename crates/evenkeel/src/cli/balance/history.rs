@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_day_is_a_line() {
+    fn history_has_one_line_per_day() {
         let score = |hour: &str, score: f64| Score {
             hour: format!("2026-12-0{hour}:00:00Z").parse().unwrap(),
             distribution_score: score,
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_kept_is_said() {
+    fn empty_history_is_reported() {
         assert!(draw(&Scores { scores: Vec::new() }).starts_with("No score is kept"));
     }
 }

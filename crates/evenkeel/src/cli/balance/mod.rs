@@ -22,8 +22,8 @@ pub(super) const DISTRIBUTION_EXAMPLES: &str = "Examples:
   evenkeel distribution --history --from 2026-12-01T00:00:00Z
   evenkeel distribution --json | jq .distribution_score
 
-Hours are UTC. Small bars are the slots of an hour, and the line across the large ones is where an
-even spread of the same jobs would have them all.";
+Hours are UTC. Small bars show the slots of an hour. The line across the large bars marks an even
+spread of the same jobs.";
 
 #[derive(Args, Clone)]
 pub struct DistributionArgs {

@@ -44,7 +44,7 @@ pub(super) fn side_by_side(before: &Shape, after: &Shape, now: Timestamp, width:
     let side = width.saturating_sub(2 + 5 + 2 + 2 + 2 * (number + 2)).clamp(16, 100) / 2;
     let column = side + 2 + number;
     let title =
-        |word: &str, shape: &Shape| format!("{word}: score {:.2}", shape.distribution_score);
+        |title: &str, shape: &Shape| format!("{title}: score {:.2}", shape.distribution_score);
     let peaks = |shape: &Shape, hours: &[f64; 24]| {
         let hour = hours.iter().copied().fold(0.0, f64::max);
         format!("peak {}/h, {}/{}", grouped(hour), grouped(shape.peak), slot(shape.slot_minutes))
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn before_and_after_stand_side_by_side() {
+    fn before_and_after_are_side_by_side() {
         let lines = drawn(&sample(), 80);
         assert!(lines[0].contains("before: score 0.04 "), "{}", lines[0]);
         assert!(lines[0].ends_with("after: score 1.00"), "{}", lines[0]);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn moves_and_those_that_stay_are_told() {
+    fn moves_and_skipped_jobs_are_listed() {
         let text = drawn(&sample(), 120).join("\n");
         for part in [
             "news",
@@ -194,14 +194,14 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_that_moves_nothing_says_so() {
+    fn empty_plan_is_reported() {
         let mut plan = sample();
         (plan.would_move, plan.would_skip) = (0, 0);
         assert!(drawn(&plan, 80).join("\n").contains("No job would be moved."));
     }
 
     #[test]
-    fn a_shift_has_a_direction() {
+    fn shift_has_a_sign() {
         let (early, late): (Timestamp, Timestamp) =
             ("2026-12-01T14:00:00Z".parse().unwrap(), "2026-12-01T14:45:00Z".parse().unwrap());
         assert_eq!(

@@ -33,7 +33,7 @@ const LEGACY_EXAMPLES: &str = "Examples:
   evenkeel import legacy --from - --format ndjson --json < jobs.ndjson | jq .counts
   psql -d crawler -c '\\copy jobs TO jobs.csv CSV HEADER'
 
-The source is only read. Without --yes nothing is made; what is left for a person is listed.";
+The source is only read. Without --yes, no job is created; entries that need a manual change are listed.";
 
 const CRONTAB_EXAMPLES: &str = "Examples:
   crontab -l | evenkeel import crontab -
@@ -41,7 +41,8 @@ const CRONTAB_EXAMPLES: &str = "Examples:
   ssh web cat /etc/crontab | evenkeel import crontab - --system
   evenkeel import crontab my-crontab --tz Europe/Berlin --cwd /srv/app --yes
 
-The jobs run programs, so the server needs --enable-shell. Without --yes nothing is made.";
+The jobs run programs, so the server needs --enable-shell. Without --yes, no job is
+created.";
 
 #[derive(Args, Clone)]
 pub struct ImportArgs {
@@ -86,7 +87,7 @@ struct LegacyArgs {
     #[arg(long)]
     rename_duplicates: bool,
     #[command(flatten)]
-    acting: Acting,
+    mode: ImportMode,
 }
 
 #[derive(Args, Clone)]
@@ -109,11 +110,11 @@ struct CrontabArgs {
     #[arg(long, value_name = "DIR")]
     cwd: Option<String>,
     #[command(flatten)]
-    acting: Acting,
+    mode: ImportMode,
 }
 
 #[derive(Args, Clone)]
-struct Acting {
+struct ImportMode {
     /// Create the jobs; otherwise only show a preview
     #[arg(long)]
     yes: bool,
@@ -145,10 +146,10 @@ async fn from_legacy(
         executors: CATALOG,
     };
     // The connection to the server is checked before anything is read.
-    let sender = args.acting.yes.then(|| context.client(client)).transpose()?.map(Sender::new);
+    let sender = args.mode.yes.then(|| context.client(client)).transpose()?.map(Sender::new);
     let mut source = Source::open(&args.from, &args.table, args.format).await?;
     let mut import = LegacyImport::new(options);
-    let mut report = Report::new(source.name(), context.output.is_json(), args.acting.yes);
+    let mut report = Report::new(source.name(), context.output.is_json(), args.mode.yes);
     let progress = progress(context, "rows");
     loop {
         let rows = source.next_rows().await?;
@@ -165,7 +166,7 @@ async fn from_legacy(
     }
     source.close().await?;
     progress.finish_and_clear();
-    report.finish(context, args.acting.show)
+    report.finish(context, args.mode.show)
 }
 
 async fn from_crontab(
@@ -179,7 +180,7 @@ async fn from_crontab(
     };
     let shown = source::shown(&args.file);
     let text = read_text(&args.file)?;
-    let system = args.system.unwrap_or_else(|| is_of_the_system(&args.file));
+    let system = args.system.unwrap_or_else(|| is_system_crontab(&args.file));
     if system && args.user.is_some() {
         let what = format!("{shown} names a user in each entry, so --user can't be used");
         return Err(Failure::usage(what)
@@ -196,24 +197,24 @@ async fn from_crontab(
     let client = match context.client(client) {
         Ok(client) => Some(client),
         // A preview needs no server.
-        Err(failure) if args.acting.yes => return Err(failure),
+        Err(failure) if args.mode.yes => return Err(failure),
         Err(_) => None,
     };
-    let mut report = Report::new(shown, context.output.is_json(), args.acting.yes);
+    let mut report = Report::new(shown, context.output.is_json(), args.mode.yes);
     report.remark(format!("its times are local times of {zone}; change that with --tz"));
     plan.remarks.into_iter().for_each(|remark| report.remark(remark));
     if plan.entries.iter().any(|entry| entry.document.is_some())
-        && let Some(remark) = probe::shell(client.as_ref(), args.acting.yes).await?
+        && let Some(remark) = probe::shell(client.as_ref(), args.mode.yes).await?
     {
         report.remark(remark);
     }
-    let sender = client.filter(|_| args.acting.yes).map(Sender::new);
+    let sender = client.filter(|_| args.mode.yes).map(Sender::new);
     report.take(plan.entries, sender.as_ref()).await?;
-    report.finish(context, args.acting.show)
+    report.finish(context, args.mode.show)
 }
 
 /// Returns true if cron expects a user in each entry of this file.
-fn is_of_the_system(path: &Path) -> bool {
+fn is_system_crontab(path: &Path) -> bool {
     let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     path == Path::new("/etc/crontab") || path.parent() == Some(Path::new("/etc/cron.d"))
 }
@@ -245,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn crontabs_of_the_system_are_known_by_their_place() {
+    fn system_crontabs_are_recognised_by_path() {
         for (path, system) in [
             ("/etc/crontab", true),
             ("/etc/cron.d/backup", true),
@@ -253,7 +254,7 @@ mod tests {
             ("crontab", false),
             ("-", false),
         ] {
-            assert_eq!(is_of_the_system(Path::new(path)), system, "{path}");
+            assert_eq!(is_system_crontab(Path::new(path)), system, "{path}");
         }
     }
 }

@@ -42,7 +42,7 @@ impl Table {
         let Some(found) = found.get::<_, Option<String>>(0) else {
             let what = format!("there is no table {table} in {}", self.shown);
             return Err(Failure::new(Exit::NotFound, what).or_else(
-                "name it with --table, with its schema if need be: --table crawler.jobs",
+                "name it with --table, with its schema if necessary: --table crawler.jobs",
             ));
         };
         let columns = "SELECT attname::text FROM pg_attribute \
@@ -53,7 +53,7 @@ impl Table {
         if !has("url") {
             let what =
                 format!("{table} in {} is not a table of jobs: it has no column url", self.shown);
-            return Err(Failure::failed(what).or_else("name the right one with --table"));
+            return Err(Failure::failed(what).or_else("name the right table with --table"));
         }
         // A fixed order, so that of two rows with one name the same one always comes first.
         let order: Vec<&str> = ["created_at", "id"].into_iter().filter(|name| has(name)).collect();
@@ -76,7 +76,7 @@ impl Table {
             self.read += 1;
             let row = match row.try_get::<_, Value>(0) {
                 Ok(Value::Object(columns)) => Ok(columns),
-                Ok(_) => Err("is no row".to_owned()),
+                Ok(_) => Err("is not a row".to_owned()),
                 Err(error) => Err(error.to_string()),
             };
             numbered.push((self.read, row));

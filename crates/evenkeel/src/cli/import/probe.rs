@@ -9,16 +9,18 @@ use crate::{Exit, Failure};
 /// runs no programs, because it would refuse all of them.
 pub(super) async fn shell(
     client: Option<&Client>,
-    acting: bool,
+    creating: bool,
 ) -> Result<Option<String>, Failure> {
     let needed = "the jobs run programs: the server needs --enable-shell".to_owned();
     let Some(client) = client else { return Ok(Some(needed)) };
     match runs_programs(client).await {
         Ok(true) => Ok(None),
-        Ok(false) if acting => Err(Failure::failed("this server runs no programs for this tenant")
-            .or_else("start it with `evenkeel serve --enable-shell`, or --enable-shell=TENANT")),
+        Ok(false) if creating => {
+            Err(Failure::failed("this server runs no programs for this tenant")
+                .or_else("start it with `evenkeel serve --enable-shell`, or --enable-shell=TENANT"))
+        }
         Ok(false) => Ok(Some(format!("{needed}, which this server does not have"))),
-        Err(failure) if acting => Err(failure),
+        Err(failure) if creating => Err(failure),
         // A preview needs no server.
         Err(_) => Ok(Some(needed)),
     }

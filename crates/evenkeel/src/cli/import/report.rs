@@ -19,15 +19,15 @@ struct Entry {
 
 pub(super) struct Report {
     source: String,
-    for_programs: bool,
-    acted: bool,
+    as_json: bool,
+    created_jobs: bool,
     remarks: Vec<String>,
     entries: Vec<Entry>,
 }
 
 impl Report {
-    pub(super) fn new(source: String, for_programs: bool, acted: bool) -> Self {
-        Self { source, for_programs, acted, remarks: Vec::new(), entries: Vec::new() }
+    pub(super) fn new(source: String, as_json: bool, created_jobs: bool) -> Self {
+        Self { source, as_json, created_jobs, remarks: Vec::new(), entries: Vec::new() }
     }
 
     /// Adds a remark about the whole import.
@@ -35,7 +35,7 @@ impl Report {
         self.remarks.push(remark);
     }
 
-    /// Adds entries, and creates their jobs if there is a sender.
+    /// Adds entries, and creates their jobs if `sender` is given.
     pub(super) async fn take(
         &mut self,
         planned: Vec<Planned>,
@@ -46,7 +46,7 @@ impl Report {
             None => vec![None; planned.len()],
         };
         for (mut planned, sent) in planned.into_iter().zip(sent) {
-            if !self.for_programs {
+            if !self.as_json {
                 // The longest part, which the table does not show.
                 planned.document = None;
             }
@@ -57,28 +57,29 @@ impl Report {
 
     /// Adds a hint to a failure: created jobs stay, and a repeated import finds them.
     fn stopped(&self, failure: Failure) -> Failure {
-        let made = self.made();
-        if made == 0 || failure.way_out.is_some() {
+        let created = self.created();
+        if created == 0 || failure.way_out.is_some() {
             return failure;
         }
-        failure
-            .or_else(format!("run the import again: the {made} created jobs will not be changed"))
+        failure.or_else(format!(
+            "run the import again: the {created} created jobs will not be changed"
+        ))
     }
 
-    fn made(&self) -> usize {
-        let made = |entry: &&Entry| {
+    fn created(&self) -> usize {
+        let created = |entry: &&Entry| {
             matches!(entry.sent, Some(Sent::Created { .. } | Sent::NotPaused { .. }))
         };
-        self.entries.iter().filter(made).count()
+        self.entries.iter().filter(created).count()
     }
 
     /// Prints the report. Fails if a job that should have been created was not.
     pub(super) fn finish(self, context: &Context, show: usize) -> Result<(), Failure> {
         let output = context.output;
         if output.is_json() {
-            output.json(&self.for_programs())?;
+            output.json(&self.as_json())?;
         } else {
-            output.line(&self.for_people(context, show))?;
+            output.line(&self.as_text(context, show))?;
         }
         match self.count(|sent| matches!(sent, Sent::Refused { .. } | Sent::NotPaused { .. })) {
             0 => Ok(()),
@@ -95,7 +96,7 @@ impl Report {
         self.entries.iter().filter(|entry| entry.planned.disposition == disposition).count()
     }
 
-    fn for_programs(&self) -> Value {
+    fn as_json(&self) -> Value {
         let counts: Map<String, Value> = Disposition::ALL
             .into_iter()
             .map(|disposition| {
@@ -105,7 +106,7 @@ impl Report {
                 )
             })
             .collect();
-        let sent = self.acted.then(|| {
+        let sent = self.created_jobs.then(|| {
             json!({
                 "created": self.count(|sent| matches!(sent, Sent::Created { .. })),
                 "already_there": self.count(|sent| matches!(sent, Sent::AlreadyThere)),
@@ -115,7 +116,7 @@ impl Report {
         });
         json!({
             "source": self.source,
-            "dry_run": !self.acted,
+            "dry_run": !self.created_jobs,
             "counts": counts,
             "sent": sent,
             "remarks": self.remarks,
@@ -123,25 +124,25 @@ impl Report {
         })
     }
 
-    fn for_people(&self, context: &Context, show: usize) -> String {
+    fn as_text(&self, context: &Context, show: usize) -> String {
         let mut text = format!("{}: {} entries\n\n", self.source, self.entries.len());
         let mut counts = Table::new(context.output, &["", "ENTRIES"]);
         for disposition in Disposition::ALL {
             let tone = if disposition == Disposition::Person { Tone::Bad } else { Tone::Plain };
             counts.row([
-                (words(disposition).into(), Tone::Plain),
+                (label(disposition).into(), Tone::Plain),
                 (self.count_of(disposition).to_string(), tone),
             ]);
         }
         text.push_str(&counts.render());
         text.push_str(&self.jobs(context, show));
         for (disposition, title) in
-            [(Disposition::LeftOut, "Left out"), (Disposition::Person, "Needs a person")]
+            [(Disposition::LeftOut, "Not imported"), (Disposition::Person, "Needs a manual change")]
         {
             text.push_str(&self.others(context, show, disposition, title));
         }
         if !self.remarks.is_empty() {
-            text.push_str("\nTo know:\n");
+            text.push_str("\nRemarks:\n");
             self.remarks.iter().for_each(|remark| text.push_str(&format!("- {remark}\n")));
         }
         text.push('\n');
@@ -155,7 +156,7 @@ impl Report {
         if jobs.is_empty() {
             return String::new();
         }
-        let headings: &[&str] = if self.acted {
+        let headings: &[&str] = if self.created_jobs {
             &["LINE", "NAME", "WAS", "BECOMES", "NOTES", "RESULT"]
         } else {
             &["LINE", "NAME", "WAS", "BECOMES", "NOTES"]
@@ -177,7 +178,7 @@ impl Report {
                 (becomes, Tone::Plain),
                 (notes.join("; "), Tone::Quiet),
             ];
-            if self.acted {
+            if self.created_jobs {
                 row.push(result(sent.as_ref()));
             }
             table.row(row);
@@ -212,37 +213,37 @@ impl Report {
     fn end(&self) -> String {
         let jobs =
             self.entries.iter().filter(|entry| entry.planned.disposition.creates_job()).count();
-        if !self.acted {
+        if !self.created_jobs {
             return match jobs {
                 0 => "No entry can be imported without changes.\n".into(),
                 jobs => format!("Nothing was changed. Use --yes to create {jobs} jobs.\n"),
             };
         }
-        let there = self.count(|sent| matches!(sent, Sent::AlreadyThere));
-        let mut text = format!("Created {} jobs.", self.made());
-        if there > 0 {
-            text.push_str(&format!(" {there} existed already and were not changed."));
+        let existing = self.count(|sent| matches!(sent, Sent::AlreadyThere));
+        let mut text = format!("Created {} jobs.", self.created());
+        if existing > 0 {
+            text.push_str(&format!(" {existing} existed already and were not changed."));
         }
         text.push('\n');
         text
     }
 }
 
-fn words(disposition: Disposition) -> &'static str {
+fn label(disposition: Disposition) -> &'static str {
     match disposition {
         Disposition::Interval => "become jobs that run at intervals",
         Disposition::Cron => "become jobs that keep their cron expression",
         Disposition::Once => "become jobs that run once",
-        Disposition::LeftOut => "are left out",
-        Disposition::Person => "need a person",
+        Disposition::LeftOut => "are not imported",
+        Disposition::Person => "need a manual change",
     }
 }
 
 fn result(sent: Option<&Sent>) -> (String, Tone) {
     match sent {
         None => (String::new(), Tone::Plain),
-        Some(Sent::Created { .. }) => ("made".into(), Tone::Good),
-        Some(Sent::AlreadyThere) => ("there already".into(), Tone::Quiet),
+        Some(Sent::Created { .. }) => ("created".into(), Tone::Good),
+        Some(Sent::AlreadyThere) => ("exists already".into(), Tone::Quiet),
         Some(Sent::Refused { error }) => (format!("refused: {error}"), Tone::Bad),
         Some(Sent::NotPaused { error, .. }) => {
             (format!("created, but not paused: {error}"), Tone::Bad)

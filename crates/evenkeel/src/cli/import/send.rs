@@ -53,11 +53,11 @@ impl Sender {
         let mut sent = vec![None; planned.len()];
         for paused in [false, true] {
             let size = if paused { PAUSED_BATCH } else { BATCH };
-            let wanted =
+            let belongs =
                 |at: &usize| planned[*at].document.is_some() && planned[*at].paused == paused;
-            let places: Vec<usize> = (0..planned.len()).filter(wanted).collect();
-            for portion in places.chunks(size) {
-                for (at, answer) in portion.iter().zip(self.create(planned, portion).await?) {
+            let indexes: Vec<usize> = (0..planned.len()).filter(belongs).collect();
+            for batch in indexes.chunks(size) {
+                for (at, answer) in batch.iter().zip(self.create(planned, batch).await?) {
                     sent[*at] = Some(if paused { self.pause(answer).await } else { answer });
                 }
             }
@@ -65,13 +65,13 @@ impl Sender {
         Ok(sent)
     }
 
-    async fn create(&self, planned: &[Planned], places: &[usize]) -> Result<Vec<Sent>, Failure> {
+    async fn create(&self, planned: &[Planned], indexes: &[usize]) -> Result<Vec<Sent>, Failure> {
         let mut lines = String::new();
-        for document in places.iter().filter_map(|at| planned[*at].document.as_ref()) {
+        for document in indexes.iter().filter_map(|at| planned[*at].document.as_ref()) {
             lines.push_str(&document.to_string());
             lines.push('\n');
         }
-        let answers = self.post(lines.into_bytes(), places.len()).await?;
+        let answers = self.post(lines.into_bytes(), indexes.len()).await?;
         let answer_of = |n: usize| {
             let number = n as u64 + 1;
             answers.iter().find(|answer| answer["line"] == number).map_or_else(
@@ -79,7 +79,7 @@ impl Sender {
                 read,
             )
         };
-        Ok((0..places.len()).map(answer_of).collect())
+        Ok((0..indexes.len()).map(answer_of).collect())
     }
 
     /// Sends lines until each has an answer, or the delays are used up. The idempotency key
@@ -95,14 +95,15 @@ impl Sender {
             };
             let answers = match answered {
                 Ok(text) => Ok(parse(&text)?),
-                Err(failure) if failure.problem.as_ref().is_some_and(is_passing) => Err(failure),
+                Err(failure) if failure.problem.as_ref().is_some_and(is_temporary) => Err(failure),
                 Err(failure) => return Err(failure),
             };
-            let is_settled = |answer: &Value| !is_passing(answer) && !is_passing(&answer["error"]);
+            let is_final =
+                |answer: &Value| !is_temporary(answer) && !is_temporary(&answer["error"]);
             // If the database fails, the server ends its answer early.
             let is_whole = answers
                 .as_ref()
-                .is_ok_and(|answers| answers.len() >= count && answers.iter().all(is_settled));
+                .is_ok_and(|answers| answers.len() >= count && answers.iter().all(is_final));
             match pauses.next() {
                 Some(pause) if !is_whole => tokio::time::sleep(Duration::from_millis(*pause)).await,
                 _ => return answers,
@@ -127,7 +128,7 @@ fn parse(answers: &str) -> Result<Vec<Value>, Failure> {
 }
 
 /// Returns true if the refusal may be temporary.
-fn is_passing(refusal: &Value) -> bool {
+fn is_temporary(refusal: &Value) -> bool {
     refusal["status"] == 503 || refusal["type"] == "/problems/request-under-way"
 }
 
@@ -137,12 +138,12 @@ fn read(answer: &Value) -> Sent {
         Some(200..=299) => Sent::Created { id: answer["id"].as_str().unwrap_or_default().into() },
         // Other conflicts do not mean that the job exists.
         Some(409) if answer["error"]["type"] == "/problems/name-taken" => Sent::AlreadyThere,
-        _ => Sent::Refused { error: words(&answer["error"]) },
+        _ => Sent::Refused { error: message(&answer["error"]) },
     }
 }
 
 /// Returns the message of a refusal, which is a text or a problem document.
-fn words(error: &Value) -> String {
+fn message(error: &Value) -> String {
     let text = |value: &Value, field: &str| value[field].as_str().map(String::from);
     let all = error["errors"].as_array().map(|errors| {
         let lines = errors.iter().map(|error| {
@@ -151,7 +152,7 @@ fn words(error: &Value) -> String {
         });
         lines.collect::<Vec<_>>().join("; ")
     });
-    all.filter(|words| !words.is_empty())
+    all.filter(|message| !message.is_empty())
         .or_else(|| error.as_str().map(String::from))
         .or_else(|| text(error, "detail"))
         .or_else(|| text(error, "title"))
@@ -165,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_answer_is_understood() {
+    fn each_answer_is_parsed() {
         let created = read(&json!({"line": 1, "status": 201, "id": "x", "error": null}));
         assert_eq!(created, Sent::Created { id: "x".into() });
         let conflict = |kind: &str| {
@@ -176,7 +177,7 @@ mod tests {
         for kind in ["request-under-way", "answer-not-kept"] {
             assert_eq!(conflict(kind), Sent::Refused { error: "why".into() });
         }
-        for (error, words) in [
+        for (error, message) in [
             (json!("no"), "no"),
             (json!({"title": "t", "detail": "d"}), "d"),
             (
@@ -185,7 +186,7 @@ mod tests {
             ),
             (json!(null), "the server gave no reason"),
         ] {
-            let refused = Sent::Refused { error: words.into() };
+            let refused = Sent::Refused { error: message.into() };
             assert_eq!(read(&json!({"line": 1, "status": 422, "error": error})), refused);
         }
     }

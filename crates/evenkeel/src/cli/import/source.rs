@@ -50,13 +50,13 @@ impl Source {
             return Ok(Self { name: format!("{table} of {name}"), rows });
         }
         let path = Path::new(from);
-        let rows = match format.or_else(|| told_by_name(path)) {
+        let rows = match format.or_else(|| format_of_name(path)) {
             Some(Format::Csv) => Rows::Csv(Box::new(CsvRows::open(path)?)),
             Some(Format::Ndjson) => Rows::Json(JsonRows::open(path)?),
             None => {
                 let what = "--from must be a postgres:// address, a .csv file or a .ndjson file";
                 return Err(Failure::usage(what)
-                    .or_else("say what the file is with --format csv or --format ndjson"));
+                    .or_else("name the format with --format csv or --format ndjson"));
             }
         };
         Ok(Self { name: shown(path), rows })
@@ -84,7 +84,7 @@ impl Source {
     }
 }
 
-fn told_by_name(path: &Path) -> Option<Format> {
+fn format_of_name(path: &Path) -> Option<Format> {
     match path.extension()?.to_str()?.to_lowercase().as_str() {
         "csv" => Some(Format::Csv),
         "ndjson" | "jsonl" => Some(Format::Ndjson),

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::super::Context;
-use super::super::events::{COME_BACK, may_pass};
+use super::super::events::{RECONNECT_DELAY, may_pass};
 use crate::Failure;
 use crate::client::Client;
 use crate::output::{Output, clean_lines};
@@ -72,28 +72,28 @@ async fn follow(
     query: &[(&str, &str)],
     printer: &mut Printer,
 ) -> Result<(), Failure> {
-    let (mut last, mut was_there) = (None, false);
+    let (mut last, mut was_connected) = (None, false);
     loop {
         let mut stream = match client.listen(path, query, last.as_deref()).await {
             Ok(stream) => stream,
-            Err(failure) if was_there && may_pass(&failure) => {
-                tokio::time::sleep(COME_BACK).await;
+            Err(failure) if was_connected && may_pass(&failure) => {
+                tokio::time::sleep(RECONNECT_DELAY).await;
                 continue;
             }
             Err(failure) => return Err(failure),
         };
-        was_there = true;
+        was_connected = true;
         while let Some(message) = stream.next().await {
             last = message.id.clone().or(last);
-            let told: Value = serde_json::from_str(&message.data).unwrap_or_default();
+            let data: Value = serde_json::from_str(&message.data).unwrap_or_default();
             match message.event.as_str() {
-                "log" => printer.lines(&told)?,
-                "end" => return printer.end(&told),
+                "log" => printer.lines(&data)?,
+                "end" => return printer.end(&data),
                 _ => {}
             }
         }
         // The server closed the stream before the run ended; reconnect and continue.
-        tokio::time::sleep(COME_BACK).await;
+        tokio::time::sleep(RECONNECT_DELAY).await;
     }
 }
 
@@ -110,8 +110,8 @@ impl Printer {
         Self { output, timestamps, open: None }
     }
 
-    fn lines(&mut self, told: &Value) -> Result<(), Failure> {
-        let lines = told["lines"].as_array().map_or(&[][..], Vec::as_slice);
+    fn lines(&mut self, data: &Value) -> Result<(), Failure> {
+        let lines = data["lines"].as_array().map_or(&[][..], Vec::as_slice);
         if self.output.is_json() {
             return lines.iter().try_for_each(|line| self.output.line(&line.to_string()));
         }
@@ -124,8 +124,8 @@ impl Printer {
     fn add(&mut self, text: &mut String, line: &Value) {
         let left_out = line["left_out_before"].as_u64().unwrap_or(0);
         let stream = line["stream"].as_str().unwrap_or_default();
-        let goes_on = left_out == 0 && self.open.as_deref() == Some(stream);
-        if !goes_on && self.open.take().is_some() {
+        let continues = left_out == 0 && self.open.as_deref() == Some(stream);
+        if !continues && self.open.take().is_some() {
             text.push('\n');
         }
         if left_out > 0 {
@@ -133,7 +133,7 @@ impl Printer {
         }
         let is_error = stream == "stderr";
         let mut shown = String::new();
-        if self.timestamps && !goes_on {
+        if self.timestamps && !continues {
             let at = line["at"].as_str().unwrap_or("-");
             shown.push_str(&format!("{} {stream} ", clean_lines(at)));
         }
@@ -148,9 +148,9 @@ impl Printer {
     }
 
     /// Prints the end of the log.
-    fn end(&self, told: &Value) -> Result<(), Failure> {
+    fn end(&self, data: &Value) -> Result<(), Failure> {
         if self.output.is_json() {
-            return self.output.line(&told.to_string());
+            return self.output.line(&data.to_string());
         }
         // Without a final newline, the shell's prompt would continue the last line.
         if self.open.is_some() { self.output.piece("\n") } else { Ok(()) }
@@ -174,24 +174,24 @@ mod tests {
     }
 
     #[test]
-    fn an_unfinished_line_goes_on_unless_the_other_stream_prints() {
+    fn unfinished_line_continues_unless_the_other_stream_prints() {
         let dots = [line("stdout", ".", true), line("stdout", ".", true)];
         assert_eq!(printed(false, &dots), "..");
-        let told = [dots[0].clone(), line("stderr", "alas", false), line("stdout", "!", false)];
-        assert_eq!(printed(false, &told), ".\nalas\n!\n");
+        let data = [dots[0].clone(), line("stderr", "alas", false), line("stdout", "!", false)];
+        assert_eq!(printed(false, &data), ".\nalas\n!\n");
     }
 
     #[test]
-    fn what_is_left_out_is_told_with_its_size() {
+    fn omitted_bytes_are_counted() {
         let mut late = line("stdout", "late", false);
         late["left_out_before"] = json!(70);
-        let told = [line("stdout", "be", true), late];
-        assert_eq!(printed(false, &told), "be\n-- 70 bytes left out --\nlate\n");
+        let data = [line("stdout", "be", true), late];
+        assert_eq!(printed(false, &data), "be\n-- 70 bytes left out --\nlate\n");
     }
 
     #[test]
-    fn timestamps_name_the_stream_and_texts_cannot_play_with_the_terminal() {
-        let told = [line("stderr", "a\u{1b}[2J", false)];
-        assert_eq!(printed(true, &told), "2026-12-01T09:00:00Z stderr a\u{fffd}[2J\n");
+    fn timestamps_name_the_stream_and_control_characters_are_replaced() {
+        let data = [line("stderr", "a\u{1b}[2J", false)];
+        assert_eq!(printed(true, &data), "2026-12-01T09:00:00Z stderr a\u{fffd}[2J\n");
     }
 }

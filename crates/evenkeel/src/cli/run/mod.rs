@@ -147,7 +147,7 @@ async fn titles(client: &Client, runs: &[Value]) -> Result<BTreeMap<String, Stri
     Ok(titles)
 }
 
-/// Says when the first run of a job without runs is due.
+/// Returns when the first run of a job without runs is due.
 async fn first_run(client: &Client, job: &str, now: Timestamp) -> Result<String, Failure> {
     let found = match find(client, job).await {
         Ok(found) => found,
@@ -218,7 +218,7 @@ async fn cancel(context: &Context, client: &Client, id: &str) -> Result<(), Fail
         return context.output.line(&answer.text);
     }
     context.output.line(match answer.value["running"].as_bool() {
-        Some(true) => "It was asked to end, and will within seconds.",
+        Some(true) => "Its cancellation was requested; it ends within seconds.",
         _ => "It was waiting, and will not run.",
     })
 }
@@ -253,10 +253,10 @@ fn details(run: &Value, now: Timestamp) -> String {
         line("skipped", Some(format!("{} times: {reason}", skipped["count"])));
     }
     for (name, field) in [("error", "error_message"), ("output", "output")] {
-        let words = run[field].as_str().unwrap_or_default();
-        for (number, words) in words.lines().enumerate() {
+        let value = run[field].as_str().unwrap_or_default();
+        for (number, line) in value.lines().enumerate() {
             let name = if number == 0 { name } else { "" };
-            text.push_str(&format!("{name:<11}{}\n", clean(words)));
+            text.push_str(&format!("{name:<11}{}\n", clean(line)));
         }
     }
     text
@@ -278,15 +278,15 @@ fn progress(progress: &Value) -> Option<String> {
         (Some(done), None) => Some(done.to_string()),
         (None, _) => None,
     };
-    let words = [amount, progress["message"].as_str().map(String::from)];
-    let words: Vec<_> = words.into_iter().flatten().collect();
-    (!words.is_empty()).then(|| words.join(": "))
+    let parts = [amount, progress["message"].as_str().map(String::from)];
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(": "))
 }
 
 fn items(run: &Value) -> Option<String> {
     let crawled = run["items_crawled"].as_i64()?;
     let indexed = run["items_indexed"].as_i64().unwrap_or(0);
-    Some(format!("{crawled} looked at, {indexed} new or changed"))
+    Some(format!("{crawled} processed, {indexed} saved"))
 }
 
 /// Parses a time in an answer.
@@ -301,23 +301,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_without_runs_says_when_its_first_one_is_due() {
+    fn job_without_runs_shows_its_first_due_time() {
         let now = "2026-12-01T09:00:00Z".parse().unwrap();
-        let said = |status: &str, next: Value| {
+        let message_for = |status: &str, next: Value| {
             due(&json!({"name": "hello", "status": status, "next_run_at": next}), now)
         };
         assert_eq!(
-            said("scheduled", json!("2026-12-01T09:00:04Z")),
+            message_for("scheduled", json!("2026-12-01T09:00:04Z")),
             "hello has not run yet; its first run is due in 4s (2026-12-01T09:00:04.000000Z)."
         );
-        assert!(said("scheduled", json!("2026-12-01T08:59:59Z")).ends_with("is due now."));
-        assert!(said("running", Value::Null).contains("about to start"));
-        assert!(said("paused", json!("2026-12-01T09:00:04Z")).ends_with("it is paused."));
-        assert!(said("scheduled", Value::Null).ends_with("no run of it is due."));
+        assert!(message_for("scheduled", json!("2026-12-01T08:59:59Z")).ends_with("is due now."));
+        assert!(message_for("running", Value::Null).contains("about to start"));
+        assert!(message_for("paused", json!("2026-12-01T09:00:04Z")).ends_with("it is paused."));
+        assert!(message_for("scheduled", Value::Null).ends_with("no run of it is due."));
     }
 
     #[test]
-    fn a_note_has_the_whole_cause() {
+    fn note_contains_the_whole_cause() {
         let cause = format!("dispatch failed: {}", "connection refused ".repeat(20));
         assert_eq!(note(&json!({"error_message": cause, "origin": "schedule"})), cause);
         let skipped = json!({"skipped": {"count": 3, "reason": "overlap"}, "origin": "schedule"});
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_waits_says_what_its_priority_is_and_was() {
+    fn waiting_run_shows_its_effective_and_configured_priority() {
         let shown = |run: Value| {
             let text = details(&run, Timestamp::MIN);
             text.lines().find(|line| line.starts_with("priority")).map(str::to_owned)

@@ -13,7 +13,7 @@ use crate::output::clean;
 use crate::{Exit, Failure};
 
 /// Time between two requests.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Follows a run until all its attempts have ended, and prints the result. Fails if the run failed.
 pub(in super::super) async fn watch(
@@ -38,7 +38,7 @@ pub(in super::super) async fn watch(
             }
         }
         show(&bar, &answer.value);
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     };
     bar.finish_and_clear();
     if context.output.is_json() {
@@ -48,7 +48,7 @@ pub(in super::super) async fn watch(
     }
     match last.text_of("status") {
         "completed" | "partly_failed" | "skipped" => Ok(()),
-        status => Err(Failure::failed(format!("the run has ended: {}", clean(status)))),
+        status => Err(Failure::failed(format!("the run ended with the status {}", clean(status)))),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Formats times and texts for people.
+//! Formats times and texts for display.
 
 use evenkeel_core::{Span, Timestamp};
 
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_told_from_where_we_stand() {
+    fn ago_is_relative_to_now() {
         let now = Timestamp::from_micros(1_800_000_000_000_000);
         let later = |secs| now.saturating_add(Span::from_secs(secs));
         assert_eq!(ago(now, now), "now");
@@ -110,31 +110,31 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_as_exact_as_matters() {
+    fn durations_show_one_or_two_units() {
         assert_eq!(duration_ms(7), "7ms");
         assert_eq!(duration_ms(1234), "1.2s");
         assert_eq!(duration_ms(61_000), "1m 1s");
     }
 
     #[test]
-    fn no_escape_reaches_the_terminal() {
+    fn clean_replaces_control_characters() {
         assert_eq!(clean("a\x1b]0;x\x07\u{9b}b"), "a\u{fffd}]0;x\u{fffd}\u{fffd}b");
         assert_eq!(clean_lines("a\x1b\n\tb\r"), "a\u{fffd}\n\tb\u{fffd}");
     }
 
     #[test]
-    fn line_breaks_are_shown_where_there_is_one_line() {
+    fn clean_shows_line_breaks_as_escapes() {
         assert_eq!(clean("a\r\nb\tc"), "a\\r\\nb\\tc");
     }
 
     #[test]
-    fn text_is_wrapped_between_words() {
+    fn wrapped_breaks_between_words() {
         assert_eq!(wrapped("one two three", 8), "one two\nthree");
         assert_eq!(wrapped("unbreakable", 3), "unbreakable");
     }
 
     #[test]
-    fn a_name_with_spaces_can_be_copied_into_a_shell() {
+    fn quoted_names_can_be_pasted_into_a_shell() {
         assert_eq!(quoted("news-1"), "news-1");
         assert_eq!(quoted("my job"), "'my job'");
         assert_eq!(quoted("it's"), "'it'\\''s'");
