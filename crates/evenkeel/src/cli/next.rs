@@ -89,7 +89,7 @@ pub(super) fn run(context: &Context, args: &NextArgs) -> Result<(), Failure> {
 fn as_text(context: &Context, preview: &Preview, now: Timestamp) -> String {
     let mut text = format!("{}\n\n", preview.description);
     if preview.times.is_empty() {
-        text.push_str("It has no time left.");
+        text.push_str("The schedule has no further times.");
         return text;
     }
     // Without a zone, the local time would repeat the UTC column.
@@ -110,12 +110,12 @@ fn as_text(context: &Context, preview: &Preview, now: Timestamp) -> String {
     }
     text.push_str(&table.render());
     if !preview.exact_times {
-        text.push_str("\nA job has times of its own: ");
+        text.push_str("\nThe times of a job differ: ");
         text.push_str(match preview.kind {
-            "periodic" => "it starts as soon as it may, and these are the latest.\n",
+            "periodic" => "it starts as soon as possible; these are the latest times.\n",
             "interval" => {
-                "the server chooses the first by load, within one interval, and these are the \
-                 latest.\n"
+                "the server chooses the first time by load, within one interval; these are \
+                 the latest times.\n"
             }
             _ => "H is a different number for each job.\n",
         });

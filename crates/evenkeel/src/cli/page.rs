@@ -84,7 +84,7 @@ async fn list(context: &Context, client: &Client, args: ListArgs) -> Result<(), 
     let pages = answer.list_of("pages");
     if pages.is_empty() {
         return context.output.line(match words.is_empty() {
-            true => "No page has been kept yet: `evenkeel job create --crawl URL` crawls a site.",
+            true => "No page is stored yet: `evenkeel job create --crawl URL` crawls a site.",
             false => "No page contains these words.",
         });
     }

@@ -191,9 +191,7 @@ async fn rotate(context: &Context, client: &Client) -> Result<(), Failure> {
         context.output.line(&all.to_string())?;
     } else {
         let key = clean(key.as_str().unwrap_or_default());
-        context
-            .output
-            .line(&format!("{rotated} secrets were encrypted anew with the key {key}"))?;
+        context.output.line(&format!("{rotated} secrets were re-encrypted with the key {key}"))?;
     }
     if unreadable.is_empty() {
         return Ok(());

@@ -18,7 +18,7 @@ impl Answer {
         match (status, value) {
             (200..=299, Ok(value)) => Ok(Self { text, value }),
             (200..=299, Err(_)) => {
-                let what = format!("what answers at {} is not Evenkeel", place.url);
+                let what = format!("the program at {} is not an Evenkeel server", place.url);
                 Err(Failure::failed(what).or_else("check --url or EVENKEEL_URL"))
             }
             (_, value) => Err(refusal(status, value.ok(), place)),
@@ -56,7 +56,7 @@ fn refusal(status: u16, problem: Option<Value>, place: &Place) -> Failure {
             Exit::NotFound,
             Some(
                 "`evenkeel job list`, `run list`, `targets list`, `dead-letters list`, `page list` and \
-                 `rebalance --list` show what there is"
+                 `rebalance --list` list what exists"
                     .into(),
             ),
         ),
@@ -79,12 +79,11 @@ fn refusal(status: u16, problem: Option<Value>, place: &Place) -> Failure {
 
 fn token_hint(place: &Place) -> String {
     if place.token.is_some() {
-        "make a new token with `evenkeel token create` where the server's data is, and set \
+        "create a new token with `evenkeel token create` on the server's machine, and set \
          EVENKEEL_TOKEN to it"
             .into()
     } else {
-        "set EVENKEEL_TOKEN to what `evenkeel token create` prints where the server's data is"
-            .into()
+        "set EVENKEEL_TOKEN to the output of `evenkeel token create` on the server's machine".into()
     }
 }
 
@@ -154,7 +153,7 @@ mod tests {
         let url = "http://127.0.0.1:1".parse().unwrap();
         let place = Place { url, token: None, is_local: false, certificate_sha256: None };
         let failure = Answer::read(200, "<html>".into(), &place).unwrap_err();
-        assert!(failure.what.contains("is not Evenkeel"));
+        assert!(failure.what.contains("is not an Evenkeel server"));
         assert_eq!(
             Answer::read(502, "<html>".into(), &place).unwrap_err().what,
             "the server answered 502"

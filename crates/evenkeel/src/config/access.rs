@@ -167,7 +167,7 @@ fn provider(raw: RawAccess) -> Result<Option<ProviderConfig>, ConfigError> {
             || raw.jwt_tenant_claim.is_some();
         if about_others {
             let message =
-                "other jwt settings are about an identity provider, and need its algorithm";
+                "is missing: the other jwt_ settings need the algorithm of the identity provider";
             return Err(invalid(KEY, message, NAMES));
         }
         return Ok(None);
@@ -180,7 +180,7 @@ fn provider(raw: RawAccess) -> Result<Option<ProviderConfig>, ConfigError> {
             return Err(invalid(KEY, "the identity provider's public key is missing", way_out));
         }
         (Some(_), Some(_)) => {
-            let message = "goes with no jwt_jwks_file";
+            let message = "can't be combined with jwt_jwks_file";
             return Err(invalid("[access] jwt_key_file", message, "leave one of them out"));
         }
     };

@@ -97,7 +97,7 @@ fn search_window(name: Option<&str>) -> Result<SearchWindow, ConfigError> {
         Some("interval") => Ok(SearchWindow::Interval),
         Some("document") => Ok(SearchWindow::Document),
         Some(other) => {
-            let message = format!("{other:?} is not a window to search");
+            let message = format!("{other:?} is not a search window");
             Err(invalid("[balance] search_window", message, "write interval or document"))
         }
     }
@@ -111,7 +111,7 @@ fn slot(given: Option<Span>) -> Result<Span, ConfigError> {
         return Err(invalid(key, message, "leave it out for 15m"));
     }
     if !DAY.as_micros().is_multiple_of(slot.as_micros()) {
-        let message = format!("a day is not made of whole slots of {slot}");
+        let message = format!("{slot} does not divide a day");
         return Err(invalid(key, message, "choose one that divides a day, like 5m, 15m or 1h"));
     }
     Ok(slot)
@@ -131,7 +131,7 @@ fn alert_below(given: Option<f64>) -> Result<f64, ConfigError> {
     if (0.0..=1.0).contains(&score) {
         return Ok(score);
     }
-    let message = format!("{score} is not a score: those go from 0 to 1");
+    let message = format!("{score} is not between 0 and 1");
     Err(invalid("[balance] alert_below", message, "leave it out for 0.7; 0 turns it off"))
 }
 

@@ -13,7 +13,7 @@ pub enum ConfigError {
     #[error("the config file {} could not be read: {source}", path.display())]
     Unreadable { path: PathBuf, source: std::io::Error },
     /// The file is not valid TOML, or a value has the wrong type.
-    #[error("the config file {} is not right: {message}", path.display())]
+    #[error("the config file {} is invalid: {message}", path.display())]
     Malformed { path: PathBuf, message: String },
     #[error("the config file {} has an unknown key {key:?}", path.display())]
     UnknownKey {
@@ -25,7 +25,7 @@ pub enum ConfigError {
     #[error("{key}: {message}")]
     Bad { key: &'static str, message: String, way_out: String },
     /// The address is reachable from other machines, and TLS is off.
-    #[error("listen: {0} can be reached from other machines, and nothing would be encrypted")]
+    #[error("listen: {0} can be reached from other machines without encryption")]
     ListensToAll(SocketAddr),
     /// A SQLite store can't be shared, so its only node needs all roles.
     #[error("roles: a SQLite store has no other nodes, so without {0} nothing would ever run")]
@@ -39,7 +39,7 @@ impl ConfigError {
         match self {
             Self::Unreadable { .. } => "give the path of an existing file to --config".into(),
             Self::Malformed { .. } => {
-                "mend that line; `evenkeel serve --help` lists the keys, each a flag without \
+                "fix that line; `evenkeel serve --help` lists the keys, each a flag without \
                  its dashes and with _ for -"
                     .into()
             }

@@ -46,7 +46,7 @@ fn silence(reset: Span, lease: Option<Span>, ping: Span, grace: Span) -> Result<
                  make {} together",
                 lease.saturating_add(grace),
             );
-            Err(invalid(KEY, message, "leave lease_seconds out, or this"))
+            Err(invalid(KEY, message, "omit lease_seconds or reset_running_after"))
         }
     }
 }

@@ -86,7 +86,7 @@ pub(super) fn resolve(raw: &RawLimits) -> Result<LimitsConfig, ConfigError> {
     for (name, limit) in raw.tenants.iter().flat_map(|tenants| &tenants.0) {
         if name.is_empty() {
             let way_out = "write them like news = 50";
-            return Err(invalid("[limits] tenants", "a tenant has a name".to_owned(), way_out));
+            return Err(invalid("[limits] tenants", "a tenant needs a name".to_owned(), way_out));
         }
         tenants.insert(name.clone(), checked("[limits] tenants", *limit)?);
     }

@@ -31,7 +31,7 @@ impl OtherNames {
             };
             text.trim().parse().map(Some).map_err(|_| {
                 let message = format!("{text:?} is not a whole number");
-                invalid(name, message, "take the variable away, or give it a number")
+                invalid(name, message, "unset the variable, or set it to a number")
             })
         };
         let minutes = number(RESET_AFTER_MIN)?;

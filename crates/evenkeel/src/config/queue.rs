@@ -97,7 +97,7 @@ fn shares(given: Option<&[u8]>) -> Result<Shares, ConfigError> {
     let key = "[queue] lane_shares";
     let way_out = "write them like 50,30,10 for critical, standard and batch";
     let three = <[u8; 3]>::try_from(given).map_err(|_| {
-        invalid(key, format!("there are three lanes, not {}", given.len()), way_out)
+        invalid(key, format!("needs three numbers, one per lane, not {}", given.len()), way_out)
     })?;
     Shares::try_from(three).map_err(|fault| invalid(key, fault.to_string(), way_out))
 }

@@ -66,7 +66,7 @@ pub(super) fn resolve(
             Err(invalid("[access] secret_key_command", "names no program", way_out))
         }
         _ => {
-            let message = "the key for secrets comes from more than one place";
+            let message = "more than one source of keys for secrets is given";
             Err(invalid("[access] secret_key_file", message, WAY_OUT))
         }
     }

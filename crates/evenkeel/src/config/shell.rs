@@ -169,7 +169,8 @@ pub(super) fn resolve(
                 tenant_users.push((tenant.to_owned(), user.to_owned()));
             }
             _ => {
-                let message = format!("{text:?} is not a user, or is a second one for all tenants");
+                let message =
+                    format!("{text:?} is not a user, or is a second user for all tenants");
                 let way_out = "write nobody, or acme/reports for the tenant acme";
                 return Err(invalid("[executors] shell_user", message, way_out));
             }

@@ -182,7 +182,7 @@ fn filter(pairs: &[String]) -> Result<Value, Failure> {
             )));
         };
         if twice {
-            return Err(Failure::usage(format!("--filter {key} is there twice")));
+            return Err(Failure::usage(format!("--filter {key} is given twice")));
         }
     }
     if !labels.is_empty() {
@@ -199,7 +199,7 @@ fn show_plan(context: &Context, plan: &Plan, args: &RebalanceArgs) -> Result<(),
     let mut text = plan::draw(plan, now, width, args.limit as usize, context.output);
     if args.preview && plan.would_move > 0 {
         text.push_str(&format!(
-            "\nCarry out this plan: evenkeel rebalance --plan {}\nIt is valid until {} UTC.\n",
+            "\nApply this plan: evenkeel rebalance --plan {}\nIt is valid until {} UTC.\n",
             clean(&plan.plan_id),
             plan::short(plan.expires_at)
         ));
