@@ -59,14 +59,14 @@ pub fn against_both(postgres: &PrivatePostgres, build: &[&str], options: &Option
     let stores = [("sqlite", None), ("postgres", Some(postgres.create_database("api_fuzz")?))];
     for (name, store) in stores {
         println!("schemathesis against {name}");
-        let place = folder.join(name);
-        if place.exists() {
-            fs::remove_dir_all(&place)?;
+        let server_dir = folder.join(name);
+        if server_dir.exists() {
+            fs::remove_dir_all(&server_dir)?;
         }
-        fs::create_dir_all(&place)?;
-        let server = Server::start(&binary, &place, store.as_deref())?;
+        fs::create_dir_all(&server_dir)?;
+        let server = Server::start(&binary, &server_dir, store.as_deref())?;
         fuzz(&python, &server, options).with_context(|| {
-            format!("against {name}; see the requests in {}", place.join("report").display())
+            format!("against {name}; see the requests in {}", server_dir.join("report").display())
         })?;
     }
     Ok(())
@@ -74,7 +74,7 @@ pub fn against_both(postgres: &PrivatePostgres, build: &[&str], options: &Option
 
 fn fuzz(python: &Path, server: &Server, options: &Options) -> Result<()> {
     let token = server.evenkeel(&["token", "create", "--role", "admin"])?;
-    fs::write(server.place.join("schemathesis.toml"), server.known_ids()?)?;
+    fs::write(server.server_dir.join("schemathesis.toml"), server.known_ids()?)?;
     let document = format!("{}/api/openapi.json", server.url);
     let authorization = format!("Authorization: Bearer {}", token.trim());
     let (examples, seed) = (options.examples.to_string(), options.seed.to_string());
@@ -87,14 +87,14 @@ fn fuzz(python: &Path, server: &Server, options: &Options) -> Result<()> {
     command.args(["--exclude-path", "/api/v1/events"]);
     command.args(["--continue-on-failure", "--warnings", "off"]);
     command.args(["--report", "ndjson", "--report-dir", "report"]);
-    command.current_dir(&server.place).stdin(Stdio::null());
+    command.current_dir(&server.server_dir).stdin(Stdio::null());
     succeed(&mut command, FUZZ_LIMIT)
 }
 
 /// A server of this source tree; killed on drop.
 struct Server {
     binary: PathBuf,
-    place: PathBuf,
+    server_dir: PathBuf,
     store: Option<String>,
     url: String,
     child: Child,
@@ -109,15 +109,17 @@ impl Drop for Server {
 }
 
 impl Server {
-    fn start(binary: &Path, place: &Path, store: Option<&str>) -> Result<Self> {
-        let log = File::create(place.join("server.log"))?;
+    fn start(binary: &Path, server_dir: &Path, store: Option<&str>) -> Result<Self> {
+        let log = File::create(server_dir.join("server.log"))?;
         let mut command = Command::new(binary);
-        command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(place.join("data"));
+        command
+            .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
+            .arg(server_dir.join("data"));
         command.envs(store.map(|url| (STORE_VARIABLE, url)));
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn()?;
         let mut server = Self {
             binary: binary.into(),
-            place: place.into(),
+            server_dir: server_dir.into(),
             store: store.map(str::to_owned),
             url: String::new(),
             child,
@@ -127,14 +129,14 @@ impl Server {
     }
 
     fn wait_for_url(&mut self) -> Result<String> {
-        let told = self.place.join("data/server.json");
+        let server_json = self.server_dir.join("data/server.json");
         let url = bounded::poll(START_LIMIT, || {
             if let Some(status) = self.child.try_wait()? {
-                bail!("the server ended with {status}; see {}", self.place.display());
+                bail!("the server ended with {status}; see {}", self.server_dir.display());
             }
-            let told: Option<Value> =
-                fs::read(&told).ok().and_then(|text| serde_json::from_slice(&text).ok());
-            Ok(told.and_then(|told| told["url"].as_str().map(str::to_owned)))
+            let server_json: Option<Value> =
+                fs::read(&server_json).ok().and_then(|text| serde_json::from_slice(&text).ok());
+            Ok(server_json.and_then(|server_json| server_json["url"].as_str().map(str::to_owned)))
         })?;
         url.with_context(|| format!("the server did not start within {START_LIMIT:?}"))
     }
@@ -142,7 +144,7 @@ impl Server {
     /// Runs a client command and returns its output.
     fn evenkeel(&self, arguments: &[&str]) -> Result<String> {
         let mut command = Command::new(&self.binary);
-        command.args(arguments).arg("--data-dir").arg(self.place.join("data"));
+        command.args(arguments).arg("--data-dir").arg(self.server_dir.join("data"));
         command.envs(self.store.as_ref().map(|url| (STORE_VARIABLE, url)));
         Ok(String::from_utf8(answer(&mut command)?)?)
     }

@@ -41,16 +41,16 @@ pub fn finish(command: &mut Command, limit: Duration) -> Result<ExitStatus> {
 pub fn finish_with_output(command: &mut Command, limit: Duration) -> Result<(ExitStatus, String)> {
     let (reader, writer) = std::io::pipe().context("cannot open a pipe")?;
     command.stdout(writer);
-    let heard = Arc::new(Mutex::new(String::new()));
+    let output = Arc::new(Mutex::new(String::new()));
     let (done, is_done) = mpsc::channel();
-    let ear = Arc::clone(&heard);
+    let reader_output = Arc::clone(&output);
     std::thread::spawn(move || {
         for line in BufReader::new(reader).split(b'\n').map_while(Result::ok) {
             let line = String::from_utf8_lossy(&line);
             println!("{line}");
-            let mut heard = ear.lock().unwrap_or_else(PoisonError::into_inner);
-            heard.push_str(&line);
-            heard.push('\n');
+            let mut output = reader_output.lock().unwrap_or_else(PoisonError::into_inner);
+            output.push_str(&line);
+            output.push('\n');
         }
         // The receiver is gone if this is late.
         let _ = done.send(());
@@ -60,8 +60,8 @@ pub fn finish_with_output(command: &mut Command, limit: Duration) -> Result<(Exi
     command.stdout(Stdio::null());
     // A process that the program left behind may also hold the pipe open, so the wait is limited.
     let _ = is_done.recv_timeout(GRACE);
-    let heard = heard.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    Ok((status?, heard))
+    let output = output.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    Ok((status?, output))
 }
 
 /// Returns the output of a short-lived program. Fails if the program fails.
@@ -118,9 +118,9 @@ mod tests {
     fn finish_with_output_returns_all_lines() {
         let mut program = Command::new("sh");
         program.args(["-c", "for n in $(seq 20000); do echo line $n; done; exit 3"]);
-        let (status, heard) = finish_with_output(&mut program, GRACE).unwrap();
+        let (status, output) = finish_with_output(&mut program, GRACE).unwrap();
         assert_eq!(status.code(), Some(3));
-        assert!(heard.starts_with("line 1\n") && heard.ends_with("line 20000\n"));
+        assert!(output.starts_with("line 1\n") && output.ends_with("line 20000\n"));
     }
 
     #[test]

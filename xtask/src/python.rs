@@ -12,19 +12,19 @@ const INSTALL_LIMIT: Duration = Duration::from_secs(10 * 60);
 /// Returns a Python with the packages of `tools/<tool>/requirements.txt`, in an environment below
 /// `folder` that is created if it is missing.
 pub fn with_tool(folder: &Path, tool: &str) -> Result<PathBuf> {
-    let place = folder.join("venv");
-    let python = place.join("bin/python");
+    let environment = folder.join("venv");
+    let python = environment.join("bin/python");
     let requirements = workspace::root().join("tools").join(tool).join("requirements.txt");
-    let wanted = fs::read_to_string(&requirements)
+    let required = fs::read_to_string(&requirements)
         .with_context(|| format!("cannot read {}", requirements.display()))?;
-    let installed = place.join("installed.txt");
-    if python.exists() && fs::read_to_string(&installed).is_ok_and(|found| found == wanted) {
+    let installed = environment.join("installed.txt");
+    if python.exists() && fs::read_to_string(&installed).is_ok_and(|found| found == required) {
         return Ok(python);
     }
     provision::python()?;
     fs::create_dir_all(folder)?;
     program::succeed(
-        Command::new("python3").args(["-m", "venv", "--clear"]).arg(&place),
+        Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment),
         INSTALL_LIMIT,
     )
     .context("cannot make a virtual environment with python3")?;
@@ -32,6 +32,6 @@ pub fn with_tool(folder: &Path, tool: &str) -> Result<PathBuf> {
     install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"]);
     program::succeed(install.arg(&requirements), INSTALL_LIMIT)
         .with_context(|| format!("cannot install {tool}"))?;
-    fs::write(installed, wanted)?;
+    fs::write(installed, required)?;
     Ok(python)
 }

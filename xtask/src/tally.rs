@@ -28,8 +28,8 @@ impl Tally {
     pub fn from_libtest(output: &str) -> Self {
         let results = output.lines().filter(|line| line.starts_with("test result: "));
         results.fold(Self::default(), |tally, line| {
-            let number = |word: &str| {
-                let before = line.split(word).next()?;
+            let number = |label: &str| {
+                let before = line.split(label).next()?;
                 before.rsplit(' ').next()?.parse::<u64>().ok()
             };
             tally.plus(Self {

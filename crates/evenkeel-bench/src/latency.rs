@@ -53,7 +53,7 @@ pub async fn measure(bench: &mut Bench, count: u64) -> anyhow::Result<Report> {
     let mut micros = Vec::new();
     let (mut lost, mut doubled) = (0, 0);
     for _ in 0..count {
-        let asked = sources.clock.wall();
+        let sent_at = sources.clock.wall();
         let answer = client.post(&trigger).bearer_auth(token).send().await?.error_for_status()?;
         let answer: Value = answer.json().await?;
         let run: AttemptId =
@@ -61,7 +61,7 @@ pub async fn measure(bench: &mut Bench, count: u64) -> anyhow::Result<Report> {
         match tokio::time::timeout(START_TIMEOUT, started.recv()).await {
             Ok(Some(body)) => {
                 ensure!(body.scheduled_at == run.scheduled_at(), "the body of another run started");
-                micros.push(body.started_at.since(asked).as_micros());
+                micros.push(body.started_at.since(sent_at).as_micros());
             }
             Ok(None) | Err(_) => lost += 1,
         }

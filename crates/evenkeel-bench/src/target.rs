@@ -140,9 +140,9 @@ impl Target {
             let _ = folder.keep();
         }
         if let Some(server) = server {
-            let place = server.data_dir().display().to_string();
+            let folder = server.data_dir().display().to_string();
             return match server.leave_running() {
-                Ok(()) => Some(format!("{address} (still running; data directory {place})")),
+                Ok(()) => Some(format!("{address} (still running; data directory {folder})")),
                 Err(error) => Some(format!("the store could not be kept: {error}")),
             };
         }

@@ -11,8 +11,8 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 /// PATH.
 pub fn find() -> Option<PathBuf> {
     newest_under(Path::new("/usr/lib/postgresql")).or_else(|| {
-        let told = answer("pg_config", &["--bindir"]).map(PathBuf::from);
-        told.filter(|folder| is_complete(folder)).or_else(|| {
+        let in_path = answer("pg_config", &["--bindir"]).map(PathBuf::from);
+        in_path.filter(|folder| is_complete(folder)).or_else(|| {
             let program = PathBuf::from(answer("which", &["initdb"])?).canonicalize().ok()?;
             program.parent().filter(|folder| is_complete(folder)).map(Path::to_owned)
         })

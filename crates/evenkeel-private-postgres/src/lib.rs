@@ -218,8 +218,8 @@ fn init(home: &Home, options: &Options) -> Result<(), Error> {
     if !options.durable {
         arguments.push("--no-sync");
     }
-    let place = ["-D".as_ref(), home.data.as_os_str()];
-    home.run("initdb", arguments.iter().map(AsRef::as_ref).chain(place), HELPER_LIMIT)?;
+    let data = ["-D".as_ref(), home.data.as_os_str()];
+    home.run("initdb", arguments.iter().map(AsRef::as_ref).chain(data), HELPER_LIMIT)?;
     let sockets = home.folder().to_string_lossy().into_owned();
     let own = [
         ("listen_addresses".to_owned(), "127.0.0.1".to_owned()),

@@ -141,6 +141,6 @@ fn killing_the_owner_removes_the_server() {
 
     owner.kill().unwrap();
     owner.wait().unwrap();
-    let gone = || Ok::<_, ()>((!is_running(pid) && !folder.exists()).then_some(()));
-    assert_eq!(bounded::poll(Duration::from_secs(30), gone), Ok(Some(())));
+    let removed = || Ok::<_, ()>((!is_running(pid) && !folder.exists()).then_some(()));
+    assert_eq!(bounded::poll(Duration::from_secs(30), removed), Ok(Some(())));
 }

@@ -84,12 +84,12 @@ impl Recorder {
         (self.last, self.cases, self.agreed, self.digest) = (at, 0, [0; 2], Digest::EMPTY);
     }
 
-    pub fn write(&self, expressions: &[Expression], told: &[String]) -> Result<()> {
+    pub fn write(&self, expressions: &[Expression], summary: &[String]) -> Result<()> {
         let mut text = String::from(
             "# What cronsim and croniter say: see docs/cron-oracle.md.\n\
              # Written by cargo xtask cron-oracle --record.\n",
         );
-        for line in told {
+        for line in summary {
             writeln!(text, "# {line}")?;
         }
         writeln!(text, "each {EACH}")?;

@@ -8,40 +8,40 @@ use super::Finding;
 struct Banned {
     name: &'static str,
     /// The first version that is allowed; `None` if no version is.
-    good_from: Option<[u64; 3]>,
+    allowed_from: Option<[u64; 3]>,
     why: &'static str,
 }
 
 const BANNED: [Banned; 7] = [
     Banned {
         name: "rsa",
-        good_from: None,
+        allowed_from: None,
         why: "its private-key operations leak through their timing (RUSTSEC-2023-0071); use ring",
     },
-    Banned { name: "aws-lc-sys", good_from: None, why: "it takes minutes to compile; use ring" },
+    Banned { name: "aws-lc-sys", allowed_from: None, why: "it takes minutes to compile; use ring" },
     Banned {
         name: "openssl-sys",
-        good_from: None,
+        allowed_from: None,
         why: "it needs the system's library; use rustls",
     },
     Banned {
         name: "tracing-subscriber",
-        good_from: Some([0, 3, 20]),
+        allowed_from: Some([0, 3, 20]),
         why: "it writes escape sequences of users into logs (RUSTSEC-2025-0055)",
     },
     Banned {
         name: "ring",
-        good_from: Some([0, 17, 12]),
+        allowed_from: Some([0, 17, 12]),
         why: "some of its functions panic on overflow (RUSTSEC-2025-0009)",
     },
     Banned {
         name: "rustls",
-        good_from: Some([0, 23, 18]),
+        allowed_from: Some([0, 23, 18]),
         why: "a client can make it panic (RUSTSEC-2024-0399)",
     },
     Banned {
         name: "idna",
-        good_from: Some([1, 0, 0]),
+        allowed_from: Some([1, 0, 0]),
         why: "it takes different names for the same one (RUSTSEC-2024-0421)",
     },
 ];
@@ -56,10 +56,11 @@ pub(super) fn banned(lock: &str) -> Vec<Finding> {
         };
         let (Some(name), Some(version)) = (field("name"), field("version")) else { continue };
         let Some(banned) = BANNED.iter().find(|banned| banned.name == name) else { continue };
-        if banned.good_from.is_none_or(|good| numbers(version) < good) {
+        if banned.allowed_from.is_none_or(|allowed| numbers(version) < allowed) {
             let why = banned.why;
-            let text =
-                format!("Cargo.lock has {name} {version}: {why}; cargo tree -i {name} says why");
+            let text = format!(
+                "Cargo.lock has {name} {version}: {why}; `cargo tree -i {name}` shows its dependents"
+            );
             findings.push(Finding::Wrong(text));
         }
     }
@@ -69,8 +70,8 @@ pub(super) fn banned(lock: &str) -> Vec<Finding> {
 /// Returns the three numbers of a version, without a suffix.
 fn numbers(version: &str) -> [u64; 3] {
     let mut numbers = [0; 3];
-    for (place, number) in numbers.iter_mut().zip(version.split(['.', '-', '+'])) {
-        *place = number.parse().unwrap_or(0);
+    for (part, number) in numbers.iter_mut().zip(version.split(['.', '-', '+'])) {
+        *part = number.parse().unwrap_or(0);
     }
     numbers
 }
@@ -95,11 +96,11 @@ mod tests {
 
     #[test]
     fn old_versions_are_found_and_allowed_ones_are_not() {
-        for (version, good) in
+        for (version, allowed) in
             [("0.3.9", false), ("0.3.19", false), ("0.3.20", true), ("0.4.0-rc.1", true)]
         {
             let findings = banned(&lock(&[("tracing-subscriber", version)]));
-            assert_eq!(findings.is_empty(), good, "{version}");
+            assert_eq!(findings.is_empty(), allowed, "{version}");
         }
     }
 

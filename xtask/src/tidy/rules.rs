@@ -68,8 +68,8 @@ pub fn lints(name: &str, manifest: &str) -> Option<Finding> {
     is_package.then(|| Wrong(format!("{name} lacks `[lints] workspace = true`")))
 }
 
-pub fn documents(wanted: &[&str], present: impl Fn(&&str) -> bool) -> Vec<Finding> {
-    let missing = wanted.iter().filter(|document| !present(document));
+pub fn documents(required: &[&str], present: impl Fn(&&str) -> bool) -> Vec<Finding> {
+    let missing = required.iter().filter(|document| !present(document));
     missing.map(|document| Wrong(format!("{document} is missing"))).collect()
 }
 

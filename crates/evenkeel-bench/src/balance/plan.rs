@@ -69,11 +69,11 @@ struct Sample {
 }
 
 impl Sample {
-    fn of(made: &[GeneratedJob<'_>], settings: &BalanceSettings, now: Timestamp) -> Self {
-        let mut jobs = Vec::with_capacity(made.len());
+    fn of(generated: &[GeneratedJob<'_>], settings: &BalanceSettings, now: Timestamp) -> Self {
+        let mut jobs = Vec::with_capacity(generated.len());
         let mut profiles = HashMap::new();
         let mut counts: HashMap<LoadProfileKey, (u64, Span)> = HashMap::new();
-        for (number, job) in made.iter().enumerate() {
+        for (number, job) in generated.iter().enumerate() {
             let Some((next_at, last_fired_at)) = times(job, now) else { continue };
             let Some(profile) = LoadProfile::of(job.definition, next_at) else { continue };
             let key = LoadProfileKey::of(&profile.text());

@@ -197,8 +197,8 @@ fn first_time_without_load(
         Strategy::Jitter => Span::from_micros(dice.roll() % every.as_micros() + 1),
         Strategy::Hash => {
             let since = job.at.since(Timestamp::MIN).as_micros() % every.as_micros();
-            let wanted = job.seed % every.as_micros();
-            Span::from_micros((wanted + every.as_micros() - since - 1) % every.as_micros() + 1)
+            let phase = job.seed % every.as_micros();
+            Span::from_micros((phase + every.as_micros() - since - 1) % every.as_micros() + 1)
         }
         Strategy::NowPlusInterval | Strategy::Next | Strategy::Projected => every,
     };

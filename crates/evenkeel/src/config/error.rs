@@ -23,7 +23,7 @@ pub enum ConfigError {
         hint: String,
     },
     #[error("{key}: {message}")]
-    Bad { key: &'static str, message: String, way_out: String },
+    Invalid { key: &'static str, message: String, way_out: String },
     /// The address is reachable from other machines, and TLS is off.
     #[error("listen: {0} can be reached from other machines without encryption")]
     ListensToAll(SocketAddr),
@@ -44,7 +44,7 @@ impl ConfigError {
                     .into()
             }
             Self::UnknownKey { hint, .. } => hint.clone(),
-            Self::Bad { way_out, .. } => way_out.clone(),
+            Self::Invalid { way_out, .. } => way_out.clone(),
             Self::ListensToAll(address) => format!(
                 "give --tls-cert and --tls-key\n\
                  or keep to --listen 127.0.0.1:{port} and put a proxy with TLS before it\n\

@@ -8,6 +8,7 @@ use evenkeel_access::DEFAULT_TENANT;
 use serde::Deserialize;
 
 use super::ConfigError;
+use super::resolve::{invalid, number};
 
 /// Unresolved settings of executors.
 #[derive(Args, Deserialize, Clone, Default)]
@@ -104,25 +105,12 @@ pub(super) fn resolve(raw: RawExecutors) -> Result<ExecutorsConfig, ConfigError>
     })
 }
 
-fn invalid(
-    key: &'static str,
-    message: impl Into<String>,
-    way_out: impl Into<String>,
-) -> ConfigError {
-    ConfigError::Bad { key, message: message.into(), way_out: way_out.into() }
-}
-
 pub(super) fn workers(
     key: &'static str,
     given: Option<u32>,
     default: u32,
 ) -> Result<usize, ConfigError> {
-    let count = given.unwrap_or(default);
-    if (1..=100_000).contains(&count) {
-        return Ok(count as usize);
-    }
-    let message = format!("{count} is not between 1 and 100000");
-    Err(invalid(key, message, format!("leave it out for {default}")))
+    Ok(number(key, given, default, 1..=100_000)? as usize)
 }
 
 fn public_url(text: String) -> Result<String, ConfigError> {

@@ -174,7 +174,7 @@ pub(super) fn invalid(
     message: impl Into<String>,
     way_out: impl Into<String>,
 ) -> ConfigError {
-    ConfigError::Bad { key, message: message.into(), way_out: way_out.into() }
+    ConfigError::Invalid { key, message: message.into(), way_out: way_out.into() }
 }
 
 pub(super) fn number<T: Copy + PartialOrd + std::fmt::Display>(

@@ -55,9 +55,9 @@ fn api_key_is_created_used_audited_and_revoked() {
 
 /// Writes a self-signed certificate for another host name and its key.
 fn write_certificate(folder: &Path) {
-    let made = rcgen::generate_simple_self_signed(vec!["elsewhere.example".into()]).unwrap();
-    std::fs::write(folder.join("cert.pem"), made.cert.pem()).unwrap();
-    std::fs::write(folder.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
+    let created = rcgen::generate_simple_self_signed(vec!["elsewhere.example".into()]).unwrap();
+    std::fs::write(folder.join("cert.pem"), created.cert.pem()).unwrap();
+    std::fs::write(folder.join("key.pem"), created.signing_key.serialize_pem()).unwrap();
 }
 
 #[test]

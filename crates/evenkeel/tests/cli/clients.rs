@@ -60,13 +60,13 @@ fn each_kind_of_failure_has_its_exit_code() {
     let taken = server.run(&create);
     assert_eq!(taken.code, 4, "{taken:?}");
     assert!(taken.err.contains("evenkeel job show"), "{}", taken.err);
-    let nobody = "019a8000-0000-7000-8000-000000000000";
+    let unknown = "019a8000-0000-7000-8000-000000000000";
     for args in [
-        &["job", "show", "nobody"][..],
-        &["job", "delete", nobody],
-        &["job", "trigger", nobody],
-        &["run", "show", nobody],
-        &["run", "list", "--job", "nobody"],
+        &["job", "show", "unknown"][..],
+        &["job", "delete", unknown],
+        &["job", "trigger", unknown],
+        &["run", "show", unknown],
+        &["run", "list", "--job", "unknown"],
     ] {
         assert_eq!(server.run(args).code, 3, "{args:?}");
     }
@@ -98,7 +98,7 @@ fn json_output_is_the_response_of_the_server() {
     assert_eq!(job["metadata"]["team"], "blue");
     let list = server.json(&["job", "list"]);
     assert_eq!((&list["total"], &list["limit"]), (&json!(1), &json!(50)));
-    let result = server.run(&["run", "show", "nobody", "--json"]);
+    let result = server.run(&["run", "show", "unknown", "--json"]);
     let problem: serde_json::Value = serde_json::from_str(&result.err).unwrap();
     assert_eq!(problem["type"], "/problems/not-found");
     assert_eq!(result.out, "");

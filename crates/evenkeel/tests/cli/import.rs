@@ -129,13 +129,13 @@ fn imported_jobs_are_accepted_by_a_real_server() {
     server.json(&["job", "trigger", "Say it"]);
     assert_eq!(server.wait_for_run("Say it", "completed")["output"], "{{hello}}\n");
     server.json(&["job", "trigger", "Whose"]);
-    let whose = server.wait_for_run("Whose", "completed")["output"].as_str().unwrap().to_owned();
-    let (user, rest) = whose.split_once(' ').unwrap();
+    let output = server.wait_for_run("Whose", "completed")["output"].as_str().unwrap().to_owned();
+    let (user, rest) = output.split_once(' ').unwrap();
     let passwd = std::fs::read_to_string("/etc/passwd").unwrap();
     let known = passwd.lines().find(|line| line.starts_with(&format!("{user}:"))).unwrap();
     let home = known.split(':').nth(5).unwrap();
-    assert!(rest.starts_with(&format!("{home}\n")), "{whose}");
-    assert!(rest.ends_with("\n/bin/sh /usr/bin:/bin\n"), "{whose}");
+    assert!(rest.starts_with(&format!("{home}\n")), "{output}");
+    assert!(rest.ends_with("\n/bin/sh /usr/bin:/bin\n"), "{output}");
     server.json(&["job", "trigger", "echo"]);
     assert_eq!(server.wait_for_run("echo", "completed")["output"], "{{x}}\n");
 }

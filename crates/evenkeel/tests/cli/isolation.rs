@@ -170,8 +170,8 @@ fn shell_is_enabled_only_for_listed_tenants() {
         "name": "say", "executor_type": "shell", "schedule": {"kind": "interval", "every": "1s"},
         "executor_config": {"argv": ["echo", "hello"]}, "max_retries": 0,
     });
-    let (status, made) = as_acme(&server, "POST", "/api/v1/jobs", &job);
-    assert_eq!(status, 201, "{made}");
+    let (status, created) = as_acme(&server, "POST", "/api/v1/jobs", &job);
+    assert_eq!(status, 201, "{created}");
     let runs = |server: &Server, status: &str| {
         let path = format!("/api/v1/executions?status={status}");
         let (_, list) = as_acme(server, "GET", &path, &Value::Null);

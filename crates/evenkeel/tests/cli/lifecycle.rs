@@ -19,8 +19,8 @@ fn job_is_created_run_listed_and_deleted() {
 
     let id = server.json(&["job", "show", "hello"])["id"].as_str().unwrap().to_owned();
     assert_eq!(server.run(&["job", "delete", "hello"]).code, 0);
-    for gone in ["hello", &id] {
-        let result = server.run(&["job", "show", gone]);
+    for deleted in ["hello", &id] {
+        let result = server.run(&["job", "show", deleted]);
         assert_eq!(result.code, 3, "{result:?}");
         assert!(
             result.err.starts_with("error: ") && result.err.contains("try: "),
@@ -33,15 +33,15 @@ fn job_is_created_run_listed_and_deleted() {
 #[test]
 fn job_commands_show_next_times_explanation_and_condition() {
     let server = Server::start(&[]);
-    for words in [
+    for flags in [
         &["--name", "yearly", "--cron", "0 9 1 1 *", "--tz", "America/Toronto"][..],
         &["--name", "fresh", "--periodic", "24h", "--cooldown", "1h"],
         &["--name", "dark", "--every", "1h", "--start-at", "+1h", "--blackout", "00:00-23:59:59"],
     ] {
-        let result = server.run(&[&["job", "create", "--noop"], words].concat());
+        let result = server.run(&[&["job", "create", "--noop"], flags].concat());
         assert_eq!(result.code, 0, "{result:?}");
         let is_warned = result.out.contains("\n  warning: blackout_periods: ");
-        assert_eq!(is_warned, words.contains(&"--blackout"), "{}", result.out);
+        assert_eq!(is_warned, flags.contains(&"--blackout"), "{}", result.out);
     }
     server.wait_for_run("fresh", "completed");
     let fresh = server.json(&["job", "explain", "fresh"]);
@@ -95,8 +95,8 @@ fn failing_job_is_listed_as_at_risk() {
     server.run(&["job", "trigger", "fails"]);
     server.wait_for_run("fails", "failed");
     wait_for("the condition", || {
-        let seen = server.json(&["job", "conditions", "--level", "warning"]);
-        let jobs = seen["jobs"].as_array().unwrap();
+        let list = server.json(&["job", "conditions", "--level", "warning"]);
+        let jobs = list["jobs"].as_array().unwrap();
         jobs.iter().find(|job| job["reason"] == "last_run_failed").cloned()
     });
 }

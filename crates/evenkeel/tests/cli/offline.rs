@@ -43,8 +43,8 @@ fn schedule_with_five_times_shows_all_five() {
     let folder = tempfile::tempdir().unwrap();
     let help = run(folder.path(), &["next", "--help"]).out;
     let example = help.lines().find(|line| line.contains("next R5/")).unwrap();
-    let words: Vec<&str> = example.split_whitespace().skip(1).collect();
-    let result = run(folder.path(), &words).json();
+    let arguments: Vec<&str> = example.split_whitespace().skip(1).collect();
+    let result = run(folder.path(), &arguments).json();
     assert_eq!(result["times"].as_array().unwrap().len(), 5, "{result}");
 }
 

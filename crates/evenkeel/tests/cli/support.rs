@@ -50,12 +50,12 @@ pub fn run(folder: &Path, args: &[&str]) -> CommandResult {
     CommandResult::new(program(folder).args(args).output().unwrap())
 }
 
-/// Polls `look` until it returns a value.
+/// Polls `check` until it returns a value.
 #[expect(clippy::disallowed_methods, reason = "polls a condition of another process, in bounds")]
-pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub fn wait_for<T>(what: &str, mut check: impl FnMut() -> Option<T>) -> T {
     let began = std::time::Instant::now();
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = check() {
             return found;
         }
         assert!(began.elapsed() < WAIT_LIMIT, "timed out waiting for {what}");

@@ -14,8 +14,8 @@ fn target_url_is_not_used_as_the_server_url() {
     let site = TcpListener::bind("127.0.0.1:0").unwrap();
     site.set_nonblocking(true).unwrap();
     let url = format!("http://{}/", site.local_addr().unwrap());
-    let made = server.json(&["targets", "create", "--name", "site", "--address", &url]);
-    assert_eq!((&made["number"], &made["url"]), (&json!(1), &json!(url)));
+    let created = server.json(&["targets", "create", "--name", "site", "--address", &url]);
+    assert_eq!((&created["number"], &created["url"]), (&json!(1), &json!(url)));
     let server_url = server.url();
     let other = "https://example.com/other";
     let change = ["targets", "update", "1", "--address", other, "--url", &server_url];

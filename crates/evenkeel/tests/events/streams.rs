@@ -73,7 +73,8 @@ impl Drop for Listener {
 fn events_follow_a_run_from_creation_to_end(database: &Database) {
     let mut server = database.serve(&[]);
     let listener = Listener::of_events(&server, &[]);
-    let job = create_from_json(&server, &json!({"name": "heard", "executor_type": "noop"})).json();
+    let job =
+        create_from_json(&server, &json!({"name": "followed", "executor_type": "noop"})).json();
     for kind in ["job.created", "run.started", "run.ended"] {
         let event = listener.event_of(kind);
         assert_eq!(event["job_id"], job["id"], "{event}");
@@ -82,7 +83,7 @@ fn events_follow_a_run_from_creation_to_end(database: &Database) {
             assert!(event["execution_id"].is_string() && event["id"].is_string(), "{event}");
         }
     }
-    assert_eq!(server.run(&["job", "delete", "heard"]).code, 0);
+    assert_eq!(server.run(&["job", "delete", "followed"]).code, 0);
     listener.event_of("job.deleted");
     // An open stream does not block the shutdown.
     server.signal(Signal::TERM);
@@ -131,7 +132,7 @@ fn logs_follow_both_streams_and_are_kept_after_the_run() {
          echo last; sleep 0.2; echo 'disk 7 full' >&2; exit $1",
         go.display()
     );
-    for (name, code, status) in [("good", "0", "completed"), ("bad", "3", "failed")] {
+    for (name, code, status) in [("succeeds", "0", "completed"), ("fails", "3", "failed")] {
         let _ = std::fs::remove_file(&go);
         let config = json!({"argv": ["sh", "-c", wait, "sh", code]});
         let job = json!({"name": name, "executor_type": "shell", "executor_config": config,

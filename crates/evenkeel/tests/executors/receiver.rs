@@ -42,7 +42,7 @@ impl Reply {
 pub struct Receiver {
     pub url: String,
     got: Arc<Mutex<Vec<ReceivedRequest>>>,
-    gone: Arc<Mutex<usize>>,
+    disconnected: Arc<Mutex<usize>>,
 }
 
 impl Receiver {
@@ -50,15 +50,15 @@ impl Receiver {
     pub fn start(reply: impl Fn(&ReceivedRequest, usize) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let (got, gone) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(0)));
-        let (all, left, reply) = (Arc::clone(&got), Arc::clone(&gone), Arc::new(reply));
+        let (got, disconnected) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(0)));
+        let (all, left, reply) = (Arc::clone(&got), Arc::clone(&disconnected), Arc::new(reply));
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (all, left, reply) = (Arc::clone(&all), Arc::clone(&left), Arc::clone(&reply));
                 std::thread::spawn(move || serve(stream, &all, &left, &*reply));
             }
         });
-        Self { url, got, gone }
+        Self { url, got, disconnected }
     }
 
     pub fn requests(&self) -> Vec<ReceivedRequest> {
@@ -67,14 +67,14 @@ impl Receiver {
 
     /// Number of clients that disconnected without a response.
     pub fn disconnected(&self) -> usize {
-        *self.gone.lock().unwrap()
+        *self.disconnected.lock().unwrap()
     }
 }
 
 fn serve(
     stream: TcpStream,
     all: &Mutex<Vec<ReceivedRequest>>,
-    gone: &Mutex<usize>,
+    disconnected: &Mutex<usize>,
     reply: &(impl Fn(&ReceivedRequest, usize) -> Reply + ?Sized),
 ) {
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -90,16 +90,15 @@ fn serve(
             Reply::Now(status, headers, body) => {
                 let length = body.len();
                 let body = if got.method == "HEAD" { "" } else { body.as_str() };
-                let head = format!(
-                    "HTTP/1.1 {status} As told\r\ncontent-length: {length}\r\n{headers}\r\n"
-                );
+                let head =
+                    format!("HTTP/1.1 {status} Reply\r\ncontent-length: {length}\r\n{headers}\r\n");
                 if writer.write_all(format!("{head}{body}").as_bytes()).is_err() {
                     return;
                 }
             }
             Reply::Never => {
                 let _ = reader.read(&mut [0; 1]);
-                *gone.lock().unwrap() += 1;
+                *disconnected.lock().unwrap() += 1;
                 return;
             }
         }
@@ -109,8 +108,8 @@ fn serve(
 fn read(reader: &mut BufReader<TcpStream>) -> Option<ReceivedRequest> {
     let mut line = String::new();
     reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
-    let mut words = line.split(' ').map(String::from);
-    let (method, path) = (words.next()?, words.next()?);
+    let mut parts = line.split(' ').map(String::from);
+    let (method, path) = (parts.next()?, parts.next()?);
     let mut headers = BTreeMap::new();
     loop {
         let mut line = String::new();

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::api_client::ApiClient;
 use crate::database::Database;
-use crate::manual::ApiClient;
 use crate::receiver::{Receiver, Reply};
 use crate::stores::on_both_stores;
 use crate::support::{request, wait_for};
@@ -42,7 +42,7 @@ fn caller(api: &ApiClient, name: &str, url: &str, more: &Value) -> i64 {
 
 /// Creates a job in a pool without workers. Returns its number.
 fn unserved(api: &ApiClient, name: &str) -> i64 {
-    caller(api, name, "http://127.0.0.1:9/", &json!({"pool": "nobody"}))
+    caller(api, name, "http://127.0.0.1:9/", &json!({"pool": "unserved"}))
 }
 
 /// Returns the job from the list.
@@ -204,7 +204,7 @@ fn priorities_are_set_and_boosted(database: &Database) {
 fn scheduled_jobs_are_created_listed_shown_changed_toggled_and_deleted(database: &Database) {
     let api = ApiClient::new(database);
     assert_eq!(api.get(&format!("{SCHEDULED}?limit=100&offset=0"))["total"], 0);
-    let made = api.ask(
+    let created = api.ask(
         "POST",
         SCHEDULED,
         &json!({
@@ -217,8 +217,8 @@ fn scheduled_jobs_are_created_listed_shown_changed_toggled_and_deleted(database:
         }),
         201,
     );
-    assert_eq!((&made["id"], &made["subreddit_id"]), (&json!(1), &json!(1)));
-    assert_eq!(api.get(&format!("{SCHEDULED}/1")), made);
+    assert_eq!((&created["id"], &created["subreddit_id"]), (&json!(1), &json!(1)));
+    assert_eq!(api.get(&format!("{SCHEDULED}/1")), created);
     let changed = put(
         &api,
         &format!("{SCHEDULED}/1"),
@@ -258,12 +258,12 @@ fn scheduled_jobs_are_created_listed_shown_changed_toggled_and_deleted(database:
     ];
     for expression in expressions {
         let job = json!({"name": expression, "subreddit_id": 2, "cron_expression": expression});
-        let made = api.ask("POST", SCHEDULED, &job, 201);
-        assert_eq!(made["cron_expression"], expression);
-        assert!(made["next_run_at"].is_string(), "{made}");
+        let created = api.ask("POST", SCHEDULED, &job, 201);
+        assert_eq!(created["cron_expression"], expression);
+        assert!(created["next_run_at"].is_string(), "{created}");
     }
-    let gone = api.ask("DELETE", &format!("{SCHEDULED}/1"), &Value::Null, 200);
-    assert_eq!((&gone["id"], &gone["deleted"]), (&json!(1), &json!(true)));
+    let deleted = api.ask("DELETE", &format!("{SCHEDULED}/1"), &Value::Null, 200);
+    assert_eq!((&deleted["id"], &deleted["deleted"]), (&json!(1), &json!(true)));
     api.ask("GET", &format!("{SCHEDULED}/1"), &Value::Null, 404);
     // Requests without a token are rejected.
     let (status, _) = request(&api.server.url(), "GET", SCHEDULED, "", "");
@@ -273,11 +273,11 @@ fn scheduled_jobs_are_created_listed_shown_changed_toggled_and_deleted(database:
 fn job_of_a_target_without_url_explains_that_no_executor_applies(database: &Database) {
     let api = ApiClient::new(database);
     let job = json!({"name": "board", "subreddit_id": 7, "cron_expression": "@yearly"});
-    let made = api.ask("POST", SCHEDULED, &job, 201);
-    let id = made["id"].as_i64().unwrap();
+    let created = api.ask("POST", SCHEDULED, &job, 201);
+    let id = created["id"].as_i64().unwrap();
     set(&api, id, "queued");
     wait_until(&api, id, "failed");
-    let uuid = made["uuid"].as_str().unwrap();
+    let uuid = created["uuid"].as_str().unwrap();
     let runs = api.get(&format!("/api/v1/jobs/{uuid}/executions"));
     let error = runs["executions"][0]["error_message"].as_str().unwrap();
     assert!(error.starts_with("no_executor"), "{error}");

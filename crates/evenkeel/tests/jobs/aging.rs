@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 
+use crate::api_client::ApiClient;
 use crate::database::Database;
 use crate::receiver::{Receiver, Reply};
 use crate::stores::on_both_stores;
-use crate::support::{Server, request, wait_for};
+use crate::support::wait_for;
 
 /// After 1 s of waiting, a run gains 60 points per second, so that its effective priority exceeds
 /// 100 even though 100 is shown.
@@ -21,35 +22,27 @@ aging_step = 60
 "#;
 
 struct Caller {
-    server: Server,
-    header: String,
+    api: ApiClient,
     url: String,
 }
 
 impl Caller {
-    fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
-        let body = if body.is_null() { String::new() } else { body.to_string() };
-        let (status, answer) = request(&self.server.url(), method, path, &self.header, &body);
-        assert!(status < 300, "{method} {path}: {status} {answer}");
-        serde_json::from_str(&answer).unwrap()
-    }
-
     /// Creates a job that calls at once. Returns its id.
     fn call(&self, name: &str, priority: u8) -> String {
         let job = json!({
             "name": name, "executor_type": "http", "max_retries": 0, "priority": priority,
             "executor_config": {"url": format!("{}/{name}", self.url)},
         });
-        self.ask("POST", "/api/v1/jobs", &job)["id"].as_str().unwrap().to_owned()
+        self.api.create(&job)["id"].as_str().unwrap().to_owned()
     }
 
     fn job(&self, id: &str) -> Value {
-        self.ask("GET", &format!("/api/v1/jobs/{id}"), &Value::Null)
+        self.api.get(&format!("/api/v1/jobs/{id}"))
     }
 
     /// Returns the number of runs ahead in the queue; `None` if the run is not queued.
     fn ahead(&self, id: &str) -> Option<u64> {
-        let explained = self.ask("GET", &format!("/api/v1/jobs/{id}/explain"), &Value::Null);
+        let explained = self.api.get(&format!("/api/v1/jobs/{id}/explain"));
         let reasons = explained["reasons"].as_array().unwrap();
         reasons.iter().find_map(|reason| reason["ahead"].as_u64())
     }
@@ -68,13 +61,9 @@ fn waiting_run_starts_before_newer_runs_of_the_highest_priority(database: &Datab
     let config = config.to_str().unwrap();
     let server =
         database.serve(&["--config", config, "--workers", "1", "--allow-network", "127.0.0.0/8"]);
-    let token = [&["token", "create", "--role", "operator"], &database.args()[..]].concat();
-    let result = server.run(&token);
-    assert_eq!(result.code, 0, "{result:?}");
-    let header = format!("authorization: Bearer {}", result.out.trim());
-    let caller = Caller { server, header, url: callee.url.clone() };
+    let caller = Caller { api: ApiClient::of(server, database), url: callee.url.clone() };
 
-    caller.call("holds-the-place", 0);
+    caller.call("holds-the-worker", 0);
     wait_for("the first call", || (callee.requests().len() == 1).then_some(()));
     let lowest = caller.call("lowest", 0);
     let as_old = caller.call("as-old", 100);
@@ -96,11 +85,11 @@ fn waiting_run_starts_before_newer_runs_of_the_highest_priority(database: &Datab
     may_end.store(true, Ordering::SeqCst);
     let calls = wait_for("all calls", || Some(callee.requests()).filter(|calls| calls.len() == 6));
     let order: Vec<&str> = calls.iter().map(|got| got.path.as_str()).collect();
-    assert_eq!(order[..3], ["/holds-the-place", "/as-old", "/lowest"], "{order:?}");
-    let over = wait_for("the end of the run", || {
+    assert_eq!(order[..3], ["/holds-the-worker", "/as-old", "/lowest"], "{order:?}");
+    let ended = wait_for("the end of the run", || {
         Some(caller.job(&lowest)).filter(|job| job["status"] == "completed")
     });
-    assert_eq!((&over["priority"], &over["effective_priority"]), (&json!(0), &json!(0)));
+    assert_eq!((&ended["priority"], &ended["effective_priority"]), (&json!(0), &json!(0)));
 }
 
 on_both_stores!(waiting_run_starts_before_newer_runs_of_the_highest_priority);

@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::api_client::{operator_header, send};
 use crate::database::Database;
 use crate::receiver::{ReceivedRequest, Receiver, Reply};
-use crate::support::{Server, request, wait_for};
+use crate::support::{Server, wait_for};
 
 const NODES: usize = 5;
 const RUNS: usize = 100;
@@ -37,17 +38,11 @@ impl Cluster {
                 ])
             })
             .collect();
-        let token = [&["token", "create", "--role", "operator"], &database.args()[..]].concat();
-        let result = nodes[0].run(&token);
-        assert_eq!(result.code, 0, "{result:?}");
-        Self { header: format!("authorization: Bearer {}", result.out.trim()), nodes }
+        Self { header: operator_header(&nodes[0], database), nodes }
     }
 
     fn ask(&self, node: usize, method: &str, path: &str, body: &Value) -> Value {
-        let body = if body.is_null() { String::new() } else { body.to_string() };
-        let (status, answer) = request(&self.nodes[node].url(), method, path, &self.header, &body);
-        assert!(status < 300, "{method} {path}: {status} {answer}");
-        serde_json::from_str(&answer).unwrap()
+        send(&self.nodes[node], &self.header, method, path, body)
     }
 
     fn list(&self, node: usize, what: &str, of: &str) -> Vec<Value> {

@@ -5,6 +5,7 @@
 
 mod admin;
 mod aging;
+mod api_client;
 mod cluster;
 #[path = "../executors/database.rs"]
 mod database;

@@ -2,53 +2,11 @@
 
 use serde_json::{Value, json};
 
+use crate::api_client::ApiClient;
 use crate::database::Database;
 use crate::receiver::{Receiver, Reply};
 use crate::stores::on_both_stores;
-use crate::support::{Server, request, wait_for};
-
-/// A server and an admin token.
-pub(crate) struct ApiClient {
-    pub(crate) server: Server,
-    header: String,
-}
-
-impl ApiClient {
-    pub(crate) fn new(database: &Database) -> Self {
-        let server = database.serve(&["--allow-network", "127.0.0.0/8"]);
-        let token = [&["token", "create", "--role", "operator"], &database.args()[..]].concat();
-        let result = server.run(&token);
-        assert_eq!(result.code, 0, "{result:?}");
-        Self { server, header: format!("authorization: Bearer {}", result.out.trim()) }
-    }
-
-    /// Sends a request and checks the status of the response.
-    pub(crate) fn ask(&self, method: &str, path: &str, body: &Value, status: u16) -> Value {
-        let body = if body.is_null() { String::new() } else { body.to_string() };
-        let (found, answer) = request(&self.server.url(), method, path, &self.header, &body);
-        assert_eq!(found, status, "{method} {path}: {answer}");
-        serde_json::from_str(&answer).unwrap()
-    }
-
-    pub(crate) fn get(&self, path: &str) -> Value {
-        self.ask("GET", path, &Value::Null, 200)
-    }
-
-    fn post(&self, path: &str) -> Value {
-        self.ask("POST", path, &Value::Null, 200)
-    }
-
-    pub(crate) fn create(&self, job: &Value) -> Value {
-        self.ask("POST", "/api/v1/jobs", job, 201)
-    }
-
-    fn wait_until(&self, job: &str, status: &str) -> Value {
-        wait_for(&format!("a job that is {status}"), || {
-            let job = self.get(job);
-            (job["status"] == status).then_some(job)
-        })
-    }
-}
+use crate::support::{request, wait_for};
 
 fn path_of(job: &Value) -> String {
     format!("/api/v1/jobs/{}", job["id"].as_str().unwrap())
@@ -227,8 +185,8 @@ fn jobs_of_one_interval_are_spread_over_it(database: &Database) {
     };
     let mut quarters: Vec<String> = (0..6).map(|_| quarter(&api.create(&document))).collect();
     let together = json!({"jobs": vec![&document; 6]});
-    let made = api.ask("POST", "/api/v1/jobs/bulk", &together, 200);
-    for result in made["results"].as_array().unwrap() {
+    let created = api.ask("POST", "/api/v1/jobs/bulk", &together, 200);
+    for result in created["results"].as_array().unwrap() {
         quarters.push(quarter(&api.get(&path_of(result))));
     }
     quarters.sort();

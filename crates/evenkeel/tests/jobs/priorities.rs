@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use evenkeel_core::{Span, Timestamp};
 use serde_json::{Value, json};
 
+use crate::api_client::ApiClient;
 use crate::database::Database;
 use crate::stores::on_both_stores;
-use crate::support::{Server, request, wait_for};
+use crate::support::wait_for;
 
 const JOBS: usize = 2_000;
 const WORKERS: usize = 2;
@@ -16,21 +17,11 @@ const PRIORITIES: [u64; 4] = [10, 40, 70, 90];
 /// All jobs are created at least this long before they are due, so that the node has loaded them.
 const LOADED: Span = Span::from_secs(5);
 
-struct Caller {
-    server: Server,
-    header: String,
-}
+struct Caller(ApiClient);
 
 impl Caller {
-    fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
-        let body = if body.is_null() { String::new() } else { body.to_string() };
-        let (status, answer) = request(&self.server.url(), method, path, &self.header, &body);
-        assert!(status < 300, "{method} {path}: {status} {answer}");
-        serde_json::from_str(&answer).unwrap()
-    }
-
     fn now(&self) -> Timestamp {
-        let one = self.ask("GET", "/api/v1/scheduler/distribution", &Value::Null);
+        let one = self.0.send("GET", "/api/v1/scheduler/distribution", &Value::Null);
         one["as_of"].as_str().unwrap().parse().unwrap()
     }
 
@@ -46,8 +37,8 @@ impl Caller {
             })
         };
         let jobs: Vec<Value> = (0..JOBS).map(job).collect();
-        let made = self.ask("POST", "/api/v1/jobs/bulk", &json!({ "jobs": jobs }));
-        let ids = made["results"].as_array().unwrap().iter().map(|one| &one["id"]);
+        let created = self.0.send("POST", "/api/v1/jobs/bulk", &json!({ "jobs": jobs }));
+        let ids = created["results"].as_array().unwrap().iter().map(|one| &one["id"]);
         let ids = ids.map(|id| id.as_str().unwrap().to_owned());
         let priorities = ids.enumerate().map(|(nth, id)| (id, priority(nth))).collect();
         (self.now().saturating_add(LOADED) < due).then_some(priorities)
@@ -58,7 +49,7 @@ impl Caller {
         let (mut starts, mut cursor) = (Vec::new(), String::new());
         loop {
             let path = format!("/api/v1/executions?status=completed&limit=1000{cursor}");
-            let page = self.ask("GET", &path, &Value::Null);
+            let page = self.0.send("GET", &path, &Value::Null);
             for run in page["executions"].as_array().unwrap() {
                 let started = run["started_at"].as_str().unwrap().parse().unwrap();
                 starts.push((started, run["job_id"].as_str().unwrap().to_owned()));
@@ -73,22 +64,18 @@ impl Caller {
 
 fn runs_start_in_the_order_of_their_priorities(database: &Database) {
     let server = database.serve(&["--workers", &WORKERS.to_string()]);
-    let token = [&["token", "create", "--role", "operator"], &database.args()[..]].concat();
-    let result = server.run(&token);
-    assert_eq!(result.code, 0, "{result:?}");
-    let header = format!("authorization: Bearer {}", result.out.trim());
-    let caller = Caller { server, header };
+    let caller = Caller(ApiClient::of(server, database));
     // A slow machine gets another try with more time.
     let leads = [20, 60, 180].map(Span::from_secs);
     let priorities = leads.into_iter().find_map(|lead| caller.create(lead)).unwrap();
-    let (mut ended, mut seen) = (Vec::new(), 0);
+    let (mut ended, mut known) = (Vec::new(), 0);
     while ended.len() < JOBS {
         ended = wait_for("another run to end", || {
             let mut starts = caller.starts();
             starts.retain(|(_, job)| priorities.contains_key(job));
-            (starts.len() > seen).then_some(starts)
+            (starts.len() > known).then_some(starts)
         });
-        seen = ended.len();
+        known = ended.len();
     }
     ended.sort_unstable();
     let mut waiting: BTreeMap<u64, usize> = BTreeMap::new();
