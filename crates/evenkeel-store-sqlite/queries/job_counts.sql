@@ -8,7 +8,8 @@ SELECT coalesce(sum(t.job_count), 0), coalesce(sum(t.paused), 0), coalesce(sum(t
         ON r.node_no = n.node_no WHERE n.state IN ({nodes.in_cluster})),
        (SELECT count(*) FROM (SELECT 1 FROM ready LIMIT ?1))
            + (SELECT count(*) FROM (SELECT 1 FROM delayed_attempt LIMIT ?1)),
-       e.completed, e.failed, e.cancelled, e.unborn, e.looked_at
+       coalesce(e.completed, 0), coalesce(e.failed, 0), coalesce(e.cancelled, 0),
+       coalesce(e.unborn, 0), coalesce(e.looked_at, 0)
 FROM tenant t, (
     SELECT count(*) FILTER (WHERE live = 0 AND last_status IN ({attempts.succeeded})) AS completed,
            count(*) FILTER (WHERE live = 0 AND last_status IN ({attempts.failed})) AS failed,
