@@ -65,6 +65,6 @@ mod tests {
 
     #[test]
     fn empty_history_is_reported() {
-        assert!(draw(&Scores { scores: Vec::new() }).starts_with("No score is kept"));
+        assert!(draw(&Scores { scores: Vec::new() }).starts_with("There are no scores"));
     }
 }
