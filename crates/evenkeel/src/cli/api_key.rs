@@ -5,6 +5,7 @@ use evenkeel_core::Span;
 use serde_json::{Value, json};
 
 use super::Context;
+use super::list::next_offset;
 use super::run::moment;
 use super::token::RoleArg;
 use crate::client::Client;
@@ -101,8 +102,10 @@ async fn list(context: &Context, client: &Client, limit: u32, offset: u32) -> Re
             .output
             .line("There are no API keys. Create one with: evenkeel api-key create NAME");
     }
-    let mut table =
-        Table::new(context.output, &["KEY", "NAME", "ROLE", "STATE", "MADE BY", "MADE", "USED"]);
+    let mut table = Table::new(
+        context.output,
+        &["KEY", "NAME", "ROLE", "STATE", "CREATED BY", "CREATED", "USED"],
+    );
     for key in keys {
         let text = |field: &str| clean(key[field].as_str().unwrap_or_default());
         let past = |field: &str| moment(&key[field]).map(|at| ago(at, context.now()));
@@ -118,11 +121,7 @@ async fn list(context: &Context, client: &Client, limit: u32, offset: u32) -> Re
         ]);
     }
     let mut rendered = table.render();
-    let (shown, total) = (keys.len() as u64, answer.value["total"].as_u64().unwrap_or(0));
-    let next = u64::from(offset) + shown;
-    if next < total {
-        rendered.push_str(&format!("\n{shown} of {total}; more with --offset {next}"));
-    }
+    rendered.push_str(&next_offset(&answer, keys.len(), offset));
     context.output.line(&rendered)
 }
 

@@ -64,8 +64,10 @@ pub(super) fn run(context: &Context, args: AuditArgs) -> Result<(), Failure> {
     if entries.is_empty() && next.is_none() {
         return context.output.line("No entries match.");
     }
-    let mut table =
-        Table::new(context.output, &["TIME", "WHO", "FROM", "WHAT", "ABOUT", "ANSWER", "WHY"]);
+    let mut table = Table::new(
+        context.output,
+        &["TIME", "SUBJECT", "FROM", "ACTION", "TARGET", "STATUS", "DETAIL"],
+    );
     for entry in entries {
         table.row(row(entry));
     }
@@ -79,8 +81,8 @@ pub(super) fn run(context: &Context, args: AuditArgs) -> Result<(), Failure> {
 fn row(entry: &Value) -> [(String, Tone); 7] {
     let text = |field: &str| clean(entry[field].as_str().unwrap_or_default());
     let tone = if entry["denied"] == true { Tone::Bad } else { Tone::Plain };
-    let is_good = entry["status"].as_u64().is_some_and(|status| status < 300);
-    let detail = if entry["denied"] == true || is_good { text("detail") } else { String::new() };
+    let succeeded = entry["status"].as_u64().is_some_and(|status| status < 300);
+    let detail = if entry["denied"] == true || succeeded { text("detail") } else { String::new() };
     [
         (text("at"), Tone::Quiet),
         (text("subject"), Tone::Plain),

@@ -5,11 +5,11 @@ use evenkeel_core::Timestamp;
 use serde_json::{Value, json};
 
 use super::Context;
-use super::job::find_id;
+use super::list::{job_flag, job_id, next_page};
 use super::run::moment;
 use crate::client::Client;
 use crate::config::raw::RawClient;
-use crate::output::{Table, Tone, ago, clean, quoted};
+use crate::output::{Table, Tone, ago, clean};
 use crate::{Exit, Failure};
 
 /// Maximum number of dead letters per request.
@@ -82,20 +82,17 @@ pub(super) fn run(context: &Context, args: DeadLettersArgs) -> Result<(), Failur
             DeadLettersCommand::List(args) => list(context, &client, args).await,
             DeadLettersCommand::Show { id } => show(context, &client, &id).await,
             DeadLettersCommand::Redrive(args) => {
-                each(context, &client, &args.ids, "redrive", "taken up").await
+                each(context, &client, &args.ids, "redrive", "redriven").await
             }
             DeadLettersCommand::Delete(args) => {
-                each(context, &client, &args.ids, "delete", "thrown away").await
+                each(context, &client, &args.ids, "delete", "deleted").await
             }
         }
     })
 }
 
 async fn list(context: &Context, client: &Client, args: ListArgs) -> Result<(), Failure> {
-    let job = match &args.job {
-        Some(job) => Some(find_id(client, job).await?),
-        None => None,
-    };
+    let job = job_id(client, args.job.as_deref()).await?;
     let limit = args.limit.to_string();
     let mut query = vec![("limit", limit.as_str())];
     query.extend(job.as_deref().map(|job| ("job_id", job)));
@@ -113,24 +110,17 @@ async fn list(context: &Context, client: &Client, args: ListArgs) -> Result<(), 
              evenkeel job update JOB --on-failure dead-letter",
         );
     }
-    let headings = ["LETTER", "JOB", "DIED", "TRIES", "REASON", "RUNS AGAIN"];
+    let headings = ["DEAD LETTER", "JOB", "DIED", "ATTEMPTS", "REASON", "REDRIVEN"];
     let mut table = Table::new(context.output, &headings);
     for letter in letters {
         let message = letter["error_message"].as_str().unwrap_or_default();
         table.noted_row(row(letter, context.now()), message);
     }
     let mut text = table.render();
-    if let Some(cursor) = answer.value["next_cursor"].as_str() {
-        let mut flags = args.job.map_or_else(String::new, |job| format!(" --job {}", quoted(&job)));
-        flags.push_str(if args.open { " --open" } else { "" });
-        flags.push_str(if args.redriven { " --redriven" } else { "" });
-        text.push_str(&format!(
-            "\n{} of {}; more with: evenkeel dead-letters list{flags} --cursor {}",
-            letters.len(),
-            answer.value["total"],
-            clean(cursor)
-        ));
-    }
+    let mut command = format!("dead-letters list{}", job_flag(args.job.as_deref()));
+    command.push_str(if args.open { " --open" } else { "" });
+    command.push_str(if args.redriven { " --redriven" } else { "" });
+    text.push_str(&next_page(&answer, letters.len(), &command));
     context.output.line(&text)
 }
 
@@ -157,7 +147,7 @@ async fn show(context: &Context, client: &Client, id: &str) -> Result<(), Failur
     let letter = &answer.value;
     let mut text = String::new();
     for (name, field) in [
-        ("letter", "id"),
+        ("id", "id"),
         ("execution", "execution_id"),
         ("job", "job_id"),
         ("name", "job_name"),
@@ -176,7 +166,7 @@ async fn show(context: &Context, client: &Client, id: &str) -> Result<(), Failur
             }
         }
     }
-    text.push_str(&format!("{:<11}{}", "tries", letter["attempts"]));
+    text.push_str(&format!("{:<11}{}", "attempts", letter["attempts"]));
     context.output.line(&text)
 }
 
@@ -217,6 +207,6 @@ async fn each(
     }
     let is_missing = |refusal: &Value| refusal["error"]["status"] == 404;
     let exit = if refusals.iter().all(is_missing) { Exit::NotFound } else { Exit::Conflict };
-    let what = format!("{} of {} letters were not {done}", refusals.len(), ids.len());
+    let what = format!("{} of {} dead letters were not {done}", refusals.len(), ids.len());
     Err(Failure::new(exit, what))
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::Context;
-use super::job::find_id;
+use super::list::job_id;
 use crate::client::{Client, Message};
 use crate::config::raw::RawClient;
 use crate::output::{clean, duration_ms};
@@ -46,10 +46,7 @@ pub(super) fn run(context: &Context, args: EventsArgs) -> Result<(), Failure> {
 }
 
 async fn listen(context: &Context, client: &Client, args: EventsArgs) -> Result<(), Failure> {
-    let job = match &args.job {
-        Some(job) => Some(find_id(client, job).await?),
-        None => None,
-    };
+    let job = job_id(client, args.job.as_deref()).await?;
     let mut query = Vec::new();
     query.extend(args.kinds.as_deref().map(|kinds| ("kinds", kinds)));
     query.extend(job.as_deref().map(|job| ("job_id", job)));

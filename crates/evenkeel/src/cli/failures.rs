@@ -5,11 +5,11 @@ use evenkeel_core::Timestamp;
 use serde_json::Value;
 
 use super::Context;
-use super::job::find_id;
+use super::list::{job_flag, job_id, next_page};
 use super::run::moment;
 use crate::Failure;
 use crate::config::raw::RawClient;
-use crate::output::{Table, Tone, ago, clean};
+use crate::output::{Table, Tone, ago};
 
 /// Number of characters of a message to show.
 const MESSAGE_CHARS: usize = 100;
@@ -32,10 +32,7 @@ pub struct FailuresArgs {
 pub(super) fn run(context: &Context, args: FailuresArgs) -> Result<(), Failure> {
     let client = context.client(args.client)?;
     context.runtime()?.block_on(async {
-        let job = match &args.job {
-            Some(job) => Some(find_id(&client, job).await?),
-            None => None,
-        };
+        let job = job_id(&client, args.job.as_deref()).await?;
         let limit = args.limit.to_string();
         let mut query = vec![("limit", limit.as_str())];
         query.extend(job.as_deref().map(|job| ("job_id", job)));
@@ -54,15 +51,8 @@ pub(super) fn run(context: &Context, args: FailuresArgs) -> Result<(), Failure> 
             table.row(row(failure, context.now()));
         }
         let mut text = table.render();
-        if let Some(cursor) = answer.value["next_cursor"].as_str() {
-            let of = args.job.map_or_else(String::new, |job| format!(" --job {}", clean(&job)));
-            text.push_str(&format!(
-                "\n{} of {}; more with: evenkeel failures{of} --cursor {}",
-                failures.len(),
-                answer.value["total"],
-                clean(cursor)
-            ));
-        }
+        let command = format!("failures{}", job_flag(args.job.as_deref()));
+        text.push_str(&next_page(&answer, failures.len(), &command));
         context.output.line(&text)
     })
 }

@@ -12,6 +12,7 @@ mod events;
 mod failures;
 mod import;
 mod job;
+mod list;
 mod migrate;
 mod next;
 mod nodes;

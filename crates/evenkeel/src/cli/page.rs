@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::Value;
 
 use super::Context;
-use super::job::find_id;
+use super::list::{job_id, next_offset};
 use super::run::moment;
 use crate::Failure;
 use crate::client::Client;
@@ -69,10 +69,7 @@ pub(super) fn run(context: &Context, args: PageArgs) -> Result<(), Failure> {
 async fn list(context: &Context, client: &Client, args: ListArgs) -> Result<(), Failure> {
     let (limit, offset) = (args.limit.to_string(), args.offset.to_string());
     let words = args.words.join(" ");
-    let job = match &args.job {
-        Some(job) => Some(find_id(client, job).await?),
-        None => None,
-    };
+    let job = job_id(client, args.job.as_deref()).await?;
     let mut query = vec![("limit", limit.as_str()), ("offset", offset.as_str())];
     query.extend((!words.is_empty()).then_some(("q", words.as_str())));
     query.extend(job.as_deref().map(|job| ("job_id", job)));
@@ -101,11 +98,7 @@ async fn list(context: &Context, client: &Client, args: ListArgs) -> Result<(), 
         ]);
     }
     let mut rendered = table.render();
-    let (shown, total) = (pages.len() as u64, answer.value["total"].as_u64().unwrap_or(0));
-    let next = u64::from(args.offset) + shown;
-    if next < total {
-        rendered.push_str(&format!("\n{shown} of {total}; more with --offset {next}"));
-    }
+    rendered.push_str(&next_offset(&answer, pages.len(), args.offset));
     context.output.line(&rendered)
 }
 

@@ -8,6 +8,7 @@ use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use serde_json::json;
 
 use super::Context;
+use super::list::next_offset;
 use super::run::moment;
 use crate::Failure;
 use crate::client::Client;
@@ -156,11 +157,7 @@ async fn list(context: &Context, client: &Client, limit: u32, offset: u32) -> Re
         ]);
     }
     let mut rendered = table.render();
-    let (shown, total) = (secrets.len() as u64, answer.value["total"].as_u64().unwrap_or(0));
-    let next = u64::from(offset) + shown;
-    if next < total {
-        rendered.push_str(&format!("\n{shown} of {total}; more with --offset {next}"));
-    }
+    rendered.push_str(&next_offset(&answer, secrets.len(), offset));
     context.output.line(&rendered)
 }
 

@@ -5,6 +5,7 @@ use evenkeel_core::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::Context;
+use super::list::next_page;
 use super::run::moment;
 use crate::Failure;
 use crate::client::Client;
@@ -163,14 +164,7 @@ async fn list(
         ]);
     }
     let mut rendered = table.render();
-    if let Some(cursor) = answer.value["next_cursor"].as_str() {
-        rendered.push_str(&format!(
-            "\n{} of {}; more with: evenkeel targets list --cursor {}",
-            targets.len(),
-            answer.value["total"],
-            clean(cursor)
-        ));
-    }
+    rendered.push_str(&next_page(&answer, targets.len(), "targets list"));
     context.output.line(&rendered)
 }
 

@@ -195,7 +195,6 @@ fn provider(raw: RawAccess) -> Result<Option<ProviderConfig>, ConfigError> {
 }
 
 impl RawAccess {
-    /// Fills in values of the config file where flags and environment have none.
     #[must_use]
     pub fn or(mut self, file: &Self) -> Self {
         super::raw::fill!(

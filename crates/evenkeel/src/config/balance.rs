@@ -59,7 +59,6 @@ pub struct RawBalance {
 }
 
 impl RawBalance {
-    /// Fills in values of the config file where flags and environment have none.
     #[must_use]
     pub fn or(mut self, file: &Self) -> Self {
         fill!(self, file, policy, search_window, slot, protection, cooldown, alert_below);

@@ -161,7 +161,6 @@ fn identities(texts: Vec<String>) -> Result<Vec<IdentityFiles>, ConfigError> {
 }
 
 impl RawExecutors {
-    /// Fills in values of the config file where flags and environment have none.
     #[must_use]
     pub fn or(mut self, file: &Self) -> Self {
         super::raw::fill!(

@@ -56,7 +56,6 @@ pub struct RawLimits {
 }
 
 impl RawLimits {
-    /// Fills in values of the config file where flags and environment have none.
     #[must_use]
     pub fn or(mut self, file: &Self) -> Self {
         fill!(self, file, tenant, tenants, lanes);

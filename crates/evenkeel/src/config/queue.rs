@@ -48,7 +48,6 @@ pub struct RawQueue {
 }
 
 impl RawQueue {
-    /// Fills in values of the config file where flags and environment have none.
     #[must_use]
     pub fn or(mut self, file: &Self) -> Self {
         fill!(self, file, aging_every, aging_after, aging_step, aging_cap, lane_shares);

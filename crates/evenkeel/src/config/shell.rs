@@ -215,7 +215,6 @@ fn cgroup(text: Option<&str>) -> Result<CgroupUse, ConfigError> {
 }
 
 impl RawShell {
-    /// Fills in values of the config file where flags and environment have none.
     #[must_use]
     pub fn or(mut self, file: &Self) -> Self {
         super::raw::fill!(

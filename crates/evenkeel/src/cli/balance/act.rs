@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::Context;
 use super::super::ask::{self, agrees};
+use super::super::list::next_page;
 use super::bars::{counted, reasons};
 use super::plan;
 use super::shown::{Plan, Rebalance, Rebalances, Shape, read};
@@ -408,14 +409,7 @@ async fn list(context: &Context, client: &Client, args: &RebalanceArgs) -> Resul
         ]);
     }
     let mut text = table.render();
-    if let Some(cursor) = &list.next_cursor {
-        text.push_str(&format!(
-            "\n{} of {}; more with: evenkeel rebalance --list --cursor {}",
-            list.rebalances.len(),
-            list.total,
-            clean(cursor)
-        ));
-    }
+    text.push_str(&next_page(&answer, list.rebalances.len(), "rebalance --list"));
     context.output.line(&text)
 }
 

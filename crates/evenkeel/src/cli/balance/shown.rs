@@ -140,6 +140,4 @@ pub(super) struct Rebalance {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub(super) struct Rebalances {
     pub(super) rebalances: Vec<Rebalance>,
-    pub(super) total: u64,
-    pub(super) next_cursor: Option<String>,
 }

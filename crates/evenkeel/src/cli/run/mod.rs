@@ -13,9 +13,10 @@ pub(super) use watch::watch;
 
 use super::Context;
 use super::job::{find, find_id, title};
+use super::list::job_flag;
 use crate::client::Client;
 use crate::config::raw::RawClient;
-use crate::output::{Table, Tone, ago, clean, duration_ms, quoted, tone_of};
+use crate::output::{Table, Tone, ago, clean, duration_ms, tone_of};
 use crate::{Exit, Failure};
 
 #[derive(Args, Clone)]
@@ -114,14 +115,14 @@ async fn list(context: &Context, client: &Client, args: ListArgs) -> Result<(), 
         return context.output.line(&text);
     }
     let titles = titles(client, runs).await?;
-    let headings = ["RUN", "JOB", "STATUS", "SCHEDULED", "LATE", "TOOK", "TRY"];
+    let headings = ["RUN", "JOB", "STATUS", "SCHEDULED", "LATE", "TOOK", "ATTEMPT"];
     let mut table = Table::new(context.output, &headings);
     for run in runs {
         table.noted_row(row(run, &titles, context.now()), &note(run));
     }
     let mut text = table.render();
     if let Some(cursor) = answer.value["next_cursor"].as_str() {
-        let of_job = args.job.map_or_else(String::new, |job| format!(" --job {}", quoted(&job)));
+        let of_job = job_flag(args.job.as_deref());
         text.push_str(&format!(
             "\nMore with: evenkeel run list{of_job} --cursor {}",
             clean(cursor)
