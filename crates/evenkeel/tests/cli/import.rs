@@ -216,11 +216,15 @@ fn unreadable_sources_are_refused_with_advice() {
 static SERVER: LazyLock<PrivatePostgres> =
     LazyLock::new(|| PrivatePostgres::start(Options::unit_test()).unwrap());
 
-#[test]
-fn legacy_table_is_read_and_not_changed() {
+fn postgres_url() -> String {
     #[expect(clippy::disallowed_methods, reason = "tests have no config of their own")]
     let shared = std::env::var("EVENKEEL_TEST_POSTGRES");
-    let url = shared.unwrap_or_else(|_| SERVER.url().to_owned());
+    shared.unwrap_or_else(|_| SERVER.url().to_owned())
+}
+
+#[test]
+fn legacy_table_is_read_and_not_changed() {
+    let url = postgres_url();
     let schema = format!("legacy_{}", std::process::id());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let client = runtime.block_on(async {
@@ -261,9 +265,7 @@ fn elsewhere(url: &str, user: Option<&str>, database: &str) -> String {
 
 #[test]
 fn connection_errors_are_distinguished_with_advice() {
-    #[expect(clippy::disallowed_methods, reason = "tests have no config of their own")]
-    let shared = std::env::var("EVENKEEL_TEST_POSTGRES");
-    let url = shared.unwrap_or_else(|_| SERVER.url().to_owned());
+    let url = postgres_url();
     let folder = tempfile::tempdir().unwrap();
     for (store, text) in [
         (elsewhere(&url, None, "no_such_database"), "create the database first: createdb -h "),

@@ -215,8 +215,7 @@ fn health_needs_no_token_and_other_paths_do() {
     for path in ["/api/v1/jobs", "/metrics", "/api/openapi.json"] {
         assert_eq!(request(&url, "GET", path, "", "").0, 401, "{path}");
     }
-    let token = std::fs::read_to_string(server.data_dir().join("token")).unwrap();
-    let header = format!("authorization: Bearer {}", token.trim());
+    let header = server.header();
     let (status, body) = request(&url, "GET", "/metrics", &header, "");
     assert_eq!(status, 200);
     assert!(body.contains("evenkeel_"), "{body}");

@@ -21,8 +21,7 @@ fn shell_job_is_refused_if_not_enabled() {
     let result = server.run(&["job", "create", "--name", "say", "--now", "--shell", "--", "true"]);
     assert_eq!(result.code, 1, "{result:?}");
     assert!(result.err.contains("shell is off"), "{}", result.err);
-    let token = std::fs::read_to_string(server.data_dir().join("token")).unwrap();
-    let header = format!("authorization: Bearer {}", token.trim());
+    let header = server.header();
     let body = r#"{"executor_type": "shell", "executor_config": {"argv": ["true"]}}"#;
     let (status, _) = request(&server.url(), "POST", "/api/v1/jobs", &header, body);
     assert_eq!(status, 422);

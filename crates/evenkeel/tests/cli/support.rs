@@ -130,6 +130,12 @@ impl Server {
         serde_json::from_str(&text).ok()
     }
 
+    /// Returns the header with the local token.
+    pub fn header(&self) -> String {
+        let token = std::fs::read_to_string(self.data_dir().join("token")).unwrap();
+        format!("authorization: Bearer {}", token.trim())
+    }
+
     pub fn url(&self) -> String {
         self.server_json().unwrap()["url"].as_str().unwrap().to_owned()
     }

@@ -148,8 +148,7 @@ fn assert_all_received_it(all: &[ReceivedRequest]) {
 
 /// Returns the output of all API reads and commands.
 fn answers(server: &Server) -> Vec<(String, String)> {
-    let token = std::fs::read_to_string(server.data_dir().join("token")).unwrap();
-    let header = format!("authorization: Bearer {}", token.trim());
+    let header = server.header();
     let mut paths: Vec<String> = [
         "jobs",
         "executions",
