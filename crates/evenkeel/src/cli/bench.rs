@@ -9,7 +9,7 @@ use crate::serve::executors::supervisor_command;
 /// Runs a benchmark, with a progress bar on a terminal and one JSON object with `--json`.
 pub(super) fn run(context: &Context, args: &BenchArgs) -> Result<(), Failure> {
     let supervisor = supervisor_command();
-    let runtime = context.runtime_of_many()?;
+    let runtime = context.multi_threaded_runtime()?;
     let report = runtime
         .block_on(evenkeel_bench::run(args, context.output.is_json(), supervisor))
         .map_err(|error| Failure::because("the measurement failed", error.as_ref()))?;

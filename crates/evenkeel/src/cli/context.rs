@@ -48,7 +48,7 @@ impl Context {
     }
 
     /// Returns a multi-threaded runtime.
-    pub fn runtime_of_many(&self) -> Result<Runtime, Failure> {
+    pub fn multi_threaded_runtime(&self) -> Result<Runtime, Failure> {
         built(Builder::new_multi_thread())
     }
 }

@@ -57,7 +57,7 @@ async fn listen(context: &Context, client: &Client, args: EventsArgs) -> Result<
         let mut stream = match client.listen(&["events"], &query, last.as_deref()).await {
             Ok(stream) => stream,
             // The server was reachable before and may be reachable again.
-            Err(failure) if was_connected && may_pass(&failure) => {
+            Err(failure) if was_connected && may_be_temporary(&failure) => {
                 tokio::time::sleep(RECONNECT_DELAY).await;
                 continue;
             }
@@ -84,7 +84,7 @@ async fn listen(context: &Context, client: &Client, args: EventsArgs) -> Result<
 }
 
 /// Returns true if the failure may be temporary.
-pub(super) fn may_pass(failure: &Failure) -> bool {
+pub(super) fn may_be_temporary(failure: &Failure) -> bool {
     let status = failure.problem.as_ref().and_then(|problem| problem["status"].as_u64());
     failure.exit == Exit::Unreachable || status.is_some_and(|status| status >= 500)
 }

@@ -66,7 +66,7 @@ pub(super) fn run(context: &Context, args: ServeArgs) -> Result<(), Failure> {
         },
         &machine,
     )?;
-    let runtime = context.runtime_of_many()?;
+    let runtime = context.multi_threaded_runtime()?;
     let served = runtime.block_on(serve::serve(config));
     // A pending name look-up must not delay the end of the process.
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));

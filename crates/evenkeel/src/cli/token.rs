@@ -104,7 +104,7 @@ pub(super) fn run(context: &Context, args: TokenArgs) -> Result<(), Failure> {
 fn signing_key(context: &Context, args: SigningKeyArgs) -> Result<(), Failure> {
     let data_dir = context.data_dir();
     let choice = config::store_of(&args.store.or(&context.file.store), &data_dir)?;
-    data_dir::must_be_the_servers(&choice, &data_dir)?;
+    data_dir::check_server_store(&choice, &data_dir)?;
     if let StoreChoice::Sqlite(path) = &choice
         && !path.exists()
     {
@@ -115,7 +115,7 @@ fn signing_key(context: &Context, args: SigningKeyArgs) -> Result<(), Failure> {
     let configured =
         args.signing_secrets.or_else(|| context.file.executors.signing_secrets.clone());
     let chance = RandomChance::from_system();
-    let (secrets, tenant) = context.runtime_of_many()?.block_on(async {
+    let (secrets, tenant) = context.multi_threaded_runtime()?.block_on(async {
         let store = store::open(&choice).await?;
         let configured = configured.unwrap_or_default();
         let secrets = credentials::signing_secrets(&configured, &*store, &chance).await?;
@@ -139,10 +139,10 @@ fn signing_key(context: &Context, args: SigningKeyArgs) -> Result<(), Failure> {
 fn create(context: &Context, args: CreateArgs) -> Result<(), Failure> {
     let data_dir = context.data_dir();
     let choice = config::store_of(&args.store.or(&context.file.store), &data_dir)?;
-    data_dir::must_be_the_servers(&choice, &data_dir)?;
+    data_dir::check_server_store(&choice, &data_dir)?;
     data_dir::create_for(&choice, &data_dir)?;
     let chance = Arc::new(RandomChance::from_system());
-    let runtime = context.runtime_of_many()?;
+    let runtime = context.multi_threaded_runtime()?;
     let tokens = runtime.block_on(async {
         let store = store::open(&choice).await?;
         credentials::tokens(&*store, &*chance).await

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Place;
+use super::Endpoint;
 use crate::{Exit, Failure};
 
 #[derive(Clone, PartialEq, Debug)]
@@ -13,15 +13,15 @@ pub struct Answer {
 }
 
 impl Answer {
-    pub(super) fn read(status: u16, text: String, place: &Place) -> Result<Self, Failure> {
+    pub(super) fn read(status: u16, text: String, endpoint: &Endpoint) -> Result<Self, Failure> {
         let value = serde_json::from_str::<Value>(&text);
         match (status, value) {
             (200..=299, Ok(value)) => Ok(Self { text, value }),
             (200..=299, Err(_)) => {
-                let what = format!("the program at {} is not an Evenkeel server", place.url);
+                let what = format!("the program at {} is not an Evenkeel server", endpoint.url);
                 Err(Failure::failed(what).or_else("check --url or EVENKEEL_URL"))
             }
-            (_, value) => Err(refusal(status, value.ok(), place)),
+            (_, value) => Err(refusal(status, value.ok(), endpoint)),
         }
     }
 
@@ -35,7 +35,7 @@ impl Answer {
 }
 
 /// Turns a refusal into a failure: the message is the server's, the way out is the client's.
-fn refusal(status: u16, problem: Option<Value>, place: &Place) -> Failure {
+fn refusal(status: u16, problem: Option<Value>, endpoint: &Endpoint) -> Failure {
     let field = |name: &str| problem.as_ref().and_then(|problem| problem[name].as_str());
     let title = field("title").map_or_else(|| format!("the server answered {status}"), Into::into);
     let what = match (status, field("detail").filter(|detail| !detail.is_empty())) {
@@ -47,7 +47,7 @@ fn refusal(status: u16, problem: Option<Value>, place: &Place) -> Failure {
         (_, None) => title,
     };
     let (exit, way_out) = match status {
-        401 => (Exit::Failed, Some(token_hint(place))),
+        401 => (Exit::Failed, Some(token_hint(endpoint))),
         403 => (
             Exit::Failed,
             Some("use a token with a higher role: `evenkeel token create --role operator`".into()),
@@ -77,8 +77,8 @@ fn refusal(status: u16, problem: Option<Value>, place: &Place) -> Failure {
     failure
 }
 
-fn token_hint(place: &Place) -> String {
-    if place.token.is_some() {
+fn token_hint(endpoint: &Endpoint) -> String {
+    if endpoint.token.is_some() {
         "create a new token with `evenkeel token create` on the server's machine, and set \
          EVENKEEL_TOKEN to it"
             .into()
@@ -123,8 +123,8 @@ mod tests {
 
     fn refused(status: u16, problem: &Value) -> Failure {
         let url = "http://127.0.0.1:1".parse().unwrap();
-        let place = Place { url, token: None, is_local: true, certificate_sha256: None };
-        Answer::read(status, problem.to_string(), &place).unwrap_err()
+        let endpoint = Endpoint { url, token: None, is_local: true, certificate_sha256: None };
+        Answer::read(status, problem.to_string(), &endpoint).unwrap_err()
     }
 
     #[test]
@@ -151,11 +151,11 @@ mod tests {
     #[test]
     fn answer_of_another_program_is_reported() {
         let url = "http://127.0.0.1:1".parse().unwrap();
-        let place = Place { url, token: None, is_local: false, certificate_sha256: None };
-        let failure = Answer::read(200, "<html>".into(), &place).unwrap_err();
+        let endpoint = Endpoint { url, token: None, is_local: false, certificate_sha256: None };
+        let failure = Answer::read(200, "<html>".into(), &endpoint).unwrap_err();
         assert!(failure.what.contains("is not an Evenkeel server"));
         assert_eq!(
-            Answer::read(502, "<html>".into(), &place).unwrap_err().what,
+            Answer::read(502, "<html>".into(), &endpoint).unwrap_err().what,
             "the server answered 502"
         );
     }

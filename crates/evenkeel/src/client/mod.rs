@@ -1,7 +1,7 @@
 //! A client of the HTTP API.
 
 mod answer;
-mod place;
+mod endpoint;
 mod sse;
 mod tls;
 
@@ -16,24 +16,24 @@ use crate::output::clean;
 use crate::{Exit, Failure};
 
 pub use answer::Answer;
-pub use place::{LocalServer, Place, find, read_local};
+pub use endpoint::{Endpoint, LocalServer, find, read_local};
 pub use sse::{Message, Stream};
 
 /// Content type of an event stream.
 const EVENTS: &str = "text/event-stream";
 /// Time limit of a stream; a server ends its streams after one hour.
-const STREAM_LASTS: Duration = Duration::from_secs(2 * 3600);
+const STREAM_TIMEOUT: Duration = Duration::from_secs(2 * 3600);
 
 pub struct Client {
     http: reqwest::Client,
-    place: Place,
+    endpoint: Endpoint,
 }
 
 impl Client {
-    pub fn new(place: Place) -> Result<Self, Failure> {
-        let is_local = place.url.host_str().is_some_and(is_loopback);
+    pub fn new(endpoint: Endpoint) -> Result<Self, Failure> {
+        let is_local = endpoint.url.host_str().is_some_and(is_loopback);
         let mut builder = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls::config(&place)?)
+            .tls_backend_preconfigured(tls::config(&endpoint)?)
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(Duration::from_secs(5))
             .timeout(Duration::from_secs(40))
@@ -45,7 +45,7 @@ impl Client {
         let http = builder
             .build()
             .map_err(|error| Failure::because("can't create the HTTP client", &error))?;
-        Ok(Self { http, place })
+        Ok(Self { http, endpoint })
     }
 
     pub async fn get(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Answer, Failure> {
@@ -103,7 +103,7 @@ impl Client {
         if status == 200 {
             Ok(text)
         } else {
-            Answer::read(status, text, &self.place).map(|it| it.text)
+            Answer::read(status, text, &self.endpoint).map(|it| it.text)
         }
     }
 
@@ -119,7 +119,7 @@ impl Client {
         last: Option<&str>,
     ) -> Result<Stream, Failure> {
         let mut request =
-            self.request(Method::GET, path, query).timeout(STREAM_LASTS).header(ACCEPT, EVENTS);
+            self.request(Method::GET, path, query).timeout(STREAM_TIMEOUT).header(ACCEPT, EVENTS);
         if let Some(last) = last {
             request = request.header("last-event-id", last);
         }
@@ -131,13 +131,13 @@ impl Client {
             return Ok(Stream::new(response));
         }
         let text = response.text().await.map_err(|error| self.unreachable(&error))?;
-        let answer = Answer::read(status, text, &self.place)?;
+        let answer = Answer::read(status, text, &self.endpoint)?;
         Err(Failure::failed(format!("the server sent no stream: {}", clean(&answer.text))))
     }
 
     async fn send(&self, request: RequestBuilder) -> Result<Answer, Failure> {
         let (status, text) = self.fetch(request).await?;
-        Answer::read(status, text, &self.place)
+        Answer::read(status, text, &self.endpoint)
     }
 
     async fn fetch(&self, request: RequestBuilder) -> Result<(u16, String), Failure> {
@@ -148,7 +148,7 @@ impl Client {
     }
 
     fn request(&self, method: Method, path: &[&str], query: &[(&str, &str)]) -> RequestBuilder {
-        let mut url = self.place.url.clone();
+        let mut url = self.endpoint.url.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
             // Segments are escaped one by one, so that no job name can change the path.
             segments.pop_if_empty().extend(["api", "v1"]).extend(path);
@@ -157,14 +157,14 @@ impl Client {
             url.query_pairs_mut().extend_pairs(query);
         }
         let request = self.http.request(method, url);
-        match &self.place.token {
+        match &self.endpoint.token {
             Some(token) => request.bearer_auth(token),
             None => request,
         }
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> Failure {
-        let url = &self.place.url;
+        let url = &self.endpoint.url;
         let why = if error.is_timeout() {
             "it did not answer in time".into()
         } else {
@@ -173,7 +173,7 @@ impl Client {
         };
         let failure =
             Failure::new(Exit::Unreachable, format!("no server can be reached at {url}: {why}"));
-        if self.place.is_local {
+        if self.endpoint.is_local {
             failure.or_else("start it with `evenkeel serve`, or name another with --url")
         } else {
             failure.or_else("check --url or EVENKEEL_URL, and that the server runs")

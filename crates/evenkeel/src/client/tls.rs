@@ -10,20 +10,20 @@ use rustls::{
 };
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
-use super::Place;
+use super::Endpoint;
 use crate::Failure;
 use crate::serve::tls::fingerprint;
 
 /// Returns the TLS configuration: the machine's trusted authorities, or none for an address without
 /// TLS. The server of the data directory is trusted by its certificate, which need not contain this
 /// machine's name.
-pub(super) fn config(place: &Place) -> Result<ClientConfig, Failure> {
+pub(super) fn config(endpoint: &Endpoint) -> Result<ClientConfig, Failure> {
     let failure = |error: Error| Failure::because("TLS can't be set up", &error);
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(failure)?;
-    let builder = match (&place.certificate_sha256, place.url.scheme()) {
+    let builder = match (&endpoint.certificate_sha256, endpoint.url.scheme()) {
         (Some(known), "https") => {
             let verifier = Arc::new(KnownCertificate { known: known.clone(), provider });
             builder.dangerous().with_custom_certificate_verifier(verifier)

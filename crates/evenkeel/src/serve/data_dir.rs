@@ -131,7 +131,7 @@ pub const STORE: &str = "store";
 
 /// Refuses the default store if the directory's server uses another one: credentials from the wrong
 /// store would be useless.
-pub fn must_be_the_servers(store: &StoreChoice, data_dir: &Path) -> Result<(), Failure> {
+pub fn check_server_store(store: &StoreChoice, data_dir: &Path) -> Result<(), Failure> {
     if *store != StoreChoice::in_dir(data_dir) {
         return Ok(());
     }

@@ -28,7 +28,7 @@ const CONNECTIONS_MAX: usize = 4096;
 const HEADER_TIME: Duration = Duration::from_secs(30);
 
 /// `Strict-Transport-Security` for one year.
-const ONLY_ENCRYPTED: &str = "max-age=31536000";
+const STRICT_TRANSPORT_SECURITY_VALUE: &str = "max-age=31536000";
 
 /// Time for running requests to finish after the stop signal.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
@@ -115,7 +115,7 @@ impl Client {
                 let mut response = router.oneshot(request).await?;
                 if is_encrypted {
                     // Browsers ignore this header without TLS, as the standard says.
-                    let value = HeaderValue::from_static(ONLY_ENCRYPTED);
+                    let value = HeaderValue::from_static(STRICT_TRANSPORT_SECURITY_VALUE);
                     response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, value);
                 }
                 Ok::<_, Infallible>(response)

@@ -155,7 +155,7 @@ async fn prepare(
     let shell = shell::executor(&config, &dir)?;
     dir.wait_for_bodies(&*clock).await?;
     let health = WriteHealth::new();
-    let store = store::open_patiently(&config.store).await?;
+    let store = store::open_with_retries(&config.store).await?;
     let store = Metered::wrap(store, Arc::clone(&health));
     progress.store_is_open();
     let sources = Sources {
@@ -239,7 +239,7 @@ async fn router(
     let myself = move || probe.health().node.map(NodeNo);
     let balance = Balance::of_node(Arc::clone(store), config.balance, myself);
     if config.roles.api {
-        tokio::spawn(know_load(Arc::clone(&balance), Arc::clone(store)));
+        tokio::spawn(read_load(Arc::clone(&balance), Arc::clone(store)));
     }
     let jobs = Jobs::new(Arc::clone(store), Arc::clone(chance), checks, Arc::clone(&balance))
         .with_aging(config.queue.aging);
@@ -297,7 +297,7 @@ async fn router(
 }
 
 /// Reads the load, so that the first created job does not wait for it.
-async fn know_load(balance: Arc<Balance>, store: Arc<dyn Store>) {
+async fn read_load(balance: Arc<Balance>, store: Arc<dyn Store>) {
     let read = async { balance.refresh(store.now().await?).await };
     if let Err(error) = read.await {
         let error = &error as &dyn std::error::Error;

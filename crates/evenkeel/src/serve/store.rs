@@ -29,7 +29,7 @@ pub async fn open(choice: &StoreChoice) -> Result<Arc<dyn Store>, Failure> {
 }
 
 /// Retries for a while, because a database is often started together with the server.
-pub async fn open_patiently(choice: &StoreChoice) -> Result<Arc<dyn Store>, Failure> {
+pub async fn open_with_retries(choice: &StoreChoice) -> Result<Arc<dyn Store>, Failure> {
     const WAITS: [u64; 6] = [250, 500, 1000, 2000, 4000, 8000];
     let StoreChoice::Postgres(url) = choice else { return open(choice).await };
     for wait in WAITS {

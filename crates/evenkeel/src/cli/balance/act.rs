@@ -12,7 +12,7 @@ use super::super::ask::{self, agrees};
 use super::super::list::next_page;
 use super::bars::{counted, reasons};
 use super::plan;
-use super::shown::{Plan, Rebalance, Rebalances, Shape, read};
+use super::views::{Plan, Rebalance, Rebalances, Shape, read};
 use crate::client::{Answer, Client};
 use crate::config::raw::RawClient;
 use crate::output::{Table, Tone, ago, clean};

@@ -1,7 +1,7 @@
 //! Draws the load of a day as bars.
 
 use super::bars::{bar, clock, counted, grouped, hour_of, hours_from, slot, spark, wrapped};
-use super::shown::{Day, Hour, Seconds, Slot};
+use super::views::{Day, Hour, Seconds, Slot};
 use crate::output::{Output, clean, duration_ms};
 
 /// Hours with more slots than this get no sparkline.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::bars::{clock, hour_of, level};
-use super::shown::{Score, Scores};
+use super::views::{Score, Scores};
 
 pub(super) fn draw(scores: &Scores) -> String {
     if scores.scores.is_empty() {

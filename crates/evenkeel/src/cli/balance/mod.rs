@@ -5,7 +5,7 @@ mod bars;
 mod day;
 mod history;
 mod plan;
-mod shown;
+mod views;
 
 use clap::Args;
 
@@ -53,7 +53,7 @@ pub(super) fn run_distribution(context: &Context, args: DistributionArgs) -> Res
         if context.output.is_json() {
             return context.output.line(&answer.text);
         }
-        let day = shown::read(&answer)?;
+        let day = views::read(&answer)?;
         return context.output.line(&day::draw(&day, context.output.width(), context.output));
     }
     let mut query = vec![("limit", "2160")];
@@ -63,5 +63,5 @@ pub(super) fn run_distribution(context: &Context, args: DistributionArgs) -> Res
     if context.output.is_json() {
         return context.output.line(&answer.text);
     }
-    context.output.line(&history::draw(&shown::read(&answer)?))
+    context.output.line(&history::draw(&views::read(&answer)?))
 }

@@ -3,7 +3,7 @@
 use evenkeel_core::Timestamp;
 
 use super::bars::{bar, clock, counted, grouped, hour_of, hours_from, reasons, slot};
-use super::shown::{Plan, PlannedMove, Shape};
+use super::views::{Plan, PlannedMove, Shape};
 use crate::output::{Output, Table, Tone, clean, duration_ms};
 
 /// Draws a plan in lines of at most `width` characters, with the first moves.
@@ -118,7 +118,7 @@ pub(super) fn shift(from: Timestamp, to: Timestamp) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::shown::Hour;
+    use super::super::views::Hour;
     use super::*;
 
     fn shape(score: f64, of: impl Fn(u8) -> f64) -> Shape {

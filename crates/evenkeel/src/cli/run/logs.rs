@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::super::Context;
-use super::super::events::{RECONNECT_DELAY, may_pass};
+use super::super::events::{RECONNECT_DELAY, may_be_temporary};
 use crate::Failure;
 use crate::client::Client;
 use crate::output::{Output, clean_lines};
@@ -76,7 +76,7 @@ async fn follow(
     loop {
         let mut stream = match client.listen(path, query, last.as_deref()).await {
             Ok(stream) => stream,
-            Err(failure) if was_connected && may_pass(&failure) => {
+            Err(failure) if was_connected && may_be_temporary(&failure) => {
                 tokio::time::sleep(RECONNECT_DELAY).await;
                 continue;
             }

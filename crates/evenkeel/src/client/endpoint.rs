@@ -21,7 +21,7 @@ pub struct LocalServer {
 }
 
 #[derive(Clone)]
-pub struct Place {
+pub struct Endpoint {
     pub url: Url,
     pub token: Option<String>,
     /// True if the server was found in the data directory.
@@ -38,7 +38,7 @@ pub fn read_local(data_dir: &Path) -> Option<LocalServer> {
 
 /// Returns the server that was named, or else the one of the data directory. The token of the
 /// directory is sent to its own server only.
-pub fn find(client: &RawClient, data_dir: &Path) -> Result<Place, Failure> {
+pub fn find(client: &RawClient, data_dir: &Path) -> Result<Endpoint, Failure> {
     let local = read_local(data_dir);
     let local_url = local.as_ref().map(|server| read_url(&server.url)).transpose()?;
     let url = match (&client.url, &local_url) {
@@ -60,7 +60,7 @@ pub fn find(client: &RawClient, data_dir: &Path) -> Result<Place, Failure> {
     };
     let token = token.map(|token| token.trim().to_owned()).filter(|token| !token.is_empty());
     let certificate_sha256 = local.filter(|_| is_local).and_then(|local| local.certificate_sha256);
-    Ok(Place { url, token, is_local, certificate_sha256 })
+    Ok(Endpoint { url, token, is_local, certificate_sha256 })
 }
 
 #[cfg(test)]
@@ -84,9 +84,9 @@ mod tests {
     #[test]
     fn local_server_is_found_with_its_token() {
         let dir = data_dir();
-        let place = find(&RawClient::default(), dir.path()).unwrap();
-        assert_eq!(place.url.as_str(), "http://127.0.0.1:9/");
-        assert_eq!(place.token.as_deref(), Some("local-token"));
+        let endpoint = find(&RawClient::default(), dir.path()).unwrap();
+        assert_eq!(endpoint.url.as_str(), "http://127.0.0.1:9/");
+        assert_eq!(endpoint.token.as_deref(), Some("local-token"));
         let named = find(&client("http://127.0.0.1:9/"), dir.path()).unwrap();
         assert_eq!(named.token.as_deref(), Some("local-token"));
     }
