@@ -145,8 +145,8 @@ CREATE TABLE job_state (
     -- runs; cancelling or deleting the job sets the largest number. The finish of an attempt reads
     -- it from the row that it locks anyway.
     stopped_at  int8,
-    -- key in load_profile: NULL if not computed yet, 0 if the job has none
-    load_profile int8,
+    -- key in load_profile, 0 if the job has none
+    load_profile int8 NOT NULL DEFAULT 0,
     cost_us     int8 NOT NULL DEFAULT 0,
     cost_stated bool NOT NULL DEFAULT false,
     -- the job is counted in load_profile: it has a next time and a profile
@@ -154,9 +154,6 @@ CREATE TABLE job_state (
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 -- Finds the jobs that are due soon. A job with a short interval seldom changes its slot.
 CREATE INDEX job_state_slot ON job_state (shard, slot) WHERE slot IS NOT NULL;
--- Jobs whose load profile is not computed yet. Of these columns firing writes only `slot`, which is
--- indexed above anyway.
-CREATE INDEX job_state_uncounted ON job_state (job_no) WHERE load_profile IS NULL AND slot IS NOT NULL;
 -- Active jobs without a next time: they have an active run, or have ended.
 CREATE INDEX job_state_unplaced ON job_state (tenant_no, job_no) WHERE slot IS NULL AND active;
 

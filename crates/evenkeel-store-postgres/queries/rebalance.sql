@@ -91,8 +91,7 @@ SELECT count(*) FROM rebalance WHERE tenant_no = $1 AND state <> {rebalance.plan
 
 -- :name move_jobs (now, tenant, even_live, job_no, generation, old_at, new_at, slot, load_profile)
 -- Locks rows in the order of firing and reads them as they are by then. Jobs that have fired
--- meanwhile stay, and due jobs are left to firing. A job that is not counted yet moves without its
--- count.
+-- meanwhile stay, and due jobs are left to firing. A job without a load profile gets none.
 WITH locked AS MATERIALIZED (
     SELECT s.job_no, s.shard, s.tenant_no, s.has_condition, s.counted,
            s.load_profile AS left_profile, s.cost_us,

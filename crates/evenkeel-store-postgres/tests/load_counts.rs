@@ -12,8 +12,8 @@ use evenkeel_core::attempt::Outcome;
 use evenkeel_core::balance::{COST_MAX, Load, LoadProfile, LoadProfileKey, Move, Placement};
 use evenkeel_core::{JobNo, Span};
 use evenkeel_store::{
-    Action, Finish, Fire, FireResult, JobChange, LoadProfileCount, MoveBatch, Moved, NewJob,
-    OwnedAttempt, Rebalance, RebalanceState, Store, Then,
+    Action, Finish, Fire, FireResult, JobChange, MoveBatch, Moved, NewJob, OwnedAttempt, Rebalance,
+    RebalanceState, Then,
 };
 use evenkeel_store_postgres::{PostgresOptions, PostgresStore};
 use evenkeel_store_testkit::Opened;
@@ -98,7 +98,7 @@ async fn assert_counts_are_true(rig: &Rig, observer: &Client, options: &Postgres
     let schema = options.schema.as_deref().unwrap();
     let sql = format!(
         "SELECT (SELECT count(*) FROM {schema}.job_state
-                  WHERE counted <> (slot IS NOT NULL AND coalesce(load_profile, 0) <> 0)),
+                  WHERE counted <> (slot IS NOT NULL AND load_profile <> 0)),
                 (SELECT count(*)
                    FROM {schema}.load_profile r
                    FULL JOIN (SELECT tenant_no, load_profile AS key, count(*) AS jobs,
@@ -249,7 +249,6 @@ async fn load_counts_stay_correct_under_concurrency_without_deadlocks() {
     let recounter = async {
         for _ in 0..20 {
             rig.store.recount_load(None, 10_000).await.unwrap();
-            rig.store.count_uncounted(100).await.unwrap();
         }
     };
     tokio::join!(
@@ -311,76 +310,6 @@ async fn a_batch_of_moves_waits_for_a_stop_and_then_moves_nothing() {
     let (moved, ()) = tokio::join!(make(&rig, moves, 0), release);
     assert_eq!(moved, Moved::Stopped);
     assert_eq!(all_placements(&rig).await, jobs);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn uncounted_jobs_are_counted_in_pages() {
-    let (store, options) = common::open().await;
-    let rig = rig(store).await;
-    let observer = common::observer(&options.url).await;
-    let mut jobs: Vec<NewJob> =
-        (1..=10).map(|n| unnamed_job().every(3600).first_at(n * 1000).build()).collect();
-    jobs.push(unnamed_job().once_at(5000).build());
-    jobs.push(unnamed_job().periodic(3600, 60).build());
-    jobs.push(unnamed_job().never().build());
-    let jobs = rig.add_all(jobs).await;
-    let known =
-        |store: Arc<dyn Store>| async move { store.load_profiles(None, 1000).await.unwrap() };
-    let counted: Vec<LoadProfileCount> = known(Arc::clone(&rig.store)).await;
-    let schema = options.schema.as_deref().unwrap();
-    let forget = format!(
-        "UPDATE {schema}.job_state SET load_profile = NULL, cost_us = 0, counted = false;
-         DELETE FROM {schema}.load_profile"
-    );
-    observer.batch_execute(&forget).await.unwrap();
-    assert_eq!(known(Arc::clone(&rig.store)).await, []);
-    // A job that moves before it is counted is counted at its new time.
-    let rebalance = begun(&rig, 1).await;
-    let first = all_placements(&rig).await[0];
-    assert_eq!((first.profile, first.cost), (None, Span::ZERO));
-    let moves = moves_by(&rig, rebalance, 0, &[first], 1800).await;
-    let moved = make(&rig, moves, 0).await;
-    assert_eq!(moved, Moved::Done(vec![true]));
-    // A paused job is not counted.
-    rig.store.act(&rig.scope, jobs[1].id, Action::Pause, now(0)).await.unwrap();
-    let mut pages = Vec::new();
-    while pages.last() != Some(&0) {
-        pages.push(rig.store.count_uncounted(5).await.unwrap());
-    }
-    assert_eq!(pages, [5, 5, 1, 0]);
-    assert_counts_are_true(&rig, &observer, &options).await;
-    let back = rig.store.placements_of(&rig.scope, &[first.job]).await.unwrap()[0];
-    let moves = moves_by(&rig, rebalance, 1, &[back], 1800).await;
-    make(&rig, moves, 0).await;
-    let next_at = Some(at(2000));
-    rig.store.act(&rig.scope, jobs[1].id, Action::Resume { next_at }, now(0)).await.unwrap();
-    assert_eq!(known(Arc::clone(&rig.store)).await, counted);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_unreadable_definition_does_not_block_the_count_of_others() {
-    let (store, options) = common::open().await;
-    let rig = rig(store).await;
-    let observer = common::observer(&options.url).await;
-    rig.add_all(vec![unnamed_job().build(), unnamed_job().build()]).await;
-    let schema = options.schema.as_deref().unwrap();
-    let spoil = format!(
-        "UPDATE {schema}.job_state SET load_profile = NULL, counted = false; DELETE FROM {schema}.load_profile;
-         UPDATE {schema}.job SET definition = 'of another age' WHERE job_no = 1"
-    );
-    observer.batch_execute(&spoil).await.unwrap();
-    assert_eq!(rig.store.count_uncounted(1).await.unwrap(), 1);
-    assert_eq!(rig.store.count_uncounted(1).await.unwrap(), 1);
-    assert_eq!(rig.store.count_uncounted(1).await.unwrap(), 0);
-    let jobs: Vec<u64> = rig
-        .store
-        .load_profiles(None, 10)
-        .await
-        .unwrap()
-        .iter()
-        .map(|profile| profile.jobs)
-        .collect();
-    assert_eq!(jobs, [1]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

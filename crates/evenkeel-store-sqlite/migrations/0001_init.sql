@@ -116,8 +116,8 @@ CREATE TABLE job_state (
     -- that lost its worker is cancelled. A pause sets the time of the pause, so that a run triggered
     -- later is not affected. For a cancelled or deleted job it is the largest integer.
     stopped_at  INTEGER,
-    -- the key of the load profile that counts the job, 0 if none does; NULL if not determined yet
-    load_profile INTEGER,
+    -- the key of the load profile that counts the job, 0 if none does
+    load_profile INTEGER NOT NULL DEFAULT 0,
     cost_us     INTEGER NOT NULL DEFAULT 0,
     -- 1 if the user set the cost: it is then not adjusted to how long runs take
     cost_stated INTEGER NOT NULL DEFAULT 0
@@ -127,8 +127,6 @@ CREATE TABLE job_state (
 CREATE INDEX job_state_slot ON job_state (shard, slot) WHERE slot IS NOT NULL;
 -- Active jobs without a next time: they wait, run, or have ended.
 CREATE INDEX job_state_unplaced ON job_state (tenant_no, job_no) WHERE slot IS NULL AND active = 1;
--- The condition does not mention `slot`, so that firing does not evaluate it.
-CREATE INDEX job_state_uncounted ON job_state (job_no) WHERE load_profile IS NULL;
 
 -- Jobs that the scheduler of their shard must load again. The scheduler deletes the rows it has read.
 CREATE TABLE changed_job (

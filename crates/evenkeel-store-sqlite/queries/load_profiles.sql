@@ -9,17 +9,6 @@ min(average_us, 2592000000000) AS takes_us, active = 0 OR next_at IS NULL AS is_
 -- :fragment cost_differs
 (cost_us * 5 < takes_us * 4 OR cost_us * 4 > takes_us * 5)
 
--- :name count_uncounted
-SELECT s.job_no, s.tenant_no, s.generation, s.average_us, j.definition,
-       CASE WHEN s.active = 1 THEN s.next_at END AS next_at
-FROM job_state s INDEXED BY job_state_uncounted JOIN job j ON j.job_no = s.job_no
-WHERE s.load_profile IS NULL ORDER BY s.job_no LIMIT ?1
-
--- :name count_uncounted_write (job_no, generation, load_profile, cost_us, cost_stated)
--- Every change of a job also counts its load, so a job that changed since it was read is left alone.
-UPDATE job_state SET load_profile = :load_profile, cost_us = :cost_us, cost_stated = :cost_stated
-WHERE job_no = :job_no AND load_profile IS NULL AND generation = :generation
-
 -- :name recount_load
 UPDATE job_state SET cost_us = ?2 WHERE job_no = ?1
 
@@ -53,7 +42,7 @@ WHERE tenant_no = ?1 AND key > ?2 ORDER BY key LIMIT ?3
 -- :name recount_load_find
 -- The next jobs, and whether each is to be recounted: its cost differs, or it has a load profile though
 -- it has no next time.
-SELECT job_no, coalesce(load_profile, 0) <> 0 AND (is_over OR (cost_stated = 0 AND takes_us IS NOT NULL
+SELECT job_no, load_profile <> 0 AND (is_over OR (cost_stated = 0 AND takes_us IS NOT NULL
        AND {cost_differs}))
 FROM (SELECT job_no, load_profile, cost_stated, cost_us, {load_of_job}
       FROM job_state WHERE job_no > ?1 ORDER BY job_no LIMIT ?2)

@@ -26,7 +26,9 @@ impl NodeStore for SqliteStore {
         let ping = ping.clone();
         // First in line: a node that cannot ping must stop its attempts.
         self.writer
-            .write(Command, ping.long_attempts.len() + 1, move |session| save_ping(session, &ping, now))
+            .write(Command, ping.long_attempts.len() + 1, move |session| {
+                save_ping(session, &ping, now)
+            })
             .await
     }
 

@@ -185,9 +185,6 @@ verbs! {
     read fn tenant_load_profiles(scope: &Scope, after: Option<LoadProfileKey>, limit: u32)
         -> Vec<LoadProfileCount>;
 
-    /// Counts up to `limit` jobs that are not counted yet. Returns how many there were.
-    write fn count_uncounted(limit: u32) -> u32;
-
     /// Updates the cost of up to `limit` jobs after `after`, by number: a job whose cost is below
     /// 4/5 or above 5/4 of its average duration gets that duration as its cost, unless its cost was
     /// stated. The cost of a run is at most [`COST_MAX`]. Jobs that are counted without a next

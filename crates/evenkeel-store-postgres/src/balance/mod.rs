@@ -41,10 +41,6 @@ impl BalanceStore for PostgresStore {
         load_profiles::tenant_load_profiles(self, scope, after, limit).await
     }
 
-    async fn count_uncounted(&self, limit: u32) -> Result<u32, StoreError> {
-        recount::count_uncounted(self, limit).await
-    }
-
     async fn recount_load(
         &self,
         after: Option<JobNo>,

@@ -185,9 +185,7 @@ fn read_placement(row: &Row) -> Tried<Placement> {
         last_fired_at: maybe_time(row, "last_fired_at")?,
         placed_at: time(row, "since")?,
         is_live: get(row, "is_live")?,
-        profile: get::<Option<i64>>(row, "load_profile")?
-            .filter(|key| *key != 0)
-            .map(LoadProfileKey),
+        profile: Some(get(row, "load_profile")?).filter(|key| *key != 0).map(LoadProfileKey),
         cost: span(get(row, "cost_us")?),
     })
 }

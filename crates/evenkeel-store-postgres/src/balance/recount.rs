@@ -1,27 +1,16 @@
 //! Recounting the load that jobs add to their profiles.
 
-use evenkeel_core::balance::Load;
-use evenkeel_core::{Definition, JobNo};
+use evenkeel_core::JobNo;
 use evenkeel_store::{Recounted, StoreError};
-use tokio_postgres::Row;
 
-use super::load_profiles::{Counts, LoadColumns};
+use super::load_profiles::Counts;
 use crate::PostgresStore;
 use crate::connection::Connection;
 use crate::error::Tried;
-use crate::rows::{count, get, span, time};
+use crate::rows::{count, get};
 
 /// Unused profiles that are deleted at once.
 const DELETED_MAX: i64 = 10_000;
-
-pub(super) async fn count_uncounted(store: &PostgresStore, limit: u32) -> Result<u32, StoreError> {
-    store
-        .api
-        .run(i64::from(limit), |connection, limit| async move {
-            connection.transaction(count_page(&connection, *limit)).await
-        })
-        .await
-}
 
 pub(super) async fn recount_load(
     store: &PostgresStore,
@@ -55,39 +44,6 @@ pub(super) async fn recount_load(
             Ok(Recounted { next, changed })
         })
         .await
-}
-
-async fn count_page(connection: &Connection, limit: i64) -> Tried<u32> {
-    let rows = connection.rows(sql!("count_uncounted"), &[&limit]).await?;
-    if rows.is_empty() {
-        return Ok(0);
-    }
-    let read = |row: &Row| Ok((get(row, "job_no")?, get(row, "tenant_no")?, load_of(row)?));
-    let jobs = rows.iter().map(read).collect::<Tried<Vec<(i64, i32, Option<Load>)>>>()?;
-    let numbers: Vec<i64> = jobs.iter().map(|(no, _, _)| *no).collect();
-    let columns: LoadColumns = jobs.iter().map(|(_, _, load)| load.as_ref()).collect();
-    let LoadColumns { profile, cost_us, cost_stated } = &columns;
-    let sql = sql!("count_uncounted_write");
-    connection.change(sql, &[&numbers, profile, cost_us, cost_stated]).await?;
-    let mut counts = Counts::default();
-    for (_, tenant, load) in &jobs {
-        if let Some(load) = load {
-            counts.add(*tenant, load);
-        }
-    }
-    counts.write(connection).await?;
-    Ok(u32::try_from(rows.len()).unwrap_or(u32::MAX))
-}
-
-/// Returns the load of an uncounted job. A job with an unreadable definition has none, so that it
-/// does not block others.
-fn load_of(row: &Row) -> Tried<Option<Load>> {
-    let next_at = time(row, "next_at")?;
-    let average: Option<i64> = get(row, "average_us")?;
-    let Ok(definition) = serde_json::from_str::<Definition>(get(row, "definition")?) else {
-        return Ok(None);
-    };
-    Ok(Load::of(&definition, average.map(span), next_at))
 }
 
 /// Sets the cost of jobs to the average duration of their runs.

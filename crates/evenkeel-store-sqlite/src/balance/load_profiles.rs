@@ -22,7 +22,7 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    pub(crate) fn as_load(load: Option<&Load>) -> Self {
+    fn as_load(load: Option<&Load>) -> Self {
         load.map_or_else(Self::default, |load| Self {
             key: load.key.0,
             cost: stored_cost(load.cost),
@@ -83,14 +83,14 @@ impl Counts {
         job: JobNo,
         load: Option<&Load>,
     ) -> Answer<()> {
-        let found: Option<(i32, Option<i64>, i64)> = connection
+        let found: Option<(i32, i64, i64)> = connection
             .prepare_cached(sql!("load_profiles_of"))?
             .query_row([job.0], |row| {
                 Ok((row.get("tenant_no")?, row.get("load_profile")?, row.get("cost_us")?))
             })
             .optional()?;
         let Some((tenant, key, cost)) = found else { return Ok(()) };
-        if let Some(key) = key.filter(|key| *key != 0) {
+        if key != 0 {
             self.remove_job(tenant, key, cost);
         }
         let counted = self.add(TenantNo(tenant), load);

@@ -43,18 +43,6 @@ impl BalanceStore for SqliteStore {
             .await
     }
 
-    async fn count_uncounted(&self, limit: u32) -> Result<u32, StoreError> {
-        // A reader looks first: usually there are none, and then the writer is not needed.
-        let found = self.engine_readers.read(move |db| recount::find_uncounted(db, limit)).await?;
-        let count = found.len();
-        if count > 0 {
-            self.writer
-                .write(Batch, count, move |session| recount::count(session.connection(), &found))
-                .await?;
-        }
-        Ok(u32::try_from(count).unwrap_or(u32::MAX))
-    }
-
     async fn recount_load(
         &self,
         after: Option<JobNo>,

@@ -43,7 +43,6 @@ pub(super) fn placements_of(
 
 /// Reads by position, because a plan reads every job. The order is that of `placement_columns`.
 fn placement_from(row: &Row<'_>) -> Answer<Placement> {
-    let profile: Option<i64> = row.get(7)?;
     let live: i64 = row.get(6)?;
     Ok(Placement {
         job: JobNo(row.get(0)?),
@@ -53,7 +52,7 @@ fn placement_from(row: &Row<'_>) -> Answer<Placement> {
         last_fired_at: sql_time(row.get(4)?),
         placed_at: Timestamp::from_micros(row.get(5)?),
         is_live: live > 0,
-        profile: profile.filter(|key| *key != 0).map(LoadProfileKey),
+        profile: Some(row.get(7)?).filter(|key| *key != 0).map(LoadProfileKey),
         cost: Span::from_micros(row.get::<_, i64>(8)?.unsigned_abs()),
     })
 }
@@ -114,12 +113,12 @@ fn move_each(
             batch.even_live,
             new_at
         ];
-        let found: Option<(Option<i64>, i64)> =
+        let found: Option<(i64, i64)> =
             find.query_row(which, |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-        let Some((profile, cost)) = found else { continue };
+        let Some((old, cost)) = found else { continue };
         let slot = Slot::of(to.new_at).0;
         update.execute(params![to.job.0, new_at, slot, now.as_micros(), to.profile.0])?;
-        if let Some(old) = profile.filter(|key| *key != 0) {
+        if old != 0 {
             counts.remove_job(tenant.0, old, cost);
             counts.add_job(tenant.0, to.profile.0, cost, text);
         }

@@ -1,65 +1,11 @@
-//! Counts jobs that are not counted yet, and jobs whose cost no longer fits.
+//! Recounts jobs whose cost differs from their average duration.
 
-use evenkeel_core::balance::Load;
-use evenkeel_core::{Definition, JobNo, Span, TenantNo, Timestamp};
+use evenkeel_core::JobNo;
 use evenkeel_store::Recounted;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::load_profiles::{Counted, Counts};
+use super::load_profiles::Counts;
 use crate::error::Answer;
-
-/// A job whose load is not counted yet.
-pub(super) struct Uncounted {
-    job: i64,
-    tenant: TenantNo,
-    generation: i32,
-    load: Option<Load>,
-}
-
-/// Returns uncounted jobs and their load. A job that cannot be read gets no load, so that it does
-/// not block the others.
-pub(super) fn find_uncounted(db: &Connection, limit: u32) -> Answer<Vec<Uncounted>> {
-    let mut statement = db.prepare_cached(sql!("count_uncounted"))?;
-    let mut rows = statement.query([limit])?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        let average: Option<i64> = row.get("average_us")?;
-        let average = average.map(|micros| Span::from_micros(micros.unsigned_abs()));
-        let next_at: Option<i64> = row.get("next_at")?;
-        let load = next_at.and_then(|next_at| {
-            let text = row.get_ref("definition").ok()?.as_str().ok()?;
-            let definition: Definition = serde_json::from_str(text).ok()?;
-            Load::of(&definition, average, Timestamp::from_micros(next_at))
-        });
-        found.push(Uncounted {
-            job: row.get("job_no")?,
-            tenant: TenantNo(row.get("tenant_no")?),
-            generation: row.get("generation")?,
-            load,
-        });
-    }
-    Ok(found)
-}
-
-pub(super) fn count(connection: &Connection, found: &[Uncounted]) -> Answer<()> {
-    let mut counts = Counts::default();
-    let mut statement = connection.prepare_cached(sql!("count_uncounted_write"))?;
-    for uncounted in found {
-        let Counted { key, cost, is_stated } = Counted::as_load(uncounted.load.as_ref());
-        let changed = statement.execute(params![
-            uncounted.job,
-            uncounted.generation,
-            key,
-            cost,
-            is_stated
-        ])?;
-        if changed == 1 {
-            counts.add(uncounted.tenant, uncounted.load.as_ref());
-        }
-    }
-    drop(statement);
-    counts.write(connection)
-}
 
 /// Returns the jobs to recount, and where the next step starts.
 pub(super) fn find_outdated(

@@ -141,11 +141,6 @@ impl BalanceStore for ModelStore {
         Ok(self.lock().list_rhythms(Some(tenant), after.map(|key| (tenant, key)), limit))
     }
 
-    async fn count_uncounted(&self, _limit: u32) -> Result<u32, StoreError> {
-        // The model starts empty, so all its jobs were counted when they were registered.
-        Ok(0)
-    }
-
     async fn recount_load(
         &self,
         after: Option<JobNo>,
