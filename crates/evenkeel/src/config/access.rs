@@ -252,8 +252,8 @@ mod tests {
             (RawAccess { jwt_algorithm: name("none"), ..raw() }, "\"none\" is not supported"),
             (RawAccess { jwt_algorithm: name("HS512"), ..raw() }, "RS256, ES256 or EdDSA"),
             (RawAccess { jwt_algorithm: name("RS256"), ..raw() }, "give jwt_key_file"),
-            (RawAccess { jwt_key_file: file(), ..raw() }, "need its algorithm"),
-            (RawAccess { jwt_issuer: name("x"), ..raw() }, "need its algorithm"),
+            (RawAccess { jwt_key_file: file(), ..raw() }, "need the algorithm"),
+            (RawAccess { jwt_issuer: name("x"), ..raw() }, "need the algorithm"),
             (RawAccess { audit_days: Some(0), ..raw() }, "audit_days: 0 is not between"),
         ] {
             let refusal = refusal(raw);

@@ -44,7 +44,7 @@ pub enum SecretKeys {
     /// A program that prints one key per line.
     Command(Vec<String>),
     /// No source is configured.
-    Unsaid,
+    Unset,
 }
 
 pub(super) fn resolve(
@@ -55,7 +55,7 @@ pub(super) fn resolve(
     const WAY_OUT: &str =
         "give one of secret_key_file, secret_key_command and the variable EVENKEEL_SECRET_KEY";
     match (file, given, command) {
-        (None, None, None) => Ok(SecretKeys::Unsaid),
+        (None, None, None) => Ok(SecretKeys::Unset),
         (Some(file), None, None) => Ok(SecretKeys::File(file)),
         (None, Some(given), None) => Ok(SecretKeys::Given(given)),
         (None, None, Some(command)) if command.first().is_some_and(|it| !it.is_empty()) => {
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn keys_come_from_one_source() {
         let key = || Some("s3cret".parse::<Hidden>().unwrap_or_default());
-        assert_eq!(resolve(None, None, None).unwrap(), SecretKeys::Unsaid);
+        assert_eq!(resolve(None, None, None).unwrap(), SecretKeys::Unset);
         assert!(resolve(Some("f".into()), None, None).is_ok());
         assert!(resolve(None, None, Some(vec!["pass".into()])).is_ok());
         assert!(resolve(None, None, Some(Vec::new())).is_err());

@@ -10,7 +10,7 @@ use crate::output::quoted;
 pub fn show(config: &ServeConfig, url: &str, is_first: bool) {
     if config.log.json {
         // With JSON logs, the address is a log line.
-        tracing::info!(server.url = url, "Evenkeel runs at {url}");
+        tracing::info!(server.url = url, "Evenkeel is running at {url}");
         return;
     }
     // A service has the log instead.
@@ -66,7 +66,7 @@ fn text(
 ) -> String {
     let (on, off) = bold;
     let mut text =
-        format!("\n  {on}Evenkeel runs at {url}{off}\n  data in  {}\n", config.data_dir.display());
+        format!("\n  {on}Evenkeel is running at {url}{off}\n  data in  {}\n", config.data_dir.display());
     let in_dir = crate::config::StoreChoice::in_dir(&config.data_dir);
     if config.store != in_dir {
         text.push_str(&format!("  store    {}\n", config.store));

@@ -81,7 +81,7 @@ impl DataDir {
                 Err(TryLockError::WouldBlock) if clock.monotonic() < deadline => {
                     if !logged {
                         tracing::info!(
-                            "waiting until programs of the previous server process have ended"
+                            "waiting until programs that the previous server process started have ended"
                         );
                         logged = true;
                     }

@@ -129,7 +129,7 @@ impl Client {
         if let Err(error) = watcher.watch(connection).await {
             tracing::debug!(
                 error = &error as &dyn std::error::Error,
-                "connection closed with an error"
+                "HTTP connection closed with an error"
             );
         }
     }

@@ -125,9 +125,9 @@ pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
         Ok(Ok(())) => {}
         Ok(Err(error)) => {
             let error = &error as &dyn std::error::Error;
-            tracing::warn!(error, "store was not closed in order; the next start recovers it");
+            tracing::warn!(error, "store was not closed cleanly; the next start recovers it");
         }
-        Err(_) => tracing::warn!("store took too long to close; the next start recovers it"),
+        Err(_) => tracing::warn!("closing the store took too long; the next start recovers it"),
     }
     tracing::info!("stopped");
     Ok(())

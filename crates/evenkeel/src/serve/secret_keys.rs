@@ -28,7 +28,7 @@ pub async fn load(
         SecretKeys::File(path) => (read_file(path)?, path.display().to_string()),
         SecretKeys::Given(text) => (text.reveal().to_owned(), "EVENKEEL_SECRET_KEY".into()),
         SecretKeys::Command(command) => (run(command).await?, "secret_key_command".into()),
-        SecretKeys::Unsaid => {
+        SecretKeys::Unset => {
             let StoreChoice::Sqlite(_) = config.store else { return Ok(None) };
             let path = dir.path().join(OWN_FILE);
             if !dir.has(OWN_FILE) {
