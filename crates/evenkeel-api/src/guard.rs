@@ -58,7 +58,7 @@ pub(crate) fn panicked(panic: Box<dyn Any + Send + 'static>) -> Response {
         .map(String::as_str)
         .or_else(|| panic.downcast_ref::<&str>().copied())
         .unwrap_or("no message");
-    tracing::error!(panic.message = message, "a handler panicked; answering 500");
+    tracing::error!(panic.message = message, "a request handler panicked; answering 500");
     Problem::internal().into_response()
 }
 

@@ -78,7 +78,7 @@ pub(crate) async fn once(
     tokio::spawn(work.instrument(tracing::Span::current())).await.map_err(|panic| {
         tracing::error!(
             error = &panic as &dyn std::error::Error,
-            "a handler panicked; answering 500"
+            "a request handler panicked; answering 500"
         );
         Problem::internal()
     })

@@ -161,7 +161,7 @@ impl Intake {
     /// Returns the intake of a request, which the layer [`hold`] adds.
     pub(crate) fn of(request: &Request) -> Result<Self, Problem> {
         request.extensions().get().cloned().ok_or_else(|| {
-            tracing::error!("a route lacks the memory layer; answering 500");
+            tracing::error!("a route does not reserve memory for its requests; answering 500");
             Problem::internal()
         })
     }

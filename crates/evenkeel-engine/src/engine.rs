@@ -129,7 +129,7 @@ async fn supervise(
             grace = drain.wait_for(Option::is_some) => grace.map_or(None, |grace| *grace),
             () = shared.fenced.notified() => None,
             () = session.loop_ended() => {
-                error!("a loop of this node ended unexpectedly; the node rejoins the cluster");
+                error!("a background loop of this node ended unexpectedly; the node rejoins the cluster");
                 None
             }
         };

@@ -83,7 +83,7 @@ impl Resolve for GuardedResolver {
                 tracing::debug!(
                     host,
                     error = &error as &dyn std::error::Error,
-                    "name not resolved"
+                    "host name could not be resolved"
                 );
                 no_address()
             })?;

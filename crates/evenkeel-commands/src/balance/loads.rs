@@ -187,7 +187,7 @@ impl Balance {
         if unreadable > 0 {
             tracing::warn!(
                 jobs.count = unreadable,
-                "ignoring jobs whose load profile cannot be read"
+                "ignoring jobs whose stored load profile cannot be read"
             );
         }
         let is_first = !self.cache.was_read.swap(true, Ordering::Relaxed);

@@ -158,7 +158,7 @@ impl Jobs {
                 tracing::warn!(
                     target.number = number,
                     jobs.count = rest.refused,
-                    "jobs refused the url of their target and keep the former one"
+                    "the new url of the target is not valid for some of its jobs; they keep the old url"
                 );
             }
         });
@@ -210,7 +210,7 @@ impl Jobs {
                             job.id = %id,
                             target.number = number,
                             holder.id = %holder,
-                            "job keeps its former url: another job holds its new deduplication key"
+                            "url of the job was not updated: with the new url, its deduplication key would equal that of another job"
                         );
                     }
                 }

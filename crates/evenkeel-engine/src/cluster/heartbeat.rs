@@ -65,7 +65,7 @@ impl Heartbeat {
             Pinged::Fenced => {
                 error!(
                     node.no = ctx.node.0,
-                    "this node was declared dead after missed pings; it ends its bodies and rejoins"
+                    "other nodes declared this node dead because it did not ping; it cancels its attempts and rejoins the cluster"
                 );
                 self.end_bodies();
                 ctx.fenced.notify_one();
@@ -122,7 +122,7 @@ impl Heartbeat {
                 ctx.worker.was_frozen.store(was_frozen, Ordering::Release);
                 error!(
                     bodies.count = bodies,
-                    "store unreachable for too long; cancelling all bodies before the lease ends"
+                    "store unreachable for too long; cancelling all attempts of this node before its lease ends"
                 );
                 self.end_bodies();
             }

@@ -177,7 +177,7 @@ impl NodeSession {
         if let Err(error) = ctx.store.drain(ctx.node).await {
             warn!(
                 error = &error as &dyn std::error::Error,
-                "draining state was not stored; other nodes notice the end of the pings"
+                "could not store that this node is draining; other nodes notice it when its pings stop"
             );
         }
         let _ = ctx.store.announce(Signal::Nodes).await;
@@ -211,7 +211,7 @@ impl NodeSession {
                 Err(error) if instant_now() >= deadline => {
                     warn!(
                         error = &error as &dyn std::error::Error,
-                        "interrupted runs were not handed back; other nodes take them over"
+                        "interrupted attempts were not returned to the queue; other nodes take them over"
                     );
                     return;
                 }
@@ -243,7 +243,7 @@ impl NodeSession {
             runs.queued = taken.queued.len(),
             runs.failed = taken.failed.len(),
             node.retired = retired,
-            "drained; interrupted runs were handed back"
+            "node drained; interrupted attempts were returned to the queue"
         );
         Ok(())
     }

@@ -59,7 +59,7 @@ impl Reaper {
                     warn!(
                         node.no = member.node.0,
                         node.name = member.name,
-                        "node is silent; its attempts are taken over unless it pings"
+                        "another node is silent; this node takes over its attempts unless it pings"
                     );
                 }
                 Ok(())
@@ -73,7 +73,7 @@ impl Reaper {
                     error!(
                         node.no = member.node.0,
                         node.name = member.name,
-                        "node is lost; taking over its attempts"
+                        "another node is lost; taking over its attempts"
                     );
                     let _ = store.announce(Signal::Nodes).await;
                     self.take_over(member).await?;

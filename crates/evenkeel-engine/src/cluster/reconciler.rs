@@ -83,7 +83,7 @@ impl Reconciler {
             info!(
                 runs.queued = taken.queued.len(),
                 runs.failed = taken.failed.len(),
-                "gave back attempts that the store assigned to this node but that did not run"
+                "returned attempts to the queue that the store assigned to this node but that were not running"
             );
             let _ = ctx.store.announce(Signal::Ready).await;
         }
@@ -117,7 +117,7 @@ impl Reconciler {
         if count > 0 {
             info!(
                 runs.count = count,
-                "cancelled bodies whose attempts no longer belong to this node"
+                "cancelled running attempts that no longer belong to this node"
             );
         }
         Ok(())

@@ -139,11 +139,11 @@ impl RunLogger {
         }
         let more = run_log.left_out.swap(0, Ordering::Relaxed);
         if more > 0 {
-            info!(runs.count = more, "more runs started or ended");
+            info!(runs.count = more, "runs started or ended that are not logged one by one");
         }
         let more = run_log.failures_left_out.swap(0, Ordering::Relaxed);
         if more > 0 {
-            warn!(runs.count = more, "more runs failed or were taken over");
+            warn!(runs.count = more, "runs failed or were taken over that are not logged one by one");
         }
     }
 

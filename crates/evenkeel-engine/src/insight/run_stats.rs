@@ -230,7 +230,7 @@ impl RunStats {
             // The totals are merged. Other loops log a store outage.
             debug!(
                 error = &error as &dyn std::error::Error,
-                "storing run totals failed; will retry"
+                "storing run statistics failed; will retry"
             );
         }
     }

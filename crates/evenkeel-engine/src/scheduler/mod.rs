@@ -144,7 +144,7 @@ impl Scheduler {
             shards.count = mine.len(),
             nodes.count = schedulers.len(),
             scheduler.index = self.index,
-            "shards reassigned to this scheduler"
+            "number of job shards of this scheduler changed"
         );
         let handed_over_at = self.handover_ends_at();
         self.load_again.retain(|shard, _| mine.contains(shard));

@@ -214,7 +214,7 @@ impl UpcomingJobs {
         }
     }
 
-    /// Records that a job misses its deadline.
+    /// Records that a job missed its deadline or will miss it.
     pub fn note_late(&mut self, job: JobNo) {
         self.late.push(job);
     }

@@ -71,7 +71,7 @@ impl Finisher {
                 warn!(
                     run.id = %self.ctx.run_ids.attempt_id(finish.key),
                     run.fence = finish.fence.0,
-                    "result refused because another node has taken over the attempt; dropping it"
+                    "store refused the result of an attempt because another node has taken the attempt over; dropping the result"
                 );
             }
         }

@@ -143,7 +143,7 @@ impl Worker {
                 self.needs_reconcile.store(true, Ordering::Release);
             } else {
                 let id = self.run_ids.attempt_id(key);
-                error!(run.id = %id, "an open attempt was claimed again; ignoring the claim");
+                error!(run.id = %id, "an attempt that is running on this node was claimed again; ignoring the claim");
             }
             return self.slots.give(1);
         }
@@ -229,7 +229,7 @@ impl Worker {
     /// Fails an attempt of this node that can never start. It needs no slot.
     pub fn refuse(&self, attempt: &evenkeel_store::OwnedAttempt, why: &str) {
         let id = self.run_ids.attempt_id(attempt.key);
-        error!(run.id = %id, reason = why, "attempt cannot start; marking it as failed");
+        error!(run.id = %id, reason = why, "attempt cannot be started; marking it as failed");
         let _ = self.ended.send(refused(attempt, why));
     }
 

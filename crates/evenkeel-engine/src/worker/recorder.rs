@@ -83,12 +83,12 @@ pub async fn store_last(ctx: &NodeContext, notes: Vec<ProgressNote>, patience: D
             warn!(
                 error,
                 runs.count = count,
-                "storing last checkpoints failed; attempts restart from older ones"
+                "storing the last checkpoints failed; retries continue from older checkpoints"
             );
         }
         Err(_) => warn!(
             runs.count = count,
-            "storing last checkpoints took too long; attempts restart from older ones"
+            "storing the last checkpoints took too long; retries continue from older checkpoints"
         ),
     }
 }
@@ -105,7 +105,7 @@ async fn flush(
             Err(refusal) if !refusal.is_outage() => {
                 error!(
                     error = &refusal as &dyn std::error::Error,
-                    "store refuses progress of attempts; dropping it"
+                    "store refuses the progress of running attempts; dropping it"
                 );
                 vec![false; batch.len()]
             }

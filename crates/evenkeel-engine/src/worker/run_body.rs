@@ -103,7 +103,7 @@ fn log_limit(id: AttemptId, job: JobNo, definition: &Definition, limit: Limit) {
                 job.no = job.0,
                 expected_ms = expected.as_millis(),
                 allowed_ms = definition.max_allowed_duration.map(Span::as_millis),
-                "run takes longer than expected; it continues up to its allowed duration"
+                "run takes longer than max_expected_duration; it continues until max_allowed_duration"
             );
         }
         (Limit::Blackout, _) => {

@@ -25,7 +25,7 @@ pub async fn connect_external(url: &str, application_name: &str) -> Result<Clien
     tokio::spawn(async move {
         // The client that uses the connection also gets the error.
         if let Err(error) = connection.await {
-            tracing::debug!(%error, "connection to an external database ended");
+            tracing::debug!(%error, "database connection of the import ended");
         }
     });
     Ok(client)

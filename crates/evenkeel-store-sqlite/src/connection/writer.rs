@@ -98,7 +98,7 @@ impl Writer {
         self.queue.close();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
-            error!("the writing thread of the database panicked");
+            error!("the thread that writes to the database panicked");
         }
     }
 
@@ -188,7 +188,7 @@ fn commit_together(session: &mut Session, group: Vec<Request>) {
         if !session.connection().is_autocommit()
             && let Err(cause) = session.connection().execute_batch("ROLLBACK")
         {
-            error!(error = %cause, "cannot roll back a failed transaction");
+            error!(error = %cause, "rolling back a failed transaction failed");
         }
         session.clear_cache();
         // Requests that did not run have changed nothing.

@@ -172,7 +172,7 @@ async fn create_all(stream: &Stream, batches: Vec<Documents>) -> Result<Answers,
         answers.add(&lines).map_err(|error| {
             tracing::error!(
                 error = &error as &dyn std::error::Error,
-                "cannot read the result of a batch; answering 500"
+                "result of a batch of new jobs cannot be read; answering 500"
             );
             Problem::internal()
         })?;
@@ -299,7 +299,7 @@ async fn off_the_async_threads<T: Send + 'static>(
 fn panicked(panic: tokio::task::JoinError) -> Problem {
     tracing::error!(
         error = &panic as &dyn std::error::Error,
-        "reading jobs panicked; answering 500"
+        "parsing new jobs panicked; answering 500"
     );
     Problem::internal()
 }

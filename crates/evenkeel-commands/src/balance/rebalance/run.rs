@@ -325,7 +325,7 @@ impl Mover {
         }
         let skipped = all_skipped.saturating_sub(named.len() as u64);
         if skipped > 0 {
-            tracing::warn!(skipped, "more jobs were skipped during rebalance");
+            tracing::warn!(skipped, "jobs were skipped during the rebalance that are not logged one by one");
         }
         let score = self.balancing.score(&self.scope).await.ok();
         let what = match state {
